@@ -6,46 +6,47 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// What options and results are made of, so that usual work needs no other import. Each is
-// the same type as the one that it names.
+// Types of options and results, so that usual work needs no other import. Each alias is the
+// same type as the one that it names.
 type (
-	// Limits is what a lane may draw per minute; see [limiter.Limits].
+	// Limits holds what a lane may draw per minute; see [limiter.Limits].
 	//
 	//	struct {
 	//		RPM, TPM, InputTPM, OutputTPM float64 // per minute
 	//		Burst                         time.Duration
 	//	}
 	Limits = limiter.Limits
-	// Cost is what one call draws; see [limiter.Cost].
+	// Cost holds what one call draws; see [limiter.Cost].
 	//
 	//	struct{ Requests, Input, Output float64 }
 	Cost = limiter.Cost
-	// Charge is how a provider draws on its limits; see [limiter.Charge].
+	// Charge says how a provider counts calls against its limits; see [limiter.Charge].
 	//
 	//	struct {
 	//		Rule       ChargeRule
-	//		CachedFree bool // input that was read from a cache draws nothing: that shows when the answer is there
-	//		// OutputFactor is how many tokens one of output counts for: Bedrock draws five for one
-	//		// of newer Claude models. 0 is 1. A cost that is taken as told has it in already.
+	//		CachedFree bool // input that was read from a cache draws nothing, as shows once the answer is there
+	//		// OutputFactor is the weight of one token of output: Bedrock draws five for one of newer
+	//		// Claude models. 0 is 1. A cost that is taken as told already includes it.
 	//		OutputFactor float64
-	//		// Assumed is how many tokens output is taken to have where nothing bounds it, and of
-	//		// ChargeAsExpected how many at most. 0: none, and of ChargeAsExpected ExpectedOutput.
+	//		// Assumed is the number of output tokens where nothing bounds them. 0: none. For
+	//		// ChargeAsExpected it is also the most, and 0 is ExpectedOutput.
 	//		Assumed float64
 	//	}
 	Charge = limiter.Charge
-	// Periods are what the limits in headers are for; see [limiter.Periods].
+	// Periods says which periods the limits in headers cover; see [limiter.Periods].
 	//
 	//	[MaxPeriods]Period
 	Periods = limiter.Periods
-	// Period is one of them; see [limiter.Period].
+	// Period is one entry of [Periods]; see [limiter.Period].
 	//
 	//	struct {
-	//		Family string        // whose headers, in the words of whoever reads them: "openai", "anthropic"; "": any
+	//		Family string        // whose headers, in the words of the code that reads them: "openai", "anthropic"; "": any
 	//		On     Dimension     // what they count; None: anything
 	//		Per    time.Duration // more than 0
 	//	}
 	Period = limiter.Period
-	// Usage is what calls used, as the provider reported it; see [provider.Usage].
+	// Usage counts the tokens of calls, as the provider reported them; see
+	// [provider.Usage].
 	//
 	//	struct{ InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64 }
 	Usage = provider.Usage
@@ -53,13 +54,13 @@ type (
 	//
 	//	struct {
 	//		Calls int
-	//		// Usage is what these answers had told before they were cut off. The calls may have used
-	//		// more, and most answers tell nothing so early.
+	//		// Usage is the usage that these answers reported before they were cut off. The calls may have
+	//		// used more, and most answers report nothing so early.
 	//		Usage Usage
 	//	}
 	Doubtful = provider.Doubtful
 
-	// LaneMemory is what is known of a lane; see [machine.LaneMemory].
+	// LaneMemory holds what is known of a lane; see [machine.LaneMemory].
 	//
 	//	struct {
 	//		Version int                   `json:"version"`
@@ -70,7 +71,7 @@ type (
 	//		Answered bool `json:"answered,omitempty"` // a call was answered as hoped, ever
 	//	}
 	LaneMemory = machine.LaneMemory
-	// ItemMemory is what is known of an item; see [machine.ItemMemory].
+	// ItemMemory holds what is known of an item; see [machine.ItemMemory].
 	//
 	//	struct {
 	//		Failures int `json:"failures"`         // attempts that it has used up, 1 or more
@@ -78,18 +79,18 @@ type (
 	//	}
 	ItemMemory = machine.ItemMemory
 
-	// WaitError is a wait that is too long; see [ErrWaitTooLong].
+	// WaitError reports a wait that is too long; see [ErrWaitTooLong].
 	//
 	//	struct {
 	//		Lane  string
 	//		Wait  time.Duration // as the server named it
 	//		Until time.Time     // when it ends
-	//		Most  time.Duration // that would be waited
-	//		Cause error         // what the server said; nil: that is not known
+	//		Most  time.Duration // the longest that the machine accepts
+	//		Cause error         // the server's error; nil: unknown
 	//	}
 	WaitError = machine.WaitError
 
-	// OutageError is an outage that lasted too long; see [ErrOutage].
+	// OutageError reports an outage that lasted too long; see [ErrOutage].
 	//
 	//	struct {
 	//		Lane    string
@@ -100,7 +101,7 @@ type (
 	//	}
 	OutageError = machine.OutageError
 
-	// AlikeError is a mistake in every item; see [ErrAlike].
+	// AlikeError reports a mistake in every item; see [ErrAlike].
 	//
 	//	struct {
 	//		Lane  string
@@ -109,7 +110,7 @@ type (
 	//	}
 	AlikeError = machine.AlikeError
 
-	// LawError is how a law failed that a Maker made; see [ErrLaw].
+	// LawError reports the failure of a law that a Maker made; see [ErrLaw].
 	//
 	//	struct {
 	//		Lane  string
@@ -118,7 +119,7 @@ type (
 	//	}
 	LawError = machine.LawError
 
-	// UsedUpError is a limit of which nothing is left; see [machine.UsedUpError].
+	// UsedUpError reports a limit with nothing left; see [machine.UsedUpError].
 	//
 	//	struct {
 	//		Dimension limiter.Dimension
@@ -127,7 +128,7 @@ type (
 	//	}
 	UsedUpError = machine.UsedUpError
 
-	// LaneConfig is what one lane is like; see [machine.LaneConfig].
+	// LaneConfig holds the settings of one lane; see [machine.LaneConfig].
 	//
 	//	struct {
 	//		Limits   limiter.Limits            // told by the user; zero fields are not limited
@@ -142,20 +143,21 @@ type (
 	//		Breaker  limiter.BreakerConfig     // zero under the model law: as usual, but open for ModelOpen at a time
 	//		Errors   limiter.ErrorWindowConfig // when failures slow the lane down
 	//
-	//		// Charge is how its provider draws on the limits: it makes a call's cost of what its
-	//		// item tells. The zero value takes that as it is.
+	//		// Charge describes how the provider draws on the limits: it makes a call's cost from its
+	//		// item's estimate. The zero value takes the estimate as it is.
 	//		Charge limiter.Charge
-	//		// Periods are what the limits in its headers are for, where that is known. The machine
-	//		// does not read them: whoever makes [Outcome].Sightings of headers does. But a sighting
-	//		// of a limit by the day of which nothing is left stops the lane, by a [UsedUpError].
+	//		// Periods are the periods of the limits in the provider's headers, where they are known.
+	//		// The machine does not read them: they are for the caller, who makes [Outcome].Sightings of
+	//		// headers. But a sighting of a used-up daily limit stops the lane, by a [UsedUpError].
 	//		Periods limiter.Periods
-	//		// AttemptTimeout bounds one call; 0: as the run says. The machine does not look at it
-	//		// but where Local has no Target: that is half of it then. Whoever makes the calls does.
+	//		// AttemptTimeout bounds one call; 0: the run's own. The caller enforces it. The machine
+	//		// uses it only where Local has no Target: the target is then half of it.
 	//		AttemptTimeout time.Duration
-	//		// ItemTimeout is that of the items whose first call goes out on it; 0: as [RunConfig] says.
+	//		// ItemTimeout bounds the items whose first call goes out on this lane; 0: as [RunConfig]
+	//		// says.
 	//		ItemTimeout time.Duration
-	//		// MaxAttempts bounds how many failed attempts an item may have whose call fails on it; 0: as the run
-	//		// says. The machine does not look at it: whoever makes the calls does.
+	//		// MaxAttempts bounds the failed attempts of an item whose call fails on this lane; 0: the
+	//		// run's own. The caller enforces it; the machine does not look at it.
 	//		MaxAttempts int
 	//	}
 	LaneConfig = machine.LaneConfig
@@ -215,7 +217,7 @@ type (
 	//	}
 	ErrorWindowConfig = limiter.ErrorWindowConfig
 
-	// Word is what a lane's law says to the outside; see [machine.Word].
+	// Word is a message from a lane's law to the outside; see [machine.Word].
 	//
 	//	struct {
 	//		Lane string
@@ -223,7 +225,7 @@ type (
 	//	}
 	Word = machine.Word
 
-	// LaneStatus is a picture of one lane; see [machine.LaneStatus].
+	// LaneStatus is a snapshot of one lane; see [machine.LaneStatus].
 	//
 	//	struct {
 	//		Name     string
@@ -248,20 +250,20 @@ type (
 	//		Latency  time.Duration // smoothed, of answers
 	//		P95      time.Duration
 	//		Errors   float64 // share of calls that broke, 0..1, over the error window
-	//		Slowed   float64 // what is left of its pace because too many broke, 0..1; 0: all of it, they do not
+	//		Slowed   float64 // the part of its pace that is left because too many broke, 0..1; 0: all of it, they do not
 	//		Counters Counters
-	//		View     limiter.View // what the law believes
-	//		Bound    Bound        // what of the lane's own holds its next call back; BoundNone: nothing
+	//		View     limiter.View // the law's beliefs
+	//		Bound    Bound        // the bound of the lane's own that holds its next call back; BoundNone: nothing does
 	//		Draw     limiter.Cost // of one of the items that wait for it, on average, as its law counts it; zero: none waits
 	//		Local    bool         // it is a server of one's own, which may queue what is in flight
 	//		Window   int          // calls that may be in flight on it, by the user's word or the law's; 0: as many as the run allows
 	//	}
 	LaneStatus = machine.LaneStatus
-	// RunStatus is a picture of one run; see [machine.RunStatus].
+	// RunStatus is a snapshot of one run; see [machine.RunStatus].
 	//
 	//	struct {
 	//		Counters Counters
-	//		Total    int       // items that are to come in all, as the run was told; 0: unknown
+	//		Total    int       // items that are to come in all, by the run's config; 0: unknown
 	//		Held     int       // its items that wait
 	//		Parked   int       // of these, after a refusal of their lane
 	//		Delayed  int       // of these, for themselves
@@ -276,19 +278,19 @@ type (
 	//		InputEnded  bool      // nothing more will be offered
 	//	}
 	RunStatus = machine.RunStatus
-	// Phase is where a lane is between full flow and a stop.
+	// Phase is the state of a lane, from full flow to a stop.
 	Phase = machine.Phase
-	// Reason is why a lane is in its phase.
+	// Reason says why a lane is in its phase.
 	Reason = machine.Reason
 	// Speed says in three words what holds a lane back.
 	Speed = machine.Speed
 
-	// Error is a failed call in our own words; see [provider.Error].
+	// Error describes a failed call in terms common to all providers; see [provider.Error].
 	//
 	//	struct {
 	//		// Kind decides what happens next.
 	//		Kind Kind
-	//		// Provider names whose answer it is ("openai"); it begins the text.
+	//		// Provider names the provider that answered ("openai"); the text begins with it.
 	//		Provider string
 	//		// Status is the HTTP status, 0 if no answer came. A 200 that carried an
 	//		// error object keeps its 200.
@@ -299,24 +301,25 @@ type (
 	//		Code, Type, Param string
 	//		// Message is the provider's prose, at most 1 KiB.
 	//		Message string
-	//		// RequestID is what the provider's support asks for.
+	//		// RequestID is the id for which the provider's support asks.
 	//		RequestID string
-	//		// RetryAfter is how long the server asked us to wait, between 0 and
+	//		// RetryAfter is the wait that the server asked for, between 0 and
 	//		// MaxRetryAfter. It means something only if HasRetryAfter.
 	//		RetryAfter    time.Duration
 	//		HasRetryAfter bool
-	//		// OddWait is the header by which the server asked for a wait that none can mean: over
-	//		// MaxRetryAfter, negative, or no wait at all. It counts as unnamed; "" if there is none.
+	//		// OddWait names the header in which the server asked for an impossible wait: over
+	//		// MaxRetryAfter, negative, or no duration at all. The wait then counts as unnamed. "" if
+	//		// there is no such header.
 	//		OddWait string
 	//		// Slow says that the server minds the growth of the rate rather than the
 	//		// rate (slow_down, acceleration limits): come back slower than usual.
 	//		Slow bool
 	//		// Unclear says that the server may mean a limit per minute or one per day
-	//		// and does not tell which. After the third in a row, take it for
+	//		// and does not say which. After the third in a row, take it for
 	//		// QuotaExhausted.
 	//		Unclear bool
-	//		// Quota is what the message tells of the limit that was hit; zero if
-	//		// nothing.
+	//		// Quota is the limit that was hit, as the message describes it; zero if it
+	//		// does not.
 	//		Quota QuotaNote
 	//		// Body is the answer's body as sent, at most MaxErrorBody bytes; nil if
 	//		// there was none.
@@ -332,8 +335,8 @@ type (
 // The laws of admission.
 const (
 	Model = limiter.Model // follows the provider's own limits; the default
-	Plain = limiter.Plain // told limits, trial, a cooldown and a ramp
-	NoLaw = limiter.NoLaw // nothing is limited but calls in flight; waits that the server names are kept
+	Plain = limiter.Plain // given limits, a rate found by trial, a cooldown and a ramp
+	NoLaw = limiter.NoLaw // limits nothing but calls in flight; keeps waits that the server names
 )
 
 // The phases of a lane.
@@ -342,11 +345,11 @@ const (
 	Cooling = machine.Cooling // nothing leaves
 	Probing = machine.Probing // one call at a time leaves, to see whether the refusals are over
 	Ramping = machine.Ramping // the rate climbs back
-	Stopped = machine.Stopped // nothing will leave any more, unless a person resets the lane
+	Stopped = machine.Stopped // nothing leaves any more, unless a person resets the lane
 )
 
-// The kinds of failures. What each means for its item and its lane is in the table at
-// [Run]; what each is seen as, [provider.Kind] says.
+// The kinds of failures. The table at [Run] says what each means for its item and its lane;
+// [provider.Kind] says which failures each covers.
 const (
 	Unknown        = provider.Unknown
 	Throttled      = provider.Throttled

@@ -66,8 +66,8 @@ func (s *source) types(f func(spec *ast.TypeSpec, doc *ast.CommentGroup)) {
 
 func (s *source) offset(p token.Pos) int { return s.at.Position(p).Offset }
 
-// made is what a type consists of, in Go: the fields of a struct; "" where it is but
-// another basic type, or an interface.
+// made returns the Go text of a type's fields or elements. It returns "" for another basic
+// type or an interface.
 func (s *source) made(spec *ast.TypeSpec) string {
 	switch spec.Type.(type) {
 	case *ast.StructType, *ast.ArrayType:

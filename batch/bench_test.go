@@ -97,7 +97,8 @@ func TestOverheadIsSmall(t *testing.T) {
 	t.Errorf("a run takes %.2f times as long as its calls", best)
 }
 
-// A run of three items, from start to end: what a small run costs beside its calls.
+// BenchmarkThreeItems runs three items from start to end: the cost of a small run in
+// addition to its calls.
 func BenchmarkThreeItems(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -119,7 +119,7 @@ func TestWorkersAreHiredAsNeeded(t *testing.T) {
 			if err != nil || sum.Elapsed != lasts {
 				t.Errorf("%v %+v", err, sum)
 			}
-			// Beside the workers: owner, reader, feed, steward, closer, and the timer's own.
+			// Besides the workers: owner, reader, feed, steward, closer, and the timer's own.
 			at := <-seen
 			if at[0] != calls || at[1] > c.workers+6 {
 				t.Errorf("%d items: %d calls in flight at once, %d goroutines", c.items, at[0], at[1])

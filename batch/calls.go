@@ -8,31 +8,31 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A Call is one call that has ended.
+// A Call describes one call that has ended.
 type Call struct {
-	Worker     int    // who made it, 0..concurrency-1: no two calls of a worker overlap, so a receiver may count by it without a lock
+	Worker     int    // the worker that made it, 0..concurrency-1: its calls never overlap, so a receiver may count by worker without a lock
 	Lane, Pool string // where it went, and where its item waited
 	Item       uint64 // its item's place in the input, from 0: a [Result]'s Index
-	Attempt    int    // which call of its item's it was, from 1
+	Attempt    int    // number of the call among its item's calls, from 1
 
 	Begun     time.Time
 	Latency   time.Duration // to the end of the answer
 	Gated     time.Duration // before Begun, at the gate of [WithGate]
 	Status    int           // HTTP status of the answer; 0 if there was none
-	Err       error         // nil: it was answered as hoped
+	Err       error         // nil: the call was answered as hoped
 	Kind      Kind          // of Err
 	Usage     provider.Usage
-	Doubtful  Doubtful // itself, if its answer was cut off; its usage is here then
+	Doubtful  Doubtful // the call itself, if its answer was cut off; its usage is here then
 	Finish    string   // the provider's word for why the answer ended
 	RequestID string
-	Again     bool // its item is called again, or ends later without a further call
-	Probe     bool // it was sent to find out whether calls are let in again
+	Again     bool // the item is called again, or ends later without a further call
+	Probe     bool // sent to find out whether calls are let in again
 }
 
-// WithCalls calls f after each call, and before its result is given out, in the worker
-// that made it: several may run at once, and a slow one holds up its worker. Nothing is
-// allocated for it. It is for measuring; what f does to the run is nothing. If it panics,
-// or ends its goroutine, it is not called again by that worker, and the run's error says
+// WithCalls calls f after each call, and before its result goes out. f runs in the worker
+// that made the call: several may run at once, and a slow f holds up its worker. Nothing is
+// allocated for it. f is for measuring and does not affect the run. If f panics, or ends
+// its goroutine, that worker does not call it again, and the run's error includes
 // [ErrObserver].
 func WithCalls(f func(Call)) Option {
 	return runOption(func(c *config) {
@@ -41,27 +41,27 @@ func WithCalls(f func(Call)) Option {
 	}, "WithCalls()")
 }
 
-// An End is the end of one item.
+// An End describes the end of one item.
 type End struct {
 	Worker int    // as in [Call]
 	Item   uint64 // its place in the input, from 0
-	In     any    // a pointer to the item, of type *In; it is not to be kept
+	In     any    // a pointer to the item, of type *In; f must not keep it
 
 	Lane, Pool string
-	Err        error // nil: it was answered; errors.Is finds [ErrNotRun] in that of one that was not run
+	Err        error // nil: it was answered; errors.Is finds [ErrNotRun] if the item was not run
 	Attempts   int
 	Calls      int
-	Usage      provider.Usage // of all its calls that were answered, as far as they said
-	Doubtful   Doubtful       // its calls whose answer was cut off
+	Usage      provider.Usage // of all answered calls, as far as the answers said
+	Doubtful   Doubtful       // the calls whose answer was cut off
 	Finish     string
-	Queued     time.Duration // from being offered to its first call
-	Waited     time.Duration // from each call that came back to the next
+	Queued     time.Duration // from the offer to its first call
+	Waited     time.Duration // time between calls: from each return to the next call
 	Latency    time.Duration // of the latest call
 }
 
-// WithEnds calls f once for each item that ends, before its result is given out, by
-// whichever worker ends it; all else is as with [WithCalls]. An item whose Pool or Cost
-// panicked was never taken over, and is not told of.
+// WithEnds calls f once for each item that ends, before its result goes out, in the worker
+// that ends it. All else is as with [WithCalls]. f is not called for an item whose Pool or
+// Cost panicked: such an item was never taken over.
 func WithEnds(f func(End)) Option {
 	return runOption(func(c *config) {
 		c.ends = f
@@ -69,7 +69,8 @@ func WithEnds(f func(End)) Option {
 	}, "WithEnds()")
 }
 
-// gateClock is the time before the gate, if anybody is to know how long that took.
+// gateClock returns the time before the gate, or the zero time if nothing measures the
+// gate.
 func (c *config) gateClock() (t time.Time) {
 	if c.gate != nil && c.calls != nil {
 		t = c.clock.Now()
@@ -77,7 +78,7 @@ func (c *config) gateClock() (t time.Time) {
 	return t
 }
 
-// tellCall tells who measures of a call that has ended.
+// tellCall reports a call that has ended to the function of WithCalls.
 func (r *run[In, Out]) tellCall(l *leash, j *job[In, Out], e *ending, v *judgement) {
 	if r.calls == nil || l.deaf || e.unsent {
 		return
@@ -91,7 +92,7 @@ func (r *run[In, Out]) tellCall(l *leash, j *job[In, Out], e *ending, v *judgeme
 	r.measure(l, func() { r.calls(c) })
 }
 
-// tellEnd tells who measures of an item that has ended.
+// tellEnd reports an item that has ended to the function of WithEnds.
 func (r *run[In, Out]) tellEnd(l *leash, j *job[In, Out]) {
 	if r.ends == nil || l.deaf {
 		return
@@ -104,8 +105,8 @@ func (r *run[In, Out]) tellEnd(l *leash, j *job[In, Out]) {
 	r.measure(l, func() { r.ends(e) })
 }
 
-// measure calls who measures, and never again from this worker if that panics or ends the
-// goroutine.
+// measure runs f, which calls a measuring function. If that panics or ends the goroutine,
+// this worker never calls one again.
 func (r *run[In, Out]) measure(l *leash, f func()) {
 	l.deaf = true
 	err := errGone // unless it returns
@@ -115,13 +116,13 @@ func (r *run[In, Out]) measure(l *leash, f func()) {
 		}
 		select {
 		case r.hookErr <- err:
-		default: // another worker's stands for it
+		default: // another worker's error stands for it
 		}
 	}()
 	err = guarded(f)
 }
 
-// measuringErr is that of the first who measured and panicked; nil: nobody did.
+// measuringErr returns the error of the first measuring function that panicked, or nil.
 func (r *run[In, Out]) measuringErr() error {
 	select {
 	case err := <-r.hookErr:
@@ -131,11 +132,12 @@ func (r *run[In, Out]) measuringErr() error {
 	}
 }
 
-// A Bound is what holds a run back at one moment; see [machine.Bound].
+// A Bound says what holds a run back at one moment; see [machine.Bound].
 type Bound = machine.Bound
 
-// A Ledger is a run's time by what held it back, as in sum.Held[machine.BoundTokens]; it prints
-// the word of each bound that did. See [machine.Ledger].
+// A Ledger divides a run's time by what held the run back, as in
+// sum.Held[machine.BoundTokens]. As text it names each bound that did. See
+// [machine.Ledger].
 //
 //	[Bounds]time.Duration
 type Ledger = machine.Ledger

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Each call and each end is told once, by the worker that had it, and no two at once by one.
+// Each call and each end is reported once, by its worker, and a worker reports one at a
+// time.
 func TestCallsAndEndsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
@@ -62,8 +63,8 @@ func TestCallsAndEndsAreTold(t *testing.T) {
 	})
 }
 
-// What whoever measures does to the run is nothing, but for its error; and he is told no
-// more.
+// A measuring function that misbehaves changes nothing in the run except its error. It is
+// not called again.
 func TestMeasuringThatMisbehaves(t *testing.T) {
 	ways := map[string]func(){"panics": func() { panic("boom") }, "ends its goroutine": runtime.Goexit}
 	for way, misbehave := range ways {

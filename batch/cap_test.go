@@ -26,9 +26,9 @@ func slots(n int, takes time.Duration, refused *int) Func[int, int] {
 	}
 }
 
-// A run of a function that takes so many calls at a time, and says at once that one more is
-// too many, is nearly as fast as if that had been told. Beside the refusals by which the cap
-// is found, one more is tried from time to time.
+// A function may accept only so many calls at a time and refuse one more at once. Its run
+// is nearly as fast as one that knows the cap. Besides the refusals that find the cap, the
+// run tries one more call from time to time.
 func TestFunctionThatTakesSoManyAtATime(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 8, 16, 64} {
 		for _, takes := range []time.Duration{30 * time.Millisecond, 200 * time.Millisecond, time.Second} {

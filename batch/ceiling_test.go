@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A told limit is a ceiling under either law: a server that holds exactly what was told refuses
-// nothing, and nearly all of the limit is used.
+// A given limit is a ceiling under either law: a server that holds exactly that limit
+// refuses nothing, and nearly all of the limit is used.
 func TestToldLimitIsACeiling(t *testing.T) {
 	for name, c := range map[string]struct {
 		told   Limits

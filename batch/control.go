@@ -7,9 +7,9 @@ import (
 	"github.com/headrace/headrace/coordinator"
 )
 
-// A Control steers a run from another goroutine: pause it, resume it, drain it,
-// look at it, change the limits of its lanes or reset them. One made with [NewControl] belongs to the one run that it is given
-// to by [WithControl].
+// A Control steers a run from another goroutine. It pauses, resumes or drains the run,
+// looks at it, changes the limits of its lanes or resets them. A control made with
+// [NewControl] belongs to the one run that gets it by [WithControl].
 type Control struct {
 	claim   chan struct{} // holds one token: the run that takes it owns the control
 	drain   chan struct{} // holds one token once Drain was called
@@ -33,7 +33,7 @@ func WithControl(ctl *Control) Option {
 	}, "WithControl()")
 }
 
-// made says whether the control came from NewControl.
+// made returns an error unless the control came from NewControl.
 func (c *Control) made() error {
 	if c == nil || c.claim == nil {
 		return errors.New("the Control is nil or the zero value: make it with NewControl")
@@ -41,7 +41,7 @@ func (c *Control) made() error {
 	return nil
 }
 
-// attach gives the control its run; it reports whether it had none yet.
+// attach gives the control its run, and reports whether the control had none yet.
 func (c *Control) attach(owner *coordinator.Coordinator, s *coordinator.Session) bool {
 	select {
 	case <-c.claim:
@@ -66,19 +66,19 @@ func (c *Control) wait(ctx context.Context) error {
 	}
 }
 
-// Pause starts no further call until Resume. Like Resume and Status it waits
+// Pause makes the run start no further call until Resume. Like Resume and Status it waits
 // for the run to begin; the error is ctx's. A run that is over ignores it.
 func (c *Control) Pause(ctx context.Context) error {
 	return c.do(ctx, (*coordinator.Session).Pause)
 }
 
-// Resume takes Pause back.
+// Resume undoes Pause.
 func (c *Control) Resume(ctx context.Context) error {
 	return c.do(ctx, (*coordinator.Session).Resume)
 }
 
-// Drain finishes what is in flight and starts nothing more. It does not wait,
-// and may be called before the run begins.
+// Drain lets the calls in flight finish and starts nothing more. It does not wait, and may
+// be called before the run begins.
 func (c *Control) Drain() {
 	if c.made() != nil {
 		return // no run can have it
@@ -89,7 +89,7 @@ func (c *Control) Drain() {
 	}
 }
 
-// drains is where the run hears of Drain; without a control, never.
+// drains returns the channel by which the run hears of Drain, nil without a control.
 func (c *Control) drains() <-chan struct{} {
 	if c == nil {
 		return nil
@@ -97,8 +97,8 @@ func (c *Control) drains() <-chan struct{} {
 	return c.drain
 }
 
-// Status takes a picture with the n busiest lanes in it, and with the run's own progress.
-// Of a run that is over the error is that of its coordinator.
+// Status returns a snapshot with the n busiest lanes and the run's own progress. For a run
+// that is over, the error is that of its coordinator.
 func (c *Control) Status(ctx context.Context, n int) (Status, error) {
 	if err := c.wait(ctx); err != nil {
 		return Status{}, err
@@ -106,9 +106,9 @@ func (c *Control) Status(ctx context.Context, n int) (Status, error) {
 	return c.session.Status(ctx, n)
 }
 
-// SetLimits says what a lane may draw from now on, in all; "" is [DefaultLane]. It waits
-// for the run to begin; the error is ctx's, or [ErrConfig] for limits that cannot be
-// meant. A run that is over ignores it. On a [Shared] it is for all runs there.
+// SetLimits replaces all limits of a lane from now on; "" is [DefaultLane]. It waits for
+// the run to begin. The error is ctx's, or [ErrConfig] for invalid limits. A run that is
+// over ignores it. On a [Shared] it applies to all runs there.
 func (c *Control) SetLimits(ctx context.Context, lane string, l Limits) error {
 	if err := c.wait(ctx); err != nil {
 		return err
@@ -116,10 +116,10 @@ func (c *Control) SetLimits(ctx context.Context, lane string, l Limits) error {
 	return wrong(c.owner.SetLimits(laneName(lane), l))
 }
 
-// Define says what one lane is like from now on, as [WithLane] does at the beginning; see
-// [machine.LaneDefined]. "" is [DefaultLane]. It waits for the run to begin; the error is
-// ctx's, or [ErrConfig] for what cannot be meant. It is heard before whatever items are
-// read from the input after it. On a [Shared] it is for all runs there.
+// Define replaces the settings of one lane from now on, as [WithLane] gives them at the
+// beginning; see [machine.LaneDefined]. "" is [DefaultLane]. It waits for the run to begin.
+// The error is ctx's, or [ErrConfig] for invalid settings. Items that are read from the
+// input after Define find the new settings. On a [Shared] it applies to all runs there.
 func (c *Control) Define(ctx context.Context, lane string, l LaneConfig) error {
 	if err := c.wait(ctx); err != nil {
 		return err
@@ -128,22 +128,23 @@ func (c *Control) Define(ctx context.Context, lane string, l LaneConfig) error {
 }
 
 // ResetLane lets a lane flow again at once, with nothing held against it; "" is
-// [DefaultLane]. Items that wait for themselves after a call on it go at once, too. It waits for the run to begin; the error is ctx's. A lane that no item
-// has used yet has nothing to reset. On a [Shared] it is for all runs there.
+// [DefaultLane]. Items that wait on their own account after a call on it, as for a backoff,
+// go at once, too. It waits for the run to begin; the error is ctx's. A lane that no item
+// has used yet has nothing to reset. On a [Shared] it applies to all runs there.
 func (c *Control) ResetLane(ctx context.Context, lane string) error {
 	return c.do(ctx, func(*coordinator.Session) { c.owner.ResetLane(laneName(lane)) })
 }
 
-// Tell says a word from outside to the law of a lane, if that is a [limiter.Listener]; "" is
-// [DefaultLane]. It waits for the run to begin; the error is ctx's. A lane that no item has
-// used yet hears nothing. On a [Shared] it is for all runs there.
+// Tell passes a word from outside to the law of a lane, if the law is a [limiter.Listener];
+// "" is [DefaultLane]. It waits for the run to begin; the error is ctx's. A lane that no
+// item has used yet hears nothing. On a [Shared] it applies to all runs there.
 func (c *Control) Tell(ctx context.Context, lane string, word any) error {
 	return c.do(ctx, func(*coordinator.Session) { c.owner.Tell(laneName(lane), word) })
 }
 
-// Words is [Shared.Words] of the run's lanes: it waits for the run to begin, and the
-// channel is closed when the run is over. On a [Shared] it is the same channel for all runs
-// there.
+// Words returns the channel of [Shared.Words] for the run's lanes. It waits for the run to
+// begin, and the channel is closed when the run is over. On a [Shared] all runs get the
+// same channel.
 func (c *Control) Words(ctx context.Context) (<-chan []Word, error) {
 	if err := c.wait(ctx); err != nil {
 		return nil, err

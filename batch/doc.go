@@ -1,11 +1,10 @@
-// Package batch runs one call per item against an API that limits its callers:
-// as fast as the limits allow, every item exactly once.
+// Package batch runs one call per item against an API that limits its callers: as fast as
+// the limits allow, every item exactly once.
 //
-// It promises that each item that was taken from the input ends in exactly one
-// result, that a failed item is a result and only a failed run an error, and
-// that when [Run] has returned, or the loop over [Stream] was left by whatever
-// way, nothing of the run is running any more. The [Summary] proves the first
-// by two sums.
+// Each item taken from the input ends in exactly one result. A failed item is a result;
+// only a failed run is an error. Once [Run] has returned, or the loop over [Stream] has
+// been left in any way, nothing of the run is still running. Two sums in the [Summary]
+// prove the first promise.
 //
 //	items ─▶ read ─▶ feed ─offer─▶ ┌─────────────┐ ─work─▶ workers ─▶ your function
 //	                  ▲            │ coordinator │            │
@@ -15,37 +14,37 @@
 //	                  │                                       │
 //	              your loop ◀──────────results────────────────┘
 //
-// A worker decides by a pure function (retry.go) whether the end of a call is
-// the end of the item. If it is, the result goes out and the coordinator is
-// told. If it is not, the worker hands the item over and is free: whoever waits,
-// waits in the coordinator, which cools down, probes, climbs back slowly, and
-// gives each item out again.
+// A worker decides by a pure function (retry.go) whether the end of a call is the end of
+// the item. If it is, the result goes out, and then the worker notifies the coordinator. If
+// it is not, the worker hands the item over and is free. Items wait in the coordinator, not
+// in workers. The coordinator cools down, probes, climbs back slowly, and gives each item
+// out again.
 //
-// An item takes a credit before it is read from the input, and gives it back when
-// its result has been taken, some at a time. There are as many credits as results
-// fit in their channel, so a worker never waits to deliver one, and a slow reader
-// slows the feed. What a result was made of is let go with it: however slow one item is,
-// no more inputs are held than there are credits.
+// The reader takes a credit before it reads an item from the input. The credit comes back
+// after the caller has taken the result; credits come back some at a time. There are as
+// many credits as results fit in their channel. So a worker never waits to deliver a
+// result, and a slow caller slows the feed. A run drops each input together with its
+// result: however slow one item is, the run holds no more inputs than there are credits.
 //
-// A run is as large as what it runs: workers are started as calls come for them.
+// A run is as large as its work: it starts workers as calls need them.
 //
-// Whatever the caller has written and is called back (the function, the input, the
-// observer, Pool, Cost, Usage, an error's methods) may panic: that is the failure of its
-// item, or is said by the run's error, as each option tells, and never ends the process.
+// Code that the caller wrote may panic when the run calls it: the function, the input, the
+// observer, Pool, Cost, Usage, an error's methods. Such a panic fails its item or is part
+// of the run's error, as each option says. It never ends the process.
 //
-// Usual work needs no other package: what the options and results are made of ([Limits],
-// [LaneConfig], [Kind], …) has its name here too. Options say how fast ([WithLimits],
-// [WithConcurrency]), how often ([WithMaxAttempts], [WithBackoff], [WithClassifier]), how
-// long ([WithAttemptTimeout], [WithItemTimeout], [WithMaxFailures], [WithOutagePatience],
-// [WithDrain]), behind what
-// ([WithGate]), and who hears of it ([WithObserver], [WithRetryHook], [WithSummary]); a [Control] steers a run
-// from outside, and a [Shared] lets several keep to one account's limits, each with its
-// [WithPriority].
+// Usual work needs no other package: the types of options and results ([Limits],
+// [LaneConfig], [Kind], …) have names here too. Options set the speed of a run
+// ([WithLimits], [WithConcurrency]), its retries ([WithMaxAttempts], [WithBackoff],
+// [WithClassifier]) and its patience ([WithAttemptTimeout], [WithItemTimeout],
+// [WithMaxFailures], [WithOutagePatience]). [WithDrain] ends a run early, and [WithGate]
+// holds calls back. [WithObserver], [WithRetryHook] and [WithSummary] report on the run. A
+// [Control] steers a run from outside. A [Shared] lets several runs keep to one account's
+// limits, each with its [WithPriority].
 //
-// A run keeps nothing on disk. What is learned of a provider outlives the process by
-// [WithMemory] and [WithMemorySaver]. Durable resume is the package batch/promptfile: it saves
-// each result, and goes on where a run was killed.
+// A run keeps nothing on disk. [WithMemory] and [WithMemorySaver] carry what a run learns
+// about a provider over to the next process. For durable resume there is the package
+// batch/promptfile: it saves each result, and goes on where a run was killed.
 //
-// Nothing is shared between goroutines, so there are no locks. An item belongs
-// to whoever received it last.
+// Goroutines share no data, so there are no locks. An item belongs to the goroutine that
+// received it last.
 package batch

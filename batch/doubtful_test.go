@@ -14,7 +14,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// fate is how one call ends.
+// fate makes one call end in some way.
 type fate func(ctx context.Context, rec *provider.Recorder) error
 
 var (

@@ -247,7 +247,7 @@ func ExampleWithConcurrency_shared() {
 	// Output: 0 failed
 }
 
-// Limits that change while a run is on are told to its control.
+// The control of a run changes limits while the run is on.
 func ExampleControl_SetLimits() {
 	ctl := batch.NewControl()
 	call := func(ctx context.Context, prompt string) (string, error) {

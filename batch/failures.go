@@ -6,8 +6,8 @@ import (
 )
 
 // failures counts the items that failed for good, up to a bound, for workers that share
-// nothing but channels. Of the places that the bound allows, counted has all but one: who
-// finds it full has found the bound. Places of no size take no memory.
+// nothing but channels. The capacity of counted is one less than the bound: a worker that
+// finds it full has reached the bound. Elements of zero size take no memory.
 type failures struct {
 	counted chan struct{} // nil: there is no bound
 	reached chan struct{} // holds one token once a bound is reached, for the steward
@@ -21,8 +21,8 @@ func newFailures(most int) failures {
 	return f
 }
 
-// note counts an item's error if it is a failure, and reports whether it is one too many.
-// It never waits.
+// note counts an item's error if it is a failure, and reports whether that reaches the
+// bound. It never waits.
 func (f failures) note(err error) bool {
 	if f.counted == nil || !failed(err) {
 		return false
@@ -40,19 +40,18 @@ func (f failures) note(err error) bool {
 func (f failures) reach() {
 	select {
 	case f.reached <- struct{}{}:
-	default: // it was said
+	default: // already told
 	}
 }
 
-// failed reports whether an item's error is its failure for good. One that was not run
-// has not failed.
+// failed reports whether an item failed for good. An item that was not run has not failed.
 func failed(err error) bool { return err != nil && !errors.Is(err, ErrNotRun) }
 
-// leastForShare is how many items must have ended before their share decides: of fewer, one
-// failure is more than a percent.
+// leastForShare is the number of items that must have ended before their share of failures
+// decides. Among fewer, one failure is more than a percent.
 const leastForShare = 100
 
-// noteShare finds out, as a result is taken, whether too large a share of the items failed.
+// noteShare checks, as a result is taken, whether too large a share of the items failed.
 func (r *run[In, Out]) noteShare() {
 	ended := r.sum.Succeeded + r.sum.Failed
 	if r.maxFailureShare == 0 || r.overShare || ended < leastForShare || float64(r.sum.Failed) <= r.maxFailureShare*float64(ended) {
@@ -62,7 +61,7 @@ func (r *run[In, Out]) noteShare() {
 	r.failures.reach()
 }
 
-// tooMany is the run's error if as many items failed as may, or too large a share; else nil.
+// tooMany returns the run's error if too many items failed, or too large a share; else nil.
 func (r *run[In, Out]) tooMany() error {
 	switch {
 	case r.overShare:

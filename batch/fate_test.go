@@ -200,7 +200,7 @@ func TestGoexitIsTheItemsError(t *testing.T) {
 	}
 }
 
-// A panic in the input ends the run with ErrInput, after what was read has ended.
+// A panic in the input ends the run with ErrInput, after the items read before have ended.
 func TestPanicInTheInput(t *testing.T) {
 	items := func(yield func(int) bool) {
 		for i := range 5 {

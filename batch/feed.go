@@ -6,13 +6,13 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// feedChunk is how many items one message to the coordinator carries at most. Beyond 64 a
-// message's cost no longer shows beside its items'.
+// feedChunk is the maximum number of items in one message to the coordinator. Beyond 64 the
+// cost of a message hardly shows against that of its items.
 const feedChunk = 64
 
-// read takes items from the caller's input, numbers them, and passes them on.
-// It stands apart from feed because the input may block for as long as it
-// likes, and an item that was taken must not wait for the next.
+// read takes items from the caller's input, numbers them, and passes them on. It is
+// separate from feed because the input may block for as long as it likes, and an item
+// already taken must not wait for the next.
 func (r *run[In, Out]) read() {
 	defer r.endJobs()
 	r.inputErr = fmt.Errorf("%w: %w", ErrInput, errGone) // unless it returns
@@ -22,7 +22,7 @@ func (r *run[In, Out]) read() {
 	}
 }
 
-// take takes items until there are no more, or the run is to take no more. It takes one
+// take takes items until there are no more, or the run must take no more. It takes an item
 // only with a credit in hand.
 func (r *run[In, Out]) take() {
 	var (
@@ -35,7 +35,7 @@ func (r *run[In, Out]) take() {
 	}
 	for in := range r.items {
 		if isClosed(r.stop) {
-			return // this one was taken too late; the caller has it still
+			return // this one came too late; the caller still has it
 		}
 		if len(spare) == 0 {
 			spare = newJobs[In, Out]()
@@ -54,7 +54,7 @@ func (r *run[In, Out]) take() {
 	r.exhausted = true
 }
 
-// endJobs says that no more items come.
+// endJobs signals that no more items come.
 func (r *run[In, Out]) endJobs() {
 	if !r.jobsEnded {
 		r.jobsEnded = true
@@ -62,15 +62,15 @@ func (r *run[In, Out]) endJobs() {
 	}
 }
 
-// asksOnce reports whether a run that takes no more items asks its input once more: was that
-// all? It does when each item that it took was answered, and so only then, after the last
-// result was taken. An input that blocks keeps neither calls nor results waiting.
+// asksOnce reports whether a run that takes no more items asks its input once more whether
+// that was all. It asks only if each item taken was answered, so only after the last result
+// was taken. An input that blocks keeps neither calls nor results waiting.
 func (r *run[In, Out]) asksOnce() bool {
 	r.endJobs()
 	return <-r.ask
 }
 
-// mayTake waits for a credit, and reports false if the run is to take no more.
+// mayTake waits for a credit. It reports false if the run must take no more items.
 func (r *run[In, Out]) mayTake(credits *int) bool {
 	for *credits == 0 {
 		select {
@@ -83,9 +83,9 @@ func (r *run[In, Out]) mayTake(credits *int) bool {
 	return !isClosed(r.stop)
 }
 
-// address fills in what the machine needs to know of an item, and reports whether it can
-// be offered. One whose Pool or Cost panicked cannot: that is its failure, and its result
-// goes out at once.
+// address fills in what the machine needs to know of an item, and reports whether the item
+// can be offered. An item whose Pool or Cost panicked cannot: the panic is its failure, and
+// its result goes out at once.
 func (r *run[In, Out]) address(j *job[In, Out]) bool {
 	err := errGone // unless they return
 	defer func() {
@@ -109,13 +109,13 @@ func (r *run[In, Out]) address(j *job[In, Out]) bool {
 	return err == nil
 }
 
-// feed offers what was read, as many items at once as are there. It waits while
-// the coordinator's door is shut, and that ends: what waits behind the door is
-// run, or released when the run is stopped.
+// feed offers the items read, as many at once as are ready. It waits while the coordinator
+// accepts no more. That wait ends: the items ahead are run, or released when the run is
+// stopped.
 func (r *run[In, Out]) feed() {
 	defer r.session.EndInput()
 	for j := range r.jobs {
-		more := len(r.jobs) // they are there: nobody else takes any
+		more := len(r.jobs) // all are ready: nothing else receives from jobs
 		items := append(make([]*machine.Item, 0, 1+more), &j.Item)
 		for range more {
 			items = append(items, &(<-r.jobs).Item)

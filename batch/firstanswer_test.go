@@ -120,8 +120,8 @@ func TestNoAnswerOfOneLaneEndsNoOther(t *testing.T) {
 	})
 }
 
-// On a Shared a lane that was given up is tried anew by the next run, but not for one that
-// runs beside it; and what was answered for one run is known to be there for another.
+// On a Shared, the next run tries a lane again that was given up, but not for another run
+// that is already there. An answer to one run counts for the other runs.
 func TestSharedTriesAnewWhatWasNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := newShared(t, WithPlainLaw())
@@ -174,8 +174,8 @@ func TestAnsweredBefore(t *testing.T) {
 	})
 }
 
-// A wait that is too long stops the run, and it is told which, when it ends and what was
-// said; one that nobody can mean does not.
+// A wait that is too long stops the run. The error gives the wait, its end and the server's
+// words. A wait that nobody can mean does not stop the run.
 func TestTooLongAWaitIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

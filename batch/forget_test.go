@@ -23,7 +23,7 @@ func tenant(ctx context.Context, in hinted) (string, error) {
 	return in.pool, nil
 }
 
-// heapInUse is what is reachable now.
+// heapInUse returns the bytes reachable now.
 func heapInUse() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -2,12 +2,12 @@ package batch
 
 import "golang.org/x/sync/errgroup"
 
-// goroutines are started in one place, and waited for there. None of them returns an
-// error: what goes wrong is a result's, or the verdict's. It is an errgroup because
-// package sync, with its locks, stays out of here.
+// goroutines starts goroutines in one place, and waits for them there. They return no
+// error: a fault goes into a result or into the verdict. It is an errgroup because package
+// sync, with its locks, stays out of here.
 type goroutines struct{ group errgroup.Group }
 
-// Go starts one.
+// Go starts f in a goroutine.
 func (g *goroutines) Go(f func()) {
 	g.group.Go(func() error {
 		f()
@@ -15,5 +15,5 @@ func (g *goroutines) Go(f func()) {
 	})
 }
 
-// Wait waits until all have ended.
+// Wait waits until all goroutines have ended.
 func (g *goroutines) Wait() { _ = g.group.Wait() } // nil: see Go

@@ -10,33 +10,35 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Items and answers may say more about themselves than their type must. What
-// they have is found once per run, not once per item.
+// Items and answers may say more about themselves than their type requires. A run looks for
+// these methods once, not once per item.
 
-// Pooled is an item that says in which pool it waits.
+// Pooled is an item that names the pool in which it waits.
 type Pooled interface{ Pool() string }
 
-// Costed is an item that says what its call is expected to draw.
+// Costed is an item that estimates what its call draws.
 type Costed interface{ Cost() Cost }
 
-// Keyed is an item that says by which key it is remembered, where it has failed and has not
-// ended; "": it is not remembered. Where two items share a key, either may count.
+// Keyed is an item that has a key. A run remembers an item under its key if the item has
+// failed and has not ended; an item with the key "" is not remembered. If two items share a
+// key, either may count.
 type Keyed = machine.Keyed
 
-// Measured is an answer that says what it has used. One that came over
-// [provider.Transport] as one JSON value, or from a client of ours, need not, and is not
-// asked; one that was streamed must, or its usage is not known.
+// Measured is an answer that reports its usage. An answer that came over
+// [provider.Transport] as one JSON value, or from a client of ours, need not be Measured,
+// and its method is not called. An answer that was streamed must be, or its usage is
+// unknown.
 type Measured interface{ Usage() provider.Usage }
 
-// hints is what a run knows of its items beside their type. Neither is nil.
+// hints holds what a run knows of its items besides their type. No field is nil.
 type hints[In any] struct {
 	pool func(In) string
 	cost func(In) limiter.Cost
 	key  func(In) string // "": it is not remembered
 }
 
-// hintsOf finds the hints: what an option says, else the item's own methods,
-// else one pool and one request each.
+// hintsOf finds the hints: an option's, else the item's own methods, else one pool and one
+// request each.
 func hintsOf[In any](c *config) (hints[In], error) {
 	h := hints[In]{
 		pool: func(In) string { return "" },
@@ -59,8 +61,8 @@ func hintsOf[In any](c *config) (hints[In], error) {
 	)
 }
 
-// says reports whether every In has the methods of Hint. The type is asked and
-// not its zero value: that of an interface has no methods.
+// says reports whether every In has the methods of Hint. It looks at the type and not at
+// its zero value: the zero value of an interface has no methods.
 func says[In, Hint any]() bool { return reflect.TypeFor[In]().Implements(reflect.TypeFor[Hint]()) }
 
 // mayBeMeasured reports whether an Out may be [Measured]: an interface may hold anything.
@@ -68,8 +70,8 @@ func mayBeMeasured[Out any]() bool {
 	return says[Out, Measured]() || reflect.TypeFor[Out]().Kind() == reflect.Interface
 }
 
-// override replaces a hint by the one of an option. Options know no type
-// parameters, so that theirs fit the items is found out here.
+// override replaces a hint by that of an option. Options have no type parameters, so
+// override checks whether the option's function fits the items.
 func override[F any](hint *F, given any, option string) error {
 	if given == nil {
 		return nil

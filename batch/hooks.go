@@ -9,23 +9,23 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// A Retry is an item on its way into a further call.
+// A Retry describes an item that is about to be called again.
 type Retry struct {
 	Index      int    // the item's place in the input, from 0
 	Item       any    // the item, of the run's type In
 	Pool, Lane string // where it waited, and where the call goes
-	Calls      int    // calls made for it until now, at least 1
-	Attempts   int    // of these, failed attempts; the others were refused
+	Calls      int    // calls made for it so far, at least 1
+	Attempts   int    // failed attempts among these calls; the others were refused
 	Err        error  // of the latest call; errors.Is finds its [Kind]
 
-	Waited time.Duration // from each call that came back to the next
+	Waited time.Duration // time between calls: from each return to the next call
 }
 
-// WithRetryHook calls f before each call of an item but its first: after a failure or a
-// refusal, when the wait is over. It runs in the worker that makes the call, so several
-// may run at once, and a slow one holds up its worker and nothing else; neither the call's
-// timeout nor its latency counts it. If it panics, that is the item's error, and the call
-// is not made.
+// WithRetryHook calls f before each call of an item except its first: after a failure or a
+// refusal, when the wait is over. f runs in the worker that makes the call, so several may
+// run at once. A slow f holds up its worker and nothing else; neither the call's timeout
+// nor its latency includes it. If f panics, that is the item's error, and the call is not
+// made.
 func WithRetryHook(f func(Retry)) Option {
 	return runOption(func(c *config) {
 		c.retryHook = f
@@ -33,11 +33,12 @@ func WithRetryHook(f func(Retry)) Option {
 	}, "WithRetryHook()")
 }
 
-// WithGate calls f before each call, behind which the call is made: f may wait for a
-// place, as at a disk that has to keep up. It runs in the worker that makes the call, which
-// counts as in flight meanwhile; neither the call's timeout nor its latency counts it, so
-// that no provider is blamed for it. ctx ends when the run is abandoned: then f returns at
-// once, and the call is not made. If f panics, that is the item's error, likewise.
+// WithGate calls f before each call, and makes the call when f returns. f may wait, for
+// example for a disk that has to keep up. f runs in the worker that makes the call, which
+// counts as in flight meanwhile. Neither the call's timeout nor its latency includes f, so
+// no provider is blamed for it. ctx ends when the run is abandoned: f must then return at
+// once, and the call is not made. If f panics, that is the item's error, and the call is
+// not made.
 func WithGate(f func(ctx context.Context)) Option {
 	return runOption(func(c *config) {
 		c.gate = f
@@ -45,14 +46,14 @@ func WithGate(f func(ctx context.Context)) Option {
 	}, "WithGate()")
 }
 
-// WithClassifier says what the errors of one's own function mean. f is asked once for
-// each, in the worker, so several may be asked at once; the [Kind] that it answers decides
-// alone: whether the item is tried again, whether that uses an attempt, and what its lane
-// learns. [Unknown] leaves it to headrace, which looks at the error, the status and the
-// body. A wait that the server named is heard all the same.
+// WithClassifier sets a function that says what the errors of the caller's function mean. f
+// runs once for each error, in the worker, so several may run at once. The [Kind] that f
+// returns decides alone: whether the item is tried again, whether that uses an attempt, and
+// what its lane learns. [Unknown] leaves the decision to headrace, which looks at the
+// error, the status and the body. A wait that the server named counts all the same.
 //
-// It is not asked about panics, nor about calls that were cut off by a timeout of the
-// run's or by its end. If it panics, that is the item's error.
+// f is not called for panics, nor for calls that were cut off by a timeout of the run's or
+// by its end. If f panics, that is the item's error.
 func WithClassifier(f func(error) Kind) Option {
 	return runOption(func(c *config) {
 		c.classifier = f
@@ -60,7 +61,7 @@ func WithClassifier(f func(error) Kind) Option {
 	}, "WithClassifier()")
 }
 
-// announce tells the hook of a further call. The error is that of a hook that panicked.
+// announce calls the hook before a further call. The error is that of a hook that panicked.
 func (r *run[In, Out]) announce(j *job[In, Out], g machine.Grant) error {
 	if r.retryHook == nil || j.Calls < 2 {
 		return nil
@@ -84,7 +85,7 @@ func (c *config) pass(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// classified is the error of a call with the kind that the classifier gives it.
+// classified returns the error of a call with the kind that the classifier gives it.
 func (c *config) classified(err error) error {
 	if c.classifier == nil || err == nil {
 		return err
@@ -103,7 +104,7 @@ func (c *config) classify(err error) error {
 	if kind == Unknown {
 		return err
 	}
-	var fault Error // with what the error says beside its kind: a wait, a limit
+	var fault Error // keeps what the error says besides its kind: a wait, a limit
 	if known := (*Error)(nil); errors.As(err, &known) && known != nil {
 		fault = *known
 	}
@@ -111,10 +112,10 @@ func (c *config) classify(err error) error {
 	return &failure{&fault, err}
 }
 
-// guarded runs what the caller has written, and makes an error of its panic, with the
-// stack of where it happened. Whatever is called back runs in one, but for the loop over
-// the results, which is the caller's own. What ends its goroutine instead ends that of
-// guarded too: who calls it has a deferred function to see to that.
+// guarded runs a function of the caller's, and returns its panic as an error with the stack
+// of where it happened. All callbacks run in guarded, except the loop over the results,
+// which is the caller's own. A function that ends its goroutine ends guarded as well: the
+// callers of guarded handle that in a deferred function.
 func guarded(f func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -13,8 +13,8 @@ import (
 
 var errTeapot = errors.New("i am a teapot")
 
-// The hook is told of each call of an item but its first, in front of it, when the wait is
-// over: which item, how often it was called, and what the latest call said.
+// The hook runs before each call of an item except its first, when the wait is over. It
+// gets the item, the number of its calls, and the error of the latest call.
 func TestRetryHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
@@ -104,7 +104,7 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// What does not get past the gate draws nothing: whoever comes next need not wait for it.
+// A call that does not get past the gate draws nothing: the next call need not wait for it.
 func TestGateThatPanicsIsNotCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates := 0
@@ -166,7 +166,7 @@ func TestClassifier(t *testing.T) {
 	}
 }
 
-// A wait that the error names is heard beside the kind that it is given.
+// A wait named in the error counts, whatever kind the classifier returns.
 func TestClassifierKeepsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fn := func(_ context.Context, i int) (int, error) {

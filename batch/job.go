@@ -9,30 +9,30 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A job is an item of the caller's on its way. It has two halves, and each has one owner
-// at any time. The machine's goes as its type says. The result belongs to the reader,
-// then to the worker of the present grant, and once it is finished to the caller's loop,
-// while the machine still hears that the item has ended.
+// A job is an item of the caller's on its way. It has two halves, and each has one owner at
+// any time. The machine's half moves as its type says. The result belongs to the reader,
+// then to the worker of the current grant, and once it is finished to the caller's loop.
+// Meanwhile the machine still hears that the item has ended.
 type job[In, Out any] struct {
 	machine.Item
-	result Result[In, Out] // what its calls have told so far; Err is that of the latest
-	key    string          // by which the item is remembered; never written to once it is offered
+	result Result[In, Out] // what its calls have reported so far; Err is that of the latest
+	key    string          // identifies a remembered item; never written to once it is offered
 }
 
-// ItemKey is by which the item is remembered.
+// ItemKey returns the key under which the item is remembered.
 func (j *job[In, Out]) ItemKey() string { return j.key }
 
-// jobBytes is how much is allocated for jobs at once: some fifteen, so that the allocation
-// hardly shows. One job that is slow holds those beside it, but not what was in them: so
-// this bounds also what an item in the run holds beside itself.
+// jobBytes is the size of one allocation of jobs: room for some fifteen, so that the
+// allocation hardly shows. A slow job keeps its neighbours in memory, but not what was in
+// them. So jobBytes also bounds what an item in the run holds besides itself.
 const jobBytes = 8192
 
-// newJobs are as many as fit, and one at least.
+// newJobs allocates as many jobs as fit, and at least one.
 func newJobs[In, Out any]() []job[In, Out] {
 	return make([]job[In, Out], max(1, jobBytes/int(reflect.TypeFor[job[In, Out]]().Size())))
 }
 
-// note adds what the latest call told, and its error as it was judged.
+// note adds what the latest call reported, and its error as it was judged.
 func (j *job[In, Out]) note(lane string, e ending, err error) {
 	r := &j.result
 	r.Err, r.Lane, r.Latency = err, lane, e.latency
@@ -46,7 +46,7 @@ func (j *job[In, Out]) note(lane string, e ending, err error) {
 	}
 }
 
-// used is what a call is known to have used, or what is doubtful of it.
+// used returns the usage of a call, or the doubtful usage if its answer was cut off.
 func (e *ending) used() (sure provider.Usage, doubt provider.Doubtful) {
 	if e.doubtful {
 		return sure, provider.Doubtful{Calls: 1, Usage: e.record.Usage}
@@ -54,7 +54,7 @@ func (e *ending) used() (sure provider.Usage, doubt provider.Doubtful) {
 	return e.record.Usage, doubt
 }
 
-// failureOf is what is kept of a call's error.
+// failureOf returns what a result keeps of a call's error.
 func failureOf(err error) Failure {
 	f := Failure{Calls: 1}
 	var fault *provider.Error
@@ -68,11 +68,11 @@ func failureOf(err error) Failure {
 	return f
 }
 
-// mostMessage bounds what is kept of what was said, in bytes.
+// mostMessage bounds the part of a message that is kept, in bytes.
 const mostMessage = 200
 
-// clipped is the first line of a text, as far as it is kept: a copy, so that a long answer is
-// not kept for it.
+// clipped returns the first line of a text, cut to mostMessage bytes. It is a copy, so that
+// a long answer is not kept in memory for it.
 func clipped(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	if len(s) > mostMessage {
@@ -81,8 +81,8 @@ func clipped(s string) string {
 	return strings.Clone(s)
 }
 
-// addFailure adds one to those before it. What is like the last one is counted with it, and
-// so is what there is no room for.
+// addFailure adds a failure to those before it. A failure like the last one is counted with
+// it, and so is one beyond MostFailures.
 func addFailure(all []Failure, f Failure) []Failure {
 	if n := len(all); n > 0 {
 		last := &all[n-1]
@@ -94,8 +94,8 @@ func addFailure(all []Failure, f Failure) []Failure {
 	return append(all, f)
 }
 
-// finish fills in the end, and what the machine has counted. It is for whom the item is
-// lent to, or for the reader before it is offered.
+// finish fills in the end, and what the machine has counted. Only the worker that the item
+// is lent to may call it, or the reader before the offer.
 func (j *job[In, Out]) finish(err error, tried bool) {
 	r := &j.result
 	r.Err, r.Pool, r.Attempts, r.Calls = err, j.Pool, j.Attempts, j.Calls
@@ -106,7 +106,7 @@ func (j *job[In, Out]) finish(err error, tried bool) {
 	j.Pool = "" // it may be a piece of the item's text
 }
 
-// take gives the result away and keeps nothing of it.
+// take returns the result and keeps nothing of it.
 func (j *job[In, Out]) take() Result[In, Out] {
 	result := j.result
 	j.result = Result[In, Out]{}

@@ -196,8 +196,8 @@ func TestDeadPoolAndDrained(t *testing.T) {
 }
 
 // A field that differs from item to item, taken for a pool's name, makes a lane of each.
-// Over the cap on lanes the run ends: what has a lane is run, what has none is not, and
-// nothing is lost.
+// Over the cap on lanes the run ends: items with a lane are run, items without one are not,
+// and nothing is lost.
 func TestTooManyLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := WithMaxLanes(10)

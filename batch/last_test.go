@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// endings are the ways in which a run is told to end, by whoever has what they need.
+// endings are the ways to end a run.
 var endings = map[string]func(stop chan struct{}, ctl *Control, cancel context.CancelFunc, shared *Shared){
 	"drain":   func(stop chan struct{}, _ *Control, _ context.CancelFunc, _ *Shared) { close(stop) },
 	"control": func(_ chan struct{}, ctl *Control, _ context.CancelFunc, _ *Shared) { ctl.Drain() },
@@ -16,7 +16,8 @@ var endings = map[string]func(stop chan struct{}, ctl *Control, cancel context.C
 	"close":   func(_ chan struct{}, _ *Control, _ context.CancelFunc, shared *Shared) { go shared.Close() },
 }
 
-// room is how many items a run takes with these options before two results were taken.
+// room is the number of items that a run takes with these options before the caller has
+// taken two results.
 const room = 9
 
 func roomy(opts ...Option) []Option {
@@ -39,8 +40,9 @@ func atFirst(results iter.Seq2[Result[int, int], error], do func()) (n int, err 
 	return n, err
 }
 
-// A run that is told to end when all that it has read was answered asks its input once more,
-// where that has given exactly as much as there was room for: it has no error if that was all.
+// A run may be told to stop when all its items are answered and the input has given exactly
+// as many as there was room for. It then asks its input once more: if that was all, it has
+// no error.
 func TestToldToEndWithNothingLeft(t *testing.T) {
 	for name, tell := range endings {
 		for _, items := range []int{room - 1, room, room + 1} {

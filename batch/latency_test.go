@@ -22,7 +22,7 @@ func TestLatencyTarget(t *testing.T) {
 		"plain, at no": {[]Option{WithPlainLaw(), WithLatencyTarget(0)}, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			turn := make(chan struct{}, 1) // whoever holds it is served
+			turn := make(chan struct{}, 1) // the call that holds it is served
 			call := func(context.Context, int) (time.Duration, error) {
 				came := time.Now()
 				turn <- struct{}{}

@@ -10,35 +10,34 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// leashCalls is how many calls share a leash at most. What a function leaves
-// hanging on its context (a child that it did not cancel, an answer that it did not
-// close) is let go with the leash: at the next failure, which is when most is left,
-// or after sixteen calls, among which the price of a new one hardly shows.
+// leashCalls is the maximum number of calls that share a leash. A function may leave things
+// hanging on its context: a child that it did not cancel, an answer that it did not close.
+// They are released with the leash: at the next failure, when most is left behind, or after
+// sixteen calls, over which the price of a new leash hardly shows.
 const leashCalls = 16
 
-// leash is the context of a worker's calls, one after the other, and the timer that
-// ends it when a call has had its time. Both serve many calls: to make them anew for
-// each costs as much as the rest of what a worker does.
+// leash holds the context of a worker's calls, one after the other, and the timer that ends
+// it when a call has had its time. Both serve many calls: to make them anew for each call
+// costs as much as the rest of a worker's work.
 //
-// A timer may fire at the moment when its call ends by itself. Then it can no
-// longer be stopped, its function is about to cancel the context, and the next call
-// would be cut off for the one before: so a leash whose timer could not be stopped
-// is thrown away.
+// A timer may fire at the moment when its call ends by itself. Then it can no longer be
+// stopped, and its function is about to cancel the context. The next call would be cut off
+// instead of the last one. So a leash whose timer could not be stopped is thrown away.
 type leash struct {
 	clock  clockwork.Clock
 	parent context.Context
-	worker int  // whose it is
-	deaf   bool // who measures has panicked, and is told no more by this worker
+	worker int  // the worker that owns it
+	deaf   bool // a measuring function has panicked: this worker calls none any more
 
 	ctx    context.Context // nil: there is none now
 	cancel context.CancelCauseFunc
-	cause  error // with which the timer cancels
+	cause  error // the timer cancels with it
 	timer  clockwork.Timer
 	calls  int
 }
 
-// take gives the context of a call that may take limit, for ever if that is 0, and
-// is then ended with cause.
+// take returns the context of a call that may take limit, or for ever if limit is 0. When
+// the time is up, the context ends with cause.
 func (l *leash) take(limit time.Duration, cause error) context.Context {
 	if l.ctx == nil || l.calls == leashCalls || l.cause != cause { //nolint:errorlint // identity: the causes are ours, unwrapped
 		l.renew(cause)
@@ -68,8 +67,8 @@ func (l *leash) renew(cause error) {
 	l.cause = cause
 }
 
-// drop ends the context and whatever hangs on it, and the timer of a call that did not
-// return.
+// drop ends the context and all that derives from it, and stops the timer of a call that
+// did not return.
 func (l *leash) drop() {
 	if l.timer != nil {
 		l.timer.Stop()
@@ -80,26 +79,26 @@ func (l *leash) drop() {
 	*l = leash{clock: l.clock, parent: l.parent, worker: l.worker, deaf: l.deaf}
 }
 
-// callContext is the context of one call: on its worker's leash, with the lane, the
-// number and the recorder in it, in one allocation.
+// callContext is the context of one call. It lies on its worker's leash and holds the lane,
+// the number and the recorder, in one allocation.
 type callContext struct {
 	provider.Attempt
 	lane   string
-	number int // of its item's calls, from 1
+	number int // among its item's calls, from 1
 
 	leash *leash
 	item  *machine.Item
-	limit time.Duration // how long it may take; 0: for ever
-	cause error         // with which it ends then
+	limit time.Duration // how long the call may take; 0: for ever
+	cause error         // ends the call then
 	begun bool          // its answer has begun: the clock of the attempt is stopped
 }
 
-// AnswerBegins stops the clock of the attempt: its answer is on the way, and as long as it
-// comes it is not too late. The time of the item goes on. The timer runs the function that it
+// AnswerBegins stops the clock of the attempt: the answer is on its way, and is not too
+// late as long as it comes. The time of the item goes on. A timer runs the function that it
 // was made with, so another cause needs another timer.
 func (c *callContext) AnswerBegins() {
 	if c.cause == ErrItemTimeout || c.leash.timer == nil || !c.leash.timer.Stop() { //nolint:errorlint // identity: the cause is ours, unwrapped
-		return // of the item already, or none, or it has fired
+		return // the clock is the item's already, or there is none, or it has fired
 	}
 	c.begun, c.limit = true, 0
 	if c.item.Expires.IsZero() {
@@ -114,7 +113,7 @@ type laneKey struct{}
 
 type numberKey struct{}
 
-// Value answers for the lane and the number, and asks further for the rest.
+// Value returns the lane and the number, and asks its parent for the rest.
 func (c *callContext) Value(key any) any {
 	switch key {
 	case laneKey{}:
@@ -125,16 +124,16 @@ func (c *callContext) Value(key any) any {
 	return c.Attempt.Value(key)
 }
 
-// CallFrom is which call of its item's the call with that context is, from 1; 0 for a
-// context that is not a call's.
+// CallFrom returns the number of the call with this context among its item's calls, from 1.
+// It returns 0 for a context that is not a call's.
 func CallFrom(ctx context.Context) int {
 	n, _ := ctx.Value(numberKey{}).(int)
 	return n
 }
 
-// LaneFrom is the lane on which the call with that context was granted; "" for
-// a context that is not a call's. A function that serves several keys or
-// endpoints chooses by it.
+// LaneFrom returns the lane on which the call with this context was granted. It returns ""
+// for a context that is not a call's. A function that serves several keys or endpoints
+// chooses by it.
 func LaneFrom(ctx context.Context) string {
 	if lane, is := ctx.Value(laneKey{}).(*string); is {
 		return *lane

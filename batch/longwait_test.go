@@ -14,7 +14,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// waits gathers the long waits that an observer is told.
+// waits gathers the long waits that an observer gets.
 func waits(to *[]LongWait) Option {
 	return WithObserver(func(e Event) {
 		if e.LongWait != nil {
@@ -33,8 +33,8 @@ func refusesFirst(wait time.Duration) Func[int, int] {
 	}
 }
 
-// A lane that waits for longer than five minutes, or than one says, is told of once:
-// when it begins, if its end is known, with the reason and the end.
+// A lane that waits longer than five minutes, or than the option says, is reported once,
+// with the reason and the end: when the wait begins, if its end is known.
 func TestLongWaitIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -89,8 +89,8 @@ func TestOutageIsOneLongWait(t *testing.T) {
 	})
 }
 
-// An item that waits for itself for so long is told of by its number, and so are not the
-// others beside it.
+// An item that waits on its own account for so long is reported by its number. Other items
+// in the run are not reported.
 func TestItemThatWaitsForLongIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []LongWait
@@ -132,7 +132,7 @@ func TestPauseIsNoLongWait(t *testing.T) {
 	})
 }
 
-// Calls leave at the same moments whether somebody is told of waits or not.
+// Calls leave at the same moments whether waits are reported or not.
 func TestTellingOfLongWaitsChangesNothing(t *testing.T) {
 	sent := func(opts ...Option) (times []time.Time) {
 		synctest.Test(t, func(t *testing.T) {

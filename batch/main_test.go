@@ -105,7 +105,7 @@ func agrees[In, Out any](t *testing.T, sum Summary, results []Result[In, Out]) {
 	}
 }
 
-// journal is what goroutines of a test write down.
+// journal collects the notes of a test's goroutines.
 type journal struct {
 	mu    sync.Mutex
 	times []time.Time

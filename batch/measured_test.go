@@ -12,9 +12,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A client of somebody else's over provider.Transport, that says nothing of usage and
-// whose answer has no method for it: what was used is in the results and in the sum,
-// once.
+// A foreign client over provider.Transport reports no usage, and its answer has no method
+// for it. The usage is in the results and in the sum, once.
 func TestUsageOverTransport(t *testing.T) {
 	base := roundTrip(func(r *http.Request) (*http.Response, error) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// A Memory is what a run has learned that a later one should know. It is for encoding/json
-// to write to a file and to read from it.
+// A Memory holds what a run has learned that a later run should know. Write it to a file
+// and read it back with encoding/json.
 //
-// Lanes are rates, caps, shares of chance and holds, by name: a later run need not learn
-// them again, and does not call where it is to wait. Items are those that have failed and
-// have not ended, by their [Keyed] key: a later run tells one that always fails from one
-// that met an outage.
+// Lanes holds, by name, the rates, caps, holds and shares refused by chance. A later run
+// need not learn them again, and makes no calls where it must wait. Items holds the items
+// that have failed and have not ended, by their [Keyed] key. A later run tells an item that
+// always fails from one that met an outage.
 type Memory struct {
 	Lanes map[string]LaneMemory `json:"lanes,omitempty"`
 	Items map[string]ItemMemory `json:"items,omitempty"`
@@ -22,11 +22,10 @@ type Memory struct {
 // empty reports whether nothing is known.
 func (m Memory) empty() bool { return len(m.Lanes) == 0 && len(m.Items) == 0 }
 
-// WithMemory begins with what an earlier run has learned. Limits that are told now win
-// over those told then, and what is hours old is believed only as far as that is wise.
-// A lane that is not in it begins anew. A memory that a later headrace has written is an
-// error; with [WithShared] it belongs where that is made, by [NewShared].
-// [WithMemorySaver] saves one.
+// WithMemory begins with what an earlier run has learned. Limits given now win over those
+// of the earlier run, and knowledge that is hours old counts only in part. A lane that is
+// not in m begins anew. A memory written by a later version of headrace is an error. With
+// [WithShared], give the memory to [NewShared] instead. [WithMemorySaver] saves a memory.
 func WithMemory(m Memory) Option {
 	return sharedOption(func(c *config) {
 		c.hasMemory, c.machine.Memory, c.machine.Items = true, m.Lanes, m.Items
@@ -43,8 +42,8 @@ func WithMemory(m Memory) Option {
 	}, "WithMemory()")
 }
 
-// Save is what has been learned until now. The error is ctx's, or that of a
-// Shared that was closed.
+// Save returns what has been learned so far. The error is ctx's, or that of a closed
+// Shared.
 func (s *Shared) Save(ctx context.Context) (Memory, error) {
 	if err := s.made(); err != nil {
 		return Memory{}, wrong(err)
@@ -53,9 +52,9 @@ func (s *Shared) Save(ctx context.Context) (Memory, error) {
 	return Memory(m), err
 }
 
-// Save is what the run has learned until now. It waits for the run to
-// begin; the error is ctx's, or that of a run that is over: who wants to know what one
-// has learned in the end runs it on a [Shared].
+// Save returns what the run has learned so far. It waits for the run to begin. The error is
+// ctx's, or that of a run that is over. To know what a run has learned in the end, run it
+// on a [Shared].
 func (c *Control) Save(ctx context.Context) (Memory, error) {
 	if err := c.wait(ctx); err != nil {
 		return Memory{}, err

@@ -99,7 +99,7 @@ func TestRestoredRunGoesOn(t *testing.T) {
 	})
 }
 
-// What is told now wins over what was learned.
+// Settings given now win over the memory.
 func TestToldWinsOverMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faucet{perSecond: 10, depth: 15}
@@ -136,7 +136,8 @@ func TestMemoryKeepsHolds(t *testing.T) {
 	})
 }
 
-// A memory of a later headrace is told, and is not for a run on a coordinator of others.
+// A memory of a later headrace is reported. A run on the coordinator of a Shared takes
+// none.
 func TestMemoryIsChecked(t *testing.T) {
 	newer := Memory{Lanes: map[string]LaneMemory{"a": {Version: 99}}}
 	if _, err := NewShared(WithMemory(newer)); !errors.Is(err, ErrConfig) {

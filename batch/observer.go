@@ -8,24 +8,23 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// An Event is one thing that a run tells its observer. Exactly one field is
-// set.
+// An Event is one thing that a run reports to its observer. Exactly one field is set.
 type Event struct {
 	Transition *Transition // a lane changed its phase
 	LongWait   *LongWait   // a lane or an item waits for longer than [WithLongWait] says
-	Status     *Status     // a picture, once per period
+	Status     *Status     // a snapshot, once per period
 	Summary    *Summary    // the run is over; the last event
 }
 
-// busiestLanes is how many lanes a picture shows: as many as who looks on tells apart.
+// busiestLanes is the number of lanes in a snapshot: as many as a person can tell apart.
 const busiestLanes = 32
 
-// WithObserver tells f what happens in the run: transitions and long waits as they
-// come, a status each period, the summary at the end. All calls come from one goroutine
-// of the run's. A slow f slows nothing: events that it is too slow for are
-// dropped and counted, but for the last, for which the run waits. An f that panics is
-// not called again, and the run goes on; its error, in the end, says [ErrObserver]. Of a
-// run with [ErrConfig] it hears nothing, of any other that cannot begin the summary.
+// WithObserver calls f with the events of the run: transitions and long waits as they come,
+// a status each period, the summary at the end. All calls come from one goroutine of the
+// run's. A slow f slows nothing: the run drops and counts events that f is too slow for,
+// except the last event, for which it waits. An f that panics is not called again. The run
+// goes on, and its error includes [ErrObserver] in the end. For a run with [ErrConfig], f
+// is not called; for any other run that cannot begin, f gets the summary.
 func WithObserver(f func(Event)) Option {
 	return runOption(func(c *config) {
 		c.observer = f
@@ -38,18 +37,17 @@ func WithProgressEvery(d time.Duration) Option {
 	return runOption(func(c *config) { c.every = d }, "WithProgressEvery(%v)", d)
 }
 
-// DefaultLongWait is how long a lane or an item may wait before the observer is told.
+// DefaultLongWait is the time a lane or an item may wait before the observer hears of it.
 const DefaultLongWait = machine.DefaultLongWait
 
-// WithLongWait sets how long a lane or an item may wait before the observer is told of
-// it by [Event].LongWait: once for each wait, and at once if its end is known to be
-// farther away than that. Default 5 minutes; 0 tells of none.
+// WithLongWait sets how long a lane or an item may wait before the observer gets an
+// [Event].LongWait. It gets one for each wait, and at once if the end of the wait is known
+// to be farther away than that. Default 5 minutes; 0 reports no wait.
 func WithLongWait(d time.Duration) Option {
 	return sharedOption(func(c *config) { c.longWait = d }, "WithLongWait(%v)", d)
 }
 
-// observe passes on what the coordinator says until the run is over, and then
-// the summary.
+// observe passes on the coordinator's news until the run is over, and then the summary.
 func (r *run[In, Out]) observe(ctx context.Context) {
 	ticker := r.clock.NewTicker(r.every)
 	defer ticker.Stop()
@@ -79,8 +77,8 @@ func (r *run[In, Out]) lastWord() {
 	r.tell(Event{Summary: &s})
 }
 
-// tell tells the observer, and reports whether it may be told more: one that panicked is
-// not called again.
+// tell calls the observer, and reports whether it may be called again: an observer that
+// panicked may not.
 func (r *run[In, Out]) tell(e Event) (heard bool) {
 	err := errGone // unless it returns
 	defer func() {

@@ -17,27 +17,28 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// Defaults of the options, where they are not said elsewhere.
+// Defaults of the options, except those declared next to their option.
 const (
 	// DefaultConcurrency is the ceiling on calls in flight.
 	DefaultConcurrency = machine.DefaultConcurrency
-	// DefaultAttemptTimeout ends a call that the server accepted and forgot. It is that of
-	// the vendors' own clients: models that think take minutes.
+	// DefaultAttemptTimeout ends a call that the server accepted and forgot. The vendors'
+	// own clients have the same timeout: models that think take minutes.
 	DefaultAttemptTimeout = 10 * time.Minute
-	// DefaultReadAhead is how many items may wait for their first call.
+	// DefaultReadAhead is the number of items that may wait for their first call.
 	DefaultReadAhead = coordinator.DefaultReadAhead
-	// MaxReadAhead bounds what [WithReadAhead] may ask for: there is room for so
-	// many results from the start, at some hundred bytes each.
+	// MaxReadAhead bounds what [WithReadAhead] may ask for: a run makes room for so many
+	// results from the start, at some hundred bytes each.
 	MaxReadAhead = 1 << 16
 	// MaxPriority bounds what [WithPriority] may ask for, and so how long the other
 	// runs wait for their turn.
 	MaxPriority = machine.MaxPriority
 )
 
-// An Option changes one thing about a run, or about what several runs share. Options
-// are checked together, before any call; what cannot be meant is [ErrConfig]: a value out
-// of bounds, nil, two options that contradict each other, one that has no meaning where it
-// was given. Their order does not matter, but that of one given twice the last counts.
+// An Option changes one thing about a run, or about what several runs share. A run checks
+// its options together, before any call. It returns [ErrConfig] for a value out of bounds,
+// a nil, two options that contradict each other, or an option that has no meaning where it
+// was given. The order of options does not matter, but if one is given twice, the last
+// counts.
 type Option struct {
 	text  string
 	scope scope
@@ -47,19 +48,19 @@ type Option struct {
 // String shows the option as it would be written.
 func (o Option) String() string { return o.text }
 
-// name is the option without its arguments.
+// name returns the option without its arguments.
 func (o Option) name() string {
 	name, _, _ := strings.Cut(o.text, "(")
 	return name
 }
 
-// A scope is what an option is about, and with that where it may be given.
+// A scope says what an option is about, and so where it may be given.
 type scope uint8
 
 const (
 	anything scope = iota // runs, and what they share
-	oneRun                // of no meaning to NewShared
-	allRuns               // what runs share: beside WithShared it would come too late
+	oneRun                // without meaning for NewShared
+	allRuns               // what runs share: next to WithShared it would come too late
 )
 
 func option(apply func(*config), format string, args ...any) Option {
@@ -76,7 +77,7 @@ func sharedOption(apply func(*config), format string, args ...any) Option {
 	return Option{text: fmt.Sprintf(format, args...), scope: allRuns, apply: apply}
 }
 
-// config is what the options add up to.
+// config holds the settings of a run.
 type config struct {
 	policy
 	machine        machine.Config
@@ -93,8 +94,8 @@ type config struct {
 	clock           clockwork.Clock
 	observer        func(Event)
 	every           time.Duration
-	longWait        time.Duration // 0: none is told
-	firstAnswer     time.Duration // 0: it is waited for, for ever
+	longWait        time.Duration // 0: no wait is reported
+	firstAnswer     time.Duration // 0: the run waits for ever
 	outagePatience  time.Duration // 0: likewise
 	drain           <-chan struct{}
 	summary         *Summary
@@ -106,14 +107,14 @@ type config struct {
 	calls           func(Call)
 	ends            func(End)
 	save            func(Memory) error
-	hasMemory       bool // WithMemory is given, perhaps with an empty one
+	hasMemory       bool // WithMemory is given, perhaps with an empty memory
 	poolOf, costOf  any  // func(In) string, func(In) Cost
 	keyOf           any  // func(In) string
 	faults          []error
 }
 
-// remembers reports whether items are remembered, from an earlier run or for a later one. In
-// a Shared they may be.
+// remembers reports whether items are remembered, from an earlier run or for a later one.
+// On a Shared, its options decide that.
 func (c *config) remembers() bool {
 	return c.save != nil || c.hasMemory || c.shared != nil && c.shared.remembers
 }
@@ -140,7 +141,7 @@ func configure(opts []Option) *config {
 		c.clock = c.shared.clock
 		c.faults = append(c.faults, misplaced(opts, allRuns, "WithShared", "NewShared")...)
 	}
-	c.machine.LongWait = cmp.Or(c.longWait, -1) // which means none to the machine
+	c.machine.LongWait = cmp.Or(c.longWait, -1) // to the machine, -1 means none
 	c.machine.FirstAnswer = cmp.Or(c.firstAnswer, -1)
 	c.machine.OutagePatience = cmp.Or(c.outagePatience, -1)
 	if c.limits.KeepGoing {
@@ -152,7 +153,7 @@ func configure(opts []Option) *config {
 	return c
 }
 
-// misplaced are the options that have no meaning beside another, or to a function.
+// misplaced returns a fault for each option that has no meaning in that place.
 func misplaced(opts []Option, s scope, where, belongs string) (faults []error) {
 	for _, o := range opts {
 		if o.apply != nil && o.scope == s {
@@ -162,7 +163,7 @@ func misplaced(opts []Option, s scope, where, belongs string) (faults []error) {
 	return faults
 }
 
-// check tells all that is wrong at once, further faults included.
+// check returns all faults at once, further ones included.
 func (c *config) check(further ...error) error {
 	faults := append(further, c.faults...)
 	faults = append(faults, c.checkNumbers(), c.checkLanes())
@@ -196,7 +197,7 @@ func (c *config) checkNumbers() error {
 
 func (c *config) checkLanes() error {
 	faults := []error{
-		machine.RunConfig{Pools: c.limits.Pools}.Validate(), // its numbers are checked by themselves
+		machine.RunConfig{Pools: c.limits.Pools}.Validate(), // checkNumbers checks its numbers
 		c.machine.Lane.Validate(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.machine.Lanes)) {
@@ -205,7 +206,7 @@ func (c *config) checkLanes() error {
 	return errors.Join(faults...)
 }
 
-// fault notes what is wrong with an option; nil is nothing.
+// fault records what is wrong with an option; nil is nothing.
 func (c *config) fault(err error) {
 	if err != nil {
 		c.faults = append(c.faults, err)

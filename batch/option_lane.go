@@ -12,23 +12,23 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Options about lanes, and about what watches over all of them. With several runs on one
-// coordinator they are said where it is made, by [NewShared].
+// Options about lanes, and about what watches over all of them. If several runs share one
+// coordinator, these options go to [NewShared].
 
-// laneWords are what options say of the lanes that no WithLane names. They are kept as
-// they were said until all have been heard, so that their order does not matter.
+// laneWords holds what options say of the lanes that no WithLane names. It keeps them as
+// given until all options are applied, so that their order does not matter.
 type laneWords struct {
 	defaults LaneConfig     // WithLaneDefaults
-	limits   *Limits        // WithLimits; nil: it was not given, like those below
+	limits   *Limits        // WithLimits; nil: not given, as in the fields below
 	ramp     *RampConfig    // WithRamp
 	local    *time.Duration // WithLocalServer
 	plain    bool           // WithPlainLaw
-	latency  time.Duration  // WithLatencyTarget; 0 says nothing
-	charge   Charge         // WithCharge, likewise; WithLaneDefaults may know better
+	latency  time.Duration  // WithLatencyTarget; 0: not given
+	charge   Charge         // WithCharge, likewise; that of WithLaneDefaults wins
 	periods  Periods        // WithPeriods, likewise
 }
 
-// compose is what the words add up to.
+// compose returns the settings that the options add up to.
 func (w laneWords) compose(attemptTimeout time.Duration) (LaneConfig, error) {
 	c := w.defaults
 	if w.limits != nil {
@@ -48,8 +48,8 @@ func (w laneWords) compose(attemptTimeout time.Duration) (LaneConfig, error) {
 	return c, w.contradictions()
 }
 
-// contradictions are what cannot be meant, alone or together. That two options say the
-// same is none.
+// contradictions returns an error for options that are invalid, alone or together. Two
+// options that say the same do not contradict each other.
 func (w laneWords) contradictions() error {
 	d := w.defaults
 	var shape error
@@ -69,7 +69,7 @@ func (w laneWords) contradictions() error {
 	)
 }
 
-// mayBoth reports whether two targets agree: one says nothing, or both say the same.
+// mayBoth reports whether two targets agree: one is not given, or both are the same.
 func mayBoth(a, b time.Duration) bool { return a == 0 || b == 0 || a == b }
 
 func atOdds(a, b string, they bool) error {
@@ -79,44 +79,44 @@ func atOdds(a, b string, they bool) error {
 	return nil
 }
 
-// WithLimits tells what every lane may draw. Limits that are not told are learned. Lanes
+// WithLimits sets what every lane may draw. Limits that are not given are learned. Lanes
 // that [WithLane] names have their own.
 func WithLimits(l Limits) Option {
 	return sharedOption(func(c *config) { c.lanes.limits = &l }, "WithLimits(%+v)", l)
 }
 
-// WithPlainLaw paces by the limits that were told and a rate found by trial (slow
-// up, fast down), with a cooldown and a ramp after each wave of refusals, instead
-// of by a model of the provider's own buckets. It starts at full speed.
+// WithPlainLaw paces calls by the given limits and by a rate found by trial (slow up, fast
+// down), with a cooldown and a ramp after each wave of refusals. The default law models the
+// provider's own buckets instead. The plain law starts at full speed.
 //
-// The fields Ramp, Cooldown and Rate of a [LaneConfig] are for this law alone; but for
-// Rate.Initial, the model law refuses them.
+// The fields Ramp, Cooldown and Rate of a [LaneConfig] are for this law alone. The model
+// law refuses them, except Rate.Initial.
 func WithPlainLaw() Option {
 	return sharedOption(func(c *config) { c.lanes.plain = true }, "WithPlainLaw()")
 }
 
-// WithLocalServer says that the server is one's own (vLLM, llama.cpp, Ollama) and
-// queues instead of refusing: as many calls are in flight as keep the 90th
-// percentile of latency under target. 0 means a minute, or half of the attempt timeout (that
-// of the lane if [WithLaneDefaults] says one) if that is less. The plain law does not know such servers.
+// WithLocalServer says that the server is the caller's own (vLLM, llama.cpp, Ollama) and
+// queues instead of refusing. The run keeps as many calls in flight as keep the 90th
+// percentile of latency under target. A target of 0 means a minute, or half of the attempt
+// timeout if that is less. The attempt timeout is that of the lane if [WithLaneDefaults]
+// sets one. The plain law does not know such servers.
 func WithLocalServer(target time.Duration) Option {
 	return sharedOption(func(c *config) { c.lanes.local = &target }, "WithLocalServer(%v)", target)
 }
 
 // WithLatencyTarget keeps the mean latency of answers within 1.25 times the target, by
-// fewer calls in flight where it would be over; what headers or limits say binds as well.
-// 0, the default, lets answers take as long as they take. It is for servers whose latency
-// answers to their load: where a single call takes longer than the target, one call is in
-// flight at a time. Of a server as in [WithLocalServer] it is the latency that the 90th
-// percentile stays under.
+// fewer calls in flight where it would be over. Headers and limits bind as well. 0, the
+// default, sets no target. It is for servers whose latency depends on their load: where a
+// single call takes longer than the target, one call is in flight at a time. For a server
+// as in [WithLocalServer], the 90th percentile of latency stays under the target.
 func WithLatencyTarget(target time.Duration) Option {
 	return sharedOption(func(c *config) { c.lanes.latency = target }, "WithLatencyTarget(%v)", target)
 }
 
-// WithRamp asks for the plain law, with a fixed graduated recovery after each cooldown
-// instead of one to the rate that was learned: in a straight line from initial to target
-// calls per second, over duration. Zero values mean 5, 20 and 300 s. Outside a ramp only
-// the limits that were told hold calls back.
+// WithRamp selects the plain law, with a fixed graduated recovery after each cooldown
+// instead of a recovery to the learned rate. The rate rises in a straight line from initial
+// to target calls per second, over duration. Zero values mean 5, 20 and 300 s. Outside a
+// ramp only the given limits hold calls back.
 func WithRamp(initial, target float64, duration time.Duration) Option {
 	return sharedOption(func(c *config) {
 		c.lanes.ramp = &RampConfig{
@@ -128,23 +128,24 @@ func WithRamp(initial, target float64, duration time.Duration) Option {
 }
 
 // WithCharge says how the provider draws on its limits, where neither [WithLane] nor
-// [WithLaneDefaults] does: what items tell as their [Cost] is then an estimate, whose Input are the tokens of the prompt
-// and whose Output is the bound on output, 0 if there is none. The zero Charge, which is
-// the default, takes the cost as it was told.
+// [WithLaneDefaults] does. The [Cost] of an item is then an estimate. Its Input counts the
+// tokens of the prompt; its Output is the bound on output, 0 if there is none. The zero
+// Charge, which is the default, takes the cost as given.
 func WithCharge(charge Charge) Option {
 	return sharedOption(func(c *config) { c.lanes.charge = charge }, "WithCharge(%+v)", charge)
 }
 
-// WithPeriods says what the limits in the provider's headers are for, where neither
-// [WithLane] nor [WithLaneDefaults] does; see [Periods]. What it does not say is found out. A limit by the day stops its lane
-// once a header says that nothing is left of it, and that it is not whole again within 15
-// minutes: [ErrWaitTooLong], and behind it a [UsedUpError].
+// WithPeriods says which periods the limits in the provider's headers cover, where neither
+// [WithLane] nor [WithLaneDefaults] does; see [Periods]. The run finds out the others. A
+// limit by the day stops its lane once a header says that nothing is left of it, and that
+// it is not whole again within 15 minutes. The error is then [ErrWaitTooLong], with a
+// [UsedUpError] behind it.
 func WithPeriods(p Periods) Option {
 	return sharedOption(func(c *config) { c.lanes.periods = p }, "WithPeriods(%+v)", p)
 }
 
-// WithLane says what one lane is like, in all: of what other options say of lanes, nothing
-// is added. "" is [DefaultLane].
+// WithLane gives all the settings of one lane; other options about lanes add nothing to
+// them. "" is [DefaultLane].
 func WithLane(name string, l LaneConfig) Option {
 	return sharedOption(func(c *config) {
 		if c.machine.Lanes == nil {
@@ -154,74 +155,75 @@ func WithLane(name string, l LaneConfig) Option {
 	}, "WithLane(%q)", name)
 }
 
-// WithLaneDefaults says what lanes are like that no WithLane names: cooldown, breaker,
-// error window, window of calls in flight, and the rest of a [LaneConfig]. To it is added
-// what WithLimits, WithCharge, WithPeriods, WithPlainLaw, WithRamp, WithLocalServer and
-// WithLatencyTarget say.
+// WithLaneDefaults gives the settings of lanes that no WithLane names: cooldown, breaker,
+// error window, window of calls in flight, and the rest of a [LaneConfig]. WithLimits,
+// WithCharge, WithPeriods, WithPlainLaw, WithRamp, WithLocalServer and WithLatencyTarget
+// add to them.
 func WithLaneDefaults(l LaneConfig) Option {
 	return sharedOption(func(c *config) { c.lanes.defaults = l }, "WithLaneDefaults()")
 }
 
-// LaneOf is what options say of the lanes that no WithLane names: for whoever names lanes
-// while a run is on, as [Control.Define] does. The error is [ErrConfig]: what cannot be
-// meant, of these options or of a run's.
+// LaneOf returns the settings that opts give to lanes that no WithLane names. It is for
+// callers that name lanes while a run is on, as [Control.Define] does. The error is
+// [ErrConfig] if any of opts is invalid, options about a run included.
 func LaneOf(opts ...Option) (LaneConfig, error) {
 	c := configure(opts)
 	return c.machine.Lane, c.check()
 }
 
-// DefaultFirstAnswer is how long a lane that was never answered is tried.
+// DefaultFirstAnswer is the time for which a lane that was never answered is tried.
 const DefaultFirstAnswer = machine.DefaultFirstAnswer
 
-// WithFirstAnswer sets for how long the calls of a lane that was never answered, nor
-// refused, may all break with errors of one [Kind], before it is taken that nobody is
-// there: the lane then stops, by [ErrNoAnswer]. Its breaker must be open, three tries, one
-// after the other, have broken, and none be under way that may yet be answered: so it is
-// no matter of a few items, and a server that is slow, or says that it is busy, has its
-// time. Once a lane was answered, or refused, its breaker waits. Default 30 s; 0 waits for
-// ever.
+// WithFirstAnswer sets how long to try a lane that was never answered, nor refused, while
+// all its calls break with errors of one [Kind]. After that time the server counts as
+// absent: the lane stops, by [ErrNoAnswer]. Three more conditions must hold: its breaker is
+// open, three tries have broken one after the other, and no call is under way that may yet
+// be answered. So a few items alone do not stop a lane, and a server that is slow, or says
+// that it is busy, has its time. Once a lane was answered, or refused, its breaker waits.
+// Default 30 s; 0 waits for ever.
 //
-// On a [Shared] a lane that has stopped for this is tried anew by the first run to draw on
-// it once no other does, and after [Shared.ResetLane].
+// On a [Shared], a lane that has stopped this way is tried anew after [Shared.ResetLane].
+// The first run to draw on it once no other run does also tries it anew.
 func WithFirstAnswer(d time.Duration) Option {
 	return sharedOption(func(c *config) { c.firstAnswer = d }, "WithFirstAnswer(%v)", d)
 }
 
-// DefaultOutagePatience is how long nothing may be answered on a lane until it stops.
+// DefaultOutagePatience is the time without an answer after which a lane stops.
 const DefaultOutagePatience = machine.DefaultOutagePatience
 
-// WithOutagePatience sets how long an outage of a lane may last that was answered or refused
-// before. The lane then stops, by [ErrOutage]: its breaker is open, or it is refused, and
-// nothing was answered for that long. Default 6 h; 0 waits for ever.
+// WithOutagePatience sets how long an outage may last on a lane that was answered or
+// refused before. The lane then stops, by [ErrOutage]: its breaker is open, or it is
+// refused, and nothing was answered for that long. Default 6 h; 0 waits for ever.
 func WithOutagePatience(d time.Duration) Option {
 	return sharedOption(func(c *config) { c.outagePatience = d }, "WithOutagePatience(%v)", d)
 }
 
-// WithAnsweredBefore says that every lane was answered in an earlier run, as results of it
-// prove: calls that all break are then an outage and no wrong address, and items that fail
-// alike are to blame themselves. What [WithMemory] restores says the same of its lanes.
+// WithAnsweredBefore says that every lane was answered in an earlier run, as that run's
+// results prove. If all calls break, that is then an outage and not a wrong address. If
+// items fail alike, the items are to blame. A memory given by [WithMemory] says the same of
+// its lanes.
 func WithAnsweredBefore() Option {
 	return sharedOption(func(c *config) { c.machine.AnsweredBefore = true }, "WithAnsweredBefore()")
 }
 
-// WithIdleLanes sets how long a lane is remembered that nobody uses: more than 0, default
-// 15 minutes. What it has learned is then forgotten, and its counters with it. A lane is kept
-// until its limits are whole again.
+// WithIdleLanes sets how long a lane that nobody uses is remembered: more than 0, default
+// 15 minutes. The run then forgets what the lane has learned, and its counters. It keeps a
+// lane until the lane's limits are whole again.
 func WithIdleLanes(ttl time.Duration) Option {
 	return sharedOption(func(c *config) { c.machine.IdleTTL = ttl }, "WithIdleLanes(%v)", ttl)
 }
 
 // WithMaxLanes bounds how many lanes may be known at once: at least 1, default 100,000. An
-// item that needs one more ends its run with [ErrTooManyLanes]: as a rule a field that
-// differs from item to item was taken for the name of a pool. Lanes that are idle make
-// room; see [WithIdleLanes].
+// item that needs one more ends its run with [ErrTooManyLanes]. As a rule, a field that
+// differs from item to item was then taken for the name of a pool. Idle lanes make room;
+// see [WithIdleLanes].
 func WithMaxLanes(n int) Option {
 	return sharedOption(func(c *config) { c.machine.MaxLanes = n }, "WithMaxLanes(%d)", n)
 }
 
-// WithBackoff sets how long an item waits after a failed attempt (not after a refusal):
-// by chance between a tenth of base and a bound, which is base after the first, doubles
-// with each, and ends at most. Zero values mean 500 ms and 30 s.
+// WithBackoff sets how long an item waits after a failed attempt (not after a refusal). The
+// wait is random, between a tenth of base and a bound. The bound is base after the first
+// failure and doubles with each further one, up to most. Zero values mean 500 ms and 30 s.
 func WithBackoff(base, most time.Duration) Option {
 	b := limiter.BackoffConfig{Base: base, Max: most}
 	return sharedOption(func(c *config) { c.machine.Backoff = b }, "WithBackoff(%v, %v)", base, most)

@@ -23,7 +23,7 @@ func permutations(opts []Option, f func([]Option)) {
 	}
 }
 
-// meaning is what a configuration comes to, as text.
+// meaning returns the effect of a configuration as text.
 func meaning(c *config) string {
 	return fmt.Sprintf("%+v %+v %+v %v %v %v %v %v", c.policy, c.machine, c.limits, c.attemptTimeout, c.readAhead, c.inOrder, c.clock, c.every)
 }

@@ -11,27 +11,27 @@ import (
 
 // Options about one run.
 
-// WithConcurrency sets the ceiling on calls in flight: 1..65,536, default 64. To [NewShared]
-// it bounds the calls in flight of all its runs together, beside the ceiling of each: there
-// the default is no bound. Its runs take turns for the places, by their [WithPriority].
+// WithConcurrency sets the ceiling on calls in flight: 1..65,536, default 64. For
+// [NewShared] it bounds the calls in flight of all its runs together, besides the ceiling
+// of each run. There the default is no bound. The runs take turns at these slots, by their
+// [WithPriority].
 func WithConcurrency(n int) Option {
 	return option(func(c *config) { c.limits.Concurrency, c.together = n, n }, "WithConcurrency(%d)", n)
 }
 
-// WithPool makes a pool of several lanes, which take turns. Which items are in
-// it, their Pool method says, or [WithPoolOf]; the lane of a call is found by
-// [LaneFrom].
+// WithPool makes a pool of several lanes, which take turns. The Pool method of items, or
+// [WithPoolOf], says which items are in it. [LaneFrom] returns the lane of a call.
 func WithPool(name string, lanes ...string) Option {
 	return poolOption(machine.PoolConfig{Name: name, Lanes: lanes}, "WithPool(%q, %q)")
 }
 
-// WithFallback makes a pool of several lanes, of which a later one is used only
-// while those before it are cooling, being probed or stopped.
+// WithFallback makes a pool of several lanes. A later lane is used only while those before
+// it are cooling, being probed or stopped.
 func WithFallback(name string, lanes ...string) Option {
 	return poolOption(machine.PoolConfig{Name: name, Lanes: lanes, Fallback: true}, "WithFallback(%q, %q)")
 }
 
-// poolOption keeps the pools in the order of their names, whatever that of the options.
+// poolOption keeps the pools sorted by name, whatever the order of the options.
 func poolOption(p machine.PoolConfig, format string) Option {
 	text := []any{p.Name, p.Lanes}
 	p.Lanes = slices.Clone(p.Lanes)
@@ -44,10 +44,10 @@ func poolOption(p machine.PoolConfig, format string) Option {
 	}, format, text...)
 }
 
-// WithPoolOf says in which pool an item waits. A pool that no option describes
-// has one lane of its own name. It is called once for each item, by the goroutine that
-// reads the input. A run ends once each lane that it knows has stopped: [WithPool] names the
-// lanes of items that were not read yet.
+// WithPoolOf says in which pool an item waits. A pool that no option describes has one lane
+// of its own name. The goroutine that reads the input calls pool once for each item. A run
+// ends once each lane that it knows has stopped: [WithPool] names the lanes of items that
+// were not read yet.
 func WithPoolOf[In any](pool func(In) string) Option {
 	return runOption(func(c *config) {
 		c.poolOf = pool
@@ -55,10 +55,9 @@ func WithPoolOf[In any](pool func(In) string) Option {
 	}, "WithPoolOf()")
 }
 
-// WithCostOf says what an item's call is expected to draw, or, on lanes that have a
-// [Charge], what is estimated. Without it a call
-// costs one request, and tokens are noted when the usage is known. It is called like the
-// function of [WithPoolOf].
+// WithCostOf says what an item's call is expected to draw. On lanes that have a [Charge],
+// the cost is an estimate. Without WithCostOf a call costs one request, and tokens are
+// counted once the usage is known. cost is called like the function of [WithPoolOf].
 func WithCostOf[In any](cost func(In) Cost) Option {
 	return runOption(func(c *config) {
 		c.costOf = cost
@@ -66,9 +65,10 @@ func WithCostOf[In any](cost func(In) Cost) Option {
 	}, "WithCostOf()")
 }
 
-// WithKeyOf says by which key an item is remembered that has failed and has not ended; "": it
-// is not. Where two items share a key, either may count. It is called like the function of
-// [WithPoolOf], where [WithMemory] or [WithMemorySaver] is given.
+// WithKeyOf sets the key under which a run remembers an item that has failed and has not
+// ended; "" means that the item is not remembered. If two items share a key, either may
+// count. key is called like the function of [WithPoolOf], where [WithMemory] or
+// [WithMemorySaver] is given.
 func WithKeyOf[In any](key func(In) string) Option {
 	return runOption(func(c *config) {
 		c.keyOf = key
@@ -76,10 +76,9 @@ func WithKeyOf[In any](key func(In) string) Option {
 	}, "WithKeyOf()")
 }
 
-// WithMaxAttempts bounds how many failed attempts an item may have: at least 1,
-// default 5. Refusals (429, 503, 529) do not count; [MaxRefusals] and
-// [OverloadPatience] bound those. On a lane whose [LaneConfig] has a MaxAttempts, that is
-// the bound.
+// WithMaxAttempts bounds how many failed attempts an item may have: at least 1, default 5.
+// Refusals (429, 503, 529) do not count; [MaxRefusals] and [OverloadPatience] bound those.
+// On a lane whose [LaneConfig] has a MaxAttempts, that is the bound.
 func WithMaxAttempts(n int) Option {
 	return runOption(func(c *config) { c.maxAttempts = n }, "WithMaxAttempts(%d)", n)
 }
@@ -87,48 +86,51 @@ func WithMaxAttempts(n int) Option {
 // MaxAlikeFailures bounds what [WithAlikeFailures] may ask for.
 const MaxAlikeFailures = math.MaxUint8
 
-// WithAlikeFailures stops a lane, by [ErrAlike], when n different items have failed alike (in
-// kind, status, code and parameter) and none was ever answered on it: the mistake is then in
-// all of them, and the rest is not spent on it. So does a shorter input of which all have. The
-// items are left to a later run. Where each is offered only once the one before has ended, the
-// earlier ones have failed. Default 0: never, each item fails by itself.
+// WithAlikeFailures stops a lane, by [ErrAlike], when n different items have failed alike
+// (in kind, status, code and parameter) and no item was ever answered on it. The mistake is
+// then in all of them, and the run makes no calls for the rest. A shorter input stops the
+// lane, too, if all its items have failed alike. The items are left to a later run. If each
+// item is offered only once the one before has ended, the earlier items have already
+// failed. Default 0: never, each item fails by itself.
 //
-// Alike are requests that the provider refuses, with a status of 400 or more. Content that is
-// filtered or too long is the item's own, and so is what [Permanent] says.
+// The option counts requests that the provider refuses, with a status of 400 or more.
+// Content that is filtered or too long is the item's own failure, and so is a [Permanent]
+// error.
 //
 // A refused key or a missing model stops a lane without this: see the table at [Run].
 func WithAlikeFailures(n int) Option {
 	return runOption(func(c *config) { c.alike = n }, "WithAlikeFailures(%d)", n)
 }
 
-// WithKeepGoing ends every item, also where it cannot be told whether the items or the server
-// are to blame: probes that a breaker sends, and that fail, use up attempts, and nothing
-// stops because items fail alike, whatever WithAlikeFailures says: a 403 fails its item. It
-// is for inputs known to hold many items that always fail; in an outage it fails good ones,
-// too. A key that is refused by a 401, a missing model, and a server that never answered stop
-// a lane all the same.
+// WithKeepGoing ends every item, also where a run cannot tell whether the items or the
+// server are to blame. Probes that a breaker sends, and that fail, then use up attempts.
+// Nothing stops because items fail alike, whatever WithAlikeFailures says: a 403 fails its
+// item. It is for inputs known to hold many items that always fail; in an outage it fails
+// good ones, too. A key that is refused by a 401, a missing model, and a server that never
+// answered stop a lane all the same.
 func WithKeepGoing() Option {
 	return runOption(func(c *config) { c.limits.KeepGoing = true }, "WithKeepGoing()")
 }
 
-// WithMaxFailures drains the run once n items have failed for good: nothing more is
-// started, what is in flight finishes (so a few more may fail), what waits is given back
-// as not run, and the run's error is [ErrTooManyFailures], also if nothing was left to
+// WithMaxFailures drains the run once n items have failed for good. Nothing more is
+// started. Calls in flight finish, so a few more items may fail. Waiting items are given
+// back as not run. The run's error is [ErrTooManyFailures], also if nothing was left to
 // run. Default 0: no bound.
 func WithMaxFailures(n int) Option {
 	return runOption(func(c *config) { c.maxFailures = n }, "WithMaxFailures(%d)", n)
 }
 
-// WithMaxFailureShare drains the run once more than that share of the items that have ended
-// has failed for good, after the first 100: as [WithMaxFailures] does, and with the same
-// error. From 0, the default, which is no bound, to 1. It is judged as the caller takes results.
+// WithMaxFailureShare drains the run once more than this share of the ended items has
+// failed for good, after the first 100. It drains as [WithMaxFailures] does, with the same
+// error. The share is at most 1; 0, the default, is no bound. It is judged as the caller
+// takes results.
 func WithMaxFailureShare(share float64) Option {
 	return runOption(func(c *config) { c.maxFailureShare = share }, "WithMaxFailureShare(%v)", share)
 }
 
-// WithFilteredFailing makes an answer that a content filter has cut short or emptied the
-// failure of its item, of kind [Refused]. Without it such an answer is a result like any
-// other, and counted in [Summary].Filtered; its Finish says why it ended.
+// WithFilteredFailing makes an item fail, with kind [Refused], if a content filter has cut
+// its answer short or emptied it. Without this option such an answer is a result like any
+// other, counted in [Summary].Filtered; its Finish says why it ended.
 func WithFilteredFailing() Option {
 	return runOption(func(c *config) { c.filteredFails = true }, "WithFilteredFailing()")
 }
@@ -141,30 +143,29 @@ func WithAttemptTimeout(d time.Duration) Option {
 	return runOption(func(c *config) { c.attemptTimeout = d }, "WithAttemptTimeout(%v)", d)
 }
 
-// WithItemTimeout bounds an item from its first call to its end, waits
-// included: a call that is running then is cut off. Default 0: no bound. Of an item whose
-// first call goes out on a lane whose [LaneConfig] has an ItemTimeout, that is the bound.
+// WithItemTimeout bounds an item from its first call to its end, waits included: a call
+// still running then is cut off. Default 0: no bound. If the first call of an item goes out
+// on a lane whose [LaneConfig] has an ItemTimeout, that is the bound.
 func WithItemTimeout(d time.Duration) Option {
 	return runOption(func(c *config) { c.limits.ItemTimeout = d }, "WithItemTimeout(%v)", d)
 }
 
-// WithReadAhead bounds how many items may have been taken from the input beyond
-// those in flight: 1..[MaxReadAhead], default 1,024. To [NewShared] it says how many
-// items of each run may wait in the coordinator that they share.
+// WithReadAhead bounds how many items may have been taken from the input beyond those in
+// flight: 1..[MaxReadAhead], default 1,024. For [NewShared] it bounds how many items of
+// each run may wait in the coordinator that they share.
 func WithReadAhead(n int) Option {
 	return option(func(c *config) { c.readAhead = n }, "WithReadAhead(%d)", n)
 }
 
-// WithInputOrder makes Stream give results in the order of the input. A result
-// that is ahead of its turn is kept; how many are, the read-ahead bounds. Run always
-// gives them in that order.
+// WithInputOrder makes Stream give results in the order of the input. A result that is
+// ahead of its turn is kept; the read-ahead bounds how many are. Run always returns results
+// in that order.
 func WithInputOrder() Option {
 	return runOption(func(c *config) { c.inOrder = true }, "WithInputOrder()")
 }
 
-// WithDrain drains the run when the channel is closed: what is in flight
-// finishes, what waits is given back as not run, and the run's error is
-// [ErrDrained] if anything was left.
+// WithDrain drains the run when ch is closed. Calls in flight finish, and waiting items are
+// given back as not run. The run's error is [ErrDrained] if anything was left.
 func WithDrain(ch <-chan struct{}) Option {
 	return runOption(func(c *config) {
 		c.drain = ch
@@ -172,9 +173,8 @@ func WithDrain(ch <-chan struct{}) Option {
 	}, "WithDrain()")
 }
 
-// WithSummary writes the run's summary to s, before Run returns or the range
-// over Stream ends: also that of a run which cannot begin, and the zero Summary with
-// [ErrConfig].
+// WithSummary writes the run's summary to s, before Run returns or the range over Stream
+// ends. A run that cannot begin also writes one; with [ErrConfig] it is the zero Summary.
 func WithSummary(s *Summary) Option {
 	return runOption(func(c *config) {
 		c.summary = s
@@ -183,16 +183,16 @@ func WithSummary(s *Summary) Option {
 }
 
 // WithPriority sets the run's share where runs on one [Shared] want the same lane:
-// 1..[MaxPriority], default 1. A run of priority 3 makes three calls for each one of a run
-// of priority 1. It is a share and no rank: nobody starves, and what a run does not use is
-// the others'. Alone, a run has everything, whatever its priority.
+// 1..[MaxPriority], default 1. A run of priority 3 makes three calls for each call of a run
+// of priority 1. It is a share and not a rank: nobody starves, and the others use what a
+// run leaves. A run that is alone has everything, whatever its priority.
 func WithPriority(n int) Option {
 	return runOption(func(c *config) { c.limits.Priority = n }, "WithPriority(%d)", n)
 }
 
-// WithTotal tells how many items the input has, where it is known, for those who show
-// progress: it stands in [Status].Run and in the [Summary]. The run does not depend on it:
-// neither more items nor fewer are an error. Default 0: unknown.
+// WithTotal gives the number of items in the input, where it is known, for progress
+// displays. [Status].Run and the [Summary] show it. The run does not depend on it: neither
+// more items nor fewer are an error. Default 0: unknown.
 func WithTotal(n int) Option {
 	return runOption(func(c *config) { c.limits.Total = n }, "WithTotal(%d)", n)
 }

@@ -4,12 +4,12 @@ package batch
 //
 //	ring:  [ 8 · 10 · · ]     next = 7: 8 and 10 are early, 7 is waited for
 //
-// Invariant: an index in the ring is within cap of next. It holds because each
-// result that was not given back keeps a credit, and there are cap credits.
+// Invariant: an index in the ring is within cap of next. It holds because each result that
+// was not given back keeps a credit, and there are cap credits.
 type order[In, Out any] struct {
 	inOrder bool
 	cap     int
-	ring    []early[In, Out] // as long as it had to be so far, at most cap
+	ring    []early[In, Out] // as long as needed so far, at most cap
 	next    int
 }
 
@@ -22,7 +22,7 @@ func newOrder[In, Out any](inOrder bool, capacity int) *order[In, Out] {
 	return &order[In, Out]{inOrder: inOrder, cap: capacity}
 }
 
-// push takes a result in, and gives one out if one is due.
+// push takes a result in, and returns one if one is due.
 func (o *order[In, Out]) push(r Result[In, Out]) (Result[In, Out], bool) {
 	if !o.inOrder {
 		return r, true
@@ -34,7 +34,7 @@ func (o *order[In, Out]) push(r Result[In, Out]) (Result[In, Out], bool) {
 	return o.pop()
 }
 
-// grow makes the ring at least as long as is needed, and twice as long as it was.
+// grow makes the ring at least as long as needed, twice as long as before if cap allows it.
 func (o *order[In, Out]) grow(needed int) {
 	ring := make([]early[In, Out], min(o.cap, max(needed, 2*len(o.ring))))
 	for _, e := range o.ring {
@@ -45,7 +45,7 @@ func (o *order[In, Out]) grow(needed int) {
 	o.ring = ring
 }
 
-// pop gives the next result in order, if it is there.
+// pop returns the next result in order, if it is there.
 func (o *order[In, Out]) pop() (r Result[In, Out], ok bool) {
 	if !o.inOrder {
 		return r, false

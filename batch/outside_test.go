@@ -58,8 +58,8 @@ func (l *keptLaw) Say(_ time.Time, up limiter.Upcoming) (any, time.Time) {
 	return keptWord{up.Waiting, l.refused}, time.Time{}
 }
 
-// keep gives a permit to a lane each so often while one is wanted, until there are no more
-// words, and answers how many calls were refused as it was told last.
+// keep gives a permit to a lane at each interval while the lane wants one, until there are
+// no more words. It returns the number of refused calls in the last word.
 func keep(words <-chan []Word, every time.Duration, tell func(lane string)) (refused int) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -84,8 +84,8 @@ func keep(words <-chan []Word, every time.Duration, tell func(lane string)) (ref
 	}
 }
 
-// A run whose lane is led from outside makes a call for each permit that it is told, tells
-// what calls meet, and neither cools nor gives up of itself.
+// A run whose lane is led from outside makes a call for each permit that it receives. It
+// reports how calls end, and neither cools nor gives up by itself.
 func TestLaneLedFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctl, calls := NewControl(), 0

@@ -12,7 +12,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// trap is an item whose hints do what they are told.
+// trap is an item whose hints run the given functions.
 type trap struct{ pool, cost func() }
 
 func (x trap) Pool() string {
@@ -38,8 +38,8 @@ func traps(caught func()) func(func(trap) bool) {
 	}
 }
 
-// An item whose Pool or Cost panics fails with that panic and is never called; those
-// beside it do not notice, the run has no error, and its summary proves.
+// An item whose Pool or Cost panics fails with that panic and is never called. Other items
+// do not notice, the run has no error, and its summary proves.
 func TestPanicInPoolOrCostIsTheItemsError(t *testing.T) {
 	fn := func(context.Context, trap) (int, error) { return 1, nil }
 	for name, opts := range map[string][]Option{
@@ -152,8 +152,8 @@ func TestPanicInTheInputIsAPanicError(t *testing.T) {
 	}
 }
 
-// An observer that panics, at whatever event, is told nothing more; each item has its
-// result all the same, and the run's error says what happened, beside its own if it has
+// An observer that panics, at any event, is not called again. Each item has its result all
+// the same, and the run's error reports the panic, joined to the run's own error if it has
 // one.
 func TestPanicInTheObserver(t *testing.T) {
 	for name, at := range map[string]func(Event) bool{
@@ -198,7 +198,7 @@ func TestPanicInTheObserver(t *testing.T) {
 	}
 }
 
-// An observer that ends its goroutine is told nothing more, and the run goes on.
+// An observer that ends its goroutine is not called again, and the run goes on.
 func TestGoexitInTheObserver(t *testing.T) {
 	_, sum, err := proved(t.Context(), t, numbers(10), double, WithObserver(func(Event) { runtime.Goexit() }))
 	if !errors.Is(err, ErrObserver) || sum.Succeeded != 10 {

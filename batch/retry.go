@@ -13,48 +13,48 @@ import (
 
 // Bounds on how often an item comes back.
 const (
-	// DefaultMaxAttempts is how many failed attempts an item may have.
+	// DefaultMaxAttempts is the number of failed attempts an item may have.
 	DefaultMaxAttempts = 5
 
-	// MaxRefusals is how many refusals (429, 503, 529) an item may meet. They use
-	// no attempt, being no fault of the item, but an item that is refused fifty
-	// times with cooldowns in between will not be served.
+	// MaxRefusals is the number of refusals (429, 503, 529) an item may meet. They use no
+	// attempt, as they are no fault of the item. But an item that is refused fifty times,
+	// with cooldowns in between, will not be served.
 	MaxRefusals = 50
 
-	// OverloadPatience is how long after its first call an item may still be tried
-	// again because the server is overloaded. It covers the outages that status
-	// pages call short.
+	// OverloadPatience is the time after its first call for which an item may be tried
+	// again because the server is overloaded. It covers the outages that status pages call
+	// short.
 	OverloadPatience = 30 * time.Minute
 )
 
-// policy is what a run allows an item.
+// policy holds a run's bounds for an item.
 type policy struct {
 	maxAttempts int
 	patience    time.Duration
-	alike       int // items that fail alike stop a lane that was never answered; 0: none do
+	alike       int // number of items failing alike that stop a lane that was never answered; 0: none do
 	keepGoing   bool
 }
 
-// ending is the end of a call, as the worker saw it.
+// ending describes the end of a call, as the worker saw it.
 type ending struct {
 	err      error
-	lane     *machine.LaneConfig // that the call went out on; nil: nothing is known of it
+	lane     *machine.LaneConfig // the lane that the call went out on; nil: nothing is known of it
 	record   provider.Record
 	begun    time.Time
-	gated    time.Duration // before that, at the gate; 0 if nobody measures
+	gated    time.Duration // before that, at the gate; 0 if nothing measures it
 	latency  time.Duration
 	sinceOne time.Duration // since the item's first call
-	probe    bool          // it was the lane's test, not the item's try
+	probe    bool          // the call was the lane's test, not the item's try
 	left     bool          // the run was abandoned while the call ran
 	expired  bool          // the item's own time was up
 	unsent   bool          // the call was not made
 	doubtful bool          // it was sent, and its answer was cut off
 }
 
-// judgement is what follows from an ending.
+// judgement holds what follows from an ending.
 type judgement struct {
 	again   bool // the item is handed over; else this is its result
-	tried   bool // it used up an attempt: it was neither refused nor cut off by us
+	tried   bool // the call used up an attempt: it was neither refused nor cut off by us
 	err     error
 	outcome machine.Outcome
 }
@@ -105,14 +105,14 @@ const (
 	forbidden  = 403
 )
 
-// forbiddenAlike is how many items must be answered by a 403 until a lane stops that was never
-// answered: unlike a 401, it may be about what one item asks for. A run that keeps going
-// takes it for that.
+// forbiddenAlike is the number of items answered by a 403 that stop a lane that was never
+// answered. Unlike a 401, a 403 may be about what one item asks for. A run that keeps going
+// takes every 403 for that.
 const forbiddenAlike = 3
 
-// blame hands the item over where it is not said whether it or its lane is to blame, which
-// the machine finds out: it has no attempt left, or was refused for good. Where the lane is
-// to blame the item comes back, to go out on another lane or to be released as not run.
+// blame hands the item over if it has no attempt left, or was refused for good, and either
+// the item or its lane may be to blame. The machine finds out which. If the lane is to
+// blame, the item comes back, to go out on another lane or to be released as not run.
 func (j *judgement) blame(fault *provider.Error, attempts int, p policy) {
 	o := &j.outcome
 	first, later := fault.Kind.StopsLaneAfter()
@@ -140,7 +140,7 @@ func (j *judgement) blame(fault *provider.Error, attempts int, p policy) {
 	o.First, o.Later, o.Alike = uint8(first), uint8(later), alikeness(fault)
 }
 
-// alikeness is the same for failures that say the same, and not 0.
+// alikeness returns the same number for failures that say the same, and never 0.
 func alikeness(f *provider.Error) uint32 {
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, f.Kind, f.Status, f.Code, "\x00", f.Param) // it never fails
@@ -152,7 +152,7 @@ func stopsAfterSome(k provider.Kind) bool {
 	return first > 0
 }
 
-// signalOf says what a lane learns from a failure of that kind.
+// signalOf returns what a lane learns from a failure of that kind.
 func signalOf(k provider.Kind) machine.Signal {
 	switch {
 	case k == provider.Throttled:
@@ -170,8 +170,8 @@ func signalOf(k provider.Kind) machine.Signal {
 }
 
 // tryAgain bounds how often an item comes back that was refused, or whose call never left:
-// by number, and overload by time as well. Attempts are bounded by the machine, and so are
-// probes, which the item did not ask for: by how long an outage may last.
+// by number, and overload by time as well. The machine bounds attempts. It also bounds
+// probes, which the item did not ask for, by how long an outage may last.
 func (e ending) tryAgain(k provider.Kind, refusals int, p policy) bool {
 	switch {
 	case !k.Again():
@@ -209,8 +209,8 @@ func (e ending) direct(o *machine.Outcome, fault *provider.Error) {
 	}
 }
 
-// failure is an error whose kind its own text does not tell: errors.As finds
-// both what we made of it and what it was.
+// failure is an error whose text does not tell its kind: errors.As finds both our reading
+// of the error and the original.
 type failure struct {
 	fault *provider.Error
 	err   error

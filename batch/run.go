@@ -11,29 +11,30 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Run calls fn once for each item, and again where a call was refused or broke,
-// and returns every result, in the order of the input.
+// Run calls fn once for each item, and again where a call was refused or broke. It returns
+// every result, in the order of the input.
 //
 // # Who runs what
 //
 // fn runs in the run's workers, goroutines of its own, as many at once as [WithConcurrency]
-// says: it must be safe for that. So do the functions of [WithClassifier] and
-// [WithRetryHook]. The input is read by one goroutine, which also asks each item for its
-// Pool and Cost, no further ahead than [WithReadAhead] says. The observer is called by
-// another. A panic in fn, Pool or Cost is that item's error, a [PanicError]; one in the
-// input or the observer is said by the run's.
+// says: it must be safe for that. The functions of [WithClassifier] and [WithRetryHook] run
+// there, too. One goroutine reads the input, no further ahead than [WithReadAhead] says,
+// and asks each item for its Pool and Cost. Another goroutine calls the observer. A panic
+// in fn, Pool or Cost is that item's error, a [PanicError]. A panic in the input or the
+// observer is part of the run's error.
 //
 // When ctx ends, calls in flight are abandoned; [WithDrain] is the gentle way. Run waits
-// for what it started: for fn, which must honour its ctx, and for items: an input that
-// blocks for ever keeps a run that is to end for as long, as nothing can end it but
-// whoever wrote it. Once all that such a run has read was answered, items is asked once more:
-// only then is it known whether anything was left.
+// for what it started: for fn, which must honour its ctx, and for items. An input that
+// blocks for ever keeps an ending run waiting for ever, as only the input's own code can
+// end that wait. Once everything that such a run has read is answered, it asks items once
+// more: only then is it known whether anything was left.
 //
 // # What is tried again
 //
-// It depends on the [Kind] that is found in the error, by errors.As, or else in the status
-// and body of the answer. Whatever tells nothing, a plain error of fn's too, is Unknown.
-// [Permanent], [RetryAfter] and [WithClassifier] say otherwise.
+// A retry depends on the [Kind] of the error. Run finds it in the error by errors.As, or
+// else in the status and body of the answer. An error that tells nothing, such as a plain
+// error of fn's, is Unknown. [Permanent], [RetryAfter] and [WithClassifier] override the
+// kind.
 //
 //	kind                             tried again                         the lane
 //	Unknown, Server, Timeout,        until WithMaxAttempts have          counts the item for its
@@ -48,54 +49,57 @@ import (
 //	Unauthorized, ModelNotFound      no, unless the lane stops: then     stops after some items in
 //	                                 as QuotaExhausted                   a row, with none answered
 //
-// A refusal (Throttled, Overloaded) uses no attempt. Nor does a probe, the one call that a
-// lane sends to find out whether it is let in again, nor a call that never left, as no
-// connection was made.
+// A refusal (Throttled, Overloaded) uses no attempt. Neither does a probe, the one call
+// that a lane sends to find out whether it is let in again. Neither does a call that never
+// left because no connection was made.
 //
 // # Whose failure it is
 //
-// An item fails for good only if that is its own failure. Proof is a witness: a call of
+// An item fails for good only if the failure is its own. The proof is a witness: a call of
 // another item, on the same lane, that left after the failure was seen and was answered.
 //
-// Without a witness it may be the server's. Such failures are in doubt: they count as
-// attempts, but if a breaker opens they are taken back, and with the first witness all
-// of them together become one. An item that has no attempt left is held until there is a
-// witness, or until nothing else is under way or waiting on its lane: then it fails.
+// Without a witness, the server may be to blame. Such failures are in doubt: they count as
+// attempts, but an opening breaker takes them back, and the first witness merges all of
+// them into one. An item that has no attempt left is held until there is a witness, or
+// until nothing else is under way or waiting on its lane. Then it fails.
 //
 // An item whose key is refused, or whose model is not found, is held likewise. When five in
-// a row have ended alike (the first, or three for a 403, where nothing was ever answered),
-// their lane is to blame: it stops, and none of them has failed. A 403 is more often about
-// what one item asks for: there must be as many in a row as there are calls under way.
-// [WithAlikeFailures] asks for the same where items are Invalid.
+// a row have ended alike, their lane is to blame: it stops, and the five have not failed.
+// Where nothing was ever answered, the first is enough, or three for a 403. A 403 is more
+// often about what one item asks for: there must be as many in a row as there are calls
+// under way. [WithAlikeFailures] asks for the same where items are Invalid.
 //
 // # What a breaker does
 //
-// A lane has a breaker. It opens when calls of ten items in a row break, or of as many as
-// have calls under way if that is more; [BreakerConfig] changes the number. An item counts
-// once, so that a few which always fail do not look like an outage, and a call that never
-// left counts each time. Then nothing leaves on the lane but one probe every 2.3 s (under
-// the plain law after 4 s, then ever less often, up to every 20 s), each of another item,
-// until one is answered. Items wait meanwhile, or go to another lane of their pool; that
-// costs them no attempt. An outage is waited for as long as [WithOutagePatience] says, and
-// that of a lane which was never answered only as long as [WithFirstAnswer] does.
+// A lane has a breaker. It opens when calls of ten items in a row break, or of as many
+// items as have calls under way if that is more; [BreakerConfig] changes the number. An
+// item counts once, so that a few items that always fail do not look like an outage. A call
+// that never left counts each time. While the breaker is open, only probes leave on the
+// lane, each of another item, until one is answered. A probe leaves every 2.3 s; under the
+// plain law after 4 s, then ever less often, up to every 20 s. Items wait meanwhile, or go
+// to another lane of their pool; that costs them no attempt. A run waits for an outage as
+// long as [WithOutagePatience] says. If the lane was never answered, it waits only as long
+// as [WithFirstAnswer] says.
 //
-// Ten items or more that always fail, and that nothing else is left to tell from an outage,
-// are probed likewise, until that patience ends. [WithKeepGoing] fails them instead.
+// Ten items or more that always fail look like an outage once nothing else is left on their
+// lane. They are probed likewise, until that patience ends. [WithKeepGoing] fails them
+// instead.
 //
 // # Errors
 //
-// A failed item is a result with an Err. errors.Is finds in it its [Kind], fn's own error,
-// and what has ended it beside: [ErrNotRun], [ErrItemTimeout]. errors.As finds a *[Error]
-// or a *[PanicError].
+// A failed item is a result with an Err. errors.Is finds in it the item's [Kind], fn's own
+// error, and [ErrNotRun] or [ErrItemTimeout] if that ended the item. errors.As finds a
+// *[Error] or a *[PanicError].
 //
-// The error of Run is the run's: nil if each item ended by a call, else one in which
-// errors.Is finds [ErrConfig], [ErrStopped], [ErrTooManyFailures], [ErrTooManyLanes],
-// [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause; more than one of them if items were
-// left for more than one reason, and [ErrObserver] beside them or alone. Behind ErrStopped
-// may be [ErrNoAnswer], [ErrOutage], [ErrAlike], [ErrWaitTooLong] or [ErrLaw]. The results there are come with it in any case.
+// The error of Run is the run's own. It is nil if each item ended by a call. Otherwise
+// errors.Is finds in it [ErrConfig], [ErrStopped], [ErrTooManyFailures], [ErrTooManyLanes],
+// [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause; more than one of them if items
+// were left for more than one reason. [ErrObserver] comes with them or alone. Behind
+// ErrStopped may be [ErrNoAnswer], [ErrOutage], [ErrAlike], [ErrWaitTooLong] or [ErrLaw].
+// Run returns the results that there are in any case.
 //
-// Where the provider stops serving one pool, the others are run to the end all the same;
-// the error is then ErrStopped, and the first pool's items are ErrNotRun.
+// If the provider stops serving one pool, the others are run to the end all the same. The
+// error is then ErrStopped, and the items of that pool are ErrNotRun.
 func Run[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts ...Option) ([]Result[In, Out], error) {
 	var (
 		results []Result[In, Out]
@@ -114,16 +118,15 @@ func Run[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out],
 	return results, failure
 }
 
-// Stream is Run for inputs that do not fit in memory: it yields each result when
-// it is there (or in input order, by [WithInputOrder]), and the run's error, if
-// it has one, last and alone. What is said at [Run] of goroutines, of what is tried
-// again, of breakers and of errors holds here too; the body of the loop runs in the
-// caller's own goroutine, and while it does not ask for the next result the run goes on
-// for as many items as the read-ahead allows.
+// Stream is Run for inputs that do not fit in memory. It yields each result as soon as it
+// is there, or in input order with [WithInputOrder]. It yields the run's error, if there is
+// one, last and alone. What [Run] says of goroutines, retries, breakers and errors holds
+// here too. The body of the loop runs in the caller's own goroutine. While it does not ask
+// for the next result, the run goes on for as many items as the read-ahead allows.
 //
-// The loop that ranges over it is the scope of the run. Leaving it, by break,
-// return or panic, abandons the calls in flight; when it is left, nothing of
-// the run is running. Each range over the sequence is a run of its own.
+// The loop that ranges over the sequence is the scope of the run. Leaving it, by break,
+// return or panic, abandons the calls in flight; when it is left, nothing of the run is
+// still running. Each range over the sequence is a run of its own.
 func Stream[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts ...Option) iter.Seq2[Result[In, Out], error] {
 	return func(yield func(Result[In, Out], error) bool) {
 		var none Result[In, Out]
@@ -140,8 +143,8 @@ func Stream[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Ou
 	}
 }
 
-// run is one run: its channels, and what a goroutine of it may write, said at
-// the field.
+// run holds the state of one run: its channels, and fields whose comments name the
+// goroutine that writes them.
 type run[In, Out any] struct {
 	*config
 	items iter.Seq[In]
@@ -159,32 +162,32 @@ type run[In, Out any] struct {
 	workers     goroutines
 	saver       *saver // nil: nothing is saved
 
-	vacant   chan int           // holds how many more workers may be started; closed: none
-	credit   chan int           // reader's leave to take so many more items
+	vacant   chan int           // holds the number of workers that may still be started; closed: none
+	credit   chan int           // the reader's leave to take so many more items
 	jobs     chan *job[In, Out] // reader to feed
 	results  chan *job[In, Out] // finished, to the caller; has room for every credit
 	stop     chan struct{}      // closed by the steward: take no more items
-	ask      chan bool          // the caller to the reader: whether the end of the input decides how the run went
+	ask      chan bool          // from the caller to the reader: whether the end of the input decides how the run went
 	failures failures           // of workers and reader to the steward
 	over     chan Summary       // the last word, for the observer
 
-	payment      int     // how many credits are given back at once at least
+	payment      int     // the least number of credits given back at once
 	owed         int     // the caller's: credits not given back yet
 	sum          Summary // the caller's
 	firstFailure error   // the caller's
 	overShare    bool    // the caller's: too large a share of the items has failed
 
-	// The reader's and the observer's, until group was waited for.
+	// Written by the reader and the observer, until the run has waited for group.
 	exhausted   bool   // the input has ended
 	jobsEnded   bool   // jobs is closed
 	unfit       uint64 // items whose Pool or Cost panicked
 	inputErr    error  // the input panicked
 	observerErr error  // the observer did
 
-	hookErr chan error // one place: who measures panicked
+	hookErr chan error // one place: a measuring function panicked
 }
 
-// start checks the options and sets the run going.
+// start checks the options and starts the run.
 func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out], opts []Option) (*run[In, Out], error) {
 	c := configure(opts)
 	hints, err := hintsOf[In](c)
@@ -205,7 +208,7 @@ func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out
 }
 
 // open finds or starts the coordinator, and opens a session there. A context that is over
-// begins nothing: it is looked at first, as else it would be chance which is seen.
+// begins nothing. open checks it first; otherwise chance would decide which error is seen.
 func (r *run[In, Out]) open(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -233,8 +236,8 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 	return err
 }
 
-// unbegun ends a run that could not begin. With its options in order it is a run all the
-// same, of nothing: it has a summary, and its observer hears of it.
+// unbegun ends a run that could not begin. If its options are valid it is still a run, of
+// no items: it has a summary, and its observer hears of it.
 func (r *run[In, Out]) unbegun(err error) error {
 	if errors.Is(err, ErrConfig) {
 		r.abort(err)
@@ -248,7 +251,7 @@ func (r *run[In, Out]) unbegun(err error) error {
 	return errors.Join(err, r.conclude())
 }
 
-// summarize writes the summary to whoever wants it.
+// summarize writes the summary where WithSummary wants it.
 func (c *config) summarize(s Summary) {
 	if c.summary != nil {
 		*c.summary = s
@@ -264,21 +267,21 @@ func (r *run[In, Out]) release() {
 
 // launch starts every goroutine of the run. [run.end] waits for them.
 //
-// Credits and the capacity of results are one number: what was taken from the
-// input and not read by the caller yet always has room there.
+// There are as many credits as results has room for. So an item that was taken from the
+// input always has room there until the caller reads its result.
 func (r *run[In, Out]) launch(ctx context.Context) {
 	credits := r.readAhead + r.limits.Concurrency
 	r.credit = make(chan int, 1)
 	r.credit <- credits
 	r.payment = min(max(r.readAhead/4, 1), feedChunk)
-	r.jobs = make(chan *job[In, Out], feedChunk-1) // and the one that the feed has in hand
+	r.jobs = make(chan *job[In, Out], feedChunk-1) // and the feed has one more in hand
 	r.results = make(chan *job[In, Out], credits)
 	r.stop = make(chan struct{})
 	r.ask = make(chan bool, 1)
 	r.failures = newFailures(r.maxFailures)
 	finished := make(chan struct{})
 	if isClosed(r.drain) || len(r.control.drains()) > 0 {
-		r.session.Drain() // heard before the first offer, which comes by the same way: nothing is called
+		r.session.Drain() // takes effect before the first offer, which comes by the same way: nothing is called
 	}
 
 	r.vacant = make(chan int, 1)
@@ -298,10 +301,10 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	})
 }
 
-// steward stops the input when the run is to end before it.
+// steward stops the input when the run must end before it.
 //
-// A run that is stranded may still be drained: an item that was read before may
-// open a pool with a lane of its own, and wait there.
+// A stranded run may still be drained: an item that was read before may open a pool with a
+// lane of its own, and wait there.
 func (r *run[In, Out]) steward(ctx context.Context, finished <-chan struct{}) {
 	stranded := r.session.Stranded()
 	defer func() {
@@ -313,7 +316,7 @@ func (r *run[In, Out]) steward(ctx context.Context, finished <-chan struct{}) {
 		select {
 		case <-finished:
 			return
-		case <-stranded: // what waits is released by the machine, with the reason
+		case <-stranded: // the machine releases the waiting items, with the reason
 			close(r.stop)
 			stranded = nil
 			continue
@@ -328,14 +331,13 @@ func (r *run[In, Out]) steward(ctx context.Context, finished <-chan struct{}) {
 	}
 }
 
-// give yields the results until there are no more or the caller leaves. It
-// reports whether the caller stayed; if not, by whatever way, the run has been
-// ended.
+// give yields the results until there are no more or the caller leaves. It reports whether
+// the caller stayed. If the caller left, by whatever way, give has ended the run.
 func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed bool) {
 	defer func() {
 		if !stayed {
 			r.abort(errLeft)
-			_ = r.end(false) // who has left is not told how it went; the summary is written
+			_ = r.end(false) // a caller that has left gets no error; the summary is written
 		}
 	}()
 	line := newOrder[In, Out](r.inOrder, cap(r.results))
@@ -359,22 +361,21 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 	return true
 }
 
-// spareMessages is the room in the mailbox of a run's own coordinator beside that for
-// each worker's news: for the feed, the steward, and a few who ask.
+// spareMessages is the room in the mailbox of a run's own coordinator on top of that for
+// the news of each worker: for the feed, the steward, and a few queries.
 const spareMessages = 16
 
-// errLeft is the cause with which a run's context ends when its caller leaves
-// the loop.
+// errLeft is the cause with which a run's context ends when its caller leaves the loop.
 var errLeft = errors.New("batch: the loop over the results was left")
 
-// payBack gives credits back for results that the caller has taken, some at a time:
-// the reader is woken for a good many items, not for each.
+// payBack gives credits back for results that the caller has taken, some at a time: the
+// reader is woken for a good many items, not for each.
 //
-// Withholding a few starves nobody: they are fewer than the read-ahead, so as many
-// items as there are workers can be in the run without them; and each result that
-// the caller takes adds to them. It never waits: what finds no room is owed. Nothing
-// is lost by that either, as the reader, once it takes what fills the room, has leave
-// for another item, whose result brings the caller back here.
+// Withholding a few starves nobody. They are fewer than the read-ahead, so as many items as
+// there are workers can be in the run without them; and each result that the caller takes
+// adds to them. payBack never waits: credits that find no room stay owed. Nothing is lost
+// by that either: once the reader takes the credits that fill the room, it may take another
+// item, whose result brings the caller back here.
 func (r *run[In, Out]) payBack() {
 	if r.owed++; r.owed < r.payment {
 		return
@@ -406,24 +407,24 @@ func (r *run[In, Out]) note(result *Result[In, Out]) {
 	r.noteShare()
 }
 
-// end waits for everything that was started, writes the summary and says how
-// the run went, if anybody stayed to hear it.
+// end waits for everything that was started and writes the summary. It returns the run's
+// error, for a caller that stayed.
 func (r *run[In, Out]) end(stayed bool) error {
-	for j := range r.results { // those that nobody wanted count all the same
+	for j := range r.results { // results that nobody took count all the same
 		result := j.take()
 		r.note(&result)
 	}
 	r.ask <- stayed && r.sum.NotRun == 0 && r.tooMany() == nil // has room
 	r.sum.Counters, r.sum.Dropped = r.session.Final()
 	r.sum.Held, r.sum.Ran = r.session.Held()
-	r.sum.Counters.Offered += r.unfit  // the reader's, which takes no more: it took them over,
+	r.sum.Counters.Offered += r.unfit  // the reader counted these; it takes no more. The run took them over,
 	r.sum.Counters.Released += r.unfit // and they ended without a call
 	err := r.conclude()
 	return errors.Join(r.verdict(), err)
 }
 
-// conclude says the last word, to the observer and in the summary, and waits for
-// everything that was started. The error is the observer's.
+// conclude passes the summary to the observer and to WithSummary, and waits for everything
+// that was started. The error is that of the observer or a measuring function.
 func (r *run[In, Out]) conclude() error {
 	r.sum.At, r.sum.Total = r.clock.Now(), r.limits.Total
 	r.sum.Elapsed = r.sum.At.Sub(r.began)
@@ -435,7 +436,7 @@ func (r *run[In, Out]) conclude() error {
 	return errors.Join(r.observerErr, r.measuringErr())
 }
 
-// verdict is the run's error: why something of the input was not run.
+// verdict returns the run's error: why something of the input was not run.
 func (r *run[In, Out]) verdict() error {
 	stranded, stopped := isClosed(r.session.Stranded()), r.stopped()
 	switch {
@@ -457,7 +458,7 @@ func (r *run[In, Out]) verdict() error {
 	return errors.Join(ErrDrained, stopped)
 }
 
-// stopped is why no lane could take some item, or would take any more; nil if that did
+// stopped returns why no lane could take some item, or would take any more; nil if that did
 // not happen.
 func (r *run[In, Out]) stopped() error {
 	cause := r.session.Stopped()

@@ -11,31 +11,32 @@ import (
 	"github.com/headrace/headrace/coordinator"
 )
 
-// When what was learned is saved; see [WithMemorySaver].
+// When the memory is saved; see [WithMemorySaver].
 const (
-	// SaveEvery is for how long at most nothing is saved while a run goes on. What is
-	// learned while no lane changes its phase is learned again in about that.
+	// SaveEvery is the longest time without a save while a run goes on. The next run
+	// relearns, in about that time, what this one learned while no lane changed its phase.
 	SaveEvery = 5 * time.Second
 	// SaveGap is the least time between two saves. A lane that is refused, probed and
 	// refused again changes its phase several times a second.
 	SaveGap = 250 * time.Millisecond
 )
 
-// saveShare keeps the coordinator free for other things: to tell what is known of
-// thousands of lanes takes it milliseconds, and it is not asked again until so many times
-// as long has passed.
+// saveShare keeps the coordinator free for other things. To collect what is known of
+// thousands of lanes takes it milliseconds. The saver does not ask again until saveShare
+// times as long has passed.
 const saveShare = 50
 
-// WithMemorySaver saves what is learned, for a later run to begin with by [WithMemory]: soon after a lane changes its phase or is told to wait longer, every
-// [SaveEvery], and at the end. So whoever is killed a second after a server has said
-// "retry after 30 s" waits the other 29 in the next process. Between two saves lies
-// [SaveGap] at least. A run on a lane of which nothing is known yet saves nothing.
+// WithMemorySaver saves the memory of a run, for a later run to begin with by [WithMemory].
+// It saves soon after a lane changes its phase or must wait longer, every [SaveEvery], and
+// at the end. If a process is killed a second after a server has said "retry after 30 s",
+// the next process waits the other 29. Two saves are at least [SaveGap] apart. A run on a
+// lane of which nothing is known yet saves nothing.
 //
-// All calls of save come from one goroutine of its own, one after the other, and no call
-// waits for them; only the end of the run waits for the last. save must end by itself.
-// The error of the latest save, or its panic, after which it is not called again, is
-// [Summary].SaveErr, and no error of the run. With [WithShared] it belongs where that is
-// made, by [NewShared]; see [Shared.SaveErr].
+// All calls of save come from a goroutine of their own, one after the other. No call of an
+// item waits for them; only the end of the run waits for the last. save must end by itself.
+// The error of the latest save is [Summary].SaveErr, and not part of the run's error. If
+// save panics, that is the error, and save is not called again. With [WithShared], give
+// this option to [NewShared] instead; see [Shared.SaveErr].
 func WithMemorySaver(save func(Memory) error) Option {
 	return sharedOption(func(c *config) {
 		c.save = save
@@ -43,8 +44,8 @@ func WithMemorySaver(save func(Memory) error) Option {
 	}, "WithMemorySaver()")
 }
 
-// saver is the goroutine that saves what is learned by one coordinator, until that has
-// ended.
+// saver is the goroutine that saves the memory of one coordinator, until the coordinator
+// has ended.
 type saver struct {
 	owner *coordinator.Coordinator
 	watch *coordinator.Watch
@@ -52,12 +53,12 @@ type saver struct {
 	save  func(Memory) error
 
 	broken bool          // save panicked, or did not return
-	err    error         // of the latest save; its own until over is closed
+	err    error         // of the latest save; the goroutine's own until over is closed
 	over   chan struct{} // closed at the end
 }
 
-// newSaver prepares for saving, before the coordinator can end; nil if nothing is to be
-// saved.
+// newSaver prepares for saving, before the coordinator can end. It returns nil without a
+// save function.
 func (c *config) newSaver(owner *coordinator.Coordinator) *saver {
 	if c.save == nil {
 		return nil
@@ -65,7 +66,7 @@ func (c *config) newSaver(owner *coordinator.Coordinator) *saver {
 	return &saver{owner: owner, watch: owner.Watch(), clock: c.clock, save: c.save, over: make(chan struct{})}
 }
 
-// wait waits for the last save, and tells how the latest went.
+// wait waits for the last save, and returns the error of the latest one.
 func (s *saver) wait() error {
 	if s == nil {
 		return nil
@@ -78,7 +79,7 @@ func (s *saver) run() {
 	defer close(s.over)
 	for s.until(s.watch.Changed(), SaveEvery) {
 		asked := s.clock.Now()
-		m, err := s.owner.Save(context.Background()) // it waits for the owner, and for that one's end
+		m, err := s.owner.Save(context.Background()) // it waits for the owner's answer, or for its end
 		took := s.clock.Since(asked)
 		if err == nil {
 			s.put(Memory(m))
@@ -89,8 +90,8 @@ func (s *saver) run() {
 	}
 }
 
-// until waits for that long, or for a change. At the end it saves what was known then,
-// and answers that there is nothing more to wait for.
+// until waits for d, or for a change. At the end it saves what was known then, and returns
+// false.
 func (s *saver) until(changed <-chan struct{}, d time.Duration) bool {
 	timer := s.clock.NewTimer(d)
 	defer timer.Stop()
@@ -104,7 +105,7 @@ func (s *saver) until(changed <-chan struct{}, d time.Duration) bool {
 	return true
 }
 
-// put saves, and notes how that went. It must stand a function that panics or ends its
+// put saves, and records the error. It must withstand a function that panics or ends its
 // goroutine.
 func (s *saver) put(m Memory) {
 	if s.broken || m.empty() {

@@ -27,7 +27,7 @@ func (s *shelf) save(m Memory) (err error) {
 	return err
 }
 
-// read is what was saved last.
+// read returns the memory that was saved last.
 func (s *shelf) read(t *testing.T) Memory {
 	t.Helper()
 	var m Memory
@@ -211,8 +211,8 @@ func TestHowOftenIsSaved(t *testing.T) {
 	}
 }
 
-// A save that hangs for minutes, fails, panics or never returns slows no call, and is no
-// error of the run; how the latest went is told at the end.
+// A save that hangs for minutes, fails, panics or never returns slows no call, and is not
+// an error of the run. The end of the run reports the latest save.
 func TestSaveThatGoesWrong(t *testing.T) {
 	full := errors.New("the disk is full")
 	for name, c := range map[string]struct {

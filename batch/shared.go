@@ -9,9 +9,9 @@ import (
 	"github.com/headrace/headrace/coordinator"
 )
 
-// Shared is a coordinator that several runs use at once, so that together they
-// keep to one account's limits. Lanes of the same name are the same lane. Make one with
-// [NewShared]; what the zero value is asked is [ErrConfig].
+// Shared is a coordinator that several runs use at once, so that together they keep to one
+// account's limits. Lanes of the same name are the same lane. Make one with [NewShared];
+// methods of the zero Shared return [ErrConfig].
 type Shared struct {
 	coordinator *coordinator.Coordinator
 	clock       clockwork.Clock
@@ -19,8 +19,9 @@ type Shared struct {
 	remembers   bool   // items, for a later run or from an earlier one
 }
 
-// NewShared starts one. Options about lanes, the clock and the seed concern it, and
-// [WithConcurrency] bounds its runs together; one that is about a single run is [ErrConfig]. Close it when its runs are over.
+// NewShared starts a Shared. Options about lanes, the clock and the seed belong here, and
+// [WithConcurrency] bounds its runs together. An option about a single run is [ErrConfig].
+// Close the Shared when its runs are over.
 func NewShared(opts ...Option) (*Shared, error) {
 	c := configure(opts)
 	if err := c.check(misplaced(opts, oneRun, "NewShared", "Run or Stream")...); err != nil {
@@ -35,7 +36,7 @@ func NewShared(opts ...Option) (*Shared, error) {
 	return s, nil
 }
 
-// made says whether s came from NewShared.
+// made returns an error unless s came from NewShared.
 func (s *Shared) made() error {
 	if s == nil || s.coordinator == nil {
 		return errors.New("the Shared is nil or the zero value: make it with NewShared")
@@ -43,21 +44,21 @@ func (s *Shared) made() error {
 	return nil
 }
 
-// Close ends it: no run begins there any more, and those that are open are drained. It
-// waits until they are over, so each must be read to its end, and its input must not
-// block for ever; and for the last save of what was learned. The error of such a run,
-// where anything was left, is [ErrClosed]. Close may be called more than once.
+// Close ends the Shared: no run begins there any more, and open runs are drained. Close
+// waits until they are over, so each must be read to its end, and its input must not block
+// for ever. It also waits for the last save of the memory. The error of such a run is
+// [ErrClosed] if anything was left. Close may be called more than once.
 func (s *Shared) Close() {
 	if s.made() != nil {
 		return // nothing runs
 	}
 	s.coordinator.Close()
 	<-s.coordinator.Done()
-	_ = s.saver.wait() // SaveErr tells
+	_ = s.saver.wait() // SaveErr returns it
 }
 
-// SaveErr is why what was learned is not saved; nil if it is, or if no [WithMemorySaver]
-// was to save it. It closes the Shared first: only then is there a last save.
+// SaveErr returns why the memory is not saved. It is nil if the memory is saved, or without
+// [WithMemorySaver]. SaveErr closes the Shared first: only then is there a last save.
 func (s *Shared) SaveErr() error {
 	if err := s.made(); err != nil {
 		return wrong(err)
@@ -66,8 +67,8 @@ func (s *Shared) SaveErr() error {
 	return s.saver.wait()
 }
 
-// Status takes a picture of all lanes' n busiest. The error is ctx's, or that
-// of a Shared that was closed.
+// Status returns a snapshot with the n busiest of all lanes. The error is ctx's, or that of
+// a closed Shared.
 func (s *Shared) Status(ctx context.Context, n int) (Status, error) {
 	if err := s.made(); err != nil {
 		return Status{}, wrong(err)
@@ -76,8 +77,8 @@ func (s *Shared) Status(ctx context.Context, n int) (Status, error) {
 }
 
 // ResetLane lets a lane flow again at once, with nothing held against it; "" is
-// [DefaultLane]. A lane that no item has used yet has nothing to reset, and a Shared that
-// was closed ignores it.
+// [DefaultLane]. A lane that no item has used yet has nothing to reset. A closed Shared
+// ignores it.
 func (s *Shared) ResetLane(name string) error {
 	if err := s.made(); err != nil {
 		return wrong(err)
@@ -86,8 +87,8 @@ func (s *Shared) ResetLane(name string) error {
 	return nil
 }
 
-// SetLimits says what a lane may draw from now on, in all; "" is [DefaultLane]. The error
-// is [ErrConfig], for limits that cannot be meant. A Shared that was closed ignores it.
+// SetLimits replaces all limits of a lane from now on; "" is [DefaultLane]. The error is
+// [ErrConfig] for invalid limits. A closed Shared ignores it.
 func (s *Shared) SetLimits(lane string, l Limits) error {
 	if err := s.made(); err != nil {
 		return wrong(err)
@@ -95,9 +96,9 @@ func (s *Shared) SetLimits(lane string, l Limits) error {
 	return wrong(s.coordinator.SetLimits(laneName(lane), l))
 }
 
-// Tell says a word from outside to the law of a lane, if that is a [limiter.Listener]; "" is
-// [DefaultLane]. A lane that no item has used yet hears nothing, and a Shared that was
-// closed ignores it.
+// Tell passes a word from outside to the law of a lane, if the law is a [limiter.Listener];
+// "" is [DefaultLane]. A lane that no item has used yet hears nothing. A closed Shared
+// ignores it.
 func (s *Shared) Tell(lane string, word any) error {
 	if err := s.made(); err != nil {
 		return wrong(err)
@@ -106,10 +107,11 @@ func (s *Shared) Tell(lane string, word any) error {
 	return nil
 }
 
-// Words yields what the lanes' laws say to the outside, where one is a [limiter.Speaker]:
-// all that was said since it was last received from, of each lane the latest word. It is
-// closed once the Shared is, and what was said last can be received after that. No run
-// waits for who does not listen. Of the nil or zero Shared it is nil.
+// Words yields what the laws of lanes say to the outside, where a law is a
+// [limiter.Speaker]. Each receive yields all that was said since the one before: the latest
+// word of each lane. The channel is closed once the Shared is; the last words can still be
+// received then. Runs never block on a slow receiver. For a nil or zero Shared, Words
+// returns nil.
 func (s *Shared) Words() <-chan []Word {
 	if s.made() != nil {
 		return nil
@@ -117,7 +119,7 @@ func (s *Shared) Words() <-chan []Word {
 	return s.coordinator.Words()
 }
 
-// wrong makes ErrConfig of what is wrong with an argument.
+// wrong wraps what is wrong with an argument in ErrConfig.
 func wrong(err error) error {
 	if err == nil {
 		return nil
@@ -125,8 +127,8 @@ func wrong(err error) error {
 	return join(ErrConfig, err)
 }
 
-// WithShared runs on the coordinator of s, beside whatever else runs there. Lanes,
-// limits, the clock and the seed are those of s: to say anything of them here is
+// WithShared runs on the coordinator of s, together with the other runs there. Lanes,
+// limits, the clock and the seed are those of s: an option here that sets any of them is
 // [ErrConfig].
 func WithShared(s *Shared) Option {
 	return runOption(func(c *config) {

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// What headers and error bodies show of a provider's limits, in the law's words.
+// Limits of a provider that headers and error bodies show, in the law's terms.
 
 var dimensions = map[provider.Dimension]limiter.Dimension{
 	provider.Requests:     limiter.Requests,
@@ -19,12 +19,12 @@ var dimensions = map[provider.Dimension]limiter.Dimension{
 	provider.OutputTokens: limiter.OutputTokens,
 }
 
-// periods are those that a message names, where a limit of them can be followed
-// within a run. A limit by the day stops the lane instead.
+// periods holds the periods that a message names, where a run can follow a limit of them. A
+// limit by the day stops the lane instead.
 var periods = map[string]time.Duration{"second": time.Second, "min": time.Minute, "hour": time.Hour}
 
-// sighted is what headers show, by what is known of those of their lane. A limit of 0 is
-// none to go by.
+// sighted returns the limits that headers show, with what is known of the headers of their
+// lane. It ignores a limit of 0.
 func sighted(limits []provider.RateLimit, lane *machine.LaneConfig) []limiter.Sighting {
 	if len(limits) == 0 {
 		return nil
@@ -43,8 +43,8 @@ func sighted(limits []provider.RateLimit, lane *machine.LaneConfig) []limiter.Si
 	return seen
 }
 
-// windowOf is the period of a limit: as the lane says, or that of a family whose headers
-// always mean the same; 0 where it has to be found out.
+// windowOf returns the period of a limit: the lane's setting, or that of a family whose
+// headers always mean the same; 0 if the law must find it out.
 func windowOf(l *provider.RateLimit, lane *machine.LaneConfig) time.Duration {
 	if lane != nil {
 		if per := lane.Periods.Of(l.Family, dimensions[l.On]); per > 0 {
@@ -54,12 +54,13 @@ func windowOf(l *provider.RateLimit, lane *machine.LaneConfig) time.Duration {
 	return windows[l.Family]
 }
 
-// windows are the periods of families that mean always the same, whoever answers: their
-// names say it, but for Together's.
+// windows holds the periods of families that mean the same for every provider. Their names
+// say it, except for Together's.
 var windows = map[string]time.Duration{"plain": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
 
-// noQuota is the refusal whose headers show a limit of 0, where the lane knows what they
-// mean: it is no rate that was exceeded, there is none. It gives the others as they are.
+// noQuota turns a refusal whose headers show a limit of 0 into QuotaExhausted, if the lane
+// knows what they mean: no rate was exceeded, there is none. Other failures stay as they
+// are.
 func (e ending) noQuota(fault *provider.Error) *provider.Error {
 	if fault.Kind != provider.Throttled || e.lane == nil {
 		return fault
@@ -76,8 +77,8 @@ func (e ending) noQuota(fault *provider.Error) *provider.Error {
 	return fault
 }
 
-// noted is the limit that the message of a refusal spells out, which is as good
-// as a header: what is left of it is the limit less what was used.
+// noted returns the limit that the message of a refusal spells out, which is as good as a
+// header. The limit less the used units is left.
 func noted(q provider.QuotaNote) (limiter.Sighting, bool) {
 	window, known := periods[q.Per]
 	if !known || q.Limit <= 0 || q.Used < 0 || q.Used > q.Limit {

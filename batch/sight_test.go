@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// What the words of a refusal say of a limit is taken if it can be true: of a period that is
-// known, and not more used than there is. What is left is the limit less what was used.
+// A limit named in a refusal counts if it can be true: its period must be known, and not
+// more used than there is. The limit less the used units is left.
 func TestNotedLimits(t *testing.T) {
 	good := provider.QuotaNote{On: "requests", Limit: 100, Used: 40, Per: "minute"}
 	for on := range dimensions {

@@ -144,8 +144,8 @@ func TestSharedRunsKeepOneLimit(t *testing.T) {
 	})
 }
 
-// The end of a call is told once: with refusals, failures, drains and releases
-// about, the coordinator drops no news as double.
+// The end of a call is reported once: amid refusals, failures, drains and releases, the
+// coordinator drops no news as double.
 func TestEachEndIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared, err := NewShared(WithPlainLaw())

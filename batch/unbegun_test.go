@@ -56,7 +56,8 @@ func TestRunThatCannotBegin(t *testing.T) {
 	}
 }
 
-// An observer that panics at the summary of a run that could not begin is said beside why.
+// An observer may panic at the summary of a run that could not begin. The error then
+// reports the panic and the reason.
 func TestPanicInTheObserverOfARunThatCannotBegin(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// work makes calls until the run is over. A worker waits for nothing but its
-// own call: what it delivers has room, and whoever must wait is handed over.
+// work makes calls until the run is over. A worker waits only for its own call: results
+// have room, and items that must wait are handed over.
 func (r *run[In, Out]) work(l *leash) {
 	defer l.drop()
 	hiring := true
@@ -23,15 +23,15 @@ func (r *run[In, Out]) work(l *leash) {
 			r.attempt(l, j, g)
 			continue
 		}
-		j.finish(unrun(g, j.result.Err), false) // of one that has failed the machine has counted the attempt
+		j.finish(unrun(g, j.result.Err), false) // the machine has counted the attempt of a failed item
 		r.deliver(l, j, g, machine.Outcome{})
 	}
 }
 
-// hire starts one more worker, and reports false when there are as many as there may be.
-// Whoever takes a grant does so before anything else, so that somebody listens for the
-// next one: a worker that finds the number of vacancies gone has left it in the hands of
-// another, who is hiring. A run of three items has four workers, and not as many as its
+// hire starts one more worker, and reports false when there are as many as there may be. A
+// worker that takes a grant hires before anything else, so that some worker listens for the
+// next grant. A worker that finds the number of vacancies gone does nothing: another worker
+// has it, and is hiring. A run of three items has four workers, and not as many as its
 // concurrency.
 func (r *run[In, Out]) hire(ctx context.Context) bool {
 	select {
@@ -66,7 +66,8 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	r.report(l, j, g, &e, &v, value)
 }
 
-// report tells of a call's end and passes its item on, whatever becomes of who is told.
+// report reports a call's end and passes its item on, even if a measuring function ends the
+// goroutine.
 func (r *run[In, Out]) report(l *leash, j *job[In, Out], g machine.Grant, e *ending, v *judgement, value Out) {
 	told := false
 	defer func() {
@@ -91,8 +92,7 @@ func (r *run[In, Out]) passOn(l *leash, j *job[In, Out], g machine.Grant, v *jud
 	r.deliver(l, j, g, v.outcome)
 }
 
-// judge judges the end of a call. An error that panics when it is asked what it is fails
-// its item.
+// judge judges the end of a call. An error whose methods panic fails its item.
 func (r *run[In, Out]) judge(e ending, it *machine.Item) (v judgement) {
 	if e.err == nil {
 		return judge(e, it.Attempts, it.Throttled, r.policy)
@@ -107,7 +107,8 @@ func (r *run[In, Out]) judge(e ending, it *machine.Item) (v judgement) {
 	return v
 }
 
-// deliver tells of an item's end and settles it, whatever becomes of who is told.
+// deliver reports an item's end and settles it, even if a measuring function ends the
+// goroutine.
 func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o machine.Outcome) {
 	told := false
 	defer func() {
@@ -120,10 +121,10 @@ func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o mac
 	told = true
 }
 
-// settle lets a result go out before the coordinator is told: what it counts as
-// settled has been delivered, at whatever moment one looks. The coordinator hears of
-// the run's end before that of this call. The other order would let the next call leave, or
-// fail items that this call was the last to speak for.
+// settle lets a result go out before it notifies the coordinator: each item that counts as
+// settled has been delivered, at any moment. The coordinator hears of the run's end before
+// that of this call. In the other order the next call could leave, or items could fail that
+// this call was the last to speak for.
 func (r *run[In, Out]) settle(l *leash, j *job[In, Out], g machine.Grant, o machine.Outcome) {
 	err := j.result.Err
 	r.results <- j // from here on its result is the caller's
@@ -179,13 +180,12 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 		cut := context.Cause(ctx) == ctx.cause //nolint:errorlint // identity: the cause is ours, unwrapped
 		r.explain(&e, cut, ctx.limit, ctx.cause)
 	}
-	l.put(ctx.limit, e.err != nil || ctx.begun) // its timer is another's, or stopped
+	l.put(ctx.limit, e.err != nil || ctx.begun) // once begun, its timer is another's or stopped
 	return value, e
 }
 
-// explain says of an error whether it is our own cut, and else asks the classifier. An
-// error that panics when it is asked what it is, as a nil pointer in an error does, is
-// that panic.
+// explain finds out whether an error is our own cut, and otherwise asks the classifier. If
+// the error's methods panic, as those of a nil pointer do, that panic becomes the error.
 func (r *run[In, Out]) explain(e *ending, cut bool, limit time.Duration, cause error) {
 	err := guarded(func() {
 		switch {
@@ -202,8 +202,8 @@ func (r *run[In, Out]) explain(e *ending, cut bool, limit time.Duration, cause e
 	}
 }
 
-// bound is how long a call that begins now may take, 0 if for ever, and the cause
-// with which it is ended then. attempt is the bound of any call, 0 if there is none.
+// bound returns how long a call that begins now may take, 0 if for ever, and the cause that
+// ends it then. attempt is the bound of any call, 0 if there is none.
 func bound(now, expires time.Time, attempt time.Duration) (time.Duration, error) {
 	if !expires.IsZero() {
 		left := max(1, expires.Sub(now))
@@ -214,9 +214,8 @@ func bound(now, expires time.Time, attempt time.Duration) (time.Duration, error)
 	return attempt, errAttemptTimeout
 }
 
-// timedOut is the error of a call that was ended when its time was up. That the
-// function says it was cancelled is our own doing, and would be taken for the
-// caller's.
+// timedOut returns the error of a call whose time was up. If the function says that it was
+// cancelled, that is our own doing, and would be taken for the caller's.
 func timedOut(err error, limit time.Duration) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, provider.Canceled) {
 		err = context.DeadlineExceeded
@@ -224,9 +223,9 @@ func timedOut(err error, limit time.Duration) error {
 	return &provider.Error{Kind: provider.Timeout, Message: fmt.Sprintf("no answer within %v", limit), Err: err}
 }
 
-// protect calls the function, and makes an error of its panic. The answer's own word on
-// its usage is asked for in here, as it is the caller's code too, if answers may be [Measured]:
-// to ask each one would copy it to the heap.
+// protect calls the function, and returns its panic as an error. If answers may be
+// [Measured], it also asks the answer for its usage here, as that is the caller's code too.
+// To ask every answer would copy each one to the heap.
 func protect[In, Out any](ctx *callContext, fn Func[In, Out], in In, measured bool) (value Out, err error) {
 	defer ctx.Recorder.Close() // also where the function does not return
 	panicked := guarded(func() {
@@ -246,8 +245,8 @@ func protect[In, Out any](ctx *callContext, fn Func[In, Out], in In, measured bo
 	return value, err
 }
 
-// unrun is the error of an item that ended without a further call. last is the
-// error of the latest one, if it had any.
+// unrun returns the error of an item that ended without a further call. last is the error
+// of its latest call, if it had any.
 func unrun(g machine.Grant, last error) error {
 	switch g.Verdict {
 	case machine.EndExpired:
@@ -263,7 +262,7 @@ func unrun(g machine.Grant, last error) error {
 	return join(ErrNotRun, last)
 }
 
-// unserved is the error of an item that no lane is left for. errors.Is finds ErrNotRun and
+// unserved is the error of an item with no lane left. errors.Is finds ErrNotRun and
 // ErrStopped in it, and why its lane has stopped.
 type unserved struct{ cause error }
 

@@ -8,33 +8,30 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// Bounds. Each is a bound on memory or on a wait, and has its reason.
+// Bounds on memory or on waits; each has its reason.
 const (
-	// DefaultReadAhead is how many items a run may have waiting here. It covers the
-	// time that a feed needs to be woken and to read on at the highest rate
-	// measured (100,000 items a second for 10 ms), and no more: what waits here is
-	// memory.
+	// DefaultReadAhead is the number of items that a run may have waiting here. It covers the
+	// time in which a feed wakes and reads on at the highest rate measured (100,000 items a
+	// second for 10 ms). It is no more, as waiting items take memory.
 	DefaultReadAhead = 1024
 
-	// DefaultMailbox lets a burst of workers leave their news without waiting for the
-	// loop to come round. A full mailbox only makes them wait for one pass.
+	// DefaultMailbox lets a burst of workers leave their news without waiting for the loop to
+	// come round. A full mailbox only makes them wait for one pass.
 	DefaultMailbox = 1024
 
-	// maxBurst is how many messages one pass absorbs before it decides. It bounds
-	// how long an early message waits for its answer when news never stops coming.
+	// maxBurst is the number of messages that one pass absorbs before it decides. It bounds the
+	// wait of an early message for its answer when news never stops coming.
 	maxBurst = 256
 
-	// newsSize is how much news a run may leave unread before later news is
-	// dropped and counted. A lane changes phase a few times a minute, so this is
-	// minutes of inattention.
+	// newsSize is the number of unread news of a run beyond which later news is dropped and
+	// counted. A lane changes phase a few times a minute, so this is minutes of inattention.
 	newsSize = 256
 )
 
-// ErrClosed is the error of whatever is asked of a coordinator that has ended,
-// or is about to.
+// ErrClosed is the error of every question to a coordinator that has ended, or is about to.
 var ErrClosed = errors.New("coordinator: closed")
 
-// Config is a coordinator's. The zero value works.
+// Config holds the settings of a coordinator. The zero value works.
 type Config struct {
 	Machine   machine.Config
 	Clock     clockwork.Clock // nil: the real one

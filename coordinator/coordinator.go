@@ -8,14 +8,13 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A Coordinator is the handle of the goroutine that owns admission. It holds
-// only channels, so any goroutine may use it; what they lead to belongs to the
-// goroutine in Run.
+// A Coordinator is the handle of the goroutine that owns admission. It holds only channels, so
+// any goroutine may use it. The goroutine in Run owns everything behind them.
 type Coordinator struct {
 	cfg     Config
 	mailbox chan message
 	done    chan struct{}       // closed when Run has returned
-	words   chan []machine.Word // holds those that were not received yet; only the loop sends
+	words   chan []machine.Word // holds the words that were not received yet; only the loop sends
 }
 
 // New returns a coordinator that does nothing until Run is called.
@@ -39,9 +38,8 @@ func (c *Coordinator) Run() {
 	l.run()
 }
 
-// Close asks Run to return. Runs that are open are drained, and told so by
-// [Session.Closed]: what is in flight ends, what waits is released. It does not wait,
-// and may be called again.
+// Close asks Run to return. Open runs are drained, and hear of it by [Session.Closed]: calls in
+// flight end, waiting items are released. Close does not wait, and may be called again.
 func (c *Coordinator) Close() { c.send(message{question: closeQuestion{}}) }
 
 // Done is closed when Run has returned.
@@ -88,7 +86,7 @@ func (c *Coordinator) status(ctx context.Context, n int, run machine.RunID) (mac
 	}
 }
 
-// Define says what a lane is like; see [machine.LaneDefined].
+// Define sets the config of a lane; see [machine.LaneDefined].
 func (c *Coordinator) Define(lane string, cfg machine.LaneConfig) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -97,7 +95,7 @@ func (c *Coordinator) Define(lane string, cfg machine.LaneConfig) error {
 	return nil
 }
 
-// SetLimits says what a lane may draw from now on.
+// SetLimits sets the limits of a lane from now on.
 func (c *Coordinator) SetLimits(lane string, l limiter.Limits) error {
 	if err := l.Validate(); err != nil {
 		return err
@@ -109,25 +107,25 @@ func (c *Coordinator) SetLimits(lane string, l limiter.Limits) error {
 // ResetLane lets a lane flow again at once, with nothing held against it.
 func (c *Coordinator) ResetLane(lane string) { c.fact(machine.LaneReset(lane)) }
 
-// Tell says a word from outside to the law of a lane; see [machine.Told]. It waits at most
+// Tell passes a word from outside to the law of a lane; see [machine.Told]. It waits at most
 // for one pass of the owner.
 func (c *Coordinator) Tell(lane string, word any) { c.fact(machine.Told(lane, word)) }
 
-// Overhear says how a call ended that another coordinator let go; see [machine.Overheard].
+// Overhear reports the end of a call that another coordinator let go; see [machine.Overheard].
 func (c *Coordinator) Overhear(lane string, sent time.Time, cost limiter.Cost, o machine.Outcome) {
 	c.fact(machine.Overheard(lane, sent, cost, o))
 }
 
-// Words yields what the lanes' laws say to the outside (see [limiter.Speaker]): all that
-// was said since it was last received from, a word for each lane that spoke, the latest. It
-// is closed when Run has returned; what was said last can be received after that. Nothing
-// is kept waiting by who does not listen.
+// Words yields the words of the lanes' laws to the outside (see [limiter.Speaker]). Each value
+// has the latest word of each lane that spoke since the last receive. The channel is closed
+// when Run has returned; the last words can be received after that. A slow receiver blocks
+// nothing.
 func (c *Coordinator) Words() <-chan []machine.Word { return c.words }
 
 func (c *Coordinator) fact(e machine.Event) { c.send(message{fact: e}) }
 
-// send leaves a message. It waits at most for one pass of the loop, and for
-// nothing once the loop has returned: what is said after the end is not heard.
+// send leaves a message. It waits at most for one pass of the loop, and not at all once the
+// loop has returned: nobody hears messages after the end.
 func (c *Coordinator) send(m message) {
 	select {
 	case c.mailbox <- m:

@@ -9,18 +9,18 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// loop is what the owner owns. It lives in a variable of Run, so that no other
-// goroutine can name it.
+// loop holds the owner's state. It lives in a variable of Run, so that no other goroutine can
+// name it.
 //
-// The owner waits in one place, the select in next, and there for anything.
-// Whatever it sends has room: grants by the machine's word, answers by the
-// capacity of one, news because it is dropped where it has none.
+// The owner waits in one place, the select in next, and there for anything. Its sends never
+// block. Grants have room by the machine's promise, and answers by the capacity of one. News is
+// dropped if it has no room.
 type loop struct {
 	c        *Coordinator
 	machine  *machine.Machine
 	sessions map[machine.RunID]*Session
 	latest   machine.RunID
-	hearers  map[*Session]bool // those that are told news
+	hearers  map[*Session]bool // those that hear news
 	due      []*Session        // those that may offer more since the latest pass, perhaps
 	closing  bool
 	watches  []*Watch
@@ -40,8 +40,8 @@ func newLoop(c *Coordinator) *loop {
 	}
 }
 
-// run passes until it is closed and the last run is over. A pass reads the clock
-// once: what arrives together is judged together.
+// run passes until it is closed and the last run is over. A pass reads the clock once: it
+// judges together all messages that arrive together.
 func (l *loop) run() {
 	for !l.closing || len(l.sessions) > 0 {
 		now := l.next()
@@ -56,11 +56,10 @@ func (l *loop) run() {
 
 // next waits for a message or the timer, and absorbs the first.
 //
-// The message that wakes the owner is rarely alone: workers whose calls ended
-// together are about to leave theirs. To step back once lets those that could run
-// do so, and the pass then serves them all; without it sixteen quick workers wake the
-// owner for each of their items, and an item costs twice as much. It is no wait:
-// where nobody else could run it returns at once.
+// The message that wakes the owner is rarely alone: workers whose calls ended together are
+// about to leave theirs. One step back lets those run that could, and the pass then serves them
+// all. Without it sixteen quick workers wake the owner for each of their items, and an item
+// costs twice as much. It is no wait: where nobody else could run it returns at once.
 func (l *loop) next() time.Time {
 	select {
 	case m := <-l.c.mailbox:
@@ -76,17 +75,17 @@ func (l *loop) next() time.Time {
 }
 
 const (
-	// sleptLeast is how late a wake-up is that says that the computer slept: a busy machine is
+	// sleptLeast is the delay of a wake-up that says that the computer slept: a busy machine is
 	// not as late.
 	sleptLeast = 5 * time.Second
-	// beatEvery is how far ahead the alarm is at most while there is a run: else a sleep would
-	// not show where only the ends of calls are waited for.
+	// beatEvery is the farthest that the alarm lies ahead while there is a run. Otherwise a
+	// sleep would not show where only the ends of calls are awaited.
 	beatEvery = 10 * time.Second
 )
 
 // wake reads the clock, and tells the machine if that is far beyond the alarm: nothing of this
-// process ran in between. Clocks that stand still while a computer sleeps show no gap, and
-// none is booked.
+// process ran in between. Clocks that stand still while a computer sleeps show no gap, so the
+// machine books none.
 func (l *loop) wake() time.Time {
 	now := l.c.cfg.Clock.Now()
 	if !l.armed.IsZero() && now.Sub(l.armed) >= sleptLeast {
@@ -96,7 +95,7 @@ func (l *loop) wake() time.Time {
 	return now
 }
 
-// absorb hears what else is there already, at most maxBurst of it.
+// absorb takes the other messages that are there already, at most maxBurst of them.
 func (l *loop) absorb(now time.Time) {
 	for range maxBurst {
 		select {
@@ -156,16 +155,16 @@ func (l *loop) open(now time.Time, cfg machine.RunConfig) *Session {
 	return s
 }
 
-// regret ends a run that was opened for somebody who did not wait for it. The
-// answer is in the channel, as it was put there before this was heard.
+// regret ends a run whose caller did not wait for it. The answer is in the channel: it was put
+// there before this message was heard.
 func (l *loop) regret(now time.Time, reply chan *Session) {
 	if s := <-reply; s != nil {
 		l.machine.Step(now, machine.InputEnded(s.id))
 	}
 }
 
-// close drains the runs that are open, and tells each: who feeds an endless input
-// would otherwise see its items come back for ever.
+// close drains the open runs, and tells each. Otherwise the feed of an endless input would see
+// its items come back for ever.
 func (l *loop) close(now time.Time) {
 	if l.closing {
 		return
@@ -177,7 +176,7 @@ func (l *loop) close(now time.Time) {
 	}
 }
 
-// dispatch carries out what the machine decided.
+// dispatch carries out the machine's decisions.
 func (l *loop) dispatch(ready machine.Ready) {
 	for _, g := range ready.Grants {
 		s := l.sessions[g.Run]
@@ -206,12 +205,11 @@ func (l *loop) dispatch(ready machine.Ready) {
 	}
 }
 
-// invite gives leave for one more offer to each run that holds less than it may
-// and has no leave in hand. The bound is each run's own: were it one for all, a
-// run whose lane cools would fill it, and keep out a run whose lane is well.
+// invite gives leave for one more offer to each run that holds less than it may and has no
+// leave in hand. The bound is each run's own: with one for all, a run whose lane cools would
+// fill it, and keep out a run whose lane is well.
 //
-// Only those are looked at of which anything has changed: that were opened, offered, or were
-// given a grant.
+// It looks only at runs with a change: they were opened, they offered, or they got a grant.
 func (l *loop) invite() {
 	for i, s := range l.due {
 		l.due[i] = nil
@@ -223,14 +221,14 @@ func (l *loop) invite() {
 	l.due = l.due[:0]
 }
 
-// tellAll passes on what concerns a lane.
+// tellAll passes on news about a lane.
 func (l *loop) tellAll(n News) {
 	for s := range l.hearers {
 		s.tell(n)
 	}
 }
 
-// tellWait passes on that a lane waits, or an item, which concerns its run alone.
+// tellWait passes on that a lane waits, or an item, which concerns only its run.
 func (l *loop) tellWait(w machine.LongWait) {
 	if !w.Own {
 		l.tellAll(News{LongWait: &w})
@@ -265,9 +263,8 @@ func (l *loop) finish(f machine.Finish) {
 	close(s.work)
 }
 
-// arm sets the one timer. It is level-triggered: a tick says that time passed,
-// and the machine finds out what that means, so an early, late or double tick
-// does no harm.
+// arm sets the one timer. It is level-triggered: a tick says that time passed, and the machine
+// finds out what that means. So an early, late or double tick does no harm.
 func (l *loop) arm(now, at time.Time) {
 	if len(l.sessions) > 0 {
 		at = l.beat(now, at)
@@ -283,8 +280,8 @@ func (l *loop) arm(now, at time.Time) {
 	l.timer.Reset(max(0, at.Sub(now)))
 }
 
-// beat is the machine's wake-up, or an earlier one: the alarm that is set, if that is one, so
-// that not each pass sets it again.
+// beat returns the machine's wake-up, or an earlier one. If the alarm that is set is such a
+// one, beat returns that, so that not each pass sets it again.
 func (l *loop) beat(now, at time.Time) time.Time {
 	switch last := now.Add(beatEvery); {
 	case !at.IsZero() && !at.After(last):

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// A Memory is what a coordinator knows that is worth knowing after a restart.
+// A Memory is the part of a coordinator's knowledge that is worth keeping over a restart.
 type Memory struct {
 	Lanes map[string]machine.LaneMemory // by name
 	Items map[string]machine.ItemMemory // that have failed and are not over, by key
@@ -18,53 +18,50 @@ type memoryQuestion struct {
 	reply chan Memory
 }
 
-// watchQuestion asks to be told when what is known of the lanes is worth saving. Sent by
-// Watch.
+// watchQuestion asks for news when the knowledge of the lanes is worth saving. Sent by Watch.
 type watchQuestion struct{ watch *Watch }
 
-// A Watch says when what is known of the lanes is worth saving. Nothing is kept waiting
-// by who does not listen.
+// A Watch says when the knowledge of the lanes is worth saving. A slow receiver blocks nothing.
 type Watch struct {
 	changed chan struct{} // holds one while something has changed
 	last    chan Memory
 }
 
-// Watch begins one. It is heard before whatever the caller says after it.
+// Watch begins one. The loop hears it before any later message of the caller.
 func (c *Coordinator) Watch() *Watch {
 	w := &Watch{changed: make(chan struct{}, 1), last: make(chan Memory, 1)}
 	c.send(message{question: watchQuestion{watch: w}})
 	return w
 }
 
-// Changed holds a value once a lane has changed its phase or was told to wait longer,
-// since it was last received: what would be forgotten if the process ended at this
-// moment, and would hurt.
+// Changed holds a value once a lane has changed its phase or must wait longer, since the last
+// receive. That is knowledge which would be lost, and missed, if the process ended now.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-// Last yields, once, what was known when [Coordinator.Run] returned. One of
-// a coordinator that was closed before never does.
+// Last yields, once, the knowledge at the return of [Coordinator.Run]. If the coordinator was
+// closed before the Watch began, it yields nothing.
 func (w *Watch) Last() <-chan Memory { return w.last }
 
-// stir tells those who watch that something has changed.
+// stir tells the watches that something has changed.
 func (l *loop) stir() {
 	for _, w := range l.watches {
 		select {
 		case w.changed <- struct{}{}:
-		default: // they have not looked since it was told before
+		default: // they have not looked since the last time
 		}
 	}
 }
 
-// leave gives those who watch what is known at the end.
+// leave gives the watches the final knowledge.
 func (l *loop) leave(now time.Time) {
 	for _, w := range l.watches {
-		w.last <- l.memory(now) // has room: there is but one end
+		w.last <- l.memory(now) // has room: there is only one end
 	}
 }
 
-// Save asks what is worth knowing after a restart; see [machine.LaneMemory] and
-// [machine.ItemMemory]. A lane that was never called, or not for a long time, is not in it.
-// The error is ErrClosed or ctx's.
+// Save asks for the memory for a restart; see [machine.LaneMemory] and [machine.ItemMemory]. A
+// lane that was never called, or not for a long time, is not in it. The error is ErrClosed or
+// ctx's.
 func (c *Coordinator) Save(ctx context.Context) (Memory, error) {
 	reply := make(chan Memory, 1)
 	c.send(message{question: memoryQuestion{reply: reply}})
@@ -82,8 +79,8 @@ func (l *loop) memory(now time.Time) Memory {
 	return Memory{Lanes: l.machine.SaveLanes(now), Items: l.machine.SaveItems()}
 }
 
-// RestoreLane says what an earlier coordinator knew of a lane. It is heard before the
-// lane's first use, and else ignored. The error says why a memory cannot be read.
+// RestoreLane passes on an earlier coordinator's memory of a lane. It counts only before the
+// lane's first use. The error says why a memory cannot be read.
 func (c *Coordinator) RestoreLane(name string, k machine.LaneMemory) error {
 	if err := k.Validate(); err != nil {
 		return err

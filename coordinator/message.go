@@ -2,15 +2,15 @@ package coordinator
 
 import "github.com/headrace/headrace/coordinator/machine"
 
-// What may be said to the loop: a fact for the machine, or one of the questions
-// below. Each that wants an answer carries the channel for it, of capacity one,
-// so that answering never makes the loop wait.
+// A message to the loop is a fact for the machine, or one of the questions below. Each question
+// that wants an answer carries the channel for it, of capacity one, so that answering never
+// makes the loop wait.
 type message struct {
 	fact     machine.Event
 	question any // nil, or one of the types below
 }
 
-// offer brings items of a run, by the leave that it was given. Sent by Offer.
+// offer brings items of a run, by the leave that the run got. Sent by Offer.
 type offer struct {
 	session *Session
 	items   []*machine.Item
@@ -22,9 +22,9 @@ type openQuestion struct {
 	reply  chan *Session // nil: the coordinator is closing
 }
 
-// regretQuestion takes an openQuestion back whose asker has left: nobody would
-// ever end that run. It comes after the question, by the same way, so the answer
-// is in the channel when it is heard. Sent by Open.
+// regretQuestion takes an openQuestion back whose caller has left: nobody would ever end that
+// run. It comes after the question, by the same way, so the answer is in the channel when the
+// loop hears it. Sent by Open.
 type regretQuestion struct{ reply chan *Session }
 
 // mute says that nobody reads the news of a run. Sent by Mute.

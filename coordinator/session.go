@@ -31,15 +31,14 @@ type Session struct {
 	missed uint64
 }
 
-// Work yields the run's grants and is closed when the run is over: its input
-// has ended and each of its items too. Its capacity is the run's concurrency,
-// and the machine never has more grants out than that, so sending one never
-// makes the coordinator wait.
+// Work yields the run's grants and is closed when the run is over: its input has ended and each
+// of its items too. Its capacity is the run's concurrency, and the machine never has more
+// grants out than that. So sending a grant never makes the coordinator wait.
 func (s *Session) Work() <-chan machine.Grant { return s.work }
 
-// Offer gives items to the coordinator, which becomes their owner, of the slice
-// too. It waits while as many of this run wait there as may. Not to be called
-// after EndInput.
+// Offer gives items to the coordinator, which becomes the owner of the items and of the slice.
+// It waits while the run has as many items waiting there as it may. Do not call it after
+// EndInput.
 func (s *Session) Offer(items []*machine.Item) {
 	select {
 	case <-s.leave:
@@ -48,21 +47,21 @@ func (s *Session) Offer(items []*machine.Item) {
 	}
 }
 
-// EndInput says that nothing more will be offered. Work is closed once the
-// items that were have ended.
+// EndInput says that the run will offer nothing more. Work is closed once all its items have
+// ended.
 func (s *Session) EndInput() { s.c.fact(machine.InputEnded(s.id)) }
 
-// Settle says that the item of a grant has ended.
+// Settle reports that the item of a grant has ended.
 func (s *Session) Settle(g machine.Grant, o machine.Outcome) { s.c.fact(machine.Settled(g, o)) }
 
 // HandOver gives the item of a grant back, to be given out again. The caller
 // must not touch it afterwards.
 func (s *Session) HandOver(g machine.Grant, o machine.Outcome) { s.c.fact(machine.HandedOver(g, o)) }
 
-// Withdraw says that an item of this run need not be run any more: it comes out of
-// Work with a verdict that says so, unless its call is under way, which is then its last.
-// It may be told before the item is offered, or at the same time: it is remembered, in
-// the item, which from then on may be offered here and nowhere else.
+// Withdraw says that an item of this run need not run any more. It comes out of Work with a
+// verdict that says so, unless its call is under way, which is then its last. Withdraw may come
+// before the offer of the item, or at the same time. The item remembers it, and may then be
+// offered here and nowhere else.
 func (s *Session) Withdraw(it *machine.Item) { s.c.fact(machine.Withdrawn(it)) }
 
 // Pause stops grants to this run until Resume.
@@ -71,8 +70,8 @@ func (s *Session) Pause() { s.c.fact(machine.Paused(s.id)) }
 // Resume takes Pause back.
 func (s *Session) Resume() { s.c.fact(machine.Resumed(s.id)) }
 
-// Drain starts no further call: what is in flight may end, what waits comes out
-// of Work with a verdict that says so.
+// Drain starts no further call: calls in flight may end, and waiting items come out of Work
+// with a verdict that says so.
 func (s *Session) Drain() { s.c.fact(machine.Drained(s.id)) }
 
 // Status is [Coordinator.Status] with this run in it as well.
@@ -80,40 +79,40 @@ func (s *Session) Status(ctx context.Context, n int) (machine.Status, error) {
 	return s.c.status(ctx, n, s.id)
 }
 
-// Stranded is closed when no lane is left for any item of the run, or when it needs more
+// Stranded is closed when no lane is left for any item of the run, or when the run needs more
 // lanes than there may be.
 func (s *Session) Stranded() <-chan struct{} { return s.stranded }
 
-// Cause says what stopped the last lane, or is [machine.ErrTooManyLanes]. It may be
-// called once Stranded is closed.
+// Cause returns what stopped the last lane, or [machine.ErrTooManyLanes]. It may be called once
+// Stranded is closed.
 func (s *Session) Cause() error { return s.cause }
 
-// Closed is closed when the coordinator was, and the run is drained for it: offer
-// nothing more, and end the input.
+// Closed is closed when the coordinator was, and drains the run for that: offer nothing more,
+// and end the input.
 func (s *Session) Closed() <-chan struct{} { return s.closed }
 
-// News is one thing that a coordinator tells a run. Exactly one field is set.
+// News is one message of a coordinator to a run. Exactly one field is set.
 type News struct {
 	Transition *machine.Transition // a lane changed its phase
 	LongWait   *machine.LongWait   // a lane, or an item of this run, waits for long
 }
 
-// Mute says that nobody will read the run's news: none is kept for it, and none counts as
-// dropped from then on.
+// Mute says that nobody will read the run's news. From then on the coordinator keeps none for
+// it, and counts none as dropped.
 func (s *Session) Mute() { s.c.send(message{question: mute{session: s}}) }
 
-// News yields what happens to all lanes, and is closed when the run is over.
-// What nobody reads in time is dropped and counted.
+// News yields the events of all lanes, and is closed when the run is over. News that nobody
+// reads in time is dropped and counted.
 func (s *Session) News() <-chan News { return s.news }
 
-// Final is what became of the run's items and calls, and how much news was
-// dropped. It may be called once Work is closed.
+// Final returns the counts of the run's items and calls, and the number of dropped news. It may
+// be called once Work is closed.
 func (s *Session) Final() (machine.Counters, uint64) { return s.finish.Counters, s.missed }
 
-// Held is the run's time by what held it back, and all of it. It may be called once Work
-// is closed.
+// Held returns the run's time by what held it back, and the whole time. It may be called once
+// Work is closed.
 func (s *Session) Held() (machine.Ledger, time.Duration) { return s.finish.Held, s.finish.Ran }
 
-// Stopped says why the first item that no lane could take was released; nil if each had
-// one. Other pools of the run may be well. It may be called once Work is closed.
+// Stopped returns why the first item that no lane could take was released; nil if each had one.
+// Other pools of the run may be well. It may be called once Work is closed.
 func (s *Session) Stopped() error { return s.finish.Stopped }

@@ -37,7 +37,7 @@ func TestStatusAnswersWhileBusy(t *testing.T) {
 	})
 }
 
-// Whoever asks and does not wait gets their context's cause.
+// A caller that asks and does not wait gets its context's cause.
 func TestAskingHonoursContext(t *testing.T) {
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -179,7 +179,7 @@ func TestNothingBlocksAfterTheEnd(t *testing.T) {
 	})
 }
 
-// A session's picture has its own run in it, beside others; the coordinator's has none.
+// A session's picture has its own run in it, besides others; the coordinator's has none.
 func TestSessionStatus(t *testing.T) {
 	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		mine, other := open(t, c, machine.RunConfig{Total: 5}), open(t, c, machine.RunConfig{Total: 9})

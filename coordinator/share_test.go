@@ -66,8 +66,8 @@ func TestTwoSessionsShareALane(t *testing.T) {
 	})
 }
 
-// A run that lost its last lane is told so, with the cause, and what waits comes
-// back with it.
+// A run that lost its last lane hears of it, with the cause, and its waiting items come back
+// with it.
 func TestStranded(t *testing.T) {
 	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		empty := errors.New("balance used up")
@@ -187,7 +187,7 @@ func TestWithdrawCrossesTheOffer(t *testing.T) {
 	})
 }
 
-// What is said of a lane is checked before it is told, and holds from then on.
+// Settings of a lane are checked before they are passed on, and hold from then on.
 func TestLimitsAreCheckedAndHold(t *testing.T) {
 	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		if c.Define("a", machine.LaneConfig{Law: limiter.Plain, Window: -1}) == nil || c.SetLimits("a", limiter.Limits{RPM: -1}) == nil {

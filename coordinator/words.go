@@ -6,13 +6,13 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// say hands on what laws say to the outside. What was not received yet is taken back, and
-// goes with it; the channel then has room, as nobody else sends. Of each lane one word is
-// kept, the latest, so what waits here is no more than there are lanes.
+// say hands on the words of laws to the outside. It takes back the words that were not received
+// yet, and sends them along; the channel then has room, as nobody else sends. Of each lane it
+// keeps only the latest word, so at most as many words wait as there are lanes.
 //
-// The order of events that this is about: the lane says a; nobody receives it; the lane
-// says b; a is taken back and dropped, and b is what is received. Had a been received just
-// before, there would be nothing to take back, and b is received next.
+// An example: the lane says a, and nobody receives it. The lane says b. say takes a back and
+// drops it, and b is received. If a was received just before, there is nothing to take back,
+// and b is received next.
 func (l *loop) say(words []machine.Word) {
 	select {
 	case old := <-l.c.words:
@@ -22,7 +22,7 @@ func (l *loop) say(words []machine.Word) {
 	}
 }
 
-// latest adds words to old ones, which the same lane's take the place of.
+// latest adds words to old ones; a new word replaces the old one of its lane.
 func latest(old, words []machine.Word) []machine.Word {
 	said := make(map[string]bool, len(words))
 	for _, w := range words {

@@ -12,8 +12,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A toll is a maker of laws that let a call leave for each coin that they are told, and say
-// how many they have had and what waits.
+// A toll makes laws that let a call leave for each coin that they get, and say how many they
+// have had and what waits.
 type toll struct{}
 
 func (*toll) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return &tollLaw{} }
@@ -55,7 +55,7 @@ func tolled() Config {
 	return Config{Machine: machine.Config{Lane: machine.LaneConfig{Maker: &toll{}}}}
 }
 
-// latestOf is what each lane has said last, of what was not received yet.
+// latestOf returns the latest word of each lane, among those not received yet.
 func latestOf(t *testing.T, c *Coordinator) map[string]said {
 	t.Helper()
 	synctest.Wait()
@@ -73,8 +73,8 @@ func latestOf(t *testing.T, c *Coordinator) map[string]said {
 	return all
 }
 
-// What is told reaches the law of its lane, and what that says comes out: the latest of each
-// lane, however long nobody listened, and nothing is kept waiting meanwhile.
+// A word reaches the law of its lane, and the law's words come out: the latest of each lane,
+// however long nobody listened, and nothing waits meanwhile.
 func TestWordsInAndOut(t *testing.T) {
 	inBubble(t, tolled(), func(t *testing.T, c *Coordinator) {
 		s := open(t, c, machine.RunConfig{Concurrency: 100})
@@ -122,8 +122,8 @@ func TestToldToStop(t *testing.T) {
 	})
 }
 
-// What was said last can be received after the end, by whoever then listens, and then there
-// is no more.
+// The last words can be received after the end, by a later receiver, and then there are no
+// more.
 func TestLastWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(tolled())

@@ -19,8 +19,8 @@ const (
 // 0, and a call that failed this instant fails again for the same reason.
 const BackoffFloor = 0.1
 
-// BackoffConfig says how long an item waits after a failed attempt. A field that is 0
-// (or cannot be meant) has its default.
+// BackoffConfig sets the wait of an item after a failed attempt. A field that is 0 (or cannot
+// be meant) has its default.
 type BackoffConfig struct {
 	Base   time.Duration // the bound of the first delay
 	Max    time.Duration // the bound of all delays
@@ -42,12 +42,12 @@ func (c BackoffConfig) withDefaults() BackoffConfig {
 // AWS Architecture Blog, 2015). The zero value has the default configuration.
 type Backoff struct{ config BackoffConfig }
 
-// NewBackoff gives a backoff.
+// NewBackoff returns a backoff.
 func NewBackoff(c BackoffConfig) Backoff { return Backoff{config: c} }
 
-// Delay is how long to wait after the given attempt failed; the first is 1. It is
-// uniform between a tenth of Base and min(Max, Base·Factor^(attempt−1)), whatever the
-// attempt. The generator must not be nil; the same seed gives the same delays.
+// Delay returns the wait after the given attempt failed; the first is 1. It is uniform between
+// a tenth of Base and min(Max, Base·Factor^(attempt−1)), whatever the attempt. The generator
+// must not be nil; the same seed gives the same delays.
 func (b Backoff) Delay(attempt int, rng *rand.Rand) time.Duration {
 	c := b.config.withDefaults()
 	most := measure.Grown(c.Base, c.Factor, max(0, attempt-1), c.Max)

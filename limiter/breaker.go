@@ -16,16 +16,16 @@ const (
 	DefaultBreakerMaxOpen     = 20 * time.Second // the most an outage's end is noticed late
 	DefaultBreakerSuccesses   = 1
 
-	// BreakerGrowth is by how much each reopening lengthens the open interval. Four
-	// reopenings lead from the default OpenFor to MaxOpen; an outage of a minute
-	// costs five probes.
+	// BreakerGrowth is the factor by which each reopening lengthens the open interval. Four
+	// reopenings lead from the default OpenFor to MaxOpen; an outage of a minute costs five
+	// probes.
 	BreakerGrowth = 1.5
 
-	// breakerSlots divides the window: what is forgotten at once is a tenth.
+	// breakerSlots divides the window: it forgets a tenth at once.
 	breakerSlots = 10
 )
 
-// BreakerConfig says when a lane is given up for a while. A field that is 0 (or cannot
+// BreakerConfig says when the breaker gives a lane up for a while. A field that is 0 (or cannot
 // be meant) has its default.
 type BreakerConfig struct {
 	Window      time.Duration // how far back failures are counted, for FailureRate
@@ -55,8 +55,8 @@ type BreakerState uint8
 // The states of a [Breaker].
 const (
 	Closed   BreakerState = iota // calls flow
-	Open                         // none is made
-	HalfOpen                     // one at a time is, to see
+	Open                         // no call is made
+	HalfOpen                     // one call at a time is made, to see
 )
 
 func (s BreakerState) String() string {
@@ -79,14 +79,14 @@ func (s BreakerState) String() string {
 //	  │                              └──── interval × 1.5 ─────────────┘ │
 //	  └───────────────── enough successes, all forgotten ────────────────┘
 //
-// Too many is a number of failures in a row or, where FailureRate is set, a share of the
-// calls in the window. By default there is no such share: where others are answered, the
-// server is not down. A failure is an error that says the server is down: 5xx, a broken
-// connection, a timeout. A 429 never is, for it says the server is up and counting: the
-// caller does not report it here. Nor does it report calls that were sent before the
-// breaker last opened; while it is open such news is ignored.
+// Too many is a number of failures in a row or, where FailureRate is set, a share of the calls
+// in the window. By default there is no such share: where others are answered, the server is
+// not down. A failure is an error that says the server is down: 5xx, a broken connection, a
+// timeout. A 429 never is, for it says the server is up and counting: the caller does not
+// report it here. Nor does it report calls that were sent before the breaker last opened. An
+// open breaker ignores such news.
 //
-// The zero value is closed, with the default configuration. Copies of one that opens by a
+// The zero value is closed, with the default configuration. Copies of a breaker that opens by a
 // share of failures count together.
 type Breaker struct {
 	state       BreakerState     // Open may be HalfOpen by now: see State
@@ -99,13 +99,13 @@ type Breaker struct {
 	config      BreakerConfig
 }
 
-// NewBreaker gives a closed breaker.
+// NewBreaker returns a closed breaker.
 func NewBreaker(c BreakerConfig) Breaker { return Breaker{config: c} }
 
 // Warm is like [Warm].
 func (b *Breaker) Warm() uint64 { return uint64(b.consecutive) }
 
-// State is what the breaker does with calls at now.
+// State returns the state of the breaker at now.
 func (b *Breaker) State(now time.Time) BreakerState {
 	if b.state == Open && !now.Before(b.until) {
 		return HalfOpen
@@ -113,23 +113,23 @@ func (b *Breaker) State(now time.Time) BreakerState {
 	return b.state
 }
 
-// Until is when the present open interval ends, or ended if the breaker is half-open;
-// the zero time if it is closed.
+// Until returns when the present open interval ends, or ended if the breaker is half-open. It
+// returns the zero time if the breaker is closed.
 func (b *Breaker) Until() time.Time { return b.until }
 
-// Row is how many failures the present row has. While the breaker is not closed it is the
-// row that opened it.
+// Row returns the number of failures in the present row. While the breaker is not closed it is
+// the row that opened it.
 func (b *Breaker) Row() int { return b.consecutive }
 
-// Reopened is how many probes have failed since the breaker opened.
+// Reopened returns the number of probes that have failed since the breaker opened.
 func (b *Breaker) Reopened() int { return b.reopened }
 
-// FailuresInRow is how many calls have failed in the present row, half-open probes
-// included.
+// FailuresInRow returns the number of calls that have failed in the present row, half-open
+// probes included.
 func (b *Breaker) FailuresInRow() int { return b.consecutive + b.reopened }
 
-// Allow reports whether a call may be made now. While half-open there is one
-// permit, which it takes, and Success, Failure or Abandon gives back.
+// Allow reports whether a call may be made now. While half-open there is one permit. Allow
+// takes it, and Success, Failure or Abandon gives it back.
 func (b *Breaker) Allow(now time.Time) bool {
 	b.advance(now)
 	if b.state != HalfOpen {
@@ -142,9 +142,9 @@ func (b *Breaker) Allow(now time.Time) bool {
 	return true
 }
 
-// Success says that a call was answered, and whether that ends the present row of failures.
-// The answer of a call that left before the row began does not end it: when a server goes
-// down, calls that are under way are often answered still.
+// Success reports that a call was answered. It returns whether that ends the present row of
+// failures. The answer of a call that left before the row began does not: when a server goes
+// down, it often still answers calls that are under way.
 func (b *Breaker) Success(now time.Time, endsRow bool) {
 	b.advance(now)
 	switch b.state {
@@ -162,9 +162,8 @@ func (b *Breaker) Success(now time.Time, endsRow bool) {
 	}
 }
 
-// Failure says that a call failed because the server is down, and reports whether the
-// breaker opened with this. A row shorter than least does not open it, whatever Consecutive
-// says.
+// Failure reports that a call failed because the server is down. It returns whether this opened
+// the breaker. A row shorter than least does not open it, whatever Consecutive says.
 func (b *Breaker) Failure(now time.Time, least int) bool {
 	b.advance(now)
 	switch b.state {
@@ -238,7 +237,7 @@ func (b *Breaker) tooMany(now time.Time, least int) bool {
 	return int64(t.Total) >= int64(c.MinSamples) && t.Rate() >= c.FailureRate
 }
 
-// A BreakerMemory is what a [Breaker] knows that is worth knowing after a restart. The
+// A BreakerMemory is the part of a [Breaker]'s state that is worth keeping over a restart. The
 // zero value is a closed one.
 type BreakerMemory struct {
 	State    string    `json:"state"`          // as [BreakerState.String]
@@ -247,8 +246,8 @@ type BreakerMemory struct {
 	Reopened int       `json:"reopened"`       // times since it was last closed
 }
 
-// Save is what a restart should know of the breaker. The window of calls is not in it: it
-// is half a minute long.
+// Save returns the breaker's memory for a restart. The window of calls is not in it: it is half
+// a minute long.
 func (b *Breaker) Save(now time.Time) BreakerMemory {
 	k := BreakerMemory{State: b.State(now).String(), At: measure.WallAt(now, 0), Reopened: b.reopened}
 	if b.state != Closed {
@@ -257,14 +256,14 @@ func (b *Breaker) Save(now time.Time) BreakerMemory {
 	return k
 }
 
-// reopenedMost is how many reopenings are believed of a memory: by then the interval is
-// as long as it gets.
+// reopenedMost bounds the reopenings that a memory is believed: by then the interval is as long
+// as it gets.
 const reopenedMost = 64
 
-// Restore takes up what an earlier breaker knew, before the first call. One that was
-// open, or about to be tried, is open for the rest of its interval, and tried then; if
-// that ended longer ago than failures count, it is closed. What cannot be true is left
-// out. A row that opened nothing begins anew: the items that made it would count twice.
+// Restore takes up the memory of an earlier breaker, before the first call. A breaker that was
+// open, or about to be tried, is open for the rest of its interval, and tried then. If the
+// interval ended longer ago than failures count, it is closed. Impossible values are left out.
+// A row that opened nothing begins anew: the items that made it would count twice.
 func (b *Breaker) Restore(now time.Time, k BreakerMemory) {
 	c := b.config.withDefaults()
 	*b = Breaker{config: b.config}

@@ -66,7 +66,7 @@ func TestChargeSettled(t *testing.T) {
 	}
 }
 
-// Whatever is told, a rule makes no cost that is negative, or that no limit could be asked
+// Whatever the estimate, a rule makes no cost that is negative, or that no limit could be asked
 // for; the greater of both is the greater of both; and the zero value changes nothing.
 func TestChargesAreCosts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))

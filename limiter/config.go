@@ -9,12 +9,12 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// What users configure of the laws' parts.
+// Users configure the laws' parts by the types of this file.
 
 // ErrConfig is the kind of every error of the Validate of a [RampConfig], [RateConfig],
-// [BreakerConfig], [ErrorWindowConfig] or [BackoffConfig]. Each finds what cannot be meant,
-// and names the field; what is made of such a configuration all the same uses the default
-// there. 0 is a default, and always fine.
+// [BreakerConfig], [ErrorWindowConfig] or [BackoffConfig]. Each finds values that cannot be
+// meant, and names the field. Parts that are made of such a configuration all the same use the
+// default there. 0 is a default, and always fine.
 var ErrConfig = errors.New("limiter: configuration")
 
 // Validate wants rates that are finite and 0 or more, and a duration of 0 or more.
@@ -88,7 +88,7 @@ func validSpan(name string, d time.Duration) error {
 	return nil
 }
 
-// validSpans looks at a first interval and at the longest, as it was given and as it counts.
+// validSpans checks a first interval and the longest, both as given and with defaults.
 func validSpans(name string, first, longest, counts time.Duration) error {
 	if first < 0 || longest < 0 {
 		return errors.Join(validSpan(name, first), validSpan(name+", at most", longest))
@@ -109,19 +109,19 @@ const (
 	// can send, so beyond it the number would mean nothing.
 	MaxRate = 1e6
 
-	// DefaultRateIncrease is added per second, as a share of the goal: from next to
-	// nothing to nine tenths of it is half a minute, so that two minutes are enough for
+	// DefaultRateIncrease is the increase per second, as a share of the goal. From next to
+	// nothing to nine tenths of the goal it takes half a minute. So two minutes are enough for
 	// that, for the longest cooldown before it and for the ramp in between.
 	DefaultRateIncrease = 0.03
 
-	// DefaultRateDecrease is what a decrease multiplies by. Halving, TCP's old
-	// answer, is for queues that must drain; a limiter that refuses has no queue.
-	// 0.7 is the factor that CUBIC settled on (RFC 9438, 4.6), for the same reason.
+	// DefaultRateDecrease is the factor of a decrease. Halving, TCP's old answer, is for queues
+	// that must drain; a limiter that refuses has no queue. 0.7 is the factor that CUBIC
+	// settled on (RFC 9438, 4.6), for the same reason.
 	DefaultRateDecrease = 0.7
 )
 
-// RateConfig says how a rate adapts. A field that is 0 (or cannot be meant) has its
-// default. The floor gives way to the ceiling where they contradict.
+// RateConfig sets how a rate adapts. A field that is 0 (or cannot be meant) has its default.
+// The floor gives way to the ceiling where they contradict.
 type RateConfig struct {
 	Initial  float64 // calls per second; 0: unlimited until something is learned
 	Floor    float64 // calls per second, the least
@@ -130,9 +130,9 @@ type RateConfig struct {
 	Decrease float64 // factor of a decrease, in (0, 1)
 }
 
-// Defaults of [RampConfig]. A server that has just refused gets a few calls a second
-// at first, and five minutes, the usual span of its own load averages and scaling
-// decisions, to show that it can take more.
+// Defaults of [RampConfig]. A server that has just refused gets a few calls a second at first.
+// It has five minutes to show that it can take more: the usual span of its own load averages
+// and scaling decisions.
 const (
 	DefaultRampInitial  = 5.0 // calls per second
 	DefaultRampTarget   = 20.0
@@ -156,9 +156,9 @@ const (
 	DefaultCooldownBase = time.Second
 	DefaultCooldownMax  = 30 * time.Second // by then a limit per minute is half refilled
 
-	// DefaultMaxDirected is the longest wait that a server is believed. Limits are
-	// per second, minute or day: a quarter of an hour covers every wait of the first
-	// two, and one that is longer means a quota which no run should sit out unasked.
+	// DefaultMaxDirected is the longest named wait that a lane accepts. Limits are per second,
+	// minute or day. A quarter of an hour covers every wait of the first two. A longer wait
+	// means a quota which no run should sit out unasked.
 	DefaultMaxDirected = 15 * time.Minute
 
 	// DefaultCooldownJitter is the positive jitter of a wait of our own choosing:
@@ -166,7 +166,7 @@ const (
 	DefaultCooldownJitter = 0.20
 )
 
-// CooldownConfig says how long a refusal stops a lane. A field that is 0 has its
+// CooldownConfig sets the time for which a refusal stops a lane. A field that is 0 has its
 // default.
 type CooldownConfig struct {
 	Base        time.Duration // the first wait that the server did not name
@@ -178,8 +178,7 @@ type CooldownConfig struct {
 // ErrCooldown is the kind of every error of [CooldownConfig.Validate].
 var ErrCooldown = errors.New("limiter: cooldown")
 
-// Validate says whether the configuration can be meant. The error names the field
-// and is [ErrCooldown].
+// Validate checks the configuration. The error names the field and is [ErrCooldown].
 func (c CooldownConfig) Validate() error {
 	for _, f := range []struct {
 		name string
@@ -222,16 +221,16 @@ type ErrorWindowConfig struct {
 	MinSamples int           // fewer calls than this in the window decide nothing
 }
 
-// MeanTolerance is by how much the mean latency may exceed the target that a law is to keep,
-// as a factor, where latency answers to load and a single call takes less than the target.
+// MeanTolerance is the factor by which the mean latency may exceed a law's target, where
+// latency answers to load and a single call takes less than the target.
 const MeanTolerance = 1.25
 
-// DefaultLocalTarget is the latency to keep under where nobody says: longer than a long
-// answer takes on hardware that is fit for its model.
+// DefaultLocalTarget is the latency target where the user sets none: longer than a long answer
+// takes on hardware that is fit for its model.
 const DefaultLocalTarget = time.Minute
 
-// LocalTarget is the latency to keep under where nobody says: DefaultLocalTarget, or half of
-// what a call may take if that is less. 0: it may take any time.
+// LocalTarget returns the latency target where the user sets none: DefaultLocalTarget, or half
+// of the time that a call may take if that is less. 0: a call may take any time.
 func LocalTarget(timeout time.Duration) time.Duration {
 	if timeout <= 0 {
 		return DefaultLocalTarget
@@ -239,8 +238,8 @@ func LocalTarget(timeout time.Duration) time.Duration {
 	return min(DefaultLocalTarget, timeout/2)
 }
 
-// MaxSpan is the longest time that is counted: ten years, which is for ever to a run. A
-// longer one counts as that, so that ten together are a [time.Duration] still.
+// MaxSpan is the longest time that is counted: ten years, which is for ever to a run. A longer
+// one counts as ten years, so that ten of them together still fit a [time.Duration].
 const MaxSpan = measure.MaxSpan
 
 // Shape of the plain law's ramp where the rate is known: from a quarter of it to

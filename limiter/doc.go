@@ -8,40 +8,40 @@
 //	             ├── limiter/plain: told limits, a rate that rises and is cut, a cooldown, a ramp
 //	             └── limiter/laws:  makes the one that is configured
 //
-// This package is the words of laws: what a [Law] is asked and told ([Cost], [News], [Limits]),
-// what it answers ([Holdup], [Refusal], [View]), what outlives it ([Memory]), and what users
-// configure. [Unlimited] is the least law. [Breaker], [Backoff] and [Latency] are for an owner of
+// This package has the words of laws: their inputs ([Cost], [News], [Limits]), their answers
+// ([Holdup], [Refusal], [View]), the part that outlives them ([Memory]), and the settings of
+// users. [Unlimited] is the least law. [Breaker], [Backoff] and [Latency] are for an owner of
 // laws.
 //
 //	internal/measure ◀── limiter ◀── internal/window ◀── model, plain ◀── laws
 //
-// View and Words say what is believed, for people; Save and Restore carry it over a
-// restart. A law that follows another whose calls are still on their way begins with nothing
-// in hand ([Memory.Empty]), and hears how they end ([News].Overheard).
+// View and Words show the beliefs of a law to people; Save and Restore carry them over a
+// restart. A law that follows another whose calls are still on their way begins with nothing in
+// hand ([Memory.Empty]), and hears how they end ([News].Overheard).
 //
 // # Laws of other packages
 //
-// A [Maker] gives lanes a law of its own. It may be told words from outside and say some:
+// A [Maker] gives lanes a law of its own. The law may hear words from outside and say some:
 // [Listener], [Speaker]. See foreign.go.
 //
 // # What the package promises
 //
-// Nothing here starts a goroutine, takes a lock, reads a clock or draws from an
-// unseeded source: the caller passes the time. The same calls with the same times give
-// the same answers. A value has one owner at a time. A plain copy of a part is
-// independent of the original; one of a law may be asked, and not taught.
+// Nothing here starts a goroutine, takes a lock, reads a clock or draws from an unseeded
+// source: the caller passes the time. The same calls with the same times give the same answers.
+// A value has one owner at a time. A plain copy of a part is independent of the original. A
+// copy of a law may be asked, but must not be taught.
 //
-// Asking changes nothing. Time teaches in Tick alone, news in the methods that take
-// [News], and a call that leaves in Sent. The other methods (Wait, Window, View, Save)
-// leave every answer as it was, however often and with whatever times they are called.
-// Some remember their latest answer, so as not to compute it twice. A method of a part
-// that is named like a question never writes.
+// Asking changes nothing. Time teaches in Tick alone, news in the methods that take [News], and
+// a call that leaves in Sent. The other methods (Wait, Window, View, Save) leave every answer
+// as it was, however often and with whatever times they are called. Some remember their latest
+// answer, so as not to compute it twice. A method of a part whose name is a question never
+// writes.
 //
 // A law's wait may be an estimate from below. Every debt is bounded.
 //
-// A clock that goes back neither refills nor drains: until it has caught up, the
-// latest time seen is taken for the present. Times that carry Go's monotonic
-// reading do not go back, so this is a guard and not a mode of operation.
+// A clock that goes back neither refills nor drains: until it has caught up, the latest time
+// seen is taken for the present. Times with Go's monotonic reading do not go back, so this is a
+// guard and not a mode of operation.
 //
 // A law believes a restored memory only within bounds: it leaves out values that cannot be
 // true, and the user's present limits win over it.

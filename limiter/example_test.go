@@ -24,7 +24,7 @@ type spaced struct {
 	next  time.Time // when the next call may leave
 }
 
-// Wait is how long until a call may leave. Asking changes nothing.
+// Wait returns the time until a call may leave. Asking changes nothing.
 func (l *spaced) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Holdup) {
 	if wait := l.next.Sub(now); wait > 0 {
 		return wait, limiter.Holdup{By: limiter.ByRequests}

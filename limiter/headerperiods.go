@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// MaxPeriods is how many periods a lane may be told: one for each limit that the headers
-// of a provider show.
+// MaxPeriods is the most periods that a lane may have: one for each limit that the headers of a
+// provider show.
 const MaxPeriods = 4
 
-// Periods are the periods that the limits in a lane's headers are for, where its provider
-// is known to mean always the same: headers show "14400 requests", and not whether that is
-// a minute's or a day's. What none of them speaks of is found out (see [Sighting]).
+// Periods are the periods that the limits in a lane's headers are for, where its provider is
+// known to mean always the same. Headers show "14400 requests", and not whether that is a
+// minute's or a day's. The law finds out the other periods (see [Sighting]).
 //
-// The first that fits holds. It is a value, and may be compared; the zero value knows
-// none.
+// The first that fits holds. It is a value, and may be compared; the zero value knows none.
 type Periods [MaxPeriods]Period
 
-// A Period is what the limits of one kind of header are for. The zero value says nothing.
+// A Period is the period of the limits in one kind of header. The zero value says nothing.
 //
-// Whoever names a period vouches for these headers: a refusal that shows a limit of 0 in
-// one of them says that the lane has no quota at all.
+// A user who names a period vouches for these headers. A refusal that shows a limit of 0 in one
+// of them says that the lane has no quota at all.
 type Period struct {
-	Family string        // whose headers, in the words of whoever reads them: "openai", "anthropic"; "": any
+	Family string        // whose headers, in the words of the code that reads them: "openai", "anthropic"; "": any
 	On     Dimension     // what they count; None: anything
 	Per    time.Duration // more than 0
 }
 
-// Of is the period of a limit in a family's headers, 0 if it is not told.
+// Of returns the period of a limit in a family's headers, 0 if it is not told.
 func (p *Periods) Of(family string, on Dimension) time.Duration {
 	for i := range p {
 		if k := &p[i]; k.Per > 0 && (k.Family == "" || k.Family == family) && (k.On == None || k.On == on) {
@@ -41,11 +40,11 @@ func (p *Periods) Of(family string, on Dimension) time.Duration {
 // ErrPeriods is the kind of every error of [Periods.Validate].
 var ErrPeriods = errors.New("limiter: periods")
 
-// longestPeriod is that of a limit by the month.
+// longestPeriod is the period of a monthly limit.
 const longestPeriod = 31 * 24 * time.Hour
 
-// Validate says whether the periods can be meant: each over 0, and no longer than a month
-// of 31 days. The error is [ErrPeriods].
+// Validate checks the periods: each is over 0, and no longer than a month of 31 days. The error
+// is [ErrPeriods].
 func (p *Periods) Validate() error {
 	for _, k := range p {
 		switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// What a [Latency] remembers.
+// Bounds of the memory of a [Latency].
 const (
 	// LatencyWeight is the weight of the newest sample in the mean, λ. At 0.2 a
 	// sample's weight is halved after three more and under 1 % after twenty: quick
@@ -19,8 +19,7 @@ const (
 	LatencySamples = 128
 )
 
-// A MeanLatency follows how long calls take, exponentially weighted. The zero value is
-// ready.
+// A MeanLatency follows the latency of calls, exponentially weighted. The zero value is ready.
 type MeanLatency struct {
 	mean  float64 // ns
 	count int
@@ -36,10 +35,10 @@ func (l *MeanLatency) Observe(d time.Duration) {
 	l.count++
 }
 
-// Count is how many samples there were in all.
+// Count returns the number of samples in all.
 func (l *MeanLatency) Count() int { return l.count }
 
-// Mean is the exponentially weighted mean; 0 before the first sample, and that sample
+// Mean returns the exponentially weighted mean; 0 before the first sample, and that sample
 // after it.
 func (l *MeanLatency) Mean() time.Duration { return time.Duration(l.mean) }
 
@@ -56,12 +55,11 @@ func (l *Latency) Observe(d time.Duration) {
 	l.MeanLatency.Observe(d)
 }
 
-// last is the samples that are judged, in no order that means anything.
+// last returns the samples that are judged, in no meaningful order.
 func (l *Latency) last() []float32 { return l.ring[:min(l.count, LatencySamples)] }
 
-// P95 is the 95th percentile by nearest rank: the smallest sample such that at least
-// 95 % of those in the ring are not above it. 0 before the first sample. It sorts a
-// copy.
+// P95 returns the 95th percentile by nearest rank: the smallest sample such that at least 95 %
+// of those in the ring are not above it. 0 before the first sample. It sorts a copy.
 func (l *Latency) P95() time.Duration {
 	if l.count == 0 {
 		return 0

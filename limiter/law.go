@@ -7,88 +7,87 @@ import (
 // A Law decides when the calls of one lane may leave, and learns from how they
 // end. The caller passes the time; a law does nothing by itself.
 //
-// Its owner keeps the epochs: it calls Refused for a refusal of a call that left in the
-// present one, and Straggled for those that left before it. Between a Refused that is
-// not only the item's affair, or Broken, and Resume it lets nothing leave.
+// Its owner keeps the epochs. It calls Refused for a refusal of a call that left in the present
+// epoch, and Straggled for those that left before it. After Broken, or a Refused that is not
+// only the item's affair, it lets no call leave until Resume.
 //
 //	Tick ─▶ Wait ─0─▶ Sent ─▶ Answered | Failed | Vanished | Straggled | Refused
 //	                                                                       │ alone: the item waits
 //	                                                                       └─until─▶ Resume ─▶ (a probe) ─▶ Climb
 //
-// Time teaches in Tick alone, and news in the methods that take [News]; whatever is
-// asked of a law changes nothing.
+// Time teaches in Tick alone, and news in the methods that take [News]; questions to a law
+// change nothing.
 //
 // A type of another package is a law as well; it may embed [Unlimited] and override what it
 // knows better. A [Maker] gives it to lanes. It may be a [Listener] and a [Speaker] besides.
 type Law interface {
-	// Tick says that time has passed and that a call wants to leave. held is whether
-	// Wait held one back since the latest Sent.
+	// Tick reports that time has passed and that a call wants to leave. held is whether Wait
+	// held one back since the latest Sent.
 	Tick(now time.Time, held bool)
-	// Wait is how long until a call of that cost may leave: 0 is now. It may be an
+	// Wait returns the time until a call of that cost may leave: 0 is now. It may be an
 	// estimate from below, so ask again then.
 	Wait(now time.Time, c Cost) (time.Duration, Holdup)
-	// ProbeWait is Wait for a single call that is to find out whether calls are let
-	// in again.
+	// ProbeWait is Wait for a single call that is to find out whether calls are let in again.
 	ProbeWait(now time.Time, c Cost) time.Duration
-	// Sent notes that a call leaves while so many others are in flight, and gives it the
-	// ticket that its News must bring back.
+	// Sent notes that a call leaves while so many others are in flight, and returns the ticket
+	// that its News must bring back.
 	Sent(now time.Time, c Cost, beside int) Ticket
 
 	// Answered: the server answered, whether it liked the item or not.
 	Answered(now time.Time, n News)
 	// Failed: the call broke (500, reset, timeout).
 	Failed(now time.Time, n News)
-	// Refused: a call of the present epoch was refused. The answer says whether the item
-	// alone waits, or the lane does, and until when.
+	// Refused: a call of the present epoch was refused. The result says whether the item alone
+	// waits, or the lane does, and until when.
 	Refused(now time.Time, n News) Refusal
-	// Straggled: a refusal of a wave that was reacted to. The answer is the longer
-	// wait that it asks for; zero: none.
+	// Straggled: a call was refused in a wave that the law has reacted to. The result is the
+	// longer wait that the refusal asks for; zero: none.
 	Straggled(now time.Time, n News) (until time.Time)
-	// Vanished: the call ended and said nothing: it was cancelled, or never left.
+	// Vanished: the call ended without news: it was cancelled, or never left.
 	Vanished(now time.Time, n News)
 	// Broken: the breaker has opened. Until Climb nothing counts as broken.
 	Broken(now time.Time)
 
-	// Resume: the wait is over. It answers whether there is anything to probe: no,
-	// if the level is known.
+	// Resume: the wait is over. The result says whether there is anything to probe: no, if the
+	// level is known.
 	Resume(now time.Time) (known bool)
-	// Climb: calls are let in again. The answer is when the full pace is reached;
-	// not after now: at once.
+	// Climb: calls are let in again. The result is when the full pace is reached; not after now
+	// means at once.
 	Climb(now time.Time) (until time.Time)
 
-	// Window is how many calls may be in flight; 0: as many as the run allows.
+	// Window returns the bound on calls in flight; 0: only the run's own.
 	Window(now time.Time) int
 
-	// Remaining tells what is still to come in all, once that is known; the zero
-	// Cost: it is not. Near the end nothing needs to be kept in reserve.
+	// Remaining passes the cost of all calls still to come, once that is known; the zero Cost:
+	// it is not. Near the end the law need not keep a reserve.
 	Remaining(c Cost)
-	// SetLimits: the user says what may be drawn from now on.
+	// SetLimits: the user sets the limits from now on.
 	SetLimits(now time.Time, l Limits)
-	// SetRamp: the user says how the lane climbs from now on. A climb that is under way
-	// goes on in the new shape, at the rate where that would be by now; the answer is when
-	// it ends, or the zero time if there is none.
+	// SetRamp: the user sets how the lane climbs from now on. A climb that is under way goes on
+	// in the new shape, at the rate where that would be by now. The result is when it ends, or
+	// the zero time if there is none.
 	SetRamp(now time.Time, c RampConfig) (until time.Time)
 
-	// Slowed is what is left of the pace that calls left at, in 0..1, while too many of them
-	// break; 0: the lane is not slowed down.
+	// Slowed returns the remaining part of the pace that calls left at, in 0..1, while too many
+	// of them break; 0: the lane is not slowed down.
 	Slowed(now time.Time) float64
-	// View is what is believed now, and what binds a call of that cost. It is for looking
-	// at: it is not cheap, and changes nothing.
+	// View returns the present beliefs, and what binds a call of that cost. It is for people to
+	// look at: it is not cheap, and changes nothing.
 	View(now time.Time, c Cost) View
 
-	// Save is what is worth knowing after a restart; see [Memory].
+	// Save returns what is worth keeping over a restart; see [Memory].
 	Save(now time.Time) Memory
-	// Restore takes up what an earlier law of the same lane knew, before the first call.
-	// This law's own limits win over the earlier one's. Restore leaves out values that cannot be
-	// true. It ignores a memory that another kind of law saved, and returns an [ErrMemory].
+	// Restore takes up the memory of an earlier law of the same lane, before the first call.
+	// This law's own limits win over the earlier one's. Restore leaves out values that cannot
+	// be true. It ignores a memory that another kind of law saved, and returns an [ErrMemory].
 	Restore(now time.Time, m Memory) error
 }
 
-// Warm reads a word of each line of memory that a call will touch, of a law that has such a
-// method, and does nothing. An owner that is about to ask many laws, one after the other, warms
-// them all first: a processor fetches the memory of many at once, but not that of one whose turn
-// is far ahead. Without that an item of one of ten thousand lanes costs a third more. The answer
-// means nothing.
+// Warm reads a word of each line of memory that a call will touch, if the law has such a
+// method, and does nothing else. An owner that is about to ask many laws, one after the other,
+// warms them all first. A processor fetches the memory of many at once, but not that of a law
+// whose turn is far ahead. Without Warm an item of one of ten thousand lanes costs a third
+// more. The result means nothing.
 func Warm(l Law) uint64 {
 	if w, warms := l.(interface{ Warm() uint64 }); warms {
 		return w.Warm()
@@ -96,37 +95,37 @@ func Warm(l Law) uint64 {
 	return 0
 }
 
-// News is what the end of one call tells its law.
+// News is the report of a call's end to its law.
 type News struct {
 	Ticket     Ticket    // as Sent gave it
 	Sent       time.Time // when it left
-	Cost       Cost      // what it was estimated to cost then
+	Cost       Cost      // its estimated cost then
 	Unsent     bool      // it never left: nothing of it reached the wire
-	Overheard  bool      // another law let it go, that of a machine before this one: this law was not charged for it, and its ticket is zero
+	Overheard  bool      // another law let it go, that of a machine before this one: this law did not charge it, and its ticket is zero
 	Present    bool      // it left in the present epoch
 	Probe      bool      // it left to see whether calls are let in again
-	Again      bool      // its item has failed before: the end says more of that than of the server, and of an item one end counts
+	Again      bool      // its item has failed before: the end says more of the item than of the server, and one end of an item counts
 	Refusals   int       // of a refusal: how often its item was refused before
 	Good       bool      // it was answered as hoped
 	Timeout    bool      // of a failure: it ran out of time
 	Latency    time.Duration
-	Detour     time.Duration // for how long its place was taken beside that
+	Detour     time.Duration // further time for which it held its place
 	Overloaded bool          // a refusal that says busy (503, 529); what it means is open, as of any other
 	Directed   bool          // the server named a wait
 	RetryAfter time.Duration // that wait; 0 or less names none
 	Slow       bool          // the server minds the growth of the rate, not the rate
 	Measured   bool          // the real cost is known
-	Actual     Cost          // what it has drawn, by the rule of its lane, if Measured
-	Cached     float64       // input tokens that were read beside those, and drew nothing
-	On         Dimension     // of a refusal: what it says it is short of; None: it does not say
+	Actual     Cost          // its draw by the rule of its lane, if Measured
+	Cached     float64       // further input tokens, which were read from a cache and drew nothing
+	On         Dimension     // of a refusal: the limit that it says is short; None: it does not say
 	Sightings  []Sighting    // what the headers showed
 }
 
-// NamesWait reports whether the server named a wait that is one.
+// NamesWait reports whether the server named a wait over 0.
 func (n *News) NamesWait() bool { return n.Directed && n.RetryAfter > 0 }
 
-// Sighting is one limit as a response's headers showed it, at the moment when
-// the server took the request.
+// Sighting is one limit as the headers of a response showed it, for the moment when the server
+// took the request.
 type Sighting struct {
 	Dimension Dimension
 	Limit     float64       // units per Window
@@ -171,31 +170,31 @@ type LawConfig struct {
 	Errors   ErrorWindowConfig // of both: when the pace is halved, as calls break
 }
 
-// A Foreseer is a [Law] whose Wait is an estimate from below. WaitInAll is the whole wait at
-// the rates to come if nothing more is learned; of one over a day it is a part. It is for people
-// who look at a lane: it costs as much as some hundred calls of Wait, and changes nothing.
+// A Foreseer is a [Law] whose Wait is an estimate from below. WaitInAll returns the whole wait
+// at the rates to come if the law learns nothing more; over a day it is a part of it. It is for
+// people who look at a lane: it costs as much as some hundred calls of Wait, and changes
+// nothing.
 type Foreseer interface {
 	WaitInAll(now time.Time, c Cost) time.Duration
 }
 
-// A Refusal is what a law answers to one.
+// A Refusal is a law's answer to a refused call.
 type Refusal struct {
-	Until time.Time // nothing may leave before; of Alone: the item may not
+	Until time.Time // no call may leave before; if Alone, the item may not
 	Alone bool      // only the item waits, and the lane flows on
 }
 
-// A Ticket is what a call carries so that its end can be judged, however late it
-// comes: the law itself keeps only sums of what is long gone. The zero Ticket is no
-// call's.
+// A call carries a Ticket so that its end can be judged, however late it comes: the law itself
+// keeps only sums of old calls. The zero Ticket belongs to no call.
 //
-// A law of another package (see [Maker]) may use Number as it likes: what its Sent answers
-// comes back as it was. The rest it fills in or leaves zero.
+// A law of another package (see [Maker]) may use Number as it likes: the ticket that its Sent
+// returns comes back unchanged. It fills in the other fields, or leaves them zero.
 type Ticket struct {
 	Number uint64  // of the call, from 1, in the order in which they left
 	Factor float32 // what its estimate of input tokens was multiplied by,
 	Longer float32 // and that of output tokens, where this is over 1
 	Pace   float32 // calls per second when it left
-	Beside uint16  // calls in flight beside it then
-	Probe  bool    // the law sends it to see whether calls are let in again, of itself: its failure is not its item's
+	Beside uint16  // other calls in flight then
+	Probe  bool    // the law itself sends it to see whether calls are let in again: its failure is not its item's
 	AtCap  bool    // it took the last place under a cap
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// A Cost is what one call draws from the limits of its lane: one request, as a rule, and the
-// tokens the model reads (Input) and writes (Output). Before the call it is an
-// estimate, after it what the provider reported. Fractions are fine. A part that is
-// negative, NaN or infinite cannot be meant: see [Cost.Drawn], which a law's owner calls.
+// A Cost is the draw of one call from the limits of its lane: one request, as a rule, and the
+// tokens the model reads (Input) and writes (Output). Before the call it is an estimate, after
+// it the provider's report. Fractions are fine. A part that is negative, NaN or infinite cannot
+// be meant: see [Cost.Drawn], which a law's owner calls.
 type Cost struct{ Requests, Input, Output float64 }
 
-// Drawn is c with 0 for each part that cannot be meant. A machine takes it of every estimate
-// and report, so that laws need not look again.
+// Drawn returns c with 0 for each part that cannot be meant. A machine calls it for every
+// estimate and report, so that laws need not look again.
 func (c Cost) Drawn() Cost {
 	if c.Requests >= 0 && c.Input >= 0 && c.Output >= 0 && c.Requests+c.Input+c.Output <= math.MaxFloat64 {
 		return c
@@ -24,46 +24,46 @@ func (c Cost) Drawn() Cost {
 	return Cost{measure.Amount(c.Requests), measure.Amount(c.Input), measure.Amount(c.Output)}
 }
 
-// Tokens is what the call draws from a limit on tokens of either kind together.
+// Tokens returns the draw from a limit on tokens of either kind together.
 func (c Cost) Tokens() float64 { return c.Input + c.Output }
 
-// Plus is both together.
+// Plus returns the sum of both.
 func (c Cost) Plus(d Cost) Cost {
 	return Cost{Requests: c.Requests + d.Requests, Input: c.Input + d.Input, Output: c.Output + d.Output}
 }
 
-// Minus is c without d, part by part. A part is negative where d is the greater.
+// Minus returns c without d, part by part. A part is negative where d is the greater.
 func (c Cost) Minus(d Cost) Cost {
 	return Cost{c.Requests - d.Requests, c.Input - d.Input, c.Output - d.Output}
 }
 
-// Bounds of what a bucket holds.
+// Bounds of a bucket's capacity.
 const (
-	// DefaultBurst is one second of refill. A provider that publishes 60 a minute
-	// may enforce one a second, so saving up more than that would be refused there;
-	// where a whole minute may be spent at once, the user says so.
+	// DefaultBurst is one second of refill. A provider that publishes 60 a minute may enforce
+	// one a second, so larger savings would be refused there. Where a whole minute may be spent
+	// at once, the user says so.
 	DefaultBurst = time.Second
 
 	// MaxBurst is one minute: a limit is a promise per minute, and a bucket deeper
 	// than that would break it in its first one.
 	MaxBurst = time.Minute
 
-	// MinCapacity is the least any bucket holds: one call, or one token.
+	// MinCapacity is the least capacity of any bucket: one call, or one token.
 	MinCapacity = 1
 )
 
-// Limits is what a lane may draw per minute. A field that is 0 is not limited, so
-// the zero value limits nothing. TPM counts input and output tokens together;
-// InputTPM and OutputTPM count each kind. All that are set hold at once.
+// Limits bounds the draw of a lane per minute. A field that is 0 is not limited, so the zero
+// value limits nothing. TPM counts input and output tokens together; InputTPM and OutputTPM
+// count each kind. All that are set hold at once.
 //
-// A limit is a ceiling: no call leaves above it, but for one that is larger than the bucket.
-// That leaves when the bucket is full, and what it owes is paid back before the next.
+// A limit is a ceiling: no call leaves above it, except one that is larger than the bucket.
+// That call leaves when the bucket is full, and its debt is paid back before the next.
 //
-// Burst is how much refill a bucket saves up while nothing is drawn, and holds at the start:
-// from 0 to [MaxBurst]. 0 means [DefaultBurst] under the plain law, and a fifth of a second
-// under the model law. A bucket holds at least one call, or [MinCapacity], and beyond that no
-// more than one minute of its budget. The plain law spends a burst at once. The model law
-// spends most of it within ten seconds, and nearly all within thirty.
+// Burst is the time of refill that a bucket saves up while nothing is drawn, and holds at the
+// start: from 0 to [MaxBurst]. 0 means [DefaultBurst] under the plain law, and a fifth of a
+// second under the model law. A bucket holds at least one call, or [MinCapacity], and beyond
+// that no more than one minute of its budget. The plain law spends a burst at once. The model
+// law spends most of it within ten seconds, and nearly all within thirty.
 //
 // Calls overtake one another on their way. The model law therefore keeps 50 ms of a burst
 // of 250 ms or more, and charges a call that empties the bucket 2 % more than it draws.
@@ -75,8 +75,8 @@ type Limits struct {
 // ErrLimits is the kind of every error of [Limits.Validate].
 var ErrLimits = errors.New("limiter: limits")
 
-// Validate says whether the limits can be meant: every number finite and not
-// negative, Burst in 0..[MaxBurst]. The error names the field and is [ErrLimits].
+// Validate checks the limits: every number is finite and not negative, and Burst is in
+// 0..[MaxBurst]. The error names the field and is [ErrLimits].
 func (l Limits) Validate() error {
 	for d := Requests; d <= OutputTokens; d++ {
 		if x := l.PerMinute(d); x < 0 || math.IsNaN(x) || math.IsInf(x, 0) {
@@ -99,7 +99,7 @@ func (l Limits) Zero() bool {
 	return true
 }
 
-// PerMinute is the limit in one dimension, 0 if there is none.
+// PerMinute returns the limit in one dimension, 0 if there is none.
 func (l Limits) PerMinute(d Dimension) float64 {
 	switch d {
 	case Requests:
@@ -114,8 +114,7 @@ func (l Limits) PerMinute(d Dimension) float64 {
 	return 0
 }
 
-// Capacity is how many units the bucket of one dimension holds, 0 if it is not
-// limited.
+// Capacity returns the capacity of the bucket of one dimension, 0 if it is not limited.
 func (l Limits) Capacity(d Dimension) float64 {
 	perMinute := l.PerMinute(d)
 	if !measure.Positive(perMinute) {

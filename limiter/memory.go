@@ -9,13 +9,13 @@ import (
 // MemoryVersion is the version of a [Memory] that this package writes.
 const MemoryVersion = 1
 
-// ErrMemory is the kind of every error about a memory that is not taken up.
+// ErrMemory is the kind of every error about a memory that a law does not take up.
 var ErrMemory = errors.New("limiter: memory")
 
-// A Memory is what a law knows that is worth knowing after a restart, in a form that
-// encoding/json writes and reads. All moments are absolute, so that what is read hours
-// later is known to be hours old. Rates are units per second, lengths of time seconds.
-// A field that is zero is not known.
+// A Memory is the knowledge of a law that is worth keeping over a restart, in a form that
+// encoding/json writes and reads. All moments are absolute, so that a memory that is read hours
+// later is known to be hours old. Rates are units per second, lengths of time seconds. A field
+// that is zero is not known.
 //
 // It says nothing of calls that are in flight: they end with the process.
 type Memory struct {
@@ -27,7 +27,7 @@ type Memory struct {
 	Limits    []LimitMemory   `json:"limits,omitempty"`
 	Answered  float64         `json:"answered,omitempty"`  // calls per second, recently
 	Latency   float64         `json:"latency_s,omitempty"` // of answers
-	Refusal   float64         `json:"refusal_s,omitempty"` // that refusals take
+	Refusal   float64         `json:"refusal_s,omitempty"` // latency of refusals
 	Pace      float64         `json:"pace,omitempty"`      // at which the latest call left that was let in
 	Factor    float64         `json:"factor,omitempty"`    // real input tokens per estimated one
 	Longer    float64         `json:"longer,omitempty"`    // output tokens per estimated one
@@ -67,9 +67,8 @@ type WindowMemory struct {
 	Most   float64   `json:"most"`
 }
 
-// A RampMemory is a pace that still rises: a share of the full one, that doubles. Of the
-// plain law's the share is the rate at its start, and it goes to a target in a straight
-// line.
+// A RampMemory is a pace that still rises: a share of the full one, which doubles. For the
+// plain law the share is the rate at its start, and it goes to a target in a straight line.
 type RampMemory struct {
 	At     time.Time `json:"at"`
 	Share  float64   `json:"share"` // of the full pace at At; the model law always begins with the same
@@ -78,7 +77,7 @@ type RampMemory struct {
 	Time   float64   `json:"time_s,omitempty"`
 }
 
-// An EstimateMemory is how far the rate of requests is known, and from what.
+// An EstimateMemory says how far the rate of requests is known, and from what.
 type EstimateMemory struct {
 	Search    float64   `json:"search,omitempty"` // the rate that is tried while none is known
 	Calls     float64   `json:"calls,omitempty"`  // evidence: so many were let in
@@ -88,15 +87,15 @@ type EstimateMemory struct {
 	Confirmed bool      `json:"confirmed,omitempty"`
 }
 
-// A CapMemory is a cap on calls in flight, and what speaks for it.
+// A CapMemory is a cap on calls in flight, and the evidence for it.
 type CapMemory struct {
 	Most   float64 `json:"most,omitempty"` // 0: none is believed
 	Clear  float64 `json:"clear,omitempty"`
-	Beside Counts  `json:"beside,omitempty"` // by calls in flight beside the one in question
+	Beside Counts  `json:"beside,omitempty"` // by the other calls in flight
 	Paces  Counts  `json:"paces,omitempty"`
 }
 
-// A DroughtMemory is a time in which nothing is let in.
+// A DroughtMemory is a time in which no call is let in.
 type DroughtMemory struct {
 	Began    time.Time `json:"began"`
 	Refusals int       `json:"refusals"`
@@ -110,24 +109,24 @@ type PlainMemory struct {
 	Escalation int     `json:"escalation,omitempty"`
 }
 
-// Counts are calls and refusals by bins, each line a bin, calls and refusals. Bins
-// without calls are left out.
+// Counts are calls and refusals by bins. Each line is a bin, calls and refusals. Bins without
+// calls are left out.
 type Counts [][3]int
 
-// Empty is the memory as a successor takes it up that begins while calls of the law which
-// saved it are still on their way: all that was learned, and nothing in hand. What had been
-// saved up, and what has flowed in since, may have been drawn by calls that left after it
-// was saved; debts remain. Of a limit that is whole again all at once nothing flows in
-// before that moment, so there as much is left as could not have been drawn meanwhile.
+// Empty returns the memory for a successor that begins while calls of the law which saved it
+// are still on their way. It has all the lessons, and nothing in hand. Calls that left after
+// the save may have drawn the savings, and the inflow since; debts remain. A limit that is
+// whole again all at once has no inflow before that moment. So the part that such calls cannot
+// have drawn is left there.
 //
-// The successor of a law of which nothing was saved empties a memory that has nothing but its
-// Version, Law and At: the user's limits are then not full at the start.
+// If nothing was saved of a law, its successor empties a memory that has nothing but its
+// Version, Law and At. The user's limits are then not full at the start.
 func (m Memory) Empty() Memory {
 	m.Emptied = true
 	return m
 }
 
-// ValidFor says whether a memory may be taken up by that law.
+// ValidFor checks that such a law may take up the memory.
 func (m *Memory) ValidFor(law string) error {
 	switch {
 	case m.Version <= 0:
@@ -142,6 +141,6 @@ func (m *Memory) ValidFor(law string) error {
 	return nil
 }
 
-// Validate says whether the memory is one that this version reads. The error is
-// [ErrMemory]. Single values that cannot be true are no error: they are left out.
+// Validate checks that this version reads the memory. The error is [ErrMemory]. Single values
+// that cannot be true are no error: they are left out.
 func (m Memory) Validate() error { return m.ValidFor("") }

@@ -7,9 +7,9 @@ import (
 )
 
 // Unlimited is a [Law] that lets every call leave, believes nothing and learns nothing. It
-// keeps the waits that a server names, and has a refused item rest where none is named. It
-// is for embedding: a law of another package says only what it says otherwise. The zero
-// value is ready.
+// keeps the waits that a server names, and has a refused item rest where none is named. It is
+// for embedding: a law of another package then has only the methods in which it differs. The
+// zero value is ready.
 type Unlimited struct{}
 
 var _ Law = Unlimited{}
@@ -23,7 +23,7 @@ func (Unlimited) Wait(time.Time, Cost) (time.Duration, Holdup) { return 0, Holdu
 // ProbeWait is part of [Law].
 func (Unlimited) ProbeWait(time.Time, Cost) time.Duration { return 0 }
 
-// Sent is part of [Law]. Of the ticket only the company is known.
+// Sent is part of [Law]. The ticket holds only the number of others in flight.
 func (Unlimited) Sent(_ time.Time, _ Cost, beside int) Ticket {
 	return Ticket{Beside: uint16(min(beside, math.MaxUint16))}
 }
@@ -83,7 +83,7 @@ func (Unlimited) View(now time.Time, _ Cost) View {
 	return View{At: now, Pace: unlimited, Most: unlimited, Rate: unlimited, Binds: nothing, Next: nothing, Weight: 1}
 }
 
-// Save is part of [Law]: the zero Memory, which is that there is nothing worth knowing.
+// Save is part of [Law]. It returns the zero Memory: there is nothing worth keeping.
 func (Unlimited) Save(time.Time) Memory { return Memory{} }
 
 // Restore is part of [Law]: no memory is for this law.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A View is what a law believes at one moment, for people and programs to look at.
-// Asking for it changes nothing. Rates are calls per second, but for those of a
-// [LimitView]; a zero moment is none.
+// A View holds a law's beliefs at one moment, for people and programs to look at. Asking for it
+// changes nothing. Rates are calls per second, except those of a [LimitView]; a zero moment is
+// none.
 type View struct {
 	At     time.Time
 	Limits [Dimensions]LimitView // of requests, tokens, input tokens and output tokens, in that order
@@ -32,13 +32,13 @@ type View struct {
 	Hold    time.Time // nothing leaves before
 	Ramp    time.Time // until then the pace rises to what the limits allow
 	Trial   time.Time // since when the lane goes slower, to see whether refusals cease
-	Try     time.Time // since when a little more than what is believed is tried
+	Try     time.Time // since when a little more than the believed rate is tried
 	Drought time.Time // since when nothing is let in
 	Probed  int       // refusals in the drought
 }
 
-// A LimitView is what is believed of one limit. Rates are units per second. The zero
-// value is a limit of which nothing is known.
+// A LimitView holds the beliefs about one limit. Rates are units per second. The zero value is
+// a limit of which nothing is known.
 type LimitView struct {
 	Source   Source
 	Refill   float64
@@ -52,8 +52,8 @@ type LimitView struct {
 	Ends   time.Time     // of the window
 }
 
-// Level is how many units a limit has left; negative is debt. It is +Inf if the limit is
-// not known, or if nothing of it is but a rate that was learned.
+// Level returns the units that a limit has left; negative is debt. It is +Inf if the limit is
+// not known, or if only a learned rate of it is.
 func (v *View) Level(d Dimension) float64 {
 	k := int(d) - 1
 	if k < 0 || k >= Dimensions || !v.Limits[k].Known() || v.Limits[k].Source == Learned && v.Limits[k].Capacity == 0 {
@@ -65,10 +65,10 @@ func (v *View) Level(d Dimension) float64 {
 // Known reports whether anything is known of the limit.
 func (l *LimitView) Known() bool { return l.Source != Unknown }
 
-// Dimensions is how many limits a [View] tells of.
+// Dimensions is the number of limits in a [View].
 const Dimensions = int(OutputTokens)
 
-// A Bound is one thing that bounds the pace, and to how many calls per second it does.
+// A Bound is one thing that bounds the pace, and the calls per second that it allows.
 type Bound struct {
 	By   Binding
 	Pace float64
@@ -100,14 +100,13 @@ var bindingWords = [...]string{
 
 func (b Binding) String() string { return bindingWords[b] }
 
-// A Holdup is what a call waits for; the zero value is nothing.
+// A Holdup says what a call waits for; the zero value is nothing.
 type Holdup struct {
 	By    Binding
-	Short bool // that limit has too little left for it; else it is the pace at which calls leave that By gives
+	Short bool // that limit has too little left for it; else the call waits for the pace that By gives
 }
 
-// String is "rate" where a pace is all that there is to wait for, and else the binding's
-// word.
+// String returns "rate" where a call waits only for a pace, and else the binding's word.
 func (h Holdup) String() string {
 	switch {
 	case h.By == ByNothing:
@@ -123,7 +122,7 @@ var unlimited = math.Inf(1)
 // nothing bounds nothing.
 var nothing = Bound{Pace: unlimited}
 
-// Bind puts one more bound among the two least. Of equal ones the earlier stays.
+// Bind puts one more bound among the two least. If two are equal, the earlier one stays.
 func (v *View) Bind(by Binding, pace float64) {
 	switch b := (Bound{By: by, Pace: pace}); {
 	case math.IsNaN(pace) || math.IsInf(pace, 1):
@@ -134,7 +133,7 @@ func (v *View) Bind(by Binding, pace float64) {
 	}
 }
 
-// A Source is how a limit is known. Each outranks those before it.
+// A Source says how a limit is known. Each outranks those before it.
 type Source uint8
 
 // The sources.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What of a view is worth words.
+// Thresholds for the words of a view.
 const (
 	wordyChance  = 0.005 // share that chance refuses: less bothers nobody
 	wordyRefused = 3     // refusals that must speak for it
@@ -18,8 +18,8 @@ const (
 	wordyOthers  = 0.1   // of a limit that other clients draw
 )
 
-// Words says what is believed, in phrases for people, the most telling first: "no more
-// than 8 in flight". There are none where nothing is believed.
+// Words returns the law's beliefs in phrases for people, the most telling first: "no more than
+// 8 in flight". There are none where nothing is believed.
 func (v View) Words() []string {
 	words := v.trouble()
 	if v.Cap > 0 {
@@ -47,8 +47,8 @@ func (v View) Words() []string {
 	return words
 }
 
-// othersWords says what is drawn of a limit beyond our own calls. Calls are counted, so
-// that others made those that are missing. Tokens are estimated: the estimate may be wrong.
+// othersWords describes the draw on a limit beyond our own calls. Calls are counted, so others
+// made the missing ones. Tokens are estimated: the estimate may be wrong.
 func othersWords(d Dimension, rate float64) string {
 	if d == Requests {
 		return "other clients use " + perTime(rate, "")
@@ -56,7 +56,7 @@ func othersWords(d Dimension, rate float64) string {
 	return perTime(rate, unitOf(d)) + " more are drawn than estimated"
 }
 
-// trouble is what is believed of refusals.
+// trouble returns the beliefs about refusals, in words.
 func (v *View) trouble() (words []string) {
 	if v.Probed >= wordyDrought {
 		words = append(words, "nothing is let in"+v.lasting())
@@ -65,20 +65,20 @@ func (v *View) trouble() (words []string) {
 		words = append(words, "its headers say "+perTime(v.Lied, "")+", and they are wrong")
 	}
 	switch {
-	case v.Probed >= wordyDrought: // nothing else is found out now
+	case v.Probed >= wordyDrought: // the law finds out nothing else now
 	case !v.Trial.IsZero():
 		words = append(words, "going slower to see whether refusals stop")
-	case v.Over > 0 && v.Cap == 0: // the pace was blamed, and nobody knows yet for how much
+	case v.Over > 0 && v.Cap == 0: // the pace was blamed, and its share of the refusals is not known yet
 	case v.Chance >= wordyChance && v.ChanceSeen >= wordyRefused:
 		words = append(words, shareOf(v.Chance, shareError/math.Sqrt(v.ChanceSeen))+" refused, at any pace")
 	}
 	return words
 }
 
-// String is the words in one line; "" where nothing is believed.
+// String returns the words in one line; "" where nothing is believed.
 func (v View) String() string { return strings.Join(v.Words(), "; ") }
 
-// searching is what is tried meanwhile, if that is what binds.
+// searching returns the rate that is tried meanwhile, in words, if the search binds.
 func (v *View) searching() string {
 	if v.Binds.By != BySearch {
 		return ""
@@ -95,7 +95,7 @@ func (v *View) lasting() string {
 	return ", for " + span(age) + " now"
 }
 
-// words is what is believed of one limit.
+// words returns the beliefs about one limit, in words.
 func (l *LimitView) words(d Dimension, at time.Time) string {
 	rate := perTime(l.Refill, unitOf(d))
 	switch {
@@ -114,7 +114,7 @@ func (l *LimitView) words(d Dimension, at time.Time) string {
 	return rate
 }
 
-// speaker is what of the provider's answers names a limit that was seen.
+// speaker returns the part of the provider's answers that names a limit that was seen.
 func (l *LimitView) speaker() string {
 	if l.Said {
 		return "refusals"
@@ -122,7 +122,7 @@ func (l *LimitView) speaker() string {
 	return "headers"
 }
 
-// unitOf is what a dimension counts, after a space; "" for calls, which go without
+// unitOf returns the name of a dimension's unit, after a space; "" for calls, which go without
 // saying.
 func unitOf(d Dimension) string {
 	if d == Requests || d == None {
@@ -131,7 +131,8 @@ func unitOf(d Dimension) string {
 	return " " + d.String()
 }
 
-// perTime is a rate of units per second, by the minute if there is one in it.
+// perTime returns a rate of units per second in words, by the minute if at least about one
+// flows in that time.
 func perTime(perSecond float64, unit string) string {
 	for _, per := range []struct {
 		seconds float64
@@ -144,8 +145,8 @@ func perTime(perSecond float64, unit string) string {
 	return count(perSecond*86400) + unit + " a day"
 }
 
-// count is a number with commas at the thousands, and one decimal if it is a small one
-// that is not whole.
+// count formats a number with commas at the thousands, and with one decimal if it is a small
+// one that is not whole.
 func count(n float64) string {
 	if n < 10 && !whole(n) {
 		return strconv.FormatFloat(n, 'f', 1, 64)
@@ -183,8 +184,8 @@ const (
 	shareError = 0.5  // the same, times the usual error of a share of which one refusal is known
 )
 
-// shareOf says what share of calls is (refused), in the nearest words if these are as near
-// as it is known, or in numbers.
+// shareOf returns the refused share of calls, in the nearest words if these are as near as the
+// share is known, or in numbers.
 func shareOf(x, known float64) string {
 	best, off := "", max(shareNear, known)
 	for _, s := range shares {
@@ -220,7 +221,7 @@ func periodName(d time.Duration) string {
 	return span(d)
 }
 
-// span is a length of time, in the unit in which it is a small number.
+// span formats a length of time, in the unit in which it is a small number.
 func span(d time.Duration) string {
 	switch {
 	case d < 95*time.Second:

@@ -5,15 +5,15 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// runWide are the bounds that are about no lane.
+// runWide lists the bounds that belong to no lane.
 var runWide = map[Bound]bool{
 	NoBound: true, Output: true, concurrency: true,
 	boundOf(machine.BoundBackoff): true, boundOf(machine.BoundInput): true, boundOf(machine.BoundTail): true,
 	boundOf(machine.BoundSlept): true, boundOf(machine.BoundPaused): true, boundOf(machine.BoundDraining): true, boundOf(machine.BoundStopped): true,
 }
 
-// ownBound is what holds a lane's next call back: the lane's own bound, or the run's, if
-// that is one for all lanes.
+// ownBound returns what holds a lane's next call back: the lane's own bound, or the run's
+// bound if it applies to all lanes.
 func ownBound(l *batch.LaneStatus, run *machine.RunStatus) Bound {
 	if l.Bound != machine.BoundNone {
 		return boundOf(l.Bound)
@@ -24,8 +24,8 @@ func ownBound(l *batch.LaneStatus, run *machine.RunStatus) Bound {
 	return NoBound
 }
 
-// about finds the lane that matters, nil if there is none, and names it if what holds the
-// run back is about one of several.
+// about returns the lane that matters, nil if there is none. It names that lane in h if one
+// of several lanes holds the run back.
 func (r *Recorder) about(h *Held, s *batch.Status) *batch.LaneStatus {
 	critical := r.critical(s)
 	if critical == nil || s.Known == 1 || runWide[h.By] {
@@ -48,7 +48,7 @@ func (r *Recorder) about(h *Held, s *batch.Status) *batch.LaneStatus {
 	return held[0]
 }
 
-// critical is the lane that ends last, or if that is not known, the busiest.
+// critical returns the lane that ends last, or the busiest one if that is not known.
 func (r *Recorder) critical(s *batch.Status) (critical *batch.LaneStatus) {
 	longest := -1.0
 	for k := range s.Lanes {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Buckets is how often which latency was seen: only the buckets that are not empty, by
-// their numbers. Bucket k holds what is over growth^(k-1) ms and up to growth^k ms, and
-// bucket 0 what is at most 1 ms: so a quantile is off by 5 % at most.
+// Buckets is a histogram of latencies. It holds only the buckets that are not empty, in the
+// order of their numbers. Bucket k holds latencies over growth^(k-1) ms and up to growth^k ms.
+// Bucket 0 holds those of at most 1 ms. A quantile is therefore off by 5 % at most.
 type Buckets []Bucket
 
 // A Bucket is one of them.
@@ -19,7 +19,7 @@ const (
 	lastBucket = 185
 )
 
-// bucketEnds are the longest latencies in each bucket.
+// bucketEnds holds the longest latency in each bucket.
 var bucketEnds = func() (ends [lastBucket + 1]time.Duration) {
 	for k := range ends {
 		ends[k] = time.Duration(math.Pow(bucketGrowth, float64(k)) * float64(time.Millisecond))
@@ -27,7 +27,7 @@ var bucketEnds = func() (ends [lastBucket + 1]time.Duration) {
 	return ends
 }()
 
-// bucketOf is the number of the bucket of a latency. It searches, as that takes half the
+// bucketOf returns the number of a latency's bucket. It searches for it, which takes half the
 // time of a logarithm.
 func bucketOf(d time.Duration) int {
 	low, high := 0, lastBucket
@@ -41,12 +41,12 @@ func bucketOf(d time.Duration) int {
 	return low
 }
 
-// middleOf is the latency that stands for a bucket: the geometric middle of its ends.
+// middleOf returns the latency that stands for a bucket: the geometric middle of its ends.
 func middleOf(number int) time.Duration {
 	return time.Duration(math.Pow(bucketGrowth, float64(number)-0.5) * float64(time.Millisecond))
 }
 
-// Count is how many were seen.
+// Count returns the number of latencies in all buckets.
 func (b Buckets) Count() (n int) {
 	for _, k := range b {
 		n += k.Count
@@ -54,8 +54,8 @@ func (b Buckets) Count() (n int) {
 	return n
 }
 
-// Quantile is the latency under which the share q of them lies, q in 0..1; 0 if none was
-// seen.
+// Quantile returns the latency under which the share q of them lies, q in 0..1; 0 if there
+// are none.
 func (b Buckets) Quantile(q float64) time.Duration {
 	rank, seen := int(math.Ceil(q*float64(b.Count()))), 0
 	for _, k := range b {
@@ -66,7 +66,7 @@ func (b Buckets) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// merge is the sum of both.
+// merge returns the sum of both.
 func (b Buckets) merge(c Buckets) Buckets {
 	sum := make(Buckets, 0, len(b)+len(c))
 	for len(b) > 0 || len(c) > 0 {

@@ -7,40 +7,39 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Config says what a [Recorder] is to know of a run. The zero value is a recorder of a run
-// of which nothing is known: no total, no prices.
+// Config tells a [Recorder] about a run. The zero value is for a run of which nothing is
+// known: no total, no prices.
 //
-// Price, Size, Describe, Code and Redact are called by many workers at once. Nothing that a
-// function of a Config's does reaches the run: one that panics counts as if it had known
-// nothing, and with the last event its panic is passed on, so that the run's error says
-// [batch.ErrObserver].
+// Price, Size, Describe, Code and Redact are called by many workers at once. Nothing that
+// they do reaches the run: a function that panics counts as if it had known nothing. The
+// panic is passed on with the last event, so that the run's error is [batch.ErrObserver].
 type Config struct {
 	Total  int    // items of the whole input, those of Before included; 0, and less: as [batch.WithTotal] says, or else UnknownTotal until the input has ended
 	Before int    // of these, ended by earlier runs
-	Work   []Work // what this run is to do; nil: that is not known
+	Work   []Work // of this run; nil: not known
 
-	// Price is what an item cost in USD, of all its calls; false, or not in
-	// 0..provider.MostCost: it has no price. In is
-	// that of [batch.End]. Nil: nothing has a price.
+	// Price returns what an item cost in USD, all its calls together. The item has no price if
+	// Price returns false, or a cost outside 0..provider.MostCost. In is that of [batch.End].
+	// Nil: nothing has a price.
 	Price func(in any, u provider.Usage) (usd float64, ok bool)
-	// Size is how many bytes an item's request has, as in Work. Nil: that is not known, and
-	// what is left is judged by items alone.
+	// Size returns the length of an item's request in bytes, as in Work. Nil: the lengths are not
+	// known, and forecasts count items alone.
 	Size func(in any) int64
-	// Describe is an item's id, and its line in the input, for examples of failures. In is
-	// not to be kept. Nil: it has no id, and its line is its place in the input.
+	// Describe returns an item's id and its line in the input, for examples of failures. It must
+	// not keep in. Nil: the item has no id, and its line is its place in the input.
 	Describe func(in any) (id string, line int)
-	// Code is how a failure is called. Nil: the word of its [provider.Kind] ("panic" for a
-	// panic), and the HTTP status or else the provider's own code.
+	// Code returns the name of a failure. Nil: kind is the word of its [provider.Kind] ("panic"
+	// for a panic), and code the HTTP status or else the provider's own code.
 	Code func(err error) (kind, code string)
-	// Redact takes secrets out of the messages of failures. Nil: they are as they are.
+	// Redact takes secrets out of the messages of failures. Nil: the messages stay as they are.
 	Redact func(string) string
 
-	Observer func(batch.Event) // is told what the run tells, after the recorder; nil: nobody is
-	Every    time.Duration     // of pictures; 0, and less: DefaultEvery
-	OnSample func(Sample)      // is told each sample, by the observer's goroutine, which it must not hold up; nil: nobody is
+	Observer func(batch.Event) // receives each event of the run, after the recorder; may be nil
+	Every    time.Duration     // between pictures; 0 and less: DefaultEvery
+	OnSample func(Sample)      // receives each sample, on the observer's goroutine, which it must not hold up; may be nil
 }
 
-// Work is what a run is to do on one lane.
+// Work is the part of a run's work that is for one lane.
 type Work struct {
 	Lane  string // its name
 	Items int

@@ -2,8 +2,8 @@ package observe
 
 import "time"
 
-// A curve is how a count rose over time, at its latest moments. Between two of them it
-// rises evenly, before the earliest it was flat.
+// A curve is a count over time, at its latest moments. Between two of them it rises evenly;
+// before the earliest it was flat.
 type curve struct {
 	gap    time.Duration // moments nearer to each other are one
 	room   int           // moments
@@ -18,7 +18,7 @@ type point struct {
 
 func (c *curve) get(k int) point { return c.points[(c.first+k)%len(c.points)] }
 
-// add notes the count at a moment, which is not before that of the latest.
+// add notes the count at a moment, which is not before the latest one.
 func (c *curve) add(at time.Duration, n float64) {
 	p, size := point{at, n}, len(c.points)
 	if size >= 2 && at-c.get(size-2).at < c.gap {
@@ -33,7 +33,7 @@ func (c *curve) add(at time.Duration, n float64) {
 	c.first = (c.first + 1) % size
 }
 
-// rise notes the count at a moment, and that before the first one there was none.
+// rise notes the count at a moment, and that it was zero before the first moment.
 func (c *curve) rise(before, at time.Duration, n int) {
 	if len(c.points) == 0 && before < at {
 		c.add(before, 0)
@@ -41,7 +41,7 @@ func (c *curve) rise(before, at time.Duration, n int) {
 	c.add(at, float64(n))
 }
 
-// at is the count at a moment.
+// at returns the count at a moment.
 func (c *curve) at(t time.Duration) float64 {
 	size := len(c.points)
 	if size == 0 {
@@ -66,7 +66,7 @@ func (c *curve) at(t time.Duration) float64 {
 	return before.n + (after.n-before.n)*float64(t-before.at)/float64(after.at-before.at)
 }
 
-// now is the latest moment; 0: there is none.
+// now returns the latest moment; 0: there is none.
 func (c *curve) now() time.Duration {
 	if len(c.points) == 0 {
 		return 0
@@ -74,7 +74,7 @@ func (c *curve) now() time.Duration {
 	return c.get(len(c.points) - 1).at
 }
 
-// speed is by how much it rose a second in the span before the latest moment, or since the
+// speed returns the rise a second in the span before the latest moment, or since the
 // beginning; 0: no time has passed.
 func (c *curve) speed(span time.Duration) float64 {
 	now := c.now()

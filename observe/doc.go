@@ -18,11 +18,11 @@
 // It promises that watching changes nothing: a run makes the same calls at the same moments
 // with a Recorder or without one. A call costs it some hundred nanoseconds and no
 // allocation, and it holds at most 4 MiB, however long the run and however many its lanes.
-// It starts no goroutine: all is judged where the run tells of itself, and whoever looks is
-// given what was judged, so that no figure hangs on how often one looks. Of lanes it tells
-// MaxLanes apart, the first ones, and counts all others under OtherLanes.
+// It starts no goroutine: it computes every figure in the run's own callbacks. Look returns
+// what was computed there, so no figure depends on how often one looks. It keeps the first
+// MaxLanes lanes apart, and counts all others under OtherLanes.
 //
-// Unlike the packages that it watches it has locks: one for each stripe, one for failures,
-// and one for all that is looked at. None is held while a function of the caller's runs, but
-// for Describe, of the few failures that are kept.
+// Unlike the packages that it watches, it has locks: one for each stripe, one for failures,
+// and one for everything that Look reads. It holds no lock while a function of the caller's
+// runs. The exception is Describe, which runs under a lock for the few failures that are kept.
 package observe

@@ -12,19 +12,19 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Bounds of what is kept of failures.
+// Bounds of the memory for failures.
 const (
-	// MaxFailures is how many ways of failing are told apart. What fails in yet another
-	// way is counted under [OtherFailures].
+	// MaxFailures is the number of ways of failing that are counted apart. All further ways
+	// are counted under [OtherFailures].
 	MaxFailures = 32
-	// MaxExamples is how many items are named of each: the first ones.
+	// MaxExamples is the number of items named for each way of failing: the first ones.
 	MaxExamples = 3
 
-	// maxRaw bounds what is read of a message, in bytes, before secrets are taken out: well
+	// maxRaw bounds the part of a message that is read, in bytes, before secrets are taken out: well
 	// over what is shown.
 	maxRaw = 4 << 10
-	// longSecret is how much of such a message is left out at its end: a secret that was cut
-	// in two there is not known for one.
+	// longSecret is the number of bytes dropped at the end of a message over maxRaw: the cut may
+	// have split a secret there, and Redact does not recognise half of one.
 	longSecret = 512
 )
 
@@ -38,10 +38,10 @@ type failures struct {
 	other int
 }
 
-// A way of failing is known by what is equal in all who failed in it.
+// A way of failing is identified by what all its failures have in common.
 type way struct{ kind, code, message string }
 
-// note counts a failure. The example is asked for only where it is kept.
+// note counts a failure. It calls example only if the example is kept.
 func (f *failures) note(w way, example func() Example) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +62,7 @@ func (f *failures) note(w way, example func() Example) {
 	}
 }
 
-// list is a copy, most frequent first.
+// list returns a copy, most frequent first.
 func (f *failures) list() []Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *Recorder) failed(e *batch.End) {
 	})
 }
 
-// code is how a failure is called.
+// code returns the kind and the code under which a failure is counted.
 func (r *Recorder) code(err error) (kind, code string) {
 	defer r.caught("Code")
 	kind = provider.Unknown.String()
@@ -115,7 +115,7 @@ func (r *Recorder) code(err error) (kind, code string) {
 	return kind, ""
 }
 
-// faultOf is what the provider package made of an error; nil if it was not asked.
+// faultOf returns the [provider.Error] in an error's chain; nil if there is none.
 func faultOf(err error) *provider.Error {
 	var e *provider.Error
 	if errors.As(err, &e) {
@@ -124,7 +124,7 @@ func faultOf(err error) *provider.Error {
 	return nil
 }
 
-// message is what a failure says, in one line, without secrets.
+// message returns the text of a failure, in one line, without secrets.
 func (r *Recorder) message(err error) (text string) {
 	defer r.caught("Redact, or an error's Error,")
 	var panicked *batch.PanicError
@@ -151,7 +151,7 @@ func (r *Recorder) message(err error) (text string) {
 	return oneLine(text)
 }
 
-// describe says which item it was.
+// describe returns the id and the line of the item.
 func (r *Recorder) describe(e *batch.End) (id string, line int) {
 	defer r.caught("Describe")
 	if r.cfg.Describe == nil {

@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// What is taken out of a message is shown as takenOut.
+// takenOut stands for the parts that are taken out of a message.
 const takenOut = '…'
 
-// A word is taken out whole if it is one of chance: an id, a hash, a date.
+// A word is taken out whole if it is arbitrary: an id, a hash, a date.
 const (
-	idDigits = 2  // a word with as many digits is
-	longWord = 16 // and one as long, in runes, with a digit
+	idDigits = 2  // a word with at least as many digits
+	longWord = 16 // a word of at least that many runes, with a digit
 )
 
-// maxMessage is how many runes of a message are kept: two lines of a terminal.
+// maxMessage is the number of runes kept of a message: two lines of a terminal.
 const maxMessage = 200
 
-// fingerprint is a message without what differs from item to item: digits, words that are
-// ids, quoted text. It has at most as many runes as the message, no digits, and its own
-// fingerprint is itself.
+// fingerprint returns a message without the parts that differ from item to item: digits, ids
+// and quoted text. The result has at most as many runes as the message, and no digits. Its own
+// fingerprint is the same text.
 func fingerprint(message string) string {
 	var b strings.Builder
 	last := rune(0)
@@ -49,7 +49,7 @@ func fingerprint(message string) string {
 	return b.String()
 }
 
-// putWord puts a word, or what is left of it.
+// putWord puts a word, or the rest of it.
 func putWord(word []rune, put func(rune)) {
 	digits := 0
 	for _, r := range word {
@@ -82,9 +82,9 @@ func wordEnd(runes []rune, i int) int {
 
 var closing = map[rune]rune{'"': '"', '\'': '\'', '`': '`', '“': '”', '‘': '’', '«': '»'}
 
-// quoteEnd is the end of the quoted text that begins at i; i if none does. An apostrophe
-// within a word quotes nothing, and what is not closed is quoted to the end, unless it may
-// be an apostrophe.
+// quoteEnd returns the end of the quoted text that begins at i; i if there is none. An apostrophe
+// within a word quotes nothing. Text without a closing quote is quoted to the end, unless its
+// quote may be an apostrophe.
 func quoteEnd(runes []rune, i int) int {
 	end, ok := closing[runes[i]]
 	if !ok || runes[i] == '\'' && i > 0 && inWord(runes[i-1]) {
@@ -101,7 +101,8 @@ func quoteEnd(runes []rune, i int) int {
 	return len(runes)
 }
 
-// oneLine is a text in one line of at most maxMessage runes, without what steers a terminal.
+// oneLine returns a text as one line of at most maxMessage runes, without control characters
+// for a terminal.
 func oneLine(text string) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")

@@ -66,7 +66,7 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// At most MaxFailures ways are told apart, with MaxExamples each; the rest are counted.
+// At most MaxFailures ways are listed one by one, with MaxExamples each; the rest are counted.
 func TestFailuresAreBounded(t *testing.T) {
 	rec := New(Config{
 		Redact:   func(s string) string { return strings.ReplaceAll(s, "sk-secret", "[key]") },

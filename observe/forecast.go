@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Before this nothing is said: by then an end would be a guess.
+// Before this there is no forecast: by then an end would be a guess.
 const (
 	earlyItems = 30
 	earlySpan  = 20 * time.Second
 )
 
-// Why an end is not said.
+// Reasons for a forecast without an end.
 const (
 	whyEarly  = "early"
 	whyTotal  = "total"
@@ -26,8 +26,8 @@ const (
 //	ends ──────────────▶ pace of each of several lanes ─▶ the latest lane's end ─▶ settled: what is shown
 //	inAll ─────────────▶ spent + what is left × what one costs
 //
-// Of the work it takes the bytes that there were to do; what is left of it the picture
-// tells, by lane.
+// It takes from the work the bytes that there were to do. The picture tells what is left of
+// them, by lane.
 type forecaster struct {
 	whole    pace
 	spent    spending // of the run
@@ -37,10 +37,10 @@ type forecaster struct {
 	silent   float64 // seconds since an item ended, but for outages and pauses
 	sleeps   sleeps
 	shown    time.Time // the end that is shown; zero: none
-	moved    time.Time // when that was last another
+	moved    time.Time // when shown last changed
 }
 
-// laneForecast is what is known of one lane beside others.
+// laneForecast holds what the forecaster knows of one of several lanes.
 type laneForecast struct {
 	pace  pace
 	spent spending
@@ -68,7 +68,7 @@ func (f *forecaster) note(s *Sample) {
 	f.spent.add(a)
 }
 
-// longest is the bound that took most of the time.
+// longest returns the bound that took most of the time.
 func longest(l Ledger) (by Bound) {
 	for b, d := range l {
 		if d > l[by] || d == l[by] && b < by {
@@ -78,14 +78,14 @@ func longest(l Ledger) (by Bound) {
 	return by
 }
 
-// searchSpan is for how long a search at the beginning of a run may go on and its pace be
-// forgotten afterwards: it doubles each few seconds, and no pace is out of its reach by then.
+// searchSpan bounds the search at the beginning of a run whose pace is forgotten afterwards. A
+// search doubles each few seconds, and no pace is out of its reach by then.
 const (
 	searchSpan  = 120
 	searchLeast = 5 // seconds of it; less leaves the pace as it is
 )
 
-// found forgets the pace of a search that is over: it says nothing of what follows.
+// found forgets the pace of a search that is over: it says nothing of the time after.
 func (f *forecaster) found(by Bound, s *Sample) {
 	switch {
 	case by == boundSearch:
@@ -111,9 +111,9 @@ const (
 	boundInputTokens Bound = "input_tokens"
 )
 
-// counts reports whether time that is spent like this is time like that to come. An outage,
-// a pause and a sleep of the computer are not. Before the first item ends there is only the latency of its call,
-// unless the calls in flight are what holds the run back: then each takes as long.
+// counts reports whether time under a bound is like time to come. An outage, a pause and a sleep
+// of the computer are not. Before the first item ends there is only the latency of its call,
+// unless the calls in flight hold the run back: then each takes as long.
 func counts(by Bound, begun bool) bool {
 	switch by {
 	case boundBreaker, boundUnanswered, boundPaused, boundSlept:
@@ -124,12 +124,12 @@ func counts(by Bound, begun bool) bool {
 	return begun
 }
 
-// longQuiet is for how many seconds a server may say that it is too busy, and answer
-// nothing, before that is an outage: waves of refusals come again, and are over sooner.
+// longQuiet is the number of seconds after which a server that is too busy, and answers nothing,
+// counts as an outage: waves of refusals are over sooner, and come again.
 const longQuiet = 10
 
-// quiet is for how many seconds a server has let nothing in that says it is too busy. They
-// count when it answers, unless they were too many.
+// quiet is the time in seconds for which a busy server has let nothing in. It counts when the
+// server answers again, unless it was too long.
 type quiet float64
 
 func (q *quiet) add(to *pace, by Bound, span float64, a amounts) {
@@ -144,7 +144,7 @@ func (q *quiet) add(to *pace, by Bound, span float64, a amounts) {
 	to.add(span, a)
 }
 
-// ends says when the run ends, as seen from the picture. It is asked at least every few
+// ends forecasts the run's end, as seen from the picture. It is called at least every few
 // seconds: the pace of lanes is learned from the pictures, in blocks no shorter than the
 // time between two.
 func (f *forecaster) ends(p *Picture, work []Work) Forecast {
@@ -165,7 +165,7 @@ func (f *forecaster) ends(p *Picture, work []Work) Forecast {
 	case !ok:
 		return Forecast{Why: whyEarly}
 	}
-	last.after = max(last.after, silentTimes*f.silent) // nothing ended for long: that it soon will be over is no longer likely
+	last.after = max(last.after, silentTimes*f.silent) // nothing has ended for long: an end soon is no longer likely
 	e := Forecast{Known: true, Lane: last.lane, Others: seconds(others)}
 	e.Low, e.High = seconds(last.after*math.Exp(-z80*last.s)), seconds(last.after*math.Exp(z80*last.s))
 	e.Likely = f.settled(p.At, seconds(last.after), (e.High-e.Low)/2)
@@ -173,19 +173,20 @@ func (f *forecaster) ends(p *Picture, work []Work) Forecast {
 	return e
 }
 
-// silentTimes is how many times as far as the latest item that ended the end is at least: the
-// shown end then moves when that has doubled, and seldom.
+// silentTimes bounds the end from below: it is at least as far off as this many times the
+// silence since the latest item ended. During a silence the shown end then moves seldom, each
+// time when the silence has doubled.
 const silentTimes = 2
 
-// z80 is how many standard deviations to either side hold four cases of five.
+// z80 is the number of standard deviations to either side that hold four cases of five.
 const z80 = 1.28
 
-// unsaid is why no end can be said; "" if one can.
+// unsaid returns why no end can be forecast; "" if one can.
 func (f *forecaster) unsaid(p *Picture) string {
 	switch {
 	case p.State == Over:
 		return whyOver
-	case p.State == Draining || p.State == Stopped: // only what is in flight is waited for
+	case p.State == Draining || p.State == Stopped: // the run waits only for calls in flight
 		return ""
 	case p.Total == UnknownTotal:
 		return whyTotal
@@ -197,23 +198,21 @@ func (f *forecaster) unsaid(p *Picture) string {
 	return ""
 }
 
-// The shown end moves by a second at least, as nobody shows less, and rests for 12 s: five
-// times a minute is as often as it may move, but for one that comes and is none.
+// The shown end moves by a second at least, as nobody shows less. It rests for 12 s: it may
+// move five times a minute at most, unless an end arrives and turns out to be none.
 const (
 	leastMove = time.Second
 	restSpan  = 12 * time.Second
 )
 
-// sleeps keep calls that were in flight while the computer slept from telling how long answers
-// take.
+// sleeps keeps calls that were in flight while the computer slept out of the latencies.
 type sleeps struct {
 	slept    time.Duration // in all
 	woke     time.Time     // zero: it did not sleep
 	p50, p95 time.Duration // of answers, as long as no such call is among them
 }
 
-// see takes those of before into a picture of the time in which such calls are among the
-// answers.
+// see caps a picture's latencies at the earlier ones while such calls are among the answers.
 func (s *sleeps) see(p *Picture) {
 	if slept := p.Ledger[boundSlept]; slept > s.slept {
 		s.slept, s.woke = slept, p.At
@@ -229,10 +228,10 @@ func (s *sleeps) see(p *Picture) {
 	}
 }
 
-// settled is how long it takes to the end that is shown. That moves only when it is off by
-// more than a quarter of its half width: one that jumps about is not believed. It moves at
-// once when less than a quarter of the likely time is left to it: an end that comes and is
-// none is believed still less. In the last seconds nobody reads it.
+// settled returns the time until the end that is shown. The shown end moves only when it is
+// off by more than a quarter of its half width: nobody believes an end that jumps about. It
+// moves at once when less than a quarter of the likely time is left to it: an end that arrives
+// and turns out to be none is believed still less. In the last seconds nobody reads it.
 func (f *forecaster) settled(at time.Time, likely, half time.Duration) time.Duration {
 	end := at.Add(likely)
 	rests := at.Sub(f.moved) < restSpan || end.Sub(f.shown).Abs() <= max(leastMove, half/4)
@@ -246,7 +245,7 @@ func (f *forecaster) settled(at time.Time, likely, half time.Duration) time.Dura
 	return max(0, f.shown.Sub(at))
 }
 
-// seconds is a duration of so many; one that is longer than can be told is the longest.
+// seconds returns a duration of s seconds, or the longest one if s is longer than that.
 func seconds(s float64) time.Duration {
 	if s >= math.MaxInt64/1e9 {
 		return math.MaxInt64

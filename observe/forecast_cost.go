@@ -2,8 +2,8 @@ package observe
 
 import "math"
 
-// A spending is what items cost: on average, how differently, and which part of it goes by
-// the tokens that are asked with. The zero value knows nothing yet.
+// A spending is the cost of items: its average, its spread, and the part that goes by input
+// tokens. The zero value knows nothing yet.
 type spending struct {
 	amounts
 	samples float64 // in which items ended
@@ -13,7 +13,7 @@ type spending struct {
 	inIn, inOut, outOut, inUSD, outUSD float64
 }
 
-// add takes in what ended in some time.
+// add takes in what ended in a span of time.
 func (s *spending) add(a amounts) {
 	s.amounts = s.plus(a)
 	if a.items <= 0 {
@@ -28,7 +28,7 @@ func (s *spending) add(a amounts) {
 	s.outUSD += a.output * a.usd
 }
 
-// deviation is the standard deviation of what one item costs. The sum of k items spreads
+// deviation returns the standard deviation of the cost of one item. The sum of k items spreads
 // √k times as much as one.
 func (s *spending) deviation() float64 {
 	if s.samples < 2 {
@@ -38,8 +38,8 @@ func (s *spending) deviation() float64 {
 	return math.Sqrt(max(0, (s.squares-mean*mean*s.items)/(s.samples-1)))
 }
 
-// inputShare is the part of the cost that the tokens make which are asked with, 0..1, by
-// least squares; 0 if it cannot be told, as both kinds always come in the same proportion.
+// inputShare returns the input tokens' part of the cost, 0..1, by least squares. It returns 0 if
+// the part cannot be told, as both kinds of tokens always come in the same proportion.
 func (s *spending) inputShare() float64 {
 	det := s.inIn*s.outOut - s.inOut*s.inOut
 	if s.usd <= 0 || det <= 1e-9*s.inIn*s.outOut {
@@ -49,7 +49,7 @@ func (s *spending) inputShare() float64 {
 	return min(1, max(0, price*s.input/s.usd))
 }
 
-// rest is what is left to spend, and its standard deviation.
+// rest returns the USD left to spend, and their standard deviation.
 func (s *spending) rest(left rest) (usd, deviation float64) {
 	if s.items == 0 {
 		return 0, 0
@@ -61,8 +61,9 @@ func (s *spending) rest(left rest) (usd, deviation float64) {
 	return left.items * s.usd / s.items * dearer, s.deviation() * math.Sqrt(left.items*left.items/s.items+left.items)
 }
 
-// inAll is what the run costs in all, of items that have a price. It is not known
-// while the total is not, before 30 items have ended, or where they are not to be done.
+// inAll estimates the cost of the whole run, of the items that have a price. The cost is not
+// known while the total is not known, before 30 items have ended, or before one with a price
+// has. It is not known either once the run drains or is stopped.
 func (f *forecaster) inAll(p *Picture, work []Work) Estimate {
 	if p.Total == UnknownTotal || p.State == Draining || p.State == Stopped || p.Spent.Priced == 0 || p.Answered+p.Failed < earlyItems {
 		return Estimate{}
@@ -75,7 +76,8 @@ func (f *forecaster) inAll(p *Picture, work []Work) Estimate {
 	return Estimate{Likely: p.Spent.USD + usd, PlusMinus: z80 * math.Sqrt(variance), Known: true}
 }
 
-// toSpend is what is left to spend, by lane as far as lanes tell, and its variance.
+// toSpend returns the USD left to spend and their variance, lane by lane as far as lanes
+// are known.
 func (f *forecaster) toSpend(p *Picture, work []Work) (usd, variance float64) {
 	left := leftOf(p)
 	if !several(p, work) {

@@ -38,7 +38,7 @@ func watch(law lab.Law, b lab.Batch) *watched {
 	return w
 }
 
-// bytes is how long an item's body is: four to a token, and some around it.
+// bytes returns the length of an item's body: four bytes to a token, and some around them.
 func (w *watched) bytes(item int) int64 {
 	if w.tokens == nil {
 		return 100
@@ -104,9 +104,9 @@ type scene struct {
 	lab.Neighbour
 }
 
-// newScene is a provider that lets 30 to 600 calls a minute through, and a batch that takes
-// it 5 to 40 minutes. Who is told its limit, sees it in headers, or learns it from refusals,
-// is drawn.
+// newScene draws a provider that lets 30 to 600 calls a minute through, and a batch that takes
+// it 5 to 40 minutes. It also draws how the client learns the limit: from its configuration,
+// from headers, or from refusals.
 func newScene(rng *rand.Rand) scene {
 	rpm, minutes := math.Round(between(rng, 30, 600)), between(rng, 5, 40)
 	s := scene{
@@ -142,7 +142,7 @@ var scenes = []struct {
 			On:        seconds(between(rng, 10, 60)), Off: seconds(between(rng, 30, 120)),
 		}
 	}},
-	{"drift", func(rng *rand.Rand, s *scene) { // of the limit, each half minute; nobody was told
+	{"drift", func(rng *rand.Rand, s *scene) { // of the limit, each half minute, unannounced
 		s.Told = limiter.Limits{}
 		at := drift(rng)
 		for second := range 3 * 3600 {
@@ -179,7 +179,7 @@ func play(draw func(*rand.Rand, *scene), seed uint64) judged {
 	return judge(law.all, h.Makespan.Seconds())
 }
 
-// The same with the real machine in virtual time, behind limits that were told, that
+// The same with the real machine in virtual time, behind limits that the user sets, that
 // headers show, or that it has to learn.
 func TestForecastHoldsInTheLab(t *testing.T) {
 	n, seed := worldsOf(t, 3)

@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// An ending is when a lane, or the run, ends: after so many seconds, and the standard
+// An ending is the end of a lane, or of the run: the seconds until then, and the standard
 // deviation of their logarithm.
 type ending struct {
 	lane  string
@@ -17,13 +17,14 @@ type ending struct {
 	s     float64
 }
 
-// A rest is what is left of a lane, or of the run.
+// A rest is the work left on a lane, or in the run.
 type rest struct {
 	items float64
-	input float64 // tokens that one of them is to be asked with, by its bytes; 0: not known
+	input float64 // input tokens of an average one, by its bytes; 0: not known
 }
 
-// follow takes in a picture of the lanes, if there are several: of one the samples tell.
+// follow takes in a picture of the lanes, if there are several: the samples describe a single
+// one.
 func (f *forecaster) follow(p *Picture, work []Work) {
 	if !several(p, work) {
 		return
@@ -36,7 +37,7 @@ func (f *forecaster) follow(p *Picture, work []Work) {
 	}
 }
 
-// lane takes in a picture of one.
+// lane takes in a picture of one lane.
 func (f *forecaster) lane(p *Picture, l *Lane) {
 	now := amounts{
 		items: float64(l.Answered + l.Failed), usd: l.Spent.USD,
@@ -69,8 +70,8 @@ func (f *forecaster) lane(p *Picture, l *Lane) {
 // several reports whether there are lanes to tell apart.
 func several(p *Picture, work []Work) bool { return len(p.Lanes) > 1 || len(work) > 1 }
 
-// outage reports whether a lane that has work has its breaker open, or a server that lets
-// nothing in for so long that this is no wave of refusals.
+// outage reports whether a lane with work has an open breaker, or a server that has let nothing
+// in for too long for a wave of refusals.
 func outage(p *Picture) bool {
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
@@ -85,9 +86,9 @@ func outage(p *Picture) bool {
 	return len(p.Lanes) == 0 && p.Open+p.HalfOpen > 0
 }
 
-// latest is the ending of the lane that ends last, and after how many seconds the others
-// have ended. Lanes whose items come late in the input have no pace of their own yet: then
-// the run as a whole counts too.
+// latest returns the ending of the lane that ends last, and the seconds until the others have
+// ended. Lanes whose items come late in the input have no pace of their own yet: then the run
+// as a whole counts too.
 func (f *forecaster) latest(p *Picture, work []Work) (last ending, others float64, ok bool) {
 	if p.State == Draining || p.State == Stopped {
 		return ending{after: lastCalls(p.InFlight, p.P50, p.P95), s: mostSpread}, 0, p.P50 > 0
@@ -118,7 +119,7 @@ func (f *forecaster) latest(p *Picture, work []Work) (last ending, others float6
 	return last, others, ok
 }
 
-// run is the ending of the run as a whole.
+// run returns the ending of the run as a whole.
 func (f *forecaster) run(p *Picture, work []Work) (ending, bool) {
 	left := rest{items: leftOf(p)}
 	if several(p, work) || len(p.Lanes) == 0 {
@@ -130,7 +131,7 @@ func (f *forecaster) run(p *Picture, work []Work) (ending, bool) {
 	return f.whole.ending(left, rate, wait, p.InFlight, p.P50, p.P95)
 }
 
-// ending is the lane's own. It is not known of a lane of which nothing is.
+// ending returns the lane's own ending. It is not known if nothing is known of the lane.
 func (k *laneForecast) ending(p *Picture, l *Lane, left rest) (ending, bool) {
 	if k == nil || l.Left == UnknownTotal {
 		return ending{}, false
@@ -141,8 +142,8 @@ func (k *laneForecast) ending(p *Picture, l *Lane, left rest) (ending, bool) {
 	return e, ok
 }
 
-// ending is how long the rest takes: what has not left yet at that rate, after a wait, and
-// the last calls. No rate is known while none has ended.
+// ending returns the time until the rest is done. After a wait, the items that have not left
+// yet go at the given rate, and the last calls follow. No rate is known while no item has ended.
 func (p *pace) ending(left rest, rate, wait float64, inFlight int, p50, p95 time.Duration) (ending, bool) {
 	if left.items <= 0 {
 		return ending{}, true
@@ -157,16 +158,17 @@ func (p *pace) ending(left rest, rate, wait float64, inFlight int, p50, p95 time
 	return ending{after: after, s: p.deviation(after)}, true
 }
 
-// believedSpan is how many seconds of having seen it the believed capacity counts for. What
-// was seen of a run that is older than that has cooldowns like the present one in it.
+// believedSpan is the weight of the believed capacity, as seconds of observation. What was seen
+// of a run older than that includes cooldowns like the present one.
 const believedSpan = 5 * 60
 
-// coming is at how many items a second a lane goes on, and after how many seconds: as it
-// did, but no faster than its limit on requests allows for long, as what was saved up is
-// soon spent. While it cools and climbs back, what is believed of its limits counts too.
+// coming returns the items a second at which a lane goes on, and the seconds until it does. The
+// rate is that of the past, but at most what the lane's limit on requests allows for long:
+// saved-up quota is soon spent. While the lane cools and climbs back, the believed capacity of
+// its limits counts too.
 func (p *pace) coming(of *Picture, l *Lane, left rest) (rate, wait float64) {
 	rate = min(p.rate()/p.dearer(left), ceiling(l))
-	if l.Breaker != limiter.Closed { // what is asked for is the work that is left
+	if l.Breaker != limiter.Closed { // the question is how long the work that is left takes
 		return rate, 0
 	}
 	switch l.Phase {
@@ -181,8 +183,8 @@ func (p *pace) coming(of *Picture, l *Lane, left rest) (rate, wait float64) {
 	return rate, wait
 }
 
-// dearer is how much more one of the rest draws of the limit that binds than those which
-// ended lately. It counts as far as that was a limit on tokens.
+// dearer returns how many times as much the limit that binds is drawn on by an item of the
+// rest as by the items that ended lately. It counts as far as that limit was on tokens.
 func (p *pace) dearer(left rest) float64 {
 	a, span := p.now()
 	if left.input <= 0 || a.input <= 0 {
@@ -193,7 +195,7 @@ func (p *pace) dearer(left rest) float64 {
 	return max(0.1, 1+more/span)
 }
 
-// rest is what is left of a lane, of several.
+// rest returns the work left on a lane, where there are several.
 func (f *forecaster) rest(l *Lane, work []Work) rest {
 	left := rest{items: float64(max(0, l.Left))}
 	if k := f.lanes[l.Name]; k != nil {
@@ -202,9 +204,9 @@ func (f *forecaster) rest(l *Lane, work []Work) rest {
 	return left
 }
 
-// inputOf is how many tokens one of the items is asked with that are left of a lane, of
-// which so much has ended: tokens per byte are learned from that. It is 0 before 30 items
-// have ended, and where bytes are not known.
+// inputOf returns the input tokens of an average item left on a lane. It learns the tokens per
+// byte from what has ended there. It returns 0 before 30 items have ended, and where the
+// lengths in bytes are not known.
 func inputOf(l *Lane, work []Work, ended amounts, left float64) float64 {
 	i := slices.IndexFunc(work, func(w Work) bool { return w.Lane == l.Name })
 	if i < 0 || l.LeftBytes <= 0 || left <= 0 || ended.items < earlyItems {
@@ -217,7 +219,7 @@ func inputOf(l *Lane, work []Work, ended amounts, left float64) float64 {
 	return ended.input / gone * float64(l.LeftBytes) / left
 }
 
-// leftOf is how many items of the run are left. A run that stops early reads no more.
+// leftOf returns the number of items left in the run. A run that stops early reads no more.
 func leftOf(p *Picture) float64 {
 	if readsNoMore(p) {
 		return float64(p.Waiting + p.InFlight)
@@ -225,13 +227,13 @@ func leftOf(p *Picture) float64 {
 	return float64(unended(p))
 }
 
-// readsNoMore reports whether items of the input will never be asked in this run.
+// readsNoMore reports whether this run will never ask some items of the input.
 func readsNoMore(p *Picture) bool { return p.InputEnded && p.Waiting+p.InFlight < unended(p) }
 
 func unended(p *Picture) int { return max(0, p.Total-p.Before-p.Answered-p.Failed-p.NotRun) }
 
-// believed is at how many items a second a lane may go, as far as limits, window and
-// concurrency are known; +Inf if nothing is.
+// believed returns the items a second at which a lane may go, as far as its limits, window
+// and concurrency are known; +Inf if none is.
 func believed(p *Picture, l *Lane) float64 {
 	most := limited(l)
 	if l.Latency <= 0 {
@@ -245,9 +247,8 @@ func believed(p *Picture, l *Lane) float64 {
 	return most
 }
 
-// limited is at how many items a second the limits of a lane let it go that are known,
-// beside others who draw on them. The hundredths that the law keeps back save up, and are
-// spent too.
+// limited returns the items a second that a lane's known limits let through, after what
+// others draw on them. The hundredths that the law keeps back save up, and are spent too.
 func limited(l *Lane) float64 {
 	most := math.Inf(1)
 	draws := [limiter.Dimensions]float64{max(1, l.Draw.Requests), l.Draw.Tokens(), l.Draw.Input, l.Draw.Output}
@@ -259,17 +260,17 @@ func limited(l *Lane) float64 {
 	return most
 }
 
-// What is known before a pace is: a limit that the provider or the user told, and that a run
-// keeps to, says when it ends.
+// Before there is a pace, a limit may say when the run ends: one that the provider or the user
+// told, and that the run keeps to.
 const (
-	limitSpan   = 5 * time.Second // that the run lasts at least: until then it is not judged what holds it back
+	limitSpan   = 5 * time.Second // least time of the run: before, it is not known what holds it back
 	limitLeast  = 0.8             // of the limit must have been drawn, and
 	limitMost   = 1.1             // no more: what was saved up is spent
 	limitSpread = 0.12            // standard deviation of the logarithm of the end: limits are kept to, but calls break and wait
 )
 
-// byLimit is the ending of a run of one lane that is held back by a limit that was told, as
-// that limit has it; false if it is not held back so.
+// byLimit returns the ending of a run of one lane that a told limit holds back, at the rate of
+// that limit. It returns false if no such limit holds the run back.
 func byLimit(p *Picture, work []Work) (ending, bool) {
 	if several(p, work) || len(p.Lanes) != 1 || p.At.Sub(p.Began) < limitSpan {
 		return ending{}, false
@@ -286,8 +287,8 @@ func byLimit(p *Picture, work []Work) (ending, bool) {
 	return ending{}, false
 }
 
-// ceiling is at how many items a second the limit on requests lets a lane go in the long
-// run: neither others, who come and go, nor the tokens of the items that wait count.
+// ceiling returns the items a second that the limit on requests lets through in the long run.
+// Neither others, who come and go, nor the tokens of waiting items count.
 func ceiling(l *Lane) float64 {
 	if of := &l.View.Limits[0]; of.Known() && of.Refill > 0 {
 		return of.Refill

@@ -2,8 +2,8 @@ package observe
 
 import "math"
 
-// amounts are what ended in some time: items, their tokens and what they cost; and for how
-// many seconds of it a limit on tokens, or on input tokens, held the rest back.
+// amounts holds what ended in some time: items, their tokens and their cost. It also holds the
+// seconds of it in which a limit on tokens, or on input tokens, held the rest back.
 type amounts struct{ items, input, output, usd, byTokens, byInput float64 }
 
 func (a amounts) plus(b amounts) amounts {
@@ -18,7 +18,7 @@ func (a amounts) times(x float64) amounts {
 	return amounts{a.items * x, a.input * x, a.output * x, a.usd * x, a.byTokens * x, a.byInput * x}
 }
 
-// A block is a stretch of time, of so many seconds, and what ended in it.
+// A block is a stretch of time, of span seconds, and what ended in it.
 type block struct {
 	span float64
 	amounts
@@ -30,7 +30,7 @@ func (b block) rate() float64 { return b.items / b.span }
 // counted and for the answers of a fast one to mix. A run begins with blocks of an eighth
 // of that, so that after 20 s there are five. Each time there are 16, neighbours become
 // one, until they have their full length: so there are 8 to 16 in the first four minutes,
-// and what is said of the spread does not hang on their length.
+// and the spread does not depend on their length.
 const (
 	paceSpan    = 30.0
 	firstSpan   = paceSpan / 8
@@ -40,8 +40,8 @@ const (
 	spreadPrior = 0.3      // spread of 30 s blocks, and correlation of neighbours, while few are known
 )
 
-// A pace is how fast items ended, in blocks, and how surely that goes on. The zero value
-// knows nothing yet.
+// A pace is the speed at which items ended, in blocks, and how surely it goes on. The zero
+// value knows nothing yet.
 type pace struct {
 	blocks []block // oldest first
 	span   float64 // of a block
@@ -51,10 +51,10 @@ type pace struct {
 
 	recent amounts // of the blocks, weighed
 	weight float64 // seconds, weighed
-	noise  float64 // seconds: spread² of a block, times its span, times what its neighbours add
+	noise  float64 // seconds: spread² of a block, times its span, times the effect of neighbours
 }
 
-// add counts so many seconds, and what ended in them.
+// add counts span seconds, and what ended in them.
 func (p *pace) add(span float64, a amounts) {
 	if span <= 0 {
 		return
@@ -110,8 +110,8 @@ func (p *pace) fit() {
 	p.noise = p.spread()
 }
 
-// spread is the noise of the blocks, as they are and joined by two, four and eight: what
-// drifts slowly hides, in short ones, behind the items that happen to end a little sooner.
+// spread returns the noise of the blocks, as they are and joined by two, four and eight. In short
+// blocks a slow drift hides behind items that happen to end a little sooner.
 func (p *pace) spread() float64 {
 	mean := p.recent.items / p.weight
 	if mean == 0 {
@@ -124,8 +124,8 @@ func (p *pace) spread() float64 {
 	return most
 }
 
-// joined is the noise of blocks joined by so many. While they are few it is drawn to what
-// is usual.
+// joined returns the noise of blocks joined by groups. While they are few it is drawn towards
+// the usual noise.
 func (p *pace) joined(by int, mean float64) float64 {
 	v, c, before, n := 0.0, 0.0, 0.0, 0.0
 	for i := len(p.blocks) % by; i < len(p.blocks); i += by {
@@ -148,8 +148,8 @@ func (p *pace) joined(by int, mean float64) float64 {
 	return v * together(min(mostCorrelation, max(leastCorrelation, rho)))
 }
 
-// For how many blocks the usual spread, and the usual correlation, stand; the most that
-// neighbours are taken to correlate; and of how few joined blocks the spread is taken.
+// The number of blocks for which the usual spread and the usual correlation stand; the largest
+// correlation of neighbours; and the least number of joined blocks for a spread.
 const (
 	spreadWeight      = 0.5
 	correlationWeight = 4
@@ -158,16 +158,16 @@ const (
 	leastJoined       = 8
 )
 
-// together is by how much the mean of blocks spreads more than if they were independent,
-// where neighbours correlate so.
+// together returns the factor by which the mean of blocks spreads more than the mean of
+// independent ones, where neighbours correlate by rho.
 func together(rho float64) float64 { return (1 + rho) / (1 - rho) }
 
-// now is what ended lately, weighed, and in how much time, the open block included.
+// now returns what ended lately, weighed, and the time that took, the open block included.
 func (p *pace) now() (amounts, float64) {
 	return p.recent.plus(p.open.amounts), p.weight + p.open.span
 }
 
-// rate is items a second; 0 if none is known.
+// rate returns the items a second; 0 if no rate is known.
 func (p *pace) rate() float64 {
 	a, span := p.now()
 	if span == 0 {
@@ -176,7 +176,7 @@ func (p *pace) rate() float64 {
 	return a.items / span
 }
 
-// Of the end's uncertainty: what the run's own noise does not show. A limit that drifts,
+// The part of the end's uncertainty that the run's own noise does not show. A limit that drifts,
 // a neighbour that wakes up: such things come with time that has not been seen yet.
 const (
 	unseenAlways = 0.012
@@ -185,7 +185,7 @@ const (
 	mostSpread   = 1.0 // an interval from a quarter to four times as long says all that can be said
 )
 
-// deviation is the standard deviation of the logarithm of a rest of so many seconds.
+// deviation returns the standard deviation of the logarithm of the time left.
 func (p *pace) deviation(rest float64) float64 {
 	_, span := p.now()
 	if span == 0 {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// z95 is how many standard deviations the 95th percentile lies above the median.
+// z95 is the number of standard deviations from the median up to the 95th percentile.
 const z95 = 1.645
 
-// lastCalls is after how many seconds the last of so many calls has ended, in half of all
-// cases, where half of all answers take at most p50, and 95 % at most p95. Answers are taken
-// to be lognormal, which they nearly are.
+// lastCalls returns the seconds after which the last of n calls has ended, in half of all
+// cases. Half of all answers take at most p50, and 95 % at most p95. Answers are taken to be
+// lognormal, which they nearly are.
 //
-// Calls in flight at some moment have n·R(x) among them that take longer than x from then
-// on, R being the mean of what answers take beyond x over their mean. The last has ended
-// where that is ln 2, as then the chance that none is left is one half.
+// Let R be the mean of what answers take beyond x over their mean. Of the calls in flight at
+// some moment, n·R(x) take longer than x from then on. The last has ended where that is ln 2:
+// the chance that no call is left is then one half.
 func lastCalls(n int, p50, p95 time.Duration) float64 {
 	if n == 0 || p50 <= 0 {
 		return 0
@@ -38,7 +38,8 @@ type lognormal struct{ mu, sigma float64 }
 
 func (l lognormal) quantile(z float64) float64 { return math.Exp(l.mu + z*l.sigma) }
 
-// beyond is the mean of what a time has beyond x, 0 if it has nothing, over the mean time.
+// beyond returns the mean excess of a time over x, counted as 0 for shorter times, over the
+// mean time.
 func (l lognormal) beyond(x float64) float64 {
 	if x <= 0 {
 		return 1
@@ -48,5 +49,5 @@ func (l lognormal) beyond(x float64) float64 {
 	return normal(l.sigma-z) - x/mean*normal(-z)
 }
 
-// normal is the chance that a standard normal variable is at most z.
+// normal returns the chance that a standard normal variable is at most z.
 func normal(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }

@@ -114,7 +114,7 @@ func TestForecastAfterAnOverload(t *testing.T) {
 	}
 }
 
-// A limit that was told, and that the run keeps to, says the end when nothing else does yet;
+// A limit that the user sets, and that the run keeps to, says the end when nothing else does yet;
 // one that was learned, one that is not what holds the run back, and one that is not drawn
 // do not.
 func TestForecastByALimit(t *testing.T) {
@@ -192,7 +192,7 @@ func TestForecastOfLanesAfterASleep(t *testing.T) {
 // restSeconds is after how many seconds a shown end has moved.
 const restSeconds = int(restSpan/time.Second) + 1
 
-// A run of three minutes is told its end after 20 s, and the end is right: blocks are short
+// A run of three minutes has a forecast after 20 s, and the forecast is right: blocks are short
 // in the beginning.
 func TestForecastOfASmallRun(t *testing.T) {
 	var all []judged
@@ -482,7 +482,7 @@ func TestForecastOfTheLastCalls(t *testing.T) {
 	}
 }
 
-// The end that is shown lies in its interval, also while it rests and what is known has moved.
+// The shown end lies in its interval, also while it rests and the estimate has moved on.
 func TestForecastLiesWithin(t *testing.T) {
 	for _, shown := range []time.Duration{20 * time.Minute, 100 * time.Hour} {
 		d := newDrive(20_000)

@@ -121,7 +121,7 @@ type judged struct {
 	minutes float64
 }
 
-// said is what was said at some moment, in seconds since the run began.
+// said is the forecast of one moment, at in seconds since the run began.
 type said struct {
 	at float64
 	Forecast
@@ -235,8 +235,8 @@ func (t table) within(tt *testing.T, steady bool, missed, slack float64) {
 	}
 }
 
-// worldsOf is how many worlds of each kind are drawn, and from which seed on: WORLDS and
-// SEED ask for others.
+// worldsOf returns the number of worlds drawn of each kind, and the first seed. WORLDS and
+// SEED override them.
 func worldsOf(t *testing.T, usual int) (n int, seed uint64) {
 	n, seed = usual, 1
 	if k, err := strconv.Atoi(os.Getenv("WORLDS")); err == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// gauges are integrals over time, in seconds, of what a sample gives as a mean.
+// gauges holds integrals over time, in seconds, of the values that a sample gives as means.
 type gauges struct {
 	span                               float64
 	inFlight, waiting, parked, delayed float64
@@ -16,7 +16,7 @@ type gauges struct {
 	allowed, allowedSpan               float64
 }
 
-// note adds a gap that ended with that status.
+// note adds a gap that ended with the given status.
 func (g *gauges) note(s *batch.Status, allowing float64, gap time.Duration) {
 	dt := gap.Seconds()
 	g.span += dt
@@ -30,7 +30,7 @@ func (g *gauges) note(s *batch.Status, allowing float64, gap time.Duration) {
 	}
 }
 
-// per is a mean; 0 over no time.
+// per returns a mean; 0 over no time.
 func per(sum, span float64) float64 {
 	if span == 0 {
 		return 0
@@ -38,8 +38,8 @@ func per(sum, span float64) float64 {
 	return sum / span
 }
 
-// sample makes a sample of what happened since the latest, and is a copy of it; nil if
-// nothing did.
+// sample closes the sample of what has happened since the latest one, and returns a copy of it;
+// nil if nothing happened.
 func (r *Recorder) sample() *Sample {
 	t, g, elapsed := &r.run.span, &r.gauges, r.elapsed()
 	if elapsed == r.sampled && t.empty() {
@@ -68,7 +68,7 @@ func (r *Recorder) sample() *Sample {
 	return &told
 }
 
-// laneSamples are the busiest lanes since the latest sample.
+// laneSamples returns the busiest lanes since the latest sample.
 func (r *Recorder) laneSamples() []LaneSample {
 	var lanes []LaneSample
 	for _, of := range r.lanes[:noSlot] {
@@ -83,7 +83,7 @@ func (r *Recorder) laneSamples() []LaneSample {
 	return lanes
 }
 
-// believed adds what is believed of a lane.
+// believed adds the believed limits of a lane.
 func (r *Recorder) believed(l *LaneSample) {
 	l.Limits = map[string]float64{}
 	s := r.told(l.Name)

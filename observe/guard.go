@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// caught is deferred around whatever others wrote: the first panic is kept, and passed on
-// with the last event.
+// caught is deferred around all functions of others. It keeps the first panic, which passOn
+// raises with the last event.
 func (r *Recorder) caught(what string) {
 	if v := recover(); v != nil {
 		err := fmt.Errorf("observe: %s panicked: %v\n%s", what, v, debug.Stack())
@@ -14,7 +14,7 @@ func (r *Recorder) caught(what string) {
 	}
 }
 
-// passOn panics with what was caught, if anything was.
+// passOn panics with the panic that was caught, if there was one.
 func (r *Recorder) passOn() {
 	if err := r.fault.Load(); err != nil {
 		panic(*err)

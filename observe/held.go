@@ -7,10 +7,10 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// An account is a run's time by what held it back, with what was spent at the gate apart.
+// An account is a run's time by what held it back, with the time at the gate apart.
 type account [machine.Bounds + 1]time.Duration
 
-// The places in an account beside those of a [machine.Ledger].
+// The places in an account besides those of a [machine.Ledger].
 const (
 	outputPlace = machine.Bounds
 	noPlace     = -1
@@ -24,7 +24,7 @@ var placeOf = func() map[Bound]int {
 	return places
 }()
 
-// boundAt is whose place it is.
+// boundAt returns the bound that has the place.
 func boundAt(place int) Bound {
 	if place == outputPlace {
 		return Output
@@ -32,7 +32,7 @@ func boundAt(place int) Bound {
 	return boundOf(machine.Bound(place))
 }
 
-// boundOf is the machine's word.
+// boundOf returns the machine's word for a bound.
 func boundOf(b machine.Bound) Bound {
 	if int(b) >= machine.Bounds {
 		return NoBound
@@ -47,7 +47,7 @@ func (a *account) sum() (sum time.Duration) {
 	return sum
 }
 
-// minus is what was added since.
+// minus returns what was added since.
 func (a *account) minus(since *account) (diff account) {
 	for k := range a {
 		diff[k] = a[k] - since[k]
@@ -55,7 +55,7 @@ func (a *account) minus(since *account) (diff account) {
 	return diff
 }
 
-// ledger is a copy, without what there was none of.
+// ledger returns a copy without the places that are zero.
 func (a *account) ledger() Ledger {
 	l := Ledger{}
 	for k, d := range a {
@@ -67,8 +67,8 @@ func (a *account) ledger() Ledger {
 }
 
 // charge adds what a ledger has more than when it was last seen. Of the time in which the
-// concurrency was the bound, the share that calls spent at the gate is the output's. No
-// nanosecond is lost or made by that.
+// concurrency was the bound, the output gets the share that calls spent at the gate. That
+// neither loses nor adds a nanosecond.
 func (a *account) charge(seen, now *batch.Ledger, atGate float64) {
 	for k := range now {
 		d := now[k] - seen[k]
@@ -81,10 +81,10 @@ func (a *account) charge(seen, now *batch.Ledger, atGate float64) {
 	}
 }
 
-// What is said to hold a run back.
+// Rules for naming what holds a run back.
 const (
-	heldLead    = 2 * time.Second        // for which another must have led before it is named
-	secondShare = 0.3                    // from which on a second one is named
+	heldLead    = 2 * time.Second        // time for which another bound must have led before it is named
+	secondShare = 0.3                    // least share of a second bound that is named
 	markGap     = 200 * time.Millisecond // between two marks at least: HeldSpan has some twenty
 )
 
@@ -101,7 +101,7 @@ type holder struct {
 	forced bool    // it is a state of the run, which needs no majority
 }
 
-// A mark is what the account was at a moment.
+// A mark is the account at one moment.
 type mark struct {
 	at  time.Time
 	sum account
@@ -111,8 +111,8 @@ func newHolder(began time.Time) *holder {
 	return &holder{marks: []mark{{at: began}}, by: noPlace, rival: noPlace}
 }
 
-// note judges anew. Present is what holds the run back at this very moment, and state is
-// whether that is a state of the run.
+// note judges anew. present is the bound that holds the run back at this very moment, and state
+// reports whether that is a state of the run.
 func (h *holder) note(at time.Time, sum *account, present machine.Bound, state bool) {
 	h.share = h.span(at, sum)
 	if h.force(at, present, state) {
@@ -130,7 +130,7 @@ func (h *holder) note(at time.Time, sum *account, present machine.Bound, state b
 	}
 }
 
-// span is what was added over the last HeldSpan.
+// span returns what was added over the last HeldSpan.
 func (h *holder) span(at time.Time, sum *account) account {
 	if last := h.marks[len(h.marks)-1]; at.Sub(last.at) >= markGap {
 		h.marks = append(h.marks, mark{at, *sum})
@@ -141,8 +141,8 @@ func (h *holder) span(at time.Time, sum *account) account {
 	return sum.minus(&h.marks[0].sum)
 }
 
-// force names a state of the run, which is no matter of shares, and takes that name back
-// when the state has ended.
+// force names a state of the run, whatever the shares are. It takes that name back when the
+// state has ended.
 func (h *holder) force(at time.Time, present machine.Bound, state bool) bool {
 	if state || h.forced {
 		if place := int(present); h.by != place {
@@ -155,7 +155,7 @@ func (h *holder) force(at time.Time, present machine.Bound, state bool) bool {
 	return false
 }
 
-// leader has the largest share; of equal ones, the one that is named stays.
+// leader returns the place with the largest share; among equal ones, the named one stays.
 func (h *holder) leader() int {
 	leader, most := h.by, time.Duration(0)
 	if h.by != noPlace {
@@ -169,7 +169,7 @@ func (h *holder) leader() int {
 	return leader
 }
 
-// challenge counts for how long another one leads.
+// challenge notes since when another bound leads, and names it after heldLead.
 func (h *holder) challenge(at time.Time, leader int) {
 	if h.rival != leader {
 		h.rival, h.rivalSince = leader, at
@@ -179,7 +179,7 @@ func (h *holder) challenge(at time.Time, leader int) {
 	}
 }
 
-// held is what is to be said.
+// held returns what to report.
 func (h *holder) held() (said Held) {
 	whole := h.share.sum()
 	if h.by == noPlace || whole <= 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Look is a picture of the run as it last told of itself, at most a period ago, or at its
-// end. Now is that at which one looks: for how long a call has been under way is said as of
-// then. Any goroutine may look, at any time; what it is given is its own.
+// Look returns a picture of the run at its latest event, at most a period ago, or at its end.
+// now is the moment of looking: it decides how long a call has been under way. Any goroutine
+// may look, at any time. The picture is the caller's own.
 func (r *Recorder) Look(now time.Time) Picture {
 	failures := r.failures.list()
 	r.mu.Lock()
@@ -29,15 +29,16 @@ func (r *Recorder) Look(now time.Time) Picture {
 	return p
 }
 
-// foresee says anew when the run ends and what it costs: with each picture, and whether or
-// not anybody looks, so that what is said does not hang on that.
+// foresee updates the forecast of the run's end and cost. It runs with each picture, whether
+// or not anybody looks, so that the forecast does not depend on that.
 func (r *Recorder) foresee() {
 	p := r.picture()
 	r.ends = r.forecast.ends(&p, r.cfg.Work)
 	r.inAll = r.forecast.inAll(&p, r.cfg.Work)
 }
 
-// picture is a picture but for failures, the forecast, and what depends on who looks.
+// picture returns a picture without failures, the forecast, and what depends on the moment of
+// looking.
 func (r *Recorder) picture() Picture {
 	p := Picture{At: r.at, Began: r.began, State: r.state, Before: r.cfg.Before, Total: r.total()}
 	r.lookAtItems(&p)
@@ -47,7 +48,7 @@ func (r *Recorder) picture() Picture {
 	return p
 }
 
-// total is how many items the whole input has.
+// total returns the number of items in the whole input.
 func (r *Recorder) total() int {
 	run := &r.last.Run
 	switch {
@@ -94,14 +95,14 @@ func (r *Recorder) lookAtBounds(p *Picture) {
 	}
 }
 
-// quantiles are the median and the 95th percentile.
+// quantiles returns the median and the 95th percentile.
 func (h *histogram) quantiles() (p50, p95 time.Duration) {
 	b := h.buckets()
 	return b.Quantile(0.50), b.Quantile(0.95)
 }
 
-// lookAtLanes tells of the lanes that have a slot: those that the run told of, and those on
-// which something was counted or is to be done.
+// lookAtLanes describes the lanes that have a slot: those that the run reported, those with
+// counts, and those with work to do.
 func (r *Recorder) lookAtLanes(p *Picture) {
 	p.OfLanes = r.last.Known
 	pending := map[string]float64{}
@@ -142,7 +143,7 @@ func (r *Recorder) lookAtLane(of *series) Lane {
 	return l
 }
 
-// told is what the run told of a lane last; nil: nothing.
+// told returns the lane's latest status from the run; nil: there is none.
 func (r *Recorder) told(name string) *batch.LaneStatus {
 	for k := range r.last.Lanes {
 		if s := &r.last.Lanes[k]; s.Name == name {
@@ -152,8 +153,8 @@ func (r *Recorder) told(name string) *batch.LaneStatus {
 	return nil
 }
 
-// used is what share of each limit calls drew over the last SpeedSpan. A call that was
-// refused drew nothing.
+// used returns the share of each limit that calls drew over the last SpeedSpan. Refused calls
+// drew nothing.
 func (r *Recorder) used(l *machine.LaneStatus, of *series) (used [limiter.Dimensions]float64) {
 	mean := of.mean()
 	speed := of.calls.speed(SpeedSpan)

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Merge is both spans as one; next is the later one. Counts, times and latencies add up,
-// gauges become the mean over both and the most of either, and what is of the end of a
-// span is next's. A Sample that is zero changes nothing. So whichever neighbours are merged
-// first, the same comes out, but for Lanes where more than LanesInSample take turns: the
-// busiest are kept each time.
+// Merge returns both spans as one; next is the later one. Counts, times and latencies add up.
+// Gauges become the mean over both, and the most of either. Values at the end of a span are
+// next's. A zero Sample changes nothing. So the order of merging does not matter, except for
+// Lanes where more than LanesInSample take turns: each merge keeps the busiest.
 func (s Sample) Merge(next Sample) Sample {
 	sum := Sample{
 		At: later(s.At, next.At), Elapsed: max(s.Elapsed, next.Elapsed), Span: s.Span + next.Span,
@@ -32,8 +31,8 @@ func (s Sample) Merge(next Sample) Sample {
 	return sum
 }
 
-// allowedSpan is for how much of the span it is known what is allowed: all of it, if
-// nothing else is said.
+// allowedSpan returns the seconds of the span for which Allowed is known: all of them, if
+// the sample names no other number.
 func (s *Sample) allowedSpan() float64 {
 	switch {
 	case s.Allowed == 0:
@@ -44,7 +43,7 @@ func (s *Sample) allowedSpan() float64 {
 	return s.AllowedSpan
 }
 
-// weighed is the mean of two values.
+// weighed returns the mean of two values.
 func weighed(a, weightA, b, weightB float64) float64 {
 	if weightA+weightB == 0 {
 		return 0
@@ -59,7 +58,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// plus is the sum of both.
+// plus returns the sum of both.
 func (l Ledger) plus(m Ledger) Ledger {
 	sum := make(Ledger, max(len(l), len(m)))
 	for b, d := range l {
@@ -86,7 +85,7 @@ func mergeLanes(a, b []LaneSample) []LaneSample {
 	return busiest(sum)
 }
 
-// busiest are at most LanesInSample of the lanes, busiest first.
+// busiest returns at most LanesInSample of the lanes, busiest first.
 func busiest(lanes []LaneSample) []LaneSample {
 	slices.SortFunc(lanes, func(a, b LaneSample) int {
 		return cmp.Or(cmp.Compare(b.Answered+b.Throttled, a.Answered+a.Throttled), cmp.Compare(a.Name, b.Name))

@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// OtherLanes is the name under which all lanes are counted that come after the first
-// MaxLanes.
+// OtherLanes is the name for all lanes after the first MaxLanes, which are counted together.
 const OtherLanes = "other"
 
 // The slots in which calls and items are counted: one for each lane that has a name here,
@@ -22,11 +21,11 @@ const (
 // names gives lanes their slots, first come, first served. The table is replaced and never
 // changed, so that workers read it without a lock.
 type names struct {
-	mu    sync.Mutex // for whoever adds to it
+	mu    sync.Mutex // for adding lanes
 	table atomic.Pointer[map[string]int]
 }
 
-// slot is where a lane is counted.
+// slot returns the slot in which a lane is counted.
 func (n *names) slot(lane string) int {
 	if lane == "" {
 		return noSlot
@@ -61,7 +60,7 @@ func (n *names) add(lane string) int {
 	return k
 }
 
-// all are the names, by slot.
+// all returns the names, by slot.
 func (n *names) all() []string {
 	var all []string
 	if table := n.table.Load(); table != nil {

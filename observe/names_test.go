@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The first lanes have slots of their own, all others one, and an item that ended on no
-// lane is on none of them; whoever comes too late to be the last one is among the others.
+// The first lanes have slots of their own, and all others share one. An item that ended on no
+// lane is in neither. A lane that comes too late for the last own slot is among the others.
 func TestNames(t *testing.T) {
 	var n names
 	for k := range MaxLanes {

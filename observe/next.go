@@ -11,8 +11,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// usable is the share of a limit that calls are let go at: the law keeps a little back of
-// one that it has learned, or read in headers. One that was told is the user's word.
+// usable is the share of a limit at which calls are let go. The law keeps a little back of a
+// limit that it has learned, or read in headers. A told limit is the user's word.
 const usable = 0.98
 
 // limitBounds are the bounds of the dimensions, in the order of a [limiter.View]'s Limits.
@@ -25,15 +25,15 @@ var (
 	concurrency = boundOf(machine.BoundConcurrency)
 )
 
-// A capacity is what one bound lets through, in calls a second, each of which answers an
+// A capacity is the rate that one bound lets through, in calls a second. Each of them answers an
 // item if it goes well.
 type capacity struct {
 	by   Bound
 	rate float64
 }
 
-// capacities are those of a lane that are known: of its limits, and of its window at the
-// mean latency, in seconds.
+// capacities returns the known ones of a lane: of its limits, and of its window at the mean
+// latency, in seconds.
 func capacities(l *batch.LaneStatus, draws [limiter.Dimensions]float64, latency float64) (known []capacity) {
 	for k := range l.View.Limits {
 		if rate := limitCapacity(&l.View.Limits[k], draws[k]); rate > 0 {
@@ -46,7 +46,7 @@ func capacities(l *batch.LaneStatus, draws [limiter.Dimensions]float64, latency 
 	return known
 }
 
-// limitCapacity is that of one limit; 0: it is not known.
+// limitCapacity returns the capacity of one limit; 0: not known.
 func limitCapacity(l *limiter.LimitView, draw float64) float64 {
 	if !l.Known() || !(draw > 0) {
 		return 0
@@ -62,8 +62,8 @@ func limitCapacity(l *limiter.LimitView, draw float64) float64 {
 	return max(0, (share*l.Refill-others)/draw)
 }
 
-// draws are what an item takes of each limit: as the law counts those that wait, or if
-// none does, as calls of late have.
+// draws returns what an item draws on each limit: the law's count for the items that wait.
+// If no item waits, it is the mean of recent calls.
 func (r *Recorder) draws(l *batch.LaneStatus, of *figures) [limiter.Dimensions]float64 {
 	c := l.Draw
 	if c == (limiter.Cost{}) {
@@ -75,7 +75,7 @@ func (r *Recorder) draws(l *batch.LaneStatus, of *figures) [limiter.Dimensions]f
 	return [limiter.Dimensions]float64{c.Requests, c.Tokens(), c.Input, c.Output}
 }
 
-// least is the least of them; +Inf: none is known.
+// least returns the lowest rate of them; +Inf: none is known.
 func least(of []capacity) float64 {
 	rate := math.Inf(1)
 	for _, c := range of {
@@ -84,8 +84,7 @@ func least(of []capacity) float64 {
 	return rate
 }
 
-// allowed is how many items a second all bounds together let through; +Inf: that is not
-// known.
+// allowed returns the items a second that all bounds together let through; +Inf: not known.
 func (r *Recorder) allowed(s *batch.Status) float64 {
 	of := r.run.mean()
 	run := math.Inf(1)
@@ -112,8 +111,8 @@ func anyWaits(s *batch.Status) bool {
 	return false
 }
 
-// laneAllowed is one lane's part in that. A lane for which nothing waits, while something
-// does for others, needs no more than it uses.
+// laneAllowed returns one lane's part in that. A lane on which nothing waits, while items wait
+// for others, needs no more than it uses.
 func (r *Recorder) laneAllowed(l *batch.LaneStatus, waits bool) float64 {
 	if l.Phase == machine.Stopped {
 		return 0
@@ -127,8 +126,8 @@ func (r *Recorder) laneAllowed(l *batch.LaneStatus, waits bool) float64 {
 	return rate
 }
 
-// next adds what would bind if what holds the run back were gone, by the lane that
-// matters.
+// next adds the bound that would hold the run back if the present one were gone, judged by the
+// lane that matters.
 func (r *Recorder) next(h *Held, s *batch.Status, l *batch.LaneStatus) {
 	switch h.By {
 	case NoBound, boundOf(machine.BoundPaused), boundOf(machine.BoundDraining), boundOf(machine.BoundStopped), boundOf(machine.BoundTail):
@@ -149,14 +148,14 @@ func (r *Recorder) next(h *Held, s *batch.Status, l *batch.LaneStatus) {
 	}
 }
 
-// rivals are what may bind, at how many times the present speed each does: the lane's own
-// by the lane's speed, the run's by the run's. If there is no speed they are capacities,
-// and no factor is known.
+// rivals returns the bounds that may bind next, each with its factor over the present speed: the
+// lane's bounds by the lane's speed, the run's by the run's. Without a speed it returns
+// capacities, and no factor is known.
 func (r *Recorder) rivals(h *Held, s *batch.Status, l *batch.LaneStatus, span time.Duration) (rivals []capacity, known bool) {
 	mean := r.run.mean()
 	place := mean.meanHeld()
 	if h.By == Output {
-		place = mean.meanTook() // what would be without the gate
+		place = mean.meanTook() // without the time at the gate
 	}
 	run, lane := r.run.calls.speed(span), 0.0
 	if l != nil {
@@ -172,11 +171,11 @@ func (r *Recorder) rivals(h *Held, s *batch.Status, l *batch.LaneStatus, span ti
 		rivals[k].rate /= lane
 	}
 	queues := l != nil && l.Local
-	if queues { // nobody knows whether it would take more at once
+	if queues { // it is not known whether it would take more at once
 		rivals = slices.DeleteFunc(rivals, func(c capacity) bool { return c.by == window })
 	}
-	// Its window keeps calls out for the latency's sake: were more let in, each would take
-	// longer, so that nobody knows when the run's places would be too few.
+	// The lane's window keeps calls out for the latency's sake: with more calls in, each would take
+	// longer. So nobody knows when the run's places would be too few.
 	if place > 0 && s.Run.Concurrency > 0 && !(queues && h.By == window) {
 		rivals = append(rivals, capacity{concurrency, float64(s.Run.Concurrency) / place / run})
 	}

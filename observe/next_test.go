@@ -13,7 +13,7 @@ import (
 
 var errTest = errors.New("test")
 
-// A world is a run that goes on as it is told, in which calls take a second.
+// A world is a run that follows a script, in which calls take a second.
 type world struct {
 	*Recorder
 	now    time.Time

@@ -10,7 +10,7 @@ import (
 )
 
 // A packer writes samples in few bytes: a few hundred each, a tenth of what they take with
-// their maps and slices. What it writes only it can read.
+// their maps and slices. Only the packer itself can read them.
 type packer struct {
 	words []string // names of lanes and phases: as many as there are
 	place map[string]uint64
@@ -30,7 +30,7 @@ func (p *packer) word(w string) uint64 {
 	return k
 }
 
-// pack is a sample of the recorder's own: its bounds and limits have names that are known
+// pack packs a sample of the recorder's own, whose bounds and limits have names that are known
 // here.
 func (p *packer) pack(s *Sample) []byte {
 	b := make([]byte, 0, 512)
@@ -90,7 +90,7 @@ func appendFloat(b []byte, f float64) []byte {
 	return binary.AppendUvarint(b, bits.Reverse64(math.Float64bits(f)))
 }
 
-// unpack is the sample that was packed.
+// unpack returns the sample that was packed.
 func (p *packer) unpack(packed []byte) (s Sample) {
 	r := reader(packed)
 	s.At = time.Unix(0, r.varint())
@@ -130,7 +130,7 @@ func (p *packer) unpackLane(r *reader) LaneSample {
 	return l
 }
 
-// A reader takes off the front of what was packed.
+// A reader takes values off the front of a packed sample.
 type reader []byte
 
 func (r *reader) uvarint() uint64 {

@@ -11,9 +11,9 @@ import (
 // UnknownTotal is the length of an input that has not been read to its end.
 const UnknownTotal = -1
 
-// A Picture is a run at one moment. Whatever shows a run shows this.
+// A Picture is a run at one moment. Every display of a run shows it.
 type Picture struct {
-	At    time.Time // of the latest that the run told, at most a period old
+	At    time.Time // of the run's latest event, at most a period old
 	Began time.Time
 	State State
 
@@ -63,16 +63,16 @@ const (
 	SpeedSpan   = 10 * time.Second // steady enough to read, short enough to show a cooldown
 	LatencySpan = 30 * time.Second
 	HeldSpan    = 4 * time.Second // over which what holds the run back is judged
-	MaxLanes    = 32              // that are told one by one
+	MaxLanes    = 32              // that are listed one by one
 )
 
-// A State is what a run is about.
+// A State is the phase of a run.
 type State uint8
 
 // The states.
 const (
 	Running  State = iota
-	Paused         // it is given nothing until it is resumed
+	Paused         // it starts nothing until it is resumed
 	Draining       // it ends softly: what is in flight finishes
 	Stopped        // no lane is left: what is in flight finishes
 	Over           // it has ended
@@ -83,34 +83,34 @@ var stateWords = [...]string{"running", "paused", "draining", "stopped", "over"}
 func (s State) String() string { return stateWords[s] }
 
 // Held says what holds a run back, over the last HeldSpan, and what would next. The name
-// changes when another has led for two seconds.
+// changes when another bound has led for two seconds.
 type Held struct {
 	By          Bound
 	Share       float64 // of the last HeldSpan, 0..1
 	Second      Bound   // the next largest, from a share of 0.3 on; else none
 	SecondShare float64
-	Lane        string    // the one that it is about; "" if it is about none, or about many
-	Since       time.Time // since when the run is held by it
+	Lane        string    // the lane that it is about; "" for none, or for many
+	Since       time.Time // start of its hold on the run
 
 	Next   Bound   // what would bind if By were gone; none if that is not known
 	Factor float64 // at how many times the speed; 0: not known
 	Then   Bound   // and after that
 }
 
-// A Bound is what holds a run back: one of package batch, or Output.
+// A Bound is a cause that holds a run back: one of package batch, or Output.
 type Bound string
 
-// Bounds beside those of the machine, which bear their own words.
+// Bounds besides those of the machine, which have their own words.
 const (
 	NoBound Bound = ""
-	Output  Bound = "output" // who writes the results, or reads them: the part of the concurrency that waits at the gate
+	Output  Bound = "output" // writing or reading the results: the part of the concurrency that waits at the gate
 )
 
 // A Ledger is a run's time by what held it back. Its sum is the time since the run was
 // opened.
 type Ledger map[Bound]time.Duration
 
-// Spent is what a run has used.
+// Spent is a run's consumption.
 type Spent struct {
 	provider.Usage
 	Doubtful provider.Doubtful // calls that may be billed in addition
@@ -126,13 +126,13 @@ type Estimate struct {
 	Known     bool
 }
 
-// A Forecast is when a run ends, from the picture's moment on.
+// A Forecast is the end of a run, as times from the picture's moment on.
 type Forecast struct {
 	Low, Likely, High time.Duration // in four cases of five it is between Low and High
 	Known             bool
-	Why               string        // why it is not: "early", "total", "outage", "over"; "" if it is
+	Why               string        // why it is not known: "early", "total", "outage", "over"; "" if it is
 	Left              time.Duration // of an outage: the work that is left
-	Lane              string        // that ends last, of several
+	Lane              string        // the one that ends last, of several
 	Others            time.Duration // when the others have ended
 }
 
@@ -152,7 +152,7 @@ type Example struct {
 	Message string // at most 200 runes
 }
 
-// A Lane is a picture of one.
+// A Lane is a picture of one lane.
 type Lane struct {
 	batch.LaneStatus
 	HeldBy    Bound   // what holds its next call back: its own, or the run's

@@ -6,16 +6,16 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// present is what holds the run back at this moment, and whether that is a state of the
-// run. A state is named at once: in an outage nobody wants to read for five seconds more what
-// held the run back before.
+// present returns what holds the run back at this moment, and whether that is a state of the
+// run. A state is named at once: in an outage nobody wants to read the former bound for five
+// seconds more.
 func (r *Recorder) present(s *batch.Status) (by machine.Bound, state bool) {
 	switch by = s.Run.Bound; by {
 	case machine.BoundPaused, machine.BoundDraining, machine.BoundStopped, machine.BoundBreaker:
 		return by, true
 	case machine.BoundOverload:
 		return by, nothingIn(s)
-	case machine.BoundRecovery: // a probe is out, and what it is to find out is not over
+	case machine.BoundRecovery: // a probe is out, and the state that it tests is not over
 		switch named := machine.Bound(r.holder.by); {
 		case !r.holder.forced:
 		case named == machine.BoundBreaker && s.HalfOpen > 0, named == machine.BoundOverload && nothingIn(s):
@@ -39,16 +39,16 @@ func nothingIn(s *batch.Status) bool {
 	return false
 }
 
-// refusesAll reports whether a server let in none of the probes either: one refusal alone
-// says little.
+// refusesAll reports whether a server has let in none of the probes: one refusal alone says
+// little.
 func refusesAll(l *batch.LaneStatus) bool { return l.View.Probed >= 2 && !l.View.Drought.IsZero() }
 
-// overdueTimes is how many times as long as the slowest answer a call must have been under
-// way to be overdue.
+// overdueTimes is the factor for overdue calls: such a call has been under way for longer
+// than that many times the slowest answer.
 const overdueTimes = 2
 
-// unanswered reports whether all calls in flight are overdue, and none has ended for as long
-// as a speed is measured: more calls at once would only wait with them.
+// unanswered reports whether all calls in flight are overdue, and none has ended within the span
+// of a speed: more calls at once would only wait with them.
 func (r *Recorder) unanswered(s *batch.Status) bool {
 	slowest := r.run.total.slowest
 	return slowest > 0 && r.run.calls.speed(SpeedSpan) == 0 && !s.Run.Oldest.IsZero() &&

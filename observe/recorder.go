@@ -18,12 +18,12 @@ type Recorder struct {
 	stripes  [stripes]stripe
 	names    names
 	failures failures
-	fault    atomic.Pointer[error] // the first panic of what others wrote
-	deaf     bool                  // the observer's: whom it tells has panicked
+	fault    atomic.Pointer[error] // the first panic of a function of others
+	deaf     bool                  // the observer's: a function that it calls has panicked
 
-	mu    sync.Mutex // for all that follows: the observer writes it, and whoever looks reads
-	began time.Time  // zero: nothing was told yet
-	at    time.Time  // of the latest that was told
+	mu    sync.Mutex // for all that follows: the observer writes it, and Look reads it
+	began time.Time  // zero: there was no event yet
+	at    time.Time  // of the latest event
 	state State
 	last  batch.Status
 	run   *series
@@ -33,8 +33,8 @@ type Recorder struct {
 
 	account account
 	charged batch.Ledger // what of the run's is in account
-	atGate  float64      // share of the time of calls that they spent at the gate, of late
-	holder  *holder      // nil: nothing was told yet
+	atGate  float64      // share of the time of recent calls that they spent at the gate
+	holder  *holder      // nil: there was no event yet
 	held    Held
 
 	allowing  float64 // items a second; +Inf: not known
@@ -51,7 +51,7 @@ type Recorder struct {
 	inAll    Estimate
 }
 
-// New is a recorder of a run that has not begun.
+// New returns a recorder of a run that has not begun.
 func New(cfg Config) *Recorder {
 	if cfg.Every <= 0 {
 		cfg.Every = DefaultEvery
@@ -68,8 +68,9 @@ func New(cfg Config) *Recorder {
 	return r
 }
 
-// Options are what a run is given to be recorded: [batch.WithCalls], [batch.WithEnds],
-// [batch.WithObserver] and [batch.WithProgressEvery], which no other option may set again.
+// Options returns the options that make a run report to the recorder: [batch.WithCalls],
+// [batch.WithEnds], [batch.WithObserver] and [batch.WithProgressEvery]. No other option may set
+// these again.
 func (r *Recorder) Options() []batch.Option {
 	return []batch.Option{
 		batch.WithCalls(func(c batch.Call) { r.call(&c) }), batch.WithEnds(func(e batch.End) { r.end(&e) }),
@@ -77,7 +78,7 @@ func (r *Recorder) Options() []batch.Option {
 	}
 }
 
-// event takes note of what the run tells, and passes it on.
+// event notes an event of the run, and passes it on.
 func (r *Recorder) event(e batch.Event) {
 	var s *Sample
 	switch {
@@ -92,7 +93,7 @@ func (r *Recorder) event(e batch.Event) {
 	}
 }
 
-// tell tells whoever wants to hear of it, until that panics.
+// tell calls OnSample and Observer, until one of them panics.
 func (r *Recorder) tell(s *Sample, e batch.Event) {
 	if r.deaf {
 		return
@@ -108,8 +109,8 @@ func (r *Recorder) tell(s *Sample, e batch.Event) {
 	r.deaf = false
 }
 
-// noteStatus takes note of a picture, and makes a sample if a second of the run has passed
-// since the latest.
+// noteStatus notes a picture, and returns a sample if a second of the run has passed since the
+// latest one.
 func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,13 +131,13 @@ func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 	return nil
 }
 
-// noteSummary takes note of a run's end.
+// noteSummary notes a run's end.
 func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state = Over
 	fresh := r.collect()
-	fresh.failed += max(0, s.Failed-r.run.total.failed-fresh.failed) // those whose Pool or Cost panicked, of which no end was told
+	fresh.failed += max(0, s.Failed-r.run.total.failed-fresh.failed) // those whose Pool or Cost panicked: they have no end event
 	r.last.Run.Counters = s.Counters
 	if r.holder == nil {
 		r.begin(s.At.Add(-s.Elapsed))
@@ -165,10 +166,10 @@ func stateOf(s *machine.RunStatus) State {
 	return Running
 }
 
-// elapsed is the time since the run began.
+// elapsed returns the time since the run began.
 func (r *Recorder) elapsed() time.Duration { return r.at.Sub(r.began) }
 
-// collect empties the stripes, and is what all lanes came to since the last time.
+// collect empties the stripes, and returns the sum of all lanes since the last time.
 func (r *Recorder) collect() (sum tally) {
 	for slot := range r.fresh {
 		fresh := &r.fresh[slot]
@@ -184,7 +185,7 @@ func (r *Recorder) collect() (sum tally) {
 	return sum
 }
 
-// lane is the series of a slot.
+// lane returns the series of a slot.
 func (r *Recorder) lane(slot int) *series {
 	if r.lanes[slot] == nil {
 		name := OtherLanes
@@ -199,8 +200,7 @@ func (r *Recorder) lane(slot int) *series {
 	return r.lanes[slot]
 }
 
-// advance takes what was collected to a moment, and is how far that is from the one
-// before.
+// advance takes the collected counts to a moment, and returns its distance from the one before.
 func (r *Recorder) advance(at time.Time, fresh *tally) (gap time.Duration) {
 	before := r.elapsed()
 	r.at = later(r.at, at)
@@ -215,8 +215,8 @@ func (r *Recorder) advance(at time.Time, fresh *tally) (gap time.Duration) {
 	return elapsed - before
 }
 
-// charge takes over what the run's ledger has more than before, and is for how much of that
-// the computer slept.
+// charge takes over what the run's ledger has more than before. It returns how much of that the
+// computer slept.
 func (r *Recorder) charge(now *batch.Ledger, fresh *tally) (slept time.Duration) {
 	slept = now[machine.BoundSlept] - r.charged[machine.BoundSlept]
 	if all := fresh.took + fresh.gated; all > 0 {
@@ -227,7 +227,7 @@ func (r *Recorder) charge(now *batch.Ledger, fresh *tally) (slept time.Duration)
 	return slept
 }
 
-// judge says what holds the run and its lanes back, and how much they could do.
+// judge sets what holds the run and its lanes back, and how much they could do.
 func (r *Recorder) judge(s *batch.Status) {
 	for k := range s.Lanes {
 		l := &s.Lanes[k]

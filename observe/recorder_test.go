@@ -55,7 +55,7 @@ func trouble() batch.Func[int, int] {
 	}
 }
 
-// A recorder counts what the run's own summary and results say, whoever looks meanwhile.
+// A recorder's counts equal the run's own summary and results, whatever looks at it meanwhile.
 func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 400

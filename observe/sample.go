@@ -2,8 +2,8 @@ package observe
 
 import "time"
 
-// A Sample is what happened in a span of a run. Counts are of the span, so that two
-// neighbours merge by adding; of gauges it holds the mean, and the most.
+// A Sample is a span of a run. Counts are of the span, so that two neighbours merge by adding;
+// of gauges it holds the mean, and the most.
 type Sample struct {
 	At      time.Time // its end
 	Elapsed float64   // seconds since the run began, at its end
@@ -28,7 +28,7 @@ type Sample struct {
 	Lanes            []LaneSample // the busiest, at most LanesInSample
 }
 
-// LanesInSample is how many lanes a sample tells apart.
+// LanesInSample is the number of lanes that a sample keeps apart.
 const LanesInSample = 4
 
 // A LaneSample is one lane in a sample.

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Blocks of LatencySpan: figures over it are of the present block and those before it, so
+// Blocks of LatencySpan: its figures are of the present block and those before it, so
 // of 25 to 30 seconds.
 const (
 	blocks    = 6
 	lateBlock = LatencySpan / blocks
 )
 
-// Moments of a curve: as many as half a minute needs, or for the run's items as many as
-// its longest sparkline.
+// Moments of a curve: as many as half a minute needs. For the run's items it is as many as
+// its longest sparkline needs.
 const (
 	shortGap, shortRoom = 500 * time.Millisecond, 64
 	longGap, longRoom   = time.Second, 3600
 )
 
-// A series is what one lane came to, or the run: in all, since the last sample, and of
-// late.
+// A series holds the counts of one lane, or of the run: in all, since the last sample, and
+// recent ones.
 type series struct {
 	name  string
 	work  Work // that was to be done; 0 items, or bytes, are not known
@@ -35,7 +35,7 @@ type series struct {
 	votes  int // that were cast
 }
 
-// heldVotes is over how many pictures the bound of a lane is judged.
+// heldVotes is the number of pictures by which the bound of a lane is judged.
 const heldVotes = 8
 
 func newSeries(name string) *series {
@@ -44,7 +44,7 @@ func newSeries(name string) *series {
 	}
 }
 
-// take adds what was counted between two moments of the run.
+// take adds the counts between two moments of the run.
 func (s *series) take(fresh *tally, before, at time.Duration) {
 	s.total.add(fresh)
 	s.span.add(fresh)
@@ -58,7 +58,7 @@ func (s *series) take(fresh *tally, before, at time.Duration) {
 	s.calls.rise(before, at, s.total.calls)
 }
 
-// late are the latencies of answers over the last LatencySpan.
+// late returns the latencies of answers over the last LatencySpan.
 func (s *series) late() (sum histogram) {
 	for k := range s.blocks {
 		if b := &s.blocks[k]; b.slowest > 0 {
@@ -68,8 +68,8 @@ func (s *series) late() (sum histogram) {
 	return sum
 }
 
-// mean is what a mean of calls is taken from: those over the last LatencySpan, or if there
-// were none, all.
+// mean returns the calls from which means are taken: those of the last LatencySpan, or all
+// calls if there were none in it.
 func (s *series) mean() (sum figures) {
 	for k := range s.blocks {
 		sum.add(&s.blocks[k].figures)
@@ -80,7 +80,7 @@ func (s *series) mean() (sum figures) {
 	return sum
 }
 
-// left is how many of its items are still to do; UnknownTotal.
+// left returns the number of its items still to do, or UnknownTotal.
 func (s *series) left() int {
 	if s.work.Items == 0 {
 		return UnknownTotal
@@ -88,16 +88,16 @@ func (s *series) left() int {
 	return max(0, s.work.Items-s.total.ended()-s.total.notRun)
 }
 
-// leftBytes are those of the items that are left; 0: not known.
+// leftBytes returns the bytes of the items that are left; 0: not known.
 func (s *series) leftBytes() int64 {
 	if s.total.bytes == 0 && s.total.ended()+s.total.notRun > 0 {
-		return 0 // nobody says how much has ended
+		return 0 // it is not known how much has ended
 	}
 	return max(0, s.work.Bytes-s.total.bytes)
 }
 
-// pending is in how many seconds it ends at the speed of late, or else of the whole run;
-// negative: that is not known.
+// pending returns the seconds until it ends, at its recent speed or else at that of the whole
+// run; negative: not known.
 func (s *series) pending() float64 {
 	left, speed := s.left(), s.items.speed(LatencySpan)
 	if speed == 0 && s.items.now() > 0 {
@@ -118,8 +118,8 @@ func (s *series) vote(b Bound) {
 	s.votes++
 }
 
-// heldBy is what held the lane back in most of the latest pictures; of equal ones, the
-// latest.
+// heldBy returns the bound that held the lane back in most of the latest pictures. Of bounds
+// with equal counts it takes the latest.
 func (s *series) heldBy() (most Bound) {
 	best := 0
 	for k := range min(s.votes, heldVotes) {

@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// taken is what one lane came to: so many items, by calls of a second each, in each of some
-// seconds.
+// taken adds the calls of one lane: as many items in each second of a span, by calls of a
+// second each.
 func (s *series) taken(from, to time.Duration, items int) {
 	for at := from; at < to; at += time.Second {
 		t := tally{figures: figures{calls: items, took: time.Duration(items) * time.Second, answered: items}}

@@ -11,8 +11,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Of a run beside others only its own is told: not their lanes, not their outage, and not
-// their items that wait, on lanes that both use.
+// A run next to another on one Shared reports only its own: not the lanes or the outage of the
+// other, and not the other's waiting items on lanes that both use.
 func TestBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared, err := batch.NewShared(batch.WithPlainLaw())

@@ -13,8 +13,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// All is told of a run that is over before it was pictured once, calls or none: its time, as
-// what held it back, its sample, and its waves.
+// A run that ends before its first picture is reported in full, with calls or without: its
+// time by what held it back, its sample, and its waves.
 func TestShortRuns(t *testing.T) {
 	refused := errors.New("slow down")
 	runs := map[string]struct {
@@ -75,8 +75,7 @@ func TestShortRuns(t *testing.T) {
 	}
 }
 
-// What an observer does with the lanes of a picture that it is told is nothing to the
-// recorder's.
+// An observer's changes to the lanes of a picture do not reach the recorder's own.
 func TestPicturesAreTheRecordersOwn(t *testing.T) {
 	rec := New(Config{Observer: func(e batch.Event) {
 		if e.Status != nil {
@@ -91,7 +90,7 @@ func TestPicturesAreTheRecordersOwn(t *testing.T) {
 	}
 }
 
-// Work of one lane that is told in parts adds up.
+// Work that names one lane several times adds up.
 func TestWorkInParts(t *testing.T) {
 	rec := New(Config{Work: []Work{{"a", 3, 30}, {"b", 1, 1}, {"a", 4, 40}, {"a", -1, -1}}})
 	lanes := rec.Look(start).Lanes

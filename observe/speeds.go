@@ -13,14 +13,14 @@ const (
 	leastOf  = time.Second      // at least: pictures are no denser than that
 )
 
-// sparkSpans are lengths of time that people have words for.
+// sparkSpans lists lengths of time that people have words for.
 var sparkSpans = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-// Speeds are how many items ended a second, in equal spans of the latest part of the run,
-// oldest first, for a sparkline of n cells: at most n of them, and fewer in a run's first n
-// seconds. Span is that of all together: about 15 s a cell, an hour at most, and no more
+// Speeds returns the items that ended a second, in equal spans of the latest part of the run,
+// oldest first. They make a sparkline of n cells: at most n of them, and fewer in a run's first
+// n seconds. span is that of all together: about 15 s a cell, an hour at most, and no more
 // than the run has lasted.
 func (r *Recorder) Speeds(n int) (perSecond []float64, span time.Duration) {
 	r.mu.Lock()
@@ -40,7 +40,7 @@ func (r *Recorder) Speeds(n int) (perSecond []float64, span time.Duration) {
 	return perSecond, span
 }
 
-// sparkSpan is the one of those that people have words for that is nearest, as a ratio.
+// sparkSpan returns the length of time in sparkSpans that is nearest, as a ratio.
 func sparkSpan(d time.Duration) time.Duration {
 	return slices.MinFunc(sparkSpans, func(a, b time.Duration) int {
 		return cmp.Compare(math.Abs(math.Log(a.Seconds()/d.Seconds())), math.Abs(math.Log(b.Seconds()/d.Seconds())))

@@ -2,8 +2,9 @@ package observe
 
 import "time"
 
-// SpeedsOf is what [Recorder.Speeds] would say of the run that the samples are of, which
-// are its latest, oldest first: what ended in a sample is spread evenly over its time.
+// SpeedsOf returns what [Recorder.Speeds] would return for the run that the samples are from.
+// They are the run's latest, oldest first. The items that ended in a sample are spread evenly
+// over its time.
 func SpeedsOf(samples []Sample, n int) (perSecond []float64, span time.Duration) {
 	if len(samples) == 0 {
 		return nil, 0

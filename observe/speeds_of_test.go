@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What ended is spread over the time in which it did: a stretch in which nothing ran is a
-// gap, what is older is left out, and the sum is kept.
+// Ended items are spread over the time in which they ended: a stretch in which nothing ran is a
+// gap, older samples are left out, and the sum is kept.
 func TestSpeedsOf(t *testing.T) {
 	if got, span := SpeedsOf(nil, 10); got != nil || span != 0 {
 		t.Errorf("%v, %v", got, span)

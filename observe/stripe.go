@@ -8,21 +8,21 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// stripes is how many workers can count at once without one waiting for another. It is a
-// power of two.
+// stripes is the number of workers that can count at once without waiting for each other. It
+// is a power of two.
 const stripes = 8
 
-// A stripe is what some of the workers have counted since it was last emptied. The room
-// behind it keeps neighbours off its cache lines.
+// A stripe holds the counts of some workers since it was last emptied. The room behind it keeps
+// neighbours off its cache lines.
 type stripe struct {
 	mu     sync.Mutex
 	lanes  [slots]*tally // nil: nothing was ever counted
-	latest string        // the lane that was counted last, as a rule the next one too; the run's own string, and of no item's text
+	latest string        // the lane that was counted last, as a rule the next one too; the run's own string, not a part of an item's text
 	slot   int           // of that
 	_      [128]byte
 }
 
-// lane is the tally of a lane, of which nothing is known outside the lock.
+// lane returns the tally of a lane. Outside the lock nothing is known of it.
 func (s *stripe) lane(names *names, lane string) *tally {
 	if lane != s.latest || lane == "" {
 		s.latest, s.slot = lane, names.slot(lane)
@@ -33,7 +33,7 @@ func (s *stripe) lane(names *names, lane string) *tally {
 	return s.lanes[s.slot]
 }
 
-// empty moves what was counted on one slot into sum.
+// empty moves the counts of one slot into sum.
 func (s *stripe) empty(slot int, sum *tally) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,14 +67,14 @@ func (r *Recorder) call(c *batch.Call) {
 	s.mu.Unlock()
 }
 
-// broke reports whether a call that failed came to harm, and was neither refused, nor told
-// what is wrong with it, nor cut off by us.
+// broke reports whether a failed call was broken: it was not refused, the answer named no fault
+// of the call, and we did not cut it off.
 func (r *Recorder) broke(c *batch.Call) bool {
 	return c.Kind.BreakerCounts() && !(c.Kind == provider.Unknown && r.notRun(c.Err))
 }
 
-// notRun asks an error whether it is of an item that was let go. An error may panic when
-// it is asked what it is.
+// notRun reports whether an error is that of an item that was let go. An error may panic when
+// it is asked for its kind.
 func (r *Recorder) notRun(err error) bool {
 	defer r.caught("an error's Is")
 	return errors.Is(err, batch.ErrNotRun)
@@ -128,14 +128,14 @@ func (r *Recorder) end(e *batch.End) {
 	s.mu.Unlock()
 }
 
-// price asks what an item cost.
+// price returns the cost of an item.
 func (r *Recorder) price(e *batch.End) (usd float64, ok bool) {
 	defer r.caught("Price")
 	usd, ok = r.cfg.Price(e.In, e.Usage)
 	return usd, ok && provider.IsCost(usd)
 }
 
-// size asks how long an item's request is.
+// size returns the length of an item's request.
 func (r *Recorder) size(e *batch.End) int64 {
 	defer r.caught("Size")
 	return max(0, r.cfg.Size(e.In))

@@ -6,7 +6,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A tally is what calls and items came to in some span. The zero value is nothing.
+// A tally holds the counts of calls and items in some span. The zero value is empty.
 type tally struct {
 	figures
 	answers histogram // latencies of answers
@@ -20,7 +20,7 @@ func (t *tally) add(u *tally) {
 	}
 }
 
-// figures are what of a tally fits in a few words.
+// figures holds the part of a tally that fits in a few words.
 type figures struct {
 	calls, throttled, broke int
 	took                    time.Duration  // time of calls, without that at the gate
@@ -47,24 +47,24 @@ func (t *figures) add(u *figures) {
 	t.doubtful, t.bytes = t.doubtful.Add(u.doubtful), t.bytes+u.bytes
 }
 
-// cost is what the items have used.
+// cost returns the consumption of the items.
 func (t *figures) cost() Spent {
 	return Spent{Usage: t.spent, Doubtful: t.doubtful, USD: t.usd, Unpriced: t.unpriced, Priced: t.priced}
 }
 
-// ended is how many items did.
+// ended returns the number of items that ended.
 func (t *figures) ended() int { return t.answered + t.failed }
 
 // empty reports whether nothing was counted.
 func (t *figures) empty() bool { return t.calls+t.answered+t.failed+t.notRun == 0 }
 
-// meanTook is the mean time of a call without that at the gate; 0: there was none.
+// meanTook returns the mean time of a call without its time at the gate; 0: there was none.
 func (t *figures) meanTook() float64 { return perCall(t.took, t.calls) }
 
-// meanHeld is the mean time for which a call holds its place; 0: there was none.
+// meanHeld returns the mean time for which a call holds its place; 0: there was none.
 func (t *figures) meanHeld() float64 { return perCall(t.took+t.gated, t.calls) }
 
-// perCall is in seconds.
+// perCall returns the mean in seconds.
 func perCall(d time.Duration, calls int) float64 {
 	if calls == 0 {
 		return 0
@@ -72,7 +72,7 @@ func perCall(d time.Duration, calls int) float64 {
 	return d.Seconds() / float64(calls)
 }
 
-// A histogram is how often each bucket of latencies was met.
+// A histogram counts the latencies in each bucket.
 type histogram [lastBucket + 1]uint32
 
 func (h *histogram) add(g *histogram) {
@@ -81,7 +81,7 @@ func (h *histogram) add(g *histogram) {
 	}
 }
 
-// buckets are those that are not empty.
+// buckets returns the buckets that are not empty.
 func (h *histogram) buckets() (b Buckets) {
 	for k, n := range h {
 		if n > 0 {

@@ -1,11 +1,11 @@
 package observe
 
-// MaxSamples is how many samples a timeline has at most: at a second each an hour, and a
+// MaxSamples is the largest number of samples in a timeline: at a second each an hour, and a
 // week at four minutes each.
 const MaxSamples = 3600
 
-// A timeline is a run's samples. When it is full, neighbours merge, and from then on so
-// many samples make one.
+// A timeline holds a run's samples. When it is full, neighbours merge, and from then on twice as
+// many samples as before make one.
 type timeline struct {
 	packer
 	whole [][]byte // packed
@@ -41,7 +41,7 @@ func (t *timeline) halve() {
 	t.whole, t.each = half, 2*t.each
 }
 
-// list is a copy.
+// list returns a copy.
 func (t *timeline) list() []Sample {
 	if t.in == 0 {
 		return nil
@@ -53,10 +53,10 @@ func (t *timeline) list() []Sample {
 	return append(list, t.copy(&t.last))
 }
 
-// copy shares no memory with the sample.
+// copy returns a copy that shares no memory with the sample.
 func (t *timeline) copy(s *Sample) Sample { return t.unpack(t.pack(s)) }
 
-// Timeline is a copy of the run's samples so far, oldest first: at most MaxSamples.
+// Timeline returns a copy of the run's samples so far, oldest first: at most MaxSamples.
 func (r *Recorder) Timeline() []Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()

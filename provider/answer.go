@@ -10,33 +10,33 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// answer is a failed response taken apart: what the rules of classify.go look at.
+// answer is a failed response taken apart, for the rules of classify.go.
 type answer struct {
 	status int
 	header http.Header
 	// code, kind and param are as the provider wrote them, message is its prose.
 	code, kind, param, message string
-	// id is the request's, where the body tells it.
+	// id is the request's id, if the body has one.
 	id string
 	// words are all its codes and types, lower case, the most telling first.
 	words []string
 	// text is the message in lower case, with an upstream's message behind it.
 	text string
-	// wait is one that stands in the body as a number of its own, if hasWait.
+	// wait is a wait that stands in the body as a number of its own, if hasWait.
 	wait    time.Duration
 	hasWait bool
-	// google holds what only Google's error details say.
+	// google holds the parts that only Google's error details have.
 	google googleDetails
 	// isJSON is false for plain text, HTML and nothing.
 	isJSON bool
 }
 
-// maxText bounds how much prose is searched for phrases, in bytes: all known
+// maxText bounds the prose that is searched for phrases, in bytes: all known
 // ones stand in the first few hundred.
 const maxText = 8 << 10
 
-// maxRead is how long a JSON error may be whose members are looked at, in bytes: each of some
-// twenty names is looked for in all of it. No provider's errors have a hundredth of it.
+// maxRead bounds a JSON error whose members are read, in bytes: each of some twenty names is
+// searched for in all of it. No provider's errors have a hundredth of it.
 const maxRead = 1 << 20
 
 // read takes a failed response apart. It accepts the error as an object, a
@@ -68,7 +68,7 @@ func (a *answer) readJSON(root []byte) {
 	} else {
 		a.message = either(text(node), text(root))
 	}
-	// What stands beside the error, or is itself the error where it is flat.
+	// The members next to the error, or the error's own where it is flat.
 	a.code = either(a.code, word(at(root, "code")))
 	a.message = either(a.message, messageOf(root))
 	a.param = either(a.param, word(at(root, "param")))
@@ -122,7 +122,7 @@ func (a *answer) readWait(metadata []byte) {
 	}
 }
 
-// waitIn is a number of seconds, which may be written as a text.
+// waitIn reads a number of seconds, which may be written as a text.
 func waitIn(v []byte) (time.Duration, bool) {
 	x, ok := number(word(v))
 	return bounded(x), ok && x >= 0
@@ -167,7 +167,7 @@ func messageOf(e []byte) string {
 	return ""
 }
 
-// at is the value at a path of names, in which 0 is the first of a list; nil if it is not there.
+// at returns the value at a path of names, in which 0 is the first of a list; nil if it is not there.
 func at(value []byte, path string) []byte {
 	for name := range strings.SplitSeq(path, ".") {
 		if name == "0" {
@@ -179,7 +179,7 @@ func at(value []byte, path string) []byte {
 	return value
 }
 
-// text is what a string says; "" of any other value.
+// text returns the contents of a string; "" for any other value.
 func text(value []byte) string {
 	if !rawjson.IsString(value) {
 		return ""

@@ -8,29 +8,34 @@ import (
 )
 
 // MaxHold is the longest wait for which a quota by the day, or one of Google's,
-// still counts as a throttle; above it the quota is exhausted. Five minutes is
-// where gemini-cli stops to wait, too.
+// still counts as a throttle; above it the quota is exhausted. gemini-cli stops to
+// wait at five minutes, too.
 const MaxHold = 5 * time.Minute
 
 // unclearHold is the wait after a refusal that may mean a minute or a day: one
 // whole minute, so that a quota by the minute is sure to be fresh.
 const unclearHold = time.Minute
 
-// Classify says what a response means. It is nil if the response is fine: a 2xx
-// that ClassifyOK accepts. The first of these decides: the size of the request
-// against the limit, codes and types of an empty account, prose and headers that
-// outweigh the code beside them, all other codes and types, all other prose, the
-// status. x-should-retry has the last word over all but quotas, keys and
-// filters. 408 counts as Timeout; 409, 425 and 499 as Server, for they speak of
-// the state of things and not of the request.
+// Classify says what a response means. It returns nil if the response is fine: a 2xx
+// that ClassifyOK accepts. The first of these decides:
+//
+//   - the size of the request against the limit
+//   - codes and types of an empty account
+//   - prose and headers that outweigh the code next to them
+//   - all other codes and types
+//   - all other prose
+//   - the status
+//
+// x-should-retry has the last word over all but quotas, keys and filters. 408 counts
+// as Timeout. 409, 425 and 499 count as Server, for they speak of the state of things
+// and not of the request.
 func Classify(status int, h http.Header, body []byte) *Error {
 	return ClassifyIn(status, h, body)
 }
 
-// ClassifyIn is Classify where own words are asked before those of the whole world: a
-// vendor's, then a dialect's, in the order in which they are given. They do not outweigh the
-// size of a request that is over the limit, which is about that request alone. A nil one
-// has no words.
+// ClassifyIn is Classify with own words, which it asks before those of the whole world: a
+// vendor's, then a dialect's, in the given order. They do not outweigh the size of a request
+// that is over the limit, which is about that request alone. A nil Wording has no words.
 func ClassifyIn(status int, h http.Header, body []byte, own ...*Wording) *Error {
 	if status >= 200 && status < 300 {
 		return classifyOK(status, h, body, own)
@@ -41,9 +46,9 @@ func ClassifyIn(status int, h http.Header, body []byte, own ...*Wording) *Error 
 // ClassifyOK says what is wrong with the body of a response whose status is
 // 200; nil if nothing is. HTML and JSON that is cut short are of kind TransportFault.
 // A body that is empty, or holds no answer in any provider's form, is of kind
-// EmptyAnswer, but for one with a reason for its end. An error object without any
-// answer beside it, as OpenRouter sends it, is classified by its own code as if that
-// were the status; a prompt that Gemini blocked is Refused.
+// EmptyAnswer, unless it gives a reason for its end. OpenRouter sends an error object
+// without any answer next to it. Such an error is classified by its own code as if that
+// were the status. A prompt that Gemini blocked is Refused.
 func ClassifyOK(body []byte) *Error { return classifyOK(http.StatusOK, nil, body, nil) }
 
 func classifyOK(status int, h http.Header, body []byte, own []*Wording) *Error {
@@ -52,8 +57,8 @@ func classifyOK(status int, h http.Header, body []byte, own []*Wording) *Error {
 	return l.judge(kind, fault, status, h, body, own)
 }
 
-// statusWithin finds the status that an error in a 200 stands for, 0 if it does
-// not tell.
+// statusWithin returns the status that an error in a 200 stands for, 0 if the error names
+// none.
 func statusWithin(a *answer) int {
 	if n, err := strconv.Atoi(a.code); err == nil && n >= 400 && n < 600 {
 		return n
@@ -88,15 +93,16 @@ func judge(a *answer, body []byte, own []*Wording) *Error {
 	return e
 }
 
-// sayNoQuota adds to a message that speaks of a rate what the headers say beside it.
+// sayNoQuota adds to an error's message that there is no quota at all, if the headers say so:
+// the message itself may speak of a rate alone.
 func (e *Error) sayNoQuota(a *answer) {
 	if name := a.noQuota(); name != "" && e.Kind == QuotaExhausted {
 		e.Message = clip(e.Message+": no quota for this model, its limit is 0 ("+name+")", maxMessage)
 	}
 }
 
-// nameTooLong gives a prompt that is too long the code for it, unless the
-// provider has one of its own that says more than its status does.
+// nameTooLong sets the code of a prompt that is too long, unless the provider's own
+// code says more than its status does.
 func (e *Error) nameTooLong(a *answer) {
 	if e.Kind != Invalid || !a.tooLong() {
 		return
@@ -108,7 +114,7 @@ func (e *Error) nameTooLong(a *answer) {
 	}
 }
 
-// verdict is the kind before the exceptions, and whether the provider's own
+// verdict returns the kind before the exceptions, and whether the provider's own
 // words say so rather than its status.
 func verdict(a *answer, e *Error, own []*Wording) (kind Kind, sure bool) {
 	if a.tooLarge(e.Quota) {
@@ -130,7 +136,7 @@ func verdict(a *answer, e *Error, own []*Wording) (kind Kind, sure bool) {
 	return byStatus(a, e), false
 }
 
-// byWords decides by what the whole world's words say.
+// byWords decides by the words of the whole world.
 func byWords(a *answer) (Kind, bool) {
 	for _, w := range a.words { // an empty balance outweighs all else
 		if k, _ := strongWord(w); k == QuotaExhausted {
@@ -162,8 +168,8 @@ func (a *answer) tooLarge(n QuotaNote) bool {
 }
 
 // obeyShouldRetry applies the header by which a provider tells its own
-// libraries whether to try again. A quota, a key and a filter stay what they
-// are when their own words said so.
+// libraries whether to try again. A quota, a key and a filter keep their kind
+// if their own words gave it.
 func obeyShouldRetry(a *answer, e *Error, sure bool) {
 	switch strings.TrimSpace(a.header.Get("X-Should-Retry")) {
 	case "true":
@@ -177,7 +183,7 @@ func obeyShouldRetry(a *answer, e *Error, sure bool) {
 	}
 }
 
-// directed adds the wait that stands in the body where no header has one.
+// directed adds the wait from the body if no header has one.
 func (e *Error) directed(a *answer) {
 	if e.HasRetryAfter || !e.Kind.Again() {
 		return
@@ -210,7 +216,7 @@ func (e *Error) exhaust(a *answer) {
 	}
 }
 
-// slow marks the throttles that mind the growth of the rate.
+// slow marks throttles that are about the growth of the rate.
 func (e *Error) slow(a *answer) {
 	if e.Kind != Throttled {
 		return

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// credentialHeaders are those by which providers, and proxies on the way, are given keys
+// credentialHeaders lists the headers in which providers, and proxies on the way, take keys
 // and tokens.
 var credentialHeaders = [...]string{
 	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Goog-Iam-Authorization-Token", "X-Amz-Security-Token", "Proxy-Authorization",
 }
 
-// credentialParameters are those of a URL, in small letters. A client of ours puts no key
-// there; others do.
+// credentialParameters lists the parameters of a URL with keys, in small letters. Clients of ours
+// put no key there; others do.
 var credentialParameters = map[string]bool{
 	"key": true, "api_key": true, "api-key": true, "apikey": true, "access_token": true, "token": true,
 	"x-amz-security-token": true, "x-amz-signature": true, "sig": true,
 }
 
 // hasCredentials reports whether any header is one of credentialHeaders. A request has few headers:
-// to go through them costs less than to look for each name.
+// going through them costs less than looking for each name.
 func hasCredentials(h http.Header) bool {
 	for name := range h {
 		if slices.Contains(credentialHeaders[:], name) {
@@ -31,7 +31,7 @@ func hasCredentials(h http.Header) bool {
 	return false
 }
 
-// appendCredentials appends what a request proves with who sends it.
+// appendCredentials appends a request's proofs of who sends it.
 func appendCredentials(out []string, req *http.Request) []string {
 	if hasCredentials(req.Header) {
 		for _, name := range credentialHeaders {
@@ -50,7 +50,7 @@ func appendCredentials(out []string, req *http.Request) []string {
 	for name, values := range req.URL.Query() {
 		if credentialParameters[strings.ToLower(name)] {
 			for _, v := range values {
-				out = append(out, v, url.QueryEscape(v)) // as it is, and as the URL has it
+				out = append(out, v, url.QueryEscape(v)) // as it is, and as in the URL
 			}
 		}
 	}

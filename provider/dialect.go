@@ -9,7 +9,7 @@ import (
 )
 
 // The operations that a request may name as its Endpoint. OpenAI's are spelled as its
-// paths, as prompt files do; a client makes the path that its provider has for one.
+// paths, as prompt files do. A client turns an operation into its provider's path.
 const (
 	Chat        = "/v1/chat/completions"
 	Completions = "/v1/completions"
@@ -18,7 +18,7 @@ const (
 	Moderations = "/v1/moderations"
 	Rerank      = "/v1/rerank" // of Jina and Cohere, vLLM and others: OpenAI has none
 
-	Messages        = "/v1/messages"     // of Anthropic, which some servers have beside OpenAI's
+	Messages        = "/v1/messages"     // of Anthropic; some servers have it next to OpenAI's
 	GenerateContent = ":generateContent" // of Gemini
 	Converse        = "/converse"        // of Bedrock
 
@@ -28,13 +28,13 @@ const (
 	Invoke             = "/invoke"             // of Bedrock: embeddings, in the words of a model's maker
 )
 
-// Operations are all of them.
+// Operations returns all operations.
 func Operations() []string {
 	return []string{Chat, Completions, Embeddings, Responses, Moderations, Rerank, Messages, GenerateContent, Converse, EmbedContent, BatchEmbedContents, CohereEmbed, Invoke}
 }
 
-// OnlyReads reports whether a model answers an operation without writing: with vectors,
-// verdicts or scores.
+// OnlyReads reports whether a model's answer to an operation has no words: only vectors, verdicts
+// or scores.
 func OnlyReads(operation string) bool {
 	switch operation {
 	case Embeddings, Moderations, Rerank, EmbedContent, BatchEmbedContents, CohereEmbed, Invoke:
@@ -43,74 +43,74 @@ func OnlyReads(operation string) bool {
 	return false
 }
 
-// A Dialect is how a provider is spoken to: what is sent where, and how an answer is read.
-// It is a value without state, keys or connections, and may be used by many goroutines. What
-// differs between vendors of one dialect (addresses, keys, words) is theirs, not its.
+// A Dialect is the language of a provider: where to send what, and how to read an answer.
+// It is a value without state, keys or connections, and may be used by many goroutines. The
+// differences between vendors of one dialect (addresses, keys, words) are not part of it.
 type Dialect interface {
-	// Name is a word for it in small letters, such as "anthropic".
+	// Name returns a word for the dialect in small letters, such as "anthropic".
 	Name() string
 
-	// Root is the path that a base URL without any gets, such as "/v1"; "" is none.
+	// Root returns the path given to a base URL that has none, such as "/v1"; "" is none.
 	Root() string
 
-	// Path is where a call of an operation goes, below the base URL, and begins with "/". It
-	// is false of an operation that the dialect does not have. A model that stands in the
-	// path is escaped; one that stands in the body makes no difference.
+	// Path returns the path of an operation below the base URL; it begins with "/". It returns
+	// false if the dialect does not have the operation. A model that stands in the path is
+	// escaped; one that stands in the body makes no difference.
 	Path(operation, model string) (path string, ok bool)
 
-	// Body is what is sent for a request in the dialect's own words: r.Body itself, unless
-	// something must be said otherwise there than in a file. It never changes r.Body. An
-	// error refuses what cannot be answered by one whole JSON value, such as a stream.
+	// Body returns the body to send for a request in the dialect's own words: r.Body itself,
+	// unless something must be said otherwise there than in a file. It never changes r.Body. It
+	// returns an error for a request whose answer is not one whole JSON value, such as a stream.
 	Body(r Request) ([]byte, error)
 
-	// Answer reads a response in one pass: a good answer with its usage and its end, or an
-	// error as Classify has it. Words of the vendor are asked before those of the dialect.
+	// Answer reads a response in one pass. It returns a good answer with its usage and its end,
+	// or an error as Classify does. The vendor's words count before those of the dialect.
 	Answer(status int, h http.Header, body []byte, w *Wording) (Reply, *Error)
 
-	// Text is what a good answer says in words: all of them, in order, without what the
-	// model only thought. It is false where it says nothing so: vectors, calls of tools.
+	// Text returns all the words of a good answer, in order, without what the model only
+	// thought. It returns false if the answer has no words: vectors, calls of tools.
 	Text(body []byte) (string, bool)
 }
 
-// A Translator is a Dialect into which chat requests of OpenAI's can be put. The first of
-// its Operations is the one that they are put into.
+// A Translator is a Dialect into which OpenAI's chat requests can be translated. They become
+// requests for the first of its Operations.
 type Translator interface {
 	Dialect
 
-	// FromChat puts a chat request into the dialect, with r.Model as its model. It is strict: of each
-	// field of r.Body it says exactly the same or refuses the request, with an error that is
-	// an *Untranslatable. Nothing is dropped but what says nothing (a field at its default),
-	// and nothing is invented.
+	// FromChat translates a chat request into the dialect, with r.Model as its model. It is strict:
+	// it says exactly the same as each field of r.Body, or refuses the request with an
+	// *Untranslatable. It drops only what says nothing (a field at its default), and it invents
+	// nothing.
 	FromChat(r Request, d Defaults) ([]byte, error)
 }
 
-// An Embedder is a Dialect into which requests for OpenAI's embeddings can be put.
+// An Embedder is a Dialect into which requests for OpenAI's embeddings can be translated.
 type Embedder interface {
 	Dialect
 
-	// FromEmbeddings puts a request for embeddings into the dialect, with r.Model as its model and
-	// as strictly as FromChat. It says of which of the dialect's operations the body is.
+	// FromEmbeddings translates a request for embeddings into the dialect, with r.Model as its model
+	// and as strictly as FromChat. It returns the dialect's operation for the body.
 	FromEmbeddings(r Request) (operation string, body []byte, err error)
 }
 
-// A Streamer is a Dialect whose answers may come as streams of events. A stream is put together
-// into the body that the plain endpoint would have sent, and Answer reads that.
+// A Streamer is a Dialect whose answers may come as streams of events. The client puts a stream
+// together into the body that the plain endpoint would have sent, and Answer reads that.
 type Streamer interface {
 	Dialect
 
-	// StreamPath is where a stream of an operation is asked for, as Path has it. It is false
-	// of an operation that is answered in one piece only.
+	// StreamPath returns the path that asks for a stream of an operation, like Path. It returns
+	// false if the operation is answered in one piece only.
 	StreamPath(operation, model string) (path string, ok bool)
 
-	// StreamBody is a body that asks for a stream, of one that does not. With counts it also
-	// asks for the usage at the end, where that must be asked for. It never changes body.
+	// StreamBody turns a body that asks for no stream into one that does. With counts the new body
+	// also asks for the usage at the end, where that must be asked for. It never changes body.
 	StreamBody(operation string, body []byte, counts bool) []byte
 
-	// Stream returns what puts one answer of an operation together.
+	// Stream returns the splitter and the assembler for one answer of an operation.
 	Stream(operation string) (stream.Splitter, stream.Assembler)
 }
 
-// Defaults are what a translated request says where the original does not.
+// Defaults holds what a translated request says where the original does not.
 type Defaults struct {
 	// MaxTokens bounds the output in tokens where the dialect demands a bound; 0: there is
 	// none, and a request without one is refused.
@@ -122,7 +122,7 @@ type Untranslatable struct {
 	Dialect string // its name
 	Field   string // as a path, such as messages[2].content[0].type
 	Why     string // half a sentence: "has no seed"; that a field is not there begins with "is missing"
-	Lane    string // the lane that would take the request, where whoever asked names it
+	Lane    string // the lane that would take the request, if the caller names it
 }
 
 func (u *Untranslatable) Error() string {
@@ -132,15 +132,15 @@ func (u *Untranslatable) Error() string {
 // Is makes errors.Is find the Kind: no other try would be translated.
 func (u *Untranslatable) Is(target error) bool { return target == Invalid }
 
-// Wording is what a vendor or a dialect means by words and statuses that others use
-// otherwise, or not at all. The zero value has none of its own.
+// Wording gives a vendor's or a dialect's meaning of words and statuses that others use
+// otherwise, or not at all. The zero value has no words of its own.
 type Wording struct {
-	// Kinds are of codes and types, in small letters.
+	// Kinds maps codes and types, in small letters.
 	Kinds map[string]Kind
-	// Phrases are of what stands in the prose, in small letters; the first that does decides,
-	// and outweighs Kinds.
+	// Phrases are pieces of the prose, in small letters. The first one found decides, and
+	// outweighs Kinds.
 	Phrases []Phrase
-	// Statuses are of what no word decides, nobody's.
+	// Statuses maps a status that no word explains, neither these words nor anyone's.
 	Statuses map[int]Kind
 }
 

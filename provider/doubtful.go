@@ -10,8 +10,8 @@ import (
 // bill such a call, and nothing says how much.
 type Doubtful struct {
 	Calls int
-	// Usage is what these answers had told before they were cut off. The calls may have used
-	// more, and most answers tell nothing so early.
+	// Usage is the usage that these answers reported before they were cut off. The calls may have
+	// used more, and most answers report nothing so early.
 	Usage Usage
 }
 
@@ -20,11 +20,11 @@ func (d Doubtful) Add(e Doubtful) Doubtful {
 	return Doubtful{Calls: d.Calls + e.Calls, Usage: d.Usage.Add(e.Usage)}
 }
 
-// Doubtful says what of an attempt that ended with err is doubtful: the call and its usage, or
-// nothing. It is nothing if the attempt has succeeded, if no request left, or if the provider
-// refused it: a refusal is an answer, and its usage counts.
+// Doubtful returns what is doubtful of an attempt that ended with err: the call and its usage,
+// or nothing. It returns nothing if the attempt succeeded, if no request left, or if the
+// provider refused it: a refusal is an answer, and its usage counts.
 func (r *Record) Doubtful(err error) Doubtful {
-	sent := r.Sent || r.HasUsage // of what never left nobody tells what it used
+	sent := r.Sent || r.HasUsage // what never left reports no usage
 	if err == nil || !sent || !r.Cut && (r.refused || !endsInDoubt(err)) {
 		return Doubtful{}
 	}
@@ -40,11 +40,11 @@ func endsInDoubt(err error) bool {
 	return false
 }
 
-// refuses reports whether an answer of that status is none of the model's.
+// refuses reports whether an answer of that status does not come from the model.
 func refuses(status int) bool { return status >= http.StatusMultipleChoices }
 
-// TornUsage is what an answer of one JSON object says of its usage that was cut off, if that
-// part had come whole. It is false if it had not.
+// TornUsage returns the usage in an answer of one JSON object that was cut off. It returns
+// false if that part had not come whole.
 func TornUsage(body []byte) (Usage, bool) {
 	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
 		value := w.Skip()

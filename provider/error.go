@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxErrorBody is how many bytes of a failed answer's body are kept. Providers'
+// MaxErrorBody is the number of bytes kept of a failed answer's body. Providers'
 // error objects are under 4 KiB; 64 KiB leaves room for a proxy's HTML page
 // while a thousand failures at once stay under 64 MiB.
 const MaxErrorBody = 64 << 10
@@ -25,7 +25,7 @@ const maxMessage = 1 << 10
 type Error struct {
 	// Kind decides what happens next.
 	Kind Kind
-	// Provider names whose answer it is ("openai"); it begins the text.
+	// Provider names the provider that answered ("openai"); the text begins with it.
 	Provider string
 	// Status is the HTTP status, 0 if no answer came. A 200 that carried an
 	// error object keeps its 200.
@@ -36,24 +36,25 @@ type Error struct {
 	Code, Type, Param string
 	// Message is the provider's prose, at most 1 KiB.
 	Message string
-	// RequestID is what the provider's support asks for.
+	// RequestID is the id for which the provider's support asks.
 	RequestID string
-	// RetryAfter is how long the server asked us to wait, between 0 and
+	// RetryAfter is the wait that the server asked for, between 0 and
 	// MaxRetryAfter. It means something only if HasRetryAfter.
 	RetryAfter    time.Duration
 	HasRetryAfter bool
-	// OddWait is the header by which the server asked for a wait that none can mean: over
-	// MaxRetryAfter, negative, or no wait at all. It counts as unnamed; "" if there is none.
+	// OddWait names the header in which the server asked for an impossible wait: over
+	// MaxRetryAfter, negative, or no duration at all. The wait then counts as unnamed. "" if
+	// there is no such header.
 	OddWait string
 	// Slow says that the server minds the growth of the rate rather than the
 	// rate (slow_down, acceleration limits): come back slower than usual.
 	Slow bool
 	// Unclear says that the server may mean a limit per minute or one per day
-	// and does not tell which. After the third in a row, take it for
+	// and does not say which. After the third in a row, take it for
 	// QuotaExhausted.
 	Unclear bool
-	// Quota is what the message tells of the limit that was hit; zero if
-	// nothing.
+	// Quota is the limit that was hit, as the message describes it; zero if it
+	// does not.
 	Quota QuotaNote
 	// Body is the answer's body as sent, at most MaxErrorBody bytes; nil if
 	// there was none.
@@ -71,7 +72,7 @@ type QuotaNote struct {
 	Limit, Used, Requested float64
 	// Per is the limit's period: "second", "min", "hour", "day" or "month".
 	Per string
-	// On is what is limited: "requests", "tokens", "input_tokens" or
+	// On is the dimension that is limited: "requests", "tokens", "input_tokens" or
 	// "output_tokens".
 	On Dimension
 	// TryAgain is the wait that the message prints, at most MaxRetryAfter.
@@ -97,7 +98,7 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// head is the status and the most telling word of the provider's.
+// head returns the status and the most telling word of the provider's.
 func (e *Error) head() string {
 	status := ""
 	if e.Status != 0 {
@@ -131,7 +132,7 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns the cause, nil if there is none.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Permanent says of err that no further try of the item can help: the result
+// Permanent marks err as one that no further try of the item can help: the result
 // is an error of kind Invalid that wraps err. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
@@ -140,10 +141,10 @@ func Permanent(err error) error {
 	return &Error{Kind: Invalid, Err: err}
 }
 
-// RetryAfter says that the call behind err was throttled and that its lane is
-// to wait for d: the result is an error of kind Throttled that wraps err. A
-// negative d counts as 0; one over MaxRetryAfter, which no server can mean, as if none were
-// named. RetryAfter(d, nil) is nil: a call that did not fail has nothing to wait for.
+// RetryAfter says that the call behind err was throttled and that its lane must
+// wait for d: the result is an error of kind Throttled that wraps err. A
+// negative d counts as 0. A d over MaxRetryAfter, which no server can mean, counts as
+// unnamed. RetryAfter(d, nil) is nil: a call that did not fail has nothing to wait for.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -185,8 +186,8 @@ func clip(s string, n int) string {
 	return strings.Join(strings.FieldsFunc(s, isBreak), " ")
 }
 
-// isBreak is true for what separates words: spaces, and what a terminal would obey.
+// isBreak reports whether a rune separates words: a space, or a control character of a terminal.
 func isBreak(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }
 
-// unusual is true for all but the letters, digits and signs that words are made of.
+// unusual reports whether a rune is none of the letters, digits and signs that words are made of.
 func unusual(r rune) bool { return r <= ' ' || r > '~' }

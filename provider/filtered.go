@@ -7,7 +7,8 @@ func IsFiltered(finish string) bool {
 	return known && kind == Refused
 }
 
-// Filtered is the error of an answer that [IsFiltered], for callers to whom it is a failure.
+// Filtered returns the error of an answer that [IsFiltered], for callers that treat it as a
+// failure.
 func Filtered(finish string, status int, requestID string) *Error {
 	return &Error{
 		Kind: Refused, Status: status, Code: finish, RequestID: requestID,

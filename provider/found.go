@@ -8,15 +8,15 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Found is what a dialect's own pass over a good answer has found, as it stands there; nil
+// Found holds what a dialect's own pass over a good answer has found, as it stands there; nil
 // is not there.
 type Found struct {
 	Usage  []byte // the object in which tokens are counted
 	Finish []byte // the string that says why it ended
-	ID     []byte // the string by which the answer is known, where no header tells one
+	ID     []byte // the answer's id, where no header has one
 }
 
-// Reply is the good answer of which that was found.
+// Reply returns the good answer in which that was found.
 func (f *Found) Reply(status int, h http.Header, body []byte) Reply {
 	reply := Reply{Status: status, RequestID: RequestID(h), Body: body, Finish: finishOf(f.Finish)}
 	reply.Usage, reply.HasUsage = UsageIn(f.Usage)
@@ -26,8 +26,8 @@ func (f *Found) Reply(status int, h http.Header, body []byte) Reply {
 	return reply
 }
 
-// ObjectIn is the JSON object that a body is, without white space around it; nil if it is
-// anything else, or no JSON.
+// ObjectIn returns the JSON object in a body, without white space around it; nil if the body is
+// anything else, or not JSON.
 func ObjectIn(body []byte) []byte {
 	if object := rawjson.Trim(body); isObject(object) && rawjson.Valid(object) {
 		return object
@@ -35,9 +35,9 @@ func ObjectIn(body []byte) []byte {
 	return nil
 }
 
-// Segment is a model's name as one segment of a path. Whatever stands in the name, the path
-// keeps its segments and its host: all but letters, digits and - . _ ~ is escaped, as those
-// who sign paths do, and so are the dots of a name that has nothing else.
+// Segment returns a model's name as one segment of a path. Whatever stands in the name, the path
+// keeps its segments and its host. All but letters, digits and - . _ ~ is escaped, as signers
+// of paths do, and so are the dots of a name that has nothing else.
 func Segment(model string) string {
 	if model == "." || model == ".." {
 		return strings.ReplaceAll(model, ".", "%2E")

@@ -45,8 +45,8 @@ func kindOf(err error) Kind {
 	return Unknown
 }
 
-// Plain is what has ended a call that was not answered, without the addresses of its
-// connection: they differ from call to call. Any other error is as it is.
+// Plain returns the cause of a call that got no answer, without the addresses of its
+// connection: they differ from call to call. It returns any other error unchanged.
 func Plain(err error) error {
 	var (
 		e  *Error
@@ -74,7 +74,7 @@ func Plain(err error) error {
 const opProxy = "proxyconnect"
 
 // Unsent reports whether a call certainly never reached the server: no connection to it
-// was made. What it would have drawn was not drawn.
+// was made. So it drew nothing from a limit.
 func Unsent(err error) bool {
 	var (
 		op  *net.OpError
@@ -83,7 +83,7 @@ func Unsent(err error) bool {
 	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == opProxy)
 }
 
-// isMisconfigured finds what no repetition mends.
+// isMisconfigured finds faults that no repetition mends.
 func isMisconfigured(err error) bool {
 	var (
 		verification *tls.CertificateVerificationError
@@ -137,8 +137,8 @@ func isRefusedHandshake(err error) bool {
 		strings.Contains(err.Error(), "tls: no supported versions")
 }
 
-// isTransport finds the faults of the way. Whatever http.Client.Do itself
-// returns and is nothing else is one, too: HTTP/2 and broken connections have
+// isTransport finds the faults of the way. Any other error that http.Client.Do itself
+// returns counts as one, too: HTTP/2 and broken connections have
 // no exported types.
 func isTransport(err error) bool {
 	var (

@@ -10,22 +10,21 @@ import (
 )
 
 // MaxRetryAfter is the longest wait that a server can mean: a daily quota is the
-// longest one that comes back by itself. One whose headers ask for more (ten years have
-// been seen in tests of other clients) has named no wait.
+// longest one that comes back by itself. Headers that ask for more (ten years have
+// been seen in tests of other clients) name no wait.
 const MaxRetryAfter = 24 * time.Hour
 
 // maxReset caps the reset of a rate limit: the longest period in use is a
 // month. A longer one is not believed at all.
 const maxReset = 32 * 24 * time.Hour
 
-// maxOdd bounds what is kept of a header that makes no sense, in bytes: enough to know it
-// by.
+// maxOdd bounds the part that is kept of a senseless header, in bytes: enough to recognise it.
 const maxOdd = 80
 
 // maxWord bounds short words of a provider's: codes, types, request ids.
 const maxWord = 256
 
-// Magnitudes that tell what a bare number of a reset means. 1e9 seconds after
+// Magnitudes that show the meaning of a bare number in a reset. 1e9 seconds after
 // 1970 is 2001 and as a wait 31 years; 1e11 milliseconds after 1970 is 1973 and
 // as seconds the year 5138: no value is sensible in two readings.
 const (
@@ -38,7 +37,7 @@ const (
 // in a float64.
 const maxQuantity = 1e15
 
-// Dimension is what a limit counts.
+// Dimension is a quantity that a limit counts.
 type Dimension string
 
 // The dimensions. Tokens are input and output together.
@@ -54,19 +53,19 @@ const (
 type RateLimit struct {
 	On Dimension
 	// Limit is over 0 and Remaining is between 0 and Limit, both in units of
-	// On per a period that headers do not tell: infer it from Reset, or know it.
-	// What is recorded of a refusal (429) has limits of 0, too: where that provider's
+	// On per a period that headers do not name: infer it from Reset, or know it.
+	// The record of a refusal (429) has limits of 0, too: where that provider's
 	// zeros mean anything, there is no quota.
 	Limit, Remaining float64
-	// Reset is how long until the limit is whole again, if HasReset: at least 0.
+	// Reset is the time until the limit is whole again, if HasReset: at least 0.
 	Reset    time.Duration
 	HasReset bool
-	// Family is whose headers they are: "openai" (and compatible), "project"
+	// Family names the family of the headers: "openai" (and compatible), "project"
 	// (OpenAI's limit of the project), "anthropic", "plain" (x-ratelimit-*
 	// without a dimension: Together means a second by it), "generic"
 	// (ratelimit-*), "fireworks", and "minute", "hour" and "day" of names
 	// that end in that word (Mistral, Cerebras). Of these three a dimension shows
-	// the shortest alone, and none if another family shows it: what follows a limit
+	// the shortest alone, and none if another family shows it: the code that follows a limit
 	// follows one, and the shortest period is the one that binds.
 	Family string
 }
@@ -77,7 +76,7 @@ type limitHeaders struct {
 	family                  string
 	on                      Dimension
 	limit, remaining, reset string
-	last                    bool // is read only where nothing before it shows the dimension
+	last                    bool // it is read only where nothing before it shows the dimension
 }
 
 func named(family string, on Dimension, pattern string) limitHeaders {
@@ -87,7 +86,7 @@ func named(family string, on Dimension, pattern string) limitHeaders {
 	return limitHeaders{family: family, on: on, limit: name("limit"), remaining: name("remaining"), reset: name("reset")}
 }
 
-// lasting is named, of a limit that stands behind all others of its dimension.
+// lasting returns the names of a limit that comes after all others of its dimension.
 func lasting(family string, on Dimension, pattern string) limitHeaders {
 	names := named(family, on, pattern)
 	names.last = true
@@ -121,11 +120,11 @@ var limitFamilies = []limitHeaders{
 
 // RateLimits reads every limit that the headers show completely: a limit over
 // 0 and a remainder that is not over it. Absent, −1, 0 and contradictory ones
-// are left out rather than believed; none at all gives nil. Dates are compared
-// with the response's own Date, or with now if it has none.
+// are left out rather than believed; it returns nil if there are none. Dates are
+// compared with the response's own Date, or with now if it has none.
 func RateLimits(h http.Header, now time.Time) []RateLimit { return limitsIn(h, now, false) }
 
-// limitsIn has those of 0 in it, if they are wanted.
+// limitsIn is RateLimits, with limits of 0 if zeros.
 func limitsIn(h http.Header, now time.Time, zeros bool) []RateLimit {
 	var out []RateLimit
 	for there := familiesIn(h); there != 0; there &= there - 1 {
@@ -158,8 +157,8 @@ func shown(limits []RateLimit, on Dimension) bool {
 	return false
 }
 
-// familiesIn are the limitFamilies whose limit is there, a bit for each. To walk the headers
-// once is less than to ask for two dozen that are not there.
+// familiesIn returns the limitFamilies whose limit is there, a bit for each. Walking through the
+// headers once costs less than asking for two dozen that are not there.
 func familiesIn(h http.Header) (there uint64) {
 	for name := range h {
 		if strings.Contains(name, limitMark) {
@@ -171,11 +170,11 @@ func familiesIn(h http.Header) (there uint64) {
 	return there
 }
 
-// limitMark is in the name of every family's limit, in canonical form, and not in those of
-// what remains of it and when it is whole again.
+// limitMark is part of the name of every family's limit, in canonical form. The names for the
+// remainder and the reset do not have it.
 const limitMark = "-Limit"
 
-// limitPlaces is where in limitFamilies a limit's name stands.
+// limitPlaces maps a limit's name to its index in limitFamilies.
 var limitPlaces = placesOf(limitFamilies)
 
 func placesOf(families []limitHeaders) map[string]int {
@@ -186,7 +185,7 @@ func placesOf(families []limitHeaders) map[string]int {
 	return places
 }
 
-// first is h.Get for a name that is canonical already: to find that out again costs
+// first is h.Get for a name that is canonical already: checking that again costs
 // more than the look-up.
 func first(h http.Header, canonical string) string {
 	if v := h[canonical]; len(v) > 0 {
@@ -195,7 +194,7 @@ func first(h http.Header, canonical string) string {
 	return ""
 }
 
-// quantity reads a number of at least 0. What follows a comma or semicolon are
+// quantity reads a number of at least 0. After a comma or semicolon come
 // further windows and parameters ("100, 1000;w=3600"): the first is the one in force.
 func quantity(s string) (float64, bool) {
 	if i := strings.IndexAny(s, ",;"); i >= 0 {
@@ -215,7 +214,7 @@ func number(s string) (float64, bool) {
 	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
 }
 
-// ParseRetryAfter reads how long a response asks to wait: retry-after-ms, then
+// ParseRetryAfter reads the wait that a response asks for: retry-after-ms, then
 // retry-after as a number of seconds, then as an HTTP date, the order of the
 // providers' own libraries. A date is compared with the response's own Date, so
 // that a wrong local clock does no harm, or with now if it has none; one in the
@@ -225,8 +224,8 @@ func ParseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return wait, named
 }
 
-// retryAfter is ParseRetryAfter, and what the headers name instead of a wait that a
-// provider can mean, "" if nothing.
+// retryAfter is ParseRetryAfter. It also returns the header with an impossible wait, "" if
+// there is none.
 func retryAfter(h http.Header, now time.Time) (wait time.Duration, named bool, odd string) {
 	millis := strings.TrimSpace(first(h, "Retry-After-Ms"))
 	if ms, ok := number(millis); ok {
@@ -253,7 +252,7 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, named bool, o
 	return wait, true, ""
 }
 
-// meant is a wait of so many seconds, if a provider can mean that.
+// meant returns a wait of that many seconds, if a provider can mean that.
 func meant(seconds float64) (time.Duration, bool) {
 	if seconds < 0 || seconds > MaxRetryAfter.Seconds() {
 		return 0, false
@@ -273,7 +272,7 @@ func bounded(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// serverNow is the server's clock as the response tells it, else now.
+// serverNow returns the server's clock as the response shows it, else now.
 func serverNow(h http.Header, now time.Time) time.Time {
 	if date := first(h, "Date"); date != "" {
 		if t, err := http.ParseTime(date); err == nil {
@@ -319,14 +318,14 @@ func resetNumber(x float64, h http.Header, now time.Time) (time.Duration, bool) 
 	return time.Duration(x * float64(time.Second)), true
 }
 
-// until is the wait for a moment: 0 if it has passed, nothing if it is so far
+// until returns the wait for a moment: 0 if it has passed, and false if it is so far
 // away that the reading must be wrong.
 func until(at time.Time, h http.Header, now time.Time) (time.Duration, bool) {
 	d := at.Sub(serverNow(h, now))
 	return max(d, 0), d <= maxReset
 }
 
-// idRank ranks the headers that carry a request's id, the most telling highest; 0: it carries none.
+// idRank ranks the headers with a request's id, the most telling highest; 0: the header has none.
 func idRank(name string) int {
 	switch name {
 	case "X-Request-Id":
@@ -353,9 +352,8 @@ func idRank(name string) int {
 	return 0
 }
 
-// RequestID returns the id by which the provider knows the request, "" if the
-// headers name none. It goes through the headers once: to look for each name costs three times
-// as much, in every answer.
+// RequestID returns the provider's id of the request, "" if the headers name none. It goes through
+// the headers once: looking for each name costs three times as much, in every answer.
 func RequestID(h http.Header) string {
 	id, best := "", 0
 	for name, values := range h {

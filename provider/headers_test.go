@@ -152,7 +152,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// A reset is told by its form and magnitude; one that cannot be is left out.
+// The form and magnitude of a reset show its unit; a reset that cannot be is left out.
 func TestResets(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"120ms": 120 * time.Millisecond, "2m59.56s": 179560 * time.Millisecond, "1s": time.Second, "0s": 0,

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// MaxHeard bounds, in bytes, how much of a good answer Transport keeps until it has come
-// whole, to read from it what it used. Chats are a hundredth of that; of a longer answer,
-// which only embeddings of some two hundred texts are, the usage is not known.
+// MaxHeard bounds, in bytes, the part of a good answer that Transport keeps to read its usage
+// once the answer has come whole. Chats are a hundredth of that. Of a longer answer the usage
+// is not known: only embeddings of some two hundred texts are that long.
 const MaxHeard = 8 << 20
 
 // hear lets the Recorder see an answer's body as its owner reads it. Nothing is read
@@ -28,7 +28,7 @@ func (t *Transport) hear(resp *http.Response, rec *Recorder) {
 }
 
 // maybeJSON reports whether a body may be JSON as it comes: some servers name no type, or
-// a text's. One that its reader must unpack is not.
+// a text's. A body that its reader must unpack is not.
 func maybeJSON(h http.Header) bool {
 	kind := first(h, "Content-Type")
 	return first(h, "Content-Encoding") == "" &&
@@ -49,7 +49,7 @@ func (o *overheard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heard is a good answer's body, of which the Recorder is told once it has come whole.
+// heard is a good answer's body. It passes the answer to the Recorder once it has come whole.
 type heard struct {
 	io.ReadCloser
 	rec    *Recorder
@@ -66,7 +66,7 @@ func (b *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close tells what was kept: a decoder stops after the value, and never sees the end.
+// Close passes on what was kept: a decoder stops after the value, and never sees the end.
 func (b *heard) Close() error {
 	b.keep(nil, true)
 	return b.ReadCloser.Close()
@@ -85,5 +85,5 @@ func (b *heard) keep(p []byte, last bool) {
 	if reply, e := ReplyOf(b.status, nil, b.kept); e == nil || reply.HasUsage {
 		b.rec.hears(&reply)
 	}
-	b.kept = nil // of nothing, nothing is told a second time
+	b.kept = nil // so that nothing is passed on a second time
 }

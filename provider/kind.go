@@ -6,15 +6,15 @@ package provider
 // however deeply it is wrapped.
 type Kind uint8
 
-// The kinds, each with what it was seen as.
+// The kinds, each with the failures that it stands for.
 const (
 	// Unknown is everything that no other kind describes.
 	Unknown Kind = iota
 	// Throttled is a 429 with a rate reason: the caller is too fast.
 	Throttled
 	// Overloaded is a 503, 529 or the word "overloaded": the provider is too
-	// full, whatever the caller's rate. It uses no attempt, so whoever tries
-	// again must bound it in time.
+	// full, whatever the caller's rate. It uses no attempt, so the code that
+	// tries again must bound the tries in time.
 	Overloaded
 	// QuotaExhausted is an empty balance, a spend limit or a quota that comes
 	// back in hours: waiting a little does not help.
@@ -46,7 +46,7 @@ const (
 	// ModelNotFound is a 404: the lane's name or address is wrong, or one item
 	// asks for something that is not there.
 	ModelNotFound
-	// Misconfigured is what no call of this run can survive: a certificate
+	// Misconfigured is a fault that no call of this run can survive: a certificate
 	// that does not verify, an unsupported scheme, an impossible URL.
 	Misconfigured
 )
@@ -133,10 +133,10 @@ func (k Kind) BreakerCounts() bool { return k.has(breaker) }
 // run, whatever item met it.
 func (k Kind) StopsLane() bool { return k.has(stopsLane) }
 
-// StopsLaneAfter is how many different items must fail so, with none answered between, until
-// their lane is of no more use: first if nothing was ever answered on it, later else. Fewer
-// are failures of their items: a key that is refused for one item may be right for all
-// others. 0: any number of them are.
+// StopsLaneAfter returns the number of different items that must fail with this kind, with no
+// item answered in between, before their lane is of no more use: first if the lane never
+// answered, else later. Fewer failures are those of their items: a key that is refused for
+// one item may be right for all others. 0: the lane stays in use after any number of them.
 func (k Kind) StopsLaneAfter() (first, later int) {
 	of := &kinds[k.known()]
 	return int(of.first), int(of.later)
@@ -145,7 +145,7 @@ func (k Kind) StopsLaneAfter() (first, later int) {
 // StopsRun reports whether no call of the run can succeed.
 func (k Kind) StopsRun() bool { return k.has(stopsRun) }
 
-// ExitCode is the exit code of a command whose run ended because of this kind:
+// ExitCode returns the exit code of a command whose run ended because of this kind:
 // 1 items failed, 2 configuration is wrong, 3 the provider stopped the run,
 // 130 interrupted.
 func (k Kind) ExitCode() int { return kinds[k.known()].exit }

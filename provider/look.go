@@ -8,10 +8,10 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// ReplyOf is what a response says: a good answer with its usage and why it ended, or an
-// error, as Classify has it. It is the one way to read an answer, in one pass, for calls by
-// the thousand a second. An answer that came in good order and is an error all the same, as
-// an empty one is, has its usage beside that: it is paid for. A refusal has none.
+// ReplyOf reads a response: a good answer with its usage and the reason for its end, or an
+// error as Classify returns it. It is the one way to read an answer, in one pass, for calls by
+// the thousand a second. An answer may come in good order and still be an error, as an empty
+// one is. It is paid for, so its usage comes with the error. A refusal has no usage.
 //
 // Usage is read in the spellings of chat completions, completions, embeddings, rerank, Responses,
 // Anthropic's messages, Gemini's generateContent, Bedrock's Converse, Cohere and Ollama;
@@ -21,7 +21,7 @@ func ReplyOf(status int, h http.Header, body []byte) (Reply, *Error) {
 	return ReplyIn(status, h, body)
 }
 
-// ReplyIn is ReplyOf where own words are asked first, as ClassifyIn has it.
+// ReplyIn is ReplyOf with own words that are asked first, as in ClassifyIn.
 func ReplyIn(status int, h http.Header, body []byte, own ...*Wording) (Reply, *Error) {
 	reply := Reply{Status: status, RequestID: RequestID(h), Body: body}
 	if status < 200 || status >= 300 {
@@ -36,7 +36,7 @@ func ReplyIn(status int, h http.Header, body []byte, own ...*Wording) (Reply, *E
 		}
 		if !l.listed && !e.Kind.Cools() {
 			reply.Usage, _ = l.tokens()
-			reply.HasUsage = reply.Usage != Usage{} // of nothing nobody says what it was
+			reply.HasUsage = reply.Usage != Usage{} // a usage of zero is none
 		}
 		return reply, e
 	}
@@ -47,8 +47,8 @@ func ReplyIn(status int, h http.Header, body []byte, own ...*Wording) (Reply, *E
 	return reply, nil
 }
 
-// look is an answer's JSON seen once: the values at its top that say whether it is
-// one, what it cost and why it ended. They point into it; nil is not there.
+// look is an answer's JSON seen once: the values at its top that say whether it is a good
+// answer, what it cost and why it ended. They point into it; nil is not there.
 type look struct {
 	root   []byte // of an array, its first element
 	listed bool   // it was an array
@@ -66,8 +66,8 @@ type look struct {
 	choice choice // the first, or the first candidate
 }
 
-// wide is more members than most answers have at their top. They are found as the answer is checked;
-// more of them would take memory as a server pleases.
+// wide is more members than most answers have at their top. They are found while the answer is
+// checked; more of them would let a server take up memory as it pleases.
 const wide = 16
 
 // parsers have room for the members of an answer.
@@ -75,10 +75,10 @@ var parsers = sync.Pool{New: func() any {
 	return &rawjson.Parser{Members: make([]rawjson.Member, 0, wide), Most: wide}
 }}
 
-// choice is what is asked about a choice of a chat completion.
+// choice holds the parts of a chat completion's choice that are read.
 type choice struct{ raw, err, finish, message []byte }
 
-// at looks at a body that should be JSON, and says what it is if it is not.
+// at looks at a body that should be JSON, and says what is wrong if it is not.
 func (l *look) at(body []byte) (kind Kind, fault string) {
 	trimmed := rawjson.Trim(body) // of JSON's own white space: what is saved as JSON must be JSON
 	switch {
@@ -104,8 +104,8 @@ func (l *look) parse(body []byte) bool {
 	return good
 }
 
-// read takes the values that are asked for: of two of a name, the first. members are the first of
-// a body that is an object, and all if there are fewer than wide.
+// read takes the values that are read; of two with one name, the first. members are the first of
+// a body that is an object, and all of them if there are fewer than wide.
 func (l *look) read(body []byte, members []rawjson.Member) {
 	if l.root, l.listed = body, body[0] == '['; l.listed {
 		l.root = rawjson.First(body)
@@ -127,14 +127,14 @@ func (l *look) read(body []byte, members []rawjson.Member) {
 	}
 }
 
-// note takes a value if it is asked for.
+// note keeps a value if its name is one that is read, and the first of that name.
 func (l *look) note(name, value []byte) {
 	if to := l.field(name); to != nil && *to == nil {
 		*to = value
 	}
 }
 
-// field is where the value of a key goes, nil if nobody asks for it.
+// field returns the place for the value of a key, nil if the key is not read.
 func (l *look) field(key []byte) *[]byte {
 	switch string(key) {
 	case "error":
@@ -163,7 +163,7 @@ func (l *look) field(key []byte) *[]byte {
 	return l.nativeField(key)
 }
 
-// nativeField is field for what OpenAI's and Anthropic's answers have not.
+// nativeField is field for the keys that OpenAI's and Anthropic's answers do not have.
 func (l *look) nativeField(key []byte) *[]byte {
 	switch string(key) {
 	case "candidates":
@@ -190,7 +190,7 @@ func (l *look) nativeField(key []byte) *[]byte {
 	return nil
 }
 
-// read takes the first of a list, and what is asked of it.
+// read takes the first of a list, and those of its parts that are read.
 func (c *choice) read(list []byte) {
 	if c.raw = nil; len(list) == 0 || list[0] != '[' {
 		return
@@ -261,8 +261,8 @@ func begins(raw []byte) bool { return !rawjson.IsNull(rawjson.First(raw)) }
 // holds reports whether a value has an answer in it, as a list or in any other form.
 func holds(raw []byte) bool { return begins(raw) || isPresent(raw) && raw[0] != '[' }
 
-// judge says what is wrong with an answer of a good status; nil if nothing is. kind and
-// fault are of a body that is no JSON.
+// judge returns what is wrong with an answer of a good status; nil if nothing is. kind and
+// fault describe a body that is not JSON.
 func (l *look) judge(kind Kind, fault string, status int, h http.Header, body []byte, own []*Wording) *Error {
 	if fault != "" {
 		return &Error{Kind: kind, Status: status, RequestID: RequestID(h), Message: clip(fault, maxMessage), Body: bound(body)}
@@ -353,7 +353,7 @@ func (l *look) end() string {
 	return word
 }
 
-// finish is why the answer ended, in the provider's own word.
+// finish returns the provider's own word for why the answer ended.
 func (l *look) finish() string {
 	for _, v := range [...][]byte{
 		l.choice.finish, l.stop, rawjson.Lookup(l.incomplete, "reason"), l.stopCamel, l.ending, l.done,
@@ -365,8 +365,8 @@ func (l *look) finish() string {
 	return ""
 }
 
-// completed is why a whole answer of Responses ended, which has no word of its own for
-// that: at the call of a tool, where that is the last of its output, or as its status says.
+// completed returns why a whole answer of Responses ended, which has no word of its own for
+// that: a call of a tool, if that is the last of its output, or else its status.
 func (l *look) completed() string {
 	if !rawjson.IsWord(l.object, "response") || !rawjson.IsWord(l.status, "completed") {
 		return ""
@@ -381,7 +381,7 @@ func (l *look) completed() string {
 	return "completed"
 }
 
-// finishOf is the word that a string says, "" if a value is none.
+// finishOf returns the word in a string, "" if the value is not a string.
 func finishOf(value []byte) string {
 	if !rawjson.IsString(value) || len(value) <= len(`""`) {
 		return ""
@@ -389,7 +389,7 @@ func finishOf(value []byte) string {
 	return ownWord(rawjson.Unquote(value))
 }
 
-// ownWord is a word that does not hold on to the answer it was read from.
+// ownWord returns a copy of a word, which does not keep the answer in memory.
 func ownWord(word []byte) string {
 	switch string(word) {
 	case "stop":

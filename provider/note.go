@@ -90,12 +90,11 @@ func noteWait(text string) time.Duration {
 	return bounded(x * units[m[3]].Seconds())
 }
 
-// googleDetails is what Google's error details say.
+// googleDetails holds the contents of Google's error details.
 type googleDetails struct {
 	retry    time.Duration
 	hasRetry bool
-	// quota is whether a QuotaFailure names quotas, daily whether one of them
-	// counts by the day.
+	// quota: a QuotaFailure names quotas; daily: one of them counts by the day.
 	quota, daily bool
 	note         QuotaNote
 	reasons      []string

@@ -108,8 +108,8 @@ func TestGoogleDelay(t *testing.T) {
 	}
 }
 
-// A quota by the day is found among others, in either spelling, also behind a violation that
-// names none; of two the day's is the one that is told.
+// A quota by the day is found among others, in either spelling, also behind a violation without
+// a name. Of two quotas the day's is reported.
 func TestGoogleDay(t *testing.T) {
 	minute, day := violation("GenerateRequestsPerMinutePerProject"), violation("GenerateRequestsPerDayPerProject")
 	for name, e := range map[string]*provider.Error{

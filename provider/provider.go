@@ -8,22 +8,23 @@ package provider
 //	Do(ctx context.Context, r Request) (Reply, error)
 //
 // and keeps these promises, which provider/providertest checks: it tries once
-// and never again on its own (but with a fresher key, where one was refused that has
-// ended meanwhile: nothing was done for that request); every error is an *Error; it reports headers,
-// usage and finish reason to the Recorder in ctx; it reads a bounded number of
-// bytes; it follows no redirect to another host; the key is in no error.
+// and never again on its own. The exception is a key that has expired meanwhile and was
+// refused: it tries once more with a fresher one, as nothing was done for that request. Every
+// error is an *Error. It reports headers, usage and finish reason to the Recorder in ctx. It
+// reads a bounded number of bytes, and follows no redirect to another host. The key is in no
+// error.
 type Request struct {
 	// Endpoint is an operation, such as Chat. It can never name a host.
 	Endpoint string
 	// Model is the model that is asked, for clients that put it in the URL.
 	Model string
-	// Body is the request's JSON, in the words of the dialect that the operation is of. The
-	// client does not change it; what it sends is that, or a translation of it.
+	// Body is the request's JSON, in the words of the operation's dialect. The client does not
+	// change it; it sends that, or a translation of it.
 	Body []byte
 	// MaxTokens bounds the output, in tokens, of a request that says no bound itself and is
 	// translated into a dialect that demands one. 0: there is none.
 	MaxTokens int
-	// Lane names the lane that the call was let into, for whoever has a client for each; see
+	// Lane names the lane that let the call in, for callers with a client for each lane; see
 	// batch.LaneFrom.
 	Lane string
 }
@@ -37,7 +38,7 @@ type Reply struct {
 	// Body is the answer exactly as it came.
 	Body []byte
 	// Done gives back the room that a long Body takes in its client, once nobody holds it
-	// any more, for clients that keep it until then. nil: there is none to give back. It may
+	// any more, for clients that keep it until then. nil: there is none to give back. Done may
 	// be called more than once, by one goroutine at a time.
 	Done func()
 	// Usage means something only if HasUsage: some servers report none.
@@ -46,9 +47,9 @@ type Reply struct {
 	// said nothing; see FinishKind and EndOf. An answer without any content has
 	// "no_content", see ReplyOf.
 	Finish string
-	// Text is what the answer says in words, if HasText: a client reads it if it is told to.
+	// Text is the answer in words, if HasText: a client reads it if it is configured to.
 	Text string
-	// Dialect names the one that Body is in; Translated says that the request was put into it.
+	// Dialect names the dialect of Body; Translated says that the request was translated into it.
 	Dialect string
 	// Served is the model that was asked, "" if it is the request's own.
 	Served string

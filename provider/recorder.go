@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Record is what one attempt learned from the wire. Of several calls in one
+// Record holds what one attempt learned from the wire. Of several calls in one
 // attempt the last answer counts; usage adds up.
 type Record struct {
 	// Status is the HTTP status, 0 if no answer came.
@@ -22,7 +22,7 @@ type Record struct {
 	Usage Usage
 	// Finish is the provider's word for why the answer ended, "" if unknown.
 	Finish string
-	// ErrorBody is what was read of a failed answer's body, at most
+	// ErrorBody is the part of a failed answer's body that was read, at most
 	// MaxErrorBody bytes, with the request's credentials taken out.
 	ErrorBody []byte
 
@@ -33,14 +33,14 @@ type Record struct {
 	Cut                     bool
 	HasRetryAfter, HasUsage bool // side by side with it: there is a record for each call
 
-	refused bool // the last call was answered, and by no answer of the model's
+	refused bool // the last call was answered, but not by the model
 	header  http.Header
 }
 
-// Failure classifies the error of an attempt with the help of what was
-// recorded. It is for functions that use a library of their own over Transport:
+// Failure classifies the error of an attempt with the help of the record.
+// It is for functions that use a library of their own over Transport:
 // most libraries' errors carry neither headers nor the whole body. A nil error
-// gives nil. The recorded answer is asked only if err itself tells nothing.
+// gives nil. The recorded answer counts only if err itself says nothing.
 func (r Record) Failure(err error) *Error {
 	e := ClassifyErr(err)
 	if e == nil || e.Kind != Unknown || e.Status != 0 || r.Status < http.StatusBadRequest {
@@ -55,9 +55,9 @@ func (r Record) Failure(err error) *Error {
 // Recorder collects the Record of one attempt. It travels in the request's
 // context. All methods work on a nil Recorder and then do nothing.
 //
-// It has a lock, unlike all that decides in this project: a goroutine that a
+// It has a lock, unlike all decision-making code in this project: a goroutine that a
 // user's function left behind may still write after the function has returned
-// and the attempt has been read. It is held for a few assignments only.
+// and the attempt has been read. The lock is held for a few assignments only.
 type Recorder struct {
 	clock   Clock // of the attempt; nil: it has none, or runs no more
 	mu      sync.Mutex
@@ -77,14 +77,14 @@ type Clock interface {
 type recorderKey struct{}
 
 // An Attempt is the context of one attempt with its Recorder in it. It is what
-// WithRecorder returns, for those who have more to put into a context and want one
+// WithRecorder returns, for callers that put more into a context and want one
 // allocation for all of it. It is used by its address and not copied.
 type Attempt struct {
 	context.Context
 	Recorder Recorder
 }
 
-// Value answers for the Recorder, and asks further for the rest.
+// Value returns the Recorder, and asks the parent for all other keys.
 func (a *Attempt) Value(key any) any {
 	if key == (recorderKey{}) {
 		return &a.Recorder
@@ -125,8 +125,8 @@ func (r *Recorder) Response(status int, h http.Header) {
 	}
 }
 
-// Usage adds the tokens of one call. What is told here counts, and what Transport has
-// read from answers of the attempt does not.
+// Usage adds the tokens of one call. Once it is called, the usage that Transport has read from
+// answers of the attempt does not count.
 func (r *Recorder) Usage(u Usage) {
 	if r == nil {
 		return
@@ -137,7 +137,7 @@ func (r *Recorder) Usage(u Usage) {
 }
 
 // Cut records that the answer of the last call was cut off: the body broke, or a stream ended
-// before its end. Usage that it has told is doubtful then, see [Record.Doubtful].
+// before its end. The usage that it reported is doubtful then, see [Record.Doubtful].
 func (r *Recorder) Cut() {
 	if r == nil {
 		return
@@ -192,7 +192,7 @@ func (r *Recorder) Close() {
 	r.clock = nil
 }
 
-// Snapshot returns what has been recorded so far. It stays as it is while the
+// Snapshot returns the record so far. It does not change while the
 // Recorder goes on.
 func (r *Recorder) Snapshot() Record {
 	if r == nil {
@@ -214,7 +214,7 @@ func (r *Recorder) Snapshot() Record {
 	return rec
 }
 
-// Hide names secrets that no record may have. Those in the usual headers of a request, such as
+// Hide names secrets that no record may contain. Those in the usual headers of a request, such as
 // Authorization, need not be named.
 func (r *Recorder) Hide(secrets ...string) {
 	if r == nil || len(secrets) == 0 {
@@ -238,7 +238,7 @@ func (r *Recorder) hears(reply *Reply) {
 	r.heard.Finish = reply.Finish
 }
 
-// take adds what was heard where the client has told nothing itself: it may well have
+// take adds what was heard where the client has reported nothing itself: it may well have
 // read the same answer.
 func (r *Record) take(heard *Reply) {
 	if !r.HasUsage {

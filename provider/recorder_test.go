@@ -196,7 +196,7 @@ func TestRefuseForeignRedirect(t *testing.T) {
 	}
 }
 
-// The transport keeps as many connections per host as it is told, and bounds
+// The transport keeps the given number of connections per host, and bounds
 // connecting but not answering.
 func TestNewHTTPTransport(t *testing.T) {
 	tr := provider.NewHTTPTransport(100)
@@ -211,7 +211,7 @@ func TestNewHTTPTransport(t *testing.T) {
 	}
 }
 
-// What a Recorder keeps is bounded and printable, whoever tells it: a request id that
+// A Recorder keeps only bounded and printable values, whatever their source: a request id that
 // repeats a key, whole or cut, and a finish reason of any length.
 func TestRecorderKeepsLittle(t *testing.T) {
 	const key = "sk-secret-of-the-test"

@@ -15,10 +15,10 @@ const redacted = "[redacted]"
 
 // Redact returns body without the given secrets: a gateway may echo what it was
 // sent. A secret is found as it is and as JSON may escape it, also in a text of JSON's
-// that is itself JSON; what was valid JSON stays so. The beginning of a secret at the
-// body's end goes, too, for there a body is cut to its bound. Body itself is not changed,
-// and is returned if it holds none. Secrets shorter than 8 bytes, and those that could be
-// numbers, are left.
+// that is itself JSON; valid JSON stays valid. Redact also takes out the beginning of a secret
+// at the body's end, where the body is cut to its bound. It does not change body itself, and
+// returns it if it holds no secret. It leaves secrets shorter than 8 bytes, and those that
+// could be numbers.
 func Redact(body []byte, secrets ...string) []byte {
 	for _, s := range secrets {
 		body = redactOne(body, s)
@@ -43,13 +43,14 @@ func redactOne(body []byte, secret string) []byte {
 	return body
 }
 
-// maxNested is how deep JSON within JSON is looked into: as deep as maxSlashes.
+// maxNested is the number of levels of JSON within JSON that are looked into: as many as
+// maxSlashes allows.
 const maxNested = 3
 
 // escapedOnce writes a text as JSON does within a string.
 var escapedOnce = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
-// RedactText is Redact for short texts, which hold no secret nearly always.
+// RedactText is Redact for short texts, which nearly always hold no secret.
 func RedactText(text string, secrets ...string) string {
 	for _, s := range secrets {
 		if isSecret(s) && (strings.Contains(text, s[:minSecret]) || strings.IndexByte(text, '\\') >= 0) {
@@ -59,16 +60,16 @@ func RedactText(text string, secrets ...string) string {
 	return text
 }
 
-// isSecret tells secrets from placeholders. To take out one that could be a number would
-// make another number of what has it within.
+// isSecret tells secrets from placeholders. A secret that could be a number is none: taking it
+// out would change other numbers that contain it.
 func isSecret(s string) bool { return len(s) >= minSecret && strings.Trim(s, "0123456789+-.eE") != "" }
 
-// rareEnd is how much of a secret's end is searched for: enough that nothing else has it,
-// and no more than processors find at once.
+// rareEnd is the length of the part of a secret's end that is searched for: long enough to be
+// found in nothing else, and no longer than processors compare at once.
 const rareEnd = 31
 
-// mayHold is false for nearly all that holds no secret, and costs a call little: JSON has
-// no need to escape what keys are made of, but may.
+// mayHold returns false for nearly all that holds no secret, and costs a call little. JSON has
+// no need to escape the characters of keys, but it may.
 func mayHold(body []byte, secret string) bool {
 	return bytes.Contains(body, []byte(secret[max(0, len(secret)-rareEnd):])) ||
 		bytes.Contains(body, []byte(`\u00`)) ||
@@ -92,7 +93,7 @@ func replaceSecret(body []byte, secret string) []byte {
 	return append(out, rest...)
 }
 
-// beforeEscaped is text without a backslash at its end that would escape what comes next.
+// beforeEscaped returns text without a backslash at its end that would escape the next byte.
 func beforeEscaped(text []byte) []byte {
 	if slashes := len(text) - len(bytes.TrimRight(text, `\`)); slashes%2 == 1 {
 		return text[:len(text)-1]
@@ -100,8 +101,8 @@ func beforeEscaped(text []byte) []byte {
 	return text
 }
 
-// spelled is how many bytes of text, from its beginning, spell the secret, and how many
-// of its characters.
+// spelled returns how many bytes of text, from its beginning, spell the secret, and how many
+// characters of the secret they spell.
 func spelled(text []byte, secret string) (n, matched int) {
 	for matched < len(secret) {
 		one := spelledByte(text[n:], secret[matched])
@@ -114,10 +115,10 @@ func spelled(text []byte, secret string) (n, matched int) {
 	return n, matched
 }
 
-// maxSlashes is how many backslashes an escape may have: JSON within JSON, three times over.
+// maxSlashes is the largest number of backslashes in an escape: JSON within JSON, three times over.
 const maxSlashes = 8
 
-// spelledByte is how many bytes of text, from its beginning, spell c: one, or those of
+// spelledByte returns how many bytes of text, from its beginning, spell c: one, or those of
 // an escape with as many backslashes as it takes; 0 if they spell something else.
 func spelledByte(text []byte, c byte) int {
 	switch {
@@ -142,7 +143,7 @@ func spelledByte(text []byte, c byte) int {
 	return 0
 }
 
-// mayEndIn is false for whole JSON: neither keys nor escapes have its last bytes.
+// mayEndIn returns false for whole JSON: neither keys nor escapes have its last bytes.
 func mayEndIn(body []byte, secret string) bool {
 	if len(body) == 0 {
 		return false

@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// Transport is an http.RoundTripper that tells the Recorder in a request's
-// context what the response's headers say, of failed responses too, and of a good
+// Transport is an http.RoundTripper that reports to the Recorder in a request's
+// context: the response's headers, of failed responses too, and of a good
 // answer its usage and why it ended. It changes nothing: any SDK works over it.
 // Requests whose context carries no Recorder pass through.
 //
-// Usage is known once the answer was read or closed, if it is one JSON value of at
-// most MaxHeard bytes that comes unpacked, or that Base unpacks. Of a stream it is not.
+// The usage is known once the answer was read or closed. The answer must be one JSON value of
+// at most MaxHeard bytes that comes unpacked, or that Base unpacks. The usage of a stream is not
+// known.
 type Transport struct {
 	// Base does the work; nil means http.DefaultTransport, which keeps two
 	// idle connections per host only. See NewHTTPTransport.
 	Base http.RoundTripper
-	// HeadersOnly leaves good answers' bodies alone, which otherwise are kept until
-	// they have come whole: for clients that tell the Recorder what they have used.
+	// HeadersOnly leaves good answers' bodies alone. Otherwise they are kept until they have come
+	// whole. It is for clients that report their usage to the Recorder themselves.
 	HeadersOnly bool
 }
 
@@ -55,8 +56,8 @@ func (t *Transport) base() http.RoundTripper {
 	return t.Base
 }
 
-// The times of NewHTTPTransport, all of them about connections: how long an
-// answer may take is the attempt's timeout, which is not the transport's to know.
+// The times of NewHTTPTransport, all of them about connections. The attempt's timeout bounds
+// the time of an answer; the transport does not know it.
 const (
 	dialTimeout      = 10 * time.Second
 	handshakeTimeout = 10 * time.Second
@@ -65,16 +66,16 @@ const (
 	// idle connection without a word.
 	idleTimeout = 90 * time.Second
 	// A dead HTTP/2 connection takes many calls with it, and has to be found within half a minute:
-	// pingAfter and pingTimeout together are less. pingAfter is how long nothing has come when the
+	// pingAfter and pingTimeout together are less. pingAfter is the silence after which the
 	// server is asked for a sign of life. A model that thinks is silent for longer, and its server
 	// answers all the same; much less would bother servers that count pings.
 	pingAfter = 15 * time.Second
-	// pingTimeout is how long the answer may take. It is a few bytes, which come within a second on
-	// any way that works; ten outlast a lost packet that is sent four times.
+	// pingTimeout bounds the wait for the answer to a ping. The answer is a few bytes, which come
+	// within a second on any way that works; ten outlast a lost packet that is sent four times.
 	pingTimeout = 10 * time.Second
-	// maxUnread is how much of an answer HTTP/2 takes in, in bytes, that its call has not
-	// read: calls that wait for room leave it lying. Go's default is 4 MiB, for each of
-	// them. Over a distance of 100 ms it lets in 10 MB a second for each call.
+	// maxUnread is the number of bytes of an answer that HTTP/2 takes in before its call has
+	// read them: a call that waits for room does not read. Go's default is 4 MiB for each call.
+	// Over a distance of 100 ms it lets in 10 MB a second for each call.
 	maxUnread = 1 << 20
 	// maxHeader bounds a response's headers in bytes; Go's default is 10 MiB.
 	maxHeader = 1 << 20
@@ -102,7 +103,7 @@ func NewHTTPTransport(conns int) *http.Transport {
 	}
 }
 
-// refusedByProxy makes an error of a proxy's answer that names the proxy. net/http would
+// refusedByProxy turns a proxy's answer into an error that names the proxy. net/http would
 // give its status alone, which looks like the provider's.
 func refusedByProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusOK {
@@ -148,10 +149,10 @@ type RedirectError struct {
 	why     string
 }
 
-// Error says whereto it leads.
+// Error names the address that the redirect leads to.
 func (e *RedirectError) Error() string { return e.why }
 
-// elsewhere says whereto a redirect leads that is refused.
+// elsewhere says where a refused redirect leads.
 func elsewhere(to, from *url.URL) string {
 	switch {
 	case to.Hostname() != from.Hostname():
@@ -162,7 +163,7 @@ func elsewhere(to, from *url.URL) string {
 	return "redirect to another port refused: " + origin(to)
 }
 
-// origin is scheme, host and port, with the scheme's own port written out.
+// origin returns scheme, host and port, with the scheme's own port written out.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

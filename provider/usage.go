@@ -29,25 +29,25 @@ func (u Usage) Add(v Usage) Usage {
 // there is, and so little that the costs of any number of items have a finite sum.
 const MostCost = 1e24
 
-// IsCost reports whether usd may be what an item has cost: 0 or more, and at most [MostCost].
-// A cost that may not is not known.
+// IsCost reports whether usd may be the cost of an item: 0 or more, and at most [MostCost].
+// Any other value counts as an unknown cost.
 func IsCost(usd float64) bool { return usd >= 0 && usd <= MostCost }
 
-// counts are what an answer says of its tokens, before it is settled which of them
+// counts holds an answer's token counts, before it is settled which of them
 // are parts of others.
 type counts struct {
-	told bool // of input or output at all
+	told bool // input or output was reported
 
 	input, output, total int64
-	toolUse              int64 // Gemini: input beside input
+	toolUse              int64 // Gemini: input that is not in input
 	reasoning            int64
-	thoughts             bool  // Gemini's name for reasoning, which stands beside the output
+	thoughts             bool  // Gemini's name for reasoning, which the output does not contain
 	cached               int64 // read from a cache, as a part of the input
 	writtenIn            int64 // to a cache, as a part of the input
-	read, written        int64 // from and to a cache, by names that may mean tokens beside the input
+	read, written        int64 // from and to a cache, by names that may mean tokens outside the input
 }
 
-// tokens reads what an answer has used, false if it says nothing of it.
+// tokens returns the usage of an answer, false if it reports none.
 func (l *look) tokens() (Usage, bool) {
 	var c counts
 	c.readFrom(l.usage)
@@ -88,8 +88,8 @@ func (c *counts) readFrom(raw []byte) {
 	}
 }
 
-// thought is the count of what a model thought, among the details of its output; of two
-// names, the first.
+// thought returns the count of the tokens that a model thought, among the details of its output;
+// of two names, the first.
 func thought(details []byte) []byte {
 	for w := rawjson.WalkIn(details); w.Next(); {
 		value := w.Skip()
@@ -102,14 +102,15 @@ func thought(details []byte) []byte {
 }
 
 // UsageIn reads an object in which a provider counts tokens, in any of the spellings that
-// ReplyOf knows. It is false of anything else, and where neither input nor output is told.
+// ReplyOf knows. It returns false for anything else, and if the object has neither input nor
+// output.
 func UsageIn(object []byte) (Usage, bool) {
 	var c counts
 	c.readFrom(object)
 	return c.settle(), c.told
 }
 
-// rarer reads the counts that one provider has, or two.
+// rarer reads the counts that only one or two providers have.
 func (c *counts) rarer(name string, value []byte) {
 	switch name {
 	case "prompt_cache_hit_tokens", "cachedContentTokenCount", "cached_tokens": // DeepSeek, Gemini, Moonshot
@@ -124,22 +125,22 @@ func (c *counts) rarer(name string, value []byte) {
 		c.toolUse = tokenCount(value)
 	case "tokens": // Cohere: what was read and written
 		c.readFrom(value)
-	case "billed_units": // and what is paid of it, which counts if it is all that is told
+	case "billed_units": // and the part of it that is paid, which counts if there is nothing else
 		if !c.told {
 			c.readFrom(value)
 		}
 	}
 }
 
-// settle makes one convention of all: input is all that was read, cache included, and
-// output all that is billed as output. Where a total is told, what it has more than its
-// parts shows which counts stand beside them. Without one, the names do: the caches of
-// Anthropic and Converse, the thoughts of Gemini. If the total is less than its parts,
-// they are believed. Caches of more than the whole input were never in it, whatever the
-// total says: so Converse may count Claude's.
+// settle turns all counts into one convention: input is all that was read, cache included,
+// and output is all that is billed as output. If there is a total, its excess over its parts
+// shows which counts are not yet in the input or output. Without one, the names do: the caches
+// of Anthropic and Converse, the thoughts of Gemini. If the total is less than its parts,
+// the parts are believed. Caches of more than the whole input were never in it, whatever the
+// total says: Converse may count Claude's so.
 func (c *counts) settle() Usage {
 	if !c.told {
-		return Usage{} // a total alone says nothing of what is paid how
+		return Usage{} // a total alone does not tell input from output
 	}
 	cache := max(c.cached, c.read) + c.written
 	c.input += c.toolUse
@@ -166,7 +167,7 @@ func (c *counts) settle() Usage {
 	}
 }
 
-// tokenCount reads a token count; what is not a number, or negative, is 0.
+// tokenCount reads a token count; it returns 0 for a negative number or anything else.
 func tokenCount(raw []byte) (n int64) {
 	for _, c := range raw {
 		if c < '0' || c > '9' || n > maxTokenCount {
@@ -182,7 +183,7 @@ func tokenCount(raw []byte) (n int64) {
 const noContent = "no_content"
 
 // FinishKind says whether a finish reason marks the answer as Truncated or
-// Refused, in small letters or capitals; both are answers all the same. It is false
+// Refused, in small letters or capitals; both are answers all the same. It returns false
 // for every other reason.
 func FinishKind(finish string) (Kind, bool) {
 	switch finish { // the usual words, of which no small letters are made

@@ -8,8 +8,8 @@ import (
 )
 
 // Usage is read from every provider's shape into one convention: cached tokens are part
-// of the input, reasoning tokens part of the output. Where a total is told, what it has
-// more than its parts shows which of them stand beside it.
+// of the input, reasoning tokens part of the output. If there is a total, its excess over its
+// parts shows which counts are not in them.
 func TestUsage(t *testing.T) {
 	type u = provider.Usage
 	for _, c := range []struct {

@@ -1,7 +1,7 @@
 package provider
 
-// decides is the kind that a vendor's or a dialect's own words say. What stands in the
-// prose outweighs codes: whoever names it does so because the code beside it says less.
+// decides returns the kind that a vendor's or a dialect's own words give. Phrases of the prose
+// outweigh codes: a Wording names a phrase because the code next to it says less.
 func (w *Wording) decides(a *answer) (Kind, bool) {
 	if w == nil {
 		return Unknown, false
@@ -19,7 +19,7 @@ func (w *Wording) decides(a *answer) (Kind, bool) {
 	return Unknown, false
 }
 
-// decidesStatus is the kind that a status has of its own there.
+// decidesStatus returns the kind that the Wording gives to a status.
 func (w *Wording) decidesStatus(status int) (Kind, bool) {
 	if w == nil {
 		return Unknown, false

@@ -76,7 +76,7 @@ func TestRequestIDInTheBody(t *testing.T) {
 	}
 }
 
-// A segment says the name, and nothing in it that a path, a host or a query is told by.
+// A segment spells the name, without any character that has a meaning in a path, a host or a query.
 func TestSegment(t *testing.T) {
 	for model, want := range map[string]string{
 		"": "", "gpt-5_mini.x~1": "gpt-5_mini.x~1", "a/b": "a%2Fb", "a b+c": "a%20b%2Bc", ".": "%2E", "..": "%2E%2E", "...": "...",

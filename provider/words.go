@@ -96,7 +96,7 @@ var strongWords = map[string]Kind{
 	"generation":                           Server, // TGI, as a 424
 }
 
-// weakWords stand for a status. They are asked only where the status itself says
+// weakWords maps words to statuses. They count only where the status itself says
 // little: an error inside a 200, or a 400 that blames the server.
 var weakWords = map[string]int{
 	"invalid_request_error": http.StatusBadRequest,
@@ -119,7 +119,7 @@ var weakWords = map[string]int{
 // spendWords begin the codes that Groq has for its spend limits.
 const spendWords = "spend_"
 
-// strongWord is the kind that a code or type decides.
+// strongWord returns the kind that a code or type decides.
 func strongWord(w string) (Kind, bool) {
 	if strings.HasPrefix(w, spendWords) {
 		return QuotaExhausted, true
@@ -145,13 +145,13 @@ func (a *answer) tooLong() bool {
 }
 
 // overContext finds Together's words for a prompt and a max_tokens that are too long
-// together. A max_tokens that is too large alone is refused without the word "input".
+// together. The refusal of a max_tokens that is too large alone lacks the word "input".
 func (a *answer) overContext() bool {
 	return a.says("input") && a.says("must be less than the context length")
 }
 
-// byLoudPhrase decides by prose that outweighs codes and types, for those that come with
-// it are a throttle's, an invalid request's or a refused key's.
+// byLoudPhrase decides by prose that outweighs codes and types: those that come with
+// it are of a throttle, an invalid request or a refused key.
 func byLoudPhrase(a *answer) (Kind, bool) {
 	switch a.status {
 	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusPreconditionFailed,
@@ -272,8 +272,8 @@ func byClass(status int) Kind {
 	return Unknown
 }
 
-// forbidden tells the provider, which refuses the key, from a firewall or proxy on the
-// way, which dislikes something in this request, or all that comes from here: an answer
+// forbidden tells a provider that refuses the key from a firewall or proxy on the way. Such a
+// firewall dislikes something in this request, or everything from here. An answer
 // that is not JSON is not the provider's.
 func forbidden(a *answer) Kind {
 	if !a.isJSON {
@@ -282,7 +282,7 @@ func forbidden(a *answer) Kind {
 	return Unauthorized
 }
 
-// notFound tells a model, or an address, that is not there from an object that
+// notFound tells a missing model or address from a missing object that
 // the item names, such as a file.
 func notFound(a *answer) Kind {
 	if a.param != "" && a.param != "model" || a.namesFile() {
@@ -291,8 +291,8 @@ func notFound(a *answer) Kind {
 	return ModelNotFound
 }
 
-// namesFile finds Anthropic's words for a file that is not there. Whoever serves files says
-// the same of an address, but has no type for it.
+// namesFile finds Anthropic's words for a file that is not there. Servers of files say the same
+// of an address, but have no type for it.
 func (a *answer) namesFile() bool {
 	return len(a.words) > 0 && a.says("file not found", "file_01")
 }

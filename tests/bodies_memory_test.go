@@ -17,8 +17,8 @@ import (
 	"github.com/headrace/headrace/internal/race"
 )
 
-// bodiesMemory is what the command may take, in bytes, while every call in flight brings
-// an answer that would fill the memory.
+// bodiesMemory bounds the command's memory, in bytes, while every call in flight brings an
+// answer that would fill the memory.
 const bodiesMemory = 600e6
 
 // The bytes of the answers in flight are bounded together, however many calls there are

@@ -188,7 +188,7 @@ func promptOf(body []byte) string {
 	return call.Messages[len(call.Messages)-1].Content
 }
 
-// resultLine is what the tests look at of a line in a result file.
+// resultLine holds the fields of a result line that the tests look at.
 type resultLine struct {
 	CustomID string `json:"custom_id"`
 	Response struct {

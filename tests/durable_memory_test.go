@@ -20,8 +20,8 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// flatMemory is how much more a run may take at its peak than one of a tenth of
-// its items, in bytes.
+// flatMemory is the number of bytes by which a run's peak may exceed that of a run of a
+// tenth of its items.
 const flatMemory = 20 << 20
 
 // A run of ten times the items takes no more memory; all are answered, none twice.

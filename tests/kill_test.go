@@ -79,7 +79,7 @@ func itemsInOrder(t *testing.T, path string) (numbers []int) {
 	return numbers
 }
 
-// killTally is what the kills of some jobs come to.
+// killTally sums up the kills of some jobs.
 type killTally struct{ jobs, kills, early, repeated, most, allowed int }
 
 func (k *killTally) add(other killTally) {

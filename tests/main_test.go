@@ -138,8 +138,8 @@ func (s *storm) answered(r result) {
 	}
 }
 
-// agrees fails the test unless the provider's books tell the same as the summary,
-// beside what a neighbour used.
+// agrees fails the test unless the provider's books, without what a neighbour used, match
+// the summary.
 func (s *storm) agrees(sum batch.Summary, neighbour int) {
 	s.t.Helper()
 	b := s.server.Books()
@@ -187,7 +187,7 @@ func numbers(n int) iter.Seq[int] {
 	}
 }
 
-// barrier holds whoever arrives until n are there.
+// barrier holds each caller until n have arrived.
 type barrier struct {
 	mu   sync.Mutex
 	left int

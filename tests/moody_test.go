@@ -25,7 +25,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 )
 
-// moodyLatency is how long a moody server thinks.
+// moodyLatency is the time that a moody server takes to answer.
 const moodyLatency = 10 * time.Millisecond
 
 // A moody server answers each row with the row's own name, but spoils some rows. It shares
@@ -132,7 +132,7 @@ func (s *moody) after(n int) <-chan struct{} {
 	return ring
 }
 
-// counted is how many calls there were of each row, and of all.
+// counted returns the number of calls of each row, and of all.
 func (s *moody) counted() (calls map[string]int, total int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func newPlay(t *testing.T, bin, name string, rows int, server *moody, args ...st
 	return p
 }
 
-// heard is what a process says, for others to wait for.
+// heard collects what a process says, for others to wait for.
 type heard struct {
 	mu    sync.Mutex
 	text  strings.Builder
@@ -308,7 +308,7 @@ func report(t *testing.T, plays []*play) {
 	}
 }
 
-// mostFaults is how many faults of a play are told.
+// mostFaults is the number of faults of a play that are reported.
 const mostFaults = 15
 
 // lastLines are the last lines of a text, none of them long.
@@ -322,7 +322,7 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines, "\n")
 }
 
-// mostOfAScene is when a process is ended that hangs.
+// mostOfAScene is the time after which a process that hangs is ended.
 const mostOfAScene = 4 * time.Minute
 
 // killed is the exit code of a process that was killed.
@@ -413,7 +413,8 @@ func (p *play) hasNotSaid(pattern string) {
 	}
 }
 
-// sceneLine is what the scenes look at of a line of an output or an errors file.
+// sceneLine holds the fields of a line that the scenes look at, in an output or an errors
+// file.
 type sceneLine struct {
 	CustomID string `json:"custom_id"`
 	Response *struct{ Body json.RawMessage }

@@ -18,9 +18,9 @@ import (
 
 var errBusy = errors.New("busy")
 
-// After a cooldown, calls leave at the rate of the ramp, whoever waits: for 5 and
-// for 500 workers they leave at the very same instants, and in no tenth of a second
-// do more leave than the ramp allows.
+// After a cooldown, calls leave at the rate of the ramp, however many workers wait. For 5
+// and for 500 workers they leave at the very same instants, and in no tenth of a second do
+// more leave than the ramp allows.
 func TestRampBoundsWhatLeaves(t *testing.T) {
 	const cool, initial, target, ramp = 10 * time.Second, 5.0, 20.0, 300 * time.Second
 	watch := map[int][]time.Duration{}

@@ -252,7 +252,7 @@ func (m *tmux) serve(flags string) string {
 	return ""
 }
 
-// screen is what a terminal shows, without what is empty at the end.
+// screen returns what a terminal shows, without the empty end.
 func (m *tmux) screen(name string) string {
 	return strings.TrimRight(m.do("capture-pane", "-p", "-t", name), "\n ")
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// sceneRows is how many prompts a scene has.
+// sceneRows is the number of prompts in a scene.
 const sceneRows = 360
 
 // spread are n rows all over the input, and last those at its end.
@@ -119,8 +119,8 @@ var badPrompts = []struct {
 	{name: "too-many-tokens", spoil: says(403, tooManyTokens), bad: 9, code: "invalid", args: []string{"--provider", "together"}, says: `403 context_length_exceeded: Input token count`},
 }
 
-// mostCalls is how many calls a bad prompt may have: five attempts, and some that nobody has
-// witnessed.
+// mostCalls is the most calls that a bad prompt may have: five attempts, and some calls that
+// no answer witnessed.
 const mostCalls = 9
 
 // Prompts that always fail end as failures of their own, however they fail: all others are
@@ -167,7 +167,7 @@ func TestBadPromptsFailAlone(t *testing.T) {
 	report(t, plays)
 }
 
-// fewForbidden is how many forbidden prompts in a row say nothing of the key yet.
+// fewForbidden returns how many forbidden prompts in a row do not yet count against the key.
 func fewForbidden(code string) int {
 	if code == "unauthorized" {
 		return 4
@@ -236,7 +236,7 @@ func (p *play) after(holds func() bool) <-chan struct{} {
 	return now
 }
 
-// endedLines is how many lines of a file have their end.
+// endedLines returns the number of complete lines of a file.
 func endedLines(path string) int {
 	text, _ := os.ReadFile(path)
 	return strings.Count(string(text), "\n")
@@ -317,7 +317,7 @@ var oneMistake = []struct {
 	},
 }
 
-// mistakeFlight is how many calls those scenes have in flight.
+// mistakeFlight is the number of calls that those scenes have in flight.
 const mistakeFlight = 16
 
 // One mistake in every line, a key that is refused and a plan that is over stop the run after

@@ -22,12 +22,12 @@ import (
 const (
 	// timelineItems are more for each kill than a process has time for.
 	timelineItems = 600
-	// timelineLatency is how long an answer takes.
+	// timelineLatency is the time that an answer takes.
 	timelineLatency = 60 * time.Millisecond
-	// timelineFlight is how many calls are in flight.
+	// timelineFlight is the number of calls in flight.
 	timelineFlight = 16
-	// timelineLife is how long a process lives at most before it is killed, three times of
-	// four counted from its first call on.
+	// timelineLife is the longest life of a process before it is killed. Three times in four
+	// the life counts from its first call.
 	timelineLife = 3 * time.Second
 )
 

@@ -15,31 +15,31 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// Order is the order in which items should stand in an output. The zero value is empty. It
-// holds 8 bytes an item, and the room to grow in.
+// Order is the order in which items should stand in an output. The zero value is empty. An
+// Order holds 8 bytes an item, and the room to grow in.
 type Order struct{ keys []uint64 }
 
-// Add puts the item with this key behind the others. What is no key is left out.
+// Add puts the item with this key behind the others. It ignores a key that is not valid.
 func (o *Order) Add(key string) {
 	if sum, ok := keys.Parse([]byte(key)); ok {
 		o.keys = append(o.keys, short(sum))
 	}
 }
 
-// short makes 64 bits of a key. Of two items that share them one may stand where the other
+// short returns 64 bits of a key. If two items share them, one may stand where the other
 // should; neither is lost.
 func short(sum keys.Sum) uint64 { return binary.BigEndian.Uint64(sum[:8]) }
 
-// ArrangeBytesPerLine is what Arrange holds of each line beside the order, if they do not
-// stand in it: where the line is, and where it should be.
+// ArrangeBytesPerLine is the memory that Arrange takes for each line, besides the order, if
+// the lines do not stand in order: where the line is, and where it should be.
 const ArrangeBytesPerLine = 24
 
-// Arrange makes the lines of the output at path stand in an order, and tells whether they
-// stood otherwise; if not, nothing is written. Lines of items that the order does not have
-// stand behind the others, as they stood among each other.
+// Arrange puts the lines of the output at path into an order, and reports whether it moved
+// any. If the lines are in order already, it writes nothing. Lines of items that are
+// missing from the order go behind the others and keep their own order.
 //
-// The new file takes the old one's place at once or not at all, and needs as much room on
-// the disk beside it for that long. until is asked now and then: its error ends the work,
+// The new file takes the old one's place at once or not at all. Until then it needs as much
+// room on the disk again. Arrange calls until now and then: an error of until ends the work
 // and is returned; the file is then as it was. No saver may be open on the file, and the
 // caller holds the lock.
 func Arrange(path string, order *Order, until func() error) (moved bool, err error) {
@@ -75,7 +75,7 @@ type arranger struct {
 type place struct {
 	key        uint64
 	offset     int64
-	size, rank uint32 // rank is where the order has it, behind for a line that it does not have
+	size, rank uint32 // rank is the line's place in the order, behind if the order does not have it
 }
 
 const behind = math.MaxUint32
@@ -84,8 +84,8 @@ func (p *place) end() int64 { return p.offset + int64(p.size) }
 
 var errOutOfOrder = errors.New("out of order")
 
-// check walks along the file and the order side by side: where nothing is to be done, this
-// takes no memory. What the order does not have is as good as out of order to it.
+// check walks along the file and the order side by side. If the lines are in order, it
+// takes no memory. It treats a line that is missing from the order as out of order.
 func (a *arranger) check() error {
 	if a.journal.Torn > 0 || a.journal.NoFeed {
 		return ErrChanged
@@ -103,7 +103,8 @@ func (a *arranger) check() error {
 	})
 }
 
-// sort makes a list of the lines as they should stand, and tells whether it moves any.
+// sort lists the lines in the order in which they should stand, and reports whether any
+// moves.
 func (a *arranger) sort() (moved bool, err error) {
 	a.places = make([]place, 0, a.journal.Lines)
 	offset := int64(0)
@@ -121,7 +122,7 @@ func (a *arranger) sort() (moved bool, err error) {
 	return !slices.IsSortedFunc(a.places, byPlace), nil
 }
 
-// rank tells each line where the order has it.
+// rank gives each line its place in the order.
 func (a *arranger) rank() {
 	slices.SortFunc(a.places, func(x, y place) int { return cmp.Compare(x.key, y.key) })
 	for rank, key := range a.order {
@@ -132,7 +133,7 @@ func (a *arranger) rank() {
 	}
 }
 
-// write copies the lines as they should stand, neighbours in one go.
+// write copies the lines in their new order, and neighbours in one go.
 func (a *arranger) write(out *bufio.Writer) error {
 	file, err := os.Open(a.journal.path)
 	if err != nil {

@@ -68,8 +68,8 @@ func rankIn(all []string, id string) int {
 	return len(all)
 }
 
-// The new file is on the disk before it has the name. One that the disk does not take, or
-// that somebody stops, leaves the old one as it was, and nothing beside it.
+// The new file is on the disk before it has the name. If the disk refuses the new file, or
+// somebody stops the work, the old file stays as it was, with nothing next to it.
 func TestArrangeAtOnceOrNotAtAll(t *testing.T) {
 	before, after := linesOf("c", "a", "b"), linesOf("a", "b", "c")
 	path := writeFile(t, before)

@@ -11,20 +11,20 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// Why a file is not written to; errors.Is finds them in what Create returns.
+// Why Create does not write to a file; errors.Is finds them in its error.
 var (
 	ErrNotEmpty  = errors.New("it is not empty: move it away, or choose another file")
 	ErrDirectory = errors.New("it is a directory: name a file in it")
 	ErrSameFile  = errors.New("this run uses it already: choose another")
 )
 
-// fileMode lets nobody else read prompts and answers.
+// fileMode keeps others from reading prompts and answers.
 const fileMode = 0o600
 
-// Create makes the file at path, mode 0600, and gives its Tail. A file that holds
-// something is never overwritten (ErrNotEmpty), nor is a directory (ErrDirectory)
-// or one of the files at others, whatever name it goes by (ErrSameFile): the
-// input, or another output. Names in others that are no file do not matter.
+// Create makes the file at path, mode 0600, and returns its Tail. It never overwrites a
+// file that holds something (ErrNotEmpty) or a directory (ErrDirectory). It also refuses a
+// file at others, such as the input or another output, by whatever name (ErrSameFile).
+// Names in others that are not files do not matter.
 func Create(path string, others ...string) (*Tail, error) {
 	t, err := CreateLazily(path, others...)
 	if err != nil {
@@ -33,9 +33,8 @@ func Create(path string, others ...string) (*Tail, error) {
 	return t.now()
 }
 
-// CreateLazily is Create for a file that may turn out not to be needed, such as
-// that of the errors: it refuses at once what Create refuses, but makes the file
-// with the first line.
+// CreateLazily is Create for a file that may turn out not to be needed, such as that of the
+// errors. It refuses at once what Create refuses, but makes the file with the first line.
 func CreateLazily(path string, others ...string) (*Tail, error) {
 	if err := mayWrite(path, others); err != nil {
 		return nil, fmt.Errorf("journal: create %s: %w", path, err)
@@ -43,7 +42,7 @@ func CreateLazily(path string, others ...string) (*Tail, error) {
 	return &Tail{name: path, open: func() (*os.File, error) { return openEmpty(path) }}, nil
 }
 
-// mayWrite finds whatever stands at path and should stay.
+// mayWrite returns an error if something at path must stay.
 func mayWrite(path string, others []string) error {
 	info, err := os.Stat(path)
 	there := !errors.Is(err, fs.ErrNotExist)
@@ -60,8 +59,8 @@ func mayWrite(path string, others []string) error {
 	return nil
 }
 
-// openEmpty opens for appending, so that not even a second process that came
-// between the check and here can have its lines overwritten.
+// openEmpty opens for appending, so that it cannot overwrite lines even of a second process
+// that came between the check and here.
 func openEmpty(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, fileMode)
 	if err != nil {
@@ -81,9 +80,9 @@ func openEmpty(path string) (*os.File, error) {
 	return file, nil
 }
 
-// ErrorsPath is where the failed items of an output go if nothing else is said:
-// output with .errors before its ending, or before the two endings of a
-// compressed file. Standard output ("-") has no such place: the answer is "".
+// ErrorsPath returns the default errors file of an output: output with .errors before its
+// ending, or before the two endings of a compressed file. For standard output ("-") it
+// returns "".
 func ErrorsPath(output string) string {
 	if output == "-" {
 		return ""
@@ -92,9 +91,9 @@ func ErrorsPath(output string) string {
 	return stem + ".errors" + ending
 }
 
-// Beside is the name of a file that is kept beside an output: its name with another ending
-// for .jsonl, or with one more for any other, so that r.jsonl and r.json share no file. Of a
-// compressed file the ending stands for both.
+// Beside returns the name of a file that is kept next to an output. The ending replaces
+// .jsonl and is added to any other name, so that r.jsonl and r.json share no file. For a
+// compressed file it replaces both endings.
 func Beside(output, ending string) string {
 	if stem, of := split(output); strings.HasPrefix(of, ".jsonl") {
 		return stem + ending

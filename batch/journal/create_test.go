@@ -91,7 +91,7 @@ func TestLazyFiles(t *testing.T) {
 	}
 }
 
-// The errors of an output go beside it, under a name that keeps its ending.
+// The errors of an output go next to it, under a name that keeps its ending.
 func TestErrorsPath(t *testing.T) {
 	for output, want := range map[string]string{
 		"results.jsonl": "results.errors.jsonl", "a.b/results": "a.b/results.errors", "r.jsonl.zst": "r.errors.jsonl.zst",

@@ -51,7 +51,7 @@ func TestRewriteIsSyncedBeforeItHasTheName(t *testing.T) {
 	}
 }
 
-// A rewrite that the disk does not take leaves the file as it was, and nothing beside it.
+// If the disk refuses a rewrite, the file stays as it was, with nothing next to it.
 func TestRewriteThatCannotBeSynced(t *testing.T) {
 	text, full := journalLine("a", "x")+journalLine("a", "y"), errors.New("no space left on device")
 	path := writeFile(t, text)

@@ -7,14 +7,14 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// aroundBody is how deep a body stands in its line: in the line and in its response, as
-// metadata do in the line and in what headrace adds.
+// aroundBody is the depth of a body in its line: in the line and in its response. Metadata
+// stand as deep: in the line and in what headrace adds.
 const aroundBody = 2
 
-// appendJSON appends a body on one line: valid JSON as it came, without the white
-// space around its values if it had line breaks; anything else as a string, also JSON with
-// which the line would nest too deep to be read back. Of a body that is known to be JSON,
-// only what valid JSON may still lack is looked at.
+// appendJSON appends a body on one line. Valid JSON stays as it came; if it had line
+// breaks, it loses the white space around its values. Anything else becomes a string, and
+// so does JSON that would nest the line too deep to be read back. If a body is known to be
+// JSON, appendJSON checks only what valid JSON may still lack.
 func appendJSON(dst, body []byte, known bool) []byte {
 	if body = rawjson.Trim(body); len(body) == 0 {
 		return append(dst, "null"...)
@@ -37,7 +37,7 @@ func appendJSON(dst, body []byte, known bool) []byte {
 }
 
 // mayBeDeep reports whether a body has enough brackets to nest too deep in its line. It is
-// quick: nearly all have fewer bytes than that.
+// quick: nearly all bodies have fewer bytes than that.
 func mayBeDeep(body []byte) bool {
 	const most = rawjson.MaxNesting - aroundBody
 	return len(body) > 2*most && bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) > most

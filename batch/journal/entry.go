@@ -6,10 +6,10 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Entry is what one line of ours says of its item: of its result, or of its failure.
+// Entry holds what one line of ours says about its item: about its result, or its failure.
 type Entry struct {
 	Line      int    // in the input, from 1
-	Key       string // what was asked, 32 hex digits
+	Key       string // identifies the question, 32 hex digits
 	Failed    bool
 	Code      string // the kind of the failure, "" of a result
 	Attempts  int64
@@ -19,15 +19,15 @@ type Entry struct {
 	CostUSD   *float64 // nil if it is not known
 }
 
-// Parser reads lines one by one, results and failures alike, as they stand in a file that holds
-// both. The zero value is ready. It belongs to one goroutine.
+// Parser reads lines one by one, results and failures alike, from a file that holds both.
+// The zero value is ready. A Parser belongs to one goroutine.
 type Parser struct {
 	line journalParser
 	room []rawjson.Member // for what lies deeper
 }
 
-// Parse reads a line that AppendLine has written, line feed included. What is not that, to the
-// byte, is ErrDamaged.
+// Parse reads a line that AppendLine has written, line feed included. Any text that differs
+// from such a line by a byte is ErrDamaged.
 func (p *Parser) Parse(text []byte) (Entry, error) {
 	sum, fault, err := p.line.read(text)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Parser) Parse(text []byte) (Entry, error) {
 	return e, p.headrace(&e)
 }
 
-// headrace reads what the line's last member says.
+// headrace reads the line's last member.
 func (p *Parser) headrace(e *Entry) error {
 	var (
 		line int64
@@ -72,7 +72,7 @@ func (p *Parser) headrace(e *Entry) error {
 	return nil
 }
 
-// numbers are those of one line.
+// numbers reads the numbers of one line, and records whether one was bad.
 type numbers struct{ bad bool }
 
 func (n *numbers) note(err error) { n.bad = n.bad || err != nil }

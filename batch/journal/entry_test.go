@@ -58,7 +58,7 @@ func TestParseRefusesWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// A line whose sum holds has its numbers, or it is none of ours all the same.
+// A line whose sum holds has valid numbers; otherwise it is not a line of ours.
 func TestParseRefusesWhatIsNoNumber(t *testing.T) {
 	l := nativeLine(7)
 	text := string(AppendLine(nil, &l))

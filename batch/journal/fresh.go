@@ -9,15 +9,14 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// BackupSuffix is what the name of an output that was put aside ends in.
+// BackupSuffix is the ending of the name of an output that was put aside.
 const BackupSuffix = ".bak"
 
-// StartOver puts the file at path aside, as path.bak or, where that is there
-// already, path.bak.1 and so on: nothing is ever overwritten. It tells the new
-// name, "" if there was nothing to keep. A link stays one: it is the file that it leads
-// to that gets another name, where it lies. What Create refuses to write to whatever
-// it holds (a directory, a file of this run at others) is not moved either. The
-// caller holds the lock.
+// StartOver puts the file at path aside, as path.bak or, if that is there already,
+// path.bak.1 and so on: it never overwrites a file. It returns the new name, "" if there
+// was nothing to keep. A link stays a link: the file to which it leads gets another name in
+// its own folder. StartOver also refuses to move what Create never writes to: a directory,
+// or a file of this run at others. The caller holds the lock.
 func StartOver(path string, others ...string) (kept string, err error) {
 	return startOver(disk.Real(), path, others)
 }
@@ -36,14 +35,14 @@ func startOver(d disk.Disk, path string, others []string) (kept string, err erro
 	return kept, nil
 }
 
-// MayStartOver refuses what StartOver refuses, and moves nothing: so whoever starts over
-// with several files can know of all before the first is moved.
+// MayStartOver refuses what StartOver refuses, and moves nothing. With it a caller can
+// check several files before the first is moved.
 func MayStartOver(path string, others ...string) error {
 	_, err := mayStartOver(path, others)
 	return err
 }
 
-// mayStartOver also tells whether the file holds anything.
+// mayStartOver also reports whether the file holds anything.
 func mayStartOver(path string, others []string) (holds bool, err error) {
 	err = mayWrite(path, others)
 	switch {
@@ -55,8 +54,8 @@ func mayStartOver(path string, others []string) (holds bool, err error) {
 	return true, nil
 }
 
-// PutBack undoes StartOver: the file at kept gets its name again, unless something has
-// come under that since (ErrNotEmpty). The caller still holds the lock.
+// PutBack undoes StartOver: the file at kept gets its name again. If another file has come
+// under that name since, PutBack returns ErrNotEmpty. The caller still holds the lock.
 func PutBack(kept, path string) error {
 	target := linkedTo(path)
 	err := ErrNotEmpty
@@ -70,7 +69,7 @@ func PutBack(kept, path string) error {
 	return nil
 }
 
-// freeName is name, or the first of name.1, name.2, … that is not taken.
+// freeName returns name, or the first of name.1, name.2, … that is not taken.
 func freeName(name string) string {
 	free := name
 	for n := 1; ; n++ {

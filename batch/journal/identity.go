@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// SameFile reports whether two names are one file, or will be when it is made: by
-// whatever spelling, and through whatever links. An empty name is no file.
+// SameFile reports whether two names are one file, or will be when it is made, by whatever
+// spelling and through whatever links. An empty name is not a file.
 func SameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -19,8 +19,8 @@ func SameFile(a, b string) bool {
 	return os.SameFile(one, other)
 }
 
-// OutputName is how the lines of an errors file name the output of their items: by its way from
-// the folder of that file, so both may be moved together; "-" is standard output.
+// OutputName returns the name of an output as the lines of an errors file give it: the path
+// from the folder of that file, so that both may be moved together. "-" is standard output.
 func OutputName(errorsPath, output string) string {
 	if output == "" || output == "-" {
 		return "-"
@@ -32,8 +32,9 @@ func OutputName(errorsPath, output string) string {
 	return filepath.ToSlash(name)
 }
 
-// nameIn is OutputName where only lines of that output count. In the errors file that is the
-// output's by its name all do: whoever renames both loses nothing.
+// nameIn is OutputName for a reader that counts only the lines of that output. It returns
+// "" for the default errors file of the output, where all lines count: a user who renames
+// both files loses nothing.
 func nameIn(errorsPath, output string) string {
 	if SameFile(errorsPath, ErrorsPath(output)) {
 		return ""
@@ -50,12 +51,12 @@ func sameAsAny(path string, others []string) bool {
 	return false
 }
 
-// maxLinks is how many links in a row are followed: as many as Linux follows.
+// maxLinks is the number of links in a row that are followed: as many as Linux follows.
 const maxLinks = 40
 
-// realName is where the file at path lies, or will lie when it is made: links are
-// followed, also one that leads to no file yet. Of a folder that is not there the
-// name stays as it is.
+// realName returns where the file at path lies, or will lie when it is made. It follows
+// links, also one that leads to no file yet. If the folder is missing, the name stays as it
+// is.
 func realName(path string) string {
 	for range maxLinks {
 		folder, err := filepath.EvalSymlinks(filepath.Dir(path))
@@ -64,7 +65,7 @@ func realName(path string) string {
 		}
 		path = filepath.Join(folder, filepath.Base(path))
 		to, err := os.Readlink(path)
-		if err != nil { // it is no link
+		if err != nil { // not a link
 			return path
 		}
 		if !filepath.IsAbs(to) {
@@ -75,7 +76,7 @@ func realName(path string) string {
 	return path
 }
 
-// linkedTo is where the file at path lies if path is a link, else path as it was given.
+// linkedTo returns where the file at path lies if path is a link, else path as given.
 func linkedTo(path string) string {
 	if _, err := os.Readlink(path); err != nil {
 		return path
@@ -83,7 +84,7 @@ func linkedTo(path string) string {
 	return realName(path)
 }
 
-// fullName is realName from the root on.
+// fullName is realName as an absolute path.
 func fullName(path string) string {
 	path = realName(path)
 	if full, err := filepath.Abs(path); err == nil {

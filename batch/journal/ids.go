@@ -2,12 +2,12 @@ package journal
 
 import "github.com/headrace/headrace/batch/internal/keys"
 
-// IDBytesPerItem bounds what an IDSet remembers of each id: 6 bytes and the room to grow
-// in. It is the mean of many; a fixed 400 KB come to it.
+// IDBytesPerItem bounds the memory of an IDSet for each id: 6 bytes and the room to grow
+// in. It is the mean of many; a fixed 400 KB come on top.
 const IDBytesPerItem = 7.5
 
-// idWidth makes 62 bits of a hash: among ten million ids two different ones are taken for
-// one with a chance of 10⁻⁵, and then one gets another name without need.
+// idWidth stores 62 bits of a hash. Among ten million ids, two different ones are taken for
+// one with a chance of 10⁻⁵; then one gets another name without need.
 const idWidth = 6
 
 // IDSet is a set of the custom ids that stand in an output.
@@ -18,11 +18,11 @@ type IDSet struct {
 
 func newIDSet() *IDSet { return &IDSet{keys.NewHasher(), keys.Set{Width: idWidth}} }
 
-// Add reports whether the id was not there yet.
+// Add adds the id, and reports whether it was not there yet.
 func (s *IDSet) Add(id string) bool { return s.ids.Add(s.hash.Text(id)) }
 
 // Has reports whether the id is there.
 func (s *IDSet) Has(id string) bool { return s.ids.Has(s.hash.Text(id)) }
 
-// Len is how many ids there are.
+// Len returns the number of ids.
 func (s *IDSet) Len() int { return s.ids.Len() }

@@ -82,7 +82,7 @@ func TestLockOfALink(t *testing.T) {
 	}
 }
 
-// What was there is kept, under a name that was free.
+// The old file is kept, under a name that was free.
 func TestStartOverKeepsEverything(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	if kept, err := StartOver(path); kept != "" || err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Line is one line of a result or errors file, in the form of OpenAI's offline
-// batches with one field more. encoding/json reads what AppendLine writes.
+// Line is one line of a result or errors file, in the form of OpenAI's offline batches with
+// one more field. encoding/json reads what AppendLine writes.
 type Line struct {
 	ID       string    `json:"id"`
 	CustomID string    `json:"custom_id"`
@@ -22,11 +22,11 @@ type Line struct {
 type Response struct {
 	StatusCode int    `json:"status_code"`
 	RequestID  string `json:"request_id"`
-	// Body is what the provider sent: JSON as it came, on one line; anything else
-	// is written as a JSON string, nothing as null.
+	// Body holds the bytes that the provider sent: JSON as it came, on one line. Anything
+	// else is written as a JSON string, and an empty body as null.
 	Body json.RawMessage `json:"body"`
-	// Checked says that Body is known to be valid JSON, so that it is not parsed once
-	// more. Line breaks and bad UTF-8 in it do no harm; what is not JSON spoils the file.
+	// Checked says that Body is known to be valid JSON, so that it is not parsed again.
+	// Line breaks and bad UTF-8 in it do no harm; a body that is not JSON spoils the file.
 	Checked bool `json:"-"`
 }
 
@@ -36,7 +36,7 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// CallFailure is how one call of an item ended, or some in a row that ended alike.
+// CallFailure says how one call of an item ended, or several in a row that ended alike.
 type CallFailure struct {
 	Kind    string `json:"kind"`
 	Status  int    `json:"status,omitempty"` // 0: there was no answer
@@ -44,55 +44,56 @@ type CallFailure struct {
 	Calls   int    `json:"calls"`
 }
 
-// Headrace is what this program adds: how the answer was come by.
+// Headrace holds the fields that this program adds: how the answer was obtained.
 type Headrace struct {
-	Line     int    `json:"line"` // in the input, from 1; the lines of several files are numbered on
-	Key      string `json:"key"`  // what was asked, 32 hex digits
+	Line     int    `json:"line"` // in the input, from 1; numbers go on from file to file
+	Key      string `json:"key"`  // identifies the question, 32 hex digits
 	Attempts int    `json:"attempts"`
 	Lane     string `json:"lane"`
 	Model    string `json:"model"`
-	// Simulated says that no provider was asked: the answer is made up.
+	// Simulated says that no provider was called: the answer is made up.
 	Simulated bool `json:"simulated,omitempty"`
-	// Who answered, and how it was asked: the provider's name, the dialect that the body is
-	// in, the model that was asked if it is not Model, and whether the request was put into
-	// other words. "" and false are not written: what a run tells of them is its own choice.
+	// These fields say who answered, and how it was asked: the provider's name, the dialect
+	// of the body, the model that was called if it is not Model, and whether the request
+	// was translated. "" and false are not written: each run chooses what its lines tell.
 	Provider   string `json:"provider,omitempty"`
 	Dialect    string `json:"dialect,omitempty"`
 	Served     string `json:"served,omitempty"`
 	Translated bool   `json:"translated,omitempty"`
-	// Finish is why the answer ended, in a word that holds for all dialects; "" is not written.
+	// Finish says why the answer ended, in a word common to all dialects; "" is not
+	// written.
 	Finish string `json:"finish,omitempty"`
 	Usage  Usage  `json:"usage"`
-	// Doubtful is what the provider may bill in addition to Usage: calls whose answer was cut off. Without
-	// any it is not written.
+	// Doubtful counts calls whose answer was cut off: the provider may bill them in
+	// addition to Usage. Zero is not written.
 	Doubtful Doubtful `json:"doubtful,omitzero"`
-	// CostUSD is nil when it is not known: an unknown cost is never 0.
+	// CostUSD is nil if the cost is unknown: an unknown cost is never 0.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
-	// Where the time went, in milliseconds: before the first call, between calls,
-	// and in the call that ended the item.
+	// These fields say where the time went, in milliseconds: before the first call, between
+	// calls, and in the call that ended the item.
 	QueuedMS  int64 `json:"queued_ms"`
 	WaitedMS  int64 `json:"waited_ms"`
 	LatencyMS int64 `json:"latency_ms"`
 	// Filtered says that a content filter has cut the answer short or emptied it; false is not
 	// written.
 	Filtered bool `json:"filtered,omitempty"`
-	// Calls is how many an item had that failed, and Failures how they ended; neither is
-	// written of a result.
+	// Calls counts the calls of an item that failed, and Failures says how they ended.
+	// Neither is written for a result.
 	Calls    int           `json:"calls,omitempty"`
 	Failures []CallFailure `json:"failures,omitempty"`
-	// File and FileLine are where an item stands in an input of several files; of one file they
-	// are not written.
+	// File and FileLine say where an item stands in an input of several files. For a single
+	// file they are not written.
 	File     string `json:"file,omitempty"`
 	FileLine int    `json:"file_line,omitempty"`
-	// Output is the output of an item that failed, as [OutputName] names it: several outputs may
-	// share one errors file. "" is not written.
+	// Output names the output of an item that failed, as [OutputName] does: several outputs
+	// may share one errors file. "" is not written.
 	Output   string          `json:"output,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"` // the input line's own
-	// Text is what the answer says in words; nil is not written. A text with which the line
-	// could become longer than MaxJournalLine is left out: the body has it.
+	// Text is the text of the answer; nil is not written. A text that could make the line
+	// longer than MaxJournalLine is left out: the body has it.
 	Text *string `json:"text,omitempty"`
-	// Sum guards the line: 8 hex digits, the CRC-32C of all its bytes before
-	// `,"sum"`. AppendLine makes it, whatever stands here.
+	// Sum guards the line: 8 hex digits, the CRC-32C of all its bytes before `,"sum"`.
+	// AppendLine computes it and ignores the value here.
 	Sum string `json:"sum"`
 }
 
@@ -102,25 +103,25 @@ type Usage struct {
 	OutputTokens int64 `json:"output_tokens"`
 	CachedTokens int64 `json:"cached_tokens"` // part of InputTokens
 
-	// Not written where they are 0:
+	// Zeros of these are not written:
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"` // part of InputTokens
 	ReasoningTokens  int64 `json:"reasoning_tokens,omitempty"`   // part of OutputTokens
 }
 
-// Doubtful counts calls that were sent and whose answer was cut off, with the tokens that these
-// answers had told before. Where none was told, none is written.
+// Doubtful counts calls that were sent and whose answer was cut off, with the tokens that
+// these answers reported before. If they reported none, no tokens are written.
 type Doubtful struct {
 	Calls int64 `json:"calls"`
 	Usage
 }
 
-// Add adds what e counts.
+// Add adds the counts of e.
 func (d *Doubtful) Add(e Doubtful) {
 	d.Calls += e.Calls
 	d.Usage.add(e.Usage)
 }
 
-// add adds what v counts.
+// add adds the counts of v.
 func (u *Usage) add(v Usage) {
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
@@ -129,20 +130,20 @@ func (u *Usage) add(v Usage) {
 	u.ReasoningTokens += v.ReasoningTokens
 }
 
-// idDigits is how much of the key a line's id shows: 24 hex digits, 96 bits, as
-// long as the ids that OpenAI's own result files bear.
+// idDigits is the length of the key's part in a line's id: 24 hex digits, 96 bits, as long
+// as the ids in OpenAI's own result files.
 const idDigits = 24
 
-// LineOf begins the line of an item: of its headrace, what is known before its call.
+// LineOf begins the line of an item, with the fields of h that are known before its call.
 func LineOf(customID string, h Headrace) Line {
 	return Line{ID: resultID(h.Key), CustomID: customID, Headrace: h}
 }
 
-// resultID is the id of the output line of an item with this key.
+// resultID returns the id of the output line of an item with this key.
 func resultID(key string) string { return "hr-" + key[:min(idDigits, len(key))] }
 
-// AppendLine appends l and a line feed to dst. What it appends is one line of
-// valid JSON and valid UTF-8, whatever l holds.
+// AppendLine appends l and a line feed to dst. The result is one line of valid JSON and
+// valid UTF-8, whatever l holds.
 func AppendLine(dst []byte, l *Line) []byte {
 	start := len(dst)
 	dst = appendField(dst, `{"id":`, l.ID)
@@ -211,7 +212,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	return dst // the text may follow, and the sum closes it
 }
 
-// appendFailures writes how the calls ended of an item that failed.
+// appendFailures writes how the calls of a failed item ended.
 func appendFailures(dst []byte, h *Headrace) []byte {
 	if h.Calls > 0 {
 		dst = appendNumber(dst, `,"calls":`, int64(h.Calls))
@@ -234,7 +235,7 @@ func appendFailures(dst []byte, h *Headrace) []byte {
 	return dst
 }
 
-// appendOrigin writes what runs at providers of several kinds tell.
+// appendOrigin writes the fields of runs at providers of several kinds.
 func appendOrigin(dst []byte, h *Headrace) []byte {
 	dst = appendKnown(dst, `,"provider":`, h.Provider)
 	dst = appendKnown(dst, `,"dialect":`, h.Dialect)
@@ -253,14 +254,15 @@ func appendKnown(dst []byte, name, value string) []byte {
 }
 
 const (
-	// escapedByte is what a byte of a text takes at most in JSON: \u0000.
+	// escapedByte is the most that a byte of a text takes in JSON: \u0000.
 	escapedByte = 6
-	// aroundText is what a line has beside its text and what stands before it: the name, the
-	// quotes and the sum.
+	// aroundText is the room for the rest of a line, apart from its text and the part
+	// before it: the name, the quotes and the sum.
 	aroundText = 64
 )
 
-// appendText writes a text behind a line's other n bytes, if the line can be read back then.
+// appendText writes a text behind a line's other n bytes, if the line can still be read
+// back.
 func appendText(dst []byte, n int, text *string) []byte {
 	if text == nil || !textFits(n, len(*text)) {
 		return dst
@@ -289,7 +291,7 @@ func appendTokens(dst []byte, u Usage) []byte {
 	return dst
 }
 
-// appendDoubtful writes what may be billed, if there is anything.
+// appendDoubtful writes the calls that may be billed, if there are any.
 func appendDoubtful(dst []byte, d Doubtful) []byte {
 	if d.Calls == 0 {
 		return dst
@@ -301,8 +303,8 @@ func appendDoubtful(dst []byte, d Doubtful) []byte {
 	return append(dst, '}')
 }
 
-// appendCost writes plain decimals, never an exponent: people and spreadsheets
-// read this field. What is no number is not known.
+// appendCost writes plain decimals, never an exponent: people and spreadsheets read this
+// field. A cost that is not a number is unknown.
 func appendCost(dst []byte, cost *float64) []byte {
 	if cost == nil || math.IsNaN(*cost) || math.IsInf(*cost, 0) {
 		return dst

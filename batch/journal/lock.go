@@ -14,26 +14,26 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// Why an output is not locked; errors.Is finds them in what LockOutput returns.
+// Why LockOutput does not lock an output; errors.Is finds them in its error.
 var (
 	ErrLocked      = errors.New("wait for that run to end, or choose another output")
 	ErrForeignLock = errors.New("it is a link, or not a lock of headrace: check it and move it away, or choose another output")
 )
 
-// LockSuffix is what the name of an output's lock file ends in.
+// LockSuffix is the ending of the name of an output's lock file.
 const LockSuffix = ".lock"
 
-// Lock keeps other processes out of an output, by its name. Who comes by a hard link, which
-// is another name, is kept out when a file of it is opened for writing (ErrLocked too). The
-// system drops it when the process ends, however it ends: what a crash leaves is a file that
-// locks nothing.
+// Lock keeps other processes out of an output, by its name. A process that uses a hard
+// link, which is another name, is kept out when it opens the file for writing (ErrLocked
+// too). The system releases the lock when the process ends, however it ends. A crash leaves
+// only a file that locks nothing.
 type Lock struct{ held *flock.Flock }
 
-// LockOutput locks the output at path by the file path + ".lock", which holds the
-// pid of this process. If another process has it the error is ErrLocked and names
-// that one's pid; if one of the locks at others is on the same output, it is
-// ErrSameFile. Symbolic links to one output are locked as one. A lock file that is a link, or
-// holds what no lock does, is ErrForeignLock, and stays as it is.
+// LockOutput locks the output at path by the file path + ".lock", which holds the pid of
+// this process. If another process has the lock, the error is ErrLocked and names its pid.
+// If one of the locks at others is on the same output, the error is ErrSameFile. Symbolic
+// links to one output share its lock. A lock file that is a link, or that does not look
+// like a lock, is ErrForeignLock and stays as it is.
 func LockOutput(path string, others ...*Lock) (*Lock, error) {
 	l, err := lockName(realName(path)+LockSuffix, others)
 	if err != nil {
@@ -62,8 +62,8 @@ func lockName(name string, others []*Lock) (*Lock, error) {
 	}
 }
 
-// mayLock finds what no lock file is. What comes under the name after that is not
-// followed if it is a link.
+// mayLock refuses a name whose file cannot be a lock. If a link comes under the name later,
+// it is not followed.
 func mayLock(name string) error {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,8 +80,8 @@ func mayLock(name string) error {
 
 func foreignLock(name string) error { return fmt.Errorf("%s: %w", name, ErrForeignLock) }
 
-// isStill tells the file that was locked from one that has come under its name
-// since: between our opening it and locking it, its holder may have removed it.
+// isStill reports whether the locked file still has its name. Between our opening it and
+// locking it, its holder may have removed it, and another file may have come there.
 func isStill(held *flock.Flock, name string) bool {
 	ours, err := held.Stat()
 	if err != nil {
@@ -91,14 +91,14 @@ func isStill(held *flock.Flock, name string) bool {
 	return err == nil && os.SameFile(ours, named)
 }
 
-// sign puts our pid into the file that was locked. It is for people: where it cannot be
-// written, the lock holds all the same.
+// sign writes our pid into the locked file. The pid is for people: if it cannot be written,
+// the lock holds all the same.
 func sign(held *flock.Flock, name string) (*Lock, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|disk.NoFollow, fileMode)
 	if err != nil {
 		return &Lock{held}, nil
 	}
-	defer func() { _ = file.Close() }() // what it holds matters to nobody's lock
+	defer func() { _ = file.Close() }() // its content does not affect the lock
 	if _, ok := pidIn(file); !ok {
 		return nil, errors.Join(foreignLock(name), held.Close())
 	}
@@ -111,16 +111,16 @@ func sign(held *flock.Flock, name string) (*Lock, error) {
 // maxPid is the longest text of a lock file, in bytes: 19 digits and a line feed.
 const maxPid = 20
 
-// pidIn reads the pid from a lock file, and reports false for a file that is none. One
-// that lost its power may be empty, or hold zeros.
+// pidIn reads the pid from a lock file, and reports false for a file that is not one. After
+// a loss of power a lock file may be empty, or hold zeros.
 func pidIn(file io.Reader) (pid string, ok bool) {
 	text, err := io.ReadAll(io.LimitReader(file, maxPid+1))
 	pid = strings.Trim(string(text), "\x00\r\n")
 	return pid, err == nil && len(text) <= maxPid && strings.Trim(pid, "0123456789") == ""
 }
 
-// lockedBy says who has a lock: this run, by another name, or another process, which
-// wrote its pid right after it had locked.
+// lockedBy says who has a lock: this run, by another name, or another process, which wrote
+// its pid right after it locked the file.
 func lockedBy(name string, others []*Lock) error {
 	named, err := os.Lstat(name)
 	for _, l := range others {
@@ -134,8 +134,8 @@ func lockedBy(name string, others []*Lock) error {
 	return fmt.Errorf("it is in use by %s: %w", holder(name), ErrLocked)
 }
 
-// own keeps a file that is written to from those who have another name for it, and so
-// another lock: a hard link. It holds until the file is closed. A device is everybody's.
+// own keeps an open file from processes that use another name for it, a hard link, and so
+// another lock. It holds until the file is closed. A device belongs to everybody.
 func own(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -144,12 +144,12 @@ func own(file *os.File) error {
 	if info.Mode().IsRegular() && errors.Is(disk.Own(file), disk.ErrOwned) {
 		return fmt.Errorf("it is in use under another name: %w", ErrLocked)
 	}
-	return nil // whoever cannot say whose it is says nothing against us
+	return nil // an error leaves the owner unknown, which is no reason to refuse
 }
 
-// LockedBy tells who has locked the output at path at this moment, and reports false if
-// nobody has, or if that cannot be found out. It changes nothing; for an instant it keeps the
-// lock from others, so it is not to be asked all the time.
+// LockedBy returns who has locked the output at path at this moment. It reports false if
+// nobody has, or if that cannot be found out. It changes nothing. For an instant it keeps
+// the lock from others, so callers must not poll it.
 func LockedBy(path string) (who string, locked bool) {
 	name := realName(path) + LockSuffix
 	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
@@ -163,12 +163,12 @@ func LockedBy(path string) (who string, locked bool) {
 	if !free {
 		return holder(name), true
 	}
-	_ = l.Close() // it was only asked
+	_ = l.Close() // it only served the question
 	return "", false
 }
 
-// LockLeft reports whether a process that was killed has left its lock beside the output at
-// path: the file is there, and nobody holds it. It asks as LockedBy does.
+// LockLeft reports whether a killed process has left its lock next to the output at path:
+// the file is there, and nobody holds it. It asks as LockedBy does.
 func LockLeft(path string) bool {
 	info, err := os.Lstat(realName(path) + LockSuffix)
 	if err != nil || !info.Mode().IsRegular() {
@@ -191,9 +191,9 @@ func holder(name string) string {
 	return unknown
 }
 
-// Unlock lets others in and removes the lock file, in the order in which no two can
-// hold it: removed while locked, so that who waits for it sees that it has gone. Another file
-// that has come under the name stays.
+// Unlock lets others in and removes the lock file, in the order in which no two can hold
+// it: it removes the file while it is locked, so that a waiting process sees that it has
+// gone. If another file has come under the name, that file stays.
 func (l *Lock) Unlock() error {
 	if isStill(l.held, l.held.Path()) {
 		_ = os.Remove(l.held.Path()) // where an open file cannot be removed, it stays, unlocked

@@ -60,9 +60,9 @@ func TestStaleLocks(t *testing.T) {
 	}
 }
 
-// An output that is not there yet has one lock, by its own name and through links in its
-// way, also through one that leads to nothing yet. Its own run is told that it is one
-// file; others, that it is in use.
+// An output that is not there yet has one lock, by its own name and through links on its
+// way, also through a link that leads to nothing yet. For its own run the error says that
+// it is one file; for other runs, that it is in use.
 func TestLockOfALinkToNothing(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -192,7 +192,7 @@ func TestDeviceHasNoOwner(t *testing.T) {
 	}
 }
 
-// Whoever asks is told who has locked an output, and changes nothing.
+// LockedBy returns who has locked an output, and changes nothing.
 func TestLockedBy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	if who, locked := LockedBy(path); locked || who != "" {

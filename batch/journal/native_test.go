@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// nativeLine is a line of item n of which all is told; its text looks like lines and sums.
+// nativeLine returns a line of item n with every field set; its text looks like lines and
+// sums.
 func nativeLine(n int) Line {
 	l, plain := native(), savedLine(n)
 	text := string(AppendLine(nil, &plain)) + `{"id":"hr-000000000000000000000000","custom_id":"x"},"sum":"00000000"}}`

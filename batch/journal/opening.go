@@ -1,6 +1,6 @@
 package journal
 
-// opening is how each line of ours begins; each # stands for a lower-case hex digit.
+// opening is the beginning of each line of ours; each # stands for a lower-case hex digit.
 // No other program's line is likely to begin so by chance.
 const opening = `{"id":"hr-########################","custom_id":"`
 

@@ -13,35 +13,34 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// ErrRuined says that an output of headrace's has not a single good line left.
+// ErrRuined says that an output of headrace has not a single good line left.
 var ErrRuined = errors.New("it has no good line left: restore it from a copy, or start over with --fresh, which keeps it")
 
-// maxDropped is how many losses a Repaired names: a file has a handful, and one that is
+// maxDropped bounds how many losses a Repaired names. A file has a handful, and one that is
 // ruined throughout must not fill memory.
 const maxDropped = 1000
 
-// Repaired says what became of a damaged file.
+// Repaired reports the repair of a damaged file.
 type Repaired struct {
 	Kept    int       // good lines
-	Dropped []Dropped // what is none, in the order of the file; the first thousand
-	More    int       // how many there are beyond those
-	As      string    // where the file is kept as it was; "" if nothing was wrong with it
+	Dropped []Dropped // stretches without a good line, in the order of the file; the first thousand
+	More    int       // how many more there are
+	As      string    // the name under which the original file is kept; "" if nothing was wrong with it
 }
 
-// Dropped is a stretch of a damaged file in which there is no good line. The items that
-// it was about have not ended: a later run asks them again.
+// Dropped is a stretch of a damaged file in which there is no good line. Its items have not
+// ended: a later run asks them again.
 type Dropped struct {
-	Line  int    // its number in the file as it was, from 1
-	Bytes int    // how long it is; of what is over MaxJournalLine, only that much is counted
-	ID    string // the custom id of the item that begins it; "" if that cannot be read
+	Line  int    // its number in the original file, from 1
+	Bytes int    // its length; beyond MaxJournalLine no bytes are counted
+	ID    string // the custom id of the item that begins it; "" if it cannot be read
 }
 
-// Repair keeps every good line of a damaged output, each as it was, and drops the rest.
-// The file as it was stays under the name that is told in As; nothing is ever overwritten.
-// A file that ReadJournal takes is left alone. One without a single good line (ErrRuined, or
-// ErrForeign if nothing says that it is ours),
-// or with good lines that are about failed items (ErrOtherKind), is refused and stays as
-// it is. The caller holds the lock.
+// Repair keeps every good line of a damaged output, each as it was, and drops the rest. The
+// original file stays under the name in As; nothing is ever overwritten. Repair leaves a
+// file alone that ReadJournal accepts. It refuses two kinds of file, which stay as they
+// are. One has not a single good line: ErrRuined, or ErrForeign if nothing says that it is
+// ours. The other has good lines of failed items: ErrOtherKind. The caller holds the lock.
 func Repair(path string) (*Repaired, error) { return repair(disk.Real(), path, false) }
 
 // RepairErrors is Repair for a file of failed items.
@@ -59,26 +58,26 @@ func repair(d disk.Disk, path string, failed bool) (*Repaired, error) {
 	if errors.Is(err, ErrDamaged) {
 		s.none = ErrRuined
 	}
-	target := linkedTo(path) // what is kept lies beside the file, not beside a link to it
+	target := linkedTo(path) // the kept file lies next to the file, not next to a link to it
 	if err := replace(d, target, func(out *bufio.Writer) error { return s.from(target, out) }); err != nil {
 		return nil, fmt.Errorf("journal: repair %s: %w", path, disk.Bare(err))
 	}
 	return &s.Repaired, nil
 }
 
-// salvage takes what is good from a file.
+// salvage copies the good parts of a file.
 type salvage struct {
 	Repaired
 	failed bool
-	none   error // what a file without a good line is
+	none   error // the error for a file without a good line
 	disk   disk.Disk
 	parse  journalParser
 	out    *bufio.Writer
 }
 
 // from writes the good lines of the file at path to out, and then gives the file a second
-// name, which lasts before the first is another's: so it is there under one or the other,
-// whenever the power goes.
+// name. That name lasts before the new file takes the first one. So the original is there
+// under one name or the other, whenever the power goes.
 func (s *salvage) from(path string, out *bufio.Writer) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -111,8 +110,8 @@ func (s *salvage) from(path string, out *bufio.Writer) error {
 	return nil
 }
 
-// line keeps a line, or what is good in it: where a line feed was lost, or zeros cover
-// the end of one line and the beginning of another, several stand in one.
+// line keeps a line, or the good parts of it. Several lines stand in one where a line feed
+// was lost, or where zeros cover the end of one line and the beginning of another.
 func (s *salvage) line(n int, text []byte, whole bool) error {
 	if !whole {
 		s.drop(n, text)
@@ -134,7 +133,7 @@ func (s *salvage) line(n int, text []byte, whole bool) error {
 	return nil
 }
 
-// keep writes a line whose sum holds. One that is none of ours for all that is dropped.
+// keep writes a line whose sum holds. It drops one that is not a line of ours all the same.
 func (s *salvage) keep(n int, text []byte) error {
 	switch _, err := s.parse.key(text, s.failed); {
 	case errors.Is(err, ErrOtherKind):
@@ -156,8 +155,9 @@ func (s *salvage) drop(n int, text []byte) {
 	s.Dropped = append(s.Dropped, Dropped{Line: n, Bytes: len(text), ID: customID(text)})
 }
 
-// nextOpening is where, after its first byte, a text may begin a line of ours; else its
-// length. In the strings of a line it cannot stand: quotes are escaped there.
+// nextOpening returns the first place after the first byte at which a line of ours may
+// begin; else the length of text. The opening cannot occur within a string of a line, as
+// quotes are escaped there.
 func nextOpening(text []byte) int {
 	const fixed = `{"id":"hr-`
 	for at := 1; at < len(text); at++ {
@@ -172,8 +172,8 @@ func nextOpening(text []byte) int {
 	return len(text)
 }
 
-// goodLine is the length of the line that begins text, its line feed not counted; 0 if
-// no sum in it holds.
+// goodLine returns the length of the line that begins text, without its line feed; 0 if no
+// sum in it holds.
 func goodLine(text []byte) int {
 	for at := 0; ; at++ {
 		next := bytes.Index(text[at:], []byte(sumBegins))
@@ -187,7 +187,7 @@ func goodLine(text []byte) int {
 	}
 }
 
-// customID reads the custom id off the beginning of a line; "" if it is damaged too.
+// customID reads the custom id from the beginning of a line; "" if that is damaged too.
 func customID(text []byte) string {
 	if len(text) < len(opening) || !opens(text) {
 		return ""

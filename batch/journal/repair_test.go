@@ -51,7 +51,7 @@ func TestRepairOfZeroedStretch(t *testing.T) {
 	}
 }
 
-// What is dropped is named: by line, length and, if it can be read, id.
+// Repair names what it drops: by line, length and, if it is readable, id.
 func TestRepairNamesWhatItDrops(t *testing.T) {
 	a, b, c := journalLine("a", ""), journalLine("b\"\x1b", ""), journalLine("c", "")
 	path := writeFile(t, a+strings.Replace(b, "said", "sad", 1)+"notes\n"+c+b[:60])
@@ -80,8 +80,8 @@ func TestRepairOfLostLineFeed(t *testing.T) {
 	}
 }
 
-// A file with nothing wrong is left alone, and so is one that holds nothing of ours, or
-// what belongs into the other file. Beside them there is nothing more than before.
+// Repair leaves a file alone that has no fault, that holds nothing of ours, or that belongs
+// into the other file. It leaves no new file next to them.
 func TestRepairThatDoesNothing(t *testing.T) {
 	good, bad := journalLine("a", ""), strings.Repeat("notes\n", 3)
 	tests := []struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Why an output of an earlier run is not written to; errors.Is finds them in what
-// ReadJournal and Append return. The file is as it was.
+// Why an output of an earlier run is not written to; errors.Is finds them in the errors of
+// ReadJournal and Append. The file is as it was.
 var (
 	ErrForeign   = errors.New("it is not a result file of headrace: move it away, or choose another file")
 	ErrDamaged   = errors.New("the line is damaged: headrace repair keeps the good ones, or restore the file from a copy")
@@ -25,23 +25,23 @@ var (
 	ErrChanged   = errors.New("it changed while it was read: is another run using it?")
 )
 
-// MaxJournalLine is the longest line that a journal may have, in bytes: an answer
-// of 64 MiB that is no JSON, each byte of it escaped in six, and some room.
+// MaxJournalLine is the longest line that a journal may have, in bytes: an answer of 64 MiB
+// that is not JSON, with each byte escaped in six, and some room.
 const MaxJournalLine = 512 << 20
 
-// ResumeBytesPerItem bounds what a KeySet remembers of each key: 8 bytes and the
-// room to grow in. It is the mean of many; a fixed 400 KB come to it.
+// ResumeBytesPerItem bounds the memory of a KeySet for each key: 8 bytes and the room to
+// grow in. It is the mean of many; a fixed 400 KB come on top.
 const ResumeBytesPerItem = 9.5
 
-// keyWidth makes 78 bits of a key. To take two different requests for one would
-// lose an answer: among ten million, the chance is 10⁻⁹.
+// keyWidth stores 78 bits of a key. To take two different requests for one would lose an
+// answer: among ten million, the chance is 10⁻⁹.
 const keyWidth = 8
 
 // KeySet is a set of keys of items that earlier runs have ended. The zero value
 // is empty.
 type KeySet struct{ sums keys.Set }
 
-// Has reports whether an item with this key has ended; false for what is no key.
+// Has reports whether an item with this key has ended; false for an invalid key.
 func (s *KeySet) Has(key string) bool {
 	if s.Len() == 0 {
 		return false
@@ -53,18 +53,18 @@ func (s *KeySet) Has(key string) bool {
 	return s.sums.Has(sum)
 }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (s *KeySet) Len() int { return s.sums.Len() }
 
-// add reports whether the key was not there yet.
+// add adds the key, and reports whether it was not there yet.
 func (s *KeySet) add(sum keys.Sum) bool {
 	s.sums.Width = keyWidth
 	return s.sums.Add(sum)
 }
 
-// Journal is a result file as an earlier run left it: what ended is in Keys, and
-// a last line that was not written to its end is Torn bytes long. A file that is
-// not there is an empty journal.
+// Journal is a result file as an earlier run left it. Keys holds the items that have ended.
+// A last line that was not written to its end is Torn bytes long. A missing file is an
+// empty journal.
 type Journal struct {
 	Keys   KeySet
 	IDs    *IDSet // of an output that ReadJournal has read, else nil
@@ -73,28 +73,28 @@ type Journal struct {
 	Torn   int64
 	NoFeed bool // the last whole line lacks its line feed, and nothing else
 
-	Simulated int // lines that say so of themselves
+	Simulated int // lines that are marked as simulated
 
-	// Repeated counts lines whose item has a line above already; RepeatedLine is the
-	// number of the first of them, 0 if there is none. In an output there should be
-	// none; in an errors file they are what a later try has made of the item.
+	// Repeated counts lines whose item has a line above already; RepeatedLine is the number
+	// of the first of them, 0 if there is none. An output should have none; in an errors
+	// file they come from later tries of an item.
 	Repeated, RepeatedLine int
 
-	Others int // of an errors file, lines of other outputs: no other count has them but Lines
+	Others int // in an errors file, lines of other outputs: of all counts only Lines includes them
 
 	path   string
-	output string // whose lines of an errors file count; "": all
+	output string // the output whose lines count, in an errors file; "": all
 
-	unasked KeySet   // keys of lines about what could not be asked in one of the inputs
+	unasked KeySet   // keys of lines that could not be asked, in one of the inputs
 	inputs  []string // their names
-	noKeys  bool     // Keys and Repeated are not wanted
+	noKeys  bool     // Keys and Repeated are not needed
 	failed  bool     // it holds failed items
 	there   bool
 }
 
-// ReadJournal reads the output at path and changes nothing. A file that headrace
-// has not written (ErrForeign), that has a damaged line (ErrDamaged) or that
-// holds failed items (ErrOtherKind) is refused, and so is what Create refuses.
+// ReadJournal reads the output at path and changes nothing. It refuses a file that headrace
+// has not written (ErrForeign), that has a damaged line (ErrDamaged) or that holds failed
+// items (ErrOtherKind). It also refuses what Create refuses.
 func ReadJournal(path string, others ...string) (*Journal, error) {
 	return (&Journal{path: path, IDs: newIDSet()}).from(others)
 }
@@ -104,8 +104,8 @@ func ReadErrorsJournal(path string, others ...string) (*Journal, error) {
 	return readJournal(path, true, others)
 }
 
-// ReadErrorsOf is ReadErrorsJournal for the failed items of one output. The file may hold those
-// of others, whose lines name them.
+// ReadErrorsOf is ReadErrorsJournal for the failed items of one output. The file may also
+// hold those of other outputs: its lines name them.
 func ReadErrorsOf(output, path string, others ...string) (*Journal, error) {
 	return (&Journal{path: path, failed: true, output: nameIn(path, output)}).from(others)
 }
@@ -136,12 +136,13 @@ func (j *Journal) read() error {
 	return j.scan(file)
 }
 
-// lookAhead is how many lines behind a bad first one are searched for one of ours, which
-// makes the file ours and damaged. A file of others costs no more than to read those.
+// lookAhead is the number of lines after a bad first one that are searched for one of ours.
+// Such a line makes the file ours and damaged. For a foreign file, the search costs no more
+// than to read these lines.
 const lookAhead = 1000
 
-// scan reads line by line. What follows the last line feed is a line that is whole but
-// for it, or the torn one.
+// scan reads line by line. The rest after the last line feed is either the torn line, or a
+// line that lacks nothing but its line feed.
 func (j *Journal) scan(in io.Reader) error {
 	r := lines.New(in, MaxJournalLine)
 	var parse journalParser
@@ -203,17 +204,17 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 	return nil
 }
 
-// isOurs reports whether the line that was read last is of the output that is asked about. A
-// line that names none may be anybody's.
+// isOurs reports whether the line read last belongs to the output in question. A line that
+// names none may belong to any.
 func (j *Journal) isOurs(parse *journalParser) bool {
 	return j.output == "" || len(parse.output) == 0 || string(rawjson.Unquote(parse.output)) == j.output
 }
 
-// fed is a copy of a last line, with the line feed that it lacks.
+// fed returns a copy of a last line, with the line feed that it lacks.
 func fed(text []byte) []byte { return append(text[:len(text):len(text)], '\n') }
 
-// complain names the line after the last good one. If that is the first, nothing says
-// yet that the file is ours.
+// complain names the line after the last good one. If that is the first, nothing shows yet
+// that the file is ours.
 func (j *Journal) complain() error {
 	if j.Lines == 0 {
 		return ErrForeign
@@ -221,8 +222,8 @@ func (j *Journal) complain() error {
 	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
 }
 
-// blame is complain, but of a bad first line it finds out whether the file is ours for all
-// that: the line itself says so, or one that follows it does.
+// blame is complain, but for a bad first line it finds out whether the file is ours all the
+// same: by the line itself, or by one that follows it.
 func (j *Journal) blame(text []byte, rest *lines.Reader, parse *journalParser) error {
 	fault := j.complain()
 	ours := len(text) >= len(opening) && opens(text)
@@ -240,10 +241,10 @@ func (j *Journal) blame(text []byte, rest *lines.Reader, parse *journalParser) e
 	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
 }
 
-// tear takes the rest of a file for a torn line if a line of ours may begin so.
-// Behind lines of ours a few bytes will do, and they may end in zeros: a file system
-// that lost its power can have made the file longer before it filled it. Where no line
-// says that the file is ours, the rest must say it itself, by a whole beginning.
+// tear takes the rest of a file for a torn line if a line of ours may begin so. After lines
+// of ours a few bytes are enough, and they may end in zeros: after a loss of power a file
+// system can have made the file longer before it filled it. If no line shows that the file
+// is ours, the rest must show it, by a whole beginning.
 func (j *Journal) tear(rest []byte) error {
 	written := rest
 	if j.Lines > 0 {
@@ -257,25 +258,25 @@ func (j *Journal) tear(rest []byte) error {
 	return nil
 }
 
-// journalParser reads keys off lines.
+// journalParser reads keys from lines.
 type journalParser struct {
 	line  rawjson.Parser
 	inner []rawjson.Member
 
-	// Of the line that was read last:
+	// Of the line read last:
 	id        []byte // its custom id, quoted
 	output    []byte // the output that it names, quoted; nil if it names none
 	simulated bool
 	fault     []byte // why its item failed, null if it did not
 }
 
-// The codes of lines of the input that are never asked.
+// The codes of input lines that are never asked.
 const (
-	CodeInvalidLine    = "invalid_line"   // it is no request
-	CodeUntranslatable = "untranslatable" // it cannot be said in the provider's words
+	CodeInvalidLine    = "invalid_line"   // it is not a request
+	CodeUntranslatable = "untranslatable" // it cannot be translated for the provider
 )
 
-// unasked reports whether the line that was read last is about one of those, in one of the
+// unasked reports whether the line read last has one of these codes and is from one of the
 // inputs: its message begins with the name.
 func (p *journalParser) unasked(inputs []string) bool {
 	if len(inputs) == 0 {
@@ -290,7 +291,7 @@ func (p *journalParser) unasked(inputs []string) bool {
 
 var errNotOurs = errors.New("not a line of ours")
 
-// key gives the key of a whole line of a file of results, or of failed items.
+// key returns the key of a whole line in a file of results, or of failed items.
 func (p *journalParser) key(text []byte, failed bool) (keys.Sum, error) {
 	sum, fault, err := p.read(text)
 	if err == nil && failed == rawjson.IsNull(fault) {
@@ -299,7 +300,7 @@ func (p *journalParser) key(text []byte, failed bool) (keys.Sum, error) {
 	return sum, err
 }
 
-// read reads a whole line: its key, and why its item failed, null if it did not.
+// read reads a whole line. It returns the key, and why the item failed, null if it did not.
 func (p *journalParser) read(text []byte) (sum keys.Sum, fault []byte, err error) {
 	if len(text) < len(opening) || !opens(text) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
 		return sum, nil, errNotOurs
@@ -324,7 +325,7 @@ func (p *journalParser) read(text []byte) (sum keys.Sum, fault []byte, err error
 	return sum, fault, nil
 }
 
-// find gives the value of a member, nil if it is not there.
+// find returns the value of a member, nil if it is missing.
 func find(ms []rawjson.Member, name string) []byte {
 	for _, m := range ms {
 		if string(m.Name) == name {
@@ -334,14 +335,14 @@ func find(ms []rawjson.Member, name string) []byte {
 	return nil
 }
 
-// Append cuts the torn line off, or gives the last line the line feed that it lacks, and
-// gives the Tail behind the last whole one; a file that is not there is made. A file that is
-// not as it was read is refused (ErrChanged).
+// Append cuts off the torn line, or adds the line feed that the last line lacks. It returns
+// the Tail behind the last whole line. It makes a missing file, and refuses a file that has
+// changed since it was read (ErrChanged).
 func (j *Journal) Append() (*Tail, error) { return j.tail().now() }
 
-// AppendLazily is Append for a file that may turn out not to be needed: one that
-// is not there is made with the first line. One that is there is opened, though it be
-// empty: that it cannot be written to shows at once.
+// AppendLazily is Append for a file that may turn out not to be needed: a missing file is
+// made with the first line. A file that is there is opened even if it is empty, so that a
+// file that cannot be written to shows at once.
 func (j *Journal) AppendLazily() (*Tail, error) {
 	if info, err := os.Stat(j.path); j.there || err == nil && info.Mode().IsRegular() {
 		return j.Append()
@@ -376,7 +377,7 @@ func (j *Journal) open() (*os.File, error) {
 	return file, nil
 }
 
-// mend makes the file end with its last whole line, and that with a line feed.
+// mend makes the file end with its last whole line, and that line with a line feed.
 func (j *Journal) mend(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {

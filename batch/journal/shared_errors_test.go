@@ -81,7 +81,7 @@ func TestOutputName(t *testing.T) {
 	}
 }
 
-// Only outputs that end in .jsonl lend their name without the ending to the files beside them.
+// Only outputs that end in .jsonl lose that ending in the names of the files next to them.
 func TestBeside(t *testing.T) {
 	for output, want := range map[string]string{
 		"r.jsonl": "r.s.json", "r.json": "r.json.s.json", "r": "r.s.json", "d.x/r.txt": "d.x/r.txt.s.json", "r.jsonl.gz": "r.s.json", "r.json.gz": "r.json.gz.s.json",

@@ -10,34 +10,34 @@ import (
 	"github.com/headrace/headrace/batch/internal/keys"
 )
 
-// maxNames is how many models, and how many codes of failures, a Progress counts by
-// name: a file has a handful, and one with another on each line must not fill memory.
+// maxNames bounds how many models, and how many codes of failures, a Progress counts by
+// name. A file has a handful, and one with another on each line must not fill memory.
 const maxNames = 1000
 
-// Progress is what two result files tell of a run.
+// Progress sums up a run from its two result files.
 type Progress struct {
 	Done      int            // items with a result
 	Filtered  int            // of these, answers that a content filter has cut short or emptied
-	Failed    int            // items that failed for good; not those with a result by now
-	Simulated int            // of both, those that no provider was asked about
-	Failures  map[string]int // failed items by code, a thousand of them
+	Failed    int            // items that failed for good, without those that have a result by now
+	Simulated int            // of both, those whose answer is made up
+	Failures  map[string]int // failed items by code, up to a thousand codes
 	Models    map[string]int // results by model, likewise
-	Attempts  int64          // that were made for the items with a result
+	Attempts  int64          // attempts made for the items with a result
 	Usage     Usage          // of the items with a result
-	Doubtful  Doubtful       // of all items that ended: what the provider may bill in addition to what they used
+	Doubtful  Doubtful       // of all items that ended: calls that the provider may bill in addition
 	CostUSD   float64        // of all items that ended, as far as it is known
-	FailedUSD float64        // of CostUSD, that of items that failed
+	FailedUSD float64        // part of CostUSD: the items that failed
 	Priced    int            // items whose cost is known
-	Unpriced  int            // items whose cost is not: results, and items that failed and used tokens
-	// FirstLine and LastLine are the lowest and the highest line number of the input
-	// that has ended either way; 0 if none has.
+	Unpriced  int            // items whose cost is unknown: results, and items that failed and used tokens
+	// FirstLine and LastLine are the lowest and the highest input line that has ended
+	// either way; 0 if none has.
 	FirstLine, LastLine int
-	Torn                int64     // bytes of a torn last line of the output: a run was killed, or writes just now
-	Changed             time.Time // when the output was last written to; zero if it is not there
+	Torn                int64     // bytes of a torn last line of the output: a run was killed, or is writing just now
+	Changed             time.Time // when the output was last written to; zero if it is missing
 }
 
-// ReadProgress reads an output and its errors file and changes neither; a run may
-// be writing to them. A file that is not there counts as empty. The errors are those of ReadJournal.
+// ReadProgress reads an output and its errors file and changes neither; a run may be
+// writing to them. A missing file counts as empty. The errors are those of ReadJournal.
 func ReadProgress(output, errorsPath string) (*Progress, error) {
 	p := &Progress{Failures: make(map[string]int), Models: make(map[string]int)}
 	results, err := readJournal(output, false, nil)
@@ -66,7 +66,7 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 	return p, nil
 }
 
-// progressLine is what a status needs of a line; the rest is not decoded.
+// progressLine holds the fields of a line that ReadProgress needs; the rest is not decoded.
 type progressLine struct {
 	CustomID string   `json:"custom_id"`
 	Error    *Failure `json:"error"`
@@ -82,8 +82,8 @@ type progressLine struct {
 	} `json:"headrace"`
 }
 
-// place is the id of a line and where it stands in the input: an id that two lines give is good
-// in one of them.
+// place returns the id of a line with its place in the input. If two lines give one id, it
+// is good in one of them.
 func (l *progressLine) place() string { return fmt.Sprintf("%d %s", l.Headrace.Line, l.CustomID) }
 
 // corrected reports whether a line that could not be asked has a result by now.
@@ -138,7 +138,7 @@ func (p *Progress) addFailure(l *progressLine) {
 	countName(p.Failures, l.Error.Code)
 }
 
-// addCost counts what an item has cost, nil if that is not known.
+// addCost counts the cost of an item, nil if it is unknown.
 func (p *Progress) addCost(cost *float64) (usd float64) {
 	if cost == nil {
 		p.Unpriced++

@@ -11,8 +11,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A lock counts only while its file bears the name: one that was removed between being
-// opened and being locked, by whoever held it, keeps nobody out.
+// A lock counts only while its file has the name. If the holder removes the file after
+// another process has opened it, a lock on it keeps nobody out.
 func TestLockOfARemovedFileIsNone(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl.lock")
 	held := flock.New(name)
@@ -37,10 +37,10 @@ func TestLockOfARemovedFileIsNone(t *testing.T) {
 	}
 }
 
-// Whoever is given a lock while others take it and remove it has it alone.
+// A process that gets a lock has it alone, while others take it and remove it.
 func TestLockIsHeldByOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.jsonl")
-	alone := make(chan struct{}, 1) // a place for whoever has it
+	alone := make(chan struct{}, 1) // holds the present owner
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

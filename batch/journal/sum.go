@@ -6,9 +6,9 @@ import (
 	"hash/crc32"
 )
 
-// A line ends in its sum. CRC-32C finds every flipped bit, every run of damage up
-// to 32 bits long, and of the rest all but one in four billion; processors have an
-// instruction for it, so that it costs less than reading the line does.
+// A line ends in its sum. CRC-32C finds every flipped bit, every run of damage up to 32
+// bits long, and all but one in four billion of the rest. Processors have an instruction
+// for it, so it costs less than reading the line.
 const (
 	sumBegins = `,"sum":"`
 	sumEnds   = "\"}}\n"
@@ -18,7 +18,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendSum appends the sum of a line whose bytes so far are line.
+// appendSum appends the sum of the bytes in line, the line so far.
 func appendSum(dst, line []byte) []byte {
 	var sum [4]byte
 	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(line, castagnoli))

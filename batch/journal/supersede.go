@@ -11,29 +11,30 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// DropSuperseded rewrites the errors file at path without lines that a later try
-// has made obsolete: those of items that have a result by now, and those that a
-// later line of the same item follows. So an item that was tried again has one line
-// in both files together. It tells how many lines went; if none, nothing is written.
+// DropSuperseded rewrites the errors file at path without lines that a later try has made
+// obsolete: lines of items that have a result by now, and lines that a later line of the
+// same item follows. So an item that was tried again has one line in both files together.
+// DropSuperseded returns how many lines went; if none, it writes nothing.
 //
-// The new file takes the old one's place at once or not at all: whoever pulls the
-// plug finds one of the two, whole. A link stays one. Until it was called, an item that was tried
-// again may have a line in both, and then the one in the output counts. No Writer
-// may be open on the file, and the caller holds the lock.
+// The new file takes the old one's place at once or not at all: a loss of power leaves one
+// of the two, whole. A link stays a link. Before the call, an item that was tried again may
+// have a line in both files, and then the one in the output counts. No saver may be open on
+// the file, and the caller holds the lock.
 func DropSuperseded(path string, results *KeySet) (dropped int, err error) {
 	return dropSuperseded(disk.Real(), "", path, results, 0)
 }
 
-// DropSuperseded is the function of that name for the output that j is of: lines of others stay.
-// J is the errors file as it was before the run. The run has read the inputs of these names to
-// their end since, and written anew what still cannot be asked in them. Lines of j about what
-// could not be asked in them go: it was corrected, or has a new line.
+// DropSuperseded is the function of that name for the output of j: lines of other outputs
+// stay. j is the errors file as it was before the run. The run has since read the inputs of
+// these names to their end, and written new lines for input lines that still cannot be
+// asked. Lines of j about input lines that could not be asked go: each was corrected, or
+// has a new line.
 func (j *Journal) DropSuperseded(results *KeySet, inputs ...string) (dropped int, err error) {
 	return dropSuperseded(disk.Real(), j.output, j.path, results, j.Lines, inputs...)
 }
 
-// dropSuperseded also drops those of the first lines of the file that are about what could not
-// be asked in these inputs.
+// dropSuperseded also drops those of the first lines of the file that are about lines of
+// these inputs that could not be asked.
 func dropSuperseded(d disk.Disk, output, path string, results *KeySet, first int, inputs ...string) (dropped int, err error) {
 	journal, err := (&Journal{path: path, failed: true, output: output, inputs: inputs}).from(nil)
 	if err != nil {
@@ -61,8 +62,8 @@ func dropSuperseded(d disk.Disk, output, path string, results *KeySet, first int
 	return dropped, nil
 }
 
-// lastLines knows which line of an item is its last. Only of items that have
-// several is anything remembered beside the journal's own set of keys.
+// lastLines knows which line of an item is its last. It remembers only items that have
+// several lines, besides the journal's own set of keys.
 type lastLines struct {
 	several map[keys.Sum]int
 	seen    KeySet
@@ -86,7 +87,7 @@ func (l *lastLines) is(line int, sum keys.Sum) bool {
 	return !several || last == line
 }
 
-// each goes over the whole lines of a journal once more.
+// each goes over the whole lines of a journal again.
 func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte, ours bool) error) error {
 	if !j.there {
 		return nil
@@ -127,7 +128,7 @@ func (j *Journal) count(keep func(line int, sum keys.Sum, ours bool) bool) (drop
 	return dropped, err
 }
 
-// rewrite makes the file anew without what is not kept.
+// rewrite writes the file anew, without the lines that keep refuses.
 func (j *Journal) rewrite(d disk.Disk, keep func(line int, sum keys.Sum, ours bool) bool) error {
 	return replace(d, j.path, func(out *bufio.Writer) error {
 		return j.each(func(line int, sum keys.Sum, text []byte, ours bool) error {

@@ -7,29 +7,29 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// Tail is the end of a result file, behind which lines may be written: the last whole
-// line of an earlier run, or the beginning of a file that is new. It is given to one
-// saver, or else closed.
+// Tail is the end of a result file, behind which lines may be written: after the last whole
+// line of an earlier run, or at the beginning of a new file. Its owner gives it to one
+// saver or closes it.
 type Tail struct {
 	name string
 	size int64    // of the whole lines
-	file *os.File // nil if it is made with the first line
+	file *os.File // nil if the first line makes it
 	open func() (*os.File, error)
 }
 
-// Name is the name of the file.
+// Name returns the name of the file.
 func (t *Tail) Name() string { return t.name }
 
-// Size is how many bytes of whole lines are in the file.
+// Size returns the number of bytes in the file's whole lines.
 func (t *Tail) Size() int64 { return t.size }
 
-// File is the open file, nil if it is made with the first line.
+// File returns the open file, nil if the first line makes it.
 func (t *Tail) File() *os.File { return t.file }
 
-// Open opens the file, and makes it if it is not there. It is the caller's to close.
+// Open opens the file, and makes it if it is missing. The caller closes it.
 func (t *Tail) Open() (*os.File, error) { return t.open() }
 
-// Close closes a file that nobody is going to write to.
+// Close closes a file to which nobody is going to write.
 func (t *Tail) Close() error {
 	if t.file == nil {
 		return nil

@@ -9,16 +9,17 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 )
 
-// ErrChanged says that the input was changed while it was run. Running it once more asks what is left.
+// ErrChanged says that the input changed during the run. Another run asks what is left.
 var ErrChanged = errors.New("the input changed after it was checked")
 
-// checked is the input as the check found it.
+// checked describes the input at the time of its check.
 type checked struct {
 	files  []os.FileInfo
 	digest prompts.Digest
 }
 
-// look notes which files are about to be checked. A change that comes later shows as another time or size.
+// look records which files are about to be checked. A later change shows as another time or
+// size.
 func (j *Job) look() (err error) {
 	if j.checked.files, err = j.cfg.Input.stat(); err != nil {
 		return fmt.Errorf("promptfile: %w: %w", err, ErrInput)
@@ -26,9 +27,9 @@ func (j *Job) look() (err error) {
 	return nil
 }
 
-// changed compares the input that was checked with the one that was read to its end, and with the one
-// that is there when the run is over. It reads that one only if its time or size is another. An input
-// that is gone by then was read whole.
+// changed compares the checked input with the one that was read to its end, and with the
+// one that is there when the run is over. It reads the last one only if its time or size
+// differs. An input that is gone by then was read whole.
 func (j *Job) changed(in *intake) error {
 	if j.cfg.Input.Stream || !in.whole {
 		return nil
@@ -53,7 +54,7 @@ func (j *Job) changed(in *intake) error {
 	return fmt.Errorf("promptfile: %s: %w: its content has changed since it was read", j.cfg.Input.Name, ErrChanged)
 }
 
-// is reports whether no file was written to since.
+// is reports whether no file has been written to since.
 func (c *checked) is(now []os.FileInfo) bool {
 	return slices.EqualFunc(c.files, now, func(then, now os.FileInfo) bool {
 		return os.SameFile(then, now) && then.Size() == now.Size() && then.ModTime().Equal(now.ModTime())

@@ -18,7 +18,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// edit is what happens to the input of a run between two moments.
+// edit changes the input of a run between two moments.
 type edit func(t *testing.T, path string)
 
 func appending(line string) edit {
@@ -107,7 +107,8 @@ func TestAChangedInputIsReported(t *testing.T) {
 	}
 }
 
-// A file that is written anew, to the same text, may be read while it is shorter: what was read is not what was checked.
+// A file rewritten with the same text may be read while it is shorter: the text read then
+// differs from the text checked.
 func TestAnInputWrittenAnewIsReported(t *testing.T) {
 	whole := ask("a") + "\n" + ask("b") + "\n"
 	d := newDesk(t, ask("a"), ask("b"))

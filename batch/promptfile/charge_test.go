@@ -14,8 +14,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A job that is told nothing of costs estimates them, and its lanes charge the greater of
-// prompt and output, unless an option knows better; what it is told is taken as it is.
+// A job without Config.Cost estimates costs, and its lanes charge the greater of prompt and
+// output, unless an option overrides that. Costs from Config.Cost are taken as they are.
 func TestLanesOfAJobCharge(t *testing.T) {
 	word := strings.Repeat("river ", 2000)
 	line := func(i int) string {

@@ -18,102 +18,106 @@ import (
 	"github.com/headrace/headrace/provider/estimate"
 )
 
-// Config says what is run and where it goes. Input and Output, or Stdout, are needed; the
-// zero value of the rest is usable.
+// Config says what to run and where the results go. Input and Output, or Stdout, are
+// needed; the zero value of the rest is usable.
 type Config struct {
 	Input  Input
 	Output string    // the file for results
-	Stdout io.Writer // takes results if Output is empty: nothing is left out, as nothing is known
+	Stdout io.Writer // takes results if Output is empty: no item is left out, as nothing is known of earlier runs
 	Errors string    // the file for failed items; empty means journal.ErrorsPath(Output)
 
-	// Reader says how lines are read. Its Name, Checked, Passing and NoKeys are the job's. Its
-	// Takes is asked once of each request that no earlier run has ended, and once more of one
-	// that it does not take; of a stream, in the goroutine that reads.
+	// Reader says how lines are read. The job sets its Name, Checked, Passing and NoKeys.
+	// The job calls its Takes once for each request that no earlier run has ended, and once
+	// more for one that it refuses. For a stream, the goroutine that reads calls it.
 	Reader prompts.Config
 
 	SkipBad bool // bad lines go to the errors file; else nothing is called if there is one
-	// SkipUntranslatable does the same for lines that are good and that Reader.Takes cannot
-	// have translated. In the errors file they have the key of their request: where it can be
-	// asked, it is tried again if RetryFailed says so.
+	// SkipUntranslatable does the same for good lines whose translation Reader.Takes
+	// refuses. In the errors file they have the key of their request. Once such a line can
+	// be asked, RetryFailed makes a later run try it again.
 	SkipUntranslatable bool
 
-	// MaxTokens bounds the output, in tokens, of a request that says no bound itself where the
-	// provider demands one, and MaxTokensOfPrompts that of one that is made of a prompt. 0:
-	// there is none, and such a request is refused there.
+	// MaxTokens bounds the output, in tokens, of a request without a bound of its own,
+	// where the provider demands one. MaxTokensOfPrompts does so for requests made from a
+	// prompt. 0 means no bound: such a request is then refused.
 	MaxTokens, MaxTokensOfPrompts int
 
 	// FilteredFails puts an answer that a content filter has cut short or emptied into the
 	// errors file. Without it such an answer is a result, marked in its line.
 	FilteredFails bool
 
-	RetryFailed bool // what failed for good in an earlier run is tried again
+	RetryFailed bool // items that failed for good in an earlier run are tried again
 	Fresh       bool // start over: old files are kept under names that end in .bak
-	// InputOrder makes results stand as the prompts do. Those that wait for their turn are
-	// not saved yet. A run that goes on with an output brings all of it into order at its
+	// InputOrder puts results in the order of the prompts. Results that wait for their turn
+	// are not saved yet. A run that continues an output brings all of it into order at its
 	// end, for which it needs as much room on the disk again.
 	InputOrder bool
 	Durability saver.Durability
 
-	// Concurrency bounds the calls in flight, those included whose answers are not written
+	// Concurrency bounds the calls in flight, including calls whose answers are not written
 	// yet; 0 means batch.DefaultConcurrency.
 	Concurrency int
-	// Drain, once closed, ends the run softly: nothing more is taken, what is in flight
-	// finishes and is saved.
+	// Drain, once closed, ends the run softly: it takes no more items, and calls in flight
+	// finish and are saved.
 	Drain <-chan struct{}
 	// Control steers the run from outside; nil for none.
 	Control *batch.Control
 
 	// Lane names the quota that a call of a model draws on; nil means the model's name.
 	Lane func(model string) string
-	// Cost estimates what a call draws. Nil means one request, the tokens of the prompt, and
-	// the bound on output, and that lanes charge the greater of them, as OpenAI does, unless
-	// an option says otherwise: batch.WithCharge, or a lane's own config. Lanes of a
-	// batch.Shared charge as that was told.
+	// Cost estimates what a call draws. Nil means one request, the tokens of the prompt,
+	// and the bound on output; lanes then charge the greater of prompt and output, as
+	// OpenAI does. An option overrides that: batch.WithCharge, or a lane's own config.
+	// Lanes of a batch.Shared charge as that Shared says.
 	Cost func(*prompts.Request) batch.Cost
-	// Price says what a model's tokens cost, in USD; false: that is not known, which is
-	// never 0, and neither is a cost that is not in 0..provider.MostCost. It is asked in the goroutine of Run, of what all calls of an item used
-	// together, unless it failed and used nothing. Nil knows no price.
+	// Price returns the cost of a model's tokens, in USD; false means unknown. An unknown
+	// cost is never 0. A cost outside 0..provider.MostCost counts as unknown. The goroutine
+	// of Run calls Price with the usage of all calls of an item together, unless the item
+	// failed and used nothing. Nil knows no price.
 	Price func(model string, u provider.Usage) (usd float64, ok bool)
-	// Simulated says that answers are made up: each line says so too. Files that hold
+	// Simulated says that answers are made up; each line says so too. Files that hold
 	// answers of the other sort are refused.
 	Simulated bool
-	// Fields says what lines tell of an answer's origin, and of its text.
+	// Fields says what lines tell of an answer's origin and text.
 	Fields Fields
 	// Checked says that answers are known to be valid JSON, as those of provider/openai
-	// are: they are not parsed once more.
+	// are: they are not parsed again.
 	Checked bool
-	// Redact takes secrets out of the message of a failed item; nil leaves it as it is.
+	// Redact removes secrets from the message of a failed item; nil leaves it as it is.
 	Redact func(string) string
 
 	Watch Watch
 
 	estimates bool   // Cost is our own
-	named     string // the output in lines of the errors file; "": there is none
+	named     string // the output in lines of the errors file; "": none
 }
 
-// Fields are what the lines of a run tell that is not all of one shape. The zero value tells
-// nothing: then all lines are to the byte as those of OpenAI-shaped runs.
+// Fields says which optional fields the lines of a run have. With the zero value there are
+// none: all lines are to the byte as those of OpenAI-shaped runs.
 type Fields struct {
-	// Provider is what the run's provider is called. If it is "", a line names neither
-	// provider nor dialect, nor the model that was asked instead of its own, nor whether the
-	// request was translated, nor the answer's end, nor tokens of reasoning.
+	// Provider is the name of the run's provider. If it is "", a line leaves out the
+	// provider and the dialect, the model that was called instead of its own, whether the
+	// request was translated, the answer's end, and tokens of reasoning.
 	Provider string
-	// Text says that a line has the text of its answer, where the client has read it.
+	// Text says that a line has the text of its answer, if the client has read it.
 	Text bool
 }
 
-// Watch is told at once what happens. A nil function is told nothing; none may block.
+// Watch holds functions that a run calls at once when something happens. A nil function is
+// not called; none may block.
 type Watch struct {
-	Checked func(items int)          // of Plan, every million items
-	Ended   func(*Result)            // an item that ended, in the goroutine of Run, before its line is saved; it is not to be kept
+	Checked func(items int)          // by Plan, every million items
+	Ended   func(*Result)            // an item that ended, in the goroutine of Run, before its line is saved; the function must not keep it
 	Skipped func(*prompts.LineError) // a bad or untranslatable line that goes to the errors file, in the goroutine that reads
-	// Renamed is told an item whose id bears another question's result in the output, in
-	// the goroutine that reads: it has another by now, and was the old one.
+	// Renamed gets an item whose id already stands in the output, at another question's
+	// result. The item has a new id by now; was is the old one. The goroutine that reads
+	// calls it.
 	Renamed func(req *prompts.Request, was string)
-	// Written is told how many lines more of the two files the operating system has, in a
-	// goroutine of its own for each; it must not wait.
+	// Written gets the number of lines that the operating system has accepted since the
+	// last call. Each of the two files calls it in a goroutine of its own; it must not
+	// wait.
 	Written func(lines int)
-	Broke   func(error) // why no further line is taken, in the goroutine that reads
+	Broke   func(error) // why no further line is read, in the goroutine that reads
 	Fault   func(error) // the first failure to save of each file, in a goroutine of its own
 }
 
@@ -144,19 +148,19 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// costOf is what a request may cost, as its lane's rule wants to know it.
+// costOf returns the estimated cost of a request, in the form that its lane's rule needs.
 func costOf(r *prompts.Request) batch.Cost {
 	input, output := estimate.For(r.Endpoint, r.Body)
 	return batch.Cost{Requests: 1, Input: input, Output: output}
 }
 
-// resultFile is a file that a job writes to, and the ones that it must not be.
+// resultFile is a file that a job writes to, with the files that it must differ from.
 type resultFile struct {
 	path   string
 	others []string
 }
 
-// files are those that a job writes to, the output first.
+// files returns the files that a job writes to, the output first.
 func (c *Config) files() []resultFile {
 	inputs := c.Input.Files()
 	failed := resultFile{c.Errors, append(inputs[:len(inputs):len(inputs)], c.Output)}
@@ -166,15 +170,15 @@ func (c *Config) files() []resultFile {
 	return []resultFile{{c.Output, inputs}, failed}
 }
 
-// ErrPacked says that a result file has a name by which it would be taken for a packed
-// one. errors.Is finds it in what Open returns.
+// ErrPacked says that the name of a result file looks like that of a packed one. errors.Is
+// finds it in the error of Open.
 var ErrPacked = errors.New("results are written as plain text, which any crash leaves usable: remove the ending, and compress the file after the run")
 
-// packedEndings are those of files that other programs would try to unpack.
+// packedEndings are the endings of files that other programs would try to unpack.
 var packedEndings = []string{".gz", ".zst", ".bz2", ".xz", ".zip"}
 
-// ErrReserved says that a result file has a name that the next rewrite of another one may
-// remove. errors.Is finds it in what Open returns.
+// ErrReserved says that the next rewrite of another file may remove a result file of that
+// name. errors.Is finds it in the error of Open.
 var ErrReserved = errors.New("names that end in " + disk.NextSuffix + " are for files that headrace rewrites: choose another")
 
 func (c *Config) checkNames() error {
@@ -189,10 +193,11 @@ func (c *Config) checkNames() error {
 	return nil
 }
 
-// folder is where the files of a run lie.
+// folder returns the folder of the run's files.
 func (c *Config) folder() string { return filepath.Dir(cmp.Or(c.Output, c.Errors)) }
 
-// reader says how the input is read. Its ids are checked each time: a file may change.
+// reader returns the settings for reading the input. Its ids are checked each time, as a
+// file may change.
 func (c *Config) reader() prompts.Config {
 	r := c.Reader
 	r.Checked, r.Passing, r.NoKeys = false, false, false

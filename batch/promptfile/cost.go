@@ -2,8 +2,8 @@ package promptfile
 
 import "github.com/headrace/headrace/provider"
 
-// spend counts what an item has cost, and keeps that for its line; nil: it is not known. Of
-// an item that failed and used nothing there is nothing to be known.
+// spend counts the cost of an item, and keeps it for the item's line; nil means unknown. An
+// item that failed and used nothing has no cost to count.
 func (m *Maker) spend(res *Result, sums *Sums) *float64 {
 	if res.Err != nil && res.Usage == (provider.Usage{}) {
 		return nil
@@ -18,11 +18,11 @@ func (m *Maker) spend(res *Result, sums *Sums) *float64 {
 	return m.costs.keep(usd)
 }
 
-// costsAtOnce is how many costs are allocated together: half a kilobyte, which is what a
-// line that waits for the disk may keep from being freed.
+// costsAtOnce is the number of costs in one allocation: half a kilobyte, which a line that
+// waits for the disk may keep from being freed.
 const costsAtOnce = 64
 
-// costs keeps those of lines, many to an allocation. It belongs to one goroutine.
+// costs stores the costs of lines, many to an allocation. It belongs to one goroutine.
 type costs struct{ room []float64 }
 
 func (c *costs) keep(usd float64) *float64 {

@@ -31,9 +31,9 @@ func (c Config) text(r *Result) string {
 	return string(journal.AppendLine(nil, &l))
 }
 
-// A run of OpenAI's shape tells nothing of an answer's origin, whatever the client knows: its
-// lines are to the byte what they are without that knowledge. Tokens that were written to a cache
-// are told, as they have a price of their own.
+// A run of OpenAI's shape tells nothing of an answer's origin, whatever the client knows:
+// its lines are to the byte what they are without that knowledge. They count tokens written
+// to a cache, as these have a price of their own.
 func TestLinesOfOpenAIShapedRuns(t *testing.T) {
 	const want = `{"id":"hr-00112233445566778899aabb","custom_id":"a","response":{"status_code":200,"request_id":"r","body":{"ok":true}},"error":null,` +
 		`"headrace":{"line":1,"key":"00112233445566778899aabbccddeeff","attempts":1,"lane":"l","model":"m",` +

@@ -32,9 +32,9 @@ func idsIn(t *testing.T, path string) (ids []string) {
 	return ids
 }
 
-// No id stands twice in an output, whatever became of the input between two runs: what
-// has the id of another question's result gets a suffix that nothing else has, and that is
-// told. Whoever asks the same again is told nothing.
+// No id stands twice in an output, whatever became of the input between two runs. An item
+// that has the id of another question's result gets a unique suffix, which is reported. If
+// the same question comes again, nothing is reported.
 func TestNoIDStandsTwice(t *testing.T) {
 	bare := func(prompt, model string) string { return fmt.Sprintf(`{"prompt":%q,"model":%q}`, prompt, model) }
 	d := newDesk(t)

@@ -11,10 +11,10 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 )
 
-// Input is where prompts come from: File, Stream or Join makes one.
+// Input is a source of prompts: File, Stream or Join makes one.
 type Input struct {
 	Name string // for messages
-	// Stream says that it can be read only once: its lines are checked as they come.
+	// Stream says that the input can be read only once: its lines are checked as they come.
 	Stream bool
 	files  []inputFile
 }
@@ -22,13 +22,13 @@ type Input struct {
 // inputFile is one file of an input.
 type inputFile struct {
 	name   string
-	format prompts.Format // of one of several
+	format prompts.Format // of one file among several
 	open   func() (io.ReadCloser, error)
-	stat   func() (os.FileInfo, error) // nil of a stream
+	stat   func() (os.FileInfo, error) // nil for a stream
 }
 
-// File is a prompt file, packed by gzip or zstd or not. One that is not there is
-// fs.ErrNotExist, a folder journal.ErrDirectory. What is no regular file, such as a
+// File returns the input for a prompt file, plain or packed by gzip or zstd. A missing file
+// is fs.ErrNotExist, a folder journal.ErrDirectory. A file that is not regular, such as a
 // named pipe, is a stream.
 func File(path string) (Input, error) {
 	info, err := os.Stat(path)
@@ -43,18 +43,18 @@ func File(path string) (Input, error) {
 	return Input{Name: path, Stream: !info.Mode().IsRegular(), files: []inputFile{{name: path, open: open, stat: stat}}}, nil
 }
 
-// Stream reads prompts from in, such as standard input, while they are run. Nothing ends
-// a read that stalls, so a run that is over leaves the goroutine that reads behind, until
-// its read returns.
+// Stream returns an input that reads prompts from in, such as standard input, while they
+// are run. Nothing ends a read that stalls. So a run that is over leaves the reading
+// goroutine behind, until its read returns.
 func Stream(name string, in io.Reader) Input {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(in), nil }
 	return Input{Name: name, Stream: true, files: []inputFile{{name: name, open: open}}}
 }
 
-// Join makes one input of several, in their order: lines are numbered on from file to file, and
-// an id is unique over all. Format tells how a file of that name holds its items; Reader.Format
-// does not count then. With a stream among them the whole is one. A file that is named twice is
-// journal.ErrSameFile.
+// Join makes one input of several, in their order. Line numbers go on from file to file,
+// and an id is unique over all. format returns the format of the file with that name; the
+// Reader's Format is then ignored. If one of them is a stream, so is the whole. A file that
+// is named twice is journal.ErrSameFile.
 func Join(format func(name string) prompts.Format, inputs ...Input) (Input, error) {
 	if len(inputs) == 1 {
 		return inputs[0], nil
@@ -84,7 +84,7 @@ func Join(format func(name string) prompts.Format, inputs ...Input) (Input, erro
 	return all, nil
 }
 
-// fullName is a file's name from the root on, without links.
+// fullName returns a file's absolute name without links.
 func fullName(name string) string {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -98,7 +98,7 @@ func fullName(name string) string {
 // Several reports whether the input has more than one file.
 func (in Input) Several() bool { return len(in.files) > 1 }
 
-// Files are the names of the input's files.
+// Files returns the names of the input's files.
 func (in Input) Files() []string {
 	if len(in.files) == 0 {
 		return []string{in.Name}
@@ -110,9 +110,9 @@ func (in Input) Files() []string {
 	return names
 }
 
-// Read opens the input at its beginning, and closes it when read returns; a stream goes on where
-// it was. It gives what to make a prompts.Reader of: the first file, and cfg with what is known of
-// the others.
+// Read opens the input at its beginning, and closes it when read returns; a stream goes on
+// where it was. It passes to read the arguments of a prompts.Reader: the first file, and
+// cfg with the settings of the others.
 func (in Input) Read(cfg prompts.Config, read func(io.Reader, prompts.Config) error) error {
 	var open io.ReadCloser
 	at := -1
@@ -145,7 +145,7 @@ func (in Input) Read(cfg prompts.Config, read func(io.Reader, prompts.Config) er
 	return read(first.In, cfg)
 }
 
-// stat tells of each file whether it was written to; the error names the one that is not there.
+// stat returns the state of each file; the error names the missing ones.
 func (in Input) stat() (all []os.FileInfo, err error) {
 	for _, f := range in.files {
 		info, fault := f.stat()

@@ -11,28 +11,28 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 )
 
-// intake is the input as a run takes it. It is the run's reader that writes to
-// it; it may be read when the run is over.
+// intake is the input as a run takes it. Only the run's reader writes to it; others may
+// read it when the run is over.
 type intake struct {
 	*Job
 	ctx     context.Context
 	drain   <-chan struct{}
-	halted  chan struct{}      // closed when a stream is not to be waited for any more
-	putBad  func(journal.Line) // takes the lines of bad lines
-	done    int                // items that have a result of an earlier run
-	failed  int                // items that failed for good in one
-	given   int                // items that this run is to ask
+	halted  chan struct{}      // closed when the run no longer waits for a stream
+	putBad  func(journal.Line) // takes the lines for bad lines
+	done    int                // items with a result of an earlier run
+	failed  int                // items that failed for good in an earlier run
+	given   int                // items that this run asks
 	skipped int                // bad lines that this run has put into the errors file
-	foreign int                // untranslatable ones, likewise
+	foreign int                // untranslatable lines, likewise
 	renamed int                // items whose id was taken
 	err     error              // why it ended early
 	digest  prompts.Digest     // of a file, as far as it was read
 	left    bool               // a stream was left before its end
-	whole   bool               // it was read to its end
-	order   *journal.Order     // of its items; nil if it is not wanted
+	whole   bool               // the input was read to its end
+	order   *journal.Order     // of its items; nil if not needed
 }
 
-// items yields what is left to do.
+// items yields the items that are left to do.
 func (in *intake) items() iter.Seq[*Item] {
 	return func(yield func(*Item) bool) {
 		for req, err := range in.lines() {
@@ -51,7 +51,7 @@ func (in *intake) items() iter.Seq[*Item] {
 	}
 }
 
-// take gives the item of a request, nil if it has ended in an earlier run.
+// take returns the item of a request, nil if it has ended in an earlier run.
 func (in *intake) take(req prompts.Request) *Item {
 	if in.order != nil {
 		in.order.Add(req.Key)
@@ -74,7 +74,7 @@ func (in *intake) take(req prompts.Request) *Item {
 	return it
 }
 
-// rename tells of an item that has another id, as the result of another question bears its own.
+// rename reports an item with a new id, as the result of another question has its old one.
 func (in *intake) rename(req *prompts.Request, was string) {
 	in.renamed++
 	if in.cfg.Watch.Renamed != nil {
@@ -82,7 +82,8 @@ func (in *intake) rename(req *prompts.Request, was string) {
 	}
 }
 
-// skip puts a bad line into the errors file, if such lines are to be skipped.
+// skip puts a bad line into the errors file, if such lines are skipped. It reports whether
+// it did.
 func (in *intake) skip(err error) bool {
 	var bad *prompts.LineError
 	if !errors.As(err, &bad) || !in.cfg.skips(bad) {
@@ -104,8 +105,8 @@ func (in *intake) skip(err error) bool {
 	return true
 }
 
-// fail ends the input. What came before it is still run. The check let no line of a file pass
-// that ends a run: such a line has come since.
+// fail ends the input. Items before it are still run. The check of a file lets no line pass
+// that ends a run, so such a line has come since.
 func (in *intake) fail(err error) {
 	if _, bad := errors.AsType[*prompts.LineError](err); bad && !in.cfg.Input.Stream {
 		err = fmt.Errorf("%w (%w)", err, ErrChanged)
@@ -116,7 +117,7 @@ func (in *intake) fail(err error) {
 	}
 }
 
-// lines reads a file as it stands, and a stream so that it can be left.
+// lines reads a file directly, and a stream so that the run can leave it.
 func (in *intake) lines() iter.Seq2[prompts.Request, error] {
 	if in.cfg.Input.Stream {
 		return newStream(in).all

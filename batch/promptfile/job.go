@@ -14,22 +14,22 @@ import (
 // goroutine.
 type Job struct {
 	cfg   Config
-	locks []*journal.Lock // of the files that others are kept from
+	locks []*journal.Lock // of the files that others must not use
 	past  *past
 	maker *Maker
 
 	plan    Plan
 	planned bool
-	checked checked  // what Plan has read
-	refused lineSet  // the lines of a file that the plan found Reader.Takes to refuse
+	checked checked  // the input as Plan has read it
+	refused lineSet  // the lines of a file that Reader.Takes refused during Plan
 	files   *outputs // nil until Begin
 }
 
 // Open locks the output and the errors file, and reads what earlier runs have left there;
-// it changes neither. The errors are journal.ErrSameFile where two of the run's files are
-// one, those of journal.LockOutput and journal.ReadJournal, ErrPacked for a name that says
-// what the file is not, and ErrSimulated or ErrReal where answers that are made up and real
-// ones would mix. Whoever opens a job closes it.
+// it changes neither. It returns journal.ErrSameFile if two of the run's files are one, and
+// the errors of journal.LockOutput and journal.ReadJournal. A name that ends like that of a
+// packed file is ErrPacked. ErrSimulated or ErrReal says that answers that are made up
+// would mix with real ones. The caller must close the job.
 func Open(cfg Config) (*Job, error) {
 	j := &Job{cfg: cfg.withDefaults()}
 	j.maker = &Maker{cfg: &j.cfg}
@@ -49,8 +49,8 @@ func Open(cfg Config) (*Job, error) {
 	return j, nil
 }
 
-// lock keeps other processes from the files, the output first. What is no file, such as a
-// pipe, is nobody's alone. A folder in which nothing can be written shows here.
+// lock keeps other processes from the files, the output first. Anything but a regular file,
+// such as a pipe, is not locked. A folder that cannot be written to shows here.
 func (j *Job) lock() error {
 	for _, path := range []string{j.cfg.Output, j.cfg.Errors} {
 		if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {
@@ -65,7 +65,7 @@ func (j *Job) lock() error {
 	return nil
 }
 
-// Close lets others have the files.
+// Close releases the files.
 func (j *Job) Close() error {
 	var err error
 	if j.files != nil {
@@ -78,26 +78,26 @@ func (j *Job) Close() error {
 	return err
 }
 
-// Begun says what Begin has done to the files.
+// Begun reports what Begin has done to the files.
 type Begun struct {
-	Fresh   bool   // old files are out of the way, to start over
-	Kept    []Kept // what they are called
-	Torn    []Torn // what was cut off
-	Results int    // lines that are in the output already
+	Fresh   bool   // old files are put aside, to start over
+	Kept    []Kept // their new names
+	Torn    []Torn // the lines cut off
+	Results int    // lines already in the output
 }
 
 // Kept is a file that was put aside under another name.
 type Kept struct{ Name, As string }
 
-// Torn is a last line that an earlier run did not write to its end: its item is run again.
+// Torn is a last line that an earlier run did not finish writing: its item is run again.
 type Torn struct {
 	Name  string
 	Bytes int64
 }
 
-// Begin puts old files aside, if that is wanted, cuts torn lines off, and opens the
-// files. The errors file is made with the first failed item. Run calls it if it was not
-// called. The errors are those of journal.StartOver and of Journal.Append, and ErrHalted.
+// Begin puts old files aside if Config.Fresh says so, cuts torn lines off, and opens the
+// files. The first failed item makes the errors file. Run calls Begin if the caller did
+// not. The errors are those of journal.StartOver and of Journal.Append, and ErrHalted.
 func (j *Job) Begin() (b Begun, err error) {
 	if j.cfg.Fresh {
 		if b.Kept, err = j.startOver(); err != nil {
@@ -145,8 +145,8 @@ func (b *Begun) tear(of *journal.Journal, name string) {
 	}
 }
 
-// outputs are the two result files, open for writing.
-type outputs struct{ results, errors *journal.Tail } // results is nil where they are no file
+// outputs holds the two result files, open for writing.
+type outputs struct{ results, errors *journal.Tail } // results is nil for standard output
 
 func (j *Job) open() (*outputs, error) {
 	var (
@@ -164,8 +164,8 @@ func (j *Job) open() (*outputs, error) {
 	return &o, nil
 }
 
-// openNamed opens a result file. To open a pipe takes until somebody reads it, so it is done
-// before the first call, and that wait ends with Config.Drain (ErrHalted).
+// openNamed opens a result file. To open a pipe takes until somebody reads it. So this is
+// done before the first call, and Config.Drain ends that wait (ErrHalted).
 func (j *Job) openNamed(path string, of *journal.Journal, open func() (*journal.Tail, error)) (tail *journal.Tail, err error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
@@ -183,7 +183,7 @@ func (j *Job) openNamed(path string, of *journal.Journal, open func() (*journal.
 	}
 	reader, fault := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // ends the wait
 	if fault != nil {
-		return nil, ErrHalted // whoever has put another file there leaves the goroutine waiting
+		return nil, ErrHalted // another file has come there: the goroutine is left waiting
 	}
 	<-opened
 	if err == nil {
@@ -192,7 +192,7 @@ func (j *Job) openNamed(path string, of *journal.Journal, open func() (*journal.
 	return nil, errors.Join(ErrHalted, fault, reader.Close())
 }
 
-// saver saves results.
+// saver starts the saver of results.
 func (j *Job) saver(cfg saver.Config) *saver.Saver {
 	if j.files.results == nil {
 		return saver.To(j.cfg.Stdout, "standard output", cfg)

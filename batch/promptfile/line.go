@@ -13,18 +13,18 @@ import (
 
 // The codes of lines that were never asked, in an errors file.
 const (
-	CodeInvalidLine    = journal.CodeInvalidLine    // it is no request
-	CodeUntranslatable = journal.CodeUntranslatable // it cannot be said in the provider's words
+	CodeInvalidLine    = journal.CodeInvalidLine    // it is not a request
+	CodeUntranslatable = journal.CodeUntranslatable // it cannot be translated for the provider
 )
 
-// lineFor begins the output line of a request: what the request knows is filled in.
+// lineFor begins the output line of a request, with what the request knows.
 func lineFor(req *prompts.Request) journal.Line {
 	return journal.LineOf(req.ID, journal.Headrace{
 		Line: req.Line, File: req.File, FileLine: req.FileLine, Key: req.Key, Model: req.Model, Metadata: req.Metadata,
 	})
 }
 
-// badLine is the line for the errors file of a line that is not asked.
+// badLine returns the errors-file line for a line that is not asked.
 func badLine(e *prompts.LineError) journal.Line {
 	if e.Request != nil {
 		l := lineFor(e.Request)
@@ -36,7 +36,7 @@ func badLine(e *prompts.LineError) journal.Line {
 	return l
 }
 
-// lineOf is the output line of an item that ended: one with an Error is for the errors
+// lineOf returns the output line of an item that ended: one with an Error is for the errors
 // file. An item that was not run has none.
 func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 	if errors.Is(r.Err, batch.ErrNotRun) {
@@ -59,14 +59,16 @@ func (c *Config) lineOf(r *Result) (l journal.Line, ended bool) {
 	return l, true
 }
 
-// usageOf is how every line has what was used: reasoning is of those with an origin.
+// usageOf converts a usage to the form that all lines have. Only lines with an origin count
+// reasoning.
 func usageOf(u provider.Usage) journal.Usage {
 	return journal.Usage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, CacheWriteTokens: u.CacheWriteTokens,
 	}
 }
 
-// addOrigin says where an answer is from, and what it says, as far as the run's lines tell.
+// addOrigin adds where an answer is from, and its text, as far as the run's lines have
+// that.
 func (c *Config) addOrigin(h *journal.Headrace, r *Result) {
 	if c.Fields.Text && r.Value.HasText {
 		text := r.Value.Text // alone: the line may live longer than the result
@@ -88,7 +90,7 @@ func (c *Config) addFailure(l *journal.Line, r *Result) {
 	l.Error = &journal.Failure{Code: codeOf(r.Err), Message: c.Redact(messageOf(r.Err))}
 	if e := faultOf(r.Err); e != nil && e.Status != 0 {
 		l.Response = &journal.Response{StatusCode: e.Status, RequestID: e.RequestID, Body: e.Body}
-		if e.Body == nil && provider.IsFiltered(r.Finish) { // an answer that is kept, if it is no result
+		if e.Body == nil && provider.IsFiltered(r.Finish) { // an answer that is kept, although it is not a result
 			l.Response.Body = r.Value.Body
 		}
 	}
@@ -101,7 +103,7 @@ func (c *Config) addFailure(l *journal.Line, r *Result) {
 	}
 }
 
-// faultOf is what the provider package made of an error; nil if it was not asked.
+// faultOf returns the provider package's view of an error, or nil if it has none.
 func faultOf(err error) *provider.Error {
 	var e *provider.Error
 	if errors.As(err, &e) {
@@ -110,7 +112,7 @@ func faultOf(err error) *provider.Error {
 	return nil
 }
 
-// codeOf is the word for a failure in result files.
+// codeOf returns the word for a failure in result files.
 func codeOf(err error) string {
 	var panicked *batch.PanicError
 	if errors.As(err, &panicked) {
@@ -122,7 +124,7 @@ func codeOf(err error) string {
 	return provider.Unknown.String()
 }
 
-// messageOf is one line about a failure. The stack of a panic is for the log.
+// messageOf returns one line about a failure. The stack of a panic is for the log.
 func messageOf(err error) string {
 	var panicked *batch.PanicError
 	if errors.As(err, &panicked) {

@@ -8,24 +8,25 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Maker makes items of requests, and of what becomes of them the lines that a Job writes: for
-// whoever reads and writes by himself. Its items are made in one goroutine, its lines in one,
-// which may be another.
+// Maker makes items from requests, and lines from results, as a Job does. It is for
+// programs that read and write on their own. One goroutine makes its items, and one its
+// lines; these may differ.
 type Maker struct {
 	cfg    *Config
 	latest struct{ model, lane string } // of items
 	costs  costs                        // of lines
 }
 
-// NewMaker gives a Maker for jobs of this Config. Of it count Lane, Cost, Price, Simulated,
+// NewMaker returns a Maker for jobs of this Config. It uses Lane, Cost, Price, Simulated,
 // Fields, Checked, Redact and the bounds of output.
 func NewMaker(cfg Config) *Maker {
 	cfg = cfg.withDefaults()
 	return &Maker{cfg: &cfg}
 }
 
-// Options are what a batch.Stream of its items needs beside the caller's own, which come
-// later and count. Lanes of a batch.Shared are told by who made that.
+// Options returns what a batch.Stream of its items needs besides the caller's own options,
+// which follow them and win. For lanes of a batch.Shared, these options belong to
+// batch.NewShared.
 func (m *Maker) Options() []batch.Option {
 	if !m.cfg.estimates {
 		return nil
@@ -33,14 +34,14 @@ func (m *Maker) Options() []batch.Option {
 	return []batch.Option{batch.WithCharge(batch.Charge{Rule: limiter.ChargeGreater})}
 }
 
-// Item is what a run is given of a request.
+// Item returns the item of a request.
 func (m *Maker) Item(req prompts.Request) *Item {
 	it := &Item{Request: req, lane: m.lane(req.Model), maxTokens: m.cfg.boundOf(&req)}
 	it.cost = m.cfg.Cost(&it.Request)
 	return it
 }
 
-// lane is the lane of a model. Most files name one: it is joined once.
+// lane returns the lane of a model. Most files name one model, so its name is joined once.
 func (m *Maker) lane(model string) string {
 	if m.latest.lane == "" || m.latest.model != model {
 		m.latest.model, m.latest.lane = model, m.cfg.Lane(model)
@@ -48,9 +49,9 @@ func (m *Maker) lane(model string) string {
 	return m.latest.lane
 }
 
-// Line is the output line of an item that ended: one with an Error is for the errors file. An
-// item that was not run has none: ended is false. What it adds to the costs, truncated answers
-// and failures of a run is counted in sums; that is all of sums that it touches.
+// Line returns the output line of an item that ended: one with an Error is for the errors
+// file. An item that was not run has no line: ended is false. Line adds the item's cost,
+// truncated answer or failure to sums, and changes nothing else there.
 func (m *Maker) Line(res *Result, sums *Sums) (l journal.Line, ended bool) {
 	cost := m.spend(res, sums)
 	if l, ended = m.cfg.lineOf(res); !ended {
@@ -73,8 +74,8 @@ func (s *Sums) count(code string) {
 	s.Kinds[code]++
 }
 
-// BadLine is the line for the errors file of a line that is not asked, where such lines are
-// skipped rather than the end of all.
+// BadLine returns the errors-file line for a line that is not asked, for runs that skip
+// such lines rather than end.
 func (m *Maker) BadLine(bad *prompts.LineError) journal.Line {
 	l := badLine(bad)
 	if m.cfg.Input.Several() {

@@ -16,8 +16,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Whoever reads and writes by himself, with a Maker in between, writes what a job writes, to
-// the byte, and comes to the same sums.
+// A program that reads and writes on its own, with a Maker in between, writes what a job
+// writes, to the byte, and comes to the same sums.
 func TestMakerMakesWhatAJobWrites(t *testing.T) {
 	d := newDesk(t, ask("a"), ask("fails"), `{"id":"cut","prompt":"p","model":"other"}`, `{x`, `{"prompt":"foreign","model":"m"}`, ask("b"))
 	d.cfg = Config{

@@ -98,8 +98,8 @@ func TestInputOrderOfWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A run that ends before its end, or is told to while it brings the lines into order, says
-// that they may not stand so; the next one sees to it.
+// A run may stop before its end, or be stopped while it brings the lines into order. It
+// then says that they may be out of order; the next run sees to it.
 func TestInputOrderIsLeftToTheNextRun(t *testing.T) {
 	lines, ids := twenty()
 	d := newDesk(t, lines...)

@@ -8,20 +8,20 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 )
 
-// Why a run does not go on with the files of an earlier one; errors.Is finds them in
-// what Open and Begin return. The files are as they were.
+// Why a run does not continue the files of an earlier one; errors.Is finds them in the
+// errors of Open and Begin. The files are as they were.
 var (
 	ErrSimulated = errors.New("its answers are simulated, but this run's are not: start over with --fresh, which keeps the old file, or choose another")
 	ErrReal      = errors.New("its answers are not simulated, but this run's are: start over with --fresh, which keeps the old file, or choose another")
 )
 
-// past is what earlier runs to the same output have ended.
+// past knows the items that earlier runs to the same output have ended.
 type past struct {
 	results, errors *journal.Journal // nil: nothing is known
-	retry           bool             // what failed is to be tried again
+	retry           bool             // failed items are tried again
 }
 
-// What an earlier run has made of an item.
+// endedHow says how an earlier run has ended an item.
 type endedHow int
 
 const (
@@ -30,12 +30,12 @@ const (
 	endedBadly          // it is in the errors file: it failed for good
 )
 
-// empty reports that nothing has ended yet.
+// empty reports whether nothing has ended yet.
 func (p *past) empty() bool {
 	return p.results == nil || p.results.Keys.Len() == 0 && (p.retry || p.errors.Keys.Len() == 0)
 }
 
-// of says what was made of the item with that key.
+// of returns how the item with that key has ended.
 func (p *past) of(key string) endedHow {
 	switch {
 	case p.results == nil: // standard output keeps no record, so nothing is left out
@@ -48,8 +48,8 @@ func (p *past) of(key string) endedHow {
 	return notEnded
 }
 
-// freeID is the id, or the first of id-2, id-3, … that stands nowhere in the output yet: to
-// look for a result by its id must find one. It counts as taken from then on.
+// freeID returns the id, or the first of id-2, id-3, … that is not in the output yet, so
+// that a search for an id finds one result. The id counts as taken from then on.
 func (p *past) freeID(id string) string {
 	if p.results == nil || p.results.IDs.Len() == 0 {
 		return id
@@ -78,10 +78,10 @@ func (c *Config) journals() (*past, error) {
 	return &p, p.mixes(c)
 }
 
-// mixes refuses to let made-up answers and real ones stand for each other.
+// mixes returns an error if made-up answers and real ones would mix.
 func (p *past) mixes(c *Config) error {
 	if c.Output == "" {
-		return nil // nothing is taken over from an earlier run
+		return nil // nothing is kept from an earlier run
 	}
 	for _, f := range []struct {
 		name string
@@ -97,8 +97,8 @@ func (p *past) mixes(c *Config) error {
 	return nil
 }
 
-// readPast is what is past to a run: nothing, to one that starts over. That it can is
-// found out all the same.
+// readPast returns the past of a run. It is empty for a run that starts over, but readPast
+// still checks that the run can.
 func (c *Config) readPast() (*past, error) {
 	if !c.Fresh {
 		return c.journals()
@@ -111,8 +111,8 @@ func (c *Config) readPast() (*past, error) {
 	return &past{}, nil
 }
 
-// dropSuperseded leaves one line in both files for an item that was tried again.
-// A run that has read its whole input also clears bad lines that were corrected.
+// dropSuperseded leaves one line in both files together for an item that was tried again. A
+// run that has read its whole input also clears bad lines that were corrected.
 func (c *Config) dropSuperseded(p *past, whole bool) error {
 	if !c.RetryFailed || p.errors.Lines == 0 || p.results == nil {
 		return nil

@@ -147,7 +147,7 @@ func TestStallIsNotTheProviders(t *testing.T) {
 	})
 }
 
-// Who asks for it is told of each line that is written, of either file, and of bad ones too.
+// Watch.Written counts each line that is written, of either file, and bad ones too.
 func TestWrittenIsTold(t *testing.T) {
 	d := newDesk(t, ask("a"), ask("b"), "{", ask("c"))
 	d.cfg.SkipBad = true

@@ -2,37 +2,38 @@ package promptfile
 
 import "github.com/headrace/headrace/batch/prompts"
 
-// Plan is what the check of an input has found, before any call.
+// Plan is the result of the check of an input, before any call.
 type Plan struct {
 	Items  int // of the whole input, or of its first Reader.Limit
-	Done   int // of these, the ones with a result of an earlier run
-	Failed int // of these, the ones that failed for good in an earlier run, and are not tried again
+	Done   int // of these, items with a result of an earlier run
+	Failed int // of these, items that failed for good in an earlier run and are not tried again
 	Refused
-	Work []Work // what is left to do, by lane, in the order in which the input names them; nil of a stream
+	Work []Work // work that is left, by lane, in the order in which the input names them; nil for a stream
 }
 
-// Work is what is left to do on one lane.
+// Work is the work left on one lane.
 type Work struct {
 	Lane  string // of Config.Lane
 	Items int
 	Bytes int64 // of their bodies
 }
 
-// An input may name any number of models: the first 32 lanes are told apart, which are more
-// than a person reads, and what is left on all others is that of OtherLanes.
+// An input may name any number of models. The first 32 lanes are counted apart: more than a
+// person reads. The work of all others is summed up as OtherLanes.
 const (
 	lanesApart = 32
 	OtherLanes = "other"
 )
 
-// Left is how many items there are to do.
+// Left returns the number of items left to do.
 func (p *Plan) Left() int { return p.Items - p.Done - p.Failed }
 
-// checkedEvery is how many items are checked before Watch is told: a few seconds' worth.
+// checkedEvery is the number of items between calls of Watch.Checked: a few seconds' worth.
 const checkedEvery = 1_000_000
 
-// Plan reads a file to its end, or to its limit, and calls nothing. A stream is not read:
-// its plan is empty. The error is ErrHalted, or tells why the input cannot be read on.
+// Plan reads a file to its end, or to its limit, and calls nothing. It does not read a
+// stream, whose plan is empty. The error is ErrHalted, or says why the input cannot be
+// read.
 func (j *Job) Plan() (Plan, error) {
 	var p Plan
 	j.planned = true
@@ -76,8 +77,8 @@ func (p *Plan) note(how endedHow) {
 	}
 }
 
-// workload is work while it is summed up. A model's name is joined to its lane's once in a
-// row: most files name one model.
+// workload sums up work. It looks up a model's lane once for several items in a row, as
+// most files name one model.
 type workload struct {
 	lane   func(model string) string
 	index  map[string]int // of lanes, into work
@@ -97,7 +98,7 @@ func (w *workload) add(model string, bytes int) {
 	of.Bytes += int64(bytes)
 }
 
-// at is where a lane's work is.
+// at returns the index of a lane's work.
 func (w *workload) at(lane string) int {
 	if i, known := w.index[lane]; known {
 		return i

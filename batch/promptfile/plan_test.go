@@ -14,8 +14,8 @@ func askModel(id, model, prompt string) string {
 	return fmt.Sprintf(`{"id":%q,"prompt":%q,"model":%q}`, id, prompt, model)
 }
 
-// bodies is how many bytes the bodies of a file's items have together, of those that
-// belong.
+// bodies returns the total length of the bodies of a file's items, in bytes, for the items
+// that belong.
 func (d *desk) bodies(belongs func(*prompts.Request) bool) (n int64) {
 	d.t.Helper()
 	in, err := File(d.in)
@@ -82,8 +82,8 @@ func TestPlanTellsWorkByLane(t *testing.T) {
 	}
 }
 
-// However many models an input names, the first 32 lanes are told apart, and the sums are
-// whole. One that is called other is no other than that.
+// However many models an input names, the plan counts the first 32 lanes apart, and the
+// sums are whole. A lane that is itself called other is part of OtherLanes.
 func TestPlanBoundsLanes(t *testing.T) {
 	var lines []string
 	for n := range 3 {

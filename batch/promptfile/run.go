@@ -13,50 +13,50 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Sums are what a run comes to.
+// Sums holds the results of a run.
 type Sums struct {
 	batch.Summary
-	EarlierDone    int            // items of the input that have a result of an earlier run
-	EarlierFailed  int            // items and skipped lines that failed for good in one
+	EarlierDone    int            // items with a result of an earlier run
+	EarlierFailed  int            // items and skipped lines that failed for good in an earlier run
 	Skipped        int            // bad lines that went into the errors file
-	Untranslatable int            // lines that went there as they cannot be said in the provider's words
-	Renamed        int            // items that were given another id, as theirs was taken; see Watch
-	CostUSD        float64        // of items whose cost is known, those not run among them
+	Untranslatable int            // lines that went there because they cannot be translated for the provider
+	Renamed        int            // items with a new id, as theirs was taken; see Watch
+	CostUSD        float64        // of items whose cost is known, including those not run
 	Priced         int            // items whose cost is known
-	Unpriced       int            // items whose cost is not, and that were answered or used tokens
+	Unpriced       int            // items whose cost is unknown, and that were answered or used tokens
 	Truncated      int            // answers that ended at their length limit
 	Kinds          map[string]int // failed items by code
 	Unsaved        int            // ended items whose line could not be kept
-	Arranged       bool           // the output did not stand in the order of the input, and does
-	Unordered      bool           // it may not, as the run has ended before its end: the next sees to it
-	Left           bool           // a stream was left before its end: it may hold more
+	Arranged       bool           // the output was not in the order of the input, and is now
+	Unordered      bool           // the output may be out of order, as the run stopped early: the next run sees to it
+	Left           bool           // the run left a stream before its end: it may hold more
 
-	Stopped  error // why some items were not run, if the provider would not
-	Full     error // that the disk was full, which has drained the run; there may have been room again, see FilesErr
+	Stopped  error // why some items were not run, if the provider refused
+	Full     error // the disk was full, which has drained the run; there may have been room again, see FilesErr
 	InputErr error // why the input ended early
-	Changed  error // ErrChanged, of an input that is not what was checked: items of it may not have been asked
-	FilesErr error // why not all is kept, or the files are not what was written
-	RunErr   error // how batch.Stream has ended
+	Changed  error // ErrChanged, if the input is not the checked one: some of its items may not have been asked
+	FilesErr error // why not everything is saved, or why the files are not as written
+	RunErr   error // the error of batch.Stream
 }
 
-// Err is all that kept the run from its end, the gravest first; nil if each item has
-// ended. That items failed is no error.
+// Err joins all that kept the run from its end, the gravest first; nil if each item has
+// ended. Failed items are not an error.
 func (s *Sums) Err() error { return errors.Join(s.FilesErr, s.InputErr, s.RunErr, s.Changed) }
 
-// Run makes the calls: each item that no earlier run has ended is asked by call, within
-// the options, and its line saved. Before that it checks the input, unless Plan did, and
-// opens the files, unless Begin did; bad lines are then the error, a *BadLines, and
-// nothing was called. It is called once.
+// Run makes the calls: it asks call for each item that no earlier run has ended, within the
+// options, and saves its line. Before that it checks the input, unless Plan did, and opens
+// the files, unless Begin did. If there are bad lines, the error is a *BadLines, and
+// nothing was called. Run may be called once.
 //
-// If results cannot be kept the run ends: softly while the disk is only full, since there
-// may be room again for what is in flight (Sums.Full tells that it was); else at once. Items
-// that were not run are left to the next run, which any of the errors allows. Options for
-// concurrency, drain, control, gate and summary are the job's own.
+// If results cannot be saved the run ends. It ends softly while the disk is only full, as
+// there may be room again for the calls in flight (Sums.Full tells that it was); otherwise
+// at once. Items that were not run are left to the next run, whatever the error. The job
+// sets the options for concurrency, drain, control, gate and summary itself.
 func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], opts ...batch.Option) (Sums, error) {
 	if err := j.ready(); err != nil {
 		return Sums{RunErr: err}, err
 	}
-	if isClosed(j.cfg.Drain) { // what is drained from the start could still let a call leave
+	if isClosed(j.cfg.Drain) { // a run drained from the start could still let a call leave
 		return Sums{RunErr: ErrHalted}, ErrHalted
 	}
 	r := j.start(ctx)
@@ -73,7 +73,7 @@ func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], o
 	return r.sums, r.sums.Err()
 }
 
-// ready does what comes before the first call, as far as it was not done.
+// ready does what comes before the first call, unless it was done.
 func (j *Job) ready() error {
 	if !j.planned {
 		if _, err := j.Plan(); err != nil {
@@ -90,7 +90,7 @@ func (j *Job) ready() error {
 	return err
 }
 
-// run is what Run holds.
+// run holds the state of Run.
 type run struct {
 	*Job
 	ctx      context.Context
@@ -98,13 +98,13 @@ type run struct {
 	in       *intake
 	out      *sink
 	sums     Sums
-	released bool // a stream is not waited for any more
+	released bool // the run no longer waits for a stream
 
 	full  chan error    // one place: the disk is full
-	why   error         // the full disk, if it was that which closed drain; to be read when gone is closed
+	why   error         // the full disk, if that closed drain; to be read when gone is closed
 	drain chan struct{} // closed by Config.Drain, or by a full disk
 	over  chan struct{}
-	gone  chan struct{} // closed when who closes drain has gone
+	gone  chan struct{} // closed when the goroutine that closes drain has ended
 }
 
 func (j *Job) start(ctx context.Context) *run {
@@ -116,14 +116,14 @@ func (j *Job) start(ctx context.Context) *run {
 	r.out = j.newSink(r.fault)
 	r.in = &intake{Job: j, ctx: r.ctx, drain: r.drain, halted: make(chan struct{}), putBad: r.out.put}
 	if j.cfg.InputOrder && j.past.results != nil && j.past.results.Lines > 0 {
-		r.in.order = new(journal.Order) // what this run adds will stand behind what is there
+		r.in.order = new(journal.Order) // this run's lines will stand behind those already there
 	}
 	go r.brake()
 	return r
 }
 
-// brake drains the run for the first reason that comes. The caller may drain it because of a
-// full disk before this goroutine looks. The reason is still the disk.
+// brake drains the run for the first reason that comes. On a full disk the caller may drain
+// the run before this goroutine looks. The reason is still the disk.
 func (r *run) brake() {
 	defer close(r.gone)
 	select {
@@ -139,14 +139,14 @@ func (r *run) brake() {
 	close(r.drain)
 }
 
-// fault stops the run because a result cannot be kept. While there may be room
-// again, what is in flight is worth waiting for; else it is abandoned.
+// fault stops the run because a result cannot be saved. While there may be room again, the
+// calls in flight are worth waiting for; otherwise they are abandoned.
 func (r *run) fault(err error) {
 	full := DiskFull(err)
 	if full {
 		select {
 		case r.full <- err: // before the caller hears of it and may drain the run
-		default: // of the other file: it is stopping already
+		default: // the other file's: the run is stopping already
 		}
 	}
 	if r.cfg.Watch.Fault != nil {
@@ -159,7 +159,7 @@ func (r *run) fault(err error) {
 
 func (r *run) options(opts []batch.Option) []batch.Option {
 	if !shares(opts) {
-		opts = append(r.maker.Options(), opts...) // the caller's come later, and count
+		opts = append(r.maker.Options(), opts...) // the caller's options come later, and win
 	}
 	if r.cfg.FilteredFails {
 		opts = append(opts, batch.WithFilteredFailing())
@@ -173,13 +173,13 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 	)
 }
 
-// shares reports whether the lanes are another's, who says how they charge.
+// shares reports whether the lanes belong to a Shared, whose options say how they charge.
 func shares(opts []batch.Option) bool {
 	return slices.ContainsFunc(opts, func(o batch.Option) bool { return strings.HasPrefix(o.String(), "WithShared(") })
 }
 
-// leaving makes calls that give their place back if they bring no answer; the others do
-// when it is written.
+// leaving wraps call so that a call without an answer gives its place back at once. Other
+// places are given back when the answer is written.
 func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, provider.Reply] {
 	return func(ctx context.Context, it *Item) (provider.Reply, error) {
 		answered := false
@@ -194,8 +194,8 @@ func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, 
 	}
 }
 
-// take deals with one result: into the files, or not run and into none. An answer is then
-// in the saver's hands, or waits for its turn, as a copy whose bytes are bounded there.
+// take handles one result: it goes into the files, or was not run and goes into none. An
+// answer is then in the saver's hands, or waits for its turn as a copy of bounded size.
 func (r *run) take(res *Result) {
 	if done := res.Value.Done; done != nil {
 		defer done()
@@ -212,8 +212,8 @@ func (r *run) take(res *Result) {
 	r.out.end(res.Index, &l)
 }
 
-// notRun notes why an item was not run. Once no lane is left, nothing that a
-// stream may still bring can be run: it is not waited for.
+// notRun records why an item was not run. Once no lane is left, no item that a stream may
+// still bring can be run: the run no longer waits for it.
 func (r *run) notRun(err error) {
 	if !errors.Is(err, batch.ErrStopped) {
 		return
@@ -238,7 +238,7 @@ func (r *run) noLaneLeft() bool {
 	return true
 }
 
-// arrange brings the output into the order of the input, unless the run is to end now.
+// arrange brings the output into the order of the input, unless the run must end now.
 func (r *run) arrange() {
 	moved, err := journal.Arrange(r.cfg.Output, r.in.order, r.goOn)
 	if errors.Is(err, ErrHalted) {
@@ -247,7 +247,7 @@ func (r *run) arrange() {
 	r.sums.Arranged, r.sums.Unordered, r.sums.FilesErr = moved, err != nil, err
 }
 
-// goOn is ErrHalted if the run is to end.
+// goOn returns ErrHalted if the run must end.
 func (r *run) goOn() error {
 	if isClosed(r.cfg.Drain) || r.ctx.Err() != nil {
 		return ErrHalted
@@ -255,7 +255,7 @@ func (r *run) goOn() error {
 	return nil
 }
 
-// end waits until all that was saved is safe, and completes the sums.
+// end waits until all saved lines are safe, and completes the sums.
 func (r *run) end() {
 	s := &r.sums
 	if s.FilesErr = r.out.close(); s.FilesErr == nil {

@@ -83,7 +83,7 @@ func (d *desk) run(opts ...batch.Option) (sums Sums, asked string, err error) {
 	return sums, strings.TrimSpace(asked), err
 }
 
-// progress is what the files tell.
+// progress returns the progress shown by the files.
 func (d *desk) progress() *journal.Progress {
 	d.t.Helper()
 	p, err := journal.ReadProgress(d.out, journal.ErrorsPath(d.out))
@@ -231,7 +231,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// A run that is told to stop before it begins calls nothing, however far it was prepared.
+// A run that must stop before it begins calls nothing, however far it was prepared.
 func TestDrainedBeforeTheFirstCall(t *testing.T) {
 	d := newDesk(t, ask("a"))
 	for _, prepare := range []func(*Job) error{
@@ -307,7 +307,8 @@ func TestFaultEndsTheRun(t *testing.T) {
 	}
 }
 
-// Whoever gives no names gets those of the models, and one request a call.
+// Without Lane and Cost, items have the lanes of their models, and a call costs one
+// request.
 func TestItemsHaveLanesAndCosts(t *testing.T) {
 	d := newDesk(t, ask("a"))
 	d.answer = func(it *Item) (provider.Reply, error) {

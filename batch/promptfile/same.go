@@ -6,7 +6,8 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 )
 
-// sameFile says which two of a run's files are one. It is a journal.ErrSameFile.
+// sameFile says which two of a run's files are one. errors.Is takes it for
+// journal.ErrSameFile.
 type sameFile struct{ one, name, other, otherName string }
 
 func (e *sameFile) Error() string {
@@ -19,7 +20,7 @@ func (e *sameFile) Error() string {
 // Is makes errors.Is(err, journal.ErrSameFile) true.
 func (e *sameFile) Is(target error) bool { return target == journal.ErrSameFile }
 
-// lockOf is the name of a file's lock, which is removed at the end; "" if there is no file.
+// lockOf returns the name of a file's lock, which is removed at the end; "" without a file.
 func lockOf(path string) string {
 	if path == "" {
 		return ""
@@ -27,7 +28,7 @@ func lockOf(path string) string {
 	return path + journal.LockSuffix
 }
 
-// apart finds two files of a run that are one, by whatever names.
+// apart returns an error if two files of a run are one, by whatever names.
 func (c *Config) apart() error {
 	var pairs []sameFile
 	for _, in := range c.Input.Files() {

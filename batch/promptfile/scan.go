@@ -18,18 +18,18 @@ var (
 	ErrHalted = errors.New("promptfile: stopped before the first call")
 )
 
-// Scanned is what a Scan has found besides requests.
+// Scanned holds the findings of a Scan, apart from the requests.
 type Scanned struct {
-	Lines  int // that were read, blank and bad ones included
+	Lines  int // lines read, blank and bad ones included
 	Digest prompts.Digest
 	Refused
 }
 
-// Scan reads an input through, or up to cfg.Limit, and calls nothing. Take is given each
-// request, whose Body and Metadata last until it returns. The error is ErrHalted once halt
-// is closed, which may be nil; any other tells why the input cannot be read on. Name,
-// Checked and Passing of cfg are Scan's. Of a file, a complaint about an id used twice
-// names the line that had it first; a stream cannot be read again for that.
+// Scan reads an input to its end, or to cfg.Limit, and calls no provider. It passes each
+// request to take; the request's Body and Metadata last until take returns. The error is
+// ErrHalted once halt, which may be nil, is closed; any other says why the input cannot be
+// read. Scan sets Name, Checked and Passing of cfg. In a file, a complaint about an id used
+// twice names the line that had it first; a stream cannot be read again for that.
 func Scan(in Input, cfg prompts.Config, halt <-chan struct{}, take func(prompts.Request)) (Scanned, error) {
 	cfg.Checked, cfg.Passing = false, true
 	var found Scanned
@@ -66,8 +66,8 @@ func isClosed(halt <-chan struct{}) bool {
 	}
 }
 
-// nameFirst completes complaints about ids used twice: of most ids the reader
-// remembers only that they were used, not where.
+// nameFirst completes complaints about ids used twice. The reader remembers of most ids
+// only that they were used, not where.
 func nameFirst(in Input, cfg prompts.Config, bad []*prompts.LineError) error {
 	if len(bad) == 0 {
 		return nil
@@ -75,13 +75,13 @@ func nameFirst(in Input, cfg prompts.Config, bad []*prompts.LineError) error {
 	return in.Read(cfg, func(file io.Reader, cfg prompts.Config) error { return prompts.FirstLines(file, cfg, bad) })
 }
 
-// Refused are the lines of an input that are not asked.
+// Refused holds the lines of an input that are not asked.
 type Refused struct {
-	Bad            BadLines // that are no requests
-	Untranslatable BadLines // that cannot be said in the provider's words
+	Bad            BadLines // lines that are not requests
+	Untranslatable BadLines // lines that cannot be translated for the provider
 }
 
-// note takes err for a line of either sort, or gives it back.
+// note records err if it is about a line of either sort, and otherwise returns it.
 func (r *Refused) note(err error) error {
 	if errors.Is(err, prompts.ErrUntranslatable) {
 		return r.Untranslatable.Note(err)
@@ -89,8 +89,8 @@ func (r *Refused) note(err error) error {
 	return r.Bad.Note(err)
 }
 
-// Fatal are those for which nothing is to be called, in the order of the input: all that
-// are not skipped. It is nil if there are none.
+// Fatal returns the lines that forbid any call, in the order of the input: all lines that
+// are not skipped. It returns nil if there are none.
 func (r *Refused) Fatal(skipBad, skipUntranslatable bool) *BadLines {
 	var fatal BadLines
 	if !skipBad {
@@ -105,15 +105,16 @@ func (r *Refused) Fatal(skipBad, skipUntranslatable bool) *BadLines {
 	return &fatal
 }
 
-// BadLines are the lines of an input that are no requests. As an error it says what is
+// BadLines holds the lines of an input that are not requests. As an error it says what is
 // wrong with the first of them, a line each.
 type BadLines struct {
-	First   []*prompts.LineError // prompts.MaxComplaints of them, and of those without a model one
+	First   []*prompts.LineError // at most prompts.MaxComplaints, and one of those without a model
 	All     int
-	NoModel int // of All, those that only lack a model: Reader.DefaultModel mends them all
+	NoModel int // of All, lines that only lack a model: Reader.DefaultModel mends them all
 }
 
-// Note takes err for a bad line. One that is none is given back: it ends the reading.
+// Note records err if it is about a bad line. Any other error is returned: it ends the
+// reading.
 func (b *BadLines) Note(err error) error {
 	var bad *prompts.LineError
 	if !errors.As(err, &bad) {
@@ -129,7 +130,7 @@ func (b *BadLines) Note(err error) error {
 	return nil
 }
 
-// join adds others, of which the first are named.
+// join adds others, and keeps the first of all lines.
 func (b *BadLines) join(others *BadLines) {
 	b.All += others.All
 	b.NoModel += others.NoModel
@@ -138,7 +139,7 @@ func (b *BadLines) join(others *BadLines) {
 	b.First = b.First[:min(len(b.First), prompts.MaxComplaints)]
 }
 
-// Error has a line for each bad line that is known, and one for the others.
+// Error has a line for each bad line in First, and one for the others.
 func (b *BadLines) Error() string {
 	var text strings.Builder
 	noun := "lines"

@@ -52,8 +52,8 @@ func (r *readOnce) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A scan reads no further than its limit, nor once it is told to halt; what cannot be
-// opened is said to be the input.
+// A scan reads no further than its limit, and no further once it must halt. If a file
+// cannot be opened, the error says that it is the input.
 func TestScanEnds(t *testing.T) {
 	d := newDesk(t, ask("a"), "", ask("b"), ask("c"))
 	in, err := File(d.in)

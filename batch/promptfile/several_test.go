@@ -18,7 +18,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// ofFiles makes the desk's input of files beside its own, which it leaves out.
+// ofFiles makes the desk's input of files next to its own, which it leaves out.
 func (d *desk) ofFiles(names ...string) {
 	d.t.Helper()
 	var all []Input

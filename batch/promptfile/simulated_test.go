@@ -59,7 +59,7 @@ func (d *desk) mixes() {
 	}
 }
 
-// files is what stands in both.
+// files returns the content of the output and of its errors file.
 func (d *desk) files() string {
 	d.t.Helper()
 	var all string

@@ -9,26 +9,26 @@ import (
 	"github.com/headrace/headrace/batch/saver"
 )
 
-// sink is where result lines go: each of the two files has a saver, which commits
-// in groups what comes while the disk works.
+// sink takes result lines. Each of the two files has a saver, which commits together the
+// lines that come while the disk works.
 type sink struct {
 	results, errors *saver.Saver
 	unsaved         int    // lines that could not be kept; to be read after close
-	turns           *turns // nil where results stand as they come
+	turns           *turns // nil if results stand in the order in which they come
 
-	// room has as many places as calls may be in flight. A call takes one before it
-	// is made, and leaves it when its answer is written: until then it counts as in
-	// flight; the wait for it is no part of the call's time. So a process that is killed
-	// never loses more than it was allowed to have in flight, and a disk that is slow slows
-	// the calls down. What a loss of power takes beside that is bounded by the saver: what
-	// it has written and not synced, 511 lines and those of one write.
+	// room has as many places as calls may be in flight. A call takes a place before it is
+	// made, and leaves it when its answer is written. Until then it counts as in flight;
+	// the wait for a place is not part of the call's time. So a killed process never loses
+	// more than it was allowed to have in flight, and a slow disk slows the calls down. The
+	// saver bounds what a loss of power takes in addition: lines written and not synced,
+	// 511 of them and those of one write.
 	//
-	// Their bytes are bounded by who makes the calls: an answer's Done gives its room back.
+	// The maker of the calls bounds the bytes: an answer's Done gives its room back.
 	room    chan struct{}
 	faulted chan struct{} // closed by the first failure: nothing waits for room any more
 }
 
-// newSink takes the files over. fault is told the first failure of each.
+// newSink takes the files over. It calls fault with the first failure of each.
 func (j *Job) newSink(fault func(error)) *sink {
 	s := &sink{room: make(chan struct{}, j.cfg.Concurrency), faulted: make(chan struct{})}
 	first := make(chan struct{}, 1)
@@ -59,7 +59,7 @@ func (j *Job) newSink(fault func(error)) *sink {
 	return s
 }
 
-// end takes the line of the item of that index, nil for one that was not run.
+// end takes the line of the item with that index, nil if the item was not run.
 func (s *sink) end(index int, l *journal.Line) {
 	if s.turns == nil {
 		if l != nil {
@@ -74,7 +74,7 @@ func (s *sink) end(index int, l *journal.Line) {
 	s.turns.take(index, l)
 }
 
-// put hands over one line: of a failed item, or of a result. Many goroutines may call it.
+// put hands over one line, of a failed item or of a result. Many goroutines may call it.
 func (s *sink) put(l journal.Line) {
 	if l.Error != nil {
 		s.errors.Save(l, nil)
@@ -83,8 +83,8 @@ func (s *sink) put(l journal.Line) {
 	s.results.Save(l, nil)
 }
 
-// enter waits until there is room for one more call. Where answers wait for their
-// turn it is not asked for: the one whose turn it is could not come in.
+// enter waits until there is room for one more call. If answers wait for their turn it does
+// not ask for room: the answer whose turn it is could not come in.
 func (s *sink) enter(ctx context.Context) {
 	if s.turns != nil {
 		return
@@ -128,8 +128,8 @@ func (s *sink) close() error {
 	return errors.Join(faults...)
 }
 
-// DiskFull tells a disk that is full, where there may be room again, from one that is
-// broken.
+// DiskFull reports whether err means a full disk, which may have room again, and not a
+// broken one.
 func DiskFull(err error) bool {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		if errors.Is(err, full) {

@@ -6,13 +6,13 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 )
 
-// stream reads an input that can be read only once, in a goroutine of its own.
-// Nothing ends a read from a terminal or a pipe that stalls, so a run that is over
-// leaves that goroutine to the end of the process.
+// stream reads an input that can be read only once, in a goroutine of its own. Nothing ends
+// a stalled read from a terminal or a pipe. So a run that is over leaves that goroutine
+// behind until the process ends.
 type stream struct {
 	in    *intake
 	lines chan streamed
-	left  chan struct{} // closed when nobody takes lines any more
+	left  chan struct{} // closed when no lines are taken any more
 }
 
 type streamed struct {
@@ -24,7 +24,7 @@ func newStream(in *intake) *stream {
 	return &stream{in: in, lines: make(chan streamed), left: make(chan struct{})}
 }
 
-// all yields the lines until the input ends or the run is to take no more.
+// all yields the lines until the input ends or the run must take no more.
 func (s *stream) all(yield func(prompts.Request, error) bool) {
 	defer close(s.left)
 	go s.read()

@@ -7,15 +7,15 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Asks is what a provider's client is asked for a request of this job's input. Who decides
-// by Reader.Takes whether a request can be asked decides of the same.
+// Asks returns the request that a provider's client gets for a request of this job's input.
+// A Reader.Takes can thus decide about the same request that is sent later.
 func (c *Config) Asks(r *prompts.Request) provider.Request { return asks(r, c.boundOf(r)) }
 
 func asks(r *prompts.Request, maxTokens int) provider.Request {
 	return provider.Request{Endpoint: r.Endpoint, Model: r.Model, Body: r.Body, MaxTokens: maxTokens}
 }
 
-// boundOf bounds the output of a request that says no bound itself.
+// boundOf returns the bound on output for a request without one of its own.
 func (c *Config) boundOf(r *prompts.Request) int {
 	if r.Form.IsPrompt() {
 		return c.MaxTokensOfPrompts
@@ -23,7 +23,7 @@ func (c *Config) boundOf(r *prompts.Request) int {
 	return c.MaxTokens
 }
 
-// skips reports whether a bad line goes to the errors file, rather than being the end of all.
+// skips reports whether a bad line goes to the errors file, rather than ending the run.
 func (c *Config) skips(bad *prompts.LineError) bool {
 	if errors.Is(bad, prompts.ErrUntranslatable) {
 		return c.SkipUntranslatable
@@ -31,9 +31,9 @@ func (c *Config) skips(bad *prompts.LineError) bool {
 	return c.SkipBad
 }
 
-// takes is Reader.Takes for the pass that checks the input, and for a stream's only one: it
-// asks of what no earlier run has ended, whoever ended it. The lines of a file that are
-// refused are remembered.
+// takes returns Reader.Takes for the pass that checks the input, and for the only pass of a
+// stream. It asks only about requests that no earlier run has ended. It remembers the
+// refused lines of a file.
 func (j *Job) takes() func(*prompts.Request) error {
 	ask := j.cfg.Reader.Takes
 	if ask == nil {
@@ -51,8 +51,8 @@ func (j *Job) takes() func(*prompts.Request) error {
 	}
 }
 
-// takesAgain is Reader.Takes once the input was checked. Only of lines that were refused it
-// asks again, to say why.
+// takesAgain returns Reader.Takes for later passes over a checked input. It asks again only
+// about lines that were refused, to say why.
 func (j *Job) takesAgain() func(*prompts.Request) error {
 	if j.refused.bits == nil {
 		return nil
@@ -65,7 +65,7 @@ func (j *Job) takesAgain() func(*prompts.Request) error {
 	}
 }
 
-// lineSet is a set of line numbers: a bit for each line up to the last that is in it.
+// lineSet is a set of line numbers: a bit for each line up to the last one in it.
 type lineSet struct{ bits []uint64 }
 
 func (s *lineSet) add(line int) {

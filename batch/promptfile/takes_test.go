@@ -31,8 +31,8 @@ func (d *desk) seedless() *[]int {
 	return asked
 }
 
-// Lines that cannot be translated keep a run from its first call, each named with its field,
-// beside those that are bad, in the order of the file and up to the bound of complaints.
+// Untranslatable lines keep a run from its first call. Each is named with its field, among
+// the bad lines, in the order of the file and up to the bound of complaints.
 func TestUntranslatableLinesFailTheRun(t *testing.T) {
 	var lines []string
 	for n := range 80 {
@@ -63,9 +63,9 @@ func TestUntranslatableLinesFailTheRun(t *testing.T) {
 }
 
 // Skipped, they go to the errors file with the id, key and metadata of their request, and
-// are counted apart. A provider that takes them is asked when what failed is tried again; then
-// each has one line in both files. Whoever is asked whether it takes a line is asked once, and
-// about a line that it refused once more.
+// are counted apart. A provider that takes them is asked when RetryFailed tries failed
+// items again; then each has one line in both files. Takes is called once for each line,
+// and once more for a line that it refused.
 func TestUntranslatableLinesAreSkipped(t *testing.T) {
 	d := newDesk(t, ask("a"), seeded("b"), "[]", ask("c"), seeded("d"))
 	asked := d.seedless()
@@ -102,8 +102,8 @@ func TestUntranslatableLinesAreSkipped(t *testing.T) {
 	}
 }
 
-// What has its answer need not be translated: a file that one provider has answered is gone
-// on with by another, whoever takes its lines, and nothing is bought again.
+// An item that has its answer need not be translated: a second provider goes on with a file
+// that the first has answered, whichever lines it takes, and nothing is bought again.
 func TestAnsweredLinesNeedNotBeTranslated(t *testing.T) {
 	d := newDesk(t, seeded("a"), ask("b"), ask("c"))
 	d.cfg.Reader.Limit = 2

@@ -8,9 +8,9 @@ import (
 	"github.com/headrace/headrace/batch/saver"
 )
 
-// turns makes results stand in the order of the input. What is ahead of its turn
-// waits in memory, and beyond a bound in a file beside the output; it is not saved
-// meanwhile. It belongs to the goroutine that takes the results.
+// turns puts results in the order of the input. Results ahead of their turn wait in memory,
+// and beyond a bound in a file next to the output; meanwhile they are not saved. It belongs
+// to the goroutine that takes the results.
 type turns struct {
 	order *saver.Reorder
 	fault func(error)
@@ -31,7 +31,7 @@ func newTurns(folder string, save func(journal.Line), fault func(error)) *turns 
 	return &turns{order: saver.NewReorder(folder, 0, emit), fault: fault}
 }
 
-// take gives an index its turn. nil is an item without a result.
+// take gives an index its turn. A nil line means an item without a result.
 func (t *turns) take(index int, l *journal.Line) {
 	t.buf = t.buf[:0]
 	if l != nil {
@@ -52,7 +52,7 @@ func (t *turns) note(err error) {
 	}
 }
 
-// close saves what waits still.
+// close saves the results that still wait.
 func (t *turns) close() error {
 	if err := t.order.Close(); err != nil {
 		t.note(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// build makes what is sent: endpoint, model and body.
+// build makes the endpoint, model and body of a request.
 func (r *Reader) build(req *Request, text []byte, f *fields) *LineError {
 	//exhaustive:enforce
 	switch req.Form {
@@ -29,7 +29,7 @@ func (r *Reader) build(req *Request, text []byte, f *fields) *LineError {
 	return r.buildPrompt(req, f)
 }
 
-// buildBatch takes the body as it stands, byte for byte, but for a missing model.
+// buildBatch takes the body as it stands, byte for byte, except for a missing model.
 func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
 	if c = f.checkMethod(); c != nil {
 		return c
@@ -48,7 +48,7 @@ func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
 	return r.finish(req, f.body, r.body, &in, keepAll)
 }
 
-// buildParams takes params as they stand, byte for byte, but for a missing model.
+// buildParams takes params as they stand, byte for byte, except for a missing model.
 func (r *Reader) buildParams(req *Request, f *fields) (c *LineError) {
 	req.Endpoint = Messages
 	if f.params[0] != '{' {
@@ -62,7 +62,7 @@ func (r *Reader) buildParams(req *Request, f *fields) (c *LineError) {
 	return r.finish(req, f.params, r.body, &in, keepAll)
 }
 
-// buildBare takes the line as the body, without what is the user's own.
+// buildBare takes the line as the body, without the user's own fields.
 func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) {
 	if req.Endpoint, c = endpoint(nil, r.bareEndpoint(f)); c != nil {
 		return c
@@ -70,10 +70,11 @@ func (r *Reader) buildBare(req *Request, text []byte, f *fields) (c *LineError) 
 	return r.finish(req, text, r.line.Members, f, notOfBody)
 }
 
-// bareEndpoint tells where a body without url belongs. messages are a chat, and a query
-// with documents and nothing else to ask is for Rerank. input
-// is what embeddings, responses and moderations have: the default decides if it is one of
-// them, else what only one of them has: a setting of embeddings, or a model named so.
+// bareEndpoint returns the endpoint for a body without url. A body with messages is a chat,
+// and one with a query, documents and no other question is for Rerank. Embeddings,
+// responses and moderations all have input. If the default is one of them, it decides.
+// Otherwise a field decides that only one of them has: a setting of embeddings, or a model
+// named so.
 func (r *Reader) bareEndpoint(f *fields) string {
 	byDefault := r.cfg.DefaultEndpoint
 	switch {
@@ -96,7 +97,7 @@ func (r *Reader) bareEndpoint(f *fields) string {
 	return Responses
 }
 
-// finish checks what every body must keep to, and copies it out of the read buffer.
+// finish checks what every body must keep to, and copies the body out of the read buffer.
 func (r *Reader) finish(req *Request, obj []byte, ms []rawjson.Member, f *fields, drop func(rawjson.Member) bool) *LineError {
 	if c := cmp.Or(f.checkStream(), f.checkTwice(req.Endpoint)); c != nil {
 		return c
@@ -122,7 +123,7 @@ func (r *Reader) finish(req *Request, obj []byte, ms []rawjson.Member, f *fields
 	return nil
 }
 
-// own gives what lies in the read buffer as the request's own.
+// own returns text from the read buffer as the request's own.
 func (r *Reader) own(text []byte) []byte {
 	if r.cfg.Passing {
 		return text
@@ -130,7 +131,7 @@ func (r *Reader) own(text []byte) []byte {
 	return bytes.Clone(text)
 }
 
-// space gives room for a body of at most n bytes.
+// space returns room for a body of at most n bytes.
 func (r *Reader) space(n int) []byte {
 	if !r.cfg.Passing {
 		return make([]byte, 0, n)
@@ -143,7 +144,7 @@ func (r *Reader) space(n int) []byte {
 
 func keepAll(rawjson.Member) bool { return false }
 
-// own tells the fields of a bare body that are the user's, not the provider's.
+// own reports whether a field of a bare body is the user's, not the provider's.
 func own(m rawjson.Member) bool {
 	switch string(m.Name) {
 	case "custom_id", "id", "metadata":
@@ -152,14 +153,15 @@ func own(m rawjson.Member) bool {
 	return false
 }
 
-// notOfBody tells the fields of a bare body that are not sent: the user's own, and those of other forms,
-// which are null.
+// notOfBody reports whether a field of a bare body is not sent: the user's own fields, and
+// null fields of other forms.
 func notOfBody(m rawjson.Member) bool {
 	return own(m) || isQuestion(m.Name) && rawjson.IsNull(m.Value)
 }
 
-// splice copies obj without the members to drop, and with those of r.front before the others.
-// Every other byte stays, but for the comma and the white space of what goes.
+// splice copies obj without the members to drop, and with those of r.front before the
+// others. Every other byte stays, except for the comma and the white space of a dropped
+// member.
 func (r *Reader) splice(obj []byte, ms []rawjson.Member, drop func(rawjson.Member) bool) []byte {
 	out := append(r.space(len(obj)+len(r.front)), '{')
 	if len(r.front) > 0 {
@@ -177,8 +179,8 @@ func (r *Reader) splice(obj []byte, ms []rawjson.Member, drop func(rawjson.Membe
 	return append(out, obj[ms[len(ms)-1].End:]...)
 }
 
-// appendGap appends what stands before member i: its own comma and white space,
-// or a comma alone where the member before it is a new one.
+// appendGap appends what stands before member i: its own comma and white space, or a comma
+// alone if the member before it is a new one.
 func appendGap(out, obj []byte, ms []rawjson.Member, i int) []byte {
 	switch {
 	case len(out) == 1:
@@ -198,10 +200,10 @@ func anyOf(ms []rawjson.Member, drop func(rawjson.Member) bool) bool {
 	return false
 }
 
-// buildPrompt makes the body that the endpoint wants of a prompt: messages for a
-// chat, instructions and input for a response, input for an embedding or a moderation, the
-// query for a rerank, and the prompt itself for a completion. Every field that is not the line's own goes
-// along as it stands.
+// buildPrompt makes the body that the endpoint needs from a prompt: messages for a chat,
+// instructions and input for a response, input for an embedding or a moderation, the query
+// for a rerank, and the prompt itself for a completion. Every field that is not the line's
+// own goes along as it stands.
 func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 	if req.Endpoint, c = endpoint(nil, r.cfg.DefaultEndpoint); c != nil {
 		return c
@@ -230,8 +232,8 @@ func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 	return nil
 }
 
-// checkRerank looks at a prompt that is the query of a rerank: it needs documents, and is the
-// only query.
+// checkRerank checks a prompt that is the query of a rerank: it needs documents, and must
+// be the only query.
 func (r *Reader) checkRerank(f *fields) *LineError {
 	documents := f.documents
 	if documents == nil {
@@ -248,7 +250,7 @@ func (r *Reader) checkRerank(f *fields) *LineError {
 	return nil
 }
 
-// system gives the system message as JSON, nil if there is none.
+// system returns the system message as JSON, nil if there is none.
 func (r *Reader) system(endpoint string, f *fields) ([]byte, *LineError) {
 	speaks := endpoint == ChatCompletions || endpoint == Responses
 	switch {
@@ -303,14 +305,16 @@ func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {
 	return append(append(append(out, `{"role":"user","content":`...), prompt...), `}]`...)
 }
 
-// askedAlready tells the fields of a prompt line that are data, or that appendQuestion has written.
+// askedAlready reports whether a field of a prompt line is data, or written by
+// appendQuestion.
 func askedAlready(m rawjson.Member) bool {
 	name := string(m.Name)
 	return name == "system" || name == "model" || isQuestion(m.Name)
 }
 
-// addData puts the data of a prompt line that have the name of another form's field to its metadata,
-// so that they come back with the result. Its own metadata count.
+// addData adds data of a prompt line to its metadata, so that they come back with the
+// result. These are fields with the name of another form's field. The line's own metadata
+// win.
 func (r *Reader) addData(req *Request) {
 	r.body = r.body[:0]
 	if req.Metadata != nil {

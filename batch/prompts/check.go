@@ -5,28 +5,28 @@ import (
 )
 
 const (
-	// MaxComplaints is how many bad lines a Check lists; the rest are counted. A
+	// MaxComplaints is the number of bad lines that a Check lists; the rest are counted. A
 	// hundred fill a few screens, and a file of another kind has one on each line.
 	MaxComplaints = 100
-	// MaxModels is how many models a Summary counts by name.
+	// MaxModels is the number of models that a Summary counts by name.
 	MaxModels = 1000
 )
 
-// Summary is what a Check has seen.
+// Summary sums up the input of a Check.
 type Summary struct {
 	Lines       int            // lines read, blank and bad ones included
 	Items       int            // requests
-	Bad         int            // lines that are no requests
+	Bad         int            // lines that are not requests
 	Bytes       int64          // of all bodies
-	Models      map[string]int // requests by model, MaxModels of them
-	OtherModels int            // requests to models beyond those
+	Models      map[string]int // requests by model, for up to MaxModels models
+	OtherModels int            // requests to further models
 	Endpoints   map[string]int // requests by endpoint
 }
 
-// Check reads r to its end and tells what is in it: the requests, summed up, and
-// the bad lines, the first MaxComplaints of them. The error is what kept it from
-// reading on; then the other two tell of what came before. Memory is that of the
-// reader: BytesPerItem for each item.
+// Check reads r to its end. It returns a summary of the requests, and the first
+// MaxComplaints of the bad lines. The error says why the input could not be read on; the
+// other two then describe the lines before. It takes the reader's memory: BytesPerItem for
+// each item.
 func Check(r *Reader) (Summary, []*LineError, error) {
 	sum := Summary{Models: make(map[string]int), Endpoints: make(map[string]int)}
 	var bad []*LineError

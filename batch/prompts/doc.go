@@ -1,9 +1,9 @@
 // Package prompts turns prompt files into requests.
 //
-// It promises that a line is either understood or named: every complaint says
-// file, line, reason and what to do, and the lines after it are still read. A
-// request body goes out with the bytes it came with. Memory does not grow with the
-// length of the input, but for BytesPerItem bytes an item, which tell an id used twice.
+// A line is either understood or named: every complaint says file, line, reason and what to
+// do, and the lines after it are still read. A request body goes out with the bytes it came
+// with. Memory does not grow with the length of the input, except for BytesPerItem bytes an
+// item, which detect an id used twice.
 //
 //	                     Reader
 //	       ┌───────────────────────────────────┐
@@ -12,7 +12,7 @@
 //	       └──────┬──────────┬──────────┬──────┘
 //	              └──────────┴──────────┴─▶ LineError: file, line, reason, advice
 //
-// Seven forms of line are told apart, line by line:
+// The reader tells seven forms of line apart, line by line:
 //
 //	{"custom_id":"a","method":"POST","url":"/v1/…","body":{…}}   FormOpenAIBatch
 //	{"custom_id":"a","params":{…}}                               FormAnthropicBatch
@@ -23,9 +23,10 @@
 //	{"key":"a","request":{"contents":[…]}}                       FormGeminiBatch
 //	{"recordId":"a","modelInput":{"messages":[…]}}               FormBedrockBatch
 //
-// Which of them a provider takes is not known here: Config.Serves lists its operations, and
-// Config.Takes is asked about each request. A line is never changed for a provider.
+// The package does not know which forms a provider takes: Config.Serves lists the
+// provider's operations, and the reader calls Config.Takes for each request. It never
+// changes a line for a provider.
 //
-// A Key ties a request to its result, whatever its line is today. What becomes of
-// requests, this package does not know: results are package journal's.
+// A Key ties a request to its result, wherever its line stands later. Package journal deals
+// with the results.
 package prompts

@@ -22,8 +22,8 @@ var (
 	ErrStream      = errors.New("streamed answer asked for")
 	ErrDuplicateID = errors.New("id used twice")
 	ErrUnsupported = errors.New("form not supported")
-	// ErrUntranslatable is of a line that is good, and that cannot be said in the words of
-	// the provider that is to answer it.
+	// ErrUntranslatable is about a good line that cannot be translated for the provider
+	// that would answer it.
 	ErrUntranslatable = errors.New("not translatable")
 )
 
@@ -31,60 +31,61 @@ var (
 // still be read.
 type LineError struct {
 	File   string // the reader's name for its input
-	Line   int    // from 1; of a section, and of a later file, those above counted
+	Line   int    // from 1; in a section or a later file, the lines above count too
 	Reason string // what is wrong
 	Advice string // what to do about it
 	Err    error  // the kind: ErrNotJSON, ErrShape, …
 
-	ID string // the id that the line gives, "" if there is none or it cannot be read
+	ID string // the id that the line gives, "" if there is none or it is unreadable
 
-	// Of a line of kind ErrUntranslatable, else "" and nil: the field that cannot be said, as
-	// a path; the lane that would have to take the line, or its dialect; and what the line
-	// asks, but for its Body, and for its Metadata if requests are Passing.
+	// Field, Lane and Request are set for a line of kind ErrUntranslatable. Field is the
+	// path of the field that cannot be translated. Lane is the lane that would have to take
+	// the line, or its dialect. Request is the line's request without its Body, and without
+	// its Metadata if requests are Passing.
 	Field, Lane string
 	Request     *Request
 
-	// Endpoint is what a line of kind ErrUnsupported is for, else "".
+	// Endpoint is the endpoint of a line of kind ErrUnsupported, else "".
 	Endpoint string
 
-	above int    // lines of the files before this one, which Error does not count
-	key   string // of what the line holds, see Key
-	id    string // of an id used twice: the id,
-	first int    // the line that had it first, 0 if not known,
-	bare  bool   // and whether the line would have got it by its number
+	above int    // lines in the files before this one, which Error does not count
+	key   string // made of the line's content, see Key
+	id    string // for an id used twice: the id,
+	first int    // the line that had it first, 0 if unknown,
+	bare  bool   // and whether the line would have got it from its number
 }
 
-// Error gives file, line, reason and what to do, on one line, in the form that
-// editors jump to: "prompts.jsonl:17: not JSON: …: fix the line or remove it".
+// Error returns file, line, reason and what to do, on one line, in the form that editors
+// jump to: "prompts.jsonl:17: not JSON: …: fix the line or remove it".
 func (e *LineError) Error() string {
 	return fmt.Sprintf("%s:%d: %s: %s", e.File, e.FileLine(), e.Reason, e.Advice)
 }
 
-// FileLine is the line's number in File.
+// FileLine returns the line's number in File.
 func (e *LineError) FileLine() int { return e.Line - e.above }
 
-// Unwrap gives the kind of the complaint.
+// Unwrap returns the kind of the complaint.
 func (e *LineError) Unwrap() error { return e.Err }
 
 // LacksModel reports whether the line names no model, so that Config.DefaultModel mends it.
 func (e *LineError) LacksModel() bool { return errors.Is(e, ErrNoModel) && e.Reason == noModel }
 
-// noModel is the reason of a line that names no model; one with an empty name has another.
+// noModel is the reason for a line that names no model; one with an empty name has another.
 const noModel = "no model"
 
-// Key is what a line that is no request is known by on a later run: 32 hex digits
-// made of what it holds, and of how many lines like it came before. A line that is not
-// translatable has the key of its request, "" if a reader makes none: a provider that takes
-// it finds what was made of it.
+// Key identifies a line that is not a request on a later run: 32 hex digits made of its
+// content, and of how many lines like it came before. An untranslatable line has the key of
+// its request, "" if the reader makes no keys. So a provider that takes the line later
+// finds what became of it.
 func (e *LineError) Key() string { return e.key }
 
-// keyed gives the key of a line of which only the number and its file are known.
+// keyed sets the key of a line of which only the number and the file are known.
 func (e *LineError) keyed(r *Reader) *LineError {
 	e.key = r.badKey([]byte(r.cfg.Name))
 	return e
 }
 
-// complain makes a LineError that knows everything but its place.
+// complain makes a LineError without its place.
 func complain(kind error, advice, format string, args ...any) *LineError {
 	return &LineError{Err: kind, Advice: advice, Reason: fmt.Sprintf(format, args...)}
 }
@@ -95,11 +96,11 @@ const (
 	adviceArray     = "write one object a line, without the array around them (jq -c '.[]' FILE does that)"
 )
 
-// shownWhy is how much a complaint repeats of what Config.Takes says, in bytes: a sentence or
-// two, and not what somebody's field holds.
+// shownWhy bounds, in bytes, how much of an error of Config.Takes a complaint repeats: a
+// sentence or two, and not the content of somebody's field.
 const shownWhy = 300
 
-// oneLine is a text that others have made, without what would break a line.
+// oneLine returns a foreign text without characters that would break a line.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -109,7 +110,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// untranslatable is the complaint about a request that cannot be said in other words.
+// untranslatable makes the complaint about a request that cannot be translated.
 func (r *Reader) untranslatable(req *Request, u *provider.Untranslatable) *LineError {
 	asked := *req
 	if asked.Body = nil; r.cfg.Passing {
@@ -130,8 +131,8 @@ func (r *Reader) untranslatable(req *Request, u *provider.Untranslatable) *LineE
 	return c
 }
 
-// adviceFor is what to do about a line that is no JSON object. A file that begins with
-// an array is one.
+// adviceFor returns the advice for a line that is not a JSON object. It differs for a file
+// that begins with an array.
 func (r *Reader) adviceFor(text []byte) string {
 	if r.first == 1 && text[0] == '[' {
 		return adviceArray
@@ -139,7 +140,7 @@ func (r *Reader) adviceFor(text []byte) string {
 	return adviceFix
 }
 
-// countOf is a number of things, in words that fit it.
+// countOf returns a number with its noun, in the singular or the plural.
 func countOf(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

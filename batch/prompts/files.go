@@ -5,21 +5,21 @@ import (
 	"sort"
 )
 
-// File is one of several files that are one input: what a Config says of the first, it says of
-// another.
+// File is one of several files that form one input. A Config holds the same fields for the
+// first file.
 type File struct {
 	Name   string // names it in complaints
 	In     io.Reader
 	Format Format
 }
 
-// fileAt is a file and where the one after it begins.
+// fileAt is a file, with its end in the input.
 type fileAt struct {
 	name string
 	end  int // lines of the input up to its end
 }
 
-// nextFile goes on with the next file. The error is io.EOF if there is none.
+// nextFile continues with the next file. The error is io.EOF if there is none.
 func (r *Reader) nextFile() error {
 	file, err := r.cfg.More()
 	if err != nil {
@@ -31,7 +31,7 @@ func (r *Reader) nextFile() error {
 	return nil
 }
 
-// linesBefore counts the lines of the files before the one in hand.
+// linesBefore counts the lines of the files before the current one.
 func (r *Reader) linesBefore() int {
 	if len(r.before) == 0 {
 		return 0
@@ -39,8 +39,8 @@ func (r *Reader) linesBefore() int {
 	return r.before[len(r.before)-1].end
 }
 
-// inFile makes By, a line of the input, a line of its file, and names the file if it is not the
-// one in hand.
+// inFile turns By, a line of the input, into a line of its file. It sets In if that file is
+// not the current one.
 func (r *Reader) inFile(m *Mark) {
 	i := sort.Search(len(r.before), func(i int) bool { return m.By <= r.before[i].end })
 	if m.By == 0 {
@@ -54,7 +54,7 @@ func (r *Reader) inFile(m *Mark) {
 	}
 }
 
-// mark is where a request is, for a complaint about a line of file.
+// mark returns the place of a request, for a complaint about a line of file.
 func (q *Request) mark(file string) Mark {
 	switch q.File {
 	case "":

@@ -9,8 +9,8 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// fields are the values that decide about a line, as the line writes them. A nil
-// slice is a field that is not there.
+// fields holds the values that decide about a line, as the line writes them. A nil slice is
+// a missing field.
 type fields struct {
 	customID, id, metadata   []byte
 	method, url, body        []byte // the OpenAI batch form
@@ -19,14 +19,14 @@ type fields struct {
 	recordID, modelInput     []byte // the Bedrock batch form
 	messages, input          []byte // a bare body
 	query, documents         []byte // a bare body for Rerank, if both are there
-	twice                    []byte // which of these two appears twice; elsewhere they are anybody's names
+	twice                    []byte // the one of these two that appears twice; elsewhere these names are free
 	prompt, system           []byte // a prompt
 	model                    []byte // any body
-	stream, background       []byte // any body: ways to answer that are not for files
+	stream, background       []byte // any body: ways to answer that do not suit files
 	dimensions, encodingForm []byte // only embeddings have these
 }
 
-// slot is where the value of a name belongs, nil for a name that decides nothing.
+// slot returns the place for the value of a name, nil for a name that decides nothing.
 func (f *fields) slot(name []byte) *[]byte {
 	switch string(name) {
 	case "custom_id":
@@ -83,9 +83,9 @@ func (f *fields) bodySlot(name []byte) *[]byte {
 	return nil
 }
 
-// sort puts each member into its slot. A deciding name that comes twice is
-// refused: which of the two a server would read is anyone's guess. A query and documents decide
-// nothing but in a rerank, which checkTwice looks at.
+// sort puts each member into its slot. It refuses a deciding name that comes twice: which
+// of the two a server would read is anyone's guess. A query and documents decide nothing
+// except in a rerank, which checkTwice handles.
 func (f *fields) sort(ms []rawjson.Member) *LineError {
 	for i := range ms {
 		m := &ms[i]
@@ -109,7 +109,7 @@ func appearsTwice(name []byte) *LineError {
 	return complain(ErrShape, adviceFix, "field %q appears twice", name)
 }
 
-// checkTwice holds a rerank to one query and one list of documents.
+// checkTwice refuses a rerank with two queries or two lists of documents.
 func (f *fields) checkTwice(endpoint string) *LineError {
 	if endpoint != Rerank || f.twice == nil {
 		return nil
@@ -117,8 +117,7 @@ func (f *fields) checkTwice(endpoint string) *LineError {
 	return appearsTwice(f.twice)
 }
 
-// recognise tells the form of the line that was parsed, and makes the request of it,
-// but for id and key.
+// recognise finds the form of the parsed line and makes its request, except for id and key.
 func (r *Reader) recognise(req *Request, text []byte) *LineError {
 	var f fields
 	if c := f.sort(r.line.Members); c != nil {
@@ -143,14 +142,14 @@ func (r *Reader) recognise(req *Request, text []byte) *LineError {
 	return c
 }
 
-// question is a field that only one form has. It holds what is asked, but for url.
+// question is a field that only one form has. It holds the question, except for url.
 type question struct {
 	name  string
 	value []byte
 	form  Form
 }
 
-// questions are those of a line, each there or not.
+// questions returns the question fields of a line, whether they are there or not.
 func (f *fields) questions() [8]question {
 	return [...]question{
 		{"prompt", f.prompt, FormPrompt},
@@ -164,8 +163,8 @@ func (f *fields) questions() [8]question {
 	}
 }
 
-// form tells the forms apart by the field that only one of them has. Two such fields are refused, as
-// one of them would not be sent. Beside a prompt they may be columns of a data set.
+// form recognises a form by the field that only this form has. It refuses two such fields,
+// as one of them would not be sent. Next to a prompt they may be columns of a data set.
 func (f *fields) form() (Form, *LineError) {
 	if f.isChat() {
 		return FormBody, nil
@@ -192,7 +191,7 @@ func (f *fields) form() (Form, *LineError) {
 	case f.ranks():
 		return FormBody, nil
 	case f.prompt != nil:
-		return FormPrompt, nil // null, which is said
+		return FormPrompt, nil // null: buildPrompt reports it
 	}
 	return 0, complain(ErrShape, adviceFix, "unknown shape: body, messages, input and prompt are all missing")
 }
@@ -203,14 +202,14 @@ func (f *fields) isChat() bool {
 		f.params == nil && f.input == nil && f.request == nil && f.modelInput == nil
 }
 
-// ranks reports whether a line without any question asks for documents to be ranked. Where
-// there is a question the two names are parameters, or data.
+// ranks reports whether a line without any question asks for documents to be ranked. In a
+// line with a question, the two names are parameters or data.
 func (f *fields) ranks() bool { return rawjson.IsString(f.query) && isList(f.documents) }
 
 func isList(value []byte) bool { return len(value) > 0 && value[0] == '[' }
 
-// isData tells a column of a data set, such as a web address, from what a form of line has under
-// that name: an object or a list, or an endpoint.
+// isData reports whether a field is a column of a data set, such as a web address. A form
+// of line has an object, a list or an endpoint under that name instead.
 func (q *question) isData() bool {
 	if q.name == "url" {
 		return !rawjson.IsString(q.value) || !KnownEndpoint(string(rawjson.Unquote(q.value)))
@@ -220,7 +219,7 @@ func (q *question) isData() bool {
 
 func (q *question) isNative() bool { return q.form == FormGeminiBatch || q.form == FormBedrockBatch }
 
-// isQuestion tells the names of questions that no parameter has.
+// isQuestion reports whether name is that of a question, which no parameter has.
 func isQuestion(name []byte) bool {
 	switch string(name) {
 	case "prompt", "body", "url", "params", "messages", "input":
@@ -229,8 +228,8 @@ func isQuestion(name []byte) bool {
 	return false
 }
 
-// checkBeside refuses what belongs into the body of a batch line and stands beside it, where it would
-// not be sent. A model does so only where bodies name none.
+// checkBeside refuses a field next to the body of a batch line that belongs into the body:
+// it would not be sent. A model may stand there if bodies name none.
 func (r *Reader) checkBeside(form Form) *LineError {
 	inside := ""
 	//exhaustive:enforce
@@ -258,7 +257,7 @@ func (r *Reader) checkBeside(form Form) *LineError {
 	return nil
 }
 
-// common reads what every form may bear beside what is sent: id and metadata.
+// common reads the fields that every form may have besides the question: id and metadata.
 func (r *Reader) common(req *Request, f *fields) *LineError {
 	if !rawjson.IsNull(f.metadata) {
 		if f.metadata[0] != '{' {
@@ -278,7 +277,7 @@ func (r *Reader) common(req *Request, f *fields) *LineError {
 	return c
 }
 
-// idOf finds the id that a line gives: by a name of its form's own, or by one of ours where
+// idOf finds the id that a line gives: under a name of its form, or under one of ours if
 // the form has no other use for it.
 func (f *fields) idOf(form Form) (name string, value []byte, c *LineError) {
 	if form == FormOpenAIBatch || form == FormAnthropicBatch {
@@ -304,7 +303,7 @@ func (f *fields) idOf(form Form) (name string, value []byte, c *LineError) {
 	return name, value, nil
 }
 
-// readID takes strings, and numbers as they are written: data sets count their rows.
+// readID accepts strings, and numbers as they are written: data sets count their rows.
 func readID(name string, value []byte) (id []byte, c *LineError) {
 	switch value[0] {
 	case '"':
@@ -320,7 +319,7 @@ func readID(name string, value []byte) (id []byte, c *LineError) {
 	return id, nil
 }
 
-// checkMethod holds an OpenAI batch line to the one method that asks a model something.
+// checkMethod accepts only the one method by which an OpenAI batch line asks a model.
 func (f *fields) checkMethod() *LineError {
 	if rawjson.IsNull(f.method) || strings.EqualFold(string(f.method), `"POST"`) {
 		return nil
@@ -345,8 +344,8 @@ func endpoint(url []byte, byDefault string) (string, *LineError) {
 	return "", complain(ErrURL, "a line may name one of "+endpointList(), "url %q is not known", lines.Clip(path))
 }
 
-// model gives the model that a body names, else the default; supplied says that
-// the body must be told.
+// model returns the model that a body names, else the default; supplied says that the model
+// must be added to the body.
 func (r *Reader) model(f *fields) (model string, supplied bool, c *LineError) {
 	switch {
 	case rawjson.IsNull(f.model) && r.cfg.DefaultModel == "" && r.cfg.Template != nil:
@@ -364,11 +363,11 @@ func (r *Reader) model(f *fields) (model string, supplied bool, c *LineError) {
 	return model, false, nil
 }
 
-// knownModels bounds the names that are kept to be shared by requests: a file
-// names a handful, and one that names a new one on each line must not fill memory.
+// knownModels bounds the number of names that requests share. A file names a handful, and
+// one with a new name on each line must not fill memory.
 const knownModels = 256
 
-// intern gives the name as a string, the same one each time.
+// intern returns the name as a string, the same one each time.
 func (r *Reader) intern(name []byte) string {
 	if s, ok := r.models[string(name)]; ok {
 		return s
@@ -380,8 +379,8 @@ func (r *Reader) intern(name []byte) string {
 	return s
 }
 
-// checkStream refuses bodies that ask for an answer in pieces, or for none but that it is
-// to be fetched later: a result is one line.
+// checkStream refuses bodies that ask for an answer in pieces, or for one to be fetched
+// later: a result is one line.
 func (f *fields) checkStream() *LineError {
 	if len(f.stream) > 0 && f.stream[0] == 't' {
 		return complain(ErrStream, "remove it: a result is written whole", `"stream": true`)
@@ -392,7 +391,7 @@ func (f *fields) checkStream() *LineError {
 	return nil
 }
 
-// invalidAt gives the first byte that is not UTF-8, from 1.
+// invalidAt returns the position of the first byte that is not UTF-8, from 1.
 func invalidAt(text []byte) int {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])

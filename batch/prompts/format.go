@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 )
 
-// Format is how an input holds its items. The zero value is a line of JSON for each.
+// Format says how an input holds its items. The zero value is a line of JSON for each.
 type Format uint8
 
 // The formats of an input.
 const (
 	FormatJSONL Format = iota // a JSON object on each line
 	FormatText                // a prompt on each line
-	FormatCSV                 // a row for each item, under a row of names
+	FormatCSV                 // a row for each item, below a row of names
 )
 
-// convert gives a line as one of the JSON forms.
+// convert turns a line into one of the JSON forms.
 func (r *Reader) convert(text []byte) ([]byte, *LineError) {
 	switch {
 	case r.cfg.Format == FormatText:
@@ -34,9 +34,9 @@ func (r *Reader) convert(text []byte) ([]byte, *LineError) {
 	return r.fromFields(fields)
 }
 
-// fromFields makes a prompt line of fields, by the template if there is one. With a template
-// all fields are data, but for the id and the documents of a rerank; metadata that are an object
-// come back.
+// fromFields makes a prompt line from fields, by the template if there is one. With a
+// template all fields are data, except for the id and the documents of a rerank. Metadata
+// that are an object come back with the result.
 func (r *Reader) fromFields(fields map[string]any) ([]byte, *LineError) {
 	line := fields
 	if r.cfg.Template != nil {

@@ -110,7 +110,7 @@ func TestMemoryPerItem(t *testing.T) {
 	}
 }
 
-// The n-th of those that are alike is told n, in whatever order they come.
+// count returns n for the n-th of equal lines, in whatever order they come.
 func TestTallyCounts(t *testing.T) {
 	var slow [50]int
 	fast := tally{keys.Set{Width: idWidth}}

@@ -6,8 +6,9 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// notConverse are fields that bodies of InvokeModel have and Converse's do not: of Claude;
-// of Titan; of Llama, Mistral and others; of Nova; and of models that take OpenAI's shape.
+// notConverse are fields of InvokeModel bodies that Converse bodies do not have. They
+// belong to Claude; Titan; Llama, Mistral and others; Nova; and models that take OpenAI's
+// shape.
 var notConverse = []string{"anthropic_version", "inputText", "prompt", "schemaVersion", "max_tokens", "max_completion_tokens"}
 
 // buildRequest takes the request of a Gemini batch line as it stands, byte for byte.
@@ -16,8 +17,8 @@ func (r *Reader) buildRequest(req *Request, f *fields) *LineError {
 	return r.buildNative(req, f, "request", f.request, "contents")
 }
 
-// buildModelInput takes the modelInput of a Bedrock batch line as it stands, byte for byte,
-// if it is what Converse takes: whoever writes for InvokeModel writes for one model.
+// buildModelInput takes the modelInput of a Bedrock batch line as it stands, byte for byte.
+// It must be what Converse takes: a body for InvokeModel suits only one model.
 func (r *Reader) buildModelInput(req *Request, f *fields) *LineError {
 	req.Endpoint = Converse
 	for w := rawjson.WalkIn(f.modelInput); w.Next(); w.Skip() {
@@ -29,8 +30,9 @@ func (r *Reader) buildModelInput(req *Request, f *fields) *LineError {
 	return r.buildNative(req, f, "modelInput", f.modelInput, "messages")
 }
 
-// buildNative takes a body in which no model is named, as it stands in the URL. The line may
-// name one beside it, else it is the default's. asks is the field that holds the question.
+// buildNative takes a body as it stands. The body names no model, which stands in the URL.
+// The line may name one next to it, else the default counts. asks is the field of the
+// question.
 func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, asks string) (c *LineError) {
 	if body[0] != '{' {
 		return complain(ErrShape, adviceFix, "%s is %s, not an object", name, rawjson.KindOf(body))

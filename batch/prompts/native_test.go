@@ -11,8 +11,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// The native lines of Gemini and of Bedrock become requests, byte for byte; the model is the
-// one of the line, beside the body, or that of all lines.
+// The native lines of Gemini and of Bedrock become requests, byte for byte. The model is
+// that of the line, next to the body, or that of all lines.
 func TestNativeFormsBecomeRequests(t *testing.T) {
 	const contents = `{ "contents":[{"role":"user","parts":[{"text":"h\u00e9"}]}] , "generationConfig":{"temperature":0.50}}`
 	const messages = `{ "messages":[{"role":"user","content":[{"text":"hi"}]}],"inferenceConfig": {"maxTokens":5} }`

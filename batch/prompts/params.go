@@ -13,16 +13,16 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Param is a parameter that is sent with every line that does not say it.
+// Param is a parameter that is sent with every line that does not set it.
 type Param struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
 }
 
-// paramName is what a parameter may be called: what APIs call theirs.
+// paramName matches the names that a parameter may have: those that APIs use.
 var paramName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// ParseParam reads NAME=VALUE. The value is JSON where it reads as such, and else a string.
+// ParseParam reads NAME=VALUE. The value is JSON if it reads as such, and else a string.
 func ParseParam(text string) (p Param, err error) {
 	name, value, found := strings.Cut(text, "=")
 	why := ""
@@ -53,11 +53,12 @@ func ParseParam(text string) (p Param, err error) {
 	return p, err
 }
 
-// Parameters are the names of columns that are sent as parameters, in order.
+// Parameters returns the names of the columns that are sent as parameters, in order.
 func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
 
-// parameters are those that columns of a CSV are sent as, and how a cell is read. Names that are more
-// often those of data, such as user, text, n, tools and reasoning, are not among them.
+// parameters maps the columns of a CSV that are sent as parameters to the way their cells
+// are read. It lacks names that are more often those of data, such as user, text, n, tools
+// and reasoning.
 var parameters = map[string]valueKind{
 	"max_tokens": aNumber, "max_completion_tokens": aNumber, "max_output_tokens": aNumber,
 	"temperature": aNumber, "top_p": aNumber, "top_k": aNumber, "min_p": aNumber, "top_logprobs": aNumber, "seed": aNumber,
@@ -96,7 +97,8 @@ func valueOf(name, text string) (json.RawMessage, *LineError) {
 	return rawjson.AppendString(nil, text), nil
 }
 
-// param is the value of the parameter of all lines that has that name, nil if there is none.
+// param returns the value of the parameter of that name for all lines, nil if there is
+// none.
 func (r *Reader) param(name string) []byte {
 	for _, p := range r.cfg.Params {
 		if p.Name == name {
@@ -106,7 +108,8 @@ func (r *Reader) param(name string) []byte {
 	return nil
 }
 
-// appendMissing appends the parameters of all lines that ms do not say, each with a comma before it.
+// appendMissing appends the parameters of all lines that are missing from ms, each after a
+// comma.
 func (r *Reader) appendMissing(out []byte, ms []rawjson.Member) []byte {
 	for _, p := range r.cfg.Params {
 		if slices.ContainsFunc(ms, func(m rawjson.Member) bool { return string(m.Name) == p.Name }) {

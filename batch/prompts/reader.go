@@ -17,8 +17,8 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// DefaultMaxLine is the longest line that is read, in bytes: 64 MiB, several
-// times what any provider accepts as one request, pictures included.
+// DefaultMaxLine is the longest line that a Reader accepts, in bytes: 64 MiB, several times
+// what any provider accepts as one request, pictures included.
 const DefaultMaxLine = 64 << 20
 
 // Config says how to read. The zero value is usable.
@@ -28,39 +28,42 @@ type Config struct {
 	DefaultEndpoint string  // for lines that name none; empty means ChatCompletions
 	System          string  // system message for prompts without one; empty means none
 	MaxLine         int     // longest line in bytes; 0 means DefaultMaxLine
-	Params          []Param // sent with every line that does not say them; of each name one
+	Params          []Param // sent with every line that does not set them; each name once
 
-	// Checked says that a Check of the same input has found no id used twice: the
-	// ids are not remembered again.
+	// Checked says that a Check of the same input has found no id used twice: the reader
+	// does not remember the ids again.
 	Checked bool
 
-	// Passing says that a request is only looked at until the next is asked for: its
+	// Passing says that the caller is done with a request before it asks for the next: its
 	// Body and Metadata then lie in the reader's own memory and are overwritten.
 	Passing bool
-	// NoKeys leaves the Key of requests empty: for whoever only wants to know whether
-	// the lines are good. A LineError has its key all the same.
+	// NoKeys leaves the Key of requests empty, for callers that only check whether the
+	// lines are good. A LineError has its key all the same.
 	NoKeys bool
 
 	Format   Format
-	Template *template.Template // makes prompts of fields, see ParseTemplate; nil for none
-	Limit    int                // how many requests are given at most; 0 means all
+	Template *template.Template // makes prompts from fields, see ParseTemplate; nil for none
+	Limit    int                // maximum number of requests; 0 means all
 	// Serves lists the endpoints that the provider has. Lines for others are refused.
 	// nil means those of OpenAI, which Endpoints lists.
 	Serves []string
-	// Plain says that the input is not packed, though it should begin as if it were.
+	// Plain says that the input is not packed, even if it begins as if it were.
 	Plain bool
-	// Section says where in a longer input this one stands, with its first byte; nil: it is whole.
+	// Section says where in a longer input this one stands, from its first byte; nil: it is
+	// whole.
 	Section *Section
-	// More opens the file that follows the one that was read to its end, as a part of the same
-	// input; io.EOF says that there is none. Any other error ends the input and should name the
-	// file. Nil: the input is one file. It does not go with Section.
+	// More opens the file that follows the current one as a part of the same input, once
+	// that is read to its end; io.EOF says that there is none. Any other error ends the
+	// input and should name the file. Nil: the input is one file. It does not go with
+	// Section.
 	More func() (File, error)
 	// Note receives the Mark of each line that is not the first of its kind, before the line is given. Its By
 	// counts the lines of all files, and In is empty. It does not go with Section. Nil receives nothing.
 	Note func(line int, m Mark)
-	// Takes is asked of each request once it is made, whether the provider can be asked it; it
-	// may look at it until it returns. An error that is a *provider.Untranslatable makes the
-	// line one of kind ErrUntranslatable, any other one of ErrUnsupported. nil takes everything.
+	// The reader calls Takes with each finished request, to learn whether the provider can
+	// be asked it. Takes may use the request until it returns. An error that is a
+	// *provider.Untranslatable makes the line one of kind ErrUntranslatable, any other one
+	// of ErrUnsupported. nil takes everything.
 	Takes func(*Request) error
 }
 
@@ -82,34 +85,34 @@ func (c Config) withDefaults() Config {
 
 // Reader reads requests from a prompt file. It belongs to one goroutine.
 type Reader struct {
-	cfg    Config // its Name and Format are those of the file in hand
+	cfg    Config // its Name and Format are those of the current file
 	lines  *lines.Reader
-	rows   *rows    // of a CSV, else nil
-	first  int      // the first line of what is in hand
-	before []fileAt // the files that were read to their end
-	broke  error    // why the input cannot be read on, io.EOF included
+	rows   *rows    // for a CSV, else nil
+	first  int      // the first line of the current item
+	before []fileAt // the files read to their end
+	broke  error    // why the input cannot be read further, io.EOF included
 
 	ids    *idSet // nil if the ids are known to be good
 	asked  tally  // of lines without an id
 	keys   keys.Maker
-	line   rawjson.Parser   // of the line in hand
+	line   rawjson.Parser   // parses the current line
 	id     []byte           // the id that it gives
 	body   []rawjson.Member // of its body
-	front  []byte           // what its body gets before its own members
-	room   []byte           // where bodies are made, if they are only passing
-	name   []byte           // where its key and id are put together
+	front  []byte           // put before the members of its body
+	room   []byte           // where bodies are made, if requests are Passing
+	name   []byte           // where its key and id are joined
 	models map[string]string
 
-	offered Request  // what Takes is asked about
+	offered Request  // the copy that Takes gets
 	columns []string // of a CSV
 	given   int      // requests
-	noted   Mark     // of the line in hand, for Note
-	digest  Digest   // of the lines and rows that were read
-	bad     tally    // lines that are no request
+	noted   Mark     // of the current line, for Note
+	digest  Digest   // of the lines and rows read
+	bad     tally    // lines that are not requests
 }
 
-// NewReader gives a reader of in, which may be packed by gzip or zstd unless it is Plain or a section.
-// It reads ahead no more than a buffer and a line.
+// NewReader returns a reader of in, which may be packed by gzip or zstd unless it is Plain
+// or a section. It reads ahead no more than a buffer and a line.
 func NewReader(in io.Reader, cfg Config) *Reader {
 	cfg = cfg.withDefaults()
 	r := &Reader{
@@ -127,7 +130,7 @@ func NewReader(in io.Reader, cfg Config) *Reader {
 	return r
 }
 
-// open begins with the first line of a file.
+// open starts at the first line of a file.
 func (r *Reader) open(in io.Reader) {
 	if r.cfg.Section == nil && !r.cfg.Plain {
 		in = Unpack(in)
@@ -138,15 +141,15 @@ func (r *Reader) open(in io.Reader) {
 	}
 }
 
-// Line is the number of the line that was read last, from 1; 0 before the first. Of a section
-// it is that in its file, of several files that in all of them.
+// Line returns the number of the line read last, from 1; 0 before the first. In a section
+// it counts from the beginning of the file, and with several files over all of them.
 func (r *Reader) Line() int { return r.linesBefore() + r.lines.Line() }
 
-// Next gives the next request, skipping blank lines. The error is
+// Next returns the next request, skipping blank lines. The error is
 //   - io.EOF at the end of the input;
 //   - a *LineError when the line is not a request: go on with Next;
 //   - anything else when the input cannot be read, again and again from then on.
-//     A line torn by that is not given.
+//     Next does not return a line torn by that.
 func (r *Reader) Next() (Request, error) {
 	for r.broke == nil {
 		if r.cfg.Limit > 0 && r.given == r.cfg.Limit {
@@ -174,19 +177,19 @@ func (r *Reader) Next() (Request, error) {
 	return Request{}, r.broke
 }
 
-// Digest tells the text of one input from that of another within one process, up to where both
-// were read. White space around lines and the text of lines that are too long do not count.
+// Digest distinguishes inputs within one process by the text read so far. White space
+// around lines and the text of lines that are too long do not count.
 type Digest uint64
 
-// digestSeed is the process's own: nobody can write two inputs that share a digest.
+// digestSeed is random in each process: nobody can write two inputs that share a digest.
 var digestSeed = maphash.MakeSeed()
 
-// add takes one more line. The odd factor makes the order of lines count.
+// add adds one more line. The odd factor makes the order of lines count.
 func (d *Digest) add(text []byte) {
 	*d = *d*0x9E3779B97F4A7C15 + Digest(maphash.Bytes(digestSeed, text))
 }
 
-// Digest is that of what was read so far, the header of a CSV included.
+// Digest returns the digest of the text read so far, the header of a CSV included.
 func (r *Reader) Digest() Digest { return r.digest }
 
 func (r *Reader) tooLong() error {
@@ -200,7 +203,7 @@ func (r *Reader) tooLong() error {
 	return r.place(c)
 }
 
-// text gives what holds one item: a line, or a row that may have several.
+// text returns the text of one item: a line, or a row, which may have several lines.
 func (r *Reader) text() ([]byte, error) {
 	if r.rows != nil {
 		return r.row()
@@ -217,8 +220,8 @@ func (r *Reader) readError(err error) error {
 	return fmt.Errorf("prompts: read %s after line %d: %w", r.cfg.Name, r.lines.Line(), err)
 }
 
-// All ranges over what Next gives, up to the end of the input or the first error
-// that is not a *LineError, which is the last thing it yields.
+// All ranges over the results of Next, up to the end of the input or the first error that
+// is not a *LineError. It yields that error last.
 func (r *Reader) All() iter.Seq2[Request, error] {
 	return func(yield func(Request, error) bool) {
 		for {
@@ -238,14 +241,14 @@ func isLineError(err error) bool {
 	return errors.As(err, &bad)
 }
 
-// place puts a complaint where it belongs: this file, this line.
+// place adds file and line to a complaint.
 func (r *Reader) place(c *LineError) error {
 	c.File, c.Line, c.above = r.cfg.Name, r.number(), r.above()
 	return c
 }
 
-// request understands one line. text is the read buffer's: whatever of it the
-// request keeps is copied on the way.
+// request parses one line. text lies in the read buffer, so what the request keeps of it is
+// copied on the way.
 func (r *Reader) request(text []byte) (req Request, err error) {
 	r.noted = Mark{}
 	c := r.understand(&req, text)
@@ -266,7 +269,7 @@ func (r *Reader) request(text []byte) (req Request, err error) {
 	return req, nil
 }
 
-// note gives Note what was found out about the line in hand.
+// note passes to Note what the reader found out about the current line.
 func (r *Reader) note() {
 	if r.cfg.Note != nil && r.noted != (Mark{}) {
 		r.cfg.Note(r.number(), r.noted)
@@ -285,7 +288,7 @@ func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
 	}
 	if c == nil && (!plain || r.cfg.Template != nil) {
 		if text, c = r.convert(text); c == nil {
-			r.line.Parse(text) // for its members: what was made here is good
+			r.line.Parse(text) // for its members: a line made here is good
 		}
 	}
 	if c != nil {
@@ -297,7 +300,8 @@ func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
 	return c
 }
 
-// idIn is the id that a line gives which is no request, "" if it cannot be told. It may be of any form.
+// idIn returns the id of a line that is not a request, "" if it is unreadable. The line may
+// have any form.
 func (r *Reader) idIn(text []byte) string {
 	given := map[string][]byte{}
 	switch {
@@ -321,8 +325,8 @@ func (r *Reader) idIn(text []byte) string {
 	return ""
 }
 
-// offer asks whether the provider can be asked a request. It is asked about a copy: else each
-// request of each reader would be an allocation.
+// offer asks Takes about a request. It passes a copy: otherwise each request of each reader
+// would be an allocation.
 func (r *Reader) offer(req *Request) *LineError {
 	r.offered = *req
 	err := r.cfg.Takes(&r.offered)
@@ -337,7 +341,7 @@ func (r *Reader) offer(req *Request) *LineError {
 	return complain(ErrUnsupported, adviceElsewhere, "%s", oneLine(lines.ClipTo(err.Error(), shownWhy)))
 }
 
-// checkText finds what no line may be, cheapest check first.
+// checkText refuses text that no line may have, cheapest check first.
 func checkText(text []byte) *LineError {
 	if i := bytes.IndexByte(text, 0); i >= 0 {
 		return complain(ErrText, "save the file as UTF-8 text", "NUL byte at byte %d", i+1)
@@ -348,8 +352,8 @@ func checkText(text []byte) *LineError {
 	return nil
 }
 
-// checkJSON finds what no line of JSON may be, and the members of a good one. Of
-// several faults it tells the one of the text first; JSON has no NUL byte.
+// checkJSON refuses text that no line of JSON may have, and finds the members of a good
+// line. Of several faults it reports that of the text first; JSON has no NUL byte.
 func (r *Reader) checkJSON(text []byte) *LineError {
 	good := r.line.Parse(text)
 	if !good || !r.line.ASCII() {
@@ -366,7 +370,7 @@ func (r *Reader) checkJSON(text []byte) *LineError {
 	return nil
 }
 
-// identify completes what makes the request itself and no other: id and key.
+// identify completes the parts that only this request has: id and key.
 func (r *Reader) identify(req *Request) *LineError {
 	req.Line = r.number()
 	if r.cfg.More != nil {
@@ -378,7 +382,7 @@ func (r *Reader) identify(req *Request) *LineError {
 		sum := r.key(req)
 		r.name = hex.AppendEncode(r.name, sum[:])
 	case r.cfg.Note != nil && !req.HasID:
-		r.key(req) // which counts it
+		r.key(req) // this counts it
 	}
 	ends := len(r.name)
 	if req.HasID {
@@ -391,7 +395,7 @@ func (r *Reader) identify(req *Request) *LineError {
 	return r.claim(req)
 }
 
-// key is the key of a request of which all is known but its id as a string.
+// key returns the key of a request that is complete except for its id as a string.
 func (r *Reader) key(req *Request) keys.Sum {
 	if req.HasID {
 		return r.keys.Given(req.keyed(), req.Body, r.id)
@@ -406,7 +410,8 @@ func (r *Reader) key(req *Request) keys.Sum {
 	return first
 }
 
-// badKey is the key of a line that is no request: of its text, and of how many like it came before.
+// badKey returns the key of a line that is not a request: made of its text, and of how many
+// lines like it came before.
 func (r *Reader) badKey(text []byte) string {
 	first := r.keys.Bad(text)
 	mark, whole := r.mark()
@@ -417,7 +422,7 @@ func (r *Reader) badKey(text []byte) string {
 	return nth(first, mark.Nth).String()
 }
 
-// claim complains if another line has the id already.
+// claim complains if another line already has the id.
 func (r *Reader) claim(req *Request) *LineError {
 	m, whole := r.mark()
 	switch {
@@ -441,7 +446,7 @@ func (r *Reader) claim(req *Request) *LineError {
 	return c
 }
 
-// usedOn says which line had the id before, if that is known.
+// usedOn adds the line that had the id before, if it is known.
 func (e *LineError) usedOn(m Mark) {
 	where := m.where()
 	e.first = m.By
@@ -454,10 +459,10 @@ func (e *LineError) usedOn(m Mark) {
 	e.Reason = fmt.Sprintf("custom_id %q is already used on %s", lines.Clip(e.id), where)
 }
 
-// FirstLines reads the input once more, from its beginning and with the same
-// settings, so that each complaint about an id used twice names the line that had
-// it first. A Reader knows that by itself only for the first 4,096 ids. It reads
-// no further than it must, and nothing if there is no such complaint.
+// FirstLines reads the input again, from its beginning and with the same settings. Each
+// complaint about an id used twice then names the line that had it first. A Reader knows
+// that by itself only for the first 4,096 ids. FirstLines reads no further than it must,
+// and nothing if there is no such complaint.
 func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
 	wanted := make(map[string][]*LineError)
 	for _, e := range bad {
@@ -469,7 +474,7 @@ func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
 		return nil
 	}
 	cfg.Checked, cfg.Limit = true, 0 // no complaint about them again
-	cfg.Takes = nil                  // a line that is not taken has its id all the same
+	cfg.Takes = nil                  // a line that is refused has its id all the same
 	cfg.Passing, cfg.NoKeys = true, true
 	for req, err := range NewReader(in, cfg).All() {
 		var complaint *LineError

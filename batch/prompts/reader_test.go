@@ -199,8 +199,8 @@ func TestExamplePrompts(t *testing.T) {
 	}
 }
 
-// Whoever only looks at requests sees the same ones, in whatever form they come, but
-// for keys that are not wanted; and bad lines have their keys all the same.
+// A Passing reader returns the same requests in every form, except for keys with NoKeys.
+// Bad lines have their keys all the same.
 func TestPassingRequestsAreTheSame(t *testing.T) {
 	text := []byte(`{"custom_id":"a","body":{"messages":[],"n":1},"metadata":{"m":[1]}}
 {"prompt":"one","id":7,"temperature":1}

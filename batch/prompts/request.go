@@ -11,8 +11,8 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// The endpoints that a line may name, OpenAI's and Rerank. Like those of the other forms, they are
-// operations of package provider: which path they have is known where they are sent.
+// The endpoints that a line may name: OpenAI's, and Rerank. Like those of the other forms,
+// they are operations of package provider. The code that sends requests knows their paths.
 const (
 	ChatCompletions = provider.Chat
 	Embeddings      = provider.Embeddings
@@ -24,23 +24,23 @@ const (
 
 // The endpoints that no line names: each has a form of its own.
 const (
-	Messages        = provider.Messages        // of Anthropic: what params are sent to
-	GenerateContent = provider.GenerateContent // of Gemini: what a request is sent to
-	Converse        = provider.Converse        // of Bedrock: what a modelInput is sent to
+	Messages        = provider.Messages        // of Anthropic: takes params
+	GenerateContent = provider.GenerateContent // of Gemini: takes a request
+	Converse        = provider.Converse        // of Bedrock: takes a modelInput
 )
 
-// endpoints is all that a line may name: what is not in it never becomes part of a URL, so
-// that no line of a file can direct a call, and the key it carries, to a host.
+// endpoints lists all that a line may name. A url that is not in it never becomes part of a
+// URL, so no line of a file can direct a call, and the key it carries, to another host.
 var endpoints = []string{ChatCompletions, Embeddings, Responses, Completions, Moderations, Rerank}
 
 // KnownEndpoint reports whether path is an endpoint that a line may name, exactly as
 // the constants spell them.
 func KnownEndpoint(path string) bool { return slices.Contains(endpoints, path) }
 
-// Endpoints are those that a line may name, for [Config.Serves].
+// Endpoints returns the endpoints that a line may name, for [Config.Serves].
 func Endpoints() []string { return slices.Clone(endpoints) }
 
-// Operations are all endpoints that lines can be for, whoever has them, for [Config.Serves].
+// Operations returns all endpoints of all forms of line, for [Config.Serves].
 func Operations() []string { return append(Endpoints(), Messages, GenerateContent, Converse) }
 
 func endpointList() string { return strings.Join(endpoints, ", ") }
@@ -48,13 +48,13 @@ func endpointList() string { return strings.Join(endpoints, ", ") }
 // Form is the shape in which a line asks. The zero value is no form.
 type Form uint8
 
-// The forms, numbered as the documentation of the input lines numbers them.
+// The forms, with the numbers that the documentation of the input lines gives them.
 const (
 	FormOpenAIBatch    Form = 1 // {"custom_id","method","url","body"}
 	FormAnthropicBatch Form = 2 // {"custom_id","params"}
 	FormBody           Form = 3 // a bare request body
 	FormPrompt         Form = 4 // {"prompt"} and its parameters
-	FormTemplate       Form = 5 // any fields, made a prompt by a template
+	FormTemplate       Form = 5 // any fields, turned into a prompt by a template
 	FormGeminiBatch    Form = 6 // {"key","request"}
 	FormBedrockBatch   Form = 7 // {"recordId","modelInput"}
 )
@@ -81,27 +81,28 @@ func (f Form) String() string {
 	return fmt.Sprintf("form %d", uint8(f))
 }
 
-// IsPrompt tells the forms whose bodies are made here from those that bring their own.
+// IsPrompt reports whether the bodies of the form are made here; other forms bring their
+// own.
 func (f Form) IsPrompt() bool { return f == FormPrompt || f == FormTemplate }
 
-// Request is one line of input, ready to be sent. It owns all its memory: it
-// stays as it is while the reader goes on, and may cross goroutines; that of a
-// reader whose requests are Passing lends Body and Metadata until its next.
+// Request is one line of input, ready to be sent. It owns all its memory: it stays as it is
+// while the reader goes on, and may cross goroutines. If requests are Passing, the reader
+// lends Body and Metadata until its next request.
 type Request struct {
-	Line     int             // its line in the input, from 1; the lines of several files are numbered on
-	File     string          // of an input of several files the one that it is in, else ""
+	Line     int             // its line in the input, from 1; numbers go on from file to file
+	File     string          // its file, if the input has several, else ""
 	FileLine int             // its line in File
 	ID       string          // the given id, else LineID(Line)
 	HasID    bool            // whether the line gave the id
 	Form     Form            // the shape it came in
 	Endpoint string          // one of the endpoints, such as ChatCompletions
-	Model    string          // never empty; the body names the same, if its endpoint is one that names it there
+	Model    string          // never empty; the body names it too, if its endpoint has it there
 	Body     []byte          // the exact bytes to send, a JSON object
 	Metadata json.RawMessage // the line's metadata object, nil if it had none
-	Key      string          // 32 hex digits: what was asked, see Key
+	Key      string          // 32 hex digits that identify the question, see Key
 }
 
-// keyed is the endpoint as keys have it: with the model where the body does not name it.
+// keyed returns the endpoint as keys have it: with the model if the body does not name it.
 func (q *Request) keyed() string {
 	if q.Endpoint == GenerateContent || q.Endpoint == Converse {
 		return string(rawjson.AppendString(nil, q.Model)) + q.Endpoint
@@ -109,7 +110,7 @@ func (q *Request) keyed() string {
 	return q.Endpoint
 }
 
-// LineID is the id of a line that gives none: line-000042 for line 42.
+// LineID returns the id of a line that gives none: line-000042 for line 42.
 func LineID(line int) string { return string(appendLineID(nil, line)) }
 
 // appendLineID appends the LineID of a line.

@@ -25,7 +25,7 @@ func TestRerank(t *testing.T) {
 	}
 }
 
-// Beside a question a query and documents are what they always were: parameters.
+// Next to a question, query and documents are what they always were: parameters.
 func TestQueryAndDocumentsBesideAQuestion(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"model":"m","messages":[],"query":"q","documents":["a"]}`: ChatCompletions,

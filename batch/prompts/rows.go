@@ -15,19 +15,19 @@ import (
 // ErrHeader says that the first row of a CSV does not name its columns.
 var ErrHeader = errors.New("the header cannot be used")
 
-// rows are those of a CSV, by the rules of encoding/csv. It is given line by line and
-// takes none before it needs it: so it is known which lines a row has, and a quote that
-// is never closed costs no more memory than a line may.
+// rows reads the rows of a CSV, by the rules of encoding/csv. It takes lines one by one,
+// and none before it needs it. So the lines of a row are known, and a quote that is never
+// closed costs no more memory than a line may.
 type rows struct {
 	lines *lines.Reader
 	csv   *csv.Reader
 	max   int // bytes of a row
 
-	text  []byte   // the lines of the row in hand
-	rest  []byte   // what of it the parser has not taken yet
+	text  []byte   // the lines of the current row
+	rest  []byte   // the part that the parser has not taken yet
 	cells []string // valid until the next row
-	fault error    // why it has none: a *csv.ParseError
-	first int      // its first line, 0 before that was read
+	fault error    // why the row has no cells: a *csv.ParseError
+	first int      // its first line, 0 before that is read
 	end   error    // why there is no further line
 }
 
@@ -37,7 +37,7 @@ func newRows(in *lines.Reader, longest int) *rows {
 	return t
 }
 
-// renew drops the memory of a long row.
+// renew releases the memory of a long row.
 func (t *rows) renew() {
 	t.text = nil
 	t.csv = csv.NewReader(t)
@@ -45,8 +45,9 @@ func (t *rows) renew() {
 	t.csv.ReuseRecord = true
 }
 
-// next gives the text of one row, valid until the next call; its cells, or why it has
-// none, are then in hand. lines.ErrTooLong says that it is longer than a line may be.
+// next returns the text of one row, valid until the next call. It also sets the row's
+// cells, or the reason why it has none. lines.ErrTooLong says that it is longer than a line
+// may be.
 func (t *rows) next() ([]byte, error) {
 	if cap(t.text) > lines.KeepBuffer {
 		t.renew()
@@ -75,7 +76,7 @@ func (t *rows) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads one more line of the row. Blank lines between rows belong to none.
+// line reads one more line of the row. Blank lines between rows belong to no row.
 func (t *rows) line() error {
 	for t.end == nil {
 		part, whole, err := t.lines.Cut()
@@ -101,7 +102,7 @@ func (t *rows) line() error {
 	return t.end
 }
 
-// check finds what no row may be.
+// check refuses text that no row may have.
 func (t *rows) check() *LineError {
 	if c := checkText(t.text); c != nil {
 		return c
@@ -113,8 +114,8 @@ func (t *rows) check() *LineError {
 	return nil
 }
 
-// complain says which lines the complaint is about: what was meant to be rows may have
-// become part of this one, by a quote that nothing closes.
+// complain says which lines the complaint is about. A quote that nothing closes may have
+// made later rows part of this one.
 func (t *rows) complain(advice, format string, args ...any) *LineError {
 	c := complain(ErrShape, advice, format, args...)
 	if last := t.lines.Line(); last > t.first {
@@ -123,7 +124,7 @@ func (t *rows) complain(advice, format string, args ...any) *LineError {
 	return c
 }
 
-// row gives what holds one item of a CSV. A header that cannot be used is the end.
+// row returns the text of one item of a CSV. A header that cannot be used ends the input.
 func (r *Reader) row() ([]byte, error) {
 	if r.columns == nil {
 		if err := r.header(); err != nil {
@@ -156,7 +157,7 @@ func (r *Reader) header() error {
 	return fmt.Errorf("prompts: %s:%d: %w: %s: %s", r.cfg.Name, r.first, ErrHeader, c.Reason, c.Advice)
 }
 
-// nameColumns takes the row in hand for the names of the columns.
+// nameColumns takes the current row for the names of the columns.
 func (r *Reader) nameColumns() *LineError {
 	if c := r.rows.check(); c != nil {
 		return c
@@ -177,8 +178,8 @@ func (r *Reader) nameColumns() *LineError {
 	return nil
 }
 
-// adviceColumns is what to do where no column is named prompt. An only one may be several
-// that something else than commas separates.
+// adviceColumns returns the advice if no column is named prompt. A single column may really
+// be several, separated by something else than commas.
 func adviceColumns(names []string) string {
 	switch {
 	case len(names) > 1:
@@ -189,8 +190,9 @@ func adviceColumns(names []string) string {
 	return "rename it, or make prompts with a template"
 }
 
-// fromRow makes a prompt line of the row in hand. Columns with the name of a field or parameter are
-// that, the others metadata, and empty cells are not there. A template knows every column.
+// fromRow makes a prompt line from the current row. Columns named like a field or a
+// parameter become that field or parameter, other columns become metadata, and empty cells
+// are left out. A template gets every column.
 func (r *Reader) fromRow() ([]byte, *LineError) {
 	cells := r.rows.cells
 	if len(cells) != len(r.columns) {
@@ -221,5 +223,5 @@ func (r *Reader) fromRow() ([]byte, *LineError) {
 	return r.fromFields(fields)
 }
 
-// fieldColumns are those that mean what the fields of a prompt line mean.
+// fieldColumns are the columns that mean the same as the fields of a prompt line.
 var fieldColumns = []string{"custom_id", "id", "prompt", "system", "model"}

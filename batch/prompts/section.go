@@ -2,39 +2,43 @@ package prompts
 
 import "fmt"
 
-// Section is where a part of an input stands in it, so that its lines get the numbers, ids and
-// keys that one reader of the whole gives them. A section begins with a line, of a CSV with a
-// row, and is not packed. The zero value is that of the first line of an only file.
+// Section says where a part of an input stands in the whole. Its lines then get the
+// numbers, ids and keys that one reader of the whole gives them. A section begins with a
+// line, or with a row of a CSV, and is not packed. The zero value begins at the first line
+// of a single file.
 //
-// A reader of a section remembers nothing of it, and so finds no id used twice. Marks tells it what
-// Config.Note said of the same line to a reader of the whole.
+// A reader of a section remembers nothing of it, and so finds no id used twice. Marks
+// returns what Config.Note said of the same line to a reader of the whole.
 type Section struct {
 	FirstLine int // the number of its first line in its file, from 1; 0 means 1
-	// Above is how many lines the files have that stand before this one in the input: Request.Line
-	// and LineError.Line count them, and the ids of lines that give none. What a complaint
-	// says of the place does not.
+	// Above is the number of lines in the files before this one in the input. Request.Line,
+	// LineError.Line and the ids of lines that give none count them. The place in a
+	// complaint does not.
 	Above int
-	// Columns are those of a CSV whose header stands before the section; nil: it begins with it.
+	// Columns are those of a CSV whose header stands before the section; nil: it begins
+	// with the header.
 	Columns []string
-	// Marks is asked what is known of a line, by its number in the input, those above counted.
-	// Nil: of none there is anything to know.
+	// Marks returns what is known of a line, by its number in the input, lines above
+	// included. Nil: nothing is known of any line.
 	Marks func(line int) Mark
 }
 
-// Mark is what the lines of an input decide about one that comes after them. The zero value
-// is that of a line like no other.
+// Mark holds what earlier lines of the input decide about a line. The zero value is that of
+// a line like no other.
 type Mark struct {
-	// Nth is, of a line without an id, how many before it ask the same, and of one that is no
-	// request, how many before it are that line to the byte and are none.
+	// Nth counts equal lines before this one. For a line without an id, these are lines
+	// that ask the same. For a line that is not a request, they have the same bytes and are
+	// not requests either.
 	Nth int
-	// Taken says that an earlier line has its id: it is no request. That is line By of its file, 0
-	// if that is not known; In names the file if it is another.
+	// Taken says that an earlier line has the same id: this one is not a request. By is
+	// that line of its file, 0 if unknown; In names the file if it is another.
 	Taken bool
 	By    int
 	In    string
 }
 
-// mark is what is known of the line in hand; whole says that the reader must find it out.
+// mark returns what is known of the current line; whole says that the reader must find it
+// out.
 func (r *Reader) mark() (m Mark, whole bool) {
 	switch s := r.cfg.Section; {
 	case s == nil:
@@ -46,7 +50,7 @@ func (r *Reader) mark() (m Mark, whole bool) {
 	}
 }
 
-// number is that of the line in hand in the whole input.
+// number returns the number of the current line in the whole input.
 func (r *Reader) number() int { return r.above() + r.first }
 
 func (r *Reader) above() int {
@@ -56,17 +60,17 @@ func (r *Reader) above() int {
 	return r.cfg.Section.Above
 }
 
-// begin is what a section says of the reader before its first line.
+// begin sets the reader to the place before a section's first line.
 func (r *Reader) begin(s *Section) {
 	r.lines.After(max(s.FirstLine, 1) - 1)
 	r.columns = s.Columns
 }
 
-// Columns are those of a CSV, once its first row was read; else nil.
+// Columns returns the columns of a CSV, once its first row is read; else nil.
 func (r *Reader) Columns() []string { return r.columns }
 
-// Offset is how many bytes of the input lie before the line that would be read next; of a
-// packed one they are those that it holds.
+// Offset returns the number of bytes of the input before the line that would be read next.
+// For a packed input these are unpacked bytes.
 func (r *Reader) Offset() int64 { return r.lines.Offset() }
 
 // where says which line had an id before.

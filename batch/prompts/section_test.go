@@ -224,7 +224,7 @@ func TestSectionsOfCSV(t *testing.T) {
 	}
 }
 
-// Offset is where the next line begins, whatever its length.
+// Offset returns the place where the next line begins, whatever the line's length.
 func TestOffset(t *testing.T) {
 	long := `{"prompt":"` + strings.Repeat("a", 70_000) + `"}`
 	text := "\n{\"prompt\":\"a\"}\r\n" + long + "\n{x\n" + strings.Repeat("b", 200_000) + "\n{\"prompt\":\"b\"}"

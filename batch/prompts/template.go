@@ -13,11 +13,11 @@ import (
 	"github.com/headrace/headrace/batch/internal/lines"
 )
 
-// ParseTemplate reads a template that makes a prompt of an item's fields: those of
-// the object, or the cells of the row by the names of their columns, or, in a text,
-// the field prompt. Templates can neither read files nor run anything: they know no
-// function but those of the language. A field that an item lacks is that item's fault, and so is
-// a null that would be printed. Objects and lists are printed as JSON.
+// ParseTemplate reads a template that makes a prompt from an item's fields: those of the
+// object, or the cells of the row by the names of their columns, or, for text, the field
+// prompt. Templates can neither read files nor run anything: they know only the functions
+// of the language. An item fails if it lacks a field, or if a null would be printed.
+// Objects and lists are printed as JSON.
 func ParseTemplate(text string) (*template.Template, error) {
 	t, err := template.New("template").Option("missingkey=error").Funcs(printers()).Parse(text)
 	if err != nil {
@@ -48,13 +48,14 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// How package text/template says what is wrong. What is not said so is said as it says it.
+// The messages of package text/template. Messages that do not match are passed on as they
+// are.
 var (
 	parsing   = regexp.MustCompile(`^template: template:(\d+)(?::\d+)?: (.*)$`)
 	executing = regexp.MustCompile(`^template: template:[\d:]+ executing "[^"]*" at <(.*?)>: (.*)$`)
 )
 
-// parseFault is why a template does not parse, with its line if it is not the first.
+// parseFault says why a template does not parse, with its line if it is not the first.
 func parseFault(err error) error {
 	said := parsing.FindStringSubmatch(err.Error())
 	switch {
@@ -66,8 +67,8 @@ func parseFault(err error) error {
 	return fmt.Errorf("prompts: %s", said[2])
 }
 
-// templateFault is why a template cannot be filled from these fields. Of a field that is
-// missing it says which there are.
+// templateFault says why a template cannot be filled from these fields. For a missing field
+// it lists the fields that there are.
 func (r *Reader) templateFault(err error, fields map[string]any) *LineError {
 	advice := "give the line this field, or change the template"
 	text := strings.ReplaceAll(err.Error(), "\n", " ")
@@ -98,10 +99,11 @@ func (r *Reader) templateFault(err error, fields map[string]any) *LineError {
 	return complain(ErrTemplate, advice, "the template asks for {{%s}}, but %s", at, thereAre(names, what))
 }
 
-// shownNames is how many columns or fields a complaint names: more help nobody to find a slip.
+// shownNames bounds the columns or fields that a complaint names: a longer list helps
+// nobody to find a slip.
 const shownNames = 20
 
-// thereAre says what is there: the columns are a, b, c.
+// thereAre lists the names that there are: the columns are a, b, c.
 func thereAre(names []string, what string) string {
 	switch len(names) {
 	case 0:

@@ -10,11 +10,11 @@ import (
 )
 
 // nullError says that a template prints a null.
-type nullError struct{ at string } // the action; "" if the template says it by itself
+type nullError struct{ at string } // the action; "" for a function that prints by itself
 
 func (*nullError) Error() string { return "it is null" }
 
-// printed is a value as a template prints it.
+// printed returns a value as a template prints it.
 func printed(at string, value any) (any, error) {
 	switch value.(type) {
 	case nil:
@@ -35,7 +35,8 @@ func printed(at string, value any) (any, error) {
 // printer is the name by which templates call printed.
 const printer = "_printed"
 
-// printers are printed, and the functions of the language that make a text of their arguments.
+// printers returns printed, and the functions of the language that make a text from their
+// arguments.
 func printers() template.FuncMap {
 	all := template.FuncMap{
 		printer: printed,
@@ -55,7 +56,7 @@ func printers() template.FuncMap {
 	return all
 }
 
-// printAll makes of each argument what is printed of it.
+// printAll turns each argument into its printed form.
 func printAll(args []any) (err error) {
 	for i, value := range args {
 		if args[i], err = printed("", value); err != nil {
@@ -65,8 +66,8 @@ func printAll(args []any) (err error) {
 	return nil
 }
 
-// printJSON has every action that prints hand its value to printed first. text/template has no other
-// way to say how values of a type are printed.
+// printJSON makes every action that prints pass its value to printed first. text/template
+// has no other way to say how values of a type are printed.
 func printJSON(tree *parse.Tree, node parse.Node) {
 	switch n := node.(type) {
 	case *parse.ListNode:

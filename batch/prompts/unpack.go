@@ -16,7 +16,7 @@ import (
 // ErrPacked says that a compressed input is cut short or corrupt.
 var ErrPacked = errors.New("cut short or corrupt: download it again, or compress it again")
 
-// windowBytes bounds what a zstd stream may ask for to be read: what the strongest
+// windowBytes bounds the memory that a zstd stream may ask for: as much as the strongest
 // usual setting (--ultra -22) uses. Only --long=28 and above asks for more.
 const windowBytes = 128 << 20
 
@@ -31,8 +31,8 @@ var packings = []struct {
 	}},
 }
 
-// members reads gzip files that stand behind one another. Where one follows is seen here
-// and not by the gzip reader, which takes a header that is cut for the end of them all.
+// members reads gzip files that stand one after another. It finds out by itself whether
+// another one follows: the gzip reader takes a cut header for the end of them all.
 type members struct {
 	in  *bufio.Reader
 	one *gzip.Reader
@@ -43,7 +43,7 @@ func openMembers(in io.Reader) (io.Reader, error) {
 	return m, m.next()
 }
 
-// next goes on to the member that begins here.
+// next continues with the member that begins here.
 func (m *members) next() error {
 	err := m.one.Reset(m.in)
 	if lines.AtEnd(err) {
@@ -71,13 +71,15 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
-// Unpack reads what in holds if it is packed by gzip or zstd, and in itself if it is not.
+// Unpack returns a reader of the content of in: unpacked if in is packed by gzip or zstd,
+// else as it is.
 func Unpack(in io.Reader) io.Reader { return &unpacker{in: in} }
 
-// HeadBytes is how many bytes, the first, tell whether an input is packed.
+// HeadBytes is the number of bytes at the beginning of an input that show whether it is
+// packed.
 const HeadBytes = 4
 
-// Packed names what an input that begins so is packed with, "" if it is not.
+// Packed names the packing of an input that begins with head, "" if it is not packed.
 func Packed(head []byte) string {
 	for _, p := range packings {
 		if bytes.HasPrefix(head, []byte(p.magic)) {
@@ -87,7 +89,7 @@ func Packed(head []byte) string {
 	return ""
 }
 
-// unpacker reads gzip and zstd as what they hold, told by their first bytes, and
+// unpacker reads the content of gzip and zstd, recognised by their first bytes, and
 // anything else as it is.
 type unpacker struct {
 	in      io.Reader
@@ -124,7 +126,7 @@ func (u *unpacker) open() (err error) {
 	return nil
 }
 
-// name says what is wrong with a packed input. Its end is no fault.
+// name says what is wrong with a packed input. The end of an input is not a fault.
 func (u *unpacker) name(err error) error {
 	if err == nil || lines.AtEnd(err) || u.packing == "" {
 		return err

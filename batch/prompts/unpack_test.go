@@ -93,7 +93,7 @@ func TestNotesBehindGzip(t *testing.T) {
 	}
 }
 
-// What is packed twice is unpacked once, whoever does it.
+// An input that is packed twice is unpacked once, by every caller.
 func TestPackedTwice(t *testing.T) {
 	inner := gzipped(t, `{"prompt":"one","model":"m"}`+"\n")
 	if Packed(inner) != "gzip" || Packed(zstandard(t, "a")[:HeadBytes]) != "zstd" || Packed([]byte("{\"")) != "" || Packed(nil) != "" {

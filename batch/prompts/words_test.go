@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a template lacks is said by its name, beside the names that there are.
+// A template's missing field is named, and so are the fields that there are.
 func TestTemplateFaultsNameWhatThereIs(t *testing.T) {
 	many := "a"
 	for n := range 30 {

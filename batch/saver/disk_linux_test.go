@@ -79,7 +79,7 @@ func TestFullFileSystem(t *testing.T) {
 	holds(t, filepath.Join(dir, "out"), "", "no space left on device")
 }
 
-// A disk that nobody may write to is told when the file is made.
+// A disk that is read-only shows when the file is made.
 func TestReadOnlyFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("none", dir, "tmpfs", syscall.MS_RDONLY, ""); err != nil {

@@ -19,19 +19,19 @@ type keeper struct {
 	cfg  Config
 	disk disk.Disk
 
-	ours  os.FileInfo // the file, as it was first seen: which one it is never changes
-	made  bool        // the folder knows the file
-	fault error       // the first failure: nothing is written after it but by close
-	lost  bool        // the fault is one of which no second try recovers
-	open  bundle      // written, and not known to be safe; without the text
-	held  bundle      // what was not written, for another try
-	room  int         // how many bytes may be held
-	over  bool        // that there is no more room was told
-	err   error       // what Close says
+	ours  os.FileInfo // the file as first seen: its identity never changes
+	made  bool        // the folder entry of the file is synced
+	fault error       // the first failure: bundles that come after it are held
+	lost  bool        // no second try can help against the fault
+	open  bundle      // written, and not yet known to be safe; without the text
+	held  bundle      // not written, kept for another try
+	room  int         // maximum number of bytes held
+	over  bool        // the lack of room was reported
+	err   error       // the error of Close
 
 	clock  clockwork.Clock
 	timer  clockwork.Timer // of the next sync
-	armed  bool            // it runs
+	armed  bool            // the timer runs
 	synced time.Time
 }
 
@@ -40,14 +40,14 @@ func newKeeper(w *writer, cfg Config) keeper {
 	if clock == nil {
 		clock = clockwork.NewRealClock()
 	}
-	// The length does not matter: it is stopped before it can tell anything.
+	// The length does not matter: the timer is stopped before it can fire.
 	timer := clock.NewTimer(syncEvery)
 	timer.Stop()
 	return keeper{w: w, cfg: cfg, disk: disk.Real(), room: heldBytes, clock: clock, timer: timer}
 }
 
-// keep writes one bundle, and makes it safe when that is due. Once there was a fault,
-// it holds what comes.
+// keep writes one bundle, and makes it safe when that is due. After a fault it holds the
+// lines that come.
 func (k *keeper) keep(b *bundle) {
 	if k.fault == nil {
 		err := k.write(b)
@@ -64,7 +64,7 @@ func (k *keeper) keep(b *bundle) {
 	k.hold(b)
 }
 
-// write takes over the lines of a bundle that are whole in the file.
+// write takes over those lines of a bundle that are whole in the file.
 func (k *keeper) write(b *bundle) error {
 	n, err := k.w.writeLines(b)
 	k.open.items = append(k.open.items, b.items[:n]...)
@@ -74,12 +74,12 @@ func (k *keeper) write(b *bundle) error {
 		k.cfg.Written(n)
 	}
 	if err == nil || k.w.out == nil {
-		return err // of a file that could not be made: it says so itself
+		return err // the error of making a file says so itself
 	}
 	return fmt.Errorf("saver: write %s: %w", k.w.name, disk.Bare(err))
 }
 
-// due reports whether to settle with the disk now; if not, the timer will say when.
+// due reports whether to settle with the disk now; if not, the timer fires when it is time.
 func (k *keeper) due() bool {
 	if k.cfg.Durability == OS || k.open.awaits || len(k.open.items) >= syncLines {
 		return true
@@ -92,8 +92,8 @@ func (k *keeper) due() bool {
 	return wait <= 0
 }
 
-// tick says that time passed. It is level-triggered: one that was on its way when its
-// timer was stopped finds that nothing is due.
+// tick handles the timer. It is level-triggered: a tick that was on its way when its timer
+// was stopped finds that nothing is due.
 func (k *keeper) tick() {
 	k.armed = false
 	if len(k.open.items) > 0 && k.due() {
@@ -101,7 +101,7 @@ func (k *keeper) tick() {
 	}
 }
 
-// secure settles with the disk: what was written is safe then, or lost.
+// secure settles with the disk: lines written before are then safe, or lost.
 func (k *keeper) secure() {
 	if len(k.open.items) == 0 {
 		return
@@ -111,8 +111,8 @@ func (k *keeper) secure() {
 		k.armed = false
 	}
 	if err := k.settle(); err != nil {
-		// Pages that could not be written may be dropped, and the next sync succeeds
-		// all the same: after a failed one, nothing about the file is known.
+		// Pages that could not be written may be dropped, and the next sync succeeds all
+		// the same. After a failed sync, nothing about the file is known.
 		k.lost = true
 		k.fail(fmt.Errorf("saver: save %s: %w", k.w.name, disk.Bare(err)))
 		k.giveUp(&k.open)
@@ -121,7 +121,7 @@ func (k *keeper) secure() {
 	k.open.settle(nil)
 }
 
-// fail notes the first fault and tells it.
+// fail records the first fault and reports it.
 func (k *keeper) fail(err error) {
 	if k.fault != nil {
 		return
@@ -131,8 +131,8 @@ func (k *keeper) fail(err error) {
 	}
 }
 
-// settle waits for the disk, as far as that was asked for, and looks whether the
-// file is still the one that bears the name.
+// settle waits for the disk, as far as Durability asks for it, and checks whether the file
+// still has its name.
 func (k *keeper) settle() error {
 	if k.w.file == nil {
 		return nil
@@ -153,7 +153,7 @@ func (k *keeper) settle() error {
 	return k.w.stillThere(k.ours)
 }
 
-// see looks which file it is that is written to.
+// see records which file is being written to.
 func (k *keeper) see() (err error) {
 	if k.ours == nil {
 		k.ours, err = k.w.file.Stat()
@@ -161,14 +161,15 @@ func (k *keeper) see() (err error) {
 	return err
 }
 
-// hold keeps what was not saved for another try, as far as there is room. Before a line is
-// lost there is such a try: the disk may have room again. What is held stays, whatever comes.
+// hold keeps unsaved lines for another try, as far as there is room. Before it loses a line
+// it makes such a try: the disk may have room again. Lines that are held stay, whatever
+// comes.
 func (k *keeper) hold(b *bundle) {
 	if !k.fits(b) {
 		k.again()
 	}
 	if k.lost {
-		k.giveUp(&k.held) // it came first
+		k.giveUp(&k.held) // these came first
 		k.giveUp(b)
 		return
 	}
@@ -191,16 +192,16 @@ func (k *keeper) hold(b *bundle) {
 
 func (k *keeper) fits(b *bundle) bool { return len(k.held.buf)+len(b.buf) <= k.room }
 
-// again tries to write what is held. What it cannot write stays held.
+// again tries to write the lines that are held. Lines that it cannot write stay held.
 func (k *keeper) again() {
 	if len(k.held.items) == 0 || k.lost || k.w.err != nil {
 		return
 	}
-	_ = k.write(&k.held) // the first fault was told
+	_ = k.write(&k.held) // the first fault was already reported
 	k.secure()
 }
 
-// giveUp notes what is not saved, and says so to those who wait for it.
+// giveUp records the lines as unsaved, and reports that to those who wait for them.
 func (k *keeper) giveUp(b *bundle) {
 	if len(b.items) == 0 {
 		return
@@ -217,7 +218,7 @@ func (k *keeper) giveUp(b *bundle) {
 	b.settle(k.fault)
 }
 
-// close makes safe what is written, tries once more to write what is held, and closes
+// close makes the written lines safe, tries once more to write the held ones, and closes
 // the file.
 func (k *keeper) close() {
 	k.secure()
@@ -230,8 +231,8 @@ func (k *keeper) close() {
 	k.err = cmp.Or(k.err, fault)
 }
 
-// finish looks at the file one last time: a run may have long written nothing. What an
-// earlier one wrote counts as saved too, and may have been killed before it was synced.
+// finish looks at the file one last time, as this run may not have written for long. Lines
+// of an earlier run count as saved too, and that run may have been killed before a sync.
 func (k *keeper) finish() (err error) {
 	switch {
 	case k.w.file == nil || k.lost:

@@ -11,7 +11,7 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// watched is a saver whose writes and syncs are told, under a clock that stands still.
+// watched is a saver that reports its writes and syncs, under a clock that stands still.
 type watched struct {
 	*Saver
 	clock   *clockwork.FakeClock
@@ -110,8 +110,8 @@ func TestWhoWaitsIsSyncedAtOnce(t *testing.T) {
 	}
 }
 
-// A sync that fails takes with it all that was written since the last one: each line
-// is named, at once to whoever is told of faults, and at the end.
+// A sync that fails loses all lines written since the last one: each line is named, by
+// Fault at once, and at the end.
 func TestFailedSyncTakesAllSinceTheLast(t *testing.T) {
 	broken := errors.New("broken")
 	w := watch(t)
@@ -158,8 +158,8 @@ func TestOldTimerMakesNoSync(t *testing.T) {
 	}
 }
 
-// The first fault is told, and no other: a write that fails, then the sync of what was
-// written before it.
+// Fault gets the first fault, and no other: here a write fails, then the sync of the lines
+// before it.
 func TestOneFaultIsTold(t *testing.T) {
 	told := 0
 	k := newKeeper(&writer{name: "out"}, Config{Fault: func(error) { told++ }})

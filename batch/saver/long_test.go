@@ -16,8 +16,8 @@ type stuck struct{ free chan struct{} }
 
 func (s stuck) Write(p []byte) (int, error) { <-s.free; return len(p), nil }
 
-// Long lines do not gather before a disk that stalls, beyond megabytes: whoever brings one
-// waits until it is in a bundle.
+// Long lines do not gather beyond megabytes before a stalled disk: Save waits until its
+// long line is in a bundle.
 func TestLongLinesWaitOutside(t *testing.T) {
 	const size, all = 1 << 20, 12
 	long := []byte(`"` + strings.Repeat("a", size) + `"`)
@@ -74,7 +74,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// Whoever brings a long line to a saver that cannot save is not kept waiting.
+// Save does not wait with a long line if the saver cannot save.
 func TestLongLinesAfterAFault(t *testing.T) {
 	s, _ := newSaver(t, Config{}, func(s *Saver) { s.keeper.disk.SyncData = func(*os.File) error { return syscall.EIO } })
 	l, lost := savedLine(1), 0

@@ -7,34 +7,34 @@ import (
 	"os"
 )
 
-// DefaultReorderBytes is how much of what waits for its turn a Reorder keeps in
-// memory: thousands of usual lines. More goes to a file.
+// DefaultReorderBytes bounds the lines that a Reorder keeps in memory until their turn:
+// thousands of usual lines. The others go to a file.
 const DefaultReorderBytes = 64 << 20
 
-// Reorder gives lines on in the order of their index, whatever the order in which
-// they come. What waits for an earlier one lies in memory, up to a bound, and beyond
-// it in a file that ends with the Reorder; of each, 8 bytes stay in memory. It
+// Reorder passes lines on in the order of their index, whatever the order in which they
+// come. A line that waits for an earlier one lies in memory, up to a bound, and beyond it
+// in a file that ends with the Reorder. 8 bytes of each line stay in memory. A Reorder
 // belongs to one goroutine.
 //
 //	       next              last that came
 //	         ▼                     ▼
 //	─given──┤ ∅ │ m │ s │ ∅ │ s │ m │     m in memory, s spilled, ∅ not there yet
 //
-// What waits is not saved: a process that is killed has to ask for it again. What Close
-// gives on stands before the ones that never came: journal.Arrange puts it right when they
-// have.
+// Waiting lines are not saved: after a kill, a run must ask for them again. Close passes on
+// the lines that still wait, ahead of earlier ones that never came. Once those have come,
+// journal.Arrange corrects the order.
 type Reorder struct {
 	folder string
 	limit  int
 	emit   func(line []byte) error
 
-	next   int            // the index that is given next
-	ring   []int64        // where index next+i is: absent, inMemory, or its offset in the file
+	next   int            // the next index to be passed on
+	ring   []int64        // the place of index next+i: absent, inMemory, or its offset in the file
 	memory map[int][]byte // by index
 	held   int            // bytes in memory
 	spill  *os.File       // nil before the first line that needs it
-	named  bool           // spill has its name still
-	end    int64          // of what was spilled
+	named  bool           // spill still has its name
+	end    int64          // of the spilled lines
 	away   int            // lines in the file
 	size   [4]byte        // room for a length
 }
@@ -44,9 +44,9 @@ const (
 	inMemory = -2
 )
 
-// NewReorder gives lines to emit, first that of index 0. Up to limit bytes wait in
-// memory (0 means DefaultReorderBytes), the others in a file in folder, which no one
-// else can read and which is removed at the end.
+// NewReorder passes lines to emit, starting with index 0. Up to limit bytes wait in memory
+// (0 means DefaultReorderBytes), the others in a file in folder. Nobody else can read that
+// file, and it is removed at the end.
 func NewReorder(folder string, limit int, emit func(line []byte) error) *Reorder {
 	if limit == 0 {
 		limit = DefaultReorderBytes
@@ -54,12 +54,12 @@ func NewReorder(folder string, limit int, emit func(line []byte) error) *Reorder
 	return &Reorder{folder: folder, limit: limit, emit: emit, memory: make(map[int][]byte)}
 }
 
-// Waiting is how many lines wait for an earlier one.
+// Waiting returns the number of lines that wait for an earlier one.
 func (r *Reorder) Waiting() int { return len(r.memory) + r.away }
 
-// Put takes the line of an index, and gives on whatever has its turn now. An empty
-// line takes its index's turn and gives nothing. Each index comes once. The line is
-// the caller's again when Put returns.
+// Put takes the line of an index, and passes on every line whose turn has come. An empty
+// line takes its index's turn and passes on nothing. Each index comes once. The caller may
+// reuse line when Put returns.
 func (r *Reorder) Put(index int, line []byte) error {
 	at := index - r.next
 	if at < 0 || at < len(r.ring) && r.ring[at] != absent {
@@ -117,7 +117,7 @@ func (r *Reorder) wait(at int, line []byte) error {
 	return nil
 }
 
-// take gets the line of index next back.
+// take returns the line of index next, and releases its room.
 func (r *Reorder) take(where int64) ([]byte, error) {
 	if where == inMemory {
 		line := r.memory[r.next]
@@ -138,8 +138,8 @@ func (r *Reorder) store(line []byte) (offset int64, err error) {
 		if r.spill, err = os.CreateTemp(r.folder, ".headrace-order-*.tmp"); err != nil {
 			return 0, err
 		}
-		// Without a name it goes when the process does, however that ends. Where an
-		// open file cannot lose its name, Close removes it.
+		// A file without a name goes when the process ends, however that ends. If an open
+		// file cannot lose its name, Close removes it.
 		r.named = os.Remove(r.spill.Name()) != nil
 	}
 	binary.LittleEndian.PutUint32(r.size[:], uint32(len(line)))
@@ -163,12 +163,12 @@ func (r *Reorder) load(offset int64) ([]byte, error) {
 		return nil, err
 	}
 	if r.away--; r.away == 0 {
-		r.end = 0 // nothing is in use: the room is used again
+		r.end = 0 // nothing is in use: reuse the room
 	}
 	return line, nil
 }
 
-// Close gives on what waits still, in order, though earlier ones never came, and
+// Close passes on the lines that still wait, in order, even if earlier ones never came. It
 // removes the file. Afterwards the Reorder is empty.
 func (r *Reorder) Close() error {
 	err := r.drain()

@@ -25,29 +25,29 @@ const (
 )
 
 const (
-	// commitBytes and commitLines are how much gathers while a commit runs. Beyond
+	// commitBytes and commitLines bound the lines that gather while a commit runs. Beyond
 	// either, Save waits: memory stays bounded however slow the disk is.
 	commitBytes = 4 << 20
 	commitLines = 4096
-	// saveRoom is how many lines may be on their way to be gathered, and longLine the bytes
-	// of what is in one, from which on Save waits until it is: so they take 16 MiB at most,
-	// and one long line for each goroutine that saves.
+	// saveRoom is the number of lines on their way to be gathered. From longLine bytes in
+	// one of its fields, Save waits until the line is gathered. So these lines take 16 MiB
+	// at most, plus one long line for each goroutine that saves.
 	saveRoom = 256
 	longLine = 64 << 10
-	// patience is how often a bundle lets others run before it is handed over. With 64
-	// calls in flight on two busy processors, three times make 6 % fewer writes, and
-	// further ones not much less. It is bounded, so that no crowd keeps a line waiting.
+	// patience is the number of times a bundle lets others run before it is handed over.
+	// With 64 calls in flight on two busy processors, three times make 6 % fewer writes,
+	// and more make hardly fewer. It is bounded, so that no crowd keeps a line waiting.
 	patience = 3
-	// heldBytes is how much is kept for another try after a failed write: the results of the
-	// calls that were in flight then. It is what clients read at once by default: 64 calls
-	// may have 4 MiB each.
+	// heldBytes bounds the lines kept for another try after a failed write: the results of
+	// the calls then in flight. Clients read as much at once by default: 64 calls may have
+	// 4 MiB each.
 	heldBytes = 256 << 20
-	// namedUnsaved is how many items a Error names; it counts the others.
+	// namedUnsaved is the number of items that an Error names; it counts the others.
 	namedUnsaved = 10
-	// syncEvery is how long lines for which nobody waits may be written and not on the
-	// disk yet, and syncLines how many. A sync takes the processor for 0.2 ms: one for
-	// each write would be a fifth of what a fast server leaves to do, one every 10 ms is
-	// lost in the rest. A single line is synced at once, if the last sync is older.
+	// syncEvery and syncLines bound how long, and how many, lines without a waiter may be
+	// written and not yet on the disk. A sync takes the processor for 0.2 ms. One for each
+	// write would take a fifth of what a fast server leaves to do; one every 10 ms hardly
+	// shows. A single line is synced at once if the last sync is older.
 	syncEvery = 10 * time.Millisecond
 	syncLines = 512
 )
@@ -55,26 +55,26 @@ const (
 // Config says how to save. The zero value is usable.
 type Config struct {
 	Durability Durability
-	// Written is told how many lines more the operating system has, in the saver's
-	// goroutine: these survive the end of this process. nil means nobody is told.
+	// Written gets the number of further lines that the operating system has, in the
+	// saver's goroutine: these survive the end of this process. It may be nil.
 	Written func(lines int)
-	// Clock tells when a sync is due; nil is the real one.
+	// Clock says when a sync is due; nil is the real one.
 	Clock clockwork.Clock
-	// Fault is told the first failure, at once and once, in the saver's goroutine:
-	// what is answered from now on may not be kept. If so much is held for another try that
-	// the next line is lost, it is told that too (ErrHeld). nil means nobody is.
+	// Fault gets the first failure, at once and once, in the saver's goroutine: from now on
+	// answers may not be kept. If so much is held for another try that the next line is
+	// lost, Fault gets that error too (ErrHeld). It may be nil.
 	Fault func(error)
 }
 
-// Saver writes lines to a file and says when each is safe. Lines that come while a
-// commit is under way gather and go out together in the next: one write and one
-// sync for all, however many they are. A line for which nobody waits shares its sync
-// with those of the next 10 ms. Save may be called by many goroutines.
+// Saver writes lines to a file and reports when each is safe. Lines that come while a
+// commit is under way gather and go out together in the next: one write and one sync for
+// all, however many they are. A line for which nobody waits shares its sync with those of
+// the next 10 ms. Save may be called by many goroutines.
 type Saver struct {
 	cfg     Config
 	lines   chan saving
 	commits chan *bundle
-	spare   chan *bundle // of the two, the one that is neither gathered nor committed
+	spare   chan *bundle // the bundle of the two that is neither gathered nor committed
 	over    chan struct{}
 	keeper  keeper
 }
@@ -83,14 +83,14 @@ type Saver struct {
 type saving struct {
 	line     journal.Line
 	done     func(error)
-	gathered chan struct{} // closed then; nil: nobody waits for it
+	gathered chan struct{} // closed when the line is gathered; nil: nobody waits for that
 }
 
-// New takes the tail over and starts to save behind it. Whoever calls it calls Close.
+// New takes the tail over and starts to save behind it. The caller must call Close.
 func New(tail *journal.Tail, cfg Config) *Saver { return start(newWriter(tail), cfg) }
 
-// To saves to what is no file of ours, such as standard output: it is neither synced
-// nor closed. name is for errors.
+// To saves to a writer that is not a file of ours, such as standard output: it is neither
+// synced nor closed. name is for errors.
 func To(out io.Writer, name string, cfg Config) *Saver {
 	return start(&writer{name: name, out: out}, cfg)
 }
@@ -108,11 +108,11 @@ func start(w *writer, cfg Config) *Saver {
 	return s
 }
 
-// Save hands over a line. done, unless nil, is called once, in the order of the
-// calls of Save and in the saver's goroutine: with nil when the line is safe, whole,
-// in the file; with an error when it never will be. It must not block, nor call the
-// saver. Save waits only while the disk is thousands of lines behind, or megabytes of long
-// ones. When it returns, all that is held of lines over 64 KiB is a copy in a bundle.
+// Save hands over a line. done, unless nil, is called once, in the order of the calls of
+// Save and in the saver's goroutine. It gets nil when the line is safe, whole, in the file,
+// or an error when it never will be. It must not block, nor call the saver. Save waits only
+// while the disk is thousands of lines behind, or megabytes of long ones. When it returns,
+// a line over 64 KiB is held only as a copy in a bundle.
 func (s *Saver) Save(l journal.Line, done func(error)) {
 	one := saving{line: l, done: done}
 	if !isLong(&l) {
@@ -129,16 +129,16 @@ func isLong(l *journal.Line) bool {
 		l.Headrace.Text != nil && len(*l.Headrace.Text) > longLine
 }
 
-// Close waits until every line is safe, or known not to be, and closes the file.
-// Lines that a full disk refused are tried once more: there may be room by now. The
-// error is a *Error if a line was not saved. Save must not be called any more.
+// Close waits until every line is safe, or known not to be, and closes the file. It tries
+// lines that a full disk refused once more: there may be room by now. The error is an
+// *Error if a line was not saved. Save must not be called any more.
 func (s *Saver) Close() error {
 	close(s.lines)
 	<-s.over
 	return s.keeper.err
 }
 
-// gather collects lines while a commit runs. A nil channel is a closed door.
+// gather collects lines while a commit runs. A nil channel never proceeds.
 func (s *Saver) gather() {
 	defer close(s.commits)
 	b, open := <-s.spare, true
@@ -148,7 +148,7 @@ func (s *Saver) gather() {
 			in = nil
 		}
 		if len(b.items) == 0 || in != nil && s.more(b) {
-			out = nil // more is at the door: take it along
+			out = nil // more lines are ready: take them along
 		}
 		select {
 		case one, ok := <-in:
@@ -159,14 +159,14 @@ func (s *Saver) gather() {
 				close(one.gathered)
 			}
 		case out <- b:
-			b = <-s.spare // there is one: who takes a bundle has put back the last
+			b = <-s.spare // there is one: taking a bundle puts back the last
 		}
 	}
 }
 
-// more reports whether lines are at the door. If none are, it first lets run whoever
-// may be about to bring one: where processors are busy a write takes more lines then,
-// and where they are not this returns at once and a single line waits for nobody.
+// more reports whether lines are ready. If none are, it first lets goroutines run that may
+// be about to bring one. On busy processors a write then takes more lines. On idle ones
+// more returns at once, and a single line waits for nobody.
 func (s *Saver) more(b *bundle) bool {
 	for len(s.lines) == 0 && b.yields < patience {
 		b.yields++
@@ -191,15 +191,15 @@ func (s *Saver) commit() {
 	s.keeper.close()
 }
 
-// bundle is what one commit writes.
+// bundle holds the lines of one commit.
 type bundle struct {
 	buf    []byte
 	items  []kept
 	awaits bool // somebody waits for one of its lines to be safe
-	yields int  // how often others were let run for its sake
+	yields int  // how often it let others run
 }
 
-// kept is one line of a bundle: where it ends in buf, and who wants to know.
+// kept is one line of a bundle: where it ends in buf, and whom to notify.
 type kept struct {
 	end  int
 	id   string
@@ -214,7 +214,7 @@ func (b *bundle) add(s *saving) {
 
 func (b *bundle) full() bool { return len(b.buf) >= commitBytes || len(b.items) >= commitLines }
 
-// settle tells all lines how they ended and forgets them.
+// settle reports to all lines how they ended, and forgets them.
 func (b *bundle) settle(err error) {
 	for i := range b.items {
 		if done := b.items[i].done; done != nil {
@@ -224,7 +224,7 @@ func (b *bundle) settle(err error) {
 	b.reset()
 }
 
-// forget takes the first n lines out, who are somebody else's now.
+// forget removes the first n lines, which belong to others now.
 func (b *bundle) forget(n int) {
 	if n == len(b.items) {
 		b.reset()
@@ -238,7 +238,7 @@ func (b *bundle) forget(n int) {
 	}
 }
 
-// start is where line n begins in buf.
+// start returns where line n begins in buf.
 func (b *bundle) start(n int) int {
 	if n == 0 {
 		return 0
@@ -263,7 +263,7 @@ type Error struct {
 	Err   error    // why: the first failure
 }
 
-// Error names the file, how many lines are missing and the first of them.
+// Error names the file, the number of missing lines and the first of them.
 func (e *Error) Error() string {
 	names := strings.Join(e.IDs, ", ")
 	if more := e.Lines - len(e.IDs); more > 0 {
@@ -276,12 +276,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%v: %d %s not saved: %s", e.Err, e.Lines, are, names)
 }
 
-// Unwrap gives the first failure.
+// Unwrap returns the first failure.
 func (e *Error) Unwrap() error { return e.Err }
 
 // ErrHeld says that the disk is full and no further line can be held for another try.
 var ErrHeld = fmt.Errorf("the disk is full, and %d MiB of results wait for room: no more can be kept", heldBytes>>20)
 
-// ErrReplaced says that the file under the output's name is not, or not as, what
-// was written.
+// ErrReplaced says that the file under the output's name is not the one that was written,
+// or was changed.
 var ErrReplaced = errors.New("it was deleted, replaced or changed by another program during the run: restore it if you can")

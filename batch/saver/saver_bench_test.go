@@ -13,8 +13,8 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// BenchmarkSaver: results a second with 256 items in flight, each of which waits
-// until it is saved before the next comes. What is compared is sync with os.
+// BenchmarkSaver measures results a second with 256 items in flight, each of which waits
+// until it is saved before the next comes. It compares sync with os.
 func BenchmarkSaver(b *testing.B) {
 	body := []byte(`{"choices":[{"message":{"content":"` + strings.Repeat("the mill wheel turns ", 50) + `"}}]}`)
 	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
@@ -39,8 +39,8 @@ func BenchmarkSaver(b *testing.B) {
 	}
 }
 
-// BenchmarkSaverOfCalls: the same with calls that take a while, as calls do: 256
-// of them in flight, none of which waits for the disk: that is the saver's business.
+// BenchmarkSaverOfCalls does the same with calls that take a while, 256 of them in flight.
+// No call waits for the disk: that is the saver's business.
 func BenchmarkSaverOfCalls(b *testing.B) {
 	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
 		b.Run(name, func(b *testing.B) {
@@ -86,9 +86,9 @@ func BenchmarkSaverAlone(b *testing.B) {
 	}
 }
 
-// BenchmarkSaverOfWorkers: 64 workers that compute for ten microseconds and save, each
-// of which counts as busy until its line is safe. What counts beside the time is how
-// many lines share a sync.
+// BenchmarkSaverOfWorkers has 64 workers that compute for ten microseconds and save. Each
+// counts as busy until its line is safe. Besides the time, the number of lines that share a
+// sync counts.
 func BenchmarkSaverOfWorkers(b *testing.B) {
 	syncs := 0
 	s, _ := newSaver(b, Config{}, func(s *Saver) {

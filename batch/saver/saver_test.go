@@ -117,8 +117,8 @@ func TestAllAtTheDoorGoAlong(t *testing.T) {
 	}
 }
 
-// On a busy processor whoever is about to bring a line is let run, and the line goes
-// along; one line alone goes out all the same.
+// On a busy processor the saver lets a goroutine run that is about to bring a line, and the
+// line goes along. A line alone goes out all the same.
 func TestLinesAboutToComeGoAlong(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s := atTheDoor(1)
@@ -204,8 +204,8 @@ func (r *roomy) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// On a full disk the file ends whole, whoever waits is told at the end, and what
-// was not saved is named. Lines that did fit are saved.
+// On a full disk the file ends whole, waiting callers hear of it at the end, and unsaved
+// lines are named. Lines that did fit are saved.
 func TestFullDisk(t *testing.T) {
 	for room := range 3 * len(lineText(1)) {
 		fault := make(chan error, 1)
@@ -333,7 +333,7 @@ func TestSaverWithoutAFile(t *testing.T) {
 	}
 }
 
-// A reader who has gone is told from a fault by the caller: EPIPE comes through.
+// A closed pipe returns EPIPE, so the caller can tell a reader that has gone from a fault.
 func TestClosedPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

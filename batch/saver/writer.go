@@ -9,14 +9,14 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// writer writes whole lines behind a tail, or to what is no file of ours.
+// writer writes whole lines behind a tail, or to a writer that is not a file of ours.
 type writer struct {
 	name string
 	tail *journal.Tail // nil if out is not ours to open, sync and close
 	out  io.Writer     // nil until the first line of a file that is made lazily
 	file *os.File      // nil if out is not ours, or not there yet
 	size int64         // bytes of whole lines in the file
-	torn bool          // what was written last ends within a line, and cannot be cut off
+	torn bool          // the last write ended within a line, and cannot be cut off
 	err  error         // why no line may follow
 }
 
@@ -39,10 +39,10 @@ func (w *writer) create() bool {
 	return true
 }
 
-// writeLines writes a bundle and tells how many of its lines are whole in the file.
-// What a failed write has left of the next is cut off; where even that fails, no
-// line may follow. Of what is not ours nothing is cut off: a line feed ends the torn piece
-// before the next line, so that it spoils none but itself.
+// writeLines writes a bundle and returns how many of its lines are whole in the file. It
+// cuts off the part of a line that a failed write has left; if even that fails, no line may
+// follow. It cuts nothing off a foreign writer: a line feed ends the torn piece before the
+// next line, so that the piece spoils only itself.
 func (w *writer) writeLines(b *bundle) (n int, err error) {
 	if w.out == nil && !w.create() {
 		return 0, w.err
@@ -67,7 +67,7 @@ func (w *writer) writeLines(b *bundle) (n int, err error) {
 	return n, err
 }
 
-// stillThere compares what was written with what stands under the name now.
+// stillThere compares the written file with the one that has its name now.
 func (w *writer) stillThere(ours os.FileInfo) error {
 	named, err := os.Stat(w.name)
 	if err != nil || !os.SameFile(named, ours) || named.Size() != w.size {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An Address is what a join line says:
+// An Address holds the parts of a join line:
 //
 //	nats://TOKEN@host:4222[,host:4222…][?ca=sha256:…][&space=…]
 //	nats://USER:PASSWORD@host:4222, tls://…   servers of somebody else
@@ -20,15 +20,15 @@ type Address struct {
 	CA             string // fingerprint of the authority whose certificates are let in, or its file; "": the machine's own
 	Files
 	TLS   bool   // asked for by tls://, or because there is a CA
-	Space string // what all subjects and streams begin with; "": [DefaultSpace]
+	Space string // prefix of all subjects and streams; "": [DefaultSpace]
 }
 
-// DefaultSpace is what all subjects and streams begin with. Two clusters on one NATS server need two.
+// DefaultSpace is the prefix of all subjects and streams. Two clusters on one NATS server need different ones.
 const DefaultSpace = "hr"
 
 const defaultPort = "4222"
 
-// ErrAddress is the kind of error of a line that cannot be read. What is in it is not said: it may be a secret.
+// ErrAddress is the kind of error of a line that cannot be read. The error never quotes the line, which may hold a secret.
 var ErrAddress = errors.New("no join line: want nats://TOKEN@host:4222")
 
 // ParseAddress reads a join line.
@@ -106,10 +106,10 @@ func (a *Address) parseQuery(text string) error {
 	return nil
 }
 
-// String is the line itself, secret and all.
+// String returns the line itself, including its secrets.
 func (a Address) String() string { return a.line(url.PathEscape(a.Token), url.PathEscape(a.Password)) }
 
-// Redacted is the line for people: without what must not be seen.
+// Redacted returns the line without its secrets, for people.
 func (a Address) Redacted() string { return a.line("***", "***") }
 
 func (a Address) line(token, password string) string {
@@ -141,7 +141,7 @@ func (a Address) line(token, password string) string {
 	return b.String()
 }
 
-// HostsOf names where a line leads to, and nothing else of it.
+// HostsOf returns the hosts of a line, and nothing else of it.
 func HostsOf(line string) string {
 	a, err := ParseAddress(strings.Split(line, "?")[0])
 	if err != nil {

@@ -13,54 +13,54 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Bounds of a connection; each is a choice.
+// Bounds of a connection. Each is a choice.
 const (
-	// RequestWait is how long a request waits for its answer: one that is sent while a cluster has no
-	// leader is never answered, and a sync of a slow disk takes some 0.1 s.
+	// RequestWait bounds the wait for the answer to a request. A request sent while a cluster has no leader
+	// is never answered, and a slow disk takes some 0.1 s to sync.
 	RequestWait = 2 * time.Second
-	// DialWait is how long one attempt to connect may take.
+	// DialWait bounds one attempt to connect.
 	DialWait = 2 * time.Second
-	// A server that has not answered for alivePings+1 pings is left: the next one, or the same
-	// one by a new connection, may answer. Together that is 3 s.
+	// The client leaves a server that has not answered alivePings+1 pings: the next server, or the same
+	// one over a new connection, may answer. Together that takes 3 s.
 	aliveEvery = time.Second
 	alivePings = 2
-	// flushWait is how long a write to a server that does not read may hold up whoever wants to
-	// send: after that the connection is given up.
+	// flushWait bounds how long a write to a server that does not read can delay a sender. After that
+	// the client gives up the connection.
 	flushWait = time.Second
-	// Between two attempts to reconnect pass retryWait and up to retryJitter more, so that 1,000 workers
-	// do not come in the same instant.
+	// retryWait and up to retryJitter more pass between two attempts to reconnect, so that 1,000 workers
+	// do not reconnect in the same instant.
 	retryWait   = 100 * time.Millisecond
 	retryJitter = 400 * time.Millisecond
 )
 
 // Kinds of errors.
 var (
-	// ErrAway: there is no connection at present. Nothing was sent, and nothing is kept to be sent later.
+	// ErrAway: there is no connection at present. Nothing was sent, and nothing is kept for sending later.
 	ErrAway = errors.New("not connected to the bus")
-	// ErrRefused: the server does not let us in. It will not do so later, either.
+	// ErrRefused: the server rejects this client, and will do so later, too.
 	ErrRefused = errors.New("the bus does not let us in")
-	// ErrNoAnswer: the request may have been heard, or not, or not yet. It proves nothing.
+	// ErrNoAnswer: the server may have received the request, or not, or may receive it later. It proves nothing.
 	ErrNoAnswer = errors.New("no answer from the bus")
-	// ErrGone: the stream, the consumer or whatever was asked is not there at present. That it never
-	// was, or will not be, does not follow. [Bus.Ensure] makes it again.
+	// ErrGone: the stream, consumer or other object asked for does not exist at present. It may have existed
+	// before, and may exist again. [Bus.Ensure] makes it again.
 	ErrGone = errors.New("the bus does not know it")
 )
 
-// A Config says whom to connect to, and as whom.
+// A Config says which bus to connect to, and under which name.
 type Config struct {
 	// URL is a join line; see [Address].
 	URL string
-	// Name is that of this life of this process, for it must be new with each: what was sent to
-	// an earlier life is not for this one.
+	// Name names this life of this process. Each life needs a new name, so that it does not receive messages
+	// sent to an earlier one.
 	Name string
-	// AckWait is after how long without a heartbeat a delivery is given to somebody else; 0 is [DefaultAckWait].
+	// AckWait is the time without a heartbeat after which the bus gives a delivery to another worker; 0 is [DefaultAckWait].
 	AckWait time.Duration
-	// Replicas of each stream: 1 or 3; 0 is 3 where the server is one of a cluster, or else 1.
+	// Replicas of each stream: 1 or 3. 0 means 3 where the server belongs to a cluster, and otherwise 1.
 	Replicas int
-	// Clock is what deadlines are counted by; nil is the real one.
+	// Clock counts deadlines; nil is the real clock.
 	Clock clockwork.Clock
-	// Say is told of connections lost and found, and must not wait; it is called by a goroutine
-	// of the connection. nil: nobody is told.
+	// Say receives lost connections, a failed first attempt and errors of the client. Goroutines of the
+	// connection call it, so it must not block. nil: nobody hears them.
 	Say func(error)
 }
 
@@ -77,14 +77,14 @@ type Bus struct {
 	shown   []nats.Option // of the files that the address names
 	tls     *tls.Config   // nil: without
 
-	// Written by whoever learns it, and read by anybody.
+	// Any goroutine may write these once it learns them, and any may read them.
 	reconnected atomic.Pointer[time.Time]
 	streams     atomic.Pointer[streams]          // what is known of the work stream; nil: nothing
-	lease       atomic.Pointer[jetstream.Stream] // the lease's bucket; nil: it was not asked for yet
+	lease       atomic.Pointer[jetstream.Stream] // the lease's bucket; nil: nobody has asked for it yet
 }
 
-// Connect connects, trying until ctx ends or the bus refuses. From then on the connection is
-// renewed for ever by itself.
+// Connect connects. It tries until ctx ends or the bus refuses. From then on the client renews the
+// connection by itself, for ever.
 func Connect(ctx context.Context, config Config) (*Bus, error) {
 	b, err := newBus(config)
 	if err != nil {
@@ -110,14 +110,14 @@ func Connect(ctx context.Context, config Config) (*Bus, error) {
 	return b, nil
 }
 
-// failed ends an attempt; a connection that is still coming to be is waited for.
+// failed ends an attempt to connect, and cancels a dial that is under way.
 func (b *Bus) failed(err error) error {
 	b.dialer.cancel()
 	return fmt.Errorf("bus: connect to %s: %w", b.address.Redacted(), err)
 }
 
-// Settle says what can be known only after it was looked whose queue is there: the founder that whoever makes the queue tells
-// others, "" is none, and AckWait as in the config. It is called before anything else is done with the bus, or not at all.
+// Settle sets the founder and AckWait, which are known only after a look at whose queue it is. The bus tells others the
+// founder when it makes the queue; "" is none. Call Settle before anything else is done with the bus, or not at all.
 func (b *Bus) Settle(founder string, ackWait time.Duration) {
 	b.founder, b.config.AckWait = founder, ackWait
 }
@@ -167,7 +167,7 @@ func (b *Bus) dial() error {
 	return nil
 }
 
-// why is what stood in the way of a connection, in our words: for good, or for now.
+// why turns an error of a connection attempt into one of ours: final, or only for now.
 func (b *Bus) why(err error) error {
 	if seen := b.dialer.refusal(); seen != nil {
 		err = seen
@@ -197,7 +197,7 @@ func (b *Bus) options() nats.Options {
 	o.CustomDialer, o.Timeout = b.dialer, DialWait
 	o.AllowReconnect, o.MaxReconnect, o.IgnoreAuthErrorAbort = true, -1, true
 	o.ReconnectWait, o.ReconnectJitter, o.ReconnectJitterTLS = retryWait, retryJitter, retryJitter
-	o.ReconnectBufSize = -1 // what is said while nobody hears it is not said later
+	o.ReconnectBufSize = -1 // buffer nothing while disconnected: old messages are not sent later
 	o.PingInterval, o.MaxPingsOut = aliveEvery, alivePings
 	o.FlusherTimeout, o.ReconnectOnFlusherError = flushWait, true
 	o.SubChanLen = fetchedMost
@@ -231,17 +231,17 @@ func (b *Bus) Close() {
 	<-b.closed
 }
 
-// Name is that of this life of this process.
+// Name returns the name of this life of this process.
 func (b *Bus) Name() string { return b.config.Name }
 
-// Connected tells whether there is a connection, as far as is known.
+// Connected reports whether there is a connection, as far as the client knows.
 func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 
-// ReconnectedAt is when the connection was made, or made anew last, by our clock. Before it, and for a moment
-// after it, others' silence may have been our deafness.
+// ReconnectedAt returns when the connection was last made or renewed, by our clock. Before that time, and
+// shortly after it, the silence of others may have been our deafness.
 func (b *Bus) ReconnectedAt() time.Time { return *b.reconnected.Load() }
 
-// Reached waits until the hub has all that was sent to it before. Feeds that were opened before hear what others say from then on.
+// Reached waits until the hub has received everything sent before. Feeds opened before then receive all that others send from then on.
 func (b *Bus) Reached(ctx context.Context) error {
 	ctx, stop := b.limited(ctx, RequestWait)
 	defer stop()
@@ -251,8 +251,8 @@ func (b *Bus) Reached(ctx context.Context) error {
 	return nil
 }
 
-// HeardAt is when anything came from the server last, by our clock. While all is well it is not
-// more than a second ago, as the server is asked that often.
+// HeardAt returns when the server last sent anything, by our clock. While all is well that is at most a
+// second ago, because the client pings it that often.
 func (b *Bus) HeardAt() time.Time { return b.dialer.heardAt() }
 
 // limited bounds a request in time.

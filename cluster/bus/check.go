@@ -10,18 +10,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Finding is something that is not as it should be, and what follows.
+// A Finding describes a defect and its consequence.
 type Finding struct {
-	// Unsafe is what must be put right; anything else costs time or repeated looks into the store.
+	// Unsafe findings must be put right; others cost time or repeated looks into the store.
 	Unsafe bool
 	What   string
 	Why    string
 }
 
-// A Report is what can be told of a bus from outside.
+// A Report describes a bus as seen from outside.
 type Report struct {
 	Server, Version string
-	Cluster         string        // "" for a server of its own
+	Cluster         string        // "" for a single server
 	Hub             bool          // it is one of ours
 	TLS             bool          // nobody on the way can read along
 	Hubs            int           // servers that keep the queue, or would
@@ -32,10 +32,10 @@ type Report struct {
 	Findings        []Finding
 }
 
-// facts are what a Report is judged by, beside what is in it.
+// facts holds the inputs of a judgement besides the Report itself.
 type facts struct {
 	loopback bool
-	secret   bool // something has to be known to be let in
+	secret   bool // clients need a secret to be let in
 	payload  int64
 	limits   jetstream.AccountLimits
 	streams  []streamFacts
@@ -49,17 +49,17 @@ type streamFacts struct {
 
 // Bounds by which a bus is judged.
 const (
-	// slowWay is a third of the time that an owner has to say that he holds a chunk, and a
+	// slowWay is a third of the time in which an owner must confirm that he holds a chunk, and a
 	// twentieth of a permit's life.
 	slowWay = 100 * time.Millisecond
 	// wrongClock is a difference that people will stumble over when they compare logs.
 	wrongClock = 2 * time.Second
-	// leastStore is what an account must be allowed to keep: 10,000 chunks queued ahead for each of ten jobs.
+	// leastStore is the least storage that an account must allow: 10,000 chunks queued ahead for each of ten jobs.
 	leastStore = 100 << 20
 )
 
-// Check says what is not safe about the bus, and why. It makes the streams if they are
-// not there, as any use does. An error says that the bus could not be asked.
+// Check reports what is unsafe about the bus, and why. Like any use of the bus it makes missing
+// streams. An error means that the bus could not be asked.
 func (b *Bus) Check(ctx context.Context) (Report, error) {
 	r := Report{
 		Server: b.nc.ConnectedServerName(), Version: b.nc.ConnectedServerVersion(), Cluster: b.nc.ConnectedClusterName(),
@@ -90,7 +90,7 @@ func (b *Bus) Check(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// account asks for the limits, and takes the time of it.
+// account asks for the account's limits and measures the round trip.
 func (b *Bus) account(ctx context.Context) (jetstream.AccountLimits, time.Duration, error) {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
@@ -117,7 +117,7 @@ func (b *Bus) checkStreams(ctx context.Context, r *Report, f *facts) error {
 	return nil
 }
 
-// hubs is how many servers a stream lies on.
+// hubs counts the servers that hold a stream.
 func hubs(cluster *jetstream.ClusterInfo) int {
 	if cluster == nil {
 		return 1
@@ -137,7 +137,7 @@ func away(cluster *jetstream.ClusterInfo) (names []string) {
 	return names
 }
 
-// settingsOf is what the server has made of a stream.
+// settingsOf returns the settings and state of a stream, as the server reports them.
 func (b *Bus) settingsOf(ctx context.Context, name string) (*jetstream.StreamInfo, error) {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()

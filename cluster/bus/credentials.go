@@ -12,15 +12,15 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Files are what a process shows servers of somebody else, by the names that its machine has for them. What is in them is in
-// no line.
+// Files name the credentials that a process shows to servers of somebody else, by their paths on its machine. No line holds
+// their contents.
 type Files struct {
 	Creds     string // of a user: a token and the key that signs for it
 	NKey      string // the seed of a key whose public part the server knows
 	Cert, Key string // a certificate that the server asks for, and its key
 }
 
-// set takes a value of a join line; false: it is none of these.
+// set stores a value of a join line. It returns false for any other name.
 func (f *Files) set(name, value string) bool {
 	switch name {
 	case "creds":
@@ -37,7 +37,7 @@ func (f *Files) set(name, value string) bool {
 	return true
 }
 
-// query is how a join line names them.
+// query returns the files as parameters of a join line.
 func (f *Files) query() (all []string) {
 	for _, one := range []struct{ name, value string }{{"creds", f.Creds}, {"nkey", f.NKey}, {"cert", f.Cert}, {"key", f.Key}} {
 		if one.value != "" {
@@ -47,7 +47,7 @@ func (f *Files) query() (all []string) {
 	return all
 }
 
-// options are those of a client that shows them.
+// options returns the client options that show these credentials.
 func (f *Files) options() (all []nats.Option, err error) {
 	if f.Creds != "" {
 		if _, err := os.Stat(f.Creds); err != nil {
@@ -65,7 +65,7 @@ func (f *Files) options() (all []nats.Option, err error) {
 	return all, nil
 }
 
-// tlsConfig is how a client of the address takes part. Its authority is a fingerprint or a file.
+// tlsConfig returns the client's TLS settings for the address; nil without TLS. The authority is a fingerprint or a file.
 func (a *Address) tlsConfig() (*tls.Config, error) {
 	if !a.TLS {
 		return nil, nil

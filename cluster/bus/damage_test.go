@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// damageSeeds is how many stores a plain test run damages.
+// damageSeeds counts the stores that a plain test run damages.
 const damageSeeds = 12
 
 // Whatever bits of its store are flipped, whatever is cut off or removed while a hub is down: it comes up by itself,

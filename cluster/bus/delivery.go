@@ -8,16 +8,16 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Words of JetStream about a delivery. The client's own methods send heartbeats and returns as messages, and who has
-// sent one does not learn whether it was heard: a claim must know.
+// Words of JetStream about a delivery. The client's own methods send heartbeats and returns as messages, so the sender
+// does not learn whether the server received them: a claim must know.
 const (
 	ack      = "+ACK"
 	nak      = "-NAK"
 	progress = "+WPI"
 )
 
-// A Delivery is work that was given to us. It comes to somebody else once nothing was heard of it for AckWait: that
-// it was given to us does not say that it is ours.
+// A Delivery is work that the bus gave to this worker. The bus gives it to another worker after AckWait without a
+// heartbeat, so a Delivery does not prove that the work is still ours.
 type Delivery struct {
 	Work Work
 	Body []byte
@@ -34,15 +34,15 @@ func newDelivery(b *Bus, msg *nats.Msg) (*Delivery, error) {
 	return &Delivery{Work: work, Body: msg.Data, bus: b, reply: msg.Reply}, nil
 }
 
-// Working says that we are at it: a heartbeat. It has succeeded when the server says that it has heard it,
-// and then nobody else is given the work until AckWait from when it was sent, unless it was given out anew before. An
-// error of kind [ErrGone] says that the queue has forgotten it, or that nobody leads it just now.
+// Working sends a heartbeat. It succeeds when the server has confirmed it. The server then gives the work to nobody else
+// until AckWait after the heartbeat was sent, unless it was given out anew before. An error of kind [ErrGone] says that
+// the queue has forgotten the delivery, or has no leader at present.
 func (d *Delivery) Working(ctx context.Context) error {
 	return d.say(ctx, progress, "heartbeat of")
 }
 
-// Done takes the work out of the queue. An error of kind [ErrGone] says that the queue has forgotten it: it may have it
-// anew.
+// Done takes the work out of the queue. An error of kind [ErrGone] says that the queue has forgotten the delivery. It may
+// have the work anew.
 func (d *Delivery) Done(ctx context.Context) error { return d.say(ctx, ack, "done with") }
 
 // Return puts the work back, to be given out again after a delay, or at once.
@@ -54,7 +54,7 @@ func (d *Delivery) Return(ctx context.Context, delay time.Duration) error {
 	return d.say(ctx, word, "return")
 }
 
-// say is a request, though the server would take a message: it answers when it has taken it in.
+// say sends a request, though the server would accept a message, because the server answers a request when it has taken it in.
 func (d *Delivery) say(ctx context.Context, word, what string) error {
 	ctx, cancel := d.bus.limited(ctx, RequestWait)
 	defer cancel()

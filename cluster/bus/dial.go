@@ -10,15 +10,15 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// A dialer makes the client's connections, so that we know when anything came in, why a
-// certificate was not let in, and can end an attempt that is under way.
+// A dialer makes the client's connections. It records when data last came in and why a certificate was
+// rejected, and it can cancel an attempt that is under way.
 type dialer struct {
 	clock  clockwork.Clock
 	ctx    context.Context //nolint:containedctx // it is the life of the dialer
 	cancel context.CancelFunc
 	heard  atomic.Pointer[time.Time]
-	failed atomic.Pointer[error] // why the last attempt has failed; of nil: it has not
-	denied atomic.Pointer[error] // what the last certificate that was not let in lacked
+	failed atomic.Pointer[error] // why the last attempt failed; of nil: it succeeded
+	denied atomic.Pointer[error] // why the last rejected certificate was rejected
 }
 
 func newDialer(clock clockwork.Clock) *dialer {
@@ -41,8 +41,8 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 
 func (d *dialer) heardAt() time.Time { return *d.heard.Load() }
 
-// refusal is what the last certificate that was not let in lacked, or nil. The client tells
-// only that no server could be reached.
+// refusal returns why the last certificate was rejected, or nil. The client says only that it could not
+// reach any server.
 func (d *dialer) refusal() error {
 	if err := d.denied.Load(); err != nil {
 		return *err
@@ -50,7 +50,7 @@ func (d *dialer) refusal() error {
 	return nil
 }
 
-// watched notes what a certificate lacks.
+// watched makes config record why a certificate is rejected.
 func (d *dialer) watched(config *tls.Config) *tls.Config {
 	verify := config.VerifyConnection
 	if verify == nil {
@@ -68,13 +68,13 @@ func (d *dialer) watched(config *tls.Config) *tls.Config {
 	return config
 }
 
-// A listening connection notes when something came in.
+// A listening connection records when data comes in.
 type listening struct {
 	net.Conn
 	dialer *dialer
 }
 
-// Read is that of the connection.
+// Read reads from the connection.
 func (l *listening) Read(p []byte) (int, error) {
 	n, err := l.Conn.Read(p)
 	if n > 0 {

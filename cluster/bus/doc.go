@@ -1,13 +1,13 @@
-// Package bus is how the processes of a cluster talk to each other: a hub, which may lie in one of them, and a
-// connection to it. It is the only package that knows NATS.
+// Package bus connects the processes of a cluster: it holds a hub, which may run in one of them, and connections
+// to it. It is the only package that knows NATS.
 //
-// It promises that everything that is asked of the bus ends by a deadline of its own, whatever the network and the
-// hub do; that nothing is sent later than when it was said; that work is queued once, however often somebody queues it; and
-// that whatever the bus has lost is made again by whoever finds it gone. It does not promise to keep anything: what
-// must not be lost lies in the store.
+// Every request to the bus ends by a deadline of its own, whatever the network and the hub do. Nothing is sent
+// later than it was said. Work is queued once, however often processes queue it. A process that finds a part of
+// the bus missing makes it again. The bus does not promise to keep anything: data that must not be lost lies in
+// the store.
 //
 //	worker ──▶ ┌───────────────── hub ─────────────────┐ ◀── worker, keeper
-//	           │ messages   ask, give, cool             │      told to whoever listens now, and forgotten
+//	           │ messages   ask, give, cool             │      sent to current listeners, then forgotten
 //	           │            done, status, news          │
 //	           │            hold?, tell                 │
 //	           │ queue      hr.chunk.<job>.<n>          │      one message a subject; given out, heard of by
@@ -29,17 +29,17 @@
 //
 // # What is learned from a server
 //
-// Silence proves nothing, nor does an error: see [ErrNoAnswer] and [ErrGone]. A heartbeat that was answered was heard; whether the work
-// is still ours it does not tell. An acknowledgement takes work out of the queue whoever says it. A single hub
-// that was killed has what was queued and forgets what was given out: all of it is given out again. The claims ask
-// whoever had it before. Three hubs know from each other what is given out.
+// Silence proves nothing, nor does an error: see [ErrNoAnswer] and [ErrGone]. An answered heartbeat was received, but does
+// not say whether the work is still ours. An acknowledgement takes work out of the queue, no matter which worker sends it.
+// A killed single hub keeps the queue but forgets its deliveries, so it gives all of the work out again. The new claims
+// ask the earlier holders. Three hubs share the knowledge of what is given out.
 //
-// Each job has a consumer of its own, and tasks of all jobs have one. The jobs whose consumers are there are those that are
-// offered to the workers.
+// Each job has a consumer of its own, and the tasks of all jobs share one. Workers are offered the jobs whose consumers
+// exist.
 //
 // # Settings
 //
-// A hub syncs each write, so that what it has acknowledged survives a loss of power. A client asks whether the server is
-// there every second and leaves it after three of silence; a write that hangs for a second
-// ends the connection. What is said without one fails at once.
+// A hub syncs each write, so acknowledged messages survive a loss of power. A client pings the server
+// every second and leaves it after three seconds of silence. A write that hangs for a second ends the
+// connection. Sending without a connection fails at once.
 package bus

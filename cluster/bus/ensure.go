@@ -16,25 +16,25 @@ import (
 
 // Settings of streams that are choices.
 const (
-	// DefaultAckWait is after how long without a heartbeat a delivery is given to somebody else. Short of it a slow
-	// disk of the hub looks like a death; longer, and the chunks of the dead lie idle.
+	// DefaultAckWait is the time without a heartbeat after which the bus gives a delivery to another worker. A shorter time
+	// mistakes a slow disk of the hub for a death; a longer one leaves the chunks of the dead idle.
 	DefaultAckWait = 30 * time.Second
-	// MaxBody bounds what is queued: a chunk's description is some 300 bytes.
+	// MaxBody bounds the body of queued work: a chunk's description is some 300 bytes.
 	MaxBody = 64 << 10
-	// maxAckPending is how many deliveries may be out: as many as are ever queued ahead.
+	// maxAckPending bounds the deliveries that may be out: as many as are ever queued ahead.
 	maxAckPending = 10_000
-	// maxFetches is how many workers may wait for work at once.
+	// maxFetches bounds the workers that wait for work at once.
 	maxFetches = 16_384
 )
 
-// streams is what is known of those that are there.
+// streams records the known facts about the work stream.
 type streams struct {
-	life   string // of the work stream: when it was made, as the server says
-	copies int    // of it
+	life   string // when the stream was made, as the server says
+	copies int    // its replicas
 }
 
-// Ensure makes what is missing of streams, the consumer of tasks and the lease's bucket. All that use the bus may do so, at
-// once; what is there is left as it is. It is called by whoever finds something gone.
+// Ensure makes missing streams, the consumer of tasks and the lease's bucket, and leaves existing ones as they are. Any
+// number of users may call it at once. A caller that finds something gone calls it.
 func (b *Bus) Ensure(ctx context.Context) error {
 	if _, err := b.ensureWork(ctx); err != nil {
 		return err
@@ -42,8 +42,7 @@ func (b *Bus) Ensure(ctx context.Context) error {
 	return b.EnsureLease(ctx)
 }
 
-// EnsureStreams is Ensure for those who do not work. Consumers are left to those who do: how long AckWait is, they
-// have been told.
+// EnsureStreams is Ensure for processes that do not work. It leaves consumers to the workers, which know AckWait.
 func (b *Bus) EnsureStreams(ctx context.Context) error {
 	if _, err := b.ensureQueue(ctx); err != nil {
 		return err
@@ -80,11 +79,11 @@ func (b *Bus) workConfig() jetstream.StreamConfig {
 	}
 }
 
-// founderKey is where a stream's metadata has the founder of whoever made it.
+// founderKey is the metadata key of a stream under which its maker names the founder.
 const founderKey = "headrace-founder"
 
-// Founder is a word that tells the store whose work is queued here from any other, as whoever made the queue was told it by
-// [Bus.Settle]. "" says that there is no queue, or that he was not told.
+// Founder returns the word that distinguishes the store whose work is queued here from any other. The maker of the queue
+// got it by [Bus.Settle]. "" means that there is no queue, or that its maker had no founder.
 func (b *Bus) Founder(ctx context.Context) (string, error) {
 	info, err := b.settingsOf(ctx, b.workStream())
 	switch {
@@ -96,7 +95,7 @@ func (b *Bus) Founder(ctx context.Context) (string, error) {
 	return info.Config.Metadata[founderKey], nil
 }
 
-// ensureQueue makes the work stream unless it is there, and says for which store it is unless somebody has.
+// ensureQueue makes the work stream unless it exists, and names its store unless another process has done so.
 func (b *Bus) ensureQueue(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := b.ensureStream(ctx, b.workConfig())
 	if err == nil && b.founder != "" && info.Config.Metadata[founderKey] == "" {
@@ -105,8 +104,8 @@ func (b *Bus) ensureQueue(ctx context.Context) (*jetstream.StreamInfo, error) {
 	return info, err
 }
 
-// adopt says for which store a stream is that an earlier version has made. A server that does not let it be said is as
-// good as that version.
+// adopt names the store of a stream that an earlier version made. A server that rejects the update leaves
+// the stream as that version made it.
 func (b *Bus) adopt(ctx context.Context, config jetstream.StreamConfig) {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
@@ -117,7 +116,7 @@ func (b *Bus) adopt(ctx context.Context, config jetstream.StreamConfig) {
 	_, _ = b.js.UpdateStream(ctx, config)
 }
 
-// ensureStream makes a stream unless it is there, whatever its settings.
+// ensureStream makes a stream unless it exists, whatever its settings.
 func (b *Bus) ensureStream(ctx context.Context, config jetstream.StreamConfig) (*jetstream.StreamInfo, error) {
 	ctx, cancel := b.limited(ctx, 2*RequestWait)
 	defer cancel()
@@ -145,9 +144,9 @@ func (b *Bus) replicas() int {
 	return 3
 }
 
-// consumer names the consumer that gives out tasks, or a job's chunks: each job has its own, so that none waits behind
-// another's. It is a new one with each life of its stream: otherwise an acknowledgement of something in a
-// stream that was lost would be taken for one of what has its number now.
+// consumer names the consumer that gives out tasks, or a job's chunks. Each job has its own, so that no job waits behind
+// another. The name changes with each life of the stream: otherwise an acknowledgement of work in a lost stream would
+// count for the work that has its number now.
 func (s *streams) consumer(k Kind, job string) string {
 	if k == Tasks {
 		return k.String() + "-" + s.life
@@ -155,10 +154,10 @@ func (s *streams) consumer(k Kind, job string) string {
 	return s.ofChunks() + escape(job)
 }
 
-// ofChunks begins the names of all consumers of chunks.
+// ofChunks returns the prefix of the names of all consumers of chunks.
 func (s *streams) ofChunks() string { return Chunks.String() + "-" + s.life + "-" }
 
-// knownStreams is what was found out before, or else now.
+// knownStreams returns the known facts about the work stream, and asks the server if there are none.
 func (b *Bus) knownStreams(ctx context.Context) (*streams, error) {
 	if known := b.streams.Load(); known != nil {
 		return known, nil
@@ -166,7 +165,7 @@ func (b *Bus) knownStreams(ctx context.Context) (*streams, error) {
 	return b.ensureWork(ctx)
 }
 
-// Offer has a job's chunks given out. Until then nobody can fetch them.
+// Offer has the bus give out a job's chunks. Until then nobody can fetch them.
 func (b *Bus) Offer(ctx context.Context, job string) error {
 	if err := named(job); err != nil {
 		return fmt.Errorf("bus: offer chunks: %w", err)
@@ -178,7 +177,7 @@ func (b *Bus) Offer(ctx context.Context, job string) error {
 	return b.ensureConsumer(ctx, Chunks, job, known)
 }
 
-// Offered names the jobs whose chunks are given out, in order.
+// Offered returns the jobs whose chunks are given out, sorted.
 func (b *Bus) Offered(ctx context.Context) (jobs []string, err error) {
 	ctx, cancel := b.limited(ctx, 2*RequestWait)
 	defer cancel()
@@ -212,8 +211,8 @@ func (b *Bus) ensureConsumer(ctx context.Context, k Kind, job string, known *str
 		Durable: known.consumer(k, job), FilterSubject: b.filter(k, job),
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: b.config.AckWait,
 		MaxDeliver: -1, MaxAckPending: maxAckPending, MaxWaiting: maxFetches,
-		// A single hub that starts again gives out all that is in the queue: whoever gets work that another holds asks
-		// first. Three of them know from each other what is given out.
+		// A single hub that restarts gives out everything in the queue, so a worker that gets the work of another asks
+		// first. Three hubs share the knowledge of what is given out.
 		MemoryStorage: known.copies == 1,
 	}
 	_, err := b.js.CreateOrUpdateConsumer(ctx, b.workStream(), config)
@@ -229,13 +228,13 @@ func (b *Bus) ensureConsumer(ctx context.Context, k Kind, job string, known *str
 	return nil
 }
 
-// Numbers of the server for a consumer that gives out what another one does, and for one that cannot be changed so.
+// Error numbers of the server: another consumer already gives out the same work; a consumer cannot be changed this way.
 const (
 	codeNotUnique jetstream.ErrorCode = 10100
 	codeNotSo     jetstream.ErrorCode = 10012
 )
 
-// isInTheWay reports whether a consumer cannot be made because of one that an earlier version has made.
+// isInTheWay reports whether a consumer of an earlier version prevents a new one.
 func isInTheWay(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == codeNotUnique || api.ErrorCode == codeNotSo)

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A Feed hands over what comes in on a subscription. Who reads it too slowly loses the oldest.
+// A Feed delivers the messages of a subscription. A slow reader loses the oldest ones.
 type Feed[T any] struct {
 	// C is closed when the feed or the connection is.
 	C <-chan T
@@ -19,10 +19,10 @@ type Feed[T any] struct {
 	foreign atomic.Uint64
 }
 
-// Dropped counts what was lost because nobody took it in time.
+// Dropped counts the messages lost because the reader was too slow.
 func (f *Feed[T]) Dropped() uint64 { return f.dropped.Load() }
 
-// Foreign counts what could not be read.
+// Foreign counts the messages that could not be read.
 func (f *Feed[T]) Foreign() uint64 { return f.foreign.Load() }
 
 // Close ends the feed and waits until nothing comes any more.
@@ -31,7 +31,7 @@ func (f *Feed[T]) Close() {
 	<-f.ended
 }
 
-// subscribe feeds what read makes of messages into a channel that holds so many.
+// subscribe opens a feed with room for capacity messages, decoded by read.
 func subscribe[T any](b *Bus, subject string, capacity int, read func(*nats.Msg) (T, error)) (*Feed[T], error) {
 	if capacity < 1 {
 		return nil, fmt.Errorf("bus: subscribe: room for %d messages", capacity)
@@ -56,7 +56,7 @@ func subscribe[T any](b *Bus, subject string, capacity int, read func(*nats.Msg)
 	return f, nil
 }
 
-// push has one caller for each channel, so that what it makes room for it finds room for.
+// push adds v to a channel, and drops the oldest values to make room. A channel has one caller of push, so the room stays free.
 func push[T any](ch chan T, v T) (dropped uint64) {
 	for {
 		select {
@@ -78,7 +78,7 @@ func readJSON[T any](m *nats.Msg) (T, error) {
 	return v, err
 }
 
-// send says something to whoever listens. That anybody did does not follow from its success.
+// send publishes a message to the current listeners. Success does not mean that anybody received it.
 func (b *Bus) send(subject string, v any) error {
 	data, err := json.Marshal(v)
 	if err == nil {

@@ -14,27 +14,27 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// HubName begins the name of every server that is a [Hub], so that a client knows how it writes: in sync.
+// HubName begins the name of every server that is a [Hub]. It tells clients that the server syncs its writes.
 const HubName = "headrace-hub"
 
 // Bounds of a hub.
 const (
-	// DefaultListen is where a hub listens if nothing else is said: for this machine alone.
+	// DefaultListen is the default address to listen on, for this machine alone.
 	DefaultListen = "127.0.0.1:4222"
-	// StartWait is how long a server may take to read its store, and then to listen: the
+	// StartWait bounds the time in which a server reads its store, and again the time until it listens. The
 	// 10,000 chunks that are queued ahead take under a second, and a slow disk is a hundred times slower.
 	StartWait = 60 * time.Second
-	// readyEvery is how often [Hub.Ready] looks.
+	// readyEvery is the interval between two looks of [Hub.Ready].
 	readyEvery = 50 * time.Millisecond
 )
 
-// A HubConfig says where a hub listens and what it keeps.
+// A HubConfig says where a hub listens and where it keeps its data.
 type HubConfig struct {
-	// Dir holds all that the hub keeps: the streams, its token, its certificates. It is made if it
+	// Dir holds everything the hub keeps: the streams, its token, its certificates. The hub makes it if it
 	// is missing. One hub at a time may use it.
 	Dir string
-	// Listen is host:port; "" is [DefaultListen]. Port 0 is the port of the last time, if it is
-	// free, or else any. A host other than a loopback one has TLS, always.
+	// Listen is host:port; "" is [DefaultListen]. Port 0 means the port of the last start if it is
+	// free, and otherwise any. A host other than a loopback one always uses TLS.
 	Listen string
 	// Advertise is the host, or host:port, by which others reach the hub, for [Hub.JoinURL];
 	// "" is that of Listen, or this machine's name where Listen is every address.
@@ -42,24 +42,23 @@ type HubConfig struct {
 	// Token is the admin's, at least [MinToken] bytes; "" is the one in TLSDir, or else the one in Dir, which a
 	// single hub makes at its first start. The tokens of other roles follow from it.
 	Token string
-	// TLS asks for it on a loopback address, too.
+	// TLS turns TLS on for a loopback address, too.
 	TLS bool
-	// TLSDir is where ca.pem and ca.key lie, which are made at the first start if they are
-	// missing; "" is tls in Dir. Hubs of one cluster need the same two, and the same token: see [MakeShared].
+	// TLSDir holds ca.pem and ca.key; "" is tls in Dir. The first start makes them if they are missing. Hubs
+	// of one cluster need the same two files, and the same token: see [MakeShared].
 	TLSDir string
 	// Route is the host:port on which this hub hears the others of its cluster; "" for a single hub.
 	Route string
-	// Peers are the addresses at which the hubs of the cluster hear each other, this one's
-	// among them: none, or three.
+	// Peers are the addresses at which the hubs of the cluster hear each other, including this one: none, or three.
 	Peers []string
-	// Name tells the hubs of a cluster apart and must stay the same over restarts; "" is made of
+	// Name distinguishes the hubs of a cluster and must stay the same over restarts; "" makes one from
 	// this machine's name and the port of Route.
 	Name string
-	// Clock is what the hub waits by; nil is the real one.
+	// Clock times the hub's waits; nil is the real clock.
 	Clock clockwork.Clock
 	made  bool // the token was made at this start
-	// Say is told what the server complains of, and what the hub put aside; it is called by
-	// several goroutines and must not wait. nil: nobody is told.
+	// Say receives the server's complaints, and notices of a store that was put aside. Several goroutines
+	// call it, so it must not block. nil: nobody hears them.
 	Say func(error)
 }
 
@@ -77,11 +76,11 @@ type Hub struct {
 // ErrInUse is the kind of error of a second hub on one Dir.
 var ErrInUse = errors.New("another hub uses it")
 
-// StartHub starts a hub and returns when it listens. Whether it has found the others of its
-// cluster is what [Hub.Ready] tells.
+// StartHub starts a hub and returns when it listens. [Hub.Ready] waits until the hub has found the others of its
+// cluster.
 //
-// A store on which the server cannot start, or with which it died three times soon after a start, is put
-// aside, as jetstream.broken-<k>, and the hub begins with an empty one: all that was in it is made again by those who need it.
+// StartHub puts a store aside, as jetstream.broken-<k>, if the server cannot start on it, or has died three times soon
+// after a start. The hub then begins with an empty store, and the processes that need its contents make them again.
 func StartHub(config HubConfig) (*Hub, error) {
 	config, err := config.completed()
 	if err != nil {
@@ -127,8 +126,8 @@ func startLocked(config HubConfig, lock *flock.Flock) (*Hub, error) {
 	return hub, nil
 }
 
-// startOrEmpty starts the server, on an empty store if need be. That the port is taken is not the
-// store's fault.
+// startOrEmpty starts the server, on an empty store if need be. A port in use does not count against
+// the store.
 func (h *Hub) startOrEmpty() error {
 	err := h.start()
 	if err == nil || !errors.Is(err, errStore) {
@@ -164,8 +163,8 @@ func (h *Hub) start() error {
 	return writePort(h.config.Dir, h.Port())
 }
 
-// begin starts the server, which reads its store. If that does not end, nothing of this process can end
-// it: the store is put aside at the next start.
+// begin starts the server, which reads its store. If reading never ends, this process cannot stop
+// it, and the next start puts the store aside.
 func (h *Hub) begin(s *server.Server) error {
 	begun := make(chan struct{})
 	go func() {
@@ -182,7 +181,7 @@ func (h *Hub) begin(s *server.Server) error {
 
 var errHangs = fmt.Errorf("the server has not read its store within %v: it will be put aside at the next start", StartWait)
 
-// errStore is the kind of error of a server that came as far as its store.
+// errStore is the kind of error of a server that got as far as its store.
 var errStore = errors.New("the store cannot be used")
 
 func (h *Hub) listening(s *server.Server) error {
@@ -198,7 +197,7 @@ func (h *Hub) listening(s *server.Server) error {
 	return h.checkStore(s)
 }
 
-// settle takes back the mark of a start once it is clear that the store did not break the server.
+// settle removes the mark of a start once it is clear that the store did not break the server.
 func (h *Hub) settle(starts startCount) {
 	defer close(h.done)
 	timer := h.config.Clock.NewTimer(settleAfter)
@@ -210,7 +209,7 @@ func (h *Hub) settle(starts startCount) {
 	starts.end()
 }
 
-// Ready waits until the hub serves: at once for a single one, with a majority of the others for one of three.
+// Ready waits until the hub serves: a single one at once, one of three when a majority of them agrees on a leader.
 func (h *Hub) Ready(ctx context.Context) error {
 	ticker := h.config.Clock.NewTicker(readyEvery)
 	defer ticker.Stop()
@@ -228,7 +227,7 @@ func (h *Hub) Ready(ctx context.Context) error {
 	}
 }
 
-// Shutdown ends the hub and waits until nothing of it runs. A second one does nothing.
+// Shutdown ends the hub and waits until nothing of it runs. A second call does nothing.
 func (h *Hub) Shutdown() {
 	select {
 	case <-h.quit:
@@ -242,7 +241,7 @@ func (h *Hub) Shutdown() {
 	_ = h.lock.Unlock() // it ends with the process anyway
 }
 
-// Port is that on which clients are heard.
+// Port returns the port on which the hub hears clients.
 func (h *Hub) Port() int {
 	addr, _ := h.server.Addr().(*net.TCPAddr)
 	if addr == nil {
@@ -254,11 +253,11 @@ func (h *Hub) Port() int {
 // MadeToken reports whether the hub made its token at this start, so that nobody knows it yet.
 func (h *Hub) MadeToken() bool { return h.config.made }
 
-// JoinURL is an admin's line to join by: nats://TOKEN@host:port, and, with TLS, the fingerprint of the authority that
+// JoinURL returns an admin's join line: nats://TOKEN@host:port, and, with TLS, the fingerprint of the authority that
 // signed the hub's certificate. It is a secret.
 func (h *Hub) JoinURL() string { return h.RoleURL(AdminRole) }
 
-// RoleURL is the line to join by for a role. It is a secret.
+// RoleURL returns the join line of a role. It is a secret.
 func (h *Hub) RoleURL(r Role) string {
 	host, port, err := net.SplitHostPort(h.config.Advertise)
 	if err != nil {
@@ -267,7 +266,7 @@ func (h *Hub) RoleURL(r Role) string {
 	return h.lineTo(host, port, r)
 }
 
-// LocalURL is a line with which this process joins, whatever JoinURL names.
+// LocalURL returns a join line for this process, whatever address JoinURL names.
 func (h *Hub) LocalURL() string {
 	host, _, _ := net.SplitHostPort(h.config.Listen)
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

@@ -42,8 +42,8 @@ func TestHubKilled(t *testing.T) {
 	}
 }
 
-// A hub that was killed has forgotten what was given out: all of it is given out again once it is offered. The heartbeat of
-// whoever has had it is answered all the same, and he can say that it is done.
+// A killed hub has forgotten its deliveries, and gives all of them out again once the job is offered. It still answers
+// the heartbeat of the earlier holder, who can still mark the work done.
 func TestDeliveriesOverRestart(t *testing.T) {
 	t.Parallel()
 	p := spawn(t, HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: tokenForTests})
@@ -124,8 +124,8 @@ func TestFrozenHub(t *testing.T) {
 	}
 }
 
-// The store may be deleted while the hub is down: whoever finds it gone makes everything again,
-// and nothing that is left over from before is taken for something that is there now.
+// The store may be deleted while the hub is down. A client that finds it gone makes everything again, and
+// takes nothing left over from before for something that is there now.
 func TestStoreDeleted(t *testing.T) {
 	t.Parallel()
 	config := HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: tokenForTests}

@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// checkStore finds what a server says nothing of when it starts on a damaged store: it leaves out what it cannot
-// read, and is well. But what is left out like that cannot be made again in every case, as its remains
-// are in the way. A hub of three is not asked: what it has lost it gets from the others.
+// checkStore finds damage that a server does not report. A server that starts on a damaged store leaves out what it
+// cannot read, and reports itself healthy. Streams left out like that cannot always be made again, because their
+// remains are in the way. A hub of three is not checked: it gets lost data from the others.
 func (h *Hub) checkStore(s *server.Server) error {
 	if h.config.Route != "" {
 		return nil
@@ -28,7 +28,7 @@ func (h *Hub) checkStore(s *server.Server) error {
 	return nil
 }
 
-// checkAccount compares the folders of streams with what the server has made of them.
+// checkAccount compares the folders of streams with the streams of the server.
 func checkAccount(account *server.AccountDetail, dir string) error {
 	for _, name := range folders(dir) {
 		if !slices.ContainsFunc(account.Streams, func(s server.StreamDetail) bool { return s.Name == name }) {
@@ -38,7 +38,7 @@ func checkAccount(account *server.AccountDetail, dir string) error {
 	return nil
 }
 
-// folders are the names of those in a folder; none if it is not there.
+// folders returns the names of the folders in dir; none if dir does not exist.
 func folders(dir string) (names []string) {
 	entries, _ := os.ReadDir(dir) // what cannot be read the server could not read, either
 	for _, entry := range entries {

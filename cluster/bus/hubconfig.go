@@ -16,25 +16,25 @@ import (
 
 // Settings of the embedded server that are choices.
 const (
-	// MaxStore bounds what a hub keeps on disk: a chunk is some 300 bytes, and 10,000 are queued
-	// ahead, so this is never reached unless somebody stores something else there.
+	// MaxStore bounds what a hub keeps on disk. A chunk is some 300 bytes, and 10,000 are queued
+	// ahead, so a hub never reaches it unless another program stores data there.
 	MaxStore = 4 << 30
-	// maxMemory bounds streams in memory, of which we have none.
+	// maxMemory bounds streams in memory, of which there are none.
 	maxMemory = 64 << 20
-	// maxPending is how much may wait for one client before it is cut off: two seconds of the
+	// maxPending bounds the data that waits for one client before the server cuts it off: two seconds of the
 	// thickest stream, the asks of 1,000 workers to their keeper.
 	maxPending = 16 << 20
-	// A client of which nothing is heard for pingEvery·(pingsOut+1) is dropped: a frozen worker
-	// must not be sent chunks.
+	// The server drops a client that is silent for pingEvery·(pingsOut+1): it must not send chunks to a
+	// frozen worker.
 	pingEvery = 4 * time.Second
 	pingsOut  = 2
-	// writeWait is how long one write to a client may hang.
+	// writeWait bounds one write to a client.
 	writeWait = 5 * time.Second
-	// handshakeWait is for TLS and the token, on a machine that is busy.
+	// handshakeWait bounds TLS and the token check, on a busy machine.
 	handshakeWait = 10 * time.Second
 )
 
-// completed fills in what was left out, and says what cannot be.
+// completed fills in defaults, and rejects impossible settings.
 func (c HubConfig) completed() (HubConfig, error) {
 	if c.Dir == "" {
 		return c, errors.New("no directory is named")
@@ -94,7 +94,7 @@ func (c HubConfig) secured() (HubConfig, *authority, error) {
 	return c, ca, err
 }
 
-// port is the one to listen on: that of the last time where any will do.
+// port returns where to listen. Where any port will do it prefers the one of the last start.
 func (c HubConfig) port() (host string, port int) {
 	host, port, _ = splitAddress(c.Listen)
 	if port == 0 {
@@ -103,7 +103,7 @@ func (c HubConfig) port() (host string, port int) {
 	return host, port
 }
 
-// portFree says beforehand what the server would say while it is already under way.
+// portFree reports a port in use beforehand. The server would report it only once it is under way.
 func (c HubConfig) portFree() error {
 	host, port := c.port()
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
@@ -123,7 +123,7 @@ func (c HubConfig) options(ca *authority) (*server.Options, error) {
 		NoSigs: true, DisableJetStreamBanner: true, ConnectErrorReports: 60, ReconnectErrorReports: 60,
 		JetStream: true, StoreDir: storeDir(c.Dir), JetStreamMaxMemory: maxMemory, JetStreamMaxStore: MaxStore,
 		SyncAlways: true,
-		// Who does not read in time loses messages, and nobody else is made to wait for it.
+		// A client that does not read in time loses messages, and makes no other client wait.
 		MaxPending: maxPending, NoFastProducerStall: true, WriteDeadline: writeWait,
 		PingInterval: pingEvery, MaxPingsOut: pingsOut,
 		AuthTimeout: handshakeWait.Seconds(), TLSTimeout: handshakeWait.Seconds(),
@@ -184,7 +184,7 @@ func splitAddress(address string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// isLoopback is false where it cannot be told: a name may mean anything tomorrow.
+// isLoopback returns false where it cannot know: a name may mean anything tomorrow.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -194,7 +194,7 @@ func isLoopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// advertised is the host by which others reach an address to listen on.
+// advertised returns the host by which others reach an address to listen on.
 func advertised(listen string) string {
 	host, _, _ := net.SplitHostPort(listen)
 	if ip := net.ParseIP(host); host != "" && (ip == nil || !ip.IsUnspecified()) {

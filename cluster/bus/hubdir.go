@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// Bounds of what lies in a hub's directory.
+// Bounds of the contents of a hub's directory.
 const (
-	// MinToken is the fewest bytes of a token: 128 bits in hex are 32, in base64 22.
+	// MinToken is the least length of a token in bytes: 128 bits take 32 in hex and 22 in base64.
 	MinToken = 16
-	// maxFailedStarts is after how many starts in a row that ended early the store is held to be the
-	// cause. One or two may be somebody who kills the process; and nothing is lost by a wrong guess.
+	// maxFailedStarts is the number of early ends in a row after which the store counts as the cause. One or
+	// two may come from somebody who kills the process. A wrong guess loses nothing.
 	maxFailedStarts = 3
-	// settleAfter is how long a server must live for its start not to have failed.
+	// settleAfter is the time after which a running server's start no longer counts as failed.
 	settleAfter = 3 * time.Second
-	// maxAside is how many stores that were put aside are kept.
+	// maxAside bounds the stores kept after they were put aside.
 	maxAside = 3
 )
 
 func storeDir(dir string) string { return filepath.Join(dir, "jetstream") }
 
-// putAside moves the store out of the way, and says so. What cannot be moved will fail the start that follows.
+// putAside moves the store out of the way, and says so. If the store cannot be moved, the start that follows fails.
 func (h *Hub) putAside(why error) {
 	aside, err := moveAside(storeDir(h.config.Dir))
 	if err != nil {
@@ -52,13 +52,13 @@ func moveAside(folder string) (string, error) {
 	}
 }
 
-// A startCount is how many starts in a row ended before the server had lived for settleAfter. A
-// server that a broken store makes panic takes the process along, so the count is on disk beforehand.
+// A startCount counts the starts in a row that ended before the server had lived for settleAfter. A broken
+// store can make the server panic and end the process, so the count is written to disk beforehand.
 type startCount struct{ dir string }
 
 func (c startCount) path() string { return filepath.Join(c.dir, "starts") }
 
-// begin counts one more, and returns how many failed before.
+// begin counts one more start, and returns how many failed before.
 func (c startCount) begin() (failed int, err error) {
 	data, _ := os.ReadFile(c.path()) // none, or unreadable: none failed
 	failed, _ = strconv.Atoi(strings.TrimSpace(string(data)))
@@ -69,7 +69,7 @@ func (c startCount) begin() (failed int, err error) {
 	return failed, writeWhole(c.path(), []byte(strconv.Itoa(next)), 0o600)
 }
 
-// giveUp has the next start put the store aside.
+// giveUp makes the next start put the store aside.
 func (c startCount) giveUp() {
 	_ = writeWhole(c.path(), []byte(strconv.Itoa(maxFailedStarts)), 0o600) // or it will be found out again
 }
@@ -121,7 +121,7 @@ func makeToken(dir string) (string, error) {
 	return token, writeWhole(filepath.Join(dir, tokenName), []byte(token+"\n"), 0o600)
 }
 
-// MakeShared makes what three hubs share, a token and an authority, in a folder. What is there stays.
+// MakeShared makes what three hubs share, a token and an authority, in a folder. It keeps existing files.
 func MakeShared(dir string, now time.Time) error {
 	if _, err := MakeAuthority(dir, now); err != nil {
 		return err
@@ -157,7 +157,7 @@ func writePort(dir string, port int) error {
 	return writeWhole(filepath.Join(dir, "port"), []byte(strconv.Itoa(port)+"\n"), 0o644)
 }
 
-// lastPort is the port of the last time if it is known and free, or else 0.
+// lastPort returns the port of the last start if it is known and free, and otherwise 0.
 func lastPort(dir, host string) int {
 	data, err := os.ReadFile(filepath.Join(dir, "port"))
 	if err != nil {
@@ -175,7 +175,7 @@ func lastPort(dir, host string) int {
 	return port
 }
 
-// writeWhole writes a file that is there whole or not at all, whenever the process is killed.
+// writeWhole writes a file that exists whole or not at all, whenever the process is killed.
 func writeWhole(path string, data []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// A hubLog hands on what the server complains of, without the token, and nothing else. The server's
+// A hubLog passes on the server's complaints, without the token, and nothing else. The server's
 // goroutines call it.
 type hubLog struct {
 	say    func(error)
 	secret string
-	fatal  atomic.Pointer[string] // the latest thing for which the server gave up
+	fatal  atomic.Pointer[string] // the latest error that made the server give up
 }
 
-// Noticef says nothing: what goes well is no news.
+// Noticef says nothing: success is no news.
 func (l *hubLog) Noticef(string, ...any) {}
 
-// Warnf says nothing, either: of what a server warns, slow consumers and lost routes, our
-// clients and their users learn by themselves.
+// Warnf says nothing, either. A server warns of slow consumers and lost routes, which our clients
+// and their users notice by themselves.
 func (l *hubLog) Warnf(string, ...any) {}
 
 // Debugf says nothing.
@@ -28,12 +28,12 @@ func (l *hubLog) Debugf(string, ...any) {}
 // Tracef says nothing.
 func (l *hubLog) Tracef(string, ...any) {}
 
-// Errorf hands it on.
+// Errorf passes the complaint on.
 func (l *hubLog) Errorf(format string, v ...any) {
 	l.tell(fmt.Errorf("bus: hub: %s", fmt.Sprintf(format, v...)))
 }
 
-// Fatalf hands it on and remembers it; the process lives on.
+// Fatalf passes the complaint on and records it; the process lives on.
 func (l *hubLog) Fatalf(format string, v ...any) {
 	text := l.hide(fmt.Sprintf(format, v...))
 	l.fatal.Store(&text)
@@ -46,7 +46,7 @@ func (l *hubLog) tell(err error) {
 	}
 }
 
-// redacted is err itself unless it names the token.
+// redacted returns err itself unless it names the token.
 func (l *hubLog) redacted(err error) error {
 	if text := err.Error(); l.secret != "" && strings.Contains(text, l.secret) {
 		return errors.New(l.hide(text))

@@ -10,12 +10,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// HoldsWait is how long the one who claimed before has for his answer: twice the worst way there and back that
-// one would bear for permits.
+// HoldsWait bounds the time in which an earlier claimant may answer: twice the worst round trip that permits
+// would bear.
 const HoldsWait = 300 * time.Millisecond
 
-// Holds asks a worker whether he holds some work. Not answered means that he did not answer us, now: he may be dead, cut
-// off, or busy; or we are, see [Bus.ReconnectedAt]. An error means that he was not even asked.
+// Holds asks a worker whether it holds some work. answered is false if no answer arrived in time: the worker may be dead,
+// cut off or busy, or we may be cut off, see [Bus.ReconnectedAt]. An error means that the question was not sent, or
+// that ctx ended.
 func (b *Bus) Holds(ctx context.Context, who string, w Work) (holds, answered bool, err error) {
 	if err := errors.Join(named(who), w.check()); err != nil {
 		return false, false, fmt.Errorf("bus: ask who holds: %w", err)
@@ -36,8 +37,8 @@ func (b *Bus) Holds(ctx context.Context, who string, w Work) (holds, answered bo
 	return false, false, fmt.Errorf("bus: ask %s whether he holds %v: %w", who, w, err)
 }
 
-// Answer answers what others ask the worker of this name. The function is called by one goroutine, one question after the other, and
-// has [HoldsWait] in all.
+// Answer answers the questions of others to the worker of this name. One goroutine calls holds, for one question after
+// the other. Each asker waits for [HoldsWait] in all.
 func (b *Bus) Answer(who string, holds func(Work) bool) (stop func(), err error) {
 	if err := named(who); err != nil {
 		return nil, fmt.Errorf("bus: answer: %w", err)
@@ -58,14 +59,14 @@ func (b *Bus) Answer(who string, holds func(Work) bool) (stop func(), err error)
 	}, nil
 }
 
-// A Taken is the word of one who takes over: this work is his, since he has the higher turn.
+// A Taken announces a takeover: the work belongs to the new worker, who has the higher turn.
 type Taken struct {
 	Work Work   `json:"work"`
 	Turn int    `json:"turn"`
-	By   string `json:"by"` // the life that has it now
+	By   string `json:"by"` // the life that holds the work now
 }
 
-// Tell says to a worker that his work is somebody else's now.
+// Tell informs a worker that its work now belongs to another.
 func (b *Bus) Tell(who string, t Taken) error {
 	if err := named(who); err != nil {
 		return fmt.Errorf("bus: tell: %w", err)
@@ -73,7 +74,7 @@ func (b *Bus) Tell(who string, t Taken) error {
 	return b.send(subject(b.space, tellWord, who), t)
 }
 
-// Told hears what is said to the worker of this name.
+// Told returns the takeovers announced to the worker of this name.
 func (b *Bus) Told(who string, capacity int) (*Feed[Taken], error) {
 	if err := named(who); err != nil {
 		return nil, fmt.Errorf("bus: told: %w", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// judge says what is not as it should be.
+// judge returns the defects of a bus.
 func judge(r Report, f facts) (found []Finding) {
 	say := func(is, unsafe bool, what, why string) {
 		if is {
@@ -31,7 +31,7 @@ func judge(r Report, f facts) (found []Finding) {
 	return found
 }
 
-// low tells whether a limit, of which 0 and -1 are none, is below what is needed.
+// low reports whether a limit is below need. 0 and -1 mean no limit.
 func low(limit, need int64) bool { return limit > 0 && limit < need }
 
 func judgeStream(r Report, s streamFacts) (found []Finding) {
@@ -51,7 +51,7 @@ func judgeStream(r Report, s streamFacts) (found []Finding) {
 	return found
 }
 
-// older tells whether a version is before another. One that cannot be read is not.
+// older reports whether a version is before another; false if it cannot be read.
 func older(version string, major, minor int) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {

@@ -11,13 +11,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// keptLife is how long what a check has stored is there at most, should it die before it takes it away.
+// keptLife bounds the life of a check's stream, in case the check dies before deleting it.
 const keptLife = time.Minute
 
-// kept tries whether what is stored comes back as it was, and how long that takes, in a stream of its own: nobody who
-// works reads that one, and no revision of the lease is used up.
+// kept stores a message, checks that it comes back unchanged, and measures the time. It uses a stream of its own, so
+// no worker reads the message and no revision of the lease is used up.
 func (b *Bus) kept(ctx context.Context) (took time.Duration, err error) {
-	body := make([]byte, 64) // of which there is no other
+	body := make([]byte, 64) // random, so that no other message equals it
 	_, _ = rand.Read(body)   // it never fails
 	name := fmt.Sprintf("check-%x", body[:8])
 	ctx, cancel := b.limited(ctx, 4*RequestWait) // it is four requests

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The lease is the key "keeper" of a bucket as NATS knows buckets, so that its tools can show it. It is read and written
-// as the stream that a bucket is, for three reasons. The client's buckets begin at revision 1 again after a loss, an empty
-// one has no revision, and their names have no "=", which [escape] writes for a dot in a space.
+// The lease is the key "keeper" of a NATS bucket, so that NATS tools can show it. This package reads and writes the bucket
+// as a plain stream, for three reasons. The client's buckets begin at revision 1 again after a loss. An empty one has no
+// revision. Their names have no "=", which [escape] writes for a dot in a space.
 const (
 	bucketPrefix = "KV_"
 	keyPrefix    = "$KV."
@@ -23,10 +23,10 @@ const (
 // MaxLease bounds the lease's value: a snapshot of 64 KiB, as JSON writes it.
 const MaxLease = 96 << 10
 
-// ErrTaken is the kind of error of a write that expected another revision than there is. It was not done.
+// ErrTaken is the kind of error of a write that expected another revision. The write was not done.
 var ErrTaken = errors.New("another process has written it")
 
-// A Held is what stands in the lease's bucket.
+// A Held is the content of the lease's bucket.
 type Held struct {
 	Value []byte // nil if nothing was written
 	// Revision is the bucket's. It has one even if nothing was written to it.
@@ -38,9 +38,9 @@ func (b *Bus) leaseSubject() string {
 	return keyPrefix + streamName(b.space, "keeper") + "." + leaseKey
 }
 
-// EnsureLease makes the bucket of the keeper's lease unless it is there. Its revisions begin anywhere: one
-// of a bucket that was lost is none of the bucket that was made after it, but for a chance of one in 10⁷ in
-// ten years of renewals.
+// EnsureLease makes the bucket of the keeper's lease unless it exists. Its revisions begin at a random number. A revision
+// of a lost bucket therefore does not occur in the next one. The chance that it does is one in 10⁷ in ten years of
+// renewals.
 func (b *Bus) EnsureLease(ctx context.Context) error {
 	_, err := b.ensureStream(ctx, b.leaseConfig())
 	return err
@@ -56,16 +56,16 @@ func (b *Bus) leaseConfig() jetstream.StreamConfig {
 	}
 }
 
-// anyRevision is a number of 52 bits, so that anything that reads JSON can hold it; at least 2, so that
-// what is before it is a revision, too.
+// anyRevision returns a random number of 52 bits, so that any reader of JSON can hold it. It is at least 2, so that the
+// number before it is a revision, too.
 func anyRevision() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return 2 + binary.BigEndian.Uint64(b[:])>>12
 }
 
-// ReadLease reads the lease, from the server that leads. The error is of kind [ErrGone] if the bucket is not there:
-// then [Bus.EnsureLease] makes it, and that nobody is keeper does not follow.
+// ReadLease reads the lease, from the server that leads. The error is of kind [ErrGone] if the bucket does not exist:
+// then [Bus.EnsureLease] makes it. Such an error does not mean that nobody is keeper.
 func (b *Bus) ReadLease(ctx context.Context, wait time.Duration) (Held, error) {
 	ctx, cancel := b.limited(ctx, wait)
 	defer cancel()
@@ -88,8 +88,8 @@ func (b *Bus) readLease(ctx context.Context) (Held, error) {
 	if !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return Held{}, err
 	}
-	// If it is written between these two requests, the revision is that of what was written: who
-	// takes it for that of an empty bucket has still not seen any other since.
+	// If another process writes between these two requests, the revision is that of its write. A caller that takes
+	// the revision for that of an empty bucket has still seen no other since.
 	info, err := bucket.Info(ctx)
 	if err != nil {
 		return Held{}, err
@@ -97,7 +97,7 @@ func (b *Bus) readLease(ctx context.Context) (Held, error) {
 	return Held{Revision: info.State.LastSeq}, nil
 }
 
-// bucket is asked for once: what is known of it stays true when it is lost and made again.
+// bucket asks for the bucket once: the answer stays true when the bucket is lost and made again.
 func (b *Bus) bucket(ctx context.Context) (jetstream.Stream, error) {
 	if known := b.lease.Load(); known != nil {
 		return *known, nil
@@ -110,7 +110,7 @@ func (b *Bus) bucket(ctx context.Context) (jetstream.Stream, error) {
 }
 
 // UpdateLease writes the lease if the bucket's revision is still this one, and returns the new one. An error of kind
-// [ErrTaken] says that it was not written; any other says nothing.
+// [ErrTaken] says that it was not written; any other error leaves that open.
 func (b *Bus) UpdateLease(ctx context.Context, value []byte, revision uint64, wait time.Duration) (uint64, error) {
 	if len(value) > MaxLease {
 		return 0, fmt.Errorf("bus: write the lease: %d bytes, more than %d", len(value), MaxLease)

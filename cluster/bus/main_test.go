@@ -22,13 +22,13 @@ func TestMain(m *testing.M) {
 
 const childVariable = "HEADRACE_TEST_HUB"
 
-// patience is how long a test waits for what must come: the busiest machine is faster.
+// patience bounds the wait of a test for what must come: the busiest machine is faster.
 const patience = 60 * time.Second
 
 // longFetch outlasts a stall of the machine: a chunk that comes after the end of its fetch comes again only after AckWait.
 const longFetch = 10 * time.Second
 
-// tokenForTests is what hubs and clients of tests know.
+// tokenForTests is the token of hubs and clients in tests.
 const tokenForTests = "a-token-for-tests-only"
 
 func testContext(t testing.TB) context.Context {

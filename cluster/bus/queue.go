@@ -11,16 +11,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Kind is what is queued.
+// A Kind is a kind of queued work.
 type Kind int
 
 // Kinds of work.
 const (
 	Chunks Kind = iota
-	Tasks       // of indexing: jobs whose inputs are to be read through
+	Tasks       // indexing tasks: jobs whose inputs must be read through
 )
 
-// String is the kind's token in subjects.
+// String returns the kind's token in subjects.
 func (k Kind) String() string {
 	if k == Tasks {
 		return "task"
@@ -28,14 +28,14 @@ func (k Kind) String() string {
 	return "chunk"
 }
 
-// A Work names one thing to be done: a chunk ("7", or "7.r1" in the first round of retries) or a task of a job.
+// A Work names one piece of work: a chunk ("7", or "7.r1" in the first round of retries) or a task of a job.
 type Work struct {
 	Kind Kind   `json:"kind"`
 	Job  string `json:"job"`
 	Name string `json:"name"`
 }
 
-// String is for people.
+// String describes the work for people.
 func (w Work) String() string { return fmt.Sprintf("%s %s of %s", w.Kind, w.Name, w.Job) }
 
 func (w Work) subject(space string) string { return subject(space, w.Kind.String(), w.Job, w.Name) }
@@ -62,8 +62,8 @@ func parseWork(space, subject string) (Work, error) {
 	return w, errors.Join(err1, err2)
 }
 
-// Queue puts work into the queue. It is not fresh if it is there already, given out or not; then
-// nothing changed. A body has at most [MaxBody] bytes.
+// Queue puts work into the queue. If the work is there already, given out or not, fresh is false and
+// nothing changes. A body has at most [MaxBody] bytes.
 func (b *Bus) Queue(ctx context.Context, w Work, body []byte) (fresh bool, err error) {
 	if err := w.check(); err != nil {
 		return false, err
@@ -81,11 +81,11 @@ func (b *Bus) Queue(ctx context.Context, w Work, body []byte) (fresh bool, err e
 	return fresh, nil
 }
 
-// QueuedAtOnce is how many works [Bus.QueueAll] takes at most: what a bus has room for on its way.
+// QueuedAtOnce bounds the works of one [Bus.QueueAll]: a bus has room for that many under way.
 const QueuedAtOnce = 512
 
-// QueueAll puts several works into the queue, in their order, and waits once for all of them. One that is there
-// already stays as it is. After an error some may be in the queue.
+// QueueAll puts several works into the queue, in their order, and waits once for all of them. Work that is there
+// already stays as it is. After an error some of the works may be in the queue.
 func (b *Bus) QueueAll(ctx context.Context, works []Work, bodies [][]byte) error {
 	if len(works) > QueuedAtOnce {
 		return fmt.Errorf("bus: queue %d works: %d are the most", len(works), QueuedAtOnce)
@@ -110,7 +110,7 @@ func (b *Bus) QueueAll(ctx context.Context, works []Work, bodies [][]byte) error
 	return nil
 }
 
-// acknowledged waits until a message is in its stream, or was there before.
+// acknowledged waits until the server reports that a message is in its stream, or was there before.
 func acknowledged(ctx context.Context, f jetstream.PubAckFuture) error {
 	select {
 	case <-f.Ok():
@@ -125,7 +125,7 @@ func acknowledged(ctx context.Context, f jetstream.PubAckFuture) error {
 	}
 }
 
-// codeTwice is the server's number for one more message on a subject that has as many as it may.
+// codeTwice is the server's error number for one message too many on a subject.
 const codeTwice jetstream.ErrorCode = 10077
 
 func (b *Bus) queue(ctx context.Context, w Work, body []byte) (bool, error) {
@@ -138,14 +138,14 @@ func (b *Bus) queue(ctx context.Context, w Work, body []byte) (bool, error) {
 	return err == nil, kind(err)
 }
 
-// isTwice reports whether the server refused a message as its subject has one.
+// isTwice reports whether the server refused a message because its subject already has one.
 func isTwice(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == codeTwice && strings.Contains(api.Description, "per subject")
 }
 
-// Queued counts the tasks, or the chunks, of a job that are in the queue, given out or not. An error of kind [ErrGone] says that
-// chunks of the job are not offered.
+// Queued counts the tasks, or the chunks, of a job that are in the queue, given out or not. An error of kind [ErrGone]
+// means that the job's chunks are not offered.
 func (b *Bus) Queued(ctx context.Context, k Kind, job string) (n int, err error) {
 	if k == Chunks {
 		n, err = b.chunksOf(ctx, job)
@@ -195,7 +195,7 @@ func (b *Bus) filter(k Kind, job string) string {
 	return under(b.space, k.String(), job)
 }
 
-// Purge takes a job's work out of the queue, and offers its chunks no longer. What is given out is not called back.
+// Purge removes a job's work from the queue and stops offering its chunks. It does not call back work that is given out.
 func (b *Bus) Purge(ctx context.Context, k Kind, job string) error {
 	if err := named(job); err != nil {
 		return fmt.Errorf("bus: purge: %w", err)
@@ -210,7 +210,7 @@ func (b *Bus) Purge(ctx context.Context, k Kind, job string) error {
 	return nil
 }
 
-// withdraw deletes the consumer of a job's chunks, if it is there.
+// withdraw deletes the consumer of a job's chunks, if it exists.
 func (b *Bus) withdraw(ctx context.Context, job string) error {
 	known, err := b.knownStreams(ctx)
 	if err != nil {
@@ -238,11 +238,11 @@ func (b *Bus) purge(ctx context.Context, subjects string) error {
 	return kind(err)
 }
 
-// fetchGrace is how much longer than the server we wait for what it may just have sent.
+// fetchGrace is the time by which we wait longer than the server, for a message that it may just have sent.
 const fetchGrace = time.Second
 
-// Fetch waits for a task, or for a chunk of a job, and takes it: false if none came within wait. Work that the server has
-// given out when ctx ends comes again after AckWait.
+// Fetch waits for a task, or for a chunk of a job, and takes it. It returns false if none came within wait. If ctx ends
+// after the server has given work out, that work comes again after AckWait.
 func (b *Bus) Fetch(ctx context.Context, k Kind, job string, wait time.Duration) (*Delivery, bool, error) {
 	known, err := b.knownStreams(ctx)
 	if err != nil {
@@ -258,15 +258,15 @@ func (b *Bus) Fetch(ctx context.Context, k Kind, job string, wait time.Duration)
 	return delivery, delivery != nil, nil
 }
 
-// fetchedMost is how many messages one fetch has room for: it asks for one, and may be sent a status beside
-// it. By itself the client would make room for 65,536 with each fetch, half a megabyte.
+// fetchedMost is a fetch's room for messages: a fetch asks for one, and may receive a status as well.
+// By default the client makes room for 65,536 with each fetch, half a megabyte.
 const fetchedMost = 8
 
-// fetch asks by a request of its own. The client's Fetch ties the server's wait to 0.9 of a context's deadline, so that an
-// empty queue and a silent server look alike; and each of its consumers costs a request first.
+// fetch sends a request of its own. The client's Fetch limits the server's wait to 0.9 of a context's deadline, so that an
+// empty queue and a silent server look alike. Each of the client's consumers also costs a request first.
 func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*Delivery, error) {
-	// Not an inbox of requests: that one is listened to as long as there is a connection, and
-	// the server would send work to a fetch that was given up.
+	// The shared inbox of requests would not do: the connection always listens to it, so the server would
+	// send work to a fetch that was given up.
 	inbox := b.nc.NewInbox()
 	sub, err := b.nc.SubscribeSync(inbox)
 	if err != nil {
@@ -291,7 +291,7 @@ func (b *Bus) fetch(ctx context.Context, consumer string, wait time.Duration) (*
 	return nil, kind(err)
 }
 
-// Statuses by which the server answers a fetch with words instead of work.
+// Statuses with which the server answers a fetch instead of with work.
 const (
 	statusNone     = "404"
 	statusExpired  = "408"

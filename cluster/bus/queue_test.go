@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What is queued is fetched once, and is gone when it is done.
+// Queued work is fetched once, and is gone when it is done.
 func TestQueueFetchDone(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
@@ -263,7 +263,7 @@ func TestFetchGivenUp(t *testing.T) {
 	mustFetch(t, b, Chunks)
 }
 
-// Who does not work has not been told how long AckWait is: it stays what those who work have said, whatever he does.
+// A process that does not work does not know how long AckWait is: the workers' value stays, whatever it does.
 func TestAckWaitIsTheWorkers(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Unreached says of an error of [Connect] what stands in the way, and what to do about it.
+// Unreached describes why [Connect] failed, and what to do about it.
 func Unreached(line string, err error) Finding {
 	hosts := "the bus"
 	if a, err := ParseAddress(line); err == nil {
@@ -47,13 +47,13 @@ func unreached(err error) (what, why string) {
 	return err.Error(), "nothing of a cluster works without its bus"
 }
 
-// noted keeps why the latest attempt to connect has failed, which the client does not tell.
+// noted records why the latest attempt to connect failed, which the client does not report.
 func (d *dialer) noted(err error) error {
 	d.failed.Store(&err)
 	return err
 }
 
-// failure is why the latest attempt to connect has failed; nil if it has not.
+// failure returns why the latest attempt to connect failed; nil if it succeeded.
 func (d *dialer) failure() error {
 	if err := d.failed.Load(); err != nil {
 		return *err
@@ -61,7 +61,7 @@ func (d *dialer) failure() error {
 	return nil
 }
 
-// reached says why no server was reached, where the client says no more than that.
+// reached adds the reason why no server was reached, where the client gives none.
 func (b *Bus) reached(err error) error {
 	if failed := b.dialer.failure(); failed != nil && errors.Is(err, nats.ErrNoServers) {
 		return fmt.Errorf("%w: %w", nats.ErrNoServers, failed)

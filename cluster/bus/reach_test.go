@@ -46,7 +46,7 @@ func TestUnreachedSaysWhy(t *testing.T) {
 	}
 }
 
-// A certificate of another authority is told from a wrong token.
+// Unreached distinguishes a certificate of another authority from a wrong token.
 func TestUnreachedByACertificate(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, func(c *HubConfig) { c.Listen, c.Advertise = "0.0.0.0:0", "127.0.0.1" })

@@ -67,7 +67,7 @@ func (r Role) may(word, about string) error {
 	return nil
 }
 
-// identityBytes is how much of a hash names a hub.
+// identityBytes is the number of hash bytes that name a hub.
 const identityBytes = 6
 
 // derived returns a secret that follows from another one for one purpose.

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// MaxName is the most bytes of a job's, limit's or worker's name on the bus.
+// MaxName bounds the bytes of a job's, limit's or worker's name on the bus.
 const MaxName = 200
 
 // ErrName is the kind of error of a name that is empty or longer than [MaxName].
 var ErrName = errors.New("want a name of 1 to 200 bytes")
 
-// escape makes a name one token of a subject, where dots, stars, blanks and > mean something.
-// Different names stay different: all but letters, digits, - and _ becomes = and two hexadecimal digits.
+// escape makes a name one token of a subject, where dots, stars, blanks and > have a meaning.
+// Different names stay different: each byte except letters, digits, - and _ becomes = and two hexadecimal digits.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -31,7 +31,7 @@ func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
 
-// unescape is the way back. What nobody escaped is an error.
+// unescape undoes escape. A token that escape did not write is an error.
 func unescape(token string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(token); i++ {
@@ -52,7 +52,7 @@ func unescape(token string) (string, error) {
 	return b.String(), nil
 }
 
-// named checks names before they are sent anywhere.
+// named checks names before they are sent.
 func named(names ...string) error {
 	for _, name := range names {
 		if name == "" || len(name) > MaxName {
@@ -72,7 +72,7 @@ func subject(space, kind string, names ...string) string {
 	return b.String()
 }
 
-// under are all subjects that begin like that: what to subscribe to.
+// under returns the pattern of all subjects with this beginning, for subscriptions.
 func under(space, kind string, names ...string) string {
 	return subject(space, kind, names...) + ".>"
 }

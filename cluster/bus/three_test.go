@@ -53,7 +53,7 @@ func spawnThree(t testing.TB) (hubs []*process, url string) {
 	return hubs, a.String()
 }
 
-// Three hubs go on with any one of them killed; what was acknowledged is there, and what comes back catches up.
+// Three hubs go on with any one of them killed. Acknowledged work is there, and a returning hub catches up.
 func TestThreeHubs(t *testing.T) {
 	t.Parallel()
 	hubs, url := spawnThree(t)

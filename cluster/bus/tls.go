@@ -19,22 +19,22 @@ import (
 	"time"
 )
 
-// certificateLife is how long certificates are good: they are for one cluster, and one that ends
+// certificateLife is the validity of certificates. They serve one cluster, and a certificate that expires
 // in the middle of a job helps nobody.
 const certificateLife = 20 * 365 * 24 * time.Hour
 
-// clockSlack is how far a worker's clock may be behind that of the machine that made the certificate.
+// clockSlack bounds how far a worker's clock may be behind that of the machine that made the certificate.
 const clockSlack = 48 * time.Hour
 
-// An authority signs the certificates of one cluster's hubs, and of nothing else. So whoever
-// shows one that it signed is a hub, whatever host it is on: hosts are not compared.
+// An authority signs the certificates of one cluster's hubs, and of nothing else. A holder of such a
+// certificate is therefore a hub, whatever host it is on: clients do not compare hosts.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// MakeAuthority writes ca.pem and ca.key to a folder, for hubs that are to have the same, unless
-// they are there. It returns the fingerprint that a join line carries.
+// MakeAuthority writes ca.pem and ca.key to a folder, for hubs that share them, unless they are
+// there. It returns the fingerprint for join lines.
 func MakeAuthority(dir string, now time.Time) (fingerprint string, err error) {
 	ca, err := loadAuthority(dir, now)
 	if err != nil {
@@ -125,7 +125,7 @@ func fingerprint(cert *x509.Certificate) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// sign makes the certificate of one life of a hub: its key never leaves the process.
+// sign makes the certificate of one life of a hub. Its key never leaves the process.
 func (a *authority) sign(name string, now time.Time) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *authority) sign(name string, now time.Time) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	// The authority's own certificate goes along, as the worker knows no more of it than its fingerprint.
+	// The chain includes the authority's own certificate, because the worker knows only its fingerprint.
 	return tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key}, nil
 }
 
@@ -149,7 +149,7 @@ func (a *authority) serverConfig(name string, now time.Time) (*tls.Config, error
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}, err
 }
 
-// routeConfig is for both ends of a way between two hubs: each must show a certificate of the same authority.
+// routeConfig returns the settings of both ends of a route between hubs: each must show a certificate of the same authority.
 func (a *authority) routeConfig(name string, now time.Time) (*tls.Config, error) {
 	config, err := a.serverConfig(name, now)
 	pool := x509.NewCertPool()
@@ -160,7 +160,7 @@ func (a *authority) routeConfig(name string, now time.Time) (*tls.Config, error)
 	return config, err
 }
 
-// clientTLS is how a client takes part: with a pinned authority, or else as any browser would.
+// clientTLS returns a client's TLS settings: with a pinned authority, or else as in any browser.
 func clientTLS(fingerprint string) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if fingerprint != "" {
@@ -170,10 +170,10 @@ func clientTLS(fingerprint string) *tls.Config {
 	return config
 }
 
-// ErrNotTheHub is the kind of error of a server whose certificate is not of the authority in the join line.
+// ErrNotTheHub is the kind of error of a server whose certificate does not come from the authority in the join line.
 var ErrNotTheHub = errors.New("the server's certificate is not of the authority that the join line names")
 
-// pinned lets a connection be whose certificate has the fingerprint, or was signed by one that was sent along and has it.
+// pinned accepts a connection whose certificate has the fingerprint, or is signed by a certificate in the chain that has it.
 func pinned(want string) func(tls.ConnectionState) error {
 	return func(state tls.ConnectionState) error {
 		chain := state.PeerCertificates

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Kinds of messages that are not stored, as they stand in subjects.
+// Kinds of messages that are not stored, as they appear in subjects.
 const (
 	askWord    = "ask"    // <limit>.<worker>
 	giveWord   = "give"   // <worker>
@@ -19,10 +19,10 @@ const (
 	newsWord   = "news"   // <job>
 	tellWord   = "tell"   // <worker>
 	holdWord   = "hold"   // <worker>, a request
-	keeperWord = "keeper" // <worker>, how all limits stand
+	keeperWord = "keeper" // <worker>, the state of all limits
 )
 
-// SendAsk says what one lane of a worker has to say to the keeper of its limit.
+// SendAsk sends the ask of one lane of a worker to the keeper of its limit.
 func (b *Bus) SendAsk(a permit.Ask) error {
 	if err := named(a.Limit, a.Worker); err != nil {
 		return fmt.Errorf("bus: ask: %w", err)
@@ -30,12 +30,12 @@ func (b *Bus) SendAsk(a permit.Ask) error {
 	return b.send(subject(b.space, askWord, a.Limit, a.Worker), a)
 }
 
-// Asks hears those of all workers under all limits.
+// Asks returns the asks of all workers under all limits.
 func (b *Bus) Asks(capacity int) (*Feed[permit.Ask], error) {
 	return subscribe(b, under(b.space, askWord), capacity, readJSON[permit.Ask])
 }
 
-// SendGive says the keeper's word to one worker.
+// SendGive sends the keeper's give to one worker.
 func (b *Bus) SendGive(g permit.Give) error {
 	if err := named(g.Worker); err != nil {
 		return fmt.Errorf("bus: give: %w", err)
@@ -43,7 +43,7 @@ func (b *Bus) SendGive(g permit.Give) error {
 	return b.send(subject(b.space, giveWord, g.Worker), g)
 }
 
-// Gives hears those for one worker: for this life of this process, if it is given its name.
+// Gives returns the gives for one worker: for this life of this process, if worker is its name.
 func (b *Bus) Gives(worker string, capacity int) (*Feed[permit.Give], error) {
 	if err := named(worker); err != nil {
 		return nil, fmt.Errorf("bus: gives: %w", err)
@@ -51,7 +51,7 @@ func (b *Bus) Gives(worker string, capacity int) (*Feed[permit.Give], error) {
 	return subscribe(b, subject(b.space, giveWord, worker), capacity, readJSON[permit.Give])
 }
 
-// SendCool says the keeper's word to all workers.
+// SendCool sends the keeper's cool to all workers.
 func (b *Bus) SendCool(c permit.Cool) error {
 	if err := named(c.Limit); err != nil {
 		return fmt.Errorf("bus: cool: %w", err)
@@ -59,18 +59,18 @@ func (b *Bus) SendCool(c permit.Cool) error {
 	return b.send(subject(b.space, coolWord, c.Limit), c)
 }
 
-// Cools hears those of all limits.
+// Cools returns the cools of all limits.
 func (b *Bus) Cools(capacity int) (*Feed[permit.Cool], error) {
 	return subscribe(b, under(b.space, coolWord), capacity, readJSON[permit.Cool])
 }
 
-// A Word is something said about a job or by a worker: its body is JSON, whose meaning is that of who sent it.
+// A Word is a message about a job or from a worker. Its body is JSON, whose meaning the sender defines.
 type Word struct {
 	About string // a job, or a worker
 	Body  json.RawMessage
 }
 
-// A Topic is what words are about.
+// A Topic says what a word is about.
 type Topic string
 
 // Topics.
@@ -78,10 +78,10 @@ const (
 	Done   Topic = doneWord   // a chunk of a job has its part
 	Status Topic = statusWord // what a worker is doing
 	News   Topic = newsWord   // a job was changed, cancelled, submitted
-	Keeper Topic = keeperWord // how all limits stand, as the keeper says once a second
+	Keeper Topic = keeperWord // the state of all limits, once a second from the keeper
 )
 
-// Say sends a word, to whoever listens just now.
+// Say sends a word to the current listeners.
 func (b *Bus) Say(t Topic, about string, body any) error {
 	if err := errors.Join(named(about), b.Role().may(string(t), about)); err != nil {
 		return fmt.Errorf("bus: say: %w", err)
@@ -89,7 +89,7 @@ func (b *Bus) Say(t Topic, about string, body any) error {
 	return b.send(subject(b.space, string(t), about), body)
 }
 
-// Listen hears words about one job, or of one worker; about all if it is "".
+// Listen returns the words about one job, or of one worker; about all if about is "".
 func (b *Bus) Listen(t Topic, about string, capacity int) (*Feed[Word], error) {
 	at := under(b.space, string(t))
 	if about != "" {

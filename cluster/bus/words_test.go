@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/cluster/permit"
 )
 
-// Asks go to whoever is keeper, gives to one worker, and cools to all of them; nothing is lost of them on the way.
+// Asks go to the keeper, gives to one worker, and cools to all workers. No message is lost on the way.
 func TestPermitWords(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
@@ -169,7 +169,7 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// Whoever claimed before is asked, and answers for himself; the dead do not answer, and that is no error.
+// The earlier claimant is asked, and answers for himself. The dead do not answer, and that is no error.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)

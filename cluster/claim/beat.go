@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// connectedAt hears that the bus was away and is back. Whoever claimed a chunk meanwhile could not say
-// so.
+// connectedAt records that the bus is back after an absence. A worker that claimed a chunk meanwhile could not
+// say so.
 func (m *Machine) connectedAt(at time.Time) {
 	m.connected = at
 	for _, c := range slices.Clone(m.claims) {
@@ -15,18 +15,18 @@ func (m *Machine) connectedAt(at time.Time) {
 	}
 }
 
-// unsaid gives up a takeover of which the bus may not have heard: whoever was taken for dead may live, and
-// not know of it.
+// unsaid gives up a takeover that the bus may not have announced: the worker taken for dead may live, and not
+// know of it.
 func (m *Machine) unsaid(c *claim) {
 	if c.unheard {
 		m.putBack(c, "the bus went away as it was taken over")
 	}
 }
 
-// doubt lets no call go before a heartbeat was acknowledged and a list looked through, in this order.
+// doubt holds calls back until a heartbeat has been acknowledged, and after that a list has been read.
 func (m *Machine) doubt(c *claim) { c.doubted, c.beatAt = m.now, m.now }
 
-// due does what is due of a claim by the time.
+// due does the work of a claim that is due by now.
 func (m *Machine) due(c *claim) {
 	if c.state == asking {
 		m.judge(c)
@@ -40,7 +40,7 @@ func (m *Machine) due(c *claim) {
 	}
 }
 
-// wakeOf is when something of a claim is due next.
+// wakeOf returns when the next work of a claim is due.
 func (m *Machine) wakeOf(c *claim) (wake time.Time) {
 	if c.beats() {
 		wake = c.beatAt
@@ -69,13 +69,13 @@ func (m *Machine) beat(c *claim) {
 	m.do(Beat{c.id, c.delivery})
 }
 
-// beatEnded notes a heartbeat that was acknowledged. If the answer comes too late it does not make sure:
-// the heartbeat may have been on its way for long, and the queue may have given the chunk to
-// another meanwhile. It acknowledges all the same.
+// beatEnded records the end of a heartbeat. A late acknowledgement does not make the claim sure: the heartbeat may
+// have been under way for long, and the queue may have given the chunk to another worker meanwhile. It still
+// counts as an acknowledgement.
 //
-// A claim whose delivery the queue has forgotten can make sure no more. It leaves once it is stale: what it has
-// is in its journal, and a worker that is full of such claims would ask for none of the chunks that the
-// queue has by then, its own among them. Before that the queue may just be between two leaders.
+// A claim whose delivery the queue has forgotten can never be sure again. It leaves once it is stale, with its
+// results in its journal. A worker full of such claims would ask for none of the queue's chunks, its own among
+// them. Until it is stale, the queue may just be between two leaders.
 func (m *Machine) beatEnded(c *claim, e BeatEnded) {
 	c.beating = false
 	if e.Err == nil {
@@ -94,8 +94,8 @@ func (m *Machine) beatEnded(c *claim, e BeatEnded) {
 	}
 }
 
-// proved takes the end of a heartbeat that went with a question, or came after it. One that was long on
-// its way may be heard together with answers that were on theirs: then another decides.
+// proved handles the end of a heartbeat that went with a question, or came after it. If that heartbeat was slow,
+// its acknowledgement and answers to the question may arrive together: then another heartbeat decides.
 func (m *Machine) proved(c *claim, err error) {
 	switch {
 	case err != nil:
@@ -109,10 +109,10 @@ func (m *Machine) proved(c *claim, err error) {
 	m.judge(c)
 }
 
-// stale reports whether the chunk may be another's by now.
+// stale reports whether another worker may have the chunk by now.
 func (m *Machine) stale(c *claim) bool { return !m.now.Before(m.staleAt(c)) }
 
-// staleAt is from when on it may be, if nothing happens.
+// staleAt returns when the chunk becomes stale, if nothing happens.
 func (m *Machine) staleAt(c *claim) time.Time {
 	if !c.doubted.IsZero() {
 		return c.doubted
@@ -120,8 +120,8 @@ func (m *Machine) staleAt(c *claim) time.Time {
 	return c.sure.Add(m.cfg.sureFor())
 }
 
-// inspect looks, in doubt, whether a later claim has a journal. Without a heartbeat before it the look
-// would say nothing of the moment after it.
+// inspect looks, in doubt, whether a later claim has a journal. Without a heartbeat before the look,
+// the look would say nothing about the moment after it.
 func (m *Machine) inspect(c *claim) {
 	backed := !c.heard.Before(c.doubted) && m.now.Sub(c.heard) < m.cfg.sureFor()
 	if c.inspecting || !m.stale(c) || !backed || m.now.Before(c.inspectAt) {
@@ -153,7 +153,7 @@ func (m *Machine) inspectedBy(c *claim, e Listed) {
 	m.believe(c)
 }
 
-// believe lets calls go that waited, unless there is a new doubt.
+// believe starts the calls that waited, unless there is a new doubt.
 func (m *Machine) believe(c *claim) {
 	c.sure = later(c.sure, c.backed)
 	if !c.doubted.After(c.inspected) {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// A state is where a claim is on its way. While nothing goes wrong it goes from each to the next.
+// A state is a stage of a claim. While nothing goes wrong a claim goes from each to the next.
 type state uint8
 
 const (
 	looking  state = iota // is the part there?
 	listing               // who has claimed the chunk before?
-	asking                // do they hold it? Again for those who are met in settling
+	asking                // do they hold it? Again for those that turn up in settling
 	naming                // its own journal is being made
 	settling              // who has claimed the chunk meanwhile?
 	checking              // is the part there by now?
@@ -31,17 +31,17 @@ var stateWords = [...]string{
 
 func (s state) String() string { return stateWords[s] }
 
-// An exit is why a claim leaves its way before the end; of two, the one that stands below counts.
+// An exit is the reason why a claim leaves early. Of two reasons, the one listed later counts.
 type exit uint8
 
 const (
-	stays   exit = iota // it does not
+	stays   exit = iota // it does not leave
 	back                // the chunk goes back to the queue
-	dropped             // the job is canceled: the queue is told that nothing is to be done
-	lost                // another has the chunk, and the queue's answer to come
+	dropped             // the job is canceled: the queue hears that nothing is left to do
+	lost                // another worker has the chunk, and will answer the queue
 )
 
-// A claim is one chunk at the hand of one worker.
+// A claim is the work of one worker on one chunk.
 type claim struct {
 	id       ID
 	delivery ID // the latest of this chunk: the one to answer
@@ -49,7 +49,7 @@ type claim struct {
 	state    state
 
 	exit  exit
-	after time.Duration // of back: not to be given out again before that
+	after time.Duration // of back: the delay before it may be given out again
 	why   string
 
 	name     Name   // of its own journal; Turn 0: it has none yet
@@ -57,10 +57,10 @@ type claim struct {
 	vanished bool   // its own journal, or one of those, was deleted: the part should be there
 
 	asked   []Name   // about which journals their workers were asked, ever
-	asks    []string // who was asked the last time and has said nothing,
-	mute    []string // who of them cannot be reached,
-	dead    []string // and who is taken for dead, of all
-	unheard bool     // that they were told so may not be known to the bus yet
+	asks    []string // workers asked last that have not answered,
+	mute    []string // those of them that cannot be reached,
+	dead    []string // and all that are taken for dead
+	unheard bool     // the bus may not have announced the takeover yet
 	askedAt time.Time
 	late    time.Time // when an answer comes too late; zero: the question may not have left yet
 	proof   time.Time // when the latest heartbeat was sent that was acknowledged promptly
@@ -70,9 +70,9 @@ type claim struct {
 	beatAt   time.Time // when the next one is due
 	heard    time.Time // when the latest one that was acknowledged was sent
 
-	// sure is up to when the chunk was this claim's beyond doubt: then a heartbeat was sent that
-	// was acknowledged, and either it came in time after the one before, or a list was made after
-	// it that shows no later claim. After doubted only such a list helps.
+	// sure is the time up to which the chunk is this claim's beyond doubt. A heartbeat was sent then
+	// and acknowledged. Either it came in time after the one before, or a later list shows no later
+	// claim. After doubted only such a list helps.
 	sure, doubted time.Time
 	inspecting    bool      // such a list is under way,
 	inspected     time.Time // begun then,
@@ -84,7 +84,7 @@ type claim struct {
 	held    []int        // whose calls wait until there is no doubt
 	flying  int
 	unsaved int  // results on their way to the journal
-	flushed bool // they were told to hurry
+	flushed bool // they are being flushed
 	wrote   bool // something is in the journal, or on its way there
 	broken  bool // it takes no more
 
@@ -95,8 +95,8 @@ type claim struct {
 
 func (c *claim) named() bool { return c.name.Turn > 0 }
 
-// strangers are the workers whose journals were not asked about yet: from now on they were. A worker
-// that said no may have made another journal since.
+// strangers returns the workers whose journals nobody has asked about yet, and marks them as asked. A
+// worker that said no may have made another journal since.
 func (c *claim) strangers(me string) (who []string) {
 	for _, n := range c.names {
 		if n.Who == me || slices.Contains(c.asked, n) {
@@ -110,13 +110,13 @@ func (c *claim) strangers(me string) (who []string) {
 	return who
 }
 
-// take notes the journals that there are.
+// take records the journals of the chunk.
 func (c *claim) take(names []Name) {
 	c.names = slices.Clone(names)
 	slices.SortFunc(c.names, Name.Compare)
 }
 
-// overtaken gives the latest claim, if that is not this one.
+// overtaken returns the latest claim, if that is not this one.
 func (c *claim) overtaken() (by Name, is bool) {
 	if len(c.names) == 0 {
 		return Name{}, false
@@ -125,7 +125,7 @@ func (c *claim) overtaken() (by Name, is bool) {
 	return latest, latest.Compare(c.name) > 0
 }
 
-// others are the journals of claims before this one.
+// others returns the journals of earlier claims.
 func (c *claim) others() []Name {
 	return slices.DeleteFunc(slices.Clone(c.names), func(n Name) bool { return n.Compare(c.name) >= 0 })
 }

@@ -10,19 +10,19 @@ import (
 //	working ─all items are saved─▶ closing ─▶ joining ─▶ acking ─▶ cleaning ─▶ over
 //	   └─it leaves, and what flies is saved─▶ closing ─▶ put back, lost; or acked if the job is canceled
 //
-// The order matters. A part is made before the queue is told, so that what the queue forgets is done.
-// Journals are deleted when the part is there, so that whoever finds none finds that.
+// The order matters. The part exists before the claim reports to the queue, so a chunk that the queue forgets is
+// done. Journals are deleted only then, so a worker that finds none finds the part.
 
 const (
 	whyDrain    = "the worker drains"
 	whyCanceled = "the job is canceled"
 )
 
-// putBack leaves, and lets nobody try again before AckWait.
+// putBack leaves, and keeps others from trying again before AckWait.
 func (m *Machine) putBack(c *claim, why string) { m.leave(c, back, m.cfg.AckWait, why) }
 
-// leave takes a claim off its way: at once, or when what flies is saved. A claim that has all its
-// results goes on: to make the part is to do no harm to anybody.
+// leave ends a claim early: at once, or once its calls in flight are saved. A claim that has all its
+// results goes on, because making the part harms nobody.
 func (m *Machine) leave(c *claim, how exit, after time.Duration, why string) {
 	if c.state > closing || c.state == closing && c.exit == stays {
 		return
@@ -45,7 +45,7 @@ func (m *Machine) refuseHeld(c *claim) {
 	c.held = nil
 }
 
-// closed goes on to the part, or out.
+// closed goes on to the part, or ends the claim.
 func (m *Machine) closed(c *claim) {
 	switch {
 	case c.state != closing:
@@ -56,8 +56,8 @@ func (m *Machine) closed(c *claim) {
 	}
 }
 
-// over ends a claim that leaves. A journal in which nothing is goes: whoever finds it would take it for
-// that of a claim.
+// over ends a claim that leaves. It removes an empty journal, which would look like a living claim
+// to other workers.
 func (m *Machine) over(c *claim) {
 	if c.named() && !c.wrote {
 		m.do(Remove{c.id, c.name})
@@ -101,7 +101,7 @@ func (m *Machine) joined(c *claim, e Joined) {
 	}
 }
 
-// giveBack puts back a chunk whose part cannot be made.
+// giveBack returns a chunk whose part cannot be made.
 func (m *Machine) giveBack(c *claim, why string) {
 	c.exit, c.after, c.why = back, m.cfg.AckWait, why
 	m.over(c)
@@ -116,8 +116,8 @@ func (m *Machine) ack(c *claim) {
 	m.do(Ack{c.id, c.delivery})
 }
 
-// acked ends it, or tries again. A queue that is not told gives the chunk out again, and whoever gets
-// it finds the part.
+// acked ends the ack, or tries again. A queue that got no ack gives the chunk out again, and the next
+// worker finds the part.
 func (m *Machine) acked(c *claim, err error) {
 	switch {
 	case c.state != acking:
@@ -145,7 +145,7 @@ func (m *Machine) retry(c *claim) {
 	m.ack(c)
 }
 
-// drain lets every claim go that is not about to make its part.
+// drain makes every claim leave, unless it is about to make its part.
 func (m *Machine) drain() {
 	m.draining = true
 	m.leaveAll(func(*claim) bool { return true }, back, whyDrain)

@@ -3,17 +3,17 @@ package claim
 import "time"
 
 // An ID names a claim among those of one worker: the number of the delivery that it began
-// with. News of a claim that is over, or of an item that has ended, says nothing and does no harm.
+// with. Events about a claim that is over, or an item that has ended, have no effect.
 type ID uint64
 
-// An Event is one fact, as [Machine.Step] takes it. The types below are all there are. Where one
-// has an Err, not nil, its other fields mean nothing: what was asked for may have been done or not.
+// An Event is one fact for [Machine.Step]. The types below are all there are. If an event has a non-nil
+// Err, its other fields mean nothing: the request may have been carried out or not.
 type Event interface{ event() }
 
-// What the queue says.
+// Events from the queue.
 type (
-	// Delivered says that the queue gave out a chunk. The delivery's number is the caller's
-	// choice, another one each time.
+	// Delivered says that the queue gave out a chunk. The caller chooses the delivery's number,
+	// a different one each time.
 	Delivered struct {
 		Delivery ID
 		Chunk    Chunk
@@ -23,10 +23,10 @@ type (
 		Job string
 		Err error
 	}
-	// Offered says of which jobs the queue has chunks, or had lately.
+	// Offered lists the jobs of which the queue has chunks, or had them lately.
 	Offered struct{ Jobs []string }
-	// BeatEnded says how a [Beat] ended. Forgotten says beside an Err that the queue knows nothing of the
-	// delivery: it has lost what it knew, and will give the chunk out as one that nobody has.
+	// BeatEnded says how a [Beat] ended. Forgotten adds to an Err that the queue does not know the
+	// delivery: it has lost its state, and will give the chunk out as one without an owner.
 	BeatEnded struct {
 		ID        ID
 		Err       error
@@ -39,7 +39,7 @@ type (
 	}
 )
 
-// What the store says.
+// Events from the store.
 type (
 	// PartLooked answers [LookPart].
 	PartLooked struct {
@@ -59,14 +59,14 @@ type (
 		Taken bool // a journal of that name is there
 		Err   error
 	}
-	// JournalsRead answers [ReadJournals]. Gone says that one of them is not there any more:
-	// whoever has joined them has deleted it.
+	// JournalsRead answers [ReadJournals]. Gone says that one of them no longer exists: another
+	// worker has joined and deleted it.
 	JournalsRead struct {
 		ID   ID
 		Gone bool
 		Err  error
 	}
-	// Saved says that so many lines more of the claim's journal survive the loss of power.
+	// Saved says that this many more lines of the claim's journal survive a loss of power.
 	Saved struct {
 		ID    ID
 		Lines int
@@ -76,8 +76,8 @@ type (
 		ID  ID
 		Err error
 	}
-	// Closed answers [Close]: nothing is written any more. What could not be saved is lost, and
-	// JournalBroke has said so before.
+	// Closed answers [Close]: nothing is written any more. Unsaved results are lost, and
+	// JournalBroke has reported them before.
 	Closed struct{ ID ID }
 	// Joined answers [Join].
 	Joined struct {
@@ -85,11 +85,11 @@ type (
 		Outcome Outcome
 		Err     error
 	}
-	// Cleaned answers [Clean], whether all of it was done or not.
+	// Cleaned answers [Clean], whether all journals were deleted or not.
 	Cleaned struct{ ID ID }
 )
 
-// An Outcome is what became of a [Join].
+// An Outcome is the result of a [Join].
 type Outcome uint8
 
 // The outcomes of a join.
@@ -99,10 +99,10 @@ const (
 	Incomplete                // an item has a line in none of the journals
 )
 
-// What other workers say.
+// Events from other workers.
 type (
-	// Answered says what a worker that was asked has said: whether it holds the chunk. Silent
-	// says that nobody of that name is there to be asked. Whoever says nothing needs no event.
+	// Answered reports a worker's answer: whether it holds the chunk. Silent says that there is no
+	// worker of that name to ask. A worker that says nothing needs no event.
 	Answered struct {
 		ID     ID
 		Who    string
@@ -114,18 +114,18 @@ type (
 		Chunk Chunk
 		Name  Name
 	}
-	// Connected says since when the bus is there: at the beginning, and whenever it was away.
+	// Connected gives the time since which the bus is there: at the beginning, and after each absence.
 	Connected struct{ At time.Time }
 )
 
-// What becomes of items. Each has a number of its own among those of its claim.
+// Events about items. Each item has a number of its own within its claim.
 type (
 	// Fed says that an item was read and is on its way to be called.
 	Fed struct {
 		ID   ID
 		Item int
 	}
-	// ReadOut says that there is nothing more to be read of the chunk.
+	// ReadOut says that nothing of the chunk is left to read.
 	ReadOut struct {
 		ID  ID
 		Err error
@@ -135,7 +135,7 @@ type (
 		ID   ID
 		Item int
 	}
-	// Missed says that a call that left has brought no result: there may be another.
+	// Missed says that a call left and brought no result: there may be another call.
 	Missed struct {
 		ID   ID
 		Item int
@@ -152,11 +152,11 @@ type (
 	}
 )
 
-// What the worker is told to do.
+// Orders to the worker.
 type (
-	// Drained says that the worker is to finish what flies and to claim nothing more.
+	// Drained says that the worker must finish its calls in flight and claim nothing more.
 	Drained struct{}
-	// Canceled says that nothing of a job is to be run any more.
+	// Canceled says that nothing of a job may run any more.
 	Canceled struct{ Job string }
 	// Resumed takes a Canceled back.
 	Resumed struct{ Job string }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// A source is what a machine knows of one job's chunks in the queue.
+// A source holds a machine's knowledge of one job's chunks in the queue.
 type source struct {
 	job      string
 	fetching bool      // a Fetch is under way
-	at       time.Time // no other before that
+	at       time.Time // no other Fetch before that
 }
 
-// sources are those of all jobs that have chunks, the one that was asked last at the end.
+// sources are those of all jobs that have chunks. The one asked last is at the end.
 type sources []*source
 
-// offer takes in which jobs have chunks. A Fetch that is under way ends by itself.
+// offer updates which jobs have chunks. A Fetch that is under way ends by itself.
 func (q *sources) offer(jobs []string) {
 	*q = slices.DeleteFunc(*q, func(o *source) bool { return !o.fetching && !slices.Contains(jobs, o.job) })
 	for _, job := range jobs {
@@ -29,7 +29,7 @@ func (q sources) find(job string) int {
 	return slices.IndexFunc(q, func(o *source) bool { return o.job == job })
 }
 
-// ended notes the end of a Fetch, and lets other jobs go first.
+// ended records the end of a Fetch, and lets other jobs go first.
 func (q sources) ended(job string, again time.Time) {
 	i := q.find(job)
 	if i < 0 {
@@ -53,8 +53,8 @@ func (m *Machine) fetchEnded(e FetchEnded) {
 	m.sources.ended(e.Job, again)
 }
 
-// fetch asks for chunks: of each job one at a time, while few of it are at hand. Jobs of which none is at
-// hand take turns for what is left of [JobsAtHand].
+// fetch asks for chunks, one at a time for each job, while few chunks of the job are at hand. Jobs without a
+// chunk at hand take turns for the rest of [JobsAtHand].
 func (m *Machine) fetch() {
 	if m.draining {
 		return
@@ -88,7 +88,7 @@ func (m *Machine) held() map[string]int {
 	return held
 }
 
-// wakeOfSources is when a job may be asked for again after an error.
+// wakeOfSources returns when a job may be asked for again after an error.
 func (m *Machine) wakeOfSources() (at time.Time) {
 	for _, q := range m.sources {
 		if !q.fetching && q.at.After(m.now) {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A Machine decides what a worker does about the chunks at its hand. It is a value in the care of
-// one owner: no method may be called while another runs. Create one with [New].
+// A Machine decides what a worker does about its chunks. It is a value with one owner: no method
+// may be called while another runs. Create one with [New].
 type Machine struct {
 	cfg       Config
-	now       time.Time       // of the latest call: time never goes back in here
+	now       time.Time       // time of the latest call; it never goes back
 	claims    []*claim        // in the order in which they came
 	connected time.Time       // since when the bus is there
 	canceled  map[string]bool // jobs; one for each that was canceled and not resumed since the worker began
@@ -19,8 +19,8 @@ type Machine struct {
 	out     []Action
 }
 
-// New makes a machine that has no claims. Before the first chunk is delivered it is told since
-// when the bus is there ([Connected]).
+// New makes a machine that has no claims. Before the first delivery the caller passes the time since
+// which the bus is there ([Connected]).
 func New(cfg Config) (*Machine, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -28,17 +28,17 @@ func New(cfg Config) (*Machine, error) {
 	return &Machine{cfg: cfg, canceled: make(map[string]bool)}, nil
 }
 
-// Config is what the machine was made of, complete.
+// Config returns the machine's settings, with defaults filled in.
 func (m *Machine) Config() Config { return m.cfg }
 
-// Ready is everything that follows from what a machine was told. It is valid until the machine is
-// called again.
+// Ready holds everything that follows from a machine's input. It is valid until the next call of the
+// machine.
 type Ready struct {
 	Do     []Action
-	WakeAt time.Time // when to ask again if nothing happens; zero: only when something does
+	WakeAt time.Time // when to ask again if nothing happens; zero: only after an event
 }
 
-// Ready tells what is to be done now, and when to ask again.
+// Ready returns the actions to take now, and the time to ask again.
 func (m *Machine) Ready(now time.Time) Ready {
 	m.pass(now)
 	for _, c := range slices.Clone(m.claims) { // what is due may end a claim
@@ -50,7 +50,7 @@ func (m *Machine) Ready(now time.Time) Ready {
 	return r
 }
 
-// wake is when something is due next.
+// wake returns when the next work is due.
 func (m *Machine) wake() (at time.Time) {
 	if !m.draining {
 		at = m.wakeOfSources()
@@ -69,18 +69,18 @@ func (m *Machine) pass(now time.Time) {
 
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
-// Idle reports whether a machine that was told to drain has nothing left to do.
+// Idle reports whether a draining machine has nothing left to do.
 func (m *Machine) Idle() bool { return m.draining && !m.sources.busy() && len(m.claims) == 0 }
 
-// Holds reports whether this worker works on a chunk: the answer to whoever asks before it claims
-// the chunk. A claim that has not named itself yet has nothing that another could not do as well;
-// one that has lost the chunk holds it until its last call has ended, lest that be made again.
+// Holds reports whether this worker works on a chunk. It answers a worker that asks before it claims the
+// chunk. A claim without a name has done nothing that another could not do as well. A claim that has lost
+// the chunk holds it until its last call has ended, so that nobody repeats that call.
 func (m *Machine) Holds(chunk Chunk) bool {
 	c := m.of(chunk)
 	return c != nil && c.named()
 }
 
-// Step absorbs one fact.
+// Step absorbs one event.
 func (m *Machine) Step(now time.Time, e Event) {
 	m.pass(now)
 	switch e := e.(type) {
@@ -105,7 +105,7 @@ func (m *Machine) Step(now time.Time, e Event) {
 	}
 }
 
-// stepClaim absorbs a fact about one claim.
+// stepClaim absorbs an event about one claim.
 func (m *Machine) stepClaim(e Event) {
 	switch e := e.(type) {
 	case PartLooked:
@@ -133,7 +133,7 @@ func (m *Machine) stepClaim(e Event) {
 	}
 }
 
-// stepItem absorbs a fact about an item, or about the journal that it goes into.
+// stepItem absorbs an event about an item, or about the journal that takes the item.
 func (m *Machine) stepItem(e Event) {
 	switch e := e.(type) {
 	case Begun:
@@ -176,7 +176,7 @@ func (m *Machine) find(is func(*claim) bool) *claim {
 	return nil
 }
 
-// sooner is the earlier of two times, of which a zero one is none.
+// sooner returns the earlier of two times. A zero time does not count.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -28,8 +28,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Whatever a machine is told, in whatever order, it neither breaks nor asks to be woken in the past, nor
-// says anything about a claim that is over.
+// For any events in any order, a machine neither breaks nor asks to be woken in the past. It also orders
+// nothing for a claim that is over.
 func TestNonsense(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 7))

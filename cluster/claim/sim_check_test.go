@@ -55,12 +55,12 @@ func (w *world) countOverlaps(d *desk) {
 	}
 }
 
-// slack is how long a worker may call after it hears again, or after it was told, before it knows who has
-// taken its chunk over: what was said to it may be lost if the bus goes in that moment, and for
-// so long it calls without the bus. Then it looks.
+// slack bounds the calls of a worker that does not know yet who has taken its chunk over. It counts from the
+// time when the worker hears again, or when another has told it. The message may be lost if the bus goes in that
+// moment, and the worker calls without the bus for that long. Then it looks.
 const slack = permitLife
 
-// question is what a claim asked of a worker, and until when it waited; won: it took the chunk over then.
+// question is a claim's question to a worker, with the time it waited; won: it then took the chunk over.
 type question struct {
 	by       *desk
 	who      string
@@ -84,8 +84,8 @@ func (w *world) lost(c *call) bool {
 	})
 }
 
-// hearsAfter is when a worker hears again that was deaf to a question. What is too short a time to hear
-// anything in is none.
+// hearsAfter returns when a worker that was deaf to a question hears again. A gap too short to hear
+// anything in does not count.
 func (l *life) hearsAfter(q *question) (until time.Duration, deaf bool) {
 	for _, s := range l.deaf { // in the order in which they began
 		if s.from <= q.to && q.from <= s.to || deaf && s.from <= until+thaw+way {

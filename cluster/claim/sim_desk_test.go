@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// desk is what a worker's executor has of one claim.
+// desk holds the state of one claim in a worker's executor.
 type desk struct {
 	l      *life
 	id     ID

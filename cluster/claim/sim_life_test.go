@@ -84,7 +84,7 @@ func (w *world) born(slot int) {
 	}
 }
 
-// clock is what the worker's clock shows.
+// clock returns the time on the worker's clock.
 func (l *life) clock() time.Time {
 	return time.Unix(1_000_000, 0).Add(time.Duration(float64(l.w.now) * l.rate))
 }

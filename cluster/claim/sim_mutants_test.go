@@ -3,13 +3,13 @@ package claim
 import "testing"
 
 const (
-	// enough is how many worlds it takes at most to find each mutant out,
+	// enough bounds the worlds needed to find each mutant,
 	enough = 100
 	// and these are the first of them; from other seeds on one of fifty searches takes longer.
 	firstSeed = 1000
 )
 
-// Whoever breaks a rule of the protocol is found out: the checker is not blind.
+// The checker finds every mutant that breaks a rule of the protocol: it is not blind.
 func TestMutantsAreFound(t *testing.T) {
 	for m := whole + 1; m <= keeperForgets; m++ {
 		t.Run(mutants[m].name, func(t *testing.T) {

@@ -48,7 +48,7 @@ type plan struct {
 	mutant  mutant
 }
 
-// fate is what the seed makes of a plan.
+// fate holds the values that the seed draws for a plan.
 type fate struct {
 	has         trouble
 	chunks      int
@@ -62,7 +62,7 @@ type fate struct {
 	call        time.Duration   // a call takes, at most
 	twice       int             // one of so many messages is given out twice
 	bad         int             // one of so many steps that matter goes wrong
-	strikes     int             // so many things go wrong at most, beside what does by itself
+	strikes     int             // bound on injected faults, besides those that happen by themselves
 }
 
 func (p plan) draw(rng *rand.Rand) fate {

@@ -88,7 +88,7 @@ func (q *queue) give(m *message, l *life) {
 	l.hear(w.way(), func() { l.delivered(m.chunk, redelivered, wiped) })
 }
 
-// extend believes in whoever has the message for AckWait more.
+// extend trusts the holder of the message for another AckWait.
 func (q *queue) extend(m *message) {
 	m.until = q.w.now + DefaultAckWait
 	q.w.in(DefaultAckWait, func() {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// store is what nobody forgets: parts and journals.
+// store holds the parts and journals, which nobody forgets.
 type store struct {
 	w        *world
 	parts    map[Chunk]*part

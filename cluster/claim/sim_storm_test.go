@@ -14,7 +14,7 @@ func (w *world) storms() {
 	})
 }
 
-// calms ends the storm: whoever is dead comes back, and nothing new goes wrong.
+// calms ends the storm: dead workers come back, and nothing new goes wrong.
 func (w *world) calms() {
 	w.log("the storm is over")
 	w.calm = true
@@ -76,7 +76,7 @@ func (w *world) hit(l *life, t trouble) {
 	}
 }
 
-// length is how long something lasts: less than it takes to be missed, or more than AckWait.
+// length draws how long something lasts: less than it takes to be missed, or more than AckWait.
 func (w *world) length() time.Duration {
 	return w.upTo(pick(w.rng, w.lengths...))
 }
@@ -118,7 +118,7 @@ func (w *world) restart(wipe bool) {
 	})
 }
 
-// reconnectSpread is how far apart clients find a hub that is back: less than the grace.
+// reconnectSpread bounds the time between clients that find a returned hub: less than the grace.
 const reconnectSpread = 2500 * time.Millisecond
 
 func (w *world) cancelOrResume() {

@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/internal/seeds"
 )
 
-// simSeeds is how many worlds a plain test run simulates: each of the mutations below shows in a
+// simSeeds is the number of worlds in a plain test run: each of the mutations below shows in a
 // hundred of them or fewer.
 const simSeeds = 2000
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fault is what a world panics with when a promise is broken.
+// fault is the panic value of a world in which a promise is broken.
 type fault string
 
 // happening is something that will happen in a world.
@@ -58,7 +58,7 @@ type itemKey struct {
 	item  int
 }
 
-// patience is how long a world may take after its storm: for all items one after the other, with every
+// patience bounds the time of a world after its storm: for all items one after the other, with every
 // chunk put back a few times.
 const patience = 40 * time.Minute
 

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// How a chunk comes to be worked on, one function for each answer that is waited for:
+// How a chunk comes to be worked on, with one function for each awaited answer:
 //
 //	delivered ─▶ looking ─▶ listing ─▶ asking ─▶ naming ─▶ settling ─▶ (asking) ─▶ checking ─▶ reading ─▶ working
 //	                │                    │ held, or who knows?   │ overtaken            │
 //	                └─there─▶ acking     └──────▶ put back ◀─────┘        there─▶ acking┘
 //
-// Journals are listed again once there is one's own: of two workers that claim a chunk at once, each
-// lists after it has made its own, so that at least one meets the other. And the part
-// is looked for again after that: between the first look and the list another may have
-// made it and deleted the journals.
+// A claim lists the journals again once it has its own. Of two workers that claim a chunk at once, each
+// lists after making its own journal, so at least one meets the other. After that the claim looks for the
+// part again: another worker may have made it and deleted the journals between the first look and the list.
 
 // delivered begins a claim.
 func (m *Machine) delivered(e Delivered) {
@@ -39,8 +38,8 @@ func (m *Machine) delivered(e Delivered) {
 	}
 }
 
-// again takes a chunk that is at hand: the queue has given it out twice, or has forgotten who has
-// it. The claim answers to the later delivery; one that is about to end puts it back.
+// again handles a second delivery of a chunk at hand: the queue has given it out twice, or has forgotten its
+// holder. The claim answers to the later delivery; a claim that is about to end puts it back.
 func (m *Machine) again(c *claim, delivery ID) {
 	if c.exit != stays || c.state == cleaning {
 		m.do(Return{delivery, m.cfg.AckWait, "an earlier claim of it here has not ended"})
@@ -50,7 +49,7 @@ func (m *Machine) again(c *claim, delivery ID) {
 	c.delivery = delivery
 }
 
-// partLooked goes on without a part, or to the end with one.
+// partLooked goes on without a part, or acknowledges the chunk if its part is there.
 func (m *Machine) partLooked(c *claim, e PartLooked) {
 	switch {
 	case c.state != looking && c.state != checking:
@@ -69,7 +68,7 @@ func (m *Machine) partLooked(c *claim, e PartLooked) {
 	}
 }
 
-// listed takes what a list was asked for: at first, after the claim named itself, or in doubt.
+// listed handles a list: the first one, the one after the claim named itself, or one in doubt.
 func (m *Machine) listed(c *claim, e Listed) {
 	if c.inspecting {
 		m.inspectedBy(c, e)
@@ -89,7 +88,7 @@ func (m *Machine) listed(c *claim, e Listed) {
 	}
 }
 
-// settle looks who else has claimed the chunk while this claim did.
+// settle looks for other claims of the chunk made at the same time.
 func (m *Machine) settle(c *claim) {
 	if by, is := c.overtaken(); is {
 		m.putBack(c, by.Who+" claimed it at the same time")
@@ -108,7 +107,7 @@ func (m *Machine) look(c *claim) {
 	m.do(LookPart{c.id})
 }
 
-// ask asks those who were not asked yet. With the question goes a heartbeat: once that is
+// ask asks the workers that were not asked yet. A heartbeat goes with the question: once it is
 // acknowledged the question has left, and the time to answer begins.
 func (m *Machine) ask(c *claim) {
 	c.asks = c.strangers(m.cfg.Who)
@@ -120,7 +119,7 @@ func (m *Machine) ask(c *claim) {
 	m.do(Ask{c.id, slices.Clone(c.asks)})
 }
 
-// answered takes an answer. One that comes late counts until the others are told.
+// answered handles an answer. A late one counts until the claim tells the workers that it takes for dead.
 func (m *Machine) answered(c *claim, e Answered) {
 	waits := c.state == asking && (slices.Contains(c.asks, e.Who) || slices.Contains(c.mute, e.Who))
 	late := c.state >= asking && c.state <= settling && slices.Contains(c.dead, e.Who)
@@ -133,7 +132,7 @@ func (m *Machine) answered(c *claim, e Answered) {
 	}
 }
 
-// heardOf takes the answer of one that does not hold the chunk, or cannot be asked.
+// heardOf handles the answer of a worker that does not hold the chunk, or cannot be asked.
 func (m *Machine) heardOf(c *claim, e Answered) {
 	is := func(who string) bool { return who == e.Who }
 	c.asks, c.mute = slices.DeleteFunc(c.asks, is), slices.DeleteFunc(c.mute, is)
@@ -143,10 +142,10 @@ func (m *Machine) heardOf(c *claim, e Answered) {
 	m.judge(c)
 }
 
-// judge decides what is heard and what is not. Whoever says no has said so. Who says nothing is dead,
-// if the bus was there all the time, and before for long enough that the living have found it: a
-// heartbeat that is sent when the time is up, and acknowledged, shows it. What was said in
-// time came before that, and were the bus gone in between, we would have reconnected.
+// judge weighs answers and silence. A worker that says no has answered. A silent worker is dead if the bus
+// was there all the time, and before that for long enough that the living have found it. A heartbeat sent
+// after the deadline and acknowledged promptly shows that. Answers given in time came before that heartbeat.
+// Had the bus gone in between, this worker would have reconnected.
 func (m *Machine) judge(c *claim) {
 	settled := m.connected.Add(m.cfg.Grace)
 	switch {
@@ -165,7 +164,7 @@ func (m *Machine) judge(c *claim) {
 	}
 }
 
-// proceed goes on once nobody else holds the chunk, as far as is known: to a name, and with that to the
+// proceed goes on once nobody else is known to hold the chunk: to a name, and with a name to the
 // work.
 func (m *Machine) proceed(c *claim) {
 	if c.named() {
@@ -181,8 +180,8 @@ func (m *Machine) proceed(c *claim) {
 	m.do(Create{c.id, c.name})
 }
 
-// tell tells those who are taken for dead, in case they live. No call is made before the bus has it for
-// sure: who is cut off just now would call what they do.
+// tell informs the workers that are taken for dead, in case they live. No call leaves before the bus surely has
+// the message: a worker that is cut off now would repeat their calls.
 func (m *Machine) tell(c *claim) {
 	if len(c.dead) > 0 {
 		c.unheard = true
@@ -191,7 +190,7 @@ func (m *Machine) tell(c *claim) {
 	}
 }
 
-// created goes on with the next turn if the name was taken: by a try whose answer was lost.
+// created tries the next turn if the name was taken: by an earlier try whose answer was lost.
 func (m *Machine) created(c *claim, e Created) {
 	switch {
 	case c.state != naming:
@@ -220,8 +219,8 @@ func (m *Machine) journalsRead(c *claim, e JournalsRead) {
 	}
 }
 
-// told hears that another has claimed a chunk. If that is a later claim, this one gives up at once:
-// its calls in flight are finished and saved in its journal, and no other is made.
+// told handles the claim of another worker. If that claim is later, this one gives up at once: its calls
+// in flight finish and are saved in its journal, and no other call is made.
 func (m *Machine) told(e Told) {
 	c := m.of(e.Chunk)
 	switch {

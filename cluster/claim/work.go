@@ -1,15 +1,15 @@
 package claim
 
-// What becomes of the items of a claim that works:
+// The life of an item of a working claim:
 //
 //	         ┌──────missed──────┐
 //	         ▼                  │
 //	read ─▶ fed ─begun, Go─▶ flying ─took─▶ unsaved ─saved─▶ (counts)
 //	         └─begun, Refuse; unrun─▶ ∅ ◀─unrun┘
 
-// Next tells from which claim an item is to be read next, of those that have one ready; false: from none now. It
-// is the oldest one of the job that has the fewest items waiting for a call: jobs share the stream in
-// equal parts, and none fills it with items that wait for a limit of theirs.
+// Next returns the claim from which to read the next item, among those that have one ready; false: none now.
+// It picks the oldest claim of the job with the fewest items that wait for a call. Jobs thereby share the
+// stream equally, and no job fills it with items that wait for a limit of theirs.
 func (m *Machine) Next(ready func(ID) bool) (ID, bool) {
 	waiting := make(map[string]int)
 	for _, c := range m.claims {
@@ -37,7 +37,7 @@ func (m *Machine) Next(ready func(ID) bool) (ID, bool) {
 
 func (c *claim) feeds() bool { return c.state == working && c.exit == stays && !c.read }
 
-// hasShare reports whether a job has its share of what may wait, or more.
+// hasShare reports whether a job has its share of the waiting items, or more.
 func (m *Machine) hasShare(items, jobs int) bool {
 	return m.cfg.Ahead > 0 && items >= (m.cfg.Ahead+jobs-1)/jobs
 }
@@ -48,8 +48,8 @@ func (m *Machine) fed(c *claim, item int) {
 	}
 }
 
-// readOut ends the reading. A chunk that cannot be read is tried again, here or elsewhere: what there
-// is to be done about an input that has changed is not a claim's to decide.
+// readOut ends the reading. A chunk that cannot be read is tried again, here or elsewhere. A claim does not decide
+// what to do about a changed input.
 func (m *Machine) readOut(c *claim, err error) {
 	c.read = true
 	if err != nil {
@@ -104,8 +104,8 @@ func (m *Machine) took(c *claim, item int) {
 	m.progress(c)
 }
 
-// unrun ends an item that has no result: nobody can be asked. Without it there is no part, so the
-// chunk goes back, and what it has of results stays in the journal.
+// unrun ends an item that has no result, because nobody can be asked. Without it there is no part, so the
+// chunk goes back, and its results stay in the journal.
 func (m *Machine) unrun(c *claim, item int) {
 	if c.ended(item) {
 		m.putBack(c, "an item was not run")
@@ -113,7 +113,7 @@ func (m *Machine) unrun(c *claim, item int) {
 	}
 }
 
-// ended takes an item out of the claim.
+// ended removes an item from the claim.
 func (c *claim) ended(item int) bool {
 	flying, there := c.items[item]
 	delete(c.items, item)
@@ -128,7 +128,7 @@ func (m *Machine) saved(c *claim, lines int) {
 	m.progress(c)
 }
 
-// journalBroke gives up: what is on its way to the journal is lost, and will be called again.
+// journalBroke gives up: results on their way to the journal are lost, and their items will be called again.
 func (m *Machine) journalBroke(c *claim, err error) {
 	if c.state != working && c.state != closing {
 		return
@@ -141,7 +141,7 @@ func (m *Machine) journalBroke(c *claim, err error) {
 	m.progress(c)
 }
 
-// progress sees whether all has ended that is waited for: each item, or if the claim leaves what flies.
+// progress goes on once everything awaited has ended: each item, or the calls in flight if the claim leaves.
 func (m *Machine) progress(c *claim) {
 	waits := len(c.items) > 0 || !c.read
 	if c.exit != stays {

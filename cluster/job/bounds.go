@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Bounds are those at which a job's user has it stop. The zero value has none.
+// Bounds are the limits at which a job stops, as its user set them. The zero value has none.
 type Bounds struct {
 	Deadline time.Time `json:"deadline,omitzero"`  // by the clock of the machine that submitted it
 	Failures int       `json:"failures,omitempty"` // items that have failed, in a round
-	Share    float64   `json:"share,omitempty"`    // likewise, of those that have ended
+	Share    float64   `json:"share,omitempty"`    // likewise, as a share of the items that have ended
 }
 
-// shareFrom is of how many items that have ended a share is taken at least, as of a run of one process.
+// shareFrom is the least number of ended items for a share, as in a run of one process.
 const shareFrom = 100
 
-// Counts reports whether the job's failures are to be counted.
+// Counts reports whether the job's failures must be counted.
 func (b *Bounds) Counts() bool { return b.Failures > 0 || b.Share > 0 }
 
-// Reached says which bound a job has reached of whose items so many have ended and failed; "" is none.
+// Reached says which bound a job has reached, given its ended and failed items; "" is none.
 func (b *Bounds) Reached(now time.Time, ended, failed int) string {
 	switch {
 	case !b.Deadline.IsZero() && !now.Before(b.Deadline):

@@ -82,10 +82,10 @@ func load(ctx context.Context, s store.Store, name string) (Record, error) {
 	return r, err
 }
 
-// Change writes a job's next record: what change makes of the latest. Whoever comes second changes
-// what the first has left, so change may be called several times; its error ends it, and is
-// returned as it is. If it leaves the record as it was, nothing is written. After an error of the
-// store the change may have been made all the same.
+// Change writes a job's next record: what change makes of the latest. Of two callers at once, the second changes
+// the record that the first has left, so change may be called several times. An error of change ends Change,
+// which returns it as it is. If change leaves the record as it was, nothing is written. After an error of the
+// store the change may still have been made.
 func Change(ctx context.Context, s store.Store, name string, change func(*Record) error) (Record, error) {
 	for {
 		r, err := Load(ctx, s, name)
@@ -113,7 +113,7 @@ func Change(ctx context.Context, s store.Store, name string, change func(*Record
 	}
 }
 
-// List yields the names of all jobs in a store, as it has them in order: a-b before a.
+// List yields the names of all jobs in a store, in the store's order: a-b before a.
 func List(ctx context.Context, s store.Store) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for after := ""; ; {
@@ -134,7 +134,7 @@ func List(ctx context.Context, s store.Store) iter.Seq2[string, error] {
 	}
 }
 
-// nextFolder is what could be the first job behind a name; "" if there is none.
+// nextFolder returns the first name of a possible job behind after; "" if there is none.
 func nextFolder(ctx context.Context, s store.Store, after string) (string, error) {
 	for o, err := range s.List(ctx, jobsFolder, after) {
 		if err != nil {
@@ -156,7 +156,7 @@ func anyOf(ctx context.Context, s store.Store, prefix string) (bool, error) {
 	return false, nil
 }
 
-// Remove deletes all that a store has of a job; its records last, so that it may be called again after an error.
+// Remove deletes everything that a store has of a job. The records go last, so that a caller can repeat it after an error.
 func Remove(ctx context.Context, s store.Store, name string) error {
 	if err := CheckName(name); err != nil {
 		return err

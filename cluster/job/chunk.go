@@ -3,12 +3,12 @@ package job
 import "fmt"
 
 // A Chunk is a stretch of consecutive lines of a job's input: the unit of claiming. Its bytes
-// begin behind a line feed, or at the beginning of the object, and end with one, or with the
-// object; those of a CSV begin and end between rows. It has nothing in it of what it asks.
+// begin behind a line feed, or at the beginning of the object. They end with a line feed, or with the
+// object. Those of a CSV begin and end between rows. A Chunk holds nothing of the prompts themselves.
 type Chunk struct {
 	Job    string `json:"job"`
 	Number int    `json:"n"`               // from 0, in the order of the input
-	Round  int    `json:"round,omitempty"` // 0: of the first run; n: of the n-th that tries again what failed
+	Round  int    `json:"round,omitempty"` // 0: the first run; n: the n-th retry of failed items
 	Format int    `json:"format"`          // of its job's record; 0 is RecordFormat
 
 	Input  int   `json:"input"`           // of Record.Inputs
@@ -20,13 +20,13 @@ type Chunk struct {
 	Lines     int `json:"lines"`           // blank and bad ones included
 	Above     int `json:"above,omitempty"` // lines of the files before this one
 
-	// Marks names the object in which is said what lines before it decide about its lines, "" if
-	// they decide nothing; it is MarksBytes bytes from MarksOffset on.
+	// Marks names the object that holds the decisions of earlier lines about its lines, "" if there are
+	// none; they are MarksBytes bytes from MarksOffset on.
 	Marks       string `json:"marks,omitempty"`
 	MarksOffset int64  `json:"marks_offset,omitempty"`
 	MarksBytes  int64  `json:"marks_bytes,omitempty"`
-	// Refused says that there may be lines in it that the provider does not take: only then
-	// it is asked again.
+	// Refused says that it may contain lines that the provider does not take: only then the provider
+	// is asked again whether it takes them.
 	Refused bool `json:"refused,omitempty"`
 }
 

@@ -1,10 +1,9 @@
-// Package job is what stands in the store of a cluster of a job: what was submitted and how it is,
-// and where everything else that is known of it stands.
+// Package job describes what the store of a cluster holds of a job: the submission, its state, and the place of
+// everything else that is known of it.
 //
-// It promises that a record, once written, stays as it is: a change is the next one, created if
-// absent, so that of two who change at once the second changes what the first has left. What a
-// newer program has written is refused, with what to do. No secret is in a record, and no text of
-// a user in a name.
+// A record, once written, stays as it is. A change is the next record, created if absent. Of two processes that
+// change at once, the second therefore changes what the first has left. A record of a newer program is refused,
+// with advice. No record holds a secret, and no name holds a user's text.
 //
 //	submissions/<key>                        the job's name, by what was asked or by a name for it
 //	jobs/<job>/job-<version>.json            what was submitted, and its state: the highest counts
@@ -17,7 +16,7 @@
 //	jobs/<job>/sums/<thousand>               what a thousand parts come to
 //	jobs/<job>/DONE                          what all of them do
 //
-// What is under way is in the store's folder work, until its part is there. Of a round that tries
-// again what failed, the last four have an ending: .r1, .r2. <who> is whoever wrote it, by a name
-// that is new with each try: what others name by it is whole.
+// The store's folder work holds the work under way, until its part exists. In a round that tries failed items again,
+// the last four kinds of objects have an ending: .r1, .r2. <who> names the writer, with a new name for each try: an
+// object that others refer to by it is whole.
 package job

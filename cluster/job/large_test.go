@@ -95,7 +95,7 @@ func inChild(t *testing.T, step, dir string) (peak int64, worked time.Duration) 
 	return of.SysUsage().(*syscall.Rusage).Maxrss * 1024, of.UserTime() + of.SystemTime()
 }
 
-// TestLargeStep is what a child of TestLarge does.
+// TestLargeStep runs in the children of TestLarge.
 func TestLargeStep(t *testing.T) {
 	step, dir := os.Getenv("LARGE_STEP"), os.Getenv("LARGE_DIR")
 	if step == "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 )
 
-// Reading says how the lines of a job are read. The zero value is how the command reads them.
+// Reading says how the lines of a job are read. The zero value is the command's default.
 type Reading struct {
 	Template string `json:"template,omitempty"` // see prompts.ParseTemplate; "" for none
 	System   string `json:"system,omitempty"`
@@ -17,7 +17,7 @@ type Reading struct {
 
 	Params []prompts.Param `json:"params,omitempty"` // of lines that do not say them
 
-	// SkipBad and SkipUntranslatable make such lines failures; else they are the end of the job
+	// SkipBad and SkipUntranslatable turn such lines into failures; otherwise they end the job
 	// before its first call.
 	SkipBad            bool `json:"skip_bad,omitempty"`
 	SkipUntranslatable bool `json:"skip_untranslatable,omitempty"`
@@ -27,8 +27,8 @@ type Reading struct {
 	MaxTokensOfPrompts int `json:"max_tokens_of_prompts,omitempty"`
 }
 
-// Config is how a line is read, wherever it stands. What the provider serves and takes is for
-// the caller to say, as he knows him.
+// Config returns the settings for reading a line of any input. The caller, who knows the provider, adds
+// what the provider serves and takes.
 func (r *Reading) Config() (prompts.Config, error) {
 	cfg := prompts.Config{DefaultModel: r.Model, DefaultEndpoint: r.Endpoint, System: r.System, MaxLine: r.MaxLine, Params: r.Params}
 	if r.Template == "" {
@@ -58,7 +58,7 @@ func (in *Input) format() (prompts.Format, error) {
 	return 0, fmt.Errorf("%s: format %q is invalid: want %s, %s or %s", in.Name, in.Format, JSONL, Text, CSV)
 }
 
-// ReaderOf is cfg as it reads this input.
+// ReaderOf adapts cfg to this input.
 func (in *Input) ReaderOf(cfg prompts.Config) (prompts.Config, error) {
 	var err error
 	cfg.Name = in.Name
@@ -66,16 +66,16 @@ func (in *Input) ReaderOf(cfg prompts.Config) (prompts.Config, error) {
 	return cfg, err
 }
 
-// Cut says how finely a job is cut. The zero value of a field is its default.
+// Cut says how finely a job is cut. A field of zero means its default.
 type Cut struct {
-	// SegmentBytes is how many bytes of the inputs one object of the index is about.
+	// SegmentBytes is the size in bytes of the stretch of the inputs that one object of the index covers.
 	SegmentBytes int64 `json:"segment_bytes,omitempty"`
-	// StepLines and StepBytes are how far apart the places are that an index remembers: a chunk
+	// StepLines and StepBytes are the distances between the places that an index records: a chunk
 	// begins and ends at one.
 	StepLines int   `json:"step_lines,omitempty"`
 	StepBytes int64 `json:"step_bytes,omitempty"`
-	// ChunkLines and ChunkBytes bound a chunk. ChunkLines is the most; how many they are is
-	// decided once the lines are counted, see ChunkSize.
+	// ChunkLines and ChunkBytes bound a chunk. ChunkLines is the most; ChunkSize decides the number
+	// once the lines are counted.
 	ChunkLines int   `json:"chunk_lines,omitempty"`
 	ChunkBytes int64 `json:"chunk_bytes,omitempty"`
 }
@@ -84,18 +84,18 @@ type Cut struct {
 const (
 	// DefaultSegment is a quarter of a GB: a keeper holds the index of one segment of a job, 100 KB for a million lines.
 	DefaultSegment = 250_000_000
-	// DefaultStepLines is the least that a chunk may have, unless it is to have fewer lines.
+	// DefaultStepLines is the least size of a chunk, unless ChunkLines is smaller.
 	DefaultStepLines = LeastChunk
 	// DefaultStepBytes is an eighth of a chunk, so that chunks of long lines come out even.
 	DefaultStepBytes = 1 << 20
-	// DefaultChunkLines is what a worker has in hand at once of a large job: at 2.5 calls a
-	// second seven minutes. It is a unit of scheduling, not of loss.
+	// DefaultChunkLines is the size of a chunk of a large job: at 2.5 calls a second a worker takes
+	// seven minutes for one. It is a unit of scheduling, not of loss.
 	DefaultChunkLines = 1000
-	// LeastChunk is the least lines of a chunk, unless Cut.ChunkLines says fewer or an input ends: one costs a claim.
+	// LeastChunk is the least lines of a chunk, unless Cut.ChunkLines is less or an input ends: each chunk costs a claim.
 	LeastChunk = 50
-	// DefaultChunkBytes is what of a chunk's input lies in memory.
+	// DefaultChunkBytes bounds the part of a chunk's input that lies in memory.
 	DefaultChunkBytes = 8 << 20
-	// perWorker is how many chunks each worker should find, so that the last ones end together.
+	// perWorker is the number of chunks for each worker, so that the last ones end together.
 	perWorker = 8
 )
 
@@ -108,7 +108,7 @@ func (c Cut) withDefaults() Cut {
 	return c
 }
 
-// ChunkSize is how many lines a chunk has of a job that has so many, for so many workers.
+// ChunkSize returns the lines of a chunk, for a job of so many lines and so many workers.
 func (c Cut) ChunkSize(lines, workers int) int {
 	size := lines / (perWorker * max(workers, 1))
 	return min(max(size, LeastChunk), c.ChunkLines)

@@ -9,31 +9,31 @@ import (
 	"net/url"
 )
 
-// RecordFormat is the version of what Records, indexes and parts look like. It rises when what
-// an older program does not know would make it do something wrong.
+// RecordFormat is the version of the form of Records, indexes and parts. It rises when a change would make
+// an older program do something wrong.
 const RecordFormat = 1
 
-// FormatOf is the format in which what concerns a job is written: that of its record, so that programs of
-// the time in which it was submitted, which may work on it too, can read it. 0 is RecordFormat.
+// FormatOf returns the format for all objects of a job: that of its record. Programs of the time of its
+// submission, which may work on it too, can then read them. 0 is RecordFormat.
 func FormatOf(record int) int { return cmp.Or(record, RecordFormat) }
 
 const (
-	// MaxInputs is how many files a job has at most: they all stand in its record, which is
-	// written anew with each change, with 200 bytes each.
+	// MaxInputs bounds the files of a job. They all stand in its record, with 200 bytes each, and each change
+	// writes the record anew.
 	MaxInputs = 10_000
-	// MaxRecord is the most bytes of a record.
+	// MaxRecord bounds the bytes of a record.
 	MaxRecord = 16 << 20
 )
 
 // Why a record cannot be used; errors.Is finds them.
 var (
-	// ErrNewer: it was written by a program that is newer than this one.
+	// ErrNewer: a program newer than this one has written it.
 	ErrNewer = errors.New("a newer headrace has written it: update this one")
-	// ErrRecord: it is not what this program would have written.
+	// ErrRecord: this program would not have written it.
 	ErrRecord = errors.New("it is not a record of a job")
 )
 
-// State is where a job is on its way.
+// State is a stage in the life of a job.
 type State string
 
 // The states.
@@ -42,30 +42,30 @@ const (
 	Refused  State = "refused"  // lines of its inputs are bad: nothing was called
 	Running  State = "running"
 	Canceled State = "canceled" // by its user, who may resume it
-	Stopped  State = "stopped"  // by what stands in Why: it may be resumed
+	Stopped  State = "stopped"  // for the reason in Why: it may be resumed
 	Done     State = "done"     // each item has ended in this round
 )
 
-// Record is one job as it was submitted, and its state. It has no secret in it: keys stay where
+// Record describes one job as it was submitted, and its state. It holds no secret: keys stay where
 // calls are made.
 type Record struct {
-	Format  int    `json:"format"` // RecordFormat of who submitted it
+	Format  int    `json:"format"` // RecordFormat of the submitting program
 	Job     string `json:"job"`
 	Version int    `json:"version"` // from 0; the highest counts
 
 	Inputs []Input `json:"inputs"`
 	Open   bool    `json:"open,omitempty"` // more inputs may come: it does not end by itself
-	// Output and Errors are where results go in the end, as its user named them; "" nowhere.
+	// Output and Errors name the places of the results in the end, as the user gave them; "" for none.
 	Output string `json:"output,omitempty"`
 	Errors string `json:"errors,omitempty"`
 
-	// Submission is what the same command is known by; nil: it is another job each time.
+	// Submission identifies the command, so that the same command is the same job; nil: each is another job.
 	Submission *Submission `json:"submission,omitempty"`
 
 	Reading Reading `json:"reading"`
 	Asking  Asking  `json:"asking"`
 
-	// Limit names what it shares with others, and Weight how much of that it gets beside them.
+	// Limit names the limit that it shares with other jobs. Weight is its share of that, relative to theirs.
 	Limit  string  `json:"limit"`
 	Weight float64 `json:"weight"`
 	Told   Told    `json:"told"` // of the limit, by the user
@@ -75,38 +75,38 @@ type Record struct {
 	State State  `json:"state"`
 	Why   string `json:"why,omitempty"`   // of Stopped and Refused
 	Bound bool   `json:"bound,omitempty"` // of Stopped: by one of Bounds
-	Round int    `json:"round"`           // 0; one more each time what failed is tried again
+	Round int    `json:"round"`           // 0; one more with each retry of failed items
 
 	Cut  Cut    `json:"cut"`
-	Plan string `json:"plan,omitempty"` // the object that says how its inputs are cut into chunks; "" not yet
+	Plan string `json:"plan,omitempty"` // the object with the cut of its inputs into chunks; "" not yet
 }
 
 // Input is one file of prompts.
 type Input struct {
-	Name   string `json:"name"`   // as its user named it: complaints do
+	Name   string `json:"name"`   // as the user named it: complaints use it
 	Format string `json:"format"` // jsonl, text or csv
-	// Added is by which submission it came: 0 with the job, then one more each time.
+	// Added is the number of the submission that it came with: 0 for the job's own, then one more each time.
 	Added int `json:"added,omitempty"`
-	// Given is what was submitted, as it was then: it may have been unpacked into Objects, or be read but for its first items.
+	// Given is the object as submitted: it may have been unpacked into Objects, or only its first items may be read.
 	Given *Object `json:"given,omitempty"`
 	// Columns are those of a CSV: the header stands in the first object.
 	Columns []string `json:"columns,omitempty"`
-	// Objects are what it consists of, one after the other: one, or the pieces into which it was
+	// Objects are its contents, one after the other: one object, or the pieces into which it was
 	// unpacked.
 	Objects []Object `json:"objects"`
 }
 
 // Object is a stretch of prompts from the beginning of an object of a store. It begins with a
-// line, of a CSV with a row.
+// line, or in a CSV with a row.
 type Object struct {
 	Store string `json:"store,omitempty"` // the address of its store; "" is the job's own
 	Name  string `json:"name"`
-	// Identity is what it was when it was submitted, in its store's own word.
+	// Identity identifies its state at submission, in its store's own word.
 	Identity string `json:"identity"`
-	Bytes    int64  `json:"bytes"` // of it that are read: all, unless only the first items are wanted
+	Bytes    int64  `json:"bytes"` // bytes of it to read: all, unless only the first items are wanted
 }
 
-// Asking says who is asked, and how.
+// Asking says which provider is asked, and how.
 type Asking struct {
 	Provider string `json:"provider"`
 	BaseURL  string `json:"base_url,omitempty"`
@@ -114,8 +114,8 @@ type Asking struct {
 	Settings map[string]string `json:"settings,omitempty"`
 }
 
-// Told is what a user knows of a limit: each a minute, 0 unknown; and how many calls may be in
-// flight in all.
+// Told holds a user's knowledge of a limit. Rates are per minute, and 0 means unknown. Concurrency bounds all
+// calls in flight.
 type Told struct {
 	RPM         int64 `json:"rpm,omitempty"`
 	TPM         int64 `json:"tpm,omitempty"`
@@ -124,7 +124,7 @@ type Told struct {
 	Concurrency int   `json:"concurrency,omitempty"`
 }
 
-// check says what keeps a record from being written.
+// check returns what keeps a record from being written.
 func (r *Record) check() error {
 	switch {
 	case len(r.Inputs) > MaxInputs:
@@ -144,7 +144,7 @@ func (r *Record) check() error {
 	return err
 }
 
-// parseRecord reads what marshal wrote. Of a newer record no more is looked at than its format.
+// parseRecord reads what marshal wrote. Of a newer record it reads only the format.
 func parseRecord(text []byte) (Record, error) {
 	var known struct {
 		Format int `json:"format"`

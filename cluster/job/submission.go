@@ -15,28 +15,28 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// A Submission tells whether a job is submitted again: the same inputs, settings and output are the same job.
+// A Submission identifies repeated submissions of a job: the same inputs, settings and output are the same job.
 type Submission struct {
-	// Key names the object that names the job; "" is a job that is another each time.
+	// Key names the object that names the job; "" is for a job that is another each time.
 	Key      string            `json:"key"`
 	Output   string            `json:"output,omitempty"`   // by its whole path
 	Settings map[string]string `json:"settings,omitempty"` // flags that were set, by their names
 }
 
-// Where the objects stand that name the jobs of submissions, and the part of them for jobs that were given a name.
+// submissionsFolder holds the objects that name the jobs of submissions. namedFolder is its part for jobs that were given a name.
 const (
 	submissionsFolder = "submissions/"
 	namedFolder       = "named/"
 )
 
-// maxClaimed is the most bytes that are read of the name of a job.
+// maxClaimed bounds the bytes read of the name of a job.
 const maxClaimed = 1 << 10
 
-// pace are the settings that change nothing of what is bought: a submission that differs in them alone is the same.
+// pace lists the settings that do not change what is bought: a submission that differs only in them is the same.
 var pace = []string{"weight", "chunk-lines", "open", "deadline", "max-failures"}
 
-// KeyOf is the key of a record's submission: by the name that it was given, or by what it asks. An input is what its store
-// says that it is, so one that has changed has another key. Before the slash two keys are equal if only their inputs differ.
+// KeyOf returns the key of a record's submission: by the name that it was given, or by what it asks. The store identifies an
+// input, so a changed input gives another key. Before the slash two keys are equal if only their inputs differ.
 func KeyOf(r *Record, name string) (string, error) {
 	if name != "" {
 		return namedFolder + name, CheckName(name)
@@ -53,14 +53,14 @@ func KeyOf(r *Record, name string) (string, error) {
 	return place + "/" + what, err
 }
 
-// sumOf is a short name for what it is given.
+// sumOf returns a short name for its arguments.
 func sumOf(all ...any) (string, error) {
 	text, err := json.Marshal(all) // which has maps in order
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16]), err
 }
 
-// given are the inputs with which the job was submitted, as they were then.
+// given returns the inputs with which the job was submitted, as they were then.
 func (r *Record) given() (all []Object) {
 	for i := range r.Inputs {
 		if in := &r.Inputs[i]; in.Added == 0 {
@@ -77,8 +77,8 @@ func (in *Input) object() Object {
 	return in.Objects[0]
 }
 
-// Claim gives the name of the job of a key: the name that is told, unless another was there before. The job need not
-// be there: its submitter may be about to create it, or may have died. To create a job of that name is right in both cases.
+// Claim returns the name of the job of a key: the given name, unless the key had another before. The job need not exist: its
+// submitter may be about to create it, or may have died. In both cases it is right to create a job of that name.
 func Claim(ctx context.Context, s store.Store, key, name string) (string, error) {
 	for {
 		err := store.CreateBytes(ctx, s, submissionsFolder+key, []byte(name+"\n"))
@@ -104,7 +104,7 @@ func claimed(ctx context.Context, s store.Store, object string) (string, error) 
 	return name, CheckName(name)
 }
 
-// Named gives the job of a name: the one that has it, or the one that was submitted under it. ErrMissing if there is none.
+// Named returns the job of a name: the one that has it, or the one that was submitted under it. ErrMissing if there is none.
 func Named(ctx context.Context, s store.Store, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
@@ -119,7 +119,7 @@ func Named(ctx context.Context, s store.Store, name string) (string, error) {
 	return job, err
 }
 
-// Disclaim frees a key, unless it names another job by now. Without a job it is freed anyway.
+// Disclaim frees a key, unless it names another job by now. If job is "" it frees the key anyway.
 func Disclaim(ctx context.Context, s store.Store, key, job string) error {
 	if job != "" {
 		there, err := claimed(ctx, s, submissionsFolder+key)
@@ -133,7 +133,7 @@ func Disclaim(ctx context.Context, s store.Store, key, job string) error {
 	return s.Delete(ctx, submissionsFolder+key)
 }
 
-// Earlier gives a job that asked the same of another input, or of the same before it changed; "" if there is none.
+// Earlier returns the latest job that asked the same of another input, or of this input before it changed; "" if there is none.
 func Earlier(ctx context.Context, s store.Store, key string) (latest string, err error) {
 	place, _, _ := strings.Cut(key, "/")
 	if place+"/" == namedFolder {
@@ -153,8 +153,8 @@ func Earlier(ctx context.Context, s store.Store, key string) (latest string, err
 	return latest, nil
 }
 
-// Differences says how a job that was submitted differs from one that is asked for, flag by flag and input by input. Of a job
-// that a program wrote which knows nothing of submissions only inputs are compared.
+// Differences lists how a submitted job differs from one that is asked for, flag by flag and input by input. For a job of a
+// program without submissions it compares only the inputs.
 func Differences(is, asked *Record) (all []string) {
 	had, has := is.given(), asked.given()
 	for i := range max(len(had), len(has)) {

@@ -131,7 +131,7 @@ func TestAJobsOwnNameComesFirst(t *testing.T) {
 	}
 }
 
-// The latest job of an input in another state is found, and none of another input or of a name.
+// Earlier finds the latest job of an input in another state. It finds no job of another input or of a name.
 func TestEarlier(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()

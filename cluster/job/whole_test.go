@@ -88,7 +88,7 @@ func somePrompts(rng *rand.Rand, n int) []byte {
 	return text.Bytes()
 }
 
-// alone is what one process makes of a file, first and once more with what failed.
+// alone returns what one process makes of a file: in a first run, and in a retry of the failed items.
 func alone(t *testing.T, in string) (output, failed [2]string) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	a := newAsker(t)

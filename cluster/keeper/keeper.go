@@ -14,35 +14,34 @@ import (
 
 // Bounds of a keeper; each is a choice.
 const (
-	// MaxWaiting is how many permits of one limit wait in the machine at most. What waits there
-	// is out of the hands of turns, and may be a dead worker's; fewer wait where few are granted.
+	// MaxWaiting bounds the permits of one limit that wait in the machine. Turns no longer govern a permit that waits
+	// there, and its worker may be dead. Fewer wait where few are granted.
 	MaxWaiting = 64
-	// MaxInFlight is how many permits of one limit are out at most: 15,000 calls a second of a
-	// minute each, at some 500 bytes.
+	// MaxInFlight bounds the permits of one limit that are out. It allows 15,000 calls a second of a minute each, at
+	// some 500 bytes a permit.
 	MaxInFlight = 1 << 20
-	// MaxLimits is how many limits a keeper knows: an organisation has as many as keys and models.
+	// MaxLimits bounds the limits that a keeper knows: an organisation has as many as keys and models.
 	MaxLimits = 4096
-	// MaxPeers is how many lanes of workers it knows: a thousand workers with 64 jobs each. Who
-	// asks beyond that is not heard.
+	// MaxPeers bounds the workers' lanes that a keeper knows: a thousand workers with 64 jobs each. The keeper hears no
+	// further lane's asks.
 	MaxPeers = 1 << 16
 )
 
-// Errors about asks that are not heard.
+// Errors about asks that the keeper does not hear.
 var (
-	// ErrOutbid: the worker has heard a later keeper. This one gives nothing any more.
+	// ErrOutbid: the worker has heard a later keeper. This one gives no more permits.
 	ErrOutbid = errors.New("keeper: there is a later one")
 	// ErrTooMany: there is no room for one more worker or limit.
 	ErrTooMany = errors.New("keeper: too many")
 )
 
-// Config is what a keeper begins with. Limits that nobody names are found out as the core
-// finds out a lane's.
+// Config holds a keeper's initial state. The core discovers the limits that nobody names, as it discovers a lane's.
 type Config struct {
-	Epoch  uint64                        // of this keeper: higher than that of any before it; from 1
+	Epoch  uint64                        // of this keeper: higher than any keeper's before it; from 1
 	Seed   uint64                        // of the machine's jitter: same seed, same waits
-	Limits map[string]machine.LaneConfig // what is known of limits
-	Memory map[string]machine.LaneMemory // what the keeper before this one knew; of what it had in hand nothing is taken
-	Stops  map[string]*permit.Cause      // the limits that it had stopped; they stay so until [Keeper.Reset]
+	Limits map[string]machine.LaneConfig // the known properties of limits
+	Memory map[string]machine.LaneMemory // what the keeper before this one had learned, without the permits it had out
+	Stops  map[string]*permit.Cause      // the limits that the earlier keeper had stopped; they stay stopped until [Keeper.Reset]
 }
 
 // A Keeper gives permits. It is a value in the care of one owner: no method may be called
@@ -53,39 +52,39 @@ type Keeper struct {
 	limits  map[string]*limit
 	order   []*limit // the same, in an order that does not depend on chance
 	stops   map[string]*permit.Cause
-	heard   map[string]bool // limits under which an earlier keeper was answered
+	heard   map[string]bool // limits under which a call was answered in an earlier keeper's time
 	weights map[string]float64
 	peers   map[peerName]*peer
 	line    []*peer   // the same, in the order in which they came
-	outbox  []*peer   // those for whom there is something
-	boxAt   time.Time // when the first of them may be given it
-	granted queue     // permits by when they were granted
+	outbox  []*peer   // peers with something to be sent
+	boxAt   time.Time // when the first of them may be sent its give
+	granted queue     // permits in the order of their grants
 	number  permit.Number
 
 	began   time.Time // the first call
 	now     time.Time // of the latest call: time never goes back in here
 	looked  time.Time // the latest decision
-	saw     time.Time // when it was looked at what binds limits
-	swept   time.Time // when silent peers were looked for
+	saw     time.Time // when the keeper last looked at what binds the limits
+	swept   time.Time // when the keeper last looked for silent peers
 	wake    time.Time // when time alone changes something in the machine; zero: never
-	stirred bool      // something was heard since the latest decision
-	urgent  bool      // and it must not wait for the next
+	stirred bool      // a fact has come since the latest decision
+	urgent  bool      // and it must not wait for the next decision
 	outbid  uint64    // the highest epoch of a later keeper that a worker has heard; 0: none
 }
 
-// Out is everything that follows from what a keeper was told: to be sent as it is.
+// Out is everything that follows from the facts a keeper has heard; its owner sends it as it is.
 type Out struct {
 	Gives  []permit.Give
 	Cools  []permit.Cool
 	Outbid uint64    // the epoch of a later keeper; 0: there is none. This one must end
-	WakeAt time.Time // when to ask again if nothing is heard; zero: only then
+	WakeAt time.Time // when to ask again if no fact comes before; zero: only after a fact
 }
 
-// farAway is for how long the machine remembers a limit that nobody uses: the keeper's life,
-// as limits are few and what is known of them is dear.
+// farAway is the time for which the machine remembers an unused limit. It covers the keeper's life: limits are few and
+// knowledge of them is dear.
 const farAway = time.Duration(math.MaxInt64)
 
-// New is a keeper that knows no worker yet.
+// New returns a keeper that knows no worker yet.
 func New(c Config) *Keeper {
 	k := &Keeper{
 		epoch: c.Epoch, limits: map[string]*limit{}, stops: maps.Clone(c.Stops), heard: map[string]bool{},
@@ -102,14 +101,14 @@ func New(c Config) *Keeper {
 	return k
 }
 
-// Limit says what a limit is like, or has become; see [machine.LaneDefined].
+// Limit sets the properties of a limit, or changes them; see [machine.LaneDefined].
 func (k *Keeper) Limit(now time.Time, name string, c machine.LaneConfig) {
 	k.machine.Step(k.tick(now), machine.LaneDefined(name, c))
 	k.stirred = true
 }
 
-// Job says what share of the limits a job has beside others: twice the weight is twice as
-// much. What is not over 0 is 1, as is the weight of a job that nobody named.
+// Job sets a job's share of the limits relative to other jobs: twice the weight is twice as much. A weight that is not
+// over 0 counts as 1, as does a job without a weight.
 func (k *Keeper) Job(now time.Time, name string, weight float64) {
 	k.tick(now)
 	if !(weight > 0) || math.IsInf(weight, 1) {
@@ -123,8 +122,8 @@ func (k *Keeper) Job(now time.Time, name string, weight float64) {
 	}
 }
 
-// JobGone says that a job is over: what its workers wanted is forgotten, and they are given
-// nothing but what they ask for from now on. What they have still counts.
+// JobGone says that a job is over. The keeper forgets what its workers want, and gives them only what they ask for from
+// now on. The permits they have still count.
 func (k *Keeper) JobGone(now time.Time, name string) {
 	now = k.tick(now)
 	delete(k.weights, name)
@@ -135,12 +134,12 @@ func (k *Keeper) JobGone(now time.Time, name string) {
 	}
 }
 
-// Reset says that a person vouches for a limit: it flows again, with nothing held against it.
+// Reset says that a person vouches for a limit. The limit flows again, with nothing held against it.
 func (k *Keeper) Reset(now time.Time, name string) {
 	now = k.tick(now)
 	if k.stops[name] != nil {
 		delete(k.stops, name)
-		k.Remind(now, name) // the keeper before has stopped its workers, and they ask for nothing more
+		k.Remind(now, name) // the keeper before has stopped its workers, and they do not ask any more
 	}
 	if l := k.limits[name]; l != nil {
 		l.alike = alikeRow{}
@@ -149,18 +148,18 @@ func (k *Keeper) Reset(now time.Time, name string) {
 	k.stirred, k.urgent = true, true
 }
 
-// Remind says to all workers how a limit stands. Those that an earlier keeper has stopped go on, unless it has stopped here, too.
+// Remind tells all workers how a limit stands. Workers that an earlier keeper has stopped go on, unless this keeper has
+// stopped the limit too.
 func (k *Keeper) Remind(now time.Time, name string) {
 	l, err := k.limitNamed(k.tick(now), name)
 	if err != nil {
-		return // a worker that asks is told so
+		return // a worker that asks gets the error
 	}
 	l.toSay, k.stirred, k.urgent = true, true, true
 }
 
-// Heard absorbs an ask. The same ask again, and one that was overtaken by a later one, change
-// nothing. The error says why it was not heard: it is permit.ErrVersion, permit.ErrMessage,
-// [ErrOutbid] or [ErrTooMany].
+// Heard absorbs an ask. A repeated ask, or one older than an ask already heard, changes nothing. An error says why the
+// keeper did not hear it: permit.ErrVersion, permit.ErrMessage, [ErrOutbid] or [ErrTooMany].
 func (k *Keeper) Heard(now time.Time, a permit.Ask) error {
 	now = k.tick(now)
 	if err := a.Validate(); err != nil {
@@ -183,14 +182,14 @@ func (k *Keeper) Heard(now time.Time, a permit.Ask) error {
 	return nil
 }
 
-// decideEvery is how often a keeper decides at most. The law is asked at the moments that it
-// names: it saves up calls, and not what they cost, so that of what it saves up while nobody
-// looks a cheap call would be worth as much as a dear one. From a thousand calls a second on it
-// is looked at less often than that, where a call more or less is little.
+// decideEvery is the least time between two decisions; the keeper asks the law at the moments that the law names. The
+// law saves up calls, and not their cost. Of the calls saved up between two looks, a cheap one would count as much as a
+// dear one. Above a thousand calls a second the keeper looks less than once a call, and a call more or less matters
+// little there.
 const decideEvery = time.Millisecond
 
-// Ready decides: whatever time or asks have made possible is given. What was heard waits for
-// permit.GiveEvery, so that many asks are one decision, but for a refusal.
+// Ready decides: it gives what time or asks have made possible. Facts wait for permit.GiveEvery, so that one decision
+// covers many asks. A refusal does not wait.
 func (k *Keeper) Ready(now time.Time) (out Out) {
 	now = k.tick(now)
 	if k.outbid > 0 {
@@ -207,10 +206,10 @@ func (k *Keeper) Ready(now time.Time) (out Out) {
 	return out
 }
 
-// dueAt is when the next decision is; zero: when something is heard.
+// dueAt returns the time of the next decision; zero: only after a fact.
 func (k *Keeper) dueAt() time.Time {
 	if k.urgent {
-		return k.now // and not when it looked: it never may have
+		return k.now // and not k.looked, which may be zero
 	}
 	at := earliest(k.wake, k.granted.forgetAt(), k.sweepAt())
 	if !at.IsZero() {
@@ -225,7 +224,7 @@ func (k *Keeper) dueAt() time.Time {
 	return at
 }
 
-// earliest is the first of some moments; zero ones are none.
+// earliest returns the first of some moments, and skips zero ones.
 func earliest(at ...time.Time) (first time.Time) {
 	for _, t := range at {
 		if first.IsZero() || !t.IsZero() && t.Before(first) {
@@ -242,12 +241,12 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// Save is what is worth knowing for the keeper after this one: [Config].Memory.
+// Save returns what the next keeper should know, as its [Config].Memory.
 func (k *Keeper) Save(now time.Time) map[string]machine.LaneMemory {
 	return k.machine.SaveLanes(k.tick(now))
 }
 
-// Stops are the limits that were stopped, and why: [Config].Stops of the keeper after this one.
+// Stops returns the stopped limits with their causes, as [Config].Stops of the next keeper.
 func (k *Keeper) Stops() map[string]*permit.Cause {
 	stops := maps.Clone(k.stops)
 	for _, l := range k.order {
@@ -261,7 +260,7 @@ func (k *Keeper) Stops() map[string]*permit.Cause {
 	return stops
 }
 
-// tick keeps time from going back, as the machine's does.
+// tick keeps time from going back, as the machine does.
 func (k *Keeper) tick(now time.Time) time.Time {
 	if k.began.IsZero() {
 		k.began = now
@@ -272,7 +271,7 @@ func (k *Keeper) tick(now time.Time) time.Time {
 	return k.now
 }
 
-// give empties the outbox, but for those who were given something a moment ago.
+// give empties the outbox, except of peers that were given something a moment ago.
 func (k *Keeper) give(now time.Time) (gives []permit.Give) {
 	kept := k.outbox[:0]
 	k.boxAt = time.Time{}
@@ -283,7 +282,7 @@ func (k *Keeper) give(now time.Time) (gives []permit.Give) {
 			continue
 		}
 		gives = append(gives, p.give(now, k.epoch))
-		if len(p.outgoing) > 0 { // more than one give may bring
+		if len(p.outgoing) > 0 { // more than one give may carry
 			kept = append(kept, p)
 			k.boxAt = earliest(k.boxAt, p.giveAt())
 			continue
@@ -295,7 +294,7 @@ func (k *Keeper) give(now time.Time) (gives []permit.Give) {
 	return gives
 }
 
-// post has a peer be given what there is for it.
+// post puts a peer with something to be sent in the outbox.
 func (k *Keeper) post(p *peer) {
 	if !p.inOutbox {
 		p.inOutbox = true
@@ -304,7 +303,7 @@ func (k *Keeper) post(p *peer) {
 	k.boxAt = earliest(k.boxAt, p.giveAt())
 }
 
-// cool says the waves that have begun, to all.
+// cool announces to all the waves that have begun.
 func (k *Keeper) cool(now time.Time) (cools []permit.Cool) {
 	for _, l := range k.order {
 		if l.toSay {
@@ -315,7 +314,7 @@ func (k *Keeper) cool(now time.Time) (cools []permit.Cool) {
 	return cools
 }
 
-// forget gives up what nobody will say anything of any more.
+// forget gives up permits that nobody will report on, and peers that are silent.
 func (k *Keeper) forget(now time.Time) {
 	for h := k.granted.older(now); h != nil; h = k.granted.older(now) {
 		if h.state == outgoing || h.state == given {
@@ -336,7 +335,7 @@ func (k *Keeper) forget(now time.Time) {
 	})
 }
 
-// sweepEvery is how often silent peers are looked for: a look at thousands costs little.
+// sweepEvery is the time between two looks for silent peers: a look at thousands costs little.
 const sweepEvery = permit.Forgotten / 16
 
 func (k *Keeper) sweepAt() time.Time {

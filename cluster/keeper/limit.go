@@ -10,29 +10,29 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A limit is one of the organisation's: a lane of the machine, with a run of its own, and who
-// asks for it.
+// A limit is one of the organisation's: a lane of the machine with a run of its own, and the
+// teams that ask for it.
 type limit struct {
 	name     string
 	run      machine.RunID
-	wave     uint64        // epoch of the lane: what was granted in an older one is void
+	wave     uint64        // epoch of the lane: a permit granted in an older one is void
 	stopped  *permit.Cause // nil: it is not
-	answered bool          // somebody was answered under it
+	answered bool          // a call under it was answered
 	alike    alikeRow      // of refusals for good
 	until    time.Time     // of the latest wave
-	toSay    bool          // a wave, or an end, is to be said to all
+	toSay    bool          // a wave, or the end of one, is to be announced to all
 	saidAt   time.Time
 	room     int // permits that may wait in the machine
-	waiting  int // and that do
+	waiting  int // permits that do
 
 	teams   map[string]*team
 	turns   []*team           // the same, in an order that does not depend on chance
-	binds   limiter.Dimension // what turns are counted in; None is requests
+	binds   limiter.Dimension // unit of turns; None means requests
 	unit    uint64            // counts changes of binds: charges of different units do not mix
-	floor   float64           // what the team had spent whose turn was latest
+	floor   float64           // what the team with the latest turn had spent
 	flow    float64           // units given in about a second
 	faded   time.Time
-	granted int // permits that were, in this decision
+	granted int // permits granted in this decision
 	counts  Counts
 }
 
@@ -48,7 +48,7 @@ func (k *Keeper) limitNamed(now time.Time, name string) (*limit, error) {
 	k.limits[name] = l
 	k.order = append(k.order, l)
 	k.machine.Step(now, machine.RunOpened(l.run, machine.RunConfig{Concurrency: MaxInFlight}))
-	if l.answered { // what breaks now is an outage, and no address that was never right
+	if l.answered { // a failure now is an outage, and not an address that was never right
 		k.machine.Step(now, machine.Overheard(name, now, limiter.Cost{}, machine.Outcome{Signal: machine.Answered}))
 	}
 	if cause := k.stops[name]; cause != nil {
@@ -58,8 +58,8 @@ func (k *Keeper) limitNamed(now time.Time, name string) (*limit, error) {
 	return l, nil
 }
 
-// grant offers permits to the machine in the order of turns, and takes what it grants, until
-// it grants no more.
+// grant offers permits to the machine in the order of turns and takes its grants, until the
+// machine grants no more.
 func (k *Keeper) grant(now time.Time) {
 	k.look(now)
 	for more := true; more; {
@@ -81,8 +81,9 @@ func (k *Keeper) grant(now time.Time) {
 	}
 }
 
-// fit makes room in the machine for as many permits as are granted in a while. What waits
-// there cannot be given to somebody else: where one call a second may leave, one is enough.
+// fit makes room in the machine for as many permits as are granted in a while. A permit that
+// waits there cannot go to another worker. Where one call a second may leave, room for one is
+// enough.
 func (l *limit) fit() {
 	if l.waiting > 0 {
 		l.room = max(1, min(MaxWaiting, 2*l.granted))
@@ -118,7 +119,7 @@ func (k *Keeper) offer(now time.Time, l *limit) {
 	}
 }
 
-// take deals with an answer of the machine's to an offer.
+// take handles the machine's answer to an offer.
 func (k *Keeper) take(now time.Time, g machine.Grant) {
 	h := g.Item.Payload.(*held)
 	p := h.peer
@@ -147,8 +148,8 @@ func (k *Keeper) take(now time.Time, g machine.Grant) {
 	l.granted++
 }
 
-// moved takes a step of a limit's lane from one phase to the next. What was granted before a
-// wave and did not go out yet is taken back, so that nobody need say that it is void.
+// moved handles a step of a limit's lane from one phase to the next. It takes back permits that
+// were granted before a wave and are not sent yet, so that no worker has to report them void.
 func (k *Keeper) moved(now time.Time, t *machine.Transition) {
 	l := k.limits[t.Lane]
 	if l == nil {
@@ -176,7 +177,7 @@ func (k *Keeper) moved(now time.Time, t *machine.Transition) {
 	}
 }
 
-// cool is the word about the latest wave.
+// cool returns the message about the latest wave.
 func (l *limit) cool(now time.Time, epoch uint64) permit.Cool {
 	c := permit.Cool{Version: permit.Version, Limit: l.name, Epoch: epoch, Wave: l.wave, Stopped: l.stopped}
 	if l.stopped == nil {
@@ -185,8 +186,8 @@ func (l *limit) cool(now time.Time, epoch uint64) permit.Cool {
 	return c
 }
 
-// remindEvery is how often who asks for a limit that was stopped is told so again: it may be
-// new, or have missed it.
+// remindEvery is the time between two reminders that a limit is stopped. A worker that asks may
+// be new, or have missed the first message.
 const remindEvery = time.Second
 
 func (l *limit) remind(now time.Time) {
@@ -195,10 +196,10 @@ func (l *limit) remind(now time.Time) {
 	}
 }
 
-// lookEvery is how often it is looked at what binds a limit: that changes in minutes.
+// lookEvery is the time between two looks at what binds a limit: that changes in minutes.
 const lookEvery = time.Second
 
-// look finds out what turns are counted in.
+// look finds the unit in which turns are counted.
 func (k *Keeper) look(now time.Time) {
 	if now.Sub(k.saw) < lookEvery {
 		return
@@ -211,7 +212,7 @@ func (k *Keeper) look(now time.Time) {
 	}
 }
 
-// dimensionOf is the dimension that binds; was, where what binds is none.
+// dimensionOf returns the dimension that binds, or was if no dimension does.
 func dimensionOf(by limiter.Binding, was limiter.Dimension) limiter.Dimension {
 	switch by {
 	case limiter.ByRequests:

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// A peer is one lane of one life of a worker: who asks.
+// A peer is one lane of one life of a worker: it asks for permits.
 type peer struct {
 	name  peerName
 	limit *limit
@@ -21,16 +21,16 @@ type peer struct {
 	reported uint64 // number of the latest of its reports that was heard
 	wants    []permit.Cost
 	more     int
-	taken    int     // of these: permits for so many wait, or are on their way
+	taken    int     // of the calls wanted: those whose permits wait or are on their way
 	remade   bool    // offers were replaced, for other calls, since the latest grant
 	offers   []*held // permits that wait in the machine
 	outgoing []*held // granted, to be given
-	onWay    []*held // granted since, of which the worker did not know when it sent its latest ask
+	onWay    []*held // granted, but unknown to the worker when it sent its latest ask
 	permits  map[permit.Number]*held
 	inLine   bool // in its team's line
 	inOutbox bool
 	gaveAt   time.Time
-	owes     time.Time // since when reports are to be acknowledged; zero: none are
+	owes     time.Time // since when reports wait for an acknowledgement; zero: there are none
 	given    uint64    // permits, in all
 }
 
@@ -60,12 +60,11 @@ const (
 	over
 )
 
-// lost is after how long a give that its worker did not know of is taken to be lost: longer
-// than a way to the worker and back, and the time between two asks. A way that takes longer
-// has the worker given more than it wants.
+// lost is the age at which a give unknown to its worker counts as lost. It is longer than a round trip plus the time
+// between two asks. If a round trip takes longer, the worker gets more than it wants.
 const lost = permit.Life / 4
 
-// peerOf finds who asks, or makes room for it.
+// peerOf returns the peer that an ask comes from, and makes one for a new worker.
 func (k *Keeper) peerOf(now time.Time, a *permit.Ask) (*peer, error) {
 	name := peerName{a.Worker, a.Job, a.Limit}
 	if p := k.peers[name]; p != nil {
@@ -96,7 +95,7 @@ func (k *Keeper) weight(job string) float64 {
 	return 1
 }
 
-// arrived forgets what was on its way to the worker: the ask tells what it has.
+// arrived removes from onWay the permits that the ask shows to have arrived, and those that are lost or void.
 func (k *Keeper) arrived(now time.Time, p *peer, a *permit.Ask) {
 	n := 0
 	for _, h := range p.onWay {
@@ -113,9 +112,9 @@ func (k *Keeper) arrived(now time.Time, p *peer, a *permit.Ask) {
 	}
 }
 
-// want takes what a worker wants from now on, besides what is on its way to it. What waits for another call, or beyond
-// that, is withdrawn, the latest first: the worker's first call leaves first, and the permits of others would wait for it.
-// Offers are replaced at most once between two grants: a new offer waits behind those of other workers.
+// want sets what a worker wants from now on, besides what is on its way to it. It withdraws offers for other calls, and
+// those beyond the new wants, the latest first. The worker's first call leaves first, and the permits of others would
+// wait for it. Offers are replaced at most once between two grants, as a new offer waits behind those of other workers.
 func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
 	p.wants, p.more = append(p.wants[:0], wants...), more
 	kept := min(len(p.offers), max(0, p.wanted()-len(p.onWay)))
@@ -134,7 +133,7 @@ func (k *Keeper) want(now time.Time, p *peer, wants []permit.Cost, more int) {
 	p.team.enter(p)
 }
 
-// stillWanted is how many of the permits that wait, from the first, are for the calls that would leave next.
+// stillWanted counts the waiting permits, from the first, that are for the calls that would leave next.
 func (p *peer) stillWanted() (n int) {
 	for n < len(p.offers) && len(p.onWay)+n < p.wanted() && p.offers[n].item.Cost == p.cost(len(p.onWay)+n).Limiter() {
 		n++
@@ -142,13 +141,13 @@ func (p *peer) stillWanted() (n int) {
 	return n
 }
 
-// wanted is how many permits the worker wants, beside those in its hand.
+// wanted returns the number of permits that the worker wants besides those in its hand.
 func (p *peer) wanted() int { return len(p.wants) + p.more }
 
 func (p *peer) needs() bool { return p.taken < p.wanted() }
 
-// cost is that of the permit for the call i of those wanted. Those beyond what the ask tells are taken to cost what these do,
-// in turn.
+// cost returns the cost of the permit for the wanted call i. Calls beyond those that the ask lists take the listed
+// costs in turn.
 func (p *peer) cost(i int) permit.Cost {
 	if len(p.wants) == 0 {
 		return permit.Cost{}
@@ -156,7 +155,7 @@ func (p *peer) cost(i int) permit.Cost {
 	return p.wants[i%len(p.wants)]
 }
 
-// giveAt is when it is to be given what there is for it.
+// giveAt returns the time when the peer may be sent its next give.
 func (p *peer) giveAt() time.Time {
 	at := p.gaveAt.Add(permit.GiveEvery)
 	if len(p.outgoing) == 0 {
@@ -165,7 +164,7 @@ func (p *peer) giveAt() time.Time {
 	return at
 }
 
-// give makes the word for a peer, of what there is for it.
+// give builds the next message to a peer.
 func (p *peer) give(now time.Time, epoch uint64) permit.Give {
 	n := min(len(p.outgoing), permit.MaxPermits)
 	g := permit.Give{
@@ -187,7 +186,7 @@ func (p *peer) give(now time.Time, epoch uint64) permit.Give {
 	return g
 }
 
-// bury forgets a peer that is silent. What it was given, and what it sent, ends without a word.
+// bury forgets a silent peer. The permits it was given, and the calls it sent, end without a report.
 func (k *Keeper) bury(now time.Time, p *peer) {
 	k.want(now, p, nil, 0)
 	last := make([]*held, 0, len(p.permits))
@@ -207,7 +206,7 @@ func (k *Keeper) bury(now time.Time, p *peer) {
 	delete(k.peers, p.name)
 }
 
-// A queue is permits in the order in which they were granted.
+// A queue holds permits in the order in which they were granted.
 type queue struct {
 	items []*held
 	first int
@@ -222,20 +221,20 @@ func (q *queue) push(h *held) {
 	q.items = append(q.items, h)
 }
 
-// forgetAt is when the first is forgotten; zero: there is none.
+// forgetAt returns the time when the first permit is forgotten; zero: there is none.
 func (q *queue) forgetAt() time.Time {
 	for q.first < len(q.items) {
 		if h := q.items[q.first]; h.state == outgoing || h.state == given {
 			return h.at.Add(permit.Forgotten)
 		}
-		q.items[q.first] = nil // what has left is its worker's to report
+		q.items[q.first] = nil // a call that has left is its worker's to report
 		q.first++
 	}
 	q.items, q.first = q.items[:0], 0
 	return time.Time{}
 }
 
-// older takes out the first that is to be forgotten; nil: there is none.
+// older takes out the first permit that is due to be forgotten; nil: there is none.
 func (q *queue) older(now time.Time) *held {
 	if at := q.forgetAt(); at.IsZero() || at.After(now) {
 		return nil

@@ -8,12 +8,12 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// What becomes of permits, as their workers report it.
+// Reports say how permits end.
 
-// reports takes those of an ask that were not heard before. They are numbered, so that what is
-// said again, because a give was lost, teaches nothing twice.
+// reports handles those reports of an ask that are new. Reports are numbered, so that one repeated because a give was
+// lost teaches nothing twice.
 func (k *Keeper) reports(now time.Time, p *peer, a *permit.Ask) {
-	if len(a.Reports) > 0 { // they need not be said again
+	if len(a.Reports) > 0 { // the next give acknowledges them, and the worker need not repeat them
 		if p.owes.IsZero() {
 			p.owes = now
 		}
@@ -36,8 +36,7 @@ func (k *Keeper) report(now time.Time, p *peer, a *permit.Ask, r *permit.Report)
 	case h == nil:
 		k.overheard(now, p, a, r)
 	case r.Unused && h.state == sent:
-		// A worker that says both is wrong, and a charge that came back for a call that left
-		// would be a burst.
+		// A worker that reports both is wrong. Returning the charge of a call that left would allow a burst.
 	case r.Unused:
 		p.limit.refund(h)
 		p.limit.counts.Unused++
@@ -49,15 +48,15 @@ func (k *Keeper) report(now time.Time, p *peer, a *permit.Ask, r *permit.Report)
 	}
 }
 
-// overheard takes how a call ended that is not in the books: it left with a permit of an
-// earlier keeper, or its worker was silent for so long that it was given up.
+// overheard handles the end of a call that is not in the books. The call left with a permit of an earlier keeper, or
+// the keeper had given it up as its worker was silent too long.
 func (k *Keeper) overheard(now time.Time, p *peer, a *permit.Ask, r *permit.Report) {
 	if r.Ended == nil {
 		return
 	}
 	o, err := r.Ended.Machine()
 	if err != nil {
-		return // it was valid when the ask was heard
+		return // it was valid when the keeper heard the ask
 	}
 	if k.layLong(now, a, r) {
 		o.Sightings = nil
@@ -66,10 +65,10 @@ func (k *Keeper) overheard(now time.Time, p *peer, a *permit.Ask, r *permit.Repo
 	k.machine.Step(now, machine.Overheard(p.limit.name, now.Add(-r.Age), r.Cost.Limiter(), o))
 }
 
-// layLong reports whether an ask may have lain on its way for seconds: that a worker is cut off, and its words come when
-// the cut is over, none of them knows. The age of a report is that of when it was said, and what headers showed then
-// would be believed of now. A call that this keeper has given up ended seconds ago, or its end was said
-// then. Who has not heard of this keeper is new to it for a moment, and after that was cut off.
+// layLong reports whether an ask may have lain on its way for seconds. A worker that is cut off does not know it, and
+// its messages arrive when the cut is over. A report's age counts up to its sending, so old headers would be believed
+// of now. If this keeper has given the call up, the call ended seconds ago, or its end was reported then. A worker that
+// has not heard of this keeper is normal for a moment after its start; later, the worker was cut off.
 func (k *Keeper) layLong(now time.Time, a *permit.Ask, r *permit.Report) bool {
 	return r.Epoch == k.epoch || a.Epoch < k.epoch && now.Sub(k.began) > permit.Forgotten
 }
@@ -82,12 +81,12 @@ func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
 	k.lesson(h.peer.limit, &o)
 	granted(o.Sightings, max(0, now.Add(-r.Age).Sub(h.at)))
 	if o.Signal == machine.Throttled || o.Signal == machine.Overloaded {
-		// What the machine learns of refusals is how long after a grant none is to be expected
-		// any more. The ways to the worker and back are part of that.
+		// From refusals the machine learns how long after a grant to expect more of them. The ways to the worker and
+		// back are part of that.
 		o.Latency = max(o.Latency, now.Sub(h.at))
 	}
-	// A permit is in flight for longer than its call: by the calls alone, of short ones no more could be
-	// out than the law lets hang at first, which is 64 for all workers and a tenth of a second.
+	// A permit is out for longer than its call. By the latency of short calls alone, no more permits could be out than
+	// the law's least window. That is 64 for all workers, each out for about a tenth of a second.
 	o.Detour = max(0, now.Sub(h.at)-o.Latency)
 	if o.Unsent {
 		h.peer.limit.refund(h)
@@ -96,7 +95,7 @@ func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
 	k.settle(now, h, o)
 }
 
-// lesson notes what the end of a call means to everybody.
+// lesson notes what the end of a call means to all workers.
 func (k *Keeper) lesson(l *limit, o *machine.Outcome) {
 	switch o.Signal {
 	case machine.Succeeded, machine.Answered:
@@ -108,7 +107,7 @@ func (k *Keeper) lesson(l *limit, o *machine.Outcome) {
 		l.counts.Refused++
 	case machine.Exhausted:
 		if o.Alike != 0 && !l.rowIsFull(o) {
-			o.Signal = machine.Answered // it is its item's, as far as is known
+			o.Signal = machine.Answered // as far as is known, the fault is the item's
 			return
 		}
 		o.Alike = 0
@@ -116,8 +115,8 @@ func (k *Keeper) lesson(l *limit, o *machine.Outcome) {
 	}
 }
 
-// An alikeRow is different items that were refused for good alike, in words that do not say whom they
-// concern, with none answered between.
+// An alikeRow counts different items in a row that were refused for good alike. The refusals do not say whom they
+// concern, and no item was answered in between.
 type alikeRow struct {
 	how   uint32
 	items int
@@ -132,7 +131,7 @@ func (l *limit) rowIsFull(o *machine.Outcome) bool {
 		l.alike.items++
 	}
 	need := int(o.First)
-	if l.answered { // under an earlier keeper, perhaps
+	if l.answered { // perhaps under an earlier keeper
 		need = int(o.Later)
 	}
 	return need > 0 && l.alike.items >= need
@@ -146,10 +145,9 @@ func (k *Keeper) settle(now time.Time, h *held, o machine.Outcome) {
 	k.stirred = true
 }
 
-// granted has sightings say what they would have said when the call's permit was granted, and
-// not when it left, so much later. The law dates them by the grant, and takes every call that
-// was granted before for one that the server had counted: what flowed in meanwhile was for
-// those that were still on their way.
+// granted changes sightings to what they would have shown when the call's permit was granted. The call left that much
+// later. The law dates sightings by the grant, and assumes that the server had counted every call granted before. The
+// flow in between belongs to calls that were still on their way.
 func granted(seen []limiter.Sighting, later time.Duration) {
 	for i := range seen {
 		s := &seen[i]

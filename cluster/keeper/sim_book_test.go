@@ -96,7 +96,7 @@ func (b *book) used(w *worker, g *bookPermit, name permitName, r *permit.Report,
 	g.left = left
 }
 
-// level is what the books of the only limit say.
+// level returns the level of the only limit by the books.
 func (d *desk) level() float64 {
 	for _, s := range d.k.machine.Status(d.clock.at(d.o.l.now), 1).Lanes {
 		return s.Level.Tokens

@@ -29,7 +29,7 @@ type lab struct {
 	sums    sums
 }
 
-// A center is whoever gives permits.
+// A center gives permits.
 type center interface {
 	begin()
 	// hear takes a word of a worker's that has arrived.
@@ -158,7 +158,7 @@ func (c clock) at(now time.Duration) time.Time {
 	return base.Add(c.offset + now + time.Duration(float64(now)*c.ppm/1e6))
 }
 
-// until is how long it takes until a clock shows t.
+// until returns the time until a clock shows t.
 func (c clock) until(now time.Duration, t time.Time) time.Duration {
 	return max(0, time.Duration(float64(t.Sub(c.at(now)))/(1+c.ppm/1e6))+time.Nanosecond)
 }

@@ -51,7 +51,7 @@ type simJob struct {
 	weight float64
 }
 
-// known is what the user says of a limit.
+// known returns what the user says of a limit.
 func (p *plan) known() (c machine.LaneConfig) {
 	if p.knows != nil {
 		return *p.knows

@@ -111,7 +111,7 @@ func (w *worker) tell(limit, job string, word any) {
 	w.decide()
 }
 
-// stocked is how many items a worker reads ahead for a lane.
+// stocked is the number of items that a worker reads ahead for a lane.
 const stocked = 96
 
 // feed has the machine hold enough items.
@@ -140,7 +140,7 @@ type piece struct {
 	tokens float64
 }
 
-// draw is what a call costs.
+// draw returns the cost of a call.
 func (l *lab) draw(job string) float64 {
 	n := l.plan.tokens
 	if times, other := l.plan.sizes[job]; other {

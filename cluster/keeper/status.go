@@ -7,14 +7,14 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// Counts are of permits, since the keeper began. Of those given, that are not counted here as
-// ended, unused or vanished, calls may be in flight or permits in a worker's hand.
+// Counts counts permits since the keeper began. Permits given but not counted as ended, unused
+// or vanished belong to calls in flight or are in a worker's hand.
 type Counts struct {
 	Given    uint64 // to workers
 	Ended    uint64 // calls that ended
-	Refused  uint64 // of those: refused for now; those of an earlier keeper's permits are among them
+	Refused  uint64 // of those: refused for now, with those of an earlier keeper's permits among them
 	Unused   uint64 // came back
-	Vanished uint64 // nobody said what became of them
+	Vanished uint64 // no report ever came
 }
 
 // Status is a picture of a keeper at one moment.
@@ -24,8 +24,8 @@ type Status struct {
 	Limits []LimitStatus // in the order in which they were first asked for
 }
 
-// LimitStatus is a picture of one limit. What its lane believes, what binds it, its rate and
-// its level are in Lane.
+// LimitStatus is a picture of one limit. Lane holds what its lane believes, what binds it, its
+// rate and its level.
 type LimitStatus struct {
 	Name    string
 	Lane    machine.LaneStatus

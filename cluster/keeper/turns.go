@@ -9,33 +9,32 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Whose turn it is: of the jobs under a limit, the one that has had the least for its weight;
-// of that job's workers, one after the other.
+// The next turn goes to the job under a limit that has had the least for its weight. The workers of that job take
+// turns one after the other.
 //
 //	job a, weight 1: spent 10 ─┐
 //	job b, weight 2: spent  8 ─┼─▶ b's line: w3 w1 w7 ─▶ a permit for w3, which goes to the end
 //	job c: nobody wants        ┘
 //
-// That is deficit round robin with a quantum of nothing: as each permit is judged by itself, no
-// job is ahead of another by more than one call of its own, however much dearer than another
-// job's. What is counted is what is scarce: a call is one if requests bind the limit, and its
-// tokens if tokens do. Counted by calls, a job of long prompts would take most of a limit on
-// tokens; counted by tokens where calls bind, it would get hardly any.
+// This is deficit round robin with a quantum of nothing, as each permit is judged by itself. So no job is ahead of
+// another by more than one call of its own, however much dearer that call is. Turns count what is scarce: a call
+// counts one if requests bind the limit, and its tokens if tokens bind it. Counted by calls, a job of long prompts
+// would take most of a limit on tokens. Counted by tokens where calls bind, it would get hardly any.
 //
-// A job that wants nothing for a while saves nothing up, but for what flows in a second: its
-// workers ask ten times a second, and between two asks all that they want may be under way.
+// A job that wants nothing for a while saves nothing up, except for what flows in a second. Its workers ask ten times
+// a second, and between two asks all that they want may be under way.
 
 // A team is a job's workers under one limit.
 type team struct {
 	job    string
 	weight float64
-	spent  float64 // units that it was given, by weight
+	spent  float64 // units that the team was given, by weight
 	peers  int
 	line   []*peer // those that want more
 	given  uint64  // permits, in all
 }
 
-// units is what a permit counts in turns, where on is what binds the limit.
+// units returns how much a permit counts in turns; on is the dimension that binds the limit.
 func units(on limiter.Dimension, c limiter.Cost) float64 {
 	n := 0.0
 	switch on {
@@ -51,7 +50,7 @@ func units(on limiter.Dimension, c limiter.Cost) float64 {
 	return max(n, 1e-3) // a call without an estimate counts for little, but not for nothing
 }
 
-// teamOf finds a job's team under the limit, or makes it.
+// teamOf returns a job's team under the limit, and makes it if needed.
 func (l *limit) teamOf(job string, weight float64) *team {
 	t := l.teams[job]
 	if t == nil {
@@ -72,7 +71,7 @@ func (l *limit) leave(p *peer) {
 	}
 }
 
-// enter puts a peer that wants more in its team's line.
+// enter puts a peer in its team's line if it wants more.
 func (t *team) enter(p *peer) {
 	if !p.needs() || p.inLine {
 		return
@@ -84,7 +83,7 @@ func (t *team) enter(p *peer) {
 	t.line = append(t.line, p)
 }
 
-// second is what a weight of one is given in a second.
+// second returns the units that a weight of one gets in a second.
 func (l *limit) second() float64 {
 	weights := 0.0
 	for _, t := range l.turns {
@@ -93,12 +92,11 @@ func (l *limit) second() float64 {
 	return l.flow / max(weights, 1e-9)
 }
 
-// silent is after how long nothing is offered for a worker any more of which nothing is heard:
-// who wants permits asks each permit.AskAgain, and three words are not lost one after the other.
-// What it is given meanwhile is lost.
+// silent is the time after a worker's last ask from which it gets no more offers. A worker that wants permits asks
+// each permit.AskAgain, and three asks in a row do not get lost. Permits that it is given meanwhile are lost.
 const silent = 3 * permit.AskAgain
 
-// next is the peer whose turn it is; nil if nobody wants anything.
+// next returns the peer whose turn it is; nil if no peer wants anything.
 func (l *limit) next(now time.Time) *peer {
 	var first *team
 	for _, t := range l.turns {
@@ -142,7 +140,7 @@ func (l *limit) spend(now time.Time, t *team, h *held) {
 	l.flow += n
 }
 
-// refund takes back what was counted for a permit that was not used, once, unless turns count in another unit by now.
+// refund takes back, once, the charge of an unused permit, unless turns now count in another unit.
 func (l *limit) refund(h *held) {
 	if c := &h.counted; c.unit == l.unit {
 		h.peer.team.spent -= c.weighed
@@ -162,7 +160,7 @@ func (l *limit) fade(now time.Time) {
 	}
 }
 
-// count has turns count in another unit from now on: what was spent in the other says nothing.
+// count makes turns count in another unit from now on, and clears what was spent: it says nothing in the new unit.
 func (l *limit) count(on limiter.Dimension) {
 	if on == l.binds {
 		return

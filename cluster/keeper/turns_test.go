@@ -36,7 +36,7 @@ func TestGivesAreRare(t *testing.T) {
 	}
 }
 
-// What is on its way to a worker is not given twice; what was lost is given again.
+// Permits on their way to a worker are not given twice; lost ones are given again.
 func TestWhatIsOnItsWay(t *testing.T) {
 	r := newRig(t, under(many))
 	r.hears(asking("a", 1, calls(30, 10))).at(60 * time.Millisecond)

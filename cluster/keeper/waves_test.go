@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A refusal is one wave everywhere: all are told at once, and those that follow are part of it.
+// A refusal is one wave everywhere: all workers hear of it at once, and refusals that follow are part of it.
 func TestARefusalIsOneWave(t *testing.T) {
 	r := newRig(t, Config{})
 	r.hears(asking("a", 1, calls(20, 10))).hears(asking("b", 1, calls(20, 10))).at(10 * time.Second)

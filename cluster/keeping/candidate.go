@@ -36,29 +36,29 @@ func ParseCandidacy(word string) (Candidacy, error) {
 	return "", fmt.Errorf("%q is invalid: want may, never or prefer", word)
 }
 
-// leaseShare is the share of a term that a request about the lease may take: four of them are a
-// term, and one that is lost must not cost it.
+// leaseShare divides a term: a request about the lease may take a quarter of the term. One lost request must not cost
+// the lease.
 const leaseShare = 4
 
-// A Candidate is this process's part in who is keeper: one goroutine that tells a lease.Lease what
-// the bus and the store say, does what it decides, and runs a keeper while it is one.
+// A Candidate is this process's part in the election of the keeper. One goroutine passes facts from the bus and the
+// store to a lease.Lease, does what that decides, and runs a keeper while this process is one.
 type Candidate struct {
 	cfg     Config
 	clock   clockwork.Clock
 	lease   *lease.Lease
 	facts   chan lease.Fact
-	foreign chan error    // holds why this process does not belong to the store any more; one place
-	latest  chan snapshot // holds the latest of the keeper; one place
+	foreign chan error    // holds why this process no longer belongs to the store; one place
+	latest  chan snapshot // holds the keeper's latest snapshot; one place
 	seed    *rand.Rand
 
 	running *term // nil: it is not keeper
 	stored  time.Time
-	storing chan struct{} // has one in it while the law is being stored: a store that hangs holds one goroutine, not one each time
-	looking chan struct{} // likewise, while the latest epoch is looked for
+	storing chan struct{} // full while the law is being stored: a store that hangs holds one goroutine, not one each time
+	looking chan struct{} // likewise, during a look for the latest epoch
 	work    sync.WaitGroup
 }
 
-// Config is what a process brings with it to stand for keeper.
+// Config holds what a process needs to stand for keeper.
 type Config struct {
 	Bus       *bus.Bus // its name is the candidate's
 	Home      store.Store
@@ -69,15 +69,15 @@ type Config struct {
 	Seed      uint64
 	// SameHub returns an error if the store names another hub, which is foreign, or cannot be asked.
 	SameHub func(ctx context.Context) (foreign bool, err error)
-	// Foreman runs beside each keeper, until ctx ends.
+	// Foreman runs next to each keeper, until ctx ends.
 	Foreman func(ctx context.Context, k *Keeper)
-	// Status says how all limits stand, once a second; it does not wait.
+	// Status receives the state of all limits once a second; it does not wait.
 	Status func(keeper.Status)
-	// Say says what a person should know; it does not wait.
+	// Say receives messages for a person; it does not wait.
 	Say func(string)
 }
 
-// A term is a keeper at work, from when it won the lease until it loses it.
+// A term is a keeper at work, from winning the lease until losing it.
 type term struct {
 	epoch uint64
 	keep  *Keeper
@@ -85,7 +85,7 @@ type term struct {
 	ended chan struct{}
 }
 
-// New makes a candidate that is not yet standing.
+// New makes a candidate that does not stand yet.
 func New(cfg Config) *Candidate {
 	return &Candidate{
 		cfg: cfg, clock: cfg.Clock, facts: make(chan lease.Fact), foreign: make(chan error, 1), latest: make(chan snapshot, 1),
@@ -95,7 +95,8 @@ func New(cfg Config) *Candidate {
 	}
 }
 
-// Run stands for keeper until ctx ends, and keeps while it is one. It ends with an error once the store names another hub.
+// Run stands for keeper until ctx ends, and keeps while this process is keeper. It returns an error once the store
+// names another hub.
 func (c *Candidate) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer c.work.Wait()
@@ -126,7 +127,7 @@ func (c *Candidate) Run(ctx context.Context) error {
 	}
 }
 
-// decide does what follows.
+// decide does what the lease decides.
 func (c *Candidate) decide(ctx context.Context, now time.Time, timer clockwork.Timer) {
 	r := c.lease.Ready(now)
 	for _, a := range r.Do {
@@ -142,8 +143,8 @@ func (c *Candidate) decide(ctx context.Context, now time.Time, timer clockwork.T
 	}
 }
 
-// follow runs a keeper while the lease says that this is one. One that has lapsed says nothing until the lease is
-// written again, or is another's.
+// follow runs a keeper while the lease says that this process is keeper. A keeper whose lease has lapsed sends
+// nothing until the lease is written again, or another holds it.
 func (c *Candidate) follow(ctx context.Context, now time.Time) {
 	epoch, until, is := c.lease.Keeper(now)
 	if c.running != nil && c.running.epoch != epoch {
@@ -168,7 +169,7 @@ func (c *Candidate) start(ctx context.Context, epoch uint64) {
 		var foreman sync.WaitGroup
 		foreman.Go(func() { k.hearLimits(ctx) })
 		foreman.Go(func() { c.cfg.Foreman(ctx, k) })
-		_ = k.run(ctx) // why it ended by itself makes no difference: it is keeper no more
+		_ = k.run(ctx) // the reason makes no difference: this process is keeper no more
 		stop()
 		foreman.Wait()
 		t.ended <- struct{}{}
@@ -185,14 +186,14 @@ func (c *Candidate) end() {
 	c.running = nil
 }
 
-// outbid is what follows when the keeper has ended by itself: there is a later one.
+// outbid gives up the lease after the keeper has ended by itself, as it does when there is a later one.
 func (c *Candidate) outbid() {
 	c.lease.Step(c.clock.Now(), lease.EpochHeard{Epoch: c.running.epoch + 1})
 	c.running.stop()
 	c.running = nil
 }
 
-// put is called by the keeper, and does not wait: the latest counts.
+// put hands over the keeper's latest snapshot in place of an older one, and does not wait.
 func (c *Candidate) put(s snapshot) {
 	select {
 	case <-c.latest:
@@ -204,11 +205,11 @@ func (c *Candidate) put(s snapshot) {
 	}
 }
 
-// aside has a snapshot go into the lease with its next write, and into the store now and then.
+// aside puts a snapshot into the lease with its next write, and into the store now and then.
 func (c *Candidate) aside(ctx context.Context, s snapshot) {
 	text, err := json.Marshal(s)
 	if err != nil {
-		return // what cannot be said is learned again
+		return // the next keeper learns it again
 	}
 	if len(text) <= snapshotMost {
 		c.lease.Snapshot(text)
@@ -223,7 +224,7 @@ func (c *Candidate) aside(ctx context.Context, s snapshot) {
 	}
 }
 
-// enter takes the one place there is; false: somebody has it.
+// enter takes the only place; false: it is taken.
 func enter(place chan struct{}) bool {
 	select {
 	case place <- struct{}{}:
@@ -235,12 +236,11 @@ func enter(place chan struct{}) bool {
 
 func leave(place chan struct{}) { <-place }
 
-// snapshotMost is how many bytes of a snapshot go into the lease: what a bus takes in one value, less its
-// envelope. A larger one is in the store alone.
+// snapshotMost bounds a snapshot in the lease, in bytes: a bus value less its envelope. A larger snapshot is in the
+// store alone.
 const snapshotMost = bus.MaxLease - 4<<10
 
-// before is what the keeper before this one knew: by the lease, or where the bus has forgotten it by the
-// store.
+// before returns the previous keeper's snapshot: from the lease, or from the store if the bus has forgotten it.
 func (c *Candidate) before(ctx context.Context) (s snapshot) {
 	text := c.lease.Before()
 	if len(text) == 0 || json.Unmarshal(text, &s) != nil || s.Memory == nil {
@@ -251,7 +251,7 @@ func (c *Candidate) before(ctx context.Context) (s snapshot) {
 	return s
 }
 
-// begin does an action in a goroutine of its own, which tells how it ended.
+// begin does an action in a goroutine of its own, which reports the result as a fact.
 func (c *Candidate) begin(ctx context.Context, a lease.Action) {
 	c.work.Go(func() {
 		if f := c.do(ctx, a); f != nil {
@@ -292,13 +292,13 @@ func (c *Candidate) sameHub(ctx context.Context) error {
 	if foreign {
 		select {
 		case c.foreign <- err:
-		default: // it is there already
+		default: // one is there already
 		}
 	}
 	return err
 }
 
-// look looks for the latest epoch, unless that is being done: the lease wants it with each write.
+// look finds the latest epoch, unless another look is under way: the lease wants one with each write.
 func (c *Candidate) look(ctx context.Context) lease.Fact {
 	if !enter(c.looking) {
 		return nil
@@ -311,20 +311,20 @@ func (c *Candidate) look(ctx context.Context) lease.Fact {
 	return lease.EpochHeard{Epoch: epoch}
 }
 
-// read reads the lease. A bucket that is gone is made: that it was gone does not say that nobody is keeper.
+// read reads the lease. It makes a bucket that is gone; a missing bucket does not show that nobody is keeper.
 func (c *Candidate) read(ctx context.Context, wait time.Duration) lease.Fact {
 	held, err := c.cfg.Bus.ReadLease(ctx, wait)
 	if errors.Is(err, bus.ErrGone) {
-		_ = c.cfg.Bus.EnsureLease(ctx) // if it fails, the next one finds it gone again
+		_ = c.cfg.Bus.EnsureLease(ctx) // if it fails, the next read finds it gone again
 	}
 	if err != nil {
 		return lease.ReadEnded{Err: err}
 	}
 	v, ok := lease.Parse(held.Value)
 	if held.Value != nil && !ok {
-		v = lease.Value{} // somebody else's: it is written over like any other, a term from now
+		v = lease.Value{} // of another kind: it is written over like any other, a term from now
 	}
-	if !c.cfg.Epochs.Believes(ctx, v.Epoch) { // it may hold the lease, but no epoch is minted to be higher
+	if !c.cfg.Epochs.Believes(ctx, v.Epoch) { // its writer may hold the lease, but no epoch is minted above a false one
 		v.Epoch = 0
 	}
 	return lease.ReadEnded{Found: held.Value != nil, Value: v, Revision: held.Revision}

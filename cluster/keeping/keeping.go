@@ -16,56 +16,55 @@ import (
 )
 
 const (
-	// asksKept is how many asks may wait to be heard: two seconds of 400 workers. What is dropped is
-	// said again by who said it.
+	// asksKept bounds the asks that wait to be heard: two seconds of 400 workers. A worker repeats an ask that is
+	// dropped.
 	asksKept = 1 << 13
-	// asksAtOnce is how many asks are heard before the keeper decides: it bounds how long the first waits.
+	// asksAtOnce bounds the asks heard between two decisions, and so the wait of the first one.
 	asksAtOnce = 512
-	// snapshotEvery is how often the keeper puts what it knows aside for the one after it. What it
-	// has learned in half a second is soon learned again.
+	// snapshotEvery is the time between two snapshots for the next keeper. Half a second's knowledge is soon learned
+	// again.
 	snapshotEvery = 500 * time.Millisecond
-	// statusEvery is how often it is said how everything stands.
+	// statusEvery is the time between two reports of the state of all limits.
 	statusEvery = time.Second
-	// listEvery is how often the store is asked for what people have said of limits.
+	// listEvery is the time between two reads of the limits that people have set in the store.
 	listEvery = time.Minute
-	// newsKept is how many words may wait to be heard.
+	// newsKept bounds the messages that wait to be heard.
 	newsKept = 4096
 )
 
 // errOutbid ends a keeper that has heard of a later one.
 var errOutbid = errors.New("keeping: there is a later keeper")
 
-// A snapshot is what one keeper leaves to the next. It says nothing of what was in hand: the next
-// begins with nothing.
+// A snapshot is one keeper's knowledge for the next. It leaves out permits in hand: the next keeper begins with none.
 type snapshot struct {
 	Limits map[string]machine.LaneConfig `json:"limits,omitempty"`
 	Memory map[string]machine.LaneMemory `json:"memory,omitempty"`
 	Stops  map[string]*permit.Cause      `json:"stops,omitempty"`
-	Jobs   map[string][]string           `json:"jobs,omitempty"` // that are under the limits that have stopped
+	Jobs   map[string][]string           `json:"jobs,omitempty"` // the jobs under limits that have stopped
 }
 
-// A Keeper is a keeper.Keeper at work: one goroutine hears what workers ask, decides, and says what follows.
+// A Keeper is a keeper.Keeper at work: one goroutine hears the workers' asks, decides, and sends the result.
 type Keeper struct {
 	cfg    *Config
 	clock  clockwork.Clock
 	epoch  uint64
 	keeper *keeper.Keeper
-	limits map[string]machine.LaneConfig // as they were told
+	limits map[string]machine.LaneConfig // as they were set
 	halted map[string][]string           // the jobs under limits that have stopped: their workers ask no more
 	orders chan order                    // from the foreman, and from people
-	terms  chan time.Time                // until when it is keeper; one place, the latest counts
+	terms  chan time.Time                // when this process stops being keeper; one place, the latest counts
 	good   time.Time                     // the latest of them
-	put    func(snapshot)                // puts what is known aside; it does not wait
+	put    func(snapshot)                // stores a snapshot; it does not wait
 	timer  clockwork.Timer
 	armed  time.Time // when the timer will fire; zero: it will not
-	put0   time.Time // when a snapshot was last put aside,
-	said   time.Time // and the status said
+	put0   time.Time // when the latest snapshot was stored,
+	said   time.Time // and the status reported
 }
 
-// An order is something that a keeper is told beside asks.
+// An order is an input of a keeper other than an ask.
 type order func(now time.Time, k *Keeper)
 
-// jobOrder says what share of the limits a job has; 0: it is over.
+// jobOrder sets a job's share of the limits; 0: the job is over.
 func jobOrder(name string, weight float64) order {
 	return func(now time.Time, k *Keeper) {
 		if weight > 0 {
@@ -76,7 +75,7 @@ func jobOrder(name string, weight float64) order {
 	}
 }
 
-// limitOrder says what a limit is like, unless that is known.
+// limitOrder defines a limit, unless the keeper knows it already.
 func limitOrder(name string, c machine.LaneConfig) order {
 	return func(now time.Time, k *Keeper) {
 		if _, known := k.limits[name]; !known {
@@ -85,7 +84,7 @@ func limitOrder(name string, c machine.LaneConfig) order {
 	}
 }
 
-// setOrder says what a limit is like from now on, whatever was known.
+// setOrder defines a limit from now on, whatever the keeper knew of it.
 func setOrder(name string, c machine.LaneConfig) order {
 	return func(now time.Time, k *Keeper) { k.define(now, name, c) }
 }
@@ -95,13 +94,13 @@ func resetOrder(name string) order {
 	return func(now time.Time, k *Keeper) {
 		k.keeper.Reset(now, name)
 		if _, known := k.limits[name]; known {
-			k.keeper.Remind(now, name) // a keeper that died may have stopped it, and this one not know
+			k.keeper.Remind(now, name) // a keeper that died may have stopped it without this one's knowledge
 		}
 	}
 }
 
-// vouchOrder says that a person vouches for the limits that a job is under. All workers are told how the others stand: the job's
-// may have been stopped by a keeper that died before it put that aside.
+// vouchOrder says that a person vouches for the limits that a job is under. It tells all workers how the other limits
+// stand. A keeper that died before its next snapshot may have stopped the job's limits.
 func vouchOrder(job string) order {
 	return func(now time.Time, k *Keeper) {
 		s := k.keeper.Status(now)
@@ -137,7 +136,7 @@ func newKeeper(cfg *Config, epoch uint64, seed uint64, before snapshot) *Keeper 
 	}
 }
 
-// until says until when it is keeper. One caller alone says so.
+// until sets the time at which this process stops being keeper. It has one caller.
 func (k *Keeper) until(t time.Time) {
 	select {
 	case <-k.terms:
@@ -146,7 +145,7 @@ func (k *Keeper) until(t time.Time) {
 	k.terms <- t // has room: nobody else sends
 }
 
-// Job tells the keeper what share of the limits a job has; 0: it is over.
+// Job tells the keeper a job's share of the limits; 0: the job is over.
 func (k *Keeper) Job(ctx context.Context, name string, weight float64) {
 	k.tell(ctx, jobOrder(name, weight))
 }
@@ -162,7 +161,7 @@ func (k *Keeper) tell(ctx context.Context, o order) {
 	}
 }
 
-// run keeps until ctx ends or a later keeper is heard of, which is errOutbid.
+// run keeps until ctx ends, or until it hears of a later keeper, which is errOutbid.
 func (k *Keeper) run(ctx context.Context) error {
 	asks, err := k.cfg.Bus.Asks(asksKept)
 	if err != nil {
@@ -177,7 +176,7 @@ func (k *Keeper) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		var wake time.Time
-		if now.Before(k.good) { // else it hears, and says nothing: another may be keeper
+		if now.Before(k.good) { // else it hears, and sends nothing: another may be keeper
 			out := k.keeper.Ready(now)
 			k.send(&out)
 			if out.Outbid > 0 {
@@ -190,7 +189,7 @@ func (k *Keeper) run(ctx context.Context) error {
 	}
 }
 
-// next waits for something to happen and absorbs it, and what else is there; false: it is over.
+// next waits for an event and absorbs it, together with all asks that wait; false: it is over.
 func (k *Keeper) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now time.Time, open bool) {
 	select {
 	case <-ctx.Done():
@@ -213,9 +212,9 @@ func (k *Keeper) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now time
 	return now, ctx.Err() == nil
 }
 
-// hear tells the keeper an ask. One that it does not hear is answered by silence: the worker that
-// sent it speaks another version, or is one too many, and stops by itself. Neither is one heard that names a later keeper
-// of whom the store knows nothing: the candidate looks there with each renewal.
+// hear passes an ask to the keeper. An ask that the keeper rejects gets no answer. Its worker speaks another version,
+// or is one too many, and stops by itself. An ask that names a later keeper unknown to the store is not heard either:
+// the candidate looks there with each renewal.
 func (k *Keeper) hear(now time.Time, a permit.Ask) {
 	if a.Epoch <= max(k.epoch, k.cfg.Epochs.latest.Load()) && k.knows(&a) {
 		_ = k.keeper.Heard(now, a)
@@ -236,8 +235,8 @@ func (k *Keeper) absorb(now time.Time, asks *bus.Feed[permit.Ask]) {
 	}
 }
 
-// send says what was decided. What cannot be sent is lost, as it may be on the way: permits of
-// which nothing is heard are forgotten.
+// send sends the decisions. A message that cannot be sent is lost, as it may be on the way. The keeper forgets
+// permits of which it hears nothing.
 func (k *Keeper) send(out *keeper.Out) {
 	for _, c := range out.Cools {
 		_ = k.cfg.Bus.SendCool(c)
@@ -247,7 +246,7 @@ func (k *Keeper) send(out *keeper.Out) {
 	}
 }
 
-// aside puts what is known aside, and says how it stands, when it is time.
+// aside stores a snapshot and reports the status, when each is due.
 func (k *Keeper) aside(now time.Time) {
 	if now.Sub(k.put0) >= snapshotEvery {
 		k.put0 = now
@@ -277,7 +276,7 @@ func (k *Keeper) noteStops(s *keeper.Status) {
 	}
 }
 
-// arm sets the one timer: to what the keeper waits for, and to the next snapshot at the latest.
+// arm sets the only timer to the keeper's next moment, or to the next snapshot if that is sooner.
 func (k *Keeper) arm(now, at time.Time) {
 	if latest := k.put0.Add(snapshotEvery); at.IsZero() || at.After(latest) {
 		at = latest

@@ -33,7 +33,7 @@ func keeps(t *testing.T, n *Config) (k *Keeper, end func()) {
 	}
 }
 
-// status is how a limit stands, once all orders before are done and decided upon.
+// status returns the state of a limit, once all earlier orders are done and decided upon.
 func (k *Keeper) status(t *testing.T, name string) (s keeper.LimitStatus) {
 	t.Helper()
 	is := make(chan keeper.LimitStatus, 1)
@@ -238,7 +238,7 @@ func TestTheStoreTellsWhatTheKeeperBeforeKnew(t *testing.T) {
 	}
 }
 
-// What a keeper has learned, and what was told of limits, is passed on to the next one: it knows that the provider answers before
+// A keeper passes on to the next one what it has learned, and the limits that users set: it knows that the provider answers before
 // any call has ended under it.
 func TestTheNextKeeperKnowsWhatThisOneLearned(t *testing.T) {
 	n := newConfig(t)

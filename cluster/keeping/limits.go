@@ -16,25 +16,26 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// News is something that concerns a job, or a limit: the zero word says that a job has changed.
+// News is a message about a job or a limit; the zero value says that a job has changed.
 type News struct {
 	Reset string    `json:"reset,omitempty"` // a person vouches for a limit
-	Set   *LimitSet `json:"set,omitempty"`   // a person says what a limit is like
+	Set   *LimitSet `json:"set,omitempty"`   // a person sets a limit
 }
 
-// A LimitSet is what a limit is like.
+// A LimitSet holds the properties of a limit.
 type LimitSet struct {
 	Name string             `json:"name"`
 	Lane machine.LaneConfig `json:"lane"`
 }
 
-// setPrefix begins the names of the objects that hold what people say of limits: of two about one limit the higher number counts.
+// setPrefix begins the names of the objects that hold limits set by people. Of two for one limit the higher number
+// counts.
 const setPrefix = "limits/set-"
 
-// setMost is the most bytes that are read of one.
+// setMost bounds the bytes that are read of one.
 const setMost = 64 << 10
 
-// SetLimit says what a limit is like from now on, and keeps it in the store: a keeper that does not hear it reads it there.
+// SetLimit sets a limit and keeps it in the store. A keeper that misses the message reads it there.
 func SetLimit(ctx context.Context, b *bus.Bus, home store.Store, limit string, lane machine.LaneConfig) error {
 	text, err := json.Marshal(LimitSet{limit, lane})
 	if err != nil {
@@ -49,10 +50,10 @@ func SetLimit(ctx context.Context, b *bus.Bus, home store.Store, limit string, l
 	}
 	for number, l := range before {
 		if l.Name == limit {
-			_ = home.Delete(ctx, Numbered(setPrefix, number)) // one that stays is outdone by the later
+			_ = home.Delete(ctx, Numbered(setPrefix, number)) // the later one outdoes any that stays
 		}
 	}
-	_ = b.Say(bus.News, bus.LimitNews, News{Set: &LimitSet{limit, lane}}) // for the keeper that there is
+	_ = b.Say(bus.News, bus.LimitNews, News{Set: &LimitSet{limit, lane}}) // for the present keeper
 	return nil
 }
 
@@ -73,7 +74,7 @@ func keepSet(ctx context.Context, home store.Store, text []byte) error {
 	return err
 }
 
-// setLimits are what people have said of limits since a number, by number, and the latest number.
+// setLimits returns the limits that people have set since a number, by number, and the latest number.
 func setLimits(ctx context.Context, home store.Store, known uint64) (all map[uint64]LimitSet, latest uint64, err error) {
 	all, latest = map[uint64]LimitSet{}, known
 	for o, err := range home.List(ctx, setPrefix, Numbered(setPrefix, known)) {
@@ -100,8 +101,8 @@ func setLimits(ctx context.Context, home store.Store, known uint64) (all map[uin
 	return all, latest, nil
 }
 
-// takeSet tells the keeper what people have said of limits since a number, and gives the latest. A store that is away is read
-// again later.
+// takeSet tells the keeper the limits that people have set since a number, and returns the latest number. The caller
+// reads again later if the store is away.
 func (k *Keeper) takeSet(ctx context.Context, known uint64) (latest uint64, err error) {
 	all, latest, err := setLimits(ctx, k.cfg.Home, known)
 	for _, number := range slices.Sorted(maps.Keys(all)) {
@@ -110,7 +111,7 @@ func (k *Keeper) takeSet(ctx context.Context, known uint64) (latest uint64, err 
 	return latest, err
 }
 
-// keptOrder says what a limit is like by the store. A limit that is like that already goes on as it is.
+// keptOrder defines a limit as the store has it. It leaves a limit alone that is so already.
 func keptOrder(name string, c machine.LaneConfig) order {
 	return func(now time.Time, k *Keeper) {
 		if is, known := k.limits[name]; !known || !reflect.DeepEqual(is, c) {
@@ -119,9 +120,9 @@ func keptOrder(name string, c machine.LaneConfig) order {
 	}
 }
 
-// hearLimits tells the keeper what workers and people say of limits, until ctx ends. It does nothing else: no permit is
-// given for a limit before it is known, and a foreman may be busy for seconds. What people have said stands in the store and
-// comes before a worker's word; it is read again each minute, as a word on the bus may be lost.
+// hearLimits tells the keeper what workers and people say of limits, until ctx ends. It does nothing else: a limit must
+// be known before its first permit, and a foreman may be busy for seconds. Limits that people set stand in the store
+// and come before a worker's word. It reads them again each minute, as a message on the bus may be lost.
 func (k *Keeper) hearLimits(ctx context.Context) {
 	set, err := k.takeSet(ctx, 0)
 	for ; err != nil && ctx.Err() == nil; set, err = k.takeSet(ctx, 0) {
@@ -160,7 +161,7 @@ func (k *Keeper) hearLimits(ctx context.Context) {
 	}
 }
 
-// pause waits a little before what failed is tried again.
+// pause waits a second before another try.
 func (k *Keeper) pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -168,7 +169,7 @@ func (k *Keeper) pause(ctx context.Context) {
 	}
 }
 
-// hearStatus takes what limits are like of a worker that has calls under them.
+// hearStatus learns limits from a worker that has calls under them.
 func (k *Keeper) hearStatus(ctx context.Context, w bus.Word) {
 	var s struct {
 		Limits map[string]machine.LaneConfig `json:"limits"`
@@ -181,10 +182,10 @@ func (k *Keeper) hearStatus(ctx context.Context, w bus.Word) {
 	}
 }
 
-// hearNews takes a person's word about a limit.
+// hearNews obeys a person's message about a limit.
 func (k *Keeper) hearNews(ctx context.Context, w bus.Word) {
 	var n News
-	if w.About != bus.LimitNews || json.Unmarshal(w.Body, &n) != nil { // only an admin may say what is about limits
+	if w.About != bus.LimitNews || json.Unmarshal(w.Body, &n) != nil { // only an admin may send news about limits
 		return
 	}
 	switch {
@@ -195,8 +196,8 @@ func (k *Keeper) hearNews(ctx context.Context, w bus.Word) {
 	}
 }
 
-// knows reports whether the keeper may hear an ask: nothing is given under a limit of which nobody has said what it is
-// like. A worker says it when it first has a call under it, and then each second.
+// knows reports whether the keeper may hear an ask: it gives nothing under a limit that nobody has defined. A worker
+// defines a limit when it first has a call under it, and then each second.
 func (k *Keeper) knows(a *permit.Ask) bool {
 	_, known := k.limits[a.Limit]
 	return known

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testTerm = time.Second
 
-// newConfig is what a process has with a hub and a home in folders of the test's.
+// newConfig returns the config of a process with a hub and a home in the test's folders.
 func newConfig(t *testing.T) *Config {
 	t.Helper()
 	dir, clock := t.TempDir(), clockwork.NewRealClock()

@@ -7,45 +7,45 @@ import (
 
 // Shares of a term.
 const (
-	// holds is for how long a write makes its sender keeper, and waits how long a candidate sees one
-	// revision before it writes over it. Between the two lies what clocks may differ by.
+	// holds is the time for which a write makes its sender keeper. A candidate sees one revision for waits before it
+	// writes over it. The difference allows for clocks that differ.
 	holds = 0.99
 	waits = 1.01
-	// renews is how long lies between two writes of a holder: three may be lost.
+	// renews is the time between two writes of a holder: three may be lost.
 	renews = 0.25
-	// reads is how long lies between two looks of a candidate: what that adds to a gap.
+	// reads is the time between two reads of a candidate; it adds to a gap without a keeper.
 	reads = 0.1
-	// yields is how much longer a candidate waits that leaves it to others first.
+	// yields is the extra wait of a candidate that leaves the lease to others first.
 	yields = 0.25
-	// mints is for how long a holder may be without an epoch: a store that is slow has answered by then.
-	// For as long it stands back after that: others, whose way to the store is not broken, go first.
+	// mints is the time for which a holder may lack an epoch: a slow store has answered by then. After that the holder
+	// stands back for as long. Others, whose way to the store is not broken, go first.
 	mints = 3
 )
 
-// Config is what a Lease is made of.
+// Config holds the settings of a Lease.
 type Config struct {
 	Who  string        // this life of this process
 	Term time.Duration // the same for all
-	// Yields says that another is to be keeper rather than this one, if there is one.
+	// Yields prefers another process as keeper, if there is one.
 	Yields bool
 }
 
-// An Action is something to do; its end is told by the fact that it names. One of each kind is
-// under way at a time.
+// An Action is something to do. The fact that each type names reports its end. At most one of each kind is under way at
+// a time.
 type Action interface{ action() }
 
 type (
-	// Read reads the lease: [ReadEnded]. A bucket that is gone is made first.
+	// Read reads the lease, and makes a bucket that is gone: [ReadEnded].
 	Read struct{}
-	// Write writes the lease over the revision that was seen, of nothing too: [WriteEnded].
+	// Write writes the lease over the revision that was seen, also where nothing stands in it: [WriteEnded].
 	Write struct {
 		Value    Value
 		Revision uint64
 	}
-	// Mint makes the next epoch in the store, higher than any there: [MintEnded].
+	// Mint creates the next epoch in the store, higher than any there: [MintEnded].
 	Mint struct{}
-	// Look looks for the highest epoch in the store: [EpochHeard], or nothing if it cannot be told. It comes first of all, and
-	// with each write; one that is still under way does for the next.
+	// Look finds the highest epoch in the store: [EpochHeard], or no fact if the store cannot tell. A lease looks at
+	// the start and with each write. A look that is still under way does for the next.
 	Look struct{}
 )
 
@@ -54,26 +54,26 @@ func (Write) action() {}
 func (Mint) action()  {}
 func (Look) action()  {}
 
-// A Fact is what a Lease is told.
+// A Fact is an input of a Lease.
 type Fact interface{ fact() }
 
 type (
-	// ReadEnded is what stands in the lease, and its revision; not Found: nothing, which has a revision
-	// too, another one each time the bus has forgotten all. With an Err it says nothing.
+	// ReadEnded carries the content and revision of the lease. If it is not Found, nothing stands there; that has a
+	// revision too, a new one each time the bus has forgotten everything. With an Err it says nothing.
 	ReadEnded struct {
 		Found    bool
 		Value    Value
 		Revision uint64
 		Err      error
 	}
-	// WriteEnded is what became of a write: its new revision, or that it was Taken: not
-	// written, as another revision stands there. With an Err it may have been written or not.
+	// WriteEnded carries the new revision of a write. Taken: it was not written, as another revision stands there. With
+	// an Err it may have been written or not.
 	WriteEnded struct {
 		Revision uint64
 		Taken    bool
 		Err      error
 	}
-	// MintEnded is the epoch that is this one's alone.
+	// MintEnded carries the epoch that this process alone has.
 	MintEnded struct {
 		Epoch uint64
 		Err   error
@@ -91,24 +91,24 @@ func (EpochHeard) fact() {}
 type Lease struct {
 	cfg Config
 
-	// What was seen of the lease: a revision, and since when there is no other.
+	// The latest known state of the lease.
 	seen     bool
-	found    bool // something stands there
+	found    bool // a value stands there
 	revision uint64
 	since    time.Time
 	before   json.RawMessage // the snapshot in it
 
-	// What this one has written. While it may have written the latest revision it is the holder.
+	// The writes of this process. It is the holder while the latest revision may be its own.
 	holder  bool
-	won     time.Time // since when it is the holder
-	backed  time.Time // it does not stand before that
+	won     time.Time // when it became the holder
+	backed  time.Time // the earliest time to stand again
 	counter uint64
 	sent    time.Time // when the latest write was sent
 	until   time.Time // it is keeper until then, once it has an epoch
 	unsure  bool      // the latest write may have succeeded
 	epoch   uint64    // 0: none is minted
-	highest uint64    // epoch that was heard of
-	first   bool      // when it looked there never had been a keeper
+	highest uint64    // the highest epoch heard of
+	first   bool      // at the last look, no keeper had ever existed
 	state   json.RawMessage
 
 	looked    bool
@@ -118,29 +118,29 @@ type Lease struct {
 	mintAfter time.Time
 }
 
-// New is a candidate that has seen nothing.
+// New returns a candidate that has seen nothing.
 func New(c Config) *Lease { return &Lease{cfg: c} }
 
 func (l *Lease) share(of float64) time.Duration { return time.Duration(of * float64(l.cfg.Term)) }
 
-// Keeper says whether this one is keeper, of which epoch and until when.
+// Keeper reports whether this process is keeper, its epoch, and the end of its time.
 func (l *Lease) Keeper(now time.Time) (epoch uint64, until time.Time, is bool) {
 	return l.epoch, l.until, l.holder && l.epoch > 0 && now.Before(l.until)
 }
 
-// Lapsed says whether this one was the last keeper, for all it knows, and its time has run out: if it
-// writes the lease again it goes on.
+// Lapsed says whether this process was the last keeper, for all it knows, and its time has run out. If it writes the
+// lease again it goes on.
 func (l *Lease) Lapsed(now time.Time) bool {
 	return l.holder && l.epoch > 0 && !now.Before(l.until)
 }
 
-// Before is the snapshot that the keeper before this one has left; nil: none.
+// Before returns the snapshot that the previous keeper left; nil: none.
 func (l *Lease) Before() json.RawMessage { return l.before }
 
-// Snapshot is what the next write is to leave for the keeper after this one.
+// Snapshot sets what the next write leaves for the next keeper.
 func (l *Lease) Snapshot(s json.RawMessage) { l.state = s }
 
-// Highest is the highest epoch that was heard of.
+// Highest returns the highest epoch heard of.
 func (l *Lease) Highest() uint64 { return max(l.highest, l.epoch) }
 
 // Step absorbs a fact.
@@ -167,9 +167,9 @@ func (l *Lease) Step(now time.Time, f Fact) {
 	}
 }
 
-// hurry has the first keeper of all wait for nobody: where nothing stands in the lease, and no epoch in the store, there is none
-// whose time would have to run out. What it saw may be old by now; but the first epoch is minted once, and
-// who gets another waits like any other.
+// hurry spares the first keeper of all the wait. If nothing stands in the lease, and no epoch in the store, no keeper's
+// time has to run out. What it saw may be old by now. But the first epoch is minted once, and a process that gets
+// another one waits like any other.
 func (l *Lease) hurry(now time.Time) {
 	if l.unopposed() {
 		l.next = now
@@ -178,13 +178,13 @@ func (l *Lease) hurry(now time.Time) {
 
 func (l *Lease) unopposed() bool { return l.first && l.seen && !l.found && !l.holder }
 
-// lose is no holder any more: another is, or was.
+// lose stops being the holder: another is, or was.
 func (l *Lease) lose() {
 	l.holder, l.unsure, l.epoch, l.seen = false, false, 0, false
 	l.until = time.Time{}
 }
 
-// read takes what stands in the lease.
+// read absorbs the content of the lease.
 func (l *Lease) read(now time.Time, f ReadEnded) {
 	if !f.Found {
 		f.Value = Value{}
@@ -204,12 +204,11 @@ func (l *Lease) read(now time.Time, f ReadEnded) {
 	l.highest = max(l.highest, f.Value.Epoch)
 }
 
-// readOwn finds out what became of a write whose answer was lost.
+// readOwn finds the result of a write whose answer was lost.
 //
-// The order of events that this is about: write 5 is sent and its answer is lost; a read finds write
-// 4, as 5 is still on its way; write 6 is sent, over 4's revision; 5 arrives, so 6 is refused. What stands
-// there is this one's all the same: when it was sent is forgotten, so it makes nobody keeper for
-// longer, but the next write goes over it.
+// It handles this order of events. Write 5 is sent and its answer is lost. A read finds write 4, as 5 is still on its
+// way. Write 6 is sent, over 4's revision. Write 5 arrives, so 6 is refused. The value there is this process's all the
+// same. The time of its sending is forgotten, so it makes nobody keeper for longer, but the next write goes over it.
 func (l *Lease) readOwn(now time.Time, f ReadEnded) {
 	mine := f.Found && f.Value.Holder == l.cfg.Who
 	switch {
@@ -228,11 +227,11 @@ func (l *Lease) renewed(revision uint64) {
 	l.until = l.sent.Add(l.share(holds))
 }
 
-// wrote takes the end of a write.
+// wrote absorbs the end of a write.
 func (l *Lease) wrote(now time.Time, f WriteEnded) {
 	switch {
-	case !l.holder: // it was lost meanwhile: what stands there is looked at as by any candidate
-	case f.Err != nil || f.Taken: // look what stands there
+	case !l.holder: // the lease was lost meanwhile: it is read as by any candidate
+	case f.Err != nil || f.Taken: // read the lease
 		l.unsure, l.next = true, now
 	default:
 		l.renewed(f.Revision)
@@ -243,22 +242,22 @@ func (l *Lease) minted(now time.Time, f MintEnded) {
 	switch {
 	case f.Err != nil:
 		l.mintAfter = now.Add(l.share(reads))
-	case !l.holder: // it was lost meanwhile: the epoch is nobody's
+	case !l.holder: // the lease was lost meanwhile: the epoch is nobody's
 		l.highest = max(l.highest, f.Epoch)
-	case l.first && f.Epoch > 1: // there was one meanwhile
+	case l.first && f.Epoch > 1: // another keeper came first
 		l.highest, l.first = max(l.highest, f.Epoch), false
 		l.lose()
 	case f.Epoch < l.highest:
-		l.mintAfter = now // somebody else has a higher one: another is needed
+		l.mintAfter = now // another process has a higher one, so another is needed
 	default:
 		l.epoch = f.Epoch
 	}
 }
 
-// Ready is everything that follows, and when to ask again if nothing is told.
+// Ready holds the actions to do, and the time to ask again if no fact comes before.
 type Ready struct {
 	Do     []Action
-	WakeAt time.Time // zero: only when something is told
+	WakeAt time.Time // zero: only after a fact
 }
 
 // Ready decides.
@@ -288,7 +287,7 @@ func (l *Lease) Ready(now time.Time) (r Ready) {
 	return r
 }
 
-// decide reads or writes.
+// decide chooses between a read and a write.
 func (l *Lease) decide(now time.Time) []Action {
 	switch {
 	case l.unsure, !l.holder && !l.ripe(now):
@@ -308,7 +307,7 @@ func (l *Lease) decide(now time.Time) []Action {
 	return do
 }
 
-// leaves is what the next keeper is to find: until this one knows anything, what it has found itself.
+// leaves returns the snapshot for the next keeper: this keeper's own, or, until it has one, the one it found.
 func (l *Lease) leaves() json.RawMessage {
 	if l.state != nil {
 		return l.state
@@ -316,7 +315,7 @@ func (l *Lease) leaves() json.RawMessage {
 	return l.before
 }
 
-// ripe reports whether one revision was seen for as long as its writer may be keeper.
+// ripe reports whether one revision has been seen for as long as its writer may be keeper.
 func (l *Lease) ripe(now time.Time) bool {
 	wait := l.share(waits)
 	if l.cfg.Yields {

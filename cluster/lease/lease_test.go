@@ -77,7 +77,7 @@ func TestTakesOver(t *testing.T) {
 	}
 }
 
-// Whoever yields waits for longer.
+// A candidate that yields waits for longer.
 func TestYields(t *testing.T) {
 	l := New(Config{Who: "a", Term: term, Yields: true})
 	l.Step(noon, ReadEnded{})
@@ -182,7 +182,7 @@ func TestMintsAgain(t *testing.T) {
 	}
 }
 
-// A value is read as it was written, a snapshot that is no JSON is left out, and what is foreign is none.
+// A value is read as it was written. A snapshot that is no JSON is left out, and a foreign text is not a value.
 func TestValue(t *testing.T) {
 	for _, v := range []Value{{Holder: "a", Counter: 3, Epoch: 4, Snapshot: json.RawMessage(`{"b":[1]}`)}, {Holder: "b"}} {
 		got, ok := Parse(v.Marshal())
@@ -200,7 +200,8 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// standsAgain is when a candidate that is not keeper writes the lease, of whose revision there is none but one.
+// standsAgain returns the time at which a candidate that is not keeper writes the lease, if its revision stays the
+// same.
 func standsAgain(t *testing.T, l *Lease, from, until float64) (seconds float64) {
 	t.Helper()
 	for tenth := int(from * 10); tenth < int(until*10); tenth++ {
@@ -297,7 +298,8 @@ func TestTheFirstKeeperWaitsForNobody(t *testing.T) {
 	}
 }
 
-// Whoever finds that there was a keeper, or that something stands in the lease, waits, whatever else it has heard.
+// A process waits if it finds that there was a keeper, or that something stands in the lease, whatever else it has
+// heard.
 func TestOnlyTheFirstKeeperIsInAHurry(t *testing.T) {
 	for name, facts := range map[string][]Fact{
 		"an epoch":              {EpochHeard{Epoch: 3}, ReadEnded{}},

@@ -65,7 +65,7 @@ func (w *world) after(d time.Duration, do func()) {
 	heap.Push(&w.queue, event{w.now + max(0, d), w.order, do})
 }
 
-// way is how long a message takes: mostly milliseconds, and sometimes seconds.
+// way returns the time that a message takes: mostly milliseconds, and sometimes seconds.
 func (w *world) way() time.Duration {
 	if w.chance.IntN(50) == 0 {
 		return time.Duration(w.chance.Int64N(int64(2 * term)))
@@ -267,8 +267,9 @@ func runWorld(t *testing.T, seed uint64, storm bool) *world {
 // In random worlds of lost and late answers, kills, freezes and a bus that is away or forgets all, no two
 // are keeper at one moment, no epoch is anybody's twice, and there is a keeper again.
 //
-// But where the bus forgets all between the writes of two who both have waited, both may have written
-// the first revision: that is told by the store, whose epochs both have minted, at the next renewal.
+// One exception: the bus forgets all between the writes of two candidates that have both waited. Then
+// both may have written the first revision. The next renewal finds it in the store, where both have
+// minted epochs.
 func TestSimulation(t *testing.T) {
 	seeds, base := uint64(300), uint64(1)
 	if text := os.Getenv("SEEDS"); text != "" {

@@ -2,16 +2,16 @@ package lease
 
 import "encoding/json"
 
-// A Value is what stands in the lease.
+// A Value is the content of the lease.
 type Value struct {
 	Holder  string `json:"holder"`
 	Counter uint64 `json:"counter"` // of its holder's writes, from 1
 	Epoch   uint64 `json:"epoch"`   // of the keeper; 0: it is not minted yet
-	// Snapshot is what the keeper knows that the next one should. It is opaque here.
+	// Snapshot holds the keeper's knowledge for the next keeper. It is opaque here.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 }
 
-// Marshal is the value as it is written.
+// Marshal returns the value as it is written.
 func (v Value) Marshal() []byte {
 	text, err := json.Marshal(v)
 	if err != nil { // a snapshot that is no JSON is left out

@@ -78,7 +78,7 @@ func TestAnotherReasonIsNoBound(t *testing.T) {
 	}
 }
 
-// A foreman that begins when parts are there counts what has failed in them; what it is told it counts once.
+// A foreman that begins when parts are there counts the failures in them, and counts an announced part once.
 func TestFailuresThatWereThereAreCounted(t *testing.T) {
 	c := newCluster(t)
 	end := c.workers(1, func(_ context.Context, it *promptfile.Item) (provider.Reply, error) {

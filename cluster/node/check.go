@@ -17,28 +17,29 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// A Verdict is what a check says of one thing.
+// A Verdict is a check's judgement of one thing.
 type Verdict string
 
 // The verdicts.
 const (
 	Safe   Verdict = "safe"
-	Note   Verdict = "note"   // it costs time, or is good to know
-	Unsafe Verdict = "unsafe" // it must be put right
+	Note   Verdict = "note"   // costs time, or is good to know
+	Unsafe Verdict = "unsafe" // must be put right
 )
 
-// A Checked is one thing that was looked at.
+// A Checked is one thing that a check looked at.
 type Checked struct {
 	Part    string  `json:"part"` // bus, times, store or workers
 	Verdict Verdict `json:"verdict"`
 	What    string  `json:"what"`
-	Why     string  `json:"why"` // what follows, or what to do; ""
+	Why     string  `json:"why"` // the consequence, or the remedy; may be ""
 }
 
-// reachWait is how long a bus may take to let a check in: a worker tries for ever, a check wants to know.
+// reachWait bounds the time for a bus to let a check in. A worker tries for ever, but a check must answer.
 const reachWait = 5 * time.Second
 
-// Check tries bus and store from where this process is, and tells what it has found: of both, whatever is wrong with one.
+// Check tries bus and store from where this process is, and returns its findings. It reports on both, whatever is wrong
+// with one.
 func Check(ctx context.Context, cfg Config, chance *rand.Rand, probe store.ProbeConfig) []Checked {
 	if cfg.Clock == nil {
 		cfg.Clock = clockwork.NewRealClock()
@@ -49,10 +50,10 @@ func Check(ctx context.Context, cfg Config, chance *rand.Rand, probe store.Probe
 	}
 	var found []Checked
 	cfg.Line, cfg.Home = line, cmp.Or(cfg.Home, home)
-	cfg.Patient = false // it wants to know
+	cfg.Patient = false // a check must answer
 	s, err := openHome(ctx, cfg.Home, &cfg)
 	if err == nil {
-		defer func() { _ = store.Close(s) }() // nothing is left to be said
+		defer func() { _ = store.Close(s) }() // the findings are complete
 		var times Checked
 		if cfg.Times, times = checkTimes(ctx, s, cfg.Times); times.Part != "" {
 			found = append(found, times)
@@ -67,10 +68,10 @@ func Check(ctx context.Context, cfg Config, chance *rand.Rand, probe store.Probe
 	return found
 }
 
-// foreign says that the store is not that of the cluster: nothing is written to it.
+// foreign reports whether a finding says that the store is not the cluster's; a check then writes nothing to it.
 func foreign(c Checked) bool { return c.Part == "store" && c.Verdict == Unsafe }
 
-// checkBus looks at the way to the bus, at the bus, and whether it is that of the store; nil: there is none.
+// checkBus looks at the way to the bus, at the bus, and whether it belongs to the store; a nil s means no store.
 func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 	reaching, stop := clockwork.WithTimeout(ctx, cfg.Clock, reachWait)
 	defer stop()
@@ -81,7 +82,7 @@ func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 	}
 	defer b.Close()
 	var found, workers []Checked
-	if s != nil { // which says whose word counts
+	if s != nil { // the store says whose messages count
 		found = checkFounder(ctx, b, s, cfg)
 		workers = checkWorkers(ctx, b, s, cfg.Clock)
 	}
@@ -92,10 +93,10 @@ func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 	return slices.Concat(goodOf(&r), badOf(&r), found, workers)
 }
 
-// listenWait is how long a check listens to workers: each speaks once a second.
+// listenWait is the time for which a check listens to workers: each sends its status once a second.
 const listenWait = 1500 * time.Millisecond
 
-// checkWorkers says which workers cannot work on which jobs, and why.
+// checkWorkers returns the workers that cannot work on some jobs, and why.
 func checkWorkers(ctx context.Context, b *bus.Bus, s store.Store, clock clockwork.Clock) (found []Checked) {
 	ctx, stop := clockwork.WithTimeout(ctx, clock, listenWait)
 	defer stop()
@@ -109,8 +110,8 @@ func checkWorkers(ctx context.Context, b *bus.Bus, s store.Store, clock clockwor
 	return found
 }
 
-// checkFounder looks whether the queue on the bus is for this store. A store that cannot be read is complained of
-// by who tries it.
+// checkFounder checks that the queue on the bus is for this store. Other parts of the check complain of a store that
+// cannot be read.
 func checkFounder(ctx context.Context, b *bus.Bus, s store.Store, cfg Config) []Checked {
 	var other *fault
 	if errors.As(sameHub(ctx, s, cfg.Home, b.Identity()), &other) || errors.As(sameStore(ctx, b, s, cfg.Home, cfg.Clock), &other) {
@@ -122,7 +123,7 @@ func checkFounder(ctx context.Context, b *bus.Bus, s store.Store, cfg Config) []
 	return nil
 }
 
-// goodOf is what is well with a bus, in one line for each thing.
+// goodOf returns the good points of a bus, in one line for each thing.
 func goodOf(r *bus.Report) []Checked {
 	who := "a NATS server"
 	if r.Hub {
@@ -158,7 +159,7 @@ func badOf(r *bus.Report) (found []Checked) {
 	return found
 }
 
-// round leaves of a time what helps to judge it.
+// round cuts a time to the digits that help to judge it.
 func round(d time.Duration) time.Duration {
 	if d > time.Second {
 		return d.Round(10 * time.Millisecond)
@@ -166,7 +167,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// checkTimes says which times the cluster has.
+// checkTimes returns the times of the cluster.
 func checkTimes(ctx context.Context, s store.Store, told Times) (Times, Checked) {
 	t, err := readTimes(ctx, s)
 	switch {

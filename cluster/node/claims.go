@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// fetchWait is how long one look into the queue for a chunk waits.
+	// fetchWait bounds one look into the queue for a chunk.
 	fetchWait = 5 * time.Second
-	// offersEvery is how often a worker looks which jobs have chunks: a new one waits for that.
+	// offersEvery is the time between two looks at which jobs have chunks. A new job waits for the next look.
 	offersEvery = time.Second
-	// takenKept is how many words of those who take chunks over may wait to be heard.
+	// takenKept bounds the messages about chunks taken over that wait to be heard.
 	takenKept = 256
 )
 
-// queue is the bus's, for chunks.
+// queue is the bus's queue, for chunks.
 type queue struct {
 	bus      *bus.Bus
 	heeder   *heeder
@@ -50,7 +50,8 @@ type delivery struct {
 	refusals *refusals
 }
 
-// Return is that of the bus. A chunk of a job that is refused here is another worker's soon, whatever it was to wait for.
+// Return wraps the bus's Return. A chunk of a job that is refused here goes to another worker soon, whatever delay was
+// asked for.
 func (d delivery) Return(ctx context.Context, after time.Duration) error {
 	if d.refusals.has(d.Work.Job) {
 		after = min(after, refusedAfter)
@@ -60,7 +61,7 @@ func (d delivery) Return(ctx context.Context, after time.Duration) error {
 
 func (d delivery) Body() []byte { return d.Delivery.Body }
 
-// Working is that of the bus.
+// Working wraps the bus's Working.
 func (d delivery) Working(ctx context.Context) error {
 	err := d.Delivery.Working(ctx)
 	if errors.Is(err, bus.ErrGone) {
@@ -69,7 +70,8 @@ func (d delivery) Working(ctx context.Context) error {
 	return err
 }
 
-// Done is that of the bus. Of what it has forgotten nothing can be taken out: if it comes again its part is found.
+// Done wraps the bus's Done. If the bus has forgotten the chunk, there is nothing to take out: should it come again,
+// its part is found.
 func (d delivery) Done(ctx context.Context) error {
 	err := d.Delivery.Done(ctx)
 	if errors.Is(err, bus.ErrGone) {
@@ -78,12 +80,12 @@ func (d delivery) Done(ctx context.Context) error {
 	return err
 }
 
-// workOf is a chunk as the queue names it.
+// workOf returns a chunk as the queue names it.
 func workOf(c claim.Chunk) bus.Work {
 	return bus.Work{Kind: bus.Chunks, Job: c.Job, Name: strconv.Itoa(c.Number) + "." + strconv.Itoa(c.Round)}
 }
 
-// chunkOf is workOf undone.
+// chunkOf reverses workOf.
 func chunkOf(w bus.Work) (c claim.Chunk, ok bool) {
 	if w.Kind != bus.Chunks {
 		return c, false
@@ -96,7 +98,7 @@ func chunkOf(w bus.Work) (c claim.Chunk, ok bool) {
 	return c, err == nil && err2 == nil && workOf(c) == w
 }
 
-// peers are the other workers, by the bus.
+// peers reaches the other workers, by the bus.
 type peers struct{ node *Node }
 
 func (p peers) Holds(ctx context.Context, who string, c claim.Chunk) (holds, answered bool, err error) {
@@ -107,19 +109,19 @@ func (p peers) Tell(_ context.Context, who string, c claim.Chunk, name claim.Nam
 	return p.node.bus.Tell(who, bus.Taken{Work: workOf(c), Turn: name.Turn, By: name.String()})
 }
 
-// SayDone tells the foreman. If it is lost, he sees the part when he lists.
+// SayDone tells the foreman of a part. If the message is lost, he sees the part when he lists.
 func (p peers) SayDone(c job.Chunk, footer []byte) {
 	_ = p.node.bus.Say(bus.Done, c.Job, doneWord{Chunk: c.Number, Round: c.Round, Footer: json.RawMessage(footer)})
 }
 
-// doneWord says that a chunk's part is there.
+// doneWord is the message that a chunk's part is there.
 type doneWord struct {
 	Chunk  int             `json:"n"`
 	Round  int             `json:"round,omitempty"`
 	Footer json.RawMessage `json:"footer,omitempty"`
 }
 
-// holds answers others whether this worker works on something.
+// holds tells other workers whether this one works on something.
 func (w *worker) holds(work bus.Work) bool {
 	c, ok := chunkOf(work)
 	return ok && w.exec.Answer(c)
@@ -143,7 +145,8 @@ func (w *worker) hearTaken(ctx context.Context, taken *bus.Feed[bus.Taken]) {
 	}
 }
 
-// watchOffers tells the executor of which jobs there are chunks, without those that are refused here. While the bus is away those stay that were there.
+// watchOffers tells the executor which jobs have chunks, without those that are refused here. While the bus is away the
+// last offers stay.
 func (w *worker) watchOffers(ctx context.Context) {
 	ticker := w.clock.NewTicker(offersEvery)
 	defer ticker.Stop()
@@ -177,6 +180,6 @@ func (w *worker) watchBus(ctx context.Context) {
 	}
 }
 
-// connectionEvery is how often it is looked whether the connection is a new one: often beside the
-// seconds for which others' silence then means nothing.
+// connectionEvery is the time between two looks for a new connection. It is short compared with the seconds for which
+// others' silence then means nothing.
 const connectionEvery = 200 * time.Millisecond

@@ -1,9 +1,8 @@
-// Package node is a process of a cluster: it works, it keeps the limits if it is its turn, and it
-// does for people what they ask of jobs.
+// Package node is a process of a cluster. It works on jobs, keeps the limits when it is its turn,
+// and serves people's requests about jobs.
 //
-// It promises that whatever it starts has ended when Work returns; that no call leaves without a
-// permit; and that everything which decides lies in the packages that it joins: what is here waits,
-// reads, writes and passes on.
+// Everything that Work starts has ended when Work returns. No call leaves without a permit. All
+// decisions lie in the packages that node joins: node itself waits, reads, writes and passes on.
 //
 //	           Join
 //	            │

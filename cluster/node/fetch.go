@@ -14,8 +14,8 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Fetch makes the files that one process would have written. Each may be an object of a store; it is made on this machine then,
-// in the folder for temporary files, and takes the place of the object.
+// Fetch makes the files that one process would have written. Each may be an object of a store. Then Fetch makes it on
+// this machine, in the folder for temporary files, and replaces the object with it.
 func (n *Node) Fetch(ctx context.Context, name, output, failed string, partial bool, others ...string) (parts.Fetched, error) {
 	r, err := job.Load(ctx, n.home, name)
 	if err != nil {
@@ -37,7 +37,7 @@ func (n *Node) Fetch(ctx context.Context, name, output, failed string, partial b
 	return fetchAway(ctx, &f, output, failed, others)
 }
 
-// fetchAway is Files for objects of a store.
+// fetchAway does Files for objects of a store.
 func fetchAway(ctx context.Context, f *parts.Fetch, output, failed string, others []string) (got parts.Fetched, err error) {
 	dir, err := os.MkdirTemp("", "headrace-fetch-")
 	if err != nil {
@@ -75,7 +75,7 @@ func fetchAway(ctx context.Context, f *parts.Fetch, output, failed string, other
 	return got, nil
 }
 
-// away is an object of a store, and the file in which it is made.
+// away is an object of a store, and its file on this machine.
 type away struct {
 	address, name, path string
 	store               store.Store
@@ -93,7 +93,7 @@ func openAway(ctx context.Context, address, path string) (*away, error) {
 	return &away{address, name, path, s}, err
 }
 
-// bring gets what an earlier fetch has left, so that no results are lost that are not this job's.
+// bring copies an earlier fetch's object here, so that results of other jobs in it are not lost.
 func (a *away) bring(ctx context.Context) error {
 	in, err := a.store.Open(ctx, a.name, 0, -1)
 	if errors.Is(err, store.ErrMissing) {
@@ -111,7 +111,7 @@ func (a *away) bring(ctx context.Context) error {
 	return errors.Join(err, out.Close())
 }
 
-// put has the file take the place of the object. One that was not made leaves it as it is.
+// put replaces the object with the file. If there is no file it leaves the object as it is.
 func (a *away) put(ctx context.Context) error {
 	file, err := os.Open(a.path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	// lookEvery is how often the foreman looks at what each job needs, beside when he is told.
+	// lookEvery is the time between two looks of the foreman at the needs of each job, besides those that messages
+	// cause.
 	lookEvery = time.Second
-	// listEvery is how often he looks at the store for jobs and parts that nobody has told him of.
+	// listEvery is the time between two looks into the store for jobs and parts that no message announced.
 	listEvery = time.Minute
-	// workerGone is after how long a worker that has said nothing does not count any more.
+	// workerGone is the silence after which a worker does not count any more.
 	workerGone = 10 * time.Second
-	// newsKept is how many words may wait to be heard: a second of fast chunks. What is lost is seen
-	// in the store.
+	// newsKept bounds the messages that wait to be heard: a second of fast chunks. The foreman sees in the store what
+	// is lost.
 	newsKept = 4096
 )
 
-// A foreman does for each job what it needs next: he has its input indexed, cuts it, keeps the queue
-// filled, counts parts, and says when it is done. He lives with the keeper, and holds nothing
-// that is not in the store.
+// A foreman does the next step of each job. He has its input indexed, cuts it, keeps the queue filled, counts parts,
+// and marks the job as done. He lives with the keeper, and holds nothing that is not in the store.
 type foreman struct {
 	*Node
 	keep   limits
 	jobs   map[string]*overseen
-	seen   map[string]heardOf // workers, and what each said last
+	seen   map[string]heardOf // workers, with the latest status of each
 	began  time.Time
 	listed time.Time
-	// connected is since when the bus is there: what was said before was perhaps not heard.
+	// connected is the time at which the bus came back: the foreman may have missed earlier messages.
 	connected time.Time
 }
 
-// limits are a keeper's, as its foreman needs them: [keeping.Keeper].
+// limits is the part of a keeper that its foreman needs: [keeping.Keeper].
 type limits interface {
 	Job(ctx context.Context, name string, weight float64)
 	Vouch(ctx context.Context, job string)
@@ -56,11 +56,11 @@ type overseen struct {
 	ledger  *parts.Ledger
 	listed  time.Time
 	stale   bool               // its record has changed, or may have
-	untold  bool               // and nobody has said so
+	untold  bool               // and no message announced the change
 	told    bool               // the keeper knows its weight
-	purged  bool               // it has ended, and nothing of it is in the queue
-	counted map[int]parts.Sums // of the parts of a job with a bound on failures; nil: it has none
-	// resumed is when it was seen to go on after it had stopped.
+	purged  bool               // it has ended, and the queue has nothing of it
+	counted map[int]parts.Sums // sums of the parts of a job with a bound on failures; nil: it has none
+	// resumed is the time at which the foreman saw it go on after a stop.
 	resumed time.Time
 }
 
@@ -83,7 +83,7 @@ func (f *foreman) run(ctx context.Context) {
 	}
 }
 
-// words are what a foreman hears.
+// words holds the feeds that a foreman hears.
 type words struct{ done, news, status *bus.Feed[bus.Word] }
 
 func (f *foreman) listen() (w words, err error) {
@@ -107,7 +107,7 @@ func (w *words) close() {
 	}
 }
 
-// next waits for something to happen, and sees to it; false: it is over.
+// next waits for an event and handles it; false: the feeds or ctx have ended.
 func (f *foreman) next(ctx context.Context, w words, ticker clockwork.Ticker) bool {
 	select {
 	case <-ctx.Done():
@@ -133,7 +133,7 @@ func (f *foreman) next(ctx context.Context, w words, ticker clockwork.Ticker) bo
 	return true
 }
 
-// heardOf is what a worker has said last, and when.
+// heardOf is a worker's latest status, and its time.
 type heardOf struct {
 	at      time.Time
 	refuses map[string]Refusal
@@ -143,20 +143,21 @@ func (f *foreman) hearStatus(w bus.Word) {
 	var s struct {
 		Refuses map[string]Refusal `json:"refuses"`
 	}
-	_ = json.Unmarshal(w.Body, &s) // it lives, whatever it says
+	_ = json.Unmarshal(w.Body, &s) // any status shows that it lives
 	f.seen[w.About] = heardOf{f.clock.Now(), s.Refuses}
 }
 
 const (
-	// triesToStop is how often each worker must have tried a job in vain before it stops: a file server may be away for a
-	// moment, and a limit that was reset is heard of after the job is.
+	// triesToStop is the number of vain tries of each worker before a job stops. A file server may be away for a
+	// moment, and news of a limit's reset comes after news of its job.
 	triesToStop = 3
-	// heardToStop is for how long a foreman must have heard the workers before: they speak once a second.
+	// heardToStop is the time for which a foreman must have listened to the workers before that: each sends its status
+	// once a second.
 	heardToStop = 3 * time.Second
 )
 
-// stopRefused stops a job that all workers refuse if one of the reasons is final. A worker that has not tried the job may be able
-// to go on. A refusal from before the job was resumed does not count.
+// stopRefused stops a job that all workers refuse, if one of the reasons is final. It waits for a worker that has not
+// tried the job, as that one may be able to go on. A refusal from before the job was resumed does not count.
 func (f *foreman) stopRefused(ctx context.Context, o *overseen) bool {
 	now, why := f.clock.Now(), ""
 	f.workers()
@@ -177,13 +178,14 @@ func (f *foreman) stopRefused(ctx context.Context, o *overseen) bool {
 		return false
 	}
 	if r, changed := f.stopJob(ctx, o.record.Job, why); changed {
-		o.record = r // or a job that is resumed at once is not seen to have stopped
+		o.record = r // else a job resumed at once would not be seen to have stopped
 	}
 	o.stale = true
 	return true
 }
 
-// stopJob notes in a job's record why it cannot go on. If that fails, whoever meets the cause again tries again.
+// stopJob notes in a job's record why the job cannot go on. If that fails, the next process to meet the cause tries
+// again.
 func (n *Node) stopJob(ctx context.Context, name, why string) (r job.Record, changed bool) {
 	r, err := job.Change(ctx, n.home, name, func(r *job.Record) error {
 		if r.State != job.Running && r.State != job.Indexing {
@@ -208,7 +210,7 @@ func (f *foreman) hearDone(w bus.Word) {
 	}
 }
 
-// hearNews looks at a job of which somebody says that it has changed. Words about limits are the keeper's.
+// hearNews looks at a job that a message says has changed. The keeper handles messages about limits.
 func (f *foreman) hearNews(ctx context.Context, w bus.Word) {
 	var n keeping.News
 	if json.Unmarshal(w.Body, &n) != nil || n.Reset != "" || n.Set != nil {
@@ -244,7 +246,7 @@ func (f *foreman) look(ctx context.Context) {
 	}
 }
 
-// see does what one job needs: a word about a job is no reason to ask the bus about all the others.
+// see does what one job needs: a message about a job is no reason to ask the bus about all the others.
 func (f *foreman) see(ctx context.Context, name string) {
 	o := f.jobs[name]
 	if o == nil {
@@ -258,18 +260,18 @@ func (f *foreman) see(ctx context.Context, name string) {
 	}
 }
 
-// lookAround looks for what was not told: for jobs that are new, and whether those that are being worked on have
-// changed; after the bus was away, whether any has.
+// lookAround looks for changes that no message announced: new jobs, and changes of the jobs in work. After the bus was
+// away, it looks for changes of all jobs.
 func (f *foreman) lookAround(ctx context.Context) {
 	now, connected := f.clock.Now(), f.bus.ReconnectedAt()
 	again := !connected.Equal(f.connected)
 	if !again && now.Sub(f.listed) < listEvery {
 		return
 	}
-	// A job that is submitted after the look is heard of, as the hub knows by then that this foreman listens. Without that one was
-	// submitted in between, its word went nowhere, and it waited for the next look.
+	// A job submitted after the look reaches this foreman by a message, as the hub knows by now that he listens.
+	// Without this question, a job submitted in between would announce itself to nobody, and wait for the next look.
 	if err := f.bus.Reached(ctx); err != nil {
-		return // the hub is away: it is looked again
+		return // the hub is away: the next look tries again
 	}
 	for _, o := range f.jobs {
 		if !o.stale && (again || o.record.State == job.Running || o.record.State == job.Indexing) {
@@ -278,7 +280,7 @@ func (f *foreman) lookAround(ctx context.Context) {
 	}
 	for name, err := range job.List(ctx, f.home) {
 		if err != nil {
-			return // the store is away: it is looked again
+			return // the store is away: the next look tries again
 		}
 		f.meet(ctx, name)
 	}
@@ -300,22 +302,22 @@ func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
 		return
 	}
 	resumed := o.resumed
-	if o.record.State == job.Stopped && (r.State == job.Running || r.State == job.Indexing) { // who has it go on vouches for its limits
+	if o.record.State == job.Stopped && (r.State == job.Running || r.State == job.Indexing) { // resuming it vouches for its limits
 		f.keep.Vouch(ctx, name)
 		resumed = f.clock.Now()
 	}
 	if *o = (overseen{record: r, told: o.told, resumed: resumed}); untold {
-		f.tellChanged(name) // the workers have not heard of it either
+		f.tellChanged(name) // the workers have missed it too
 	}
 }
 
-// removedVersion is that of a job that was deleted: one that is made anew under its name begins with 0.
+// removedVersion is the version of a deleted job: a new job of its name begins with 0.
 const removedVersion = -1
 
-// removed ends a job whose record is not in the store any more: what it has called would be called again, as all parts are
+// removed ends a job whose record is not in the store any more. Else its calls would be made again, as all parts are
 // missing.
 func (f *foreman) removed(name string, o *overseen) {
-	if o.record.Version == removedVersion && !o.untold { // the foreman hears its own word
+	if o.record.Version == removedVersion && !o.untold { // this is the foreman's own message
 		o.stale = false
 		return
 	}
@@ -327,7 +329,7 @@ func (f *foreman) removed(name string, o *overseen) {
 	f.tellChanged(name)
 }
 
-// serve does what one job needs next.
+// serve does the next step of a job.
 func (f *foreman) serve(ctx context.Context, o *overseen) error {
 	if s := o.record.State; (s == job.Indexing || s == job.Running) && (f.bounded(ctx, o) || f.stopRefused(ctx, o)) {
 		return nil
@@ -338,14 +340,14 @@ func (f *foreman) serve(ctx context.Context, o *overseen) error {
 	case job.Running:
 		f.weigh(ctx, o, o.record.Weight)
 		return f.fill(ctx, o)
-	case job.Done, job.Refused, job.Canceled, job.Stopped: // whoever has a chunk of one that is done finds its part
+	case job.Done, job.Refused, job.Canceled, job.Stopped: // a worker with a chunk of a done job finds its part
 		f.weigh(ctx, o, 0)
 		return f.purge(ctx, o)
 	}
 	return nil
 }
 
-// weigh tells the keeper what share a job has, once; 0 is that it is over.
+// weigh tells the keeper a job's share, once; 0: the job is over.
 func (f *foreman) weigh(ctx context.Context, o *overseen, weight float64) {
 	if is := weight > 0; is != o.told {
 		o.told = is
@@ -353,14 +355,14 @@ func (f *foreman) weigh(ctx context.Context, o *overseen, weight float64) {
 	}
 }
 
-// workers is how many were heard of of late, at least this one.
+// workers returns the number of workers heard within workerGone, at least 1 for this process.
 func (f *foreman) workers() int {
 	now := f.clock.Now()
 	maps.DeleteFunc(f.seen, func(_ string, w heardOf) bool { return now.Sub(w.at) > workerGone })
 	return max(1, len(f.seen))
 }
 
-// bounded stops a job that has reached a bound of its user's, and reports whether it has.
+// bounded stops a job that has reached a bound set by its user, and reports whether it has reached one.
 func (f *foreman) bounded(ctx context.Context, o *overseen) bool {
 	var all parts.Sums
 	for _, sums := range o.counted {
@@ -384,7 +386,7 @@ func (f *foreman) bounded(ctx context.Context, o *overseen) bool {
 	return true
 }
 
-// tally counts what has failed in a job that has a bound on it: in parts that were not heard of.
+// tally counts the failures of a job with a bound on them, in parts that no message announced.
 func (o *overseen) tally(ctx context.Context) error {
 	if !o.record.Bounds.Counts() {
 		return nil
@@ -395,7 +397,7 @@ func (o *overseen) tally(ctx context.Context) error {
 	return o.ledger.Tally(ctx, o.counted)
 }
 
-// hearSums counts a part that was heard of.
+// hearSums counts the sums of an announced part.
 func (o *overseen) hearSums(d *doneWord) {
 	var sums parts.Sums
 	if o.counted != nil && json.Unmarshal(d.Footer, &sums) == nil {

@@ -27,7 +27,7 @@ func (l *toldLimits) Job(_ context.Context, _ string, weight float64) {
 
 func (l *toldLimits) Vouch(_ context.Context, job string) { l.vouched = append(l.vouched, job) }
 
-// foremanAlone is a foreman that is told nothing but by the store, whose time the test tells.
+// foremanAlone returns a foreman that hears nothing except from the store, with a clock that the test moves.
 func (c *cluster) foremanAlone(n *Node) (*foreman, *clockwork.FakeClock) {
 	c.t.Helper()
 	clock := clockwork.NewFakeClock()
@@ -74,7 +74,7 @@ func (n *Node) queued(t *testing.T, name string) int {
 	return queued
 }
 
-// told gives what waits until the workers are told of a change of a job.
+// told gives a function that waits until the workers hear of a change of a job.
 func (c *cluster) told(n *Node, name string) func() {
 	c.t.Helper()
 	news, err := n.bus.Listen(bus.News, name, 10)
@@ -104,8 +104,8 @@ func silently(t *testing.T, n *Node, name string, state job.State) {
 	}
 }
 
-// What is said while the foreman's connection is away is lost: whoever resumes a job then has its record changed, and
-// he does not hear of it. He looks at all jobs when he is back; and each minute at those that are being worked on.
+// A message sent while the foreman's connection is away is lost. So a resumed job has its record changed without his
+// knowledge. He looks at all jobs when he is back, and each minute at those in work.
 func TestForemanSeesWhatNobodyTold(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)
@@ -130,7 +130,7 @@ func TestForemanSeesWhatNobodyTold(t *testing.T) {
 	}
 }
 
-// A job whose folder is deleted, of which nobody is told, ends within a minute, and the foreman tells the workers.
+// A job whose folder is deleted without a message ends within a minute, and the foreman tells the workers.
 func TestForemanSeesADeletedFolder(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)

@@ -61,7 +61,7 @@ func (c *cluster) elsewhere() string {
 	return JoinLine(line, filepath.Join(c.dir, "elsewhere"))
 }
 
-// founderIn is who founded the cluster, by its store.
+// founderIn returns the founder of the cluster, by its store.
 func founderIn(t *testing.T, n *Node) string {
 	t.Helper()
 	founder, err := readFounder(t.Context(), n.home)
@@ -71,7 +71,8 @@ func founderIn(t *testing.T, n *Node) string {
 	return founder
 }
 
-// Many that begin at once with one store are all let in, whoever of them founds the cluster and makes the queue.
+// Many processes that begin at once with one store may all join, whichever of them founds the cluster and makes the
+// queue.
 func TestManyBeginAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -132,8 +133,8 @@ func TestAFounderMayBeSeenLate(t *testing.T) {
 	}
 }
 
-// A process that finds another store than its cluster has is not let in, whether it works or looks, and writes nothing
-// there. It is told who founded which.
+// A process that finds another store than its cluster has may not join, whether it works or looks, and writes nothing
+// there. Its error names both founders.
 func TestAnotherStoreIsNotLetIn(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -11,19 +11,18 @@ import (
 	"github.com/headrace/headrace/cluster/keeping"
 )
 
-// A heeder sees to it that a worker does not run a job that has been canceled, and runs one that is resumed. It hears
-// news; where they may have been lost, or the store was away when they came, it looks at records again. It is
-// one goroutine, that of run.
+// A heeder keeps a worker from running canceled jobs, and lets it run resumed ones. It hears news. It reads records
+// again if news may have been lost, or if the store was away when they came. It is one goroutine, that of run.
 type heeder struct {
 	*Node
 	cancel, resume func(job string)
-	flows          func(limit string) // a person vouches for it
+	flows          func(limit string) // called when a person vouches for a limit
 	end            func(ctx context.Context, job string)
 
 	came      chan arrival
-	jobs      map[string]bool // that this worker has met; true: it is canceled here
-	unread    map[string]bool // whose records are to be looked at
-	connected time.Time       // since when the bus is there
+	jobs      map[string]bool // jobs that this worker has met; true: canceled here
+	unread    map[string]bool // jobs whose records are still to be read
+	connected time.Time       // when the bus came back
 }
 
 // An arrival is a chunk of a job that the queue gives out.
@@ -32,7 +31,7 @@ type arrival struct {
 	looked chan struct{}
 }
 
-// recordTime is what a look at a record may take: a chunk that has arrived waits for it, without heartbeats.
+// recordTime bounds a look at a record: an arrived chunk waits for it, without heartbeats.
 const recordTime = 5 * time.Second
 
 func (n *Node) newHeeder(cancel, resume func(job string)) *heeder {
@@ -42,7 +41,7 @@ func (n *Node) newHeeder(cancel, resume func(job string)) *heeder {
 	}
 }
 
-// run heeds until ctx ends.
+// run hears news and reads records until ctx ends.
 func (h *heeder) run(ctx context.Context) {
 	news, err := h.bus.Listen(bus.News, "", newsKept)
 	if err != nil {
@@ -69,9 +68,9 @@ func (h *heeder) run(ctx context.Context) {
 	}
 }
 
-// arrive says that the queue gives out a chunk of a job, and returns when it is known whether that is canceled. The order
-// of events that this is about: a job is canceled, and the worker hears it; the job is resumed while the worker
-// has no connection; its chunks come, and would be dropped, each time, for ever.
+// arrive reports that the queue gives out a chunk of a job, and returns once the heeder knows whether that job is
+// canceled. It prevents this order of events. A job is canceled, and the worker hears it. The job is resumed while the
+// worker has no connection. Its chunks come, and would be dropped, each time, for ever.
 func (h *heeder) arrive(ctx context.Context, name string) {
 	a := arrival{name, make(chan struct{})}
 	select {
@@ -104,7 +103,8 @@ func (h *heeder) hear(ctx context.Context, n bus.Word) {
 	}
 }
 
-// again looks at what could not be read; and at all jobs when the bus was away, as what was said then is lost.
+// again looks at records that could not be read. After the bus was away it looks at those of all jobs, as messages sent
+// meanwhile are lost.
 func (h *heeder) again(ctx context.Context) {
 	if at := h.bus.ReconnectedAt(); !at.Equal(h.connected) {
 		h.connected = at
@@ -117,7 +117,7 @@ func (h *heeder) again(ctx context.Context) {
 	}
 }
 
-// look reads a record, and does what it says. One that cannot be read is looked at again, unless it will never be.
+// look reads a record, and acts on it. It retries a record later that cannot be read, unless it never can be.
 func (h *heeder) look(ctx context.Context, name string) {
 	ctx, stop := context.WithTimeout(ctx, recordTime)
 	defer stop()

@@ -13,8 +13,8 @@ import (
 	"github.com/headrace/headrace/cluster/store/s3test"
 )
 
-// Who is patient waits for a bucket that is away, and says so once; who is not is told. What is wrong for good, such
-// as a bucket that is not there, is told to both.
+// A patient process waits for a bucket that is away, and reports it once; any other returns an error. Both return an
+// error for a lasting fault, such as a bucket that does not exist.
 func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
 	server := s3test.Start(t)
 	clock := clockwork.NewFakeClock()

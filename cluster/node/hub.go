@@ -14,15 +14,15 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// hubPrefix begins the objects that name the hub on which the jobs of a store are queued. The one with the highest number
-// counts. The order of events that this is about: a second hub is started for one store; each has workers, a keeper and a
-// queue of all jobs; so every chunk is worked on twice, and the limit is used twice.
+// hubPrefix begins the objects that name the hub on which the jobs of a store are queued. The one with the highest
+// number counts. It prevents this order of events. A second hub is started for one store. Each hub has workers, a
+// keeper and a queue of all jobs. So every chunk is worked on twice, and the limit is used twice.
 const hubPrefix = "cluster/hub-"
 
-// hubMost is the most bytes that are read of such an object.
+// hubMost bounds the bytes that are read of such an object.
 const hubMost = 4 << 10
 
-// takeOverTries is how often another number is tried where somebody else took it.
+// takeOverTries bounds the attempts to take a number when others take it first.
 const takeOverTries = 100
 
 // hubOf returns the hub that the store names, and the number of the object that says so; 0: it names none.
@@ -44,7 +44,7 @@ func nameHub(ctx context.Context, s store.Store, identity string) error {
 	if err == nil && number == 0 {
 		err = store.CreateBytes(ctx, s, keeping.Numbered(hubPrefix, 1), []byte(identity+"\n"))
 	}
-	if err != nil && !errors.Is(err, store.ErrExists) { // somebody was first, just now
+	if err != nil && !errors.Is(err, store.ErrExists) { // another process was first, just now
 		return fmt.Errorf("node: hub of the store: %w", err)
 	}
 	return nil
@@ -68,8 +68,8 @@ func sameHub(ctx context.Context, s store.Store, home, identity string) error {
 	}, ErrForeign}
 }
 
-// hubTerms is how many terms are between two looks at which hub the store names, by a worker that never keeps: there may be
-// hundreds of them. Whoever may keep looks as keeper, or before it becomes one.
+// hubTerms is the number of terms between two looks at the hub that the store names. It is for workers that never keep,
+// as there may be hundreds of them. A worker that may keep looks as keeper, or before it becomes one.
 const hubTerms = 20
 
 // watchHub returns an error of kind ErrForeign once the store names another hub; nil when ctx ends.
@@ -81,15 +81,16 @@ func (n *Node) watchHub(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.Chan():
-			if err := n.sameHub(ctx); errors.Is(err, ErrForeign) { // a store that is away is asked again
+			if err := n.sameHub(ctx); errors.Is(err, ErrForeign) { // a store that is away does not count, and the next look asks again
 				return err
 			}
 		}
 	}
 }
 
-// TakeOver names the hub of this process in the store, in place of another one, whose name it returns; "": there was none.
-// Keepers of the other hub and workers that may keep see it within seconds, and end; workers that never keep within a minute.
+// TakeOver names the hub of this process in the store, in place of another one, whose name it returns; "": there was
+// none. Keepers of the other hub, and workers that may keep, see it within seconds and end. Workers that never keep end
+// within a minute.
 func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
 	mine := n.bus.Identity()
 	if mine == "" {
@@ -115,26 +116,27 @@ func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
 	return "", errors.New("node: take over: others take over at the same time")
 }
 
-// founderName is the object that says who founded the cluster: the first process that worked with this store, or gave it
-// work. No two lives of a process have the same name, so it tells this store from any other. The queue says for
-// whose store it was made, and so a process learns of it whose store is not the others'. The order of events that this is
-// about: a machine comes up without the folder that all share; its worker finds an empty one in its place, is
-// given parts of jobs that are not there, and holds them up, each time, for ever.
+// founderName is the object that names the founder of the cluster: the first process that worked with this store, or
+// gave it work. No two lives of a process have the same name, so the founder tells this store from any other. The queue
+// names the founder of the store that it was made for. So a process learns from the queue that its own store is another
+// one. This prevents the following order of events. A machine comes up without the folder that all share. Its worker
+// finds an empty one in its place, and gets chunks of jobs that are not there. It holds them up, each time, for ever.
 const founderName = "cluster/founder"
 
-// founderMost is the most bytes that are read of it.
+// founderMost bounds the bytes that are read of it.
 const founderMost = 4 << 10
 
-// ErrForeign says that the store that a process was told of is not its cluster's.
+// ErrForeign says that a process was given a store that is not its cluster's.
 var ErrForeign = errors.New("it is not the store of this cluster")
 
-// founderOf is who founded the cluster that has this store; "": nobody has. Who founds is the founder then.
+// founderOf returns the founder of the cluster with this store; "": it has none. If founds is set, a process without a
+// founder becomes the founder.
 func founderOf(ctx context.Context, s store.Store, founds bool, who string) (founder string, err error) {
 	if founder, err = readFounder(ctx, s); founder != "" || err != nil || !founds {
 		return founder, err
 	}
 	err = store.CreateBytes(ctx, s, founderName, []byte(who+"\n"))
-	if errors.Is(err, store.ErrExists) { // somebody was first, just now
+	if errors.Is(err, store.ErrExists) { // another process was first, just now
 		return readFounder(ctx, s)
 	}
 	if err != nil {
@@ -154,13 +156,13 @@ func readFounder(ctx context.Context, s store.Store) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// founderTries is how often, a second apart, it is looked for a founder of whom the queue says that he is in the store: a
-// client of a file server remembers for some seconds what was not there.
+// founderTries bounds the looks, a second apart, for a founder that the queue names and the store lacks. A client of a
+// file server remembers for some seconds that an object was missing.
 const founderTries = 5
 
-// sameStore is ErrForeign where the queue on the bus was made for another store than this. Any other error says that one
-// of them could not be asked. The queue is asked first: who made it had been in the store before, and a worker that
-// begins at the same time would else have looked before he was.
+// sameStore returns ErrForeign if the queue on the bus was made for another store than this. Any other error says that
+// one of them could not be asked. It asks the queue first, as the queue's maker had been in the store before. In the
+// other order, a worker that begins at the same time could look before the founder is there.
 func sameStore(ctx context.Context, b *bus.Bus, s store.Store, home string, clock clockwork.Clock) error {
 	there, err := b.Founder(ctx)
 	if err != nil || there == "" {

@@ -17,19 +17,20 @@ import (
 )
 
 const (
-	// taskWait is how long one look into the queue for inputs to be read through waits.
+	// taskWait bounds one look into the queue for inputs to read through.
 	taskWait = 5 * time.Second
-	// passesAtOnce is how many jobs a worker reads through at a time: a small one does not wait for a large one.
+	// passesAtOnce is the number of jobs that a worker reads through at a time: a small one does not wait for a large
+	// one.
 	passesAtOnce = 2
 )
 
-// A task is a job whose inputs are to be read through, to be cut for so many workers.
+// A task is a job whose inputs are to be read through, and cut for a number of workers.
 type task struct {
 	Job     string `json:"job"`
 	Workers int    `json:"workers"`
 }
 
-// indexer reads the inputs of jobs through, of whatever job they are.
+// indexer reads the inputs of any job through.
 type indexer struct {
 	node     *Node
 	jobs     *jobs
@@ -64,11 +65,11 @@ func (x *indexer) next(ctx context.Context) {
 	}
 }
 
-// index does one task, and says meanwhile that it is at it. One that fails goes back to the queue.
+// index does one task, and sends heartbeats meanwhile. A task that fails goes back to the queue.
 func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
 	var t task
 	if err := json.Unmarshal(d.Body, &t); err != nil {
-		_ = d.Done(ctx) // nobody will ever read it
+		_ = d.Done(ctx) // no process can ever read it
 		return
 	}
 	working, stop := context.WithCancel(ctx)
@@ -80,10 +81,10 @@ func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
 	beats.Wait()
 	switch {
 	case err == nil:
-		_ = d.Done(ctx) // if it fails, whoever gets it finds the plan
+		_ = d.Done(ctx) // if it fails, the next worker to get the task finds the plan
 	case ctx.Err() != nil:
 		x.giveBack(ctx, d, 0)
-	case errors.Is(err, store.ErrChanged): // it would be read in vain for ever
+	case errors.Is(err, store.ErrChanged): // else it would be read in vain for ever
 		x.node.stopJob(ctx, t.Job, err.Error())
 		_ = d.Done(ctx)
 	default:
@@ -92,14 +93,14 @@ func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
 	}
 }
 
-// giveBack puts a task back, also when ctx has ended: another does it at once then.
+// giveBack puts a task back, even after the end of ctx: another worker then takes it at once.
 func (x *indexer) giveBack(ctx context.Context, d *bus.Delivery, after time.Duration) {
 	ctx, stop := clockwork.WithTimeout(context.WithoutCancel(ctx), x.node.clock, bus.RequestWait)
 	defer stop()
-	_ = d.Return(ctx, after) // the queue finds out by itself
+	_ = d.Return(ctx, after) // the queue notices by itself
 }
 
-// beatsOfAckWait is how many heartbeats there are in the time after which work is given to another.
+// beatsOfAckWait is the number of heartbeats in the time after which work goes to another worker.
 const beatsOfAckWait = 4
 
 func (x *indexer) beat(ctx context.Context, d *bus.Delivery) {
@@ -110,12 +111,12 @@ func (x *indexer) beat(ctx context.Context, d *bus.Delivery) {
 		case <-ctx.Done():
 			return
 		case <-ticker.Chan():
-			_ = d.Working(ctx) // if it is lost, the next one may not be
+			_ = d.Working(ctx) // the next one may get through
 		}
 	}
 }
 
-// cut makes the plan of a job, and has it run, or refuses it. Of two who do it at once the first is heard.
+// cut makes the plan of a job and starts the job, or refuses it. If two workers do so at once, the first one counts.
 func (x *indexer) cut(ctx context.Context, t task) error {
 	o, err := x.jobs.open(ctx, t.Job)
 	if err != nil {
@@ -125,7 +126,7 @@ func (x *indexer) cut(ctx context.Context, t task) error {
 	if err != nil {
 		return err
 	}
-	if r.State != job.Indexing { // the foreman has not heard of it
+	if r.State != job.Indexing { // the foreman has missed the change
 		x.node.tellChanged(t.Job)
 		return nil
 	}
@@ -136,7 +137,7 @@ func (x *indexer) cut(ctx context.Context, t task) error {
 	return x.node.begin(ctx, &r, plan)
 }
 
-// begin has a job run by its plan, or refuses it. Inputs that were added meanwhile are read through next.
+// begin starts a job with its plan, or refuses it. Inputs added meanwhile are read through next.
 func (n *Node) begin(ctx context.Context, read *job.Record, plan *index.Plan) error {
 	name, err := plan.Save(ctx, n.home, n.objectName())
 	if err != nil {
@@ -164,10 +165,10 @@ func (n *Node) begin(ctx context.Context, read *job.Record, plan *index.Plan) er
 	return err
 }
 
-// errChanged says that somebody else has changed a job meanwhile.
+// errChanged says that another process has changed a job meanwhile.
 var errChanged = errors.New("node: the job has changed")
 
-// sourceOf is a job's input, as this machine reads it.
+// sourceOf returns a job's input, as this machine reads it.
 func (n *Node) sourceOf(r *job.Record, c *Caller) *index.Source {
 	return &index.Source{
 		Store: n.home, Record: *r, Serves: c.Reader.Serves, Takes: c.Reader.Takes,
@@ -175,7 +176,7 @@ func (n *Node) sourceOf(r *job.Record, c *Caller) *index.Source {
 	}
 }
 
-// otherStores are those in which inputs lie, each opened once: all jobs share their connections.
+// otherStores holds the stores of inputs, each opened once: all jobs share their connections.
 type otherStores struct {
 	mu     sync.Mutex
 	opened map[string]store.Store
@@ -208,12 +209,13 @@ func (o *otherStores) close() (err error) {
 	return err
 }
 
-// objectName is this process's name with a number that is new each time, for what it writes beside others.
+// objectName returns this process's name with a new number each time, so that objects of several writers have different
+// names.
 func (n *Node) objectName() string {
 	return fmt.Sprintf("%s-%d", n.Name(), n.objects.Add(1))
 }
 
-// pause waits a little before what failed is tried again.
+// pause waits a second before another try.
 func (n *Node) pause(ctx context.Context) {
 	select {
 	case <-ctx.Done():

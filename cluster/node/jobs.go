@@ -21,7 +21,7 @@ type opened struct {
 	own    func(model string) string // the lane's name, as a run of one process has it
 }
 
-// limitOf names the limit that a model's calls are under.
+// limitOf names the limit for a model's calls.
 func (o *opened) limitOf(model string) string {
 	if o.record.Limit != "" {
 		return o.record.Limit
@@ -32,15 +32,15 @@ func (o *opened) limitOf(model string) string {
 	return o.own(model)
 }
 
-// shared is a caller, and how many jobs make their calls by it: all that ask alike.
+// shared is a caller, and the number of jobs that call by it: all those with the same asking.
 type shared struct {
 	*Caller
 	asking string
 	jobs   int
 }
 
-// jobs are those that this process works on, each opened once: its caller, and how its lines are read,
-// stay what they are until it ends. Its inputs may become more.
+// jobs holds the jobs that this process works on, each opened once. A job's caller and the reading of its lines
+// stay the same until it ends. Its inputs may become more.
 type jobs struct {
 	node     *Node
 	refusals *refusals
@@ -48,14 +48,14 @@ type jobs struct {
 	asks     chan jobsAsk
 	ended    chan string
 
-	// Of run alone.
+	// Only run uses these.
 	known   map[string]*opened
-	callers map[string]*shared // by what is asked
+	callers map[string]*shared // by the asking, as JSON
 }
 
 type jobsAsk struct {
 	name  string
-	input int // that its record must name; -1: none
+	input int // an input that its record must name; -1: none
 	reply chan jobsReply
 }
 
@@ -68,12 +68,12 @@ func (n *Node) newJobs(r *refusals, load func(*job.Record) (*Caller, error)) *jo
 	return &jobs{node: n, refusals: r, call: load, asks: make(chan jobsAsk), ended: make(chan string), known: map[string]*opened{}, callers: map[string]*shared{}}
 }
 
-// open gives a job, opened before or now.
+// open returns a job, opened before or now.
 func (j *jobs) open(ctx context.Context, name string) (*opened, error) {
 	return j.openWith(ctx, name, -1)
 }
 
-// openWith gives a job whose record names an input. It may have been added after the job was opened.
+// openWith returns a job whose record names an input. The input may have been added after the job was opened.
 func (j *jobs) openWith(ctx context.Context, name string, input int) (*opened, error) {
 	reply := make(chan jobsReply, 1)
 	select {
@@ -137,7 +137,7 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	return o, nil
 }
 
-// callerOf is the caller of a job: that of another which asks alike, if there is one.
+// callerOf returns the caller of a job, shared with another job of the same asking if there is one.
 func (j *jobs) callerOf(r *job.Record) (*shared, error) {
 	asking, err := json.Marshal(&r.Asking)
 	if err != nil {
@@ -155,7 +155,7 @@ func (j *jobs) callerOf(r *job.Record) (*shared, error) {
 	return s, nil
 }
 
-// end says that a job has ended: it is opened anew if anything of it comes.
+// end reports the end of a job. If another chunk of it comes, the job is opened anew.
 func (j *jobs) end(ctx context.Context, name string) {
 	select {
 	case j.ended <- name:
@@ -163,7 +163,7 @@ func (j *jobs) end(ctx context.Context, name string) {
 	}
 }
 
-// forget gives back what a job holds.
+// forget releases what a job holds.
 func (j *jobs) forget(name string) {
 	o := j.known[name]
 	if o == nil {
@@ -176,7 +176,7 @@ func (j *jobs) forget(name string) {
 	}
 }
 
-// reload is a job with the record that it has now. Readers that began before go on with the one that they have.
+// reload returns a job with its present record. Readers that began before keep the old one.
 func (j *jobs) reload(ctx context.Context, before *opened) (*opened, error) {
 	r, err := job.Load(ctx, j.node.home, before.record.Job)
 	if err != nil {
@@ -187,21 +187,21 @@ func (j *jobs) reload(ctx context.Context, before *opened) (*opened, error) {
 	return &o, nil
 }
 
-// A Caller makes the calls of one job: whoever starts a worker knows how, as keys are there and
+// A Caller makes the calls of one job. The starter of a worker supplies it, as keys are on the worker's machine and
 // not in the cluster.
 type Caller struct {
 	// Call makes one call. It may be called by any number of goroutines.
 	Call func(ctx context.Context, it *promptfile.Item) (provider.Reply, error)
-	// Lines is what makes items of requests, and result lines of what became of them. Its Lane
-	// names the lane of a model's calls as a run of one process does.
+	// Lines turns requests into items, and ends of items into result lines. Its Lane names the lane of a model's
+	// calls as a run of one process does.
 	Lines promptfile.Config
-	// LimitOf names the limit that a model's calls are under, unless the job names one; nil: it is Lines.Lane's.
+	// LimitOf names the limit for a model's calls, unless the job names one; nil: Lines.Lane names it.
 	LimitOf func(model string) string
-	// Reader is how the lines of the job's input are read.
+	// Reader says how to read the lines of the job's input.
 	Reader prompts.Config
-	// Limit is what a limit of it is like, for the keeper, and Lane the worker's own lane under
-	// it: how a call is charged, how long it may take.
+	// Limit describes its limits to the keeper. Lane describes the worker's own lane under them: how a call is
+	// charged, and how long it may take.
 	Limit, Lane machine.LaneConfig
-	// Close gives back what it holds, once all jobs that ask alike have ended here. Calls that are in flight go on.
+	// Close releases what it holds, once all jobs of the same asking have ended here. Calls in flight go on.
 	Close func()
 }

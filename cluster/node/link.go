@@ -15,28 +15,27 @@ import (
 )
 
 const (
-	// givesKept is how many gives may wait to be told to their lanes: a second of forty lanes.
+	// givesKept bounds the gives that wait for their lanes: a second of forty lanes.
 	givesKept = 1024
-	// coolsKept is how many words to all may wait, likewise: a limit cools a few times a minute.
+	// coolsKept bounds the cools that wait, likewise: a limit cools a few times a minute.
 	coolsKept = 256
 )
 
-// A link passes words between the lanes of this worker and the keeper: what the lanes say goes to
-// the bus, what the keeper says goes to the lane that it is for. What is lost on the way is said
-// again by who said it.
+// A link passes messages between the lanes of this worker and the keeper. It sends a lane's messages to the bus, and a
+// keeper's message to the lane that it is for. The sender repeats a message that is lost on the way.
 type link struct {
 	bus *bus.Bus
-	// believes reports whether there is a keeper of an epoch. Words of others go to no lane.
+	// believes reports whether there is a keeper of an epoch. Messages of others go to no lane.
 	believes func(ctx context.Context, epoch uint64) bool
 	lanes    *batch.Control
 	refusals *refusals
 	gives    *bus.Feed[permit.Give]
 	cools    *bus.Feed[permit.Cool]
-	known    chan string // lanes that are new, by name
-	names    []string    // of all lanes; the goroutine's in run
+	known    chan string // new lanes, by name
+	names    []string    // of all lanes; only run uses it
 }
 
-// newLink begins to hear what the keeper says to the worker.
+// newLink begins to hear the keeper's messages to the worker.
 func newLink(n *Node, lanes *batch.Control, r *refusals) (*link, error) {
 	b := n.bus
 	gives, err := b.Gives(b.Name(), givesKept)
@@ -56,7 +55,7 @@ func (l *link) close() {
 	l.cools.Close()
 }
 
-// add says that there is a lane of that name. It is told what concerns its limit from then on.
+// add announces a lane. From then on the lane gets all cools of its limit.
 func (l *link) add(ctx context.Context, lane string) {
 	select {
 	case l.known <- lane:
@@ -64,8 +63,8 @@ func (l *link) add(ctx context.Context, lane string) {
 	}
 }
 
-// run passes words on until ctx ends. That a word cannot be sent is no fault: the bus is away,
-// and the lane says all of it again.
+// run passes messages on until ctx ends. A message that cannot be sent is no fault: the bus is away, and the lane
+// repeats all of it.
 func (l *link) run(ctx context.Context) {
 	words, err := l.lanes.Words(ctx)
 	if err != nil {
@@ -92,7 +91,7 @@ func (l *link) run(ctx context.Context) {
 			if len(g.Permits) > 0 {
 				l.refusals.lift(g.Job, g.Limit)
 			}
-			_ = l.lanes.Tell(ctx, laneOf(g.Limit, g.Job), &g) // it fails with ctx alone
+			_ = l.lanes.Tell(ctx, laneOf(g.Limit, g.Job), &g) // it fails only when ctx ends
 		case c, open := <-l.cools.C:
 			if !open {
 				return
@@ -112,7 +111,7 @@ func (l *link) send(said []batch.Word) {
 	}
 }
 
-// cool tells all lanes of a limit.
+// cool passes a cool to all lanes of its limit.
 func (l *link) cool(ctx context.Context, c *permit.Cool) {
 	for lane := range slices.Values(l.names) {
 		if limit, _ := partsOf(lane); limit == c.Limit {
@@ -124,32 +123,31 @@ func (l *link) cool(ctx context.Context, c *permit.Cool) {
 // A worker's lane is one job under one limit, so that the keeper can share a limit among jobs
 // and the core need not know of them.
 
-// laneSeparator stands between the two names: no name of a job has it, and it is no character
-// that a model's name has.
+// laneSeparator stands between the two names. No job's name has it, and no model's name has such a character.
 const laneSeparator = "\x1f"
 
 // laneOf names the lane of a job under a limit.
 func laneOf(limit, job string) string { return limit + laneSeparator + job }
 
-// partsOf is laneOf undone.
+// partsOf reverses laneOf.
 func partsOf(lane string) (limit, job string) {
 	limit, job, _ = strings.Cut(lane, laneSeparator)
 	return limit, job
 }
 
-// An accord is what a worker knows of the version that the keeper speaks. While a cluster is upgraded there are
-// workers of two versions, and one keeper of either. Those of the other version get no permits: they must
-// not hold chunks meanwhile, which nobody else could do, and wait until the keeper is one of theirs. It
-// belongs to one goroutine at a time.
+// An accord is a worker's knowledge of the version that the keeper speaks. While a cluster is upgraded there are
+// workers of two versions, and one keeper of either. Workers of the other version get no permits. They must not hold
+// chunks meanwhile, as nobody else could work on those. They wait until the keeper is one of theirs. An accord belongs
+// to one goroutine at a time.
 type accord struct {
 	*Node
 	said    *bus.Feed[bus.Word]
-	epoch   uint64    // of the latest keeper whose version was another one than before
-	version int       // its; 0: this process's, as far as is known
-	asked   time.Time // when the store was last asked who has an epoch
+	epoch   uint64    // of the latest keeper with another version than the one before
+	version int       // that keeper's version; 0: as far as is known, this process's
+	asked   time.Time // when the store was last asked for the keeper of an epoch
 }
 
-// picturesKept is how many words of keepers may wait to be heard: of each there is one a second.
+// picturesKept bounds the keepers' messages that wait to be heard: each keeper sends one a second.
 const picturesKept = 16
 
 func (n *Node) newAccord() (*accord, error) {
@@ -159,8 +157,9 @@ func (n *Node) newAccord() (*accord, error) {
 
 func (a *accord) close() { a.said.Close() }
 
-// hear takes what a keeper says of its version, unless it is keeper no more. A change of the version ends or begins all
-// work, so the store must name the speaker as the keeper of that epoch; it is asked once in keeping.BelieveEvery at most.
+// hear notes a keeper's version, unless the sender is not keeper any more. A change of the version ends or begins all
+// work, so the store must name the sender as the keeper of that epoch. It asks the store at most once in
+// keeping.BelieveEvery.
 func (a *accord) hear(ctx context.Context, w bus.Word) {
 	var said struct {
 		Version int    `json:"v"`
@@ -169,7 +168,7 @@ func (a *accord) hear(ctx context.Context, w bus.Word) {
 	if json.Unmarshal(w.Body, &said) != nil || said.Epoch < a.epoch {
 		return
 	}
-	version := cmp.Or(said.Version, 1) // the first version did not say so
+	version := cmp.Or(said.Version, 1) // the first version did not send it
 	if version == cmp.Or(a.version, permit.Version) {
 		return
 	}
@@ -183,7 +182,8 @@ func (a *accord) hear(ctx context.Context, w bus.Word) {
 
 func (a *accord) differs() bool { return a.version != 0 && a.version != permit.Version }
 
-// await hears keepers until they differ, or do not; false: it has ended before, as done was closed or ctx has ended.
+// await hears keepers until their version differs, or agrees, as differ says; false: done was closed or ctx ended
+// first.
 func (a *accord) await(ctx context.Context, done <-chan struct{}, differ bool) bool {
 	for a.differs() != differ {
 		select {
@@ -201,7 +201,7 @@ func (a *accord) await(ctx context.Context, done <-chan struct{}, differ bool) b
 	return true
 }
 
-// drainIfKeeperDiffers ends the work softly once the keeper is one of another version.
+// drainIfKeeperDiffers ends the work softly once the keeper speaks another version.
 func (w *worker) drainIfKeeperDiffers(ctx context.Context) {
 	if w.accord.await(ctx, nil, true) {
 		w.sayf("the keeper of the limits is another version of headrace (its messages are of version %d, this worker's of %d): "+

@@ -19,32 +19,32 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Config is what every process of a cluster is told.
+// Config holds the settings of a process of a cluster.
 type Config struct {
 	// Line is the line to join by. It is a secret.
 	Line string
-	// Home is where the cluster's store is found from here; "" is as the line says.
+	// Home is the address of the cluster's store as seen from here; "": the one in the line.
 	Home string
-	// Patient waits for a bucket that is away, as for a bus: whoever is started by a machine, and
-	// would be started again. Else it is an error.
+	// Patient waits for a bucket that is away, as for a bus. It suits a process that a machine starts, and would
+	// start again. Without it, such a bucket is an error.
 	Patient bool
-	// Times are what this process was told of those of the cluster: others than the cluster has are ErrTimes. Settles
-	// says that it works: the first that does settles them.
+	// Times are the times that this process was given for the cluster; if the cluster has others, the error is
+	// ErrTimes. Settles marks a process that works: the first such process settles the times.
 	Times   Times
 	Settles bool
-	// Founds says that it works, or gives work: it is the founder of a cluster that has none.
+	// Founds marks a process that works, or gives work: it becomes the founder of a cluster that has none.
 	Founds bool
-	// TakesOver lets a process in whose hub is not the one that the store names; see [Node.TakeOver].
+	// TakesOver admits a process whose hub is not the one that the store names; see [Node.TakeOver].
 	TakesOver bool
-	// Seed is for all chance; it need not be the same twice.
+	// Seed feeds all chance; it need not be the same twice.
 	Seed  uint64
 	Clock clockwork.Clock // nil is the real one
-	// Say is told what a person should know, in whole sentences, by several goroutines.
-	// It must not wait; nil: nobody is told.
+	// Say receives messages for a person, in whole sentences, from several goroutines. It must not wait; nil drops
+	// them.
 	Say func(string)
 }
 
-// ErrHome says that nobody has said where the store is.
+// ErrHome says that neither the config nor the join line names the store.
 var ErrHome = errors.New("the join line does not say where the cluster's store is: name it with --store")
 
 // A Node is this process in a cluster.
@@ -53,18 +53,17 @@ type Node struct {
 	clock clockwork.Clock
 	bus   *bus.Bus
 	home  store.Store
-	line  string // with the home in it
+	line  string // the join line, with the home in it
 	where string // the home's address
 
 	epochs  *keeping.Epochs
-	objects atomic.Uint64 // names of objects that were made
+	objects atomic.Uint64 // the number of object names made
 	others  otherStores
 	inputs  func(ctx context.Context, address string) (store.Store, error) // opens the store in which an input lies
 }
 
-// Join connects to the bus and opens the store. It waits for a bus that is away until ctx ends, and if the
-// config says so for a store.
-// Whoever gets a node closes it.
+// Join connects to the bus and opens the store. It waits for a bus that is away until ctx ends, and for a store if
+// cfg.Patient is set. The caller closes the node.
 func Join(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clockwork.NewRealClock()
@@ -92,7 +91,7 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// join connects to the bus. Nothing is written as long as the store may be the wrong one.
+// join connects to the bus. It writes nothing as long as the store may be the wrong one.
 func (n *Node) join(ctx context.Context, line string) error {
 	who, told := nameOf(n.cfg.Seed), n.cfg.Times
 	times, err := timesOf(ctx, n.home, told, false, who, n.clock.Now())
@@ -108,13 +107,13 @@ func (n *Node) join(ctx context.Context, line string) error {
 	if n.cfg.Founds && n.bus.Role() == bus.WatchRole {
 		return watchOnly()
 	}
-	if err := n.sameStore(ctx); errors.Is(err, ErrForeign) { // a bus that does not answer yet is asked again by who works
+	if err := n.sameStore(ctx); errors.Is(err, ErrForeign) { // Work asks again if the bus does not answer yet
 		return err
 	}
 	return n.settle(ctx, told)
 }
 
-// settle learns what all of the cluster have in common, and settles what nobody has settled yet.
+// settle learns what the whole cluster shares, and settles what is still open.
 func (n *Node) settle(ctx context.Context, told Times) (err error) {
 	if n.cfg.Times, err = timesOf(ctx, n.home, told, n.cfg.Settles, n.Name(), n.clock.Now()); err != nil {
 		return err
@@ -130,21 +129,21 @@ func (n *Node) settle(ctx context.Context, told Times) (err error) {
 	return nil
 }
 
-// watchOnly is the error of a process that would work or give work, and whose line permits watching only.
+// watchOnly returns the error of a process that would work or give work with a line for watching only.
 func watchOnly() error {
 	return &fault{bus.Finding{
 		Unsafe: true, What: "the line to join by permits only watching", Why: "take the line of a worker or of an admin: the hub keeps them in its --dir",
 	}, bus.ErrRole}
 }
 
-// adminOnly is the error of a person who would set a limit, and whose line does not permit it.
+// adminOnly returns the error of a person who would set a limit with a line that does not permit it.
 func adminOnly() error {
 	return &fault{bus.Finding{
 		Unsafe: true, What: "the line to join by does not permit setting limits", Why: "take the line of an admin: the hub keeps it in join-admin of its --dir",
 	}, bus.ErrRole}
 }
 
-// sameStore is ErrForeign where store and bus do not belong together.
+// sameStore returns ErrForeign if store and bus do not belong together.
 func (n *Node) sameStore(ctx context.Context) error {
 	if err := n.sameHub(ctx); err != nil {
 		return err
@@ -159,7 +158,7 @@ func (n *Node) sameHub(ctx context.Context) error {
 	return sameHub(ctx, n.home, n.where, n.bus.Identity())
 }
 
-// A fault is why a process is not let into its cluster, in words for people.
+// A fault says why a process may not join its cluster, in words for people.
 type fault struct {
 	found bus.Finding
 	err   error
@@ -167,11 +166,11 @@ type fault struct {
 
 func (f *fault) Error() string { return f.found.What + ": " + f.found.Why }
 
-// Unwrap gives what kind of error it is.
+// Unwrap returns the kind of error.
 func (f *fault) Unwrap() error { return f.err }
 
-// openHome opens the store. For who is patient, one that is away is said once, and opened again until ctx ends; each
-// try takes seconds.
+// openHome opens the store. With cfg.Patient it reports a store that is away once, and tries again until ctx ends;
+// each try takes seconds.
 func openHome(ctx context.Context, home string, cfg *Config) (store.Store, error) {
 	if home == "" {
 		return nil, fmt.Errorf("node: %w", ErrHome)
@@ -187,8 +186,8 @@ func openHome(ctx context.Context, home string, cfg *Config) (store.Store, error
 	}
 }
 
-// ensure has what is missing on the bus made. Three hubs that have just begun, and one that is busy, do not
-// answer at once: it is tried until ctx ends, or what is there is another store's.
+// ensure has missing parts of the bus made. Three hubs that have just begun, or a busy one, do not answer at once.
+// So it tries until ctx ends, or until it finds another store's bus.
 func (n *Node) ensure(ctx context.Context, missing func(context.Context) error) error {
 	for tried := false; ; tried = true {
 		err := missing(ctx)
@@ -213,22 +212,22 @@ func (n *Node) Close() error {
 	return errors.Join(n.others.close(), store.Close(n.home))
 }
 
-// Name is this life of this process.
+// Name names this life of this process.
 func (n *Node) Name() string { return n.bus.Name() }
 
-// Times are those of the cluster.
+// Times returns the cluster's times.
 func (n *Node) Times() Times { return n.cfg.Times }
 
-// Line is the line with which others join.
+// Line returns the line by which others join.
 func (n *Node) Line() string { return n.line }
 
 func (n *Node) sayf(format string, args ...any) { n.cfg.Say(fmt.Sprintf(format, args...)) }
 
-// nameBits begins the chance in names.
-const nameBits = 0x6e616d65 // any second word will do; this one spells what it is for
+// nameBits seeds the chance in names.
+const nameBits = 0x6e616d65 // any second word will do; this one spells its purpose
 
-// nameOf names a life of this process: where it runs, for people, and chance, which makes it
-// another one each time. It has neither slash nor dot in it.
+// nameOf names a life of this process. The host and process number are for people, and chance makes each name a
+// new one. It has neither slash nor dot in it.
 func nameOf(seed uint64) string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
@@ -244,11 +243,11 @@ func nameOf(seed uint64) string {
 	return fmt.Sprintf("%.40s-%d-%013x", host, os.Getpid(), chance.Uint64()>>12)
 }
 
-// homeParameter names the cluster's home in a join line: where the store is. It is in the line and
-// not on the bus, so that there is nothing to be forgotten.
+// homeParameter names the cluster's home, the address of its store, in a join line. The home is in the line and
+// not on the bus, so that nothing can forget it.
 const homeParameter = "home"
 
-// SplitHome takes the home out of a join line: what is left is the bus's own line.
+// SplitHome splits the home from a join line, and returns the rest as the bus's own line.
 func SplitHome(line string) (bus, home string, err error) {
 	bus, query, found := strings.Cut(line, "?")
 	if !found {
@@ -271,7 +270,7 @@ func SplitHome(line string) (bus, home string, err error) {
 	return bus, home, nil
 }
 
-// HomeOf is a home as others may be told it: a folder by its whole path, as they are in other folders.
+// HomeOf returns a home as others may use it: a folder by its whole path, as others run in other folders.
 func HomeOf(address string) (string, error) {
 	if address == "" || inStore(address) {
 		return address, nil
@@ -279,7 +278,7 @@ func HomeOf(address string) (string, error) {
 	return filepath.Abs(address)
 }
 
-// JoinLine is the line with which others join: the bus's own, and where the home is.
+// JoinLine returns the line by which others join: the bus's own, with the home.
 func JoinLine(bus, home string) string {
 	if home == "" {
 		return bus

@@ -29,16 +29,16 @@ func (n *Node) Jobs(ctx context.Context) (all []job.Record, err error) {
 	return all, nil
 }
 
-// JobStatus is how a job stands, by the store alone.
+// JobStatus is a job's state, by the store alone.
 type JobStatus struct {
 	Record job.Record `json:"record"`
 	Lines  int        `json:"lines"` // of the input; 0 until it is indexed
 	Items  int        `json:"items"`
 	Chunks int        `json:"chunks"` // of this round
-	Parts  int        `json:"parts"`  // of them that are done
+	Parts  int        `json:"parts"`  // of the chunks, those that are done
 }
 
-// Job is how one job stands.
+// Job returns the state of one job.
 func (n *Node) Job(ctx context.Context, name string) (s JobStatus, err error) {
 	if s.Record, err = job.Load(ctx, n.home, name); err != nil || s.Record.Plan == "" {
 		return s, err
@@ -58,10 +58,10 @@ func (n *Node) Job(ctx context.Context, name string) (s JobStatus, err error) {
 	return s, nil
 }
 
-// ErrState says that a job is not in a state in which that can be done.
+// ErrState says that a job's state does not permit the request.
 var ErrState = errors.New("the job is not in a state for that")
 
-// Cancel ends a job: what is in flight is saved, and what was saved stays.
+// Cancel ends a job. Calls in flight are saved, and saved results stay.
 func (n *Node) Cancel(ctx context.Context, name string) error {
 	return n.change(ctx, name, func(r *job.Record) error {
 		if r.State == job.Done || r.State == job.Refused {
@@ -84,7 +84,7 @@ func (n *Node) Remove(ctx context.Context, name string) error {
 	case r.State == job.Running || r.State == job.Indexing:
 		return fmt.Errorf("%w: it is %s: cancel it first", ErrState, r.State)
 	}
-	if r.Submission != nil && r.Submission.Key != "" { // first: the same command is another job from now on
+	if r.Submission != nil && r.Submission.Key != "" { // first, so that the same command is another job from now on
 		if err := job.Disclaim(ctx, n.home, r.Submission.Key, name); err != nil {
 			return err
 		}
@@ -96,9 +96,9 @@ func (n *Node) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Resume has a job go on that was canceled or stopped, or that is done and has lost parts.
+// Resume continues a job that was canceled or stopped, or one that is done and has lost parts.
 func (n *Node) Resume(ctx context.Context, name string) error {
-	if err := n.mayChange(); err != nil { // what says that a round is over is deleted before the record changes
+	if err := n.mayChange(); err != nil { // the marks of a finished round are deleted before the record changes
 		return err
 	}
 	before, err := job.Load(ctx, n.home, name)
@@ -113,7 +113,7 @@ func (n *Node) Resume(ctx context.Context, name string) error {
 		if r.State != job.Canceled && r.State != job.Stopped && (r.State != job.Done || r.Version != before.Version) {
 			return fmt.Errorf("%w: it is %s", ErrState, r.State)
 		}
-		r.Bounds, r.Bound = job.Bounds{}, false // one that was reached would stop it again
+		r.Bounds, r.Bound = job.Bounds{}, false // a bound that was reached would stop it again
 		whole, err := index.Whole(ctx, n.home, r)
 		if r.State, r.Why, r.Round = job.Running, "", round; !whole {
 			r.State = job.Indexing
@@ -125,7 +125,7 @@ func (n *Node) Resume(ctx context.Context, name string) error {
 // ErrLost says that the store has lost a part of a job that is done.
 var ErrLost = errors.New("a part of the finished job is no longer in the store")
 
-// lost gives the chunks whose parts a finished job has lost, and their round: the first that lacks any.
+// lost returns the chunks whose parts a finished job has lost, and their round: the first that lacks any.
 func (n *Node) lost(ctx context.Context, r *job.Record, chunks int) (round int, lost []int, err error) {
 	for round = 0; round <= r.Round && len(lost) == 0 && err == nil; round++ {
 		var l *parts.Ledger
@@ -145,7 +145,7 @@ func (n *Node) whole(ctx context.Context, r *job.Record, chunks int) error {
 	return err
 }
 
-// reopen gives the round in which a job goes on: its own, or of one that is done that in which parts are lost.
+// reopen returns the round in which a job goes on: its own, or, if it is done, the one with lost parts.
 func (n *Node) reopen(ctx context.Context, r *job.Record) (round int, err error) {
 	if r.State != job.Done {
 		return r.Round, nil
@@ -164,8 +164,8 @@ func (n *Node) reopen(ctx context.Context, r *job.Record) (round int, err error)
 	return round, err
 }
 
-// Ask changes who is asked, and when an item is given up, for whoever works on the job from now on: a worker that has
-// begun with it goes on as it was.
+// Ask changes a job's provider, address and settings, such as when an item is given up. Workers that begin with the
+// job from now on use the change; others go on as before.
 func (n *Node) Ask(ctx context.Context, name string, asking job.Asking) error {
 	return n.change(ctx, name, func(r *job.Record) error {
 		r.Asking = asking
@@ -173,7 +173,8 @@ func (n *Node) Ask(ctx context.Context, name string, asking job.Asking) error {
 	})
 }
 
-// RetryFailed begins another round: of the items that failed for good. They are counted in the parts, so all must be there.
+// RetryFailed begins another round, of the items that failed for good. The parts hold these, so all parts must be
+// there.
 func (n *Node) RetryFailed(ctx context.Context, name string) error {
 	before, err := job.Load(ctx, n.home, name)
 	if err != nil {
@@ -249,10 +250,11 @@ func (n *Node) mayChange() error {
 	return nil
 }
 
-// tellTries is how often, a second apart, the bus is told of a change: longer than a hub takes to start again.
+// tellTries bounds the attempts, a second apart, to announce a change on the bus: longer than a hub takes to start
+// again.
 const tellTries = 30
 
-// tellSurely says that a job has changed, and is heard if the bus is there before long.
+// tellSurely announces that a job has changed; the message gets through if the bus is back before long.
 func (n *Node) tellSurely(ctx context.Context, name string) {
 	for range tellTries {
 		if n.bus.Say(bus.News, name, keeping.News{}) == nil || ctx.Err() != nil {
@@ -263,7 +265,7 @@ func (n *Node) tellSurely(ctx context.Context, name string) {
 	n.sayf("job %s is changed, and the bus is away: the workers hear of it when it is back", name)
 }
 
-// Wait waits until a job has ended, in whatever way, and tells how it stands then.
+// Wait waits until a job has ended, in whatever way, and returns its state then. It passes each state to told.
 func (n *Node) Wait(ctx context.Context, name string, every time.Duration, told func(JobStatus)) (JobStatus, error) {
 	news, err := n.bus.Listen(bus.News, name, newsKept)
 	if err != nil {
@@ -289,7 +291,7 @@ func (n *Node) Wait(ctx context.Context, name string, every time.Duration, told 
 	}
 }
 
-// ResetLimit vouches for a limit: it flows again, with nothing held against it.
+// ResetLimit vouches for a limit: the limit flows again, with nothing held against it.
 func (n *Node) ResetLimit(limit string) error {
 	if n.bus.Role() != bus.AdminRole {
 		return adminOnly()
@@ -297,9 +299,9 @@ func (n *Node) ResetLimit(limit string) error {
 	return n.bus.Say(bus.News, bus.LimitNews, keeping.News{Reset: limit})
 }
 
-// SetLimit says what a limit is like from now on, and keeps it in the store: a keeper that does not hear it reads it there.
+// SetLimit sets a limit and keeps it in the store. A keeper that misses the message reads it there.
 func (n *Node) SetLimit(ctx context.Context, limit string, lane machine.LaneConfig) error {
-	if n.bus.Role() != bus.AdminRole { // a keeper would read it in the store, where no role is asked for
+	if n.bus.Role() != bus.AdminRole { // a keeper would read it in the store, which checks no role
 		return adminOnly()
 	}
 	return keeping.SetLimit(ctx, n.bus, n.home, limit, lane)

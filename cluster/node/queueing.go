@@ -13,11 +13,11 @@ import (
 	"github.com/headrace/headrace/cluster/job/parts"
 )
 
-// QueuedAhead is how many chunks of a job are in the queue at most: a job that is canceled leaves no
-// more, and a queue that is lost is soon made again. It is a thousand workers' for minutes.
+// QueuedAhead bounds the chunks of a job in the queue. A canceled job leaves no more there, and a lost queue is soon
+// made again. It keeps a thousand workers busy for minutes.
 const QueuedAhead = 10_000
 
-// fill keeps the queue filled with what has no part, and finds out that nothing is missing.
+// fill keeps the queue filled with chunks that have no part, and finishes the job when no part is missing.
 func (f *foreman) fill(ctx context.Context, o *overseen) error {
 	if err := f.count(ctx, o); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (f *foreman) fill(ctx context.Context, o *overseen) error {
 	return f.queue(ctx, o)
 }
 
-// queue puts the first chunks that have no part into the queue. One that is there is refused by it.
+// queue puts the first chunks without parts into the queue, which refuses those that it already has.
 func (f *foreman) queue(ctx context.Context, o *overseen) error {
 	var some []job.Chunk
 	put := 0
@@ -82,8 +82,8 @@ func (f *foreman) unqueued(ctx context.Context, err error) error {
 	return err
 }
 
-// purge takes what a job that has ended has in the queue out of it, once, and offers it no longer: whoever begins to work
-// later does not know that it has ended. The keeper before may have died before he did.
+// purge removes the chunks and tasks of an ended job from the queue, once, and ends its offer. A worker that begins
+// later does not know that the job has ended. The previous foreman may have died before he did this.
 func (f *foreman) purge(ctx context.Context, o *overseen) error {
 	if o.purged {
 		return nil
@@ -93,7 +93,7 @@ func (f *foreman) purge(ctx context.Context, o *overseen) error {
 	return f.unqueued(ctx, err)
 }
 
-// index has a worker read the inputs of a job through, who then has it run, or refuses it.
+// index has a worker read the inputs of a job through; that worker then starts the job, or refuses it.
 func (f *foreman) index(ctx context.Context, o *overseen) error {
 	queued, err := f.bus.Queued(ctx, bus.Tasks, o.record.Job)
 	if err == nil && queued == 0 {
@@ -105,8 +105,8 @@ func (f *foreman) index(ctx context.Context, o *overseen) error {
 	return f.unqueued(ctx, err)
 }
 
-// count finds out which parts are there: at first and every minute by the store, in between by what
-// workers say.
+// count finds which parts are there. It reads the store at first and every minute; in between it relies on the
+// workers' messages.
 func (f *foreman) count(ctx context.Context, o *overseen) error {
 	if o.plan == nil {
 		plan, err := index.LoadPlan(ctx, f.home, &o.record)
@@ -131,7 +131,7 @@ func (f *foreman) count(ctx context.Context, o *overseen) error {
 	return o.tally(ctx)
 }
 
-// ledger is that of a round: of a later one, of the chunks in which something had failed in the round before.
+// ledger returns the ledger of a round. That of a later round covers the chunks with failures in the round before.
 func (n *Node) ledger(ctx context.Context, r *job.Record, round, chunks int) (*parts.Ledger, error) {
 	if round == 0 {
 		return n.newLedger(r, 0, chunks, nil), nil
@@ -143,7 +143,7 @@ func (n *Node) ledger(ctx context.Context, r *job.Record, round, chunks int) (*p
 	if err := before.Look(ctx); err != nil {
 		return nil, err
 	}
-	want := []int{} // nil would be all
+	want := []int{} // nil would mean all chunks
 	for folder := range (chunks + parts.PerFolder - 1) / parts.PerFolder {
 		sums, err := before.Settle(ctx, folder)
 		if err != nil {
@@ -160,7 +160,7 @@ func (n *Node) newLedger(r *job.Record, round, chunks int, want []int) *parts.Le
 	return l
 }
 
-// finish says that a round is over: all parts are there. A job that is open waits for more.
+// finish ends a round: all parts are there. An open job waits for more.
 func (f *foreman) finish(ctx context.Context, o *overseen) error {
 	if o.record.Open {
 		return nil

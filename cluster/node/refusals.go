@@ -16,23 +16,25 @@ import (
 )
 
 const (
-	// refusedAfter is how long a chunk rests that a worker gives back as it refuses its job. Another takes it then.
+	// refusedAfter is the pause of a chunk that a worker gives back as it refuses the job. Then another worker takes
+	// it.
 	refusedAfter = time.Second
-	// refusedAtMost is after how long a worker tries a job again that it refuses. The first pause is refusedAfter.
+	// refusedAtMost bounds the pause before a worker tries a refused job again. The first pause is refusedAfter.
 	refusedAtMost = 30 * time.Second
 )
 
 // A Refusal says why a worker cannot work on a job.
 type Refusal struct {
 	Why string `json:"why"`
-	// Final is a reason that stops the job once all workers refuse it: the input is missing, or the limit has stopped.
+	// Final marks a reason that stops the job once all workers refuse it: the input is missing, or the limit has
+	// stopped.
 	Final bool    `json:"final,omitempty"`
-	ForS  float64 `json:"for_s"` // since when, in seconds: no clocks need to be compared
-	Tries int     `json:"tries"` // that have failed since then, with a pause after each
+	ForS  float64 `json:"for_s"` // age of the refusal in seconds, so that no clocks need to be compared
+	Tries int     `json:"tries"` // tries that have failed since then, with a pause after each
 }
 
-// refusals are the jobs that a worker refuses. It takes none of their chunks, but for one now and then, to see whether it
-// can. Its methods may be called by any goroutine.
+// refusals holds the jobs that a worker refuses. The worker takes one of their chunks now and then to see whether it
+// can, and no others. Any goroutine may call its methods.
 type refusals struct {
 	clock clockwork.Clock
 	say   func(string)
@@ -42,7 +44,7 @@ type refusals struct {
 
 type refused struct {
 	Refusal
-	limit string // that has stopped; "": it is not a limit's
+	limit string // the stopped limit; "": no limit is the reason
 	since time.Time
 	again time.Time // when the job is tried again
 	pause time.Duration
@@ -70,13 +72,13 @@ func (r *refusals) refuse(job, limit, why string, final bool) {
 	one.again = now.Add(one.pause)
 }
 
-// read notes what became of reading a job's input.
+// read notes the result of reading a job's input.
 func (r *refusals) read(ctx context.Context, job string, err error) {
 	var bad *prompts.LineError
 	switch {
 	case err == nil || errors.As(err, &bad):
 		r.lift(job, "")
-	case ctx.Err() != nil || errors.Is(err, store.ErrChanged): // it says nothing, or stops the job
+	case ctx.Err() != nil || errors.Is(err, store.ErrChanged): // the error says nothing, or the job stops
 	default:
 		cause := cmp.Or(errors.Unwrap(err), err) // without the name of the chunk
 		r.refuse(job, "", cause.Error(), errors.Is(err, store.ErrMissing))
@@ -94,7 +96,7 @@ func (r *refusals) unserved(lane string, err error) {
 	r.refuse(job, limit, all[len(all)-1].Error(), true)
 }
 
-// lift ends what a limit is the reason for; "": what is no limit's.
+// lift ends a refusal whose reason is the limit; "" lifts one that no limit causes.
 func (r *refusals) lift(job, limit string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,14 +105,14 @@ func (r *refusals) lift(job, limit string) {
 	}
 }
 
-// forget has a job tried at once: it is resumed, or has ended.
+// forget makes the worker try a job at once: the job is resumed, or has ended.
 func (r *refusals) forget(job string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.jobs, job)
 }
 
-// flows has the jobs of a limit tried at once: a person vouches for it.
+// flows makes the worker try the jobs of a limit at once: a person vouches for the limit.
 func (r *refusals) flows(limit string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +123,7 @@ func (r *refusals) flows(limit string) {
 	}
 }
 
-// refuses reports whether a chunk of a job is not to be taken now.
+// refuses reports whether the worker must not take a chunk of a job now.
 func (r *refusals) refuses(job string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +138,7 @@ func (r *refusals) has(job string) bool {
 	return r.jobs[job] != nil
 }
 
-// said are the refusals as others hear them, at most jobsSaid.
+// said returns the refusals as others hear them, at most jobsSaid.
 func (r *refusals) said() map[string]Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()

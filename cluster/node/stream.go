@@ -30,30 +30,30 @@ func (w *worker) stream(ctx context.Context) error {
 		w.exec.Took(&res)
 	}
 	if errors.Is(ended, batch.ErrDrained) || errors.Is(ended, batch.ErrStopped) {
-		return nil // why a limit has stopped stands in its jobs
+		return nil // the jobs' records say why a limit has stopped
 	}
 	return ended
 }
 
 const (
-	// aheadMost is how many items may wait in a worker's stream for their first call, and aheadTimes how many for each that may
-	// be in flight: what two asks for permits are about. Of a chunk that is given up they stay there,
-	// and each takes a permit to be told so, which is another's meanwhile.
+	// aheadMost bounds the items in a worker's stream that wait for their first call. aheadTimes bounds them for each
+	// call that may be in flight: about two asks for permits. Items of a chunk that is given up stay there. Each takes
+	// a permit to learn of its end, at the cost of others meanwhile.
 	aheadMost  = batch.DefaultReadAhead
 	aheadTimes = 2
-	// streamTimes is how many times that the stream has room for: jobs that come one after the other while nothing
-	// leaves have all of it, then a half, then a third, up to a 64th.
+	// streamTimes is the room of the stream in multiples of ahead. Jobs may come one after the other while nothing
+	// leaves. Then the first has all of ahead, the next a half of it, then a third, down to a 64th.
 	streamTimes = 5
 )
 
-// ahead is how many items wait in the stream, of all jobs.
+// ahead returns the number of items that wait in the stream, of all jobs.
 func (w *worker) ahead() int { return min(aheadMost, aheadTimes*w.how.Concurrency) }
 
-// neverUsed names a pool and a lane that no item has. While there is a lane that may yet flow, a stream goes on:
-// a worker whose limits have all stopped is there for the jobs that come next.
+// neverUsed names a pool and a lane that no item has. A stream goes on while one of its lanes may yet flow. So a
+// worker whose limits have all stopped is there for the jobs that come next.
 const neverUsed = laneSeparator + "never used"
 
-// items are those of all chunks, each after its lane is there.
+// items yields the items of all chunks, each after its lane is there.
 func (w *worker) items(ctx context.Context) iter.Seq[*executor.Item] {
 	return func(yield func(*executor.Item) bool) {
 		for it := range w.exec.Items() {
@@ -67,7 +67,7 @@ func (w *worker) items(ctx context.Context) iter.Seq[*executor.Item] {
 	}
 }
 
-// defineLane makes a lane that lives of permits.
+// defineLane makes a lane that needs permits.
 func (w *worker) defineLane(ctx context.Context, lane string) {
 	limit, name := partsOf(lane)
 	o, err := w.jobs.open(ctx, name)
@@ -85,7 +85,7 @@ func (w *worker) defineLane(ctx context.Context, lane string) {
 	w.sayLimit(limit, o)
 }
 
-// openJob is a job as the executor wants it.
+// openJob returns a job as the executor wants it.
 func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error) {
 	o, err := w.jobs.open(ctx, name)
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error
 	}, nil
 }
 
-// read reads a chunk. An input that has changed stops its job: it would be read in vain for ever.
+// read reads a chunk. A changed input stops its job: else workers would read it in vain for ever.
 func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error] {
 	return func(yield func(prompt, error) bool) {
 		o, err := w.jobs.openWith(ctx, c.Job, c.Input)
@@ -123,7 +123,7 @@ func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error
 	}
 }
 
-// call makes one call of an item. An answer that was filtered is a failure where the job wants that.
+// call makes one call of an item. A filtered answer is a failure if the job wants that.
 func (o *opened) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 	reply, err := o.caller.Call(ctx, it)
 	if err == nil && o.caller.Lines.FilteredFails && provider.IsFiltered(reply.Finish) {
@@ -132,7 +132,7 @@ func (o *opened) call(ctx context.Context, it *promptfile.Item) (provider.Reply,
 	return reply, err
 }
 
-// line is the line of an item that ended. Its lane is called as in a run of one process.
+// line returns the result line of an item that ended. Its lane has the same name as in a run of one process.
 func (o *opened) line(res *promptfile.Result) (journal.Line, bool) {
 	var sums promptfile.Sums
 	l, ended := o.maker.Line(res, &sums)

@@ -14,9 +14,9 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// jobName makes a job's name: when it was submitted, so that a list has jobs in order, and chance.
+// jobName makes a job's name of the time of its submission, so that a list has jobs in order, and of chance.
 func (n *Node) jobName() string {
-	const letters = "abcdefghijkmnpqrstuvwxyz23456789" // none that is taken for another
+	const letters = "abcdefghijkmnpqrstuvwxyz23456789" // no letter that looks like another
 	chance := rand.New(rand.NewPCG(n.cfg.Seed, n.objects.Add(1)))
 	var end strings.Builder
 	for range 4 {
@@ -25,8 +25,8 @@ func (n *Node) jobName() string {
 	return n.clock.Now().UTC().Format("20060102-150405-") + end.String()
 }
 
-// ObjectOf names an input for a job: a path becomes absolute, and lies in the store that is its
-// folder, so that other machines find it under the same name.
+// ObjectOf names an input for a job. A path becomes absolute, and its folder becomes the store, so that other machines
+// find it under the same name.
 func ObjectOf(ctx context.Context, input string) (o job.Object, err error) {
 	folder, name, err := placeOf(input)
 	if err != nil {
@@ -48,10 +48,10 @@ func objectOf(ctx context.Context, s store.Store, folder, name, input string) (j
 	return job.Object{Store: folder, Name: name, Identity: identity, Bytes: size}, nil
 }
 
-// inStore reports whether an address is in a store, and no path.
+// inStore reports whether an address is in a store, and is no path.
 func inStore(address string) bool { return strings.Contains(address, "://") }
 
-// placeOf is the store that is an address's folder, and the name that it has there; "" is the folder itself.
+// placeOf returns the folder of an address as a store, and the name in it; "" is the folder itself.
 func placeOf(address string) (folder, name string, err error) {
 	if inStore(address) {
 		address, query, _ := strings.Cut(address, "?")
@@ -74,8 +74,8 @@ func placeOf(address string) (folder, name string, err error) {
 	return filepath.Dir(path), filepath.Base(path), nil
 }
 
-// InputsOf names inputs for a job: the one of that name, or, where it ends in a slash, all that it contains, in order. Their formats
-// are left to the caller.
+// InputsOf names inputs for a job: the one of that name, or, if the name ends in a slash, all inputs in that folder, in
+// order. The caller sets their formats.
 func InputsOf(ctx context.Context, input string) (all []job.Input, err error) {
 	folder, name, err := placeOf(input)
 	if err != nil {
@@ -112,8 +112,8 @@ func InputsOf(ctx context.Context, input string) (all []job.Input, err error) {
 	return all, nil
 }
 
-// looked is a record with these inputs instead of its own: each was looked at, unpacked if it is packed, and cut behind its
-// first items if only those are wanted.
+// looked returns the record with these inputs instead of its own. It looks at each, unpacks a packed one, and cuts an
+// input after its first items if limit says so.
 func (n *Node) looked(ctx context.Context, r job.Record, c *Caller, inputs []job.Input, limit int) (job.Record, error) {
 	r.Inputs = nil
 	for _, in := range inputs {
@@ -134,9 +134,9 @@ func (n *Node) look(ctx context.Context, r *job.Record, c *Caller, in job.Input,
 	return in, err
 }
 
-// Submit makes a job of the record: its inputs, reading and asking are the caller's, each input one object as [ObjectOf]
-// gives it. A limit is how many items are wanted, the first of each input; 0 is all. Then
-// the cluster goes on by itself. It is another job each time.
+// Submit makes a job of the record. The caller sets inputs, reading and asking, each input as one object from
+// [ObjectOf]. A limit is the number of items wanted, the first of each input; 0 is all. Then the cluster goes on by
+// itself. Each call makes another job.
 func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller, limit int) (job.Record, error) {
 	if err := n.ensure(ctx, n.bus.EnsureStreams); err != nil {
 		return r, err
@@ -145,8 +145,8 @@ func (n *Node) Submit(ctx context.Context, r job.Record, c *Caller, limit int) (
 	return n.create(ctx, r, c, limit)
 }
 
-// SubmitOnce submits a record that has a submission. If a job of the same submission, or of
-// the name that it is given, is there, that is the job, and met is true. Of several at once one creates the job.
+// SubmitOnce submits a record that has a submission. If a job of the same submission, or of the given name, is there,
+// it returns that job and met is true. Of several calls at once, one creates the job.
 func (n *Node) SubmitOnce(ctx context.Context, r job.Record, c *Caller, limit int, name string) (_ job.Record, met bool, err error) {
 	if err := n.ensure(ctx, n.bus.EnsureStreams); err != nil {
 		return r, false, err
@@ -178,7 +178,7 @@ func (n *Node) SubmitOnce(ctx context.Context, r job.Record, c *Caller, limit in
 	return there, true, err
 }
 
-// sayEarlier says that a job is new because its inputs are not those of an earlier one.
+// sayEarlier tells the user that a job is new because its inputs are not those of an earlier one.
 func (n *Node) sayEarlier(ctx context.Context, r *job.Record) error {
 	earlier, err := job.Earlier(ctx, n.home, r.Submission.Key)
 	if err == nil && earlier != "" {
@@ -187,7 +187,7 @@ func (n *Node) sayEarlier(ctx context.Context, r *job.Record) error {
 	return err
 }
 
-// StartOver has the submission, or the name that it is given, be another job from now on. The one that is there stays.
+// StartOver makes the submission, or the given name, another job from now on. The present job stays.
 func (n *Node) StartOver(ctx context.Context, r *job.Record, name string) error {
 	key, err := job.KeyOf(r, name)
 	if err == nil {
@@ -196,7 +196,7 @@ func (n *Node) StartOver(ctx context.Context, r *job.Record, name string) error 
 	return err
 }
 
-// Named is a job's own name: this one, or that of the job that was submitted under it.
+// Named returns a job's own name: the given one, or that of the job submitted under it.
 func (n *Node) Named(ctx context.Context, name string) (string, error) {
 	return job.Named(ctx, n.home, name)
 }
@@ -215,7 +215,7 @@ func (n *Node) create(ctx context.Context, r job.Record, c *Caller, limit int) (
 	return r, nil
 }
 
-// Home is a folder beside an output, where a trial keeps its cluster.
+// Home returns a folder next to an output, where a trial keeps its cluster.
 func Home(output string) (string, error) {
 	path, err := filepath.Abs(output)
 	if err != nil {

@@ -12,45 +12,46 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// DefaultTerm is how long a keeper is one without renewing it, where there is one hub: four times
-// as long as it takes to notice a lost answer and ask again. With three hubs the death of the
-// leading one takes 3 to 4 s until another leads: ThreeTerm.
+// DefaultTerm is the time for which a keeper lasts without renewal, with one hub. It is four times as long as it
+// takes to notice a lost answer and ask again. With three hubs, 3 to 4 s pass from the death of the leading hub until
+// another leads: ThreeTerm.
 const (
 	DefaultTerm = 3 * time.Second
 	ThreeTerm   = 6 * time.Second
 )
 
-// Times are what the processes of a cluster must agree on. They stand in its store from when the first that works has
-// joined: a worker that holds others dead sooner than they think they are has their work done twice, and a keeper
-// with a longer lease than the others' is one of two.
+// Times holds the times that the processes of a cluster must share. They stand in its store from the time when the
+// first working process joins. A worker that takes others for dead sooner than they expect has their work done twice.
+// A keeper with a longer lease than the others' is one of two.
 type Times struct {
-	AckWait time.Duration // after how long without a heartbeat a chunk is given to somebody else; 0: it was not told
-	Term    time.Duration // of a keeper; 0: it was not told
+	AckWait time.Duration // the silence after which a chunk goes to another worker; 0: not given
+	Term    time.Duration // of a keeper; 0: not given
 }
 
 func (t Times) withDefaults() Times {
 	return Times{AckWait: cmp.Or(t.AckWait, bus.DefaultAckWait), Term: cmp.Or(t.Term, DefaultTerm)}
 }
 
-// timesName is the object in which they stand.
+// timesName is the object that holds them.
 const timesName = "cluster/times"
 
-// timesMost is the most bytes that are read of it.
+// timesMost bounds the bytes that are read of it.
 const timesMost = 4 << 10
 
-// settledTimes is that object.
+// settledTimes is the content of that object.
 type settledTimes struct {
 	AckWait string `json:"ack_wait"`
 	Lease   string `json:"lease"`
-	By      string `json:"by"` // who came first, for people
+	By      string `json:"by"` // the first process, for people
 	At      string `json:"at"`
 }
 
-// ErrTimes says that a process was told other times than its cluster has.
+// ErrTimes says that a process was given other times than its cluster has.
 var ErrTimes = errors.New("all processes of a cluster must have the same")
 
-// timesOf are those of the cluster in this store: what stands there, or, where nobody has worked yet, what was told
-// here, with the defaults. Who works settles them; who was told others than stand there learns it.
+// timesOf returns the times of the cluster in this store. Where nobody has worked yet it returns the given times,
+// with defaults. A process that works settles them. A process that was given other times than the store's gets an
+// error.
 func timesOf(ctx context.Context, s store.Store, told Times, settles bool, by string, now time.Time) (Times, error) {
 	there, err := readTimes(ctx, s)
 	if errors.Is(err, store.ErrMissing) {
@@ -61,7 +62,7 @@ func timesOf(ctx context.Context, s store.Store, told Times, settles bool, by st
 		if err = writeTimes(ctx, s, mine, by, now); err == nil {
 			return mine, nil
 		}
-		if errors.Is(err, store.ErrExists) { // somebody was first, just now
+		if errors.Is(err, store.ErrExists) { // another process was first, just now
 			there, err = readTimes(ctx, s)
 		}
 	}
@@ -71,7 +72,7 @@ func timesOf(ctx context.Context, s store.Store, told Times, settles bool, by st
 	return there, there.agree(told)
 }
 
-// agree refuses what was told and is something else here.
+// agree returns an error for given times that differ from these.
 func (t Times) agree(told Times) error {
 	var faults []error
 	for _, one := range []struct {

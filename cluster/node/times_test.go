@@ -11,8 +11,8 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Whoever works first settles the times of a cluster; who is told nothing takes them, who is told others is refused, and
-// who does not work settles nothing.
+// The first process that works settles the times of a cluster. A process without given times takes them, and one with
+// other times is refused. A process that does not work settles nothing.
 func TestTheFirstWorkerSettlesTheTimes(t *testing.T) {
 	ctx := t.Context()
 	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "home"))

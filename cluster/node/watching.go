@@ -15,64 +15,64 @@ import (
 	"github.com/headrace/headrace/cluster/job/parts"
 )
 
-// A Standing is how a job stands, by all that can be known of it from outside: the store says what is done for good, the
-// workers what they are about, the keeper what holds them back.
+// A Standing is a job's state, by all that can be known of it from outside. The store shows which work is done for
+// good. The workers show what they are doing, and the keeper what holds them back.
 type Standing struct {
 	JobStatus
 	At    time.Time `json:"at"`
-	Began time.Time `json:"began"` // since when it is watched
+	Began time.Time `json:"began"` // when watching began
 
-	Done      int        `json:"done"`       // items that have ended, of Items; what is in no part yet counts as it is heard of
-	Before    int        `json:"before"`     // of these, before it was watched
-	Since     parts.Sums `json:"since"`      // of the parts that were done since it is watched
+	Done      int        `json:"done"`       // items that have ended, of Items; those in no part yet count as workers report them
+	Before    int        `json:"before"`     // of these, those that ended before watching began
+	Since     parts.Sums `json:"since"`      // of the parts done since watching began
 	PerSecond float64    `json:"per_second"` // items that ended, over the last SpeedSpan
 
 	InFlight    int          `json:"in_flight"`
-	Concurrency int          `json:"concurrency"` // calls that its workers may have in flight, of all jobs
+	Concurrency int          `json:"concurrency"` // calls that its workers may have in flight, for all jobs
 	Calls       uint64       `json:"calls"`       // since its workers began, as the next three
 	Refused     uint64       `json:"refused"`
 	Cooldowns   uint64       `json:"cooldowns"`
 	Waiting     int          `json:"waiting"`
 	MeanMS      int64        `json:"latency_ms"`
 	P95MS       int64        `json:"p95_ms"`
-	Workers     []WorkerLook `json:"workers"` // that were heard of in the last workerGone, by name
+	Workers     []WorkerLook `json:"workers"` // workers heard within workerGone, by name
 
-	Keeper string         `json:"keeper"` // ""; none was heard of
+	Keeper string         `json:"keeper"` // "": none was heard
 	Epoch  uint64         `json:"epoch"`
-	Limits []LimitPicture `json:"limits"` // that it draws on
-	// PermitsPerSecond are those that the job was given under each limit, over the last SpeedSpan.
+	Limits []LimitPicture `json:"limits"` // limits that the job uses
+	// PermitsPerSecond holds the rate of permits given to the job under each limit, over the last SpeedSpan.
 	PermitsPerSecond map[string]float64 `json:"permits_per_second"`
 }
 
-// A WorkerLook is a worker as it says that it stands.
+// A WorkerLook is a worker's own report of its state.
 type WorkerLook struct {
 	Name string `json:"name"`
 	WorkerStatus
 }
 
-// lookAt leaves out what is for the keeper alone.
+// lookAt leaves out the part for the keeper alone.
 func lookAt(name string, s WorkerStatus) WorkerLook {
 	s.Limits = nil
 	return WorkerLook{name, s}
 }
 
-// SpeedSpan is the time over which a standing has its speeds, as of a run of one process.
+// SpeedSpan is the time over which a standing measures speeds, as in a run of one process.
 const SpeedSpan = 10 * time.Second
 
-// watchKept is how many words of workers may wait to be heard: a second of a thousand.
+// watchKept bounds the workers' messages that wait to be heard: a second of a thousand workers.
 const watchKept = 4096
 
-// A watching adds up what is heard.
+// A watching adds up the messages about a job.
 type watching struct {
 	s        Standing
 	job      string
 	heard    map[string]heard
 	began    bool                    // the first look into the store is done
 	counted  map[int]bool            // chunks whose sums are in Since
-	curve    []ended                 // of the last SpeedSpan
-	keeper   time.Time               // when it was heard last
-	believes func(epoch uint64) bool // whether there is a keeper of that epoch
-	base     map[string]int          // items of the job that a worker had ended when it was first heard of
+	curve    []ended                 // samples of the last SpeedSpan
+	keeper   time.Time               // when the keeper was last heard
+	believes func(epoch uint64) bool // reports whether there is a keeper of that epoch
+	base     map[string]int          // items of the job that a worker had ended before it was first heard
 }
 
 type heard struct {
@@ -87,7 +87,7 @@ type ended struct {
 	given map[string]uint64 // permits, by limit
 }
 
-// Watch shows how a job stands, each time that a period is over or it has changed, until it has ended in whatever way.
+// Watch shows the state of a job after each period and after each change, until the job has ended in whatever way.
 func (n *Node) Watch(ctx context.Context, name string, every time.Duration, told func(*Standing)) (JobStatus, error) {
 	feeds, err := n.listenTo(name)
 	if err != nil {
@@ -122,7 +122,7 @@ func (n *Node) Watch(ctx context.Context, name string, every time.Duration, told
 	}
 }
 
-// feeds are what a watching hears.
+// feeds holds the feeds that a watching hears.
 type feeds struct{ news, done, workers, keeper *bus.Feed[bus.Word] }
 
 func (n *Node) listenTo(name string) (f feeds, err error) {
@@ -147,7 +147,7 @@ func (f *feeds) close() {
 	}
 }
 
-// next hears until a period is over, or until the job has changed, which is worth a look into the store.
+// next hears messages until a period is over, or until the job has changed, which is worth a look into the store.
 func (f *feeds) next(ctx context.Context, tick <-chan time.Time, w *watching, now func() time.Time) (look bool, err error) {
 	for {
 		select {
@@ -179,7 +179,7 @@ func (f *feeds) next(ctx context.Context, tick <-chan time.Time, w *watching, no
 	}
 }
 
-// look takes what the store says.
+// look absorbs the state by the store.
 func (w *watching) look(s JobStatus) {
 	if !w.began && s.Chunks > 0 {
 		w.s.Before = ofParts(&s)
@@ -188,13 +188,13 @@ func (w *watching) look(s JobStatus) {
 	w.s.JobStatus = s
 }
 
-// lookEvery is how often the store is asked: all parts are listed, a thousand with each request.
+// lookEvery returns the time between two looks into the store: a look lists all parts, a thousand with each request.
 func (w *watching) lookEvery() time.Duration {
 	const requests = 1000
 	return min(listEvery, lookEvery*time.Duration(1+w.s.Chunks/requests))
 }
 
-// ofParts is how many items the parts of a job have, as nearly as their number tells.
+// ofParts estimates the items in the parts of a job from the number of parts.
 func ofParts(s *JobStatus) int {
 	if s.Chunks == 0 || s.Record.Round > 0 {
 		return 0
@@ -219,7 +219,7 @@ func (w *watching) hearWorker(word bus.Word, now time.Time) {
 	}
 	if _, known := w.base[word.About]; !known {
 		w.base[word.About] = 0
-		if s.UpS > now.Sub(w.s.Began).Seconds() { // it was there before; one that comes later begins with nothing
+		if s.UpS > now.Sub(w.s.Began).Seconds() { // it was there before; a later one begins with nothing
 			w.base[word.About] = int(s.Jobs[w.job].Done)
 		}
 	}
@@ -240,7 +240,7 @@ func (w *watching) hearKeeper(word bus.Word, now time.Time) {
 	}
 }
 
-// picture is how it stands now.
+// picture returns the state now.
 func (w *watching) picture(now time.Time) *Standing {
 	s := &w.s
 	s.At = now
@@ -254,7 +254,7 @@ func (w *watching) picture(now time.Time) *Standing {
 	return &shown
 }
 
-// addUp adds up what workers have said.
+// addUp adds up the workers' reports.
 func (w *watching) addUp(now time.Time) {
 	s := &w.s
 	s.InFlight, s.Concurrency, s.Waiting, s.Calls, s.Refused, s.Cooldowns, s.MeanMS, s.P95MS = 0, 0, 0, 0, 0, 0, 0, 0
@@ -272,14 +272,14 @@ func (w *watching) addUp(now time.Time) {
 		s.InFlight, s.Concurrency, s.Waiting = s.InFlight+mine.InFlight, s.Concurrency+h.status.Concurrency, s.Waiting+mine.Waiting
 		s.MeanMS, s.P95MS = max(s.MeanMS, mine.MeanMS), max(s.P95MS, mine.P95MS)
 	}
-	// Never less than was shown, and never more than there are: a worker that dies takes what it had not saved with it.
+	// Done never falls, and never exceeds the items: a worker that dies loses its unsaved items.
 	s.Done = min(max(s.Done, ended, ofParts(&s.JobStatus)), s.Items)
 	if s.Record.State == job.Done {
 		s.Done = s.Items
 	}
 }
 
-// speed takes the latest of the curve in.
+// speed adds a sample to the curve, and computes the speeds.
 func (w *watching) speed(now time.Time) {
 	w.curve = append(w.curve, ended{now, w.s.Done, w.s.Epoch, w.given()})
 	for len(w.curve) > 1 && now.Sub(w.curve[0].at) > SpeedSpan {
@@ -299,7 +299,7 @@ func (w *watching) speed(now time.Time) {
 	}
 }
 
-// given is how many permits the job was given by this keeper.
+// given returns the permits that this keeper has given the job, by limit.
 func (w *watching) given() map[string]uint64 {
 	all := map[string]uint64{}
 	for i := range w.s.Limits {
@@ -312,19 +312,19 @@ func (w *watching) given() map[string]uint64 {
 	return all
 }
 
-// Stand is how a job stands, when workers and keeper were listened to for so long: they speak once a second.
+// Stand returns the state of a job after listening to workers and keeper for wait: each reports once a second.
 func (n *Node) Stand(ctx context.Context, name string, wait time.Duration) (*Standing, error) {
 	var at *Standing
 	hearing, stop := clockwork.WithTimeout(ctx, n.clock, wait)
 	defer stop()
-	_, err := n.Watch(hearing, name, wait/2, func(s *Standing) { at = s }) //nolint:mnd // it is told once more before the end
+	_, err := n.Watch(hearing, name, wait/2, func(s *Standing) { at = s }) //nolint:mnd // half, so that a standing comes once more before the end
 	if at == nil || ctx.Err() != nil || errors.Is(err, job.ErrMissing) {
 		return nil, err
 	}
 	return at, nil
 }
 
-// An Office is who keeps the limits of a cluster, how all of them stand, and who works.
+// An Office shows the keeper of a cluster, the state of all limits, and the workers.
 type Office struct {
 	Keeper  string         `json:"keeper"`
 	Epoch   uint64         `json:"epoch"`
@@ -332,7 +332,8 @@ type Office struct {
 	Workers []WorkerLook   `json:"workers"`
 }
 
-// Office listens to workers for so long, and to the keeper until it has spoken, or ctx ends: then it has the workers alone.
+// Office listens to workers for wait, and to the keeper until it has reported. If ctx ends before, the result has the
+// workers alone.
 func (n *Node) Office(ctx context.Context, wait time.Duration) (o Office, err error) {
 	workers, err := n.bus.Listen(bus.Status, "", watchKept)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 )
 
-// rig is a watching that is told things.
+// watchRig is a watching with facts that the test makes up.
 type watchRig struct {
 	t   *testing.T
 	w   *watching

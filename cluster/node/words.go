@@ -19,37 +19,37 @@ import (
 
 type prompt = prompts.Request
 
-// tellChanged says that a job has changed. If it is lost, it is seen in the store.
+// tellChanged announces that a job has changed. If the message is lost, the store shows the change.
 func (n *Node) tellChanged(name string) { _ = n.bus.Say(bus.News, name, keeping.News{}) }
 
-// sayKeeper says how all limits stand, for whoever looks.
+// sayKeeper publishes the state of all limits.
 func (n *Node) sayKeeper(s keeper.Status) { _ = n.bus.Say(bus.Keeper, n.Name(), pictureOf(&s)) }
 
-// WorkerStatus is what a worker says of itself once a second.
+// WorkerStatus is a worker's report of itself, sent once a second.
 type WorkerStatus struct {
 	At       time.Time                     `json:"at"` // by its own clock, for people
 	InFlight int                           `json:"in_flight"`
 	Done     uint64                        `json:"done"` // items that ended here, since it began
 	Calls    uint64                        `json:"calls"`
 	Refused  uint64                        `json:"refused"`
-	Limits   map[string]machine.LaneConfig `json:"limits,omitempty"` // what the limits are like that it works under
+	Limits   map[string]machine.LaneConfig `json:"limits,omitempty"` // properties of the limits that it works under
 
-	UpS         float64            `json:"up_s"` // since it began, in seconds: no clocks need to be compared
+	UpS         float64            `json:"up_s"` // seconds since it began, so that no clocks need to be compared
 	Concurrency int                `json:"concurrency"`
-	Jobs        map[string]JobWork `json:"jobs,omitempty"`    // of which it has made calls, at most jobsSaid
+	Jobs        map[string]JobWork `json:"jobs,omitempty"`    // jobs that it has made calls for, at most jobsSaid
 	Refuses     map[string]Refusal `json:"refuses,omitempty"` // jobs that it cannot work on, at most jobsSaid
 }
 
-// statusEvery is how often a worker says how it stands.
+// statusEvery is the time between two reports of a worker.
 const statusEvery = time.Second
 
-// jobsSaid is how many jobs a worker says how it stands with: its busiest.
+// jobsSaid bounds the jobs in a worker's report: its busiest.
 const jobsSaid = 32
 
-// JobWork is what a worker does for one job.
+// JobWork is a worker's work for one job.
 type JobWork struct {
 	InFlight  int    `json:"in_flight"`
-	Waiting   int    `json:"waiting"` // items that were called and are to be called again
+	Waiting   int    `json:"waiting"` // items that wait for another call
 	Done      uint64 `json:"done"`    // items that ended here, since it began
 	Calls     uint64 `json:"calls"`   // likewise
 	Refused   uint64 `json:"refused"`
@@ -58,7 +58,7 @@ type JobWork struct {
 	P95MS     int64  `json:"p95_ms"`
 }
 
-// jobsOf adds lanes up by their jobs.
+// jobsOf adds up the lanes of each job.
 func jobsOf(lanes []batch.LaneStatus) map[string]JobWork {
 	all := map[string]JobWork{}
 	for i := range lanes {
@@ -77,17 +77,17 @@ func jobsOf(lanes []batch.LaneStatus) map[string]JobWork {
 	return all
 }
 
-// sayLimit remembers what a limit is like, to be said.
+// sayLimit passes on the properties of a limit for the next report.
 func (w *worker) sayLimit(limit string, o *opened) {
 	c := o.caller.Limit
 	c.Maker = nil
 	select {
 	case w.limits <- keeping.LimitSet{Name: limit, Lane: c}:
-	default: // it is said when the next lane is made
+	default: // the next new lane passes it on
 	}
 }
 
-// sayStatus says once a second how the worker stands.
+// sayStatus reports the worker's state once a second.
 func (w *worker) sayStatus(ctx context.Context) {
 	ticker := w.clock.NewTicker(statusEvery)
 	defer ticker.Stop()
@@ -123,30 +123,30 @@ func (s *WorkerStatus) take(b *batch.Status) {
 	s.InFlight, s.Done, s.Calls, s.Refused = int(c.Calls-c.Settled-c.HandedOver), c.Settled+c.FailedLater, c.Calls, c.Throttled
 }
 
-// failedBefore tells which items of a chunk a round tries again.
+// failedBefore reports which items of a chunk a round tries again.
 func (w *worker) failedBefore(ctx context.Context, c job.Chunk) (func(string) bool, error) {
 	failed, err := parts.Again(ctx, w.home, &c)
 	return func(key string) bool { return failed[key] }, err
 }
 
-// A Picture is how all limits of a cluster stand, as its keeper says each second.
+// A Picture is the state of all limits of a cluster, as its keeper reports each second.
 type Picture struct {
-	Version int            `json:"v"`     // of the words that it hears from workers, and says to them
+	Version int            `json:"v"`     // of the messages between it and workers
 	Epoch   uint64         `json:"epoch"` // of the keeper
 	Limits  []LimitPicture `json:"limits"`
 }
 
-// A LimitPicture is how one limit stands.
+// A LimitPicture is the state of one limit.
 type LimitPicture struct {
 	Name     string       `json:"name"`
 	Phase    string       `json:"phase"`
 	InFlight int          `json:"in_flight"`
-	Why      string       `json:"why,omitempty"`    // what the next call waits for; "": it does not
-	Bound    string       `json:"bound"`            // the word of what holds its calls back, as of a run; "": nothing
-	WaitS    float64      `json:"wait_s,omitempty"` // how long, as far as time alone decides
-	Known    []Known      `json:"known,omitempty"`  // what is believed of it
-	Pace     *float64     `json:"per_second"`       // calls that are let through; null: as many as are wanted
-	Given    uint64       `json:"given"`            // permits, since the keeper began, as the next three
+	Why      string       `json:"why,omitempty"`    // reason why the next call waits; "": it does not wait
+	Bound    string       `json:"bound"`            // the word for what holds its calls back, as in a run; "": nothing
+	WaitS    float64      `json:"wait_s,omitempty"` // seconds of that wait, as far as time alone decides
+	Known    []Known      `json:"known,omitempty"`  // the law's beliefs about it
+	Pace     *float64     `json:"per_second"`       // calls that may leave; null: as many as are wanted
+	Given    uint64       `json:"given"`            // permits since the keeper began, as the next three
 	Ended    uint64       `json:"ended"`
 	Refused  uint64       `json:"refused"`
 	Vanished uint64       `json:"vanished"`
@@ -154,14 +154,14 @@ type LimitPicture struct {
 	Jobs     []JobPicture `json:"jobs"`
 }
 
-// Known is what is believed of one thing that is limited.
+// Known is the law's belief about one limited thing.
 type Known struct {
 	Limit     string  `json:"limit"` // requests, tokens, input_tokens or output_tokens
 	PerSecond float64 `json:"per_second"`
-	Source    string  `json:"source"` // told, learned or seen, which is by headers
+	Source    string  `json:"source"` // told, learned or seen; seen is by headers
 }
 
-// A JobPicture is how a job stands under a limit.
+// A JobPicture is the state of a job under a limit.
 type JobPicture struct {
 	Job     string  `json:"job"`
 	Weight  float64 `json:"weight"`
@@ -197,7 +197,7 @@ func limitOf(l *keeper.LimitStatus) LimitPicture {
 	return p
 }
 
-// dimensions are the words of what may be limited, in the order of a view.
+// dimensions holds the words for the things that may be limited, in the order of a view.
 var dimensions = [...]string{"requests", "tokens", "input_tokens", "output_tokens"}
 
 func knownOf(v *limiter.View) (known []Known) {

@@ -17,22 +17,22 @@ import (
 
 // Worker says how a process works.
 type Worker struct {
-	// Open makes the calls of a job, and of all jobs that ask alike while one of them is worked on.
+	// Open returns the caller for a job. All jobs of the same asking share it while one of them is in work.
 	Open   func(*job.Record) (*Caller, error)
 	Keeper keeping.Candidacy // "" is keeping.PrefersKeep
-	// Concurrency is how many calls may be in flight; 0 means batch.DefaultConcurrency.
+	// Concurrency bounds the calls in flight; 0 means batch.DefaultConcurrency.
 	Concurrency int
-	// Options say how calls are tried again, and are for every job.
+	// Options set how calls are retried, and apply to every job.
 	Options []batch.Option
-	// SaveEvery is after how long an answer is saved at the latest, where the store cannot append;
-	// 0 means store.DefaultPieceEvery.
+	// SaveEvery bounds the time until an answer is saved, where the store cannot append; 0 means
+	// store.DefaultPieceEvery.
 	SaveEvery time.Duration
-	// Drain, once closed, ends the work softly: nothing more is begun, what is in flight is saved.
+	// Drain, once closed, ends the work softly: the worker begins nothing more, and saves the calls in flight.
 	Drain <-chan struct{}
 }
 
-// Work works until it is drained, or ctx ends. Then nothing of it runs any more. While the keeper speaks another
-// version than this process it only stands for keeper.
+// Work works until it is drained, or ctx ends. Everything it started has ended when it returns. While the keeper
+// speaks another version than this process, it only stands for keeper.
 func (n *Node) Work(ctx context.Context, how Worker) error {
 	if how.Concurrency == 0 {
 		how.Concurrency = batch.DefaultConcurrency
@@ -50,7 +50,7 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	expelled := make(chan struct{})
-	var foreign error // once expelled is closed
+	var foreign error // set once expelled is closed
 	stand := n.watchHub
 	if how.Keeper != keeping.NeverKeeps {
 		stand = keeping.New(n.keeps(how.Keeper)).Run
@@ -86,7 +86,7 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 	}
 }
 
-// keeps is what this process brings with it to stand for keeper.
+// keeps returns the settings with which this process stands for keeper.
 func (n *Node) keeps(c keeping.Candidacy) keeping.Config {
 	return keeping.Config{
 		Bus: n.bus, Home: n.home, Clock: n.clock, Epochs: n.epochs, Candidacy: c, Term: n.cfg.Times.Term, Seed: n.cfg.Seed,
@@ -99,7 +99,7 @@ func (n *Node) keeps(c keeping.Candidacy) keeping.Config {
 	}
 }
 
-// worker is a process at work, for as long as the keeper and it speak one version.
+// worker is a process at work, for as long as it and the keeper speak one version.
 type worker struct {
 	*Node
 	how      Worker
@@ -110,14 +110,14 @@ type worker struct {
 	control  *batch.Control
 	link     *link
 	heeder   *heeder
-	lanes    map[string]bool       // that the stream has met; of the goroutine that reads
-	limits   chan keeping.LimitSet // that it works under
+	lanes    map[string]bool       // lanes that the stream has met; only the reading goroutine uses it
+	limits   chan keeping.LimitSet // limits that it works under
 }
 
-// limitsKept is how many limits may wait to be said: a job has one for each of its models.
+// limitsKept bounds the limits that wait to be reported: a job has one for each of its models.
 const limitsKept = 1024
 
-// workInAccord works until the keeper is one of another version, or there is no more work to be done here.
+// workInAccord works until the keeper speaks another version, or the work here has ended.
 func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err error) {
 	r := n.newRefusals()
 	w := &worker{
@@ -149,20 +149,20 @@ func (w *worker) newExecutor() (err error) {
 // cancel gives up the chunks of a job.
 func (w *worker) cancel(job string) { w.exec.Cancel(job) }
 
-// end gives back what the worker has of a job that has ended, in whatever way.
+// end releases what the worker holds of a job that has ended, in whatever way.
 func (w *worker) end(ctx context.Context, job string) {
 	w.refusals.forget(job)
 	w.jobs.end(ctx, job)
 }
 
-// resume has a job run that may have been canceled here, and tries what was refused.
+// resume lets a job run that may have been canceled here, and tries again what was refused.
 func (w *worker) resume(job string) {
 	w.exec.Resume(job)
 	w.refusals.forget(job)
 }
 
-// run runs all parts of a worker, and waits for them. The stream ends when the executor drains; all
-// else ends with the stream.
+// run runs all parts of a worker, and waits for them. The stream ends when the executor drains; all other parts
+// end with the stream.
 func (w *worker) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -188,7 +188,7 @@ func (w *worker) run(ctx context.Context) error {
 	return errors.Join(streamed, claimed)
 }
 
-// start starts all that runs beside the stream, until ctx ends.
+// start starts all parts that run next to the stream, until ctx ends.
 func (w *worker) start(ctx context.Context, taken *bus.Feed[bus.Taken]) *sync.WaitGroup {
 	parts := &sync.WaitGroup{}
 	for _, part := range []func(context.Context){
@@ -200,7 +200,7 @@ func (w *worker) start(ctx context.Context, taken *bus.Feed[bus.Taken]) *sync.Wa
 	return parts
 }
 
-// drain ends the work softly when the worker is told to.
+// drain ends the work softly once how.Drain is closed.
 func (w *worker) drain(ctx context.Context) {
 	select {
 	case <-ctx.Done():

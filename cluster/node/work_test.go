@@ -322,7 +322,7 @@ func TestBadLinesRefuseAJob(t *testing.T) {
 	}
 }
 
-// A key that is refused stops the job, everywhere, with the provider's words; whoever sees to it resumes it.
+// A refused key stops the job everywhere, with the provider's words, until a person resumes it.
 func TestStoppedByTheProvider(t *testing.T) {
 	c := newCluster(t)
 	var paid atomic.Bool
@@ -363,7 +363,7 @@ func (c *cluster) resumes(n *Node, name string) {
 	}
 }
 
-// How often an item may fail is its job's to say, on every worker; and its limit is called as whoever calls names it.
+// A job says how often an item may fail, on every worker. The caller's own name for the limit is used.
 func TestAJobsOwnBoundsAndLimit(t *testing.T) {
 	c := newCluster(t)
 	var calls atomic.Int64

@@ -9,9 +9,9 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A Cause is an error as it goes over the bus: its text, and what programs ask of it.
-// errors.Is finds in it the provider.Kind that it had, machine.ErrWaitTooLong,
-// machine.ErrNoAnswer and machine.ErrOutage; errors.As finds a provider.Error.
+// A Cause is an error as it goes over the bus: its text, and what programs ask of it. errors.Is
+// finds in it the provider.Kind that it had, machine.ErrWaitTooLong, machine.ErrNoAnswer and
+// machine.ErrOutage. errors.As finds a provider.Error.
 type Cause struct {
 	Text   string `json:"t"`           // at most MaxCause bytes
 	Kind   string `json:"k,omitempty"` // the word of its provider.Kind; "": it had none
@@ -22,7 +22,7 @@ type Cause struct {
 	Outage bool   `json:"o,omitempty"` // it is machine.ErrOutage
 }
 
-// CauseOf is err as it goes over the bus; nil of nil.
+// CauseOf returns err as it goes over the bus; nil for nil.
 func CauseOf(err error) *Cause {
 	if err == nil {
 		return nil
@@ -58,7 +58,7 @@ func cut(text string) string {
 
 func (c *Cause) Error() string { return c.Text }
 
-// Is says of which kinds it is.
+// Is reports whether the cause is of the target's kind.
 func (c *Cause) Is(target error) bool {
 	switch target {
 	case machine.ErrWaitTooLong:
@@ -72,7 +72,7 @@ func (c *Cause) Is(target error) bool {
 	return ok && c.Kind == kind.String()
 }
 
-// As gives the provider's error, as far as it went over the bus.
+// As sets target to the provider's error, as far as it went over the bus.
 func (c *Cause) As(target any) bool {
 	fault, ok := target.(**provider.Error)
 	if !ok || c.Kind == "" {
@@ -82,7 +82,7 @@ func (c *Cause) As(target any) bool {
 	return true
 }
 
-// kindOf is the kind of that word; provider.Unknown of one that this version does not know.
+// kindOf returns the kind of a word; provider.Unknown for a word that this version does not know.
 func kindOf(word string) provider.Kind {
 	for k := provider.Unknown; k <= provider.Misconfigured; k++ {
 		if k.String() == word {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A hand is the permits that may be used, the smallest first.
+// A hand holds the permits that may be used, the smallest first.
 type hand struct {
 	permits []inHand
-	matched []bool // of match: which are spoken for
+	matched []bool // for match: the permits that are spoken for
 }
 
 type inHand struct {
 	Permit
 	epoch, wave uint64
-	until       time.Time // it is good before
-	report      uint64    // that a call has left with it, which did not leave after all; 0: none has
+	until       time.Time // the permit is good before this
+	report      uint64    // number of an earlier report that a call left with it; 0: none
 }
 
-// size orders permits: who covers a call is not smaller than it in any part, so the smallest
-// that covers it is the first that does. Tokens are what differs from call to call.
+// size orders permits. A permit that covers a call is in no part smaller than it, so the first
+// that covers it is the smallest. Calls differ from each other in their tokens.
 func (c Cost) size() float64 { return c.Input + c.Output }
 
 // covers reports whether a permit for c is one for d.
@@ -33,7 +33,7 @@ func (h *hand) add(p inHand) {
 	h.permits = slices.Insert(h.permits, i, p)
 }
 
-// bySize has the older of two of a size come first: it expires first.
+// bySize puts the older of two permits of a size first: it expires first.
 func bySize(a, b inHand) int {
 	if n := cmp.Compare(a.Cost.size(), b.Cost.size()); n != 0 {
 		return n
@@ -44,7 +44,7 @@ func bySize(a, b inHand) int {
 	return cmp.Compare(a.Number, b.Number)
 }
 
-// find is the smallest permit that covers a call and is good; −1 if there is none.
+// find returns the index of the smallest good permit that covers a call; −1 if there is none.
 func (h *hand) find(now time.Time, c Cost) int {
 	from, _ := slices.BinarySearchFunc(h.permits, c, func(p inHand, c Cost) int { return cmp.Compare(p.Cost.size(), c.size()) })
 	for i := from; i < len(h.permits); i++ {
@@ -65,7 +65,7 @@ func (h *hand) dropOlder(epoch, wave uint64) []inHand {
 	return h.drop(func(p *inHand) bool { return p.epoch < epoch || p.epoch == epoch && p.wave < wave })
 }
 
-// dropBack takes out the permits that were taken back, but for so many.
+// dropBack takes out all but keep of the permits that came back.
 func (h *hand) dropBack(keep int) []inHand {
 	return h.drop(func(p *inHand) bool {
 		if p.report > 0 {
@@ -79,10 +79,10 @@ func (h *hand) dropExpired(now time.Time) []inHand {
 	return h.drop(func(p *inHand) bool { return !now.Before(p.until) })
 }
 
-// drop takes out those of which gone is true, oldest number first.
+// drop takes out the permits for which gone is true, oldest number first.
 func (h *hand) drop(gone func(*inHand) bool) (out []inHand) {
 	kept := h.permits[:0]
-	for i := range h.permits { // it is asked at each decision, and seldom is one gone
+	for i := range h.permits { // this runs at each decision, and a permit is seldom gone
 		if p := &h.permits[i]; gone(p) {
 			out = append(out, *p)
 		} else {
@@ -94,7 +94,7 @@ func (h *hand) drop(gone func(*inHand) bool) (out []inHand) {
 	return out
 }
 
-// until is when the first permit in hand expires; zero: there is none.
+// until returns the time at which the first permit in hand expires; zero: there is none.
 func (h *hand) until() (first time.Time) {
 	for i := range h.permits {
 		if at := h.permits[i].until; first.IsZero() || at.Before(first) {
@@ -104,15 +104,14 @@ func (h *hand) until() (first time.Time) {
 	return first
 }
 
-// match begins to say of calls, in the order in which they would leave, whether there is a
-// permit for each. It answers how many there are.
+// match starts to match calls with permits, in the order in which the calls would leave. It
+// returns the number of permits.
 func (h *hand) match() int {
 	h.matched = append(h.matched[:0], make([]bool, len(h.permits))...)
 	return len(h.permits)
 }
 
-// covers reports whether a permit that is not spoken for covers the next call, and has it
-// spoken for.
+// covers reports whether a permit that is not spoken for covers the next call, and reserves it.
 func (h *hand) covers(c Cost) bool {
 	from, _ := slices.BinarySearchFunc(h.permits, c, func(p inHand, c Cost) int { return cmp.Compare(p.Cost.size(), c.size()) })
 	for i := from; i < len(h.permits); i++ {

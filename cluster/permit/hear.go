@@ -6,8 +6,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Hear is part of [limiter.Listener]. It takes *[Give] and *[Cool]; what is not for this
-// lane, is of an earlier keeper, or makes no sense is not heard.
+// Hear is part of [limiter.Listener]. It takes *[Give] and *[Cool]. It ignores a message for
+// another lane, of an earlier keeper, or that makes no sense.
 func (l *Law) Hear(now time.Time, word any) (r limiter.Reply) {
 	switch w := word.(type) {
 	case *Give:
@@ -22,7 +22,7 @@ func (l *Law) Hear(now time.Time, word any) (r limiter.Reply) {
 	return r
 }
 
-// believe follows a later keeper. What an earlier one gave stays in hand.
+// believe follows a later keeper. Permits of an earlier one stay in hand.
 func (l *Law) believe(epoch uint64) {
 	if epoch > l.epoch {
 		l.epoch, l.wave, l.got = epoch, 0, 0
@@ -39,7 +39,7 @@ func (l *Law) given(now time.Time, g *Give) (r limiter.Reply) {
 	until := l.heard(now, g.Heard)
 	for _, p := range g.Permits {
 		if p.Number <= l.got {
-			continue // it is doubled, or late: whether it was in hand is not known any more
+			continue // it is doubled, or late: nothing shows any more whether it was in hand
 		}
 		l.got = p.Number
 		l.asks.unmet--
@@ -54,8 +54,8 @@ func (l *Law) given(now time.Time, g *Give) (r limiter.Reply) {
 	return r
 }
 
-// heard notes that an ask was heard, and answers until when what answers it is good; the zero
-// time if that ask is too long ago.
+// heard notes that the keeper heard an ask. It returns the time until which the ask's permits
+// are good; the zero time if that ask is too old.
 func (l *Law) heard(now time.Time, seq uint64) (until time.Time) {
 	a := &l.asks
 	for i := range a.sent {
@@ -75,8 +75,7 @@ func (l *Law) heard(now time.Time, seq uint64) (until time.Time) {
 	return time.Time{}
 }
 
-// newWave voids what was given before it. It reports whether a lane that was stopped is so no
-// more.
+// newWave voids the permits of older waves. It reports whether a stopped lane resumes.
 func (l *Law) newWave(now time.Time, wave uint64) (resume bool) {
 	l.wave = wave
 	l.drop(now, l.epoch, wave)
@@ -88,7 +87,7 @@ func (l *Law) cooled(now time.Time, c *Cool) (r limiter.Reply) {
 	later := c.Epoch > l.epoch
 	l.believe(c.Epoch)
 	if c.Wave < l.wave || c.Wave == l.wave && !later && (c.Stopped == nil) == !l.stopped {
-		return r // it is old, or was heard
+		return r // it is old, or was heard before
 	}
 	r.Resume = l.newWave(now, c.Wave)
 	if c.Stopped != nil {

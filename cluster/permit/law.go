@@ -8,25 +8,25 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A Law is the law of one lane of one worker: a job under a limit. It is its own maker, so
-// that it goes into the lane's config as it is:
+// A Law is the law of one lane of one worker: a job under a limit. It is its own maker, so that it goes into the lane's
+// config as it is:
 //
 //	machine.LaneConfig{Maker: permit.New(worker, job, limit)}
 //
-// The lane's owner makes every call to it; words for it, *Give and *Cool, come by
-// machine.Told, and its own, *Ask, are among machine.Ready.Words. A lane that is forgotten,
-// and used again, goes on with the same law: its numbers go on.
+// The lane's owner makes every call to it. Messages to it, *Give and *Cool, come by machine.Told. Its own message,
+// *Ask, is among machine.Ready.Words. A lane that is forgotten and used again goes on with the same law and its
+// numbers.
 //
-// Bounds: permits in hand are what was asked for, at most [MaxPermits]; reports that nobody
-// hears are two for each call that left, and no call leaves where nobody hears.
+// Bounds: permits in hand are those asked for, at most [MaxPermits]. Unheard reports are at most two for each call that
+// left, and no call leaves while the keeper hears nothing.
 type Law struct {
 	limiter.Unlimited
 	worker, job, limit string
 
-	epoch    uint64 // the highest of a keeper that was heard
-	wave     uint64 // the latest of that keeper's
+	epoch    uint64 // the highest epoch of a keeper that was heard
+	wave     uint64 // that keeper's latest wave
 	got      Number // the latest permit of that keeper that arrived
-	answered bool   // the provider has answered somebody
+	answered bool   // the provider has answered some call
 	stopped  bool
 	hand     hand
 	out      map[uint64]call // calls in flight, by their ticket
@@ -41,7 +41,7 @@ type call struct {
 	of     inHand
 	cost   Cost
 	left   time.Time
-	report uint64 // number of the report that it left
+	report uint64 // number of the report of its leaving
 }
 
 var (
@@ -51,17 +51,17 @@ var (
 	_ limiter.Speaker  = (*Law)(nil)
 )
 
-// New is the law of a lane. The worker's name must be new with each life of its process: the
-// keeper takes a number that it has heard before for an old ask.
+// New returns the law of a lane. The worker's name must be new with each life of its process: the keeper ignores an ask
+// whose number it has heard before.
 func New(worker, job, limit string) *Law {
 	return &Law{worker: worker, job: job, limit: limit, out: map[uint64]call{}, reports: reports{first: 1}, asks: asks{flow: flowFirst}}
 }
 
-// NewLaw is part of [limiter.Maker]. It answers with the law itself: one law leads one lane.
+// NewLaw is part of [limiter.Maker]. It returns the law itself: one law leads one lane.
 func (l *Law) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return l }
 
-// Wait is part of [limiter.Law]: 0 if a permit in hand covers the call, else until there is a
-// word.
+// Wait is part of [limiter.Law]. It returns 0 if a permit in hand covers the call, and else a wait until the next
+// message.
 func (l *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Holdup) {
 	if l.hand.find(now, CostOf(c)) >= 0 {
 		return 0, limiter.Holdup{}
@@ -77,8 +77,8 @@ func (l *Law) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 
 // Sent is part of [limiter.Law]. It takes the smallest permit that covers the call.
 //
-// The lane's owner asks Wait at the same moment, so there is one; a call that left all the
-// same would be one that the keeper knows nothing of, and nobody could make it good.
+// The lane's owner asks Wait at the same moment, so there is a permit. The keeper would not know of a call without one,
+// and nobody could make it good.
 func (l *Law) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
 	cost := CostOf(c)
 	i := l.hand.find(now, cost)
@@ -93,7 +93,7 @@ func (l *Law) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
 	return k
 }
 
-const latencyWeight = 0.05 // of a new end in the smoothed latency: some twenty calls
+const latencyWeight = 0.05 // weight of a new end in the smoothed latency: some twenty calls
 
 // Ended is part of [machine.Leader].
 func (l *Law) Ended(now time.Time, k limiter.Ticket, o machine.Outcome) {
@@ -116,26 +116,26 @@ func (l *Law) Ended(now time.Time, k limiter.Ticket, o machine.Outcome) {
 	}
 	if o.Signal == machine.Throttled || o.Signal == machine.Overloaded || o.Signal == machine.Exhausted {
 		l.asks.urgent = true
-		l.drop(now, c.of.epoch, c.of.wave+1) // the keeper will say so, if it is a wave's end
+		l.drop(now, c.of.epoch, c.of.wave+1) // the keeper will say so if a wave has begun
 	}
 }
 
-// drop gives up the permits that are older than that wave of that keeper.
+// drop gives up the permits of older waves, or older keepers, than those given.
 func (l *Law) drop(now time.Time, epoch, wave uint64) {
 	for _, p := range l.hand.dropOlder(epoch, wave) {
 		l.unused(now, p)
 	}
 }
 
-// expire gives up the permits whose time is up.
+// expire gives up the permits that are no longer good.
 func (l *Law) expire(now time.Time) {
 	for _, p := range l.hand.dropExpired(now) {
 		l.unused(now, p)
 	}
 }
 
-// unused reports a permit that is given up. Where the keeper may have heard that a call has left with it,
-// that call is said to have ended before it did.
+// unused reports a permit that is given up. If the keeper may have heard that a call left with it, the report says that
+// the call ended unsent.
 func (l *Law) unused(now time.Time, p inHand) {
 	r := Report{Epoch: p.epoch, Number: p.Number, Unused: true}
 	switch {
@@ -148,18 +148,18 @@ func (l *Law) unused(now time.Time, p inHand) {
 	}
 }
 
-// spare gives up what was taken back and nobody waits for. Permits that lie in a hand leave later than calls that were
-// granted after them, whose headers count what has left before: the less lie there, the truer is what headers show.
+// spare gives up permits that came back and that no call waits for. Permits in hand leave later than calls granted
+// after them, and the headers of those calls count what has left before. So fewer permits in hand make headers truer.
 func (l *Law) spare(now time.Time, waiting int) {
 	for _, p := range l.hand.dropBack(waiting) {
 		l.unused(now, p)
 	}
 }
 
-// back takes a permit into the hand again whose call was let go of before it left: the next one may
-// leave with it. A chunk that is given up has hundreds of such calls, and a permit for each would be
-// another's for as long as it takes to be asked for and to be reported. It reports whether the permit is still good; of a
-// probe the keeper waits for the end.
+// back returns a permit to the hand if its call was let go before it left, so that the next call may leave with it. A
+// chunk that is given up has hundreds of such calls. Each new permit would cost others one, for the time it takes to
+// ask and to report. back reports whether the permit is still good. It refuses a probe's permit, as the keeper waits
+// for the probe's end.
 func (l *Law) back(now time.Time, c call) bool {
 	p := c.of
 	if p.Probe || p.epoch != l.epoch || p.wave != l.wave || !now.Before(p.until) || len(l.hand.permits) >= MaxPermits {
@@ -170,7 +170,7 @@ func (l *Law) back(now time.Time, c call) bool {
 	return true
 }
 
-// View is part of [limiter.Law]: nothing is known here but whether there is a permit.
+// View is part of [limiter.Law]: the law knows only whether there is a permit.
 func (l *Law) View(now time.Time, c limiter.Cost) limiter.View {
 	v := l.Unlimited.View(now, c)
 	if wait, _ := l.Wait(now, c); wait > 0 {

@@ -163,7 +163,7 @@ func TestInTheMachine(t *testing.T) {
 	}
 }
 
-// A call that was let go of before it left gives its permit to the next one; the keeper is told of one call.
+// A call that was let go before it left gives its permit to the next one; the keeper hears of one call.
 func TestAPermitWhoseCallDidNotLeave(t *testing.T) {
 	r := newRig(t, 10, 10, 9, 8)
 	r.at(0).give(1, 0, 1, 10)
@@ -184,7 +184,7 @@ func TestAPermitWhoseCallDidNotLeave(t *testing.T) {
 	}
 }
 
-// What the keeper was told of a permit's call stands: it ends once, whatever becomes of the permit.
+// The news that the keeper has of a permit's call stands: it ends once, whatever becomes of the permit.
 func TestAPermitThatIsGoodForNobody(t *testing.T) {
 	const nothing = "nothing"
 	for _, c := range []struct {

@@ -4,66 +4,64 @@ import (
 	"time"
 )
 
-// Version is that of the messages here. Who hears another one does not answer. A worker knows the keeper's from what it
-// says of itself; if it is another one, the worker says so and waits.
+// Version is the version of the messages here. A process does not answer a message of another version. A worker learns
+// the keeper's version from the keeper's status; if it differs, the worker says so and waits.
 const Version = 1
 
-// Bounds of the protocol; each is a choice, and the simulation in package keeper shows what
-// it costs.
+// Bounds of the protocol; each is a choice, and the simulation in package keeper shows its cost.
 const (
-	// Life is how long a permit is good, from when the worker sent the ask that it answers:
-	// longer than any way to the bus and back, and short enough that who loses touch with the
-	// keeper stops soon.
+	// Life is the time for which a permit is good, from the sending of the ask that it answers. It is longer than any
+	// way to the bus and back. It is short enough to stop a worker soon that loses touch with the keeper.
 	Life = 2 * time.Second
-	// AskEvery is how often a worker asks at most while it has news: calls that have ended.
+	// AskEvery is the least time between two asks with news: calls that have ended.
 	AskEvery = 100 * time.Millisecond
-	// AskAgain is how often it says what is no news: that it still wants permits, that calls
-	// have left, and what was not acknowledged.
+	// AskAgain is the time between two asks without news: about permits still wanted, calls that have left, and
+	// unacknowledged reports.
 	AskAgain = 250 * time.Millisecond
-	// AskSoonest is the shortest time between two asks of one lane: so long news that cannot
-	// wait is gathered, or a burst of short calls would be a message each.
+	// AskSoonest is the shortest time between two asks of one lane. Urgent news gathers for so long; else a burst of
+	// short calls would be a message each.
 	AskSoonest = 10 * time.Millisecond
-	// AskStill is how often a worker asks that only has calls in flight, or permits in hand:
-	// four times before the keeper would take it for gone.
+	// AskStill is the time between two asks of a worker that only has calls in flight, or permits in hand. Four of
+	// them pass before the keeper takes the worker for gone.
 	AskStill = Forgotten / 4
-	// GiveEvery is how often the keeper gives something to one lane at most.
+	// GiveEvery is the least time between two gives to one lane.
 	GiveEvery = 25 * time.Millisecond
-	// HeardWithin is within what time it acknowledges reports, if it has nothing to give
-	// before: soon enough that they need not be said again.
+	// HeardWithin bounds the time until the keeper acknowledges reports if it has nothing to give before. It is short
+	// enough that the worker need not repeat them.
 	HeardWithin = 100 * time.Millisecond
-	// Forgotten is after how long the keeper takes it that a permit of which nothing was
-	// said will not be used, and that a worker of which nothing was heard is gone: two lives.
+	// Forgotten is the silence after which the keeper assumes that a permit will not be used, or that a worker is
+	// gone: two lives.
 	Forgotten = 2 * Life
 )
 
 // Bounds of a message: the largest ask has some 400 KB, and a bus takes a megabyte.
 const (
-	// MaxWants is how many calls an ask describes by their cost.
+	// MaxWants bounds the calls that an ask describes by their cost.
 	MaxWants = 64
-	// MaxReports is how many reports an ask has at most; the rest follow when those are heard.
+	// MaxReports bounds the reports in an ask; the rest follow when those are heard.
 	MaxReports = 2048
-	// MaxPermits is how many permits a give brings at most.
+	// MaxPermits bounds the permits in a give.
 	MaxPermits = 4096
-	// MaxSightings is how many sightings an outcome has at most: a provider shows four limits.
+	// MaxSightings bounds the sightings in an outcome: a provider shows four limits.
 	MaxSightings = 8
-	// MaxName is how long the name of a worker, a job or a limit is at most, in bytes.
+	// MaxName bounds the name of a worker, a job or a limit, in bytes.
 	MaxName = 256
-	// MaxCause is how much of a cause goes over the bus, in bytes: a line for a person.
+	// MaxCause bounds the text of a cause on the bus, in bytes: a line for a person.
 	MaxCause = 300
 )
 
-// A Number names a permit within the epoch of its keeper: from 1, and for one worker rising.
-// 0 is none.
+// A Number names a permit within the epoch of its keeper. Numbers begin with 1, and rise for each worker. 0 names
+// none.
 type Number uint64
 
 // A Permit lets one call leave.
 type Permit struct {
 	Number Number `json:"n"`
-	Cost   Cost   `json:"c"` // it is for a call of at most that
+	Cost   Cost   `json:"c"` // the most that the call may cost
 	Probe  bool   `json:"p,omitempty"`
 }
 
-// An Ask is all that one lane of one worker has to say: its lane is a job under a limit.
+// An Ask carries all that one lane of one worker reports and wants; its lane is a job under a limit.
 type Ask struct {
 	Version int    `json:"v"`
 	Worker  string `json:"w"` // a name that is new with each life of the process
@@ -72,29 +70,28 @@ type Ask struct {
 	Seq     uint64 `json:"s"`           // from 1, rising with each ask of this worker, job and limit
 	Epoch   uint64 `json:"e"`           // of the keeper that the worker believes in; 0: of none
 	Got     Number `json:"g,omitempty"` // the latest permit of that keeper that arrived
-	// Wants are the costs of the calls that would leave next, in order, beyond those for which
-	// there are permits in hand; More is how many there are beyond MaxWants.
+	// Wants are the costs of the calls that would leave next, in order, beyond those with permits in hand. More counts
+	// the calls beyond those that Wants describes.
 	Wants []Cost `json:"want,omitempty"`
 	More  int    `json:"more,omitempty"`
-	// Reports are what became of permits, in the order in which it happened: the oldest that
-	// no Give has said to have been heard, without a gap. First is the number of the first of
-	// them among all reports of this lane, from 1.
+	// Reports tell the fates of permits, in the order of events: the oldest that no Give has acknowledged, without a
+	// gap. First is the number of the first one among all reports of this lane, from 1.
 	First   uint64   `json:"f,omitempty"`
 	Reports []Report `json:"r,omitempty"`
 }
 
-// A Report is what became of one permit: it will not be used, or a call has left with it, or
-// that call has ended. A call that ended before its leaving was reported is reported once.
+// A Report says one thing of a permit: it will not be used, a call has left with it, or that call has ended. A call
+// that ended before its leaving was reported is reported once.
 type Report struct {
 	Epoch  uint64        `json:"e"` // of the keeper that gave the permit
 	Number Number        `json:"n"`
 	Unused bool          `json:"u,omitempty"` // no call will leave with it
 	Cost   Cost          `json:"c,omitzero"`  // of the call that left with it
-	Age    time.Duration `json:"a,omitempty"` // from when it left to when the ask was sent
+	Age    time.Duration `json:"a,omitempty"` // from its leaving to the sending of the ask
 	Ended  *Outcome      `json:"o,omitempty"` // nil: it is in flight
 }
 
-// A Give is the keeper's word to one lane of one worker.
+// A Give is the keeper's message to one lane of one worker.
 type Give struct {
 	Version  int      `json:"v"`
 	Worker   string   `json:"w"`
@@ -102,17 +99,17 @@ type Give struct {
 	Limit    string   `json:"l"`
 	Epoch    uint64   `json:"e"`           // of the keeper
 	Wave     uint64   `json:"x"`           // of the limit: permits of an older one are void
-	Heard    uint64   `json:"s"`           // the latest ask of this lane that was heard; what it reported need not be said again
-	Answered bool     `json:"a,omitempty"` // the provider has answered somebody under this limit
+	Heard    uint64   `json:"s"`           // the latest ask of this lane that was heard; its reports need not be repeated
+	Answered bool     `json:"a,omitempty"` // the provider has answered a call under this limit
 	Permits  []Permit `json:"p,omitempty"`
 }
 
-// A Cool is the keeper's word to all about one limit: whatever it gave before is void.
+// A Cool is the keeper's message to all about one limit: it voids all permits of older waves.
 type Cool struct {
 	Version int           `json:"v"`
 	Limit   string        `json:"l"`
 	Epoch   uint64        `json:"e"`
 	Wave    uint64        `json:"x"`             // from now on; permits of an older one are void
-	For     time.Duration `json:"f,omitempty"`   // how long nothing will be given, as far as is known
-	Stopped *Cause        `json:"end,omitempty"` // why nothing will be given any more; nil if it will
+	For     time.Duration `json:"f,omitempty"`   // the time without permits, as far as is known
+	Stopped *Cause        `json:"end,omitempty"` // why the keeper gives no more permits; nil if it will
 }

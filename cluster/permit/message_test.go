@@ -130,7 +130,7 @@ func panics(do func()) (what any) {
 	return nil
 }
 
-// Whoever acts on why a limit stopped finds the kind of it on every machine.
+// The kind of a stopped limit's cause is the same on every machine.
 func TestCausesKeepTheirKinds(t *testing.T) {
 	fault := &provider.Error{Kind: provider.Unauthorized, Status: 401, Code: "invalid_api_key", Message: "wrong key"}
 	for _, c := range []struct {
@@ -201,8 +201,8 @@ func examples() map[string]any {
 	}
 }
 
-// The messages are what they were: another version of the worker reads them. Whoever changes
-// one raises Version, and says how the older one is answered.
+// The messages keep their form, as another version of the worker reads them. A change must
+// raise Version, and say how the older version is answered.
 func TestMessagesAreWhatTheyWere(t *testing.T) {
 	got, err := json.MarshalIndent(examples(), "", " ")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// How costs and outcomes go over the bus. They have short names there, and words of their
-// own for what the core numbers: two versions of the core may number it differently.
+// Costs and outcomes have short names on the bus, and words for the numbers of the core: two
+// versions of the core may number differently.
 
 // A Cost is a [limiter.Cost] as it goes over the bus: in whole units, rounded up. No requests
 // mean one.
@@ -22,7 +22,7 @@ type Cost struct {
 	Output   float64 `json:"o,omitempty"`
 }
 
-// CostOf is c as it goes over the bus.
+// CostOf returns c as it goes over the bus.
 func CostOf(c limiter.Cost) Cost {
 	if c.Requests == 1 {
 		c.Requests = 0
@@ -30,7 +30,7 @@ func CostOf(c limiter.Cost) Cost {
 	return Cost{Requests: math.Ceil(c.Requests), Input: math.Ceil(c.Input), Output: math.Ceil(c.Output)}
 }
 
-// Limiter is the cost in the core's words.
+// Limiter returns the cost in the core's terms.
 func (c Cost) Limiter() limiter.Cost {
 	if c.Requests <= 0 {
 		c.Requests = 1
@@ -45,8 +45,8 @@ func (c Cost) valid() bool { return within(c.Requests) && within(c.Input) && wit
 
 func within(x float64) bool { return x >= 0 && x <= costMost } // false of NaN
 
-// An Outcome is a [machine.Outcome] as it goes over the bus: what broke the call is there as
-// text. No key, prompt or answer is in it.
+// An Outcome is a [machine.Outcome] as it goes over the bus, with the cause as text. No key,
+// prompt or answer is in it.
 type Outcome struct {
 	Signal      string        `json:"s,omitempty"` // "": it was answered as hoped
 	Latency     time.Duration `json:"l,omitempty"`
@@ -80,7 +80,7 @@ type Sighting struct {
 	Said      bool          `json:"said,omitempty"`
 }
 
-// signals are the words of signals, by their number in the core.
+// signals holds the words of signals, by their number in the core.
 var signals = []string{
 	machine.Nothing:    "nothing",
 	machine.Succeeded:  "",
@@ -91,7 +91,7 @@ var signals = []string{
 	machine.Exhausted:  "exhausted",
 }
 
-// dimensions are the words of dimensions, likewise.
+// dimensions holds the words of dimensions, likewise.
 var dimensions = []string{
 	limiter.None:         "",
 	limiter.Requests:     "req",
@@ -100,7 +100,7 @@ var dimensions = []string{
 	limiter.OutputTokens: "out",
 }
 
-// word is the word of a number; the first one's of a number that has none.
+// word returns the word of a number; the first word for a number that has none.
 func word[N ~uint8](words []string, n N) string {
 	if int(n) < len(words) {
 		return words[n]
@@ -108,7 +108,7 @@ func word[N ~uint8](words []string, n N) string {
 	return words[0]
 }
 
-// OutcomeOf is o as it goes over the bus.
+// OutcomeOf returns o as it goes over the bus.
 func OutcomeOf(o machine.Outcome) *Outcome {
 	w := &Outcome{
 		Signal: word(signals, o.Signal), Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Unclear: o.Unclear,
@@ -128,11 +128,11 @@ func OutcomeOf(o machine.Outcome) *Outcome {
 	return w
 }
 
-// ErrMessage is the kind of every error about a message that cannot be meant.
+// ErrMessage is the kind of every error about a senseless message.
 var ErrMessage = errors.New("permit: message")
 
-// Machine is the outcome in the core's words. The error, an [ErrMessage], says what of it
-// cannot be meant.
+// Machine returns the outcome in the core's terms. The error, an [ErrMessage], names the part
+// that makes no sense.
 func (w *Outcome) Machine() (o machine.Outcome, err error) {
 	signal, on := slices.Index(signals, w.Signal), slices.Index(dimensions, w.On)
 	if signal < 0 || on < 0 {

@@ -2,15 +2,15 @@ package permit
 
 import "time"
 
-// reports are what is not known to have been heard.
+// reports holds the reports that the keeper is not known to have heard.
 //
-// Invariant: list[i] is the report of number first+i; those to seen were in an ask, and are
-// not changed any more.
+// Invariant: list[i] is the report of number first+i. Reports up to seen were in an ask, and do not
+// change any more.
 type reports struct {
 	first uint64
 	list  []report
 	seen  uint64
-	news  bool // some that is more than that a call has left was in no ask yet
+	news  bool // a report of more than a call's leaving was in no ask yet
 }
 
 type report struct {
@@ -18,15 +18,15 @@ type report struct {
 	at time.Time // when its call left
 }
 
-// add notes a report, and answers its number.
+// add notes a report, and returns its number.
 func (r *reports) add(x Report, at time.Time) uint64 {
 	r.news = r.news || x.Unused || x.Ended != nil
 	r.list = append(r.list, report{x, at})
 	return r.first + uint64(len(r.list)) - 1
 }
 
-// left notes that a call has left with a permit, and answers the number of the report that says so: of a
-// permit that was taken back, the one that had said so before.
+// left notes that a call has left with a permit, and returns the number of its report. For a permit that
+// came back it is the number of the earlier report.
 func (r *reports) left(p inHand, cost Cost, now time.Time) uint64 {
 	x := Report{Epoch: p.epoch, Number: p.Number, Cost: cost}
 	if p.report == 0 {
@@ -38,8 +38,8 @@ func (r *reports) left(p inHand, cost Cost, now time.Time) uint64 {
 	return p.report
 }
 
-// replace has one report say what two would: that a call has left is of no interest when it
-// has ended. It reports whether nobody has seen the first one yet.
+// replace merges two reports into one: once a call has ended, its leaving is of no interest. It reports
+// whether the first report was in no ask yet.
 func (r *reports) replace(number uint64, x Report) bool {
 	if number <= r.seen {
 		return false
@@ -49,7 +49,7 @@ func (r *reports) replace(number uint64, x Report) bool {
 	return true
 }
 
-// unheard are the oldest of them as they are said now, and the number of the first.
+// unheard returns the oldest reports with their age now, and the number of the first.
 func (r *reports) unheard(now time.Time) (first uint64, list []Report) {
 	n := min(len(r.list), MaxReports)
 	if n == 0 {
@@ -67,7 +67,7 @@ func (r *reports) unheard(now time.Time) (first uint64, list []Report) {
 	return r.first, list
 }
 
-// heard forgets the reports up to that number.
+// heard forgets the reports up to a number.
 func (r *reports) heard(number uint64) {
 	if number < r.first {
 		return

@@ -7,38 +7,38 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// What a law says, and when.
+// The law asks at these times.
 //
 //	wants that the keeper does not know of, or a refusal      ─▶ AskSoonest after the latest ask
 //	calls that have ended, or nothing wanted any more         ─▶ AskEvery
 //	wants, calls that have left, what was not acknowledged    ─▶ AskAgain
 //	calls in flight, or permits in hand                       ─▶ AskStill
 //	items that wait for a place, which others hold            ─▶ looked at again after AskAgain
-//	none of it                                                ─▶ when something changes
+//	otherwise                                                 ─▶ when something changes
 
-// asks are what was said.
+// asks holds the state of a lane's asks.
 type asks struct {
-	seq    uint64    // of the latest
-	at     time.Time // when that was
-	urgent bool      // something must be said as soon as may be
-	unmet  int       // calls that the latest one wanted, and for which no permit has come since
-	came   int       // permits that have come since then
-	flow   float64   // permits that come from one ask to the next, of late
+	seq    uint64    // number of the latest ask
+	at     time.Time // when the latest ask was sent
+	urgent bool      // the next ask is due at AskSoonest
+	unmet  int       // calls that the latest ask wanted, and that have got no permit since
+	came   int       // permits that have come since the latest ask
+	flow   float64   // recent permits from one ask to the next
 	way    float64   // seconds from an ask to the give that answers it, smoothed; 0: none did
-	sent   []sentAsk // those within Life: permits may yet come that answer them
+	sent   []sentAsk // asks within Life: permits may yet come that answer them
 }
 
-// A sentAsk is what must be known of an ask when a give answers it.
+// A sentAsk holds what a give needs of the ask that it answers.
 type sentAsk struct {
 	seq    uint64
 	at     time.Time
-	report uint64 // the last one that was in it; 0: none was
+	report uint64 // number of the last report in it; 0: none
 }
 
 const (
-	wayWeight = 0.1 // of a new way in the smoothed one
-	flowFirst = 8   // permits from one ask to the next, as long as none was sent
-	flowFades = 0.8 // of it is left at the next ask, if none comes
+	wayWeight = 0.1 // weight of a new way in the smoothed one
+	flowFirst = 8   // flow before the first ask
+	flowFades = 0.8 // share of the flow left at the next ask, if no permit comes
 	leastTold = 4   // wants that an ask describes, if there are as many
 )
 
@@ -61,7 +61,7 @@ func (l *Law) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
 	return l.ask(now, wants, more), earliest(earliest(l.due(wanted), look), l.hand.until())
 }
 
-// soonest is before when there is no ask, whatever is wanted: that is not cheap to find out.
+// soonest returns the earliest time of the next ask, whatever is wanted: wants are not cheap to find.
 func (l *Law) soonest() time.Time {
 	if a := &l.asks; !a.urgent && a.unmet > 0 {
 		return a.at.Add(AskEvery)
@@ -69,9 +69,9 @@ func (l *Law) soonest() time.Time {
 	return l.asks.at.Add(AskSoonest)
 }
 
-// wants are the costs of the calls that would leave next, and have no permit: as many as
-// there will be places for when the permits come. Those beyond what may come before the next
-// ask are but counted: where a limit binds, most would be described in vain ten times a second.
+// wants returns the costs of the calls that would leave next without a permit in hand. They are as many as there will
+// be places when the permits come. It only counts those beyond what may come before the next ask. Where a limit binds,
+// most descriptions would be in vain, ten times a second.
 func (l *Law) wants(up limiter.Upcoming) (wants []Cost, more int) {
 	n := min(up.Waiting, l.places(up))
 	if l.stopped || n <= 0 {
@@ -93,8 +93,9 @@ func (l *Law) wants(up limiter.Upcoming) (wants []Cost, more int) {
 	return wants, max(0, left-spare)
 }
 
-// places is how many calls of the lane will have a place when the permits come. Where other lanes hold all places it is
-// one, if a call is likely to end while a permit lives: a lane that asked for none would never have a place.
+// places returns the number of the lane's calls that will have a place when the permits come. If other lanes hold all
+// places, it is one, provided that a call is likely to end while a permit lives. A lane that asked for none would never
+// get a place.
 func (l *Law) places(up limiter.Upcoming) int {
 	n := up.Free + l.soonFree()
 	if n <= 0 && len(l.out) == 0 && float64(up.Busy)*Life.Seconds() >= l.latency {
@@ -103,9 +104,8 @@ func (l *Law) places(up limiter.Upcoming) int {
 	return n
 }
 
-// soonFree is how many of the calls in flight will have ended when the permits are there that
-// are asked for now, and again an ask later, as the next ones are not there before: by the
-// mean latency, as if ends were spread evenly.
+// soonFree estimates how many calls in flight will have ended when the permits asked for now arrive, and one ask later.
+// The next permits do not arrive before that. It uses the mean latency, as if ends were spread evenly.
 func (l *Law) soonFree() int {
 	if l.latency <= 0 {
 		return 0
@@ -114,7 +114,7 @@ func (l *Law) soonFree() int {
 	return int(math.Ceil(float64(len(l.out)) * min(1, horizon/l.latency)))
 }
 
-// due is when the next ask is; zero: there is nothing to say.
+// due returns the time of the next ask; zero: there is nothing to ask or report.
 func (l *Law) due(wanted int) time.Time {
 	a := &l.asks
 	switch {
@@ -150,7 +150,7 @@ func (l *Law) ask(now time.Time, wants []Cost, more int) *Ask {
 	}
 }
 
-// earliest is the earlier of two moments; a zero one is none.
+// earliest returns the earlier of two moments, and skips a zero one.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// ErrVersion is the kind of the error about a message of another version.
+// ErrVersion is the kind of error about a message of another version.
 var ErrVersion = errors.New("permit: version")
 
-// Validate says whether the ask is one that this version reads: its error is [ErrVersion],
-// or [ErrMessage] for what no worker says.
+// Validate checks that this version reads the ask. Its error is [ErrVersion], or [ErrMessage]
+// for an ask that no worker sends.
 func (a *Ask) Validate() error {
 	if err := checkHead(a.Version, a.Worker, a.Job, a.Limit); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (r *Report) validate() error {
 	return nil
 }
 
-// Validate says whether the give is one that this version reads, as [Ask.Validate] does.
+// Validate checks that this version reads the give, as [Ask.Validate] does.
 func (g *Give) Validate() error {
 	if err := checkHead(g.Version, g.Worker, g.Job, g.Limit); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (g *Give) Validate() error {
 	return nil
 }
 
-// Validate says whether the word is one that this version reads, as [Ask.Validate] does.
+// Validate checks that this version reads the message, as [Ask.Validate] does.
 func (c *Cool) Validate() error {
 	if err := checkHead(c.Version, "-", "-", c.Limit); err != nil {
 		return err

@@ -8,16 +8,16 @@ import (
 	"io"
 )
 
-// HeldBody is the most bytes of a body that cannot seek of which a copy is held in memory, so
-// that it can be sent again. Parts have some megabytes; what is larger comes from a file.
+// HeldBody bounds the body without seeking that is copied into memory, in bytes, so that it can
+// be sent again. Parts have some megabytes; larger bodies come from a file.
 const HeldBody = 16 << 20
 
-// errBody marks what is wrong with a body: sending it again would not help.
+// errBody marks a fault of a body: sending it again would not help.
 var errBody = errors.New("its body")
 
-// whole reads a body that must have exactly the size that was told. It gives the last byte only
-// when it is known that nothing follows: a server takes an object for whole as soon as it
-// has as many bytes as it was promised.
+// whole reads a body that must have exactly the announced size. It gives the last byte only once
+// it knows that nothing follows. A server takes an object for whole as soon as it has as many
+// bytes as announced.
 type whole struct {
 	ctx    context.Context
 	body   io.Reader
@@ -66,7 +66,7 @@ func (w *whole) next(p []byte) (int, error) {
 	return n, nil
 }
 
-// end makes sure that nothing follows.
+// end checks that nothing follows.
 func (w *whole) end() error {
 	switch n, err := io.ReadFull(w.body, make([]byte, 1)); {
 	case n > 0:
@@ -88,7 +88,7 @@ func (w *whole) flaw(err error) error {
 	return fmt.Errorf("%w: %w", errBody, err)
 }
 
-// content gives a body as often as it must be sent.
+// content gives a body for each sending.
 type content struct {
 	body  io.Reader
 	seek  io.Seeker // nil: it can be sent once
@@ -96,7 +96,7 @@ type content struct {
 	size  int64
 }
 
-// newContent finds out how often a body can be sent, and takes a copy where that makes it often.
+// newContent finds out whether a body can be sent again, and copies it where that makes it so.
 func newContent(ctx context.Context, body io.Reader, size int64) (*content, error) {
 	c := &content{body: body, size: size}
 	if seeker, ok := body.(io.Seeker); ok {

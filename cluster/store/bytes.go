@@ -7,12 +7,12 @@ import (
 	"io"
 )
 
-// CreateBytes is Create for an object that is in memory.
+// CreateBytes creates an object from memory.
 func CreateBytes(ctx context.Context, s Store, name string, content []byte) error {
 	return s.Create(ctx, name, bytes.NewReader(content), int64(len(content)))
 }
 
-// ReadAll reads a whole object, unless it has more bytes than most says: that is an error.
+// ReadAll reads a whole object; an object of more than most bytes is an error.
 func ReadAll(ctx context.Context, s Store, name string, most int64) ([]byte, error) {
 	in, err := s.Open(ctx, name, 0, -1)
 	if err != nil {

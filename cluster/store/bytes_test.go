@@ -35,7 +35,7 @@ func (e *entry) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// Whoever reads for others closes what he opened.
+// ReadAll and ReadJournal close the readers that they open.
 func TestReadersAreClosed(t *testing.T) {
 	l := &ledger{Memory: storetest.NewMemory()}
 	if err := store.CreateBytes(t.Context(), l, "j.000000", []byte("1\n2\n")); err != nil {

@@ -47,7 +47,7 @@ func open(t testing.TB, address string, opts ...store.Option) store.Store {
 	return s
 }
 
-// prefixOf is where a test's objects lie, apart from those of others.
+// prefixOf returns the prefix of a test's objects, apart from those of others.
 func prefixOf(t testing.TB) string {
 	return strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())
 }

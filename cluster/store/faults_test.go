@@ -67,7 +67,7 @@ func names(t testing.TB, s store.Store, prefix string) []string {
 	return found
 }
 
-// Whatever happens to a PUT a few times, the object is written once, and who wrote it is told so.
+// Whatever happens to a PUT a few times, the object is written once, and its writer gets no error.
 func TestCreateThroughFaults(t *testing.T) {
 	server, s := faulty(t)
 	for _, fault := range []s3test.Fault{
@@ -276,7 +276,7 @@ func TestTheRestThroughFaults(t *testing.T) {
 	}
 }
 
-// Nothing is asked for ever, and none of what is not answered is taken for what is not there.
+// No request goes on for ever, and a request without an answer does not count as a missing object.
 func TestTheRestWhileDown(t *testing.T) {
 	server, s := faulty(t)
 	server.Fault(s3test.First(1000, s3test.SlowDown, every))

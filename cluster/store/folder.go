@@ -16,18 +16,19 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// fileMode lets nobody else read prompts and answers. The address of a folder can say another.
+// fileMode lets nobody else read prompts and answers. The address of a folder can set another.
 const fileMode fs.FileMode = 0o600
 
-// folder is a Store in a folder. An object is a file; that it is there is a hard link, which
-// exactly one writer gets, on a file that was written and synced under another name.
+// folder is a Store in a folder. An object is a file, first written and synced under another
+// name. A hard link to the object's name makes it present, and exactly one writer gets that
+// link.
 type folder struct {
 	root string
 	mode fs.FileMode
 	disk disk.Disk
 	link func(from, to string) error
 
-	known atomic.Pointer[fs.FileInfo] // the root, as it was last seen; nil: it was not there yet
+	known atomic.Pointer[fs.FileInfo] // the root, as last seen; nil: it was not there yet
 }
 
 func newFolder(root string, mode fs.FileMode) *folder {
@@ -36,7 +37,7 @@ func newFolder(root string, mode fs.FileMode) *folder {
 
 func (f *folder) path(name string) string { return filepath.Join(f.root, filepath.FromSlash(name)) }
 
-// ready is what is asked before anything is done.
+// ready checks the name and ctx before anything is done.
 func ready(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -44,7 +45,7 @@ func ready(ctx context.Context, name string) error {
 	return ctx.Err()
 }
 
-// absent reports whether an error says that there is nothing of a name.
+// absent reports whether an error means that nothing has that name.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -65,14 +66,14 @@ func (f *folder) OpenSame(ctx context.Context, name, identity string, offset, le
 		return nil, fmt.Errorf("store: open %s: %w", name, err)
 	}
 	if err := unchanged(file, identity); err != nil {
-		_ = file.Close() // nothing is learned from failing to close what was only read
+		_ = file.Close() // a failure to close a file that was only read means nothing
 		return nil, fmt.Errorf("store: open %s: %w", name, err)
 	}
 	return &section{Reader: stretch(ctx, file, offset, length), file: file, name: name, identity: identity}, nil
 }
 
-// file opens an object. What is no ordinary file is none, and is not opened: a pipe would wait
-// for its writer.
+// file opens an object. Only a regular file is an object, and nothing else is opened: a pipe
+// would wait for its writer.
 func (f *folder) file(ctx context.Context, name string, offset int64) (*os.File, error) {
 	if err := ready(ctx, name); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ type section struct {
 	identity string // "": whatever it is
 }
 
-// stretch reads what length says, from offset on, while ctx lasts.
+// stretch reads length bytes from offset on, while ctx lasts.
 func stretch(ctx context.Context, file *os.File, offset, length int64) io.Reader {
 	if length < 0 || length > math.MaxInt64-offset {
 		length = math.MaxInt64 - offset
@@ -152,7 +153,7 @@ func (s *section) Read(p []byte) (int, error) {
 	if !errors.Is(err, io.EOF) || s.identity == "" {
 		return n, err
 	}
-	// What was written to while it was read is neither what it was nor what it is.
+	// A file written during the reading yields neither its old content nor its new.
 	if changed := unchanged(s.file, s.identity); changed != nil {
 		return n, fmt.Errorf("store: read %s: %w", s.name, changed)
 	}
@@ -174,7 +175,7 @@ func (l *lasting) Read(p []byte) (int, error) {
 	return l.in.Read(p)
 }
 
-// Delete implements Store. Folders that become empty go too: a claim of each chunk has one.
+// Delete implements Store. It also removes folders that become empty: a claim of each chunk has one.
 func (f *folder) Delete(ctx context.Context, name string) error {
 	err := f.remove(ctx, name)
 	if err != nil {
@@ -189,7 +190,7 @@ func (f *folder) remove(ctx context.Context, name string) error {
 	}
 	path := f.path(name)
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
-		return nil // a folder of others' objects is no object
+		return nil // a folder of other objects is no object
 	}
 	err := os.Remove(path)
 	if err == nil {
@@ -201,8 +202,8 @@ func (f *folder) remove(ctx context.Context, name string) error {
 	return disk.Bare(err)
 }
 
-// prune takes away empty folders, from one on upwards. Somebody may be about to put an object
-// into one: then either it is not empty any more, or he makes it again.
+// prune removes empty folders, from one on upwards. Another writer may be about to put an object
+// into one. Then either the folder is not empty any more, or that writer makes it again.
 func (f *folder) prune(path string) {
 	for strings.HasPrefix(path, f.root+string(filepath.Separator)) && syscall.Rmdir(path) == nil {
 		path = filepath.Dir(path)

@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	// folderTries is how often a folder is made again that somebody took away while it was
-	// empty. Each time he deleted an object beside the one that is being made.
+	// folderTries bounds the attempts to make a folder that others keep removing as empty. Each
+	// removal follows the deletion of an object next to the one being made.
 	folderTries = 100
-	// tempAge is how old a file must be that was left by a writer that was killed, before it
-	// is taken away. Nobody writes an object for a day; if one does, his link fails, and
-	// nothing is lost but his time.
+	// tempAge is the age at which a killed writer's file is deleted. No writer takes a day for an
+	// object. If one does, its link fails, and only its time is lost.
 	tempAge = 24 * time.Hour
 )
 
@@ -56,12 +55,12 @@ func (f *folder) create(ctx context.Context, name string, body io.Reader, size i
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(temp) }() // what is left over is swept by age
+	defer func() { _ = os.Remove(temp) }() // sweep deletes leftovers by age
 	return f.publish(temp, target)
 }
 
-// free is ErrExists where an object stands at target: then the body need not be written to learn
-// it. That it is free now proves nothing.
+// free returns ErrExists if an object stands at target, so that no body is written in vain. A free
+// name proves nothing.
 func (f *folder) free(target string) error {
 	info, err := os.Lstat(target)
 	switch {
@@ -75,9 +74,9 @@ func (f *folder) free(target string) error {
 	return disk.Bare(err)
 }
 
-// taken is the error for a name that is not free. Who was first may have linked his file and been
-// killed before he synced the folder. Whoever is told ErrExists counts on the object as on one of
-// his own, so it must survive the loss of power before he is told.
+// taken returns the error for a name that is not free. The first writer may have linked its file and
+// been killed before syncing the folder. A caller that gets ErrExists counts on the object as on its
+// own. So the object must survive the loss of power before taken returns.
 func (f *folder) taken(target string, err error) error {
 	if errors.Is(err, ErrExists) {
 		f.disk.SyncFolder(target)
@@ -85,8 +84,8 @@ func (f *folder) taken(target string, err error) error {
 	return err
 }
 
-// raced is the error for a name of which the file system says that it was taken just now; also if it
-// is free again.
+// raced returns the error for a name that the file system called taken just now, even if it is free
+// again.
 func (f *folder) raced(target string) error {
 	err := f.free(target)
 	if err == nil {
@@ -115,14 +114,14 @@ func (f *folder) stage(ctx context.Context, body io.Reader, size int64) (string,
 	return file.Name(), nil
 }
 
-// temporary opens a file that no list shows. All lie in one folder, so that what killed writers
-// left is found without looking through everything.
+// temporary opens a file that no list shows. All lie in one folder, so that sweep finds the files of
+// killed writers without a search through everything.
 func (f *folder) temporary() (*os.File, error) {
 	path := filepath.Join(f.root, tempFolder, rand.Text())
 	return f.fresh(path, os.O_WRONLY)
 }
 
-// fresh makes a file that was not there, and the folders that it needs.
+// fresh makes a new file, and the folders that it needs.
 func (f *folder) fresh(path string, flags int) (*os.File, error) {
 	var file *os.File
 	err := f.within(path, func() (err error) {
@@ -135,7 +134,7 @@ func (f *folder) fresh(path string, flags int) (*os.File, error) {
 	return file, err
 }
 
-// open gives a file the mode that was asked for, whatever the process masks.
+// open sets a file's configured mode, whatever the process masks.
 func (f *folder) open(file *os.File) error {
 	err := file.Chmod(f.mode)
 	if err == nil {
@@ -146,7 +145,7 @@ func (f *folder) open(file *os.File) error {
 	return disk.Bare(err)
 }
 
-// within does what needs the folder of path, and makes it where it is missing.
+// within does an operation that needs the folder of path, and makes the folder if it is missing.
 func (f *folder) within(path string, do func() error) error {
 	for range folderTries {
 		err := do()
@@ -163,8 +162,8 @@ func (f *folder) within(path string, do func() error) error {
 	return fmt.Errorf("its folder was taken away %d times", folderTries)
 }
 
-// makeFolder makes a folder and those above it, and syncs that they are there; also where
-// somebody else made one in between, who may be killed before he does.
+// makeFolder makes a folder and those above it, and syncs their presence. It also syncs a folder
+// that another process made in between, as that process may be killed before it syncs.
 func (f *folder) makeFolder(path string) error {
 	err := os.Mkdir(path, 0o700)
 	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != path {
@@ -175,7 +174,7 @@ func (f *folder) makeFolder(path string) error {
 	}
 	switch {
 	case err == nil && f.mode != fileMode:
-		err = os.Chmod(path, f.mode|f.mode&0o444>>2) // who may read its files may look into it
+		err = os.Chmod(path, f.mode|f.mode&0o444>>2) // readers of its files may look into it
 	case errors.Is(err, fs.ErrExist):
 		err = nil
 	}
@@ -183,7 +182,7 @@ func (f *folder) makeFolder(path string) error {
 	return err
 }
 
-// publish links a whole file to its name. Of all who try, the file system lets one do it.
+// publish links a whole file to its name. The file system lets exactly one writer do it.
 func (f *folder) publish(temp, target string) error {
 	err := f.within(target, func() error {
 		err := f.link(temp, target)
@@ -213,8 +212,8 @@ func gone(path string) bool {
 	return absent(err)
 }
 
-// same reports whether target is our own file. The answer to a link may be lost on its way from a
-// file server; the client asks again, and is told that the name is taken: by itself.
+// same reports whether target is our own file. A file server's answer to a link may be lost on its
+// way. The client then asks again, and hears that the name is taken: by its own file.
 func same(temp, target string) bool {
 	mine, err := os.Lstat(temp)
 	if err != nil {
@@ -224,18 +223,18 @@ func same(temp, target string) bool {
 	return err == nil && os.SameFile(mine, there)
 }
 
-// linkless reports whether an error means that there are no hard links here, or none from one
-// folder to another.
+// linkless reports whether an error means that there are no hard links here, or none from one folder
+// to another.
 func linkless(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) ||
 		errors.Is(err, syscall.EXDEV) || errors.Is(err, syscall.EMLINK)
 }
 
-// sweep takes away what writers left that were killed before then.
+// sweep deletes files of writers that were killed before a time.
 func (f *folder) sweep(before time.Time) {
 	entries, err := os.ReadDir(filepath.Join(f.root, tempFolder))
 	if err != nil {
-		return // there is none, or it is not ours to look at: either way nothing is lost
+		return // the folder is missing or not ours to read: nothing is lost
 	}
 	for _, e := range entries {
 		info, err := e.Info()

@@ -19,7 +19,7 @@ import (
 // writerVariable makes a process of the test's binary a writer in the folder that it names.
 const writerVariable = "HEADRACE_STORE_WRITER"
 
-// kills is how often the writer is killed, each time after up to killAfter.
+// kills is the number of times that the writer is killed, each time after up to killAfter.
 const (
 	kills     = 25
 	killAfter = 60 * time.Millisecond
@@ -39,7 +39,7 @@ func isWholesome(name string, content []byte) bool {
 	return string(sum) == fmt.Sprintf("%08x", crc32.ChecksumIEEE(body))
 }
 
-// write writes objects and a journal until it is killed, and says what it was told is there.
+// write writes objects and a journal until it is killed, and prints what the store confirmed.
 func write(root string) {
 	ctx, s := context.Background(), newFolder(root, fileMode)
 	me := fmt.Sprint(os.Getpid())
@@ -59,8 +59,8 @@ func write(root string) {
 	os.Exit(1)
 }
 
-// A writer that is killed at any moment leaves no part under a name that is not whole, and nothing that it
-// was told is there is not there.
+// A writer that is killed at any moment leaves no part under a name that is not whole. Everything that the
+// store confirmed is there.
 func TestKilledWriters(t *testing.T) {
 	root, chance := t.TempDir(), rand.New(rand.NewPCG(11, 12))
 	said := map[string]bool{}
@@ -93,7 +93,7 @@ func TestKilledWriters(t *testing.T) {
 	journaled(t, f)
 }
 
-// killed is what one writer said before it was killed.
+// killed returns one writer's output before it was killed.
 func killed(t *testing.T, root string, after time.Duration) []string {
 	t.Helper()
 	self, err := os.Executable()

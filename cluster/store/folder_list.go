@@ -17,7 +17,7 @@ import (
 // errLink says that there is more than a list shows.
 var errLink = errors.New("it is a link to a folder, and those are not followed: name the folder itself")
 
-// List implements Store. A link to a file is listed, one that leads nowhere is not.
+// List implements Store. It lists a link to a file, and leaves out a dangling one.
 func (f *folder) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		w := &walk{folder: f, ctx: ctx, prefix: prefix, after: after, yield: yield}
@@ -26,7 +26,7 @@ func (f *folder) List(ctx context.Context, prefix, after string) iter.Seq2[Objec
 			err = w.under(prefix[:strings.LastIndexByte(prefix, '/')+1])
 		}
 		if err == nil {
-			err = w.folder.present() // else what was not listed may be there all the same
+			err = w.folder.present() // else missing names may be there all the same
 		}
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(Object{}, fmt.Errorf("store: list %s: %w", prefix, err))
@@ -34,10 +34,10 @@ func (f *folder) List(ctx context.Context, prefix, after string) iter.Seq2[Objec
 	}
 }
 
-// errEnough says that nobody wants to hear more.
+// errEnough says that the caller wants no more.
 var errEnough = errors.New("enough")
 
-// walk is one list on its way.
+// walk is one list under way.
 type walk struct {
 	folder        *folder
 	ctx           context.Context
@@ -51,8 +51,8 @@ type place struct {
 	entry fs.DirEntry
 }
 
-// under lists what lies in a folder: base is "" or ends with a slash. Folders are put in order with
-// their slash, as it is a byte of the names of what is in them: "a-b" comes before "a/b".
+// under lists a folder's content: base is "" or ends with a slash. It sorts folders with their
+// slash, as the slash is a byte of the names in them: "a-b" comes before "a/b".
 func (w *walk) under(base string) error {
 	places, err := w.places(base)
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *walk) places(base string) ([]place, error) {
 	return places, nil
 }
 
-// entries are those of a folder, in any order; none where it is gone by now, or is an object.
+// entries returns the entries of a folder, in any order; none if it is gone by now, or is an object.
 func (w *walk) entries(base string) ([]fs.DirEntry, error) {
 	open, err := os.Open(w.folder.path(base))
 	if absent(err) {
@@ -105,7 +105,7 @@ func (w *walk) entries(base string) ([]fs.DirEntry, error) {
 	return entries, disk.Bare(err)
 }
 
-// wanted reports whether an object, or one in a folder, may be one to list.
+// wanted reports whether to list an object, or to look into a folder.
 func (w *walk) wanted(name string) bool {
 	if !strings.HasSuffix(name, "/") {
 		return strings.HasPrefix(name, w.prefix) && name > w.after
@@ -133,7 +133,7 @@ func (w *walk) visit(p place) error {
 	return nil
 }
 
-// info is nil for what is gone by now, and for what is no object.
+// info returns nil for a file that is gone by now, and for an entry that is no object.
 func (w *walk) info(p place) (fs.FileInfo, error) {
 	info, err := p.entry.Info()
 	if p.entry.Type()&fs.ModeSymlink != 0 {

@@ -7,13 +7,13 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// errLost says that a folder is not the one that was there before, and has nothing in it: a file system was unmounted, and
-// what is seen is the place where it was.
+// errLost says that a folder is gone or empty that was there before. Its file system was unmounted, and only the mount
+// point is left.
 var errLost = fmt.Errorf("%w: its folder was there, and is gone or empty: is it mounted?", ErrAway)
 
-// present is errLost where the folder was lost since it was first seen. Whatever is not found there proves nothing then, and
-// what is written there is written beside the store. One that is there again is taken for what it was, also if
-// it has another number: a file server may give it one each time that it is mounted.
+// present returns errLost if the folder was lost since it was first seen. Then a missing object proves nothing, and new
+// files would land outside the store. A folder that is there again counts as the old one even with another number: a
+// file server may give it a new one with each mount.
 func (f *folder) present() error {
 	root, err := os.Stat(f.root)
 	if err != nil && !absent(err) {
@@ -22,7 +22,7 @@ func (f *folder) present() error {
 	known, there := f.known.Load(), err == nil
 	switch {
 	case known == nil && !there:
-		return nil // it was not made yet
+		return nil // the folder is not made yet
 	case known != nil && (!there || !os.SameFile(*known, root) && empty(f.root)):
 		return errLost
 	}
@@ -30,7 +30,7 @@ func (f *folder) present() error {
 	return nil
 }
 
-// empty reports whether there is nothing in a folder, as far as it can be read.
+// empty reports whether a folder is empty, as far as it can be read.
 func empty(path string) bool {
 	open, err := os.Open(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func empty(path string) bool {
 	return len(names) == 0
 }
 
-// missing is the error for an object that is not there.
+// missing returns the error for an object that is not there.
 func (f *folder) missing() error {
 	if err := f.present(); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// A folder that was there and is gone, or of which nothing but its place is left, is away: nothing is missing there, and
-// nothing is written beside it. When it is back all of it is there, whatever its number.
+// A folder that is gone, or of which only the mount point is left, is away. No object counts as missing there, and
+// nothing is written outside the store. When the folder is back all of it is there, whatever its number.
 func TestAFolderThatIsUnmounted(t *testing.T) {
 	ctx, root := t.Context(), filepath.Join(t.TempDir(), "home")
 	s := open(t, root)

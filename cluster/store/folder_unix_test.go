@@ -61,8 +61,8 @@ func told(t testing.TB, said *[]string, want ...string) {
 	*said = nil
 }
 
-// The bytes last before the name is there, and the name, with each folder that was made for it, before
-// anybody is told of it.
+// The bytes are synced before the name is there. The name, with each folder made for it, is synced
+// before Create returns.
 func TestSyncOrder(t *testing.T) {
 	f, said := watched(t)
 	if err := CreateBytes(t.Context(), f, "a/b/k", []byte("words")); err != nil {
@@ -79,7 +79,7 @@ func TestSyncOrder(t *testing.T) {
 	told(t, said, "sync temporary of 10", "link temporary to s/a/b/l: <nil>", "sync the folder of s/a/b/l")
 }
 
-// Who is told that a name is taken can count on it: the first may have been killed before he synced.
+// A writer that gets ErrExists can count on the object: the first writer may have been killed before it synced.
 func TestSyncOfWhatOthersWrote(t *testing.T) {
 	f, said := watched(t)
 	if err := CreateBytes(t.Context(), f, "k", nil); err != nil {
@@ -242,7 +242,7 @@ func TestDeletePrunes(t *testing.T) {
 	}
 }
 
-// Who makes an object beside one that is deleted finds the folder gone, and makes it again.
+// A writer of an object next to a deleted one finds the folder gone, and makes it again.
 func TestCreateWhileOthersPrune(t *testing.T) {
 	f, _ := watched(t)
 	link, times := f.link, 0
@@ -293,7 +293,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A writer whose temporary file was swept is told so, and not that his name is taken.
+// A writer whose temporary file was swept gets that error, and not ErrExists.
 func TestCreateOfWhatWasSwept(t *testing.T) {
 	f, _ := watched(t)
 	f.link = func(from, to string) error {

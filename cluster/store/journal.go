@@ -16,52 +16,52 @@ import (
 )
 
 const (
-	// DefaultPieceEvery is how long a line may wait before the piece that it is in is written. It
-	// is what a kill may lose: at 2.5 calls a second of a worker, 25 answers, which are asked
-	// for again. 200 workers write 20 pieces a second, for some 10 dollars a day.
+	// DefaultPieceEvery bounds the wait of a line until its piece is written. A kill may lose that much. At 2.5 calls
+	// a second of a worker that is 25 answers, which are asked for again. For 200 workers it means 20 pieces a
+	// second, for some 10 dollars a day.
 	DefaultPieceEvery = 10 * time.Second
-	// DefaultPieceLines is how many lines a piece has at most, so that fast calls lose no more.
+	// DefaultPieceLines bounds the lines of a piece, so that fast calls lose no more.
 	DefaultPieceLines = 256
-	// MaxLine is the most bytes of a line: that of prompt files.
+	// MaxLine bounds the bytes of a line: as in prompt files.
 	MaxLine = 64 << 20
-	// MaxPieces is how many pieces a journal has at most.
+	// MaxPieces bounds the pieces of a journal.
 	MaxPieces = 1_000_000
 )
 
-// What follows the name of a journal in those of its objects.
+// Endings that follow a journal's name in the names of its objects.
 const (
-	appended = "append" // the one object of a journal that is appended to
-	digits   = 6        // of the number of a piece; so lists have them in order
+	appended = "append" // the only object of an appended journal
+	digits   = 6        // of a piece's number, so that lists have them in order
 )
 
-// JournalConfig says how a journal is kept where nothing can be appended to. The zero value is usable.
+// JournalConfig sets how a journal is kept in a store that cannot append. The zero value is usable.
 type JournalConfig struct {
 	Every time.Duration   // 0 means DefaultPieceEvery
 	Lines int             // 0 means DefaultPieceLines
 	Clock clockwork.Clock // nil is the real one
 }
 
-// Journal keeps lines of one writer as they come. In a store that can be appended to it is one
-// object; elsewhere it is in pieces, each created whole, and a goroutine writes them behind. Its
-// methods belong to one goroutine.
+// Journal keeps lines of one writer as they come. In a store that can append it is one object. Elsewhere it is
+// in pieces, each created whole, and a goroutine writes them behind. Its methods belong to one goroutine.
 //
-// What could not be saved stays with the journal, and is saved when Sync or Flush are asked for again,
-// unless the error is ErrEnded.
+// Lines that could not be saved stay with the journal. The next Sync or Flush saves them, unless the error is
+// ErrEnded.
 type Journal interface {
-	// Write adds a line, which has no line feed in it and is not kept. It waits only while two
-	// pieces are full and cannot be written. An error says that the line was not taken.
+	// Write adds a line, which must not contain a line feed; the journal keeps no reference to it. It waits
+	// only while two pieces are full and cannot be written. An error says that the journal did not take the
+	// line.
 	Write(ctx context.Context, line []byte) error
-	// Sync makes what was written as safe as the journal makes it without being asked twice:
-	// appended lines survive the loss of power; pieces are left to Every and Lines.
+	// Sync makes the lines as safe as the journal does in its normal course. Appended lines survive the loss
+	// of power; pieces are left to Every and Lines.
 	Sync(ctx context.Context) error
-	// Flush returns when all that was written survives the loss of power, or with what kept it.
+	// Flush returns when all lines written survive the loss of power, or with the error that prevents it.
 	Flush(ctx context.Context) error
-	// Close flushes, and ends the journal; once. Lines that ctx has no time for are lost.
+	// Close flushes and ends the journal, once. Lines that ctx leaves no time for are lost.
 	Close(ctx context.Context) error
 }
 
-// CreateJournal begins a journal, unless there is one of that name: ErrExists. That it is there lasts
-// when this returns, before any line does. The last segment of its name has no dot in it.
+// CreateJournal begins a journal, unless there is one of that name: ErrExists. When it returns, before any
+// line, the journal's presence survives the loss of power. The last segment of its name has no dot in it.
 func CreateJournal(ctx context.Context, s Store, name string, cfg JournalConfig) (Journal, error) {
 	if err := checkJournal(name); err != nil {
 		return nil, fmt.Errorf("store: journal %s: %w", name, err)
@@ -79,7 +79,7 @@ func CreateJournal(ctx context.Context, s Store, name string, cfg JournalConfig)
 	return newPieces(ctx, s, name, cfg), nil
 }
 
-// checkJournal refuses a dot, behind which the rest of an object's name is not the journal's.
+// checkJournal refuses a dot: in an object's name, the part after the last dot does not belong to the journal's name.
 func checkJournal(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -90,7 +90,7 @@ func checkJournal(name string) error {
 	return nil
 }
 
-// checkLine says why a line would not be read as it was written.
+// checkLine returns an error for a line that could not be read back as it was written.
 func checkLine(line []byte) error {
 	switch {
 	case len(line) > MaxLine:
@@ -101,7 +101,7 @@ func checkLine(line []byte) error {
 	return nil
 }
 
-// journalOf is the name of the journal that an object belongs to.
+// journalOf returns the name of the journal that an object belongs to.
 func journalOf(object string) (name string, ok bool) {
 	dot := strings.LastIndexByte(object, '.')
 	if dot < 0 {
@@ -112,8 +112,8 @@ func journalOf(object string) (name string, ok bool) {
 	return object[:dot], ending == appended || number
 }
 
-// begins reports whether an object is the first of a journal. Without it there is no journal: what else
-// is there was written late, by somebody who did not know that the journal was deleted.
+// begins reports whether an object is the first of a journal. Without it there is no journal. Other objects were then
+// written late, by a process that did not know of the journal's deletion.
 func begins(journal, object string) bool {
 	return object == journal+"."+appended || object == pieceName(journal, 0)
 }
@@ -139,10 +139,10 @@ func Journals(ctx context.Context, s Store, prefix string) iter.Seq2[string, err
 	}
 }
 
-// ReadJournal reads the lines of a journal in order, without their line feeds, also while it is being
-// written. A line that was not written to its end is left out. A line is valid until the next.
-// ErrMissing if there is no such journal, or it is deleted meanwhile. That what is read is what was
-// written is for the lines to prove: after a loss of power, the end of a file may hold anything.
+// ReadJournal reads the lines of a journal in order, without their line feeds, also while it is being written. It
+// leaves out a line that was not written to its end. A line is valid until the next. ErrMissing if there is no such
+// journal, or it is deleted meanwhile. The lines themselves must prove that they are as written: after a loss of
+// power, the end of a file may hold anything.
 func ReadJournal(ctx context.Context, s Store, name string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		err := readJournal(ctx, s, name, yield)
@@ -171,7 +171,7 @@ func readJournal(ctx context.Context, s Store, name string, yield func([]byte, e
 	return nil
 }
 
-// objectsOf lists what a journal consists of.
+// objectsOf lists the objects of a journal.
 func objectsOf(ctx context.Context, s Store, name string) ([]string, error) {
 	if err := checkJournal(name); err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func readLines(ctx context.Context, s Store, object string, yield func([]byte, e
 		case errors.Is(err, bufio.ErrBufferFull):
 			return fmt.Errorf("%s has a line of more than %d bytes", object, MaxLine)
 		case errors.Is(err, io.EOF):
-			return nil // what stands without a line feed was not written to its end
+			return nil // a line without a line feed was not written to its end
 		case err != nil:
 			return err
 		}
@@ -219,8 +219,8 @@ func readLines(ctx context.Context, s Store, object string, yield func([]byte, e
 	}
 }
 
-// DeleteJournal deletes a journal; one that is missing is no error. Its last piece goes first, so that
-// whoever sees what is left of it reads a journal that ends early.
+// DeleteJournal deletes a journal; a missing one is no error. It deletes the last piece first, so that readers of the
+// rest find a journal that ends early.
 func DeleteJournal(ctx context.Context, s Store, name string) error {
 	objects, err := objectsOf(ctx, s, name)
 	if err != nil {
@@ -234,12 +234,12 @@ func DeleteJournal(ctx context.Context, s Store, name string) error {
 	return nil
 }
 
-// appendedJournal is a journal that is one object.
+// appendedJournal is a journal in one object.
 type appendedJournal struct {
 	name    string
 	tail    Tail
-	unsaved []byte // lines that no sync has had yet
-	torn    bool   // what the object ends with is not known: they are all written again
+	unsaved []byte // lines not synced yet
+	torn    bool   // the end of the object is unknown: all unsaved lines are written again
 	closed  bool
 }
 
@@ -254,14 +254,14 @@ func (j *appendedJournal) Write(_ context.Context, line []byte) error {
 	j.unsaved = append(append(j.unsaved, line...), '\n')
 	if !j.torn {
 		_, err := j.tail.Write(j.unsaved[from:])
-		j.torn = err != nil // Sync tells
+		j.torn = err != nil // Sync returns the error of the second write
 	}
 	return nil
 }
 
-// Sync writes again what may not be there whole: after a write that failed, as on a full disk, the last line
-// may be torn; after a sync that failed, the system may have forgotten what it did not write. A line feed ends
-// what was torn, so that it is read as a line by itself, which is none.
+// Sync writes again all lines that may not be there whole. After a failed write, as on a full disk, the last line may
+// be torn. After a failed sync, the system may have forgotten unwritten data. A line feed ends a torn line, so that
+// it reads as a line by itself, which is invalid.
 func (j *appendedJournal) Sync(context.Context) error {
 	err := j.mend()
 	if err == nil {

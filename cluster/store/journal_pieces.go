@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// pieceBytes is how large a piece may become before it is written. Beside one that is being
-	// written another gathers, so two are in memory, and one line more each.
+	// pieceBytes is the size at which a piece is written. Another piece gathers while one is being
+	// written, so two are in memory, and one line more each.
 	pieceBytes = 4 << 20
-	// pieceAgain is after what time a piece is written again that was given up.
+	// pieceAgain is the pause before a failed piece is written again.
 	pieceAgain = time.Second
 )
 
@@ -27,10 +27,10 @@ var (
 	errClosed  = errors.New("it is closed")
 )
 
-// pieceName is that of the n-th piece; the 0-th has no lines, and says that the journal is there.
+// pieceName returns the name of the n-th piece; piece 0 has no lines, and marks the journal's presence.
 func pieceName(name string, n int) string { return fmt.Sprintf("%s.%0*d", name, digits, n) }
 
-// pieces is a journal in pieces. One goroutine owns what gathers; another, at most, writes a piece.
+// pieces is a journal in pieces. One goroutine owns the gathering piece; at most one other writes a piece.
 //
 //	Write ─▶ gathering ─ full, old or flushed ─▶ cut ─▶ Create name.00000n ─▶ written
 //	                                              ▲            │ failed
@@ -41,10 +41,10 @@ type pieces struct {
 	flushes chan flush
 	cancel  context.CancelFunc
 	over    chan struct{}
-	failed  error // why it is over; read after over is closed
+	failed  error // why it is over; read only after over is closed
 }
 
-// flush waits until as many lines are written as there were when it came.
+// flush waits until all lines that had come before it are written.
 type flush struct {
 	lines int
 	done  chan error // capacity 1
@@ -56,7 +56,7 @@ func newPieces(ctx context.Context, s Store, name string, cfg JournalConfig) *pi
 	if cfg.Clock == nil {
 		cfg.Clock = clockwork.NewRealClock()
 	}
-	// It lives until Close, not until the call that began it is over.
+	// The journal lives until Close, and not only until the end of the call that began it.
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	j := &pieces{
 		name: name, lines: make(chan []byte), flushes: make(chan flush),
@@ -121,25 +121,25 @@ func (j *pieces) Close(ctx context.Context) error {
 	return err
 }
 
-// pieceKeeper is what the goroutine of a journal owns.
+// pieceKeeper is the state of a journal's goroutine.
 type pieceKeeper struct {
 	store     Store
 	name      string
 	cfg       JournalConfig
 	gathering piece
-	cut       *piece // that is being written, or is to be again
+	cut       *piece // being written, or to be written again
 	again     time.Time
 	putting   bool
-	puts      chan error // how a put ended
+	puts      chan error // results of puts
 	number    int        // of the next piece to be written
-	written   int        // lines in pieces that were
+	written   int        // lines in written pieces
 	flushes   []flush
 }
 
 type piece struct {
 	content []byte
 	lines   int
-	first   time.Time // when its first line came
+	first   time.Time // arrival of its first line
 }
 
 func (k *pieceKeeper) run(life context.Context, j *pieces) error {
@@ -160,14 +160,14 @@ func (k *pieceKeeper) run(life context.Context, j *pieces) error {
 		case <-timer.Chan():
 		case <-life.Done():
 			if k.putting {
-				<-k.puts //nolint:errcheck // nobody waits for it any more
+				<-k.puts //nolint:errcheck // no caller waits for it any more
 			}
 			return errClosed
 		}
 	}
 }
 
-// door is closed while another piece is full beside the one that is being written.
+// door is closed while one piece waits to be written and the next one is full.
 func (k *pieceKeeper) door(lines chan []byte) chan []byte {
 	if k.cut != nil && k.full() {
 		return nil
@@ -193,11 +193,11 @@ func (k *pieceKeeper) flush(f flush) {
 		f.lines += k.cut.lines
 	}
 	k.flushes = append(k.flushes, f)
-	k.again = time.Time{} // whoever waits for it wants it tried
+	k.again = time.Time{} // the caller waits, so try at once
 	k.answer()
 }
 
-// answer tells those whose lines are written.
+// answer ends the flushes whose lines are written.
 func (k *pieceKeeper) answer() {
 	for len(k.flushes) > 0 && k.flushes[0].lines <= k.written {
 		k.flushes[0].done <- nil
@@ -205,7 +205,7 @@ func (k *pieceKeeper) answer() {
 	}
 }
 
-// due is when the next put begins, if none is under way; never is the zero time.
+// due returns the time of the next put, if none is under way; never means that no put is needed.
 func (k *pieceKeeper) due() (at time.Time, never bool) {
 	switch {
 	case k.cut != nil:
@@ -218,7 +218,7 @@ func (k *pieceKeeper) due() (at time.Time, never bool) {
 	return k.gathering.first.Add(k.cfg.Every), false
 }
 
-// wait is how long nothing is to be done, if nothing comes.
+// wait returns the time until the next step, if nothing comes before.
 func (k *pieceKeeper) wait() time.Duration {
 	at, never := k.due()
 	if never || k.putting {
@@ -227,8 +227,8 @@ func (k *pieceKeeper) wait() time.Duration {
 	return max(0, at.Sub(k.cfg.Clock.Now()))
 }
 
-// put begins to write a piece that is due. A piece that was once cut stays as it is: what is written
-// again must be the same, as the first time may have succeeded.
+// put begins to write a piece that is due. A cut piece never changes: a second write must be the same, as
+// the first may have succeeded.
 func (k *pieceKeeper) put(life context.Context) {
 	at, never := k.due()
 	if k.putting || never || at.After(k.cfg.Clock.Now()) {
@@ -243,7 +243,7 @@ func (k *pieceKeeper) put(life context.Context) {
 	go func() { k.puts <- k.create(life, number, content) }()
 }
 
-// create writes a piece, or finds that an earlier try had done so.
+// create writes a piece, or finds that an earlier try has written it.
 func (k *pieceKeeper) create(ctx context.Context, number int, content []byte) error {
 	if number >= MaxPieces {
 		return errFull
@@ -265,8 +265,8 @@ func (k *pieceKeeper) create(ctx context.Context, number int, content []byte) er
 	return err
 }
 
-// ended hears how a put ended. What it returns ends the journal; any other error is told to those who
-// wait, and the piece is written again.
+// ended handles the end of a put. An error that it returns ends the journal. Any other error goes to the
+// waiting flushes, and the piece is written again.
 func (k *pieceKeeper) ended(err error) error {
 	k.putting = false
 	switch {

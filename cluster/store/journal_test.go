@@ -167,7 +167,7 @@ func TestPiecesFlush(t *testing.T) {
 	closing(t, g, j)
 }
 
-// What could not be written is told to who waits, and written again: the same bytes under the same name,
+// A failed write is reported to the waiting caller, and done again: the same bytes under the same name,
 // as the first time may have succeeded.
 func TestPiecesAgain(t *testing.T) {
 	down := errors.New("down")

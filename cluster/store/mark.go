@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// Mark writes an object for another machine to see, and returns its name. Whoever calls it deletes
-// it when the other has said what CheckMark said to him.
+// Mark writes an object for another machine to see, and returns its name. The caller deletes it once
+// the other machine has reported the result of CheckMark.
 func Mark(ctx context.Context, s Store, chance *rand.Rand) (name string, err error) {
 	name = fmt.Sprintf("%smark-%016x", probeFolder, chance.Uint64())
 	return name, CreateBytes(ctx, s, name, []byte(name))
 }
 
-// CheckMark looks, on another machine, for what Mark wrote on the first: it must be read and listed,
-// and its name be taken. *Unsafe says what is not; any other error, that the store could not be asked.
+// CheckMark looks, on another machine, for the object that Mark wrote on the first. It must be
+// readable and listed, and its name must be taken. *Unsafe names the failure; any other error says
+// that the store could not be asked.
 func CheckMark(ctx context.Context, s Store, name string) error {
 	if err := checkMark(ctx, s, name); err != nil {
 		return fmt.Errorf("store: mark: %w", err)

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// MaxName is the most bytes of a name. S3 takes 1,024 with the prefix of the store.
+	// MaxName bounds the bytes of a name. S3 takes 1,024 with the prefix of the store.
 	MaxName = 900
-	// MaxSegment is the most bytes between two slashes. File systems take 255, and a journal
-	// adds an ending.
+	// MaxSegment bounds the bytes between two slashes. File systems take 255, and a journal adds
+	// an ending.
 	MaxSegment = 240
 )
 
-// What no segment of a name begins with, as a folder has uses for it that a list does not show.
+// No segment of a name begins with these, as a folder uses them for files that a list does not show.
 const (
-	// tempFolder is where a folder keeps what is not whole yet.
+	// tempFolder holds a folder's unfinished files.
 	tempFolder = ".headrace-tmp"
-	// silly begins the names that NFS gives to files that were removed while they were open.
+	// silly begins the names that NFS gives to files removed while open.
 	silly = ".nfs"
 )
 
-// CheckName says why no object can have a name (ErrName), or nil. Names are the same for every
-// store: slash-separated segments of UTF-8 without control characters, of which none is empty,
-// "." or "..", so none begins or ends with a slash. Two words are reserved: no segment begins with
-// ".headrace-tmp" or ".nfs". A name must not also be the beginning of another up to a slash:
-// where that would be a file and a folder in one, writing the second fails.
+// CheckName returns an error (ErrName) for a name that no object can have. Names follow the same
+// rules in every store. They are slash-separated segments of UTF-8 without control characters. No
+// segment is empty, "." or "..", so no name begins or ends with a slash. Two words are reserved: no
+// segment begins with ".headrace-tmp" or ".nfs". A name must not also be the beginning of another up
+// to a slash. Where that would make one name a file and a folder, writing the second fails.
 func CheckName(name string) error {
 	why := flaw(name)
 	if why == "" {
@@ -73,7 +73,7 @@ func flawOf(segment string) string {
 	return ""
 }
 
-// hidden reports whether no list shows what has this segment in its name.
+// hidden reports whether lists leave out names with this segment.
 func hidden(segment string) bool {
 	return strings.HasPrefix(segment, tempFolder) || strings.HasPrefix(segment, silly)
 }

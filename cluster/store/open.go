@@ -24,11 +24,12 @@ type options struct {
 	transport http.RoundTripper // nil: Open makes one
 }
 
-// WithClock tells time to a store; without it the real clock does.
+// WithClock sets the clock of a store; the default is the real one.
 func WithClock(clock clockwork.Clock) Option { return func(o *options) { o.clock = clock } }
 
-// WithTransport makes the requests of a bucket; without it, one that gives up a connection on which
-// nothing moves for a minute. It sets its own bounds of time. Close closes its idle connections.
+// WithTransport sets the transport for a bucket's requests. The default one gives up a connection on
+// which nothing moves for a minute. Another one sets its own bounds of time. Close closes its idle
+// connections.
 func WithTransport(transport http.RoundTripper) Option {
 	return func(o *options) { o.transport = transport }
 }
@@ -38,15 +39,15 @@ func WithTransport(transport http.RoundTripper) Option {
 //	s3://bucket/prefix?endpoint=http://host:9000&region=eu-west-1
 //
 // The folder need not be there; Create makes it. Its files are for their owner alone, or as
-// file:///path?mode=0660 says. The endpoint of a bucket may also be told by AWS_ENDPOINT_URL_S3 or
-// AWS_ENDPOINT_URL, and is Amazon's without; the region by AWS_REGION, AWS_DEFAULT_REGION or the
-// file of AWS_CONFIG_FILE, and the endpoint is asked for it otherwise. Credentials come, in
-// this order, from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (with AWS_SESSION_TOKEN), the file
-// of AWS_SHARED_CREDENTIALS_FILE (with AWS_PROFILE), and the machine's own role; without any,
+// file:///path?mode=0660 says. AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL may also name a bucket's
+// endpoint; the default is Amazon's. The region comes from AWS_REGION, AWS_DEFAULT_REGION or the file
+// of AWS_CONFIG_FILE, and else from the endpoint. Credentials come, in this order, from
+// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (with AWS_SESSION_TOKEN), from the file of
+// AWS_SHARED_CREDENTIALS_FILE (with AWS_PROFILE), and from the machine's own role. Without any,
 // requests are not signed.
 //
-// A bucket is asked for its first name, so that what is wrong with it is found here. Whoever gets the
-// store calls Close with it.
+// Open asks a bucket for its first name, to find faults early. The caller closes the store by calling
+// Close with it.
 func Open(ctx context.Context, address string, opts ...Option) (Store, error) {
 	o := &options{clock: clockwork.NewRealClock()}
 	for _, opt := range opts {
@@ -59,7 +60,7 @@ func Open(ctx context.Context, address string, opts ...Option) (Store, error) {
 	return s, nil
 }
 
-// redacted is an address as it may be said, also if somebody wrote a secret into it.
+// redacted returns an address that may be shown, even if its user wrote a secret into it.
 func redacted(address string) string {
 	if u, err := url.Parse(address); err == nil && u.User != nil {
 		return u.Redacted()
@@ -74,7 +75,7 @@ func open(ctx context.Context, address string, o *options) (Store, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, errors.Unwrap(err) // the address is said by who calls
+		return nil, errors.Unwrap(err) // the caller's error names the address
 	}
 	if u.User != nil || u.Fragment != "" {
 		return nil, errors.New("it has an @ or a # in it: write %40 or %23; credentials do not belong into an address")
@@ -106,7 +107,7 @@ func openFile(u *url.URL, o *options) (Store, error) {
 	return openFolder(filepath.FromSlash(u.Path), mode, o)
 }
 
-// openFolder also takes away what was left by writers that were killed long ago.
+// openFolder also deletes files left by writers that were killed long ago.
 func openFolder(path string, mode fs.FileMode, o *options) (Store, error) {
 	if path == "" {
 		return nil, errors.New("a store has an address: the path of a folder, or s3://bucket")
@@ -122,12 +123,12 @@ func openFolder(path string, mode fs.FileMode, o *options) (Store, error) {
 		return nil, err
 	}
 	f := newFolder(root, mode)
-	_ = f.present() // it is noted which folder it is, if it is there
+	_ = f.present() // note which folder it is, if it is there
 	f.sweep(o.clock.Now().Add(-tempAge))
 	return f, nil
 }
 
-// knows refuses what an address says that nobody reads: it would be a typing error.
+// knows returns an error for a key in an address that nothing reads: it must be a typing error.
 func knows(query url.Values, keys ...string) error {
 	for key := range query {
 		if !slices.Contains(keys, key) {

@@ -106,7 +106,7 @@ func TestOpenFindsWhatIsWrong(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// client is what tests send requests with that they look at.
+// client is the transport of tests that look at their requests.
 var client = &http.Transport{}
 
 // through is a transport that is a function.

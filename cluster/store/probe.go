@@ -13,29 +13,30 @@ import (
 )
 
 const (
-	// DefaultProbeRounds is how many names the probe has raced for. Of a store that looks and then
-	// renames, 137 of 500 races had two winners: 20 let one such pass in 600.
+	// DefaultProbeRounds is the number of names that the probe's writers race for. In a store that
+	// looks and then renames, 137 of 500 races had two winners: 20 rounds let one such store pass
+	// in 600.
 	DefaultProbeRounds = 20
-	// DefaultProbeWriters is how many race for each name.
+	// DefaultProbeWriters is the number of writers that race for each name.
 	DefaultProbeWriters = 16
-	// probeCleaning bounds the time in which a probe takes away what it wrote.
+	// probeCleaning bounds the time in which a probe deletes what it wrote.
 	probeCleaning = 30 * time.Second
-	// probeFolder is under which names a probe writes; a random one follows.
+	// probeFolder begins the names that a probe writes; a random one follows.
 	probeFolder = "probe/"
 )
 
-// ProbeConfig says how hard a store is tried. The zero value is usable.
+// ProbeConfig sets how hard a probe tries a store. The zero value is usable.
 type ProbeConfig struct {
-	Rounds  int // names that are raced for; 0 means DefaultProbeRounds
-	Writers int // who race for each; 0 means DefaultProbeWriters
+	Rounds  int // names to race for; 0 means DefaultProbeRounds
+	Writers int // writers that race for each name; 0 means DefaultProbeWriters
 }
 
-// Unsafe is what a probe found; errors.Is finds ErrUnsafe in it.
+// Unsafe is a probe's finding; errors.Is finds ErrUnsafe in it.
 type Unsafe struct {
 	Name    string // of the object
 	Round   int    // from 1; 0 where no race was lost
-	Writers int    // who raced for the name
-	Winners int    // how many of them were told that they wrote it
+	Writers int    // writers that raced for the name
+	Winners int    // writers that got no error
 	Why     string
 }
 
@@ -47,15 +48,15 @@ func (u *Unsafe) Error() string {
 		ErrUnsafe, u.Name, u.Round, u.Winners, u.Writers, u.Why)
 }
 
-// Is makes it ErrUnsafe.
+// Is reports that it is ErrUnsafe.
 func (u *Unsafe) Is(target error) bool { return target == ErrUnsafe }
 
-// Probe races for names and reads and lists what came of it, in a second on a disk. nil says that
-// in each round one writer won, and that his object was there at once. *Unsafe says what was
-// wrong; any other error, that the store could not be tried. What it wrote it takes away.
+// Probe races for names, and then reads and lists the results; on a disk that takes a second. nil
+// says that each round had one winner, whose object was there at once. *Unsafe names the fault; any
+// other error says that the store could not be tried. Probe deletes what it wrote.
 //
-// One machine cannot see what another is shown late, as by a file server whose clients cache: Mark
-// and CheckMark are for two.
+// One machine cannot see what another one sees late, as through a file server whose clients cache:
+// Mark and CheckMark are for two machines.
 func Probe(ctx context.Context, s Store, chance *rand.Rand, cfg ProbeConfig) error {
 	cfg.Rounds = cmp.Or(cfg.Rounds, DefaultProbeRounds)
 	cfg.Writers = cmp.Or(cfg.Writers, DefaultProbeWriters)
@@ -72,7 +73,7 @@ func Probe(ctx context.Context, s Store, chance *rand.Rand, cfg ProbeConfig) err
 	return nil
 }
 
-// probe is one that is under way.
+// probe is a probe under way.
 type probe struct {
 	store  Store
 	cfg    ProbeConfig
@@ -80,7 +81,7 @@ type probe struct {
 	names  []string // that were written, in order
 }
 
-// race lets writers loose on one name, and looks at what is there then.
+// race lets writers race for one name, and checks the result.
 func (p *probe) race(ctx context.Context, round int) error {
 	name := fmt.Sprintf("%s%04d", p.folder, round)
 	p.names = append(p.names, name)
@@ -104,7 +105,7 @@ func (p *probe) race(ctx context.Context, round int) error {
 	return p.look(ctx, name, last, lost)
 }
 
-// write has all writers begin at once, and waits for all of them.
+// write starts all writers at once, and waits for all of them.
 func (p *probe) write(ctx context.Context, name string) []error {
 	begin, errs := make(chan struct{}), make([]error, p.cfg.Writers)
 	var writers sync.WaitGroup
@@ -119,10 +120,10 @@ func (p *probe) write(ctx context.Context, name string) []error {
 	return errs
 }
 
-// words are what a writer writes: no two the same, and of different lengths.
+// words returns a writer's content: no two the same, and of different lengths.
 func words(writer int) []byte { return bytes.Repeat([]byte{byte('a' + writer%26)}, 100+writer) }
 
-// look reads and lists what was won, and sees it refused to one who comes late.
+// look reads and lists the winner's object, and checks that the store refuses a late writer.
 func (p *probe) look(ctx context.Context, name string, winner int, lost *Unsafe) error {
 	content, err := ReadAll(ctx, p.store, name, 1<<20)
 	switch {
@@ -142,7 +143,7 @@ func (p *probe) look(ctx context.Context, name string, winner int, lost *Unsafe)
 	return p.refused(ctx, name, content, lost)
 }
 
-// listed compares the list with all that was written, and what comes behind the last but one.
+// listed compares the list with all names written, and the list after the last name but one with the last.
 func (p *probe) listed(ctx context.Context, lost *Unsafe) error {
 	names, err := p.list(ctx, "")
 	if err != nil {
@@ -175,7 +176,7 @@ func (p *probe) list(ctx context.Context, after string) ([]string, error) {
 	return names, nil
 }
 
-// refused writes once more, when nobody races.
+// refused writes once more, without a race.
 func (p *probe) refused(ctx context.Context, name string, content []byte, lost *Unsafe) error {
 	err := CreateBytes(ctx, p.store, name, []byte("late"))
 	if err == nil {
@@ -193,8 +194,8 @@ func (p *probe) refused(ctx context.Context, name string, content []byte, lost *
 	return err
 }
 
-// gone deletes an object, which must then not be read: a chunk's journals are deleted when its part
-// is there, and the next to look for them must not find them.
+// gone deletes an object, which must then be unreadable. A chunk's journals are deleted once its part is
+// there, and the next reader must not find them.
 func (p *probe) gone(ctx context.Context) error {
 	name := p.names[0]
 	if err := p.store.Delete(ctx, name); err != nil {
@@ -210,7 +211,7 @@ func (p *probe) gone(ctx context.Context) error {
 	return err
 }
 
-// clean takes away what was written, also when ctx has ended. What stays harms nobody.
+// clean deletes what was written, also after the end of ctx. Anything that stays does no harm.
 func (p *probe) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeCleaning)
 	defer cancel()

@@ -26,10 +26,10 @@ type bucket struct {
 	client *minio.Core
 	bucket string
 	clock  clockwork.Clock
-	seed   uint64 // of the chance in waits
+	seed   uint64 // for the chance in waits
 }
 
-// opened is the part of a bucket that an address names, with what was opened for it.
+// opened is the part of a bucket that an address names, and its HTTP client.
 type opened struct {
 	*sub
 	http http.Client
@@ -41,8 +41,8 @@ func (o *opened) Close() error {
 	return nil
 }
 
-// roleTimeout bounds a request to the machine's own address that hands out roles: where there is
-// none, nobody refuses the connection.
+// roleTimeout bounds a request to the local address that hands out roles: without such a service
+// the connection is not even refused.
 const roleTimeout = 5 * time.Second
 
 func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
@@ -69,29 +69,29 @@ func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
 		err = b.reachable(ctx, prefix)
 	}
 	if err != nil {
-		_ = s.Close() // it holds idle connections alone
+		_ = s.Close() // it holds only idle connections
 		return nil, err
 	}
 	return s, nil
 }
 
-// newSeed differs from machine to machine, as those that were refused together should not agree on
-// when to come back.
+// newSeed differs from machine to machine, so that clients refused together do not come back
+// together.
 func newSeed() uint64 {
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // it never fails
 	return binary.NativeEndian.Uint64(seed[:])
 }
 
-// reachable asks for a first name: whether there is one does not matter.
+// reachable asks for a first name, whether or not there is one.
 func (b *bucket) reachable(ctx context.Context, prefix string) error {
 	for _, err := range b.List(ctx, prefix, "") {
-		return errors.Unwrap(err) // what was to be listed is said by who calls
+		return errors.Unwrap(err) // the caller's error names the address
 	}
 	return nil
 }
 
-// dial makes the client, and asks for the region if nobody says it.
+// dial makes the client, and asks for the region if it is not configured.
 func (b *bucket) dial(ctx context.Context, u *url.URL, transport http.RoundTripper) error {
 	host, secure, err := endpoint(u.Query())
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *bucket) dial(ctx context.Context, u *url.URL, transport http.RoundTripp
 	}
 	o := &minio.Options{
 		Creds: chain(), Secure: secure, Transport: transport, Region: region(u.Query()),
-		MaxRetries: 1, // retry is ours: only here it is known what a second answer means
+		MaxRetries: 1, // we retry ourselves: only this package knows what a second answer means
 	}
 	if b.client, err = minio.NewCore(host, o); err != nil || o.Region != "" {
 		return err
@@ -114,7 +114,7 @@ func (b *bucket) dial(ctx context.Context, u *url.URL, transport http.RoundTripp
 	return nil
 }
 
-// endpoint is the host, with its port if it says one, and whether it is spoken to in TLS.
+// endpoint returns the host, with its port if there is one, and whether it uses TLS.
 func endpoint(query url.Values) (host string, secure bool, err error) {
 	said := cmp.Or(query.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
 	if said == "" {
@@ -127,7 +127,7 @@ func endpoint(query url.Values) (host string, secure bool, err error) {
 	return u.Host, u.Scheme == "https", nil
 }
 
-// chain is where credentials are looked for. Those of a role are asked for again before they end.
+// chain returns the sources of credentials. It renews those of a role before they end.
 func chain() *credentials.Credentials {
 	providers := []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}}
 	if os.Getenv("AWS_EC2_METADATA_DISABLED") != "true" {
@@ -136,12 +136,12 @@ func chain() *credentials.Credentials {
 	return credentials.NewChainCredentials(providers)
 }
 
-// region is "" where nobody says one.
+// region returns the configured region, or "".
 func region(query url.Values) string {
 	return cmp.Or(query.Get("region"), os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), regionOfFile())
 }
 
-// regionOfFile reads the file that is kept for Amazon's own tools.
+// regionOfFile reads the region from the config file of Amazon's own tools.
 func regionOfFile() string {
 	path := os.Getenv("AWS_CONFIG_FILE")
 	if home, err := os.UserHomeDir(); path == "" && err == nil {
@@ -149,7 +149,7 @@ func regionOfFile() string {
 	}
 	file, err := ini.Load(path)
 	if err != nil {
-		return "" // it is an offer, which nobody has to make
+		return "" // the file is optional
 	}
 	section := "default"
 	if profile := os.Getenv("AWS_PROFILE"); profile != "" && profile != "default" {

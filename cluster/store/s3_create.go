@@ -12,16 +12,16 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// MaxObject is the most bytes of an object in a bucket: what S3 takes in one PUT. Larger ones would
-// need parts, whose completion not every S3 does under a condition.
+// MaxObject bounds the bytes of an object in a bucket: the most that S3 takes in one PUT. Larger
+// objects would need parts, and not every S3 completes those under a condition.
 const MaxObject = 5 << 30
 
-// nonceKey names the metadata by which a call of Create knows its own object again.
+// nonceKey names the metadata by which a call of Create recognises its own object.
 const nonceKey = "Headrace-Nonce"
 
-// Why a PUT is not made again.
+// Errors after which a PUT is not repeated.
 var (
-	// errTaken: the name is taken; not yet is it known by whom.
+	// errTaken: the name is taken, by an unknown writer so far.
 	errTaken = errors.New("the name is taken")
 	// errOnce: its bytes are gone.
 	errOnce = errors.New("its body cannot be sent twice")
@@ -35,7 +35,7 @@ var (
 //	    409, 5xx, …   again, with the same n
 //	    given up      HEAD: n ─▶ ours; another ─▶ ErrExists; none ─▶ it is open
 //
-// Proxies repeat a PUT by themselves, so even a first 412 may be for oneself.
+// Proxies repeat a PUT by themselves, so even a first 412 may mean our own object.
 func (b *bucket) Create(ctx context.Context, name string, body io.Reader, size int64) error {
 	if err := b.create(ctx, name, body, size); err != nil {
 		return fmt.Errorf("store: create %s: %w", name, err)
@@ -68,14 +68,14 @@ func (b *bucket) put(ctx context.Context, name, nonce string, c *content) error 
 	if err != nil {
 		return err
 	}
-	// No bytes at all are not read by who sends them.
+	// The client never reads an empty body, so read it here.
 	if _, err := body.Read(nil); err != nil {
 		return err
 	}
 	o := minio.PutObjectOptions{
 		DisableMultipart: true, UserMetadata: map[string]string{nonceKey: nonce},
-		// Without TLS bodies are signed bit by bit, and one without bits still has an end that
-		// is signed. Versitygw leaves it unread, and takes it for the next request.
+		// Without TLS bodies are signed bit by bit, and even an empty one has a signed end. Versitygw
+		// leaves it unread, and takes it for the next request.
 		DisableContentSha256: c.size == 0,
 	}
 	o.SetMatchETagExcept("*")
@@ -89,7 +89,7 @@ func (b *bucket) put(ctx context.Context, name, nonce string, c *content) error 
 	return refused(err, c)
 }
 
-// refused says what follows from an answer, or from none.
+// refused returns the error for an answer, or for no answer.
 func refused(err error, c *content) error {
 	answer, ok := errors.AsType[minio.ErrorResponse](err)
 	switch {
@@ -103,8 +103,8 @@ func refused(err error, c *content) error {
 	return coded(err)
 }
 
-// whose finds out who wrote an object, after an answer that leaves it open. Where that cannot be found
-// out either it stays open, also if the name is taken: perhaps by us.
+// whose finds the writer of an object after an answer that leaves it open. If it cannot find out, the
+// error stays open, even for a taken name: the writer may be this call.
 func (b *bucket) whose(ctx context.Context, name, nonce string, err error) error {
 	info, looked := b.stat(ctx, name)
 	switch taken := errors.Is(err, errTaken); {
@@ -127,7 +127,7 @@ func (b *bucket) stat(ctx context.Context, name string) (minio.ObjectInfo, error
 	return info, err
 }
 
-// nonceOf reads it whatever case a server writes the names of metadata in.
+// nonceOf returns the nonce, in whatever case a server writes the names of metadata.
 func nonceOf(info minio.ObjectInfo) string {
 	for key, value := range info.UserMetadata {
 		if strings.EqualFold(key, nonceKey) {

@@ -13,10 +13,10 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// errWhole says that a server knows no Range.
+// errWhole says that a server does not support Range.
 var errWhole = errors.New("this S3 reads no stretches of objects")
 
-// Open implements Store. A stream that breaks is gone on with where it broke.
+// Open implements Store. A broken stream resumes where it broke.
 func (b *bucket) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	return b.OpenSame(ctx, name, "", offset, length)
 }
@@ -54,17 +54,17 @@ func (b *bucket) Identity(ctx context.Context, name string) (string, int64, erro
 }
 
 // stream reads a stretch of an object, in as many requests as it takes. From the first answer on
-// they ask for the same object (If-Match), so nothing is put together of two.
+// they ask for the same object (If-Match), so the stretch never mixes two objects.
 type stream struct {
 	ctx       context.Context
 	from      *bucket
 	name      string
-	etag      string // "": that of the first answer
-	next, end int64  // what is still to be read; end is the object's once that is known
+	etag      string // until the first answer sets it
+	next, end int64  // the stretch still to be read; end is the object's once that is known
 	body      io.ReadCloser
 }
 
-// ask makes one request for what is still to be read.
+// ask makes one request for the rest of the stretch.
 func (s *stream) ask() error {
 	o, err := s.options()
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *stream) ask() error {
 	return s.take(body, info, header)
 }
 
-// options ask for the stretch. Nothing to read is asked for as one byte: whether there is such an
-// object must be known.
+// options asks for the stretch. It asks for one byte if there is nothing to read, to learn
+// whether the object exists.
 func (s *stream) options() (minio.GetObjectOptions, error) {
 	var o minio.GetObjectOptions
 	var err error
@@ -100,7 +100,7 @@ func (s *stream) options() (minio.GetObjectOptions, error) {
 
 func (s *stream) take(body io.ReadCloser, info minio.ObjectInfo, header http.Header) error {
 	if s.next > 0 && header.Get("Content-Range") == "" {
-		_ = body.Close() // it is not what was asked for
+		_ = body.Close() // it is not the requested stretch
 		return errWhole
 	}
 	s.body, s.etag = body, info.ETag
@@ -110,7 +110,7 @@ func (s *stream) take(body io.ReadCloser, info minio.ObjectInfo, header http.Hea
 	return nil
 }
 
-// Read resumes the stream where it broke. Each byte that comes begins the count of tries anew.
+// Read resumes the stream where it broke. Each byte received starts the count of tries anew.
 func (s *stream) Read(p []byte) (n int, err error) {
 	if s.next >= s.end {
 		return 0, io.EOF
@@ -128,7 +128,7 @@ func (s *stream) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// read reads from the answer, and first asks for one where the last broke.
+// read reads from the answer, and first makes a new request where the last one broke.
 func (s *stream) read(p []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, err
@@ -142,9 +142,9 @@ func (s *stream) read(p []byte) (int, error) {
 	s.next += int64(n)
 	switch {
 	case n > 0 || err == nil:
-		return n, nil // an error that came along comes again
+		return n, nil // an error that came along returns with the next read
 	case errors.Is(err, io.EOF) && s.end == math.MaxInt64:
-		s.end = s.next // a server that does not say how long an object is
+		s.end = s.next // the server does not announce an object's length
 		return 0, nil
 	}
 	_ = s.body.Close() // it is broken
@@ -159,12 +159,12 @@ func (s *stream) Close() error {
 	return s.body.Close()
 }
 
-// List implements Store. A list that breaks is gone on with behind the last name.
+// List implements Store. A broken list resumes behind the last name.
 func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		l := &listing{from: b, prefix: prefix, after: after, yield: yield, wait: b.backoff()}
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel() // what the client has begun ends with us
+		defer cancel() // the client's goroutines end with us
 		err := checkPrefix(prefix)
 		if err == nil {
 			err = l.wait.retry(ctx, func() error { return l.pages(ctx) })
@@ -175,7 +175,7 @@ func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[Objec
 	}
 }
 
-// listing is one list on its way.
+// listing is one list under way.
 type listing struct {
 	from          *bucket
 	prefix, after string
@@ -183,7 +183,7 @@ type listing struct {
 	wait          *backoff
 }
 
-// pages lists what is behind the last name that was yielded.
+// pages lists the names behind the last one yielded.
 func (l *listing) pages(ctx context.Context) error {
 	o := minio.ListObjectsOptions{Prefix: l.prefix, StartAfter: l.after, Recursive: true, FetchOwner: new(bool)}
 	for info := range l.from.client.ListObjectsIter(ctx, l.from.bucket, o) {
@@ -196,7 +196,7 @@ func (l *listing) pages(ctx context.Context) error {
 			return err
 		}
 	}
-	return ctx.Err() // the client takes a canceled list for one that is complete
+	return ctx.Err() // the client takes a canceled list for a complete one
 }
 
 func (l *listing) visit(info minio.ObjectInfo) error {

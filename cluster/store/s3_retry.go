@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// requestTries is how often a request is made that a server is too busy for, or that is
-	// lost. With waits of 0.1 s, doubled to 5 s, that is for 6 to 12 seconds.
+	// requestTries bounds the tries of a request that is lost, or that meets a busy server. With waits of
+	// 0.1 s, doubled to 5 s, that lasts 6 to 12 seconds.
 	requestTries = 8
 	firstWait    = 100 * time.Millisecond
 	longestWait  = 5 * time.Second
@@ -26,11 +26,11 @@ func (b *bucket) retry(ctx context.Context, request func() error) error {
 	return b.backoff().retry(ctx, request)
 }
 
-// errTired says that a request was made as often as it may be.
+// errTired says that a request has used all its tries.
 var errTired = fmt.Errorf("%w: given up after %d tries", ErrAway, requestTries)
 
-// backoff waits between requests, half of the time by chance: who was refused together shall not
-// come back together.
+// backoff waits between requests, half of the time by chance: clients refused together must not come back
+// together.
 type backoff struct {
 	clock  clockwork.Clock
 	chance *rand.Rand
@@ -41,8 +41,8 @@ func (b *bucket) backoff() *backoff {
 	return &backoff{clock: b.clock, chance: rand.New(rand.NewPCG(b.seed, uint64(b.clock.Now().UnixNano())))}
 }
 
-// retry makes a request until it succeeds, fails for good, or was made requestTries times. A request that
-// moves on sets tried to 0.
+// retry makes a request until it succeeds, fails for good, or has been made requestTries times. A request
+// that makes progress sets tried to 0.
 func (w *backoff) retry(ctx context.Context, request func() error) error {
 	for {
 		err := request()
@@ -55,7 +55,7 @@ func (w *backoff) retry(ctx context.Context, request func() error) error {
 	}
 }
 
-// next waits, or says why there is no next request.
+// next waits, or returns an error if there is no next request.
 func (w *backoff) next(ctx context.Context) error {
 	if w.tried++; w.tried >= requestTries {
 		return errTired
@@ -76,8 +76,8 @@ var finals = []error{
 	errTaken, errBody, errOnce, errWhole, errEnough, ErrUnsafe, ErrMissing, ErrChanged, ErrName, http.ErrSchemeMismatch,
 }
 
-// passing reports whether the same request may succeed later. What never came to be an answer of S3
-// may, but for a server that cannot prove who it is.
+// passing reports whether the same request may succeed later. A request without an answer of S3 may,
+// unless the server cannot prove its identity.
 func passing(err error) bool {
 	if slices.ContainsFunc(finals, func(f error) bool { return errors.Is(err, f) }) {
 		return false
@@ -95,8 +95,7 @@ func passingAnswer(answer minio.ErrorResponse) bool {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
 	case http.StatusConflict:
-		// Two writers of one name at a time, of whom one may go first. There are other
-		// conflicts, which stay.
+		// Two writers of one name at a time, of which one may go first. Other conflicts stay.
 		return answer.Code == "ConditionalRequestConflict" || answer.Code == "OperationAborted" || answer.Code == "Conflict"
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return false
@@ -106,7 +105,7 @@ func passingAnswer(answer minio.ErrorResponse) bool {
 		answer.Code == "ExpiredToken"
 }
 
-// kind says an answer in the words of a store, where it has one.
+// kind turns an answer into a store's error, if it has one.
 func kind(err error) error {
 	answer, ok := errors.AsType[minio.ErrorResponse](err)
 	switch {

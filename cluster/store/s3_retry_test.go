@@ -24,7 +24,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// waits is how long the next wait is.
+// waits returns the length of the next wait.
 func waits(t testing.TB, clock *clockwork.FakeClock, w *backoff, most time.Duration) time.Duration {
 	t.Helper()
 	watch := &watching{Clock: clock, asked: make(chan time.Duration, 1)}

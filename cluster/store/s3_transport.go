@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// dialTimeout bounds the beginning of a connection, and that of TLS on it.
+	// dialTimeout bounds the opening of a connection, and the TLS handshake on it.
 	dialTimeout = 10 * time.Second
-	// stallTimeout is how long nothing may move on a connection before it is given up. A server
-	// answers a PUT only when it has stored it, which for some megabytes takes seconds.
+	// stallTimeout bounds the time without traffic before a connection is given up. A server answers
+	// a PUT only when it has stored it, which takes seconds for some megabytes.
 	stallTimeout = time.Minute
-	// idleConnections is how many are kept: a worker has a few chunks in hand.
+	// idleConnections bounds the idle connections that are kept: a worker has a few chunks in hand.
 	idleConnections = 32
 	idleTimeout     = 30 * time.Second
 )
 
-// newTransport makes requests that cannot hang for ever: a server that was frozen, or a network that
-// drops everything, costs stallTimeout.
+// newTransport returns a transport whose requests cannot hang for ever: a frozen server, or a
+// network that drops everything, costs stallTimeout.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Transport{
@@ -39,8 +39,8 @@ func newTransport() *http.Transport {
 	}
 }
 
-// stalling is a connection that is given up if nothing moves on it. The network's own deadlines
-// know but the real clock.
+// stalling is a connection that fails if nothing moves on it. The network's deadlines only know the
+// real clock.
 type stalling struct {
 	net.Conn
 	after time.Duration

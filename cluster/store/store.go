@@ -8,88 +8,80 @@ import (
 	"iter"
 )
 
-// What an error of a store can be, for errors.Is. What is none of these left it open whether
-// anything was done.
+// Kinds of a store's errors, for errors.Is. Any other error leaves open whether anything was done.
 var (
 	// ErrExists: an object of that name is there, and stays as it is.
 	ErrExists = errors.New("an object of that name is there")
 	// ErrMissing: no object of that name is there.
 	ErrMissing = errors.New("no object of that name is there")
-	// ErrChanged: the object is not the one that it was when its identity was asked for.
+	// ErrChanged: the object has changed since its identity was read.
 	ErrChanged = errors.New("the object has changed")
 	// ErrName: no object can have that name; CheckName says which can.
 	ErrName = errors.New("no object can have that name")
-	// ErrAway: a bucket was asked as often as it is asked for one thing, for some seconds, and each time
-	// was too busy, or was not reached; or a folder was there, and is not mounted any more. It may be there later, unless
-	// a bucket's address is wrong.
+	// ErrAway: the store is away. A bucket was too busy, or out of reach, in every try for some seconds; or a folder is
+	// not mounted any more. It may come back, unless a bucket's address is wrong.
 	ErrAway = errors.New("the store is away")
-	// ErrEnded: nothing more is written to a journal. It is closed, or as long as it may be; or
-	// somebody else writes it, which is ErrExists too.
+	// ErrEnded: the journal takes no more lines. It is closed, or as long as it may be; or another process writes it,
+	// which is ErrExists too.
 	ErrEnded = errors.New("the journal has ended")
-	// ErrUnsafe: the store may let two writers of one name both win, or shows late what it
-	// took. Nothing may be trusted to it.
+	// ErrUnsafe: the store may let two writers of one name both win, or shows late what it took. Entrust nothing to it.
 	ErrUnsafe = errors.New("the store is not safe")
 )
 
-// A Store keeps objects that are written once, whole, or not at all. Its methods may be called
-// by many goroutines, and its objects be written by many machines. A name for which CheckName
-// knows a reason is refused by each method (ErrName).
+// A Store keeps objects that are written once, whole, or not at all. Many goroutines may call its methods, and many
+// machines may write its objects. Each method refuses a name that CheckName refuses (ErrName).
 type Store interface {
-	// Create writes an object of exactly size bytes, unless one of that name is there: ErrExists,
-	// and body may not have been read. When it returns nil the object is there whole and
-	// survives the loss of power. An error that is not ErrExists leaves open whether it was
-	// written: ask again; ErrExists may then be oneself. Within one call it never is: who
-	// wrote the object, and did not hear so, is told nil.
+	// Create writes an object of exactly size bytes, unless one of that name is there: ErrExists, and body may not have
+	// been read. When it returns nil the object is there whole and survives the loss of power. An error that is not
+	// ErrExists leaves open whether the object was written: ask again, and ErrExists may then mean the caller's own
+	// object. Within one call it never does: if the object was written and the answer was lost, Create returns nil.
 	//
-	// A body that can seek, or has HeldBody bytes at most, is sent again where that helps.
+	// Create sends a body again where that helps, if the body can seek or has HeldBody bytes at most.
 	Create(ctx context.Context, name string, body io.Reader, size int64) error
-	// Open reads length bytes of an object from offset on, or fewer where it ends before; a
-	// negative length reads to its end. ErrMissing if it is not there. Whoever gets the reader
-	// closes it; it ends when ctx does.
+	// Open reads length bytes of an object from offset on, or fewer where it ends before; a negative length reads to
+	// its end. ErrMissing if it is not there. The caller closes the reader, which ends when ctx does.
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
-	// List yields the objects whose names begin with prefix and are greater than after ("" is
-	// before all), in the order of the bytes of their names. What was there before the call
-	// is yielded, what comes during it may be. It ends with the first error, which is
-	// yielded with no object.
+	// List yields the objects whose names begin with prefix and are greater than after ("" is before all), in the order
+	// of the bytes of their names. It yields all objects that were there before the call, and perhaps some that come
+	// during it. It ends with the first error, which it yields with no object.
 	List(ctx context.Context, prefix, after string) iter.Seq2[Object, error]
-	// Delete removes an object; one that is missing is no error. It may come back if the
-	// power of a folder's machine is lost.
+	// Delete removes an object; a missing one is no error. The object may come back if a folder's machine loses power.
 	Delete(ctx context.Context, name string) error
 }
 
-// Object is what a list tells of one.
+// Object is an object as a list shows it.
 type Object struct {
 	Name string
 	Size int64 // in bytes
 }
 
-// An Identifier is a store whose objects others may change, as they may a user's input. Those of
-// this package all are.
+// An Identifier is a store whose objects others may change, as users may change their inputs. All stores of this
+// package are Identifiers.
 type Identifier interface {
-	// Identity tells one state of an object from any other, in the store's own word: the etag,
-	// or size and time (nanoseconds) of a file. size is in bytes.
+	// Identity returns a text that differs for each state of an object: the etag, or size and time (nanoseconds) of a
+	// file. size is in bytes.
 	Identity(ctx context.Context, name string) (identity string, size int64, err error)
-	// OpenSame is Open for an object that still is what it was: ErrChanged if not, at once
-	// or, where a file is written to while it is read, at the end of what is read of it.
+	// OpenSame is Open for an object that has not changed. ErrChanged if it has: at once, or, if a file is written
+	// during the reading, at the end.
 	OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error)
 }
 
-// An Appender is a store whose objects can also be written bit by bit. Of the stores of this
-// package only a folder does it; elsewhere the error is errors.ErrUnsupported.
+// An Appender is a store whose objects can also be written bit by bit. In this package only a folder can; elsewhere the
+// error is errors.ErrUnsupported.
 type Appender interface {
-	// Append makes an object that its Tail is written to, unless one of that name is there:
-	// ErrExists. That the object is there survives the loss of power.
+	// Append makes an object for its Tail to write to, unless one of that name is there: ErrExists. The presence of the
+	// object survives the loss of power.
 	Append(ctx context.Context, name string) (Tail, error)
 }
 
 // Tail is the end of an object that is being written. It belongs to one goroutine.
 type Tail interface {
 	io.WriteCloser
-	// Sync returns when what was written survives the loss of power.
+	// Sync returns when everything written survives the loss of power.
 	Sync() error
 }
 
-// Identity is Identifier's; errors.ErrUnsupported where s is none.
+// Identity calls s.Identity; errors.ErrUnsupported if s is no Identifier.
 func Identity(ctx context.Context, s Store, name string) (identity string, size int64, err error) {
 	if i, ok := s.(Identifier); ok {
 		return i.Identity(ctx, name)
@@ -97,7 +89,7 @@ func Identity(ctx context.Context, s Store, name string) (identity string, size 
 	return "", 0, fmt.Errorf("store: identity of %s: %w", name, errors.ErrUnsupported)
 }
 
-// OpenSame is Identifier's; errors.ErrUnsupported where s is none.
+// OpenSame calls s.OpenSame; errors.ErrUnsupported if s is no Identifier.
 func OpenSame(ctx context.Context, s Store, name, identity string, offset, length int64) (io.ReadCloser, error) {
 	if i, ok := s.(Identifier); ok {
 		return i.OpenSame(ctx, name, identity, offset, length)
@@ -105,7 +97,7 @@ func OpenSame(ctx context.Context, s Store, name, identity string, offset, lengt
 	return nil, fmt.Errorf("store: open %s: %w", name, errors.ErrUnsupported)
 }
 
-// Append is Appender's; errors.ErrUnsupported where s is none.
+// Append calls s.Append; errors.ErrUnsupported if s is no Appender.
 func Append(ctx context.Context, s Store, name string) (Tail, error) {
 	if a, ok := s.(Appender); ok {
 		return a.Append(ctx, name)
@@ -113,8 +105,8 @@ func Append(ctx context.Context, s Store, name string) (Tail, error) {
 	return nil, fmt.Errorf("store: append to %s: %w", name, errors.ErrUnsupported)
 }
 
-// Close gives back what a store holds, such as idle connections. Nothing may be under way in it.
-// One that holds nothing is no error.
+// Close releases what a store holds, such as idle connections. Nothing may be under way in it. A store that holds
+// nothing is no error.
 func Close(s Store) error {
 	if c, ok := s.(io.Closer); ok {
 		return c.Close()

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Sub is the part of a store under prefix, a name or "": its objects are those whose names begin
-// with prefix and a slash, and are called by what follows. Close leaves s as it is.
+// Sub returns the part of a store under prefix, a name or "". Its objects are those whose names
+// begin with prefix and a slash, and their names in it are the rest. Close leaves s as it is.
 func Sub(s Store, prefix string) Store {
 	if prefix == "" {
 		return s
@@ -21,7 +21,7 @@ type sub struct {
 	prefix string
 }
 
-// name is "" where a prefix would make a name of what is none.
+// name keeps "" as it is: a prefix would turn it into a valid name.
 func (s *sub) name(name string) string {
 	if name == "" {
 		return ""

@@ -14,8 +14,7 @@ type blow struct {
 	until time.Time // of a kill: when it was struck; zero: it has not ended
 	hands int       // its calls that the provider was working on
 	may   int       // how many of its calls may be made again
-	// saved are the questions whose answers were in the store when it was struck; nil: that is told by
-	// the time (unsaved).
+	// saved are the questions whose answers were in the store when it was struck; nil: the time decides (unsaved).
 	saved map[string]bool
 }
 
@@ -25,7 +24,7 @@ type absence struct {
 	from, until time.Time
 }
 
-// An audit reads the judge's book beside what was done to whom.
+// An audit compares the judge's book with the blows and absences.
 type audit struct {
 	asked    map[string]int // how often each question stands in the input
 	blows    []blow
@@ -36,8 +35,8 @@ type audit struct {
 }
 
 const (
-	// unsaved is how long before a blow an answer may have come that was not yet in a journal:
-	// the journal is synced every 10 ms, and this is that with room for a slow disk.
+	// unsaved is the time before a blow in which an answer may not yet be in a journal. The journal is synced every 10
+	// ms, and this leaves room for a slow disk.
 	unsaved = time.Second
 	// stops is within what a worker that lost the keeper makes no more calls.
 	stops = 2 * time.Second

@@ -19,7 +19,7 @@ func foul(seed uint64) s3test.Weather {
 }
 
 // A job whose home and input are in a bucket comes to its end on the bucket's bad day, while workers are
-// killed: nothing is lost or written twice, and what was saved is not asked again.
+// killed. Nothing is lost or written twice, and no saved question is asked again.
 func TestTheBucketHasABadDay(t *testing.T) {
 	t.Parallel()
 	chance := seeded(t)

@@ -45,7 +45,7 @@ func (f *fleet) laterShare(flags ...string) float64 {
 // slowly is a provider that is never in the way, and answers as slowly as most.
 var slowly = sim.Config{Latency: sim.Latency{Median: 200 * time.Millisecond, Sigma: 0.3}}
 
-// occupiedFor is how long shares are measured.
+// occupiedFor is the time over which shares are measured.
 const occupiedFor = 15 * time.Second
 
 // occupied is a fleet at work on an hour of 20,000 lines.

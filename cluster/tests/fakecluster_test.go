@@ -19,8 +19,8 @@ import (
 )
 
 // The fake cluster plays hub, worker, customer and the one process, by the simplest means that
-// keep the promises: claims and results are files, the hub answers whoever asks whether it is
-// there. It is what the harness is tried on, and it can be told to break a promise.
+// keep the promises. Claims and results are files, and the hub answers any process that checks
+// its presence. The harness is tested with it, and a test can make it break a promise.
 
 // faultEnv names the promise that is broken.
 const faultEnv = "HEADRACE_TESTS_FAULT"
@@ -77,7 +77,7 @@ type fakeWorkerState struct {
 const (
 	fakeLanes = 4
 	fakeBeat  = 50 * time.Millisecond
-	// fakePatience is how long the hub may be silent; fakeDeath how long another worker.
+	// fakePatience is the time for which the hub may be silent; fakeDeath is that for another worker.
 	fakePatience = time.Second
 	fakeDeath    = 2 * time.Second
 )

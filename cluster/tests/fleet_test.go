@@ -28,7 +28,7 @@ type fleet struct {
 	t       *testing.T
 	plan    plan
 	command string   // the file that all of them are started from
-	env     []string // beside this process's own
+	env     []string // besides this process's own
 	dir     string
 	home    string         // the folder in which the store lies
 	store   string         // its address: the folder, or a bucket
@@ -64,7 +64,7 @@ const (
 	ackWait = 4 * time.Second
 	// lease is the keeper's T with one hub; with three it is twice as long, as in SCALE.
 	lease = 3 * time.Second
-	// saveEvery is after how long what was answered is in a bucket, if the bucket is there.
+	// saveEvery is the time after which an answer is in a bucket, if the bucket is there.
 	saveEvery = 2 * time.Second
 	// comeUp bounds how long a process may take to say that it is there, on a machine that
 	// has much else to do.
@@ -140,7 +140,7 @@ func (f *fleet) newHubs() {
 	}
 }
 
-// sharedToken is what three hubs must know before they first start: one would make its own.
+// sharedToken is the token that three hubs must have before they first start: each would make its own.
 const sharedToken = "the-three-hubs-of-the-storms"
 
 func (f *fleet) newHub(n int, flags ...string) *hub {
@@ -258,7 +258,7 @@ func (f *fleet) customer(q *questionnaire, name string, flags ...string) (p *pro
 	return p, output
 }
 
-// inputOf is where the fleet finds what is asked.
+// inputOf returns the address at which the fleet finds the questions.
 func (f *fleet) inputOf(q *questionnaire) string {
 	f.t.Helper()
 	if f.bucket == nil {

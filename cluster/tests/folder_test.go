@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A job whose folder is full for seconds now and then comes to its end while workers are
-// killed: nothing is lost or written twice, and what was saved is not asked again.
+// A job whose folder is full for seconds now and then comes to its end while workers are killed.
+// Nothing is lost or written twice, and no saved question is asked again.
 func TestTheFolderHasABadDay(t *testing.T) {
 	t.Parallel()
 	chance := seeded(t)
@@ -73,7 +73,7 @@ const (
 	fullFor   = 3 * time.Second
 )
 
-// fillNowAndThen fills the disk, and frees it again, until it is told to stop.
+// fillNowAndThen fills the disk, and frees it again, until stop is closed.
 func (d *smallDisk) fillNowAndThen(seed uint64, stop <-chan struct{}) {
 	chance := rand.New(rand.NewPCG(seed, 0))
 	ballast := filepath.Join(d.dir, ".ballast")

@@ -136,7 +136,7 @@ func TestComparerNotices(t *testing.T) {
 	}
 }
 
-// compared is what the comparer says of two files.
+// compared returns the comparer's verdict on two files.
 func compared(t *testing.T, got, want string) string {
 	t.Helper()
 	var lines [2][]string

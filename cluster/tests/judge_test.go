@@ -67,7 +67,7 @@ func newJudge(t *testing.T, config sim.Config) *judge {
 	return j
 }
 
-// base is the base URL for whoever is called that.
+// base returns the base URL for a caller of that name.
 func (j *judge) base(who string) string { return j.url + "/by/" + who + "/v1" }
 
 // ServeHTTP writes a call down and hands it on.
@@ -159,7 +159,7 @@ func (j *judge) after(calls int) <-chan struct{} {
 	return ring
 }
 
-// asked is how many calls have come.
+// asked returns the number of calls that have come.
 func (j *judge) asked() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

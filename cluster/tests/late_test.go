@@ -9,7 +9,7 @@ import (
 // A lateness knows how far this machine has fallen behind its clock.
 type lateness struct{ most atomic.Int64 }
 
-// watchEvery is how often the clock is looked at: some scheduling quanta of a busy machine.
+// watchEvery is the time between two looks at the clock: some scheduling quanta of a busy machine.
 const watchEvery = 10 * time.Millisecond
 
 // watchLateness looks until the test is over.
@@ -34,9 +34,9 @@ func watchLateness(t *testing.T) *lateness {
 	return l
 }
 
-// bunched is how many calls of a provider that grants so many a second may be refused because this machine stood
-// still: all that should have left meanwhile leaves at once when it goes on. A stall within jitter refuses nobody: laws keep
-// half a second of refill at the least for that.
+// bunched returns how many calls a provider of this rate may refuse because this machine stood still: all calls held up
+// meanwhile leave at once when it goes on. A stall within jitter causes no refusal: laws keep half a second of refill
+// at the least for that.
 func (l *lateness) bunched(rate float64) int {
 	most := time.Duration(l.most.Load())
 	if most < jitter {
@@ -45,12 +45,12 @@ func (l *lateness) bunched(rate float64) int {
 	return int(rate * most.Seconds())
 }
 
-// jitter is how late a machine may be that has little else to do; beyond it what it can do in a second is not
-// asserted.
+// jitter is the delay of a machine that has little else to do. Beyond it the tests assert nothing of what the machine
+// can do in a second.
 const jitter = 200 * time.Millisecond
 
-// allowance is how late an instant may have been read, on what was seen so far: twice the
-// worst, as two processes read, and a quantum more for what the watch itself missed.
+// allowance bounds the delay of an instant's reading, by the delays seen so far. It is twice the worst, as two
+// processes read, and a quantum more for what the watch itself missed.
 func (l *lateness) allowance() time.Duration {
 	return 2*time.Duration(l.most.Load()) + 100*time.Millisecond
 }

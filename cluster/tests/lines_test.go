@@ -20,16 +20,16 @@ import (
 type questionnaire struct {
 	path  string
 	items int
-	// asked is how often each question stands in the file: most once, but lines without an
-	// id may ask the same thing.
+	// asked counts each question in the file: most once, but lines without an id may ask the
+	// same thing.
 	asked map[string]int
-	// at is what the line of that number asks, from 1.
+	// at holds the question of each line, by its number from 1.
 	at map[int]string
 }
 
 const (
-	// sameEvery-th lines ask what others ask, without an id: their keys hang on how many came
-	// before them in the whole file, which whoever reads a part of it cannot know.
+	// sameEvery-th lines ask what others ask, without an id. Their keys depend on how many came
+	// before them in the whole file, which the reader of a part cannot know.
 	sameEvery = 50
 	// badEvery-th lines are refused by the provider for good, and go to the errors file.
 	badEvery = 97
@@ -162,7 +162,7 @@ func normalFile(path string) (lines []string, err error) {
 	return lines, nil
 }
 
-// shown bounds the differences that are told.
+// shown bounds the differences that are printed.
 const shown = 5
 
 // differences between two files' lines, in words: nothing if they are equal, in order.
@@ -182,7 +182,7 @@ func differences(got, want []string) (told []string) {
 	return told[:min(shown, len(told))]
 }
 
-// surplus is how often each line is there more often than it should be; less, if negative.
+// surplus counts how often each line is there more often than it should be; less, if negative.
 func surplus(got, want []string) map[string]int {
 	n := map[string]int{}
 	for _, line := range got {

@@ -52,7 +52,7 @@ const (
 	piecesKept = 1 << 14
 )
 
-// newLink is a way to an address. Whoever is to use it is given its own.
+// newLink returns a link to an address. Each user of an address gets its own link.
 func newLink(t *testing.T, to string) *link {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,7 +114,7 @@ func (l *link) join(from net.Conn) {
 	l.mu.Unlock()
 }
 
-// handOn brings what goes in one direction to its end, when it may. That it has ended it is told as late as all else.
+// handOn brings the data of one direction to its end, when it may. The end of the data arrives as late as the data.
 func (l *link) handOn(c *connection, direction string, from, to net.Conn) {
 	pieces := make(chan piece, piecesKept)
 	l.all.Go(func() {
@@ -168,8 +168,8 @@ func (l *link) may(c *connection, direction string, at time.Time) bool {
 	}
 }
 
-// swallow drops whatever goes in these directions, and keeps the connections: nothing comes
-// and nobody is told. When it heals they break, for what was lost is missed.
+// swallow drops all data in these directions, and keeps the connections: nothing arrives and no error shows. When
+// the link heals the connections break, as data is missing.
 func (l *link) swallow(directions ...string) { l.spoil(spoil{swallows: true}, directions) }
 
 // hold keeps what goes in these directions, and hands it on when it heals: late, and in order.

@@ -100,7 +100,7 @@ func command(t *testing.T) string {
 	return bin
 }
 
-// onlyLong leaves a storm to the long form: there is a short one beside it, or what it needs is a machine that
+// onlyLong leaves a storm to the long form. A short storm covers the same, or the storm needs a machine that
 // has nothing else to do.
 func onlyLong(t *testing.T) {
 	t.Helper()
@@ -112,7 +112,7 @@ func onlyLong(t *testing.T) {
 // long says that the storms may take hours.
 func long() bool { return lengthSaid() > 0 }
 
-// lengthSaid is how long each storm is to be: what STORM says, or 0.
+// lengthSaid returns the length of each storm by STORM, or 0.
 func lengthSaid() time.Duration {
 	if os.Getenv("STORM") == "hour" {
 		return time.Hour

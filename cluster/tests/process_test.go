@@ -28,7 +28,7 @@ type process struct {
 	frozen bool
 }
 
-// tail is how much of what a process said is shown: enough for a stack.
+// tail is the part of a process's output that is shown: enough for a stack.
 const tail = 4 << 10
 
 // newProcess is one that has not been started.
@@ -138,7 +138,7 @@ func (p *process) lastWords() []byte {
 	return text[max(0, len(text)-tail):]
 }
 
-// memory is what it holds of the machine's, in bytes; 0 if it is gone.
+// memory returns the memory that the process holds, in bytes; 0 if it is gone.
 func (p *process) memory() (bytesHeld int64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *process) memory() (bytesHeld int64) {
 	return bytesHeld << 10
 }
 
-// processor is how long it has kept processors busy in this life.
+// processor returns the processor time of the process in this life.
 func (p *process) processor() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {

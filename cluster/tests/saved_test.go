@@ -22,7 +22,7 @@ func (f *fleet) saved() map[string]bool {
 			if err == nil && entry.Type().IsRegular() && (strings.Contains(path, "/work/") || strings.Contains(path, "/parts/")) {
 				f.savedIn(path, all)
 			}
-			return nil // what is gone was taken away just now
+			return nil // a missing file was deleted just now
 		})
 	}
 	return all

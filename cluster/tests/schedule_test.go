@@ -49,8 +49,8 @@ type step struct {
 	how    uint64 // its choices, such as the direction of a cut
 }
 
-// schedule is a storm of these habits: which, when and how hangs on the chance alone. Blows of
-// one habit come between half and one and a half times its time apart and last as unevenly.
+// schedule returns a storm of these habits, drawn from chance alone. Blows of one habit come
+// between half and one and a half times its time apart and last as unevenly.
 func schedule(chance *rand.Rand, length time.Duration, habits ...habit) (steps []step) {
 	for _, h := range habits {
 		for at := around(chance, h.every); at < length; at += around(chance, h.every) {

@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// rate is how many calls a second the providers of the storms grant: little enough that the
-// machine is not what binds, and enough that each blow finds calls in flight.
+// rate is the number of calls a second that the providers of the storms grant. It is so low that the machine does not
+// bind, and so high that each blow finds calls in flight.
 const rate = 150
 
 // strict is a provider with a bucket so deep, which says in headers what is left of it.
@@ -61,7 +61,7 @@ func (g gale) goThrough(t *testing.T) verdict {
 	return v
 }
 
-// struck is how many blows there were.
+// struck returns the number of blows.
 func (f *fleet) struck() (n int) {
 	for _, times := range f.strikes {
 		n += times

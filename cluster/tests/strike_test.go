@@ -159,11 +159,11 @@ func (f *fleet) harmHub(h *hub, s step) (end func()) {
 	return h.start
 }
 
-// hubStore is where a hub keeps what JetStream writes. Beside it lie its token and certificates,
-// which are settings, and nobody could join without them.
+// hubStore is the folder in which a hub keeps JetStream's data. The hub's token and certificates
+// lie next to it. They are settings, and nobody could join without them.
 const hubStore = "jetstream"
 
-// damage is what happens to the folder of a hub that is dead.
+// damage damages the folder of a dead hub.
 func damage(f *fleet, dir string, s step) {
 	chance := rand.New(rand.NewPCG(s.how, 0))
 	var err error
@@ -196,7 +196,7 @@ func eachFile(dir string, visit func(path string, size int64) error) error {
 	})
 }
 
-// flipped is how many bits of a file are turned at most.
+// flipped bounds the bits of a file that are turned.
 const flipped = 8
 
 func flip(chance *rand.Rand, path string, size int64) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// A limit that a worker was told holds from the first call, also while the job's first ten thousand chunks are being
+// A limit that a worker's user sets holds from the first call, also while the job's first ten thousand chunks are being
 // queued, and from the first call of a keeper that knows nothing.
 func TestToldLimitHoldsFromTheFirstCall(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestToldLimitHoldsFromTheFirstCall(t *testing.T) {
 	f.cancels(customer, "many")
 }
 
-// A limit that is set before any worker is there is kept: it holds from the first call, whatever the worker was told.
+// A limit that is set before any worker is there is kept: it holds from the first call, whatever the worker's own setting.
 func TestALimitIsSetWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	const perMinute, burst = 60, 2

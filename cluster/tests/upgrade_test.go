@@ -144,8 +144,8 @@ func (p *process) says(words string) {
 	p.t.Errorf("%s has not said %q", p.name, words)
 }
 
-// A job that a newer program has written is left alone, and says why; those that this one
-// knows go on beside it. When whoever can read it has come, it is there as it was.
+// Workers leave a newer program's job alone, and say why; the jobs that they know go on. The newer job stays unchanged
+// for a program that can read it.
 func TestNewerJobsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, plan{workers: 2, inFlight: 32, provider: strict(5 * time.Second)})
@@ -153,7 +153,7 @@ func TestNewerJobsAreLeftAlone(t *testing.T) {
 	customer, output := f.customer(first, "first")
 	f.delivers(first, customer, output)
 	newer, before := f.newerJob(f.jobOf(customer))
-	for _, w := range f.workers { // nobody tells them of it; whoever starts looks at all jobs
+	for _, w := range f.workers { // no message announces the job; a worker that starts looks at all jobs
 		w.kill()
 		w.start()
 	}
@@ -171,8 +171,8 @@ func TestNewerJobsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// newerJob puts a job beside another as a newer program would have written it: with another
-// format, and fields that nobody knows here.
+// newerJob adds a job, next to another, as a newer program would have written it: with another format, and with
+// unknown fields.
 func (f *fleet) newerJob(like string) (path string, text []byte) {
 	f.t.Helper()
 	old := filepath.Join(f.home, "jobs", like, "job-000000.json")

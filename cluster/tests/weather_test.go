@@ -130,10 +130,10 @@ func (f *fleet) judged(refusals bool) verdict {
 	return v
 }
 
-// clockTime is how instants are told.
+// clockTime is the format of instants.
 const clockTime = "15:04:05.000"
 
-// story is when waves of refusals began, and when somebody was struck and healed.
+// story lists the beginnings of waves of refusals, and the times of blows and healing.
 func (f *fleet) story() string {
 	var story []string
 	at := func(t time.Time, what string) {
@@ -184,7 +184,7 @@ func complain(t *testing.T, what string, told []string) {
 	}
 }
 
-// reference is what one process makes of the same file, and the exit code it ends with.
+// reference returns one process's output for the same file, and its exit code.
 func (f *fleet) reference(q *questionnaire, name string) (output string, code int) {
 	f.t.Helper()
 	one := newJudge(f.t, simple)

@@ -27,8 +27,8 @@ func TestJobsShareByWeight(t *testing.T) {
 	waits(first.over, joined.Add(measured))
 	share, calls := f.share("heavy", joined, joined.Add(measured))
 	t.Logf("%d calls in %v: share of the one with weight 3 of 4: %.4f", calls, measured, share)
-	// Shares are of a limit that binds: where the machine is too busy to reach it, whoever is
-	// slower leaves the other a part of his.
+	// Shares are of a limit that binds. Where the machine is too busy to reach the limit, the
+	// slower job leaves the other a part of its share.
 	within := 0.03
 	if calls < int(measured.Seconds()*rate*97/100) {
 		within = 0.15
@@ -59,7 +59,7 @@ func (f *fleet) firstCall(tag string) time.Time {
 	return time.Time{}
 }
 
-// share is what part of the calls in a time were a job's.
+// share returns the part of the calls in a time that were a job's, and the number of all calls.
 func (f *fleet) share(tag string, from, until time.Time) (share float64, calls int) {
 	its := 0
 	for _, c := range f.judge.book() {

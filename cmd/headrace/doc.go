@@ -1,7 +1,7 @@
 // Command headrace runs prompt files against rate-limited model APIs, on one machine.
 //
-// It promises what package command does, and to need no more modules than that: whoever
-// imports the library, or builds this, fetches nothing that only many machines need.
+// It promises what package command does, and it needs no more modules than that. A user who
+// imports the library, or builds this command, fetches nothing that only many machines need.
 //
 //	main ─▶ internal/command.Main ─▶ exit code
 package main

@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A toldLaw answers refusals as it was told to, and notes what it is told.
+// A toldLaw returns set answers to refusals, and records the news that it hears.
 type toldLaw struct {
 	limiter.Law
 	answer func(now time.Time) limiter.Refusal
@@ -175,7 +175,7 @@ func TestStragglerDoesNotWaitAlone(t *testing.T) {
 	b, l, law := newAloneBed(RunConfig{}, aloneFor(time.Second))
 	b.offer(1, "", 0)
 	b.end(0, Outcome{Signal: Throttled})
-	b.wait(time.Second) // 0 is in flight again, beside 1
+	b.wait(time.Second) // 0 is in flight again, together with 1
 	law.answer = func(now time.Time) limiter.Refusal { return limiter.Refusal{Until: now.Add(time.Minute)} }
 	b.end(0, Outcome{Signal: Throttled})
 	b.end(0, Outcome{Signal: Throttled})
@@ -227,7 +227,7 @@ func TestBusyCountsForTheBreakerWhileProbing(t *testing.T) {
 	}
 }
 
-// That nothing of a call reached the wire is told to the law, whether it vanished or failed.
+// The law hears that nothing of a call reached the wire, whether the call vanished or failed.
 func TestLawHearsOfWhatNeverLeft(t *testing.T) {
 	for _, signal := range []Signal{Nothing, Failed} {
 		for _, unsent := range []bool{true, false} {

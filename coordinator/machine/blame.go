@@ -10,11 +10,10 @@ import (
 
 // Whose failure is it: the item's, the lane's, or nobody's?
 //
-// A witness of a failure is a call of another item, on the same lane, that left after the
-// failure was seen and was answered. Answers of calls that were under way by then prove
-// nothing: a server that goes down still answers many of them. A failure is in doubt until
-// there is a witness, which makes it the item's, or until the breaker opens, which makes it
-// nobody's.
+// A witness of a failure is an answered call of another item on the same lane that left after
+// the failure was seen. Answers of calls that were under way by then prove nothing: a server
+// that goes down still answers many of them. A failure is in doubt until a witness makes it the
+// item's, or until the breaker opens and makes it nobody's.
 //
 //	broke ─▶ in doubt ──witness──────▶ the item's: all its doubts together are one attempt
 //	                  └─breaker opens─▶ nobody's: taken back
@@ -23,30 +22,31 @@ import (
 //	                                                 ├─breaker opens, and it broke──────▶ tried again
 //	                                                 └─enough items alike, none answered─▶ the lane stops
 //
-// Doubts are settled when their item leaves or breaks next, by comparing two numbers of its
-// lane (when the latest witness left, the epoch of the breaker) with its own. So no item
-// that waits is ever looked for.
+// Doubts are settled when their item leaves or breaks next. The item then compares two numbers
+// of its lane with its own: when the latest witness left, and the epoch of the breaker. So the
+// lane never searches for waiting items.
 
 const (
-	// doubtBase is how long an item waits after its second failure that nobody has
-	// witnessed; it doubles. Five attempts then take 35 s: an outage of half a minute that
-	// meets the last few items is outlived.
+	// doubtBase is the wait of an item after its second failure without a witness; it doubles.
+	// Five attempts then take 35 s, so the last few items outlive an outage of half a minute.
 	doubtBase = 5 * time.Second
 	// doubtMost bounds that wait, and the one for an answer of another item.
 	doubtMost = 30 * time.Second
-	// doubtsMost is how many doubts of an item are counted.
+	// doubtsMost caps the count of an item's doubts.
 	doubtsMost = math.MaxUint8
 
-	// rarely is −ln of how often chance alone may open a breaker: once in ten million rows.
+	// rarely is −ln of the chance that a row opens a breaker by accident: one in ten million
+	// rows.
 	rarely = 16
-	// besideShare is how many failures of a row at most there are to each answer beside it, for
-	// the row to say nothing of the server.
+	// besideShare caps the failures of a row per answer that came in meanwhile. Up to that
+	// many, the row says nothing of the server.
 	besideShare = 3
-	// firstEnds is how many first ends of items make the share of bad ones; older ones fade.
+	// firstEnds is the number of first ends of items that make up the share of bad ones; older
+	// ones fade.
 	firstEnds = 1000
 )
 
-// blame is what a lane knows of its failures. Lanes without any have none.
+// blame holds a lane's record of its failures; nil for lanes without any.
 type blame struct {
 	proof  time.Time // when the latest call left that was answered
 	hoped  time.Time // and that was answered as hoped
@@ -72,7 +72,7 @@ type undecided struct {
 	said   bool  // it was refused in words about a key, a model or the like
 }
 
-// waits reports whether the item has not been taken out by anybody else.
+// waits reports whether the item is still undecided here.
 func (u *undecided) waits() bool { return u.it.serial == u.serial && u.it.place == Undecided }
 
 // alike counts items that ended in one way.
@@ -97,7 +97,7 @@ func (it *Item) suspect() bool { return it.Attempts > int(it.doubts) }
 // settleDoubts finds out what has become of the item's failures that were in doubt.
 func (it *Item) settleDoubts() { it.Attempts, it.doubts = it.settled() }
 
-// settled are the attempts of an item, and how many of them are in doubt still.
+// settled returns the attempts of an item, and how many of them are still in doubt.
 func (it *Item) settled() (attempts int, doubts uint8) {
 	attempts, doubts = it.Attempts, it.doubts
 	if doubts == 0 || it.lane == nil || it.lane.blame == nil {
@@ -112,8 +112,8 @@ func (it *Item) settled() (attempts int, doubts uint8) {
 	return attempts, doubts
 }
 
-// note counts what a hand-over says of the item, and reports whether it used up an attempt.
-// A probe of a breaker uses none: an outage would use up those of whoever is first in line.
+// note counts a hand-over against the item, and reports whether it used up an attempt. A probe
+// of a breaker uses none: an outage would use up those of the item that is first in line.
 func (m *Machine) note(now time.Time, it *Item, o *Outcome) (used bool) {
 	l := it.lane
 	switch {
@@ -141,9 +141,9 @@ func (m *Machine) note(now time.Time, it *Item, o *Outcome) (used bool) {
 	return used
 }
 
-// breaks books the failure of a call of the present epoch with the breaker, and reports
-// whether that opens it. An item counts once, or a few that always fail would look like an
-// outage; a call that never left says nothing of its item, and counts each time.
+// breaks books a failed call of the present epoch with the breaker, and reports whether that
+// opens it. An item counts once, or a few that always fail would look like an outage. A call
+// that never left says nothing of its item, and counts each time.
 func (l *lane) breaks(now time.Time, it *Item, o *Outcome) bool {
 	b := l.blames()
 	if !l.down(now) {
@@ -166,13 +166,14 @@ func (b *blame) begin(now time.Time) {
 	}
 }
 
-// byChance is how long a row of failures must be where such a share of the items is bad:
-// so long that by chance alone one in ten million is. The share is that of earlier rows,
-// or that of the present one if a third as many were answered beside it.
+// byChance returns the length that a row of failures needs at a given share of bad items, so
+// that chance alone makes only one row in ten million as long. The share comes from earlier
+// rows. It comes from the present row if that share is larger, and at least a third as many
+// items were answered since the row began.
 //
-// The order of events that the latter is about: thirty calls leave at once, twenty are
-// answered, ten break, by turns. None of the answers is a witness; but a server that cuts
-// what is under way answers none of it, and one that drains breaks later calls only.
+// The last rule is about this order of events: thirty calls leave at once, twenty are answered
+// and ten break, by turns. No answer is a witness here. But a server that cuts all calls under
+// way answers no call, and a server that drains breaks only later calls.
 func (b *blame) byChance(row int) int {
 	good, bad := float64(b.good)+1, float64(b.bad)
 	if beside := float64(b.beside); besideShare*beside >= float64(row) && beside*bad < good*float64(row) {
@@ -193,7 +194,7 @@ func (b *blame) tally(good, bad uint32) {
 }
 
 // witness takes an answer on a lane that has failed before, and reports whether it ends the
-// present row of failures. It is as hoped if the answer says that nothing is wrong with the
+// present row of failures. The answer is as hoped if it says that nothing is wrong with the
 // lane.
 func (m *Machine) witness(now time.Time, l *lane, n *limiter.News, asHoped bool) (endsRow bool) {
 	b := l.blame
@@ -218,11 +219,11 @@ func (m *Machine) witness(now time.Time, l *lane, n *limiter.News, asHoped bool)
 	return endsRow
 }
 
-// revoke closes a breaker that has opened by chance: a call is answered that left while the
-// row grew. The lane is tried at once.
+// revoke closes a breaker that opened by chance: a call that left while the row grew was
+// answered. The lane is tried at once.
 //
-// The order of events that this is about: half of the items break at once, the others take
-// two seconds; within one, thirty have broken, and none can be answered yet.
+// An example: half of the items break at once, and the others take two seconds. Within one
+// second thirty have broken, and no answer can be there yet.
 func (m *Machine) revoke(now time.Time, l *lane) {
 	l.blame.tally(0, uint32(l.breaker.Row()))
 	l.blame.began = time.Time{}
@@ -233,9 +234,10 @@ func (m *Machine) revoke(now time.Time, l *lane) {
 	}
 }
 
-// needs is how many items must end so until the lane is to blame; 0: it never is. A refusal
-// with a First of 2 or more is often about its item. Refusals come long before answers, so the
-// row must then be as long as the calls under way, each of which might be answered.
+// needs returns the number of items that must end in this way until the lane is to blame; 0: it
+// never is. A refusal with a First of 2 or more is often about its item. Refusals come long
+// before answers, so the row must then be as long as the calls under way: each of these may yet
+// be answered.
 func (l *lane) needs(o *Outcome) int {
 	need := int(o.First)
 	if l.answered {
@@ -247,15 +249,15 @@ func (l *lane) needs(o *Outcome) int {
 	return need
 }
 
-// isToldApart reports whether an item was refused for good, and the lane is not to blame
-// however many are.
+// isToldApart reports whether an item was refused for good on a lane that is never to blame for
+// such refusals, whatever their number.
 func (l *lane) isToldApart(it *Item, o *Outcome) bool {
 	open := o.Alike != 0 && (o.Signal == Answered || o.Signal == Exhausted && it.epoch >= l.vouched)
 	return open && !l.led() && l.phase != Stopped && l.needs(o) == 0
 }
 
-// failsForGood takes an item that has no attempt left, or was refused for good in words
-// that do not say whom they concern. It waits until it is known whether the lane is to
+// failsForGood takes an item that has no attempt left, or was refused for good in words that do
+// not say whom they concern. The item waits until the machine knows whether the lane is to
 // blame.
 func (m *Machine) failsForGood(now time.Time, it *Item, o *Outcome) {
 	l := it.lane
@@ -287,7 +289,7 @@ func (m *Machine) fails(it *Item, broke bool, cause error) {
 	m.release(it, EndFailed, cause)
 }
 
-// count is how many items ended so, none answered between.
+// count returns the number of items that ended in this way with no answer between them.
 func (b *blame) count(how uint32) (n int) {
 	if b.failed.how == how {
 		n = b.failed.n
@@ -300,7 +302,7 @@ func (b *blame) count(how uint32) (n int) {
 	return n
 }
 
-// waiting are the undecided items that still wait.
+// waiting returns the undecided items that still wait.
 func (b *blame) waiting() (all []*undecided) {
 	for i := range b.undecided {
 		if u := &b.undecided[i]; u.waits() {
@@ -310,8 +312,8 @@ func (b *blame) waiting() (all []*undecided) {
 	return all
 }
 
-// blamedFor is why a lane stops that n items blame alike. Words of the provider about a
-// key or a model need no more.
+// blamedFor returns the error that stops a lane which n items blame alike. If the provider's
+// words named a key or a model, they are the whole error.
 func (l *lane) blamedFor(said bool, n int, cause error) error {
 	if said {
 		return cause
@@ -319,8 +321,8 @@ func (l *lane) blamedFor(said bool, n int, cause error) error {
 	return &AlikeError{Lane: l.name, Items: n, Cause: cause}
 }
 
-// takeUndecided takes those out of a lane's undecided that the function wants, each of
-// which still waits.
+// takeUndecided removes and returns the lane's undecided items that still wait and that wants
+// accepts.
 func (m *Machine) takeUndecided(l *lane, wants func(*undecided) bool) (taken []undecided) {
 	b := l.blame
 	if b == nil || len(b.undecided) == 0 {
@@ -347,9 +349,9 @@ func (m *Machine) takeUndecided(l *lane, wants func(*undecided) bool) (taken []u
 	return taken
 }
 
-// acquit decides about the items of a lane that has answered another. One that broke fails
-// unless what was in doubt of it has become less; one that was refused for good needs an
-// answer as hoped.
+// acquit decides about the undecided items of a lane that has answered another item. An item
+// that broke fails, unless fewer of its failures are in doubt now. An item that was refused for
+// good needs an answer as hoped.
 func (m *Machine) acquit(now time.Time, l *lane) {
 	b := l.blame
 	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return !b.witnessOf(u).Before(u.it.since) }) {
@@ -362,7 +364,7 @@ func (m *Machine) acquit(now time.Time, l *lane) {
 	}
 }
 
-// witnessOf is when the latest call left that may be a witness for an item.
+// witnessOf returns when the latest call left that may be a witness for an item.
 func (b *blame) witnessOf(u *undecided) time.Time {
 	if u.broke {
 		return b.proof
@@ -370,7 +372,7 @@ func (b *blame) witnessOf(u *undecided) time.Time {
 	return b.hoped
 }
 
-// absolve notes that the breaker has opened: what left before and broke is nobody's.
+// absolve notes that the breaker has opened: earlier calls that broke are nobody's failures.
 func (m *Machine) absolve(l *lane) {
 	l.blames().opened = l.epoch
 	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return u.broke }) {
@@ -379,7 +381,7 @@ func (m *Machine) absolve(l *lane) {
 	}
 }
 
-// reopen gives back what waits on a lane that has stopped, for other lanes of its pool.
+// reopen gives the undecided items of a stopped lane back to their pools, for other lanes.
 func (m *Machine) reopen(l *lane) {
 	for _, u := range m.takeUndecided(l, func(*undecided) bool { return true }) {
 		if u.it.settleDoubts(); u.broke {
@@ -391,9 +393,9 @@ func (m *Machine) reopen(l *lane) {
 	}
 }
 
-// conclude decides about the items of lanes on which nobody is left who could speak for or
-// against them, and reports whether there were any. Lanes that are to blame go first: the
-// items that they give back may speak on other lanes.
+// conclude decides about the items of lanes on which no call can speak for or against them, and
+// reports whether there were any. Lanes that are to blame go first: the items that they give
+// back may speak on other lanes.
 func (m *Machine) conclude(now time.Time) (had bool) {
 	for _, l := range slices.Clone(m.accused) {
 		if r := m.unspoken(now, l); r != nil && m.convicts(now, l, r) {
@@ -409,7 +411,7 @@ func (m *Machine) conclude(now time.Time) (had bool) {
 	return had
 }
 
-// unspoken is a run with undecided items on the lane for which nobody may speak; nil: none is.
+// unspoken returns a run with undecided items on the lane for which no call may speak, or nil.
 func (m *Machine) unspoken(now time.Time, l *lane) *run {
 	var spoken *run
 	for i := range l.blame.undecided {
@@ -426,8 +428,8 @@ func (m *Machine) unspoken(now time.Time, l *lane) *run {
 }
 
 // convicts stops a lane that is to blame for the undecided items of a run, and reports whether
-// it is: it was never answered, all have ended alike and no more are to come. A single item
-// is alike to none, unless the provider spoke of a key or a model.
+// it is. Such a lane was never answered, all items ended alike, and no more will come. A single
+// item is not enough, unless the provider spoke of a key or a model.
 func (m *Machine) convicts(now time.Time, l *lane, r *run) bool {
 	all := l.blame.undecidedOf(r)
 	first := all[0]
@@ -438,7 +440,7 @@ func (m *Machine) convicts(now time.Time, l *lane, r *run) bool {
 	return true
 }
 
-// failUndecided fails the undecided items of a run: nobody spoke for them.
+// failUndecided fails the undecided items of a run for which no call spoke.
 func (m *Machine) failUndecided(l *lane, r *run) {
 	b := l.blame
 	all := b.undecidedOf(r)
@@ -452,7 +454,7 @@ func (m *Machine) failUndecided(l *lane, r *run) {
 	}
 }
 
-// undecidedOf are the undecided items of a run.
+// undecidedOf returns the undecided items of a run.
 func (b *blame) undecidedOf(r *run) []*undecided {
 	return slices.DeleteFunc(b.waiting(), func(u *undecided) bool { return u.it.run != r })
 }
@@ -462,14 +464,14 @@ func areAlike(all []*undecided) bool {
 	return !slices.ContainsFunc(all, func(u *undecided) bool { return u.alike != all[0].alike })
 }
 
-// moreWithin is how long a lane waits for more items when nothing else is left and the input
-// has not ended: longer than it takes to read one, and short for a caller who offers one item
-// at a time.
+// moreWithin is the time for which a lane waits for more items when nothing else is left and
+// the input has not ended. It is longer than reading an item takes, and short for a caller who
+// offers one item at a time.
 const moreWithin = time.Second
 
-// maySpeak reports whether an item may yet be answered on the lane that could be a witness
-// for those of a run: one whose call is under way and not overdue, or one that waits for a
-// call, and not only to be decided about. Another run that is paused is not waited for.
+// maySpeak reports whether the lane may yet answer an item that could be a witness for those of
+// a run. Such an item has a call under way that is not overdue, or waits for a call and not
+// only for a decision. The lane does not wait for another run that is paused.
 func (m *Machine) maySpeak(now time.Time, l *lane, r *run) bool {
 	if l.inFlight > 0 && !l.allOverdue(now) || l.inFlight == 0 && !l.inputEnded() && now.Sub(l.used) < moreWithin {
 		return true
@@ -479,7 +481,7 @@ func (m *Machine) maySpeak(now time.Time, l *lane, r *run) bool {
 	})
 }
 
-// concludesAt is when time alone may decide about items of a lane; zero: it does not.
+// concludesAt returns when time alone may decide about items of a lane; zero: it does not.
 func (m *Machine) concludesAt() (at time.Time) {
 	for _, l := range m.accused {
 		due := l.used.Add(overdueLeast)
@@ -507,8 +509,8 @@ func (l *lane) inputEnded() bool {
 	return !slices.ContainsFunc(l.pools, func(p *pool) bool { return !p.run.inputEnded })
 }
 
-// forgiveItems takes back what is in doubt of items whose calls left before now, as a
-// person vouches for the lane.
+// forgiveItems takes back the doubts about items whose calls left before now, because a person
+// vouches for the lane.
 func (m *Machine) forgiveItems(l *lane) {
 	b := l.blames()
 	b.opened = l.epoch

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// An AlikeError says that a lane has stopped because different items failed alike and none
-// was ever answered: the mistake is in all of them. errors.Is finds [ErrAlike] in it, and
-// what the server said.
+// An AlikeError says that a lane has stopped because different items failed alike and none was
+// ever answered: the mistake is in all of them. errors.Is finds [ErrAlike] in it, and the
+// server's error.
 type AlikeError struct {
 	Lane  string
 	Items int   // that failed alike
@@ -18,14 +18,14 @@ func (e *AlikeError) Error() string {
 	return fmt.Sprintf("%v: %s on lane %s: %v", ErrAlike, items(e.Items), e.Lane, e.Cause)
 }
 
-// Is says of which kind it is.
+// Is reports the kind of the error.
 func (e *AlikeError) Is(target error) bool { return target == ErrAlike }
 
-// Unwrap gives what the server said.
+// Unwrap returns the server's error.
 func (e *AlikeError) Unwrap() error { return e.Cause }
 
 // An OutageError says that a lane has stopped because nothing was answered for longer than
-// [Config].OutagePatience. errors.Is finds [ErrOutage] in it, and what the latest call met.
+// [Config].OutagePatience. errors.Is finds [ErrOutage] in it, and the error of the latest call.
 type OutageError struct {
 	Lane    string
 	Since   time.Time     // when the first call failed, or was refused, after the latest answer
@@ -42,10 +42,10 @@ func (e *OutageError) Error() string {
 	return text
 }
 
-// Is says of which kind it is.
+// Is reports the kind of the error.
 func (e *OutageError) Is(target error) bool { return target == ErrOutage }
 
-// Unwrap gives what the latest call met.
+// Unwrap returns the error of the latest call.
 func (e *OutageError) Unwrap() error { return e.Cause }
 
 func items(n int) string {

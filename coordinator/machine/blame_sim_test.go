@@ -47,7 +47,7 @@ type patient struct {
 	illnesses []illness
 }
 
-// at is what the server has at that age of the world; nil: it is well.
+// at returns the server's illness at that age of the world; nil: it is well.
 func (p *patient) at(age time.Duration) *illness {
 	for i := range p.illnesses {
 		if ill := &p.illnesses[i]; ill.from <= age && age < ill.to {
@@ -67,7 +67,7 @@ type ordeal struct {
 	run     RunConfig
 	poison  []int // how each item always fails; 0: it does not
 	strict  bool  // twenty alike stop a lane that was never answered
-	ahead   int   // how many items wait at most, beside those for which there are workers
+	ahead   int   // most items that wait, besides those for which there are workers
 	killed  bool  // processes end with what they knew a while ago
 
 	m        *Machine
@@ -90,10 +90,10 @@ type errand struct {
 	out Outcome
 }
 
-// faultsOf is what a good item has met: calls that broke or were refused for good.
+// faultsOf counts the calls of a good item that broke or were refused for good.
 type faultsOf struct{ broke, locked int }
 
-// memoryOfAll is what a process saves.
+// memoryOfAll holds everything that a process saves.
 type memoryOfAll struct {
 	lanes map[string]LaneMemory
 	items map[string]ItemMemory
@@ -144,7 +144,7 @@ func newOrdeal(seed uint64) *ordeal {
 	return w
 }
 
-// outcome is how a call ends that leaves now, and after how long.
+// outcome returns how a call that leaves now ends, and after what time.
 func (w *ordeal) outcome(g Grant) (Outcome, time.Duration) {
 	p, age := w.servers[g.Lane], w.now.Sub(storyStart)
 	took := p.latency/2 + time.Duration(w.rng.Int64N(int64(p.latency)))

@@ -93,7 +93,8 @@ func TestRowIsLongerThanChanceMakesIt(t *testing.T) {
 	}
 }
 
-// Answers beside a row say that it may be chance: a third as many as it has failures, or more.
+// Answers during a row of failures say that chance may explain it, if they are at least a third
+// as many as the failures.
 func TestAnswersBesideARowMakeItLonger(t *testing.T) {
 	for _, c := range []struct {
 		good, bad, beside uint32

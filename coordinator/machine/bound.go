@@ -6,12 +6,12 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A Bound is what holds a run, or a lane, back at one moment: why the next call does not
-// leave then.
+// A Bound holds a run, or a lane, back at one moment: it is why the next call does not leave
+// then.
 type Bound uint8
 
-// The bounds. Of a run there is always exactly one; of a lane BoundNone is that nothing
-// of the lane's own does.
+// The bounds. A run always has exactly one. BoundNone of a lane says that nothing of the lane's
+// own holds it back.
 const (
 	BoundNone         Bound = iota
 	BoundRequests           // the limit on requests: its level, or the pace that it gives
@@ -22,23 +22,23 @@ const (
 	BoundTrial              // going slower to see whether refusals cease
 	BoundErrors             // calls break: slowed down
 	BoundWindow             // calls in flight, as the lane or its law bounds them
-	BoundConcurrency        // calls in flight, as the run bounds them, or all runs together are bounded
+	BoundConcurrency        // calls in flight, by the bound of the run, or of all runs together
 	BoundCooldown           // the lane cools, refused
 	BoundOverload           // the lane cools, as its server says busy
 	BoundBreaker            // the breaker is open
 	BoundRecovery           // a probe is under way, or the lane climbs back
-	BoundBackoff            // whatever waits, waits for itself
+	BoundBackoff            // all waiting items wait for themselves
 	BoundInput              // nothing waits, and the input has not ended
 	BoundPaused             // the run is paused
-	BoundDraining           // the run is to end: what is in flight finishes
-	BoundStopped            // no lane is left: what is in flight finishes
+	BoundDraining           // the run is to end: calls in flight finish
+	BoundStopped            // no lane is left: calls in flight finish
 	BoundTail               // nothing waits, and the input has ended: the last calls
 	BoundUnanswered         // calls are overdue, and none has ended for as long
 	BoundSlept              // the computer slept, or the process was stopped
 	bounds
 )
 
-// Bounds is how many bounds there are, BoundNone included: they are 0..Bounds-1.
+// Bounds is the number of bounds, BoundNone included: they are 0..Bounds-1.
 const Bounds = int(bounds)
 
 var boundWords = [bounds]string{
@@ -46,10 +46,10 @@ var boundWords = [bounds]string{
 	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered", "slept",
 }
 
-// String is the bound's word, in the letters that programs read; "" for BoundNone.
+// String returns the bound's word, in the letters that programs read; "" for BoundNone.
 func (b Bound) String() string { return boundWords[b] }
 
-// boundOf is the bound that a law names.
+// boundOf maps the bindings of a law to bounds.
 var boundOf = [...]Bound{
 	limiter.ByNothing:      BoundNone,
 	limiter.ByRequests:     BoundRequests,
@@ -66,7 +66,7 @@ var boundOf = [...]Bound{
 	limiter.ByErrors:       BoundErrors,
 }
 
-// phaseBound is what holds back the calls of a lane that lets none go.
+// phaseBound returns the bound of a lane whose phase lets no call go.
 func (l *lane) phaseBound() Bound {
 	switch {
 	case l.phase == Stopped:
@@ -79,7 +79,7 @@ func (l *lane) phaseBound() Bound {
 	return BoundCooldown
 }
 
-// heldBy is what of the lane's own holds its next call back. It changes nothing.
+// heldBy returns the bound of the lane's own that holds its next call back. It changes nothing.
 func (l *lane) heldBy(now time.Time) Bound {
 	switch {
 	case l.phase == Cooling || l.phase == Stopped:

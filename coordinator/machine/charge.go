@@ -2,16 +2,15 @@ package machine
 
 import "github.com/headrace/headrace/limiter"
 
-// What items draw on lanes. An item tells what was estimated; each lane makes the cost of
-// it by the rule of its provider, so the same item may cost more on one lane than on
-// another. A lane keeps one rule for as long as one law: what a call was charged when it
-// left is what is settled when it ends.
+// This file is about what items draw on lanes. An item carries estimates, and each lane turns
+// them into a cost by the rule of its provider. So the same item may cost more on one lane than
+// on another. A lane keeps its rule for as long as its law. So the charge of a call that left
+// is the same when it ends and is settled.
 //
-// Most lanes take what is told as it is. They are marked, so that this costs their items
-// nothing but a look.
+// Most lanes take the estimates as they are. They are marked, so their items cost only a look
+// at the mark.
 
-// recharge has the lane charge by another rule, and sums up anew what is summed up by its
-// own.
+// recharge changes the rule by which the lane charges, and renews the sums that depend on it.
 func (l *lane) recharge(c limiter.Charge) {
 	if l.charge == c {
 		return
@@ -24,7 +23,7 @@ func (l *lane) recharge(c limiter.Charge) {
 	}
 }
 
-// settle puts the costs in the news of a call as the lane's rule makes them.
+// settle replaces the costs in the news of a call by those of the lane's rule.
 func (l *lane) settle(n *limiter.News, o *Outcome) {
 	n.Cost = l.charge.Of(n.Cost)
 	if o.Measured {
@@ -35,7 +34,7 @@ func (l *lane) settle(n *limiter.News, o *Outcome) {
 	}
 }
 
-// comes adds what an item draws to the sum of those that wait in the pool.
+// comes adds an item's draw to the sum of those that wait in the pool.
 func (p *pool) comes(it *Item) {
 	if p.ruled {
 		p.cost = p.cost.Plus(p.lanes[0].charge.Of(it.Cost))
@@ -53,7 +52,7 @@ func (p *pool) goes(it *Item) {
 	p.cost = p.cost.Minus(it.Cost)
 }
 
-// costOn is what the items that wait in the pool draw on one of its lanes.
+// costOn returns the cost, on one of its lanes, of the items that wait in the pool.
 func (p *pool) costOn(l *lane) limiter.Cost {
 	if p.lanes[0].charge == l.charge {
 		return p.cost
@@ -61,7 +60,7 @@ func (p *pool) costOn(l *lane) limiter.Cost {
 	return p.sum(l)
 }
 
-// sum looks at each item that waits: it is for pictures, and for when a rule changes.
+// sum looks at each item that waits, so it is only for pictures and for a change of the rule.
 func (p *pool) sum(l *lane) (c limiter.Cost) {
 	for it := p.waiting.first; it != nil; it = it.next {
 		c = c.Plus(l.charge.Of(it.Cost))

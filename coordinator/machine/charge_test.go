@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// An earLaw writes down what it is told of costs.
+// An earLaw records the costs that it hears of.
 type earLaw struct {
 	limiter.Law
 	waits, sent []limiter.Cost
@@ -172,7 +172,7 @@ func TestSizes(t *testing.T) {
 
 const itemBytes = 352
 
-// soldOut is what headers show when nothing is left of a day's.
+// soldOut is the sighting of a daily limit of which nothing is left.
 var soldOut = limiter.Sighting{Dimension: limiter.Requests, Limit: 14400, Window: 24 * time.Hour, Remaining: 0, Reset: 23 * time.Hour, HasReset: true}
 
 // A lane of whose day nothing is left stops at once, whatever its call's end was, and says

@@ -47,7 +47,7 @@ func (m *Machine) checkHeld(b *book, r *run) {
 		}
 		for _, l := range p.lanes {
 			reasons[m.holds(l)] = true
-			if l.usable() && len(l.pools) > 1 { // a pool that was told when to ask again does not see what another was given meanwhile
+			if l.usable() && len(l.pools) > 1 { // a pool that knows when to ask again does not see what another was given meanwhile
 				reasons[BoundCooldown], reasons[BoundRequests] = true, true
 				reasons[BoundRecovery] = reasons[BoundRecovery] || l.phase == Ramping
 			}
@@ -90,7 +90,7 @@ func kindOf(by Bound) Bound {
 	return BoundRequests
 }
 
-// holds is what the phase of a lane lets one expect.
+// holds returns the bound to expect from the phase of a lane.
 func (m *Machine) holds(l *lane) Bound {
 	switch {
 	case l.phase == Cooling && l.reason == ByOverload:

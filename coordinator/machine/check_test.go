@@ -120,7 +120,7 @@ func (c census) count(x *bookItem) {
 	}
 }
 
-// pool is where the items of an item's pool are counted.
+// pool returns the census that counts the items of an item's pool.
 func (c census) pool(x *bookItem) *poolCensus {
 	p := x.item.pool
 	if x.in == p {
@@ -305,7 +305,7 @@ func (m *Machine) checkIdle(b *book) {
 	}
 }
 
-// checkAwake: whoever could go was let go, and whoever must wait has someone to
+// checkAwake: each item that could go was let go, and each one that must wait has something to
 // wake it. It is true after Ready only.
 func (m *Machine) checkAwake(b *book) {
 	for _, r := range m.runs {
@@ -327,8 +327,8 @@ func (m *Machine) checkAwake(b *book) {
 	}
 }
 
-// rounding is how much two answers to the same question may differ that were given
-// at two moments: waits are quotients, rounded up to the nanosecond.
+// rounding is the most by which two answers to the same question, given at two moments, may
+// differ: waits are quotients, rounded up to the nanosecond.
 const rounding = time.Nanosecond
 
 func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
@@ -373,7 +373,7 @@ func (p *pool) hasWaker() bool {
 	return false
 }
 
-// isHeap is what heap promises: nobody comes before its parent.
+// isHeap reports whether h keeps a heap's promise: no item comes before its parent.
 func (h *heap[T]) isHeap() bool {
 	for i := 1; i < len(h.items); i++ {
 		if h.before(h.items[i], h.items[(i-1)/2]) {

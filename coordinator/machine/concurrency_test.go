@@ -112,7 +112,7 @@ func TestConcurrencyOfAllRunsIsSaid(t *testing.T) {
 	}
 }
 
-// A law that speaks is told of no more places than all runs together have.
+// A law that speaks hears of no more places than all runs together have.
 func TestConcurrencyOfAllRunsBoundsWhatIsFree(t *testing.T) {
 	by := &maker{}
 	b := &bed{Machine: New(Config{Concurrency: 3, Lane: LaneConfig{Maker: by}}), now: storyStart}

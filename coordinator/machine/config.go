@@ -24,89 +24,88 @@ const (
 	// long the others wait for theirs.
 	MaxPriority = 100
 
-	// DefaultIdleTTL is how long a lane that nobody uses is remembered: longer
-	// than any hold or ramp. One whose limits are not whole by then is kept until they
-	// are. A lane that has stopped is remembered besides while a pool of an open run draws on it; a
-	// pool is open until a lane of it is forgotten. Who uses the lane after that asks its
-	// provider once more.
+	// DefaultIdleTTL is the time for which the machine remembers a lane that nobody uses. It is
+	// longer than any hold or ramp. A lane whose limits are not whole by then stays until they
+	// are. A stopped lane also stays while a pool of an open run draws on it. A pool is open
+	// until one of its lanes is forgotten. The next use after that asks the provider once more.
 	DefaultIdleTTL = 15 * time.Minute
 
-	// DefaultMaxLanes is how many lanes are known at once. Nobody has as many keys and
-	// models, and a lane takes some 3 KB: where a field that differs from item to item is
-	// taken for a pool's name by mistake, that is found out at some 300 MB.
+	// DefaultMaxLanes is the number of lanes that the machine knows at once. Nobody has as many
+	// keys and models, and a lane takes some 3 KB. So the mistake of using a field that differs
+	// from item to item as a pool's name shows at some 300 MB.
 	DefaultMaxLanes = 100_000
 
-	// MaxDirected is the longest wait a server may ask for. One that asks for more
-	// means a daily quota; the lane stops, and says so, instead of
-	// keeping a run alive for hours that does nothing.
+	// MaxDirected is the longest wait a server may ask for. A longer one means a daily quota:
+	// the lane stops, and says so. The alternative is a run that stays alive for hours and does
+	// nothing.
 	MaxDirected = limiter.DefaultMaxDirected
 
-	// ProbeWait is twice the refusal latency assumed before one was seen: a
-	// refusal takes a fraction of a second, an answer several.
+	// ProbeWait is twice the refusal latency assumed before one was seen: a refusal takes a
+	// fraction of a second, an answer several seconds.
 	ProbeWait = 2 * time.Second
 
 	// MinProbeWait keeps a refusal latency of nearly nothing (loopback, a proxy
 	// that answers itself) from letting a probe pass before it could be refused.
 	MinProbeWait = 100 * time.Millisecond
 
-	// ModelOpen is how long the breaker of a lane that follows the model stays open
-	// at a time: a probe every few seconds costs nothing, and full speed within five
+	// ModelOpen is the time for which the breaker of a lane under the model law stays open
+	// before each probe. A probe every few seconds costs nothing, and full speed within five
 	// seconds of a server's return is worth having.
 	ModelOpen = 2300 * time.Millisecond
 
-	// DefaultLongWait is how long a lane or an item may wait before that is said. Usual
-	// holds are seconds, and those that servers ask for a minute; after five somebody
+	// DefaultLongWait is the wait of a lane or an item after which the machine reports it.
+	// Usual holds take seconds, and those that servers ask for a minute; after five somebody
 	// should know.
 	DefaultLongWait = 5 * time.Minute
 
-	// DefaultFirstAnswer is how long a lane that was never heard may be silent: a server
-	// that restarts behind its proxy is back by then, and who has mistyped an address
+	// DefaultFirstAnswer is the time for which a lane that was never heard may be silent. A
+	// server that restarts behind its proxy is back by then. A user who has mistyped an address
 	// learns it within the minute.
 	DefaultFirstAnswer = 30 * time.Second
 
-	// MostDirected is the longest wait that a provider can mean: the longest quota that
-	// comes back by itself is one by the day. What asks for more names no wait.
+	// MostDirected is the longest wait that a provider can mean: the longest quota that comes
+	// back by itself is a daily one. A server that asks for more names no wait.
 	MostDirected = 24 * time.Hour
 
 	// DefaultPool is the pool, and the lane, of items that name none.
 	DefaultPool = "default"
 )
 
-// Config is a machine's. The zero value works.
+// Config holds the settings of a machine. The zero value works.
 type Config struct {
 	Lane    LaneConfig            // of lanes that nobody defined
 	Lanes   map[string]LaneConfig // of lanes that are known from the start
 	Memory  map[string]LaneMemory // what an earlier machine knew of lanes; see [LaneRestored]
 	Items   map[string]ItemMemory // what it knew of items, by the keys of their payloads; see [Keyed]
 	IdleTTL time.Duration         // how long a lane that nobody uses is remembered; 0: DefaultIdleTTL
-	// MaxLanes is how many lanes are known at once, those that idle and are remembered
-	// included; 0: DefaultMaxLanes. An item that needs one more is released with
-	// EndStopped and ErrTooManyLanes, and its run is stranded: what has a lane goes on.
+	// MaxLanes bounds the lanes known at once, idle remembered ones included; 0:
+	// DefaultMaxLanes. An item that needs one more is released with EndStopped and
+	// ErrTooManyLanes, and its run is stranded. Items that have a lane go on.
 	MaxLanes int
-	// Concurrency is how many calls may be in flight, of all runs together; 0: as many as
-	// each run's own allows. Runs take turns for the places.
+	// Concurrency bounds the calls in flight, of all runs together; 0: only each run's own
+	// bound holds. Runs take turns for the places.
 	Concurrency int
 	Backoff     limiter.BackoffConfig // of items whose call failed
 	Seed        uint64                // of the jitter; same seed, same waits
 
-	LongWait time.Duration // a longer one is said; see [LongWait]; 0: DefaultLongWait, less: none is
+	LongWait time.Duration // longer waits are reported; see [LongWait]; 0: DefaultLongWait, less: no wait is
 
-	// FirstAnswer is how long the calls of a lane that was never answered, nor refused, may
-	// all break in one way (see [Outcome].Way): it is then stopped by ErrNoAnswer, once its
-	// breaker is open, three tries, one after the other, have broken, and none is under
-	// way. A run that is the only one to draw on such a lane has it tried anew. 0:
-	// DefaultFirstAnswer; less: its breaker waits for ever, as it does on a lane that was
-	// heard.
+	// FirstAnswer bounds the silence of a lane that was never answered, nor refused, and whose
+	// calls all break in one way (see [Outcome].Way). After that time ErrNoAnswer stops the
+	// lane, under three conditions: its breaker is open, three tries, one after the other, have
+	// broken, and no call is under way. If a new run is the only one to draw on such a lane,
+	// the machine tries it anew. 0: DefaultFirstAnswer; less: its breaker waits for ever, as it
+	// does on a lane that was heard.
 	FirstAnswer time.Duration
-	// OutagePatience is how long nothing may be answered on a lane that was heard: it is then
-	// stopped by an [OutageError]. 0: DefaultOutagePatience; less: for ever.
+	// OutagePatience bounds the time without an answer on a lane that was heard: an
+	// [OutageError] then stops it. 0: DefaultOutagePatience; less: for ever.
 	OutagePatience time.Duration
 	// AnsweredBefore says that an earlier machine's calls were answered on every lane.
 	AnsweredBefore bool
 }
 
-// LaneConfig is one quota's: what is known about it, and how it recovers.
-// The zero value knows nothing and learns.
+// LaneConfig holds what is known about one quota, and how its lane recovers. The zero value
+// knows nothing and learns.
 //
 // A field of one law alone must be zero under the other: [LaneConfig.Validate] says so.
 type LaneConfig struct {
@@ -122,20 +121,21 @@ type LaneConfig struct {
 	Breaker  limiter.BreakerConfig     // zero under the model law: as usual, but open for ModelOpen at a time
 	Errors   limiter.ErrorWindowConfig // when failures slow the lane down
 
-	// Charge is how its provider draws on the limits: it makes a call's cost of what its
-	// item tells. The zero value takes that as it is.
+	// Charge describes how the provider draws on the limits: it makes a call's cost from its
+	// item's estimate. The zero value takes the estimate as it is.
 	Charge limiter.Charge
-	// Periods are what the limits in its headers are for, where that is known. The machine
-	// does not read them: whoever makes [Outcome].Sightings of headers does. But a sighting
-	// of a limit by the day of which nothing is left stops the lane, by a [UsedUpError].
+	// Periods are the periods of the limits in the provider's headers, where they are known.
+	// The machine does not read them: they are for the caller, who makes [Outcome].Sightings of
+	// headers. But a sighting of a used-up daily limit stops the lane, by a [UsedUpError].
 	Periods limiter.Periods
-	// AttemptTimeout bounds one call; 0: as the run says. The machine does not look at it
-	// but where Local has no Target: that is half of it then. Whoever makes the calls does.
+	// AttemptTimeout bounds one call; 0: the run's own. The caller enforces it. The machine
+	// uses it only where Local has no Target: the target is then half of it.
 	AttemptTimeout time.Duration
-	// ItemTimeout is that of the items whose first call goes out on it; 0: as [RunConfig] says.
+	// ItemTimeout bounds the items whose first call goes out on this lane; 0: as [RunConfig]
+	// says.
 	ItemTimeout time.Duration
-	// MaxAttempts bounds how many failed attempts an item may have whose call fails on it; 0: as the run
-	// says. The machine does not look at it: whoever makes the calls does.
+	// MaxAttempts bounds the failed attempts of an item whose call fails on this lane; 0: the
+	// run's own. The caller enforces it; the machine does not look at it.
 	MaxAttempts int
 }
 
@@ -149,15 +149,15 @@ type PoolConfig struct {
 	Fallback bool
 }
 
-// RunConfig is one run's.
+// RunConfig holds the settings of one run.
 type RunConfig struct {
 	Concurrency int           // calls in flight; 0: DefaultConcurrency
 	Pools       []PoolConfig  // a pool that is not here has one lane, of its own name
 	ItemTimeout time.Duration // from an item's first call to its end; 0: none
 	Priority    int           // items given to it at a turn, where runs want the same lane: 1..MaxPriority; 0: 1
-	Total       int           // items that are to come in all; 0: unknown. It is only told again
+	Total       int           // items that are to come in all; 0: unknown. It is only for reports
 	// KeepGoing has failed probes use up attempts, so that items which always fail come to an
-	// end also where they cannot be told from an outage.
+	// end also where nothing tells them from an outage.
 	KeepGoing bool
 }
 
@@ -174,8 +174,7 @@ func (c LaneConfig) law() limiter.LawConfig {
 	}
 }
 
-// Validate finds what is wrong with c, its lanes included, before anything is run with
-// it.
+// Validate finds what is wrong with c and its lanes before any run uses it.
 func (c Config) Validate() error {
 	faults := []error{c.Lane.Validate(), c.Backoff.Validate()}
 	if c.IdleTTL < 0 {
@@ -195,8 +194,8 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Validate finds what is wrong with c before anything is run with it: what cannot be
-// meant, and what the chosen law does not use.
+// Validate finds what is wrong with c before any run uses it: impossible values, and settings
+// that the chosen law does not use.
 func (c LaneConfig) Validate() error {
 	if c.Window < 0 {
 		return fmt.Errorf("machine: lane: window %d is negative", c.Window)
@@ -207,7 +206,7 @@ func (c LaneConfig) Validate() error {
 	return errors.Join(c.validateLaw(), c.validateParts())
 }
 
-// Validate finds what is wrong with c before anything is run with it.
+// Validate finds what is wrong with c before any run uses it.
 func (c RunConfig) Validate() error {
 	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
 		return fmt.Errorf("machine: run: concurrency %d is not in 0..%d", c.Concurrency, MaxConcurrency)
@@ -275,8 +274,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// longestWait is how long a wait the server may ask for before the lane stops: what the
-// user says, within MaxDirected.
+// longestWait returns the longest wait that the server may ask for before the lane stops: the
+// user's bound, within MaxDirected.
 func (c *LaneConfig) longestWait() time.Duration {
 	if most := c.Cooldown.MaxDirected; most > 0 {
 		return min(most, MaxDirected)
@@ -288,11 +287,11 @@ func (c *LaneConfig) longestWait() time.Duration {
 var (
 	// ErrLaneStopped: the server refused the lane for good and did not say why.
 	ErrLaneStopped = errors.New("machine: lane stopped")
-	// ErrWaitTooLong: the server asked for a wait longer than is waited. It is the kind of
-	// a [WaitError], which has the details.
+	// ErrWaitTooLong: the server asked for a longer wait than the machine accepts. It is the
+	// kind of a [WaitError], which has the details.
 	ErrWaitTooLong = errors.New("machine: the server asks for too long a wait")
 	// ErrNoAnswer: no call of the lane was ever answered, nor refused, for as long as
-	// Config.FirstAnswer says. What the latest of them broke of is in the same error.
+	// Config.FirstAnswer says. The same error wraps the cause of the latest failed call.
 	ErrNoAnswer = errors.New("machine: no call was ever answered")
 	// ErrOutage: nothing was answered for as long as Config.OutagePatience says. It is the
 	// kind of an [OutageError], which has the details.

@@ -45,8 +45,8 @@ func TestItemsAllocateNothing(t *testing.T) {
 	}
 }
 
-// A refusal allocates nothing: a wave of them comes when there is the least time.
-// What is left is the law that the reset makes.
+// A refusal allocates nothing: a wave of them comes when there is the least time. The remaining
+// allocations are those of the law that the reset makes.
 func TestRefusalsAllocateNothing(t *testing.T) {
 	m, now := New(Config{Lane: LaneConfig{Law: limiter.Plain}}), storyStart
 	m.Step(now, RunOpened(1, RunConfig{Concurrency: 64}))
@@ -68,8 +68,8 @@ func TestRefusalsAllocateNothing(t *testing.T) {
 	}
 }
 
-// laneBytes is what a lane may take that was called once, with its pool and its
-// share of the maps: ten thousand of them take 32 MB.
+// laneBytes bounds the size of a lane that was called once, with its pool and its share of the
+// maps: ten thousand of them take 32 MB.
 const laneBytes = 3200
 
 // A lane is small until it is used a lot.

@@ -1,6 +1,6 @@
 package machine
 
-// Counters say what became of the items and calls, since the start.
+// Counters count the fates of the items and calls, since the start.
 //
 // Cooldowns, participants and probes befall lanes; a run has those of each lane
 // that it draws on, also where another run shares it.
@@ -13,7 +13,7 @@ package machine
 type Counters struct {
 	Offered       uint64 // items taken over
 	Settled       uint64 // items ended by a call
-	Released      uint64 // items ended without one: drained, expired, withdrawn, no lane left, or failed as was decided later
+	Released      uint64 // items ended without one: drained, expired, withdrawn, no lane left, or failed by a later decision
 	FailedLater   uint64 // of these, the failed ones: by a call that was handed over
 	Calls         uint64 // calls granted
 	HandedOver    uint64 // calls whose item came back
@@ -34,11 +34,11 @@ func (c Counters) Proves() bool {
 	return c.Offered == c.Settled+c.Released && c.Calls == c.Settled+c.HandedOver
 }
 
-// A counted is a thing that is counted; a tally counts them all.
+// A counted is a kind of event that is counted; a tally counts them all.
 type counted uint8
 
 const (
-	calls counted = iota // these two of each call, so they stand beside each other
+	calls counted = iota // each call counts in these two, so they stand next to each other
 	settled
 	offered
 	released
@@ -69,18 +69,18 @@ func (t *tally) counters() Counters {
 	}
 }
 
-// laneWide is how many kinds befall a lane as a whole, and so each run that draws on it:
-// cooldowns and what comes after them.
+// laneWide is the number of kinds of events that befall a lane as a whole, and so each run that
+// draws on it: cooldowns and the events after them.
 const laneWide = int(dropped - cooldowns)
 
-// laneWide are the counts of those.
+// laneWide returns the counts of those kinds.
 func (t *tally) laneWide() (n [laneWide]uint64) {
 	copy(n[:], t[cooldowns:])
 	return n
 }
 
-// count notes one of a kind, in all, for its lane and for its run. What befalls a lane as a
-// whole names no run: each that draws on the lane finds it there when its counts are asked for.
+// count counts one event of a kind: in all, for its lane and for its run. An event of a lane as
+// a whole names no run. Each run that draws on the lane reads it from the lane's counts.
 func (m *Machine) count(r *run, l *lane, kind counted) {
 	m.totals[kind]++
 	if l != nil {
@@ -91,7 +91,7 @@ func (m *Machine) count(r *run, l *lane, kind counted) {
 	}
 }
 
-// counters are what befell the run and its lanes.
+// counters returns the counts of the run and of its lanes.
 func (r *run) counters() Counters {
 	for _, p := range r.opened {
 		p.settle()
@@ -99,7 +99,7 @@ func (r *run) counters() Counters {
 	return r.counts.counters()
 }
 
-// settle counts for the pool's run what has befallen its lanes and was not counted yet.
+// settle counts, for the pool's run, the events of its lanes that were not counted yet.
 func (p *pool) settle() {
 	for i, l := range p.lanes {
 		now := l.counts.laneWide()

@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A machine is told facts, each with its time, and asked what follows from them. It never
-// looks at a clock: whoever owns it says when to ask again, which is at WakeAt.
+// A machine takes facts, each with its time, and returns what follows from them. It never looks
+// at a clock: its owner asks again at WakeAt.
 func Example() {
 	start := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	now := start

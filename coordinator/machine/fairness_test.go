@@ -138,7 +138,7 @@ func TestUnmeasuredLatencyIsNoLatency(t *testing.T) {
 	}
 }
 
-// What is over is not kept alive until its deadline.
+// Deadlines do not keep ended items alive.
 func TestDeadlinesOfWhatIsOverAreForgotten(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{ItemTimeout: time.Hour})
 	b.offer(10, "", 0)

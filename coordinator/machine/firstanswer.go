@@ -8,20 +8,20 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A lane that was never heard: neither answered nor refused. Calls of one that was heard
-// break in an outage, and its breaker waits for the end of that. Calls of one that never
-// was may break because nobody is there: the address is wrong, or the way to it shut. That
-// does not end by itself, so such a lane is given up.
+// This file is about lanes that were never heard: neither answered nor refused. Calls of a lane
+// that was heard break in an outage, and its breaker waits for the end of that. Calls of a lane
+// that was never heard may break because nobody is there: the address is wrong, or the way to
+// it shut. That does not end by itself, so the machine gives such a lane up.
 
-// silentTries is how many tries, one after the other, must break alike before a lane is
-// given up, beside that its breaker is open. What opened it may be a wave of calls that
-// were too many for a server which is slow, and is but one try; what follows are calls
-// that are alone there.
+// silentTries is the number of tries, one after the other, that must break alike before a lane
+// is given up. Its breaker must be open besides. The breaker may open by a wave of calls that
+// were too many for a slow server, which is only one try. The calls that follow are alone
+// there.
 const silentTries = 3
 
-// silence is what is known of a lane that was never heard: how its calls break.
+// silence records how the calls of a lane that was never heard break.
 type silence struct {
-	way   uint8     // in which they do, all of them
+	way   uint8     // in which all of them break
 	tries int       // one after the other; of calls that were under way together one counts
 	since time.Time // when the first of them left
 	until time.Time // when the latest try was seen to break
@@ -32,10 +32,10 @@ func (l *lane) heard() bool {
 	return l.answered || l.answers > 0 || l.counts[throttled] > 0 || l.elsewhere
 }
 
-// staysSilent notes that a call broke, and reports whether the lane is to be given up: it
-// was never heard, its calls have broken for as long as the first answer may take, all in
-// one way and enough of them for its breaker, so that it is no matter of a few items, and
-// none is under way that may yet be answered.
+// staysSilent notes that a call broke, and reports whether to give the lane up. The lane was
+// never heard, and its calls have broken in one way for as long as the first answer may take.
+// They are enough for its breaker, so a few bad items are not the cause. No call is under way
+// that may yet be answered.
 func (m *Machine) staysSilent(now time.Time, it *Item, o *Outcome) bool {
 	l := it.lane
 	if m.cfg.FirstAnswer < 0 || l.heard() {
@@ -56,7 +56,7 @@ func (m *Machine) staysSilent(now time.Time, it *Item, o *Outcome) bool {
 	return enough && now.Sub(s.since) >= m.cfg.FirstAnswer && l.inFlight == 0
 }
 
-// unheard is why a silent lane is given up.
+// unheard returns the error for a silent lane that is given up.
 func (l *lane) unheard(now time.Time, cause error) error {
 	err := fmt.Errorf("%w: %d calls on lane %s, in %v", ErrNoAnswer, l.counts[calls], l.name, now.Sub(l.silence.since).Round(time.Second))
 	if cause != nil {
@@ -65,12 +65,12 @@ func (l *lane) unheard(now time.Time, cause error) error {
 	return err
 }
 
-// listen gives a silent lane its time anew: nobody has tried it for a while.
+// listen restarts the patience with a silent lane: nobody has tried it for a while.
 func (l *lane) listen() { l.silence = nil }
 
-// newcomer has a lane begin anew that a run begins to draw on and no other does: this run
-// has not waited for it. One that stopped because nothing was answered, or because all
-// failed alike, is tried again.
+// newcomer begins a lane anew for a run that is the only one to draw on it: this run has not
+// waited for the lane yet. A lane that stopped without an answer, or because all failed alike,
+// is tried again.
 func (m *Machine) newcomer(now time.Time, name string) {
 	l := m.lanes[name]
 	if l == nil || len(l.pools) > 0 {

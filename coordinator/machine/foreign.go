@@ -10,8 +10,8 @@ import (
 	"github.com/headrace/headrace/limiter/laws"
 )
 
-// A law that a limiter.Maker made runs code of somebody else. Where it fails, its lane stops,
-// and nothing else does.
+// A law that a limiter.Maker made runs code of somebody else. If it fails, its lane stops, and
+// nothing else does.
 //
 //	a method panics ──▶ foreignLaw ─▶ spentLaw answers from then on ─▶ Machine.faulty ─▶ the lane stops
 //
@@ -47,8 +47,8 @@ func (e *LawError) Unwrap() error {
 	return err
 }
 
-// foreignLaw is a law of another package, behind the one place that recovers from it. Laws that
-// laws.New makes by their name stand in lanes by themselves, and pay nothing for it.
+// foreignLaw is a law of another package, behind the one place that recovers from its panics.
+// Laws that laws.New makes by their name are in their lanes directly, and pay nothing for it.
 type foreignLaw struct {
 	law     limiter.Law
 	machine *Machine
@@ -65,7 +65,7 @@ func (spentLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Holdup) {
 
 func (spentLaw) ProbeWait(time.Time, limiter.Cost) time.Duration { return limiter.UntilTold }
 
-// newLaw makes the law that a lane is configured with.
+// newLaw makes the law of a lane's config.
 func (m *Machine) newLaw(now time.Time, l *lane) limiter.Law {
 	if l.cfg.Maker == nil {
 		return laws.New(l.cfg.law(), now, m.rng)
@@ -83,7 +83,8 @@ func (f *foreignLaw) make(now time.Time) {
 	f.law = laws.New(f.lane.cfg.law(), now, f.machine.rng)
 }
 
-// caught takes what a deferred function has recovered, and reports whether there was a panic.
+// caught takes the value that a deferred function has recovered, and reports whether there was
+// a panic.
 func (f *foreignLaw) caught(v any) bool {
 	if v == nil {
 		return false
@@ -98,7 +99,7 @@ func (f *foreignLaw) fails(err *LawError) {
 	f.machine.faulty = append(f.machine.faulty, f.lane)
 }
 
-// fault is how the lane's law failed; nil: it is well.
+// fault returns the failure of the lane's law; nil: it is well.
 func (l *lane) fault() *LawError {
 	if f, foreign := l.law.(*foreignLaw); foreign {
 		return f.fault
@@ -109,7 +110,7 @@ func (l *lane) fault() *LawError {
 // stopFaulty stops the lanes whose law has failed, and reports whether there was any. A lane
 // that has another law by now goes on.
 func (m *Machine) stopFaulty(now time.Time) (stopped bool) {
-	for len(m.faulty) > 0 { // to stop a lane asks laws: those of lanes that share its pools may fail meanwhile
+	for len(m.faulty) > 0 { // stopping a lane calls laws: those of lanes that share its pools may fail meanwhile
 		l := m.faulty[0]
 		m.faulty = m.faulty[1:]
 		if err := l.fault(); err != nil && m.lanes[l.name] == l {
@@ -121,7 +122,7 @@ func (m *Machine) stopFaulty(now time.Time) (stopped bool) {
 	return stopped
 }
 
-// askLaw asks a law. If it panics the spent law answers in its place.
+// askLaw asks a law. If the law panics, the spent law answers in its place.
 func askLaw[T any](f *foreignLaw, ask func(limiter.Law) T) (answer T) {
 	defer func() {
 		if f.caught(recover()) {
@@ -131,7 +132,7 @@ func askLaw[T any](f *foreignLaw, ask func(limiter.Law) T) (answer T) {
 	return ask(f.law)
 }
 
-// tellLaw tells a law. If it panics nobody is told.
+// tellLaw passes news to a law. A panic of the law is caught, and nothing is returned.
 func tellLaw(f *foreignLaw, tell func(limiter.Law)) {
 	defer func() { f.caught(recover()) }()
 	tell(f.law)
@@ -153,7 +154,7 @@ func (f *foreignLaw) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 	return askLaw(f, func(l limiter.Law) time.Duration { return l.ProbeWait(now, c) })
 }
 
-// WaitInAll is Wait of a law that foresees nothing.
+// WaitInAll returns Wait if the law foresees nothing.
 func (f *foreignLaw) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
 	return askLaw(f, func(l limiter.Law) time.Duration {
 		if foreseer, foresees := l.(limiter.Foreseer); foresees {

@@ -2,11 +2,11 @@ package machine
 
 import "time"
 
-// heap is a binary heap: what must come first is on top. Where the elements are
-// told their position, one in the middle can leave in O(log n).
+// heap is a binary heap: the first element is on top. If the elements know their position, one
+// in the middle can leave in O(log n).
 //
-// It stands here because container/heap boxes each element in an interface, and
-// these heaps are on the path of every refused call.
+// It exists because container/heap boxes each element in an interface, and these heaps are on
+// the path of every refused call.
 type heap[T any] struct {
 	items  []T
 	before func(a, b T) bool
@@ -33,8 +33,8 @@ func (h *heap[T]) pop() T {
 	return x
 }
 
-// firsts are the n elements that come first, in order. It costs n·log n, however many
-// there are.
+// firsts returns the n elements that come first, in order. It costs n·log n, whatever the size
+// of the heap.
 func (h *heap[T]) firsts(n int) []T {
 	var first []T
 	next := heap[int]{before: func(a, b int) bool { return h.before(h.items[a], h.items[b]) }}

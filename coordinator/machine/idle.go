@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// laneList holds every lane in the order of its latest use, so that finding the
-// idle ones costs nothing however many there are.
+// laneList holds every lane in the order of its latest use, so that it costs nothing to find
+// the idle ones, however many there are.
 type laneList struct{ first, last *lane }
 
 func (q *laneList) push(l *lane) {
@@ -83,15 +83,15 @@ func (m *Machine) forget(l *lane) {
 	delete(m.lanes, l.name)
 }
 
-// busy reports whether the lane has something to end: a call, a wait or a climb. What
-// it would be probed for is old by now.
+// busy reports whether the lane has something to end: a call, a wait or a climb. A reason to
+// probe it is old by now.
 func (l *lane) busy() bool {
 	return l.inFlight > 0 || l.phase == Cooling || l.phase == Ramping
 }
 
-// wanted reports whether items wait for the lane, or may come back to it, or whose
-// latest call was on it wait for another. A lane that has stopped is wanted by every run
-// that draws on it: it is all that keeps the run's items from being tried.
+// wanted reports whether items wait for the lane, or may come back to it, or wait elsewhere
+// after a latest call on it. Every run that draws on a stopped lane wants it: only that lane
+// keeps the run's items from being tried.
 func (l *lane) wanted() bool {
 	for _, p := range l.pools {
 		if l.phase == Stopped || !p.empty() || p.inFlight > 0 {
@@ -101,8 +101,8 @@ func (l *lane) wanted() bool {
 	return false
 }
 
-// owes reports whether the lane's law still holds something back: a new one would let it leave
-// once more. A law that leads its lane keeps what it knows elsewhere.
+// owes reports whether the lane's law still holds something back that a new law would let leave
+// once more. A law that leads its lane keeps its knowledge elsewhere.
 func (l *lane) owes(now time.Time) bool {
 	if l.led() {
 		return false
@@ -113,17 +113,17 @@ func (l *lane) owes(now time.Time) bool {
 	})
 }
 
-// makeRoom forgets what may be forgotten when half of the lanes that may be known are.
-// It comes before items find their pools: a pool that one of them has found must not be
-// closed before the item is in it.
+// makeRoom forgets idle lanes when half of the lanes that may be known are. It runs before
+// items find their pools: a pool that an item has found must not close before the item is in
+// it.
 func (m *Machine) makeRoom(now time.Time) {
 	if n := len(m.lanes); 2*n >= m.cfg.MaxLanes {
 		m.evict(now, n)
 	}
 }
 
-// roomFor says whether the lanes of a pool may all be known. The error names the first
-// that may not.
+// roomFor reports whether the lanes of a pool may all be known. The error names the first that
+// may not.
 func (m *Machine) roomFor(names []string) error {
 	n := len(m.lanes)
 	for _, name := range names {

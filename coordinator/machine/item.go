@@ -27,15 +27,14 @@ func (p Place) String() string { return placeWords[p] }
 
 // An Item is one element of a run's input, while the machine knows it.
 //
-// Ownership moves with the pointer: whoever offers an item must not touch it
-// afterwards, the machine owns it while it waits, and a grant lends it to one
-// worker until that worker says how the call ended. The exported fields below
-// Payload are written by the machine only while it owns the item, so a worker
-// may read them without asking.
+// Ownership moves with the pointer. A caller who offers an item must not touch it afterwards.
+// The machine owns the item while it waits. A grant lends it to one worker, until that worker
+// reports the end of the call. The machine writes the exported fields below Payload only while
+// it owns the item, so a worker may read them without asking.
 type Item struct {
 	Seq     uint64       // its number in its run; also its place in the line
 	Pool    string       // the pool that it waits in; "" is the default pool
-	Cost    limiter.Cost // what its call is expected to draw, or what the Charge of its lane makes that of: prompt, and bound on output; no requests mean one
+	Cost    limiter.Cost // expected draw of its call, or the estimate from which the Charge of its lane makes it: prompt, and bound on output; no requests mean one
 	Payload any          // the caller's own; never looked at here
 
 	Attempts  int           // attempts that failed and used one up, those in doubt among them
@@ -60,19 +59,20 @@ type Item struct {
 	serial     uint64         // of the latest grant: older news of this item is dropped
 	prev, next *Item          // in the list that holds it
 
-	// Of those that come back only, so not among what each item touches.
+	// Only items that come back use these, so they are not next to the fields that each item
+	// touches.
 	cause error     // what is behind the verdict
 	due   time.Time // when Delayed is over; of a refusal until when the item alone waits
 	since time.Time // when it was handed over
 	pos   int32     // in the heap that holds it; of InFlight, in its run's flights
 
 	refused uint8 // of Throttled: calls that a server refused
-	doubts  uint8 // of Attempts: those of which it is not known yet whose they are
+	doubts  uint8 // of Attempts: those that may yet prove to be another's failure
 	probed  uint8 // probes of a breaker that it failed
 	counted bool  // it has counted against a lane, once and for all
 }
 
-// Queued is how long the item waited for its first call; zero before that.
+// Queued returns the wait of the item for its first call; zero before that call.
 func (it *Item) Queued() time.Duration {
 	if it.First.IsZero() {
 		return 0
@@ -80,7 +80,7 @@ func (it *Item) Queued() time.Duration {
 	return it.First.Sub(it.Offered)
 }
 
-// expired reports whether the item has used up the time that it may take.
+// expired reports whether the item's time is up.
 func (it *Item) expired(now time.Time) bool {
 	return !it.Expires.IsZero() && !now.Before(it.Expires)
 }

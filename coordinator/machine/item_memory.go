@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// What is known of items that have failed and are not over, for a later run to begin with:
-// after a restart an item that always fails is told from one that met an outage.
+// This file is about the memory of items that have failed and are not over. A later run begins
+// with it, so after a restart an item that always fails differs from one that met an outage.
 
-// MostItemMemories is how many items are remembered at most: an item takes some 80 bytes
-// where it is saved. What is beyond that has its attempts anew.
+// MostItemMemories bounds the items in the memory: an item takes some 80 bytes there. Items
+// beyond the bound have their attempts anew.
 const MostItemMemories = 10_000
 
-// Keyed is a payload that says by which key its item is remembered; "": it is not.
+// Keyed is a payload that names the key under which its item is remembered; "": it is not.
 type Keyed interface{ ItemKey() string }
 
-// An ItemMemory is what is known of an item that has failed and is not over, in a form that
+// An ItemMemory is the memory of an item that has failed and is not over, in a form that
 // encoding/json writes and reads.
 type ItemMemory struct {
 	Failures int `json:"failures"`         // attempts that it has used up, 1 or more
@@ -32,9 +32,9 @@ func (k ItemMemory) Validate() error {
 	return nil
 }
 
-// SaveItems is what is known of items that have failed and are not over, by key: those that
-// wait or are in flight, those that were let go without a further call, and those of an
-// earlier machine that were not offered yet.
+// SaveItems returns the memory of items that have failed and are not over, by key. These are
+// the items that wait or are in flight, items that were let go without a further call, and
+// items of an earlier machine that were not offered yet.
 func (m *Machine) SaveItems() map[string]ItemMemory {
 	all := map[string]ItemMemory{}
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
@@ -79,7 +79,7 @@ func (it *Item) save(into map[string]ItemMemory) {
 	}
 }
 
-// recallItem has an item take up what is remembered of it.
+// recallItem gives an item its remembered failures.
 func (m *Machine) recallItem(now time.Time, it *Item) {
 	of, is := it.Payload.(Keyed)
 	if !is {

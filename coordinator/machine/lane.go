@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A Phase is the visible side of what a lane does about its provider's limit.
+// A Phase is the visible side of a lane's way with its provider's limit.
 type Phase uint8
 
 // The phases. A lane starts Flowing.
@@ -46,12 +46,12 @@ var reasonWords = [...]string{"", "throttled", "overloaded", "breaker", "time", 
 
 func (r Reason) String() string { return reasonWords[r] }
 
-// lane is one quota: what is believed of it, and what is under way on it.
+// lane is one quota: the beliefs about it, and the calls under way on it.
 //
 // Invariants: inEpoch ≤ inFlight; Cooling and Stopped grant nothing; Probing
 // grants only while inEpoch is 0; alarm is set while time can change the phase.
 //
-// What every call touches stands first and together: of ten thousand lanes each is
+// The fields that every call touches come first and together: with ten thousand lanes, each is
 // cold when its turn comes.
 type lane struct {
 	name      string
@@ -62,14 +62,14 @@ type lane struct {
 	reason    Reason
 	ill       Reason        // of the latest cooldown
 	ruled     bool          // charge is a rule of its own
-	revived   bool          // it began with what an earlier machine knew
-	bound     Bound         // what held the latest call back that was asked for
+	revived   bool          // it began with an earlier machine's memory
+	bound     Bound         // what held back the latest call that asked
 	delay     time.Duration // and for how long; 0: it was let go
 	elsewhere bool          // a call of another machine was refused here, so somebody is there
 	answered  bool          // a call was answered as hoped, ever: here, or by an earlier machine
-	slowed    float32       // what was told to be left of its pace because calls break; 0: all of it
-	epoch     uint64        // rises with each cooldown: what left before it is old news
-	began     uint64        // the epoch in which its law did: what left before it was charged to another
+	slowed    float32       // the latest reported part of its pace that is left because calls break; 0: all of it
+	epoch     uint64        // rises with each cooldown: calls that left before it are old news
+	began     uint64        // the epoch in which its law did: calls that left before it were charged to another
 	inFlight  int           // calls of any epoch
 	inEpoch   int           // calls of this one
 	answers   int           // calls answered, ever: 0 means that nothing is known
@@ -79,7 +79,7 @@ type lane struct {
 	unclear   int           // refusals in a row that may mean a limit by the day
 
 	pools      []*pool
-	onePool    [1]*pool  // the room of pools while there is but one
+	onePool    [1]*pool  // backing array of pools while there is only one
 	line       *line     // the pools that sleep here; nil: none ever did
 	backed     int       // pools that fall back on another lane while this one is ill
 	prev, next *lane     // by time of use
@@ -99,14 +99,14 @@ type lane struct {
 	vouched   uint64    // the epoch that a person began: older refusals for good are void,
 	vouchedAt time.Time // and so are those of other machines' calls that left before
 	refusal   limiter.MeanLatency
-	wait      *wait    // what is known of its long waits; nil: it never had to wait
-	outside   *outside // what its law has to do with the outside; nil: nothing
-	blame     *blame   // whose its failures are; nil: there was none
+	wait      *wait    // its long waits; nil: it never had to wait
+	outside   *outside // its law's links with the outside; nil: there are none
+	blame     *blame   // its failures, and whose they are; nil: there was none
 	silence   *silence // how its calls break, if it was never heard; nil: none did, or it was
 	alarm     alarm
 }
 
-// newLane knows nothing of the lane yet.
+// newLane makes a lane of which nothing is known.
 func (m *Machine) newLane(now time.Time, name string) *lane {
 	l := &lane{name: name, cfg: m.laneConfig(name), used: now}
 	l.pools = l.onePool[:0]
@@ -144,8 +144,8 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 	return l
 }
 
-// admit answers how long until a call of the item may leave for the pool: 0 is
-// now, forever is until something happens.
+// admit returns the time until a call of the item may leave for the pool: 0 is now, forever is
+// until something happens.
 func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	switch {
 	case l.phase == Cooling || l.phase == Stopped:
@@ -180,7 +180,7 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	return wait
 }
 
-// boundOn is what a call waits for on which the law has an answer.
+// boundOn returns the bound of a call that waits by the law's answer h.
 func (l *lane) boundOn(h limiter.Holdup) Bound {
 	if l.phase == Probing || l.phase == Ramping {
 		return BoundRecovery
@@ -188,7 +188,7 @@ func (l *lane) boundOn(h limiter.Holdup) Bound {
 	return boundOf[h.By]
 }
 
-// remaining is all that is still to come on the lane, if that is known.
+// remaining returns the cost of all calls still to come on the lane; zero if that is not known.
 func (l *lane) remaining(p *pool) (c limiter.Cost) {
 	if p.run.inputEnded && len(l.pools) == 1 && len(p.lanes) == 1 {
 		c = p.cost
@@ -196,8 +196,7 @@ func (l *lane) remaining(p *pool) (c limiter.Cost) {
 	return c
 }
 
-// full reports whether as many calls are in flight as may be: by the user's word,
-// and by the law's.
+// full reports whether as many calls are in flight as the user's window, or the law's, allows.
 func (l *lane) full(now time.Time) bool {
 	if l.inFlight == 0 {
 		return false // no window is smaller than one call
@@ -238,7 +237,7 @@ func (m *Machine) departed(now time.Time, l *lane, it *Item) {
 	m.idle.touch(l, now)
 }
 
-// alarmAt is when time alone will change the phase; zero: it will not.
+// alarmAt returns when time alone will change the phase; zero: it will not.
 func (l *lane) alarmAt() time.Time {
 	if l.alarm.pos < 0 {
 		return time.Time{}
@@ -267,8 +266,7 @@ func (p *pool) draw(i int) {
 	}
 }
 
-// forget has a pool draw on the i-th of its lanes no more. The last one of the lane's takes its
-// place.
+// forget ends a pool's draw on the i-th of its lanes. The lane's last pool takes its place.
 func (p *pool) forget(i int) {
 	l, at, last := p.lanes[i], 0, len(p.lanes[i].pools)-1
 	if p.stands != nil {
@@ -285,7 +283,7 @@ func (p *pool) forget(i int) {
 	}
 }
 
-// nextEpoch makes old news of whatever is in flight.
+// nextEpoch turns all calls in flight into old news.
 func (l *lane) nextEpoch() {
 	l.epoch++
 	l.inEpoch = 0

@@ -6,8 +6,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A latency is a [limiter.Latency] that takes its room with the second sample: of many
-// lanes most make few calls. The zero value is ready.
+// A latency is a [limiter.Latency] that takes its room with the second sample: most of many
+// lanes make few calls. The zero value is ready.
 type latency struct {
 	first time.Duration
 	all   *limiter.Latency // nil: there was one at most

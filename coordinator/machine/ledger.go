@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A Ledger is a run's time by what held it back. Its sum is the time since the run was
+// A Ledger divides a run's time by what held it back. Its sum is the time since the run was
 // opened, to the nanosecond.
 type Ledger [Bounds]time.Duration
 
-// Sum is all of it.
+// Sum returns the whole time.
 func (l Ledger) Sum() (sum time.Duration) {
 	for _, d := range l {
 		sum += d
@@ -18,7 +18,7 @@ func (l Ledger) Sum() (sum time.Duration) {
 	return sum
 }
 
-// String is the word of each bound that held the run back, with its time: "requests 1.2s,
+// String returns the word of each bound that held the run back, with its time: "requests 1.2s,
 // tail 30ms".
 func (l Ledger) String() string {
 	var parts []string
@@ -30,13 +30,13 @@ func (l Ledger) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "nothing")
 }
 
-// books are how a run keeps its ledger. What holds it back changes only where the machine
-// decides, so the time between two decisions is that of the bound which the first one left:
-// the integral is exact.
+// books keep a run's ledger. The bound of a run changes only where the machine decides, so the
+// time between two decisions belongs to the bound that the first one left: the integral is
+// exact.
 //
-// Where a lane holds the run back the line of that lane keeps the ledger, for all who sleep
-// there: the run's share is what it has grown by. Of a run whose pools sleep on several lanes
-// it is the lane which most items wait for.
+// If a lane holds the run back, the line of that lane keeps the ledger, for all runs that sleep
+// there. The run's share is the growth of that ledger. If the pools of a run sleep on several
+// lanes, it is the lane for which most items wait.
 type books struct {
 	opened   time.Time
 	since    time.Time // when bound began to hold the run back
@@ -55,8 +55,8 @@ func byItems(a, b *seat) bool { return a.items > b.items }
 
 func seatMoved(x *seat, pos int) { x.pos = pos }
 
-// account sees what holds the run back from now on. What did until now is given its time
-// where that is another: what stays goes on.
+// account notes what holds the run back from now on. If that is another bound, the old one gets
+// the time until now; if it is the same, its time goes on.
 func (r *run) account(now time.Time, full bool) {
 	b := &r.books
 	bound, behind := r.heldBy(full)
@@ -69,7 +69,7 @@ func (r *run) account(now time.Time, full bool) {
 	}
 }
 
-// accounted is the ledger up to now. It changes nothing.
+// accounted returns the ledger up to now. It changes nothing.
 func (r *run) accounted(now time.Time) Ledger {
 	b := &r.books
 	l := b.ledger
@@ -83,7 +83,7 @@ func (r *run) accounted(now time.Time) Ledger {
 	return l
 }
 
-// bound is what holds the run back.
+// bound returns the bound that holds the run back.
 func (r *run) bound() Bound {
 	if q := r.books.behind; q != nil {
 		return q.bound
@@ -91,9 +91,9 @@ func (r *run) bound() Bound {
 	return r.books.bound
 }
 
-// heldBy is what holds the run back when all was granted that could be: a bound of its own, or
-// the line of a lane. full is whether no run has a place for a call: pools that are awake wait
-// for one.
+// heldBy returns what holds the run back once all possible calls were granted: a bound of its
+// own, or the line of a lane. full reports that no run has a place for a call: pools that are
+// awake wait for one.
 func (r *run) heldBy(full bool) (Bound, *line) {
 	switch {
 	case r.stranded && r.held == 0: // what still waits has a lane
@@ -114,7 +114,7 @@ func (r *run) heldBy(full bool) (Bound, *line) {
 	return BoundNone, r.books.sleepers.top().lane.line
 }
 
-// countAt counts the items of a pool that sleeps where it does.
+// countAt counts the items of a sleeping pool at its seat.
 func (p *pool) countAt(x *seat) {
 	n := p.waiting.n + p.returned.len()
 	if x == p.behind && n == p.counted {
@@ -126,7 +126,7 @@ func (p *pool) countAt(x *seat) {
 	p.run.recount(x)
 }
 
-// rouse takes back what was counted.
+// rouse takes that count back.
 func (p *pool) rouse() {
 	if x := p.behind; x != nil {
 		x.items -= p.counted
@@ -147,8 +147,8 @@ func (r *run) recount(x *seat) {
 	}
 }
 
-// flights are when the calls of a run left that are under way, in slots that are used
-// again. The owner alone writes to them: the items themselves are with the workers.
+// flights hold when the calls of a run left that are under way, in slots that are used again.
+// Only the owner writes to them: the items themselves are with the workers.
 type flights struct {
 	slots []flight
 	free  int // 1 + the first slot that is free; 0: none is
@@ -177,7 +177,8 @@ func (f *flights) arrive(slot int) {
 	f.free = slot + 1
 }
 
-// oldest is when the first of those under way left, and how many there are; zero: none.
+// oldest returns when the first of the calls under way left, and their number; zero: there are
+// none.
 func (f *flights) oldest() (first time.Time, n int) {
 	for k := range f.slots {
 		at := f.slots[k].left

@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// bound is what holds the run back.
+// bound returns the bound that holds the run back.
 func (b *bed) bound() Bound { return b.RunStatus(1).Bound }
 
 // settleAll settles what is in flight.

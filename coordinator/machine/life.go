@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The life of an item, one function for each way from place to place:
+// This file is the life of an item, with one function for each way from place to place:
 //
 //	offered ─▶ Waiting ─send─▶ InFlight ─settled──────────▶ Over
 //	              ▲               │ handed over
@@ -22,7 +22,7 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 		panic("machine: items offered to a run that is not open")
 	}
 	m.makeRoom(now)
-	for _, it := range items { // by itself, so that a processor looks for many pools at once
+	for _, it := range items { // in a loop of its own, so that a processor looks for many pools at once
 		it.pool = m.poolNamed(now, r, it.Pool)
 	}
 	for _, it := range items {
@@ -46,7 +46,7 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 	}
 }
 
-// mendCost takes out of a cost what cannot be meant. A call is one request at least.
+// mendCost removes impossible values from a cost. A call is one request at least.
 func (it *Item) mendCost() {
 	if it.Cost = it.Cost.Drawn(); it.Cost.Requests == 0 {
 		it.Cost.Requests = 1
@@ -102,7 +102,7 @@ func (m *Machine) ended(now time.Time, e *Event) {
 		m.attend(it.run)
 	}
 	if it.place == Releasing {
-		it.place, it.cause = Over, nil // its grant has told the cause
+		it.place, it.cause = Over, nil // its grant has passed the cause on
 		m.count(it.run, it.lane, released)
 		if it.verdict == EndFailed {
 			m.count(it.run, it.lane, failedLater)
@@ -120,7 +120,7 @@ func (m *Machine) ended(now time.Time, e *Event) {
 	o.disbelieve()
 	if had := it.Attempts; it.doubts > 0 { // before the lane learns of this end, which may open the breaker
 		it.settleDoubts()
-		o.Last = o.Last && it.Attempts == had // fewer are used up than its worker knew
+		o.Last = o.Last && it.Attempts == had // fewer are used up than its worker knew of
 	}
 	m.learn(now, it, o)
 	if e.kind == evSettled {
@@ -155,7 +155,7 @@ func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
 }
 
 // endsIt reports whether an item that was handed over has failed for good, unless its lane is
-// to blame. Of a lane that is led its leader decides that; one that has stopped is to blame.
+// to blame. On a lane that is led its leader decides that; a stopped lane is to blame.
 func (m *Machine) endsIt(now time.Time, it *Item, o *Outcome, used bool) bool {
 	l, last := it.lane, o.Last && used
 	open := o.Alike != 0 && (o.Signal == Exhausted || o.Signal == Answered)
@@ -190,9 +190,9 @@ func (m *Machine) keep(now time.Time, it *Item, o *Outcome) {
 	}
 }
 
-// park keeps a refused item for when its lane lets calls in again. One that waits alone
-// is delayed, as its lane flows on: chance has struck it, or its refusal is but a sign of
-// more to come. One for which there was no place waits for the next, ahead of the line.
+// park keeps a refused item for when its lane lets calls in again. An item that waits alone is
+// delayed, as its lane flows on: chance has struck it, or its refusal is only a sign of more to
+// come. An item for which there was no place waits for the next one, ahead of the line.
 func (m *Machine) park(now time.Time, it *Item) {
 	if it.due.After(now) {
 		m.later(it, it.due)
@@ -217,8 +217,8 @@ func (m *Machine) delay(now time.Time, it *Item, o *Outcome) {
 	m.waitsAlone(it, NoReason, "backoff")
 }
 
-// dueAfter is when the backoff of an item that has failed is over; a wait that the server
-// named is a floor under it, never a ceiling.
+// dueAfter returns when the backoff of a failed item is over. A wait that the server named is a
+// floor under it, never a ceiling.
 func (m *Machine) dueAfter(now time.Time, it *Item, o *Outcome) time.Time {
 	wait := m.backoff.Delay(max(1, it.Attempts), m.rng)
 	if n := int(it.doubts); n > 0 { // others may be answered meanwhile, or the breaker open
@@ -245,8 +245,8 @@ func (m *Machine) later(it *Item, due time.Time) {
 	}
 }
 
-// remove takes an item out of its pool, wherever in it it is. If it was the head,
-// the next one may be smaller, and need not wait as long.
+// remove takes an item out of its pool, wherever it is there. If it was the head, the next one
+// may be smaller, and need not wait as long.
 func (m *Machine) remove(it *Item) {
 	switch it.place {
 	case Parked:
@@ -262,8 +262,8 @@ func (m *Machine) remove(it *Item) {
 	}
 }
 
-// withdrawn takes an item out. Of one that flies, or was not offered yet, it is noted,
-// and seen when it comes. What another machine has belongs to that one's owner.
+// withdrawn takes an item out. If the item is in flight, or was not offered yet, it notes that,
+// and sees to it when the item comes. An item of another machine belongs to that one's owner.
 func (m *Machine) withdrawn(it *Item) {
 	if it.run != nil && m.runs[it.run.id] != it.run {
 		return
@@ -277,8 +277,8 @@ func (m *Machine) withdrawn(it *Item) {
 	}
 }
 
-// expire releases the items whose time is up while they wait. One that is in
-// flight is noted again, and judged, when it comes back.
+// expire releases the items whose time is up while they wait. An item in flight is judged when
+// it comes back.
 func (m *Machine) expire(now time.Time) {
 	for it := m.expiry.top(); it != nil && it.expired(now); it = m.expiry.top() {
 		m.expiry.pop()
@@ -290,15 +290,15 @@ func (m *Machine) expire(now time.Time) {
 	}
 }
 
-// unexpire forgets when an item's time is up: it is over, or on its way out. Only
-// those that were handed over pay for it, and what is over is not kept alive.
+// unexpire removes the deadline of an item that is over, or on its way out, so that the
+// deadline does not keep the item alive. Only items that were handed over pay for this.
 func (m *Machine) unexpire(it *Item) {
 	if it.timed > 0 {
 		m.expiry.remove(int(it.timed) - 1)
 	}
 }
 
-// empty releases whatever waits in a pool.
+// empty releases all items that wait in a pool.
 func (m *Machine) empty(p *pool, v Verdict, cause error) {
 	for _, it := range p.undecidedItems() {
 		m.remove(it)

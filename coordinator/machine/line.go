@@ -14,7 +14,7 @@ import "time"
 // Invariant: the first of a line was asked since anything has happened on its lane, unless the
 // lane is among those that the machine has woken. Each pool in a line has a head.
 
-// list is a line without rooms of its own: its elements hold the links.
+// list is a line without memory of its own: its elements hold the links.
 type list[T any] struct{ first, last *link[T] }
 
 // link is an element's place in one list.
@@ -56,7 +56,7 @@ func (q *list[T]) moveBack() {
 	}
 }
 
-// line is who sleeps on a lane, and what the lane holds them back by.
+// line holds the seats of runs that sleep on a lane, and the bound that holds them back.
 type line struct {
 	seats list[seat]
 	alarm alarm  // when time alone may let the first go
@@ -90,7 +90,7 @@ type stand struct {
 	at   int   // in the lane's pools
 }
 
-// first is the pool whose turn it is; nil: nobody sleeps.
+// first returns the pool whose turn it is; nil: no pool sleeps.
 func (q *line) first() *pool {
 	if q == nil || q.seats.first == nil {
 		return nil
@@ -118,14 +118,14 @@ func (q *line) holds(now time.Time, by Bound) {
 	}
 }
 
-// until is the line's ledger up to now.
+// until returns the line's ledger up to now.
 func (q *line) until(now time.Time) Ledger {
 	l := q.ledger
 	l[q.bound] += now.Sub(q.since)
 	return l
 }
 
-// stand is the pool's place on the i-th of its lanes.
+// stand returns the pool's place on the i-th of its lanes.
 func (p *pool) stand(i int) *stand {
 	if p.stands == nil {
 		p.stands = make([]stand, len(p.lanes)) // it is first in the pools of each, or it would have them
@@ -136,7 +136,7 @@ func (p *pool) stand(i int) *stand {
 	return &p.stands[i]
 }
 
-// seat is the place of the pool's run on the i-th of its lanes.
+// seat returns the place of the pool's run on the i-th of its lanes.
 func (p *pool) seat(i int) *seat {
 	s := p.stand(i)
 	if s.seat == nil {
@@ -169,7 +169,7 @@ func (m *Machine) wake(l *lane) {
 	}
 }
 
-// attend has a run given what it can be.
+// attend gives a run what it can have.
 func (m *Machine) attend(r *run) {
 	m.touch(r)
 	if r.turn.of == nil {
@@ -177,10 +177,9 @@ func (m *Machine) attend(r *run) {
 	}
 }
 
-// call asks the pools in the lane's line, one after the other, until one must wait. Those
-// whose run has no room, or is paused, wait for that and not for the lane. Where no run has
-// room, a pool that could go waits with those that are awake, and the next one is asked when a
-// call has left.
+// call asks the pools in the lane's line, one after the other, until one must wait. Pools whose
+// run has no room, or is paused, wait for that and not for the lane. If no run has room, a pool
+// that could go waits with those that are awake. The next pool is asked when a call has left.
 func (m *Machine) call(now time.Time, l *lane) {
 	for p := l.line.first(); p != nil; p = l.line.first() {
 		switch {
@@ -210,8 +209,8 @@ func (m *Machine) call(now time.Time, l *lane) {
 	l.line.woken = false
 }
 
-// sleep puts a pool in the lines of the lanes that it has asked, and takes it out of the
-// others. What holds it back is the line of the lane behind.
+// sleep puts a pool in the lines of the lanes that it has asked, and takes it out of the other
+// lines. The line of the lane behind holds it back.
 func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 	for i := range p.lanes {
 		k := p.index(i)
@@ -233,8 +232,8 @@ func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 	}
 }
 
-// wasAsked notes that the first in the lane's line must wait, and sets the alarm for when it
-// is to be asked again.
+// wasAsked notes that the first in the lane's line must wait, and sets the alarm for the next
+// time to ask it.
 func (m *Machine) wasAsked(now time.Time, l *lane, p *pool) {
 	q := l.line
 	q.holds(now, l.bound)
@@ -257,7 +256,7 @@ func (m *Machine) noteHealth(l *lane, first *pool) {
 	}
 }
 
-// fallBack wakes the pools in line, but for the first, that use other lanes while this one is
+// fallBack wakes the pools in line, except the first, that use other lanes while this one is
 // ill.
 func (m *Machine) fallBack(q *line, first *pool) {
 	var all []*pool
@@ -274,8 +273,8 @@ func (m *Machine) fallBack(q *line, first *pool) {
 	}
 }
 
-// takeTurn lets others come before a pool that was given something, on each lane where it was
-// first: also on those that have not given it.
+// takeTurn lets others go before a pool that was given something, on each lane where it was
+// first: also on lanes that did not serve it.
 func (m *Machine) takeTurn(p *pool) {
 	for _, l := range p.lanes {
 		q := l.line

@@ -7,40 +7,38 @@ import (
 )
 
 // A LongWait says that a lane, or an item for itself alone, waits for longer than
-// [Config].LongWait. It is said once for each wait.
+// [Config].LongWait. The machine reports it once for each wait.
 //
-// A lane waits while items wait for it and it lets nothing in: it cools, it is probed,
-// or its law holds the next call back with none under way. The wait ends when a call
-// is let in, so a thousand probes that fail are one wait. That a long line moves
-// slowly is none, nor that calls take long; nor are a paused run and one that has all
-// its calls in flight.
+// A lane waits while items wait for it and it lets nothing in: it cools, it is probed, or its
+// law holds the next call back with none under way. The wait ends when a call is let in, so a
+// thousand probes that fail are one wait. A long line that moves slowly is no such wait, and
+// neither are long calls, a paused run or a run that has all its calls in flight.
 //
-// It is said as soon as it is known: at once if the lane's cooldown ends, or the item is
-// due, later than that, and else when that long has passed.
+// The machine reports it as soon as it is known. That is at once if the lane's cooldown ends,
+// or the item is due, later than that; otherwise it is when that time has passed.
 type LongWait struct {
 	At    time.Time
 	Lane  string
 	Phase Phase     // of the lane
 	Cause Reason    // of the lane's latest cooldown; of an item: ByThrottle, or NoReason after a failure
-	Why   string    // what is waited for, in the words of [LaneStatus].Why; of an item: "backoff", or "refused"
+	Why   string    // the reason to wait, in the words of [LaneStatus].Why; of an item: "backoff", or "refused"
 	Since time.Time // when the wait began
-	Until time.Time // when time ends it, or lets the lane try again; zero: that is not known
+	Until time.Time // when time ends it, or lets the lane try again; zero: unknown
 	Items int       // that wait for the lane; of an item: that wait for themselves there
 	Own   bool      // an item waits for itself, and not the lane
 	Item  uint64    // of Own: its number in its run
 	Run   RunID     // of Own: that run
 }
 
-// wait is what a lane knows of its waits. Most lanes of many never wait, and are spared
-// the room.
+// wait records the waits of a lane. Most of many lanes never wait, and are spared the room.
 type wait struct {
 	since time.Time // when items wait and nothing is let in; zero: that is not so
-	said  bool      // that this wait is long was said
-	own   time.Time // the end of an item's own wait that was said to be long
+	said  bool      // this wait was reported as long
+	own   time.Time // the end of an item's own wait that was reported as long
 }
 
-// mustWait notes that the head of a pool waits, and for which lanes: in a fallback
-// pool those behind one that is well are not asked.
+// mustWait notes that the head of a pool waits, and for which lanes. In a fallback pool those
+// behind a lane that is well do not count.
 func (m *Machine) mustWait(now time.Time, p *pool) {
 	for _, l := range p.lanes {
 		m.beginWait(now, l)
@@ -68,7 +66,7 @@ func (m *Machine) beginWait(now time.Time, l *lane) {
 // under reports whether a wait is under way.
 func (w *wait) under() bool { return w != nil && !w.since.IsZero() }
 
-// end ends the wait; what begins later is another.
+// end ends the wait; a later wait is another.
 func (w *wait) end() {
 	if w != nil {
 		w.since = time.Time{}
@@ -82,8 +80,8 @@ func (m *Machine) foresee(l *lane) {
 	}
 }
 
-// letIn ends the wait of a lane that is well, as a call of it was let in. One that was
-// under way when the lane cooled ends nothing.
+// letIn ends the wait of a healthy lane, as one of its calls was let in. A call that was under
+// way when the lane cooled ends nothing.
 func (l *lane) letIn() {
 	if l.usable() {
 		l.wait.end()
@@ -101,8 +99,8 @@ func (m *Machine) lookBy(at time.Time) {
 	}
 }
 
-// look says the waits that have become long, once their moment has come, and finds out
-// when the next may. It changes nothing that decides.
+// look reports the waits that have become long, once their moment has come, and finds out when
+// the next may. It changes no decision.
 func (m *Machine) look(now time.Time) {
 	if m.lookAt.IsZero() || m.lookAt.After(now) {
 		return
@@ -119,7 +117,7 @@ func (m *Machine) lookAtLane(now time.Time, l *lane) {
 	items, first := l.wantedBy()
 	switch {
 	case items > 0:
-	case l.phase == Probing && l.inEpoch > 0: // who waits is the probe: its end tells more
+	case l.phase == Probing && l.inEpoch > 0: // only the probe waits: its end tells more
 		m.lookBy(now.Add(m.cfg.LongWait))
 		return
 	case (l.phase == Cooling || l.phase == Probing) && len(l.pools) > 0: // when a full run has room again, nobody asks a lane that is ill
@@ -145,8 +143,8 @@ func (m *Machine) lookAtLane(now time.Time, l *lane) {
 	})
 }
 
-// wantedBy counts the items that wait for the lane, and says since when one does at
-// most: the lane may have begun to wait for others, which have gone.
+// wantedBy counts the items that wait for the lane, and returns since when at least one of them
+// waits: earlier ones may have gone.
 func (l *lane) wantedBy() (items int, since time.Time) {
 	for _, p := range l.pools {
 		if p.run.paused || !p.run.free() || !p.asks(l) {
@@ -164,9 +162,9 @@ func (l *lane) wantedBy() (items int, since time.Time) {
 	return items, since
 }
 
-// lined counts the items that wait in the pool, with those that wait for themselves or
-// without them, and says when the first of them was offered. It looks at each that was
-// called before, so it is for looks only.
+// lined counts the items that wait in the pool, with or without those that wait for themselves,
+// and returns when the first of them was offered. It looks at each that was called before, so
+// it is only for looks.
 func (p *pool) lined(alone bool) (n int, first time.Time) {
 	if it := p.waiting.first; it != nil {
 		n, first = p.waiting.n, it.Offered
@@ -198,8 +196,8 @@ func (p *pool) asks(l *lane) bool {
 	return false
 }
 
-// heldUp says what keeps the lane from letting a call go, and until when. A lane that is
-// well and has calls under way is not held up: their ends may be what it waits for.
+// heldUp returns what keeps the lane from letting a call go, and until when. A lane that is
+// well and has calls under way is not held up: it may wait for their ends.
 func (l *lane) heldUp(now time.Time) (why string, until time.Time, held bool) {
 	switch {
 	case l.phase == Cooling:
@@ -216,9 +214,9 @@ func (l *lane) heldUp(now time.Time) (why string, until time.Time, held bool) {
 	return by.String(), until, wait > 0
 }
 
-// freeAt is when the law of a lane that is well lets the next call go, where that is
-// believed to be known: at the end of a hold, or when the limit that it names has enough.
-// A wait that a law answers is only until it wants to be asked again.
+// freeAt returns when the law of a healthy lane lets the next call go, as far as the lane
+// believes to know that. That is at the end of a hold, or when the limit that the law names has
+// enough. The wait that a law returns is not enough: it only says when to ask again.
 func (l *lane) freeAt(now time.Time, by limiter.Holdup) (at time.Time) {
 	cost := l.nextCost()
 	v := l.law.View(now, cost)
@@ -235,8 +233,8 @@ func (l *lane) freeAt(now time.Time, by limiter.Holdup) (at time.Time) {
 	return at
 }
 
-// enoughAt is when a limit has that many units, or as many as can be saved up; zero: that is
-// not known.
+// enoughAt returns when a limit has that many units, or all that it can save up if that is
+// less. Zero: that is not known, or it has them now.
 func enoughAt(now time.Time, limit *limiter.LimitView, units float64) time.Time {
 	if limit.Capacity > 0 {
 		units = min(units, limit.Capacity)
@@ -251,12 +249,12 @@ func enoughAt(now time.Time, limit *limiter.LimitView, units float64) time.Time 
 	}
 }
 
-// farthest bounds what is said of an end: a limit that takes a day is as good as none.
+// farthest bounds the reported ends: an end that is a day away is as good as none.
 const farthest = 24 * time.Hour
 
-// waitsAlone says that an item waits for itself for long. Of many on one lane the first
-// is said, and then only one whose end is later than what was said by the bound again:
-// an outage whose every failure names ten minutes is one story.
+// waitsAlone reports that an item waits for itself for long. Of many items on one lane it
+// reports the first, and then only one whose end is later than the reported one by the bound
+// again. So an outage whose every failure names ten minutes is one story.
 func (m *Machine) waitsAlone(it *Item, cause Reason, why string) {
 	l, bound := it.lane, m.cfg.LongWait
 	if bound < 0 || it.due.Sub(it.since) <= bound || it.expired(it.due) { // its own time is up before that
@@ -275,10 +273,10 @@ func (m *Machine) waitsAlone(it *Item, cause Reason, why string) {
 	})
 }
 
-// onlyToLook reports whether time has brought nothing but a look at the waits. Such a
-// look must leave no trace: lanes are forgotten, and the latest moment is noted, when
-// something has happened, and that may not depend on whether waits are looked at. An
-// owner that comes as late as a long wait has more to see.
+// onlyToLook reports whether time has brought nothing but a look at the waits. Such a look must
+// leave no trace: lanes are forgotten, and the latest moment is noted, only when something has
+// happened, and that may not depend on looks. An owner that comes as late as a long wait has
+// more to see.
 func (m *Machine) onlyToLook(now time.Time) bool {
 	due := !m.lookAt.IsZero() && !m.lookAt.After(now) && now.Sub(m.lookAt) < m.cfg.LongWait
 	if m.stepped || !due && !now.Equal(m.looked) {

@@ -48,7 +48,7 @@ func TestLongWaitOfALaneThatFlows(t *testing.T) {
 	}
 }
 
-// Whoever waits longest for a lane counts, though another is next in line: an item that
+// The item that waits longest for a lane counts, though another is next in line. An item that
 // waits for its own backoff waits for the lane as well while that lets nothing in.
 func TestLongWaitOfWhoIsNotNext(t *testing.T) {
 	b := newBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{})

@@ -9,10 +9,10 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A Machine decides which call may leave, and when. It is a value in the care
-// of one owner: no method may be called while another runs.
+// A Machine decides which call may leave, and when. It is a value in the care of one owner: no
+// method may be called while another runs.
 //
-// Create one with [New]; tell it facts with Step; ask what follows with Ready.
+// Create one with [New]; pass facts to Step; ask Ready what follows.
 type Machine struct {
 	cfg     Config
 	backoff limiter.Backoff
@@ -40,25 +40,25 @@ type Machine struct {
 	accused []*lane   // those with items that are Undecided
 	faulty  []*lane   // those whose law has failed, to be stopped
 	askings uint64    // how often one was asked
-	warmth  uint64    // of what was warmed; it means nothing, and keeps a compiler from leaving it out
+	warmth  uint64    // of warmed memory; it means nothing, and keeps a compiler from leaving it out
 	out     Ready
 	said    int // transitions in the latest answer
 }
 
-// Ready is everything that follows from what a machine was told. Its slices
-// are valid until the machine is called again.
+// Ready is everything that follows from the facts that a machine took. Its slices are valid
+// until the next call of the machine.
 type Ready struct {
 	Grants      []Grant
 	Transitions []Transition
 	LongWaits   []LongWait
-	Words       []Word      // what laws say to the outside; see [limiter.Speaker]
+	Words       []Word      // words of laws to the outside; see [limiter.Speaker]
 	Stranded    []Stranding // runs that lost their last lane, or need too many: feed them no more
 	Finished    []Finish    // runs that are over; they are forgotten
 	Lengthened  bool        // a cooldown lasts longer than its transition said
 	WakeAt      time.Time   // when to ask again if nothing happens; zero: only when something does
 }
 
-// A Finish says that a run is over, and what became of its items and calls.
+// A Finish says that a run is over, with the counts of its items and calls.
 type Finish struct {
 	Run      RunID
 	Counters Counters
@@ -67,7 +67,7 @@ type Finish struct {
 	Ran      time.Duration // from when it was opened: the sum of Held
 }
 
-// A Stranding says that no lane is left for any pool of a run, and why; or that it needs
+// A Stranding says that no lane is left for any pool of a run, and why; or that the run needs
 // more lanes than there may be, which is [ErrTooManyLanes].
 type Stranding struct {
 	Run   RunID
@@ -79,7 +79,7 @@ type Verdict uint8
 
 // The verdicts. All but Call end the item without a further call.
 const (
-	Call         Verdict = iota // make the call, and say how it ended
+	Call         Verdict = iota // make the call, and report its end
 	EndExpired                  // the item's own time is up
 	EndDrained                  // its run drains
 	EndStopped                  // no lane is left that could take it, or none may be made for it
@@ -101,7 +101,7 @@ type Grant struct {
 	Config  *LaneConfig // of the lane, shared with others: to be read only; nil unless it is to be called
 	Epoch   uint64      // of the lane: news from an older one cannot start a cooldown
 	Serial  uint64      // of the item: news of an older grant is dropped
-	Cause   error       // for EndStopped: what stopped the lane, or ErrTooManyLanes; for EndFailed: what the server said
+	Cause   error       // for EndStopped: the error that stopped the lane, or ErrTooManyLanes; for EndFailed: the server's error
 }
 
 // New returns a machine that knows nothing yet.
@@ -129,12 +129,11 @@ func New(c Config) *Machine {
 	return m
 }
 
-// Held is how many items wait in the machine: what a driver bounds by closing
-// its door to offers.
+// Held returns the number of items that wait in the machine. A driver bounds it by closing its
+// door to offers.
 func (m *Machine) Held() int { return m.held }
 
-// Step absorbs one fact. It decides nothing: that is for [Machine.Ready], once
-// for all that was absorbed.
+// Step absorbs one fact. It decides nothing: [Machine.Ready] does, once for all absorbed facts.
 func (m *Machine) Step(now time.Time, e Event) {
 	now = m.tick(now)
 	m.stepped = true
@@ -166,9 +165,9 @@ func (m *Machine) Step(now time.Time, e Event) {
 	}
 }
 
-// tick keeps time from going back, so that no bucket is refilled twice and no
-// wait computed from a moment that is over. It is a guard: times with a monotonic
-// reading do not go back. Until such a clock has caught up, time stands still.
+// tick keeps time from going back, so that no bucket is refilled twice and no wait is computed
+// from a moment that is over. It is a guard: times with a monotonic reading do not go back.
+// Until such a clock has caught up, time stands still.
 func (m *Machine) tick(now time.Time) time.Time {
 	if now.After(m.now) {
 		m.now = now
@@ -176,8 +175,8 @@ func (m *Machine) tick(now time.Time) time.Time {
 	return m.now
 }
 
-// Ready decides. Whatever time or facts have made possible is granted, in turn
-// by run, in order within each pool.
+// Ready decides. It grants all that time or facts have made possible, in turn by run, in order
+// within each pool.
 func (m *Machine) Ready(now time.Time) Ready {
 	m.takeBackAnswer()
 	if !m.onlyToLook(now) {
@@ -185,7 +184,7 @@ func (m *Machine) Ready(now time.Time) Ready {
 		m.decide(now)
 	}
 	m.look(now)
-	for len(m.faulty) > 0 { // a law failed as it was looked at, or asked for its word
+	for len(m.faulty) > 0 { // a law failed at a look at it, or as it was asked for its word
 		m.decide(m.tick(now))
 	}
 	m.out.WakeAt = m.wakeAt()
@@ -206,11 +205,11 @@ func (m *Machine) decide(now time.Time) {
 		m.grant(now)
 	}
 	m.finish(now)
-	m.speak(now) // when it is known what is left
+	m.speak(now) // now the rest is known
 }
 
-// takeBackAnswer drops what the latest answer held. Its arrays are used again, and would
-// keep items alive whose run is over.
+// takeBackAnswer empties the latest answer. Its arrays are used again, and would keep items
+// alive whose run is over.
 func (m *Machine) takeBackAnswer() {
 	clear(m.out.Grants)
 	clear(m.out.Finished)
@@ -241,9 +240,9 @@ func (m *Machine) ring(now time.Time) {
 	}
 }
 
-// grant gives each run in turn as many items as its priority says, until none can be given
-// any. Then the lanes on which something has happened ask those that sleep in their lines.
-// While as many calls are in flight as may be, those that are awake keep their turns.
+// grant gives each run in turn as many items as its priority says, until it can give no more.
+// Then the lanes on which something has happened ask the sleepers in their lines. While as many
+// calls are in flight as may be, those that are awake keep their turns.
 func (m *Machine) grant(now time.Time) {
 	m.lendReleases()
 	kept := 0 // of the woken lanes: those that are to be asked again
@@ -277,8 +276,8 @@ func (m *Machine) lendReleases() {
 	}
 }
 
-// serve grants a call of r, whose turn it is. What is left of its turn when none can go is
-// kept by its seats in the lines: it is the lane's doing, not the run's.
+// serve grants a call of r, whose turn it is. If none can go, r's seats in the lines keep the
+// rest of its turn: the lane is the reason, not the run.
 func (m *Machine) serve(now time.Time, r *run) {
 	if !r.free() || !m.grantOne(now, r) {
 		m.touch(r)
@@ -361,7 +360,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.Calls++
 	if it.doubts > 0 {
 		if it.settleDoubts(); it.lane != l && it.lane != nil {
-			it.doubts = 0 // what another lane's breaker does says nothing of them
+			it.doubts = 0 // another lane's breaker says nothing of them
 		}
 	}
 	it.Sent, it.lane, it.epoch = now, l, l.epoch
@@ -385,8 +384,8 @@ func (m *Machine) lend(r *run, g Grant) {
 	m.out.Grants = append(m.out.Grants, g)
 }
 
-// finish reports and forgets the runs that are over, and keeps the books of the others in
-// which anything has changed.
+// finish reports and forgets the runs that are over, and keeps the books of the other runs with
+// a change.
 func (m *Machine) finish(now time.Time) {
 	for i, r := range m.touched {
 		m.touched[i], r.touched = nil, false
@@ -402,7 +401,7 @@ func (m *Machine) finish(now time.Time) {
 	m.touched = m.touched[:0]
 }
 
-// touch notes that something of a run has changed that its books, or its end, depend on.
+// touch notes a change of a run on which its books, or its end, depend.
 func (m *Machine) touch(r *run) {
 	if !r.touched {
 		r.touched = true
@@ -410,8 +409,8 @@ func (m *Machine) touch(r *run) {
 	}
 }
 
-// wakeAt is the earliest moment at which time alone changes anything, or something is
-// to be said.
+// wakeAt returns the earliest moment at which time alone changes anything, or something must be
+// reported.
 func (m *Machine) wakeAt() time.Time {
 	at := m.decidesAt()
 	if !m.lookAt.IsZero() && (at.IsZero() || m.lookAt.Before(at)) {
@@ -420,7 +419,7 @@ func (m *Machine) wakeAt() time.Time {
 	return at
 }
 
-// decidesAt is the earliest moment at which time alone changes anything.
+// decidesAt returns the earliest moment at which time alone changes anything.
 func (m *Machine) decidesAt() time.Time {
 	var at time.Time
 	if a := m.alarms.top(); a != nil {

@@ -10,9 +10,9 @@ import (
 // LaneMemoryVersion is the version of a [LaneMemory] that this package writes.
 const LaneMemoryVersion = 1
 
-// A LaneMemory is what is known of a lane that is worth knowing after a restart, in a
-// form that encoding/json writes and reads; see [limiter.Memory]. A lane that was
-// stopped is remembered as if it had not been: whoever starts again vouches for it.
+// A LaneMemory is the knowledge about a lane that is worth keeping over a restart, in a form
+// that encoding/json writes and reads; see [limiter.Memory]. The memory of a stopped lane does
+// not say that it was stopped: a user who starts again vouches for it.
 type LaneMemory struct {
 	Version int                   `json:"version"`
 	Law     limiter.Memory        `json:"law"`
@@ -22,9 +22,8 @@ type LaneMemory struct {
 	Answered bool `json:"answered,omitempty"` // a call was answered as hoped, ever
 }
 
-// Validate says whether the memory is one that this version reads. Single values in it
-// that cannot be true are no error: they are left out. The error of the law's part is
-// [limiter.ErrMemory].
+// Validate checks that this version reads the memory. Single values in it that cannot be true
+// are no error: they are left out. The error of the law's part is [limiter.ErrMemory].
 func (k LaneMemory) Validate() error {
 	if k.Version < 1 || k.Version > LaneMemoryVersion {
 		return fmt.Errorf("machine: lane memory: version %d is not in 1..%d", k.Version, LaneMemoryVersion)
@@ -35,25 +34,25 @@ func (k LaneMemory) Validate() error {
 	return nil
 }
 
-// Empty is the memory as a machine takes it up that follows one which may still have calls
-// on their way; see [limiter.Memory.Empty].
+// Empty returns the memory for a machine that follows one which may still have calls on their
+// way; see [limiter.Memory.Empty].
 func (k LaneMemory) Empty() LaneMemory {
 	k.Law = k.Law.Empty()
 	return k
 }
 
-// untilKept is for how long after a cooldown has ended a lane is still probed first.
+// untilKept is the time after the end of a cooldown for which a lane is still probed first.
 const untilKept = time.Minute
 
-// LaneRestored says what an earlier machine knew of a lane. It is heard before the
-// lane's first use; of one that is in use, of another law, or of a memory that does not
-// pass [LaneMemory.Validate] nothing is taken.
+// LaneRestored passes on an earlier machine's memory of a lane. It counts only before the
+// lane's first use. The machine ignores it for a lane that is in use, for another law, and if
+// the memory does not pass [LaneMemory.Validate].
 func LaneRestored(lane string, k LaneMemory) Event {
 	return Event{kind: evLaneRestored, name: lane, config: k}
 }
 
-// SaveLane is what is known of a lane; false if nothing is, because no call was ever
-// made on it, or it is forgotten.
+// SaveLane returns the memory of a lane. It returns false if there is none, because no call was
+// ever made on the lane, or it is forgotten.
 func (m *Machine) SaveLane(now time.Time, name string) (LaneMemory, bool) {
 	l := m.lanes[name]
 	if l == nil {
@@ -62,8 +61,8 @@ func (m *Machine) SaveLane(now time.Time, name string) (LaneMemory, bool) {
 	return l.save(m.tick(now))
 }
 
-// SaveLanes is what is known of every lane of which anything is. What was to be restored
-// and was not used is in it as it came.
+// SaveLanes returns the memories of all lanes that have one. It includes memories that were to
+// be restored and were not used, as they came.
 func (m *Machine) SaveLanes(now time.Time) map[string]LaneMemory {
 	now = m.tick(now)
 	saved := map[string]LaneMemory{}
@@ -83,7 +82,7 @@ func (l *lane) save(now time.Time) (LaneMemory, bool) {
 		return LaneMemory{}, false
 	}
 	k := LaneMemory{Version: LaneMemoryVersion, Law: l.law.Save(now), Breaker: l.breaker.Save(now), Answered: l.answered}
-	if k.Law.Version == 0 { // its law has nothing worth knowing
+	if k.Law.Version == 0 { // its law has nothing worth keeping
 		return LaneMemory{}, false
 	}
 	switch l.phase {
@@ -102,9 +101,8 @@ func (m *Machine) remember(name string, k LaneMemory) {
 	}
 }
 
-// recall has a new lane take up what is remembered of it. One that was cooling, or
-// whose server was taken to be down, cools for the rest of that, and is probed; one that
-// climbed climbs on.
+// recall gives a new lane its remembered state. A lane that was cooling, or whose server seemed
+// down, cools for the rest of that, and is probed. A lane that climbed continues to climb.
 func (m *Machine) recall(now time.Time, l *lane) {
 	k, ok := m.memory[l.name]
 	if !ok {
@@ -116,7 +114,7 @@ func (m *Machine) recall(now time.Time, l *lane) {
 		return
 	}
 	l.revived = true
-	if l.led() { // when it may flow is for its law to say
+	if l.led() { // its law decides when it may flow
 		return
 	}
 	l.breaker.Restore(now, k.Breaker)

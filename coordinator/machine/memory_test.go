@@ -106,8 +106,8 @@ func TestOldCallsCreditNothing(t *testing.T) {
 	}
 }
 
-// An end that is told twice is one end, also when the item waits for its release
-// in between: then nobody has it, and nobody can end it.
+// An end that is reported twice is one end, also when the item waits for its release in
+// between: then nobody has the item, and nobody can end it.
 func TestEndToldTwiceIsOneEnd(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Concurrency: 1})
 	b.offer(2, "", 0)

@@ -6,64 +6,64 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Lanes whose law is in touch with the outside: it is led from there, is told words, says
-// some.
+// This file is about lanes whose law is in touch with the outside. Such a law is led from
+// there, hears words, or says some.
 //
-//	Told ──▶ Hear ──▶ the lane stops, flows again, or is but asked again
+//	Told ──▶ Hear ──▶ the lane stops, flows again, or is only asked again
 //	what changes a lane ──▶ stirred ──▶ Say ──▶ Ready.Words
 //	the end of a call on a lane that is led ──▶ Ended
 
-// A Leader is a law that leads its lane: somebody outside decides, to whom it tells what
-// calls meet, and nobody decides here besides. A lane whose law is a Leader is led:
+// A Leader is a law that leads its lane. It reports the fate of its calls to somebody outside,
+// who alone decides about the lane. A lane whose law is a Leader is led:
 //
-//   - It is told how each call of its own ended by Ended, whole and before anybody else,
-//     and by nothing else: Answered, Failed, Refused, Straggled, Vanished and Broken are
-//     not called.
+//   - The machine reports the end of each of the lane's own calls by Ended, whole and before anybody
+//     else sees it. It calls nothing else for that: not Answered, Failed, Refused, Straggled,
+//     Vanished or Broken.
 //   - The lane is Flowing until a [limiter.Reply] stops it. It has no cooldown, no probe,
-//     no breaker; it is not given up for silence, a quota that is used up or a wait that is
-//     too long. What holds its calls back is Wait, and the windows: that of its config, and
-//     the law's. A Wait for limiter.ByHold says that the lane cools outside: a pool for
-//     which that is the reason to fall back uses its next lane meanwhile.
+//     no breaker. Silence, a used-up quota or too long a wait do not stop it. Only Wait and the
+//     windows hold its calls back: that of its config, and the law's. A Wait for
+//     limiter.ByHold says that the lane cools outside. A pool that falls back while a lane cools
+//     uses its next lane meanwhile.
 //   - An item that was refused, in whatever way, is parked if it is handed over: it goes
-//     first when the law lets a call leave. One that failed is delayed, as ever; nothing of it
-//     is in doubt. One that was refused for good in words that do not say whom they concern is
-//     called once more: by then the lane has stopped, or the item fails.
+//     first when the law lets a call leave. One that failed is delayed, as ever; none of its
+//     failures is in doubt. One that was refused for good in words that do not say whom they
+//     concern is called once more: by then the lane has stopped, or the item fails.
 //   - A call whose ticket says Probe is a probe: its failure uses up no attempt.
-//   - When a person resets the lane it flows again, and keeps its law: what is held against
-//     it outside is to be forgiven there.
-//   - Nothing of it is saved if its Save is the zero Memory.
+//   - When a person resets the lane it flows again, and keeps its law: the outside forgives
+//     what it holds against the lane.
+//   - The machine saves nothing of it if its Save returns the zero Memory.
 //
-// Wait, Tick, Sent, Window, Remaining, SetLimits, SetRamp, View and Save are asked as of
-// any law. A call is identified by the Number of the ticket that Sent has answered.
+// The machine calls Wait, Tick, Sent, Window, Remaining, SetLimits, SetRamp, View and Save as
+// it does for any law. A call is identified by the Number of the ticket that Sent returned.
 type Leader interface {
 	limiter.Law
-	// Ended says how a call ended, in the words in which whoever made it did: where it is
-	// one for another machine's item, that machine may be told it by [Settled] as it is.
-	// What left under an earlier law of the lane is told to nobody.
+	// Ended reports the end of a call, in the words of the caller who made it. If the call was
+	// for another machine's item, [Settled] may pass o on to that machine as it is. The machine
+	// does not report calls that left under an earlier law of the lane.
 	Ended(now time.Time, k limiter.Ticket, o Outcome)
 }
 
-// A Word is what a lane's law says to the outside; see [limiter.Speaker].
+// A Word is a message of a lane's law to the outside; see [limiter.Speaker].
 type Word struct {
 	Lane string
 	Said any
 }
 
-// Told says a word from outside to the law of a lane, if that is a [limiter.Listener]: the
-// lane's pools are asked again at once. A lane that no item has used yet, or that is
-// forgotten, hears nothing, as it has no law: whoever tells what lasts says it again.
+// Told says a word from outside to the law of a lane, if that is a [limiter.Listener]. The
+// machine then asks the lane's pools again at once. A lane that no item has used yet, or that
+// is forgotten, has no law and hears nothing: repeat words that are to last.
 func Told(lane string, word any) Event { return Event{kind: evTold, name: lane, config: word} }
 
-// outside is what a lane has whose law is in touch with the outside.
+// outside holds the links of a lane's law with the outside.
 type outside struct {
 	leads   Leader           // nil: the lane's own rules hold
-	hears   limiter.Listener // nil: it is told nothing
+	hears   limiter.Listener // nil: it hears nothing
 	says    limiter.Speaker  // nil: it says nothing
 	stirred bool             // it is in the machine's line of those to be asked
-	alarm   alarm            // when its law wants to be asked
+	alarm   alarm            // when its law next wants to say something
 }
 
-// outsideOf is nil for a law of the usual kind.
+// outsideOf returns nil for a law of the usual kind.
 func outsideOf(l *lane) *outside {
 	f, foreign := l.law.(*foreignLaw)
 	if !foreign {
@@ -91,7 +91,7 @@ func outsideOf(l *lane) *outside {
 // led reports whether the lane's law decides alone.
 func (l *lane) led() bool { return l.outside != nil && l.outside.leads != nil }
 
-// restsOutside reports whether a lane that is led cools, as its law says: what is decided
+// restsOutside reports whether a led lane cools, by its law's word. A cooldown that is decided
 // outside is no phase here.
 func (l *lane) restsOutside() bool { return l.led() && l.bound == BoundCooldown }
 
@@ -116,7 +116,7 @@ func (m *Machine) told(now time.Time, name string, word any) {
 	m.wake(l)
 }
 
-// revive has a lane flow with the law that it has, and nothing held against it.
+// revive has a lane flow with its present law, and holds nothing against it.
 func (m *Machine) revive(now time.Time, l *lane) {
 	l.beginBreaker()
 	l.forgive()
@@ -126,7 +126,7 @@ func (m *Machine) revive(now time.Time, l *lane) {
 	m.wake(l)
 }
 
-// learnLed takes the end of a call on a lane that is led: it is counted, and no more.
+// learnLed takes the end of a call on a led lane: it only counts it.
 func (m *Machine) learnLed(it *Item, o *Outcome) {
 	l := it.lane
 	switch o.Signal {
@@ -146,7 +146,7 @@ func (m *Machine) learnLed(it *Item, o *Outcome) {
 	}
 }
 
-// quiet has nobody ask the lane's law any more: it is to have another, or is forgotten.
+// quiet stops the wake-ups for the lane's law: the lane gets another law, or is forgotten.
 func (m *Machine) quiet(l *lane) {
 	if l.outside != nil {
 		m.alarms.clear(&l.outside.alarm)
@@ -191,7 +191,7 @@ func (m *Machine) ask(now time.Time, l *lane, o *outside) {
 	}
 }
 
-// upcoming is what is to come on a lane.
+// upcoming returns the calls that are to come on a lane.
 func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 	up := limiter.Upcoming{InFlight: l.inFlight, Costs: l.nextCosts}
 	m.askings++
@@ -214,8 +214,8 @@ func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 	return up
 }
 
-// nextCosts yields what the next calls are charged. Where several pools have items, each
-// gives as many, in turn.
+// nextCosts yields the charges of the next calls. Where several pools have items, each gives as
+// many, in turn.
 func (l *lane) nextCosts(yield func(limiter.Cost) bool) {
 	var lines [][]*Item
 	ready := 0
@@ -242,7 +242,7 @@ func (l *lane) nextCosts(yield func(limiter.Cost) bool) {
 	}
 }
 
-// foremost are the first n items of the pool in the order in which they would go.
+// foremost returns the first n items of the pool in the order in which they would go.
 func (p *pool) foremost(n int) []*Item {
 	first := p.returned.firsts(n)
 	for it := p.waiting.first; it != nil && len(first) < n; it = it.next {
@@ -251,8 +251,8 @@ func (p *pool) foremost(n int) []*Item {
 	return first
 }
 
-// report tells the law that leads a lane how a call ended, before anybody reads a meaning
-// into it.
+// report passes the end of a call to the law that leads the lane, before the machine reads a
+// meaning into it.
 func (m *Machine) report(now time.Time, it *Item, o *Outcome) {
 	if l := it.lane; l.led() && it.epoch >= l.began {
 		o.Again = it.counted

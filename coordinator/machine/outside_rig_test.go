@@ -19,8 +19,8 @@ func (m *maker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law {
 // law is the latest.
 func (m *maker) law() *permitLaw { return m.made[len(m.made)-1] }
 
-// A permitLaw lets a call leave for each permit that it was told, and says every tenth of
-// a second what it was told to be waiting for.
+// A permitLaw lets a call leave for each permit that it gets, and says every tenth of a second
+// how many items wait.
 type permitLaw struct {
 	limiter.Unlimited
 	permits int
@@ -41,7 +41,7 @@ type asking struct {
 	costs []limiter.Cost
 }
 
-// Words that it is told, beside numbers of permits.
+// Words that a permitLaw hears, besides numbers of permits.
 type (
 	probeWord struct{}
 	restWord  struct{ rests bool }

@@ -57,8 +57,8 @@ type sliceMaker struct{ all []int }
 
 func (sliceMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return nil }
 
-// Whatever a call meets on a lane that is led is told to its law alone, as it was said: the
-// lane flows, and what was refused goes first when there is a permit again.
+// The law of a led lane alone hears how a call ended, in the caller's words. The lane flows,
+// and a refused item goes first when there is a permit again.
 func TestLedLaneDrawsNoConclusions(t *testing.T) {
 	for what, o := range map[string]Outcome{
 		"refused":          {Signal: Throttled, Directed: true, RetryAfter: time.Minute},
@@ -170,7 +170,7 @@ func TestLedLaneProbes(t *testing.T) {
 	}
 }
 
-// Whoever falls back does so while a led lane cools outside, and not while it has no permit.
+// A pool falls back while a led lane cools outside, and not while the lane has no permit.
 func TestFallbackFromALedLane(t *testing.T) {
 	by := &maker{}
 	m := New(Config{Lanes: map[string]LaneConfig{"led": {Maker: by}, "second": {}}})

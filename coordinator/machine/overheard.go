@@ -6,31 +6,32 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Calls that another machine let go, on a lane that is now this one's: who takes over from
-// a machine that has died hears how its last calls end. The present law was not charged for
-// them, and was not asked. What their ends say of the server is true all the same.
+// This file is about calls that another machine let go, on a lane that is now this one's. A
+// machine that takes over from one that has died hears how its last calls end. The present law
+// did not charge for them, and was not asked. Their ends tell the truth about the server all
+// the same.
 
-// departure is how a call left that was overheard.
+// departure records when an overheard call left, and its cost.
 type departure struct {
 	sent time.Time
 	cost limiter.Cost
 }
 
-// Overheard says how a call ended that this machine never granted: one of the machine
-// before it, for whose lane it has taken over. sent is when it left, by this machine's
-// clock; cost what it was estimated to draw, zero if that is not known.
+// Overheard reports the end of a call that this machine never granted: an earlier machine did, whose
+// lane this one has taken over. sent is when the call left, by this machine's clock. cost is the
+// estimate of what it draws, zero if that is not known.
 //
-// It counts as an answer, with its latency, and what headers showed is taken for the moment
-// at which it left. A refusal of it is a straggler: it begins no cooldown, and can but
-// lengthen one by the wait that it names. A refusal for good stops the lane, and so does a
-// day's limit of which nothing is left, unless a person has reset it since the call left. Nothing is given back for it, and no call in
-// flight is one less. A lane that is not in use yet is, from then on.
+// The call counts as an answer, with its latency, and its headers count for the moment at which it
+// left. Its refusal is a straggler: it begins no cooldown, and can only lengthen one by the wait that
+// it names. A refusal for good stops the lane, and so does a used-up daily limit, unless a person has
+// reset the lane since the call left. Its charge is not given back, and the number of calls in flight
+// stays as it is. A lane that was not in use is in use from then on.
 func Overheard(lane string, sent time.Time, cost limiter.Cost, o Outcome) Event {
 	return Event{kind: evOverheard, name: lane, outcome: o, config: departure{sent: sent, cost: cost}}
 }
 
-// overheard takes what a call of another machine's teaches. On a lane that is led it is
-// for the leader to hear.
+// overheard takes the lesson of a call of another machine's. On a led lane only the leader
+// hears it.
 func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome) {
 	if m.lanes[name] == nil && m.roomFor([]string{name}) != nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A hearing law keeps what it is told of answers and refusals.
+// A hearing law keeps the news of answers and refusals.
 type hearingLaw struct {
 	limiter.Law
 	news []limiter.News
@@ -58,8 +58,8 @@ func TestOverheardAnswerCounts(t *testing.T) {
 	}
 }
 
-// What is overheard has whoever waits asked again, and a law that speaks; and a lane of which
-// anything is heard is in use.
+// After an overheard call the machine asks waiting pools again, and a law that speaks. A lane
+// with an overheard call is in use.
 func TestOverheardIsNews(t *testing.T) {
 	law := &scriptedLaw{}
 	b := &bed{Machine: New(Config{Lane: LaneConfig{Maker: law}, IdleTTL: time.Minute}), now: storyStart}

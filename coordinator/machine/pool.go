@@ -7,31 +7,31 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// forever is the wait of those whom only an event can help, not time.
+// forever is the wait of a pool that only an event can end, not time.
 const forever = time.Duration(1<<63 - 1)
 
-// pool is where the items of a run wait for one of some lanes.
+// pool holds the items of a run that wait for one of some lanes.
 //
 //	offered ──▶ waiting ───────────────────────────┐
 //	refused with its lane ──▶ returned (parked) ───┼──▶ head ──▶ grant
 //	refused alone, failed ──▶ delayed ──due──▶ returned
 //
-// Invariant: while an item could go and the run has room, the pool is in its
-// run's runnable line; else it sleeps, and its alarm, an event of one of its
-// lanes, or an ended call of its run wakes it.
+// Invariant: while an item could go and the run has room, the pool is in its run's runnable
+// line. Otherwise it sleeps. Its alarm, an event of one of its lanes, or an ended call of its
+// run wakes it.
 type pool struct {
 	name      string
 	run       *run
 	lanes     []*lane
-	oneLane   [1]*lane // the room of lanes where there is but one
+	oneLane   [1]*lane // backing array of lanes where there is only one
 	waiting   fifo     // offered, never called
 	queued    bool     // in run.runnable
 	fallback  bool
 	ruled     bool  // the first lane charges by a rule of its own
 	yields    bool  // the latest to go had failed before: one that was never called goes next
 	turn      int   // the lane that is asked first, where they take turns
-	counted   int   // its items that are counted behind that; 0: it is awake, or has none to give
-	behind    *seat // of one that sleeps: where, of several lanes the one that it waits for
+	counted   int   // its items that count at behind; 0: it is awake, or has none to give
+	behind    *seat // of a sleeping pool: its seat, at the one of several lanes for which it waits
 	next      *pool
 	inFlight  int          // its items that are
 	undecided int          // its items that are
@@ -52,7 +52,7 @@ func newPool(r *run, c PoolConfig) *pool {
 	return p
 }
 
-// head is the item whose turn it is; nil if none can go now.
+// head returns the item whose turn it is; nil if none can go now.
 func (p *pool) head() *Item {
 	if p.returned.len() == 0 {
 		return p.waiting.first
@@ -60,9 +60,10 @@ func (p *pool) head() *Item {
 	return p.inTurn()
 }
 
-// inTurn is the head where items have come back. Those that have failed take turns with those
-// that were never called: where a limit paces them, those that always fail would have every
-// call, and no other would be answered, which is what tells them apart.
+// inTurn returns the head where items have come back. Items that have failed take turns with
+// items that were never called. Otherwise, where a limit paces them, items that always fail
+// would have every call. No other item would be answered then, and only such answers tell them
+// apart.
 func (p *pool) inTurn() *Item {
 	it := p.returned.top()
 	if p.yields && it.Attempts > 0 && it.place != Parked && p.waiting.first != nil {
@@ -71,7 +72,7 @@ func (p *pool) inTurn() *Item {
 	return it
 }
 
-// warm reads what the next call of the pool will touch.
+// warm reads the memory that the next call of the pool will touch.
 func (p *pool) warm() uint64 {
 	if len(p.lanes) == 0 {
 		return 0
@@ -80,26 +81,26 @@ func (p *pool) warm() uint64 {
 	return uint64(p.inFlight+p.returned.len()) + l.warm()
 }
 
-// take removes an item from wherever in the pool it is.
+// take removes an item from any place in the pool.
 func (p *pool) take(it *Item) {
 	switch {
 	case it.place == Delayed:
 		p.delayed.remove(int(it.pos))
 	case it.place == Undecided:
 		p.undecided--
-	case it.Calls > 0: // those that come back are in the heap, parked or due
+	case it.Calls > 0: // items that come back are in the heap, parked or due
 		p.returned.remove(int(it.pos))
 	default:
 		p.waiting.remove(it)
 	}
 }
 
-// empty reports whether nothing of the run waits here.
+// empty reports whether no item of the run waits here.
 func (p *pool) empty() bool {
 	return p.waiting.n == 0 && p.returned.len() == 0 && p.delayed.len() == 0 && p.undecided == 0
 }
 
-// undecidedItems looks through all of its lanes: it is for ends, and for pictures.
+// undecidedItems searches all its lanes: it is for ends, and for pictures.
 func (p *pool) undecidedItems() (items []*Item) {
 	if p.undecided == 0 {
 		return nil
@@ -117,10 +118,10 @@ func (p *pool) undecidedItems() (items []*Item) {
 	return items
 }
 
-// probeOn is the item that goes on the lane in place of the pool's head: where the breaker is
-// open and the head has failed before, one that never did, nor in an earlier process. The head
-// may break its calls, and not the server. Where such a probe has failed the head is next, as
-// each item may fail once.
+// probeOn returns the item that goes on the lane in place of the pool's head. If the breaker is
+// open and the head has failed before, that is one that never did, nor in an earlier process.
+// The head may break its calls, and not the server. After such a probe has failed the head is
+// next, as each item may fail once.
 func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
 	again := l.breaker.Reopened()%2 == 1 && head.Calls > 0
 	if !l.down(now) || again || head.Attempts == 0 && head.probed == 0 {
@@ -136,7 +137,7 @@ func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
 	return fresh
 }
 
-// ripen moves those whose backoff is over to the ones that may go.
+// ripen moves items whose backoff is over to those that may go.
 func (p *pool) ripen(now time.Time) {
 	for it := p.delayed.top(); it != nil && !it.due.After(now); it = p.delayed.top() {
 		p.due(p.delayed.pop())
@@ -173,7 +174,8 @@ func (p *pool) dead() bool {
 	return true
 }
 
-// cause is what stopped the first of a dead pool's lanes that says, or why it has none.
+// cause returns what stopped the first of a dead pool's lanes that has a cause, or else why the
+// pool has no lane.
 func (p *pool) cause() error {
 	for _, l := range p.lanes {
 		if l.cause != nil {
@@ -183,9 +185,9 @@ func (p *pool) cause() error {
 	return p.shut
 }
 
-// pick finds the lane that takes the item first, and how long until then: 0 is now, forever is
-// until something happens. If it must wait, that is the lane whose bound says for what. Asked
-// is how many lanes were asked.
+// pick finds the lane that takes the item first, and the time until then: 0 is now, forever is
+// until something happens. If the item must wait, first is the lane whose bound says for what.
+// asked counts the lanes asked.
 func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration, asked int) {
 	soonest = forever
 	for i := range p.lanes {
@@ -209,7 +211,7 @@ func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration
 	return first, soonest, len(p.lanes)
 }
 
-// staysWith reports whether the lanes behind one are not used: it is paced, not ill.
+// staysWith reports whether the pool ignores the lanes behind one: that one is paced, not ill.
 func (p *pool) staysWith(l *lane) bool { return p.fallback && l.usable() && !l.restsOutside() }
 
 func (p *pool) index(i int) int {

@@ -6,13 +6,12 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// The way back from a cooldown: whether a call must go first to see, when it has
-// passed, and at what rate the others follow.
+// This file is the way back from a cooldown: whether a call must go first to see, when it has
+// passed, and at which rate the others follow.
 
-// probe notes that a probe leaves. It passes when it is answered or, where the
-// lane has answered before and nothing but refusals says that it is down, when it was
-// not refused within twice the time that a refusal takes: a model thinks for seconds, a
-// refusal comes at once.
+// probe notes that a probe leaves. It passes when it is answered. If the lane has answered
+// before and only refusals say that it is down, it also passes when it was not refused within
+// twice the time that a refusal takes. A model thinks for seconds, a refusal comes at once.
 func (m *Machine) probe(now time.Time, l *lane) {
 	m.count(nil, l, probes)
 	l.passAt = time.Time{}
@@ -28,8 +27,8 @@ func (m *Machine) probe(now time.Time, l *lane) {
 	}
 }
 
-// unprobe takes a probe back that says nothing: its permit goes to the next one,
-// and its not being refused proves nothing.
+// unprobe takes a probe back that says nothing. Its permit goes to the next one, and the
+// missing refusal proves nothing.
 func (m *Machine) unprobe(now time.Time, l *lane) {
 	l.breaker.Abandon(now)
 	l.passAt = time.Time{}
@@ -46,8 +45,8 @@ func (m *Machine) passed(now time.Time, l *lane) {
 	m.alarms.clear(&l.alarm)
 }
 
-// letProbeIn takes a probe that met a failure for good which may be its item's. It was let
-// in, but says nothing of whether the server is well: an open breaker tries another item.
+// letProbeIn takes a probe that met a failure for good which may be its item's. It was let in,
+// but does not say whether the server is well: an open breaker tries another item.
 func (m *Machine) letProbeIn(now time.Time, l *lane) {
 	l.breaker.Abandon(now)
 	m.passed(now, l)
@@ -60,8 +59,8 @@ func (l *lane) probeWait() time.Duration {
 	return max(2*l.refusal.Mean(), MinProbeWait)
 }
 
-// climb lets calls in again. Where the law has a way to climb the lane is Ramping
-// for as long as that takes.
+// climb lets calls in again. If the law has a way to climb, the lane is Ramping for as long as
+// that takes.
 func (m *Machine) climb(now time.Time, l *lane, reason Reason) {
 	l.passAt, l.cause = time.Time{}, nil
 	to, until := Flowing, l.law.Climb(now)

@@ -46,9 +46,9 @@ func (q *fifo) remove(it *Item) {
 	q.n--
 }
 
-// byTurn orders those that come back: refused ones first, those that failed while others
-// were answered last; then those that failed fewer probes first. Within each it is the order
-// of the input, which is the order in which they first came.
+// byTurn orders items that come back: refused ones first, and those that failed while others
+// were answered last; then those that failed fewer probes first. Within each group it is the
+// order of the input, in which they first came.
 func byTurn(a, b *Item) bool {
 	if (a.place == Parked) != (b.place == Parked) {
 		return a.place == Parked
@@ -62,7 +62,7 @@ func byTurn(a, b *Item) bool {
 	return a.Seq < b.Seq
 }
 
-// byDue orders those in backoff.
+// byDue orders items in backoff.
 func byDue(a, b *Item) bool {
 	if !a.due.Equal(b.due) {
 		return a.due.Before(b.due)

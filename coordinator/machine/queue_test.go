@@ -57,7 +57,7 @@ func takeAny(rng *rand.Rand, twin *[]*Item) *Item {
 	return s[last]
 }
 
-// An element that left a heap is told so, and its array keeps nothing of it alive.
+// The heap calls moved for an element that leaves, and its array keeps nothing of it alive.
 func TestHeapForgetsWhatLeft(t *testing.T) {
 	h := heap[*Item]{before: byDue, moved: itemMoved}
 	it := &Item{}

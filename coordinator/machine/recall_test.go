@@ -10,8 +10,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// taught is what is known of the default lane after some calls were answered and then so
-// many ended otherwise.
+// taught returns a bed and its memory of the default lane, after some calls were answered and
+// then n ended by o.
 func taught(t *testing.T, c LaneConfig, n int, o Outcome) (*bed, LaneMemory) {
 	t.Helper()
 	b := newBed(c, RunConfig{})
@@ -43,8 +43,8 @@ func recalled(c LaneConfig, now time.Time, k LaneMemory) *bed {
 
 func (b *bed) lane() LaneStatus { return b.Status(b.now, 1).Lanes[0] }
 
-// A lane that was told to wait waits on in the next machine, says why, and is not called
-// before; an hour later it is.
+// A lane that waits by a server's word waits on in the next machine, says why, and is not
+// called before; an hour later it is.
 func TestRestoredLaneCoolsOn(t *testing.T) {
 	for name, c := range map[string]LaneConfig{"plain": {Law: limiter.Plain}, "model": {}} {
 		b, k := taught(t, c, 8, Outcome{Signal: Throttled, Directed: true, RetryAfter: 30 * time.Second})

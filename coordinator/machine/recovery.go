@@ -7,14 +7,14 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// How a lane learns from the ends of its calls, and finds its way back:
+// This file is how a lane learns from the ends of its calls, and finds its way back:
 //
 //	Flowing ──refused, or the breaker opens──▶ Cooling ──until──▶ Probing ──passed──▶ Ramping ──▶ Flowing
 //	                                             ▲  └──level known──────────────────────▲ │
 //	                                             └─────────────refused────────────────────┘
 //
-// A call is judged by the epoch in which it left. Only a call of the present
-// one can start a cooldown, raise its escalation, or end it.
+// A call is judged by the epoch in which it left. Only a call of the present epoch can start a
+// cooldown, raise its escalation, or end it.
 
 // learn takes the lesson of a call.
 func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
@@ -57,7 +57,7 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	case Failed:
 		m.hasFailed(now, it, n, o)
 		l.letIn()
-		m.heed(now, l) // after the breaker, which may take it upon itself
+		m.heed(now, l) // after the breaker, which may take care of it
 	case Exhausted:
 		l.law.Vanished(now, *n)
 		m.exhausted(now, it, o)
@@ -82,11 +82,11 @@ func (m *Machine) stopUsedUp(now time.Time, l *lane, o *Outcome) {
 	}
 }
 
-// learnLate takes the news of a call that left under the law before this one. The
-// present law was not charged for it, does not know in whose company it left, and has
-// nothing to put right: it is not told. What remains is what the server has said of
-// itself: that it answers, how long that takes, how long a lane that cools is to wait,
-// and that it will serve the lane no more.
+// learnLate takes the news of a call that left under the law before this one. The present law
+// did not charge it, does not know in whose company it left, and has nothing to correct, so it
+// does not hear of it. The lane still learns what the server has said of itself: that it
+// answers, and after what time. It also learns how long a cooling lane must wait, and that the
+// server will serve the lane no more.
 func (m *Machine) learnLate(now time.Time, it *Item, o *Outcome) {
 	l := it.lane
 	switch o.Signal {
@@ -121,9 +121,9 @@ func (m *Machine) refusedLate(now time.Time, it *Item, o *Outcome) {
 	}
 }
 
-// exhausted deals with a refusal for good that says whom it concerns, unless a person has
-// vouched for the lane since the call left. What one means that does not say is known when
-// more items were heard of; see endsIt.
+// exhausted handles a refusal for good that says whom it concerns, unless a person has vouched
+// for the lane since the call left. The meaning of a refusal that does not say so shows when
+// more items have ended; see endsIt.
 func (m *Machine) exhausted(now time.Time, it *Item, o *Outcome) {
 	switch {
 	case o.Alike != 0:
@@ -133,19 +133,18 @@ func (m *Machine) exhausted(now time.Time, it *Item, o *Outcome) {
 	}
 }
 
-// asHoped reports whether an answer says that nothing is wrong with the lane: it is what was
-// asked for, or says of the item what is wrong with it.
+// asHoped reports whether an answer says that nothing is wrong with the lane: it is the desired
+// one, or says what is wrong with the item.
 func (o *Outcome) asHoped() bool {
 	return o.Signal == Succeeded || o.Signal == Answered && o.Alike == 0
 }
 
-// unclearMost is how many refusals in a row that do not say whether they mean a
-// minute or a day are waited for. Two holds of a minute outlast any limit by the
-// minute; the third refusal means the day.
+// unclearMost is the number of refusals in a row, unclear about whether they mean a minute or a
+// day, that are taken for the day. Two holds of a minute outlast any limit by the minute, so
+// the third refusal means the day.
 const unclearMost = 3
 
-// isDaily reports whether a refusal that leaves open which limit it means is the
-// one too many.
+// isDaily reports whether a refusal that leaves open which limit it means is one too many.
 func (l *lane) isDaily(o *Outcome, present bool) bool {
 	if !o.Unclear || !present {
 		return false
@@ -163,8 +162,8 @@ func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	}
 }
 
-// disbelieve drops a wait that no server can mean: it has named none. Longer latencies than
-// limiter.MaxSpan count as that.
+// disbelieve drops a wait that no server can mean, as if the server had named none. Latencies
+// over limiter.MaxSpan count as that.
 func (o *Outcome) disbelieve() {
 	o.Latency, o.Detour = min(o.Latency, limiter.MaxSpan), min(o.Detour, limiter.MaxSpan)
 	if o.RetryAfter < 0 || o.RetryAfter > MostDirected {
@@ -175,7 +174,7 @@ func (o *Outcome) disbelieve() {
 	}
 }
 
-// mendReport takes out of a report what cannot be meant.
+// mendReport removes impossible values from a report.
 func (o *Outcome) mendReport() {
 	if sum := o.Actual.Requests + o.Actual.Input + o.Actual.Output + o.Cached; !(sum <= math.MaxFloat64) || min(o.Actual.Requests, o.Actual.Input, o.Actual.Output, o.Cached) < 0 {
 		o.Actual, o.Cached = o.Actual.Drawn(), limiter.Cost{Input: o.Cached}.Drawn().Input
@@ -200,13 +199,13 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News, asHoped b
 	}
 }
 
-// wasRefused deals with 429, 503 and 529. One of the present epoch starts a cooldown, unless
-// its law finds that it concerns its item alone; older ones are participants of it, and can
-// at most lengthen it.
+// wasRefused handles 429, 503 and 529. A refusal of the present epoch starts a cooldown, unless
+// its law finds that it concerns its item alone. Older refusals are participants of the
+// cooldown, and can at most lengthen it.
 //
-// The order of events that this is about: calls 1 and 2 leave; 1 is refused and
-// the lane cools; 2 is refused, which is the same wave and no second cooldown;
-// the lane is probed and climbs; 3, which left before the cooldown and took
+// An example: calls 1 and 2 leave. Call 1 is refused, and the lane cools. Call 2 is refused,
+// which is the same wave and no second cooldown. The lane is probed and climbs. Call 3 left
+// before the cooldown and took long, and is refused: that says nothing about now.
 // long, is refused: that says nothing about now.
 func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause error) {
 	l := it.lane
@@ -245,9 +244,9 @@ func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause err
 	}
 }
 
-// probeRefused tells the breaker. That of a lane whose server says busy, and which has
-// let nothing in since it cooled, is a failure: it may be down. One that says slow down
-// is up: neither a success nor a failure.
+// probeRefused reports a refused probe to the breaker. If the server says busy, and the lane
+// has let nothing in since it cooled, it is a failure: the server may be down. A server that
+// says slow down is up: neither a success nor a failure.
 func (m *Machine) probeRefused(now time.Time, l *lane, n *limiter.News) {
 	if n.Overloaded {
 		l.breaker.Failure(now, 0)
@@ -273,8 +272,8 @@ func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
 	}
 }
 
-// hasFailed deals with calls that broke; whose failure it is, blame.go finds out. A probe that broke was not refused,
-// and so has passed, unless it was the breaker's.
+// hasFailed handles calls that broke; blame.go finds out whose failure it is. A probe that broke was
+// not refused, and so has passed, unless it was the breaker's.
 func (m *Machine) hasFailed(now time.Time, it *Item, n *limiter.News, o *Outcome) {
 	l := it.lane
 	l.law.Failed(now, *n)
@@ -312,7 +311,7 @@ func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	m.beginWait(now, l)
 }
 
-// lengthen takes it that a server asks for a longer wait than it did.
+// lengthen notes that a server asks for a longer wait than before.
 func (m *Machine) lengthen(l *lane, until time.Time) {
 	m.out.Lengthened = m.out.Lengthened || until.After(l.until)
 	m.coolUntil(l, until)
@@ -344,7 +343,7 @@ func (m *Machine) advance(now time.Time, l *lane) {
 	m.wake(l)
 }
 
-// stop ends a lane: nothing will be granted on it until a person resets it.
+// stop ends a lane: the machine grants nothing on it until a person resets it.
 func (m *Machine) stop(now time.Time, l *lane, cause error) {
 	if l.phase == Stopped {
 		return
@@ -360,7 +359,7 @@ func (m *Machine) stop(now time.Time, l *lane, cause error) {
 	m.strand(l, cause)
 }
 
-// enter changes the phase and tells so.
+// enter changes the phase, and reports that.
 func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	if to == Flowing || to == Probing {
 		m.alarms.clear(&l.alarm)
@@ -376,7 +375,8 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	}
 }
 
-// told is what a transition tells of why: once, when the breaker opens or the lane stops.
+// told returns the cause that a transition reports; it does so when the breaker opens or the
+// lane stops.
 func (l *lane) told(to Phase, reason Reason) error {
 	if to == Stopped || reason == ByBreaker {
 		return l.cause

@@ -9,8 +9,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// What becomes of a lane's field when a person resets the lane. Whoever adds a field
-// decides it here: nothing may be held against a lane that was vouched for.
+// atReset describes the fate of a lane's field when a person resets the lane. A change that
+// adds a field decides it here: nothing may be held against a lane that was vouched for.
 type atReset struct {
 	why   string
 	spoil func(*Machine, *lane) // as bad as it gets; nil: it needs no more than the others do
@@ -120,7 +120,7 @@ func TestResetForgetsAMemory(t *testing.T) {
 	}
 }
 
-// A deafLaw fails its test when it is told how a call ended.
+// A deafLaw fails its test when it hears of the end of a call.
 type deafLaw struct {
 	limiter.Law
 	t *testing.T
@@ -142,8 +142,8 @@ func (l deafLaw) Straggled(_ time.Time, n limiter.News) (until time.Time) {
 	return until
 }
 
-// lateEnds is how a call may end that left under another law, and whether that stops a
-// lane for which nobody has vouched since.
+// lateEnds are the ends of calls that left under another law. stops says whether such an end
+// stops a lane for which nobody has vouched since.
 var lateEnds = map[string]struct {
 	outcome Outcome
 	stops   bool

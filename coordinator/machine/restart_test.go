@@ -46,8 +46,8 @@ func TestRestoredLaneClimbsOn(t *testing.T) {
 	}
 }
 
-// A refusal of an old call that lengthens a cooldown is no transition, and worth saving
-// all the same: that is told.
+// A refusal of an old call that lengthens a cooldown is no transition, and worth saving all the
+// same: Lengthened reports it.
 func TestLongerCooldownIsTold(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	b.offer(3, DefaultPool, 0)

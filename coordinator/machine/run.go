@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// run is one client of the machine: a stretch of input with its own pools and
-// its own ceiling on calls in flight.
+// run is one client of the machine: a stretch of input with its own pools and its own ceiling
+// on calls in flight.
 //
 // Invariant: held + inFlight + done = offered, where held counts the items that
 // wait in any of its pools or among its releases.
@@ -19,7 +19,7 @@ type run struct {
 	counts tally
 
 	pools    map[string]*pool
-	opened   []*pool // the same pools, in an order that does not depend on chance
+	opened   []*pool // the same pools, in a deterministic order
 	recent   *pool   // of the latest item: most runs have one pool, and no look-up
 	busy     int     // grants that were not ended yet, releases included
 	held     int
@@ -28,7 +28,7 @@ type run struct {
 	given    int      // items of its present turn; less than its priority
 	runnable poolRing // pools that may have something to give
 	releases fifo     // items that end without a further call
-	stopped  error    // why the first of them that no lane could take did; nil: none did
+	stopped  error    // why no lane could take the first of them; nil: none ended so
 	books    books
 	flights  flights
 	asked    uint64 // the latest asking of a lane that has counted its places
@@ -41,10 +41,10 @@ type run struct {
 // relies on it: a channel of that capacity never blocks its sender.
 func (r *run) free() bool { return r.busy < r.cfg.Concurrency }
 
-// full reports whether as many calls are in flight as may be, of all runs together.
+// full reports whether all runs together have as many calls in flight as they may.
 func (m *Machine) full() bool { return over(m.flying, m.cfg.Concurrency) }
 
-// ceiling is how many calls of a run may be in flight.
+// ceiling returns the bound on a run's calls in flight.
 func (m *Machine) ceiling(r *run) int {
 	if most := m.cfg.Concurrency; most > 0 {
 		return min(most, r.cfg.Concurrency)
@@ -52,11 +52,11 @@ func (m *Machine) ceiling(r *run) int {
 	return r.cfg.Concurrency
 }
 
-// finished reports whether nothing will ever be granted to the run again.
+// finished reports whether the run will never be granted anything again.
 func (r *run) finished() bool { return r.inputEnded && r.held == 0 && r.busy == 0 }
 
-// deadRun reports whether none of the run's pools has a lane left, those included
-// that were configured and have met no item yet.
+// deadRun reports whether all pools of the run have lost their lanes, those included that were
+// configured and have met no item yet.
 func (m *Machine) deadRun(r *run) bool {
 	for _, p := range r.opened {
 		if !p.dead() {
@@ -76,8 +76,8 @@ func (m *Machine) deadRun(r *run) bool {
 // drawsOn reports whether some pool of the run uses the lane.
 func (r *run) drawsOn(l *lane) bool { return r.poolOn(l) != nil }
 
-// poolOn is a pool of the run that draws on the lane; nil: none does. It looks at the pools of
-// the one or of the other, whichever are fewer.
+// poolOn returns a pool of the run that draws on the lane; nil: none does. It looks at the
+// pools of the run or of the lane, whichever are fewer.
 func (r *run) poolOn(l *lane) *pool {
 	all, draws := l.pools, func(p *pool) bool { return p.run == r }
 	if len(r.opened) < len(all) {
@@ -121,7 +121,7 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 	p := newPool(r, c)
 	if p.shut = m.roomFor(c.Lanes); p.shut != nil {
 		m.giveUp(r, p.shut)
-		return p // which turns its item away, and is no pool of the run's: the next one finds out anew
+		return p // which turns its item away, and is no pool of the run's: the next item finds out anew
 	}
 	for _, laneName := range c.Lanes {
 		p.lanes = append(p.lanes, m.laneNamed(now, laneName))

@@ -19,7 +19,7 @@ type crowd struct {
 	now    time.Time
 	flying []Grant
 	seq    uint64
-	moved  int // runs that were told something
+	moved  int // runs that took an event
 	runs   int
 }
 
@@ -158,8 +158,8 @@ func BenchmarkRuns(b *testing.B) {
 }
 
 // A pass and a refusal cost the same with one run and with thousands on one lane. A loop over
-// all runs would take a hundred times as long; what is allowed is what memory that is far away
-// costs. Of several tries the best of each counts, as others use the machine too.
+// all runs would take a hundred times as long. The tolerance covers the cost of memory that is
+// far away. The best of several tries counts, as others use the computer too.
 func TestManyRunsCostAsOne(t *testing.T) {
 	for _, c := range crowding {
 		few, many := newCrowd(1, c.bound, c.lane).cooled(c.cool), newCrowd(manyRuns, c.bound, c.lane).cooled(c.cool)
@@ -174,7 +174,7 @@ func TestManyRunsCostAsOne(t *testing.T) {
 	}
 }
 
-// timed is how long many passes take.
+// timed returns the time that many passes take.
 func timed(pass func(*crowd), w *crowd) float64 {
 	begun := time.Now()
 	for range 200 {

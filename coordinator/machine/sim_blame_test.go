@@ -10,7 +10,7 @@ import (
 
 // Items that always fail, and what the book says to whom the machine blames.
 
-// simAttempts is how many attempts an item of a world has.
+// simAttempts is the number of attempts of an item of a world.
 const simAttempts = 3
 
 // How an item may be poison.
@@ -49,7 +49,7 @@ func (p *plan) fromPoison() {
 	}
 }
 
-// spoil is how the call of an item that is poison ends, which the server would have let in.
+// spoil returns the end of a poisonous item's call that the server would have let in.
 func (w *world) spoil(g Grant, a answer) answer {
 	if w.plan.poison == nil || a.outcome.Signal != Succeeded {
 		return a
@@ -71,7 +71,7 @@ func (w *world) spoil(g Grant, a answer) answer {
 	return a
 }
 
-// bookBlame is what the book knows of a lane's failures.
+// bookBlame is the book's record of a lane's failures.
 type bookBlame struct {
 	proof  time.Time // when the latest call left that was answered
 	hoped  time.Time // and as hoped
@@ -79,7 +79,7 @@ type bookBlame struct {
 	ever   bool      // a call was answered as hoped
 }
 
-// bookDoubts is what it knows of an item's.
+// bookDoubts is the book's record of an item's failures.
 type bookDoubts struct {
 	attempts, doubts, probed int
 
@@ -88,8 +88,8 @@ type bookDoubts struct {
 
 func (d *bookDoubts) suspect() bool { return d.attempts > d.doubts }
 
-// settles finds out what has become of an item's failures: it is told before its call ends,
-// and when the next one leaves.
+// settles finds out what has become of an item's failures. The book calls it before the item's
+// call ends, and when the next one leaves.
 func (b *book) settles(x *bookItem) {
 	l := b.lanes[x.grant.Lane]
 	switch d := &x.blame; {

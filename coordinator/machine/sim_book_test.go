@@ -60,7 +60,7 @@ type bookLane struct {
 	answers  int
 	began    uint64    // the epoch in which its law did
 	slowed   bool      // at some time, by its error window
-	halved   bool      // as it was told last
+	halved   bool      // by the latest report
 	letIn    time.Time // when a call was last let in while it was well
 	said     time.Time // when its wait was last said
 	ill      time.Time // since when it is ill and items wait for it
@@ -115,7 +115,7 @@ func (b *book) lane(name string) *bookLane {
 	return l
 }
 
-// define is told after the machine was.
+// define runs after the machine has taken the definition.
 func (b *book) define(name string, c LaneConfig) {
 	if l := b.lanes[name]; l != nil {
 		l.config = c
@@ -141,7 +141,7 @@ func (b *book) count(r *bookRun, kind counted) {
 	}
 }
 
-// poolOf is what the world configured.
+// poolOf returns the pool as the world configured it.
 func (r *bookRun) poolOf(name string) PoolConfig {
 	for _, c := range r.config.Pools {
 		if c.Name == name {
@@ -154,7 +154,7 @@ func (r *bookRun) poolOf(name string) PoolConfig {
 // A moment is what a fact may change: the epoch and the escalation of each lane.
 type moment map[*lane][2]uint64
 
-// escalation is how many waves the lane has met since the last answer.
+// escalation returns the number of waves that the lane has met since the last answer.
 func (l *lane) escalation(now time.Time) int {
 	switch law := l.ownLaw().(type) {
 	case *model.Law:
@@ -308,9 +308,9 @@ func (b *book) countEnd(x *bookItem, o Outcome, present bool) {
 	}
 }
 
-// waitsAlone writes down whether a refused item waits by itself, and sees that this is
-// its own affair: the refusal was of the present epoch, and began no other; and the
-// other way round, that whoever waits for its lane is parked.
+// waitsAlone records whether a refused item waits by itself, and checks that this is its own
+// affair: the refusal was of the present epoch, and began no other. It also checks the
+// converse: an item that waits for its lane is parked.
 func (b *book) waitsAlone(x *bookItem, before [2]uint64, present bool) {
 	x.alone = time.Time{}
 	if x.last.Signal != Throttled && x.last.Signal != Overloaded {

@@ -141,8 +141,8 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	}
 }
 
-// charged is what a call is charged: a model finds out by how much estimates of input are
-// wrong, and how that goes is not checked here.
+// charged returns the charge of a call. A model finds out the error in estimates of input; this
+// file does not check that.
 func (l *bookLane) charged(it *Item) limiter.Cost {
 	c := l.charge.Of(it.Cost)
 	if l.config.Law == limiter.Model {

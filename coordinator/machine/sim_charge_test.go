@@ -62,8 +62,8 @@ func (s *server) ofDay() bool {
 	return true
 }
 
-// ofTheDay is what headers show of that limit. It is whole again once, and from then on
-// there is no end to it: a world that waits for the next day would not end.
+// ofTheDay returns the sighting of that limit. It is whole again once, and from then on there
+// is no end to it: a world that waits for the next day would not end.
 func (s *server) ofTheDay(age time.Duration) limiter.Sighting {
 	if age >= s.whole && s.served >= s.day {
 		s.day = math.MaxInt32
@@ -87,7 +87,7 @@ func (b *book) mayBeUsedUp(t Transition) {
 	}
 }
 
-// cached is how much of the input of an answer was read from a cache.
+// cached returns the part of an answer's input that was read from a cache.
 func (w *world) cached(input float64) float64 {
 	if w.hasty.IntN(2) == 0 {
 		return 0

@@ -399,12 +399,12 @@ func (b *book) sameLane(name string, l *bookLane) {
 	l.slowed = l.slowed || v.Errors > 0
 }
 
-// largestCall is what a call of the simulation is charged for at most, in tokens: its input may
-// count twice, and its output five times by its lane's rule and ten times by earlier answers.
+// largestCall bounds the charge of a call of the simulation, in tokens. Its input may count
+// twice, and its output five times by its lane's rule and ten times by earlier answers.
 const largestCall = 2*20_000 + 5*10*1000
 
-// checkDebts: what a lane owes is at most a minute of the limit, be it learned or shown, or an
-// hour of one that was told, or a call; the plain law bounds that by a minute, too.
+// checkDebts: a lane's debt is at most a minute of the limit, be it learned or shown, or an
+// hour of a told one, or a call. The plain law bounds that by a minute, too.
 func (b *book) checkDebts(l *lane, v *limiter.View) {
 	server := b.w.servers[l.name]
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {

@@ -28,8 +28,7 @@ type liveWorld struct {
 	good   []time.Duration // when calls were answered as hoped
 }
 
-// liveConcurrency is how many calls may be in flight: more than is needed for any limit
-// here.
+// liveConcurrency bounds the calls in flight: more than any limit here needs.
 const liveConcurrency = 256
 
 func newLiveWorld(seed uint64, law limiter.LawName) *liveWorld {
@@ -57,7 +56,7 @@ func (w *liveWorld) soothe() {
 	s.storm, s.outage, s.errors, s.shed, s.places = [2]time.Duration{}, [2]time.Duration{}, 0, 0, 0
 }
 
-// limit is what may flow, in calls a second: the server's limit, or the user's.
+// limit returns the calls a second that may flow: the server's limit, or the user's.
 func (w *liveWorld) limit() float64 {
 	limit := w.server.perSecond
 	if told := w.lane.Limits.RPM / 60; told > 0 {
@@ -111,7 +110,7 @@ func (w *liveWorld) call(g Grant) {
 	})
 }
 
-// share is what flowed in a stretch of time, of what might have.
+// share returns the calls that flowed in a stretch of time, as a part of the limit.
 func (w *liveWorld) share(from, to time.Duration) float64 {
 	n := 0
 	for _, at := range w.good {
@@ -129,7 +128,7 @@ func (w *liveWorld) String() string {
 // One seed in so many is tried here: such a world is several minutes of calls.
 const liveEach = 8
 
-// liveLate is when the slowest worlds have got going too.
+// liveLate is the age at which the slowest worlds have got going too.
 const liveLate = 10 * time.Minute
 
 // liveCount is over how long it is counted what flows.

@@ -37,7 +37,7 @@ type ledPage struct {
 	up     limiter.Upcoming
 	costs  []limiter.Cost
 
-	breaks  int  // how often its laws are told something until one panics; 0: none does
+	breaks  int  // how many messages its laws take until one panics; 0: none does
 	broken  bool // its law has panicked,
 	noticed bool // the world has looked since,
 	renewed bool // and it has another one since
@@ -192,7 +192,7 @@ func (p *plan) fromOutside() {
 	}
 }
 
-// outside is who leads lanes, and who tells of the calls of another machine.
+// simOutside leads lanes, and reports the calls of another machine.
 type simOutside struct {
 	rng   *rand.Rand
 	pages map[string]*ledPage
@@ -338,8 +338,8 @@ func (b *book) heardFrom(e Event, before moment) {
 	}
 }
 
-// isTold: a law that leads a lane is told the end of each call that it let go, in the words
-// of whoever made it, and of no other.
+// isTold: a law that leads a lane hears the end of each call that it let go, in the words of
+// the caller, and of no other call.
 func (b *book) isTold(e Event, led, late bool) {
 	for lane, page := range b.w.outer.pages {
 		if page.wrong != "" {
@@ -364,8 +364,8 @@ func (b *book) isTold(e Event, led, late bool) {
 	}
 }
 
-// isToldWhole: a law that leads is told what the caller said, and whether the item has failed
-// before.
+// isToldWhole: a law that leads hears the caller's whole outcome, and whether the item has
+// failed before.
 func (b *book) isToldWhole(e Event, lane string, told Outcome) {
 	x, again := b.of[e.item], told.Again
 	if told.Again = false; !reflect.DeepEqual(told, e.outcome) {
@@ -449,7 +449,7 @@ func (b *book) upcoming(l *lane) (up limiter.Upcoming, free bool) {
 	return up, free
 }
 
-// areCosts: as many costs as are told of, and of one pool the first in their order.
+// areCosts: the law sees as many costs as it may, and of one pool the first in their order.
 func (b *book) areCosts(l *lane, page *ledPage) {
 	if n := min(page.up.Waiting, limiter.MostUpcoming); len(page.costs) > n || (len(page.costs) == 0) != (n == 0) || len(l.pools) == 1 && len(page.costs) != n {
 		b.w.failf("lane %s: %d costs are told of %d items", page.lane, len(page.costs), page.up.Waiting)

@@ -19,7 +19,7 @@ const (
 	newLimits
 	resets
 	clockSteps
-	duplicates // ends are told twice
+	duplicates // ends are reported twice
 	storms     // of 429
 	outages    // 500, 503, or no answer
 	exhaustion

@@ -149,7 +149,7 @@ func (s *server) sighting(d limiter.Dimension, perMinute, level, depth float64) 
 	return x
 }
 
-// tell adds to an answer what the server says beside it.
+// tell adds the server's other words to an answer, such as headers.
 func (s *server) tell(rng *rand.Rand, age time.Duration, o *Outcome) {
 	o.Sightings = s.sightings()
 	if s.day > 0 {

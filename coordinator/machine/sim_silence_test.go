@@ -14,7 +14,7 @@ const (
 	byError uint8 = iota + 1
 	byTimeout
 	byNobody
-	byNobodyElse // a way beside byNobody, of servers that break calls now so, now so
+	byNobodyElse // another way like byNobody, of servers that break calls now so, now so
 )
 
 // fromSilence draws from a stream of its own, so that worlds that are known by their seed
@@ -36,7 +36,7 @@ func (p *plan) fromSilence() {
 	}
 }
 
-// absent is how a call ends where nobody is, if so.
+// absent returns the end of a call where nobody is there, if that is so.
 func (s *server) absent(age time.Duration) (a answer, is bool) {
 	if !s.nobody || s.back > 0 && age >= s.back {
 		return a, false
@@ -48,10 +48,10 @@ func (s *server) absent(age time.Duration) (a answer, is bool) {
 	return a, true
 }
 
-// bookSilence is what the book knows of a lane that was never heard.
+// bookSilence is the book's record of a lane that was never heard.
 type bookSilence struct {
 	heard bool
-	vague bool // a lane beside it was forgotten: whether it listens anew depends on pools that drew on both
+	vague bool // another lane next to it was forgotten: whether it listens anew depends on pools that drew on both
 	way   uint8
 	since time.Time // when the first call that broke so left
 	broke int
@@ -59,7 +59,7 @@ type bookSilence struct {
 	seen  time.Time // when the latest of these broke
 }
 
-// ended is told how a call of the lane ended; late if another law let it go.
+// ended takes the end of a call of the lane; late if another law let it go.
 func (s *bookSilence) ended(now, sent time.Time, o Outcome, late bool) {
 	switch o.Signal {
 	case Succeeded, Answered, Throttled, Overloaded:
@@ -105,8 +105,8 @@ func (b *book) givesUp(lane string, broke bool) {
 	l.givenUp = false
 }
 
-// breakSilences forgets what is known of silences, where whoever begins to draw on a lane,
-// resumes a run or resets the lane has that begin anew.
+// breakSilences forgets the silences of lanes that begin anew, because a run begins to draw on
+// them, a run resumes, or a person resets the lane.
 func (b *book) breakSilences(e Event) {
 	for name, l := range b.lanes {
 		nobody := b.w.m.lanes[name] != nil && len(b.w.m.lanes[name].pools) == 0

@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/internal/seeds"
 )
 
-// simSeeds is how many worlds a plain test run simulates: enough that each of the
-// faults in this package's history of sabotage is met several times over.
+// simSeeds is the number of worlds that a plain test run simulates: enough to meet each of the
+// faults in this package's history of sabotage several times over.
 const simSeeds = 2000
 
 // In no world does the machine break a promise of doc.go, and each world ends

@@ -35,7 +35,7 @@ type world struct {
 	log     func(string, ...any) // nil: nobody reads
 	bare    bool                 // the world asks the machine nothing that it need not
 	watcher *watcher             // who looks at it all the time; nil: nobody does
-	telling eventKind            // the fact that is being told, or was told last
+	telling eventKind            // the fact that the machine takes, or took last
 	outer   *simOutside
 	hasty   *rand.Rand // of those who withdraw before they offer
 }

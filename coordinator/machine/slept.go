@@ -2,11 +2,11 @@ package machine
 
 import "time"
 
-// Slept says that nothing ran from then on until now: the computer slept, or the process was
-// stopped. Runs were held back by that, whatever held them back before.
+// Slept says that nothing ran from then until now: the computer slept, or the process was
+// stopped. That held runs back, whatever held them back before.
 func Slept(from time.Time) Event { return Event{kind: evSlept, config: from} }
 
-// slept books the time. What holds a run back is found out anew when the machine decides.
+// slept books the time. The machine finds out anew, when it decides, what holds a run back.
 func (m *Machine) slept(now, from time.Time) {
 	for _, r := range m.runs {
 		b := &r.books

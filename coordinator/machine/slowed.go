@@ -7,9 +7,9 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// heed tells when a lane is slowed down because its calls break, and when it is restored.
-// It is asked when a call has ended, and before one leaves a lane that was slowed down:
-// nothing leaves at another pace than the one that was told last.
+// heed reports when a lane slows down because its calls break, and when it is restored. It runs
+// when a call has ended, and before a call leaves a lane that was slowed down. So no call
+// leaves at another pace than the one that was reported last.
 func (m *Machine) heed(now time.Time, l *lane) {
 	share := l.law.Slowed(now)
 	if float32(share) == l.slowed || l.phase == Stopped {

@@ -25,8 +25,8 @@ func TestToldReachesWhoListens(t *testing.T) {
 	}
 }
 
-// A law is asked what it has to say after whatever changes its lane, and when it wants to
-// be; and it is told what is to come: what waits, in the order in which it would leave.
+// The machine asks a law for its words after each change of its lane, and when the law wants
+// it. It passes the calls to come: those that wait, in the order in which they would leave.
 func TestSpeakerIsAsked(t *testing.T) {
 	b, by := ledBed(LaneConfig{}, RunConfig{Concurrency: 5})
 	b.offer(1, "", 7)
@@ -210,8 +210,8 @@ func TestWordsGoOut(t *testing.T) {
 	}
 }
 
-// Of pools that share a lane each has its turn among the costs, and no more are told than
-// the most; those of one pool are in order, however they came back.
+// Pools that share a lane each have their turn among the costs, and there are no more costs
+// than the most. Those of one pool are in order, however they came back.
 func TestCostsOfMany(t *testing.T) {
 	by := &maker{}
 	m := New(Config{Lane: LaneConfig{Maker: by, Charge: limiter.Charge{Rule: limiter.ChargeBoth, OutputFactor: 2}}})

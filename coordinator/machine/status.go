@@ -60,17 +60,17 @@ type LaneStatus struct {
 	Latency  time.Duration // smoothed, of answers
 	P95      time.Duration
 	Errors   float64 // share of calls that broke, 0..1, over the error window
-	Slowed   float64 // what is left of its pace because too many broke, 0..1; 0: all of it, they do not
+	Slowed   float64 // the part of its pace that is left because too many broke, 0..1; 0: all of it, they do not
 	Counters Counters
-	View     limiter.View // what the law believes
-	Bound    Bound        // what of the lane's own holds its next call back; BoundNone: nothing
+	View     limiter.View // the law's beliefs
+	Bound    Bound        // the bound of the lane's own that holds its next call back; BoundNone: nothing does
 	Draw     limiter.Cost // of one of the items that wait for it, on average, as its law counts it; zero: none waits
 	Local    bool         // it is a server of one's own, which may queue what is in flight
 	Window   int          // calls that may be in flight on it, by the user's word or the law's; 0: as many as the run allows
 }
 
-// Levels are how many units each known limit has left now; negative is debt.
-// A limit that is not known is +Inf.
+// Levels are the units that each known limit has left now; negative is debt. A limit that is
+// not known is +Inf.
 type Levels struct{ Requests, Tokens, InputTokens, OutputTokens float64 }
 
 // Status takes a picture, with the n busiest lanes in it.
@@ -78,8 +78,8 @@ func (m *Machine) Status(now time.Time, n int) Status {
 	return m.picture(now, n, m.inLine())
 }
 
-// StatusOf is a picture for one run: where others are open beside it, its lanes are those
-// that it draws on.
+// StatusOf takes a picture for one run. If other runs are open too, it shows only the lanes
+// that this run draws on.
 func (m *Machine) StatusOf(now time.Time, n int, id RunID) Status {
 	lanes := m.inLine()
 	if r := m.runs[id]; r != nil && len(m.runs) > 1 {
@@ -90,7 +90,7 @@ func (m *Machine) StatusOf(now time.Time, n int, id RunID) Status {
 	return s
 }
 
-// picture is of these lanes, and sorts them.
+// picture takes a picture of these lanes, and sorts them.
 func (m *Machine) picture(now time.Time, n int, lanes []*lane) Status {
 	now = m.tick(now)
 	s := Status{At: now, Totals: m.totals.counters(), Held: m.held, Known: len(lanes), WakeAt: m.wakeAt()}
@@ -109,7 +109,7 @@ func (m *Machine) picture(now time.Time, n int, lanes []*lane) Status {
 	return s
 }
 
-// inLine are all lanes, in an order that does not depend on chance.
+// inLine returns all lanes, in a deterministic order.
 func (m *Machine) inLine() []*lane {
 	lanes := make([]*lane, 0, len(m.lanes))
 	for l := m.idle.first; l != nil; l = l.next {
@@ -121,7 +121,7 @@ func (m *Machine) inLine() []*lane {
 // RunStatus is a picture of one run, also where others share its lanes.
 type RunStatus struct {
 	Counters Counters
-	Total    int       // items that are to come in all, as the run was told; 0: unknown
+	Total    int       // items that are to come in all, by the run's config; 0: unknown
 	Held     int       // its items that wait
 	Parked   int       // of these, after a refusal of their lane
 	Delayed  int       // of these, for themselves
@@ -136,10 +136,10 @@ type RunStatus struct {
 	InputEnded  bool      // nothing more will be offered
 }
 
-// Done is how many items of the run have ended, in whatever way.
+// Done returns the number of the run's items that have ended, in whatever way.
 func (s RunStatus) Done() uint64 { return s.Counters.Settled + s.Counters.Released }
 
-// RunStatus takes a picture of one run; the zero one if the run is not open.
+// RunStatus takes a picture of one run; it returns the zero one if the run is not open.
 func (m *Machine) RunStatus(id RunID) RunStatus {
 	r := m.runs[id]
 	if r == nil {
@@ -166,7 +166,8 @@ func (r *run) firstDue() (first time.Time) {
 	return first
 }
 
-// HeldBy is how many items of a run wait in the machine; none if the run is not open.
+// HeldBy returns the number of a run's items that wait in the machine; 0 if the run is not
+// open.
 func (m *Machine) HeldBy(id RunID) int {
 	if r := m.runs[id]; r != nil {
 		return r.held
@@ -174,7 +175,7 @@ func (m *Machine) HeldBy(id RunID) int {
 	return 0
 }
 
-// RunCounters are one run's own; zero if the run is not open.
+// RunCounters returns the counters of one run; they are zero if the run is not open.
 func (m *Machine) RunCounters(id RunID) Counters {
 	if r := m.runs[id]; r != nil {
 		return r.counters()
@@ -213,8 +214,8 @@ func (l *lane) status(now time.Time) LaneStatus {
 	return s
 }
 
-// draws is what one of the items that wait for the lane draws on average, where estimates
-// of input are worth that much.
+// draws returns the average cost of the items that wait for the lane. It multiplies estimates
+// of input by weight.
 func (l *lane) draws(weight float64) (c limiter.Cost) {
 	n := 0
 	for _, p := range l.pools {
@@ -228,8 +229,8 @@ func (l *lane) draws(weight float64) (c limiter.Cost) {
 	return limiter.Cost{Requests: c.Requests / items, Input: weight * c.Input / items, Output: c.Output / items}
 }
 
-// window is how many calls may be in flight, by the user's word and by the law's; 0: as
-// many as the run allows.
+// window returns the bound on calls in flight, by the user's word and by the law's; 0: only the
+// run's own bound holds.
 func (l *lane) window(now time.Time) int {
 	n := l.law.Window(now)
 	if w := l.cfg.Window; w > 0 && (n == 0 || w < n) {
@@ -238,8 +239,8 @@ func (l *lane) window(now time.Time) int {
 	return n
 }
 
-// dues are when the first and the last of the lane's items that wait for themselves may
-// go again. It looks at each, so it is for pictures only.
+// dues returns when the first and the last of the lane's delayed items may go again. It looks
+// at each, so it is for pictures only.
 func (l *lane) dues() (first, last time.Time) {
 	if l.delayed == 0 {
 		return first, last
@@ -258,8 +259,8 @@ func (l *lane) dues() (first, last time.Time) {
 	return first, last
 }
 
-// belief is what the law believes, in words. That of the plain law is a rate, which
-// whoever tells of the lane tells already.
+// belief returns the law's belief in words. The plain law believes in a rate, which every
+// report of the lane shows anyway, so its belief is empty.
 func (l *lane) belief(v *limiter.View) string {
 	if l.cfg.Law != limiter.Model {
 		return ""
@@ -267,7 +268,7 @@ func (l *lane) belief(v *limiter.View) string {
 	return v.String()
 }
 
-// allowed is the rate at which calls may leave now, in calls per second.
+// allowed returns the rate at which calls may leave now, in calls per second.
 func (l *lane) allowed(v *limiter.View) float64 {
 	if l.phase == Cooling || l.phase == Stopped {
 		return 0
@@ -275,11 +276,11 @@ func (l *lane) allowed(v *limiter.View) float64 {
 	return v.Most
 }
 
-// sightMost is how many pools are looked at for the next call where none sleeps: a lane may have
+// sightMost bounds the pools searched for the next call where none sleeps: a lane may have
 // thousands, all of them idle.
 const sightMost = 16
 
-// nextCost is what the next call draws, as far as one is in sight.
+// nextCost returns the cost of the next call, as far as one is in sight.
 func (l *lane) nextCost() limiter.Cost {
 	if p := l.line.first(); p != nil {
 		if it := p.head(); it != nil {
@@ -294,7 +295,7 @@ func (l *lane) nextCost() limiter.Cost {
 	return limiter.Cost{Requests: 1}
 }
 
-// holdup says what the next call of the lane would wait for.
+// holdup returns what the next call of the lane would wait for, and for how long.
 func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 	switch l.phase {
 	case Cooling, Stopped:

@@ -143,8 +143,8 @@ func TestStatusShowsTheBusiestLanes(t *testing.T) {
 	}
 }
 
-// The allowed rate is the least of what was told, learned and climbed to; nothing
-// while the lane cools.
+// The allowed rate is the least of the told, the learned and the climbed rate; nothing while
+// the lane cools.
 func TestStatusRate(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 120}}, RunConfig{})
 	b.offer(1, "", 0)

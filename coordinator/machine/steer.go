@@ -6,8 +6,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// What people and programs tell a machine about its runs and lanes, as opposed
-// to what calls teach it.
+// This file takes the orders of people and programs about runs and lanes, as opposed to the
+// lessons of calls.
 
 func (m *Machine) open(id RunID, c RunConfig) {
 	if m.runs[id] != nil {
@@ -36,7 +36,7 @@ func (m *Machine) closePool(p *pool) {
 	p.settle()
 	for i, l := range p.lanes {
 		if p.forget(i); len(l.pools) == 0 {
-			l.wait.end() // who comes next waits anew
+			l.wait.end() // the next run to use it waits anew
 		}
 		m.stir(l)
 	}
@@ -46,8 +46,8 @@ func (m *Machine) closePool(p *pool) {
 	}
 }
 
-// steer changes a run's course. A run that is over cannot be steered, which is
-// no fault: the news crossed its end.
+// steer changes a run's course. Steering a run that is over does nothing, and is no fault: the
+// news crossed its end.
 func (m *Machine) steer(r *run, kind eventKind) {
 	if r == nil {
 		return
@@ -65,7 +65,7 @@ func (m *Machine) steer(r *run, kind eventKind) {
 	}
 }
 
-// pause holds a run back, and its places in the lines are for the others.
+// pause holds a run back, and gives its places in the lines to the others.
 func (m *Machine) pause(r *run) {
 	r.paused = true
 	for _, p := range r.opened {
@@ -97,9 +97,9 @@ func (m *Machine) drain(r *run) {
 	}
 }
 
-// define says what a lane is like. One that is in use takes over the limits, the
-// window and the ramp, and keeps what it has learned. What one law has learned no other
-// can use: a lane that is to follow another begins afresh.
+// define sets the config of a lane. A lane that is in use takes over the limits, the window and
+// the ramp, and keeps its lessons. No law can use the lessons of another, so a lane that is to
+// follow another law begins afresh.
 func (m *Machine) define(now time.Time, name string, c LaneConfig) {
 	m.defined[name] = &c
 	l := m.lanes[name]
@@ -117,11 +117,10 @@ func (m *Machine) define(now time.Time, name string, c LaneConfig) {
 	m.wake(l)
 }
 
-// changeLaw has a lane follow the law that it is configured with. Its epoch rises, as
-// what is in flight was let go by the law before. What holds the lane back (a wait that
-// is not over, an open breaker, a stop) stays: a person who wants another law has not
-// said that the server is well. Where the new law leads the lane only a stop stays: the rest
-// is for that law to know.
+// changeLaw has a lane follow the law of its config. Its epoch rises, as the law before let the
+// calls in flight go. The reasons that hold the lane back (a wait that is not over, an open
+// breaker, a stop) stay. A person who wants another law has not said that the server is well.
+// If the new law leads the lane, only a stop stays: the rest is for that law to know.
 func (m *Machine) changeLaw(now time.Time, l *lane) {
 	if l.phase == Probing {
 		m.unprobe(now, l)
@@ -139,7 +138,7 @@ func (m *Machine) changeLaw(now time.Time, l *lane) {
 	}
 	reason := l.reason
 	m.enter(now, l, l.phase, ByHand)
-	l.reason = reason // why it is in its phase has not changed
+	l.reason = reason // the reason for its phase has not changed
 }
 
 // setRamp has a lane climb in another shape, at once if it is climbing.
@@ -167,9 +166,9 @@ func (m *Machine) laneConfig(name string) *LaneConfig {
 	return &m.cfg.Lane
 }
 
-// reset lets a lane flow at once, with nothing held against it, neither by this machine
-// nor by an earlier one whose memory waits for the lane's first use. Its epoch rises, so
-// that what is still in flight cannot close it again with old news.
+// reset lets a lane flow at once, with nothing held against it, neither by this machine nor by
+// an earlier one whose memory waits for the lane's first use. Its epoch rises, so that calls
+// still in flight cannot close it again with old news.
 func (m *Machine) reset(now time.Time, name string) {
 	delete(m.memory, name)
 	l := m.lanes[name]
@@ -196,8 +195,8 @@ func (l *lane) freeItems() {
 	}
 }
 
-// forgive drops what the lane itself holds against its server. What it has counted and
-// measured stays.
+// forgive drops what the lane itself holds against its server. Its counts and measurements
+// stay.
 func (l *lane) forgive() {
 	l.vouched = l.epoch
 	l.broke, l.unclear, l.revived, l.hung = false, 0, false, false
@@ -207,8 +206,8 @@ func (l *lane) forgive() {
 	l.wait.end()
 }
 
-// strand releases what can no longer be served, and tells the runs that have
-// lost their last lane.
+// strand releases items that can no longer be served, and reports the runs that have lost their
+// last lane.
 func (m *Machine) strand(l *lane, cause error) {
 	for _, p := range l.pools {
 		if !p.dead() { // it waits for another lane from now on
@@ -227,7 +226,7 @@ func (m *Machine) strandRun(r *run, cause error) {
 	}
 }
 
-// giveUp tells a run, once, that it need not be fed any more.
+// giveUp reports a run, once, that need not be fed any more.
 func (m *Machine) giveUp(r *run, cause error) {
 	if !r.stranded {
 		r.stranded = true

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// storyRefusal is how long a refusal takes that is not told by hand.
+// storyRefusal is the latency of a refusal that the story does not tell by hand.
 const storyRefusal = 20 * time.Millisecond
 
 // A storyServer judges the calls that a story does not tell one by one.
@@ -81,7 +81,7 @@ func (s *storyServer) show(g Grant) {
 	}}
 }
 
-// due is when a call ends.
+// due returns when a call ends.
 func (s *storyServer) due(g Grant) time.Time {
 	if s.refused[g.Item.Seq] {
 		return g.Item.Sent.Add(storyRefusal)

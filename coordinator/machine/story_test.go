@@ -150,7 +150,7 @@ func (s *story) serve(span, every time.Duration, server *storyServer) {
 	s.counting = false
 }
 
-// stretch is what left in a stretch of time, and what of it was refused.
+// stretch describes the calls that left in a stretch of time, and those of them refused.
 func (s *story) stretch(span time.Duration) string {
 	n, during := s.server.turnedAway, "this second"
 	s.server.turnedAway = 0

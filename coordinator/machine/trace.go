@@ -18,15 +18,15 @@ type Transition struct {
 	Until    time.Time // when time alone ends To; zero: it does not
 	Wave     int       // calls that met the refusals of the latest cooldown so far
 	Rate     float64   // calls per second that were learned; +Inf: unlimited
-	Cause    error     // of Stopped, and of Cooling by ByBreaker: what the calls broke of; nil: nobody said
-	Belief   string    // what the law believed, in words; "": nothing
+	Cause    error     // of Stopped, and of Cooling by ByBreaker: the error that broke the calls; nil: nobody said
+	Belief   string    // the law's belief, in words; "": there was none
 
-	Slowed float64       // of ByErrors: what is left of the pace, 0..1
+	Slowed float64       // of ByErrors: the part of the pace that is left, 0..1
 	Errors float64       // of ByErrors and ByAnswers: the share of calls that broke, 0..1,
 	Span   time.Duration // in so long
 }
 
-// String tells the transition as a line of a story.
+// String describes the transition as a line of a story.
 func (t Transition) String() string {
 	var b strings.Builder
 	switch t.Reason {
@@ -56,7 +56,7 @@ func (t Transition) String() string {
 	return b.String()
 }
 
-// String tells the wait as a line of a story.
+// String describes the wait as a line of a story.
 func (w LongWait) String() string {
 	var b strings.Builder
 	if !w.Own {
@@ -70,7 +70,7 @@ func (w LongWait) String() string {
 	return b.String()
 }
 
-// String tells the grant as a line of a story.
+// String describes the grant as a line of a story.
 func (g Grant) String() string {
 	if g.Verdict != Call {
 		return fmt.Sprintf("item %d: ends, %v", g.Item.Seq, g.Verdict)
@@ -82,7 +82,7 @@ func (g Grant) String() string {
 	return fmt.Sprintf("item %d: call on %s, epoch %d%s", g.Item.Seq, g.Lane, g.Epoch, again)
 }
 
-// String tells the outcome as words of a story.
+// String describes the outcome in words of a story.
 func (o Outcome) String() string {
 	s := o.Signal.String()
 	if o.Directed {
@@ -91,7 +91,7 @@ func (o Outcome) String() string {
 	return s
 }
 
-// String tells the event as a line of a story.
+// String describes the event as a line of a story.
 func (e Event) String() string {
 	switch e.kind {
 	case evOffered:

@@ -7,8 +7,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// validateLaw finds fields that the chosen law does not use. They are refused and not
-// ignored: who sets a ramp and forgets the law that has one would wait for it in vain.
+// validateLaw finds fields that the chosen law does not use. They are refused and not ignored:
+// a user who sets a ramp and forgets the law that has one would wait for it in vain.
 func (c LaneConfig) validateLaw() error {
 	if c.Maker != nil && !canBeCompared(c.Maker) {
 		return fmt.Errorf("machine: lane: maker: a %T cannot be compared: make it a pointer", c.Maker)
@@ -34,7 +34,7 @@ func (c LaneConfig) validateLaw() error {
 	return fmt.Errorf("machine: lane: law %d: want limiter.Model, Plain and NoLaw", c.Law)
 }
 
-// canBeCompared finds a maker that would have the comparison of two configs panic.
+// canBeCompared finds a maker that would make the comparison of two configs panic.
 func canBeCompared(m limiter.Maker) (can bool) {
 	defer func() { can = recover() == nil }()
 	same := m
@@ -48,7 +48,7 @@ func (c LaneConfig) notUsed(field string, given bool) error {
 	return fmt.Errorf("machine: lane: the %v law uses no %s: leave it out or choose another law", c.Law, field)
 }
 
-// validateParts finds what the parts of a lane cannot mean by themselves.
+// validateParts finds values of a lane's parts that are impossible by themselves.
 func (c LaneConfig) validateParts() error {
 	var target error
 	if c.Target < 0 {

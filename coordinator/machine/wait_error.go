@@ -7,14 +7,14 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A WaitError says which wait is longer than is waited, and who asked for it. errors.Is
-// finds [ErrWaitTooLong] in it, and what the server said.
+// A WaitError says which wait is longer than the machine accepts, and who asked for it.
+// errors.Is finds [ErrWaitTooLong] in it, and the server's error.
 type WaitError struct {
 	Lane  string
 	Wait  time.Duration // as the server named it
 	Until time.Time     // when it ends
-	Most  time.Duration // that would be waited
-	Cause error         // what the server said; nil: that is not known
+	Most  time.Duration // the longest that the machine accepts
+	Cause error         // the server's error; nil: unknown
 }
 
 func (e *WaitError) Error() string {
@@ -25,25 +25,25 @@ func (e *WaitError) Error() string {
 	return text
 }
 
-// Is says of which kind it is.
+// Is reports the kind of the error.
 func (e *WaitError) Is(target error) bool { return target == ErrWaitTooLong }
 
-// Unwrap gives what the server said.
+// Unwrap returns the server's error.
 func (e *WaitError) Unwrap() error { return e.Cause }
 
-// waitFor is why the lane stops that would have to wait so long.
+// waitFor returns the error that stops a lane which would have to wait so long.
 func (l *lane) waitFor(now time.Time, wait time.Duration, cause error) error {
 	return &WaitError{Lane: l.name, Wait: wait, Until: now.Add(wait), Most: l.cfg.longestWait(), Cause: cause}
 }
 
-// longLimit is from which period on a limit that is used up stops a lane: what is left of
-// a shorter one comes back within a run.
+// longLimit is the shortest period of a limit that stops its lane when it is used up: a shorter
+// one is whole again within a run.
 const longLimit = 24 * time.Hour
 
-// usedUp is the limit by the day of which the headers of a call say that nothing is left,
-// and that it is not whole again for longer than is waited; nil if there is none. Units
-// that flow in meanwhile are not waited for: a lane that lets a call go every few seconds
-// looks alive, and is not. News from before a person vouched for the lane never comes here.
+// usedUp returns a daily limit that the headers of a call show as used up, if it is not whole
+// again for longer than the machine waits. It returns nil if there is none. Units that flow in
+// meanwhile do not count: a lane that lets a call go every few seconds looks alive, and is not.
+// News from before a person vouched for the lane never comes here.
 func (l *lane) usedUp(o *Outcome) *limiter.Sighting {
 	for i := range o.Sightings {
 		s := &o.Sightings[i]
@@ -54,8 +54,8 @@ func (l *lane) usedUp(o *Outcome) *limiter.Sighting {
 	return nil
 }
 
-// A UsedUpError says of which limit nothing is left. It is the cause of a [WaitError],
-// which says when it is whole again.
+// A UsedUpError names a limit of which nothing is left. It is the cause of a [WaitError], which
+// says when the limit is whole again.
 type UsedUpError struct {
 	Dimension limiter.Dimension
 	Limit     float64       // units per Window

@@ -7,8 +7,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A withdrawal that comes before the offer is remembered: the item ends without a call
-// once it is offered, and those beside it do not notice.
+// A withdrawal that comes before the offer is remembered: the item ends without a call once it
+// is offered, and the items offered with it do not notice.
 func TestWithdrawnBeforeItIsOffered(t *testing.T) {
 	m, now := New(Config{Lane: LaneConfig{Law: limiter.Plain}}), storyStart
 	m.Step(now, RunOpened(1, RunConfig{}))

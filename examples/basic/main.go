@@ -1,8 +1,8 @@
 // How do I run many calls, and get every answer in the order of my input?
 //
-// batch.Run calls a function once for each item: here, the chat of an OpenAI client.
-// The provider is simulated and allows 20 calls at once and 100 a second, so some of
-// the 60 calls are refused. That is none of this program's business.
+// batch.Run calls a function once for each item: here, the chat of an OpenAI client. The
+// provider is simulated and allows 20 calls at once and 100 a second, so it refuses some of
+// the 60 calls. This program does not have to care.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 
 	results, err := batch.Run(context.Background(), slices.Values(requests), client.Chat, batch.WithConcurrency(32))
 	if err != nil {
-		log.Fatal(err) // the run's own; a failed item is a result with an Err
+		log.Fatal(err) // the error of the run; a failed item is a result with an Err
 	}
 	answered, refused := 0, 0
 	for _, r := range results {

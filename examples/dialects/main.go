@@ -1,7 +1,8 @@
-// My prompts are written once: how do I ask them of providers with other words?
+// My prompts are written once: how do I send them to providers with other dialects?
 //
-// A chat as OpenAI writes it is put into the client's dialect, if every field of it can be said
-// there exactly; else nothing is sent. The providers are simulated, as Anthropic and Gemini.
+// The client translates a chat in OpenAI's form into its own dialect if that can express every
+// field exactly; otherwise it sends nothing. The providers are simulated, as Anthropic and
+// Gemini.
 package main
 
 import (
@@ -23,13 +24,14 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// chat is in OpenAI's words. Some dialects demand MaxTokens.
+// chat returns a request in OpenAI's form. Some dialects demand MaxTokens.
 func chat(question, more string) provider.Request {
 	body := fmt.Sprintf(`{"messages":[{"role":"user","content":%q}]%s}`, question, more)
 	return provider.Request{Endpoint: provider.Chat, Model: "sim-1", Body: []byte(body), MaxTokens: 200}
 }
 
-// simulated is an option for a client without the network. Text has answers in words.
+// simulated is an option for a client without the network. Text makes the answers plain
+// text.
 func simulated(as face.Face) func(*wire.Config) {
 	return func(c *wire.Config) {
 		c.Transport, c.Text = sim.NewTransport(sim.New(sim.Config{Face: as}, clockwork.NewRealClock())), true

@@ -1,6 +1,7 @@
 // My prompts are in a file: how do I get each answer into another, once?
 //
-// promptfile.Open ties the two files. Run again, it asks only what has no answer on disk.
+// promptfile.Open ties the two files. A second run asks only the items that have no answer
+// on disk.
 package main
 
 import (
@@ -20,7 +21,7 @@ import (
 const questions = `{"id":"mill","prompt":"What turns the wheel of a mill?","model":"sim-1"}
 {"id":"race","prompt":"What is a headrace?","model":"sim-1"}`
 
-// answer asks what is left of in, and tells how many items that was.
+// answer asks the items of in that are left, and returns their number.
 func answer(client *openai.Client, in, out string) (asked int) {
 	input, err := promptfile.File(in)
 	check(err)
@@ -29,7 +30,7 @@ func answer(client *openai.Client, in, out string) (asked int) {
 	sums, err := job.Run(context.Background(), func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 		return client.Do(ctx, it.Asks())
 	})
-	check(err) // why not all of it was run; what was answered is on disk all the same
+	check(err) // the reason why not all of it ran; the answers are on disk all the same
 	check(job.Close())
 	return sums.Items()
 }

@@ -1,8 +1,8 @@
 // Two jobs use one key: how do they keep to its limit together?
 //
-// batch.Shared is one coordinator for several runs. Lanes of the same name are one
-// quota: here 3,000 calls a minute, so 50 a second, for both jobs together. Each
-// gets its turn, and the provider refuses nothing.
+// batch.Shared is one coordinator for several runs. Lanes of the same name are one quota:
+// here 3,000 calls a minute, that is 50 a second, for both jobs together. Each gets its
+// turn, and the provider refuses nothing.
 package main
 
 import (

@@ -1,8 +1,8 @@
 // My function knows best what went wrong: how does it say so?
 //
-// Any error is tried again, up to five times. batch.Permanent says that it is of no
-// use; batch.RetryAfter says that the server is busy until then, which uses up no
-// attempt and holds back every other item of the same lane as well.
+// Any error is tried again, up to five times. batch.Permanent says that a retry is of no
+// use. batch.RetryAfter says that the server is busy until then, which uses up no attempt
+// and holds back every other item of the same lane as well.
 package main
 
 import (
@@ -22,8 +22,8 @@ var (
 	errHiccup   = errors.New("connection lost")
 )
 
-// fetch says of "busy" once that it is, of "nonsense" that it always will be, and
-// loses its connection at the first try of "hiccup".
+// fetch reports "busy" once as busy, "nonsense" always as permanent, and loses its
+// connection at the first try of "hiccup".
 func fetch() batch.Func[string, string] {
 	tries := map[string]int{} // one call at a time, below: no lock is needed
 	return func(_ context.Context, page string) (string, error) {

@@ -1,8 +1,8 @@
 // My input does not fit in memory: how do I take results as they come, in order?
 //
-// batch.Stream reads the input as it is needed and yields each result; the loop is
-// the scope of the run. WithInputOrder gives them in the order of the input, and the
-// summary proves that none was lost and none came twice.
+// batch.Stream reads the input as it needs it and yields each result; the loop is the scope
+// of the run. WithInputOrder yields them in the order of the input, and the summary proves
+// that none was lost and none came twice.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/headrace/headrace/batch"
 )
 
-// numbers would read a file, a database or a queue; it is asked for no more than a
-// bounded number of items ahead of the results that were taken.
+// numbers would read a file, a database or a queue. The run takes only a bounded number of
+// items ahead of the results taken from it.
 func numbers(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range n {
@@ -40,7 +40,7 @@ func main() {
 	for r, err := range batch.Stream(context.Background(), numbers(20_000), spell,
 		batch.WithConcurrency(256), batch.WithInputOrder(), batch.WithSummary(&sum)) {
 		if err != nil {
-			log.Fatal(err) // the run's own, and always last
+			log.Fatal(err) // the error of the run, and always last
 		}
 		ordered = ordered && r.Index == last+1
 		last = r.Index

@@ -9,9 +9,9 @@ import (
 	"github.com/headrace/headrace/provider/auth"
 )
 
-// accountDigits is how many hexadecimal digits tell accounts apart: of a hundred in one cluster two have the same ones
-// once in 3,000 times, and then share one limit, which is slow and never too fast. Short as they are they say nothing of a
-// key.
+// accountDigits is the number of hexadecimal digits that tell accounts apart. Among a hundred accounts in one cluster two
+// get the same digits once in 3,000 times. These two then share one limit, which is slow and never too fast. So few digits
+// reveal nothing about a key.
 const accountDigits = 6
 
 // Limit names the quota that a call of a model draws on, among those of many machines:
@@ -19,15 +19,15 @@ const accountDigits = 6
 //	openai/gpt-4o-mini#3f9a1c          provider, model, account
 //	openai/llama@10.0.0.5:8000         a server of somebody else's, without a key
 //
-// It is the lane of a run, with the address where that is not the provider's own, and a hash of what else tells accounts
-// apart: the path of the address, which may name a project, the key, and what headers say of the organisation. Tokens that are fetched, and signatures, are
-// left out: they are others on each machine. Nor are words hashed that stand for no key, as "none" does.
+// It is the lane of a run, with the address where that is not the provider's own, and a hash of what else tells accounts apart:
+// the path of the address, which may name a project, the key, and the organisation in the headers. Fetched tokens and signatures
+// are left out, as they differ on each machine. So are words that stand for no key, such as "none".
 func (c *Calls) Limit(model string) string {
 	b := c.s.r.backend
 	return b.lane(model) + accountOf(c.s.r.flags.elsewhere(), strings.Join(append([]string{b.key()}, b.told...), "\x00"))
 }
 
-// elsewhere is the address that is called, where it is not the one of a vendor for everybody; "" if it is.
+// elsewhere returns the called address if it is not a vendor's public one; "" if it is.
 func (f *whomFlags) elsewhere() string {
 	if f.provider == providerSim || f.baseURL == f.vendor.Base || f.provider == providerOpenAI && isOpenAI(f.baseURL) {
 		return ""
@@ -35,7 +35,7 @@ func (f *whomFlags) elsewhere() string {
 	return f.baseURL
 }
 
-// accountOf is what the name of a limit has behind the lane's.
+// accountOf returns the part of a limit's name that follows the lane.
 func accountOf(address, key string) (text string) {
 	path := ""
 	if u, err := url.Parse(strings.TrimSpace(address)); err == nil && u.Host != "" {
@@ -48,7 +48,8 @@ func accountOf(address, key string) (text string) {
 	return text + "#" + hex.EncodeToString(sum[:])[:accountDigits]
 }
 
-// staticKey is the key that a source sends, if that is the same for days and on each machine; "" else.
+// staticKey returns the key that a source sends, if that is the same for days and on each machine; ""
+// otherwise.
 func staticKey(source auth.Source) string {
 	switch source.(type) {
 	case *auth.Key, *auth.File:

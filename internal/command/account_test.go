@@ -14,8 +14,8 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// A limit is a provider's, an account's and a model's, whoever names it: two machines with one key have one, two with
-// two keys have two, and neither says its key.
+// A limit belongs to a provider, an account and a model, on any machine: two machines with one key share one limit,
+// two with two keys have two, and neither limit shows its key.
 func TestLimitsAreAnAccounts(t *testing.T) {
 	const one, other = "sk-one-0123456789abcdef", "sk-other-0123456789abcdef"
 	file := filepath.Join(t.TempDir(), "key")
@@ -66,7 +66,7 @@ func TestLimitsAreAnAccounts(t *testing.T) {
 	}
 }
 
-// When an item is given up is for the job to say, whatever the machine that calls it was told.
+// The job says when an item is given up, whatever the settings of the machine that calls it.
 func TestAJobSaysWhenAnItemIsGivenUp(t *testing.T) {
 	told := settingsWith(t, map[string]string{"HEADRACE_ITEM_TIMEOUT": "9m"}, Whom|Input|Tries, "--provider", "sim", "--max-attempts", "7", "--stream", "always", "--stream-idle", "9s").Bounds()
 	worker := settingsWith(t, map[string]string{"HEADRACE_MAX_ATTEMPTS": "3", "HEADRACE_TIMEOUT": "1s"}, Whom|Keys|Pace|Tries, "--provider", "sim", "--item-timeout", "1s", "--stream", "never")

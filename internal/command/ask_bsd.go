@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// infoSignal is what Ctrl-T sends.
+// infoSignal is the signal that Ctrl-T sends.
 var infoSignal = []os.Signal{syscall.SIGINFO}

@@ -4,5 +4,5 @@ package command
 
 import "os"
 
-// askSignals: there are none here.
+// askSignals is empty: this system has no such signals.
 func askSignals() []os.Signal { return nil }

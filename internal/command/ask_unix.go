@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// askSignals are those by which one asks a process how it stands.
+// askSignals returns the signals by which a user asks a process how it stands.
 func askSignals() []os.Signal { return append([]os.Signal{syscall.SIGUSR1}, infoSignal...) }

@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/provider/estimate"
 )
 
-// options are how the calls are made.
+// options returns the options of the run's calls.
 func (r *runner) options() []batch.Option {
 	seed := r.chance
 	if r.flags.seeded {
@@ -58,7 +58,7 @@ func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply,
 	return reply, err
 }
 
-// sayBound says once that a prompt has a bound on its answer that nobody told.
+// sayBound says once that a prompt has a bound on its answer that the user has not set.
 func (r *runner) sayBound(it *promptfile.Item) {
 	if !r.bounds.Load() || !it.Form.IsPrompt() || estimate.MaxOutput(it.Body) > 0 || !r.bounds.Swap(false) {
 		return
@@ -67,8 +67,8 @@ func (r *runner) sayBound(it *promptfile.Item) {
 		words.Thousands(float64(r.flags.maxTokens)), r.backend.name))
 }
 
-// redact takes the key out of a text. Whoever made the text should have: this is
-// the second lock on that door.
+// redact removes the key from a text. The code that made the text should have done so: this
+// is the second lock on that door.
 func (r *runner) redact(s string) string {
 	return provider.RedactText(s, r.backend.secrets()...)
 }

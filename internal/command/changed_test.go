@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// serveChat answers each chat, and first does what is to be done at the first call.
+// serveChat answers each chat, and calls atFirst before the first answer.
 func serveChat(t *testing.T, atFirst func()) (base string) {
 	t.Helper()
 	var once sync.Once

@@ -21,14 +21,14 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// backend is whom a run calls.
+// backend is the provider that a run calls.
 type backend struct {
 	fleet   *fleet.Fleet
-	name    string      // of the provider, as its lanes begin
-	proof   auth.Source // what proves who calls; nil: nothing does
+	name    string      // of the provider: the first part of its lanes
+	proof   auth.Source // what proves the caller's identity; nil: nothing does
 	proven  string      // the name of the variable or file that it comes from
-	told    []string    // what else tells accounts apart: the vendor's headers
-	counted string      // Google's project to which calls are counted, where its credentials name one
+	told    []string    // further header values that tell accounts apart: the vendor's
+	counted string      // Google's project that calls count against, where its credentials name one
 	shared  bool        // all models draw on one quota
 
 	tls       *tls.Config   // the authorities to trust and the certificate to show; nil: the usual ones
@@ -36,7 +36,7 @@ type backend struct {
 	addedFrom []string      // the variables and files that they come from
 
 	books  func() sim.Books // the simulated provider's own; nil for a real one
-	notice []notice         // what the user should know of it
+	notice []notice         // what the user should know about it
 }
 
 // notice is something that the user should know.
@@ -53,14 +53,15 @@ func (b *backend) do(ctx context.Context, r provider.Request) (provider.Reply, e
 	return b.fleet.Do(ctx, r)
 }
 
-// secrets are what is shown to nobody.
+// secrets returns the texts that must never be shown.
 func (b *backend) secrets() []string { return b.auth().Secrets() }
 
-// auth is all that proves who calls. The provider's own comes last: a signature is about the rest.
+// auth returns everything that proves the caller's identity. The provider's own source comes last,
+// as a signature covers the rest.
 func (b *backend) auth() auth.Source { return auth.Join(append(slices.Clone(b.added), b.proof)...) }
 
-// key is the key that is the same for days and on each machine: the provider's, or else those that
-// the user has put into headers; "" if there is none.
+// key returns the key that is the same for days and on each machine: the provider's, or else those
+// in the user's headers; "" if there is none.
 func (b *backend) key() string {
 	if key := staticKey(b.proof); key != "" {
 		return key
@@ -74,8 +75,8 @@ func (b *backend) key() string {
 	return strings.Join(all, "\x00")
 }
 
-// lane names the quota that a call of a model draws on. Most hosted quotas are counted
-// for each model; the simulated provider has one for all of them.
+// lane names the quota that a call of a model draws on. Most hosted providers count a quota
+// for each model; the simulated one has a single quota for all.
 func (b *backend) lane(model string) string { return laneOf(b.name, model, b.shared) }
 
 func laneOf(provider, model string, shared bool) string {
@@ -124,8 +125,8 @@ func (r *runner) aim(b *backend, cfg wire.Config) error {
 	return err
 }
 
-// clientConfig says how a real provider is called. An answer has its room until its line is
-// taken over: the job says so.
+// clientConfig says how to call a real provider. An answer keeps its room until the files
+// have taken over its line: the job says so.
 func (r *runner) clientConfig(b *backend) wire.Config {
 	v := &r.flags.vendor
 	cfg := v.Config(cmp.Or(r.flags.baseURL, v.Base))
@@ -136,7 +137,8 @@ func (r *runner) clientConfig(b *backend) wire.Config {
 }
 
 // headers lists the further headers of every call: those of the dialect, those of the vendor's
-// variables, and the user's, which beat both. Those of variables go to the vendor's own hosts only.
+// variables, and the user's, which beat both. Headers from variables go only to the vendor's own
+// hosts.
 func (r *runner) headers(b *backend) (http.Header, error) {
 	all := http.Header{}
 	if own, has := r.flags.dialect.(interface{ Header() http.Header }); has {
@@ -147,7 +149,7 @@ func (r *runner) headers(b *backend) (http.Header, error) {
 		return all, r.addHeaders(b, all)
 	}
 	if b.counted != "" {
-		all.Set(r.flags.vendor.Headers[quotaVariable], b.counted) // unless the variable says another
+		all.Set(r.flags.vendor.Headers[quotaVariable], b.counted) // unless the variable names another
 	}
 	for variable, header := range r.flags.vendor.Headers {
 		value, _ := r.env(variable)
@@ -177,7 +179,7 @@ func (r *runner) headers(b *backend) (http.Header, error) {
 // quotaVariable names the Google project whose quota the calls draw on.
 const quotaVariable = "GOOGLE_CLOUD_QUOTA_PROJECT"
 
-// configFault is why a client cannot be made, in the words for people.
+// configFault says why a client cannot be made, in words for people.
 func configFault(err error) string {
 	var e *provider.Error
 	if errors.As(err, &e) && e.Err != nil {
@@ -202,8 +204,8 @@ func (r *runner) addressFault(err error) error {
 // simDefaultModel is the model of lines that name none, on the simulated provider.
 const simDefaultModel = "sim-1"
 
-// simulate serves the run in its own process, through the client that a real
-// provider is called by.
+// simulate serves the run in its own process, through the client that also calls real
+// providers.
 func (r *runner) simulate() (*backend, error) {
 	cfg, err := r.simConfig()
 	if err != nil {
@@ -232,11 +234,11 @@ func (r *runner) simulate() (*backend, error) {
 	return b, nil
 }
 
-// simConfig says what the simulated provider is like.
+// simConfig returns the settings of the simulated provider.
 func (r *runner) simConfig() (sim.Config, error) {
 	cfg, err := profile(r.flags.simProfile)
 	if r.flags.seeded {
-		// A call's fate is then its own: it does not hang on which worker came first.
+		// A call's fate then follows from its own id, and not from which worker came first.
 		cfg.Seed, cfg.TrackIDs = r.flags.seed, true
 	}
 	return cfg, err
@@ -244,10 +246,10 @@ func (r *runner) simConfig() (sim.Config, error) {
 
 func isOpenAI(base string) bool {
 	host := strings.ToLower(hostOf(base))
-	return base == "" || host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com") // regions have a name before it
+	return base == "" || host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com") // regions precede the name
 }
 
-// hostOf is the name in a URL; "" if there is none.
+// hostOf returns the host name in a URL; "" if there is none.
 func hostOf(base string) string {
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {

@@ -21,8 +21,9 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// linesCost is what the lines of a result file say that they have cost, and of how many they
-// do. A line that does not say what its own usage comes to at that price is in fault.
+// linesCost returns the cost that the lines of a result file state, and the number of lines
+// with and without a price. A line is faulty if its cost is not that of its own usage at
+// that price.
 func linesCost(text []byte, others string) (sum float64, priced, unpriced int, fault string) {
 	table, err := price.Read("", others, "")
 	if err != nil {

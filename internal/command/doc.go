@@ -1,9 +1,9 @@
 // Package command is the command headrace, for a main to run: it runs prompt files against
 // rate-limited model APIs.
 //
-// It promises that nothing is called before everything was checked, that result
-// files hold whole lines only, that whatever ends a run leaves it to be gone on
-// with by the same command, and that a key is in nothing it prints or writes.
+// It promises that it calls nothing before it has checked everything, and that result files
+// hold whole lines only. The same command continues a run after any end. A key is in nothing
+// that it prints or writes.
 //
 //	Main ─ world: arguments, environment, clock, signals, terminal
 //	  │
@@ -17,16 +17,17 @@
 //	      ├─ version
 //	      └─ what an Extra adds ─ Settings ─ Calls: flags of run, and what they come to
 //
-// What is known of the provider's limits, and how long it asked to wait, lies beside the
-// output (state.go): the next run begins with it. What of the lanes has no flag is said in
-// the file of --config (settings_lanes.go); "headrace help config" lists it. How a run goes
-// lies there too, second by second (timeline.go), for whoever watches from elsewhere.
+// The state file next to the output keeps the provider's known limits, and how long it asked
+// to wait (state.go); the next run begins with them. Lane settings that have no flag stand in
+// the file of --config (settings_lanes.go); "headrace help config" lists them. The timeline
+// next to the output records the run second by second (timeline.go), for programs that watch
+// it from elsewhere.
 //
-// What is exported is for the mains: Main and Extra, for one that adds commands and runs what
-// has --cluster, and Settings, from which such a command has the flags, the client, the pace,
-// the faces and the ends of run. Without an Extra the words of the full command say where
-// that is to be had.
+// The exported names are for the mains. Main and Extra serve a main that adds commands and
+// runs a command line with --cluster. Settings gives such a command the flags, the client,
+// the pace, the faces and the ends of run. Without an Extra the texts about the full command
+// say where to get it.
 //
-// Only Main looks at the process it runs in; everything else is given a world,
-// so that tests can give another.
+// Only Main looks at its process; everything else gets a world, so that tests can pass
+// another.
 package command

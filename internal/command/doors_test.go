@@ -23,9 +23,9 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// doors is where each flag of run goes: with these values something that the run is made
-// of reads as it says, and without them it does not. "in" stands for a script that sees it
-// where it cannot be read off.
+// doors lists the effect of each flag of run: with these values something that the run is
+// made of reads as it says, and without them it does not. "in" stands for a script that sees
+// the effect where nothing shows it.
 var doors = map[string]struct {
 	given string // separated by spaces; {} is a folder of the test's own
 	reads []string
@@ -143,7 +143,7 @@ func countFlags(fs *pflag.FlagSet) (n int) {
 	return n
 }
 
-// passedOn is what a run with these flags is made of, a line for each thing.
+// passedOn returns what a run with these flags is made of, a line for each thing.
 func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	t.Helper()
 	env := map[string]string{defaultKeyEnv: "the-key-of-openai-123", "OTHER_KEY": "the-other-key-123"}
@@ -240,7 +240,7 @@ func fields(name string, v any) (lines []string) {
 func TestWhatARunIsAlwaysGiven(t *testing.T) {
 	dir := t.TempDir()
 	reads(t, passedOn(t, dir, "--provider", "sim", "--model", "m3"), "job.Reader.DefaultModel=m3")
-	for _, output := range []string{"-", os.DevNull} { // beside which no file can lie
+	for _, output := range []string{"-", os.DevNull} { // no file can lie next to these
 		reads(t, passedOn(t, dir, "--output", output), "job.Errors="+stdoutErrors)
 	}
 	reads(t, passedOn(t, dir),

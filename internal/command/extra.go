@@ -6,38 +6,37 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An Extra is what one main has and another has not. The zero value adds nothing but that
-// the main is not the light one.
+// An Extra is a set of features that only some mains have. The zero value adds nothing, but
+// marks the main as not the light one.
 type Extra struct {
 	// Heading stands above the commands in headrace help, without a colon, such as "Many
-	// machines". The commands that every main has then stand under one of their own.
+	// machines". The commands of every main then stand under a heading of their own.
 	Heading string
-	// Commands makes them. How one of them ends is said by End: another error ends it with
-	// ExitUsage.
+	// Commands makes them. A command ends with End; any other error ends it with ExitUsage.
 	Commands func(*World) []*cobra.Command
-	// Cluster takes over headrace run where --cluster is given: the flags are checked, and
-	// nothing else was done. Of several extras the first that has it is asked.
+	// Cluster takes over headrace run where --cluster is given. Until then only the flags
+	// are checked. Among several extras the first that has it takes over.
 	Cluster func(ctx context.Context, s *Settings, input string) error
 }
 
-// ClusterTrial is the value of --cluster where no address is given: a cluster in this
-// process, for a trial.
+// ClusterTrial is the value of --cluster without an address: a cluster in this process, for
+// a trial.
 const ClusterTrial = "trial"
 
-// clusterWords are the commands of the full command.
+// clusterWords lists the commands that only the full command has.
 var clusterWords = []string{"worker", "hub", "submit", "jobs", "limits", "cluster"}
 
-// notHere says of a word or a flag that only the full command has it.
+// notHere says that only the full command has a word or a flag.
 func notHere(what string) string {
 	return what + ": this is the light command, for one machine; install the full one: go install github.com/headrace/headrace/cluster/cmd/headrace@latest"
 }
 
 // ownHeading stands above the commands that every main has, where an extra adds others. It
-// is cobra's word where there are no headings.
+// is cobra's heading where there are no groups.
 const ownHeading = "Available Commands"
 
-// addExtras gives the root the commands of the extras, or, without any, words that say where
-// those are to be had.
+// addExtras gives the root the commands of the extras. Without any, it adds words that say
+// where to get those commands.
 func (w *World) addExtras(root *cobra.Command) {
 	if len(w.extras) == 0 {
 		for _, word := range clusterWords {
@@ -68,7 +67,7 @@ func head(root *cobra.Command, heading string, commands ...*cobra.Command) {
 	}
 }
 
-// absentCommand says of a word that another build has it, whatever stands behind it.
+// absentCommand says that another build has a word, no matter which arguments follow it.
 func absentCommand(word string) *cobra.Command {
 	return &cobra.Command{
 		Use: word, Hidden: true, Long: notHere(word), DisableFlagParsing: true,

@@ -177,8 +177,8 @@ func settingsWith(t *testing.T, env map[string]string, flags Flags, args ...stri
 	return s
 }
 
-// What one machine was told of a job's lines, another reads them by, and by nothing that was
-// told to itself; whom it calls, and how, stays its own.
+// One machine's settings for a job's lines are those by which another reads them, whatever its own say.
+// Its provider and how it calls it stay its own.
 func TestOthersReadAsTheyWereTold(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(file, []byte("system: of the file\nrpm: 17\noutput: x\nmax-tokens: 55\nidle-lanes: 17m\n"), 0o600); err != nil {

@@ -16,27 +16,28 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Items that fail while the others are answered: which, of what, and how often.
+// Items that fail while the others are answered: the bounds of the notice about them.
 
 const (
-	// failingCalls is how many calls of an item must break for it to be named: a third in a
-	// row is no chance any more.
+	// failingCalls is the number of calls of an item that must break before a notice names
+	// it: a third in a row is no coincidence any more.
 	failingCalls = 3
-	// failingFew is how many items must be answered for each that keeps failing, for the
-	// trouble to be that item's.
+	// failingFew is the number of items that must be answered for each one that keeps
+	// failing, before the trouble counts as that item's.
 	failingFew = 10
-	// mostFailing bounds how many items are watched: as many fail at once only in an outage.
+	// mostFailing bounds the items that are watched: only in an outage do as many fail at
+	// once.
 	mostFailing = 1000
-	// mostNamed is how many items a sentence names.
+	// mostNamed is the number of items that a sentence names.
 	mostNamed = 3
-	// nameLength is how much of an item's name it shows, in characters.
+	// nameLength is the number of characters that a sentence shows of an item's name.
 	nameLength = 40
 )
 
-// failing are the items whose calls break, and that have not ended. Workers note them.
+// failing holds the items whose calls break and that have not ended. Workers note them.
 type failing struct {
 	mu    sync.Mutex
-	items map[string]int // calls that broke, by id
+	items map[string]int // calls that broke, by the item's id
 	said  bool
 }
 
@@ -61,7 +62,7 @@ func (f *failing) drop(id string) {
 	delete(f.items, id)
 }
 
-// say reports whether it is to be said now, which it is once, of how many items.
+// say reports whether to give the notice now, which happens once, and for how many items.
 func (f *failing) say(p *observe.Picture) (items int, now bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,8 +92,8 @@ func (r *runner) noteFailing(it *promptfile.Item, e *provider.Error) {
 	}
 }
 
-// keepFailing says of items that have not ended that their calls break. A later call may still be
-// answered.
+// keepFailing says that the calls of items keep breaking. The items have not ended, as a later
+// call may still be answered.
 func keepFailing(items int) string {
 	if items == 1 {
 		return "1 item keeps failing"
@@ -100,8 +101,8 @@ func keepFailing(items int) string {
 	return words.Count(items, "item") + " keep failing"
 }
 
-// failedItems are the first items of a run that failed, and how. They belong to the goroutine
-// that takes the results.
+// failedItems holds the first items of a run that failed, and why. It belongs to the
+// goroutine that takes the results.
 type failedItems struct {
 	named  []string
 	unsaid int
@@ -115,8 +116,8 @@ func (r *runner) noteFailed(res *promptfile.Result) {
 	r.failed.named = append(r.failed.named, r.failedAs(res.Item.ID, res.Calls, faultOf(res.Err)))
 }
 
-// faultIn is what a line of the errors file tells of the error from which it was written; nil
-// if no call has failed.
+// faultIn restores, from a line of the errors file, the error that the line was written from;
+// nil if no call has failed.
 func faultIn(l *journal.Line) *provider.Error {
 	e := &provider.Error{}
 	for e.Kind.String() != l.Error.Code {
@@ -149,7 +150,8 @@ func faultIn(l *journal.Line) *provider.Error {
 	return e
 }
 
-// saysWhatCame reports whether a fault tells what came in place of an answer, not why no more came.
+// saysWhatCame reports whether a fault describes what came in place of an answer, and not why the
+// rest is missing.
 func saysWhatCame(message string) bool {
 	return strings.HasPrefix(message, "an HTML page") || strings.HasPrefix(message, "the body is ")
 }
@@ -163,7 +165,7 @@ func (f *failedItems) String() string {
 	return text
 }
 
-// failedAs names an item, of what it failed, and in how many calls.
+// failedAs names an item, its failure, and the number of its calls.
 func (r *runner) failedAs(id string, calls int, e *provider.Error) string {
 	name := printable.Line(id)
 	if runes := []rune(name); len(runes) > nameLength {
@@ -181,11 +183,11 @@ func (r *runner) failedAs(id string, calls int, e *provider.Error) string {
 	return fmt.Sprintf("%s (%s)", name, r.redactEarly(reasonOf(e)))
 }
 
-// longer is how many times as long a call may take by the timeout that is suggested where
-// calls of an item go unanswered.
+// longer is the factor by which the suggested timeout exceeds the present one, where calls
+// of an item go unanswered.
 const longer = 5
 
-// shareOf is a part of the items in words.
+// shareOf puts a share of the items into words.
 func shareOf(n, of int) string {
 	if n == of {
 		return "all items"

@@ -42,7 +42,7 @@ func TestNamedByItsLine(t *testing.T) {
 	}
 }
 
-// What is named are the first items, and the rest are counted.
+// The first items are named, and the rest are counted.
 func TestNameFailed(t *testing.T) {
 	t.Parallel()
 	one := journal.Line{CustomID: "a", Error: &journal.Failure{Code: "panic"}}

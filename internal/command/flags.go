@@ -28,7 +28,7 @@ type runFlags struct {
 	keyFile        string
 	text           string
 	concurrency    int
-	fewInFlight    bool // concurrency is what the vendor lets be in flight: nobody said another
+	fewInFlight    bool // concurrency is the vendor's, as the user set none
 	rpm, tpm       float64
 	inputTPM       float64
 	outputTPM      float64
@@ -49,9 +49,9 @@ type runFlags struct {
 	filtered       string
 	cluster        string // "": none
 	config         string
-	planned        func() error  // of plan, which calls nobody: what it checks besides; nil: of another command
-	configBaseURL  bool          // the config file says whom to call
-	lanes          *laneSettings // that the config file has; nil: there is no such file
+	planned        func() error  // what plan checks in addition, as it calls nobody; nil: of another command
+	configBaseURL  bool          // the config file gives the base URL
+	lanes          *laneSettings // in the config file; nil: there is no such file
 	simProfile     string
 	durable        string
 	fresh          bool
@@ -66,12 +66,12 @@ type runFlags struct {
 	logFile        string
 	seed           uint64
 	seeded         bool
-	all            *pflag.FlagSet  // every flag of run, of which a command may have some
-	given          []event.Setting // what has not its default, and where it came from
+	all            *pflag.FlagSet  // every flag of run; a command may have only some of them
+	given          []event.Setting // values that are not the default, and where they came from
 }
 
-// mebibyte is the unit of --max-bodies, in bytes, and mostBodies the most that can be
-// meant: a tebibyte.
+// mebibyte is the unit of --max-bodies, in bytes, and mostBodies its largest sensible value:
+// a tebibyte.
 const (
 	mebibyte   = 1 << 20
 	mostBodies = 1 << 20
@@ -200,11 +200,11 @@ type named struct {
 	word string
 }
 
-// Type is what the help shows.
+// Type is part of [pflag.Value]: the help shows it.
 func (n named) Type() string { return n.word }
 
-// nameValues gives flags the words for their values, and shows default times as they would be
-// written. A default of no time is not shown: what it means is said.
+// nameValues gives flags the words for their values, and shows default times as a user would
+// write them. A default of no time is not shown, as the help says what it means.
 func nameValues(fs *pflag.FlagSet, words map[string]string) {
 	for flag, word := range words {
 		f := fs.Lookup(flag)
@@ -218,7 +218,7 @@ func nameValues(fs *pflag.FlagSet, words map[string]string) {
 	}
 }
 
-// usage makes one refusal of all that is wrong; nil if nothing is.
+// usage makes one refusal of all faults; nil if there are none.
 func usage(faults ...error) error {
 	if err := errors.Join(faults...); err != nil {
 		return refuse("%v", err)
@@ -226,10 +226,10 @@ func usage(faults ...error) error {
 	return nil
 }
 
-// complete takes what was not given from the environment, then from the file of
-// --config, and checks everything that can be checked without looking at others. Of a
-// command that has some of the flags fs has those: the file may set the others, which have
-// no meaning there, so that one file is for all commands.
+// complete sets missing flags from the environment, then from the file of --config. It
+// checks everything that needs no look at others. If a command has only some of the flags,
+// fs holds those. The file may set the others, which have no meaning there, so that one file
+// serves all commands.
 func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	from, hasOutput := origins{}, fs.Lookup("output") != nil
 	from.note(fs, "flag")
@@ -262,7 +262,7 @@ func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) 
 		oneOf("text", f.text, textAuto, textAlways, textNever),
 		oneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
 		checkPreset(f.preset),
-		f.checkLaw(!hasOutput && f.planned == nil || f.cluster != ""), // other commands without an output are of a cluster
+		f.checkLaw(!hasOutput && f.planned == nil || f.cluster != ""), // other commands without an output belong to a cluster
 		f.checkEndpoint(),
 		f.checkLimits(),
 		atLeast("concurrency", f.concurrency, 1),

@@ -25,8 +25,7 @@ func (f *runFlags) checkOutput(needed bool) error {
 	return nil
 }
 
-// checkCluster refuses an address that is empty, as an unset variable makes one: the command would run on this machine
-// alone.
+// checkCluster refuses an empty address, which an unset variable gives: the command would run on this machine alone.
 func (f *runFlags) checkCluster() error {
 	if f.cluster == "" && f.all.Changed("cluster") {
 		return errors.New("--cluster= has no address: give the line that headrace hub prints, or write --cluster alone for a trial in this process")
@@ -34,12 +33,12 @@ func (f *runFlags) checkCluster() error {
 	return nil
 }
 
-// variableName is what shells let a variable be called. A key is not: it is not
-// repeated.
+// variableName matches the names that shells allow for a variable. A key does not match, and
+// so no error repeats it.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// checkKeyEnv refuses what is no name, and what is that of no variable and looks like a key:
-// neither is repeated.
+// checkKeyEnv refuses a text that cannot be a variable's name, and one that names no
+// variable and looks like a key. It repeats neither.
 func (f *runFlags) checkKeyEnv(env func(string) (string, bool)) error {
 	_, set := env(f.keyEnv)
 	if f.sendsNoKey() && f.keyFile != "" {
@@ -51,14 +50,14 @@ func (f *runFlags) checkKeyEnv(env func(string) (string, bool)) error {
 	return nil
 }
 
-// keyEnvNone is the value of --api-key-env with which no key is sent: no header of the user's is
-// then in its way.
+// keyEnvNone is the value of --api-key-env with which no key is sent: it then does not displace
+// a header of the user's.
 const keyEnvNone = "none"
 
 func (f *runFlags) sendsNoKey() bool { return f.keyEnvGiven && f.keyEnv == keyEnvNone }
 
-// checkInClear refuses to send unencrypted to the vendor's own hosts a key that the user has not
-// named. It holds also where others have the key, as workers do.
+// checkInClear refuses to send, unencrypted to the vendor's own hosts, a key that the user has
+// not named. It also applies where others have the key, as workers do.
 func (f *runFlags) checkInClear() error {
 	if f.planned != nil || f.keyEnvGiven || f.keyFile != "" || !f.isInClear() {
 		return nil
@@ -66,14 +65,14 @@ func (f *runFlags) checkInClear() error {
 	return f.inClear("what proves who calls")
 }
 
-// isInClear reports whether calls go unencrypted to the vendor's own hosts, and nobody has allowed
-// that.
+// isInClear reports whether calls go unencrypted to the vendor's own hosts without the user's
+// permission.
 func (f *runFlags) isInClear() bool {
 	u, err := url.Parse(f.baseURL)
 	return err == nil && u.Scheme == "http" && !f.insecureHTTP && f.vendor.Answers(f.baseURL)
 }
 
-// inClear is the fault of an address to which that would be sent unencrypted.
+// inClear is the fault of an address to which a secret would go unencrypted.
 func (f *runFlags) inClear(what string) error {
 	u, err := url.Parse(f.baseURL)
 	if err != nil {
@@ -84,12 +83,12 @@ func (f *runFlags) inClear(what string) error {
 		cmp.Or(f.madeOf, "--base-url"), what, u.Hostname(), withoutKeys(safe.String()))
 }
 
-// leastKey is how long a text must be to look like a key by its letters alone: the shortest
-// that providers give are longer, and most names of variables are shorter.
+// leastKey is the least length of a text that looks like a key by its letters alone. The
+// shortest keys that providers give are longer, and most names of variables are shorter.
 const leastKey = 20
 
-// looksLikeKey is true of the shapes that are known, and of long texts with digits and small
-// letters: names of variables seldom have both.
+// looksLikeKey is true of the known shapes, and of long texts with digits and small letters:
+// names of variables seldom have both.
 func looksLikeKey(text string) bool {
 	return withoutKeys(text) != text ||
 		len(text) >= leastKey && strings.ContainsAny(text, "0123456789") && strings.ToUpper(text) != text
@@ -117,7 +116,7 @@ func (f *runFlags) checkPlanned() error {
 	return f.planned()
 }
 
-// checkLimits names each limit that is none. What 0 does, the commands differ in.
+// checkLimits names each invalid limit. The meaning of 0 differs between commands.
 func checkLimits(l limiter.Limits, zero string) error {
 	faults := []error{atLeast("burst", l.Burst, 0)}
 	if l.Burst > limiter.MaxBurst {
@@ -157,8 +156,8 @@ func (f *inputFlags) parseTemplate() (err error) {
 	return nil
 }
 
-// formatOf is how an input of that name holds its items. What it is packed with does
-// not count.
+// formatOf returns the format of the input of that name. It ignores the ending of a packed
+// file.
 func (f *inputFlags) formatOf(name string) prompts.Format {
 	format := f.format
 	if format == formatAuto {

@@ -8,11 +8,12 @@ import (
 	"github.com/headrace/headrace/internal/command/printable"
 )
 
-// ownLines is a text of ours that has several lines, of which what others said was made
-// printable before.
+// ownLines is a text of ours with several lines, in which texts of others are printable
+// already.
 type ownLines string
 
-// sayf is fmt.Sprintf, but what is put into the text stays on its line, whoever said it.
+// sayf is fmt.Sprintf, but keeps each argument on its line, no matter where its text comes
+// from.
 func sayf(format string, args ...any) string {
 	safe := make([]any, len(args))
 	for i, arg := range args {
@@ -28,9 +29,10 @@ func sayf(format string, args ...any) string {
 	return fmt.Sprintf(format, safe...)
 }
 
-// linesOf is an error's text: a line, or one for each of several errors that were joined.
+// linesOf returns an error's text: a line, or one for each of several errors that were
+// joined.
 func linesOf(err error) string {
-	if own, ok := err.(*ending); ok { //nolint:errorlint // it itself, not what it wraps
+	if own, ok := err.(*ending); ok { //nolint:errorlint // the error itself, not what it wraps
 		return own.text
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
@@ -47,6 +49,6 @@ func linesOf(err error) string {
 	return strings.Join(safe, "\n")
 }
 
-// forPeople keeps what is written to the terminal from steering it. Results are for
-// programs, and do not go through here.
+// forPeople keeps texts on the terminal from steering it. Results are for programs, and do
+// not go through here.
 func forPeople(out io.Writer) io.Writer { return printable.Writer{Out: out} }

@@ -37,8 +37,8 @@ func commandIn(name string, args ...string) string {
 	return (&World{name: name, args: args}).resumeLine(false)
 }
 
-// Whoever writes to the terminal, and forgets what it writes, steers nothing: only the
-// live line is given the screen as it is.
+// Code that writes to the terminal, and forgets to clean its text, steers nothing: only the
+// live line gets the screen as it is.
 func TestTerminalIsNotSteered(t *testing.T) {
 	var out, errs strings.Builder
 	w := &World{

@@ -21,7 +21,7 @@ import (
 // evil would colour a terminal, clear it, turn its text round, and forge a line of ours.
 const evil = "m\x1b[31m\u009b2J\u202e\x7f\r\nheadrace: forged"
 
-// eraseLine is how the live line is taken back, before it is drawn again.
+// eraseLine erases the live line before it is drawn again.
 const eraseLine = "\r\x1b[K"
 
 // Words of others (models, ids, what servers say) steer no terminal and make no line, in

@@ -7,29 +7,30 @@ import (
 	"sync/atomic"
 )
 
-// garbageRoom is how much garbage may gather before it is collected, in bytes. Go
-// collects when the heap has doubled: a run that holds 4 MiB would stop for it sixty
-// times a second, and give it a tenth of its time. With this room it is a hundredth,
-// for 16 MiB more.
+// garbageRoom is the number of bytes of garbage that may gather before a collection. Go
+// collects when the heap has doubled: a run that holds 4 MiB would stop for it sixty times a
+// second, and give it a tenth of its time. With this room it is a hundredth, for 16 MiB
+// more.
 const garbageRoom = 16 << 20
 
-// usualPercent is Go's own setting. A run that holds more than the room (the keys of
-// ten million items, answers of 60 MiB) is collected as any Go program is.
+// usualPercent is Go's own setting. It applies to a run that holds more than the room (the
+// keys of ten million items, answers of 60 MiB), as to any Go program.
 const usualPercent = 100
 
-// garbage keeps the room for garbage about the same while what is held grows and
-// shrinks. It looks after each collection: an object that nobody holds is one that
-// the collector tells it about.
+// garbage keeps the room for garbage about the same while the live heap grows and shrinks.
+// It looks after each collection: the collector reports when it frees an object that nobody
+// holds.
 type garbage struct {
 	percent int // what is set now
 	before  int // what was set before
 	over    atomic.Bool
 }
 
-// sentinel is such an object. It must not be of size zero: those are not told apart.
+// sentinel is such an object. It must not be of size zero: all objects of size zero may be
+// one.
 type sentinel struct{ *garbage }
 
-// tuneGarbage sets the collector for a run; close gives back what was there before.
+// tuneGarbage sets the collector for a run; restore sets it back.
 func tuneGarbage(env func(string) (string, bool)) (restore func()) {
 	if _, told := env("GOGC"); told {
 		return func() {}
@@ -43,7 +44,7 @@ func tuneGarbage(env func(string) (string, bool)) (restore func()) {
 	}
 }
 
-// watch has look called when the next collection is over.
+// watch makes the collector call look after the next collection.
 func (g *garbage) watch() {
 	runtime.SetFinalizer(&sentinel{g}, func(s *sentinel) { s.look() })
 }
@@ -52,25 +53,25 @@ func (g *garbage) look() {
 	if g.over.Load() {
 		return
 	}
-	if p := percentFor(held()); p != g.percent { // to set it stops the world for a moment
+	if p := percentFor(held()); p != g.percent { // setting it stops the world for a moment
 		debug.SetGCPercent(p)
 		g.percent = p
 	}
-	if g.over.Load() { // it was not when this began: the last word is what was before
+	if g.over.Load() { // it was false above: the old setting must be the last
 		debug.SetGCPercent(g.before)
 		return
 	}
 	g.watch()
 }
 
-// percentFor is how much the heap may grow when that much is held.
+// percentFor returns how far the heap may grow, in percent, when that much is held.
 func percentFor(held uint64) int {
-	const least = 4 << 20 // as much counts as held at least, says Go
+	const least = 4 << 20 // Go counts at least this much as held
 	percent := int(garbageRoom * 100 / max(held, least))
 	return max(percent-percent%usualPercent, usualPercent) // in steps, so that it changes seldom
 }
 
-// held is what the latest collection has found alive, in bytes.
+// held returns the bytes that the latest collection has found alive.
 func held() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -40,7 +40,7 @@ func TestGarbageIsWatched(t *testing.T) {
 		if i == 1000 {
 			t.Fatalf("with 256 MiB held it is still %d percent", gcPercent())
 		}
-		runtime.GC() // who looks is told in a goroutine of the runtime's, a little later
+		runtime.GC() // the finalizer runs in a goroutine of the runtime, a little later
 	}
 	runtime.KeepAlive(much)
 	restore()
@@ -49,7 +49,7 @@ func TestGarbageIsWatched(t *testing.T) {
 	}
 }
 
-// Whoever sets GOGC means it.
+// A GOGC that the user has set stays as it is.
 func TestUsersGCSettingIsKept(t *testing.T) {
 	before := gcPercent()
 	tuneGarbage(func(name string) (string, bool) { return "50", name == "GOGC" })()

@@ -9,7 +9,7 @@ import (
 )
 
 // failureBound is the value of --max-failures: a number of items, or a share of them. The zero
-// value is no bound.
+// value sets no bound.
 type failureBound struct {
 	items int
 	share float64
@@ -20,7 +20,7 @@ func (b *failureBound) Set(text string) error {
 	percent, isShare := strings.CutSuffix(strings.TrimSpace(text), "%")
 	if isShare {
 		p, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
-		if err != nil || !(p > 0 && p < 100) { // nor if it is NaN
+		if err != nil || !(p > 0 && p < 100) { // the negation also catches NaN
 			return errors.New("want a share above 0% and below 100%")
 		}
 		*b = failureBound{share: p / 100}
@@ -34,15 +34,15 @@ func (b *failureBound) Set(text string) error {
 	return nil
 }
 
-// String is the bound as it was given.
+// String returns the bound as the user gave it.
 func (b *failureBound) String() string {
 	if b.share > 0 {
-		return strconv.FormatFloat(100*b.share, 'g', 6, 64) + "%" // six digits: 0.07 is 7 %, though not quite in binary
+		return strconv.FormatFloat(100*b.share, 'g', 6, 64) + "%" // six digits: 0.07 is 7 %, though not exactly in binary
 	}
 	return strconv.Itoa(b.items)
 }
 
-// boundType is what the help shows of a failureBound.
+// boundType is the type of a failureBound that the help shows.
 const boundType = "N|P%"
 
 // Type is part of [pflag.Value].
@@ -58,11 +58,12 @@ func (b *failureBound) options() []batch.Option {
 	return nil
 }
 
-// alikeFailures is how many items may fail alike, of a model that was never answered, until
-// the run stops: enough to tell a mistake in every line from one that a few lines share.
+// alikeFailures is the number of items that may fail alike, of a model that was never
+// answered, before the run stops. That many tell a mistake in every line from one that a few
+// lines share.
 const alikeFailures = 20
 
-// endOptions say when the run stops, or goes on, as its calls fail.
+// endOptions returns the options that say when a run stops, or goes on, as its calls fail.
 func (r *runner) endOptions() []batch.Option {
 	opts := []batch.Option{batch.WithOutagePatience(r.flags.outagePatience)}
 	if r.flags.keepGoing {

@@ -16,10 +16,11 @@ import (
 	"github.com/headrace/headrace/provider/auth"
 )
 
-// headerTexts are the values of --header, as they were given.
+// headerTexts holds the values of --header, as they were given.
 type headerTexts []string
 
-// betweenHeaders separates several in one text: no argument, variable or header may have it.
+// betweenHeaders separates several headers in one text: no argument, variable or header may
+// contain it.
 const betweenHeaders = "\x00"
 
 // Set adds one header, or those that String has listed.
@@ -28,13 +29,14 @@ func (h *headerTexts) Set(value string) error {
 	return nil
 }
 
-// String gives what Set reads as the same.
+// String returns a text from which Set reads the same headers.
 func (h *headerTexts) String() string { return strings.Join(*h, betweenHeaders) }
 
-// Type is what the help shows.
+// Type is part of [pflag.Value]: the help shows it.
 func (h *headerTexts) Type() string { return "NAME=VALUE" }
 
-// headersInLines is the value of HEADRACE_HEADER for Set: the variable has one header a line.
+// headersInLines turns HEADRACE_HEADER into a value for Set: the variable has one header a
+// line.
 func headersInLines(value string) string {
 	var list []string
 	for line := range strings.Lines(value) {
@@ -57,23 +59,23 @@ func (h *headerTexts) has(name string) bool {
 type addedHeader struct {
 	name     string // in the form of net/http
 	prefix   string // before a secret, such as "Bearer "
-	variable string // that has the secret; "" else
-	file     string // that has the secret; "" else
-	value    string // of a header that is no secret
+	variable string // holds the secret; "" otherwise
+	file     string // holds the secret; "" otherwise
+	value    string // of a header without a secret
 }
 
 func (h *addedHeader) isSecret() bool { return h.variable != "" || h.file != "" }
 
-// from names the variable or the file that has the secret.
+// from names the variable or the file that holds the secret.
 func (h *addedHeader) from() string { return h.variable + h.file }
 
-// wantHeader is the form of --header. Nothing typed in its place is repeated: it may have a key in it.
+// wantHeader describes the form of --header. No error repeats the user's text: it may contain a key.
 const wantHeader = "want NAME=VALUE, such as HTTP-Referer=https://example.com"
 
-// secretForm is a secret by the place where it is, and what stands before it in the header.
+// secretForm matches a value that names the place of a secret, after a prefix in the header.
 var secretForm = regexp.MustCompile(`^(?:([A-Za-z]+) )?(env|file):(.*)$`)
 
-// parseHeader reads one header. An error does not have its value in it.
+// parseHeader reads one header. Its errors do not contain the value.
 func parseHeader(text string) (h addedHeader, err error) {
 	name, value, found := strings.Cut(text, "=")
 	switch {
@@ -126,7 +128,7 @@ func (h *addedHeader) take(name, kind, place string) error {
 	return nil
 }
 
-// isHeaderName knows RFC 9110's token.
+// isHeaderName reports whether a name is a token of RFC 9110.
 func isHeaderName(name string) bool {
 	return !strings.ContainsFunc(name, func(c rune) bool {
 		return c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
@@ -135,7 +137,7 @@ func isHeaderName(name string) bool {
 
 const ofConnection = "it is about a connection, which many calls share"
 
-// notForUsers are the headers that would break every call, and why.
+// notForUsers lists the headers that would break every call, and why.
 var notForUsers = map[string]string{
 	"Content-Type": "bodies are JSON, and calls say so", "Content-Length": "it is the length of each body", "Content-Encoding": "bodies are sent unpacked",
 	"Transfer-Encoding": ofConnection, "Connection": ofConnection, "Keep-Alive": ofConnection, "Proxy-Connection": ofConnection,
@@ -145,21 +147,21 @@ var notForUsers = map[string]string{
 	"Idempotency-Key":     "each call would get the answer to the first", "X-Idempotency-Key": "each call would get the answer to the first",
 }
 
-// ofKeys are the headers in which the provider's key, or its signature, goes out.
+// ofKeys lists the headers that carry the provider's key, or its signature.
 var ofKeys = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Amz-Date", "X-Amz-Security-Token"}
 
-// secretName is a header's name in small letters that has a word for a secret in it. Portkey is a
-// company.
+// secretName matches a header's name, in small letters, that contains a word for a secret.
+// Portkey is a company.
 var secretName = regexp.MustCompile(`(?:^|[-_.])(?:key|auth|[a-z0-9]*(?:apikey|token|secret|password|authorization|credentials?|cookie))(?:$|[-_.])`)
 
-// secretStart is how values begin that prove who calls.
+// secretStart matches the beginning of values that prove the caller's identity.
 var secretStart = regexp.MustCompile(`(?i)^(?:bearer|basic|token|apikey) |^eyJ`)
 
-// memberName finds the names in a value that is JSON.
+// memberName finds the names in a JSON value.
 var memberName = regexp.MustCompile(`"([^"]*)" *:`)
 
-// looksSecret reports whether a value that stands on a command line seems to be a secret, by the
-// name of its header, by a name in it or by how it begins.
+// looksSecret reports whether a value on a command line seems to be a secret. It looks at the
+// header's name, at names in the value and at its beginning.
 func looksSecret(name, value string) bool {
 	names := []string{name}
 	for _, member := range memberName.FindAllStringSubmatch(value, -1) {
@@ -169,7 +171,7 @@ func looksSecret(name, value string) bool {
 		secretStart.MatchString(value) || withoutKeys(value) != value
 }
 
-// checkHeaders reads the headers, and refuses those that have the key's place.
+// checkHeaders reads the headers, and refuses those that carry the key.
 func (f *runFlags) checkHeaders() error {
 	var faults []error
 	given := map[string]bool{}
@@ -213,11 +215,12 @@ func (c *configFile) headersSection(s *ast.MappingValueNode) {
 			continue
 		}
 		c.ownHeaders = append(c.ownHeaders, http.CanonicalHeaderKey(name))
-		_ = c.flags.Set("header", text) // it takes every text
+		_ = c.flags.Set("header", text) // Set takes every text
 	}
 }
 
-// checkHeader refuses a header of the file. A name with = in it is not the one that parseHeader reads.
+// checkHeader refuses a header of the file. A name with = in it is refused, as parseHeader would read
+// another.
 func (c *configFile) checkHeader(name, text string) error {
 	h, err := parseHeader(text)
 	switch {
@@ -231,7 +234,7 @@ func (c *configFile) checkHeader(name, text string) error {
 	return nil
 }
 
-// addHeaders puts the user's headers into those of every call. Secrets become sources, so that
+// addHeaders adds the user's headers to those of every call. Secrets become sources, so that
 // they are redacted like keys.
 func (r *runner) addHeaders(b *backend, all http.Header) error {
 	for i := range r.flags.added {
@@ -256,7 +259,7 @@ func (r *runner) addHeaders(b *backend, all http.Header) error {
 	return nil
 }
 
-// isRemoved reports whether a secret is removed from texts.
+// isRemoved reports whether redaction removes a secret from texts.
 func isRemoved(secret string) bool { return provider.RedactText(secret, secret) != secret }
 
 // secretHeader finds the secret of a header.
@@ -282,7 +285,8 @@ func (r *runner) secretHeader(b *backend, h *addedHeader) (auth.Source, error) {
 	return key, nil
 }
 
-// sayWhereHeaderGoes says where a secret goes that the user may not expect, as with a key.
+// sayWhereHeaderGoes names an unexpected destination of a secret, as sayWhereKeyGoes does
+// for a key.
 func (r *runner) sayWhereHeaderGoes(b *backend, h *addedHeader) {
 	if r.flags.configBaseURL {
 		b.note(event.Key, fmt.Sprintf("what is in %s is sent to %s, the base-url in %s", h.from(), r.flags.baseURL, r.flags.config))
@@ -292,5 +296,5 @@ func (r *runner) sayWhereHeaderGoes(b *backend, h *addedHeader) {
 	}
 }
 
-// userAgent is how calls name this program.
+// userAgent returns the name that this program sends with its calls.
 func userAgent() string { return "headrace/" + strings.Trim(version(), "()") }

@@ -296,7 +296,7 @@ func TestHeadersStayAtHome(t *testing.T) {
 	}
 }
 
-// Other headers make no other items: what was answered is not asked again.
+// Other headers make no other items: a run does not ask answered items again.
 func TestHeadersAreNotInKeys(t *testing.T) {
 	s := newCame(t)
 	in := writeLines(t, `{"prompt":"hi"}`+"\n")

@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A flagGroup is flags that are shown under one heading.
+// A flagGroup holds the flags under one heading.
 type flagGroup struct {
 	heading string
 	flags   string // names, in order
 }
 
-// runGroups has each flag of run once.
+// runGroups contains each flag of run once.
 var runGroups = []flagGroup{
 	{"Files", "output errors timeline text filtered durable fresh retry-failed"},
 	{"Provider", "provider base-url insecure-http api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
@@ -30,8 +30,8 @@ var runGroups = []flagGroup{
 	{"Other", "config seed help"},
 }
 
-// groupFlags shows a command's flags under headings, and of another command first those that
-// stand under none. Each heading keeps its own columns.
+// groupFlags shows a command's flags under headings. Flags of another command that stand
+// under none come first. Each heading keeps its own columns.
 func groupFlags(cmd *cobra.Command, groups []flagGroup) {
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
 		out := cmd.OutOrStderr()
@@ -74,7 +74,7 @@ func (g flagGroup) of(all *pflag.FlagSet) *pflag.FlagSet {
 	return fs
 }
 
-// newConfigTopic explains the file of --config. It is no command: "headrace help config"
+// newConfigTopic explains the file of --config. It is not a command: "headrace help config"
 // shows it.
 func newConfigTopic() *cobra.Command {
 	var text strings.Builder
@@ -111,7 +111,7 @@ func writeConfigHelp(out io.Writer) {
 	for _, one := range s.table() {
 		section, key, within := strings.Cut(one.name, ".")
 		if !within {
-			section = "" // those that stand alone stand together
+			section = "" // the settings without a section stand together
 		}
 		if section != latest {
 			fmt.Fprintln(out)
@@ -128,8 +128,8 @@ func writeConfigHelp(out io.Writer) {
 	}
 }
 
-// newTimeTopic explains the words of the sum of a run's time. It is no command: "headrace help
-// time" shows it.
+// newTimeTopic explains the words in the sum of a run's time. It is not a command: "headrace
+// help time" shows it.
 func newTimeTopic() *cobra.Command {
 	return &cobra.Command{Use: "time", Short: "The words in the time line of --verbose", Long: timeHelp}
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/headrace/headrace/internal/command/printable"
 )
 
-// resultsName is the output that is proposed where none was named.
+// resultsName is the output that is proposed where the user names none.
 const resultsName = "results.jsonl"
 
-// resumeLine is the command as it was given, ready to be pasted into a shell. A
-// run to standard output has kept no record: it goes on from the file in which
-// its results were saved.
+// resumeLine returns the command as it was given, ready to be pasted into a shell. A run to
+// standard output has kept no record: it goes on from the file in which its results were
+// saved.
 func (w *World) resumeLine(toStdout bool) string {
 	return w.commandLine(w.args, toStdout)
 }
@@ -32,11 +32,11 @@ func (w *World) commandLine(args []string, toStdout bool) string {
 	return strings.Join(words, " ")
 }
 
-// clusterAgain stands for a line to join by, which is a secret and is not said again. The shell stops, and says why,
-// where the variable is not set: without its cluster the command would run on this machine.
+// clusterAgain stands for the line to join by, which is a secret and is not shown again. If the variable is not set,
+// the shell stops and says why: without its cluster the command would run on this machine.
 const clusterAgain = `--cluster="${HEADRACE_CLUSTER:?set it to the line to join by}"`
 
-// quotedFlag is a word of a command line for a shell.
+// quotedFlag quotes a word of a command line for a shell.
 func quotedFlag(word string) string {
 	if address, is := strings.CutPrefix(word, "--cluster="); is && address != ClusterTrial {
 		return clusterAgain
@@ -44,7 +44,7 @@ func quotedFlag(word string) string {
 	return shellQuote(word)
 }
 
-// notAgain takes out what would start over again.
+// notAgain removes the flags that would start over again.
 func notAgain(args []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
 		return a == "--fresh" || strings.HasPrefix(a, "--fresh=")
@@ -77,8 +77,8 @@ func toFile(args []string) []string {
 	return out
 }
 
-// shellQuote makes one word of s for a POSIX shell, on one line and of printable signs
-// alone.
+// shellQuote makes one word of s for a POSIX shell, on one line and of printable characters
+// only.
 func shellQuote(s string) string {
 	harmless := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)

@@ -13,8 +13,8 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// inputFlags are the flags of every command that reads prompts: how a line is read, and
-// for whom. Whatever one such command takes and refuses, the others do.
+// inputFlags are the flags of every command that reads prompts: they say how to read a line,
+// and for which provider. All such commands take and refuse the same values.
 type inputFlags struct {
 	whomFlags
 	model, endpoint  string
@@ -28,7 +28,7 @@ type inputFlags struct {
 	limit            int
 }
 
-// registerInput registers what is said of the input alone.
+// registerInput registers the flags about the input alone.
 func (f *inputFlags) registerInput(fs *pflag.FlagSet, onBadLine string) {
 	fs.StringVar(&f.model, "model", "", "model for lines that name none")
 	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint for lines that name none")
@@ -44,7 +44,7 @@ func (f *inputFlags) registerInput(fs *pflag.FlagSet, onBadLine string) {
 	})
 }
 
-// readerConfig is how the input of that name is read.
+// readerConfig says how to read the input of that name.
 func (f *inputFlags) readerConfig(name string) prompts.Config {
 	return prompts.Config{
 		DefaultModel: f.defaultModel(), DefaultEndpoint: f.endpoint,
@@ -60,8 +60,8 @@ func (f *inputFlags) defaultModel() string {
 	return f.model
 }
 
-// serves lists the endpoints that a line may be for. Anthropic's and rerank are not among
-// OpenAI's own; servers at another address have them or say that they do not.
+// serves lists the endpoints that a line may be for. OpenAI itself does not have Anthropic's
+// and rerank; servers at another address have them or answer that they do not.
 func (f *inputFlags) serves() []string {
 	served := wire.Served(f.dialect, f.vendor.Serves...)
 	served = append(served, wire.Translates(f.dialect)...)
@@ -73,8 +73,8 @@ func (f *inputFlags) serves() []string {
 	return served
 }
 
-// scan reads an input through before anything else is done with it: every bad line is an
-// end of the command, unless such lines are skipped.
+// scan reads an input to its end before anything else happens: a bad line ends the command,
+// unless such lines are skipped.
 func (w *World) scan(f *inputFlags, src promptfile.Input, take func(prompts.Request)) (promptfile.Scanned, error) {
 	cfg := f.readerConfig(src.Name)
 	cfg.NoKeys = true

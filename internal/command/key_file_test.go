@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// shortKeys answers to one key at a time, and gives out the next after so many answers: as
-// whoever keeps a file fresh does, it writes the key down before it counts.
+// shortKeys accepts one key at a time, and gives out the next after so many answers. Like a
+// program that keeps a file fresh, it writes the key down before the key counts.
 type shortKeys struct {
 	file  string
 	lives int // answers to each

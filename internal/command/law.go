@@ -24,8 +24,8 @@ func registerLaw(fs *pflag.FlagSet, to *string) {
 	nameValues(fs, map[string]string{"law": "NAME"})
 }
 
-// checkLaw finds a law that there is not, and flags that the law does not use. In a cluster a
-// keeper keeps the limit, by its law.
+// checkLaw refuses an unknown law, and flags that the law does not use. In a cluster a keeper
+// keeps the limit, by its law.
 func (f *runFlags) checkLaw(inCluster bool) error {
 	faults := []error{oneOf("law", f.law, lawModel, lawPlain, lawNone)}
 	if f.law == lawNone {
@@ -41,9 +41,9 @@ func (f *runFlags) checkLaw(inCluster bool) error {
 	return errors.Join(faults...)
 }
 
-// lawOptions say how the lanes are paced. A server of one's own queues instead of
-// refusing, so its latency is watched besides its refusals; the simulated provider refuses
-// wherever it is.
+// lawOptions returns the options that pace the lanes. A server of one's own queues instead
+// of refusing, so its latency is watched as well as its refusals. The simulated provider
+// refuses wherever it is.
 func (f *runFlags) lawOptions() []batch.Option {
 	opts := []batch.Option{batch.WithLatencyTarget(f.latencyTarget)}
 	switch {

@@ -26,7 +26,7 @@ const (
 	logJSON = "json"
 )
 
-// checkLog refuses lines of text among those of JSON.
+// checkLog refuses a log of text lines among lines of JSON.
 func (f *runFlags) checkLog() error {
 	if f.logFile == "" && f.logFormat == logText && f.progress == progressJSON {
 		return errors.New("--log-format text: --progress json writes JSON to standard error: add a --log-file, or remove --log-format")
@@ -34,13 +34,13 @@ func (f *runFlags) checkLog() error {
 	return oneOf("log-format", f.logFormat, logAuto, logText, logJSON)
 }
 
-// logsJSON reports whether the log is lines of JSON: beside --progress json it is, if it is
-// not said otherwise.
+// logsJSON reports whether the log is lines of JSON. With --progress json it is, unless a
+// flag says otherwise.
 func (f *runFlags) logsJSON() bool {
 	return f.logFormat == logJSON || f.logFormat == logAuto && f.logFile == "" && f.progress == progressJSON
 }
 
-// openLog opens the log. What it is given without --log-file goes to the console.
+// openLog opens the log. Without --log-file its lines go to the console.
 func (r *runner) openLog() (closed func(), err error) {
 	if r.flags.logFile == "" {
 		r.log = slog.New(r.logHandler(r.console))
@@ -71,7 +71,7 @@ func (r *runner) checkLogFile() error {
 	return nil
 }
 
-// logWriter writes lines of a log that steer no terminal on which they are read later.
+// logWriter writes lines of a log that steer no terminal, even when they are read later.
 type logWriter struct {
 	out  io.Writer
 	json bool
@@ -88,7 +88,7 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// logHandler is what the log looks like.
+// logHandler returns the handler that formats the log.
 func (r *runner) logHandler(to io.Writer) slog.Handler {
 	level, _ := r.flags.level() // checked with the flags
 	options := &slog.HandlerOptions{Level: level}
@@ -98,13 +98,13 @@ func (r *runner) logHandler(to io.Writer) slog.Handler {
 	return slog.NewTextHandler(to, options)
 }
 
-// longCooldown is how long a cooldown must be for a warning.
+// longCooldown is the shortest cooldown that the log warns about.
 const longCooldown = 10 * time.Second
 
-// logStart says what runs.
+// logStart logs the settings of the run.
 func (r *runner) logStart(plan *promptfile.Plan) {
 	var attrs []any
-	if r.flags.logFile == "" { // there each line names its run
+	if r.flags.logFile == "" { // in a log file each line names its run
 		attrs = append(attrs, "run", r.runID())
 	}
 	attrs = append(attrs, "input", r.inputName(), "output", r.outputName(), "concurrency", r.flags.concurrency)
@@ -117,7 +117,7 @@ func (r *runner) logStart(plan *promptfile.Plan) {
 	}
 }
 
-// logEvent puts into the log what a run tells of its lanes.
+// logEvent logs what a run reports about its lanes.
 func (r *runner) logEvent(e batch.Event) {
 	switch {
 	case e.LongWait != nil:
@@ -157,7 +157,7 @@ func (r *runner) logTransition(t *batch.Transition) {
 	}
 }
 
-// logCall says of one call how it went. What a server calls it may hold anything.
+// logCall logs the outcome of one call. The server's names for it may hold anything.
 func (r *runner) logCall(ctx context.Context, it *promptfile.Item, reply *provider.Reply, took time.Duration, err error) {
 	attrs := append(whereIs(it), "lane", it.Pool(), "attempt", batch.CallFrom(ctx), "status", reply.Status, "request_id", r.redact(reply.RequestID), "latency_ms", took.Milliseconds())
 	if e := faultOf(err); e != nil {
@@ -174,8 +174,8 @@ func whereIs(it *promptfile.Item) []any {
 	return []any{"id", it.ID, "line", it.Line, "file", it.File, "file_line", it.FileLine}
 }
 
-// logRetry logs that a wait of an item is over: it goes again. After a refusal the lane has
-// redistributed it, perhaps to another lane.
+// logRetry logs that the wait of an item is over and that it goes again. After a refusal the
+// lane has redistributed it, perhaps to another lane.
 func (r *runner) logRetry(again batch.Retry) {
 	it := again.Item.(*promptfile.Item)
 	what, kind := "tried again", ""
@@ -188,7 +188,7 @@ func (r *runner) logRetry(again batch.Retry) {
 	r.log.Debug(what, append(whereIs(it), "lane", again.Lane, "attempt", again.Calls+1, "waited_ms", again.Waited.Milliseconds(), "kind", kind)...)
 }
 
-// logItem says of an item why it failed.
+// logItem logs why an item failed.
 func (r *runner) logItem(res *promptfile.Result) {
 	kind, _ := r.failureCode(res.Err)
 	r.log.Info("item failed", append(whereIs(res.Item), "lane", res.Lane, "kind", kind, "attempt", res.Attempts,
@@ -196,7 +196,7 @@ func (r *runner) logItem(res *promptfile.Result) {
 	r.logPanic(res.Err, "id", res.Item.ID)
 }
 
-// logPanic says where a function has panicked, which its error's text does not.
+// logPanic logs where a function has panicked, which its error's text does not say.
 func (r *runner) logPanic(err error, attrs ...any) {
 	var panicked *batch.PanicError
 	if errors.As(err, &panicked) {
@@ -204,7 +204,7 @@ func (r *runner) logPanic(err error, attrs ...any) {
 	}
 }
 
-// logEnd says what a run came to.
+// logEnd logs the outcome of a run.
 func (r *runner) logEnd(s *promptfile.Sums) {
 	if s.FilesErr != nil && !isClosedPipe(s.FilesErr) {
 		r.log.Error("result not kept", "unsaved", s.Unsaved, "error", r.redactError(s.FilesErr))

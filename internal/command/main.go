@@ -15,8 +15,8 @@ import (
 	"github.com/headrace/headrace/internal/command/panel"
 )
 
-// A World is everything outside that the command touches. Only Main makes one; tests give
-// another.
+// A World is everything outside the command that it touches. Only Main makes a real one;
+// tests give another.
 type World struct {
 	name    string   // how the command was called, for the line that resumes
 	args    []string // without the name
@@ -26,9 +26,9 @@ type World struct {
 	screen  io.Writer // stderr as it is, for what steers a terminal; run sets it
 	env     func(string) (string, bool)
 	clock   clockwork.Clock
-	chance  uint64           // seeds what the user does not seed
+	chance  uint64           // the seed where the user sets none
 	signals <-chan os.Signal // Ctrl-C, SIGTERM, SIGHUP
-	asks    <-chan os.Signal // SIGUSR1, and SIGINFO where there is one: how does it stand?
+	asks    <-chan os.Signal // SIGUSR1, and SIGINFO where it exists: the user asks how the run stands
 	release func()           // gives the signals their usual effect back
 	runtime string           // the folder in which runs of this user find each other; "": they do not
 
@@ -36,10 +36,10 @@ type World struct {
 	extras   []Extra
 }
 
-// Clock is the time of this world.
+// Clock returns the clock of this world.
 func (w *World) Clock() clockwork.Clock { return w.clock }
 
-// Chance seeds what the user does not seed.
+// Chance returns the seed where the user sets none.
 func (w *World) Chance() uint64 { return w.chance }
 
 // Env looks up a variable of the environment.
@@ -47,15 +47,15 @@ func (w *World) Env(name string) (value string, ok bool) { return w.env(name) }
 
 // terminal is the one at stderr.
 type terminal struct {
-	size       func() (columns, rows int) // nil: it is none that can be steered
+	size       func() (columns, rows int) // nil: stderr is no terminal, or one that cannot be steered
 	foreground func() bool                // whether this process is in its foreground; nil: always
-	continued  func() bool                // whether it was stopped, and goes on, since this was asked; nil: never
+	continued  func() bool                // whether it was stopped, and goes on, since the last call; nil: never
 }
 
-// Main runs the command in the process as it is, with what the extras add to it, and gives
-// the code to exit with. Without extras it is the light command, for one machine.
+// Main runs the command in this process, with what the extras add to it, and returns the
+// code to exit with. Without extras it is the light command, for one machine.
 func Main(extras ...Extra) int {
-	signals := make(chan os.Signal, 2) // two are told apart
+	signals := make(chan os.Signal, 2) // room for the two that differ in their effect
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it: the run is to outlive its terminal
 		signal.Notify(signals, syscall.SIGHUP)
@@ -64,7 +64,8 @@ func Main(extras ...Extra) int {
 	if list := askSignals(); len(list) > 0 {
 		signal.Notify(asks, list...)
 	}
-	// A closed pipe is then an error of the write, which ends a run with whole files.
+	// With SIGPIPE ignored, a closed pipe is an error of the write, which ends a run with
+	// whole files.
 	signal.Ignore(syscall.SIGPIPE)
 	ignoreFullQuota()
 	w := &World{
@@ -80,7 +81,7 @@ func Main(extras ...Extra) int {
 	return run(context.Background(), w)
 }
 
-// terminalAt is the terminal at f.
+// terminalAt returns the terminal at f.
 func terminalAt(f *os.File) terminal {
 	size := panel.SizeOf(f)
 	if size == nil {
@@ -89,7 +90,7 @@ func terminalAt(f *os.File) terminal {
 	return terminal{size: size, foreground: panel.ForegroundOf(f), continued: panel.Continued()}
 }
 
-// calledAs is what to type to call this program again. "go run" builds it in a
+// calledAs returns the words to type to call this program again. "go run" builds it in a
 // folder that is gone afterwards.
 func calledAs(arg0 string) string {
 	path := filepath.ToSlash(arg0)

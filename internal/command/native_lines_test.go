@@ -45,8 +45,8 @@ var natives = []struct {
 	},
 }
 
-// nativeLines is how many lines of each there are: HEADRACE_NATIVE_LINES, or as many as take
-// a second or two.
+// nativeLines returns the number of lines of each kind: HEADRACE_NATIVE_LINES, or as many as
+// take a second or two.
 func nativeLines(t *testing.T) int {
 	told := os.Getenv("HEADRACE_NATIVE_LINES")
 	if told == "" {
@@ -110,7 +110,7 @@ func onHost(t *testing.T, base, path string) string {
 	return u.Scheme + "://" + u.Host + path
 }
 
-// resultLine is what these tests look at.
+// resultLine holds the fields of a result line that these tests look at.
 type resultLine struct {
 	CustomID string `json:"custom_id"`
 	Response struct {

@@ -48,8 +48,8 @@ func (f *networkFlags) checkNetwork() error {
 	return nil
 }
 
-// useNetwork reads the certificates of the flags. It refuses a wrong file, and a wrong address of a
-// proxy, before any call.
+// useNetwork reads the certificates of the flags. It refuses a wrong file, and a wrong proxy
+// address, before any call.
 func (r *runner) useNetwork(b *backend) error {
 	f := &r.flags.networkFlags
 	if err := r.checkProxy(); err != nil {
@@ -111,7 +111,7 @@ func readPEM(flag, path string) ([]byte, error) {
 
 const isPEM = "name a file in PEM form, which begins with -----BEGIN"
 
-// authoritiesIn are those of the system and those of a file.
+// authoritiesIn returns the system's authorities and those of a file.
 func authoritiesIn(path string) (*x509.CertPool, error) {
 	rest, err := readPEM("ca-file", path)
 	if err != nil {
@@ -146,7 +146,8 @@ func authoritiesIn(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// clientPair is the certificate that is shown, with its key. No error has a part of the key.
+// clientPair returns the client's certificate, with its key. No error contains a part of the
+// key.
 func (f *networkFlags) clientPair() (pair tls.Certificate, err error) {
 	certificate, err := readPEM("client-cert", f.clientCert)
 	if err != nil {
@@ -170,11 +171,11 @@ func (f *networkFlags) clientPair() (pair tls.Certificate, err error) {
 	return pair, nil
 }
 
-// proxySchemes are how proxies can be spoken to.
+// proxySchemes lists the schemes of proxy addresses.
 var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
 
-// checkProxy refuses the address of a proxy that net/http would ignore without a word. It may have
-// a password in it, so it is not repeated.
+// checkProxy refuses a proxy address that net/http would silently ignore. The address may contain
+// a password, so it is not repeated.
 func (r *runner) checkProxy() error {
 	variable := "HTTPS_PROXY"
 	if u, err := url.Parse(r.flags.baseURL); err == nil && u.Scheme == "http" {
@@ -193,7 +194,7 @@ func (r *runner) checkProxy() error {
 	return nil
 }
 
-// isProxy reports whether net/http takes that for a proxy's address.
+// isProxy reports whether net/http takes a value for a proxy's address.
 func isProxy(value string) bool {
 	if !strings.Contains(value, "://") { // host:port alone
 		value = "http://" + value
@@ -202,7 +203,7 @@ func isProxy(value string) bool {
 	return err == nil && u.Hostname() != "" && slices.Contains(proxySchemes, u.Scheme)
 }
 
-// sayUnusedNetwork says which flags have no meaning where nothing is sent.
+// sayUnusedNetwork names the flags that have no meaning where nothing is sent.
 func (f *runFlags) sayUnusedNetwork(b *backend) {
 	if unused := f.setOf(Net); len(unused) > 0 {
 		b.note(event.Unused, fmt.Sprintf("%s: ignored with --provider sim", dashed(unused)))

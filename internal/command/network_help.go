@@ -2,8 +2,8 @@ package command
 
 import "github.com/spf13/cobra"
 
-// newNetworkTopic explains how calls reach the provider. It is no command: "headrace help network"
-// shows it.
+// newNetworkTopic explains how calls reach the provider. It is not a command: "headrace help
+// network" shows it.
 func newNetworkTopic() *cobra.Command {
 	return &cobra.Command{Use: "network", Short: "Proxies, certificates, headers, HTTP/2 and timeouts", Long: networkHelp}
 }

@@ -2,12 +2,12 @@ package command
 
 import "fmt"
 
-// ownFiles is how many files and sockets the process needs beside its calls: three
-// streams, three files, the runtime's own, name lookups, and as much again.
+// ownFiles is the number of files and sockets that the process needs besides its calls:
+// three streams, three files, the runtime's own, name lookups, and as much again.
 const ownFiles = 32
 
-// lowerConcurrency keeps a run from a storm of failures to open a socket, and tells
-// what is to be said of that.
+// lowerConcurrency keeps a run from a storm of failures to open a socket, and returns the
+// notice about it.
 func (r *runner) lowerConcurrency() string {
 	limit, asked := openFiles(), r.flags.concurrency
 	if r.backend.books != nil {
@@ -20,8 +20,8 @@ func (r *runner) lowerConcurrency() string {
 		limit, asked, r.flags.concurrency)
 }
 
-// callsWithin is how many of the calls that were asked for may be in flight where so many files
-// may be open; 0: that is not known.
+// callsWithin returns how many of the calls asked for may be in flight where limit files may be
+// open. A limit of 0 means that it is not known.
 func callsWithin(limit uint64, asked int) int {
 	if limit == 0 || uint64(asked)+ownFiles <= limit {
 		return asked

@@ -17,11 +17,12 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// stdoutErrors is where failed items of a run to standard output, or to a device, go.
+// stdoutErrors is the errors file of a run to standard output, or to a device.
 const stdoutErrors = "headrace.errors.jsonl"
 
-// stdoutNames are those that some systems have for standard output. To open one anew would
-// begin a file again that it leads to, and leave files in a folder of the system.
+// stdoutNames are the names that some systems have for standard output. Opening one again
+// would overwrite the file that it leads to from its start, and leave files in a folder of
+// the system.
 var stdoutNames = []string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 
 func (f *runFlags) toStdout() bool { return f.output == "-" || slices.Contains(stdoutNames, f.output) }
@@ -37,10 +38,10 @@ func (f *runFlags) errorsPath() string {
 	return journal.ErrorsPath(f.output)
 }
 
-// A namedFile is one of a run's own.
+// A namedFile is one of a run's own files.
 type namedFile struct{ what, name string }
 
-// files are those that a run reads and writes, beside its timeline and its log.
+// files lists the files that a run reads and writes, without its timeline and its log.
 func (r *runner) files() (list []namedFile) {
 	for _, name := range r.inputs {
 		if name != "-" {
@@ -53,8 +54,8 @@ func (r *runner) files() (list []namedFile) {
 	return append(list, namedFile{"errors file", r.flags.errorsPath()})
 }
 
-// isNoFile reports whether something is there that is no file, such as /dev/null, or that
-// bears a name of the system's, such as /dev/fd/3: beside it nothing can be kept.
+// isNoFile reports whether the path is not a regular file, such as /dev/null, or has a name
+// of the system's, such as /dev/fd/3. Next to such a path nothing can be kept.
 func isNoFile(path string) bool {
 	if folder := filepath.ToSlash(filepath.Dir(path)); strings.HasSuffix(folder, "/fd") && (strings.HasPrefix(folder, "/dev") || strings.HasPrefix(folder, "/proc")) {
 		return true
@@ -63,8 +64,8 @@ func isNoFile(path string) bool {
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// outputFault is the end of a run whose files cannot be used: by the user's choice
-// of them, or because the disk will not have it.
+// outputFault is the end of a run whose files cannot be used: either the user chose the
+// wrong ones, or the disk refuses them.
 func (r *runner) outputFault(err error) error {
 	if errors.Is(err, journal.ErrLocked) && r.flags.errors == "" && r.flags.errorsPath() == stdoutErrors {
 		return refuse("%s, or choose another errors file with --errors", plainText(err))
@@ -88,7 +89,7 @@ func (r *runner) outputFault(err error) error {
 	return r.failAgain(ExitOutput, "%s: %s, then run:", plainText(err), advice)
 }
 
-// noFolder says which of the files has no folder to be made in; "" if each has one.
+// noFolder names the first file whose folder does not exist; "" if all folders do.
 func noFolder(paths ...string) string {
 	for _, path := range paths {
 		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +99,7 @@ func noFolder(paths ...string) string {
 	return ""
 }
 
-// job is what is run: the input, its files, and how lines are read.
+// job describes what the run does: the input, its files, and how to read lines.
 func (r *runner) job(in promptfile.Input) promptfile.Config {
 	output := r.flags.output
 	if r.flags.toStdout() {
@@ -113,12 +114,12 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		Lane: r.backend.lane, Cost: estimateOf,
 		Simulated: r.backend.books != nil,
 		Price:     r.flags.known.Cost,
-		Checked:   true, // the client lets nothing through as an answer but valid JSON
+		Checked:   true, // the client passes on only valid JSON as an answer
 		Redact:    func(text string) string { return withoutPackages(r.redact(text)) }, Watch: r.watchJob(in.Name),
 	}
 }
 
-// watchJob says what happens to items, and counts bad lines for whoever looks on.
+// watchJob reports what happens to items, and counts bad lines for those who watch the run.
 func (r *runner) watchJob(input string) promptfile.Watch {
 	return promptfile.Watch{
 		Checked: func(items int) {
@@ -147,7 +148,7 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 	}
 }
 
-// sayRenamed says of the first item whose id was taken what became of it.
+// sayRenamed says what became of the first item whose id was taken.
 func (r *runner) sayRenamed() func(*prompts.Request, string) {
 	said := false
 	return func(req *prompts.Request, was string) {
@@ -159,7 +160,7 @@ func (r *runner) sayRenamed() func(*prompts.Request, string) {
 	}
 }
 
-// placeOf is the line that a request is on, in words.
+// placeOf names the line of a request, in words.
 func placeOf(req *prompts.Request) string {
 	if req.File == "" {
 		return fmt.Sprintf("line %d", req.Line)
@@ -167,7 +168,7 @@ func placeOf(req *prompts.Request) string {
 	return fmt.Sprintf("line %d of %s", req.FileLine, req.File)
 }
 
-// sayOrder says what became of an output that is to stand in the order of the input.
+// sayOrder says what became of an output that was to stand in the order of the input.
 func (r *runner) sayOrder(s *promptfile.Sums) {
 	switch {
 	case s.Arranged:
@@ -190,7 +191,7 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 	r.logItem(res)
 }
 
-// answeredAs is the operation in whose shape an item was answered.
+// answeredAs returns the operation that gives an item's answer its shape.
 func (r *runner) answeredAs(res *promptfile.Result) string {
 	if res.Value.Translated {
 		if res.Item.Endpoint == prompts.Embeddings {
@@ -201,7 +202,7 @@ func (r *runner) answeredAs(res *promptfile.Result) string {
 	return res.Item.Endpoint
 }
 
-// begin opens the files, and says what became of what was there.
+// begin opens the files, and says what became of earlier ones.
 func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
 	begun, err := job.Begin()
 	for _, f := range begun.Kept {

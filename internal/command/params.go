@@ -10,11 +10,11 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 )
 
-// paramTexts are the values of --param, as they were given. A value may have several, a line each: a
-// variable and the file of --config give one value to a flag.
+// paramTexts holds the values of --param, as they were given. A value may contain several, a line
+// each: a variable and the file of --config give one value to a flag.
 type paramTexts []string
 
-// Set adds what a value has.
+// Set adds the parameters of a value.
 func (p *paramTexts) Set(value string) error {
 	for text := range strings.Lines(value) {
 		if text = strings.TrimRight(text, "\r\n"); text != "" {
@@ -24,10 +24,10 @@ func (p *paramTexts) Set(value string) error {
 	return nil
 }
 
-// String gives what Set reads as the same.
+// String returns a text from which Set reads the same parameters.
 func (p *paramTexts) String() string { return strings.Join(*p, "\n") }
 
-// Type is what the help shows.
+// Type is part of [pflag.Value]: the help shows it.
 func (p *paramTexts) Type() string { return "NAME=VALUE" }
 
 func (f *inputFlags) parseParams() error {
@@ -48,15 +48,16 @@ func (f *inputFlags) parseParams() error {
 	return errors.Join(faults...)
 }
 
-// newInputTopic explains how inputs are read. It is no command: "headrace help input" shows it.
+// newInputTopic explains how inputs are read. It is not a command: "headrace help input" shows
+// it.
 func newInputTopic() *cobra.Command {
 	return &cobra.Command{Use: "input", Short: "What each field of a line and each column of a table means", Long: fmt.Sprintf(inputHelp, wrapped(prompts.Parameters(), "  "))}
 }
 
-// helpWidth is how wide lists in the help are, in characters.
+// helpWidth is the width of lists in the help, in characters.
 const helpWidth = 90
 
-// wrapped sets words in lines, each after the same indent.
+// wrapped breaks words into lines, each after the same indent.
 func wrapped(words []string, indent string) string {
 	var out strings.Builder
 	width := 0

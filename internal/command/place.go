@@ -15,23 +15,23 @@ import (
 	"github.com/headrace/headrace/provider/catalog"
 )
 
-// placeParts are the flags that say where of a vendor.
+// placeParts lists the flags that name a place at a vendor.
 var placeParts = []string{"region", "project", "location", "resource"}
 
-// usualParts are examples of what those flags take.
+// usualParts gives examples for those flags.
 var usualParts = map[string]string{"region": "eu-west-1", "project": "my-project-123", "location": "global", "resource": "acme"}
 
-// openAIBaseURL is where OpenAI's own clients look for an address.
+// openAIBaseURL is the variable in which OpenAI's own clients look for an address.
 const openAIBaseURL = "OPENAI_BASE_URL"
 
-// locateOpenAI takes the address of OpenAI's variable, unless one was told.
+// locateOpenAI takes the address of OpenAI's variable, unless the user has set one.
 func (f *whomFlags) locateOpenAI(env func(string) (string, bool)) {
 	if base, _ := env(openAIBaseURL); f.provider == providerOpenAI && f.baseURL == "" && strings.TrimSpace(base) != "" {
 		f.baseURL, f.madeOf = strings.TrimSpace(base), openAIBaseURL
 	}
 }
 
-// locate makes the base URL of a vendor that is not openai, unless it was told.
+// locate makes the base URL of a vendor other than openai, unless the user has set one.
 func (f *whomFlags) locate(env func(string) (string, bool)) error {
 	if f.baseURL != "" || f.provider == providerOpenAI || f.provider == providerSim {
 		return nil
@@ -59,7 +59,7 @@ func (f *whomFlags) locate(env func(string) (string, bool)) error {
 
 func (f *whomFlags) needsResource() bool { return slices.Contains(f.vendor.Needs(), "resource") }
 
-// endpointIn is the address in the vendor's own variable; "" if there is none.
+// endpointIn returns the address in the vendor's own variable; "" if there is none.
 func (f *whomFlags) endpointIn(env func(string) (string, bool)) string {
 	if f.vendor.Endpoint == "" {
 		return ""
@@ -68,24 +68,25 @@ func (f *whomFlags) endpointIn(env func(string) (string, bool)) string {
 	return strings.TrimSpace(endpoint)
 }
 
-// credentialsTimeout bounds the search for the project of Google's credentials: where no file
-// has them, the machine is asked whether it is one of Google's.
+// credentialsTimeout bounds the search for the project of Google's credentials. Where no file
+// has them, the search asks the machine whether it is one of Google's.
 const credentialsTimeout = 5 * time.Second
 
 // findProject takes the project that Google's credentials name, if the address needs one and
-// none was told.
+// the user has set none.
 func (f *whomFlags) findProject() {
 	if f.vendor.Auth != catalog.Google || f.place.Project != "" || !slices.Contains(f.vendor.Needs(), "project") {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), credentialsTimeout)
 	defer cancel()
-	if found, err := google.Find(ctx, nil); err == nil { // what is wrong with them is said when they are needed
+	if found, err := google.Find(ctx, nil); err == nil { // their faults are reported when they are needed
 		f.place.Project = found.Project
 	}
 }
 
-// locateAt takes an address in the vendor's variable, with or without the path of the row's.
+// locateAt takes an address from the vendor's variable, with or without the path of the
+// vendor's row.
 func (f *whomFlags) locateAt(endpoint string) error {
 	row, err := url.Parse(strings.ReplaceAll(f.vendor.Base, "{resource}", "acme"))
 	if err != nil {
@@ -106,7 +107,7 @@ func (f *whomFlags) locateAt(endpoint string) error {
 	return nil
 }
 
-// missing names flags and variables of the parts that are not told; "" if all are.
+// missing names the flags and variables of the parts that are not set; "" if all are.
 func (f *whomFlags) missing(parts []string) string {
 	var list []string
 	for _, part := range parts {
@@ -118,7 +119,7 @@ func (f *whomFlags) missing(parts []string) string {
 	return strings.Join(list, " and ")
 }
 
-// variables are those in which a part of the address may be, or the address itself.
+// variables lists those that may contain a part of the address, or the address itself.
 func (f *whomFlags) variables(part string) []string {
 	names := slices.Clone(f.vendor.Variables(part))
 	if part == "resource" && f.vendor.Endpoint != "" {
@@ -127,7 +128,7 @@ func (f *whomFlags) variables(part string) []string {
 	return names
 }
 
-// partFault is what is wrong with a part of an address.
+// partFault says what is wrong with a part of an address.
 func (f *whomFlags) partFault(e *catalog.PartError) error {
 	advice := "only letters, digits, - and _ are allowed, as in " + usualParts[e.Part]
 	if strings.ContainsAny(e.Value, ".:/") {
@@ -144,7 +145,7 @@ func (f *whomFlags) part(name string) string {
 	return map[string]string{"region": f.place.Region, "project": f.place.Project, "location": f.place.Location, "resource": f.place.Resource}[name]
 }
 
-// toldBy names the flags, or the variable, that the address was told with.
+// toldBy names the flags, or the variable, that gave the address.
 func (f *whomFlags) toldBy() string { return cmp.Or(f.madeOf, "--base-url") }
 
 // dashed lists flags; "" for none.
@@ -156,8 +157,8 @@ func dashed(flags []string) string {
 	return strings.Join(names, " and ")
 }
 
-// sayUnused says which flags of a place have nothing to do with the address, and that a bound
-// is not put into lines that are sent as they are.
+// sayUnused names the flags of a place that do not affect the address. It also says that a
+// bound is not added to lines that are sent as they are.
 func (r *runner) sayUnused(b *backend) {
 	if r.flags.maxTokensGiven && r.flags.isOpenAIShaped() {
 		b.note(event.Unused, fmt.Sprintf("--max-tokens: ignored with --provider %s: give lines their own max_tokens", b.name))
@@ -179,8 +180,8 @@ func (r *runner) sayUnused(b *backend) {
 	b.note(event.Unused, fmt.Sprintf("%s: ignored with %s", dashed(unused), with))
 }
 
-// whereFrom puts what the address is made of in place of --base-url, and what it usually is
-// in place of what OpenAI's is, into an advice.
+// whereFrom adapts an advice to the vendor. It names the sources of the address in place of
+// --base-url, and the vendor's usual address in place of OpenAI's.
 func (f *whomFlags) whereFrom(advice string) string {
 	if f.madeOf != "" {
 		advice = strings.ReplaceAll(advice, "--base-url", f.madeOf)
@@ -200,7 +201,7 @@ func (f *whomFlags) isTheirOwn() bool {
 	return f.provider != providerOpenAI && (f.madeOf != "" || f.vendor.Answers(f.baseURL))
 }
 
-// otherNames are those by which people call vendors that have another here.
+// otherNames lists popular names of vendors that have another name here.
 var otherNames = map[string]string{
 	"claude": "anthropic", "google": "gemini", "aistudio": "gemini", "google-ai-studio": "gemini",
 	"vertexai": "vertex", "vertex-ai": "vertex", "google-vertex": "vertex",
@@ -215,7 +216,7 @@ var otherNames = map[string]string{
 	"litellm": "generic", "portkey": "generic", "simulated": providerSim, "simulator": providerSim,
 }
 
-// meant is the vendor that was most likely meant by what was typed; "" if none was.
+// meant returns the vendor that the user most likely meant; "" if there is none.
 func meant(typed string) string {
 	if name := otherNames[typed]; name != "" {
 		return name

@@ -169,7 +169,8 @@ func texts(b *backend) (list []string) {
 	return list
 }
 
-// Whoever was called without a key is told where it belongs, or that it stayed here.
+// The advice after a call without a key says where to put the key, or that the key was not
+// sent.
 func TestKeyAdvice(t *testing.T) {
 	for _, c := range []struct {
 		args string

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// notPlain is what no text for people says: words of another language's grammar, each with a
-// plain one in its place.
+// notPlain matches what no text for people says: words of another language's grammar, each
+// with a plain word in its place.
 var notPlain = map[string]*regexp.Regexp{
 	"anyone, the caller, the server":  regexp.MustCompile(`(?i)\bwho(?:so)?ever\b`),
 	"is set, is given, is asked":      regexp.MustCompile(`\b(?:is|are|was|were|been|that you) told\b`),
@@ -59,8 +59,8 @@ func textOf(t *testing.T, path string) map[int]string {
 	return texts
 }
 
-// Help, errors and notices of all packages, the cluster's included, are in plain English: none of
-// their texts has a word that was taken out.
+// Help, errors and notices of all packages, the cluster's included, are in plain English: their
+// texts have no word of notPlain.
 func TestTextsArePlain(t *testing.T) {
 	root, files := filepath.Join("..", ".."), 0
 	for _, folder := range []string{"cmd", "internal", "batch", "observe", "coordinator", "limiter", "provider", "cluster"} {

@@ -38,7 +38,7 @@ func newPlanCommand(w *World) *cobra.Command {
   headrace plan prompts.jsonl --rpm 600 --json | jq .seconds`,
 		Args: someInputs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w.release() // there is nothing to be saved: Ctrl-C has its usual effect
+			w.release() // there is nothing to save: Ctrl-C has its usual effect
 			w.stdout = forPeople(w.stdout)
 			if err := flags.complete(cmd.Flags(), w.env); err != nil {
 				return err
@@ -55,8 +55,8 @@ func newPlanCommand(w *World) *cobra.Command {
 	return cmd
 }
 
-// planFlags are the flags of plan, by name: those of run that change what is asked, when or
-// for how much, and its own.
+// planFlags are the flags of plan, by name: its own, and those of run that change which
+// calls are made, when, or at what cost.
 type planFlags struct {
 	runFlags
 	tier    string
@@ -67,7 +67,7 @@ type planFlags struct {
 	ownTier plan.Tier
 }
 
-// notOfPlan are the flags of run that change neither its calls nor their time.
+// notOfPlan lists the flags of run that change neither its calls nor their time.
 var notOfPlan = []string{
 	"output", "errors", "timeline", "insecure-http", "api-key-env", "api-key-file", "header", "ca-file", "client-cert", "client-key", "text", "max-attempts", "max-bodies", "item-timeout", "first-answer",
 	"outage-patience", "keep-going", "max-failures", "long-wait", "filtered", "order", "retry-failed", "fresh", "forget", "durable", "progress", "color",
@@ -101,7 +101,7 @@ func (f *planFlags) registerPlan(fs *pflag.FlagSet) {
 	nameValues(fs, map[string]string{"tier": "NAME", "latency": "D", "output-tokens": "N"})
 }
 
-// check finds the tier, and what is wrong with the flags that run does not have.
+// check finds the tier, and faults in plan's own flags.
 func (f *planFlags) check() (err error) {
 	f.ownTier, err = plan.TierOf(f.tier)
 	if f.tier != "" && f.law == lawNone {
@@ -110,17 +110,17 @@ func (f *planFlags) check() (err error) {
 	return errors.Join(err, atLeast("latency", f.latency, 0), f.checkAnswer())
 }
 
-// mostAnswer is more tokens than anybody lets a model write.
+// mostAnswer exceeds the tokens of any sensible answer.
 const mostAnswer = 1e9
 
 func (f *planFlags) checkAnswer() error {
-	if f.answer >= 0 && f.answer <= mostAnswer { // NaN is not
+	if f.answer >= 0 && f.answer <= mostAnswer { // NaN fails too
 		return nil
 	}
 	return fmt.Errorf("--output-tokens: %v is not a number of tokens: it may be from 0 to %s", f.answer, words.Thousands(mostAnswer))
 }
 
-// planFiles reads the files, runs the forecast and prints what came of it.
+// planFiles reads the files, runs the forecast and prints its result.
 func (w *World) planFiles(flags *planFlags, inputs []string) error {
 	src, err := w.source(inputs, flags.formatOf)
 	if err != nil {
@@ -156,7 +156,7 @@ func (f *planFlags) planOf(input string) plan.Config {
 	}
 }
 
-// rowOf is the row of a model: the simulated provider has one for all.
+// rowOf returns the row of a model: the simulated provider has one for all.
 func (f *planFlags) rowOf(model string) string {
 	if f.provider == providerSim {
 		return "all models"
@@ -164,7 +164,7 @@ func (f *planFlags) rowOf(model string) string {
 	return model
 }
 
-// quotaOf is the quota that a model's calls draw on, as in a run.
+// quotaOf returns the quota that a model's calls draw on, as in a run.
 func (f *planFlags) quotaOf(model string) string {
 	return laneOf(f.name(), model, f.provider == providerSim || f.vendor.ByAccount)
 }

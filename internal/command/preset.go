@@ -10,20 +10,20 @@ import (
 	"github.com/headrace/headrace/provider/estimate"
 )
 
-// estimateOf is what is known of a request before its lane is: its prompt, and the bound
-// on its output. The real usage puts it right after the call.
+// estimateOf returns what is known of a request before its lane is: its prompt, and the
+// bound on its output. The real usage corrects it right after the call.
 func estimateOf(q *prompts.Request) limiter.Cost {
 	input, output := estimate.For(q.Endpoint, q.Body)
 	return limiter.Cost{Requests: 1, Input: input, Output: output}
 }
 
-// costOf is what a request draws when its provider lets it in.
+// costOf returns the cost that a request draws when its provider lets it in.
 func costOf(c limiter.Charge, q *prompts.Request) limiter.Cost { return c.Of(estimateOf(q)) }
 
 // presetAuto leaves the preset to the base URL.
 const presetAuto = "auto"
 
-// presets are the vendors that --preset names.
+// presets lists the vendors that --preset names.
 var presets = []string{
 	"anthropic", "azure", "bedrock", "deepseek", "gemini", "generic", "groq", "llamacpp",
 	"local", "mistral", "ollama", "openai", "openrouter", "together", "vllm",

@@ -6,7 +6,7 @@ import (
 	"github.com/headrace/headrace/internal/command/price"
 )
 
-// priceFlags are the flags about prices, which plan and run share, and what they come to.
+// priceFlags are the flags about prices, which plan and run share, and their table.
 type priceFlags struct {
 	price, prices string
 	known         price.Table
@@ -18,8 +18,8 @@ func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
 	nameValues(fs, map[string]string{"price": "IN,OUT[,CACHED[,WRITE]]", "prices": "FILE"})
 }
 
-// readPrices makes the table, with the built-in prices of the vendor that is called. The
-// simulated provider and a server of one's own have none, whatever they call their models.
+// readPrices makes the table, with the built-in prices of the called vendor. The simulated
+// provider and a server of one's own have none, no matter what they call their models.
 func (f *priceFlags) readPrices(whom *inputFlags, preset string) (err error) {
 	vendor := whom.whoAnswers(preset).Name
 	if whom.provider == providerSim {

@@ -22,8 +22,8 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// keyFile has the key or the token in a file sent as the vendor takes it. It stays one or the
-// other.
+// keyFile sends the key or the token in a file as the vendor expects it. The choice between
+// the two does not change later.
 func keyFile(v *catalog.Vendor, path string) (*auth.File, error) {
 	header, prefix := v.Header("", "")
 	file, err := auth.NewFile(path, header, prefix)
@@ -36,8 +36,8 @@ func keyFile(v *catalog.Vendor, path string) (*auth.File, error) {
 	return file, nil
 }
 
-// prove finds what proves to the provider who calls: a key in a file or a variable, a
-// signature, tokens. A real provider needs one; other endpoints may not.
+// prove finds what proves the caller's identity to the provider: a key in a file or a
+// variable, a signature, tokens. A real provider needs one; other endpoints may not.
 func (r *runner) prove(b *backend) (err error) {
 	v := &r.flags.vendor
 	switch {
@@ -51,7 +51,7 @@ func (r *runner) prove(b *backend) (err error) {
 		err = r.useKey(b)
 	case r.flags.keyEnvGiven:
 		return r.noKey()
-	case v.Auth == catalog.AWS: // wherever it goes: a signature is of use to nobody but its host
+	case v.Auth == catalog.AWS: // to any address: a signature is of use only to its host
 		return r.sign(b)
 	case v.Auth == catalog.Google && !r.mayGetKey():
 		b.note(event.Key, fmt.Sprintf("Google's token is not sent to %s: if that server takes one, put it into a file and name the file with --api-key-file", hostOf(r.flags.baseURL)))
@@ -95,9 +95,9 @@ func (r *runner) useKey(b *backend) error {
 	return nil
 }
 
-// keyInEnvironment is the key in its variable, if it may be sent where the run calls; ""
-// otherwise. Of a vendor without a variable of its own only one that was named counts: the
-// usual one has another's key.
+// keyInEnvironment returns the key in its variable, if it may go to the called address; ""
+// otherwise. For a vendor without a variable of its own only a variable that the user named
+// counts: the usual one holds another vendor's key.
 func (r *runner) keyInEnvironment(b *backend) string {
 	if !r.flags.keyEnvGiven && len(r.flags.vendor.Keys) == 0 {
 		return ""
@@ -113,15 +113,15 @@ func (r *runner) keyInEnvironment(b *backend) string {
 	return ""
 }
 
-// isTheirs reports whether the run calls the vendor's own servers: they need a key, and they
-// alone, and this machine, are given the vendor's usual one without being named. To
-// another the key says who has an account there, and it could use that.
+// isTheirs reports whether the run calls the vendor's own servers. They need a key. Only
+// they, and this machine, get the vendor's usual key without the user naming it. To any
+// other server the key reveals an account, which that server could use.
 func (r *runner) isTheirs() bool {
 	return r.flags.baseURL == "" || r.flags.vendor.Answers(r.flags.baseURL)
 }
 
-// mayGetKey reports whether what proves who calls is sent to where the run calls although
-// nobody has said so.
+// mayGetKey reports whether the called address gets the caller's proof although the user has
+// not said so.
 func (r *runner) mayGetKey() bool { return r.isTheirs() || isLoopback(hostOf(r.flags.baseURL)) }
 
 func (r *runner) noKey() error {
@@ -135,7 +135,8 @@ func (r *runner) noKey() error {
 	return r.failAgain(ExitUsage, "none of %s is set: put your key into one, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", strings.Join(keys, ", "))
 }
 
-// whoseKey is whom the variable of the key is known for: the first row that names it.
+// whoseKey names the vendor that the variable of the key belongs to: the first row that
+// names it.
 func (f *runFlags) whoseKey() string {
 	for _, v := range catalog.Rows() {
 		if slices.Contains(v.Keys, f.keyEnv) {
@@ -145,7 +146,8 @@ func (f *runFlags) whoseKey() string {
 	return f.vendor.Title
 }
 
-// keyFileFault is why there is no key in a file. What was typed in its place may be one.
+// keyFileFault says why there is no key in a file. The user may have typed a key in place of
+// the file's name.
 func keyFileFault(flag, path string, err error) error {
 	switch {
 	case withoutKeys(path) != path:
@@ -158,7 +160,7 @@ func keyFileFault(flag, path string, err error) error {
 	return refuse("%s: %s", flag, strings.TrimPrefix(configFault(err), "key file "))
 }
 
-// keyAdvice is what a person may do about a call that was refused for its key.
+// keyAdvice says what a user may do about a call that was refused for its key.
 func (r *runner) keyAdvice() string {
 	set, _ := r.env(r.flags.keyEnv)
 	added := strings.Join(r.backend.addedFrom, " and ")
@@ -187,7 +189,7 @@ func (r *runner) keyAdvice() string {
 	return "name the variable with that server's key: --api-key-env NAME"
 }
 
-// sayWhereKeyGoes says what a person may not have meant.
+// sayWhereKeyGoes names destinations of a key that the user may not have meant.
 func (r *runner) sayWhereKeyGoes(b *backend) {
 	if r.flags.configBaseURL {
 		b.note(event.Key, fmt.Sprintf("the key in %s is sent to %s, the base-url in %s", b.proven, r.flags.baseURL, r.flags.config))
@@ -197,7 +199,7 @@ func (r *runner) sayWhereKeyGoes(b *backend) {
 	}
 }
 
-// sign has requests signed for AWS.
+// sign makes requests carry a signature for AWS.
 func (r *runner) sign(b *backend) error {
 	credentials, err := sigv4.Environment(func(name string) string { value, _ := r.env(name); return value })
 	if err != nil {
@@ -215,7 +217,7 @@ func (r *runner) sign(b *backend) error {
 	return nil
 }
 
-// fetchTokens has requests bear tokens of Google.
+// fetchTokens makes requests carry tokens of Google.
 func (r *runner) fetchTokens(b *backend) error {
 	found, err := google.Find(r.halt.ctx, b.tls)
 	if err != nil {
@@ -226,7 +228,7 @@ func (r *runner) fetchTokens(b *backend) error {
 	return nil
 }
 
-// googleFault is why the file of credentials does not do; "" if none was named.
+// googleFault says what is wrong with the file of credentials; "" if none was named.
 func (r *runner) googleFault(err error) string {
 	path, _ := r.env("GOOGLE_APPLICATION_CREDENTIALS")
 	switch {
@@ -243,8 +245,8 @@ func isMissing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// useVendor takes from the vendor what the user did not say: the variable of the key, how
-// long a call may take, how many may be under way, and where lines go that do not say so.
+// useVendor fills in the vendor's values for what the user has not set: the variable of the
+// key, the timeout, the most calls in flight, and the endpoint of lines that name none.
 func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, bool)) {
 	if v := f.vendor.Timeout; v > 0 && !flags.Changed("timeout") {
 		f.timeout = v
@@ -261,7 +263,7 @@ func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, boo
 	f.keyEnv = defaultKeyEnv
 	for i, name := range f.vendor.Keys {
 		value, _ := env(name)
-		isSet := strings.TrimSpace(value) != "" // as where the key is taken
+		isSet := strings.TrimSpace(value) != "" // as keyInEnvironment does
 		if isSet || i == 0 {
 			f.keyEnv = name
 		}
@@ -271,10 +273,12 @@ func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, boo
 	}
 }
 
-// defaultKeyEnv is where a key is looked for of whom no variable is known.
+// defaultKeyEnv is the variable in which a key is looked for, where the provider has no
+// variable of its own.
 const defaultKeyEnv = "OPENAI_API_KEY"
 
-// fields are what result lines tell of who answered, where not all are in OpenAI's shape.
+// fields says which extra fields result lines have about the answering provider, where not
+// all answers are in OpenAI's shape.
 func (f *runFlags) fields() (told promptfile.Fields) {
 	if told.Text = f.writesText(); !f.isOpenAIShaped() {
 		told.Provider = f.name()
@@ -282,15 +286,15 @@ func (f *runFlags) fields() (told promptfile.Fields) {
 	return told
 }
 
-// writesText says whether result lines have the answer's words by themselves.
+// writesText reports whether result lines have the answer's text in a field of its own.
 func (f *runFlags) writesText() bool {
 	return f.text == textAlways || f.text == textAuto && !f.isOpenAIShaped()
 }
 
-// streams says which answers are taken as streams, and how long one may be silent.
+// streams says which answers come as streams, and how long one may be silent.
 func (f *runFlags) streams() (when wire.StreamWhen, idle time.Duration) {
 	if idle = f.streamIdle; idle == 0 {
-		idle = -1 // for ever, where 0 is the default
+		idle = -1 // for ever, as 0 is the default
 	}
 	return map[string]wire.StreamWhen{streamAlways: wire.StreamAlways, streamAuto: wire.StreamAuto}[f.stream], idle
 }

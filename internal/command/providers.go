@@ -13,8 +13,8 @@ import (
 	"github.com/headrace/headrace/provider/catalog"
 )
 
-// newProvidersTopic lists whom --provider knows. It is no command: "headrace help providers"
-// shows it.
+// newProvidersTopic lists the values of --provider. It is not a command: "headrace help
+// providers" shows it.
 func newProvidersTopic() *cobra.Command {
 	var text strings.Builder
 	writeProviders(&text)
@@ -61,7 +61,7 @@ func writeProviders(out io.Writer) {
 	fmt.Fprintf(out, providersMore, wrapped(placeVariables(), "  "), strings.Join(ownServers(), ", "))
 }
 
-// placeVariables are those in which the parts of an address may be.
+// placeVariables lists the variables that may hold the parts of an address.
 func placeVariables() (names []string) {
 	for _, part := range placeParts {
 		names = append(names, catalog.Variables(part)...)
@@ -78,7 +78,7 @@ func placeVariables() (names []string) {
 	return slices.Compact(append(names, openAIBaseURL))
 }
 
-// ownServers are the names of servers of one's own.
+// ownServers lists the names of servers of one's own.
 func ownServers() (names []string) {
 	for _, v := range catalog.Rows() {
 		if v.Local {
@@ -88,7 +88,7 @@ func ownServers() (names []string) {
 	return names
 }
 
-// keysOf are the variables of a vendor's key.
+// keysOf lists the variables of a vendor's key.
 func keysOf(v *catalog.Vendor) string {
 	keys := v.Keys
 	switch {
@@ -104,7 +104,7 @@ func keysOf(v *catalog.Vendor) string {
 	return strings.Join(keys, ", ")
 }
 
-// needsOf are the flags that a vendor's address needs.
+// needsOf lists the flags that a vendor's address needs.
 func needsOf(v *catalog.Vendor) string {
 	var flags []string
 	for _, part := range v.Needs() {

@@ -20,7 +20,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A reason is why calls break, or why they ended, as it is shown: one printable line
+// A reason says, in the words that users see, why calls break or ended: one printable line
 // without the key.
 type reason struct {
 	text string
@@ -29,13 +29,14 @@ type reason struct {
 
 func (r *reason) Error() string { return r.text }
 
-// Unwrap tells of which kind it is; what the error says itself is not to be shown.
+// Unwrap gives the error for its kind; its own text must not be shown.
 func (r *reason) Unwrap() error { return r.of }
 
-// maxReason is the longest reason that is shown, in characters: two lines of a terminal.
+// maxReason is the length of the longest reason that is shown, in characters: two lines of a
+// terminal.
 const maxReason = 160
 
-// reasonOf says in one line what a call broke of, or what stopped a model; "" for nil.
+// reasonOf says in one line why a call broke, or what stopped a model; "" for nil.
 func reasonOf(err error) string {
 	var (
 		known *reason
@@ -63,11 +64,11 @@ func reasonOf(err error) string {
 	return causeOf(err)
 }
 
-// isConnection reports whether there is nothing that the server has said.
+// isConnection reports whether the server has said nothing.
 func isConnection(e *provider.Error) bool { return e.Status == 0 && e.Message == "" && e.Code == "" }
 
-// answerReason is what the server said. What it says of a refused key repeats a part of
-// the key.
+// answerReason returns what the server said. Its message about a refused key is left out, as
+// it repeats a part of the key.
 func answerReason(e *provider.Error) string {
 	if e.Kind == provider.Unauthorized && (e.Status == http.StatusUnauthorized || strings.Contains(e.Message, "***")) {
 		status := strconv.Itoa(e.Status)
@@ -88,8 +89,8 @@ func answerReason(e *provider.Error) string {
 	return e.Error()
 }
 
-// brokeOff reports whether an answer began and its connection did not bring it whole, as when a
-// stream falls silent.
+// brokeOff reports whether an answer began but its connection did not deliver all of it, as
+// when a stream falls silent.
 func brokeOff(e *provider.Error) bool {
 	return e.Kind == provider.TransportFault && e.Status > 0 && e.Message == "" && e.Err != nil
 }
@@ -101,7 +102,7 @@ func orNothing(message string) string {
 	return message
 }
 
-// causeOf is the last cause: what became of the connection, without whom it was to.
+// causeOf returns the last cause: what became of the connection, without its address.
 func causeOf(err error) string {
 	var e *provider.Error
 	if errors.As(err, &e) && !isConnection(e) {
@@ -110,7 +111,7 @@ func causeOf(err error) string {
 	return shown(plainText(provider.Plain(err)))
 }
 
-// waitReason names a wait that is too long, when it ends, and at whose word.
+// waitReason describes a wait that is too long: who asks for it, and when it ends.
 func waitReason(w *batch.WaitError) string {
 	until := fmt.Sprintf("%s, until %s", words.Wait(w.Wait), moment(w.Until, w.Wait))
 	var used *batch.UsedUpError
@@ -124,7 +125,7 @@ func waitReason(w *batch.WaitError) string {
 	return text + fmt.Sprintf("; a run waits %s at most", words.Wait(w.Most))
 }
 
-// alikeReason says what all items have met that were asked.
+// alikeReason says what happened alike to all items that were asked.
 func alikeReason(a *batch.AlikeError) string {
 	verb := "were refused"
 	if e := faultOf(a.Cause); e != nil && e.Kind.BreakerCounts() {
@@ -133,7 +134,7 @@ func alikeReason(a *batch.AlikeError) string {
 	return fmt.Sprintf("%s %s alike: %s; nothing was answered", words.Count(a.Items, "item"), verb, reasonOf(a.Cause))
 }
 
-// outageReason says since when nothing was answered, and what waits for that.
+// outageReason says since when nothing was answered, and how many items wait.
 func outageReason(o *batch.OutageError) string {
 	text := fmt.Sprintf("nothing has been answered since %s, and %s", moment(o.Since, -o.For), words.Count(o.Waiting, "item"))
 	if o.Waiting == 1 {
@@ -147,7 +148,7 @@ func outageReason(o *batch.OutageError) string {
 	return text
 }
 
-// moment is a moment of the clock, with its day if that is another.
+// moment shows a time of day, with its date if that is another day's.
 func moment(at time.Time, ahead time.Duration) string {
 	if at.YearDay() == at.Add(-ahead).YearDay() {
 		return at.Format(time.TimeOnly)
@@ -155,7 +156,7 @@ func moment(at time.Time, ahead time.Duration) string {
 	return at.Format(time.DateTime)
 }
 
-// shown is a text from elsewhere on one line that no terminal obeys, and not a long one.
+// shown returns a foreign text as one printable line of bounded length.
 func shown(s string) string {
 	s = printable.Line(s)
 	if runes := []rune(s); len(runes) > maxReason {
@@ -164,8 +165,8 @@ func shown(s string) string {
 	return s
 }
 
-// toCheck is what a person may look at where no call is answered: a few words for each
-// thing that is usually wrong.
+// toCheck says what a user may check where no call is answered: a few words for each thing
+// that is usually wrong.
 func toCheck(err error) string {
 	var redirect *provider.RedirectError
 	switch e := faultOf(err); {
@@ -215,8 +216,8 @@ func connectionToCheck(err error) string {
 	return "check --base-url and the network" + plainHTTPToCheck(err)
 }
 
-// plainHTTPToCheck is what to try where a server may want https: one that speaks nothing
-// else hangs up, or answers with an alert of TLS.
+// plainHTTPToCheck says what to try where a server may want https. A server that speaks
+// nothing else hangs up, or answers with a TLS alert.
 func plainHTTPToCheck(err error) string {
 	var u *url.Error
 	if !errors.As(err, &u) || !strings.HasPrefix(u.URL, "http://") {
@@ -231,8 +232,8 @@ func plainHTTPToCheck(err error) string {
 	return ""
 }
 
-// wantsCertificate reports whether the server has refused the client's certificate, or that it has
-// none. crypto/tls has no type for such an alert.
+// wantsCertificate reports whether the server has refused the client's certificate, or wants one
+// that the client does not have. crypto/tls has no type for such an alert.
 func wantsCertificate(err error) bool {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {

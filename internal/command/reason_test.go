@@ -95,7 +95,7 @@ func TestReasonsAndWhatToCheck(t *testing.T) {
 	}
 }
 
-// How long the first answer is waited for is told to the run.
+// The run gets the time to wait for a first answer.
 func TestFirstAnswerReachesTheRun(t *testing.T) {
 	w := &World{clock: clockwork.NewRealClock()}
 	r := &runner{World: w, flags: &runFlags{firstAnswer: 42 * time.Second}, halt: &halt{}}

@@ -68,7 +68,7 @@ func (w *World) repairBoth(of *runFlags) error {
 	return err
 }
 
-// repairFault tells what the files are to blame for from what the disk is.
+// repairFault tells faults of the files from faults of the disk.
 func repairFault(err error) error {
 	for _, theirs := range []error{journal.ErrForeign, journal.ErrRuined, journal.ErrOtherKind, journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile} {
 		if errors.Is(err, theirs) {

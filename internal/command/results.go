@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// endpoints are those that the results of a run are of. They belong to the goroutine that
-// takes the results.
+// endpoints records the endpoints of a run's results. It belongs to the goroutine that takes
+// the results.
 type endpoints struct {
 	first   string // "" before the first result
 	several bool
@@ -22,7 +22,7 @@ func (e *endpoints) note(endpoint string) {
 	e.several = e.several || endpoint != e.first
 }
 
-// answerAt is where an answer's body has what was asked for, as jq is told.
+// answerAt holds, for each endpoint, the jq path of the answer in a response body.
 var answerAt = map[string]string{
 	prompts.ChatCompletions: ".choices[0].message.content",
 	prompts.Completions:     ".choices[0].text",
@@ -36,8 +36,9 @@ var answerAt = map[string]string{
 	provider.EmbedContent:   " | .embedding // .embeddings",
 }
 
-// reading is a command that shows the results in a file, an id and its answer a line. Where
-// lines have the answer's text by itself, that is shown, but of a model that only reads.
+// reading returns a command that shows the results in a file, an id and its answer a line.
+// It shows the answer's own text field where lines have one, except for a model that only
+// reads.
 func (e *endpoints) reading(file string, text bool) string {
 	if text && (e.several || !provider.OnlyReads(e.first)) {
 		return "jq -c '[.custom_id, .headrace.text]' " + shellQuote(file)

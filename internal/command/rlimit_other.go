@@ -2,8 +2,8 @@
 
 package command
 
-// openFiles is not known here: there is no such limit, or none that can be asked for.
+// openFiles does not know the limit: this system has none, or none that it reports.
 func openFiles() uint64 { return 0 }
 
-// ignoreFullQuota has nothing to do here: there is no such signal.
+// ignoreFullQuota does nothing: this system has no such signal.
 func ignoreFullQuota() {}

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openFiles is how many files and connections the process may have open; 0 if
-// that is not known. Go has raised the limit as far as it may.
+// openFiles returns the number of files and connections the process may have open; 0 if that
+// is not known. Go has raised the limit as far as it may.
 func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || int64(limit.Cur) < 0 {
@@ -17,6 +17,6 @@ func openFiles() uint64 {
 	return uint64(limit.Cur) //nolint:unconvert // FreeBSD has an int64 there
 }
 
-// ignoreFullQuota makes a limit on the size of files an error of the write, which
-// ends a run with whole files, as a full disk does.
+// ignoreFullQuota turns a limit on the size of files into an error of the write. That ends a
+// run with whole files, as a full disk does.
 func ignoreFullQuota() { signal.Ignore(syscall.SIGXFSZ) }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// run is the command: it gives the exit code.
+// run runs the command and returns the exit code.
 func run(ctx context.Context, w *World) int {
 	w.screen, w.stderr = w.stderr, forPeople(w.stderr)
 	root := newRoot(w)
@@ -28,7 +28,7 @@ func run(ctx context.Context, w *World) int {
 	return w.report(err)
 }
 
-// unknownWord is the word that cobra takes for a command that is not there.
+// unknownWord returns the word that cobra takes for a missing command.
 func unknownWord(err error) (word string, ok bool) {
 	if err == nil {
 		return "", false
@@ -91,14 +91,14 @@ func flagFault(cmd *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		return refuse("--%s needs a %s: %s", missing.GetFlag().Name, kindOfFlag(missing.GetFlag()), advice)
 	case unknown == nil:
-		return refuse("malformed flag: %s", advice) // its text has the whole word
+		return refuse("malformed flag: %s", advice) // the error's text contains the whole word
 	default:
 		advice = didYouMean(nearestFlag(unknown.GetSpecifiedName(), cmd.Flags())) + advice
 	}
 	return refuse("%v: %s", err, advice)
 }
 
-// nearestFlag is the flag that a name was most likely meant for, "" if there is none.
+// nearestFlag returns the flag that a name was most likely meant for, "" if there is none.
 func nearestFlag(name string, fs *pflag.FlagSet) string {
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
@@ -108,21 +108,21 @@ func nearestFlag(name string, fs *pflag.FlagSet) string {
 	return "--" + name
 }
 
-// unknownCommand says that a word is no command, and what may have been meant.
+// unknownCommand says that a word is no command, and what the user may have meant.
 func unknownCommand(root *cobra.Command, word string) error {
 	if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
 		return refuse("unknown command %q: to run that file: headrace run %s -o %s", word, shellQuote(word), resultsName)
 	}
 	var names []string
 	for _, c := range root.Commands() {
-		if !c.Hidden { // what only another build has is no help
+		if !c.Hidden { // a command of another build is no help
 			names = append(names, c.Name())
 		}
 	}
 	return refuse("unknown command %q: %ssee headrace --help", word, didYouMean(nearest(word, names)))
 }
 
-// newHelpCommand is cobra's, but what is no command is a mistake.
+// newHelpCommand is cobra's, except that an unknown command is an error.
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
@@ -140,27 +140,30 @@ func newHelpCommand() *cobra.Command {
 
 const keyAdvice = "a key is never a flag: put it into the provider's variable, such as OPENAI_API_KEY, or name another with --api-key-env"
 
-// flagName is what flags are called, and slips when they are typed.
+// flagName matches the names of flags, and mistyped ones.
 var flagName = regexp.MustCompile(`^[a-z]{2,12}(-[a-z]{1,12}){0,2}$`)
 
 // shortFlags are a few short flags written together. Keys are longer.
 var shortFlags = regexp.MustCompile(`^[A-Za-z0-9?]{1,4}$`)
 
 // isShortFlag reports whether an error may repeat the text after a single dash: short flags, or
-// about the name of a long one, which lacks a dash.
+// roughly the name of a long flag that lacks a dash.
 func isShortFlag(typed string, fs *pflag.FlagSet) bool {
 	return shortFlags.MatchString(typed) || isFlagName(typed) && nearestFlag(typed, fs) != ""
 }
 
 func isFlagName(name string) bool { return flagName.MatchString(name) && !keyShape.MatchString(name) }
 
-// keyShape is how the keys of providers begin, and enough of them to be of use.
+// keyShape matches the beginnings of providers' keys, with enough characters after them to
+// be of use.
 var keyShape = regexp.MustCompile(`\b(?:sk|rk|gsk|csk|hf|r8|xai|nvapi|pplx|tgp|ghp|github_pat|bedrock-api-key)[-_][A-Za-z0-9_-]{8,}|\bfw_[A-Za-z0-9]{8,}|\b(?:AIza|ABSK)[A-Za-z0-9_-]{8,}`)
 
-// tokenShape is what lets others into a cluster, as it stands in a line to join by.
+// tokenShape matches the token that lets others into a cluster, as it stands in a line to
+// join by.
 var tokenShape = regexp.MustCompile(`\b(nats|tls)://[^\s@/]+@`)
 
-// withoutKeys is a text that repeats what was typed, without what looks like a key, or like the token of a cluster.
+// withoutKeys returns a text that repeats the user's words, with anything that looks like a key, or like a
+// cluster's token, redacted.
 func withoutKeys(text string) string {
 	return keyShape.ReplaceAllString(tokenShape.ReplaceAllString(text, "$1://[redacted]@"), "[redacted]")
 }
@@ -180,7 +183,7 @@ func isKeyFlag(name string) bool {
 	return false
 }
 
-// kindOfFlag names what a flag takes, in words.
+// kindOfFlag names the kind of value that a flag takes, in words.
 func kindOfFlag(f *pflag.Flag) string {
 	value := f.Value
 	if n, ok := value.(named); ok {

@@ -124,10 +124,10 @@ type runner struct {
 	*World
 	flags   *runFlags
 	inputs  []string // the names of its files
-	input   string   // names the input
+	input   string   // the name of the whole input
 	backend *backend
 	console *progress.Console
-	every   time.Duration // in which it shows how the run stands
+	every   time.Duration // the period in which it shows how the run stands
 	log     *slog.Logger
 	halt    *halt
 	began   time.Time
@@ -135,31 +135,31 @@ type runner struct {
 	recorder   *observe.Recorder
 	watched    chan struct{}          // closed when there is a recorder
 	timeline   *timeline.Writer       // nil: there is none
-	timelineAt string                 // where it goes; "": nowhere
-	shown      time.Time              // when the console was last shown how the run stands; the observer's
+	timelineAt string                 // its path; "": none
+	shown      time.Time              // when the console last showed how the run stands; the observer's
 	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
 
-	answered    endpoints        // of the items with a result
+	answered    endpoints        // of the items that have a result
 	skipped     atomic.Int64     // bad lines of the input
-	unwritten   atomic.Int64     // lines that the operating system does not have yet; a moment too early it may be less than none
-	startedOver bool             // the old files were put aside: to go on is not to start over again
-	report      *progress.Report // what the console says at the end; nil: nothing
+	unwritten   atomic.Int64     // lines that the operating system does not have yet; briefly it may be below zero
+	startedOver bool             // the old files were put aside: a command that goes on does not start over again
+	report      *progress.Report // what the console shows at the end; nil: nothing
 
 	troubles troubles
 	failing  failing
 	failed   failedItems
-	oddOnce  sync.Once                      // whether it was said that a wait cannot be meant
-	latest   atomic.Pointer[provider.Error] // why the latest call failed, of the workers; nil: none did
+	oddOnce  sync.Once                      // whether an implausible wait was reported
+	latest   atomic.Pointer[provider.Error] // why the workers' latest call failed; nil: none did
 
-	bounds atomic.Bool // prompts have a bound that nobody told, and it was not said yet
+	bounds atomic.Bool // prompts have a bound that the user has not set, and no notice said so yet
 
 	known          batch.Memory // what an earlier run has learned
-	state          *stateFile   // where what is learned is kept; nil: nowhere
-	answeredBefore bool         // in an earlier run of the same output, by whom this one calls
+	state          *stateFile   // keeps what the run learns; nil: nothing does
+	answeredBefore bool         // by an earlier run of the same output, at the provider of this one
 }
 
-// runFiles runs files to whatever end, and says what is to be said but for the
-// last lines: those are the ending's.
+// runFiles runs files to their end, and says everything but the last lines, which belong to
+// the ending.
 func (w *World) runFiles(ctx context.Context, flags *runFlags, inputs []string) error {
 	r := &runner{World: w, flags: flags, inputs: inputs, input: inputs[0], began: w.clock.Now(), watched: make(chan struct{})}
 	manner := r.manner()
@@ -181,7 +181,7 @@ func (w *World) runFiles(ctx context.Context, flags *runFlags, inputs []string) 
 	return err
 }
 
-// conclude adds to the report what is known only when all is over.
+// conclude adds to the report what is known only at the very end.
 func (r *runner) conclude(err error) {
 	if r.report == nil {
 		return
@@ -192,8 +192,8 @@ func (r *runner) conclude(err error) {
 	}
 }
 
-// run does everything in the order in which the least is lost when it goes wrong:
-// what can be refused is refused before a file is touched, and files before calls.
+// run does everything in the order in which a fault costs the least. It refuses what it can
+// before it touches a file, and handles files before calls.
 func (r *runner) run() error {
 	var err error
 	if r.backend, err = r.connect(); err != nil {
@@ -240,7 +240,7 @@ func (r *runner) closeJob(job *promptfile.Job) {
 	}
 }
 
-// plan checks the input; nil is the plan of a stream, which cannot be read before it is run.
+// plan checks the input. A stream has a nil plan, as it cannot be read before the run.
 func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Plan, error) {
 	plan, err := job.Plan()
 	switch {
@@ -277,7 +277,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped+sums.Untranslatable == 0 {
 		r.console.Notice(event.EmptyInput, "the input has no items: nothing to do")
 	}
-	if !isClosedPipe(sums.FilesErr) { // whoever read has gone: nobody asks how it went
+	if !isClosedPipe(sums.FilesErr) { // a reader that has gone does not ask how it went
 		r.report = r.reportOf(&sums, plan)
 	}
 	return r.verdict(&sums)

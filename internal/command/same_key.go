@@ -18,13 +18,15 @@ import (
 )
 
 const (
-	// neighboursEvery is how often a run looks for others: a look reads one small folder.
+	// neighboursEvery is the time between two looks for other runs: a look reads one small
+	// folder.
 	neighboursEvery = time.Second
 	// mostNeighbours bounds the files of one key that a look opens.
 	mostNeighbours = 100
 )
 
-// runtimeFolder is where the runs of one user find each other; it is gone when the machine is off.
+// runtimeFolder returns the folder in which the runs of one user find each other. It is gone when
+// the machine is off.
 func runtimeFolder(env func(string) (string, bool)) string {
 	if dir, _ := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "headrace")
@@ -40,20 +42,22 @@ type neighbour struct {
 }
 
 // neighbours are the runs with one key on this machine. Each has a file in the folder, which it
-// holds locked: the system drops the lock when the process ends, however it ends.
+// holds locked: the system drops the lock when the process ends, in whatever way.
 type neighbours struct {
 	folder, prefix, name string
 	held                 *flock.Flock
 }
 
-// keyPrint tells keys apart. It is as short as an account's: it confirms no guess of a key.
+// keyPrint tells keys apart. It is as short as an account's digits, and so confirms no guess
+// of a key.
 func keyPrint(key string) string {
 	sum := sha256.Sum256([]byte("headrace key\n" + key))
 	return hex.EncodeToString(sum[:])[:accountDigits]
 }
 
-// joinNeighbours adds a run to those with the key. The file gets its name when it is locked, so
-// nobody takes it for one that was left. Nil: there is no such folder, or no lock.
+// joinNeighbours adds a run to those with the key. The file gets its name only when it is
+// locked, so that it does not look like one left behind. Nil: there is no such folder, or no
+// lock.
 func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbours {
 	if err := ownFolder(folder); err != nil {
 		return nil
@@ -80,7 +84,8 @@ func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbour
 	return n
 }
 
-// ownFolder makes a folder that nobody else can write to. Only its owner can change its mode.
+// ownFolder makes a folder that only its owner can write to. Only the owner can change its
+// mode.
 func ownFolder(folder string) error {
 	_ = os.Mkdir(folder, 0o700) // it may be there
 	info, err := os.Lstat(folder)
@@ -93,7 +98,7 @@ func ownFolder(folder string) error {
 	return os.Chmod(folder, 0o700)
 }
 
-// others are the runs with this key but this one. It removes files that a killed run has left.
+// others returns the other runs with this key. It removes files that a killed run has left.
 func (n *neighbours) others() (all []neighbour) {
 	entries, err := os.ReadDir(n.folder)
 	if err != nil {
@@ -114,7 +119,7 @@ func (n *neighbours) others() (all []neighbour) {
 	return all
 }
 
-// neighbourAt reads the file of a run. One that nobody holds is removed, if it is one of ours.
+// neighbourAt reads the file of a run. It removes one of ours that no process holds.
 func neighbourAt(path string) (one neighbour, runs bool) {
 	text, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(text, &one) != nil || one.Version == 0 {
@@ -130,14 +135,15 @@ func neighbourAt(path string) (one neighbour, runs bool) {
 	return one, false
 }
 
-// leave ends the membership.
+// leave withdraws this run from the neighbours.
 func (n *neighbours) leave() {
 	_ = os.Remove(filepath.Join(n.folder, n.name))
 	_ = n.held.Close()
 }
 
-// meetNeighbours says so once if another process on this machine calls with the same key, now or
-// until leave is called, and lets that one know of this run. It never keeps a run from going on.
+// meetNeighbours warns once if another process on this machine calls with the same key, now or
+// until leave is called. It also makes this run known to that process. It never keeps a run from
+// going on.
 func (r *runner) meetNeighbours() (leave func()) {
 	key := cmp.Or(r.backend.key(), r.identity())
 	if key == "" || r.runtime == "" {
@@ -162,7 +168,7 @@ func (r *runner) meetNeighbours() (leave func()) {
 	}
 }
 
-// awaitNeighbours looks until another run is there, and once more at the end.
+// awaitNeighbours looks until there is another run, and once more at the end.
 func (r *runner) awaitNeighbours(n *neighbours, over <-chan struct{}) {
 	ticker := r.clock.NewTicker(neighboursEvery)
 	defer ticker.Stop()
@@ -192,7 +198,7 @@ func (r *runner) sayNeighbours(n *neighbours) (said bool) {
 	return true
 }
 
-// fullOutput is the name of the output from the root on.
+// fullOutput returns the absolute path of the output.
 func (r *runner) fullOutput() string {
 	if r.flags.toStdout() {
 		return r.outputName()

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/internal/command/progress"
 )
 
-// width is how many columns the terminal has.
+// width returns the number of columns of the terminal.
 func (w *World) width() int {
 	if w.terminal.size == nil {
 		return progress.DefaultWidth
@@ -16,7 +16,7 @@ func (w *World) width() int {
 	return columns
 }
 
-// newScreen paints on the terminal, which there must be.
+// newScreen returns a screen on the terminal, which must exist.
 func (r *runner) newScreen() *panel.Screen {
 	screen := panel.NewScreen(r.screen, r.terminal.size, r.style())
 	screen.Clock, screen.Foreground, screen.Continued = r.clock, r.terminal.foreground, r.terminal.continued
@@ -24,7 +24,7 @@ func (r *runner) newScreen() *panel.Screen {
 	return screen
 }
 
-// style is what may be shown on the terminal.
+// style returns what the terminal may show.
 func (r *runner) style() panel.Style {
 	style := panel.StyleOf(r.env, runtime.GOOS == "windows")
 	switch r.flags.color {

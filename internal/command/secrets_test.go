@@ -223,8 +223,8 @@ func TestTypedKeyIsNotRepeated(t *testing.T) {
 	}
 }
 
-// What failed is told without the key, whatever a server calls it, and so are the settings
-// of a run.
+// Neither reported failures nor the settings of a run contain the key, no matter where a
+// server puts it.
 func TestEventsHaveNoKey(t *testing.T) {
 	r := &runner{backend: backendWith(t, testKey)}
 	kind, code := r.failureCode(&provider.Error{Kind: provider.Invalid, Status: 400, Code: "bad_" + testKey})
@@ -293,7 +293,7 @@ func TestPartOfKeyIsNowhere(t *testing.T) {
 	}
 }
 
-// saidTwice is a standard error that knows when it was told some words twice.
+// saidTwice is a standard error that notices when some words are written twice.
 type saidTwice struct {
 	text  strings.Builder
 	words string

@@ -24,8 +24,8 @@ func environmentName(flag string) string {
 	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnvironment sets the flags that were not given from their variables. An
-// empty variable is none.
+// fromEnvironment sets the flags that were not given from their variables. An empty variable
+// counts as unset.
 func fromEnvironment(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	var faults []error
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -43,13 +43,13 @@ func fromEnvironment(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	return usage(faults...)
 }
 
-// maxConfig is the longest --config file, in bytes: every flag with a page of text
-// for a template, many times over.
+// maxConfig is the greatest length of a --config file, in bytes: every flag with a page of
+// text for a template, many times over.
 const maxConfig = 1 << 20
 
-// fromFile sets the flags that neither the command line nor the environment gave
-// from the file of --config. Such a file is flags and their values: nothing in it
-// is executed, expanded or included.
+// fromFile sets the flags that neither the command line nor the environment gave, from the
+// file of --config. Such a file holds flags and their values: nothing in it is executed,
+// expanded or included.
 func (f *runFlags) fromFile() error {
 	if f.config == "" {
 		return nil
@@ -91,7 +91,7 @@ func readConfig(path string) ([]byte, error) {
 	return text, nil
 }
 
-// configUnread is why a config file cannot be read.
+// configUnread says why a config file cannot be read.
 func configUnread(path string, err error) error {
 	switch err = disk.Bare(err); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -102,8 +102,8 @@ func configUnread(path string, err error) error {
 	return refuse("--config: %s: %v: check the permissions", path, err)
 }
 
-// configSyntax names the line. The parser's own text would repeat the lines around
-// it, whatever stands in them.
+// configSyntax names the line. The parser's own text would repeat the lines around it, and
+// any secret in them.
 func configSyntax(name string, err error) error {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {
@@ -112,16 +112,16 @@ func configSyntax(name string, err error) error {
 	return refuse("%s: not YAML: write one flag a line, as in \"rpm: 600\"", name)
 }
 
-// configFile is a --config file on its way into the flags.
+// configFile is a --config file while it sets the flags.
 type configFile struct {
 	name    string
 	flags   *pflag.FlagSet
 	lanes   *laneSettings
 	headers *headerTexts
 	faults  []error
-	baseURL bool // it says whom to call
+	baseURL bool // it sets the base URL
 
-	ownHeaders []string // those that the file has set
+	ownHeaders []string // the headers that the file has set
 }
 
 func (c *configFile) complain(at ast.Node, what, advice string) {
@@ -175,7 +175,7 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 	}
 }
 
-// names are what a setting may be called.
+// names lists the names of all settings.
 func (c *configFile) names() (names []string) {
 	c.flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "config" && f.Name != "help" {
@@ -197,8 +197,8 @@ func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {
 	c.baseURL = c.baseURL || f.Name == "base-url"
 }
 
-// plainValue gives a scalar as it is written. Anchors, aliases, tags, lists and
-// maps have no meaning for a flag.
+// plainValue returns a scalar as it is written. Anchors, aliases, tags, lists and maps have
+// no meaning for a flag.
 func plainValue(v ast.Node) (string, bool) {
 	switch v := v.(type) {
 	case *ast.StringNode:
@@ -211,7 +211,7 @@ func plainValue(v ast.Node) (string, bool) {
 	return "", false
 }
 
-// clipped shortens what a file says to what helps to find it.
+// clipped shortens a text of the file to what helps to find it.
 func clipped(s string) string {
 	const shown = 40
 	if r := []rune(s); len(r) > shown {

@@ -6,10 +6,10 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 )
 
-// origins are where the flags that were set have their values from, by name.
+// origins maps the name of each flag that was set to the source of its value.
 type origins map[string]string
 
-// note takes it that whatever was set since the last time has its value from there.
+// note records that all flags set since its last call have their values from there.
 func (o origins) note(fs *pflag.FlagSet, from string) {
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Changed && o[f.Name] == "" {
@@ -18,11 +18,11 @@ func (o origins) note(fs *pflag.FlagSet, from string) {
 	})
 }
 
-// isHidden names the flags whose values are shown nowhere: parts of prompts, headers, and an
-// address that may have a token in it.
+// isHidden names the flags whose values are never shown: parts of prompts, headers, and an
+// address that may contain a token.
 var isHidden = map[string]bool{"system": true, "template": true, "param": true, "header": true, "cluster": true}
 
-// settings lists the flags that were set, for whoever wants to know how a run was made.
+// settings lists the flags that were set, for readers who want to know how a run was made.
 // Nothing in them looks like a key.
 func (o origins) settings(fs *pflag.FlagSet) []event.Setting {
 	list := []event.Setting{}
@@ -39,7 +39,7 @@ func (o origins) settings(fs *pflag.FlagSet) []event.Setting {
 	return list
 }
 
-// settings lists what the file says and no flag does.
+// settings lists the settings of the file that have no flag.
 func (s *laneSettings) settings() (list []event.Setting) {
 	if s == nil {
 		return nil

@@ -13,8 +13,9 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// laneSettings are what the file of --config says of all lanes and no flag does. Each
-// section is one part of a lane; what a section leaves out has its default.
+// laneSettings holds the settings of all lanes that the file of --config has and no flag
+// does. Each section is one part of a lane; a setting that a section leaves out has its
+// default.
 type laneSettings struct {
 	fs    *pflag.FlagSet
 	file  string
@@ -30,8 +31,8 @@ type laneSettings struct {
 	idle     time.Duration
 }
 
-// laneSetting is one of them: its name, its value and bounds (of a length of time in
-// seconds), and what it means.
+// laneSetting is one of them: its name, its value and bounds (of a duration in seconds), and
+// its meaning.
 type laneSetting struct {
 	name        string
 	to          any // *float64, *int or *time.Duration
@@ -39,7 +40,7 @@ type laneSetting struct {
 	means       string
 }
 
-// Bounds of what can be meant. Beyond them a setting is a slip.
+// Bounds of sensible values. A setting beyond them is a slip.
 const (
 	millisecond = 0.001
 	day         = 24 * 3600
@@ -49,7 +50,7 @@ const (
 	mostLanes   = 1000000 // some 3 GB of them
 )
 
-// table lists the settings in the order in which people read of them.
+// table lists the settings in the order of the documentation.
 func (s *laneSettings) table() []laneSetting {
 	return []laneSetting{
 		{"rate.initial", &s.rate.Initial, leastRate, mostRate, "calls a second at the start; with --law model a first guess"},
@@ -123,7 +124,7 @@ func newLaneSettings(file string) *laneSettings {
 	return s
 }
 
-// keys are the settings of a section, in order; none if there is no such section.
+// keys lists the settings of a section, in order; none if there is no such section.
 func (s *laneSettings) keys(section string) (keys []string) {
 	for _, one := range s.table() {
 		if key, ok := strings.CutPrefix(one.name, section+"."); ok {
@@ -133,7 +134,7 @@ func (s *laneSettings) keys(section string) (keys []string) {
 	return keys
 }
 
-// value is the setting's value as a number, as its bounds are.
+// value returns the setting's value as a number, in the unit of its bounds.
 func (one *laneSetting) value() float64 {
 	switch to := one.to.(type) {
 	case *float64:
@@ -144,7 +145,7 @@ func (one *laneSetting) value() float64 {
 	return one.to.(*time.Duration).Seconds()
 }
 
-// allowed says in words what the setting may be.
+// allowed says in words which values the setting may have.
 func (one *laneSetting) allowed() string {
 	if _, is := one.to.(*time.Duration); is {
 		return fmt.Sprintf("from %s to %s", span(one.least), span(one.most))
@@ -152,10 +153,10 @@ func (one *laneSetting) allowed() string {
 	return fmt.Sprintf("from %s to %s", plainNumber(one.least), plainNumber(one.most))
 }
 
-// unset says what a setting means that has no default.
+// unset says what a setting without a default means.
 var unset = map[string]string{"breaker.failure-rate": "never", "rate.initial": "any", "rate.max": "any"}
 
-// shown is a setting's value as it would be written.
+// shown returns a setting's value as a user would write it.
 func (s *laneSettings) shown(name string) string {
 	for _, one := range s.table() {
 		if _, is := one.to.(*time.Duration); is && one.name == name {
@@ -170,7 +171,7 @@ func (s *laneSettings) shown(name string) string {
 
 func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// span shows a length of time as it would be written: 90m as 1h30m, and no zeros.
+// span shows a duration as a user would write it: 90m as 1h30m, and no zeros.
 func span(seconds float64) string {
 	text := time.Duration(seconds * 1e9).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -185,7 +186,7 @@ func span(seconds float64) string {
 // given reports whether the file has the section or the setting.
 func (s *laneSettings) given(name string) bool { return s != nil && s.lines[name] > 0 }
 
-// lane is what the file says of every lane under that law. Of the zero value nothing is said.
+// lane returns what the file says of every lane under that law. The zero value says nothing.
 func (s *laneSettings) lane(law string) (c batch.LaneConfig) {
 	if law == lawNone {
 		c.Law = batch.NoLaw
@@ -200,7 +201,7 @@ func (s *laneSettings) lane(law string) (c batch.LaneConfig) {
 	}
 	if s.given("cooldown") {
 		if c.Cooldown = s.cooldown; c.Cooldown.Jitter == 0 {
-			c.Cooldown.Jitter = -1 // none, where 0 is the default
+			c.Cooldown.Jitter = -1 // no jitter, as 0 is the default
 		}
 	}
 	if s.given("error-window") {
@@ -212,8 +213,8 @@ func (s *laneSettings) lane(law string) (c batch.LaneConfig) {
 	return c
 }
 
-// useLaw has the breaker open for as long as is usual under that law, where the file does
-// not say.
+// useLaw sets the breaker's open time that is usual under that law, where the file does not
+// set it.
 func (s *laneSettings) useLaw(law string) {
 	if s == nil || law != lawModel {
 		return
@@ -229,7 +230,7 @@ func (s *laneSettings) useLaw(law string) {
 	}
 }
 
-// options are the settings for batch.
+// options returns the settings as options of package batch.
 func (s *laneSettings) options(law string) (opts []batch.Option) {
 	if c := s.lane(law); c != (batch.LaneConfig{}) {
 		opts = append(opts, batch.WithLaneDefaults(c))

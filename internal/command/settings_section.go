@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// lane takes a section of the file, or a setting of all lanes that stands alone.
+// lane takes a section of the file, or a setting of all lanes outside any section.
 func (c *configFile) lane(s *ast.MappingValueNode) (taken bool) {
 	name := s.Key.GetToken().Value
 	keys := c.lanes.keys(name)
@@ -40,7 +40,7 @@ func (c *configFile) section(s *ast.MappingValueNode, name string, keys []string
 	}
 }
 
-// sectionOf are the lines of a section; none if it is not one.
+// sectionOf returns the lines of a section; none if it is not one.
 func sectionOf(s *ast.MappingValueNode) []*ast.MappingValueNode {
 	switch v := s.Value.(type) {
 	case *ast.MappingValueNode:
@@ -98,12 +98,12 @@ func (s *laneSettings) check(law string) (faults []error) {
 	return faults
 }
 
-// inOrder finds a bound of which the lower is above the higher. The complaint is about
-// one that was given.
+// inOrder finds bounds whose lower one exceeds the higher. It complains about one that the
+// file sets.
 func (s *laneSettings) inOrder(low, high string) error {
 	a, b := s.fs.Lookup(low), s.fs.Lookup(high)
 	switch {
-	case s.number(low) <= s.number(high), s.number(high) == 0: // any
+	case s.number(low) <= s.number(high), s.number(high) == 0: // 0: any
 		return nil
 	case a.Changed:
 		return s.fault(low, fmt.Sprintf("%s is more than %s, which is %s: lower it, or raise that", a.Value, high, b.Value))

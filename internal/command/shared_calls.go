@@ -15,12 +15,12 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Calls are how calls are made to whom the flags say: a client with its key, and what bounds
-// and paces them. Do may be called by any number of goroutines.
+// Calls makes the calls that the flags describe: it holds a client with its key, and the
+// bounds and the pace of the calls. Any number of goroutines may use it.
 type Calls struct{ s *Settings }
 
-// Connect makes the client, with the key in the place that the flags say; no call is made.
-// Its error is one to end with.
+// Connect makes the client, with the key from the place that the flags name; it makes no
+// call. The command ends with its error.
 func (s *Settings) Connect() (*Calls, error) {
 	var err error
 	if s.r.backend, err = s.r.connect(); err != nil {
@@ -32,7 +32,7 @@ func (s *Settings) Connect() (*Calls, error) {
 	return &Calls{s}, nil
 }
 
-// Notices are what the user should know of whom is called, in words for people.
+// Notices returns what the user should know about the called provider, in words for people.
 func (c *Calls) Notices() (list []string) {
 	for _, n := range c.s.r.backend.notice {
 		list = append(list, n.text)
@@ -40,43 +40,44 @@ func (c *Calls) Notices() (list []string) {
 	return list
 }
 
-// Call makes the call of an item, as headrace run does, with a line in the log if that wants one: [Settings.Face] is
-// to be called before. Its errors are a [*provider.Error] and those of the context.
+// Call makes the call of an item, as headrace run does, and logs it if the log wants that. The caller must have
+// called [Settings.Face]. Its errors are a [*provider.Error] and those of the context.
 func (c *Calls) Call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 	return c.s.r.call(ctx, it)
 }
 
-// Options are how the calls are paced, tried again and bounded, without what an earlier run
-// has learned.
+// Options returns how to pace, retry and bound the calls, without what an earlier run has
+// learned.
 func (c *Calls) Options() []batch.Option { return c.s.r.options() }
 
-// Job is what headrace run would run of the input: which lane a model's calls go to, what a
-// request costs the lane and in money, how lines are read and answers written, the most
-// calls in flight, what must not be shown. Watch is left to the caller.
+// Job returns what headrace run would do with the input. It sets the lane of each model's
+// calls, the cost of a request for the lane and in money, and the most calls in flight. It
+// also says how to read lines and write answers, and what must not be shown. Watch is left
+// to the caller.
 func (c *Calls) Job(in promptfile.Input) promptfile.Config {
 	job := c.s.r.job(in)
 	job.Watch = promptfile.Watch{}
 	return job
 }
 
-// Bound gives a lane the bounds on items and calls that the flags of Tries say.
+// Bound gives a lane the bounds on items and calls that the flags of Tries set.
 func (c *Calls) Bound(lane *machine.LaneConfig) {
 	f := c.s.r.flags
 	lane.MaxAttempts, lane.AttemptTimeout, lane.ItemTimeout = f.maxAttempts, f.timeout, f.itemTimeout
 }
 
-// For are the calls of a job of which other settings have told: whom to call, unless this
-// command's own flags say anything of that, how lines are read, and when an item is given up. How
-// fast and with which key is as here. A name that is no flag of Whom, Input or Tries is refused, and so is what
-// its flag refuses. A key, header or certificate that the command names goes to nobody whom a job names: where it does
-// not say itself whom to call, that is refused. No call is made.
+// For returns the calls of a job that was described by other settings. These say whom to call, unless this command's
+// own flags do, how to read lines, and when to give up an item. The pace and the key are those of this command. For
+// refuses a name that is no flag of Whom, Input or Tries, and a value that its flag refuses. A key, header or
+// certificate that the command names never goes to a provider that a job names: with one of these For returns an
+// error, unless the command itself says whom to call. It makes no call.
 func (s *Settings) For(told map[string]string) (*Calls, error) {
 	theirs := Input | Tries
 	if len(s.Told(Whom)) == 0 {
 		theirs |= Whom
 	}
 	own := s.Told(Keys | Net)
-	delete(own, "ca-file") // which gives nothing away
+	delete(own, "ca-file") // it gives nothing away
 	if theirs.has("provider") && len(own) > 0 {
 		return nil, refuse("%s: add --provider or --base-url, so that no job sends what is yours elsewhere", dashed(slices.Sorted(maps.Keys(own))))
 	}
@@ -86,7 +87,7 @@ func (s *Settings) For(told map[string]string) (*Calls, error) {
 		return nil, err
 	}
 	for flag, value := range s.Told(^(Input | Tries | Config)) {
-		_ = j.own.Set(flag, value) // it was taken before
+		_ = j.own.Set(flag, value) // the flag took it before
 	}
 	if err := j.r.flags.complete(j.own, j.r.envOfOthers); err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func (s *Settings) For(told map[string]string) (*Calls, error) {
 	return j.Connect()
 }
 
-// take sets the flags of these groups that others have told, and leaves those of Whom that are
+// take sets the flags of these groups from other settings, and ignores flags of Whom that are
 // not wanted.
 func (s *Settings) take(told map[string]string, groups Flags) error {
 	for _, name := range slices.Sorted(maps.Keys(told)) {
@@ -112,8 +113,8 @@ func (s *Settings) take(told map[string]string, groups Flags) error {
 	return nil
 }
 
-// envOfOthers is the environment without the variables of flags: how lines are read is for
-// the job to say, and what else they said is in the flags already.
+// envOfOthers looks up the environment without the variables of flags. The job says how to
+// read lines, and the other flags have their values already.
 func (w *World) envOfOthers(name string) (string, bool) {
 	if strings.HasPrefix(name, environmentPrefix) {
 		return "", false
@@ -121,16 +122,16 @@ func (w *World) envOfOthers(name string) (string, bool) {
 	return w.env(name)
 }
 
-// share takes over from another runner what is one for all jobs. What the file of --config
-// says of flags is in the other's settings already.
+// share takes over from another runner what all jobs have in common. The flags in the file
+// of --config are in the other's settings already.
 func (r *runner) share(of *runner) {
 	r.console, r.log, r.halt = of.console, of.log, of.halt
 	r.flags.lanes = of.flags.lanes
 	r.flags.seed, r.flags.seeded = of.flags.seed, of.flags.seeded
 }
 
-// Settings are those that the calls are made by.
+// Settings returns the settings of the calls.
 func (c *Calls) Settings() *Settings { return c.s }
 
-// Close ends the connections that wait for another call.
+// Close closes the connections that wait for another call.
 func (c *Calls) Close() { c.s.r.backend.fleet.CloseIdle() }

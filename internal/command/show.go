@@ -9,8 +9,8 @@ import (
 	"github.com/headrace/headrace/internal/command/progress"
 )
 
-// manner is how the run is shown. Where it is not said, a terminal has the panel, and
-// whatever else there is has lines, as the panel has nowhere to be.
+// manner returns how the run is shown. Where no flag says it, a terminal has the panel;
+// anything else gets lines, as a panel needs a terminal.
 func (r *runner) manner() progress.Manner {
 	switch r.flags.progress {
 	case progressNone:
@@ -27,7 +27,7 @@ func (r *runner) manner() progress.Manner {
 	return progress.Plain(r.stderr)
 }
 
-// speeds are those of the latest time, once there is a run.
+// speeds returns the most recent speeds, once there is a run.
 func (r *runner) speeds(n int) (perSecond []float64, span time.Duration) {
 	if r.recorder == nil {
 		return nil, 0
@@ -35,7 +35,7 @@ func (r *runner) speeds(n int) (perSecond []float64, span time.Duration) {
 	return r.recorder.Speeds(n)
 }
 
-// spentOn is what a run has used and cost, as the lines of its files say it.
+// spentOn returns what a run has used and cost, by the lines of its files.
 func spentOn(s *promptfile.Sums) event.Spent {
 	spent := event.Spent{
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens, Unpriced: s.Unpriced,
@@ -47,7 +47,7 @@ func spentOn(s *promptfile.Sums) event.Spent {
 	return spent
 }
 
-// reportOf is what is shown of a run that is over.
+// reportOf returns the report of a run that is over.
 func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
 	rep := &progress.Report{
 		Summary: s.Summary, Spent: spentOn(s), Truncated: s.Truncated, Kinds: s.Kinds,
@@ -59,7 +59,7 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 		rep.Reading = r.answered.reading(r.flags.output, r.flags.writesText())
 	}
 	rep.Left = rep.NotRun
-	if plan != nil && !errors.Is(s.Err(), promptfile.ErrChanged) { // else the plan is of another input
+	if plan != nil && !errors.Is(s.Err(), promptfile.ErrChanged) { // otherwise the plan is of another input
 		rep.Left, rep.Of = max(rep.Left, plan.Left()-rep.Succeeded-rep.Failed), plan.Items
 	}
 	if r.backend.books != nil {

@@ -12,28 +12,28 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 )
 
-// Causes with which a run is stopped from outside.
+// Causes that stop a run from outside.
 var (
 	errInterrupted = errors.New("interrupted")
 	errDeadline    = errors.New("the deadline was reached")
 )
 
-// halt is how a run is stopped from outside, in two stages.
+// halt stops a run from outside, in two stages.
 type halt struct {
 	drain chan struct{} // closed by the first signal, at the deadline, or by a full disk: start nothing more
 	full  chan error    // one place: the disk is full
-	why   error         // what closed drain; to be read when it is closed
-	by    string        // the same as it stands in a sentence; likewise
-	at    time.Time     // when that was; of the goroutine that watches
+	why   error         // what closed drain; read it only once drain is closed
+	by    string        // the same in the words of a sentence; likewise
+	at    time.Time     // when that was; only for the goroutine that watches
 	ctx   context.Context
 	stop  context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
 	over  chan struct{}           // closed when no more signals are watched
 	ends  time.Time               // the deadline; zero: there is none
 }
 
-// watch waits for signals, and for the deadline unless it is 0, until the returned
-// halt is closed. The first of them drains, a signal after it abandons, and one
-// more has its usual effect, should something hang.
+// watch waits for signals, and for the deadline unless it is 0, until the returned halt is
+// closed. The first of them drains, a signal after it abandons, and one more has its usual
+// effect, in case something hangs.
 func (w *World) watch(ctx context.Context, deadline time.Duration, say func(event.Code, string)) *halt {
 	h := &halt{drain: make(chan struct{}), full: make(chan error, 1), over: make(chan struct{})}
 	h.ctx, h.stop = context.WithCancelCause(ctx)
@@ -53,7 +53,7 @@ func (w *World) watch(ctx context.Context, deadline time.Duration, say func(even
 	return h
 }
 
-// first waits for whatever drains the run; false if the run is over before.
+// first waits for the cause that drains the run; false if the run ends before.
 func (h *halt) first(w *World, deadline time.Duration, expired <-chan time.Time, say func(event.Code, string)) bool {
 	select {
 	case <-h.ctx.Done():
@@ -73,8 +73,8 @@ func (h *halt) first(w *World, deadline time.Duration, expired <-chan time.Time,
 	return true
 }
 
-// expire waits, where the deadline has passed, until that is heard: the run is drained
-// before it begins, and calls nothing.
+// expire waits, once the deadline has passed, until the watcher has noticed: the run is
+// drained before it begins, and calls nothing.
 func (h *halt) expire(now time.Time) {
 	if h.ends.IsZero() || now.Before(h.ends) {
 		return
@@ -85,18 +85,18 @@ func (h *halt) expire(now time.Time) {
 	}
 }
 
-// sameCall is for how long a SIGTERM may be the one of before, sent twice: timeout(1) sends
-// it to the process and to its group.
+// sameCall is the time within which a second SIGTERM may be the first one, sent twice:
+// timeout(1) sends it to the process and to its group.
 const sameCall = time.Second
 
-// second waits for a signal that abandons the calls: one from somebody who is there.
+// second waits for a signal that abandons the calls: one that a person sends.
 func (h *halt) second(w *World, say func(event.Code, string)) {
 	for {
 		select {
 		case <-h.ctx.Done():
 			return
 		case sig := <-w.signals:
-			if sig == syscall.SIGHUP { // shells and kernels both say that a terminal has gone
+			if sig == syscall.SIGHUP { // shells and kernels both report that a terminal has gone
 				continue
 			}
 			if sig == syscall.SIGTERM && w.clock.Since(h.at) < sameCall {
@@ -110,15 +110,15 @@ func (h *halt) second(w *World, say func(event.Code, string)) {
 	}
 }
 
-// fault says that a result cannot be kept, if there may be room again: what is in flight
-// is then worth waiting for. Else the run is being abandoned.
+// fault reports that a result cannot be kept, if there may be room again: then it is worth
+// waiting for the calls in flight. Otherwise the run is being abandoned.
 func (h *halt) fault(err error) {
 	if !promptfile.DiskFull(err) {
 		return
 	}
 	select {
 	case h.full <- err:
-	default: // of the other file: it is stopping already
+	default: // the other file reported it: the run is stopping already
 	}
 }
 
@@ -128,7 +128,7 @@ func (h *halt) close() {
 	<-h.over
 }
 
-// called reports whether the run was told to stop from outside.
+// called reports whether something outside has stopped the run.
 func (h *halt) called() bool {
 	select {
 	case <-h.drain:
@@ -141,7 +141,7 @@ func (h *halt) called() bool {
 // interrupted reports whether a signal has abandoned the calls in flight.
 func (h *halt) interrupted() bool { return errors.Is(context.Cause(h.ctx), errInterrupted) }
 
-// reason is what drains the run, as it stands in a sentence; "": nothing does.
+// reason returns what drains the run, as it stands in a sentence; "" if nothing does.
 func (h *halt) reason() string {
 	select {
 	case <-h.drain:
@@ -151,7 +151,7 @@ func (h *halt) reason() string {
 	}
 }
 
-// calledBy is a signal as it stands in a sentence.
+// calledBy names a signal as it stands in a sentence.
 func calledBy(sig os.Signal) string {
 	switch sig {
 	case syscall.SIGTERM:
@@ -162,7 +162,8 @@ func calledBy(sig os.Signal) string {
 	return event.CtrlC
 }
 
-// stoppingBy says what a first signal does. Only who has pressed Ctrl-C can do so again.
+// stoppingBy says what a first signal does. Only a user who has pressed Ctrl-C can do so
+// again.
 func stoppingBy(sig os.Signal) string {
 	if by := calledBy(sig); by != event.CtrlC {
 		return "stopping: " + by + ": calls in flight finish and are saved; Ctrl-C abandons them"
@@ -170,7 +171,7 @@ func stoppingBy(sig os.Signal) string {
 	return "stopping: calls in flight finish and are saved; Ctrl-C again abandons them"
 }
 
-// byDeadline reports whether it was the deadline, and no signal, that stopped the run.
+// byDeadline reports whether the deadline, and no signal, stopped the run.
 func (h *halt) byDeadline() bool {
 	select {
 	case <-h.drain:

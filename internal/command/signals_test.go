@@ -59,7 +59,7 @@ func startTo(t *testing.T, stdout *os.File, stdin io.Reader, args ...string) *pr
 	return &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
 }
 
-// shownEvent is what the tests look at.
+// shownEvent holds the fields of an event that the tests look at.
 type shownEvent struct {
 	Event    string `json:"event"`
 	Message  string `json:"message"`
@@ -140,7 +140,7 @@ func promptsFile(t *testing.T, n int) string {
 	return path
 }
 
-// wholeLines is how many lines a result file has; each must be JSON, with its end.
+// wholeLines returns the number of lines of a result file; each must be JSON, with its end.
 func wholeLines(t *testing.T, path string) int {
 	t.Helper()
 	text, err := os.ReadFile(path)

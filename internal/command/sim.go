@@ -42,7 +42,7 @@ its middle, stream-error puts an error there, and after stream-silent nothing mo
 			if err != nil {
 				return err
 			}
-			cfg.TrackBodies = true // so that the books tell what was sent
+			cfg.TrackBodies = true // so that the books contain what was sent
 			return w.serve(cmd.Context(), flags.addr, cfg)
 		},
 	}
@@ -83,7 +83,7 @@ func simFault(addr string, err error) error {
 		op *net.OpError
 		at *net.AddrError
 	)
-	switch { // each says the address once more
+	switch { // each repeats the address
 	case errors.As(err, &at):
 		err = fmt.Errorf("listen on %s: %s", addr, at.Err)
 	case errors.As(err, &op):
@@ -92,8 +92,8 @@ func simFault(addr string, err error) error {
 	return refuse("%s: name another with --addr, or any free port with --addr 127.0.0.1:0", plainText(err))
 }
 
-// sayServing tells what is served and how to use it. The address is alone on its
-// line, for scripts.
+// sayServing says what is served and how to use it. The address stands alone on its line,
+// for scripts.
 func (w *World) sayServing(a net.Addr, cfg sim.Config) {
 	fmt.Fprintf(w.stderr, "headrace: simulated provider, answers are made up: %s\n", simWords(cfg))
 	base := "http://" + a.String() + simBase(cfg)
@@ -101,7 +101,7 @@ func (w *World) sayServing(a net.Addr, cfg sim.Config) {
 	fmt.Fprintf(w.stderr, "headrace: in another terminal: %sheadrace run prompts.jsonl -o results.jsonl %s--base-url %s --model sim-1\n", keyFor(cfg), providerFor(cfg), base)
 }
 
-// keyFor sets the variable of a key, for a face that demands one; any will do.
+// keyFor sets the variable of a key, for a face that demands one; any key will do.
 func keyFor(cfg sim.Config) string {
 	v := vendorOf(cfg)
 	if v.Name == "" {
@@ -110,7 +110,7 @@ func keyFor(cfg sim.Config) string {
 	return v.Keys[0] + "=any-key "
 }
 
-// providerFor is the flag for a face that is not OpenAI's.
+// providerFor returns the flag for a face that is not OpenAI's.
 func providerFor(cfg sim.Config) string {
 	v := vendorOf(cfg)
 	if v.Name == "" {
@@ -160,7 +160,7 @@ func booksText(b sim.Books) string {
 	return s.String()
 }
 
-// repeated is how many requests were answered more than once.
+// repeated returns the number of requests that were answered more than once.
 func repeated(b sim.Books) int {
 	n := 0
 	for _, answers := range b.Answered {

@@ -14,24 +14,23 @@ import (
 // dialectAzure is OpenAI's dialect at Azure's addresses.
 const dialectAzure = "azure"
 
-// simDialects are the values of --dialect.
+// simDialects lists the values of --dialect.
 func simDialects() []string {
 	var names []string
 	for _, e := range all.All() {
 		names = append(names, e.Dialect.Name())
 	}
-	return slices.Insert(names, 1, dialectAzure) // behind that of whom it is
+	return slices.Insert(names, 1, dialectAzure) // after OpenAI's
 }
 
-// simDialectList is all of them, in words.
+// simDialectList lists all of them, in words.
 func simDialectList() string {
 	names := simDialects()
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// setFace gives the simulated provider the face of a dialect. OpenAI's is what it has that
-// is told of none.
+// setFace gives the simulated provider the face of a dialect. Without one it has OpenAI's.
 func setFace(to *simface.Face, dialect string) error {
 	if dialect == dialectAzure {
 		*to = openai.Azure{}
@@ -47,8 +46,8 @@ func setFace(to *simface.Face, dialect string) error {
 	return nil
 }
 
-// vendorOf is whom the simulated provider looks like: the first row of the face's dialect, or of its
-// name; none, if that is OpenAI itself.
+// vendorOf returns the vendor that the simulated provider looks like: the first row of the face's
+// dialect, or of its name; none, if that is OpenAI itself.
 func vendorOf(c sim.Config) (v catalog.Vendor) {
 	if c.Face == nil {
 		return v
@@ -62,7 +61,7 @@ func vendorOf(c sim.Config) (v catalog.Vendor) {
 	return rows[i]
 }
 
-// dialectOf is the word of --dialect for a face.
+// dialectOf returns the word of --dialect for a face.
 func dialectOf(f simface.Face) string {
 	if _, is := f.(openai.Azure); is {
 		return dialectAzure
@@ -70,7 +69,7 @@ func dialectOf(f simface.Face) string {
 	return f.Name()
 }
 
-// simBase is the path below which clients of a configuration's face look.
+// simBase returns the path below which clients of a configuration's face look.
 func simBase(c sim.Config) string {
 	if c.Face == nil {
 		return openai.Face{}.Base()

@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// simFlags are the flags of sim. What is not given is the profile's.
+// simFlags are the flags of sim. A flag that is not given has the profile's value.
 type simFlags struct {
 	addr, dialect  string
 	profile        string
@@ -26,7 +26,7 @@ type simFlags struct {
 	seed           uint64
 }
 
-// modeWords are the values of --retry-after.
+// modeWords maps the modes to the values of --retry-after.
 var modeWords = map[sim.Mode]string{sim.Never: "never", sim.Always: "always", sim.Sometimes: "sometimes"}
 
 func (f *simFlags) register(fs *pflag.FlagSet) {
@@ -52,13 +52,13 @@ func (f *simFlags) register(fs *pflag.FlagSet) {
 	})
 }
 
-// config is the profile, changed by what was given.
+// config returns the profile with the changes of the flags.
 func (f *simFlags) config(fs *pflag.FlagSet) (sim.Config, error) {
 	cfg, err := profile(f.profile)
 	if err != nil {
 		return cfg, err
 	}
-	cfg.TrackIDs = true // so that the books tell what was answered twice
+	cfg.TrackIDs = true // so that the books show double answers
 	for name, apply := range map[string]func() error{
 		"dialect":     func() error { return setFace(&cfg.Face, f.dialect) },
 		"rpm":         func() error { cfg.RPM = f.rpm; return nil },

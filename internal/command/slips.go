@@ -12,7 +12,7 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// hintsFor say what flags may have to do with bad lines: a line each.
+// hintsFor says how flags may have caused bad lines: a line each.
 func hintsFor(bad []*prompts.LineError) (hints []string) {
 	if i := slices.IndexFunc(bad, isNoJSONL); i >= 0 {
 		hints = append(hints, formatHint(printable.Line(bad[i].File)))
@@ -29,16 +29,17 @@ func hintsFor(bad []*prompts.LineError) (hints []string) {
 	return append(hints, elsewhere(bad)...)
 }
 
-// lacksBound reports whether a chat cannot be translated for want of a bound on its answer.
+// lacksBound reports whether a chat cannot be translated because its answer has no bound.
 func lacksBound(e *prompts.LineError) bool {
 	return errors.Is(e, prompts.ErrUntranslatable) && e.Field == "max_completion_tokens" && strings.Contains(e.Reason, "is missing")
 }
 
-// mostSpeakers is how many providers a hint names at most: chats are taken by most of them.
+// mostSpeakers is the largest number of providers that a hint names: most providers take
+// chats.
 const mostSpeakers = 6
 
-// elsewhere names, for each endpoint that the provider does not have, those of whose dialect
-// it is.
+// elsewhere names, for each endpoint that the provider does not have, the vendors whose
+// dialect has it.
 func elsewhere(bad []*prompts.LineError) (hints []string) {
 	said := map[string]bool{}
 	for _, e := range bad {
@@ -52,7 +53,7 @@ func elsewhere(bad []*prompts.LineError) (hints []string) {
 	return hints
 }
 
-// speakersOf are the vendors whose dialect is about an endpoint before all others.
+// speakersOf lists the vendors whose dialect has an endpoint as its first.
 func speakersOf(endpoint string) (names []string) {
 	for _, v := range catalog.Rows() {
 		if wire.Served(v.Dialect)[0] == endpoint {
@@ -66,18 +67,18 @@ func formatHint(input string) string {
 	return input + " is read as JSONL, one object a line: --format text reads each line as a prompt, --format csv each row as an item"
 }
 
-// isNoJSONL reports whether what was read as JSONL seems to be none: its first line is
-// something else, and its name does not say that it is JSON.
+// isNoJSONL reports whether a file read as JSONL seems to be something else: its first line
+// is, and its name does not say that it is JSON.
 func isNoJSONL(first *prompts.LineError) bool {
 	name := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(first.File), ".gz"), ".zst")
 	return first.FileLine() == 1 && errors.Is(first, prompts.ErrNotJSON) &&
 		!slices.Contains([]string{".jsonl", ".ndjson", ".json"}, filepath.Ext(name))
 }
 
-// mostSlips is how many letters a word may be off to be taken for another.
+// mostSlips is the largest number of wrong letters in a word that passes for another.
 const mostSlips = 2
 
-// nearest is the word that was most likely meant by what was typed; "" if none was.
+// nearest returns the word that the user most likely meant; "" if there is none.
 func nearest(typed string, words []string) string {
 	best, least := "", mostSlips+1
 	for _, w := range words {
@@ -88,7 +89,7 @@ func nearest(typed string, words []string) string {
 	return best
 }
 
-// didYouMean is a question for a word; "" for none.
+// didYouMean asks whether the user meant a word; "" for none.
 func didYouMean(word string) string {
 	if word == "" {
 		return ""
@@ -96,8 +97,8 @@ func didYouMean(word string) string {
 	return "did you mean " + word + "? "
 }
 
-// distance is how many letters must be put in, taken out, exchanged, or swapped with their
-// neighbour to make one word of the other.
+// distance returns the number of letters to insert, remove, replace, or swap with their
+// neighbour to turn one word into the other.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -35,8 +35,8 @@ func (w *World) source(paths []string, format func(name string) prompts.Format) 
 	return in, nil
 }
 
-// matching puts the files that a pattern matches in its place, by name. An argument that is the
-// name of a file is no pattern.
+// matching replaces each pattern by the files that it matches, sorted by name. An argument that
+// is the name of a file is no pattern.
 func matching(args []string) (paths []string, err error) {
 	for _, arg := range args {
 		if _, err := os.Lstat(arg); err == nil || !strings.ContainsAny(arg, "*?[") || strings.Contains(arg, "://") {
@@ -55,8 +55,8 @@ func matching(args []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// oneSource is one prompt file. What can be read only once (standard input, a pipe)
-// is a stream: its lines are checked as they come.
+// oneSource returns one prompt file. An input that can be read only once (standard input, a
+// pipe) is a stream: its lines are checked as they come.
 func (w *World) oneSource(path string) (promptfile.Input, error) {
 	if path == "-" {
 		return promptfile.Stream("standard input", w.stdin), nil
@@ -73,7 +73,8 @@ func (w *World) oneSource(path string) (promptfile.Input, error) {
 	return in, nil
 }
 
-// inputFault is why an input cannot be read. The error names the file where there are several.
+// inputFault says why an input cannot be read. The error names the file where there are
+// several.
 func inputFault(name string, err error) error {
 	if at, is := errors.AsType[*fs.PathError](err); is {
 		name = at.Path

@@ -19,13 +19,14 @@ import (
 	"github.com/headrace/headrace/provider/auth"
 )
 
-// statePath is where the state of an output is: its name with .state.json for .jsonl, or behind
-// any other ending.
+// statePath returns the path of an output's state: its name with .state.json in place of
+// .jsonl, or after any other ending.
 func statePath(output string) string {
 	return journal.Beside(output, ".state.json")
 }
 
-// stateFile is where this run keeps its state; nil where there is no file to lie beside.
+// stateFile returns the file in which this run keeps its state; nil where the output is no
+// file for it to lie next to.
 func (r *runner) stateFile() *stateFile {
 	if r.flags.toStdout() || isNoFile(r.flags.output) {
 		return nil
@@ -40,12 +41,12 @@ func (r *runner) stateFile() *stateFile {
 	return s
 }
 
-// serverOf says whom the run calls, for people, and gives a print of the whole address, the
-// key and the organisation, by which another is known.
+// serverOf returns the name of the called server, for people, and a print of the whole
+// address, the key and the organisation. The print tells another server apart.
 //
-// The print is one byte. Of any list of keys that somebody might try one in 256 has the
-// same, so it confirms no guess; and a state that is mistaken for one's own, as seldom,
-// is a false belief about limits, which a run corrects.
+// The print is one byte. In any list of keys to try, one in 256 has the same print, so it
+// confirms no guess. A foreign state passes for one's own as seldom. It is then a false
+// belief about limits, which a run corrects.
 func (r *runner) serverOf() (server, mark string) {
 	if r.backend.books != nil {
 		return providerSim + " " + r.flags.simProfile, ""
@@ -59,8 +60,8 @@ func (r *runner) serverOf() (server, mark string) {
 	return server, hex.EncodeToString(sum[:1])
 }
 
-// recall finds out what an earlier run has left, and where to save to. What is wrong with
-// it is said, and no error.
+// recall finds what an earlier run has left, and where to save to. It reports faults as
+// notices, not as errors.
 func (r *runner) recall(begun promptfile.Begun) {
 	r.answeredBefore = begun.Results > 0
 	s := r.stateFile()
@@ -76,14 +77,14 @@ func (r *runner) recall(begun promptfile.Begun) {
 	r.answeredBefore = r.answeredBefore && !errors.Is(err, errOthers)
 	switch {
 	case r.flags.forget:
-		_ = os.Remove(s.path) // if it stays, it is replaced, or too old one day
+		_ = os.Remove(s.path) // if it stays, the next save replaces it, or it is too old one day
 	case err != nil:
 		r.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v; the run learns the provider's limits again", s.path, err))
 	default:
 		r.known = known
 	}
 	if begun.Fresh {
-		r.known.Items = nil // each is asked for the first time
+		r.known.Items = nil // each item is asked for the first time
 	}
 }
 
@@ -94,14 +95,14 @@ func (r *runner) stateOptions() []batch.Option {
 	return []batch.Option{batch.WithMemory(r.known), batch.WithMemorySaver(r.state.save)}
 }
 
-// sayUnsaved says that what was learned is not kept, and why.
+// sayUnsaved says that what the run has learned is not saved, and why.
 func (r *runner) sayUnsaved(err error) {
 	if err != nil {
 		r.console.Notice(event.State, fmt.Sprintf("%s is not up to date: %s; only what was learned about the provider is lost", r.state.path, plainText(errors.Unwrap(err))))
 	}
 }
 
-// identity tells one account from another, as far as that is known without asking.
+// identity tells one account from another, as far as that is possible without a call.
 func (r *runner) identity() string {
 	known := []string{r.backend.proven}
 	if key, is := r.backend.proof.(*auth.Key); is {

@@ -18,43 +18,44 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// What is known of the lanes lies next to the output from one run to the next: for
-// results.jsonl in results.state.json. It says how long the provider asked to wait, how
-// far a ramp has come, what was learned of limits, and how often items have failed that are
-// not over. It is no journal: to delete it loses nothing but what was learned.
+// The state file keeps what is known of the lanes from one run to the next. It lies next to
+// the output: results.state.json for results.jsonl. It says how long the provider asked to
+// wait, how far a ramp has come, what was learned of limits, and how often unfinished items
+// have failed. It is no journal: deleting it loses only what was learned.
 //
-// It is written as a whole, to another name first, and is on the disk before it has its
+// It is written as a whole, to another name first, and is on the disk before it gets its
 // own: a loss of power leaves this one or the one before. With --durable os it is not
-// synced: what that leaves of it is found to be damaged, and not used.
+// synced: a state damaged by a loss of power is detected, and not used.
 
 const (
 	stateVersion = 2 // the second has items; the first is read as one without
 
-	// stateKept is for how long what is known of a lane is believed. Waits and ramps take
-	// care of themselves, being moments; limits of a day ago may be those of another tier.
+	// stateKept is the age up to which knowledge of a lane is believed. Waits and ramps
+	// expire by themselves, as they are points in time; limits of a day ago may be those of
+	// another tier.
 	stateKept = 24 * time.Hour
 
-	// stateAhead is how far ahead a state may have been saved by this machine's clock:
-	// clocks are put right by less. Beyond it the waits in it mean nothing.
+	// stateAhead bounds how far in the future of this machine's clock a state may have been
+	// saved: clocks are corrected by less. Beyond it the waits in the state mean nothing.
 	stateAhead = time.Minute
 
-	// maxState is the longest state, in bytes. A lane, which is a model, takes up to 5,000, and
-	// the items that are remembered at most take 800,000.
+	// maxState is the greatest length of a state, in bytes. A lane, which is a model, takes up
+	// to 5,000, and the largest set of items takes 800,000.
 	maxState = 16 << 20
 )
 
-// stateMark is what every state begins with. A file of that name that begins otherwise is
+// stateMark is the beginning of every state. A file of that name that begins otherwise is
 // somebody else's.
 const stateMark = `{"headrace_state":`
 
-// sealedState is the file: a state, and what tells that it is whole.
+// sealedState is the content of the file: a state, and the sum that tells that it is whole.
 type sealedState struct {
 	Version int             `json:"headrace_state"`
-	Sum     string          `json:"sum"` // SHA-256 of State as it stands there
+	Sum     string          `json:"sum"` // SHA-256 of State as it stands in the file
 	State   json.RawMessage `json:"state"`
 }
 
-// savedState is what is known, and of whom.
+// savedState holds what a run has learned, and the server that it is about.
 type savedState struct {
 	Saved  time.Time `json:"saved"`
 	Server string    `json:"server"`
@@ -62,10 +63,10 @@ type savedState struct {
 	batch.Memory
 }
 
-// stateFile is where the state of one output is kept.
+// stateFile keeps the state of one output.
 type stateFile struct {
 	path   string
-	server string // whom it is about
+	server string // the server that it is about
 	print  string
 	law    string
 	now    func() time.Time
@@ -74,7 +75,7 @@ type stateFile struct {
 	synced bool // it survives the loss of power
 }
 
-// Why a state is not used.
+// The reasons for not using a state.
 var (
 	errNotOurs = errors.New("headrace did not write this file, so it stays as it is, and what is learned is not saved")
 	errUnread  = errors.New("it stays as it is, and what is learned is not saved")
@@ -82,7 +83,7 @@ var (
 	errOthers  = errors.New("it is about")
 )
 
-// load reads the state. A file that is not there is none.
+// load reads the state. A missing file is an empty state.
 func (s *stateFile) load() (none batch.Memory, err error) {
 	text, err := s.read()
 	switch {
@@ -90,9 +91,9 @@ func (s *stateFile) load() (none batch.Memory, err error) {
 		return none, nil
 	case errors.Is(err, errNotOurs):
 		return none, err
-	case err != nil: // whose it is cannot be known
+	case err != nil: // nobody can know whose file it is
 		return none, fmt.Errorf("%w: %w", err, errUnread)
-	case len(bytes.Trim(text, "\x00")) == 0: // the loss of power
+	case len(bytes.Trim(text, "\x00")) == 0: // a loss of power left it empty
 		return none, errDamaged
 	case !bytes.HasPrefix(text, []byte(stateMark)):
 		return none, errNotOurs
@@ -104,8 +105,8 @@ func (s *stateFile) load() (none batch.Memory, err error) {
 	return saved.Memory, s.check(saved)
 }
 
-// read gives the text of a file, and of nothing else: a link could lead anywhere, and a
-// pipe could keep the run waiting.
+// read returns the text of a regular file only: a link could lead anywhere, and a pipe could
+// keep the run waiting.
 func (s *stateFile) read() ([]byte, error) {
 	named, err := os.Lstat(s.path)
 	if err != nil {
@@ -132,8 +133,8 @@ func (s *stateFile) read() ([]byte, error) {
 	return text, nil
 }
 
-// unseal opens a text that is one of ours. Of what its sum covers nothing is refused that is not
-// known: another headrace may remember more of a law.
+// unseal opens a text that is one of ours. It accepts unknown fields in what the sum covers:
+// another headrace may remember more of a law.
 func unseal(text []byte) (*savedState, error) {
 	var sealed sealedState
 	if err := strictly(text, &sealed); err != nil {
@@ -149,7 +150,7 @@ func unseal(text []byte) (*savedState, error) {
 	return &saved, nil
 }
 
-// strictly reads a text that holds one value and nothing that is not known.
+// strictly reads a text that holds one value, and refuses unknown fields.
 func strictly(text []byte, to any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -167,7 +168,7 @@ func sumOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// check says whether a whole state is for this run.
+// check reports whether a whole state is for this run.
 func (s *stateFile) check(saved *savedState) error {
 	switch ahead := saved.Saved.Sub(s.now()); {
 	case ahead > stateAhead:
@@ -184,7 +185,7 @@ func (s *stateFile) check(saved *savedState) error {
 		if k.Law.Law != s.law {
 			return fmt.Errorf("it is for --law %s, and this run uses %s", clipped(k.Law.Law), s.law)
 		}
-		// What was not used is saved again as it came: the file may be younger.
+		// The run saves unused knowledge again as it came, so it may be older than the file.
 		if s.now().Sub(k.Law.At) > stateKept {
 			delete(saved.Lanes, name)
 		}
@@ -200,7 +201,7 @@ func (s *stateFile) check(saved *savedState) error {
 	return nil
 }
 
-// save writes the state at once or not at all. It is called by one goroutine.
+// save writes the state at once or not at all. One goroutine calls it.
 func (s *stateFile) save(m batch.Memory) error {
 	state, err := json.Marshal(savedState{Saved: s.now().UTC().Round(0), Server: s.server, Print: s.print, Memory: m})
 	if err != nil {
@@ -216,7 +217,7 @@ func (s *stateFile) save(m batch.Memory) error {
 	return s.write(append(text, '\n'))
 }
 
-// write makes the file anew. A file of somebody else's that has come under either name stays.
+// write replaces the file. It leaves a foreign file under either name alone.
 func (s *stateFile) write(text []byte) error {
 	ours, d := disk.Marked(stateMark), s.disk
 	if !s.synced {

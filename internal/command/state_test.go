@@ -28,7 +28,7 @@ func stateAt(t *testing.T, now time.Time) *stateFile {
 	}
 }
 
-// waiting is a memory of one lane that was told to wait, saved at that moment.
+// waiting is a memory of one lane that waits as its server asked, saved at that moment.
 func waiting(at time.Time) batch.Memory {
 	return batch.Memory{Lanes: map[string]batch.LaneMemory{"openai/m": {
 		Version: machine.LaneMemoryVersion, Until: at.Add(30 * time.Second),
@@ -45,7 +45,8 @@ func mustSave(t *testing.T, s *stateFile, m batch.Memory) {
 	}
 }
 
-// What is saved is read again; only the owner can read the file, and nothing lies beside it.
+// A saved state is read again; only the owner can read the file, and no other file lies next
+// to it.
 func TestStateComesBack(t *testing.T) {
 	s := stateAt(t, someDay)
 	if m, err := s.load(); m.Lanes != nil || m.Items != nil || err != nil {
@@ -170,8 +171,8 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 	}
 }
 
-// Of a state that is saved again and again by runs that call other models, what is old is
-// left out all the same.
+// A save leaves out old lanes even if runs that call other models save the state again and
+// again.
 func TestOldLanesAreLeftOut(t *testing.T) {
 	s, m := stateAt(t, someDay), waiting(someDay)
 	m.Lanes["openai/old"] = waiting(someDay.Add(-2 * stateKept)).Lanes["openai/m"]
@@ -260,8 +261,9 @@ func TestStatePath(t *testing.T) {
 	}
 }
 
-// Neither the key nor anything of the address beside its host is in a state; another key
-// or path has another fingerprint, but for one in 256, which confirms no guess.
+// A state contains neither the key nor any part of the address other than its host. Another
+// key or path has another fingerprint, except for one in 256, and so a fingerprint confirms
+// no guess.
 func TestFingerprintGivesNothingAway(t *testing.T) {
 	prints := map[string]int{}
 	for i := range 2560 {

@@ -92,10 +92,10 @@ func (w *World) follow(ctx context.Context, flags *statusFlags, output string) e
 	return run.watch(ctx)
 }
 
-// anyColumns has a row counted whatever its columns are called.
+// anyColumns makes every row count, no matter what its columns are called.
 var anyColumns = template.Must(template.New("").Parse("-"))
 
-// unknownItems is the length of an input that was not named.
+// unknownItems is the length of an input that the user has not named.
 const unknownItems = -1
 
 func (w *World) status(flags *statusFlags, output string) error {
@@ -127,15 +127,15 @@ func (w *World) status(flags *statusFlags, output string) error {
 	return w.howItEnded(flags, output, p)
 }
 
-// howItEnded says whether the run goes on or was killed, and ends as it did. What its timeline
-// does not say, its files do.
+// howItEnded says whether the run goes on or was killed, and ends with the run's exit code.
+// The files answer what the timeline does not.
 func (w *World) howItEnded(flags *statusFlags, output string, p *journal.Progress) error {
 	run, err := w.watched(flags, output)
-	if err != nil { // there is none
+	if err != nil { // there is no timeline
 		run = &watched{World: w, output: output}
 	}
 	v, err := run.reader.Look()
-	if err != nil && (runtime.GOOS == "windows" || !journal.LockLeft(output)) { // there, each run leaves its lock
+	if err != nil && (runtime.GOOS == "windows" || !journal.LockLeft(output)) { // on Windows each run leaves its lock
 		v.Ended = true
 	}
 	if who, runs := journal.LockedBy(output); runs {
@@ -146,8 +146,8 @@ func (w *World) howItEnded(flags *statusFlags, output string, p *journal.Progres
 	return run.exit(&v, p.Failed > 0)
 }
 
-// countItems reads an input through. Which model and endpoint its lines will be
-// given, changes nothing about their number.
+// countItems reads an input to its end. The model and endpoint of its lines do not change
+// their number.
 func countItems(of *runFlags, input promptfile.Input) (items int, err error) {
 	cfg := prompts.Config{DefaultModel: simDefaultModel, Serves: prompts.Operations(), Checked: true, Format: of.formatOf(input.Name)}
 	if slices.ContainsFunc(input.Files(), func(name string) bool { return of.formatOf(name) == prompts.FormatCSV }) {

@@ -75,7 +75,7 @@ func TestStatusOfARunThatIsKilled(t *testing.T) {
 	defer server.Close()
 	in := writeLines(t, `{"prompt":"good"}`+"\n"+`{"prompt":"bad"}`+"\n"+`{"prompt":"wait"}`+"\n")
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	args := []string{in, "-o", out, "--base-url", server.URL + "/v1", "--model", "m", "-c", "1"} // in turn: what is bad is known by what is good
+	args := []string{in, "-o", out, "--base-url", server.URL + "/v1", "--model", "m", "-c", "1"} // in turn: a good item proves that an item is bad
 	p := start(t, nil, args...)
 	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done == 2 })
 	status := func(form ...string) (int, string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// stoppedBy is the end of a run that the provider would serve no more.
+// stoppedBy is the end of a run that the provider no longer serves.
 func (r *runner) stoppedBy(s *promptfile.Sums) error {
 	advice := r.adviceFor(s.Stopped)
 	if e := faultOf(s.Stopped); e != nil && e.Kind == provider.Unauthorized && e.Status == http.StatusForbidden {
@@ -22,7 +22,7 @@ func (r *runner) stoppedBy(s *promptfile.Sums) error {
 	return r.failAgain(ExitStopped, "stopped: %s\n%s: %s", reasonOf(s.Stopped), r.saved(s), r.goOn(advice))
 }
 
-// adviceFor is what a person may do about what stopped a run.
+// adviceFor says what a user may do about what stopped a run.
 func (r *runner) adviceFor(stopped error) string {
 	e := faultOf(stopped)
 	switch {
@@ -56,7 +56,7 @@ func (r *runner) adviceFor(stopped error) string {
 	return "check what the provider asks for"
 }
 
-// alikeAdvice is what a person may do about items that all fail alike.
+// alikeAdvice says what a user may do about items that all fail alike.
 func (r *runner) alikeAdvice(stopped error) string {
 	if e := faultOf(stopped); e != nil && e.Kind.BreakerCounts() {
 		return r.flags.whereFrom(toCheck(e))
@@ -64,7 +64,7 @@ func (r *runner) alikeAdvice(stopped error) string {
 	return "fix what they have in common, or ask every item with --keep-going"
 }
 
-// outageAdvice is what a person may do about an outage that lasted too long. Items that always
+// outageAdvice says what a user may do about an outage that lasted too long. Items that always
 // fail may look like one.
 func (r *runner) outageAdvice(e *provider.Error) string {
 	switch {
@@ -76,17 +76,17 @@ func (r *runner) outageAdvice(e *provider.Error) string {
 	return "check whether the provider is down; if these items always fail, add --keep-going"
 }
 
-// troubles is what a run hears of breakers that open. It is the observer's, until the run
-// is over.
+// troubles records the breakers that opened during a run. Only the observer uses it until
+// the run is over.
 type troubles struct {
-	opened int    // times that one did
-	why    string // what the calls broke of, the latest time
+	opened int    // the number of times
+	why    string // why calls broke, the latest time
 }
 
-// hear makes reasons of what an event says of calls that break, and notes them.
+// hear puts an event's reasons for broken calls into words, and notes them.
 func (r *runner) hear(e batch.Event) batch.Event {
 	if e.Transition != nil {
-		t := *e.Transition // it is told to others as well
+		t := *e.Transition // others get the same event
 		t.Cause = r.reason(t.Cause)
 		if t.Reason == machine.ByBreaker && t.To == machine.Cooling {
 			r.troubles.opened++
@@ -105,8 +105,8 @@ func (r *runner) reason(err error) error {
 	return &reason{r.redact(reasonOf(err)), err}
 }
 
-// noteFault notes a call that was not answered, and says once that a server names a wait
-// that none can mean.
+// noteFault notes a call that was not answered, and says once that a server names an
+// implausible wait.
 func (r *runner) noteFault(it *promptfile.Item, err error) {
 	e := faultOf(err)
 	if e == nil {
@@ -121,7 +121,7 @@ func (r *runner) noteFault(it *promptfile.Item, err error) {
 	}
 }
 
-// whyFailed says why the latest call failed, and, where none was answered at all, what to
+// whyFailed says why the latest call failed, and, where no call was answered at all, what to
 // check; "" if nothing failed in this run, or that is not known.
 func (r *runner) whyFailed(s *promptfile.Sums) ownLines {
 	e := r.latest.Load()
@@ -130,7 +130,7 @@ func (r *runner) whyFailed(s *promptfile.Sums) ownLines {
 		return ""
 	case s.Succeeded > 0:
 		return ownLines(fmt.Sprintf("\n%s failed and the rest were answered: %s", shareOf(s.Failed, s.Succeeded+s.Failed), r.failed.String()))
-	case s.EarlierDone > 0 || e == nil: // e is nil where each was answered, and the answer is a failure
+	case s.EarlierDone > 0 || e == nil: // e is nil if every call was answered and the answers are failures
 		return ownLines("\n" + r.failed.String())
 	}
 	text := "\nno call was answered: " + r.redact(reasonOf(e))

@@ -22,7 +22,7 @@ import (
 	simopenai "github.com/headrace/headrace/provider/sim/openai"
 )
 
-// streamedRun is how a run asks for the answers of a dialect that streams.
+// streamedRun says how a run asks for the answers of a dialect that streams.
 type streamedRun struct {
 	name string
 	face simface.Face
@@ -46,7 +46,7 @@ func inEachDialect(do func(streamedRun)) {
 	all.Wait()
 }
 
-// cutWord is how an answer that is cut at its bound ends.
+// cutWord is the reason with which an answer ends that is cut at its bound.
 var cutWord = map[string]string{"chat": "length", "responses": "max_output_tokens", "messages": "max_tokens", "gemini": "MAX_TOKENS", "converse": "max_tokens"}
 
 // asked runs prompts against a simulated provider, and returns its lines without ids and times.

@@ -30,8 +30,8 @@ func booksAt(t *testing.T, base string) (b sim.Books) {
 	return b
 }
 
-// A prompt file is asked of whoever takes it, and its answers are read in one way. Who goes
-// on with an output at another provider buys nothing again, for keys are of the lines.
+// Every provider takes the same prompt file, and all answers are read in one way. A user who
+// continues an output at another provider buys nothing twice, as keys are of the lines.
 func TestOnePromptFileForAll(t *testing.T) {
 	const prompts = 300
 	var text strings.Builder

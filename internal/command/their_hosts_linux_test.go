@@ -83,7 +83,7 @@ func certificateFor(t *testing.T, hosts []string) (tls.Certificate, string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
-// theirPlace is what addresses of vendors have in them, by the usual variables.
+// theirPlace holds the parts of vendors' addresses that the usual variables give.
 var theirPlace = catalog.Place{Region: "eu-west-1", Project: "p", Location: "europe-west4", Resource: "me"}
 
 func theirPlaceVariables() []string {
@@ -275,7 +275,7 @@ func TestTokenInAFile(t *testing.T) {
 	}
 }
 
-// OpenAI is told the organisation and the project of its variables.
+// OpenAI gets the organisation and the project of its variables.
 func TestOrganisationOfOpenAI(t *testing.T) {
 	v, _ := catalog.Named("openai")
 	var calls, named atomic.Int64
@@ -296,7 +296,7 @@ func TestOrganisationOfOpenAI(t *testing.T) {
 // Groq's requests are a day's, from the first header on: what is left of them is called for,
 // and then the run stops, though its headers look as those of others who count by the minute.
 func TestRequestsOfGroqAreADays(t *testing.T) {
-	const day, left = 8_640_000, 30 // a hundred come back each second, for whoever would wait for them
+	const day, left = 8_640_000, 30 // a hundred come back each second, to a run that waits for them
 	v, _ := catalog.Named("groq")
 	var calls atomic.Int64
 	answers := served(t, &v, "Authorization", "Bearer the-key-0123456789", &calls)

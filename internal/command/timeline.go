@@ -11,11 +11,11 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// noTimeline is the value of --timeline that keeps none.
+// noTimeline is the value of --timeline that keeps no timeline.
 const noTimeline = "none"
 
-// timelinePath is where the timeline of a run goes; "" if there is none. Beside what is no
-// file none can lie, unless it is named.
+// timelinePath returns the path of a run's timeline; "" if there is none. An output that is
+// no file has none, unless the user names one.
 func (f *runFlags) timelinePath() string {
 	switch {
 	case f.timeline == noTimeline:
@@ -35,7 +35,7 @@ func (f *runFlags) checkTimeline() error {
 	return nil
 }
 
-// placeTimeline finds out where the timeline goes: not where another file of the run does.
+// placeTimeline finds the path of the timeline, and refuses that of another file of the run.
 func (r *runner) placeTimeline() error {
 	path := r.flags.timelinePath()
 	for _, other := range r.files() {
@@ -52,8 +52,8 @@ func (r *runner) placeTimeline() error {
 	return nil
 }
 
-// openTimeline begins the timeline of the run. Without one it runs as well: what is wrong
-// with it is said, and no error.
+// openTimeline begins the timeline of the run. The run also works without one, so faults are
+// notices, not errors.
 func (r *runner) openTimeline(s event.Start) {
 	if r.timelineAt == "" {
 		return
@@ -70,7 +70,7 @@ func (r *runner) openTimeline(s event.Start) {
 	}
 }
 
-// putTimelineAside keeps the old timeline of an output that is started over.
+// putTimelineAside keeps the old timeline of an output that starts over.
 func (r *runner) putTimelineAside() error {
 	if !r.startedOver {
 		return nil
@@ -86,8 +86,8 @@ func (r *runner) sayTimeline(text string) { r.console.Notice(event.Timeline, tex
 
 func (r *runner) onSample(s observe.Sample) { r.timeline.Sample(s) }
 
-// closeTimeline writes what the run came to. Of one whose output nobody read any more only
-// that it has ended is known.
+// closeTimeline writes the outcome of the run. If the reader of the output has gone, it
+// writes only that the run has ended.
 func (r *runner) closeTimeline() {
 	if r.timeline == nil {
 		return

@@ -198,7 +198,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// A wait that is too long stops a run too, and its reason is told.
+// A wait that is too long stops a run too, and the ending gives its reason.
 func TestStoppedByALongWait(t *testing.T) {
 	r := &runner{World: &World{}, flags: &runFlags{}, backend: &backend{}}
 	at := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
@@ -278,8 +278,8 @@ func TestUnencryptedKey(t *testing.T) {
 	}
 }
 
-// A run that was told to stop has not ended well while the output may not stand in its
-// order; what stopped it decides the code. If nothing is left to do, it has.
+// A run that was stopped has not ended well while the output may not stand in its
+// order; the reason of the stop decides the code. If nothing is left to do, it has.
 func TestVerdictOfWhatIsLeft(t *testing.T) {
 	full := fmt.Errorf("saver: write out.jsonl: %w", syscall.ENOSPC)
 	for _, tt := range []struct {

@@ -154,7 +154,7 @@ func TestTokenAndBaseURLOfAnthropic(t *testing.T) {
 	}
 }
 
-// The organisation and the project of OpenAI's variables are told to OpenAI alone.
+// The organisation and the project of OpenAI's variables are sent to OpenAI alone.
 func TestOrganisationStaysAtOpenAI(t *testing.T) {
 	env := map[string]string{"OPENAI_ORG_ID": "org-1", "OPENAI_PROJECT_ID": "proj_1", "GOOGLE_CLOUD_QUOTA_PROJECT": "counted"}
 	for _, c := range []struct {

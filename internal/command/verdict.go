@@ -15,7 +15,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// failAgain is an ending from which the same command goes on.
+// failAgain is an ending from which the same command continues.
 func (r *runner) failAgain(code int, format string, args ...any) error {
 	return r.ending(code, format, args...)
 }
@@ -36,8 +36,7 @@ func (r *runner) redactEarly(s string) string {
 	return r.redact(s)
 }
 
-// badLines is the end of a run whose input has faults: each is shown, up to a
-// bound.
+// badLines is the end of a run whose input has faults: it shows each, up to a bound.
 func (r *runner) badLines(s *promptfile.BadLines) error {
 	end := r.ending(ExitUsage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), r.input, itOrThem(s.All))
 	if s.NoModel > 0 {
@@ -60,8 +59,8 @@ func (r *runner) badLines(s *promptfile.BadLines) error {
 	return end
 }
 
-// withModel is what to add to a command that names no model: one of the provider's, or a word
-// for it where a server may have any.
+// withModel returns what to add to a command that names no model: one of the provider's
+// models, or a placeholder where a server may have any.
 func (r *runner) withModel() string {
 	model := "NAME"
 	if examples := map[string]string{providerOpenAI: "gpt-4o-mini", "anthropic": "claude-haiku-4-5", "gemini": "gemini-2.5-flash"}; r.flags.baseURL == "" && examples[r.flags.provider] != "" {
@@ -77,13 +76,13 @@ func itOrThem(n int) string {
 	return "them"
 }
 
-// haltedEarly is the end of a run that had not begun.
+// haltedEarly is the end of a run that was stopped before it began.
 func (r *runner) haltedEarly() error {
 	code, why := r.whyHalted()
 	return r.failAgain(code, "%s before the first call. Start again with:", why)
 }
 
-// whyHalted is the exit code and the reason of a run that was told to stop.
+// whyHalted returns the exit code and the reason of a run that was stopped from outside.
 func (r *runner) whyHalted() (code int, why string) {
 	if r.halt.byDeadline() {
 		return ExitBound, fmt.Sprintf("the deadline of %v (--deadline) was reached", r.flags.deadline)
@@ -91,7 +90,7 @@ func (r *runner) whyHalted() (code int, why string) {
 	return ExitInterrupted, "interrupted"
 }
 
-// verdict is how a run has ended, the gravest cause first.
+// verdict says how a run has ended, the gravest cause first.
 func (r *runner) verdict(s *promptfile.Sums) error {
 	switch {
 	case isClosedPipe(s.FilesErr):
@@ -123,8 +122,9 @@ func (r *runner) verdict(s *promptfile.Sums) error {
 	return r.itemsFailed(s)
 }
 
-// inputEnded is the end of a run whose input cannot be read on. Once calls were made it is
-// no refusal any more: that nothing was called is what the exit code of one promises.
+// inputEnded is the end of a run that cannot read the rest of its input. After the first
+// call it is no refusal any more: the exit code of a refusal promises that nothing was
+// called.
 func (r *runner) inputEnded(s *promptfile.Sums) error {
 	code, sofar := ExitUsage, "nothing was called"
 	if s.Counters.Calls > 0 || errors.Is(s.InputErr, promptfile.ErrChanged) {
@@ -139,7 +139,7 @@ func (r *runner) inputEnded(s *promptfile.Sums) error {
 	return r.failAgain(code, "%s\n%s; %s", plainText(s.InputErr), sofar, r.goOn("correct the input, which is not read beyond that"))
 }
 
-// goOn leads to the line that resumes; advice is what to do before, "" if nothing.
+// goOn introduces the line that resumes; advice says what to do before, "" if nothing.
 func (r *runner) goOn(advice string) string {
 	lead := "Continue with:"
 	switch saved, again := r.flags.toStdout(), r.input == "-"; {
@@ -156,8 +156,8 @@ func (r *runner) goOn(advice string) string {
 	return advice + ". " + lead
 }
 
-// unwritable is the end of a run whose results could not all be kept, or whose
-// files are not what was written.
+// unwritable is the end of a run that could not keep all its results, or whose files are not
+// what it wrote.
 func (r *runner) unwritable(err error) error {
 	var unsaved *saver.Error
 	advice := "make room or check the disk"
@@ -170,7 +170,7 @@ func (r *runner) unwritable(err error) error {
 	return r.failAgain(ExitOutput, "%s\n%s", ownLines(plainText(err)), r.goOn(advice))
 }
 
-// saved says what the run has come to so far.
+// saved sums up the results of the run so far.
 func (r *runner) saved(s *promptfile.Sums) string {
 	text := fmt.Sprintf("%s saved", words.Count(s.Succeeded, "result"))
 	if s.Failed > 0 {
@@ -179,8 +179,8 @@ func (r *runner) saved(s *promptfile.Sums) string {
 	return text + r.unasked()
 }
 
-// unasked says how many items of the input are still to do; "" where none is, or that is not
-// known. Some of them may have been asked where calls were refused, broke or were abandoned.
+// unasked says how many items of the input are left; "" if none are, or that is not known.
+// Some of them may have been asked in calls that were refused, broke or were abandoned.
 func (r *runner) unasked() string {
 	rep := r.report
 	if rep == nil || rep.Left == 0 || rep.Of == 0 {
@@ -216,7 +216,7 @@ func (r *runner) itemsFailed(s *promptfile.Sums) error {
 	return &ending{code: ExitItemsFailed, text: text}
 }
 
-// linesSkipped says of both sorts of lines that are skipped how many there are; "" if none.
+// linesSkipped counts the skipped lines of both kinds; "" if there are none.
 func linesSkipped(bad, untranslatable int) string {
 	var kinds []string
 	if bad > 0 {
@@ -231,10 +231,10 @@ func linesSkipped(bad, untranslatable int) string {
 // isClosedPipe tells a reader that has gone (| head) from a fault.
 func isClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// faultOf is what the provider package made of an error; nil if it was not asked.
+// faultOf returns the provider package's error; nil if an error is none of these.
 func faultOf(err error) *provider.Error {
 	if err == nil {
-		return nil // of each call that was answered: to ask would allocate
+		return nil // for every answered call: errors.As would allocate
 	}
 	var e *provider.Error
 	if errors.As(err, &e) {

@@ -21,13 +21,13 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// versionText is what version and --version print.
+// versionText is the text that version and --version print.
 func versionText() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionLine(info)
 }
 
-// version is the build's; "(unknown)" if it does not say.
+// version returns the build's version; "(unknown)" if the build has none.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -35,8 +35,7 @@ func version() string {
 	return "(unknown)"
 }
 
-// versionLine is what the build knows of itself: "(devel)" is a build from a
-// working copy.
+// versionLine returns the build's own description: "(devel)" is a build from a working copy.
 func versionLine(info *debug.BuildInfo) string {
 	words := []string{"headrace", "(unknown)"}
 	if info != nil {

@@ -17,16 +17,17 @@ import (
 )
 
 const (
-	// watchEvery is how often a timeline is looked at: twice for each second that it tells.
+	// watchEvery is the time between two looks at a timeline: two looks for each second in
+	// it.
 	watchEvery = 500 * time.Millisecond
-	// lineEvery is how often a line is printed of a run of which nothing is new but figures.
+	// lineEvery is the time between two lines about a run of which only the figures change.
 	lineEvery = 5 * time.Second
-	// silence is after how long without a second in its timeline a run may have died: on a
-	// busy machine a second comes late.
+	// silence is the time without a new second in its timeline after which a run may have
+	// died: on a busy machine a second comes late.
 	silence = 5 * time.Second
-	// longSilence is after how long it has, where no lock says whether it runs.
+	// longSilence is the time after which it has died, where no lock says whether it runs.
 	longSilence = 15 * time.Second
-	// beginnings is how often, at that period, the first word of a run is waited for.
+	// beginnings is the number of looks, at that period, for the first line of a run.
 	beginnings     = 20
 	beginningEvery = 25 * time.Millisecond
 )
@@ -37,8 +38,8 @@ type watched struct {
 	output string
 	reader timeline.Reader
 
-	latest time.Time // what the timeline told last
-	heard  time.Time // when, by this process's clock
+	latest time.Time // the latest time in the timeline
+	heard  time.Time // when that arrived, by this process's clock
 }
 
 func (w *World) watched(flags *statusFlags, output string) (*watched, error) {
@@ -50,7 +51,7 @@ func (w *World) watched(flags *statusFlags, output string) (*watched, error) {
 	return &watched{World: w, output: output, reader: timeline.Reader{Path: path}, heard: w.clock.Now()}, nil
 }
 
-// look is what the timeline says now.
+// look returns what the timeline says now.
 func (w *watched) look() (timeline.View, error) {
 	v, err := w.reader.Look()
 	switch {
@@ -66,7 +67,7 @@ func (w *watched) look() (timeline.View, error) {
 	return v, nil
 }
 
-// first waits until something is known of a run that has just begun.
+// first waits until a run that has just begun is known.
 func (w *watched) first(ctx context.Context) (timeline.View, error) {
 	for n := 0; ; n++ {
 		v, err := w.look()
@@ -102,12 +103,13 @@ func (w *watched) printProgress(ctx context.Context) error {
 	return w.exit(&v, v.Progress.Failed > 0)
 }
 
-// wasKilled reports whether a run has come to no end, and does not go on.
+// wasKilled reports whether a run has not ended and does not go on.
 func (w *watched) wasKilled(v *timeline.View) bool {
 	return !v.Ended && w.isFile() && (journal.LockLeft(w.output) || w.whyOver(v) != "")
 }
 
-// exit ends a command that tells of a run as the run did. One that goes on has no end yet.
+// exit ends a command that reports on a run with the run's exit code. A run that goes on has
+// none yet.
 func (w *watched) exit(v *timeline.View, failed bool) error {
 	code := ExitOK
 	_, runs := journal.LockedBy(w.output)
@@ -126,7 +128,7 @@ func (w *watched) exit(v *timeline.View, failed bool) error {
 	return &ending{code: code}
 }
 
-// watch shows a run until it ends, or until Ctrl-C: to stop looking is no interruption.
+// watch shows a run until it ends, or until Ctrl-C, which only stops the watching.
 func (w *watched) watch(ctx context.Context) error {
 	v, err := w.first(ctx)
 	if err != nil {
@@ -141,7 +143,7 @@ func (w *watched) watch(ctx context.Context) error {
 	return w.exit(&v, v.Progress != nil && v.Progress.Failed > 0)
 }
 
-// follow gives the reason why there is no more to be seen, "" if nobody wants to.
+// follow returns the reason why there is no more to see, "" if the user has stopped it.
 func (w *watched) follow(ctx context.Context, v *timeline.View, shown face) (why string, err error) {
 	ticker := w.clock.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -160,7 +162,7 @@ func (w *watched) follow(ctx context.Context, v *timeline.View, shown face) (why
 		if *v, err = w.look(); err != nil {
 			return "", err
 		}
-		if over != "" && w.whyOver(v) == over { // what was said at the very end is in it
+		if over != "" && w.whyOver(v) == over { // it includes the very last events
 			shown.last(v.Progress, &w.reader)
 			return over, nil
 		}
@@ -202,7 +204,7 @@ func (w *watched) stoppedAt(v *timeline.View) string {
 	return fmt.Sprintf("the run has stopped: it was killed, or its machine went down, after %s; the same command resumes it", latestOf(v))
 }
 
-// latestOf says when something was heard of a run.
+// latestOf says when the run last wrote to its timeline.
 func latestOf(v *timeline.View) string {
 	if v.At.IsZero() {
 		return "its timeline has begun"
@@ -210,19 +212,19 @@ func latestOf(v *timeline.View) string {
 	return v.At.Local().Format(time.DateTime)
 }
 
-// face is how a run is watched: on a terminal as a panel, else in lines.
+// face shows a watched run: on a terminal as a panel, otherwise in lines.
 type face interface {
-	show(p *event.Progress, of *timeline.Reader) // how it stands, at each look; nil: that is not known
-	last(p *event.Progress, of *timeline.Reader) // and at its end
-	end(why string)                              // nothing is shown any more; "" says nothing
+	show(p *event.Progress, of *timeline.Reader) // how the run stands, at each look; nil: that is not known
+	last(p *event.Progress, of *timeline.Reader) // the same at its end
+	end(why string)                              // nothing is shown after it; "" says nothing
 }
 
-// lines shows a run in lines: one when what holds it back is another, and every five seconds.
+// lines shows a run in lines: one when the bound changes, and one every five seconds.
 type lines struct {
 	out   io.Writer
 	now   func() time.Time
 	shown event.Progress
-	at    time.Time // when a line was printed; zero: none was
+	at    time.Time // when the last line was printed; zero: none was
 }
 
 func (l *lines) show(p *event.Progress, _ *timeline.Reader) {

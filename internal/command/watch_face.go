@@ -12,7 +12,7 @@ import (
 	"github.com/headrace/headrace/internal/command/timeline"
 )
 
-// face is that of the terminal at standard output, if there is one that can be steered.
+// face returns that of the terminal at standard output, if there is one that can be steered.
 func (w *watched) face() face {
 	lines := &lines{out: forPeople(w.stdout), now: w.clock.Now}
 	file, ok := w.stdout.(*os.File)
@@ -34,7 +34,7 @@ func (w *watched) face() face {
 // painted shows a run as its own terminal does.
 type painted struct {
 	screen *panel.Screen
-	out    io.Writer // to which lines go when nothing is painted any more
+	out    io.Writer // gets the lines when nothing is painted any more
 	ended  *event.Progress
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// aRun is a run that somebody else makes, of which a second is told each second.
+// aRun is a run of another process, whose timeline gets a second each second.
 type aRun struct {
 	*testing.T
 	output string
@@ -65,8 +65,8 @@ func watching(t *testing.T, out io.Writer, signals chan os.Signal, args ...strin
 	return ended
 }
 
-// Whoever watches a run on no terminal reads a line each five seconds, one when what holds
-// it back is another, and that it has ended.
+// A user who watches a run without a terminal reads a line each five seconds, one when the
+// bound changes, and one at its end.
 func TestWatchFollowsARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := begunRun(t)
@@ -158,8 +158,8 @@ func TestWatchOfATimelineThatGoesAway(t *testing.T) {
 	})
 }
 
-// A program that asks for the event of a run that was killed gets the last one, and on
-// standard error is told that there will be no other.
+// A program that asks for the event of a killed run gets the last one. Standard error says
+// that there will be no other.
 func TestEventOfAKilledRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := begunRun(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// record makes the recorder of a run: whatever shows the run asks it.
+// record makes the recorder of a run, which every display of the run asks.
 func (r *runner) record(plan *promptfile.Plan) {
 	cfg := observe.Config{
 		Describe: describe, Code: r.failureCode, Redact: func(text string) string { return withoutPackages(r.redact(text)) },
@@ -30,7 +30,7 @@ func (r *runner) record(plan *promptfile.Plan) {
 	r.recorder = observe.New(cfg)
 }
 
-// itemOf is the item that a recorder asks about; nil if it has none.
+// itemOf returns the item that a recorder asks about; nil if there is none.
 func itemOf(in any) *promptfile.Item {
 	if it, ok := in.(**promptfile.Item); ok {
 		return *it
@@ -38,7 +38,7 @@ func itemOf(in any) *promptfile.Item {
 	return nil
 }
 
-// sizeOf is how long an item's body is, as the plan counts it.
+// sizeOf returns the length of an item's body, as the plan counts it.
 func sizeOf(in any) int64 {
 	if it := itemOf(in); it != nil {
 		return int64(len(it.Body))
@@ -46,7 +46,7 @@ func sizeOf(in any) int64 {
 	return 0
 }
 
-// priceOf is what an item has cost, as its line says.
+// priceOf returns the cost of an item, as its line says.
 func (r *runner) priceOf(in any, u provider.Usage) (usd float64, ok bool) {
 	it := itemOf(in)
 	if it == nil {
@@ -63,8 +63,8 @@ func describe(in any) (id string, line int) {
 	return "", 0
 }
 
-// failureCode is what a failure is called: its kind as in the errors file, and the HTTP
-// status or else the provider's own word, which may hold anything.
+// failureCode returns the name of a failure: its kind as in the errors file, and the HTTP
+// status or else the provider's own code, which may hold anything.
 func (r *runner) failureCode(err error) (kind, code string) {
 	var panicked *batch.PanicError
 	if errors.As(err, &panicked) {
@@ -82,7 +82,7 @@ func (r *runner) failureCode(err error) (kind, code string) {
 	return e.Kind.String(), code
 }
 
-// stands is how the run stands.
+// stands returns the progress of the run.
 func (r *runner) stands() *event.Progress {
 	p := r.recorder.Look(r.clock.Now())
 	for i := range p.Lanes {
@@ -110,7 +110,7 @@ func (r *runner) outputName() string {
 	return r.flags.output
 }
 
-// newest is the latest thing that happened.
+// newest returns the latest transition, in words; "" if there was none.
 func (r *runner) newest() string {
 	if text := r.latestStep.Load(); text != nil {
 		return *text
@@ -118,8 +118,7 @@ func (r *runner) newest() string {
 	return ""
 }
 
-// observe passes on what the run tells of itself: to the log what is worth a line there,
-// and all to the console.
+// observe passes on the run's events: those worth a line to the log, and all to the console.
 func (r *runner) observe(e batch.Event) {
 	e = r.hear(e)
 	r.logEvent(e)
@@ -133,8 +132,8 @@ func (r *runner) observe(e batch.Event) {
 	}
 }
 
-// answerAsks tells whoever asks by a signal how the run stands, until the run is over; what
-// it answers is then closed.
+// answerAsks reports how the run stands to a user who asks by a signal, until the run is
+// over; the channel that it returns is then closed.
 func (r *runner) answerAsks() (over <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
@@ -161,7 +160,7 @@ func (r *runner) answerAsk() {
 }
 
 // due reports whether it is time to show how the run stands. Pictures come more often than
-// some manners show one, and never quite in time.
+// some manners show them, and never quite on time.
 func (r *runner) due(at time.Time) bool {
 	if at.Sub(r.shown) < r.every-observe.DefaultEvery/10 {
 		return false
@@ -170,8 +169,8 @@ func (r *runner) due(at time.Time) bool {
 	return true
 }
 
-// startOf is the first event. Items and what is done are not known of a stream, nor before
-// the input was read.
+// startOf returns the first event. A stream has no counts of items and of those done; nor
+// has an input that is not yet read.
 func (r *runner) startOf(plan *promptfile.Plan) event.Start {
 	s := event.Start{
 		Event: "start", Format: event.Format, Headrace: version(), Run: r.runID(), At: event.Stamp(r.began),
@@ -188,15 +187,15 @@ func (r *runner) startOf(plan *promptfile.Plan) event.Start {
 	return s
 }
 
-// runID names a run: by when it began, and by chance.
+// runID names a run, by its start and a random number.
 func (r *runner) runID() string {
 	return fmt.Sprintf("%s-%04x", r.began.UTC().Format("20060102T150405"), r.chance&0xffff)
 }
 
-// account adds to a run's report what was seen of it.
+// account adds the recorder's figures to a run's report.
 func (r *runner) account(rep *progress.Report) {
 	p := r.recorder.Look(r.clock.Now())
 	rep.At, rep.Bounds = p.At, p.Ledger
 	e := event.Of(&p, event.Context{})
-	rep.Efficiency = e.Efficiency // what was spent is summed up from the lines
+	rep.Efficiency = e.Efficiency // Spent is summed up from the lines
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// whomFlags say whom a command calls, or would: the vendor, its address, and what the
-// address has in it.
+// whomFlags say which provider a command calls, or would: the vendor, its address, and the
+// parts of that address.
 type whomFlags struct {
 	provider, baseURL string
 	insecureHTTP      bool
@@ -32,7 +32,7 @@ type whomFlags struct {
 	dialect provider.Dialect // the vendor's
 
 	placed []string // flags of a place that were given
-	madeOf string   // what a base URL that was not told is made of; "" if it was told, or is always the same
+	madeOf string   // what the base URL is made of; "" if the user set it, or it is always the same
 }
 
 // Values of --provider that mean more than their row.
@@ -42,11 +42,11 @@ const (
 )
 
 // usualMaxTokens bounds the answer to a prompt line where the dialect demands a bound and
-// the user tells none: some 3,000 English words, and within what every model in use may
-// write.
+// the user sets none. It is some 3,000 English words, and every model in use may write as
+// much.
 const usualMaxTokens = 4096
 
-// registerWhom registers what says where somebody is called.
+// registerWhom registers the flags of the provider's address.
 func (f *whomFlags) registerWhom(fs *pflag.FlagSet) {
 	fs.StringVar(&f.place.Region, "region", "", "region of --provider bedrock, its variants and sagemaker, such as eu-west-1 (default: AWS_REGION)")
 	fs.StringVar(&f.place.Project, "project", "", "project of --provider vertex and its variants (default: GOOGLE_CLOUD_PROJECT, or that of Google's credentials)")
@@ -68,7 +68,7 @@ func completeProvider(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 }
 
-// resolve finds the vendor and what the environment says of its place.
+// resolve finds the vendor, and the parts of its address in the environment.
 func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	f.maxTokensGiven = fs.Changed("max-tokens")
 	for _, part := range placeParts {
@@ -96,7 +96,7 @@ func (f *whomFlags) resolve(fs *pflag.FlagSet, env func(string) (string, bool)) 
 	return atLeast("max-tokens", f.maxTokens, 1)
 }
 
-// checkEnded refuses a vendor that answers no longer, by its name or by its address.
+// checkEnded refuses a vendor that no longer answers, by its name or by its address.
 func (f *whomFlags) checkEnded() error {
 	if why := catalog.Ended(cmp.Or(otherNames[f.provider], f.provider), ""); why != "" {
 		return fmt.Errorf("--provider %s answers no longer: %s: use one of headrace help providers", f.provider, why)
@@ -107,21 +107,20 @@ func (f *whomFlags) checkEnded() error {
 	return nil
 }
 
-// dialectNamed is a dialect that this program speaks, as it does that of every vendor.
+// dialectNamed returns a dialect by its name. This program speaks that of every vendor.
 func dialectNamed(name string) provider.Dialect {
 	entry, _ := all.Named(name)
 	return entry.Dialect
 }
 
-// demandsBound reports whether the dialect takes no chat without a bound on its answer.
+// demandsBound reports whether the dialect refuses a chat without a bound on its answer.
 func (f *whomFlags) demandsBound() bool {
 	err := f.takes(provider.Request{Endpoint: provider.Chat, Model: "any", Body: []byte(`{"messages":[{"role":"user","content":"Hi"}]}`)})
 	_, refused := errors.AsType[*provider.Untranslatable](err)
 	return refused
 }
 
-// fromUsual takes the parts of a place that were not told from the variables in which they
-// usually are.
+// fromUsual takes the parts of a place that the user has not set from their usual variables.
 func fromUsual(p catalog.Place, v catalog.Vendor, env func(string) (string, bool)) catalog.Place {
 	for part, to := range map[string]*string{"region": &p.Region, "project": &p.Project, "location": &p.Location, "resource": &p.Resource} {
 		for _, name := range v.Variables(part) {
@@ -133,14 +132,14 @@ func fromUsual(p catalog.Place, v catalog.Vendor, env func(string) (string, bool
 	return p
 }
 
-// name is what lanes and results call the provider.
+// name returns the name of the provider in lanes and results.
 func (f *whomFlags) name() string { return cmp.Or(f.vendor.Name, providerSim) }
 
 // isOpenAIShaped reports whether answers are in the shape of OpenAI's.
 func (f *whomFlags) isOpenAIShaped() bool { return f.dialect.Name() == providerOpenAI }
 
-// whoAnswers is the vendor whose rules hold: that of --preset, else that of --provider, and
-// of openai whoever is at the base URL.
+// whoAnswers returns the vendor whose rules hold: that of --preset, else that of --provider.
+// Under --provider openai it is the vendor at the base URL.
 func (f *whomFlags) whoAnswers(preset string) catalog.Vendor {
 	switch {
 	case preset != presetAuto:
@@ -154,7 +153,7 @@ func (f *whomFlags) whoAnswers(preset string) catalog.Vendor {
 }
 
 // takes says what is wrong with a request that must be translated for the provider; nil if nothing
-// is. What a line is in already is found out by its operation.
+// is. The operation of a line says which shape the line has already.
 func (f *whomFlags) takes(r provider.Request) error {
 	served := wire.Served(f.dialect, f.vendor.Serves...)
 	if slices.Contains(served, r.Endpoint) {
@@ -169,8 +168,8 @@ func (f *whomFlags) takes(r provider.Request) error {
 	return err
 }
 
-// takesLine is takes for the lines of an input, as a job asks them; nil where every line is
-// taken as it is.
+// takesLine is takes for the lines of an input, in the form that a job needs; nil where the
+// provider takes every line as it is.
 func (f *inputFlags) takesLine() func(*prompts.Request) error {
 	if f.isOpenAIShaped() {
 		return nil
@@ -179,8 +178,8 @@ func (f *inputFlags) takesLine() func(*prompts.Request) error {
 	return func(q *prompts.Request) error { return f.takes(job.Asks(q)) }
 }
 
-// boundOfChats is what bounds the answer to a chat that is translated and has no bound of its
-// own, in tokens: a bound that was told; 0 is none.
+// boundOfChats returns the user's bound for the answer to a translated chat that has no bound
+// of its own, in tokens; 0 is none.
 func (f *inputFlags) boundOfChats() int {
 	if f.maxTokensGiven {
 		return f.maxTokens

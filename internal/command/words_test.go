@@ -47,7 +47,7 @@ func innerPrefix(t *testing.T) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)(?:^|: |; |\(|^headrace: )(?:` + strings.Join(innerPackages(t), "|") + `): `)
 }
 
-// prefixed is how an error begins with the name of its package.
+// prefixed matches an error that begins with the name of its package.
 var prefixed = regexp.MustCompile(`(?:errors\.New|Errorf)\("([a-z]+): `)
 
 // Every package whose name begins an error is one that people are not shown.

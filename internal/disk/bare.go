@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Bare is an error of the file system without the operation and the paths, which the
-// caller has said.
+// Bare returns an error of the file system without the operation and the paths, which the
+// caller's own text names.
 func Bare(err error) error {
 	var (
 		path *fs.PathError

@@ -1,6 +1,6 @@
-// Package disk is where files are made to last: what waits for the disk, and what gives
-// a file its name, stands here and nowhere else, so that a test can look on. Own tells whose
-// an open file is, by whatever name.
+// Package disk makes files durable. The functions that wait for the disk and that give a
+// file its name stand only here, so that a test can watch them. Own tells which process an
+// open file belongs to, under any name.
 //
 //	write ─▶ SyncData: the bytes last ─▶ Rename: at once or not at all ─▶ SyncFolder: the name lasts
 package disk

@@ -2,5 +2,5 @@
 
 package disk
 
-// NoFollow is nothing where the system cannot be asked for it.
+// NoFollow is 0 where the system has no such flag.
 const NoFollow = 0

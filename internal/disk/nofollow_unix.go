@@ -4,5 +4,5 @@ package disk
 
 import "syscall"
 
-// NoFollow opens what bears the name, and not what a link of that name leads to.
+// NoFollow makes open refuse a link instead of following it.
 const NoFollow = syscall.O_NOFOLLOW

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Own keeps others from owning a file, under whatever name they have opened it, until
-// this one is closed. It keeps nobody from reading or writing. ErrOwned says that it is
-// owned; any other error, that the file system knows no owners.
+// Own keeps others from owning a file, no matter under which name they have opened it, until
+// this one is closed. It keeps nobody from reading or writing. ErrOwned says that another
+// owns it; any other error, that the file system knows no owners.
 func Own(file *os.File) error {
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -4,5 +4,5 @@ package disk
 
 import "os"
 
-// Own does nothing where a lock on a file would keep others from reading it.
+// Own does nothing here, as a lock on a file would keep others from reading it.
 func Own(*os.File) error { return nil }

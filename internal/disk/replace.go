@@ -10,35 +10,37 @@ import (
 	"os"
 )
 
-// NextSuffix is what the name of a file ends in that is to take another's place. There is
-// one such name for each file, so a later call finds and removes what a crash left.
+// NextSuffix ends the name of a file that will replace another. Each file has one such name,
+// so a later call finds and removes what a crash left.
 const NextSuffix = ".headrace.tmp"
 
-// ErrInTheWay says that a file is neither removed nor replaced, as headrace has not written it.
+// ErrInTheWay says that headrace neither removes nor replaces a file, as it has not written it.
 var ErrInTheWay = errors.New("it is in the way, and headrace has not written it: move it away")
 
 const (
-	// newMode lets nobody else read prompts and answers.
+	// newMode lets only the owner read prompts and answers.
 	newMode = 0o600
-	// lookBytes is how much of a file Look shows: more than any mark of headrace's files is long.
+	// lookBytes is the number of bytes of a file that Look shows: no mark of headrace's files is
+	// as long.
 	lookBytes = 64
 )
 
-// Unsynced is the disk without its waits: what it writes may be lost with the power.
+// Unsynced returns the disk without its waits: a loss of power may lose what it writes.
 func (d Disk) Unsynced() Disk {
 	d.SyncData = func(*os.File) error { return nil }
 	d.SyncFolder = func(string) {}
 	return d
 }
 
-// Replace makes the file at path anew, or for the first time. The new file is written beside
-// it and is on the disk before it takes the name, at once or not at all. A link at path is
-// replaced and not followed; the rights of an old file stay. An error of write ends it.
+// Replace replaces the file at path, or makes it for the first time. The new file is written
+// next to the old one. It is on the disk before it takes the name, at once or not at all. A
+// link at path is replaced and not followed; an old file keeps its rights. An error of write
+// ends it.
 //
 // A file that a crash has left under the new file's name is removed if it is ours, by its
 // beginning. Any other is ErrInTheWay, and stays.
 func (d Disk) Replace(path string, ours func(head []byte) bool, write func(*bufio.Writer) error) error {
-	file, err := beside(path, ours)
+	file, err := sibling(path, ours)
 	if err != nil {
 		return err
 	}
@@ -57,26 +59,26 @@ func (d Disk) Replace(path string, ours func(head []byte) bool, write func(*bufi
 	return nil
 }
 
-// beside makes the file that is to take the place of the one at path.
-func beside(path string, ours func([]byte) bool) (*os.File, error) {
+// sibling makes the file that will replace the one at path, in the same folder.
+func sibling(path string, ours func([]byte) bool) (*os.File, error) {
 	name := path + NextSuffix
 	if err := Look(name, ours); err != nil {
 		return nil, err
 	}
-	_ = os.Remove(name) // if it stays, the file cannot be made, and that is said
+	_ = os.Remove(name) // if it stays, the file cannot be made, and the error says so
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newMode)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-		_ = file.Chmod(info.Mode().Perm()) // else it is for its owner alone
+		_ = file.Chmod(info.Mode().Perm()) // otherwise only its owner may read it
 	}
 	return file, nil
 }
 
-// Look returns nil if the file at path is not there, is empty, or is ours by its beginning.
-// Any other, also a file that another process owns, is ErrInTheWay. Links are not followed.
-// Zeros are what the loss of power leaves: a file of nothing else counts as empty.
+// Look returns nil if the file at path does not exist, is empty, or is ours by its
+// beginning. Any other, also a file that another process owns, is ErrInTheWay. It does not
+// follow links. A loss of power leaves zeros: a file of zeros only counts as empty.
 func Look(path string, ours func(head []byte) bool) error {
 	named, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +87,7 @@ func Look(path string, ours func(head []byte) bool) error {
 	if err != nil {
 		return err
 	}
-	if !named.Mode().IsRegular() { // to open a pipe could take for ever
+	if !named.Mode().IsRegular() { // opening a pipe could take for ever
 		return inTheWay(path)
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|NoFollow, 0)
@@ -125,8 +127,8 @@ func firstByte(in *bufio.Reader) ([]byte, error) {
 
 func inTheWay(path string) error { return fmt.Errorf("%s: %w", path, ErrInTheWay) }
 
-// Marked reports whether a file with that mark at its beginning may begin with head. A crash
-// may have cut off either.
+// Marked returns a function that reports whether a file with that mark at its beginning may
+// begin with head. A crash may have cut off either.
 func Marked(mark string) func(head []byte) bool {
 	return func(head []byte) bool {
 		n := min(len(mark), len(head))

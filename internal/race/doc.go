@@ -1,4 +1,4 @@
-// Package race says whether the race detector is on, to tests that would take too long
+// Package race tells tests whether the race detector is on, as some would take too long
 // under it.
 //
 //	value with one owner ── a tenth of the worlds: there is nothing to race

@@ -5,5 +5,5 @@ package race
 // Enabled reports whether the race detector is on.
 const Enabled = false
 
-// Fewer is a tenth of n, at least 1, under the race detector, and n without it.
+// Fewer returns a tenth of n, at least 1, under the race detector, and n without it.
 func Fewer(n int) int { return n }

@@ -1,6 +1,7 @@
-// Package seeds lets tests try random worlds, each by a seed, so that one that fails can be had again.
+// Package seeds lets tests try random worlds, each from a seed, so that a failing one can be repeated.
 //
-// It promises that what is tried does not depend on chance: the seeds from 0 on, unless the environment says otherwise.
+// It promises that the choice of seeds does not depend on chance: they count from 0, unless the environment says
+// otherwise.
 //
 //	SEED=7                    only that one
 //	SEEDS=5000                so many

@@ -12,8 +12,9 @@ import (
 	"github.com/headrace/headrace/internal/race"
 )
 
-// Each tries seeds at once, until one fails the test: usual of them, a tenth under the race detector, or as the
-// environment says. Where a seed costs more than its world one of oneOf is enough; that is at least 1.
+// Each tries seeds in parallel, until one fails the test. It tries usual of them, a tenth under the race
+// detector, or as many as the environment says. A test with expensive seeds divides that number by oneOf, which
+// is at least 1.
 func Each(t *testing.T, usual int, oneOf uint64, try func(seed uint64)) {
 	t.Helper()
 	if seed, ok := One(); ok {
@@ -39,7 +40,7 @@ func Each(t *testing.T, usual int, oneOf uint64, try func(seed uint64)) {
 	all.Wait()
 }
 
-// One is the only seed that is wanted; false: there is none.
+// One returns the only seed to try; false: there is none.
 func One() (seed uint64, ok bool) { return number("SEED") }
 
 func number(name string) (uint64, bool) {
@@ -50,7 +51,7 @@ func number(name string) (uint64, bool) {
 // A Tail keeps the last lines of a story. The zero Tail is empty.
 type Tail struct{ lines []string }
 
-// tailLength is how many lines are kept: those that led to a failure are among them.
+// tailLength is the number of lines kept: those that led to a failure are among them.
 const tailLength = 400
 
 // Add adds a line.
@@ -61,5 +62,5 @@ func (t *Tail) Add(format string, args ...any) {
 	t.lines = append(t.lines, fmt.Sprintf(format, args...))
 }
 
-// String is the lines.
+// String returns the lines.
 func (t *Tail) String() string { return strings.Join(t.lines, "\n") }

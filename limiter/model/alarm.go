@@ -6,13 +6,13 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// What follows from an alarm, and how it is proved or taken back.
+// This file is about an alarm: what follows from it, and what proves it or takes it back.
 //
 //	alarm ─▶ the rate is learned ─▶ trial: go slower and see ─▶ the pace was guilty: it stands
 //	                                                         ─▶ chance was: it is taken back
 
-// alarm learns the rate, and has it proved. let is how many calls were let in since the
-// refusal before.
+// alarm learns the rate, and has it proved. let counts the calls let in since the refusal
+// before.
 func (m *Law) alarm(t, s float64, n *limiter.News, let float64) limiter.Refusal {
 	x := float64(n.Ticket.Pace)
 	bin, excess := paceBin(x), m.chance.excess()
@@ -59,8 +59,8 @@ func (m *Law) tried(t, s float64, n *limiter.News, bin int) limiter.Refusal {
 	return m.alone(t, n)
 }
 
-// droughtRow is how many refusals in a row at the slower pace of a trial mean that
-// nothing is let in.
+// droughtRow is the number of refusals in a row, at the slower pace of a trial, that mean that
+// the server lets nothing in.
 const droughtRow = 3
 
 // conclude ends a trial that has come to a verdict.
@@ -82,8 +82,7 @@ func (m *Law) conclude(t float64) {
 	}
 }
 
-// blamePace lets stand what the alarm taught. If headers had permitted that pace, they
-// are wrong.
+// blamePace lets the alarm's lesson stand. If headers had permitted that pace, they are wrong.
 func (m *Law) blamePace() {
 	m.trial = nil
 	m.chance.calm()
@@ -93,14 +92,14 @@ func (m *Law) blamePace() {
 	}
 }
 
-// blameChance takes back what the alarm taught. A rate that no trial ever confirmed is
-// searched again, from the pace that was innocent.
+// blameChance takes the alarm's lesson back. A rate that no trial ever confirmed is searched
+// again, from the pace that was innocent.
 func (m *Law) blameChance(t float64) {
 	r := m.trial
 	m.trial = nil
 	m.chance.calm()
 	g := &m.gauges[dimRequests]
-	t = max(t, g.at) // t is when a call left, and the level is known of later
+	t = max(t, g.at) // a call left at t, and the level is already known for a later moment
 	level := g.levelAt(t)
 	m.estimate = r.before.estimate
 	*g = r.before.gauge
@@ -109,11 +108,11 @@ func (m *Law) blameChance(t float64) {
 		if !m.estimate.confirmed {
 			m.forgetRate(paceOf(r.bin))
 		}
-		m.estimate.confirmed = false // the next one will not find it confirmed, unless it is again
+		m.estimate.confirmed = false // a later alarm will not find it confirmed, unless it is again
 	}
 }
 
-// slower goes on searching from below a trial that was too fast itself.
+// slower continues the search below a trial that was too fast itself.
 func (m *Law) slower(pace float64) {
 	m.trial = nil
 	m.chance.calm()
@@ -126,7 +125,7 @@ func (m *Law) slower(pace float64) {
 	m.setRate(g, min(g.refill, pace))
 }
 
-// forgetRate knows nothing of the rate any more but that a pace is well.
+// forgetRate forgets the rate, except that a pace is innocent.
 func (m *Law) forgetRate(pace float64) {
 	g := &m.gauges[dimRequests]
 	ceiling := g.ceiling
@@ -134,7 +133,8 @@ func (m *Law) forgetRate(pace float64) {
 	m.estimate = estimate{search: &search{pace: max(pace, searchFloor), refused: true}, anchor: m.estimate.anchor, every: tryEvery}
 }
 
-// endDrought looks back at a time in which nothing was let in. A call that left at t was let in, which is known now.
+// endDrought looks back at a time in which nothing was let in. A call that left at t was let in, as is
+// known now.
 func (m *Law) endDrought(t, now float64) {
 	d := m.drought
 	m.drought = nil
@@ -151,15 +151,15 @@ func (m *Law) endDrought(t, now float64) {
 	}
 }
 
-// recurs reports whether a server that is up again was down not long before: an outage comes
-// once, and a window closes again and again.
+// recurs reports whether a server that is up again was down not long before. An outage comes
+// once; a window closes again and again.
 func (m *Law) recurs(t float64, d *drought) bool {
 	return m.downUntil > 0 && d.began-m.downUntil < downApart*(t-d.began)
 }
 
-// restore puts beliefs back, at the level that has come in since, less what was let in:
-// the probe that left at t and was answered, at least, and what left after it, which is
-// known to the gauge that goes.
+// restore puts beliefs back. Their level is the one that has come in since, less what was let
+// in. That is at least the probe that left at t and was answered. The outgoing gauge knows the
+// calls that left after it, which count too.
 func (m *Law) restore(b beliefs, t float64) {
 	m.estimate = b.estimate
 	g := &m.gauges[dimRequests]
@@ -170,10 +170,10 @@ func (m *Law) restore(b beliefs, t float64) {
 	g.take(m.sends.accepted(from, to))
 }
 
-// The trial: go slower and see. Where not enough is known about slower paces, slower is
-// the cheap experiment: it costs the time of 4 to 40 calls and asks nothing of the
-// server. Going faster costs refusals, and cannot tell a hundredth of overload from a
-// hundredth of chance.
+// A trial means: go slower and see. Where not enough is known about slower paces, going slower
+// is the cheap experiment: it costs the time of 4 to 40 calls and asks nothing of the server.
+// Going faster costs refusals, and cannot tell a hundredth of overload from a hundredth of
+// chance.
 const (
 	trialShare = 0.85 // of the pace that would explain the refusals: just under it
 	trialBin   = 0.7  // of the pace of the refused call's bin: two bins lower
@@ -185,7 +185,7 @@ const (
 	trialLost  = 8    // refusals of a trial that is still too fast
 )
 
-// A verdict is what a trial has come to.
+// A verdict is the outcome of a trial.
 type verdict uint8
 
 const (
@@ -195,7 +195,7 @@ const (
 	tooFast          // most are: the trial itself is over the limit
 )
 
-// A trial is under way after an alarm: what share of calls is refused at a slower pace?
+// A trial follows an alarm. It measures the share of calls that is refused at a slower pace.
 type trial struct {
 	pace    float64 // calls per second at most
 	bin     int     // of the refused call: only slower ones count
@@ -206,7 +206,7 @@ type trial struct {
 	before  beliefs // that the alarm replaced
 }
 
-// count takes what became of a call, if it is one of the trial's.
+// count takes the fate of a call, if the call is one of the trial's.
 func (r *trial) count(f *fate, bin int) {
 	if f.at < r.began || bin >= r.bin {
 		return
@@ -217,7 +217,8 @@ func (r *trial) count(f *fate, bin int) {
 	}
 }
 
-// odds is what the refusals of the trial say for chance and against the pace, in nats.
+// odds returns how far the refusals of the trial speak for chance and against the pace, in
+// nats.
 func (r *trial) odds() float64 {
 	less := r.excess / trialDrop
 	return r.refused*math.Log(r.excess/less) + (r.calls-r.refused)*lessLikely(less, r.excess)

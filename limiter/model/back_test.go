@@ -51,7 +51,7 @@ type badTime struct {
 	span  float64 // seconds that it is bad
 }
 
-// badFrom is when it begins, in seconds: whatever a law begins with has settled by then.
+// badFrom is the start of the bad time, in seconds: a law has settled by then.
 const badFrom = 300.0
 
 func comesBack(t *testing.T, b badTime) {
@@ -165,7 +165,7 @@ func (s *badServer) serve(at float64, _ int) reply {
 	return r
 }
 
-// answered is how many calls were let in per second.
+// answered returns the calls let in per second.
 func (s *badServer) answered(from, to float64) float64 {
 	n := 0
 	for _, at := range s.let {

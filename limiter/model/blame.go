@@ -7,8 +7,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Who is to blame for a refusal. The explanations are asked one after the other, and
-// the first that fits decides:
+// This file decides who is to blame for a refusal. It tries the explanations one after the
+// other, and the first that fits decides:
 //
 //	refusal ─▶ 1 probe, drought?  it was sent to find out, or nothing is let in → the lane cools on
 //	          tokens?             it names a limit on them, told  → none are left; hold
@@ -19,8 +19,8 @@ import (
 //	        ─▶ 6 chance?          no thicker than it explains     → the item alone waits
 //	        ─▶ 7 alarm            a search goes on from below; else the rate is learned, and the trial begins
 
-// plainShare is up to what share of chance a single refusal of more than was believed is
-// taken at its word; where chance strikes more often, it must come thicker than that.
+// plainShare is the share of chance up to which a single refusal during a try blames the try.
+// Where chance strikes more often, refusals must come thicker than that.
 const plainShare = 0.02
 
 // Refused is part of [limiter.Law].
@@ -43,9 +43,9 @@ func (m *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	return m.judge(t, s, &n, sighted)
 }
 
-// shortOf takes a refusal that names a limit on tokens which the user told: the level of
-// that one was nought, and neither the rate of requests nor chance is to blame. Where
-// the limit is not known, requests are the only thing to slow down.
+// shortOf takes a refusal for a limit on tokens that the user told. The level of that limit was
+// zero, and neither the rate of requests nor chance is to blame. Where the limit is not known,
+// requests are the only thing to slow down.
 func (m *Law) shortOf(t float64, n *limiter.News) bool {
 	k := index(n.On)
 	if k <= dimRequests || m.gauges[k].source != limiter.Told {
@@ -58,12 +58,12 @@ func (m *Law) shortOf(t float64, n *limiter.News) bool {
 	return true
 }
 
-// hear takes what every refusal tells, whoever is to blame.
+// hear takes the news that every refusal has, before anything is blamed for it.
 func (m *Law) hear(t, s float64, n *limiter.News) (sighted bool) {
 	m.quoted, m.window = quote{}, 0
 	m.bookAlike()
 	if m.refusals++; m.refusals == 1 && m.serves && m.estimate.search != nil {
-		m.estimate.search.pace = max(firstRate, float64(n.Ticket.Pace)) // it does not only queue: see how fast it may be asked
+		m.estimate.search.pace = max(firstRate, float64(n.Ticket.Pace)) // it does not only queue: find out how fast it takes calls
 	}
 	if n.Latency > 0 {
 		m.delay += delayWeight * (n.Latency.Seconds() - m.delay)
@@ -81,7 +81,7 @@ func (m *Law) hear(t, s float64, n *limiter.News) (sighted bool) {
 	return sighted
 }
 
-// judge asks the explanations.
+// judge asks the explanations in turn.
 func (m *Law) judge(t, s float64, n *limiter.News, sighted bool) limiter.Refusal {
 	tk := &n.Ticket
 	x := float64(tk.Pace)
@@ -121,20 +121,20 @@ func (m *Law) overCap(tk *limiter.Ticket, bin int) bool {
 	return m.trial == nil && m.crowd.explains(tk, m.fates.next, int(m.row), m.share(), m.chance.share(bin))
 }
 
-// mayBeCap reports whether a cap is guessed of a refusal: the first of all, in a search, that
-// comes at once and names no wait, of a call that was not alone.
+// mayBeCap reports whether to guess a cap from a refusal. It must be the first refusal of all,
+// in a search, come at once, name no wait and strike a call that was not alone.
 func (m *Law) mayBeCap(n *limiter.News) bool {
 	return m.refusals == 1 && m.estimate.search != nil && n.Ticket.Beside > 0 && m.atOnce(n) && !n.NamesWait()
 }
 
-// soon is how much of the gap between two calls a refusal takes at most that comes at once.
+// soon is the largest part of the gap between two calls that a refusal may take to be at once.
 const soon = 0.25
 
 // atOnce reports whether a refusal came long before another call was to leave: as many are
 // in flight now as there were when the server refused.
 func (m *Law) atOnce(n *limiter.News) bool { return n.Latency.Seconds()*float64(n.Ticket.Pace) < soon }
 
-// wrongCap takes a guess back: the refusal that it was made of was chance's or the pace's.
+// wrongCap takes a guess back: chance or the pace caused the refusal that suggested it.
 func (m *Law) wrongCap() {
 	m.chance.paces.book(paceBin(m.crowd.cap.guess.pace), true)
 	m.crowd.cap = nil
@@ -157,12 +157,12 @@ func (m *Law) alone(t float64, n *limiter.News) limiter.Refusal {
 	return limiter.Refusal{Until: m.time(t + wait), Alone: true}
 }
 
-// directed is the wait that the server named, in seconds, and a little more.
+// directed returns the wait that the server named, in seconds, and a little more.
 func (m *Law) directed(n *limiter.News) float64 {
 	return n.RetryAfter.Seconds() * (1 + directedSpread*m.rng.Float64())
 }
 
-// cool has the lane hold. l is what was learned of it, if anything.
+// cool has the lane hold. l is the lesson of the refusal, if there is one.
 func (m *Law) cool(t float64, n *limiter.News, l *lesson) limiter.Refusal {
 	m.drought = &drought{began: t, refusals: 1, busy: n.Overloaded, lesson: l, pace: m.lastPace}
 	return m.wait(t, n)
@@ -188,8 +188,8 @@ func (m *Law) wait(t float64, n *limiter.News) limiter.Refusal {
 	return limiter.Refusal{Until: m.time(m.hold)}
 }
 
-// empty reports whether headers that were just seen say that there is no room, and
-// keeps more of it in reserve then.
+// empty reports whether the headers of a refusal say that there is no room. It then keeps more
+// in reserve.
 func (m *Law) empty(t float64, n *limiter.News) bool {
 	cost := m.charged(n)
 	for _, s := range n.Sightings {

@@ -24,9 +24,9 @@ func pressed(law limiter.Law, from time.Time, span time.Duration) (n float64) {
 	return n
 }
 
-// Burst is how much refill is there at the start, and again after a rest, besides what flows
-// in: no more, and all but a little. The plain law spends it at once, and the model law within
-// half a minute.
+// Burst bounds the refill that is there at the start, and again after a rest, besides the
+// inflow: no more, and all but a little. The plain law spends it at once, and the model law
+// within half a minute.
 func TestBurstIsWhatIsSavedUp(t *testing.T) {
 	const perSecond = 10
 	usual := map[limiter.LawName]time.Duration{limiter.Plain: limiter.DefaultBurst, limiter.Model: toldBurst * 1e9}

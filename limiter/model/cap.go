@@ -9,7 +9,7 @@ import (
 // Numbers of the cap that are choices.
 const (
 	capFound     = 3.0    // nats by which company must explain refusals better than
-	capFoundPace = 1.5    // so many times what the pace explains
+	capFoundPace = 1.5    // this many times what the pace explains
 	capKept      = 1.0    // likewise, to be kept: a cap that is dropped at each odd split would
 	capKeptPace  = 0.7    // have a rate learned where there is none
 	capRow       = 4      // refusals in a row that a cap may explain: whenever a call ends, one is let in
@@ -20,37 +20,37 @@ const (
 	capAhead     = 0.05   // beyond one more than was let in at once it rises by so much: news of a refusal takes a while
 	capApart     = 0.75   // of the usual gap passes before a call that is one more than was ever in flight: in a burst its refusal would not show a cap
 	guessHeld    = 2      // refusals of one more make a guess believed: chance seldom strikes these two and no other
-	capSure      = 50     // times as many calls as there are places make sure that one more is worth a try: one more beside one is twice as fast
+	capSure      = 50     // calls let in at the edge, per place, that make one more surely worth a try; going from one place to two doubles the speed
 )
 
-// crowd is the cap on calls in flight as the explanation of refusals. Two tables
-// compete: by calls beside the one in question, and by pace. The cap is to blame where
-// company explains refusals well, and better than the pace does.
+// crowd explains refusals by a cap on calls in flight. Two tables compete: by the number of
+// others in flight, and by pace. The cap is to blame where company explains refusals well, and
+// better than the pace does.
 type crowd struct {
 	beside, paces table
 	cap           *callCap // nil: none is believed
 }
 
-// A callCap is how many calls at most are believed to be let in at once.
+// A callCap is the belief that the server lets in at most so many calls at once.
 type callCap struct {
 	most  float64
 	clear float64 // calls let in at the edge since the latest refusal there
-	seen  float64 // so many were let in at once
+	seen  float64 // most calls that were let in at once
 	from  uint64  // the number of the first call that left since it was lowered
 	exact bool    // it was guessed of a refusal that came at once
 	guess *guess  // nil: it is believed
 }
 
-// A guess is a cap on trial: the first refusal of a search is taken for a cap's. It is right
-// if as many calls as were in flight then are let in, and one more is refused.
+// A guess is a cap on trial: the first refusal of a search is taken for a cap's. It is right if
+// as many calls as were in flight then are let in, and one more is refused.
 //
-//	refused beside n ─▶ n in flight ─▶ one of them was answered ─▶ n + 1 ─▶ refused, twice: believed
-//	                              └─▶ refused: wrong                   └─▶ answered: wrong
+//	refused with n ─▶ n in flight ─▶ one of them was answered ─▶ n + 1 ─▶ refused, twice: believed
+//	                            └─▶ refused: wrong                   └─▶ answered: wrong
 type guess struct {
 	from  uint64  // the number of the first call that left under it
 	pace  float64 // of the refused call
 	tries bool    // one more is let go
-	held  int     // so many times one more was refused
+	held  int     // times that one more was refused
 }
 
 func (c *crowd) book(t *limiter.Ticket, refused bool) {
@@ -63,7 +63,7 @@ func (c *crowd) correct(t *limiter.Ticket) {
 	c.paces.correct(paceBin(float64(t.Pace)))
 }
 
-// ask takes a refused call for the first beyond a cap; next is the number of the call that
+// ask takes a refused call for the first beyond a cap. next is the number of the call that
 // leaves next.
 func (c *crowd) ask(t *limiter.Ticket, next uint64) {
 	c.cap = &callCap{most: float64(t.Beside), seen: float64(t.Beside), exact: true, guess: &guess{from: next, pace: float64(t.Pace)}}
@@ -96,9 +96,9 @@ func (c *callCap) holds(t *limiter.Ticket, next uint64) bool {
 	return true
 }
 
-// explains takes a refusal that was booked, and reports whether a cap is to blame. row
-// is how many were refused one after the other, share how many of the latest were, and
-// usual what chance may be blamed for.
+// explains takes a refusal that was booked, and reports whether a cap is to blame. row counts
+// the latest refusals in a row, share is the refused share of the latest calls, and usual is
+// the share that chance may be blamed for.
 func (c *crowd) explains(t *limiter.Ticket, next uint64, row int, share, usual float64) bool {
 	byCrowd, byPace := c.beside.gain(crowdBin(int(t.Beside))), c.paces.gain(paceBin(float64(t.Pace)))
 	if c.cap == nil {
@@ -115,8 +115,9 @@ func (c *crowd) explains(t *limiter.Ticket, next uint64, row int, share, usual f
 	return c.cap.refused(t, next)
 }
 
-// refused takes the refusal of a call. Those that had left before the cap was lowered were too many for the
-// higher one: together they lower it once by capCut, or to the fewest calls in flight that one of them found.
+// refused takes the refusal of a call. Those that had left before the cap was lowered were too many for
+// the higher one. Together they lower it once by capCut, or to the fewest calls in flight that one of
+// them found.
 func (c *callCap) refused(t *limiter.Ticket, next uint64) bool {
 	beside := float64(t.Beside)
 	if beside+1 <= capEdge*c.most {
@@ -132,8 +133,8 @@ func (c *callCap) refused(t *limiter.Ticket, next uint64) bool {
 	return true
 }
 
-// letIn takes a call that was let in although it took the last place: the cap may be a
-// little higher, and the more of these, the more.
+// letIn takes a call that was let in although it took the last place. The cap may be a little
+// higher, and more so the more such calls there are.
 func (c *callCap) letIn(gap, beside float64) {
 	c.clear++
 	sure := min(1, c.clear/min(4*min(100, max(5, 10/gap)), capSure*c.most))
@@ -142,7 +143,7 @@ func (c *callCap) letIn(gap, beside float64) {
 	c.most = max(c.most, min(more, 1+(1+capAhead)*(beside+1)))
 }
 
-// places is how many calls may be in flight.
+// places returns the number of calls that may be in flight.
 func (c *callCap) places() int {
 	if c.guess != nil && c.guess.tries {
 		return int(c.most) + 1

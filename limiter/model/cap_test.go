@@ -79,7 +79,7 @@ func TestCapExplainsNoRow(t *testing.T) {
 	want(t, "a cap is believed", c.cap != nil, false)
 }
 
-// A call with nobody beside it was not refused for company; and while chance explains as
+// A call without others in flight was not refused for company; and while chance explains as
 // many refusals, no cap is found.
 func TestNoCapWithoutCompanyOrNeed(t *testing.T) {
 	for _, x := range []struct {
@@ -121,8 +121,8 @@ func TestCapMovesAtItsEdge(t *testing.T) {
 	}
 }
 
-// A cap that is met by a full flight is a little lower, and not lower by each call of the flight: all of them
-// had left before the first of them was refused. A call beside fewer shows that the cap is as low.
+// A full flight that meets a cap lowers it a little, and not for each of its calls: all of them had
+// left before the first one was refused. A refusal with fewer in flight shows a lower cap.
 func TestAFlightLowersACapOnce(t *testing.T) {
 	c := callCap{most: 2000}
 	for i := range uint64(400) {

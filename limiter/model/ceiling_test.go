@@ -32,9 +32,9 @@ func toldServer(l limiter.Limits, c limiter.Cost, late float64) func(float64, in
 	}
 }
 
-// A told limit is a ceiling: a server that holds exactly what was told refuses nothing, and
-// nearly all of the limit is used. Calls of more than a minute's budget are the exception
-// under the plain law, whose debt ends at a minute.
+// A told limit is a ceiling: a server that enforces exactly that limit refuses nothing, and
+// nearly all of the limit is used. Calls of more than a minute's budget are the exception under
+// the plain law, whose debt ends at a minute.
 func TestToldLimitIsACeiling(t *testing.T) {
 	type row struct {
 		told limiter.Limits

@@ -6,8 +6,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Chance as the explanation of a refusal: it strikes at any pace, so what is refused
-// at slower paces is what it may be blamed for at this one.
+// Chance explains refusals, too. It strikes at any pace, so the share that is refused at slower
+// paces is the share that it may be blamed for at this one.
 const (
 	leastShare  = 0.003 // of calls: less is not worth reckoning with
 	mostShare   = 0.5   // more is nobody's chance
@@ -35,8 +35,8 @@ type chance struct {
 	refused      float64 // of those
 }
 
-// share is the share of calls that chance may be blamed for at a pace: what is refused
-// at slower ones, and not more than at this one.
+// share returns the share of calls that chance may be blamed for at a pace: the share refused
+// at slower paces, and not more than at this one.
 func (c *chance) share(bin int) float64 {
 	calls, refused := c.paces.below(bin)
 	if refused < 1 {
@@ -75,13 +75,14 @@ func (c *chance) strikes(bin int, pace float64) (alarm bool) {
 	return c.flood > alarmNats+alarmNats*p+rarer || c.creep > alarmNats+rarer
 }
 
-// lessLikely is what a call that was let in says for the larger share q and against p.
+// lessLikely returns how far a call that was let in speaks for the larger share q and against
+// p, in nats; it is negative.
 func lessLikely(p, q float64) float64 { return math.Log((1 - q) / (1 - p)) }
 
-// calm empties the sums: what they held has been explained.
+// calm empties the sums once their refusals are explained.
 func (c *chance) calm() { c.flood, c.creep, c.calls, c.refused = 0, 0, 0, 0 }
 
-// excess is the share of calls that were refused since creep began.
+// excess returns the share of calls that were refused since creep began.
 func (c *chance) excess() float64 {
 	return min(0.9, max(0.02, (c.refused-1.5)/(c.calls+1)))
 }

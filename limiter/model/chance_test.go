@@ -13,9 +13,9 @@ type recount struct {
 	since []bool // calls since the sums were emptied: refused
 }
 
-// sums are the two cumulative sums after the list, call by call: each call that was let
-// in takes from both, each refused one adds to both, and they are never under nought
-// when a refusal comes.
+// sums returns the two cumulative sums after the list, call by call. Each call that was let in
+// takes from both, each refused one adds to both, and they are never below zero when a refusal
+// comes.
 func (r *recount) sums(share float64) (flood, creep float64) {
 	p := max(leastShare, share)
 	half, more := (1+p)/2, min(0.97, 2*p+creepMargin)

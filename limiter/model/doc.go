@@ -25,11 +25,11 @@
 //	memory.go     what is known after a restart?           Save and Restore
 //	view.go       what is believed, and what binds?        asks only
 //
-// The gauges' rate is what calls leave at, unless a try, a fixed window or the end of a batch says
+// Calls leave at the gauges' rate, unless a try, a fixed window or the end of a batch says
 // otherwise (pacing.go).
 //
-// A refusal is put to these questions, one after the other, and the first that fits
-// decides. It is booked with that explanation and with no other.
+// Each refusal goes through these questions, one after the other, and the first that fits
+// decides. The law books the refusal with that explanation and with no other.
 //
 //	refusal ─▶ 1 probe, drought?  it was sent to find out, or nothing is let in → the lane cools on
 //	          tokens?             it names a limit on them, told  → none are left; hold
@@ -40,13 +40,13 @@
 //	        ─▶ 6 chance?          no thicker than it explains     → the item alone waits
 //	        ─▶ 7 alarm            a search goes on from below; else the rate is learned, and the trial begins
 //
-// All is dated by when a call left, in seconds since the law began. What is to become of
-// a call is known when a later one was refused, or when it is older than refusals take;
-// fates are taken in the order in which calls left, so that a run of calls let in is one.
+// Every lesson is dated by when its call left, in seconds since the law began. The fate of a
+// call is known when a later one was refused, or when the call is older than refusals take. The
+// law takes fates in the order in which calls left, so that a run of calls let in is one.
 //
 // # What the package promises
 //
-// It promises what package limiter does. Every debt is bounded: by a minute of the limit, or by
-// an hour of one that was told. The law keeps a bounded memory of its calls. A plain copy of a
-// law may be asked, and not taught.
+// It keeps the promises of package limiter. Every debt is bounded: by a minute of the limit, or
+// by an hour of a told one. The law keeps a bounded memory of its calls. A plain copy of a law
+// may be asked, but must not be taught.
 package model

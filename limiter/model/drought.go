@@ -25,8 +25,8 @@ type drought struct {
 	lesson   *lesson // what the first one taught; nil: nothing
 }
 
-// hold is how many seconds to wait where no server asked for any: a refusal's time
-// there and back, a call's time, and more with each refusal.
+// hold returns the seconds to wait where no server asked for a wait: a refusal's time there and
+// back, a call's time, and more with each refusal.
 func (d *drought) hold(delay, gap float64, overloaded bool) float64 {
 	first := max(droughtLeast, 2*delay, gap)
 	if !overloaded {
@@ -36,7 +36,7 @@ func (d *drought) hold(delay, gap float64, overloaded bool) float64 {
 	return min(droughtMost, busyMost*patience, first*math.Pow(busyGrowth, float64(d.refusals-1)))
 }
 
-// wasFixed reports whether it was the rest of a window, now that calls are let in.
+// wasFixed reports whether the drought was the rest of a window, now that calls are let in.
 func (d *drought) wasFixed(t, rate float64) bool {
 	return t-d.began >= max(fixedEnd, fixedCalls/rate)
 }

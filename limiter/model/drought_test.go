@@ -99,7 +99,7 @@ func TestOutageTeachesNoRate(t *testing.T) {
 	}
 }
 
-// Another limit that is told while nothing is let in stays, whatever was learned before.
+// Another limit that the user sets while nothing is let in stays, whatever was learned before.
 func TestLimitsToldInADroughtStay(t *testing.T) {
 	m := newModel(limiter.LawConfig{}, noon)
 	old := m.beliefs()

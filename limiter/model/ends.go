@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// How the ends of calls reach the model law.
+// This file takes the ends of calls for the model law.
 
 const (
 	latencyWeight = 0.02 // of a new answer in the smoothed latency
@@ -43,7 +43,7 @@ func (m *Law) Answered(now time.Time, n limiter.News) {
 	m.ripen(t, 0)
 }
 
-// took takes for how long an answer took a place: what is in flight is counted by places.
+// took records how long an answer held its place: calls in flight are counted by places.
 func (m *Law) took(d time.Duration) {
 	if d <= 0 {
 		return
@@ -54,9 +54,9 @@ func (m *Law) took(d time.Duration) {
 	m.latency += latencyWeight * (d.Seconds() - m.latency)
 }
 
-// overheard takes the lesson of an answer to a call of the law before: that the server
-// answers, how often, after how long, and what was left of its limits. It says nothing of
-// this law's pace, company or charges.
+// overheard takes the lesson of an answer to a call of the law before this one. It learns that
+// the server answers, how often, after what time, and what was left of its limits. It says
+// nothing of this law's pace, company or charges.
 func (m *Law) overheard(now time.Time, t float64, n *limiter.News) {
 	m.answered.Add(now)
 	m.took(measure.Bounded(n.Latency) + measure.Bounded(n.Detour))
@@ -95,9 +95,9 @@ const (
 	easedLeast = 1.0  // seconds of it at least: right after a hold the latest call's pace says more
 )
 
-// ended has the error window know of a call, and goes slower if too many break: half as
-// fast as calls left recently, and no faster than half of what is believed to flow in. So
-// neither a level that is saved up nor what else is learned meanwhile makes up for it.
+// ended reports a call to the error window, and slows down if too many calls break. The new
+// pace is half of the one at which calls left recently, and at most half of the believed
+// inflow. So neither a saved-up level nor other lessons meanwhile make up for it.
 func (m *Law) ended(now, sent time.Time, failed bool) {
 	if !m.errors.Concerns(sent) || !m.errors.Heed(now, failed) {
 		return
@@ -125,8 +125,8 @@ func (m *Law) Vanished(now time.Time, n limiter.News) {
 	}
 }
 
-// neverLeft gives back the charge of a call that never left, which says nothing of
-// those before it.
+// neverLeft gives back the charge of a call that never left. Such a call says nothing of those
+// before it.
 func (m *Law) neverLeft(t float64, n *limiter.News) {
 	m.quoted = quote{}
 	m.fates.mute(n.Ticket.Number)
@@ -134,7 +134,7 @@ func (m *Law) neverLeft(t float64, n *limiter.News) {
 	m.refund(t, m.charged(n))
 }
 
-// Straggled takes the lesson of a refusal that belongs to a wave already reacted to.
+// Straggled takes the lesson of a refusal whose wave the lane has already reacted to.
 func (m *Law) Straggled(now time.Time, n limiter.News) time.Time {
 	t := m.seconds(now)
 	if n.Overheard {
@@ -150,7 +150,7 @@ func (m *Law) Straggled(now time.Time, n limiter.News) time.Time {
 	return m.time(m.hold)
 }
 
-// strayed books a refusal that nothing follows from.
+// strayed books a refusal without consequences.
 func (m *Law) strayed(t float64, n *limiter.News) {
 	s := m.seconds(n.Sent)
 	m.hear(t, s, n)
@@ -174,9 +174,9 @@ func (m *Law) gone(t float64, fault bool) {
 	}
 }
 
-// correctCost corrects the token gauges by what the call really drew. At most what
-// was charged comes back, and a debt stays bounded, so that one absurd report
-// cannot undo a model. Headers need no help.
+// correctCost corrects the token gauges by the real draw of a call. At most the charge comes
+// back, and a debt stays bounded, so that one absurd report cannot undo a model. Gauges with
+// headers need no help.
 func (m *Law) correctCost(t float64, n *limiter.News) {
 	if !n.Measured {
 		return
@@ -191,7 +191,7 @@ func (m *Law) correctCost(t float64, n *limiter.News) {
 	}
 }
 
-// weighed is the cost that a call was sent with.
+// weighed returns the cost that a call was sent with.
 func (m *Law) weighed(n *limiter.News) limiter.Cost {
 	c := n.Cost
 	c.Input *= float64(n.Ticket.Factor)
@@ -201,17 +201,17 @@ func (m *Law) weighed(n *limiter.News) limiter.Cost {
 	return c
 }
 
-// charged is what was charged for a call when it left.
+// charged returns the charge of a call when it left, by dimension.
 func (m *Law) charged(n *limiter.News) [dims]float64 { return spread(m.weighed(n)) }
 
 const (
 	factorWeight = 0.05 // of a new answer in the factor
 	factorMost   = 2.0  // an estimate of input is not wrong by more than this, one way or the other
-	longerMost   = 10.0 // an answer is not charged for as more than so many of its estimate
+	longerMost   = 10.0 // an answer is charged at most this many times its estimate
 )
 
-// correct learns how good the estimates of input tokens are. What was read from a cache
-// was estimated too, whether or not it is free.
+// correct learns how good the estimates of input tokens are. Tokens that were read from a cache
+// were estimated too, whether or not they are free.
 func (m *Law) correct(n *limiter.News) {
 	m.correctOutput(measure.Amount(n.Cost.Output), measure.Amount(n.Actual.Output))
 	estimate, read := measure.Amount(n.Cost.Input), measure.Amount(n.Actual.Input)+measure.Amount(n.Cached)
@@ -222,8 +222,8 @@ func (m *Law) correct(n *limiter.News) {
 	m.factor += factorWeight * (ratio - m.factor)
 }
 
-// correctOutput learns how many tokens are written for one that was estimated. Each answer
-// weighs as much as its estimate, so that longer becomes the ratio of the sums.
+// correctOutput learns the number of tokens written per estimated one. Each answer weighs as
+// much as its estimate, so that longer becomes the ratio of the sums.
 func (m *Law) correctOutput(estimate, written float64) {
 	if estimate == 0 || written == 0 {
 		return
@@ -235,7 +235,7 @@ func (m *Law) correctOutput(estimate, written float64) {
 	m.longer += min(1, factorWeight*estimate/m.output) * (min(longerMost, written/estimate) - m.longer)
 }
 
-// see takes what the headers showed.
+// see takes the sightings of the headers.
 func (m *Law) see(t float64, n *limiter.News) bool {
 	found := false
 	for _, s := range n.Sightings {
@@ -256,9 +256,9 @@ func (m *Law) see(t float64, n *limiter.News) bool {
 	return found
 }
 
-// drewBefore is how many units per second the law before this one drew when it let a call
-// go that was overheard: its pace, as it was remembered, of calls like that one, within the
-// fastest that any limit is spent.
+// drewBefore returns the units per second that the law before this one drew when it let an
+// overheard call go. That is its remembered pace times the charge of such a call, but at most
+// the fastest rate at which any limit is spent.
 func (m *Law) drewBefore(k int, n *limiter.News) float64 {
 	if !n.Overheard {
 		return 0
@@ -267,13 +267,13 @@ func (m *Law) drewBefore(k int, n *limiter.News) float64 {
 	return min(drew, burstCap*m.gauges[k].refill)
 }
 
-// saidLeast is the least limit that a refusal's words are believed to name: a smaller
-// one is found as quickly by what is let in.
+// saidLeast is the least limit that the words of a refusal are believed to name. The calls that
+// are let in find a smaller one as quickly.
 const saidLeast = 10
 
-// disbelieved reports whether a sighting is not to be taken: headers that were found
-// wrong, and words that what was let in contradicts. No bucket lets in more than twice
-// its limit within the time that the limit is for.
+// disbelieved reports whether to ignore a sighting: headers that were found wrong, and words
+// that the calls let in contradict. No bucket lets in more than twice its limit within the
+// limit's period.
 func (m *Law) disbelieved(k int, t float64, s *limiter.Sighting) bool {
 	if k == dimRequests && m.lies {
 		return true
@@ -289,8 +289,8 @@ func (m *Law) disbelieved(k int, t float64, s *limiter.Sighting) bool {
 	return s.Limit < saidLeast || let > 2*s.Limit+2 || let < s.Limit/2
 }
 
-// disbelieve reads no header on requests from now on: the lane learns as if the server
-// were silent, from the pace at which it is.
+// disbelieve ignores all headers on requests from now on. The lane learns as if the server were
+// silent, from its present pace.
 func (m *Law) disbelieve(g *gauge) {
 	m.lies, m.lied = true, g.refill
 	if g.shown != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// The rate of requests where nobody tells it: between two moments at which the
-// provider's bucket was empty, what was let in is what flowed in.
+// This file estimates the rate of requests where nobody tells it. Between two moments at which
+// the provider's bucket was empty, the calls let in show the inflow.
 //
 //	search ──alarm──▶ search from below ──alarm──▶ a rate is believed ◀──▶ a try: a little more
 const (
@@ -21,7 +21,7 @@ const (
 	surplusSpan   = 60.0 // seconds in which a burst is looked for: the deepest bucket holds as much
 )
 
-// An estimate is how far the rate of requests is known, and from what.
+// An estimate holds what is known about the rate of requests, and from what evidence.
 type estimate struct {
 	search    *search  // nil: a rate is believed
 	try       *try     // nil: no more than that is asked for
@@ -34,12 +34,12 @@ type estimate struct {
 	confirmed bool     // a trial found the pace guilty
 }
 
-// made notes that an estimate was made, from what was known up to a moment.
+// made notes that an estimate was made, from the knowledge up to a moment.
 func (e *estimate) made(anchor, t, rate float64) {
 	e.anchor, e.try, e.at, e.base = anchor, nil, t, rate
 }
 
-// A search is for a rate of which nothing is known, or only that it was too high once.
+// A search is for a rate that is unknown, or only known to have been too high once.
 type search struct {
 	pace     float64 // calls per second; it doubles while it holds calls back
 	over     float64 // the pace that was refused last
@@ -48,13 +48,13 @@ type search struct {
 	accepted float64 // calls let in until then
 }
 
-// beliefs are what an alarm may replace, and what is put back if it was a false one.
+// beliefs are the beliefs that an alarm may replace, and that come back if it was a false one.
 type beliefs struct {
 	estimate estimate
 	gauge    gauge
 }
 
-// clone is a copy that later lessons do not reach.
+// clone returns a copy that later lessons do not reach.
 func (e *estimate) clone() estimate {
 	c := *e
 	if e.search != nil {
@@ -65,7 +65,7 @@ func (e *estimate) clone() estimate {
 	return c
 }
 
-// A lesson is what an alarm taught: what was let in from one moment to another.
+// A lesson is what an alarm taught: the calls let in from one moment to another.
 type lesson struct {
 	interval
 	accepted float64
@@ -76,8 +76,8 @@ func (m *Law) beliefs() beliefs {
 	return beliefs{m.estimate.clone(), m.gauges[dimRequests]}
 }
 
-// learn makes an estimate at the alarm that a refused call sent at s, at pace x, has
-// raised; excess is the share that was refused too many.
+// learn makes an estimate at the alarm of a refused call that was sent at s, at pace x. excess
+// is the share that was refused too many.
 func (m *Law) learn(t, s, x, excess float64) *lesson {
 	e, g := &m.estimate, &m.gauges[dimRequests]
 	l := &lesson{interval: interval{e.anchor, s, x}, before: m.beliefs()}
@@ -111,7 +111,7 @@ func (m *Law) learn(t, s, x, excess float64) *lesson {
 	return l
 }
 
-// alarm goes on from below what was too fast.
+// alarm continues the search below a pace that was too fast.
 func (r *search) alarm(s, x, excess, accepted float64) {
 	r.over = x
 	if !r.refused {
@@ -122,7 +122,7 @@ func (r *search) alarm(s, x, excess, accepted float64) {
 	r.pace = max(min(r.pace, x*(1-excess)), searchFloor)
 }
 
-// depth is what the bucket held at first, if it refills at that rate.
+// depth returns what the bucket held at first, if it refills at that rate.
 func (r *search) depth(rate float64) float64 { return max(1, r.accepted-rate*r.first) }
 
 // found ends the search.
@@ -140,7 +140,7 @@ func (m *Law) found(g *gauge, l *lesson) {
 	e.search, e.every = nil, tryEach(g)
 }
 
-// revise adds the evidence of an alarm to what there was.
+// revise adds the evidence of an alarm to the earlier evidence.
 func (m *Law) revise(g *gauge, l *lesson) {
 	e := &m.estimate
 	was := g.refill
@@ -168,7 +168,7 @@ func (m *Law) revise(g *gauge, l *lesson) {
 	}
 }
 
-// settleLevel knows that the bucket was empty at s.
+// settleLevel records that the bucket was empty at s.
 func (m *Law) settleLevel(g *gauge, s, t float64) {
 	g.level, g.at = m.sends.replay(dimRequests, 0, g.refill, g.capacity, s, t), t
 	g.take(0)
@@ -180,8 +180,8 @@ func (m *Law) setRate(g *gauge, refill float64) {
 	g.take(0) // the bounds of a debt move with the rate
 }
 
-// remake makes the estimate of a lesson anew, now that it turned out to be about a
-// window: what was let in since it began is all that it allows until it ends.
+// remake makes the estimate of a lesson anew, now that the lesson turned out to be about a
+// window. Such a window allows nothing beyond the calls let in since it began, until it ends.
 func (m *Law) remake(l *lesson, ended float64) {
 	g := &m.gauges[dimRequests]
 	if l.accepted < evidenceLeast || g.source == limiter.Seen || ended-l.from < evidenceSpan {

@@ -12,22 +12,22 @@ const (
 	// fraction of a second: these are some seconds of a thousand calls each.
 	fatesKept = 1 << 12
 
-	// fatesMost is from how many on the oldest is not awaited any longer, and counts as
-	// let in. What lies between is room for calls that leave at one moment, as time
-	// teaches once in each.
+	// fatesMost bounds the awaited fates: beyond it, the oldest counts as let in. The
+	// difference to fatesKept is room for calls that leave at one moment, as time teaches only
+	// once per moment.
 	fatesMost = fatesKept / 4 * 3
 )
 
-// A fate is that of a call which has left: let in, or refused.
+// A fate is the fate of a call which has left: let in, or refused.
 type fate struct {
 	at      float64
 	ticket  limiter.Ticket
 	refused bool
-	silent  bool // nothing is concluded from it
+	silent  bool // nothing follows from it
 }
 
-// An awaited fate is of one call, in a quarter of a line of a processor's cache. What
-// of its ticket is needed then is kept.
+// An awaited fate belongs to one call, in a quarter of a line of a processor's cache. It keeps
+// the parts of the call's ticket that its fate needs.
 type awaited struct {
 	at     float64
 	pace   float32
@@ -36,21 +36,21 @@ type awaited struct {
 	silent bool
 }
 
-// fates awaits the fates of calls, in the order in which they left. What is known of
-// one is known of all before it: a refusal takes as long as any other, so theirs
-// would have come.
+// fates awaits the fates of calls, in the order in which they left. If the fate of one is
+// known, the fates of all before it are: a refusal takes as long as any other, so theirs would
+// have come.
 //
 //	sent ──▶ [ open … open ] ──▶ known, in order: let in, unless it was muted
 //
-// A fate becomes known when a later call was refused, or once it is older than
-// refusals take. Who takes a refusal mutes the call, and books it himself.
+// A fate becomes known when a later call was refused, or once it is older than refusals take.
+// Code that takes a refusal mutes the call, and books the refusal itself.
 type fates struct {
 	ring        []awaited // number n is at n%len; len is a power of two, at most fatesKept
 	first, next uint64    // numbers of the oldest that is open, and of the next to leave
 }
 
-// add notes a call that leaves, and answers with its number. If more leave at one moment
-// than there is room for, the oldest are forgotten: they count as nothing.
+// add notes a call that leaves, and returns its number. If more calls leave at one moment than
+// there is room for, the oldest are forgotten and never counted.
 func (f *fates) add(at float64, t *limiter.Ticket) uint64 {
 	if f.next == 0 {
 		f.first, f.next = 1, 1
@@ -81,7 +81,7 @@ func (f *fates) get(n uint64) *awaited { return &f.ring[n&uint64(len(f.ring)-1)]
 // open reports whether the fate of call n is awaited.
 func (f *fates) open(n uint64) bool { return n >= f.first && n < f.next && n > 0 }
 
-// warm reads what the next call and the oldest are written to and read from.
+// warm reads the memory that the next call and the oldest one use.
 func (f *fates) warm() uint64 {
 	if len(f.ring) == 0 {
 		return 0
@@ -89,17 +89,16 @@ func (f *fates) warm() uint64 {
 	return uint64(f.get(f.first).beside + f.get(f.next).beside)
 }
 
-// mute says that nothing is to be concluded from what becomes of a call.
+// mute marks a call: nothing will follow from its fate.
 func (f *fates) mute(n uint64) {
 	if f.open(n) {
 		f.get(n).silent = true
 	}
 }
 
-// pop takes the oldest into known if its fate is known by now: it left before number n,
-// or before the moment t, or there are too many. It is written field by field where it
-// is read: a copy of the whole waits for what was just written, longer than all the rest
-// takes.
+// pop moves the oldest call into known if its fate is known by now: it left before number n, or
+// before the moment t, or there are too many. pop writes known field by field: a copy of the
+// whole would wait for what was just written, longer than all the rest takes.
 func (f *fates) pop(n uint64, t float64, known *fate) bool {
 	if f.first == f.next {
 		return false
@@ -136,15 +135,15 @@ func paceBin(perSecond float64) int {
 	return min(paceBins-1, max(0, bin))
 }
 
-// mantissa is how many bits of a number say where it lies within its octave.
+// mantissa is the number of bits that place a number within its octave.
 const mantissa = 52
 
-// quarters are these bits where a quarter of an octave ends.
+// quarters holds these bits where a quarter of an octave ends.
 var quarters = [3]uint64{quarter(1), quarter(2), quarter(3)}
 
 func quarter(n float64) uint64 { return math.Float64bits(math.Exp2(n/4)) & (1<<mantissa - 1) }
 
-// paceOf is the slowest pace of a bin.
+// paceOf returns the slowest pace of a bin.
 func paceOf(bin int) float64 { return math.Exp2(float64(bin-16) / 4) }
 
 // crowdBins divide numbers of calls: each to fifteen, then eighths of an octave, to a
@@ -155,7 +154,7 @@ func crowdBin(calls int) int {
 	return int(crowdBinOf[max(0, min(calls, len(crowdBinOf)-1))])
 }
 
-// crowdBinOf has the bin of each number of calls up to one in the last bin.
+// crowdBinOf holds the bin of each number of calls up to one in the last bin.
 var crowdBinOf = func() (bins [1 << 10]uint8) {
 	for calls := range bins {
 		bins[calls] = uint8(calls)
@@ -166,23 +165,23 @@ var crowdBinOf = func() (bins [1 << 10]uint8) {
 	return bins
 }()
 
-// tableMost is when the counts of a bin are halved, so that what is long past fades:
-// 250 tell a share of 10 % from one of 13 %.
+// tableMost is the count of a bin at which its counts are halved, so that old calls fade. 250
+// calls tell a share of 10 % from one of 13 %.
 const tableMost = 250
 
-// A table counts calls and refusals by something that may be to blame for them. The
-// zero value is empty. Its bins are made when the first call is booked: of thousands of
-// lanes many make but one.
+// A table counts calls and refusals by something that may be to blame for them. The zero value
+// is empty. The first booked call makes its bins: many of thousands of lanes make only one
+// call.
 type table struct{ bins *[tableBins]counted }
 
 const tableBins = 64
 
 type counted struct{ calls, refused uint8 }
 
-// at is what one bin holds.
+// at returns the counts of one bin.
 func (t *table) at(bin int) counted { return t.upTo(bin + 1)[bin] }
 
-// upTo is the bins below one.
+// upTo returns the bins below one.
 func (t *table) upTo(bin int) []counted {
 	if t.bins == nil {
 		return noBins[:bin]
@@ -193,7 +192,7 @@ func (t *table) upTo(bin int) []counted {
 // warm reads a word of the line that a bin is on.
 func (t *table) warm(bin int) uint64 { return uint64(t.at(bin).calls) }
 
-// noBins are those of every empty table. Nothing writes to them.
+// noBins are the bins of every empty table. Nothing writes to them.
 var noBins [tableBins]counted
 
 func (t *table) book(bin int, refused bool) {
@@ -210,7 +209,7 @@ func (t *table) book(bin int, refused bool) {
 	}
 }
 
-// correct says that a call which was booked as let in had been refused.
+// correct records that a call which was booked as let in had been refused.
 func (t *table) correct(bin int) {
 	if e := t.at(bin); e.refused < e.calls {
 		t.bins[bin].refused++
@@ -226,7 +225,7 @@ func (t *table) below(bin int) (calls, refused float64) {
 	return calls, refused
 }
 
-// fade scales what the bins below one hold down to so many calls.
+// fade scales the counts of the bins below one down to so many calls.
 func (t *table) fade(bin int, most float64) {
 	calls, _ := t.below(bin)
 	if calls <= most {
@@ -239,8 +238,8 @@ func (t *table) fade(bin int, most float64) {
 	}
 }
 
-// gain is how many nats are gained if the part from a bin on has a share of refusals
-// of its own; 0 if that is not the larger one.
+// gain returns the nats gained if the part from a bin on has a share of refusals of its own; 0
+// if that share is not the larger one.
 func (t *table) gain(bin int) float64 {
 	n, k := t.below(bin)
 	all, refused := t.below(tableBins)
@@ -250,7 +249,7 @@ func (t *table) gain(bin int) float64 {
 	return likelihood(n, k) + likelihood(all-n, refused-k) - likelihood(all, refused)
 }
 
-// likelihood is the logarithm of how likely k refusals of n are at their own share.
+// likelihood returns the log likelihood of k refusals among n calls at their own share.
 func likelihood(n, k float64) float64 {
 	if k <= 0 || k >= n {
 		return 0
@@ -258,13 +257,13 @@ func likelihood(n, k float64) float64 {
 	return k*math.Log(k/n) + (n-k)*math.Log(1-k/n)
 }
 
-// What became of calls, in the order in which they left: each lesson is taken once, when
-// it is known, and whoever explains refusals takes it from here.
+// This part takes the fates of calls, in the order in which the calls left. It takes each
+// lesson once, when it is known, and the explanations of refusals start from here.
 
-// recentCalls is how many of the latest fates are remembered one by one.
+// recentCalls is the number of the latest fates that are remembered one by one.
 const recentCalls = 64
 
-// fate takes what became of a call, in the order in which calls left; it is known at t.
+// fate takes the fate of a call, in the order in which calls left; it is known at t.
 func (m *Law) fate(t float64, f *fate) {
 	m.recent <<= 1
 	if f.refused {
@@ -294,12 +293,12 @@ func (m *Law) letIn(t float64, f *fate) {
 	}
 }
 
-// alike are calls let in one after the other at one pace and in company of one size, and
-// not booked yet: before anything was refused nobody asks the tables, and most lanes
-// never are refused.
+// alike counts calls that were let in one after the other, at one pace and in company of one
+// size, and are not booked yet. Nothing asks the tables before the first refusal, and most
+// lanes are never refused.
 type alike struct{ pace, crowd, calls uint8 }
 
-// book takes a call that was let in into the tables of pace and company.
+// book enters a call that was let in into the tables of pace and company.
 func (m *Law) book(pace, crowd int) {
 	if a := &m.alike; m.refusals == 0 && int(a.pace) == pace && int(a.crowd) == crowd && a.calls < tableMost {
 		a.calls++
@@ -312,7 +311,7 @@ func (m *Law) book(pace, crowd int) {
 	}
 }
 
-// bookAlike books what is not booked yet.
+// bookAlike books the calls that are not booked yet.
 func (m *Law) bookAlike() {
 	a := m.alike
 	for range a.calls {
@@ -323,8 +322,8 @@ func (m *Law) bookAlike() {
 	m.alike = alike{}
 }
 
-// ripen takes the fates that are known by now: of calls before number n, and of those
-// that would have been refused by now.
+// ripen takes the fates that are known by now: of calls before number n, and of calls whose
+// refusal would have come by now.
 func (m *Law) ripen(t float64, n uint64) {
 	late := t - 2*m.delay
 	var f fate
@@ -335,7 +334,7 @@ func (m *Law) ripen(t float64, n uint64) {
 	}
 }
 
-// share is how many of the latest calls were refused.
+// share returns the refused share of the latest calls.
 func (m *Law) share() float64 {
 	return float64(recentCalls-bits.OnesCount64(m.recent)) / recentCalls
 }

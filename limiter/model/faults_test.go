@@ -24,9 +24,9 @@ func bothLaws(t *testing.T, c limiter.LawConfig, test func(t *testing.T, law fun
 	}
 }
 
-// The very first call of a lane is refused, at the moment in which it began: by a 503, for
-// tokens that were told, or for nothing said. Nothing is divided by nothing, the hold is
-// short, and calls leave again.
+// The very first call of a lane is refused, at the moment in which it began: by a 503, for a
+// told limit on tokens, or without a reason. Nothing is divided by zero, the hold is short, and
+// calls leave again.
 func TestFirstRefusalStopsNothing(t *testing.T) {
 	for name, n := range map[string]limiter.News{"429": {}, "503": {Overloaded: true}, "tokens": {On: limiter.Tokens}} {
 		for _, limits := range []limiter.Limits{{}, {TPM: 60_000}, {RPM: 600, TPM: 60_000}} {
@@ -167,8 +167,8 @@ func TestFewErrorsSlowNothing(t *testing.T) {
 	}
 }
 
-// said is a law that let so many calls in within its first minute, and then was told by the
-// words of a refusal that so many a minute are allowed.
+// said returns a law that let so many calls in within its first minute, and then heard a
+// refusal whose words allow so many a minute.
 func said(let int, limit float64) *Law {
 	m := newModel(limiter.LawConfig{}, noon)
 	for i := range let {

@@ -28,19 +28,17 @@ func spread(c limiter.Cost) [dims]float64 {
 	return [dims]float64{c.Requests, c.Tokens(), c.Input, c.Output}
 }
 
-// neighbourFloor is the share of the refill under which other clients' draw is
-// taken for noise: remaining is rounded, and a rounded difference is never
-// exactly nought.
+// neighbourFloor is the share of the refill below which a draw of other clients counts as
+// noise. Headers round the remainder, and a difference of rounded numbers is seldom exactly
+// zero.
 const neighbourFloor = 0.03
 
-// A gauge is our model of one of the provider's buckets. Times are seconds
-// since the law began.
+// A gauge models one of the provider's buckets. Times are seconds since the law began.
 //
 //	level(t) rises by refill − others, never above capacity; a call takes its cost
 //
-// The level may be negative: a debt, which says that the provider has been
-// found to hold more than was believed, or less than was charged. The zero gauge
-// knows of no limit.
+// The level may be negative. Such a debt says that the provider was found to hold more than was
+// believed, or less than was charged. The zero gauge knows of no limit.
 type gauge struct {
 	source   limiter.Source
 	fresh    bool    // told, and nothing was drawn yet: any bucket holds the first call
@@ -57,9 +55,9 @@ type gauge struct {
 
 func (g *gauge) known() bool { return g.source != limiter.Unknown }
 
-// draw is what other clients take, as far as it is more than noise. It is less than the
-// refill, which may have been lowered since: else the level would fall for ever, and
-// nothing would leave again.
+// draw returns the draw of other clients, as far as it is more than noise. It stays below the
+// refill, which may have been lowered since. Otherwise the level would fall for ever, and no
+// call would leave again.
 func (g *gauge) draw() float64 {
 	if g.others >= neighbourFloor*g.refill && !g.isFixed() {
 		return min(g.others, othersMost*g.refill)
@@ -67,7 +65,7 @@ func (g *gauge) draw() float64 {
 	return 0
 }
 
-// levelAt is the level at t; asking changes nothing.
+// levelAt returns the level at t; it changes nothing.
 func (g *gauge) levelAt(t float64) float64 {
 	switch {
 	case t <= g.at:
@@ -88,7 +86,7 @@ func (g *gauge) advance(t float64) {
 	}
 }
 
-// most is what the level may come to: nobody waits for more.
+// most returns the highest level that can be: no call waits for more.
 func (g *gauge) most() float64 {
 	if g.isFixed() {
 		return min(g.capacity, g.fixed.most)
@@ -97,13 +95,13 @@ func (g *gauge) most() float64 {
 }
 
 const (
-	// leastDebt is what a debt may be at least: two calls. Where a minute's refill is
-	// less, a bound that one call reaches would let the next one pass at once.
+	// leastDebt is the least bound of a debt: two calls. Where a minute's refill is less, one
+	// call could reach the bound, and the next one would pass at once.
 	leastDebt = 2
 
 	// debtSeconds and toldDebtSeconds bound a debt, in seconds of refill. A provider that
-	// counts by the minute has forgotten what is older, and one wrong number must not stop
-	// a lane for days. What was told is a ceiling, so an hour of it is paid back.
+	// counts by the minute has forgotten older calls, and one wrong number must not stop a lane
+	// for days. A told limit is a ceiling, so the lane pays back up to an hour of it.
 	debtSeconds     = 60
 	toldDebtSeconds = 3600
 )
@@ -111,8 +109,8 @@ const (
 // take draws n units; a negative n gives them back. The debt is bounded.
 func (g *gauge) take(n float64) { g.takeOf(0, n) }
 
-// takeOf is take for a call that was charged so much: that may be owed in any case, or calls
-// of more than the bound would leave too often.
+// takeOf draws n units for a call with such a charge. The call may owe its charge in any case:
+// otherwise calls larger than the bound would leave too often.
 func (g *gauge) takeOf(charged, n float64) {
 	if g.fresh {
 		g.fresh, g.level = false, max(g.level, min(n, g.capacity))
@@ -126,7 +124,7 @@ func (g *gauge) takeOf(charged, n float64) {
 
 func (g *gauge) warm() uint64 { return uint64(g.source) + uint64(int64(g.ceiling)) }
 
-// capped is a refill under the user's ceiling.
+// capped returns a refill within the user's ceiling.
 func (g *gauge) capped(refill float64) float64 {
 	if g.ceiling > 0 {
 		return min(refill, g.ceiling)
@@ -134,9 +132,9 @@ func (g *gauge) capped(refill float64) float64 {
 	return refill
 }
 
-// slack is how far into debt a call of that cost may lead where no header tells the level:
-// two calls, or a second's refill, which is less than any bucket that was learned holds. A
-// told limit has none: it is a ceiling, and may be kept by a window that slides.
+// slack returns the debt into which a call of that cost may lead where no header tells the
+// level. That is two calls, or a second's refill, which is less than any learned bucket holds.
+// A told limit has none: it is a ceiling, and may be kept by a window that slides.
 func (g *gauge) slack(cost float64) float64 {
 	if g.source == limiter.Told {
 		return 0
@@ -144,32 +142,31 @@ func (g *gauge) slack(cost float64) float64 {
 	return max(2*cost, margin*g.refill)
 }
 
-// burstSeconds is how many seconds of refill the gauge holds, within reason: it
-// decides how long tries take.
+// burstSeconds returns the seconds of refill that the gauge holds, within reason: they set the
+// duration of tries.
 func (g *gauge) burstSeconds() float64 {
 	return min(60, max(1.5, g.capacity/g.refill))
 }
 
-// spacing reports whether one call at a time is let in: they must then arrive as
+// spacing reports whether the server lets in one call at a time. Calls must then arrive as
 // evenly as the bucket refills.
 func (g *gauge) spacing(k int) bool {
 	return k == dimRequests && g.source == limiter.Seen && g.capacity < 2 && !g.isFixed()
 }
 
-// toldBurst is how many seconds of a told limit may be saved up where its burst is
-// not told. What was saved is sent on top of the limit, and a window, fixed or
-// sliding, forgives none of it; a fifth of a second is what timers and schedulers
-// need.
+// toldBurst is the seconds of a told limit that may be saved up where the user tells no burst.
+// The saved-up part is sent on top of the limit, and a window, fixed or sliding, counts all of
+// it. A fifth of a second is enough for timers and schedulers.
 const toldBurst = 0.2
 
-// Calls on their way overtake one another's pace: one that arrives sooner than the one before
-// it did finds a bucket that holds no more than it draws not full yet.
+// Calls do not keep their distance on the way. If a bucket holds no more than one call draws, a
+// call that arrives early finds it not yet full.
 const (
-	toldEarly = 0.02 // of what such a call draws is drawn besides
-	toldKept  = 0.05 // seconds of refill are kept of a burst
+	toldEarly = 0.02 // share of such a call's draw that it is charged besides
+	toldKept  = 0.05 // seconds of refill that are kept back of a burst
 )
 
-// early is what a call draws besides its cost.
+// early returns the charge of a call besides its cost, in case it arrives early.
 func (g *gauge) early(cost float64) float64 {
 	if cost > float64(g.holds) && g.source == limiter.Told {
 		return toldEarly * cost
@@ -177,7 +174,7 @@ func (g *gauge) early(cost float64) float64 {
 	return 0
 }
 
-// tell takes the user's word: refill in units per second, none if not over 0.
+// tell takes the user's limit: refill in units per second, no limit if it is not over 0.
 func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 	g.ceiling = refill
 	switch {
@@ -208,8 +205,8 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 	g.level = min(g.level, g.capacity)
 }
 
-// forget is what remains of a told limit that is taken back: for requests a first
-// guess, for tokens nothing, as no refusal would ever correct it.
+// forget removes a told limit that the user takes back. For requests it remains as a first
+// guess. For tokens nothing remains, as no refusal would ever correct it.
 func (g *gauge) forget(tokens bool) {
 	g.source = limiter.Learned
 	if tokens {

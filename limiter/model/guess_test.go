@@ -55,7 +55,7 @@ func TestCapThatRefusesAtOnceIsFound(t *testing.T) {
 	}
 }
 
-// guessed is a law whose search has met a refusal beside so many others, at once.
+// guessed returns a law whose search has met a refusal with so many others in flight, at once.
 func guessed(t *testing.T, flying int, change func(*limiter.News)) *Law {
 	t.Helper()
 	m := New(limiter.LawConfig{}, noon, seeded(1))

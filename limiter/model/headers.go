@@ -7,16 +7,16 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// What the headers of an answer teach about a limit.
+// This file takes the lessons of an answer's headers about a limit.
 
-// shown is what headers have told of a gauge.
+// shown holds what headers have shown of a gauge.
 type shown struct {
 	period  periodGuess
 	sighted bool // headers were seen at this refill
 	seenAt  float64
-	left    float64 // what was, then
+	left    float64 // the remainder then
 	began   float64 // when this refill was first seen
-	saved   uint64  // replays of so many sends were not made since the last one
+	saved   uint64  // sends whose replays were spared since the last one
 	lag     float64 // units that flowed in beyond the limit
 	named   bool    // the period was in the headers too
 	printed float64 // units per second that they tell, whatever the user said
@@ -35,14 +35,14 @@ func (g *gauge) recheck() {
 	}
 }
 
-// see takes a sighting of dimension k, in the headers of a call sent at sent.
-// It reports whether the limit is a new one.
+// see takes a sighting of dimension k, in the headers of a call sent at sent. It reports
+// whether the limit is a new one.
 //
-// A call of the law before this one left before 0, and so did others that are not in own:
-// drew is how many units per second they took.
+// A call of the law before this one left before 0, as did other calls that are not in own. drew
+// is the units per second that these took.
 //
-// The remainder is rounded down, so remaining + reset·refill is up to one less than
-// the depth: the depth is the most that was read, and never less.
+// Headers round the remainder down, so remaining + reset·refill is up to one less than the
+// depth. The depth is the most that was read, and never less.
 func (g *gauge) see(k int, s limiter.Sighting, own *sends, sent, now, drew float64) (changed bool) {
 	if g.shown == nil {
 		g.shown = &shown{}
@@ -88,42 +88,43 @@ func (g *gauge) see(k int, s limiter.Sighting, own *sends, sent, now, drew float
 		g.compare(k, own, sent, s.Remaining)
 		g.sighted, g.seenAt, g.left = true, sent, s.Remaining
 	}
-	level = drawnBefore(level, sent, drew-refill) // what flowed in before 0 was drawn, too
+	level = drawnBefore(level, sent, drew-refill) // the inflow before 0 was drawn, too
 	g.level, g.at = own.replay(k, level, refill-g.draw(), capacity, max(0, sent), now), now
 	g.take(0)
 	return changed
 }
 
-// A brim finds out how much a bucket holds whose headers do not say when it is full: often
-// less than the limit. Where no more is left than at most, time and again, though more
-// should have flowed in, it was full; a neighbour would have left less.
+// A brim finds the depth of a bucket whose headers do not say when it is full; that is often
+// less than the limit. If the remainder stays at its highest, time and again, though more
+// should have flowed in, the bucket was full. A neighbour would have left less.
 type brim struct {
 	most  float64 // units, the most that was ever left
-	times int     // in a row that it was that, and more was expected
+	times int     // in a row that the remainder was that, and more was expected
 }
 
-// brimTimes is how often in a row: so often nobody takes just what flows in.
+// brimTimes is the number of times in a row that prove a brim: neighbours do not take exactly
+// the inflow that often.
 const brimTimes = 5
 
-// see takes what was left, and what was expected to be.
+// see takes a remainder, and the one that was expected.
 func (b *brim) see(left, expected float64) {
 	switch {
 	case b.times >= brimTimes: // found out
 	case left < b.most:
 		b.times = 0
-	case left > b.most: // it rises yet
+	case left > b.most: // it still rises
 		b.most, b.times = left, 0
 	case expected > left+1:
 		b.times++
 	}
 }
 
-// capacity is how much a bucket holds, by a sighting without a reset.
+// capacity returns the depth of a bucket, by a sighting without a reset.
 func (b *brim) capacity(s limiter.Sighting) float64 {
 	found := b.times >= brimTimes
 	if s.Remaining > b.most {
 		b.most = s.Remaining
-		if !found { // it rises yet
+		if !found { // it still rises
 			b.times = 0
 		}
 	}
@@ -133,8 +134,8 @@ func (b *brim) capacity(s limiter.Sighting) float64 {
 	return min(s.Limit, b.most+1)
 }
 
-// drawnBefore is what the law before this one left of a level that a call of its own had
-// found: nothing, at least. It drew at that rate until 0.
+// drawnBefore returns what the law before this one left over of a level that one of its own
+// calls found; at least 0. That law drew at that rate until 0.
 func drawnBefore(level, sent, rate float64) float64 {
 	if sent >= 0 || rate <= 0 {
 		return level
@@ -142,16 +143,16 @@ func drawnBefore(level, sent, rate float64) float64 {
 	return max(0, level+rate*sent)
 }
 
-// underUser is from how many times the user's limit on a sighted one is another than his:
+// underUser is the factor by which a sighted limit must exceed the user's to count as larger:
 // both are rounded.
 const underUser = 1.01
 
-// keepToUser takes a sighting of a limit that is larger than the user's. His binds, and what
-// he allows to be saved up; of the sighting only a rest that is smaller than his counts.
-// What refusals have taught stays.
+// keepToUser takes a sighting of a limit that is larger than the user's. The user's limit and
+// burst bind. Of the sighting only a remainder below the user's counts. The lessons of refusals
+// stay.
 func (g *gauge) keepToUser(s limiter.Sighting, now float64) (changed bool) {
 	g.advance(now)
-	if changed = g.source == limiter.Seen; changed { // his was lowered since
+	if changed = g.source == limiter.Seen; changed { // the user's was lowered since
 		*g.shown = shown{period: g.period}
 		g.source, g.refill, g.others = limiter.Told, g.ceiling, 0
 	}
@@ -159,14 +160,14 @@ func (g *gauge) keepToUser(s limiter.Sighting, now float64) (changed bool) {
 	return changed
 }
 
-// half is added to a remainder that is told without a reset: it is floored, so on
-// average half a unit more is there.
+// half is added to a remainder without a reset: it is rounded down, so on average half a unit
+// more is there.
 const half = 0.5
 
-// due bounds what answers cost. A sighting is replayed over all sends since its own:
-// with thousands in flight and headers on each answer, that were thousands of steps
-// for each. One of many says nearly what each of them would, so an answer pays for
-// replayShare steps, and who comes when enough has been paid is looked at.
+// due bounds the work per answer. A sighting is replayed over all sends since its own. With
+// thousands in flight and headers on each answer, that would be thousands of steps for each.
+// One sighting of many says nearly the same as the others. So each answer pays for replayShare
+// steps, and the first one after enough was paid is looked at.
 func (g *gauge) due(steps uint64) bool {
 	if g.saved += replayShare; g.saved < steps {
 		return false
@@ -175,27 +176,27 @@ func (g *gauge) due(steps uint64) bool {
 	return true
 }
 
-// replayShare is as many calls in flight as have each answer looked at.
+// replayShare is the number of calls in flight up to which each answer is looked at.
 const replayShare = 64
 
 const (
-	// sightingGap keeps two sightings that are nearly one from being compared: the
-	// rounding of the remainder would look like a neighbour.
+	// sightingGap keeps two sightings that are nearly one from being compared: the rounding of
+	// the remainder would look like a neighbour.
 	sightingGap = 0.2
-	// othersMemory is over how many seconds the draw of other clients is averaged.
+	// othersMemory is the seconds over which the draw of other clients is averaged.
 	othersMemory = 8
-	// othersMost is the share of the refill that others are believed to draw at most: who
-	// leaves us nothing would never be heard of again.
+	// othersMost bounds the share of the refill that others are believed to draw: a lane that
+	// believed nothing was left for it would never hear of the limit again.
 	othersMost = 0.9
-	// lagMost is how many calls more than a limit allows must have flowed in before it
-	// is taken for one of a shorter period: well over what rounding amounts to. To that
-	// come lagSpread seconds of refill, as a busy machine dates its calls no better.
+	// lagMost is the number of calls beyond a limit that must have flowed in before the limit
+	// is taken for one of a shorter period: well over rounding. lagSpread seconds of refill
+	// come on top, as a busy machine dates its calls no better.
 	lagMost   = 5
 	lagSpread = 0.1
 	lagSlack  = 0.01 // of the limit may flow in besides: clocks differ
 )
 
-// periodOf is the period of a sighted limit, in seconds.
+// periodOf returns the period of a sighted limit, in seconds.
 func (g *gauge) periodOf(s limiter.Sighting) float64 {
 	if g.named = s.Window > 0; g.named {
 		return s.Window.Seconds()
@@ -206,9 +207,9 @@ func (g *gauge) periodOf(s limiter.Sighting) float64 {
 	return g.period.period()
 }
 
-// compare holds what is left against what our own calls would have left. What is
-// missing was drawn by others; what is left over, time and again, says that more
-// flows in than the limit is believed to allow.
+// compare holds the remainder against what our own calls would have left. The missing part was
+// drawn by others. A surplus, time and again, says that more flows in than the limit is
+// believed to allow.
 func (g *gauge) compare(k int, own *sends, sent, left float64) {
 	if !g.sighted || g.seenAt < 0 { // what the law before drew meanwhile is not in own
 		return
@@ -233,9 +234,9 @@ func (g *gauge) compare(k int, own *sends, sent, left float64) {
 	g.others = min(othersMost*g.refill, max(-0.1*g.refill, g.others))
 }
 
-// outgrown reports whether more flows in than the limit allows, and tries the next
-// shorter period. Where there is none the headers are wrong. Calls that were counted and
-// never left look like that, too: a period that the resets prove stands against it.
+// outgrown reports whether more flows in than the limit allows, and tries the next shorter
+// period. Where there is none the headers are wrong. Calls that were counted and never left
+// look like that, too, so a period that the resets prove stands against it.
 func (g *gauge) outgrown() (wrong bool) {
 	if g.shown == nil || g.lag < lagMost+lagSpread*g.refill || g.isFixed() {
 		return false
@@ -247,8 +248,8 @@ func (g *gauge) outgrown() (wrong bool) {
 	return g.named || !g.period.shorten()
 }
 
-// leastJitter is by how much calls overtake each other on an ordinary way, in
-// seconds: half of the usual spread of one hop.
+// leastJitter is the time, in seconds, by which calls overtake each other on an ordinary way:
+// half of the usual spread of one hop.
 const leastJitter = 0.010
 
 // A shapeGuess tells a window from a bucket by their headers: in a bucket remaining +
@@ -284,8 +285,8 @@ type fixedWindow struct {
 	most   float64 // units, the most that was ever left
 }
 
-// fixedEdge is how many seconds who waits for the end of a window waits longer: a
-// hop's usual spread, as what arrives before it is refused.
+// fixedEdge is the extra seconds of a wait for the end of a window: a hop's usual spread, as
+// the server refuses calls that arrive before the end.
 const fixedEdge = 0.020
 
 func (w *fixedWindow) see(s limiter.Sighting, sent float64) {
@@ -313,16 +314,16 @@ var periods = [...]float64{1, 10, 60, 3600, 86400}
 const (
 	usualPeriod = 60   // until something else was found out
 	periodNear  = 0.15 // how far a measured period may lie from a known one
-	// periodVotes is how many sightings must agree, at different levels. A bucket
-	// that is not as deep as its limit is wide looks like some period at any one
-	// level, but not like the same at two.
+	// periodVotes is the number of sightings that must agree, at different levels. A bucket
+	// whose depth is not its limit looks like some period at any one level, but not like the
+	// same period at two.
 	periodVotes = 3
 	periodSpan  = 1.4
-	// roundedMost is up to where a whole number of seconds is taken for a rounded one,
-	// which is too coarse to measure by.
+	// roundedMost bounds the resets in whole seconds that are taken for rounded ones, which are
+	// too coarse to measure by.
 	roundedMost = 5 * time.Second
-	// slopeUsed is how many units two sightings differ by at least where they are held
-	// against each other: what is left is rounded to one, so the slope is good to a tenth.
+	// slopeUsed is the least difference, in units, between two sightings that are compared. The
+	// remainder is rounded to one, so the slope is good to a tenth.
 	slopeUsed = 10
 )
 
@@ -340,14 +341,14 @@ type periodGuess struct {
 	slope       slopeProof
 }
 
-// slopeProof shows that resets agree with the period that is believed. In a bucket of any
-// depth each unit that is drawn delays the reset by the same time:
+// slopeProof shows that resets agree with the believed period. In a bucket of any depth each
+// unit that is drawn delays the reset by the same time:
 //
 //	Δreset = −Δremaining / limit · period
 //
-// In a window both fall together, so that nothing is proved there.
+// In a window both fall together, which proves nothing.
 type slopeProof struct {
-	last  limiter.Sighting // that the next one is held against
+	last  limiter.Sighting // the next one is compared with it
 	votes int              // in a row
 }
 
@@ -372,7 +373,7 @@ func (p *slopeProof) see(s *limiter.Sighting, period float64) {
 // proved reports whether resets have agreed with the period time and again.
 func (p *slopeProof) proved() bool { return p.votes >= periodVotes }
 
-// period is what is believed, in seconds.
+// period returns the believed period, in seconds.
 func (p *periodGuess) period() float64 {
 	if p.found > 0 {
 		return p.found
@@ -412,7 +413,7 @@ func (p *periodGuess) shorten() bool {
 	return false
 }
 
-// nearest is the known period that seconds come near to; 0 if none.
+// nearest returns the known period that seconds come near to; 0 if there is none.
 func nearest(seconds float64) float64 {
 	for _, p := range periods {
 		if math.Abs(seconds-p) <= periodNear*p {

@@ -29,7 +29,7 @@ func near(t *testing.T, what string, got, expected, within float64) {
 	}
 }
 
-// lookAt is what a law believes, of a call that draws one request and nothing else.
+// lookAt returns a law's beliefs for a call that draws one request and nothing else.
 func lookAt(law limiter.Law, now time.Time) *limiter.View {
 	v := law.View(now, limiter.Cost{Requests: 1})
 	return &v

@@ -2,12 +2,12 @@ package model
 
 import "math"
 
-// How fast a bucket refills that nobody tells of: between two moments at which it was
-// empty, what was let in is what flowed in, but for what flowed over. How much flowed
-// over depends on how deep it is, so a few depths are supposed side by side, and the
-// one is believed by which successive stretches agree best on the rate, with each other and with
-// what was let in while the bucket was empty. By themselves they cannot tell a deep bucket that is
-// asked for bursts from a shallow one that refills as fast as they are.
+// This file finds the refill of a bucket that nobody tells of. Between two moments at which the
+// bucket was empty, the calls let in show the inflow, less any overflow. The overflow depends
+// on the depth, so a few depths are supposed in parallel. The one is believed by which
+// successive stretches agree best on the rate, with each other and with the calls let in while
+// the bucket was empty. The stretches alone cannot tell a deep bucket that is asked for bursts
+// from a shallow one that refills as fast as they are.
 var depths = [...]float64{0, 1.5, 60} // seconds of refill; at least one call
 
 const (
@@ -22,7 +22,7 @@ const (
 	ebbClosed        = 0.5  // of what is let in on the whole: where less is let in something is closed, as a window is
 )
 
-// An interval is what was sent between two moments at which the bucket was empty.
+// An interval lies between two moments at which the bucket was empty.
 type interval struct {
 	from, to float64
 	fastest  float64 // calls per second: the pace that was refused in the end
@@ -35,15 +35,14 @@ type supposed struct {
 	score       float64 // how much successive stretches disagree
 }
 
-// inflow is the rate of refill, under each depth. The zero inflow knows nothing, and
-// takes no room. A copy is one that later lessons do not reach: what is learned is
-// written to a fresh piece of memory.
+// inflow is the rate of refill, under each depth. The zero inflow knows nothing, and takes no
+// room. Later lessons do not reach a copy: they are written to fresh memory.
 type inflow struct {
 	of   *[len(depths)]supposed // nil: nothing is known
 	best int
 }
 
-// renew makes what is known one's own, to be changed.
+// renew moves the evidence to memory of its own, to be changed.
 func (f *inflow) renew() {
 	fresh := new([len(depths)]supposed)
 	if f.of != nil {
@@ -54,7 +53,7 @@ func (f *inflow) renew() {
 
 func depthAt(i int, rate float64) float64 { return max(1, depths[i]*rate) }
 
-// take adds a stretch to the evidence. ebbed is what flowed in per second while the bucket was
+// take adds a stretch to the evidence. ebbed is the inflow per second while the bucket was
 // empty; 0: that is not known.
 func (f *inflow) take(s *sends, e interval, ebbed float64) {
 	span := e.to - e.from
@@ -99,11 +98,11 @@ func (f *inflow) rate() float64 {
 	return h.calls / h.span
 }
 
-// begin knows one interval, and how deep the bucket was found in it.
+// begin starts from one interval, and the depth that the bucket was found to have in it.
 func (f *inflow) begin(s *sends, e interval, depth, ebbed float64) {
 	*f = inflow{}
 	f.take(s, e, ebbed)
-	for i := range f.of { // a tie-break: the depth nearest to what was found is believed at first
+	for i := range f.of { // a tie-break: the depth nearest to the one found is believed at first
 		f.of[i].score += 0.01 * math.Abs(math.Log((depth+1)/(depthAt(i, f.of[i].latest)+1)))
 	}
 	f.choose()
@@ -112,7 +111,7 @@ func (f *inflow) begin(s *sends, e interval, depth, ebbed float64) {
 // known reports whether there is any evidence.
 func (f *inflow) known() bool { return f.of != nil && f.of[f.best].span > 0 }
 
-// evidence is what is believed to have flowed in, and in how many seconds.
+// evidence returns the calls that are believed to have flowed in, and the seconds that took.
 func (f *inflow) evidence() (calls, span float64) {
 	if f.of == nil {
 		return 0, 0
@@ -120,7 +119,7 @@ func (f *inflow) evidence() (calls, span float64) {
 	return f.of[f.best].calls, f.of[f.best].span
 }
 
-// recall takes up evidence of another time. Which depth it was found under is not known.
+// recall takes up evidence of another time, whose depth is not known.
 func (f *inflow) recall(calls, span float64) {
 	f.renew()
 	for i := range f.of {
@@ -129,7 +128,7 @@ func (f *inflow) recall(calls, span float64) {
 	f.best = len(f.of) - 1
 }
 
-// fade lets so much of the evidence stand that what comes can overrule it.
+// fade keeps only as much of the evidence as new evidence can overrule.
 func (f *inflow) fade() {
 	if f.of == nil {
 		return
@@ -142,8 +141,8 @@ func (f *inflow) fade() {
 	}
 }
 
-// refill is the rate at which a bucket of that depth is empty at both ends of a
-// stretch: at least what was let in per second, and at most fastest.
+// refill returns the rate at which a bucket of that depth is empty at both ends of a stretch:
+// at least the calls let in per second, and at most fastest.
 func (s *sends) refill(e interval, depth func(rate float64) float64) float64 {
 	low := s.accepted(e.from, e.to) / (e.to - e.from)
 	high := max(low, e.fastest)
@@ -160,9 +159,9 @@ func (s *sends) refill(e interval, depth func(rate float64) float64) float64 {
 	return low
 }
 
-// ebbed is what flowed in per second during a stretch that begins with an empty bucket: at the pace
-// that was refused so many calls left, and those were let in for which something flowed in, however
-// deep the bucket is. 0: that does not say it.
+// ebbed returns the inflow per second of a stretch that begins with an empty bucket. Calls left
+// at the refused pace, and only as many were let in as flowed in, however deep the bucket is.
+// 0: the stretch does not show it.
 func (s *sends) ebbed(e interval) float64 {
 	sent, let := s.sent(e.from, e.to), s.accepted(e.from, e.to)
 	if sent < ebbLeast || let > ebbOpen*sent {
@@ -171,8 +170,8 @@ func (s *sends) ebbed(e interval) float64 {
 	return e.fastest * let / sent
 }
 
-// surplus is the most that was let in beyond a rate within any part of a stretch of
-// time: a bucket that refills at that rate is at least that deep.
+// surplus returns the most that was let in beyond a rate within any part of a stretch of time.
+// A bucket that refills at that rate is at least that deep.
 func (s *sends) surplus(from, to, rate float64) (most float64) {
 	t, over := from, 0.0
 	for i := s.after(from); i < s.count; i++ {

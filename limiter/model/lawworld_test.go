@@ -54,7 +54,7 @@ type coming struct {
 	reply reply
 }
 
-// one is what a call costs where nothing else is said.
+// one is the usual cost of a call.
 var one = limiter.Cost{Requests: 1}
 
 func newLawWorld(c limiter.LawConfig, seed uint64, serve func(at float64, beside int) reply) *lawWorld {
@@ -204,7 +204,7 @@ func (w *lawWorld) refuse(now time.Time, n limiter.News) {
 	w.until = max(w.now, r.Until.Sub(noon).Seconds())
 }
 
-// between is how many calls left in (from, to], per second.
+// between returns the calls per second that left in (from, to].
 func (w *lawWorld) between(from, to float64) float64 {
 	n := 0
 	for _, s := range w.sent {

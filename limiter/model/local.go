@@ -24,10 +24,10 @@ const (
 	localFine   = 4 // shares are this much finer than paces, whose bins they use
 )
 
-// localWindow finds how many calls a server of one's own takes at once: it grows
-// while the 90th percentile of latency is under a target and the window is used,
-// and shrinks when it is not (additive increase, multiplicative decrease). The
-// zero value is ready, with the default target.
+// localWindow finds how many calls a server of one's own takes at once. It grows while the 90th
+// percentile of latency is under a target and the window is used. It shrinks when the
+// percentile is over the target (additive increase, multiplicative decrease). The zero value is
+// ready, with the default target.
 type localWindow struct {
 	Target   time.Duration // 0: DefaultLocalTarget
 	size     float64
@@ -43,7 +43,7 @@ type localWindow struct {
 	shares  [localBins]uint16 // and which share of it, in quarters of an octave from a sixty-fourth to a quarter and more
 }
 
-// Size is how many calls may be in flight.
+// Size returns the number of calls that may be in flight.
 func (w *localWindow) Size() int {
 	if w.size == 0 {
 		return localStart
@@ -57,7 +57,7 @@ func (w *localWindow) Sent() {
 	w.peak = max(w.peak, w.inFlight)
 }
 
-// Ended notes a call that ended, however it did.
+// Ended notes a call that ended, in whatever way.
 func (w *localWindow) Ended() { w.inFlight = max(0, w.inFlight-1) }
 
 // recall takes up a size that was saved.
@@ -86,11 +86,11 @@ func (w *localWindow) Answered(latency time.Duration) {
 	}
 }
 
-// rank is how many answers lie at or above the 90th percentile, but for itself.
+// rank returns the number of answers at or above the 90th percentile, besides itself.
 func (w *localWindow) rank() int32 { return w.answers - 1 - w.answers*9/10 }
 
-// share is the 90th percentile as a share of the target, not less than it is, as far as
-// growth asks.
+// share returns an upper bound of the 90th percentile, as a share of the target. It is as fine as
+// growth needs.
 func (w *localWindow) share() float64 {
 	bin, above := localBins-1, int32(w.shares[localBins-1])
 	for ; above <= w.rank(); above += int32(w.shares[bin]) {
@@ -117,11 +117,11 @@ func (w *localWindow) judge() {
 	w.size = min(window.Most, max(1, size))
 }
 
-// leap is how many times as many calls may be in flight, where latency is that share
-// of the target. Of a server that takes one call at a time, n times as many take n
-// times as long, and of every other less: what leaves even that one under the easy
-// share is no risk. Calls that began together are judged by the first half to end, which has
-// waited half as long as the last. The rest of the 2.2 covers answers from before a leap.
+// leap returns the factor by which the calls in flight may grow, where latency is that share of
+// the target. With n times as many calls, a server that takes one at a time takes n times as
+// long, and every other server less. A factor that keeps even that one under the easy share is
+// no risk. Calls that began together are judged by the first half to end, which has waited half
+// as long as the last. The rest of the 2.2 covers answers from before a leap.
 func leap(share float64) float64 {
 	return min(localLeap, max(localGrow, localEasy/2.2/share))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// Bounds of what is believed of a memory. What lies outside is left out.
+// Bounds of credible values in a memory. Values outside them are left out.
 const (
 	refillMost         = 1e9       // units per second
 	unitsMost          = 1e13      // that may be saved up
@@ -45,7 +45,7 @@ func (m *Law) Restore(now time.Time, k limiter.Memory) error {
 	return nil
 }
 
-// recallCalls takes up what calls are like.
+// recallCalls takes up the usual features of calls.
 func (m *Law) recallCalls(r *recall, k *limiter.Memory) {
 	m.answered.Preset(r.now, measure.Sane(k.Answered, 0, limiter.MaxRate))
 	m.latency = measure.OrElse(measure.Sane(k.Latency, 1e-6, secondsMost), m.latency)
@@ -71,15 +71,15 @@ func (m *Law) recallCalls(r *recall, k *limiter.Memory) {
 	}
 }
 
-// recallLies has headers that were found wrong not be read again.
+// recallLies has the law ignore headers that were found wrong.
 func (m *Law) recallLies(k *limiter.Memory) {
 	if lied := measure.Sane(k.Lied, 1e-9, refillMost); lied > 0 {
 		m.lies, m.lied = true, lied
 	}
 }
 
-// recallLimit takes up one limit. What a user has told since then wins; what he told
-// then and does not now is a guess for requests, and for tokens nothing.
+// recallLimit takes up one limit. A limit that the user has told since then wins. A limit that
+// the user told only then is a guess for requests; for tokens it is ignored.
 func (m *Law) recallLimit(r *recall, k *limiter.LimitMemory) {
 	d := dimensionNamed(k.On)
 	source := sourceNamed(k.Source)
@@ -96,7 +96,7 @@ func (m *Law) recallLimit(r *recall, k *limiter.LimitMemory) {
 	case ceiling == 0 && source == limiter.Told:
 		source = limiter.Learned
 	}
-	if source != limiter.Told { // his burst may be another now
+	if source != limiter.Told { // the user's burst may be another now
 		*g = gauge{source: source, refill: k.Refill, capacity: k.Capacity, ceiling: ceiling}
 	}
 	if source == limiter.Learned && d == dimRequests {
@@ -111,7 +111,7 @@ func (m *Law) recallLimit(r *recall, k *limiter.LimitMemory) {
 	}
 }
 
-// credible reports whether such a limit can be.
+// credible reports whether such a limit can exist.
 func credible(k *limiter.LimitMemory, d int) bool {
 	least := 1.0
 	if d == dimRequests {
@@ -120,8 +120,7 @@ func credible(k *limiter.LimitMemory, d int) bool {
 	return measure.Sane(k.Refill, 1e-9, refillMost) > 0 && measure.Sane(k.Capacity, least, unitsMost) > 0 && k.Capacity <= depthMost*k.Refill
 }
 
-// recallShown takes up what headers have told besides. A limit that was seen always
-// has it.
+// recallShown takes up what headers have shown besides. A limit that was seen always has that.
 func (m *Law) recallShown(r *recall, g *gauge, k *limiter.LimitMemory) {
 	if g.source != limiter.Seen {
 		return
@@ -140,11 +139,11 @@ func (m *Law) recallShown(r *recall, g *gauge, k *limiter.LimitMemory) {
 	g.fixed = &fixedWindow{ends: ends, period: w.Period, most: max(w.Most, g.capacity)}
 }
 
-// usualTokens is what an ordinary call draws.
+// usualTokens is the draw of an ordinary call.
 const usualTokens = 5000
 
-// recallLevel lets flow in what has since the memory was saved, but never above what may
-// be saved up. A debt that is absurd holds no call for longer than debtWaits.
+// recallLevel adds the inflow since the memory was saved, but never beyond the capacity. An
+// absurd debt holds no call for longer than debtWaits.
 func (m *Law) recallLevel(r *recall, d int, k *limiter.LimitMemory) {
 	g := &m.gauges[d]
 	debt := measure.Sane(k.Debt, 0, 2*unitsMost)
@@ -166,17 +165,17 @@ func (m *Law) recallLevel(r *recall, d int, k *limiter.LimitMemory) {
 	}
 }
 
-// empties takes from what the user has told this law what may be saved up of it, which is
-// there from the start where nobody drew before.
+// empties removes the savings of the limits that the user has told this law. They would be
+// there from the start if nobody drew before.
 func (m *Law) empties() {
 	for k := range m.gauges {
 		m.gauges[k].fresh, m.gauges[k].level = false, min(0, m.gauges[k].level)
 	}
 }
 
-// inHand is how much of a limit a successor takes to be there, whose predecessor may have
-// let calls go after it saved: nothing of what flows in all the time. Of a window as much as
-// is left if calls left as fast as they may ever since.
+// inHand returns the part of a limit that a successor may count on. Its predecessor may have
+// let calls go after it saved, so a limit with a steady inflow leaves nothing. A window leaves
+// its rest if calls have left as fast as they may ever since.
 func (r *recall) inHand(g *gauge) float64 {
 	if !g.isFixed() {
 		return 0
@@ -185,8 +184,8 @@ func (r *recall) inHand(g *gauge) float64 {
 	return max(0, g.level-fastest*r.age())
 }
 
-// recallEstimate takes up how the rate is known. The evidence of calls that this law did
-// not see begins now, earlier by what the bucket holds: that is let in besides.
+// recallEstimate takes up the knowledge of the rate. The evidence of calls that this law did
+// not see begins now, and earlier by the depth of the bucket, which is let in besides.
 func (m *Law) recallEstimate(r *recall, k *limiter.EstimateMemory) {
 	e, g := &m.estimate, &m.gauges[dimRequests]
 	e.every = min(tryMost, max(tryEvery, measure.Sane(k.Every, 0, tryMost)))
@@ -206,7 +205,7 @@ func (m *Law) recallEstimate(r *recall, k *limiter.EstimateMemory) {
 	}
 }
 
-// recallTables takes up what speaks for chance and for a cap.
+// recallTables takes up the evidence for chance and for a cap.
 func (m *Law) recallTables(r *recall, k *limiter.Memory) {
 	m.chance.paces = tableOf(k.Chance)
 	if c := k.Cap; c != nil {
@@ -223,7 +222,7 @@ func (m *Law) recallTables(r *recall, k *limiter.Memory) {
 	}
 }
 
-// recallWaits takes up what keeps calls from leaving, or slows them at first.
+// recallWaits takes up the reasons that keep calls from leaving, or slow them at first.
 func (m *Law) recallWaits(r *recall, k *limiter.Memory) {
 	if wait := r.ahead(k.Hold, limiter.DefaultMaxDirected); wait > 0 {
 		m.hold = r.t + wait
@@ -254,11 +253,10 @@ func sourceNamed(name string) limiter.Source {
 	return limiter.Unknown
 }
 
-// sameNumber reports whether two numbers are the same but for what is lost in writing
-// them.
+// sameNumber reports whether two numbers are equal, within what writing them loses.
 func sameNumber(a, b float64) bool { return a-b < 1e-9*a && b-a < 1e-9*a }
 
-// counts are the bins of a table that hold anything.
+// counts returns the bins of a table that are not empty.
 func (t *table) counts() (c limiter.Counts) {
 	for bin, e := range t.upTo(tableBins) {
 		if e.calls > 0 {
@@ -268,7 +266,7 @@ func (t *table) counts() (c limiter.Counts) {
 	return c
 }
 
-// tableOf is a table of counts. Lines that cannot be true are left out.
+// tableOf makes a table of counts. Lines that cannot be true are left out.
 func tableOf(c limiter.Counts) (t table) {
 	for _, line := range c {
 		bin, calls, refused := line[0], line[1], line[2]
@@ -290,8 +288,8 @@ type recall struct {
 	emptied bool      // nothing is in hand; see [limiter.Memory.Empty]
 }
 
-// seconds is a moment of the past on the law's clock; never after now, and a moment that
-// is missing was long ago.
+// seconds converts a moment of the past to the law's clock. It is never after now, and a
+// missing moment was long ago.
 func (r *recall) seconds(at time.Time) float64 {
 	if at.IsZero() {
 		return r.t - measure.Ages
@@ -299,16 +297,16 @@ func (r *recall) seconds(at time.Time) float64 {
 	return r.t - min(measure.Ages, max(0, r.now.Sub(at).Seconds()))
 }
 
-// ahead is how many seconds a moment lies ahead, at most so many.
+// ahead returns the seconds until a moment, at most so many.
 func (r *recall) ahead(at time.Time, most time.Duration) float64 {
 	return min(most.Seconds(), max(0, at.Sub(r.now).Seconds()))
 }
 
-// age is how many seconds ago the memory was saved.
+// age returns the seconds since the memory was saved.
 func (r *recall) age() float64 { return min(measure.Ages, max(0, r.now.Sub(r.at).Seconds())) }
 
-// Save is part of [limiter.Law]. A trial and a try are left out: what the alarm taught stands,
-// which is the more careful of the two beliefs between which a trial was to decide.
+// Save is part of [limiter.Law]. A trial and a try are left out. The alarm's lesson stands: it
+// is the more careful of the two beliefs between which a trial was to decide.
 func (m *Law) Save(now time.Time) limiter.Memory {
 	law := *m
 	t := law.seconds(now)

@@ -13,8 +13,8 @@ import (
 
 func sameContents(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// patience is how long an ordinary call may have to wait for what a memory says: the
-// longest hold that a server may ask for, and a bucket that is a day deep, in debt.
+// patience bounds the wait of an ordinary call for a memory's sake: the longest hold that a
+// server may ask for, and a bucket that is a day deep, in debt.
 const patience = 26 * time.Hour
 
 // Whatever a file holds, a law that takes it up is a law: it waits a finite time, paces

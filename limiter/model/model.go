@@ -9,8 +9,8 @@ import (
 	"github.com/headrace/headrace/limiter/internal/window"
 )
 
-// Numbers of the law that are choices. They were found by simulating the law against
-// the bank of worlds (tests/lab); halving or doubling one of these costs a few percent.
+// Numbers of the law that are choices. They come from simulations of the law against the bank
+// of worlds (tests/lab). Halving or doubling one of them costs a few percent.
 const (
 	longBurst     = 60.0 // seconds over which a limit by the hour or day may be spent at the fastest
 	margin        = 0.98 // of the refill is asked for: clocks and roundings differ
@@ -18,44 +18,43 @@ const (
 	burstCap      = 4.0  // times the refill is the fastest that a surplus is spent
 	openShare     = 0.5  // of the full pace is what a slow start begins with
 	openDoublings = 3    // from openShare to burstCap
-	backDoubling  = 1.0  // seconds, after an outage: it was full before, so what is felt for is only who else comes back
+	backDoubling  = 1.0  // seconds, after an outage: it was full before, so only other clients that come back may need room
 	slowDoubling  = 60.0 // seconds, where a server minds the growth
 	doubling      = 2.5  // seconds in which a pace doubles at most, that of a search too
 	firstRate     = 2.0  // calls per second to begin with where nothing is known
 	floorRate     = 0.05 // calls per second, the least
 	headerSpare   = 5.0  // seconds of refill kept in reserve where headers tell the level
-	guessDepth    = 60.0 // seconds of refill that a limit of which only a guess is known may hold
+	guessDepth    = 60.0 // seconds of refill that a limit may hold of which only a guess is known
 
 	directedSpread = 0.05 // of a wait that the server named is added, so that not all come back at once
 	holdSpread     = 0.2  // likewise of one that it did not
 )
 
-// AskAgain is the longest wait that a [Law] answers with: its rate changes
-// with time, so it wants to be asked again by then.
+// AskAgain is the longest wait that a [Law] returns: its rate changes with time, so the caller
+// must ask again by then.
 const AskAgain = 250 * time.Millisecond
 
-// Law decides when calls may leave by a model of the provider's own
-// buckets, one for each dimension, that three kinds of evidence correct:
-// headers (exact, at the moment when their call was sent), refusals (if the pace is to
-// blame, the level was nought then), and silence while the model is in debt (the limit
-// is higher than believed).
+// Law decides when calls may leave, by a model of the provider's own buckets, one for each
+// dimension. Three kinds of evidence correct it. Headers are exact, for the moment when their
+// call was sent. A refusal says that the level was zero, if the pace is to blame. Silence while
+// the model is in debt says that the limit is higher than believed.
 //
 //	rate = 0.98·refill − others + (level − reserve)/10 s
 //
-// so that a surplus is spent and a debt paid back within ten seconds or so. Whether the
-// pace is to blame for a refusal is put to the question: see blame.go. It is a value
-// told the time; the zero value is not ready, [New] makes one.
+// So a surplus is spent and a debt paid back within ten seconds or so. blame.go decides whether
+// the pace is to blame for a refusal. The caller passes the time. The zero value is not ready;
+// [New] makes a law.
 //
-// Invariant: estimate.search is nil exactly while a limit of requests is known; a trial and a
+// Invariant: estimate.search is nil exactly while a limit of requests is known. A trial and a
 // try exclude each other.
 //
-// The fields that every call touches stand together, from the end of answered to the beginning
-// of errors: of ten thousand lanes each is cold when its turn comes.
+// The fields that every call touches are next to each other, from the end of answered to the
+// beginning of errors. With ten thousand lanes, each is cold when its turn comes.
 type Law struct {
 	answered measure.Meter
 	begin    time.Time
 	latest   time.Time // what seconds was asked for last,
-	clock    float64   // and its answer: calls that end together end at one moment
+	clock    float64   // and its answer: calls that end at the same time share it
 	broken   bool      // the breaker has opened since the last climb
 	serves   bool      // the server queues what is too much, and does not refuse it
 	lies     bool      // its headers on requests were found wrong
@@ -73,7 +72,7 @@ type Law struct {
 	credited     float64 // when the credit was that: the latest call left
 	gap          float64 // between calls, smoothed, seconds
 	bunch        float64 // calls that are not in it yet
-	bunched      float64 // when the others left
+	bunched      float64 // when the calls before them left
 	quoted       quote
 	factor       float64      // real input tokens per estimated one
 	longer       float64      // output tokens per estimated one
@@ -82,7 +81,7 @@ type Law struct {
 	luckless     float64      // share of calls that chance refuses at the present pace
 	lastPace     float64      // at which the latest call left that was let in
 	delay        float64      // smoothed time that refusals take, seconds
-	remains      limiter.Cost // what is still to come, if the end is near; zero: unknown
+	remains      limiter.Cost // calls still to come, if the end is near; zero: unknown
 	recent       uint64       // the latest fates, a bit each: let in
 	sent         uint64       // calls
 	refusals     int          // ever
@@ -112,7 +111,7 @@ type Law struct {
 	crowd       crowd
 }
 
-// New starts a law with the limits that the user told.
+// New starts a law with the user's limits.
 func New(c limiter.LawConfig, now time.Time, rng *rand.Rand) *Law {
 	m := &Law{
 		begin: now, latest: now, rng: rng, openAt: -slowDoubling, openTime: backDoubling, reserve: leastReserve,
@@ -123,11 +122,11 @@ func New(c limiter.LawConfig, now time.Time, rng *rand.Rand) *Law {
 	m.estimate = estimate{search: &search{pace: firstRate}, every: tryEvery}
 	m.SetLimits(now, c.Limits)
 	m.guess(c.Rate.Initial)
-	m.lastPace = m.believed() // what is known is no reason to go slower
+	m.lastPace = m.believed() // a known rate is no reason to start slower
 	return m
 }
 
-// watch sets the window that watches latency, if one does.
+// watch sets the window that watches latency, if there is one.
 func (m *Law) watch(c limiter.LawConfig) {
 	if c.Local {
 		m.local = &localWindow{Target: c.Target}
@@ -136,8 +135,8 @@ func (m *Law) watch(c limiter.LawConfig) {
 	}
 }
 
-// guess begins with a rate that the user thinks is right: it is believed like one
-// that was learned, and corrected like one.
+// guess begins with a rate that the user thinks is right. The law believes and corrects it like
+// a learned one.
 func (m *Law) guess(rate float64) {
 	if g := &m.gauges[dimRequests]; rate > 0 && !g.known() {
 		m.use(dimRequests)
@@ -146,8 +145,8 @@ func (m *Law) guess(rate float64) {
 	}
 }
 
-// SetLimits changes what the user told. A limit that headers have shown stays,
-// under the new ceiling.
+// SetLimits changes the user's limits. A limit that headers have shown stays, under the new
+// ceiling.
 func (m *Law) SetLimits(now time.Time, l limiter.Limits) {
 	m.quoted, m.window = quote{}, 0
 	t := m.seconds(now)
@@ -163,7 +162,7 @@ func (m *Law) SetLimits(now time.Time, l limiter.Limits) {
 	}
 }
 
-// otherLimit ends what was about another limit, now that one was told or shown.
+// otherLimit ends the beliefs about another limit, as the user told one or headers showed one.
 func (m *Law) otherLimit() {
 	m.estimate.search, m.estimate.try, m.trial = nil, nil, nil
 	if m.drought != nil {

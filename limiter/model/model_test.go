@@ -66,7 +66,7 @@ func TestDayLimitIsNotRationed(t *testing.T) {
 	}
 }
 
-// A told limit under the floor of what is learned is kept all the same.
+// A told limit below the floor of learned rates is kept all the same.
 func TestToldLimitUnderTheFloor(t *testing.T) {
 	now := time.Unix(0, 0)
 	m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 1}}, now)

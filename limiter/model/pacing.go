@@ -8,23 +8,23 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// When a call may leave, by the model: the rate, the credit, the debt. The questions here change
-// nothing that is believed; Sent charges a call, and slowStart begins a ramp.
+// This file decides when a call may leave, by the model: the rate, the credit, the debt. The
+// questions here change no belief; Sent charges a call, and slowStart begins a ramp.
 
 var (
 	unlimited = math.Inf(1)
 	nothing   = limiter.Bound{Pace: unlimited}
 )
 
-// lower takes a bound that is less.
+// lower takes a bound if it is lower.
 func lower(b *limiter.Bound, by limiter.Binding, pace float64) {
 	if pace < b.Pace {
 		b.By, b.Pace = by, pace
 	}
 }
 
-// opened is how many times its refill a limit may be spent at the fastest: after an outage, or
-// where the server minds the growth of the rate, half of it at first.
+// opened returns the fastest rate at which a limit may be spent, in multiples of its refill.
+// After an outage, or where the server minds the growth of the rate, it starts at one half.
 func (m *Law) opened(t float64) float64 {
 	if doublings := (t - m.openAt) / m.openTime; doublings < openDoublings {
 		return openShare * math.Exp2(doublings)
@@ -35,7 +35,7 @@ func (m *Law) opened(t float64) float64 {
 // slowStart begins with half of the rate, which doubles in so many seconds.
 func (m *Law) slowStart(t, doubling float64) { m.openAt, m.openTime = t, doubling }
 
-// fullAt is when a slow start has led to the whole rate.
+// fullAt returns when a slow start has led to the whole rate.
 func (m *Law) fullAt() float64 { return m.openAt - m.openTime*math.Log2(openShare) }
 
 const (
@@ -46,8 +46,8 @@ const (
 	reserveLarge  = 5.0  // seconds, from which on it outweighs the usual reserve of headers
 )
 
-// reserveNow is how many seconds of refill are kept back: it grew with refusals that
-// nobody asked for, and is forgotten over minutes.
+// reserveNow returns the seconds of refill that are kept back. The reserve grows with refusals
+// whose headers show no room, and fades over minutes.
 func (m *Law) reserveNow(t float64) float64 {
 	if m.reserve <= leastReserve {
 		return leastReserve
@@ -55,8 +55,8 @@ func (m *Law) reserveNow(t float64) float64 {
 	return max(leastReserve, m.reserve*math.Pow(0.8, (t-m.reserveAt)/reserveFades))
 }
 
-// spare is the level that is kept back: enough for a call that arrives before the one
-// that left before it.
+// spare returns the level that is kept back: enough for a call that arrives before the one that
+// left before it.
 func (m *Law) spare(g *gauge, t, cost float64) float64 {
 	switch {
 	case g.isFixed():
@@ -70,7 +70,7 @@ func (m *Law) spare(g *gauge, t, cost float64) float64 {
 	return max(min(1.5*cost, g.capacity), min(headerSpare*g.refill, g.capacity/4))
 }
 
-// paceOf is how many calls of that cost may leave per second, and what gives that rate.
+// paceOf returns the calls of that cost that may leave per second, and what gives that rate.
 func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Binding) {
 	least, ending, fastest := nothing, m.ending(t), m.opened(t)
 	for k := range m.used {
@@ -93,8 +93,8 @@ func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Binding) {
 	return max(least.Pace, m.gauges[dimRequests].capped(floorRate)), least.By
 }
 
-// gross is at what rate calls must leave for so many to be let in, which is what gauges
-// count: chance refuses some. The user's limit bounds what leaves.
+// gross returns the rate at which calls must leave for so many to be let in, which gauges
+// count: chance refuses some. The user's limit bounds the calls that leave.
 func (m *Law) gross(net float64) float64 {
 	return max(net, m.gauges[dimRequests].capped(net/(1-m.luckless)))
 }
@@ -104,7 +104,7 @@ func (m *Law) slowed(t float64) bool { return m.errors.Slows() && m.stillSlowed(
 
 func (m *Law) stillSlowed(t float64) bool { return m.errors.Slowed(m.time(t)) > 0 }
 
-// gaugePace is what one limit allows, in units per second.
+// gaugePace returns the rate that one limit allows, in units per second.
 func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	g := &m.gauges[k]
 	level, spare, keep := g.levelAt(t), 0.0, margin
@@ -112,7 +112,7 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 		spare = m.spare(g, t, cost)
 	}
 	if g.source == limiter.Told {
-		keep = 1 // the level alone holds calls to what was told
+		keep = 1 // the level alone holds calls to the told limit
 	}
 	x := keep*g.refill - g.draw() + (level+cost/2-spare)/horizon
 	most := max(fastest*g.refill, level/longBurst)
@@ -124,7 +124,7 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 		}
 	case k == dimRequests && try != nil && g.source != limiter.Seen:
 		x = max(x, try.rate)
-	case g.source == limiter.Told && cost > g.capacity: // it waits for what it owes, after it has left
+	case g.source == limiter.Told && cost > g.capacity: // it waits for its debt after it has left
 		x = most
 	}
 	if g.spacing(k) {
@@ -133,7 +133,7 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	return max(0.05*g.refill, min(x, most))
 }
 
-// rate spreads what is left of a window over what is left of its time.
+// rate spreads the rest of a window over the rest of its time.
 func (w *fixedWindow) rate(t, level, least float64) float64 {
 	if t >= w.ends+fixedEdge {
 		return max(least, w.most/max(w.period, fixedLeast))
@@ -141,8 +141,7 @@ func (w *fixedWindow) rate(t, level, least float64) float64 {
 	return max(least, level/max(w.ends-t, fixedEdge))
 }
 
-// ending reports whether what remains of the batch fits the levels: then the
-// reserve is of no use to anyone.
+// ending reports whether the rest of the batch fits the levels: the reserve is of no use then.
 func (m *Law) ending(t float64) bool {
 	if m.remains == (limiter.Cost{}) || m.queues() || !m.gauges[dimRequests].known() {
 		return false
@@ -163,17 +162,16 @@ func (m *Law) Remaining(c limiter.Cost) {
 	}
 }
 
-// A quote is the rate that Wait found, for the call that is let go by it and sent at the
-// same moment. Whatever news teaches voids it; what time teaches in Tick does not, as
-// that is followed by a Wait or by nothing: no call leaves unasked. The zero quote is
-// void.
+// A quote is the rate that Wait found. It is for the call that Wait lets go, and that is sent
+// at the same moment. Any news voids it. Lessons of time in Tick do not: another Wait follows
+// them, or nothing, and no call leaves unasked. The zero quote is void.
 type quote struct {
 	at, rate float64
 	cost     limiter.Cost
 }
 
-// Wait is how long until a call of that cost may leave: 0 is now. It is an
-// estimate from below, at most 250 ms: the rate changes, so ask again.
+// Wait returns the time until a call of that cost may leave: 0 is now. It is an estimate from
+// below, at most 250 ms: the rate changes, so ask again.
 func (m *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Holdup) {
 	t := m.seconds(now)
 	if t < m.hold {
@@ -195,13 +193,13 @@ func (m *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Holdup
 	return 0, limiter.Holdup{}
 }
 
-// creditAt is how many calls may leave at once: the whole time since the latest
-// one counts at the present rate, and none of a hold does, so that a rising rate
-// shortens a wait that has begun and a hold does not end in a burst. Where one call at
-// a time is let in, none is saved up.
+// creditAt returns the number of calls that may leave at once. The whole time since the latest
+// call counts at the present rate, so that a rising rate shortens a wait that has begun. The
+// time of a hold does not count, so that a hold does not end in a burst. Where the server lets
+// in one call at a time, no call is saved up.
 func (m *Law) creditAt(t, r float64) float64 {
 	if math.IsInf(r, 1) {
-		return 1 // without a rate nothing is saved up for when there is one
+		return 1 // without a rate no credit is saved up for a later one
 	}
 	most := 1 + measure.Slack*r
 	if m.gauges[dimRequests].spacing(dimRequests) {
@@ -210,8 +208,8 @@ func (m *Law) creditAt(t, r float64) float64 {
 	return min(most, m.credit+r*max(0, t-max(m.credited, m.hold)))
 }
 
-// apart is how long a call waits that would be one more than a cap was ever seen to let in:
-// it leaves by itself.
+// apart returns the wait of a call that would be one more than a cap was ever seen to let in:
+// it leaves alone.
 func (m *Law) apart(t float64) time.Duration {
 	if !m.beyondCap() {
 		return 0
@@ -219,8 +217,8 @@ func (m *Law) apart(t float64) time.Duration {
 	return ceilSeconds(m.credited + capApart*m.gap - t)
 }
 
-// beyondCap reports whether the next call is such a one. Where neither a refusal at once has
-// shown the cap nor a search is under way, the pace finds it as well, and this would only cost
+// beyondCap reports whether the next call is such a one. If no refusal at once has shown the
+// cap and no search is under way, the pace finds the cap as well, and this would only cost
 // refusals.
 func (m *Law) beyondCap() bool {
 	c := m.crowd.cap
@@ -233,8 +231,8 @@ func (m *Law) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 	return wait
 }
 
-// debtWait is how long until the call fits the gauges, with the debt that each
-// allows: none where headers or the user tell the level.
+// debtWait returns the time until the call fits the gauges, with the debt that each allows.
+// Where headers or the user tell the level, no debt is allowed.
 func (m *Law) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) {
 	var wait float64
 	for k := range m.used {
@@ -242,7 +240,7 @@ func (m *Law) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) 
 		if !g.known() || g.fresh || m.estimate.try != nil && k == dimRequests {
 			continue
 		}
-		need := cost[k] // a call without an estimate is still held to what others drew
+		need := cost[k] // a call without an estimate still waits for the debt of others
 		if g.source != limiter.Seen {
 			need -= g.slack(cost[k])
 			if g.source != limiter.Told && cost[k] > 0.95*g.capacity { // it will never fit: nearly full must do
@@ -258,7 +256,7 @@ func (m *Law) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) 
 	return ceilSeconds(wait), on
 }
 
-// until is how many seconds it takes until the level is that high.
+// until returns the seconds until the level is that high.
 func (g *gauge) until(t, level float64) float64 {
 	if g.isFixed() {
 		return max(fixedEdge, g.fixed.ends+fixedEdge-t)
@@ -273,7 +271,7 @@ func ceilSeconds(s float64) time.Duration {
 	return measure.Span(min(s, measure.MaxWait.Seconds()))
 }
 
-// Sent notes that a call leaves beside so many others, and gives it its ticket.
+// Sent notes that a call leaves with so many others in flight, and returns its ticket.
 func (m *Law) Sent(now time.Time, c limiter.Cost, beside int) (k limiter.Ticket) {
 	t := m.seconds(now)
 	charge := m.weigh(c)
@@ -297,7 +295,7 @@ func (m *Law) Sent(now time.Time, c limiter.Cost, beside int) (k limiter.Ticket)
 	m.sent++
 	m.flying++
 	if m.used > 0 {
-		m.window = 0 // a told rate is so many calls as they are cheap
+		m.window = 0 // a told rate is more calls if they are cheap
 	}
 	m.fill(&k, t, r, beside)
 	return k
@@ -305,13 +303,13 @@ func (m *Law) Sent(now time.Time, c limiter.Cost, beside int) (k limiter.Ticket)
 
 const (
 	gapWeight = 1.0 / 8 // of a new gap between two calls, in the smoothed one
-	// bunchTime is how many seconds calls are counted together: where many leave at one
+	// bunchTime is the seconds in which calls are counted together: where many leave at one
 	// moment, the gap between them says nothing of their pace.
 	bunchTime = 0.05
 )
 
-// fill notes on a ticket how and in whose company a call left. Its pace is the one that
-// it was held to, or the one at which calls really leave where nothing holds them back.
+// fill notes on a ticket at which pace and in what company a call left. The pace is the one
+// that held calls back. If nothing did, it is the one at which calls really leave.
 func (m *Law) fill(k *limiter.Ticket, t, r float64, beside int) {
 	m.bunch++
 	if span := t - max(m.bunched, m.hold); span >= bunchTime {
@@ -332,9 +330,9 @@ func (m *Law) fill(k *limiter.Ticket, t, r float64, beside int) {
 	k.Number = m.fates.add(t, k)
 }
 
-// weigh is what a call is charged: its estimate, corrected by what the estimates
-// of calls like it have been worth. Output is not charged for as less than its estimate: that
-// may be a bound, which some providers draw in full until the answer is there.
+// weigh returns the charge of a call: its estimate, corrected by the real draw of calls like
+// it. The charge for output is never less than its estimate. That may be a bound, which some
+// providers draw in full until the answer is there.
 func (m *Law) weigh(c limiter.Cost) limiter.Cost {
 	c.Input *= m.factor
 	if m.longer > 1 {

@@ -7,8 +7,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Groq's limits by the day are told from limits by the minute, and a bucket that is
-// shallower than its limit is not taken for a shorter period.
+// The law tells Groq's daily limits from limits by the minute, and does not take a bucket that
+// is shallower than its limit for a shorter period.
 func TestPeriodGuess(t *testing.T) {
 	see := func(p *periodGuess, limit, depth, period, used float64) {
 		p.learn(limiter.Sighting{Limit: limit, Remaining: depth - used, Reset: time.Duration(used / limit * period * 1e9), HasReset: true})

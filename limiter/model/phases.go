@@ -7,9 +7,9 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// The model law's side of a lane's phases, and where time teaches.
+// This file has the model law's side of a lane's phases, and the lessons of time.
 
-// Tick is part of [limiter.Law]: the one place where time alone teaches anything.
+// Tick is part of [limiter.Law]. Time alone teaches the law only here.
 func (m *Law) Tick(now time.Time, held bool) {
 	t := m.seconds(now)
 	m.pressed = held
@@ -25,14 +25,14 @@ func (m *Law) Tick(now time.Time, held bool) {
 	m.grow(t, gap, held)
 }
 
-// The in-flight governor. A call that hangs gives no sign, so neither rate nor
-// breaker reacts; what Little's law justifies for the calls that do end, three
-// times over, is all that may hang. The floor lets a lane start at full width, and lets a
-// second of the rate that a user told leave: where answers take half a minute, to triple 64
-// with each of them would take minutes.
+// The in-flight governor. A call that hangs gives no sign, so neither rate nor breaker reacts.
+// Little's law gives the number of calls that do end; at most three times as many may hang. The
+// floor lets a lane start at full width. The window also holds a second of the user's rate:
+// where answers take half a minute, growth from 64 to three times as many with each would take
+// minutes.
 //
-// After a restart the rate of answers is inherited for a while: calls that take half a
-// minute have not been answered for as long, and none would be let go beside the first.
+// After a restart the law inherits the rate of answers for a while. Calls that take half a
+// minute have no answer for as long, and without that rate no call would join those in flight.
 const (
 	leastWindow  = 64
 	windowSpare  = 32
@@ -66,9 +66,9 @@ func (m *Law) Window(now time.Time) int {
 	return most
 }
 
-// toldRate is how many calls per second the user's limits allow, as far as the server was
-// not found to allow less; 0: none was told. What a call draws of tokens is what the latest
-// ones did.
+// toldRate returns the calls per second that the user's limits allow, as far as the server was
+// not found to allow less; 0: the user told none. A call's draw of tokens is that of the latest
+// ones.
 func (m *Law) toldRate() float64 {
 	least, last := nothing, m.sends.latest()
 	for k := range m.used {
@@ -83,8 +83,8 @@ func (m *Law) toldRate() float64 {
 	return least.Pace
 }
 
-// queues reports whether the server takes whatever it is asked, and lets it wait. One
-// that refuses is judged like any other from then on, and its latency watched besides.
+// queues reports whether the server takes whatever it is asked, and lets it wait. A server that
+// refuses is judged like any other from then on, and its latency is watched besides.
 func (m *Law) queues() bool { return m.serves && m.refusals == 0 }
 
 // Resume is part of [limiter.Law]. Where a rate is known, one refusal is no reason to probe.
@@ -98,9 +98,8 @@ func (m *Law) Broken(time.Time) {
 	m.errors.Broken()
 }
 
-// Climb is part of [limiter.Law]. After an ordinary refusal the level says how much may
-// leave, and there is nothing to climb; after an outage nobody knows who else
-// comes back.
+// Climb is part of [limiter.Law]. After an ordinary refusal the level says how much may leave,
+// and there is nothing to climb. After an outage nobody knows how many other clients come back.
 func (m *Law) Climb(now time.Time) time.Time {
 	m.quoted = quote{}
 	t := m.seconds(now)
@@ -110,8 +109,8 @@ func (m *Law) Climb(now time.Time) time.Time {
 	}
 	m.errors.Closed(now)
 	if s := m.estimate.search; s != nil && s.pace < s.over {
-		// The search goes on from below. It has climbed back when it is as fast as when
-		// it was refused. One that never was has over 0.
+		// The search goes on from below. It has climbed back when it is as fast as when it was
+		// refused. A search that was never refused has over 0.
 		return now.Add(ceilSeconds(m.searchTime() * math.Log2(s.over/s.pace)))
 	}
 	if m.opened(t) < 1 {
@@ -120,16 +119,17 @@ func (m *Law) Climb(now time.Time) time.Time {
 	return now
 }
 
-// SetRamp is part of [limiter.Law]. The model climbs by what it knows, in no shape of the user's.
+// SetRamp is part of [limiter.Law]. The model climbs by its knowledge, in no shape of the
+// user's.
 func (m *Law) SetRamp(time.Time, limiter.RampConfig) time.Time { return time.Time{} }
 
-// pace is how many calls may leave per second that draw one request and nothing else.
+// pace returns the calls per second that may leave if they draw one request and nothing else.
 func (m *Law) pace(t float64) float64 {
 	pace, _ := m.paceOf(t, [dims]float64{dimRequests: 1})
 	return pace
 }
 
-// believed is the rate of requests that is believed, or searched at.
+// believed returns the rate of requests that is believed, or searched at.
 func (m *Law) believed() float64 {
 	if g := &m.gauges[dimRequests]; g.known() {
 		return g.refill

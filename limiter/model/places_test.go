@@ -29,7 +29,8 @@ func TestPlacesThatAreTakenForLonger(t *testing.T) {
 	}
 }
 
-// What a user tells counts from that moment on: whoever waits for a place is asked then, and perhaps never again before one is free.
+// A user's limit counts from that moment on: waiting calls ask for a place then, and perhaps never
+// again before one is free.
 func TestPlacesOfAToldRateAtOnce(t *testing.T) {
 	m := New(limiter.LawConfig{}, noon, seeded(1))
 	m.Sent(noon, one, 0)

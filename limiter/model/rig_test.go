@@ -10,11 +10,11 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// A gate is a tiny server: it says what becomes of a call that arrives, with so many in
-// flight beside it.
+// A gate is a tiny server: it decides the fate of a call that arrives, with so many others in
+// flight.
 type gate func(now time.Time, beside int) answer
 
-// An answer is what a gate says.
+// An answer is a gate's decision.
 type answer struct {
 	refused   bool
 	sightings []limiter.Sighting
@@ -45,7 +45,7 @@ type flight struct {
 
 const tick = 5 * time.Millisecond
 
-// most is how many calls a rig has in flight: what a run's concurrency is.
+// most is the number of calls that a rig has in flight, as a run's concurrency.
 const most = 100
 
 func newRig(law limiter.Law, g gate) *rig {
@@ -108,7 +108,7 @@ func (r *rig) send() {
 	r.flying = append(r.flying, flight{n, r.epoch, r.now.Add(n.Latency), said})
 }
 
-// present is how many calls of the present epoch are in flight.
+// present returns the calls of the present epoch that are in flight.
 func (r *rig) present() (n int) {
 	for _, f := range r.flying {
 		if f.epoch == r.epoch {

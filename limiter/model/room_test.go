@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// roomOf is what a law remembers of its calls one by one, in bytes.
+// roomOf returns the memory that a law keeps for single calls, in bytes.
 func roomOf(m *Law) (sent, awaited uintptr) {
 	return uintptr(cap(m.sends.ring)) * unsafe.Sizeof(slot{}), uintptr(cap(m.fates.ring)) * unsafe.Sizeof(m.fates.ring[0])
 }

@@ -5,29 +5,29 @@ import (
 )
 
 const (
-	// slotsKept bounds what a law remembers of its sends, to 64 KB. A lane of ordinary
-	// traffic has a slot for each; one that is busier has slots of several, and still
-	// knows to a hundredth of a second what left when: thirty seconds of five hundred
-	// calls a second are eight to a slot.
+	// slotsKept bounds the memory of a law's sends, to 64 KB. A lane of ordinary traffic has a
+	// slot for each send. A busier one has slots of several, and still knows to a hundredth of
+	// a second what left when. Thirty seconds of five hundred calls a second are eight to a
+	// slot.
 	slotsKept = 1 << 11
 
-	// sendsHorizon is how many seconds back the sends are needed at least: the longest
-	// stretch between two refusals that an estimate is made of.
+	// sendsHorizon is the least time, in seconds, for which sends are kept: the longest stretch
+	// between two refusals from which an estimate is made.
 	sendsHorizon = 120.0
 
-	// slotsFirst is for how many slots there is room at first: few, as most lanes of ten
-	// thousand make few calls. The room doubles when it is full.
+	// slotsFirst is the number of slots with room at first: few, as most lanes of ten thousand
+	// make few calls. The room doubles when it is full.
 	slotsFirst = 4
 )
 
-// A slot is some calls that left one after the other; mostly one.
+// A slot holds calls that left one after the other; mostly one.
 type slot struct {
 	from, to      float64 // when the first and the last of them left
 	sent, refused float32 // requests
 	input, output float32 // tokens
 }
 
-// share is how much of the slot lies in (from, to], its calls taken as evenly spread.
+// share returns the part of the slot in (from, to], with its calls taken as evenly spread.
 func (e *slot) share(from, to float64) float64 {
 	width := e.to - e.from
 	if width <= 0 {
@@ -36,8 +36,7 @@ func (e *slot) share(from, to float64) float64 {
 	return max(0, min(to, e.to)-max(from, e.from)) / width
 }
 
-// drew is what the provider took for the slot in dimension k: nothing for what it
-// refused.
+// drew returns what the provider drew for the slot in dimension k; refused calls draw nothing.
 func (e *slot) drew(k int) float64 {
 	if k == dimRequests {
 		return float64(e.sent - e.refused)
@@ -73,9 +72,10 @@ func (e *slot) join(o *slot) {
 
 // sends remembers what left, when, and how much of it was refused.
 //
-// Invariant: slots first to count−1 are kept, slot i at i%slotsKept, and none is
-// forgotten before there is room for as many; they do not overlap, and lie in the order of time. What a single call's fate needs is not in
-// here, as slots are merged: it travels with the call, in its [limiter.Ticket].
+// Invariant: slots first to count−1 are kept, slot i at i%slotsKept. No slot is forgotten before there
+// is room for as many. They do not overlap, and lie in the order of time. The facts that a single
+// call's fate needs are not here, as slots are merged. They travel with the call, in its
+// [limiter.Ticket].
 type sends struct {
 	first, count uint64
 	grain        float64 // seconds that a slot may span
@@ -132,7 +132,7 @@ func (s *sends) makeRoom(now float64) {
 
 func (s *sends) get(i uint64) *slot { return &s.ring[i%slotsKept] }
 
-// after is the first slot that ends after t.
+// after returns the first slot that ends after t.
 func (s *sends) after(t float64) uint64 {
 	low, high := s.first, s.count
 	for low < high {
@@ -145,7 +145,7 @@ func (s *sends) after(t float64) uint64 {
 	return low
 }
 
-// at is the slot in which a call left; nil if that is forgotten.
+// at returns the slot in which a call left; nil if that is forgotten.
 func (s *sends) at(t float64) *slot {
 	i := s.after(t)
 	if i > s.first && s.get(i-1).to == t {
@@ -157,14 +157,14 @@ func (s *sends) at(t float64) *slot {
 	return s.get(i)
 }
 
-// refuse says that a call was refused: the provider did not charge it.
+// refuse notes that a call was refused: the provider did not charge it.
 func (s *sends) refuse(at float64, requests float64) {
 	if e := s.at(at); e != nil {
 		e.refused = min(e.sent, e.refused+float32(requests))
 	}
 }
 
-// takeBack says that a call never left.
+// takeBack notes that a call never left.
 func (s *sends) takeBack(at float64, c limiter.Cost) {
 	if e := s.at(at); e != nil {
 		e.sent = max(0, e.sent-float32(c.Requests))
@@ -173,7 +173,7 @@ func (s *sends) takeBack(at float64, c limiter.Cost) {
 	}
 }
 
-// accepted is how many requests were sent in (from, to] and not refused.
+// accepted returns the requests that were sent in (from, to] and not refused.
 func (s *sends) accepted(from, to float64) (n float64) {
 	for i := s.after(from); i < s.count; i++ {
 		e := s.get(i)
@@ -185,7 +185,7 @@ func (s *sends) accepted(from, to float64) (n float64) {
 	return n
 }
 
-// sent is how many requests were sent in (from, to].
+// sent returns the requests that were sent in (from, to].
 func (s *sends) sent(from, to float64) (n float64) {
 	for i := s.after(from); i < s.count; i++ {
 		e := s.get(i)
@@ -197,9 +197,9 @@ func (s *sends) sent(from, to float64) (n float64) {
 	return n
 }
 
-// together is how many calls are remembered with the one that left at t, as if at one moment
-// with it: it may have been served before any of them, and what it found left is more by so
-// much than what a replay leaves.
+// together returns the number of calls remembered with the one that left at t, as if they had
+// left at one moment. The server may have taken that call before any of them. So the level that
+// it found may be higher by as much than the level that a replay leaves.
 func (s *sends) together(t float64) float64 {
 	if e := s.at(t); e != nil {
 		return max(0, float64(e.sent)-1)
@@ -207,12 +207,11 @@ func (s *sends) together(t float64) float64 {
 	return 0
 }
 
-// slotsSince is how many slots end after t.
+// slotsSince returns the number of slots that end after t.
 func (s *sends) slotsSince(t float64) uint64 { return s.count - s.after(t) }
 
-// replay is the level at to, from a level at from, with our own sends of
-// dimension k between them. The cap applies between the sends: what overflows
-// before a send is not there for it.
+// replay returns the level at to, from a level at from, with our own sends of dimension k
+// between them. The cap applies between the sends: what overflows before a send is lost to it.
 func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64 {
 	t := from
 	for i := s.after(from); i < s.count; i++ {
@@ -227,8 +226,8 @@ func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64
 	return min(capacity, level+refill*(to-t))
 }
 
-// latest is the latest slot, as if nothing of it had been refused; one of a bare call, if
-// nothing left.
+// latest returns the latest slot, as if nothing of it had been refused. If nothing left, it
+// returns a slot of a bare call.
 func (s *sends) latest() slot {
 	if s.count == s.first {
 		return slot{sent: 1}

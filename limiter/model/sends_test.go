@@ -19,7 +19,7 @@ type listed struct {
 	refused bool
 }
 
-// drew is what the provider took of dimension k in (from, to].
+// drew returns the provider's draw of dimension k in (from, to].
 func (l sendsList) drew(k int, from, to float64) (n float64) {
 	for _, e := range l {
 		if e.at > from && e.at <= to && !e.refused {
@@ -29,7 +29,7 @@ func (l sendsList) drew(k int, from, to float64) (n float64) {
 	return n
 }
 
-// near is how many calls left about a moment.
+// near returns the calls that left near a moment.
 func (l sendsList) near(t, seconds float64) (n float64) {
 	for _, e := range l {
 		if math.Abs(e.at-t) <= seconds {

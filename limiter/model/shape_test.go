@@ -16,8 +16,8 @@ func (p *pail) headers(perMinute float64) limiter.Sighting {
 	}
 }
 
-// A window is told from a bucket by its headers, however fast it is used: of a bucket's
-// the sum stays, of a window's it falls.
+// Headers tell a window from a bucket, however fast it is used: the sum of a bucket stays, that
+// of a window falls.
 func TestWindowsAreToldFromBuckets(t *testing.T) {
 	for _, perSecond := range []float64{2, 6, 9} {
 		for seed := range uint64(20) {
@@ -169,8 +169,8 @@ func TestSpacedCallsAreNotSavedUp(t *testing.T) {
 	}
 }
 
-// What is left is rounded down, so that it and what has yet to flow in are up to one less
-// than the depth: that is remembered, and never underestimated once it was seen.
+// Headers round the remainder down, so it and the coming inflow are up to one less than the
+// depth. The depth is remembered, and never underestimated once it was seen.
 func TestDepthIsNotUnderestimated(t *testing.T) {
 	for _, depth := range []float64{1, 2, 20} {
 		var own sends

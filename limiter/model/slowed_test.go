@@ -31,7 +31,7 @@ var slowedServers = []struct {
 	{"model, your own server", limiter.LawConfig{Local: true}, 6, 20, openServer},
 }
 
-// latencyOf is how long answers take: six at a time are twenty a second.
+// latencyOf is the latency of answers: six at a time are twenty a second.
 const latencyOf = 0.3
 
 func openServer() func(float64, int) reply {

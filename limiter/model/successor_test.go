@@ -238,11 +238,11 @@ func (o *organisation) follow(t *testing.T) {
 	o.savedAt = o.now
 }
 
-// Calls take half a minute, five hundred leave a second, and the law is killed each
-// minute: who follows goes on whether or not the ends of the calls before are heard, and
-// nothing is refused. Where the limit is told it is at full pace at once; where headers tell
-// it, at more than half of it, as nothing is in hand and some seconds are kept in reserve:
-// what that leaves in the bucket is drawn later in its life.
+// Calls take half a minute, five hundred leave a second, and the law is killed each minute. The
+// successor goes on whether or not the ends of the earlier calls are heard, and nothing is
+// refused. With a told limit it is at full pace at once. With headers it is at more than half
+// of it, as nothing is in hand and some seconds are kept in reserve. It draws the rest of the
+// bucket later in its life.
 func TestSuccessorGoesOnWithLongCalls(t *testing.T) {
 	const perMinute = 30_000
 	for what, c := range map[string]struct {

@@ -34,7 +34,7 @@ func nats(n, k, share float64) (sum float64) {
 	return sum
 }
 
-// gain is what two countsOf explain better than one, by the formula.
+// gain returns how much better two countsOf explain the counts than one, by the formula.
 func (s *countsOf) gain(bin int) float64 {
 	n1, k1 := s.sum(0, bin)
 	n2, k2 := s.sum(bin, len(s))

@@ -66,7 +66,7 @@ func (s *loadedServer) takes(t float64, beside int) float64 {
 	return s.free[first] - t
 }
 
-// most is how many calls per second it can give at all while their mean is that.
+// most returns the calls per second that it can give at all while their mean is the target.
 func (s *loadedServer) most(target float64) float64 {
 	if s.batch > 0 {
 		n := max(1, s.batch*(target/s.base-1)+1)
@@ -231,7 +231,7 @@ func TestTimeoutsShrinkTheMeanWindow(t *testing.T) {
 	}
 }
 
-// What was found is there again after a restart, and what binds is said.
+// The law finds the same window again after a restart, and says what binds.
 func TestTargetIsSavedAndSaid(t *testing.T) {
 	for law, c := range keeping(2) {
 		s := &loadedServer{base: 1, batch: 30, rng: seeded(5)}

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// busyMinute is how many calls of that cost leave in a minute, where each is answered at
+// busyMinute returns the calls of that cost that leave in a minute, where each is answered at
 // once with headers that always show the same.
 func busyMinute(m *Law, from float64, c limiter.Cost, seen limiter.Sighting) (n int) {
 	for s := from; s < from+60; s += 0.02 {
@@ -22,8 +22,8 @@ func busyMinute(m *Law, from float64, c limiter.Cost, seen limiter.Sighting) (n 
 	return n
 }
 
-// Headers that show a larger limit than the user told lift nothing over his: it was told so
-// that others who use the key have the rest.
+// Headers with a larger limit than the user's lift nothing over the user's: the user set it so
+// that other users of the key have the rest.
 func TestHeadersLiftNothingOverTheUsersLimit(t *testing.T) {
 	c := limiter.Cost{Requests: 1, Input: 100}
 	requests := limiter.Sighting{Dimension: limiter.Requests, Limit: 6000, Remaining: 5999, Reset: 10 * time.Millisecond, HasReset: true}

@@ -6,11 +6,11 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Where time teaches: a search widens while it holds calls back, and where a rate is
-// believed a little more is tried from time to time.
+// This file has the lessons of time. A search widens while it holds calls back. Where a rate is
+// believed, the law tries a little more from time to time.
 
 // Numbers of tries. Of these, the gain and the longest time between tries weigh most:
-// docs/measurements.md says what was tried.
+// docs/measurements.md has the values that were tried.
 const (
 	tryEvery   = 3.0  // seconds at most for a try, and between tries at first; a quarter of a deep bucket
 	tryCalls   = 30   // calls that show whether more is let in, where calls are many,
@@ -33,14 +33,14 @@ type try struct {
 	sent   uint64 // calls sent until then
 }
 
-// tryTime is how many seconds a try takes at least, at a rate.
+// tryTime returns the least seconds of a try, at a rate.
 func tryTime(rate float64) float64 { return min(tryEvery, max(tryLeast, tryCalls/rate)) }
 
-// tryEach is how many seconds lie between tries at first.
+// tryEach returns the seconds between tries at first.
 func tryEach(g *gauge) float64 { return max(tryTime(g.refill), g.burstSeconds()/4) }
 
-// grow lets time teach: a search widens while it holds calls back, and where a rate is
-// believed, a little more is tried from time to time.
+// grow takes the lessons of time: a search widens while it holds calls back, and where a rate
+// is believed, the law tries a little more from time to time.
 func (m *Law) grow(t, gap float64, held bool) {
 	if m.trial != nil || m.drought != nil || m.slowed(t) {
 		return
@@ -59,13 +59,13 @@ func (m *Law) grow(t, gap float64, held bool) {
 	}
 }
 
-// searchBurst is how many calls leave at the moment at which a search leaps: two have
-// company, and more would hear of no refusal in time.
+// searchBurst is the number of calls that leave at the moment at which a search leaps. Two have
+// company, and more would leave before a refusal is heard.
 const searchBurst = 2
 
-// widen doubles the pace of a search so many times. It leaps where nobody has asked for
-// longer than it takes to double. No call has left at the new pace then, and where the
-// search alone paces calls, few of them leave at once.
+// widen doubles the pace of a search so many times. It leaps if the last question lies longer
+// back than a doubling takes. No call has left at the new pace then, so where the search alone
+// paces calls, only a few of them leave at once.
 func (m *Law) widen(t, doublings float64) {
 	s := m.estimate.search
 	s.pace *= math.Exp2(doublings)
@@ -84,8 +84,8 @@ func (m *Law) limited() bool {
 	return false
 }
 
-// searchTime is how long the pace of a search takes to double: long enough to hear of
-// a refusal first, which takes a fraction of an answer's time.
+// searchTime returns the time in which the pace of a search doubles. It is long enough to hear
+// of a refusal first, which takes a fraction of an answer's time.
 func (m *Law) searchTime() float64 {
 	d := doubling
 	if m.estimate.search.refused {
@@ -110,7 +110,7 @@ func (m *Law) tryMore(t float64, g *gauge, rate float64) {
 }
 
 // goOn raises the rate where a try met silence: the model is in debt, or enough time has
-// passed. What nobody asked for teaches nothing.
+// passed. A try that calls did not use teaches nothing.
 func (m *Law) goOn(t float64, g *gauge) {
 	e := &m.estimate
 	r := e.try

@@ -9,7 +9,7 @@ import (
 
 // View is part of [limiter.Law].
 func (m *Law) View(now time.Time, c limiter.Cost) limiter.View {
-	asked := *m // what follows may use whatever the law itself decides by, and reach nothing of it
+	asked := *m // the code below may use the law's own methods, and change nothing of the law
 	t := asked.seconds(now)
 	v := limiter.View{
 		At: now, Binds: nothing, Next: nothing,
@@ -24,13 +24,13 @@ func (m *Law) View(now time.Time, c limiter.Cost) limiter.View {
 	return v
 }
 
-// foreseeable bounds how far ahead of now anybody looks: a limit of one call a day is the
+// foreseeable bounds how far anybody looks ahead of now: a limit of one call a day is the
 // slowest that is usual.
 const foreseeable = 24 * time.Hour
 
 // WaitInAll is part of [limiter.Foreseer]. It asks [Law.Wait] at moments that lie apart by a
-// sixteenth of the wait so far, as the rate changes on the way, and then closes in on the
-// last of them.
+// sixteenth of the wait so far, as the rate changes on the way. Then it closes in on the last
+// of them.
 func (m *Law) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
 	asked := *m
 	asked.errors.Part()
@@ -70,7 +70,7 @@ func (m *Law) limitView(k int, t float64) limiter.LimitView {
 	return v
 }
 
-// named is the usual period that the longest reset is nearly all of, or that reset.
+// named returns the usual period of which the longest reset is nearly all, or else that reset.
 func (w *fixedWindow) named() time.Duration {
 	for _, p := range periods {
 		if w.period <= p*(1+periodNear) && w.period >= p*(1-periodNear) {
@@ -80,8 +80,8 @@ func (w *fixedWindow) named() time.Duration {
 	return measure.Span(max(w.period, 1e-3)).Round(time.Millisecond)
 }
 
-// viewBounds finds what binds a call of that cost: the same bounds of which [Law.Wait]
-// takes the least.
+// viewBounds finds the bounds on a call of that cost: those of which [Law.Wait] takes the
+// least.
 func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
 	if t < m.hold {
 		v.Bind(limiter.ByHold, 0)
@@ -112,8 +112,8 @@ func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
 	}
 }
 
-// gaugeBound is what one limit allows, in units per second, and whether it is the limit
-// itself that says so.
+// gaugeBound returns the rate that one limit allows, in units per second, and what gives it:
+// the limit itself, a ramp or the draw of other clients.
 func (m *Law) gaugeBound(k int, t, cost float64) (limiter.Binding, float64) {
 	fastest, ending := m.opened(t), m.ending(t)
 	rate := m.gaugePace(k, t, cost, fastest, ending)
@@ -130,7 +130,7 @@ func (m *Law) gaugeBound(k int, t, cost float64) (limiter.Binding, float64) {
 	return [dims]limiter.Binding{limiter.ByRequests, limiter.ByTokens, limiter.ByInputTokens, limiter.ByOutputTokens}[k], rate
 }
 
-// places is how many calls at once the server is believed to take; 0: as many as come.
+// places returns the calls that the server is believed to take at once; 0: as many as come.
 func (m *Law) places() int {
 	n := 0
 	if m.serves {

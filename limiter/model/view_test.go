@@ -195,8 +195,8 @@ func TestViewOfALocalServer(t *testing.T) {
 	}
 }
 
-// The level of a limit is what the law goes by, and +Inf where it knows of none: a rate
-// that the plain law learned has no level, and one that was told keeps its own.
+// The level of a limit is the one that the law uses, and +Inf if the law knows of none. A rate
+// that the plain law learned has no level, and a told limit keeps its own.
 func TestViewLevels(t *testing.T) {
 	learned := 0
 	for world, g := range worlds {

@@ -45,7 +45,7 @@ func (w *witness) check(now time.Time, n limiter.News, until time.Time) {
 	}
 }
 
-// A wait that the server names is kept whole, whoever the law finds is to blame.
+// A wait that the server names is kept whole, whatever the law blames.
 func TestNamedWaitIsKept(t *testing.T) {
 	const after = 7 * time.Second
 	first, second := fullPail(10, 10), fullPail(10, 10)

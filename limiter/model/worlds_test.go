@@ -85,7 +85,7 @@ func TestWordsOfWorlds(t *testing.T) {
 	}
 }
 
-// Where nothing is known there are no words, and none of a world that has no limit.
+// Where nothing is known there are no words, and a world without a limit has no words either.
 func TestNoWordsWithoutBelief(t *testing.T) {
 	for range 2 {
 		r := modelRig(anything)
@@ -95,7 +95,7 @@ func TestNoWordsWithoutBelief(t *testing.T) {
 	want(t, "plain", newRig(plain.New(limiter.LawConfig{}, noon, seeded(1)), anything).view().String(), "")
 }
 
-// The plain law says what it was told, and what it learned.
+// The plain law says what the user told and what it learned.
 func TestWordsOfThePlainLaw(t *testing.T) {
 	r := newRig(plain.New(limiter.LawConfig{Limits: limiter.Limits{RPM: 600, InputTPM: 1200}}, noon, seeded(1)), bucketGate(5, 5))
 	want(t, "told", r.view().String(), "600 a minute, as told; 1,200 input tokens a minute, as told")

@@ -8,16 +8,15 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// DebtBudget is how deep a bucket can be in debt, in minutes of its budget. The
-// debt exists because what a call really drew is known only after it; the bound
-// exists because without it one wrong number (a million units debited from 60 a
-// minute) stops a lane for eleven days. A provider that counts per minute has
-// forgotten everything that is older, so deeper debt would model nothing.
+// DebtBudget bounds the debt of a bucket, in minutes of its budget. Debts exist because the
+// real draw of a call is known only after it. The bound exists because without it one wrong
+// number (a million units debited from 60 a minute) stops a lane for eleven days. A provider
+// that counts per minute has forgotten older calls, so deeper debt would model nothing.
 const DebtBudget = 1
 
-// A bucket holds units that flow in at a steady rate up to a capacity and are taken
-// by calls. Its level may be negative: a debt, from a call larger than the bucket or
-// from one that drew more than was estimated.
+// A bucket holds units that flow in at a steady rate up to a capacity; calls take them. Its
+// level may be negative: a debt, from a call larger than the bucket or from one that drew more
+// than was estimated.
 //
 //	capacity ≤ one minute of budget ──┐ no inflow above; one unit where that is less
 //	                             ▒▒▒▒▒│
@@ -25,8 +24,9 @@ const DebtBudget = 1
 //	                                  │
 //	−one minute of budget ────────────┘ the debt ends here
 //
-// So whatever was drawn from one that gains a unit a minute it is full again within two
-// minutes, and no wait is longer than [measure.MaxWait]. The zero value has no limit: it grants everything at once.
+// So a bucket that gains a unit a minute is full again within two minutes, whatever was drawn from it,
+// and no wait is longer than [measure.MaxWait]. The zero value has no limit: it grants everything at
+// once.
 type bucket struct {
 	perMinute float64 // 0: no limit
 	capacity  float64 // MinCapacity ≤ capacity ≤ perMinute, or MinCapacity
@@ -37,7 +37,7 @@ type bucket struct {
 // Limited reports whether the bucket has a limit at all.
 func (b *bucket) Limited() bool { return b.perMinute > 0 }
 
-// Level is how many units are there; negative in debt, +Inf without a limit.
+// Level returns the units that are there; negative in debt, +Inf without a limit.
 func (b *bucket) Level(now time.Time) float64 {
 	if !b.Limited() {
 		return math.Inf(1)
@@ -45,10 +45,10 @@ func (b *bucket) Level(now time.Time) float64 {
 	return min(b.capacity, b.level+b.perMinute*(measure.Elapsed(b.last, now)/60))
 }
 
-// Wait is how long until n units may be taken: 0 if now, never more than [measure.MaxWait].
-// An n larger than the capacity waits for a full bucket, passes then and leaves a
-// debt; made to wait for n it would wait for ever. An n of 0 waits until no debt is
-// left: a caller that cannot estimate its calls is still held to what they drew.
+// Wait returns the time until n units may be taken: 0 if now, never more than
+// [measure.MaxWait]. An n larger than the capacity waits for a full bucket, passes then and
+// leaves a debt; a wait for n would never end. An n of 0 waits until no debt is left: a caller
+// that cannot estimate its calls still waits for their real draw.
 func (b *bucket) Wait(now time.Time, n float64) time.Duration {
 	if !b.Limited() {
 		return 0
@@ -103,7 +103,7 @@ func (b *bucket) set(now time.Time, level float64) {
 	}
 }
 
-// units makes an amount of n: nothing of a negative one or NaN.
+// units makes an amount of n: 0 if n is negative or NaN.
 func units(n float64) float64 {
 	if n > 0 {
 		return n

@@ -8,11 +8,11 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// directedShare is how much of the jitter a directed wait gets, so 5 %. The server has
-// chosen the moment; it is only not to be met to the millisecond.
+// directedShare is the part of the jitter that a directed wait gets, so 5 %. The server has
+// chosen the moment; the calls only must not meet it to the millisecond.
 const directedShare = 0.25
 
-// completeCooldown is c with the defaults.
+// completeCooldown returns c with the defaults.
 func completeCooldown(c limiter.CooldownConfig) limiter.CooldownConfig {
 	c.Base = measure.OrElseDuration(c.Base, limiter.DefaultCooldownBase)
 	c.Max = measure.OrElseDuration(c.Max, limiter.DefaultCooldownMax)
@@ -37,25 +37,24 @@ func completeCooldown(c limiter.CooldownConfig) limiter.CooldownConfig {
 //	Extend ─▶ until = max(until, now + Retry-After), k stays
 //	Succeeded ─▶ k = 0
 //
-// Nothing ever brings Until forward: of two waits the longer one is the true one. The
-// zero value is not cooling and has the default configuration.
+// Nothing ever brings Until forward: of two waits the longer one is the true one. The zero
+// value is not cooling and has the default configuration.
 type cooldown struct {
 	escalation int // k: cooldowns started since the last success
 	until      time.Time
 	config     limiter.CooldownConfig
 }
 
-// NewCooldown gives a cooldown that is not cooling.
+// NewCooldown returns a cooldown that is not cooling.
 func newCooldown(c limiter.CooldownConfig) cooldown { return cooldown{config: c} }
 
-// Start begins an episode at now and gives the time until which nothing may be sent.
+// Start begins an episode at now and returns the time until which no call may leave.
 //
-// Directed says that the server named retryAfter, which is then a floor. One of 0 or
-// less names no wait, as a refusal that says "now" contradicts itself. And where
-// several episodes came with no success in between, the named waits were too short:
-// from the second on the wait is no shorter than what undirected refusals had led to
-// one episode earlier, so that a server that always says "1 ms" is not asked a thousand
-// times a second.
+// directed says that the server named retryAfter, which is then a floor. A wait of 0 or less
+// names no wait, as a refusal that says "now" contradicts itself. If several episodes came with
+// no success between them, the named waits were too short. So from the second one on the wait
+// is at least the one that undirected refusals would have had one episode earlier. Otherwise a
+// server that always says "1 ms" would be asked a thousand times a second.
 //
 // The generator must not be nil; one number is drawn from it.
 func (c *cooldown) Start(now time.Time, retryAfter time.Duration, directed bool, rng *rand.Rand) time.Time {
@@ -77,20 +76,20 @@ func (c *cooldown) Extend(now time.Time, retryAfter time.Duration) {
 	c.until = measure.Later(c.until, now.Add(min(max(0, retryAfter), cfg.MaxDirected)))
 }
 
-// Until is when calls may be made again; the zero time if none was ever refused. It
-// stays after it has passed.
+// Until returns when calls may be made again; the zero time if none was ever refused. It stays
+// after it has passed.
 func (c *cooldown) Until() time.Time { return c.until }
 
-// Escalation is how many cooldowns were started since the last success.
+// Escalation returns the number of cooldowns started since the last success.
 func (c *cooldown) Escalation() int { return c.escalation }
 
 // Succeeded ends the escalation: a call of the present epoch was answered.
 func (c *cooldown) Succeeded() { c.escalation = 0 }
 
-// own is the wait of our choosing after k cooldowns without success.
+// own returns the wait of our choosing after k cooldowns without success.
 func own(c limiter.CooldownConfig, k int) time.Duration { return measure.Grown(c.Base, 2, k, c.Max) }
 
-// patience is the least directed wait: none in the first episode.
+// patience returns the least directed wait: 0 in the first episode.
 func (c *cooldown) patience(cfg limiter.CooldownConfig) time.Duration {
 	if c.escalation == 0 {
 		return 0

@@ -11,11 +11,11 @@ import (
 	"github.com/headrace/headrace/limiter/internal/window"
 )
 
-// How long the plain law climbs.
+// The time for which the plain law climbs.
 const (
-	// rampFor is how many half seconds it lasts for each second that nothing flowed. A
-	// hold of a second says that the server takes a little less than it was asked for,
-	// and is followed by 2.5 s; one of four, like an outage, by the longest ramp.
+	// rampFor is the number of half seconds of ramp for each second without flow. A hold of a
+	// second says that the server takes a little less than it was asked for, so a ramp of 2.5 s
+	// follows. A hold of four, like an outage, leads to the longest ramp.
 	rampFor   = 5
 	rampLeast = time.Second
 )
@@ -25,9 +25,9 @@ const (
 // and a ramp after each cooldown.
 //
 // A call may leave when its quota, the ramp and the pacer all let it. While too many calls
-// break the pacer lets half of that pass; see [window.Errors].
+// break, the pacer lets only half of them pass; see [window.Errors].
 //
-// What every call touches stands first and together.
+// The fields that every call touches come first and together.
 type Law struct {
 	count    uint64
 	pacer    pacer
@@ -42,17 +42,17 @@ type Law struct {
 	rated    limiter.RateConfig
 	drained  time.Time     // when the quota was emptied: older draws are wiped out
 	short    bool          // the latest wave was about the rate
-	climbed  bool          // once at least: before, the rate is what a first burst was
+	climbed  bool          // once at least: before that, the rate is only that of a first burst
 	pressed  bool          // calls are held back,
 	bound    bool          // and were when the latest one left
 	eased    float64       // calls per second at most while too many break
-	stopped  time.Time     // the clock of what flows stands since; zero: it goes
+	stopped  time.Time     // the clock of the flow stands since; zero: it goes
 	paused   time.Duration // so far, in all
 	mean     *window.Mean  // nil: latency is not watched
 	rng      *rand.Rand
 }
 
-// New starts one.
+// New returns a new law.
 func New(c limiter.LawConfig, now time.Time, rng *rand.Rand) *Law {
 	return &Law{
 		ramped: c.Ramp, rated: c.Rate, rng: rng, mean: window.Watch(c.Target),
@@ -77,8 +77,8 @@ func (p *Law) Wait(now time.Time, c limiter.Cost) (wait time.Duration, h limiter
 	return wait, h
 }
 
-// paced is the rate that calls are spaced at, and what gives it. The quota and the ramp
-// hold calls to theirs, but while too many break all of them are halved.
+// paced returns the rate that spaces calls, and what gives it. The quota and the ramp hold
+// calls to their own rates, but while too many calls break all of these are halved.
 func (p *Law) paced(now time.Time) (rate float64, by limiter.Binding) {
 	if p.errors.Slows() && p.Slowed(now) > 0 {
 		return p.pace(now), limiter.ByErrors
@@ -92,7 +92,7 @@ func (p *Law) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 	return wait
 }
 
-// pace is how many calls may leave per second, as far as tokens let them.
+// pace returns the calls per second that may leave, as far as tokens let them.
 func (p *Law) pace(now time.Time) float64 {
 	pace := min(p.rate.Limit(), p.ramp.Rate(now))
 	if told := p.quota.Limits().RPM / 60; told > 0 {
@@ -110,8 +110,8 @@ func (p *Law) Slowed(now time.Time) float64 { return p.errors.Slowed(now) }
 // Tick is part of [limiter.Law]. Time alone teaches the plain law nothing.
 func (p *Law) Tick(_ time.Time, held bool) { p.pressed = held }
 
-// Sent is part of [limiter.Law]. What a ramp holds back earns no credit, or its end would be a
-// burst.
+// Sent is part of [limiter.Law]. Calls that a ramp holds back earn no credit at the pacer, or the
+// end of the ramp would be a burst.
 func (p *Law) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
 	p.quota.Take(now, c)
 	p.bound = p.pressed
@@ -149,15 +149,15 @@ func (p *Law) Answered(now time.Time, n limiter.News) {
 	}
 	p.cooldown.Succeeded()
 	if !p.stopped.IsZero() || p.errors.Slows() && p.Slowed(now) > 0 {
-		p.rate.Rest(now) // what is not asked for is not found out
+		p.rate.Rest(now) // a rate that is not used is not tested
 	}
 	if n.Good {
 		p.rate.Success(now)
 	}
 }
 
-// correctCost puts right what a call was thought to cost. What a call from before the
-// quota was emptied did not need cannot come back: it is gone with the rest.
+// correctCost corrects the estimated cost of a call. If the call left before the quota was
+// emptied, its unused part cannot come back: it is gone with the rest.
 func (p *Law) correctCost(now time.Time, n limiter.News) {
 	if !n.Measured {
 		return
@@ -186,9 +186,9 @@ func (p *Law) Failed(now time.Time, n limiter.News) {
 	}
 }
 
-// ended has the error window know of a call, and goes slower if too many break: half as
-// fast as calls left recently, as half of a rate that is not used would be no slower. Of a
-// ramp half is left while it lasts, and half of its end after it.
+// ended reports a call to the error window, and slows down if too many calls break. The new
+// pace is half of the one at which calls left recently, as half of an unused rate would be no
+// slower. A ramp runs at half while it lasts, and its end is halved after it.
 func (p *Law) ended(now, sent time.Time, failed bool) {
 	if !p.errors.Concerns(sent) || !p.errors.Heed(now, failed) {
 		return
@@ -200,14 +200,14 @@ func (p *Law) ended(now, sent time.Time, failed bool) {
 	p.eased = max(completeRate(p.rated).Floor, p.Slowed(now)*pace)
 }
 
-// observed is the rate that the server was seen to serve; before it served
-// anything, the rate at which it was asked.
+// observed returns the rate that the server was seen to serve. Before it served anything, it is
+// the rate at which it was asked.
 func (p *Law) observed(now time.Time) float64 {
 	return cmp.Or(p.answered.PerSecond(p.flowed(now)), p.sent.PerSecond(p.flowed(now)))
 }
 
-// used is the pace that was refused: the one that calls were held to, if they came near
-// it; else what was observed.
+// used returns the pace that was refused: the one that held calls, if they came near it; else
+// the observed rate.
 func (p *Law) used(now time.Time, pace float64) float64 {
 	x := p.observed(now)
 	if p.bound && pace < 2*x {
@@ -222,9 +222,9 @@ func (p *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	p.short = !n.Overloaded
 	pace, free := p.pace(now), p.climbed && !p.ramp.Active(now)
 	p.ramp.Stop()
-	// A refused probe says that the wait was too short: the rate was not used, and
-	// the recent ones are those of probes. A ramp that a user shaped is a
-	// policy of its own: it climbs to what the user said, whatever was learned.
+	// A refused probe says that the wait was too short: the rate was not used, and the recent
+	// ones are those of probes. A ramp that a user shaped is a policy of its own: it climbs to
+	// the user's target, whatever was learned.
 	if !n.Probe && p.ramped == (limiter.RampConfig{}) {
 		x := p.used(now, pace)
 		if free {
@@ -234,7 +234,7 @@ func (p *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	}
 	p.stop(now)
 	if p.short {
-		p.quota.Drain(now) // the model said that there was room, the server that there is none
+		p.quota.Drain(now) // the model said that there was room, the server says that there is not
 		p.drained = now
 	}
 	return limiter.Refusal{Until: p.cooldown.Start(now, n.RetryAfter, n.Directed, p.rng)}
@@ -285,15 +285,15 @@ func (p *Law) Broken(now time.Time) {
 	p.stop(now)
 }
 
-// stop stops the clock by which what flows is measured: while the lane is held, and
-// while a probe flies, nothing does, and that is not the rate that the server took.
+// stop stops the clock that measures the flow. While the lane is held, or a probe flies,
+// nothing flows, and that says nothing of the rate that the server took.
 func (p *Law) stop(now time.Time) {
 	if p.stopped.IsZero() {
 		p.stopped = now
 	}
 }
 
-// flowed is now by that clock.
+// flowed returns now by that clock.
 func (p *Law) flowed(now time.Time) time.Time {
 	if !p.stopped.IsZero() {
 		now = p.stopped
@@ -304,8 +304,8 @@ func (p *Law) flowed(now time.Time) time.Time {
 	return now.Add(-p.paused)
 }
 
-// flow has that clock go on, and says for how long it stood; RampTime if that is not
-// known.
+// flow starts that clock again, and returns the time for which it stood; RampTime if that is
+// not known.
 func (p *Law) flow(now time.Time) time.Duration {
 	if p.stopped.IsZero() {
 		return limiter.RampTime
@@ -349,8 +349,8 @@ func (p *Law) SetRamp(now time.Time, c limiter.RampConfig) time.Time {
 	return p.ramp.Ends()
 }
 
-// shape is that of a ramp which limits at now, after so long in which nothing flowed: the
-// user's, or else to the rate that is known.
+// shape returns the shape of a ramp that limits at now, after so long without flow: the user's,
+// or else one to the known rate.
 func (p *Law) shape(now time.Time, stood time.Duration) limiter.RampConfig {
 	c := p.ramped
 	if c == (limiter.RampConfig{}) {
@@ -364,7 +364,7 @@ func (p *Law) shape(now time.Time, stood time.Duration) limiter.RampConfig {
 	return c
 }
 
-// target is the rate to climb to: learned, told, or at least once seen.
+// target returns the rate to climb to: learned, told, or at least once seen.
 func (p *Law) target(now time.Time) float64 {
 	rate := p.rate.Limit()
 	if told := p.quota.Limits().RPM / 60; told > 0 {
@@ -376,7 +376,7 @@ func (p *Law) target(now time.Time) float64 {
 	return max(p.observed(now), limiter.DefaultRampTarget)
 }
 
-// Window is part of [limiter.Law]. Without a latency to keep, the plain law leaves it to the run.
+// Window is part of [limiter.Law]. Without a target of latency, the run alone bounds it.
 func (p *Law) Window(time.Time) int {
 	if p.mean == nil {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A plain law that is told another ramp climbs by it, at once if it is climbing; where the
-// user takes his ramp back, to the rate that is known.
+// A plain law that gets another ramp climbs by it, at once if it is climbing. If the user takes
+// the ramp back, the law climbs to the rate that is known.
 func TestSetRamp(t *testing.T) {
 	p := New(limiter.LawConfig{Law: limiter.Plain, Ramp: limiter.RampConfig{Initial: 1, Target: 11, Duration: 10 * time.Second}}, noon, seeded(1))
 	want(t, "no climb is under way", p.SetRamp(at(0), limiter.RampConfig{Initial: 2, Target: 12, Duration: 10 * time.Second}), time.Time{})

@@ -7,8 +7,8 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// Save is part of [limiter.Law]. Of the plain law these are the rate that it learned, the
-// cooldown and the ramp.
+// Save is part of [limiter.Law]. For the plain law it holds the learned rate, the cooldown and
+// the ramp.
 func (p *Law) Save(now time.Time) limiter.Memory {
 	k := limiter.Memory{
 		Version: limiter.MemoryVersion, Law: "plain", At: measure.WallAt(now, 0), Answered: p.answered.PerSecond(p.flowed(now)),
@@ -61,13 +61,13 @@ func (p *Law) recallRate(now time.Time, k *limiter.PlainMemory) {
 	p.cooldown.escalation = min(64, max(0, k.Escalation))
 }
 
-// rampMost is the longest ramp that is believed of a memory: longer than any that is
-// meant, and short enough for a slip not to slow a lane for ever.
+// rampMost is the longest credible ramp of a memory: longer than any useful one, and short
+// enough for a slip not to slow a lane for ever.
 const rampMost = 7 * 24 * time.Hour
 
-// recallRamp goes on with a ramp where it would be by now: the time in which no process
-// ran counts like any other. The shape that the user tells now wins. Where he shapes it,
-// nothing that was learned limits outside of it.
+// recallRamp continues a ramp where it would be by now: the time in which no process ran counts
+// like any other. The user's present shape wins. If the user shapes the ramp, no learned rate
+// limits outside of it.
 func (p *Law) recallRamp(now time.Time, k *limiter.RampMemory) {
 	shape := limiter.RampConfig{
 		Initial: measure.Sane(k.Share, limiter.MinRampRate, limiter.MaxRate), Target: measure.Sane(k.Target, limiter.MinRampRate, limiter.MaxRate),

@@ -7,10 +7,10 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// A pacer spaces calls evenly at a rate that may change from one look to the next.
-// It keeps credit, which rises with rate·time, and a call costs 1. Were the next
-// send time kept instead, a rate that rises would not shorten a wait already begun:
-// one call at 0.05/s would hold its successor for 20 s whatever was learned since.
+// A pacer spaces calls evenly at a rate that may change from one look to the next. It keeps
+// credit, which rises with rate·time, and a call costs 1. If it kept the next send time
+// instead, a rate that rises would not shorten a wait already begun. One call at 0.05/s would
+// hold its successor for 20 s, whatever was learned since.
 //
 // The whole time since the last Take counts at the rate given now; owners that change
 // the rate look often enough for that, and [measure.Slack] bounds what it can give.
@@ -22,8 +22,8 @@ type pacer struct {
 	last   time.Time
 }
 
-// Wait is how long until a call may leave at this rate: 0 if now, never more than
-// [measure.MaxWait]. A rate of +Inf never waits; one of 0, less or NaN earns nothing.
+// Wait returns the time until a call may leave at this rate: 0 if now, never more than
+// [measure.MaxWait]. A rate of +Inf never waits; a rate of 0, less or NaN earns nothing.
 func (p *pacer) Wait(now time.Time, perSecond float64) time.Duration {
 	if math.IsInf(perSecond, 1) {
 		return 0
@@ -41,7 +41,7 @@ func (p *pacer) Take(now time.Time, perSecond float64) bool {
 	if p.Wait(now, perSecond) > 0 {
 		return false
 	}
-	left := 0.0 // nothing is saved up at an infinite rate: it is no rate's credit
+	left := 0.0 // an infinite rate saves nothing up: the credit would belong to no rate
 	if !math.IsInf(perSecond, 1) {
 		left = p.creditAt(now, units(perSecond)) - 1
 	}
@@ -49,8 +49,8 @@ func (p *pacer) Take(now time.Time, perSecond float64) bool {
 	return true
 }
 
-// Reset leaves no credit at now. It is called when a hold ends, so that what would
-// have been earned in it does not leave all at once.
+// Reset leaves no credit at now. It runs when a hold ends, so that the credit of the hold does
+// not leave all at once.
 func (p *pacer) Reset(now time.Time) { p.set(now, 0) }
 
 func (p *pacer) creditAt(now time.Time, rate float64) float64 {

@@ -6,32 +6,32 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A quota is the limits of one lane, a bucket for each dimension. A call draws on
-// all of them together or on none: a call that is short of tokens does not use up a
-// request while it waits.
+// A quota holds the limits of one lane, a bucket for each dimension. A call draws on all of
+// them together or on none: a call that is short of tokens does not use up a request while it
+// waits.
 //
 //	estimate ─ Take ─▶ call ─┬─ answered ─▶ Settle(estimated, actual)
 //	                         └─ never made, or not charged ─▶ Refund
 //
 // The zero value limits nothing.
 type quota struct {
-	known   bool // some limit is: most lanes have none, and need not look further
+	known   bool // a limit is set: most lanes have none, and need not look further
 	free    pass
 	limits  limiter.Limits
 	buckets [limiter.OutputTokens + 1]bucket // by Dimension; None's is never limited
 }
 
-// A pass says that a call of that cost may go at that moment: who has just asked takes,
-// and what was found out need not be found out again. Whatever moves a level voids it;
-// the zero pass is void.
+// A pass says that a call of that cost may go at that moment. If the same caller takes right
+// after it asked, nothing is computed again. Any change of a level voids the pass; the zero
+// pass is void.
 type pass struct {
 	valid bool
 	at    time.Time
 	cost  limiter.Cost
 }
 
-// newQuota gives a quota with full buckets. Limits that do not pass
-// [limiter.Limits.Validate] are read as no limit in the dimension that is wrong.
+// newQuota returns a quota with full buckets. Limits that fail [limiter.Limits.Validate] are
+// read as no limit in the dimension that is wrong.
 func newQuota(l limiter.Limits, now time.Time) quota {
 	var q quota
 	q.SetLimits(now, l)
@@ -41,11 +41,11 @@ func newQuota(l limiter.Limits, now time.Time) quota {
 // Known reports whether any dimension is limited.
 func (q *quota) Known() bool { return q.known }
 
-// Limits is what was set last.
+// Limits returns the limits that were set last.
 func (q *quota) Limits() limiter.Limits { return q.limits }
 
-// Wait is how long until a call of this cost may go, and the dimension it waits for;
-// 0 and None if it may go now. Of equal waits the first dimension is named.
+// Wait returns the time until a call of this cost may go, and the dimension it waits for; 0 and
+// None if it may go now. If waits are equal, it returns the first dimension.
 func (q *quota) Wait(now time.Time, cost limiter.Cost) (time.Duration, limiter.Dimension) {
 	longest, binds := time.Duration(0), limiter.None
 	if !q.known {
@@ -84,9 +84,9 @@ func (q *quota) Take(now time.Time, cost limiter.Cost) bool {
 	return true
 }
 
-// Settle puts the tokens right once the real usage of a call is known: what it drew
-// beyond the estimate is debited, what it did not need is credited. Requests are not
-// touched, as a call is one request whatever it wrote.
+// Settle corrects the tokens once the real usage of a call is known. It debits the draw beyond
+// the estimate, and credits the unused part. It does not touch requests, as a call is one
+// request whatever it wrote.
 func (q *quota) Settle(now time.Time, estimated, actual limiter.Cost) {
 	q.free = pass{}
 	over := actual.Drawn().Minus(estimated.Drawn())
@@ -96,8 +96,7 @@ func (q *quota) Settle(now time.Time, estimated, actual limiter.Cost) {
 	}
 }
 
-// Refund gives back what a call took that was not made, or that the provider did
-// not charge.
+// Refund gives back the draw of a call that was not made, or that the provider did not charge.
 func (q *quota) Refund(now time.Time, cost limiter.Cost) {
 	q.free = pass{}
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
@@ -122,8 +121,8 @@ func (q *quota) Drain(now time.Time) {
 	}
 }
 
-// Level is how many units are there in one dimension; negative in debt, +Inf where
-// it is not limited.
+// Level returns the units that are there in one dimension; negative in debt, +Inf where it is
+// not limited.
 func (q *quota) Level(now time.Time, d limiter.Dimension) float64 {
 	if d > limiter.OutputTokens {
 		d = limiter.None
@@ -131,7 +130,7 @@ func (q *quota) Level(now time.Time, d limiter.Dimension) float64 {
 	return q.buckets[d].Level(now)
 }
 
-// of is the part of the cost that is drawn in dimension d.
+// of returns the part of the cost that is drawn in dimension d.
 func of(c limiter.Cost, d limiter.Dimension) float64 {
 	switch d {
 	case limiter.Requests:

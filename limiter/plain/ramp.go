@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// completeRamp is c with the defaults.
+// completeRamp returns c with the defaults.
 func completeRamp(c limiter.RampConfig) limiter.RampConfig {
 	c.Initial = max(limiter.MinRampRate, measure.OrElse(c.Initial, limiter.DefaultRampInitial))
 	c.Target = max(limiter.MinRampRate, measure.OrElse(c.Target, limiter.DefaultRampTarget))
@@ -16,11 +16,11 @@ func completeRamp(c limiter.RampConfig) limiter.RampConfig {
 	return c
 }
 
-// fastest is the highest rate of a complete shape.
+// fastest returns the highest rate of a complete shape.
 func fastest(c limiter.RampConfig) float64 { return max(c.Initial, c.Target) }
 
-// A ramp is a graduated recovery: after a cooldown it lets calls through at a rate
-// that climbs in a straight line, and after its end it is out of the way.
+// A ramp is a graduated recovery. After a cooldown it lets calls through at a rate that climbs
+// in a straight line. After its end it is out of the way.
 //
 //	+Inf            ┌──────   no limiting outside
 //	Target        ／│
@@ -29,10 +29,9 @@ func fastest(c limiter.RampConfig) float64 { return max(c.Initial, c.Target) }
 //	Initial ／      │
 //	       start    start + Duration
 //
-// The credit is the exact integral of the rate, so calls per span do not depend on
-// how often one looks or how many wait. The end is exact: from that instant on
-// nothing is limited and nothing is owed. The zero value is an idle ramp with the
-// default shape.
+// The credit is the exact integral of the rate, so calls per span do not depend on how often
+// one looks or how many wait. The end is exact: from that instant on nothing is limited and
+// nothing is owed. The zero value is an idle ramp with the default shape.
 type ramp struct {
 	begun  bool
 	config limiter.RampConfig // of the next Start
@@ -42,7 +41,7 @@ type ramp struct {
 	credit float64   // 0 ≤ credit ≤ 1, as of last
 }
 
-// newRamp gives an idle ramp.
+// newRamp returns an idle ramp.
 func newRamp(c limiter.RampConfig) ramp { return ramp{config: c} }
 
 // Start begins a ramp at now, whatever was before. One call may leave at once.
@@ -54,9 +53,9 @@ func (r *ramp) StartAs(now time.Time, c limiter.RampConfig) {
 	r.start, r.last, r.credit = now, now, 1
 }
 
-// Restore continues, with the shape of newRamp, a ramp that another process began
-// at start: in the middle where it would be by now, with one call's credit and no
-// more; after its end at full speed; from the beginning if start has yet to come.
+// Restore continues, with the shape of newRamp, a ramp that another process began at start. In
+// the middle it continues where it would be by now, with one call's credit and no more. After
+// its end it is at full speed. If start has yet to come, it begins from the beginning.
 func (r *ramp) Restore(start, now time.Time) {
 	r.Start(start)
 	if start.After(now) {
@@ -68,8 +67,8 @@ func (r *ramp) Restore(start, now time.Time) {
 // Stop ends the ramp.
 func (r *ramp) Stop() { r.begun = false }
 
-// Started is when the ramp began, and whether one did that was not stopped. It stays
-// true after the end, and is what ramp.Restore takes.
+// Started returns when the ramp began, and whether there is one that was not stopped. That
+// stays true after its end. ramp.Restore takes the start.
 func (r *ramp) Started() (time.Time, bool) {
 	if !r.begun {
 		return time.Time{}, false
@@ -77,7 +76,7 @@ func (r *ramp) Started() (time.Time, bool) {
 	return r.start, true
 }
 
-// Ends is when limiting stops, the zero time if no ramp began.
+// Ends returns when limiting stops, the zero time if no ramp began.
 func (r *ramp) Ends() time.Time {
 	if !r.begun {
 		return time.Time{}
@@ -90,7 +89,7 @@ func (r *ramp) Active(now time.Time) bool {
 	return r.begun && measure.Later(r.last, now).Before(r.Ends())
 }
 
-// Rate is how many calls per second the ramp allows at now, +Inf when not active.
+// Rate returns the calls per second that the ramp allows at now, +Inf when not active.
 func (r *ramp) Rate(now time.Time) float64 {
 	if !r.Active(now) {
 		return math.Inf(1)
@@ -98,7 +97,7 @@ func (r *ramp) Rate(now time.Time) float64 {
 	return r.rateAt(r.sinceStart(now))
 }
 
-// Wait is how long until a call may leave: 0 if now, and never past the end.
+// Wait returns the time until a call may leave: 0 if now, and never past the end.
 func (r *ramp) Wait(now time.Time) time.Duration {
 	if !r.Active(now) {
 		return 0
@@ -123,7 +122,7 @@ func (r *ramp) sinceStart(now time.Time) float64 {
 	return measure.Elapsed(r.start, measure.Later(r.last, now))
 }
 
-// slope is by how much the rate changes in a second.
+// slope returns the change of the rate per second.
 func (r *ramp) slope() float64 {
 	return (r.shape.Target - r.shape.Initial) / r.shape.Duration.Seconds()
 }
@@ -137,10 +136,10 @@ func (r *ramp) creditAt(now time.Time) float64 {
 	return min(1, r.credit+area)
 }
 
-// timeFor is how long from t on the area takes to grow by missing. That is the
-// smaller root w of slope/2·w² + rate·w = missing, written so that a flat line does
-// not divide by zero and a gentle one does not lose digits. On a falling line there
-// may be no root: then the area is not reached before the end.
+// timeFor returns the time that the area takes, from t on, to grow by missing. That is the
+// smaller root w of slope/2·w² + rate·w = missing, written so that a flat line does not divide
+// by zero and a gentle one does not lose digits. On a falling line there may be no root: then
+// the area is not reached before the end.
 func (r *ramp) timeFor(missing, t float64) time.Duration {
 	rate := r.rateAt(t)
 	square := rate*rate + 2*r.slope()*missing

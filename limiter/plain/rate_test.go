@@ -25,8 +25,8 @@ func TestRateStartsFromTheObserved(t *testing.T) {
 	near(t, "limit", r.Limit(), 7, 1e-12)
 }
 
-// With nothing observed it starts from the successes it was told of, and without any
-// from one call a second.
+// With nothing observed it starts from the successes that it heard of, and without any from one
+// call a second.
 func TestRateStartsBlind(t *testing.T) {
 	r := newRate(limiter.RateConfig{})
 	for i := range 100 {

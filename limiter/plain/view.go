@@ -57,8 +57,8 @@ func (p *Law) toldView(now time.Time, d limiter.Dimension) limiter.LimitView {
 	}
 }
 
-// learnedView puts a rate that was learned in the place of what is known of requests, if
-// it is the lesser.
+// learnedView puts a learned rate in the place of the known limit on requests, if the rate is
+// lower.
 func (p *Law) learnedView(l *limiter.LimitView, rate float64) {
 	if !l.Known() || rate < l.Refill {
 		l.Source, l.Refill = limiter.Learned, rate

@@ -17,13 +17,13 @@ import (
 	simopenai "github.com/headrace/headrace/provider/sim/openai"
 )
 
-// An Entry is all that there is of one dialect.
+// An Entry holds everything about one dialect.
 type Entry struct {
 	Dialect provider.Dialect
 	Face    face.Face // of the simulated provider that speaks it
 }
 
-// all is the list: a dialect more is a line more.
+// all is the list: a new dialect is one more line.
 var all = []Entry{
 	{Dialect: openai.Dialect{}, Face: simopenai.Face{}},
 	{Dialect: anthropic.Dialect{}, Face: simanthropic.Face{}},
@@ -32,10 +32,10 @@ var all = []Entry{
 	{Dialect: cohere.Dialect{}, Face: simcohere.Face{}},
 }
 
-// All is every dialect, OpenAI's first.
+// All returns every dialect, OpenAI's first.
 func All() []Entry { return slices.Clone(all) }
 
-// Named is the dialect of a name; false if there is none.
+// Named returns the dialect with a name; false if there is none.
 func Named(name string) (Entry, bool) {
 	i := slices.IndexFunc(all, func(e Entry) bool { return e.Dialect.Name() == name })
 	if i < 0 {

@@ -117,8 +117,8 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// Each dialect understands every recording that came whole: those in its own words, and
-// those in nobody's, whoever may have passed them on.
+// Each dialect understands every recording that came whole: those in its own words, and those
+// in nobody's, which any server may have passed on.
 func TestRecordings(t *testing.T) {
 	for _, e := range all.All() {
 		for _, c := range providertest.Cases() {

@@ -1,6 +1,6 @@
-// Package all lists the dialects that there are, each with the face of the simulated provider
-// that speaks it. Whoever wants one of them imports that package; whoever wants to be told
-// its name when the program runs imports this one.
+// Package all lists all dialects, each with the face of the simulated provider that speaks it.
+// A program that needs one dialect imports that package. A program that gets the dialect's name
+// when it runs imports this one.
 //
 //	provider/openai,    provider/sim/openai ────┐
 //	provider/anthropic, provider/sim/anthropic ─┤

@@ -84,7 +84,7 @@ func TestClientsEmbedAtTheirFaces(t *testing.T) {
 	}
 }
 
-// asked is what a server is like, and what becomes of the second call there.
+// asked lists servers, and the end of the second call to each.
 var asked = []struct {
 	cfg        sim.Config
 	key, model string // default: key-1, m

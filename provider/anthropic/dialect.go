@@ -12,8 +12,8 @@ import (
 // name begins every error of this package.
 const name = "anthropic"
 
-// The header that Anthropic demands besides a key, and the version in it: the one that takes
-// what all bodies of prompt files have. From 2026-10-21 on, temperature and its like are
+// The header that Anthropic demands besides a key, and the version in it: one that takes the
+// bodies of all prompt files. From 2026-10-21 on, temperature and its like are
 // refused even at their defaults.
 const (
 	VersionHeader  = "Anthropic-Version"
@@ -29,10 +29,10 @@ func (Dialect) Name() string { return name }
 // Root is "": the version stands in the path, and base URLs have none.
 func (Dialect) Root() string { return "" }
 
-// Header is what every request bears, unless another version is asked for.
+// Header returns the headers of every request, unless another version is asked for.
 func (Dialect) Header() http.Header { return http.Header{VersionHeader: {DefaultVersion}} }
 
-// Path is that of messages. The model stands in the body.
+// Path returns the path of messages. The model stands in the body.
 func (Dialect) Path(operation, _ string) (string, bool) {
 	if operation != provider.Messages {
 		return "", false
@@ -40,8 +40,8 @@ func (Dialect) Path(operation, _ string) (string, bool) {
 	return provider.Messages, true
 }
 
-// Body is the request's own. One that asks for a stream is refused: an answer that ends
-// early would look like a shorter one.
+// Body returns the request's own body. It refuses one that asks for a stream: an answer that
+// ends early would look like a shorter one.
 func (Dialect) Body(r provider.Request) ([]byte, error) {
 	for w := rawjson.WalkIn(rawjson.Trim(r.Body)); w.Next(); {
 		if value := w.Skip(); string(w.Name) == "stream" && string(value) == "true" {
@@ -51,7 +51,7 @@ func (Dialect) Body(r provider.Request) ([]byte, error) {
 	return r.Body, nil
 }
 
-// words are Anthropic's where those of the whole world do not have them.
+// words are Anthropic's own words, beyond those that all providers share.
 var words = provider.Wording{
 	Phrases: []provider.Phrase{
 		{Says: "organization has been disabled", Kind: provider.Unauthorized}, // as a 400
@@ -59,7 +59,7 @@ var words = provider.Wording{
 }
 
 // Answer reads a message, with its caches as parts of the input: Anthropic counts them
-// beside it. What is none is read as provider.ReplyOf does: a gateway's errors may be in
+// separately. It reads anything else as provider.ReplyOf does: a gateway's errors may be in
 // anybody's form.
 func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
 	if status/100 == 2 {
@@ -70,7 +70,8 @@ func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wordin
 	return provider.ReplyIn(status, h, body, w, &words)
 }
 
-// find reads a message's members. It is one if it has content, or says why it has none.
+// find reads a message's members. It returns false for anything that has neither content nor a
+// reason for having none.
 func find(message []byte) (found provider.Found, ok bool) {
 	var kind, content []byte
 	for w := rawjson.WalkIn(message); w.Next(); {
@@ -90,13 +91,13 @@ func find(message []byte) (found provider.Found, ok bool) {
 	return found, rawjson.IsWord(kind, "message") && (ends || rawjson.First(content) != nil)
 }
 
-// FromChat puts a chat request of OpenAI's into the dialect: see the function FromChat.
+// FromChat translates one of OpenAI's chat requests into the dialect: see the function FromChat.
 func (Dialect) FromChat(r provider.Request, d provider.Defaults) ([]byte, error) {
 	return FromChat(r, d)
 }
 
-// Text is what the blocks of text say, one after another: not what stands in blocks of
-// thinking, and no calls of tools.
+// Text returns the blocks of text, one after another, without blocks of thinking and calls of
+// tools.
 func (Dialect) Text(body []byte) (string, bool) {
 	return textOf(rawjson.Lookup(rawjson.Trim(body), "content"))
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/headrace/headrace/provider/stream"
 )
 
-// StreamPath is that of messages: the body asks for the stream.
+// StreamPath returns the path of messages: the body asks for the stream.
 func (d Dialect) StreamPath(operation, model string) (string, bool) { return d.Path(operation, model) }
 
-// StreamBody asks for a stream. It tells its usage without being asked.
+// StreamBody asks for a stream, which reports its usage without being asked.
 func (Dialect) StreamBody(_ string, body []byte, _ bool) []byte { return stream.Ask(body, false) }
 
 // Stream puts a message together.
@@ -48,7 +48,7 @@ var (
 	errShape     = errors.New("an event has a part of another kind than is known")
 )
 
-// Add takes an event. Pings, and events that are not known, are nothing.
+// Add takes an event. It ignores pings and unknown events.
 func (m *message) Add(e stream.Event) (last bool, err error) {
 	event, err := stream.Object(e)
 	if err != nil {
@@ -86,7 +86,7 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 	return false, m.Err()
 }
 
-// wordOf is a value that is a string; else an empty one.
+// wordOf returns a value that is a string; else an empty one.
 func wordOf(value []byte) []byte {
 	if rawjson.IsString(value) {
 		return value
@@ -141,7 +141,7 @@ func (m *message) startBlock(event []byte) {
 	}
 }
 
-// block is the one that an event is about, which has not stopped.
+// block returns the block that an event is about, which has not stopped.
 func (m *message) block(event []byte) *block {
 	i := rawjson.Number(rawjson.Lookup(event, "index"))
 	if i < 0 || i >= float64(len(m.blocks)) || m.blocks[int(i)].whole {
@@ -192,7 +192,7 @@ func (m *message) finish(b *block) {
 	b.input = nil
 }
 
-// update takes what is known of the message at its end.
+// update takes the parts of the message that are known at its end.
 func (m *message) update(event []byte) {
 	for w := rawjson.WalkIn(event); w.Next(); {
 		switch value := w.Skip(); string(w.Name) {
@@ -215,7 +215,7 @@ func (m *message) hasReason() bool {
 	return reason != nil && !reason.IsNull()
 }
 
-// Body is the message.
+// Body returns the message.
 func (m *message) Body() ([]byte, error) {
 	switch {
 	case m.fault != nil:
@@ -240,7 +240,7 @@ func (m *message) Body() ([]byte, error) {
 	return m.top.AppendTo(make([]byte, 0, m.Size())), m.Err()
 }
 
-// Usage is what was counted so far: the input at the start.
+// Usage returns the counts so far: at the start those of the input.
 func (m *message) Usage() []byte {
 	if !m.usage.IsSet() {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// FromChat puts a chat request of OpenAI's into a Messages body: see package chat for what
-// is carried over. The model is r.Model, or the body's own if that is empty. An error is a
-// *provider.Untranslatable.
+// FromChat translates one of OpenAI's chat requests into a Messages body: see package chat for
+// the fields that it carries over. The model is r.Model, or the body's own if that is empty. An
+// error is a *provider.Untranslatable.
 func FromChat(r provider.Request, d provider.Defaults) ([]byte, error) {
 	c, err := chat.Read("anthropic", r.Body)
 	if err != nil {
@@ -31,7 +31,7 @@ func FromChat(r provider.Request, d provider.Defaults) ([]byte, error) {
 	return build(c, model, bound, make([]byte, 0, len(r.Body)+256)), nil
 }
 
-// fits refuses what the dialect cannot say.
+// fits refuses requests that the dialect cannot express.
 func fits(c *chat.Request, model []byte, bound int) error {
 	switch {
 	case model == nil:

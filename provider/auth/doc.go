@@ -1,8 +1,8 @@
 // Package auth proves to a provider who sends a request: by a key in a header, by a key in
 // a file that somebody else keeps fresh, by tokens that a source gives out, or not at all.
 //
-// It promises that a key or a token is in no error, and that what is fresh is used: a key
-// that was refused is asked for once more before anybody says so.
+// It promises that no error contains a key or a token, and that fresh ones are used: after a
+// refusal it looks for a new key once more before it reports the refusal.
 //
 //	Key ─────┐                          headers of the request
 //	File ────┤   ┌────────┐  Apply  ┌────────────────────────────┐
@@ -13,5 +13,5 @@
 //
 // Each is a Source, and Join makes one of several, as a gateway needs a key of its own.
 // Signatures for AWS are in provider/auth/sigv4 and tokens of Google in
-// provider/auth/google, for what they import.
+// provider/auth/google, because of their imports.
 package auth

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// lookEvery is how often a file is read at most while no key is refused: what is read is
-	// a page at most, and a fresh key is in use within a second.
+	// lookEvery is the least time between two reads of a file while no key is refused. A read
+	// takes in a page at most, and a fresh key is in use within a second.
 	lookEvery = time.Second
 
 	// MaxKeyFile bounds a file with a key, in bytes. Tokens of some providers have 4 KiB;
@@ -25,7 +25,7 @@ const (
 	MaxKeyFile = 16 << 10
 )
 
-// A File is a key in a file that somebody else keeps fresh: whoever has keys that end puts
+// A File is a key in a file that somebody else keeps fresh: the owner of keys that expire puts
 // the next one there. It is read again within a second after it has changed, and at once
 // when a key is refused. While there is no key in it, as between two halves of a change,
 // the latest one stays in use.
@@ -42,8 +42,8 @@ type File struct {
 }
 
 // NewFile reads the key in a file and sends it as NewKey does. An error is a *provider.Error
-// of kind Misconfigured: the file cannot be read, is none, is longer than MaxKeyFile, or has
-// no key in it. What others may do with the file is not looked at: see Exposed.
+// of kind Misconfigured: the file cannot be read, is not a regular file, is longer than
+// MaxKeyFile, or has no key in it. NewFile does not check who else may use the file: see Exposed.
 func NewFile(path, header, prefix string) (*File, error) {
 	p, err := newPlace(header, prefix)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *File) Apply(_ context.Context, r *http.Request, _ []byte) error {
 	return nil
 }
 
-// look reads the file. Nobody waits for that but who does it: a disk may take its time.
+// look reads the file. Only its caller waits for that: a disk may take its time.
 func (f *File) look() {
 	key, err := readKey(f.path)
 	if err != nil {
@@ -94,8 +94,8 @@ func (f *File) look() {
 	}
 }
 
-// Refused reads the file, and is true if there is another key in it than the one that was
-// refused, which was not refused itself.
+// Refused reads the file. It returns true if the file has another key than the refused one, and
+// that key was not refused itself.
 func (f *File) Refused(r *http.Request) bool {
 	used := f.place.in(r)
 	if used == "" {
@@ -110,7 +110,7 @@ func (f *File) Refused(r *http.Request) bool {
 	return f.key != f.refused
 }
 
-// Secrets are the latest keys.
+// Secrets returns the latest keys.
 func (f *File) Secrets() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,13 +123,13 @@ func (f *File) String() string { return "a key in " + f.place.header + " from " 
 // GoString hides the key from %#v.
 func (f *File) GoString() string { return f.String() }
 
-// readKey reads a file's key. Errors name the file and nothing that is in it.
+// readKey reads a file's key. Errors name the file and none of its contents.
 func readKey(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("key file: %w", err)
-	case !info.Mode().IsRegular(): // a pipe gives a key once, and whoever opens one may wait for ever
+	case !info.Mode().IsRegular(): // a pipe gives a key once, and opening one may block for ever
 		return "", fmt.Errorf("key file %s: it is not a regular file", path)
 	}
 	file, err := os.Open(path)
@@ -148,7 +148,7 @@ func readKey(path string) (string, error) {
 	return key, nil
 }
 
-// keyOf is the key that a file's text is.
+// keyOf returns the key in a file's text.
 func keyOf(text []byte) (string, error) {
 	if len(text) > MaxKeyFile {
 		return "", fmt.Errorf("it has more than %d bytes", MaxKeyFile)

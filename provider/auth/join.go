@@ -56,7 +56,7 @@ func (j joined) Refused(r *http.Request) (again bool) {
 	return again
 }
 
-// Secrets are those of all.
+// Secrets returns those of all.
 func (j joined) Secrets() (all []string) {
 	for _, s := range j {
 		all = append(all, s.Secrets()...)
@@ -85,10 +85,10 @@ func (f fixedJoined) Header() http.Header {
 	return all
 }
 
-// Secrets are those of all.
+// Secrets returns those of all.
 func (f fixedJoined) Secrets() []string { return f.secrets }
 
-// datedJoined is several sources of which one proves with the time.
+// datedJoined is several sources, one of which proves with the time.
 type datedJoined struct{ joined }
 
 // RefusedFor asks each source. One without a clock is asked only about an Unauthorized call.

@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// The header of most providers, and what stands in it before a key.
+// The header of most providers, and the prefix before a key in it.
 const (
 	Authorization = "Authorization"
 	BearerPrefix  = "Bearer "
@@ -30,9 +30,9 @@ type Key struct {
 }
 
 // NewKey sends a key in a header, behind a prefix such as "Bearer ". Spaces and line ends
-// around the key, as files and shells leave them, are cut off. "" sends no header, as local
-// servers like it. An error is a *provider.Error of kind Misconfigured that does not have the
-// key in it: the header cannot hold one, or the key has a character that no header may have.
+// around the key, as files and shells leave them, are cut off. "" sends no header, as for local
+// servers. An error is a *provider.Error of kind Misconfigured that does not contain the
+// key: the header cannot hold one, or the key has a character that no header may have.
 func NewKey(header, prefix, key string) (*Key, error) {
 	p, err := newPlace(header, prefix)
 	if err != nil {
@@ -47,7 +47,7 @@ func NewKey(header, prefix, key string) (*Key, error) {
 	return &Key{place: p, values: p.values(key), secrets: remember(nil, key)}, nil
 }
 
-// Bearer is NewKey as most providers have it: Authorization: Bearer KEY.
+// Bearer is NewKey in the form of most providers: Authorization: Bearer KEY.
 func Bearer(key string) (*Key, error) { return NewKey(Authorization, BearerPrefix, key) }
 
 // Apply never fails.
@@ -59,10 +59,10 @@ func (k *Key) Apply(_ context.Context, r *http.Request, _ []byte) error {
 // Refused is false: there is no other key.
 func (k *Key) Refused(*http.Request) bool { return false }
 
-// Secrets is the key, unless it is a placeholder.
+// Secrets returns the key, unless it is a placeholder.
 func (k *Key) Secrets() []string { return k.secrets }
 
-// Header is a copy.
+// Header returns a copy of the header.
 func (k *Key) Header() http.Header {
 	h := http.Header{}
 	if k.values != nil {
@@ -77,7 +77,7 @@ func (k *Key) String() string { return "a key in " + k.place.header }
 // GoString hides the key from %#v.
 func (k *Key) GoString() string { return k.String() }
 
-// None sends nothing: some servers ask nobody who he is. It is a [Fixed].
+// None sends nothing: some servers ask for no proof. It is a [Fixed].
 type None struct{}
 
 // Apply never fails.
@@ -92,8 +92,8 @@ func (None) Secrets() []string { return nil }
 // Header is empty.
 func (None) Header() http.Header { return http.Header{} }
 
-// place is where in a request a key or a token is: a header, in the form that net/http has
-// it in, and what stands before the key there.
+// place is the place of a key or a token in a request: a header, in net/http's canonical form,
+// and the prefix before the key.
 type place struct{ header, prefix string }
 
 func newPlace(header, prefix string) (place, error) {
@@ -106,10 +106,10 @@ func newPlace(header, prefix string) (place, error) {
 	return place{header: http.CanonicalHeaderKey(header), prefix: prefix}, nil
 }
 
-// notForKeys are headers that say something else, and that net/http makes by itself.
+// notForKeys lists headers with another meaning, which net/http sets by itself.
 var notForKeys = []string{"Host", "Connection", "Content-Type", "Content-Length", "Transfer-Encoding", "Trailer"}
 
-// values are those of the header. All requests share them: nobody may change them.
+// values returns the values of the header. All requests share them: nobody may change them.
 func (p place) values(key string) []string { return []string{p.prefix + key} }
 
 func (p place) put(r *http.Request, values []string) {
@@ -122,7 +122,7 @@ func (p place) put(r *http.Request, values []string) {
 	r.Header[p.header] = values
 }
 
-// in is the key that a request was sent with; "" if there is none.
+// in returns the key that a request was sent with; "" if there is none.
 func (p place) in(r *http.Request) string {
 	values := r.Header[p.header]
 	if len(values) == 0 {
@@ -140,19 +140,19 @@ func fits(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// isHeaderName knows what RFC 9110 calls a token.
+// isHeaderName reports whether a text is a token in the sense of RFC 9110.
 func isHeaderName(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	})
 }
 
-// remembered is how many secrets are known at most: each is looked for in every answer, and
-// a token of before those has ended long ago.
+// remembered is the largest number of secrets that are kept: each is searched for in every
+// answer, and tokens older than those have ended long ago.
 const remembered = 4
 
-// remember puts a secret, and what of it is one by itself, in front of those that are known. It
-// leaves these as they are: somebody may be reading them.
+// remember puts a secret, and those of its parts that are secrets by themselves, in front of the
+// known ones. It leaves known as it is: somebody may be reading it.
 func remember(known []string, secret string) []string {
 	var all []string
 	for _, s := range secretsIn(secret) {
@@ -168,9 +168,9 @@ func remember(known []string, secret string) []string {
 	return all
 }
 
-// secretsIn are a header's value and its parts that an echo may have alone: of "Bearer KEY" the key,
-// and of an object of JSON, as gateways take it, the members with a key's name. The parts come first:
-// without them an object that is echoed is still one.
+// secretsIn returns a header's value and those of its parts that an echo may repeat alone. Of
+// "Bearer KEY" that is the key, and of a JSON object, as gateways take it, the members with a
+// key's name. The parts come first: without them an echoed object is still one.
 func secretsIn(value string) (all []string) {
 	if _, key, has := strings.Cut(value, " "); has {
 		all = append(all, strings.TrimSpace(key))
@@ -185,7 +185,7 @@ func secretsIn(value string) (all []string) {
 // secretMember ends the names of members that are secrets.
 var secretMember = regexp.MustCompile(`(?i)(?:key|token|secret|password|authorization|auth)$`)
 
-// secretMembers are the texts with such names in a value of JSON.
+// secretMembers returns the texts with such names in a JSON value.
 func secretMembers(value any) (all []string) {
 	switch value := value.(type) {
 	case []any:
@@ -203,9 +203,9 @@ func secretMembers(value any) (all []string) {
 	return all
 }
 
-// IsPlaceholder tells the keys that servers which check none are given, such as
-// "lm-studio" and "not-needed": they are no secrets, and an answer may well use such a word.
-// Keys have digits in them, or are longer.
+// IsPlaceholder reports whether a key is one for servers that check none, such as
+// "lm-studio" and "not-needed": such keys are no secrets, and an answer may well use such a word.
+// Real keys have digits in them, or are longer.
 func IsPlaceholder(key string) bool { return len(key) < 16 && !strings.ContainsAny(key, "0123456789") }
 
 func misconfigured(what string) error {

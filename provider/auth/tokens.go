@@ -11,55 +11,56 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Numbers of tokens that are choices.
+// Choices for the life of tokens.
 const (
-	// early is the last part of a token's life in which the next one is got while it is still
-	// in use: 3 s of a minute, 3 min of an hour. That is less than Google's servers of
-	// metadata keep a token that they give out again.
+	// early is the divisor for the last part of a token's life in which the next one is fetched
+	// while it is still in use: 3 s of a minute, 3 min of an hour. A token that Google's metadata
+	// servers give out again has more life left than that.
 	early = 20
-	// last is the last part of its life in which it is used no more: on the way it might end.
+	// last is the divisor for the last part of its life in which it is not used any more: it might
+	// end on the way.
 	last = 60
-	// leastLife is how long a token is used at least. One that seems to have ended when it
-	// comes tells of a clock that is wrong, not of a token that is useless.
+	// leastLife is the shortest time for which a token is used. A token that seems to have ended
+	// when it comes is a sign of a wrong clock, not of a useless token.
 	leastLife = 10 * time.Second
-	// mendedFor is for how long after a token has replaced one that was refused it may not be
-	// refused itself: what is refused twice is not the token. Later it may be one more that
-	// was withdrawn.
+	// mendedFor is the time after a token has replaced a refused one in which a refusal is final:
+	// if both are refused, the fault is not the token's. Later the refused token may be one more
+	// that was withdrawn.
 	mendedFor = time.Minute
 
-	// RefreshTimeout bounds one refresh. It may outlive the call that began it by that.
+	// RefreshTimeout bounds one refresh, which may outlive the call that began it.
 	RefreshTimeout = 30 * time.Second
 )
 
 // A Token proves for a while who sends a request.
 type Token struct {
 	Value string
-	// Expires is when it ends; the zero time: it has no end.
+	// Expires is the end of its life; the zero time: it has no end.
 	Expires time.Time
 }
 
-// TokensConfig says where tokens come from and go to.
+// TokensConfig says where tokens come from and where they go.
 type TokensConfig struct {
-	// Fetch gets a token that is fresh: whatever it keeps itself, a token that was given out
+	// Fetch gets a fresh token: whatever it keeps itself, a token that was given out
 	// before helps nobody. It is called by a goroutine of its own, never twice at once, with
 	// a context that ends after RefreshTimeout and belongs to no call. It must end then.
 	//
-	// An error says what has failed: a *provider.Error or a Kind by itself; a fault of the
+	// An error says what has failed: a *provider.Error or a Kind counts as it is; a fault of the
 	// network is recognized; any other counts as Unauthorized.
 	Fetch func(ctx context.Context) (Token, error)
-	// Header and Prefix are where the token goes, as NewKey has them. Without a Header it is
+	// Header and Prefix say where the token goes, as in NewKey. Without a Header it is
 	// sent as a bearer token.
 	Header, Prefix string
-	// Secrets are what else Fetch's errors may have in them, and nobody may see.
+	// Secrets lists further secrets that Fetch's errors may contain, and that nobody may see.
 	Secrets []string
 }
 
-// Tokens is a source of tokens that end. Each is in use until shortly before its end; a
-// little before that the next one is got, for which nobody waits. Where there is none to be
-// used, calls wait for the refresh that is under way: there is one at a time.
+// Tokens is a source of tokens that expire. Each is in use until shortly before its end. A
+// little earlier the next one is fetched, and no call waits for that. If no token can be used,
+// calls wait for the refresh that is under way: there is one at a time.
 //
-// A token that is refused is replaced once. If what replaces it is refused within a minute,
-// or there is no other, that is final.
+// A refused token is replaced once. If the new one is refused within a minute, or there is no
+// other, the refusal is final.
 type Tokens struct {
 	place  place
 	fetch  func(context.Context) (Token, error)
@@ -69,7 +70,7 @@ type Tokens struct {
 	held     *held      // nil: there was none yet
 	secrets  []string
 	underway *refresh  // nil: there is none
-	next     time.Time // no refresh for which nobody waits begins before
+	next     time.Time // no refresh without waiting calls begins before
 }
 
 // held is a token that is, or was, in use.
@@ -77,14 +78,14 @@ type held struct {
 	token  string
 	values []string // of the header
 	came   time.Time
-	soon   time.Time // from when on the next one is got; zero: never
-	end    time.Time // from when on it is not used; zero: never
+	soon   time.Time // start of fetching the next one; zero: never
+	end    time.Time // end of its use; zero: never
 	mends  bool      // it replaced one that was refused
-	stale  bool      // it was refused, and is to be replaced
+	stale  bool      // it was refused, and must be replaced
 	final  bool      // it was refused, and nothing helps
 }
 
-// refresh is one that is under way. What it came to is there when it is done.
+// refresh is a refresh that is under way. Its result is there once done is closed.
 type refresh struct {
 	done chan struct{}
 	held *held
@@ -107,8 +108,8 @@ func NewTokens(cfg TokensConfig) (*Tokens, error) {
 	return &Tokens{place: p, fetch: cfg.Fetch, hidden: cfg.Secrets}, nil
 }
 
-// Apply waits for a token if there is none to be used. If ctx ends meanwhile, the error is
-// as its cause says; the refresh goes on, for others.
+// Apply waits for a token if none can be used. If ctx ends meanwhile, the error has the kind of
+// its cause; the refresh goes on, for others.
 func (t *Tokens) Apply(ctx context.Context, r *http.Request, _ []byte) error {
 	h, wait := t.now()
 	if wait != nil {
@@ -127,7 +128,7 @@ func (t *Tokens) Apply(ctx context.Context, r *http.Request, _ []byte) error {
 	return nil
 }
 
-// now is the token that can be used now, or the refresh that is to be waited for.
+// now returns the token that can be used now, or the refresh to wait for.
 func (t *Tokens) now() (*held, *refresh) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,7 +152,7 @@ func (t *Tokens) begin() {
 	go t.run(t.underway)
 }
 
-// run gets a token, whatever becomes of the call that needs it.
+// run fetches a token, even if the call that needs it ends.
 func (t *Tokens) run(r *refresh) {
 	ctx, cancel := context.WithTimeout(context.Background(), RefreshTimeout)
 	defer cancel()
@@ -172,7 +173,7 @@ func (t *Tokens) run(r *refresh) {
 	close(r.done)
 }
 
-// check refuses what cannot be sent. Spaces and line ends around a token are Fetch's to cut.
+// check refuses a token that cannot be sent. Fetch must cut off spaces and line ends around it.
 func check(token Token) error {
 	switch {
 	case token.Value == "":
@@ -198,7 +199,7 @@ func (t *Tokens) take(token Token, now time.Time) {
 	t.held, t.secrets = h, remember(t.secrets, h.token)
 }
 
-// pause is how long nobody tries again to get the next token while one is in use: three
+// pause returns the wait after a failed refresh while a token is in use: there is time for three
 // tries before its end.
 func (t *Tokens) pause() time.Duration {
 	if t.held == nil || t.held.soon.IsZero() {
@@ -207,7 +208,7 @@ func (t *Tokens) pause() time.Duration {
 	return t.held.end.Sub(t.held.soon) / 3
 }
 
-// Refused is true if a fresher token than the refused one is there, or will be asked for by
+// Refused returns true if a fresher token than the refused one is there, or will be fetched by
 // the next Apply.
 func (t *Tokens) Refused(r *http.Request) bool {
 	used := t.place.in(r)
@@ -227,7 +228,7 @@ func (t *Tokens) Refused(r *http.Request) bool {
 	return !h.final
 }
 
-// Secrets are the latest tokens.
+// Secrets returns the latest tokens.
 func (t *Tokens) Secrets() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -240,13 +241,13 @@ func (t *Tokens) String() string { return "tokens in " + t.place.header }
 // GoString hides the token from %#v.
 func (t *Tokens) GoString() string { return t.String() }
 
-// failure says why there is no fresh token, without any that there was.
+// failure returns why there is no fresh token, without any earlier token in its text.
 func (t *Tokens) failure(err error) *provider.Error {
 	e := *provider.ClassifyErr(err)
 	switch e.Kind {
 	case provider.Unknown:
 		e.Kind = provider.Unauthorized
-	case provider.Canceled: // by whoever fetches; no call was
+	case provider.Canceled: // by Fetch itself: no call was cancelled
 		e.Kind = provider.TransportFault
 	}
 	if e.Provider == "" {

@@ -112,8 +112,8 @@ func TestTokensOfAMinuteForTenMinutes(t *testing.T) {
 	})
 }
 
-// Who waits for a refresh that others began stops when his context ends; the refresh is
-// killed by nobody's, and serves whoever waits on and who comes.
+// A call that waits for another's refresh stops when its context ends. No caller's context
+// stops the refresh, which serves the calls that wait on and those that come.
 func TestTokensContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &giver{takes: 10 * time.Second}
@@ -269,7 +269,7 @@ func TestBodyOfARefusalHasNoSecret(t *testing.T) {
 	})
 }
 
-// A refused refresh stops whoever waits for it, with its words and without any secret; the
+// A refused refresh stops all calls that wait for it, with its words and without any secret; the
 // next call asks again. Other faults keep their kind.
 func TestRefreshFails(t *testing.T) {
 	for _, tt := range []struct {

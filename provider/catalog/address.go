@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Place says where of a vendor that is in many places. Of each only what Needs names is
-// asked for.
+// Place says where a vendor with many places is called. Only the parts that Needs names are
+// used.
 type Place struct {
 	Region   string // of AWS, such as eu-west-1
 	Project  string // of Google Cloud, which may be of a domain, as in example.com:my-project
@@ -15,7 +15,7 @@ type Place struct {
 	Resource string // of Azure
 }
 
-// Parts are what a Place has, by the names of placeholders, in their order.
+// parts lists the parts of a Place, by the names of placeholders, in their order.
 var parts = [...]struct {
 	name      string
 	variables []string // the usual ones of the environment
@@ -31,27 +31,27 @@ var parts = [...]struct {
 const maxPart = 63
 
 var (
-	// ErrNoAddress is of a vendor that is reached only where somebody says: it has no Base.
+	// ErrNoAddress is for a vendor without a Base, which is reached only at a given address.
 	ErrNoAddress = errors.New("it has no address of its own: set the base URL")
-	// ErrUnknown is of a name that no vendor has.
+	// ErrUnknown is for a name that no vendor has.
 	ErrUnknown = errors.New("it is not known: use one of Names")
-	// ErrPart is of a Place that lacks what the address needs, or has what no address may.
+	// ErrPart is for a Place that lacks a part of the address, or has a part that no address may have.
 	ErrPart = errors.New("not a part of an address")
 )
 
-// A PartError says which part of a Place it is: errors.As finds it where errors.Is finds
+// A PartError names the wrong part of a Place: errors.As finds it where errors.Is finds
 // ErrPart.
 type PartError struct {
 	Part  string // as Needs names it
-	Value string // as it was told
+	Value string // as it was given
 }
 
 func (e *PartError) Error() string { return fmt.Sprintf("its %s %q: %v", e.Part, e.Value, ErrPart) }
 
-// Unwrap is ErrPart.
+// Unwrap returns ErrPart.
 func (e *PartError) Unwrap() error { return ErrPart }
 
-// Variables are the environment variables in which a part of a Place usually is, by the
+// Variables returns the environment variables in which a part of a Place usually is, by the
 // name of its placeholder; the first that is set counts.
 func Variables(part string) []string {
 	for _, p := range parts {
@@ -62,7 +62,7 @@ func Variables(part string) []string {
 	return nil
 }
 
-// Variables are the environment variables in which a part of the vendor's place may be; the
+// Variables returns the environment variables in which a part of the vendor's place may be; the
 // first that is set counts.
 func (v Vendor) Variables(part string) []string {
 	if own, has := v.Places[part]; has {
@@ -71,7 +71,7 @@ func (v Vendor) Variables(part string) []string {
 	return Variables(part)
 }
 
-// Needs names what a Place must have for the vendor's address: none, or some of region,
+// Needs names the parts of a Place that the vendor's address needs: none, or some of region,
 // project, location and resource.
 func (v Vendor) Needs() (names []string) {
 	for _, p := range parts {
@@ -82,7 +82,7 @@ func (v Vendor) Needs() (names []string) {
 	return names
 }
 
-// Address is the base URL with the place filled in. errors.Is finds ErrNoAddress or ErrPart
+// Address returns the base URL with the place filled in. errors.Is finds ErrNoAddress or ErrPart
 // in what it returns.
 func (v Vendor) Address(at Place) (string, error) {
 	base := v.baseAt(at)
@@ -103,7 +103,7 @@ func (v Vendor) Address(at Place) (string, error) {
 	return base, nil
 }
 
-// baseAt is the base of a place, before it is filled in.
+// baseAt returns the base of a place, before it is filled in.
 func (v Vendor) baseAt(at Place) string {
 	for of, base := range v.Bases {
 		if of == at.Location || strings.HasSuffix(of, "-") && strings.HasPrefix(at.Region, of) {
@@ -113,8 +113,8 @@ func (v Vendor) baseAt(at Place) string {
 	return v.Base
 }
 
-// isPart refuses what would make another address of it: it comes from the environment,
-// and stands in the name of a host that is sent a key.
+// isPart reports whether a text leaves the address the same kind of address: it comes from the
+// environment, and stands in the name of a host that gets a key.
 func isPart(s string) bool {
 	if s == "" || len(s) > maxPart {
 		return false
@@ -129,8 +129,8 @@ func isPart(s string) bool {
 	return true
 }
 
-// isScoped reports whether it is a project of a domain, as in example.com:my-project. A project
-// stands in a path, never in the name of a host.
+// isScoped reports whether a text is a project of a domain, as in example.com:my-project. A
+// project stands in a path, never in the name of a host.
 func isScoped(s string) bool {
 	domain, project, _ := strings.Cut(s, ":")
 	for label := range strings.SplitSeq(domain, ".") {

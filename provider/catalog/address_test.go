@@ -99,9 +99,9 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// Everybody answers at the address that is made for it, also at a door beside another's: a
-// key is sent there without being asked about. Nobody answers elsewhere, and servers of
-// one's own have no address that is theirs alone.
+// Every vendor answers at its own address, also at one next to another vendor's: a key is sent
+// there without being asked about. No vendor answers elsewhere, and servers of one's own have
+// no address that is theirs alone.
 func TestAnswersAtItsOwnAddress(t *testing.T) {
 	at := catalog.Place{Region: "eu-west-1", Project: "p", Location: "asia-east1", Resource: "acme"}
 	for _, v := range catalog.Rows() {
@@ -139,7 +139,7 @@ func TestAnswersWhereItsKeyIsTaken(t *testing.T) {
 }
 
 // A part of a host's name is a region of AWS or a location of Google Cloud, and not the rest of
-// somebody's bucket: a key would go to whoever owns that.
+// somebody's bucket: the key would go to the owner of the bucket.
 func TestBucketsAreNotTheirs(t *testing.T) {
 	for host, name := range map[string]string{
 		"bedrock-runtime.eu-west-1.amazonaws.com":           "bedrock",

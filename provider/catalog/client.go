@@ -12,9 +12,9 @@ import (
 
 // Client makes a client of the vendor of that name: at its address for a place, in its
 // dialect, with its words for errors, and with a key where that vendor looks for one. Each
-// option changes what the client is made of. No call is made.
+// option changes the client's configuration. No call is made.
 //
-// "" sends no key, as servers of one's own like it. A key of Amazon Bedrock and a token of
+// "" sends no key, as for servers of one's own. A key of Amazon Bedrock and a token of
 // Google are keys; an option that sets Auth signs, or fetches tokens, in their place. A vendor
 // without an address of its own needs an option that sets BaseURL.
 //

@@ -1,10 +1,10 @@
 // Package catalog holds what is known of providers: where each is reached, in which dialect,
-// with which key, how it counts, and what it means by its words. A vendor is a row of data;
+// with which key, how it counts, and what its words mean. A vendor is a row of data;
 // a dialect is code, and has a package of its own.
 //
-// It promises that a row says only what its maker documents or what others have published,
-// that each word which a row gives a meaning of its own is in a recorded answer of
-// provider/providertest, and that no two rows claim one host.
+// It promises that a row says only what its maker documents or what others have published.
+// Each word to which a row gives a meaning of its own is in a recorded answer of
+// provider/providertest. No two rows claim one host.
 //
 //	name, place, key ──Client──▶ a client of provider/wire that knows all of it
 //
@@ -14,5 +14,5 @@
 //	                │  limits, charge, words │ ──Periods───▶ what headers mean
 //	       rows ──▶ └────────────────────────┘ ──Wording───▶ what an error means
 //
-// docs/providers.md shows all rows, and is made of them.
+// docs/providers.md shows all rows, and is generated from them.
 package catalog

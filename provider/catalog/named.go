@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Names of vendors that stand for what is not known.
+// Names of vendors that stand for unknown ones.
 const (
 	generic = "generic" // somebody's server
 	local   = "local"   // one's own
-	usual   = "openai"  // whoever is called if no address is told
+	usual   = "openai"  // the one that is called if there is no address
 )
 
-// Rows are all vendors, in the order of the page that shows them: makers of models, those
-// who serve the models of others, and servers of one's own. The slice is the caller's.
+// Rows returns all vendors, in the order of the page that shows them: makers of models, hosts
+// of other makers' models, and servers of one's own. The slice is the caller's.
 func Rows() []Vendor { return slices.Concat(makers, hosts, own) }
 
-// Names are those of all vendors, in order.
+// Names returns the names of all vendors, in order.
 func Names() []string {
 	var names []string
 	for _, v := range Rows() {
@@ -30,7 +30,7 @@ func Names() []string {
 	return names
 }
 
-// Named is the vendor of that name, in capitals or not; false if there is none.
+// Named returns the vendor of that name, in capitals or not; false if there is none.
 func Named(name string) (Vendor, bool) {
 	name = strings.ToLower(name)
 	for _, rows := range [...][]Vendor{makers, hosts, own} {
@@ -43,7 +43,7 @@ func Named(name string) (Vendor, bool) {
 	return Vendor{}, false
 }
 
-// ended are vendors that answer no longer, by their names.
+// ended lists vendors that answer no longer, by their names.
 var ended = map[string]struct {
 	hosts []string
 	why   string // half a sentence
@@ -51,8 +51,8 @@ var ended = map[string]struct {
 	"github-models": {[]string{"models.github.ai", "models.inference.ai.azure.com"}, "GitHub retired GitHub Models on 30 July 2026"}, // github.com/orgs/community/discussions/203602
 }
 
-// Ended says why a vendor answers no longer, by its name, in capitals or not, or by the host of
-// its address; "" if neither is of one that has ended.
+// Ended says why a vendor answers no longer. The vendor is given by its name, in capitals or not,
+// or by the host of its address; "" if neither belongs to one that has ended.
 func Ended(name, baseURL string) (why string) {
 	if e, gone := ended[strings.ToLower(name)]; gone {
 		return e.why
@@ -70,9 +70,9 @@ func Ended(name, baseURL string) (why string) {
 	return ""
 }
 
-// For is the vendor of that name. A name that is not known ("", "auto") leaves it to the
-// base URL: a known host is its vendor's, a loopback or private address and a host without
-// a dot are local, no URL at all is openai, and anything else is generic. That says who
+// For returns the vendor of that name. For an unknown name ("", "auto") the base URL decides:
+// a known host is its vendor's, a loopback or private address and a host without
+// a dot are local, no URL at all is openai, and anything else is generic. The result says who
 // answers, and not in which dialect: many hosts have a second door.
 func For(name, baseURL string) Vendor {
 	if v, ok := Named(name); ok {
@@ -125,7 +125,7 @@ func (v Vendor) Answers(baseURL string) bool {
 }
 
 // sharesKey reports whether the vendor of that name looks for its key in all variables in which
-// v does: any key of v's may be sent there.
+// v does: any of v's keys may be sent there.
 func (v Vendor) sharesKey(name string) bool {
 	other, _ := Named(name)
 	isElsewhere := func(key string) bool { return !slices.Contains(other.Keys, key) }
@@ -135,15 +135,15 @@ func (v Vendor) sharesKey(name string) bool {
 // placeholder is a part of a host that is filled in.
 var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
 
-// filledIn are what placeholders of hosts stand for. A bucket may have any name that is free on
-// its maker's domain: bedrock-runtime.s3.amazonaws.com is one of somebody's.
+// filledIn gives the form of each placeholder's value. A bucket may have any name that is free on
+// its maker's domain: bedrock-runtime.s3.amazonaws.com is somebody's bucket.
 var filledIn = map[string]*regexp.Regexp{
 	"{region}":   regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+){1,2}-[0-9]{1,2}$`), // eu-west-1, us-gov-west-1
 	"{location}": regexp.MustCompile(`^[a-z]+(-[a-z]+[0-9]{1,2})?$`),          // europe-west4, eu
 	"{resource}": regexp.MustCompile(`^[a-z0-9_-]+$`),
 }
 
-// hostsOfBases are the hosts of Base and Bases as Hosts are written; none if there is no Base.
+// hostsOfBases returns the hosts of Base and Bases in the form of Hosts; none if there is no Base.
 func (v Vendor) hostsOfBases() (hosts []string) {
 	for _, base := range slices.AppendSeq([]string{v.Base}, maps.Values(v.Bases)) {
 		_, rest, _ := strings.Cut(base, "://")
@@ -154,7 +154,7 @@ func (v Vendor) hostsOfBases() (hosts []string) {
 	return hosts
 }
 
-// isHost reports whether a host is the one of a row, or below it.
+// isHost reports whether a host is that of a row, or below it.
 func isHost(host, of string) bool {
 	mark := placeholder.FindString(of)
 	if mark == "" {
@@ -166,8 +166,8 @@ func isHost(host, of string) bool {
 	return begins && ends && filledIn[mark].MatchString(part)
 }
 
-// isPrivate reports whether a host can only be one's own: an address that no
-// public one is, or a name that no public one is.
+// isPrivate reports whether a host can only be one's own: an address or a name that is not
+// public.
 func isPrivate(host string) bool {
 	if host == "" {
 		return false

@@ -15,20 +15,21 @@ import (
 // awsKey is the variable of Bedrock's keys, at all of its doors.
 const awsKey = "AWS_BEARER_TOKEN_BEDROCK"
 
-// Variables of tokens, which are sent as Bearer where keys have a header of their own.
+// Variables of tokens. They are sent as Bearer where keys have a header of their own.
 const (
 	anthropicToken = "ANTHROPIC_AUTH_TOKEN"
 	entraToken     = "AZURE_OPENAI_AD_TOKEN"
 )
 
-// azureKeys are at all of Azure OpenAI's doors. A token comes last: it ends within an hour or so.
+// azureKeys lists the variables at all of Azure OpenAI's doors. A token comes last: it ends within
+// an hour or so.
 var azureKeys = []string{"AZURE_OPENAI_API_KEY", "AZURE_API_KEY", entraToken}
 
-// quotaProject is of Google's doors that take tokens: the project to which a call is counted,
-// where it is not that of the credentials.
+// quotaProject is for Google's doors that take tokens. It names the project to which a call is
+// counted, if that is not the project of the credentials.
 var quotaProject = map[string]string{"GOOGLE_CLOUD_QUOTA_PROJECT": "X-Goog-User-Project"}
 
-// slowAnswers is for vendors that keep a call before it begins, or let it think: Azure
+// slowAnswers is for vendors that hold a call before it begins, or let it think for long: Azure
 // speaks of 29 minutes, DeepSeek of 10 before it starts.
 const slowAnswers = 30 * time.Minute
 
@@ -45,11 +46,11 @@ const (
 // Charges that several rows have.
 //
 //   - OpenAI: a call's tokens are "the maximum of max_tokens and the estimated number of
-//     tokens based on the character count of your request". Of those who do not say it is
-//     assumed.
+//     tokens based on the character count of your request". It is assumed for vendors that
+//     document nothing.
 //   - Anthropic: input is estimated at the start and corrected, output counts as it is
 //     written, and "max_tokens does not factor in".
-//   - Bedrock: input and max_tokens are deducted at the start, and what was not used is
+//   - Bedrock: input and max_tokens are deducted at the start, and the unused part is
 //     given back at the end. Without max_tokens it is the model's own maximum, which is
 //     4,096 for older models and up to 64,000 for newer ones: always set it there.
 //   - Gemini: a minute's limit on tokens is on input alone.
@@ -60,16 +61,16 @@ var (
 	byGemini    = limiter.Charge{Rule: limiter.ChargePromptOnly}
 )
 
-// byMinute: the headers that are named as OpenAI's are always of a minute. Azure's are not
-// told, though its tokens are: whose periods are told is believed in a limit of 0, too, and
-// Azure shows that where it means nothing.
+// byMinute: headers with OpenAI's names are always for a minute. Azure's row does not say so,
+// though its limit on tokens is: with known periods a limit of 0 is believed, too, and
+// Azure shows 0 where it means nothing.
 var byMinute = limiter.Periods{{Family: "openai", Per: minute}}
 
-// billingOff is of Google: the project's billing is switched off, as a 403.
+// billingOff is for Google: the project's billing is switched off, as a 403.
 var billingOff = map[string]provider.Kind{"billing_disabled": provider.QuotaExhausted}
 
-// ofBedrock: the first is a subscription that is still being made, for some 15 minutes, as
-// a 403; the second a clock that is wrong. A model that is only reached through an
+// ofBedrock: the first word is for a subscription that is still being made, for some 15 minutes, as
+// a 403. The second is for a wrong clock. A model that can be reached only through an
 // inference profile is no fault of the item.
 var ofBedrock = provider.Wording{
 	Kinds:   map[string]provider.Kind{"mpagreementbeingcreated": provider.Overloaded, "requestexpired": provider.Misconfigured},
@@ -92,14 +93,14 @@ var ofZai = provider.Wording{Kinds: map[string]provider.Kind{
 	"1311": provider.ModelNotFound,  // the plan does not include the model
 }}
 
-// ofVertex: the phrase is of the pool that all share.
+// ofVertex: the phrase is about the pool that all customers share.
 var ofVertex = provider.Wording{
 	Kinds:   billingOff,
 	Phrases: []provider.Phrase{{Says: "resource exhausted. please try again later", Kind: provider.Overloaded}},
 }
 
-// ofDashScope: what others say of money is a minute's limit on tokens here, as a 429. Debts come
-// as a 400 and free quotas that are used up as a 403, or as that very 429.
+// ofDashScope: words that mean money elsewhere mean a minute's limit on tokens here, as a 429. Debts
+// come as a 400. Used-up free quotas come as a 403, or as that very 429.
 var ofDashScope = provider.Wording{
 	Kinds: map[string]provider.Kind{"arrearage": provider.QuotaExhausted, "allocationquota.freetieronly": provider.QuotaExhausted},
 	Phrases: []provider.Phrase{
@@ -109,15 +110,15 @@ var ofDashScope = provider.Wording{
 	},
 }
 
-// ofMiniMax: its numbers stand behind its prose. No balance comes as a 402, 429 or 500, the
-// limit of a plan as a 429, and what is sensitive as a 422 or 500.
+// ofMiniMax: its numbers stand behind its prose. An empty balance comes as a 402, 429 or 500, the
+// limit of a plan as a 429, and sensitive content as a 422 or 500.
 var ofMiniMax = provider.Wording{Phrases: []provider.Phrase{
 	{Says: "(1008)", Kind: provider.QuotaExhausted},
 	{Says: "(2056)", Kind: provider.QuotaExhausted},
 	{Says: "new_sensitive", Kind: provider.Refused}, // the prompt (1026) or the answer (1027) is
 }}
 
-// makers serve models of their own, or are the door to those of one maker.
+// makers serve models of their own, or are the door to the models of one maker.
 var makers = []Vendor{
 	{
 		Name: "openai", Title: "OpenAI", Dialect: openai.Dialect{}, Charge: greater,
@@ -346,7 +347,7 @@ var makers = []Vendor{
 	},
 }
 
-// What Vertex has of whom, below the addresses of its places.
+// Vertex's paths by maker, below the addresses of its places.
 const (
 	vertexBase    = "https://{location}-aiplatform.googleapis.com"
 	vertexPlace   = "/v1/projects/{project}/locations/{location}"
@@ -355,7 +356,7 @@ const (
 	vertexOpenAPI = vertexPlace + "/endpoints/openapi"
 )
 
-// vertexBases are the addresses of places that are many regions, or all.
+// vertexBases returns the addresses of places that stand for many regions, or all.
 func vertexBases(below string) map[string]string {
 	return map[string]string{
 		"global": "https://aiplatform.googleapis.com" + below,

@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/provider/openai"
 )
 
-// hosts serve the models of many makers, or pass on to those who do. They all speak
+// hosts serve the models of many makers, or pass calls on to such servers. They all speak
 // OpenAI's dialect.
 var hosts = []Vendor{
 	{
@@ -143,5 +143,5 @@ var hosts = []Vendor{
 	},
 }
 
-// ofSiliconFlow: no balance comes as a 403, and a model that is not there as a 400.
+// ofSiliconFlow: an empty balance comes as a 403, and a missing model as a 400.
 var ofSiliconFlow = provider.Wording{Kinds: map[string]provider.Kind{"30001": provider.QuotaExhausted, "20012": provider.ModelNotFound}}

@@ -5,8 +5,8 @@ import "github.com/headrace/headrace/provider/openai"
 // openAIKey is the variable of a key for servers without one of their own.
 const openAIKey = "OPENAI_API_KEY"
 
-// own are servers of one's own, at the address at which each is when nobody says otherwise,
-// and what stands for servers of which nothing is known.
+// own lists servers of one's own, each at its default address, and the vendors that stand for
+// unknown servers.
 var own = []Vendor{
 	{
 		Name: "ollama", Title: "Ollama", Dialect: openai.Dialect{}, Charge: greater, Local: true, Auth: None,

@@ -20,8 +20,8 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// A vendor is known by name, else by its host; what is at one's own address is
-// local, and what is neither is generic.
+// A vendor is known by name, else by its host. A server at one's own address is local, and any
+// other is generic.
 func TestFor(t *testing.T) {
 	for _, tt := range []struct{ name, base, want string }{
 		{"", "", "openai"},
@@ -236,7 +236,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A host is one vendor's: whoever answers there means one thing by its words.
+// A host belongs to one vendor: all answers from it mean the same by their words.
 func TestHostsDoNotOverlap(t *testing.T) {
 	for _, v := range catalog.Rows() {
 		for _, of := range v.Hosts {

@@ -35,7 +35,7 @@ func AppendStrings(dst []byte, strings [][]byte) []byte {
 	return append(dst, ']')
 }
 
-// Blank says that a string is white space and nothing else.
+// Blank reports whether a string is white space and nothing else.
 func Blank(text []byte) bool {
 	for i := 1; i < len(text)-1; i++ {
 		switch text[i] {

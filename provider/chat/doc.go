@@ -1,5 +1,5 @@
-// Package chat reads a chat request of OpenAI's, or one for embeddings, into what it says, for
-// dialects that say the same in other words.
+// Package chat reads the contents of one of OpenAI's chat requests, or of a request for embeddings,
+// for dialects that say the same in other words.
 //
 //	a chat body ── Read ──▶ Request ── FromChat of anthropic, gemini, converse ──▶ their body
 //	                 │                      │
@@ -9,9 +9,9 @@
 //
 // It promises that nothing is lost and nothing is invented. A field has a counterpart that says
 // exactly the same, or says nothing, or the body is refused by the field's name. A body is also
-// refused for a name that is not known, or that stands twice in an object.
-// Strings and numbers are carried over byte for byte, escapes as they stand. A body is read in
-// time that grows as its length does, and gone into to a depth that is bounded.
+// refused for an unknown name, or for one that stands twice in an object.
+// Strings and numbers are carried over byte for byte, escapes as they stand. The time to read a
+// body grows as its length does, and the depth is bounded.
 //
 // # What says nothing
 //
@@ -86,5 +86,5 @@
 // dimensions, and vectors of numbers. OpenAI has no input_type, which says what the texts are for:
 // a body may have it for a dialect that demands it, and other dialects refuse it.
 //
-// The model's own refusals are the provider's: one that takes no temperature says so itself.
+// The provider reports the model's own refusals: a model that takes no temperature says so itself.
 package chat

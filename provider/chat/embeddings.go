@@ -6,23 +6,24 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Embeddings is what a body for OpenAI's embeddings says. Its slices point into the body.
+// Embeddings holds the contents of a body for OpenAI's embeddings. Its slices point into the body.
 type Embeddings struct {
 	Inputs     [][]byte // strings as they stand, none of them empty; at least one
 	Dimensions int      // 1 to MaxInt32; 0 is the model's own number
 	// InputType is the string that says what the texts are for, which OpenAI does not have and
-	// Cohere demands; nil is not said.
+	// Cohere demands; nil: the body has none.
 	InputType []byte
 
 	dialect string
 	listed  bool // the inputs stood in a list
 }
 
-// embeddingFields are those of a body for embeddings that OpenAI's API knows, and input_type.
+// embeddingFields lists the fields of a body for embeddings that OpenAI's API knows, and input_type.
 var embeddingFields = []string{"input", "model", "dimensions", "encoding_format", "user", "input_type"}
 
-// ReadEmbeddings reads a body for embeddings as Read does one of a chat, and as strictly. Vectors
-// are lists of numbers: another encoding_format is refused, and so is input of token ids.
+// ReadEmbeddings reads a body for embeddings in the way in which Read reads a chat, and as
+// strictly. Vectors are lists of numbers: another encoding_format is refused, and so is input of
+// token ids.
 func ReadEmbeddings(dialect string, body []byte) (*Embeddings, error) {
 	e := &Embeddings{dialect: dialect}
 	if refused := e.read(body); refused != nil {
@@ -41,7 +42,7 @@ func (e *Embeddings) read(body []byte) *refusal {
 	return nil
 }
 
-// field takes one that is not null.
+// field takes a field that is not null.
 func (e *Embeddings) field(name string, value []byte) *refusal {
 	switch name {
 	case "input":
@@ -69,7 +70,7 @@ func (e *Embeddings) input(value []byte) *refusal {
 	return refused
 }
 
-// Refuse is the error of a field that the dialect has no exact counterpart for.
+// Refuse returns the error for a field that has no exact counterpart in the dialect.
 func (e *Embeddings) Refuse(field, why string) error {
 	return &provider.Untranslatable{Dialect: e.dialect, Field: field, Why: why}
 }

@@ -31,7 +31,7 @@ func (p *Part) image(value []byte) *refusal {
 	return p.imageAt(url).in("url")
 }
 
-// mediaTypes are what stands before the data, by Media.
+// mediaTypes lists the types that stand before the data, by Media.
 var mediaTypes = []string{PNG: "image/png", JPEG: "image/jpeg", WebP: "image/webp", GIF: "image/gif"}
 
 func (p *Part) imageAt(url []byte) *refusal {
@@ -51,7 +51,7 @@ func (p *Part) imageAt(url []byte) *refusal {
 	return base64(data)
 }
 
-// isSecure says that a URL names a host behind TLS. Slashes may be escaped.
+// isSecure reports whether a URL names a host behind TLS. Slashes may be escaped.
 func isSecure(url []byte) bool {
 	host, ok := bytes.CutPrefix(url, []byte("https://"))
 	if !ok {
@@ -60,11 +60,11 @@ func isSecure(url []byte) bool {
 	return ok && len(host) > 0
 }
 
-// pdf is the media type of the files that others take, too.
+// pdf is the media type of the files that other dialects take, too.
 const pdf = "application/pdf"
 
-// file reads a file that stands in the body itself. One that OpenAI keeps has an id, and
-// nobody else has it.
+// file reads a file that stands in the body itself. A file that OpenAI keeps has an id, and no
+// other provider has it.
 func (p *Part) file(value []byte) *refusal {
 	var data []byte
 	refused := object(value, fileFields, func(name string, value []byte) *refusal {
@@ -90,10 +90,10 @@ func (p *Part) file(value []byte) *refusal {
 	return base64(inner).in("file_data")
 }
 
-// maxHead bounds what stands before the data, in bytes: each character may be an escape of 6.
+// maxHead bounds the part before the data, in bytes: each character may be an escape of 6.
 const maxHead = 6 * len("data:"+pdf+";base64,")
 
-// dataURL takes a data URL in base64 apart. Its data have not been looked at.
+// dataURL takes a data URL in base64 apart. It does not check the data.
 func dataURL(url []byte) (media string, data []byte, ok bool) {
 	inner := rawjson.Inner(url)
 	comma := bytes.IndexByte(inner[:min(len(inner), maxHead)], ',')
@@ -106,7 +106,7 @@ func dataURL(url []byte) (media string, data []byte, ok bool) {
 	return media, inner[comma+1:], isData && isBase64
 }
 
-// base64 refuses what others would read otherwise: other alphabets, missing padding, and
+// base64 refuses data that others would read otherwise: other alphabets, missing padding, and
 // every escape but that of a slash.
 func base64(data []byte) *refusal {
 	padding := len(data) - len(bytes.TrimRight(data, "="))

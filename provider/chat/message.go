@@ -1,11 +1,11 @@
 package chat
 
-// A message is one of OpenAI's, of which nothing has been looked at.
+// A message is one of OpenAI's messages, not checked yet.
 type message struct{ role, content, calls, callID []byte }
 
 var messageFields = []string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "function_call", "annotations"}
 
-// message takes the i-th.
+// message takes the i-th message.
 func (r *reader) message(i int, value []byte) *refusal {
 	var m message
 	refused := object(value, messageFields, func(name string, value []byte) *refusal {
@@ -33,7 +33,7 @@ func (r *reader) message(i int, value []byte) *refusal {
 	return r.said(i, &m)
 }
 
-// leaveOutEmpty leaves out what says nothing: no calls, and no text before calls.
+// leaveOutEmpty leaves out empty parts: an empty list of calls, and an empty text before calls.
 func (m *message) leaveOutEmpty() {
 	if m.calls != nil && noList(m.calls) {
 		m.calls = nil
@@ -43,7 +43,7 @@ func (m *message) leaveOutEmpty() {
 	}
 }
 
-// said puts a message where it belongs.
+// said puts a message into its place.
 func (r *reader) said(i int, m *message) *refusal {
 	role := word(m.role)
 	if m.callID != nil && role != "tool" {
@@ -96,8 +96,8 @@ func (r *reader) assistant(i int, m *message) *refusal {
 	return r.calling(i, m)
 }
 
-// lastTurn refuses a conversation that ends with what the model has said: others go on
-// with that, OpenAI begins a new answer.
+// lastTurn refuses a conversation that ends with the model's words: other providers continue
+// them, OpenAI begins a new answer.
 func (r *reader) lastTurn() *refusal {
 	last := r.Turns[len(r.Turns)-1]
 	why := refuse("is assistant, with nothing after it").in("role")
@@ -110,8 +110,8 @@ func (r *reader) lastTurn() *refusal {
 	return why.at(last.Parts[0].message).in("messages")
 }
 
-// content reads what a message says: a string, or a list of parts. Images and files may be in
-// what a user says.
+// content reads the content of a message: a string, or a list of parts. Only a user's message may
+// have images and files.
 func content(i int, value []byte, user bool) ([]Part, *refusal) {
 	if value == nil {
 		return nil, refuse("is missing").in("content")
@@ -130,7 +130,7 @@ func content(i int, value []byte, user bool) ([]Part, *refusal) {
 
 var partFields = []string{"type", "text", "image_url", "refusal", "input_audio", "file"}
 
-// part reads one of a list: its type, and the member that has the name of the type.
+// part reads one part of a list: its type, and the member that has the name of the type.
 func part(p *Part, value []byte, user bool) *refusal {
 	var kind, member []byte
 	members, name := 0, ""

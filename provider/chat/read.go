@@ -5,7 +5,7 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// fields are those of a chat body that OpenAI's API knows.
+// fields lists the fields of a chat body that OpenAI's API knows.
 var fields = []string{
 	"messages", "model", "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs",
 	"max_completion_tokens", "max_tokens", "metadata", "modalities", "n", "parallel_tool_calls", "prediction",
@@ -15,8 +15,8 @@ var fields = []string{
 }
 
 // Read reads a chat body on behalf of a dialect, whose name stands in errors. The error is a
-// *provider.Untranslatable whose Field is the first in the body that is refused; of what is
-// refused for want of something it is where that should be.
+// *provider.Untranslatable whose Field is the first refused one in the body. If something is
+// missing, Field is where it should be.
 func Read(dialect string, body []byte) (*Request, error) {
 	r := &reader{Request: Request{dialect: dialect}}
 	if refused := r.read(body); refused != nil {
@@ -25,7 +25,7 @@ func Read(dialect string, body []byte) (*Request, error) {
 	return &r.Request, nil
 }
 
-// A reader makes a Request of a body.
+// A reader turns a body into a Request.
 type reader struct {
 	Request
 	// maxTokens and maxCompletionTokens are two words for one thing.
@@ -36,7 +36,7 @@ type reader struct {
 	pending  map[string][]byte // names of the calls of the last turn whose results have not come yet
 }
 
-// bodyOf checks a body, which is to be one object of these fields, and gives each to take.
+// bodyOf checks that a body is one object of these fields, and passes each to take.
 func bodyOf(body []byte, known []string, take func(name string, value []byte) *refusal) *refusal {
 	p := rawjson.Parser{Skim: true}
 	if !p.Parse(body) {
@@ -56,7 +56,8 @@ func (r *reader) read(body []byte) *refusal {
 	return r.whole()
 }
 
-// field takes one that is not null. What says nothing, since it is the default, is left out.
+// field takes a field that is not null. It leaves out a value that is the default, which says
+// nothing.
 func (r *reader) field(name string, value []byte) *refusal {
 	switch name {
 	case "messages":
@@ -91,7 +92,7 @@ func (r *reader) field(name string, value []byte) *refusal {
 	return r.shape(name, value)
 }
 
-// shape takes the fields that say what an answer looks like.
+// shape takes the fields that give an answer its form.
 func (r *reader) shape(name string, value []byte) *refusal {
 	switch name {
 	case "response_format":
@@ -133,7 +134,7 @@ func (r *reader) stop(value []byte) *refusal {
 	})
 }
 
-// whole looks at what takes the whole body to see.
+// whole checks what needs the whole body.
 func (r *reader) whole() *refusal {
 	switch {
 	case r.maxTokens > 0 && r.maxCompletionTokens > 0 && r.maxTokens != r.maxCompletionTokens:

@@ -6,12 +6,12 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A refusal says what of a body is refused: a path from where it was found, and why.
+// A refusal says which part of a body is refused, and why: field is a path from where it was found.
 type refusal struct{ field, why string }
 
 func refuse(why string) *refusal { return &refusal{why: why} }
 
-// in puts what the refused part stands in before its path: a name, or an index.
+// in puts the place of the refused part before its path: a name, or an index.
 func (r *refusal) in(outer string) *refusal {
 	if r == nil {
 		return nil
@@ -30,11 +30,11 @@ func (r *refusal) at(i int) *refusal {
 	return r.in("[" + strconv.Itoa(i) + "]")
 }
 
-// maxName is how much of a name is shown, in bytes: it is whatever somebody wrote.
+// maxName bounds the part of a name that is shown, in bytes: anybody may have written it.
 const maxName = 64
 
-// shown is a name as a path has it: what could be taken for a part of the path, or does
-// harm on a terminal, stands in quotes with its escapes.
+// shown returns a name for a path. A name that could be taken for another part of the path, or
+// does harm on a terminal, stands in quotes with its escapes.
 func shown(name []byte) string {
 	name = name[:min(len(name), maxName)]
 	for _, c := range name {
@@ -48,7 +48,7 @@ func shown(name []byte) string {
 	return string(name)
 }
 
-// Refuse is the error of a field that the dialect has no exact counterpart for.
+// Refuse returns the error for a field that has no exact counterpart in the dialect.
 func (r *Request) Refuse(field, why string) error {
 	return &provider.Untranslatable{Dialect: r.dialect, Field: field, Why: why}
 }
@@ -58,8 +58,8 @@ func (r *Request) RefusePart(p *Part, field, why string) error {
 	return r.Refuse(joined(p.path(), field), why)
 }
 
-// NoEffort refuses to say how much a model is to think, for dialects whose makers do not tell
-// what OpenAI's words come to.
+// NoEffort refuses to say how much a model is to think, for dialects whose makers do not document
+// a counterpart of OpenAI's words.
 func (r *Request) NoEffort() error {
 	if r.Effort == "" {
 		return nil
@@ -76,7 +76,7 @@ func (r *Request) NoFreeJSON() error {
 }
 
 // NoBlankStop refuses stops that are white space and nothing else, for dialects whose
-// providers do.
+// providers refuse them.
 func (r *Request) NoBlankStop() error {
 	for i, stop := range r.Stop {
 		if !Blank(stop) {
@@ -103,7 +103,7 @@ func (r *Request) NeedParameters() error {
 }
 
 // NoBlankText refuses text that is white space and nothing else, for dialects whose
-// providers do.
+// providers refuse it.
 func (r *Request) NoBlankText() error {
 	if err := r.noBlank(r.System); err != nil {
 		return err

@@ -128,7 +128,7 @@ func calls(calls string, after ...string) string {
 	return `{"messages":[` + strings.Join(append([]string{hi, `{"role":"assistant","tool_calls":[` + calls + `]}`}, after...), ",") + `]}`
 }
 
-// What is refused is refused by all, and named.
+// Every dialect refuses these bodies, and names the field.
 func TestRefusedByName(t *testing.T) {
 	for field, bodies := range refused {
 		for _, body := range bodies {

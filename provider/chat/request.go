@@ -2,8 +2,8 @@ package chat
 
 import "strconv"
 
-// A Request is what a chat body says. Its slices point into the body; nil is what the body
-// does not say. Strings are JSON strings as they stand, with their quotes and escapes.
+// A Request holds the contents of a chat body. Its slices point into the body; nil means that the
+// body does not have the field. Strings are JSON strings as they stand, with quotes and escapes.
 type Request struct {
 	Model  []byte // a string
 	System []Part // system and developer messages, which stand at the beginning
@@ -16,7 +16,7 @@ type Request struct {
 	Seed        []byte   // a whole number that fits into 64 bits
 	Stop        [][]byte // strings at which the answer ends, none of them empty
 
-	User   []byte  // a string that stands for who asked the caller
+	User   []byte  // a string that stands for the caller's own user
 	Effort string  // how much the model is to think: a word of OpenAI's; "" is its default
 	Format *Format // nil: text
 	Tools  []Tool
@@ -30,7 +30,7 @@ type Request struct {
 	stopListed bool // Stop stood in a list
 }
 
-// LeaveOutOnes leaves out a temperature and a top_p of 1, for models that do so unasked and
+// LeaveOutOnes leaves out a temperature and a top_p of 1, for models that use 1 by default and
 // take at most one of the two.
 func (r *Request) LeaveOutOnes() {
 	if isOne(r.Temperature) {
@@ -41,7 +41,7 @@ func (r *Request) LeaveOutOnes() {
 	}
 }
 
-// A Turn is what one side says before the other does.
+// A Turn is the part of one side before the other side's next one.
 type Turn struct {
 	Role  Role
 	Parts []Part // at least one
@@ -52,11 +52,11 @@ type Role uint8
 
 // The sides.
 const (
-	User      Role = iota // also what tools gave back
+	User      Role = iota // also results of tools
 	Assistant             // the model
 )
 
-// A Part is a piece of what is said.
+// A Part is a piece of a turn.
 type Part struct {
 	Kind  Kind
 	Media Media
@@ -89,7 +89,7 @@ type ToolUse struct {
 	Parts    []Part // of a Result that came in parts of text, and has no Text
 }
 
-// A Media is what an image is made of.
+// A Media is the format of an image.
 type Media uint8
 
 // The media that OpenAI takes.
@@ -100,7 +100,7 @@ const (
 	GIF
 )
 
-// String is the subtype of the media type: "png" of image/png.
+// String returns the subtype of the media type: "png" of image/png.
 func (m Media) String() string { return [...]string{"", "png", "jpeg", "webp", "gif"}[m] }
 
 // A Format is a schema to which the answer is held. Name and Description are strings;
@@ -125,11 +125,11 @@ const (
 	ChoiceNamed               // the one that ChoiceName names
 )
 
-// Place is where a part of a message's content stands: in which message, and where in that,
-// both from 0.
+// Place returns the place of a part of a message's content: the index of the message, and the
+// part's index in it, both from 0.
 func (p *Part) Place() (message, index int) { return p.message, max(p.index, 0) }
 
-// path is where a part stands in the body.
+// path returns a part's path in the body.
 func (p *Part) path() string {
 	at := "messages[" + strconv.Itoa(p.message) + "]"
 	switch {

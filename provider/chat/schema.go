@@ -11,7 +11,7 @@ var (
 	schemaFields = []string{"name", "description", "schema", "strict"}
 )
 
-// format reads response_format. Text is what an answer is without it.
+// format reads response_format. Text is the form of an answer without it.
 func (r *reader) format(value []byte) *refusal {
 	var kind, schema []byte
 	refused := object(value, formatFields, func(name string, value []byte) *refusal {
@@ -68,8 +68,8 @@ func (f *Format) read(value []byte) *refusal {
 	return nil
 }
 
-// name64 keeps the name of a function or a schema, or what ties a result to a call: up to 64
-// letters, digits, _ and -.
+// name64 keeps the name of a function or a schema, or the id that ties a result to a call: up to
+// 64 letters, digits, _ and -.
 func name64(to *[]byte, value []byte) *refusal {
 	if r := text(to, value); r != nil {
 		return r
@@ -86,20 +86,20 @@ func name64(to *[]byte, value []byte) *refusal {
 	return nil
 }
 
-// Keywords are those of JSON Schema that a provider holds an answer to exactly as OpenAI
-// does. Whoever leaves out the others makes another schema.
+// Keywords are the keywords of JSON Schema to which a provider holds an answer exactly as OpenAI
+// does. Leaving out the others would make another schema.
 type Keywords struct {
 	Known   []string
 	Formats []string // of strings
 	// Enum says which values may stand in an enum or a const, by their first bytes.
 	Enum string
-	// MinItems is the greatest that a list may have to have.
+	// MinItems is the largest minItems that a list may have.
 	MinItems string
 }
 
-// Structured are what Anthropic documents for its structured outputs (platform.claude.com,
-// "Structured outputs", JSON Schema limitations) and Bedrock for those of Converse (user guide,
-// "Get validated JSON results from models"). What is not among them gets a 400 there.
+// Structured are the keywords that Anthropic documents for its structured outputs
+// (platform.claude.com, "Structured outputs", JSON Schema limitations) and Bedrock for those of
+// Converse (user guide, "Get validated JSON results from models"). Others get a 400 there.
 var Structured = Keywords{
 	Known: []string{
 		"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const",
@@ -110,11 +110,11 @@ var Structured = Keywords{
 	MinItems: "1",
 }
 
-// maxSchema is how deep a schema may nest. OpenAI's own bound is 10.
+// maxSchema bounds the nesting of a schema. OpenAI's own bound is 10.
 const maxSchema = 32
 
-// CheckSchemas refuses what is held to a schema, an answer or the calls of a strict tool, that
-// has anything in it that is not among k.
+// CheckSchemas refuses a request with a schema that contains anything outside k: the schema of
+// the answer, or that of a strict tool's calls.
 func (r *Request) CheckSchemas(k *Keywords) error {
 	if r.Format != nil && r.Format.Schema != nil {
 		if refused := k.schema(r.Format.Schema, maxSchema); refused != nil {
@@ -134,7 +134,7 @@ func (r *Request) CheckSchemas(k *Keywords) error {
 	return nil
 }
 
-// schema looks at one, in which others may nest that deep.
+// schema checks a schema, in which others may nest that deep.
 func (k *Keywords) schema(value []byte, depth int) *refusal {
 	if depth == 0 {
 		return refuse("nests too deep")
@@ -152,7 +152,7 @@ func (k *Keywords) schema(value []byte, depth int) *refusal {
 	})
 }
 
-// schemas looks at an object whose members are schemas under any name.
+// schemas checks an object whose members are schemas under any name.
 func (k *Keywords) schemas(value []byte, depth int) *refusal {
 	if value[0] != '{' {
 		return refuse("is not an object")
@@ -171,7 +171,7 @@ func (k *Keywords) schemas(value []byte, depth int) *refusal {
 	return nil
 }
 
-// keyword looks at one in which no schema stands.
+// keyword checks a keyword that contains no schema.
 func (k *Keywords) keyword(name string, value []byte) *refusal {
 	switch name {
 	case "additionalProperties":

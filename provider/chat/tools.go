@@ -15,7 +15,7 @@ var (
 	choiceFunctions = []string{"name"}
 )
 
-// tool reads one of tools.
+// tool reads one of the tools.
 func (r *reader) tool(_ int, value []byte) *refusal {
 	function, refused := functionOf(value, toolFields, nil)
 	if refused != nil {
@@ -45,8 +45,8 @@ func (r *reader) tool(_ int, value []byte) *refusal {
 	return refused.in("function")
 }
 
-// functionOf reads what a tool, a call and a choice have alike: a type, and what it is a
-// function of. Other members are given to take.
+// functionOf reads what a tool, a call and a choice have in common: a type, and the function
+// under it. It passes other members to take.
 func functionOf(value []byte, known []string, take func(name string, value []byte) *refusal) (function []byte, refused *refusal) {
 	var kind []byte
 	refused = object(value, known, func(name string, value []byte) *refusal {
@@ -70,7 +70,7 @@ func functionOf(value []byte, known []string, take func(name string, value []byt
 	return function, present(function).in("function")
 }
 
-// parameters looks at the schema of a function: one of an object.
+// parameters checks the schema of a function: it must be that of an object.
 func parameters(value []byte) *refusal {
 	if value[0] != '{' {
 		return refuse("is not an object")
@@ -81,11 +81,11 @@ func parameters(value []byte) *refusal {
 	return nestedOnce(value, maxNested)
 }
 
-// maxNested is how deep a tool's schema or input may nest.
+// maxNested bounds the nesting of a tool's schema or input.
 const maxNested = 64
 
 // nestedOnce refuses a value in which a name stands twice in an object. Schemas and inputs
-// are carried over whole, for readers who differ in which of two they take.
+// are carried over whole, and their readers differ in which of the two they take.
 func nestedOnce(value []byte, depth int) *refusal {
 	if value[0] != '{' && value[0] != '[' {
 		return nil
@@ -116,8 +116,7 @@ func nestedOnce(value []byte, depth int) *refusal {
 	return nil
 }
 
-// toolChoice looks at what is said of the use of tools, once it is known whether there are
-// any.
+// toolChoice checks the rules for using tools, once it is known whether there are any.
 func (r *reader) toolChoice() *refusal {
 	if r.parallel != nil {
 		r.OneCall = string(r.parallel) == "false" && r.Tools != nil
@@ -170,7 +169,7 @@ func (r *reader) chooseOne(value []byte) *refusal {
 	return refused.in("function")
 }
 
-// calling reads a message in which the model calls tools, and may say something before.
+// calling reads a message in which the model calls tools, and may say something first.
 func (r *reader) calling(i int, m *message) *refusal {
 	turn := Turn{Role: Assistant}
 	if m.content != nil {
@@ -238,7 +237,7 @@ func (p *Part) arguments(value []byte) *refusal {
 	return nestedOnce(inner, maxNested)
 }
 
-// result reads what a tool gave back. Results of one turn's calls are one turn.
+// result reads the result of a tool. Results of one turn's calls are one turn.
 func (r *reader) result(i int, m *message) *refusal {
 	p := Part{Kind: Result, Tool: new(ToolUse), message: i, index: -1}
 	if m.callID == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// object goes through the members of a value that must be an object: take is given each
-// that is known, in the order in which they stand. One that is null says nothing. One that
-// is not known, or stands twice, is refused: readers differ in which of two they take.
+// object goes through the members of a value that must be an object. It passes each known one to
+// take, in the order in which they stand. One that is null says nothing. An unknown one, or one
+// that stands twice, is refused: readers differ in which of two they take.
 func object(value []byte, known []string, take func(name string, value []byte) *refusal) *refusal {
 	if value[0] != '{' {
 		return refuse("is not an object")
@@ -54,7 +54,7 @@ func list(value []byte, take func(i int, value []byte) *refusal) *refusal {
 
 func isNull(value []byte) bool { return string(value) == "null" }
 
-// isEmpty says that a list or an object has nothing in it.
+// isEmpty reports whether a list or an object has nothing in it.
 func isEmpty(value []byte) bool {
 	if value[0] != '[' && value[0] != '{' {
 		return false
@@ -63,10 +63,10 @@ func isEmpty(value []byte) bool {
 	return !w.Next()
 }
 
-// noList says that a value is a list with nothing in it.
+// noList reports whether a value is a list with nothing in it.
 func noList(value []byte) bool { return value[0] == '[' && isEmpty(value) }
 
-// text keeps a string that says something.
+// text keeps a string that is not empty.
 func text(to *[]byte, value []byte) *refusal {
 	if r := str(to, value); r != nil {
 		return r
@@ -111,7 +111,7 @@ func zero(value []byte) *refusal {
 	return nil
 }
 
-// isOne says that a number is 1, however it is written.
+// isOne reports whether a number is 1, however it is written.
 func isOne(value []byte) bool {
 	n, err := strconv.ParseFloat(string(value), 64)
 	return err == nil && n == 1
@@ -150,7 +150,7 @@ func whole(to *[]byte, value []byte) *refusal {
 	return nil
 }
 
-// word is the string that value is, escapes undone; "" of what is none.
+// word returns the string in value, escapes undone; "" if value is no string.
 func word(value []byte) string {
 	if len(value) == 0 || value[0] != '"' || len(value) > maxWord {
 		return ""
@@ -158,5 +158,5 @@ func word(value []byte) string {
 	return string(rawjson.Unquote(value))
 }
 
-// maxWord bounds a string that is compared with words that are known, in bytes.
+// maxWord bounds a string that is compared with known words, in bytes.
 const maxWord = 512

@@ -21,7 +21,7 @@ func (Dialect) Name() string { return name }
 // Root is "": the version is in the paths.
 func (Dialect) Root() string { return "" }
 
-// Path is that of the second version. The model is in the body.
+// Path returns a path of the second version. The model is in the body.
 func (Dialect) Path(operation, _ string) (string, bool) {
 	switch operation {
 	case provider.Rerank:
@@ -32,20 +32,20 @@ func (Dialect) Path(operation, _ string) (string, bool) {
 	return "", false
 }
 
-// Body is the request's own.
+// Body returns the request's own body.
 func (Dialect) Body(r provider.Request) ([]byte, error) { return r.Body, nil }
 
-// Answer reads an answer as provider.ReplyOf does. A rerank tells searches, which are no tokens:
+// Answer reads an answer as provider.ReplyOf does. A rerank reports searches, which are no tokens:
 // its usage is not known.
 func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
 	return provider.ReplyIn(status, h, body, w)
 }
 
-// Text is false: there are scores and vectors, and no words.
+// Text returns false: there are scores and vectors, and no words.
 func (Dialect) Text([]byte) (string, bool) { return "", false }
 
-// FromEmbeddings puts a request for OpenAI's embeddings into the dialect. It must say what the
-// texts are for, as Cohere demands: nothing in OpenAI's words does. An error is a
+// FromEmbeddings translates a request for OpenAI's embeddings into the dialect. The request must
+// say what the texts are for, as Cohere demands: OpenAI's own fields do not. An error is a
 // *provider.Untranslatable.
 func (Dialect) FromEmbeddings(r provider.Request) (operation string, body []byte, err error) {
 	e, err := chat.ReadEmbeddings(name, r.Body)
@@ -57,11 +57,11 @@ func (Dialect) FromEmbeddings(r provider.Request) (operation string, body []byte
 	return provider.CohereEmbed, body, err
 }
 
-// maxTexts is how many texts one call may carry.
+// maxTexts is the largest number of texts in one call.
 const maxTexts = 96
 
-// AppendEmbed appends the members of a body for Cohere's models, but for the model, and closes it:
-// Bedrock has them, too. Without truncate, Cohere cuts what is too long.
+// AppendEmbed appends the members of a body for Cohere's models, except the model, and closes it:
+// Bedrock has these models, too. Without truncate, Cohere cuts texts that are too long.
 func AppendEmbed(out []byte, e *chat.Embeddings) ([]byte, error) {
 	if e.InputType == nil {
 		return nil, e.Refuse("input_type", "is missing, and one is demanded, such as search_document or search_query")

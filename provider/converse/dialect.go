@@ -21,7 +21,7 @@ func (Dialect) Name() string { return name }
 // Root is "": Bedrock's paths have no version.
 func (Dialect) Root() string { return "" }
 
-// Path has the model in it: its id, the id of an inference profile, or an ARN.
+// Path returns a path with the model in it: its id, the id of an inference profile, or an ARN.
 func (Dialect) Path(operation, model string) (string, bool) {
 	switch operation {
 	case provider.Converse, provider.Invoke:
@@ -30,7 +30,7 @@ func (Dialect) Path(operation, model string) (string, bool) {
 	return "", false
 }
 
-// Body is the request's own.
+// Body returns the request's own body.
 func (Dialect) Body(r provider.Request) ([]byte, error) {
 	if r.Model == "" {
 		return nil, errNoModel
@@ -40,9 +40,9 @@ func (Dialect) Body(r provider.Request) ([]byte, error) {
 
 var errNoModel = errors.New("the model belongs in the URL, and the request has none")
 
-// Answer reads a message and its counts. Claude's caches stand beside the input and those of
-// others in it, and the answer names no model: the total tells them apart. What is no
-// message is read as provider.ReplyOf does.
+// Answer reads a message and its counts. Claude's caches are not in the input and those of
+// other models are, and the answer names no model: the total tells them apart. It reads
+// anything else as provider.ReplyOf does.
 func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
 	if status/100 == 2 {
 		if found, ok := find(provider.ObjectIn(body)); ok {
@@ -59,7 +59,8 @@ func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wordin
 	return reply, e
 }
 
-// find reads an answer's members. It is one if it has a message, or says why it has none.
+// find reads an answer's members. It returns false if the answer has neither a message nor a
+// reason for having none.
 func find(answer []byte) (found provider.Found, ok bool) {
 	var message []byte
 	for w := rawjson.WalkIn(answer); w.Next(); {
@@ -76,7 +77,7 @@ func find(answer []byte) (found provider.Found, ok bool) {
 	return found, !rawjson.IsNull(message) || rawjson.IsString(found.Finish)
 }
 
-// FromChat puts a chat request of OpenAI's into the dialect: see the function FromChat.
+// FromChat translates one of OpenAI's chat requests into the dialect: see the function FromChat.
 func (Dialect) FromChat(r provider.Request, defaults provider.Defaults) ([]byte, error) {
 	if r.Model == "" {
 		return nil, &provider.Untranslatable{Dialect: name, Field: "model", Why: "is required: it is part of the URL"}
@@ -84,8 +85,8 @@ func (Dialect) FromChat(r provider.Request, defaults provider.Defaults) ([]byte,
 	return FromChat(r, defaults)
 }
 
-// Text is what the message's blocks say, one after another, with those that cite: not what
-// the model reasoned, and no calls of tools.
+// Text returns the text of the message's blocks, one after another, with those that cite. It
+// leaves out the model's reasoning and calls of tools.
 func (Dialect) Text(body []byte) (string, bool) {
 	message := rawjson.Lookup(rawjson.Lookup(rawjson.Trim(body), "output"), "message")
 	var text []byte

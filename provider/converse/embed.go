@@ -19,8 +19,8 @@ const (
 	cohere3Many = "cohere.embed-multilingual-v3"
 )
 
-// FromEmbeddings puts a request for OpenAI's embeddings into a body of InvokeModel, which each
-// maker's models have in words of their own. An error is a *provider.Untranslatable.
+// FromEmbeddings translates a request for OpenAI's embeddings into a body of InvokeModel, which
+// differs by the maker of the model. An error is a *provider.Untranslatable.
 func (Dialect) FromEmbeddings(r provider.Request) (operation string, body []byte, err error) {
 	e, err := chat.ReadEmbeddings(name, r.Body)
 	if err != nil {
@@ -43,7 +43,7 @@ func (Dialect) FromEmbeddings(r provider.Request) (operation string, body []byte
 	return provider.Invoke, body, err
 }
 
-// appendTitan writes what Titan takes: one text. Its vectors are of length one, as OpenAI's are.
+// appendTitan writes a body for Titan: one text. Its vectors are of length one, as OpenAI's are.
 func appendTitan(out []byte, e *chat.Embeddings) ([]byte, error) {
 	if e.InputType != nil {
 		return nil, e.Refuse("input_type", "has no counterpart")
@@ -58,11 +58,11 @@ func appendTitan(out []byte, e *chat.Embeddings) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// inputCount is the header in which InvokeModel tells what a model has read.
+// inputCount is the header in which InvokeModel reports the number of tokens that a model has read.
 const inputCount = "X-Amzn-Bedrock-Input-Token-Count"
 
-// readCount is the usage of an answer of InvokeModel that has none in its body, as embeddings have:
-// it is in a header, and Titan's beside its vector, too.
+// readCount returns the usage of an answer of InvokeModel without one in its body, as for
+// embeddings. The count is in a header, and Titan also puts it next to its vector.
 func readCount(h http.Header, body []byte) (u provider.Usage, told bool) {
 	count := []byte(h.Get(inputCount))
 	if len(count) == 0 {

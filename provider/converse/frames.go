@@ -23,7 +23,7 @@ const (
 	maxFrame    = 16 << 20
 )
 
-// Errors of what is no message.
+// Errors of bytes that are not a message.
 var (
 	errLength  = errors.New("a message of the event stream has an impossible length")
 	errCRC     = errors.New("a checksum of the event stream is wrong")
@@ -59,7 +59,7 @@ func (f *frames) Write(p []byte, take func(stream.Event) error) error {
 	return nil
 }
 
-// first is the first message of the bytes, nil if it is not whole.
+// first returns the first message in the bytes, nil if it is not whole.
 func first(b []byte) ([]byte, error) {
 	if len(b) < preludeSize+crcSize {
 		return nil, nil
@@ -80,8 +80,8 @@ func first(b []byte) ([]byte, error) {
 	return b[:total], nil
 }
 
-// eventOf is the event of a whole message: that of a header's name, or an error. A message of
-// another kind is none.
+// eventOf returns the event of a whole message: the one that a header names, or an error. A
+// message of another kind is not an event.
 func eventOf(frame []byte) (e stream.Event, is bool, err error) {
 	start := uint32(preludeSize + crcSize)
 	end := start + binary.BigEndian.Uint32(frame[4:])
@@ -141,8 +141,8 @@ func header(b []byte) (name, value, rest []byte, err error) {
 	return name, rest[:size], rest[size:], nil
 }
 
-// Close has nothing to do: what is not whole is no message, so the answer lacks its end.
+// Close has nothing to do: a part of a message is no message, so the answer lacks its end.
 func (f *frames) Close(func(stream.Event) error) error { return nil }
 
-// Held is how much of a message is kept.
+// Held returns the number of bytes kept of a message that is not whole.
 func (f *frames) Held() int { return len(f.held) }

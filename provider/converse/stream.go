@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/provider/stream"
 )
 
-// StreamPath is another operation of the model's.
+// StreamPath returns the path of another operation of the model.
 func (d Dialect) StreamPath(operation, model string) (string, bool) {
 	if operation != provider.Converse {
 		return "", false
@@ -17,7 +17,7 @@ func (d Dialect) StreamPath(operation, model string) (string, bool) {
 	return path + "-stream", true
 }
 
-// StreamBody is the body itself: the path asks for the stream.
+// StreamBody returns the body itself: the path asks for the stream.
 func (Dialect) StreamBody(_ string, body []byte, _ bool) []byte { return body }
 
 // Stream puts a message together.
@@ -58,7 +58,7 @@ var (
 	errShape     = errors.New("a block has a part of another kind than is known")
 )
 
-// Add takes an event. Events that are not known are nothing.
+// Add takes an event. It ignores unknown events.
 func (m *message) Add(e stream.Event) (last bool, err error) {
 	event, err := stream.Object(e)
 	if err != nil {
@@ -111,7 +111,8 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 	return m.ended, m.Err()
 }
 
-// faultOf is the body that the plain operation has for an exception, with its name beside.
+// faultOf returns the body that the plain operation has for an exception, with the exception's
+// name added.
 func faultOf(name string, payload []byte) []byte {
 	var v stream.Value
 	var b stream.Builder
@@ -119,7 +120,7 @@ func faultOf(name string, payload []byte) []byte {
 	return v.AppendWith(nil, "__type", rawjson.AppendString(nil, name))
 }
 
-// take takes members of the answer. Noise that hides lengths is none.
+// take takes members of the answer, except the noise that hides lengths.
 func (m *message) take(event []byte) {
 	for w := rawjson.WalkIn(event); w.Next(); {
 		if value := w.Skip(); string(w.Name) != "p" {
@@ -145,7 +146,8 @@ func (m *message) startBlock(event []byte) {
 	}
 }
 
-// block is the one that an event is about: the latest, or one more. Texts begin without a word.
+// block returns the block that an event is about: the latest, or a new one. Texts have no event
+// for their start.
 func (m *message) block(event []byte) *contentBlock {
 	index := rawjson.Number(rawjson.Lookup(event, "contentBlockIndex"))
 	for i := len(m.blocks) - 1; i >= 0; i-- {
@@ -205,7 +207,7 @@ func (m *message) reason(b *contentBlock, delta []byte) {
 	}
 }
 
-// Body is the answer.
+// Body returns the answer.
 func (m *message) Body() ([]byte, error) {
 	switch {
 	case m.fault != nil:
@@ -227,7 +229,7 @@ func (m *message) Body() ([]byte, error) {
 	return m.top.AppendWith(make([]byte, 0, len(out)+512), "output", append(out, "]}}"...)), nil
 }
 
-// appendTo appends a block as it stands in an answer. A text that cites is one of its citations'.
+// appendTo appends a block in the form of an answer. A text with citations is part of their block.
 func (b *contentBlock) appendTo(out []byte) []byte {
 	switch {
 	case b.tool.IsSet():
@@ -251,11 +253,11 @@ func (b *contentBlock) appendTo(out []byte) []byte {
 		out = append(b.cited.AppendTo(append(out, `],"citations":`...)), '}')
 	case b.text.IsSet():
 		out = b.text.AppendTo(append(out, `{"text":`...))
-	default: // it has begun and said nothing
+	default: // it has begun and is empty
 		out = append(out, `{"text":""`...)
 	}
 	return append(out, '}')
 }
 
-// Usage is nil: only the last event has it.
+// Usage returns nil: only the last event has it.
 func (m *message) Usage() []byte { return nil }

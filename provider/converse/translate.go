@@ -12,8 +12,9 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// FromChat puts a chat request of OpenAI's into a Converse body: see package chat for what is
-// carried over. The model stands in the URL. An error is a *provider.Untranslatable.
+// FromChat translates one of OpenAI's chat requests into a Converse body: see package chat for
+// the fields that it carries over. The model stands in the URL. An error is a
+// *provider.Untranslatable.
 func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
 	c, err := chat.Read("converse", r.Body)
 	if err != nil {
@@ -28,7 +29,7 @@ func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
 	return build(c, make([]byte, 0, len(r.Body)+256)), nil
 }
 
-// fits refuses what the dialect cannot say.
+// fits refuses requests that the dialect cannot express.
 func fits(c *chat.Request) error {
 	switch n, _ := strconv.ParseFloat(string(c.Temperature), 64); {
 	case c.Seed != nil:
@@ -55,8 +56,8 @@ func fits(c *chat.Request) error {
 	return c.CheckSchemas(&chat.Structured)
 }
 
-// fitsParts refuses addresses of the web, and a document in a turn that has no text, without
-// which Bedrock takes none (API reference, Message).
+// fitsParts refuses addresses of the web, and a document in a turn that has no text: Bedrock
+// takes no document without a text (API reference, Message).
 func fitsParts(c *chat.Request) error {
 	var document *chat.Part // the first in the turn
 	said := false
@@ -100,7 +101,7 @@ func build(c *chat.Request, out []byte) []byte {
 	return append(out, '}')
 }
 
-// appendTurns makes one turn of neighbours of one role: roles must take turns there.
+// appendTurns makes one turn of neighbours with one role: roles must take turns there.
 func appendTurns(out []byte, turns []chat.Turn) []byte {
 	for i, turn := range turns {
 		if i == 0 || turns[i-1].Role != turn.Role {
@@ -150,7 +151,7 @@ func appendPart(out []byte, p *chat.Part) []byte {
 		out = append(append(out, p.Media.String()...), `","source":{"bytes":"`...)
 		return append(append(out, p.Text...), `"}}`...)
 	case chat.Document:
-		// The name is demanded, must be unlike all others', and may not have the dot of a file's;
+		// The name is demanded, must differ from all others, and may not have the dot of a file's;
 		// AWS recommends a neutral one, since the model might take it for an instruction.
 		message, index := p.Place()
 		out = fmt.Appendf(out, `"document":{"format":"pdf","name":"document-%d-%d","source":{"bytes":"`, message, index)

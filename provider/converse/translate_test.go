@@ -30,7 +30,7 @@ type block struct {
 	}
 }
 
-// documentName is what AWS allows.
+// documentName matches the names that AWS allows.
 var documentName = regexp.MustCompile(`^[A-Za-z0-9()\[\]-]+( [A-Za-z0-9()\[\]-]+)*$`)
 
 // piece is a block as chattest.Said has it.
@@ -137,7 +137,7 @@ func TestFromChatRandomBodies(t *testing.T) {
 		})
 }
 
-// Claude takes at most one of temperature and top_p, and both are 1 unless they are told. To other
+// Claude takes at most one of temperature and top_p, and both are 1 unless the request has them. To other
 // models 1 is a value like any other.
 func TestFromChatOnes(t *testing.T) {
 	for model, config := range map[string]string{

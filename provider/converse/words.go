@@ -11,8 +11,8 @@ import (
 
 // Waits that Bedrock means and does not name in a header.
 const (
-	// agreementWait is how long it takes to make an agreement with the Marketplace, as AWS
-	// says in its guide to Bedrock's error codes.
+	// agreementWait is the time that an agreement with the Marketplace takes, as AWS says in its
+	// guide to Bedrock's error codes.
 	agreementWait = 15 * time.Minute
 	// unclearWait is for a quota that may be one by the minute: a whole one, so that it is
 	// sure to be fresh.
@@ -25,8 +25,8 @@ const (
 	shortQuotaExceeded = "servicequotaexceeded"
 )
 
-// words are Bedrock's where those of the whole world do not have them, or mean another
-// thing. The names are those of its guide to error codes, with and without "Exception".
+// words are Bedrock's own words: those that other providers do not share, or that mean something
+// else there. The names are those of its guide to error codes, with and without "Exception".
 var words = provider.Wording{
 	Kinds: map[string]provider.Kind{
 		quotaExceeded:                         provider.Throttled,
@@ -53,7 +53,7 @@ var words = provider.Wording{
 	},
 }
 
-// refine says what a word alone does not.
+// refine corrects kinds for which a word alone is not enough.
 func refine(e *provider.Error, body []byte) {
 	switch kind := strings.ToLower(e.Type); {
 	case e.Kind == provider.Overloaded && e.Status == http.StatusForbidden && !e.HasRetryAfter:
@@ -68,7 +68,7 @@ func refine(e *provider.Error, body []byte) {
 	}
 }
 
-// modelError is what an error of the model's means, by the status that it gave to Bedrock.
+// modelError returns the kind of a model's error, by the status that the model gave to Bedrock.
 func modelError(status float64) provider.Kind {
 	switch {
 	case status == http.StatusTooManyRequests:

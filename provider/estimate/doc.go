@@ -1,5 +1,5 @@
-// Package estimate says before a call how many tokens it will take: what a model reads of a
-// request, and the most that the request lets it write.
+// Package estimate says before a call how many tokens it will take: the tokens of the request
+// that the model reads, and the most that the request lets it write.
 //
 // It promises one pass over a body and no allocation, an answer for every text, and counts
 // near those of OpenAI's published tokenizer for prose, code, JSON and digits.
@@ -8,5 +8,5 @@
 //	                        │                   most   = max_tokens · n
 //	text ──Text─────────────┴──▶ automaton over its characters ──▶ tokens
 //
-// A lane's charge rule (limiter.Charge) makes a cost of the two, and usage corrects it.
+// A lane's charge rule (limiter.Charge) turns the two into a cost, and usage corrects it.
 package estimate

@@ -21,7 +21,7 @@ import "github.com/headrace/headrace/provider"
 // The ratio of real to estimated tokens of a model, once it is known, corrects both.
 func Text(text []byte) float64 { return weigh(text) }
 
-// What a request costs beside its text, in tokens.
+// The costs of a request besides its text, in tokens.
 const (
 	// messageTokens frame one message of a chat: its role and the marks around it.
 	// OpenAI's cookbook counts three or four, by model, and three once for the answer.
@@ -35,11 +35,11 @@ const (
 	// lowDetailTokens is the published count for a picture in low detail.
 	lowDetailTokens = 85
 
-	// maxNesting is deeper than any message is: what lies below counts as nothing.
+	// maxNesting is deeper than any message is: deeper parts count as nothing.
 	maxNesting = 32
 )
 
-// Prompt estimates what a request's body makes a model read: messages and
+// Prompt estimates the tokens that a request's body makes a model read: messages and
 // their parts, system text, instructions, input and prompt, query and documents, tools
 // and schemas, as chat completions, completions, Responses, embeddings, rerank and
 // Anthropic's messages write them. The query of a rerank counts with each document, as
@@ -51,8 +51,8 @@ func Prompt(body []byte) float64 {
 	return prompt
 }
 
-// For is Request of a body for an operation. Where the model only reads, most is one
-// token: 0 would mean that nothing bounds the output, for which some rules assume thousands.
+// For is Request for the body of an operation. If the model only reads, most is one token: 0
+// would mean that nothing bounds the output, for which some rules assume thousands.
 func For(operation string, body []byte) (prompt, most float64) {
 	if prompt, most = Request(body); most == 0 && provider.OnlyReads(operation) {
 		most = 1
@@ -60,8 +60,8 @@ func For(operation string, body []byte) (prompt, most float64) {
 	return prompt, most
 }
 
-// MaxOutput is the most tokens that a request's body lets the model write: its
-// max_tokens, by any of the names that it goes by, for each of n answers. It is 0
+// MaxOutput returns the most tokens that a request's body lets the model write: its
+// max_tokens, under any of that field's names, for each of n answers. It returns 0
 // if the body does not say.
 func MaxOutput(body []byte) float64 {
 	_, most := Request(body)

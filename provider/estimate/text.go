@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// weighString weighs what stands between the quotes of a string, escapes undone.
+// weighString weighs the text between the quotes of a string, escapes undone.
 func weighString(text []byte) float64 {
 	var s scale
 	for {

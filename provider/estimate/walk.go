@@ -6,11 +6,10 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Request estimates Prompt and MaxOutput in one walk over the body. The rule of a lane makes
-// of the two what a provider draws from its limits for such a call.
+// Request estimates Prompt and MaxOutput in one walk over the body. The rule of a lane turns the
+// two into what a provider draws from its limits for such a call.
 //
-// The walk trusts that the body is JSON: on anything else it comes to an end somewhere, and
-// no more.
+// The walk trusts that the body is JSON: on anything else it ends somewhere, and no more.
 func Request(body []byte) (prompt, most float64) {
 	if body = body[rawjson.SkipSpace(body, 0):]; !rawjson.IsObject(body) {
 		return 0, 0
@@ -48,7 +47,8 @@ func Request(body []byte) (prompt, most float64) {
 	return prompt, most * answers
 }
 
-// nativeBound is what Gemini and Converse let a model write, in how many answers.
+// nativeBound returns the bound on the output, and the number of answers, in the words of Gemini
+// and Converse.
 func nativeBound(config []byte) (most, answers float64) {
 	if !rawjson.IsObject(config) {
 		return 0, 0
@@ -66,7 +66,8 @@ func nativeBound(config []byte) (most, answers float64) {
 	return most, answers
 }
 
-// messages are what a model reads of a chat. What is no list of messages is one.
+// messages weighs the messages of a chat. A value that is neither a list nor an object counts as
+// one message.
 func messages(w *rawjson.Walk) (n float64) {
 	if c := w.Ahead()[0]; c != '[' && c != '{' {
 		return messageTokens + content(w, maxNesting)
@@ -79,7 +80,7 @@ func messages(w *rawjson.Walk) (n float64) {
 	return n
 }
 
-// documents are what a model reads of those, and how many they are.
+// documents weighs documents, and counts them.
 func documents(w *rawjson.Walk) (n, many float64) {
 	if w.Ahead()[0] != '[' {
 		return content(w, maxNesting), 1
@@ -92,7 +93,7 @@ func documents(w *rawjson.Walk) (n, many float64) {
 	return n, many
 }
 
-// content is what a value holds for a model to read: all its strings, but for the
+// content weighs what a model would read in a value: all its strings, except the
 // words that only steer.
 func content(w *rawjson.Walk, depth int) float64 {
 	switch c := w.Ahead()[0]; {
@@ -116,10 +117,10 @@ func content(w *rawjson.Walk, depth int) float64 {
 	return n
 }
 
-// part is the content of an object, which may be one of a message's parts and then no
-// text: what is said of a picture's detail counts wherever it stands.
+// part weighs an object, which may be a message's part without text: the detail of a picture
+// counts wherever it stands.
 func part(w *rawjson.Walk, depth int) (n float64) {
-	var typ, detail, inside []byte // as they stand, nil before they came
+	var typ, detail, inside []byte // as they stand, nil before they come
 	var kind kindOfPart
 	in := w.Into()
 	for in.Next() {
@@ -145,20 +146,20 @@ func part(w *rawjson.Walk, depth int) (n float64) {
 		if kind == noAttachment {
 			n += content(&in, depth-1)
 		} else {
-			in.Skip() // a picture may be megabytes of what is no text
+			in.Skip() // a picture may be megabytes that are not text
 		}
 	}
 	w.Leave(&in)
 	return price(kind, rawjson.IsWord(detail, "low") || rawjson.IsWord(inside, "low"), n)
 }
 
-// valueAhead is the value that comes, which is not passed over.
+// valueAhead returns the next value, which is not passed over.
 func valueAhead(w *rawjson.Walk) []byte {
 	ahead := w.Ahead()
 	return ahead[:rawjson.SkipValue(ahead, 0)]
 }
 
-// earliest gives had, unless it is nil: of a name that comes twice the first counts.
+// earliest returns had, unless it is nil: of a name that comes twice the first counts.
 func earliest(had, value []byte) []byte {
 	if had != nil {
 		return had
@@ -175,7 +176,7 @@ const (
 	soundOrFile
 )
 
-// kindBy tells the kind of a part by its type, as it stands in the body.
+// kindBy returns the kind of a part by its type, as it stands in the body.
 func kindBy(typ []byte) kindOfPart {
 	for _, word := range []string{"image_url", "input_image", "image"} {
 		if rawjson.IsWord(typ, word) {
@@ -190,7 +191,7 @@ func kindBy(typ []byte) kindOfPart {
 	return noAttachment
 }
 
-// price is what a part of that kind costs, of which n tokens are text.
+// price returns the tokens of a part of that kind, n of which are text.
 func price(kind kindOfPart, low bool, n float64) float64 {
 	switch {
 	case kind == noAttachment:

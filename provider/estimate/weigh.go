@@ -2,7 +2,7 @@ package estimate
 
 import "encoding/binary"
 
-// class is what a character is, as far as tokens go.
+// class is the class of a character, as far as tokens go.
 type class uint8
 
 const (
@@ -31,8 +31,8 @@ const (
 	classes
 )
 
-// scripts are the weights of runs of one script, in hundredths of a token: for
-// its first character, and for each further one.
+// scripts holds the weights of runs of one script, in hundredths of a token: for
+// the first character, and for each further one.
 var scripts = [classes]struct{ first, further uint16 }{
 	cyrillic:  {127, 17},
 	greek:     {125, 25},
@@ -51,9 +51,9 @@ var scripts = [classes]struct{ first, further uint16 }{
 	rare:      {150, 150},
 }
 
-// Weights of what is written in ASCII, and of Latin words, in hundredths of a
-// token. A word is the dearer, the longer it is: long ones are rarer, and end up in
-// pieces. A space in front of a word is part of its first token.
+// Weights of ASCII text, and of Latin words, in hundredths of a token. The longer a word is, the
+// more it costs: long ones are rarer, and are cut into pieces. A space in front of a word is part
+// of its first token.
 const (
 	wordStart  = 82
 	shortWord  = 4  // letters that come with the start
@@ -87,17 +87,17 @@ const (
 	digit1
 	digit2
 	digit3
-	word1     = iota // to word1+words-1: the word's so manieth letter, a small one
+	word1     = iota // to word1+words-1: the word's nth letter, a small one
 	capital1  = word1 + words
 	accented1 = capital1 + words
 	script1   = accented1 + words // two for each class: its first character, and further ones
 	states    = script1 + 2*int(classes)
-	words     = mediumWord + 1 // in the last of these a word stays
+	words     = mediumWord + 1 // a word stays in the last of these
 	blockSize = 16             // Unicode's blocks begin at multiples of it
 )
 
-// automaton tells, for a state and the class of the next character, the next
-// state; weight is what each state costs when it is entered.
+// automaton gives, for a state and the class of the next character, the next
+// state; weight is the cost of entering a state.
 var (
 	automaton = buildAutomaton()
 	weight    = buildWeights()
@@ -106,14 +106,14 @@ var (
 	pairs     = buildPairs()
 )
 
-// scale is an automaton at work. What is put on it in parts weighs what the whole
-// does, if no part ends within a character.
+// scale is an automaton at work. A text put on it in parts weighs as much as the whole
+// text, if no part ends within a character.
 type scale struct {
-	sum   int // exact, in hundredths, so that a text weighs the same however it is called
+	sum   int // exact, in hundredths, so that a text weighs the same in whatever parts it comes
 	state uint8
 }
 
-// weigh is what a text weighs, in tokens.
+// weigh returns the weight of a text, in tokens.
 func weigh(text []byte) float64 {
 	var s scale
 	s.add(text)
@@ -140,11 +140,11 @@ func (s *scale) add(text []byte) {
 	s.sum, s.state = sum, state
 }
 
-// signBits are what no byte of ASCII has.
+// signBits are the bits that no byte of ASCII has.
 const signBits = 0x8080808080808080
 
 // plain takes eight characters at once as long as all of them are ASCII, in four steps
-// of two. It tells how many it took, the state after them and what they cost.
+// of two. It returns the number that it took, the state after them and their cost.
 func plain(text []byte, state uint8) (i int, end uint8, sum int) {
 	for ; i+8 <= len(text); i += 8 {
 		t := text[i : i+8 : i+8]
@@ -161,7 +161,7 @@ func plain(text []byte, state uint8) (i int, end uint8, sum int) {
 	return i, state, sum
 }
 
-// pair is where two characters lead to, and what both states on the way cost.
+// pair holds the state after two characters, and the weight of both states on the way.
 type pair struct {
 	weight uint16
 	state  uint8
@@ -181,7 +181,7 @@ func buildPairs() (next [states][asciiPairs]pair) {
 	return next
 }
 
-// wide is the class and size of the character beyond ASCII at i. It trusts that
+// wide returns the class and size of the character beyond ASCII at i. It trusts that
 // UTF-8 is well formed, but never reads past the end.
 func wide(text []byte, i int) (class, int) {
 	c, left := rune(text[i]), len(text)-i
@@ -217,7 +217,7 @@ func buildASCII() (kinds [256]class) {
 	return kinds
 }
 
-// buildBlocks tells the class of each block of 16 characters below U+10000.
+// buildBlocks returns the class of each block of 16 characters below U+10000.
 func buildBlocks() (kinds [0x10000 / blockSize]class) {
 	for i := range kinds {
 		kinds[i] = rare
@@ -292,7 +292,7 @@ func buildAutomaton() (next [states][classes]uint8) {
 	return next
 }
 
-// follow is the state after state and a character of class k.
+// follow returns the state that comes after state and a character of class k.
 func follow(state int, k class) int {
 	switch k {
 	case space:
@@ -329,7 +329,7 @@ func digitAfter(state int) int {
 	return within(state, digit1, digit3)
 }
 
-// within is the next state of a run whose states are first to last.
+// within returns the next state of a run whose states are first to last.
 func within(state, first, last int) int {
 	if state < first || state > last {
 		return first
@@ -337,7 +337,7 @@ func within(state, first, last int) int {
 	return min(state+1, last)
 }
 
-// letterAfter is the so manieth letter of its word, from 0, that follows.
+// letterAfter returns the index of the next letter in its word, from 0.
 func letterAfter(state int) int {
 	if state < word1 || state >= script1 {
 		return 0

@@ -1,7 +1,7 @@
 // Package fleet calls the provider of each lane: it has a client for every lane, and a
-// call goes to that of the lane into which it was let.
+// call goes to the client of the lane that let it in.
 //
-// It promises that a call of a lane that it does not have goes nowhere.
+// It promises that a call of an unknown lane goes nowhere.
 //
 //	batch: a call is let into ─▶ Request.Lane ─▶ Fleet.Do ─┬─▶ openai   client of its own: address,
 //	a lane (batch.LaneFrom)      "azure/gpt-5"             ├─▶ azure    dialect, key

@@ -16,20 +16,20 @@ type Client interface {
 	CloseIdle()
 }
 
-// Lane is a client by the name of its lane. The lanes NAME/MODEL of its models are its, too.
+// Lane is a client with the name of its lane. It also serves the lanes NAME/MODEL of its models.
 type Lane struct {
 	Name   string
 	Client Client
 }
 
-// Fleet has the clients. It may be used by many goroutines at once.
+// Fleet holds the clients. It may be used by many goroutines at once.
 type Fleet struct {
 	clients map[string]Client
 	only    Client // nil if there are several
 }
 
-// New makes a fleet. Each lane has a name of its own, without "/"; it is an error of kind
-// Misconfigured if one has not, or if there is none.
+// New makes a fleet. Each lane needs a name of its own, without "/". Without one, or without any
+// lane, New returns an error of kind Misconfigured.
 func New(lanes ...Lane) (*Fleet, error) {
 	f := &Fleet{clients: make(map[string]Client, len(lanes))}
 	for _, l := range lanes {
@@ -51,9 +51,9 @@ func fault(kind provider.Kind, err error) error {
 	return &provider.Error{Kind: kind, Provider: "fleet", Err: err}
 }
 
-// Do calls the provider of r.Lane, with the promises of its client. Of a single lane every
-// call is, whatever r.Lane says; of several, one that names none of them is an error of kind
-// Misconfigured, and nothing is sent.
+// Do calls the provider of r.Lane, with the promises of its client. A fleet of a single lane takes
+// every call, whatever r.Lane says. With several lanes, a call that names an unknown one is an
+// error of kind Misconfigured, and nothing is sent.
 func (f *Fleet) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
 	client := f.Of(r.Lane)
 	if client == nil {
@@ -62,7 +62,7 @@ func (f *Fleet) Do(ctx context.Context, r provider.Request) (provider.Reply, err
 	return client.Do(ctx, r)
 }
 
-// Of is the client of a lane; nil if there is none.
+// Of returns the client of a lane; nil if there is none.
 func (f *Fleet) Of(lane string) Client {
 	if f.only != nil {
 		return f.only

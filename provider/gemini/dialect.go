@@ -21,7 +21,8 @@ func (Dialect) Name() string { return name }
 // Root is AI Studio's version.
 func (Dialect) Root() string { return "/v1beta" }
 
-// Path has the model in it. Its name may begin with "models/", as Google's own lists have it.
+// Path returns a path with the model in it. Its name may begin with "models/", as in Google's own
+// lists.
 func (Dialect) Path(operation, model string) (string, bool) {
 	switch operation {
 	case provider.GenerateContent, provider.EmbedContent, provider.BatchEmbedContents:
@@ -30,9 +31,8 @@ func (Dialect) Path(operation, model string) (string, bool) {
 	return "", false
 }
 
-// Body is the request's own. A body that names a model, too, is sent as it is: whether that
-// is wrong beside the one in the URL is for the provider to say, and which of two was meant
-// is nobody's to guess.
+// Body returns the request's own body. A body that names a model, too, is sent as it is: only
+// the provider can say whether the two names conflict, and nobody can guess which one was meant.
 func (Dialect) Body(r provider.Request) ([]byte, error) {
 	if r.Model == "" {
 		return nil, errNoModel
@@ -42,14 +42,14 @@ func (Dialect) Body(r provider.Request) ([]byte, error) {
 
 var errNoModel = errors.New("the model belongs in the URL, and the request has none")
 
-// words are Google's where those of the whole world do not have them.
+// words are Google's own words, beyond those that all providers share.
 var words = provider.Wording{
 	Kinds: map[string]provider.Kind{
 		"billing_disabled": provider.QuotaExhausted, // as a 403, a reason among the details
 		"quota_exceeded":   provider.QuotaExhausted, // of the day
 	},
 	Phrases: []provider.Phrase{
-		// A limit of 0 is that of a model which is not on the plan. It comes with a delay.
+		// A limit of 0 means that the model is not on the plan. It comes with a delay.
 		{Says: "limit: 0,", Kind: provider.QuotaExhausted},
 		{Says: "limit: 0\n", Kind: provider.QuotaExhausted},
 		{Says: "free tier is not available in your country", Kind: provider.QuotaExhausted}, // as a 400
@@ -59,8 +59,8 @@ var words = provider.Wording{
 	},
 }
 
-// Answer reads the first candidate, with what the model thought as a part of the output:
-// Gemini counts it beside that. What has none is read as provider.ReplyOf does: a prompt
+// Answer reads the first candidate, with the model's thoughts as a part of the output: Gemini
+// counts them separately. It reads an answer without candidates as provider.ReplyOf does: a prompt
 // that was blocked is Refused, and an error may be in any of Google's forms.
 func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
 	if status/100 == 2 {
@@ -71,8 +71,8 @@ func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wordin
 	return provider.ReplyIn(status, h, body, w, &words)
 }
 
-// find reads an answer's members. It is one if its first candidate has content, or says
-// why it has none.
+// find reads an answer's members. It returns false if the first candidate has neither content nor
+// a reason for having none.
 func find(answer []byte) (found provider.Found, ok bool) {
 	for w := rawjson.WalkIn(answer); w.Next(); {
 		value := w.Skip()
@@ -104,7 +104,7 @@ func candidate(first []byte) (finish []byte, ok bool) {
 	return finish, ok
 }
 
-// FromChat puts a chat request of OpenAI's into the dialect: see the function FromChat.
+// FromChat translates one of OpenAI's chat requests into the dialect: see the function FromChat.
 func (Dialect) FromChat(r provider.Request, defaults provider.Defaults) ([]byte, error) {
 	if r.Model == "" {
 		return nil, &provider.Untranslatable{Dialect: name, Field: "model", Why: "is required: it is part of the URL"}
@@ -112,8 +112,8 @@ func (Dialect) FromChat(r provider.Request, defaults provider.Defaults) ([]byte,
 	return FromChat(r, defaults)
 }
 
-// Text is what the first candidate's parts say, one after another: not those that are
-// marked as thought, and no calls of functions.
+// Text returns the text of the first candidate's parts, one after another, without those marked
+// as thought and without calls of functions.
 func (Dialect) Text(body []byte) (string, bool) {
 	first := rawjson.First(rawjson.Lookup(rawjson.Trim(body), "candidates"))
 	var text []byte

@@ -9,11 +9,11 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// maxEmbeds is how many texts one call may carry.
+// maxEmbeds is the largest number of texts in one call.
 const maxEmbeds = 100
 
-// FromEmbeddings puts a request for OpenAI's embeddings into the dialect: one text goes to
-// embedContent, which Vertex has, too, and several to batchEmbedContents. An error is a
+// FromEmbeddings translates a request for OpenAI's embeddings into the dialect. One text goes to
+// embedContent, which Vertex has, too, and several texts go to batchEmbedContents. An error is a
 // *provider.Untranslatable.
 func (Dialect) FromEmbeddings(r provider.Request) (operation string, body []byte, err error) {
 	if r.Model == "" {

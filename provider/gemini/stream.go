@@ -11,8 +11,8 @@ import (
 	"github.com/headrace/headrace/provider/stream"
 )
 
-// StreamPath is another method of the model, asked for events: without that it would be one
-// long list.
+// StreamPath returns the path of another method of the model, asked for events: otherwise the
+// stream would be one long list.
 func (d Dialect) StreamPath(operation, model string) (string, bool) {
 	if operation != provider.GenerateContent {
 		return "", false
@@ -21,7 +21,7 @@ func (d Dialect) StreamPath(operation, model string) (string, bool) {
 	return strings.TrimSuffix(path, provider.GenerateContent) + ":streamGenerateContent?alt=sse", true
 }
 
-// StreamBody is the body itself: the path asks for the stream.
+// StreamBody returns the body itself: the path asks for the stream.
 func (Dialect) StreamBody(_ string, body []byte, _ bool) []byte { return body }
 
 // Stream puts an answer together.
@@ -29,8 +29,8 @@ func (Dialect) Stream(string) (stream.Splitter, stream.Assembler) {
 	return new(stream.SSE), new(chunks)
 }
 
-// chunks puts an answer together whose every event is one by itself, with some of the parts.
-// No event is the last: the end is that of the bytes, once all candidates say why they ended.
+// chunks puts together an answer whose every event is an answer by itself, with some of the parts.
+// No event is the last: the stream ends with its bytes, once all candidates say why they ended.
 type chunks struct {
 	stream.Builder
 	top        stream.Value // all members but the candidates
@@ -38,7 +38,7 @@ type chunks struct {
 	fault      []byte // an error in place of the rest
 }
 
-// growing is a candidate. Its parts are put together where only their texts tell them apart.
+// growing is a candidate. Parts are joined only if nothing but their texts tells them apart.
 type growing struct {
 	index   float64
 	rest    stream.Value // all members but the content
@@ -143,7 +143,7 @@ func (c *chunks) addContent(to *growing, content []byte, ended bool) {
 	}
 }
 
-// addPart adds a part. What has more than a text, such as a signature, stands by itself: Google
+// addPart adds a part. A part with more than a text, such as a signature, stands by itself: Google
 // asks that nothing be joined to it.
 func (c *chunks) addPart(to *growing, part []byte) {
 	var text []byte
@@ -172,8 +172,8 @@ func (c *chunks) addPart(to *growing, part []byte) {
 	to.parts, to.open, to.thought = append(to.parts, one), isText, thought
 }
 
-// Body is the answer, with its candidates in order. One without candidates is whole if it says
-// why: the prompt was blocked.
+// Body returns the answer, with its candidates in order. An answer without candidates is whole if
+// it says why: the prompt was blocked.
 func (c *chunks) Body() ([]byte, error) {
 	if c.fault != nil {
 		return nil, &stream.Fault{Body: c.fault}
@@ -214,7 +214,7 @@ func (g *growing) appendTo(dst []byte) []byte {
 	return g.rest.AppendWith(dst, "content", content)
 }
 
-// Usage is what was counted so far.
+// Usage returns the counts so far.
 func (c *chunks) Usage() []byte {
 	if told := c.top.Find("usageMetadata"); told != nil && !told.IsNull() {
 		return told.AppendTo(nil)

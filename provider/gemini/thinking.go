@@ -2,9 +2,9 @@ package gemini
 
 import "strings"
 
-// What Google's own door in OpenAI's shape makes of reasoning_effort (ai.google.dev, "OpenAI
-// compatibility", Thinking), as members of thinkingConfig. Gemini 2.5 has budgets of tokens,
-// Gemini 3 has levels.
+// The members of thinkingConfig that Google's own door in OpenAI's shape puts for reasoning_effort
+// (ai.google.dev, "OpenAI compatibility", Thinking). Gemini 2.5 has budgets of tokens, Gemini 3
+// has levels.
 var (
 	budgets = map[string]string{
 		"none": `"thinkingBudget":0`, "minimal": `"thinkingBudget":1024`, "low": `"thinkingBudget":1024`,

@@ -6,12 +6,12 @@ import (
 	"github.com/headrace/headrace/provider/chat"
 )
 
-// unsigned is what stands for a thought's signature in a call that the model has not made in
-// this conversation with Google: Gemini 3 refuses a turn whose first call has none. Both of
-// Google's pages on thought signatures name this word for histories from elsewhere.
+// unsigned takes the place of a thought's signature in a call that did not come from Google in
+// this conversation: Gemini 3 refuses a turn whose first call has none. Both of Google's pages on
+// thought signatures name this word for histories from elsewhere.
 const unsigned = "skip_thought_signature_validator"
 
-// fitsTools refuses what cannot be said of tools.
+// fitsTools refuses tools that Gemini cannot express.
 func fitsTools(c *chat.Request) error {
 	if c.OneCall {
 		return c.Refuse("parallel_tool_calls", "has no counterpart")
@@ -51,7 +51,7 @@ func (w *writer) appendTools(out []byte) []byte {
 	return append(out, "}}"...)
 }
 
-// mode says how tools are used; "" is as the model likes, held to no schema.
+// mode returns the way in which tools are used; "": the model decides, and is held to no schema.
 func (w *writer) mode() string {
 	switch {
 	case w.Choice == chat.ChoiceNone:
@@ -76,7 +76,7 @@ func (w *writer) appendCall(out []byte, p *chat.Part, first bool) []byte {
 }
 
 // appendResult puts a text where an object must stand, under the name that Google's reference
-// has for what a function gave back.
+// gives to a function's result.
 func appendResult(out []byte, p *chat.Part) []byte {
 	text := p.Text
 	if p.Tool.Parts != nil {

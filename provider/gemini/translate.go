@@ -7,9 +7,9 @@ import (
 	"github.com/headrace/headrace/provider/chat"
 )
 
-// schemaWords are what Gemini holds an answer to as OpenAI's strict outputs do, of those that
-// the reference names under responseJsonSchema; what is not among those it passes over without
-// a word. oneOf means anyOf there, and a $ref that leads back is followed for a while only.
+// schemaWords are the keywords of responseJsonSchema in the reference to which Gemini holds an
+// answer as OpenAI's strict outputs do. Gemini ignores all others silently. oneOf means anyOf
+// there, and a recursive $ref is followed for a while only.
 var schemaWords = chat.Keywords{
 	Known: []string{
 		"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum",
@@ -19,11 +19,12 @@ var schemaWords = chat.Keywords{
 	Enum:    `"0`,
 }
 
-// maxStops is how many strings an answer may be stopped at.
+// maxStops is the largest number of strings that may stop an answer.
 const maxStops = 5
 
-// FromChat puts a chat request of OpenAI's into a generateContent body: see package chat for
-// what is carried over. The model stands in the URL. An error is a *provider.Untranslatable.
+// FromChat translates one of OpenAI's chat requests into a generateContent body: see package chat
+// for the fields that it carries over. The model stands in the URL. An error is a
+// *provider.Untranslatable.
 func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
 	c, err := chat.Read("gemini", r.Body)
 	if err != nil {
@@ -40,7 +41,7 @@ func FromChat(r provider.Request, _ provider.Defaults) ([]byte, error) {
 	return w.build(make([]byte, 0, len(r.Body)+256)), nil
 }
 
-// fits refuses what the dialect cannot say.
+// fits refuses requests that the dialect cannot express.
 func fits(c *chat.Request) error {
 	switch {
 	case c.User != nil:
@@ -80,7 +81,7 @@ func fitsPart(c *chat.Request, p *chat.Part) error {
 	return nil
 }
 
-// A writer writes what a chat says, which fits.
+// A writer writes the contents of a chat that fits.
 type writer struct {
 	*chat.Request
 	thinks string // a member of thinkingConfig; "" is none

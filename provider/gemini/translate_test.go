@@ -174,8 +174,8 @@ func TestFromChatEffort(t *testing.T) {
 	}
 }
 
-// mayRefuse is what Gemini has no place for in random bodies: tools that are strict in part, and
-// results in several parts.
+// mayRefuse reports whether Gemini may refuse a field of a random body: tools of which only some
+// are strict, and results in several parts.
 func mayRefuse(field string) bool {
 	return strings.HasSuffix(field, ".function.strict") || strings.HasPrefix(field, "messages[") && strings.HasSuffix(field, "].content")
 }

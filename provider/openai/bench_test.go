@@ -31,7 +31,7 @@ func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// answer is what OpenAI sends for a short prompt, near enough.
+// answer is about what OpenAI sends for a short prompt.
 var answer = []byte(`{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"chat.completion","created":1741569952,"model":"m",` +
 	`"choices":[{"index":0,"message":{"role":"assistant","content":"The three rivers are the Danube, the Inn and the Mur.","refusal":null},` +
 	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":61,"completion_tokens":14,"total_tokens":75}}`)
@@ -58,7 +58,7 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// What Chat costs beside go-openai alone, over the same transport.
+// BenchmarkChat compares Chat with go-openai alone, over the same transport.
 func BenchmarkChat(b *testing.B) {
 	request := goopenai.ChatCompletionRequest{Model: "m", Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "Which rivers does it cross?"}}, MaxCompletionTokens: 50}
 	b.Run("go-openai", func(b *testing.B) {

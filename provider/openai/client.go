@@ -18,7 +18,7 @@ import (
 const (
 	// DefaultBaseURL is OpenAI's own.
 	DefaultBaseURL = "https://api.openai.com/v1"
-	// DefaultConns, DefaultMaxBody and DefaultMaxBodies are those of every client.
+	// DefaultConns, DefaultMaxBody and DefaultMaxBodies are the defaults of every client.
 	DefaultConns     = wire.DefaultConns
 	DefaultMaxBody   = wire.DefaultMaxBody
 	DefaultMaxBodies = wire.DefaultMaxBodies
@@ -29,7 +29,7 @@ const name = "openai"
 
 // Config says whom to call and how. Its zero value calls OpenAI without a key.
 type Config struct {
-	// APIKey is sent as a bearer token; "" sends none, as local servers like it.
+	// APIKey is sent as a bearer token; "" sends none, as for local servers.
 	// Spaces and line ends around it, as files and shells leave them, are cut off.
 	APIKey string
 	// BaseURL includes the version (default DefaultBaseURL). One without any
@@ -37,10 +37,10 @@ type Config struct {
 	BaseURL string
 	// Organization is sent as OpenAI-Organization if set.
 	Organization string
-	// Text has what a good answer says in words read into Reply.Text.
+	// Text makes the client read the words of a good answer into Reply.Text.
 	Text bool
 
-	// Stream has Do take answers as streams, and StreamIdle bounds their silence, as in
+	// Stream makes Do take answers as streams, and StreamIdle bounds their silence, as in
 	// wire.Config. Chat and Embed take answers in one piece.
 	Stream     wire.StreamWhen
 	StreamIdle time.Duration
@@ -53,14 +53,14 @@ type Config struct {
 	HoldBodies         bool
 }
 
-// Client makes calls. It may be used by many goroutines at once and has none of
-// its own but those of its connections.
+// Client makes calls. Many goroutines may use it at once. It starts no goroutines but
+// those of its connections.
 type Client struct {
 	api  *openai.Client
 	wire *wire.Client
 }
 
-// New checks the configuration and makes a client. No call is made. An error is
+// New checks the configuration and returns a client. It makes no call. An error is
 // of kind Misconfigured and does not contain the key.
 func New(cfg Config) (*Client, error) {
 	key, err := auth.Bearer(cfg.APIKey)

@@ -57,7 +57,7 @@ func TestChatConforms(t *testing.T) {
 	providertest.Run(t, func(baseURL string) providertest.Doer { return chatDoer{newClient(t, baseURL)} })
 }
 
-// seen is what a server was sent.
+// seen is a request as the server received it.
 type seen struct {
 	path   string
 	header http.Header

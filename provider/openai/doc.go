@@ -1,8 +1,8 @@
-// Package openai speaks OpenAI's dialect: it says what is sent where and how answers are
-// read (Dialect), makes raw calls for prompt files (Do), and typed ones for Go programs
+// Package openai speaks OpenAI's dialect: where to send what, and how to read answers
+// (Dialect). It makes raw calls for prompt files (Do), and typed ones for Go programs
 // (Chat, Embed, over sashabaranov/go-openai), all through the engine of provider/wire.
 //
-// A raw body goes out byte for byte as it came in, plus what asks for a stream if the client
+// A raw body goes out byte for byte as it came in, plus the request for a stream if the client
 // takes one (Config.Stream): through a typed request a temperature of
 // 0 and every unknown field would be lost.
 //
@@ -13,5 +13,5 @@
 //	            one verdict for all three: provider.ReplyOf
 //
 // go-openai makes requests and reads no answers: its errors lose the headers and
-// most of the body, and of a 200 with an error object they know nothing.
+// most of the body, and it does not recognise a 200 with an error object.
 package openai

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/provider/stream"
 )
 
-// StreamPath is that of the operation: the body asks for the stream.
+// StreamPath returns the operation's path: the body asks for the stream.
 func (d Dialect) StreamPath(operation, model string) (string, bool) {
 	switch path, has := d.Path(operation, model); path {
 	case "/chat/completions", "/completions", "/responses", "/messages":
@@ -16,7 +16,7 @@ func (d Dialect) StreamPath(operation, model string) (string, bool) {
 	return "", false
 }
 
-// StreamBody asks for a stream. Chat completions and completions tell their usage only if they
+// StreamBody asks for a stream. Chat completions and completions report their usage only if they
 // are asked to.
 func (d Dialect) StreamBody(operation string, body []byte, counts bool) []byte {
 	path, _ := d.Path(operation, "")
@@ -34,9 +34,9 @@ func (d Dialect) Stream(operation string) (stream.Splitter, stream.Assembler) {
 	return new(stream.SSE), new(completion)
 }
 
-// errorIn finds the error that an event is, in place of a part of an answer: an object with
-// an error in it, one that is called an error, or one in an event that is. Each is a body of
-// which the plain endpoint makes an error, too.
+// errorIn finds the error in an event that takes the place of a part of an answer: an object with
+// an error in it, one that is called an error, or one in an event of that name. The plain
+// endpoint makes an error of each of these bodies, too.
 func errorIn(e stream.Event, object []byte) []byte {
 	if told := rawjson.Lookup(object, "error"); isPresent(told) {
 		return append(append([]byte(`{"error":`), told...), '}') // with choices it would be an answer
@@ -52,9 +52,9 @@ func isPresent(value []byte) bool { return !rawjson.IsNull(value) && string(valu
 // response keeps the last event of a stream of Responses, which has the whole answer in it.
 type response struct{ body, fault []byte }
 
-// Add passes over events that tell of progress.
+// Add passes over events that report progress.
 func (r *response) Add(e stream.Event) (last bool, err error) {
-	if string(e.Data) == done { // the mark of other streams, of some servers
+	if string(e.Data) == done { // the mark of other streams, which some servers send
 		return false, nil
 	}
 	object, err := stream.Object(e)
@@ -74,7 +74,7 @@ func (r *response) Add(e stream.Event) (last bool, err error) {
 	return r.fault != nil, nil
 }
 
-// Body is the response.
+// Body returns the response.
 func (r *response) Body() ([]byte, error) {
 	switch {
 	case r.fault != nil:
@@ -85,10 +85,10 @@ func (r *response) Body() ([]byte, error) {
 	return r.body, nil
 }
 
-// Usage is nil: only the last event has it.
+// Usage returns nil: only the last event has it.
 func (r *response) Usage() []byte { return nil }
 
-// Size is that of the body.
+// Size returns the length of the body.
 func (r *response) Size() int { return len(r.body) }
 
 // done is the mark at the end of a stream of chunks.

@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/provider/stream"
 )
 
-// completion puts the chunks of a chat completion together, or of a completion.
+// completion puts together the chunks of a chat completion, or of a completion.
 type completion struct {
 	stream.Builder
 	top     stream.Value // all members but the choices
@@ -24,7 +24,7 @@ type choice struct {
 	message stream.Value // of a completion, not there
 }
 
-// maxChoices is more than any server lets be asked for.
+// maxChoices is more than any server lets a request ask for.
 const maxChoices = 1024
 
 // Errors of choices that cannot be.
@@ -54,7 +54,7 @@ func (c *completion) Add(e stream.Event) (last bool, err error) {
 			for in := rawjson.WalkIn(value); in.Next(); {
 				c.addChoice(in.Skip())
 			}
-		case "obfuscation": // noise, so that lengths tell nothing
+		case "obfuscation": // noise that hides lengths
 		case "object":
 			c.name(value)
 		default:
@@ -64,7 +64,7 @@ func (c *completion) Add(e stream.Event) (last bool, err error) {
 	return false, c.Err()
 }
 
-// name takes the word for what this is, once: that of the plain answer.
+// name sets the word for the kind of object, once: that of the plain answer.
 func (c *completion) name(object []byte) {
 	to := c.Member(&c.top, []byte("object"))
 	if to.IsSet() {
@@ -76,8 +76,8 @@ func (c *completion) name(object []byte) {
 	c.Set(to, object)
 }
 
-// addChoice adds a choice's part of a chunk. A choice that has ended may still be told of, but
-// says no more.
+// addChoice adds a choice's part of a chunk. A choice that has ended may still appear, but must not
+// add words.
 func (c *completion) addChoice(part []byte) {
 	if !rawjson.IsObject(part) {
 		c.Fail(errShape)
@@ -163,8 +163,8 @@ func (c *completion) addDelta(to *choice, delta []byte) {
 	}
 }
 
-// addCall adds to the call of a tool. Its index says which it is, and is no part of it. Some servers
-// give all calls the same index, or none.
+// addCall adds to the call of a tool. The index in a part names the call, and is not part of the
+// call. Some servers give all calls the same index, or none.
 func (c *completion) addCall(calls *stream.Value, part []byte) {
 	index := rawjson.Number(rawjson.Lookup(part, "index"))
 	call := c.Element(calls, index)
@@ -193,7 +193,7 @@ func isAnotherCall(call *stream.Value, part []byte) bool {
 		string(known.AppendTo(nil)) != string(id)
 }
 
-// isWhole tells the members of a message, at any depth, that do not come in pieces.
+// isWhole reports whether a member of a message, at any depth, comes whole and not in pieces.
 func isWhole(name []byte) bool {
 	switch string(name) {
 	case "role", "id", "type", "name", "index", "format", "signature", "expires_at":
@@ -202,7 +202,7 @@ func isWhole(name []byte) bool {
 	return false
 }
 
-// Body is the completion, with its choices in order.
+// Body returns the completion, with its choices in order.
 func (c *completion) Body() ([]byte, error) {
 	switch {
 	case c.fault != nil:
@@ -235,7 +235,7 @@ func (c *choice) appendTo(dst []byte) []byte {
 	return c.rest.AppendWith(dst, "message", message)
 }
 
-// Usage is the one that was told last.
+// Usage returns the latest usage.
 func (c *completion) Usage() []byte {
 	if told := c.top.Find("usage"); told != nil && !told.IsNull() {
 		return told.AppendTo(nil)

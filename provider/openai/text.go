@@ -6,10 +6,10 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Text is what the first choice of a chat or a completion says, what the messages of a
-// Response say, or what the blocks of text of Anthropic's messages say. A model that declines
-// in words of its own has said those. Thinking that a server leaves among the words, in
-// <think>, is among them here, too.
+// Text returns the words of a chat's or a completion's first choice, of a Response's messages, or
+// of the text blocks of Anthropic's messages. If a model declines in words of its own, Text
+// returns those. Some servers leave the thinking among the words, in <think>; Text returns it,
+// too.
 func (Dialect) Text(body []byte) (string, bool) {
 	var text []byte
 	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
@@ -26,8 +26,8 @@ func (Dialect) Text(body []byte) (string, bool) {
 	return strings.ToValidUTF8(string(text), "\uFFFD"), len(text) > 0
 }
 
-// appendChoice appends what a choice says: a message's content, or else its refusal; the text
-// of a completion.
+// appendChoice appends the words of a choice: a message's content, or else its refusal; or the
+// text of a completion.
 func appendChoice(text, choice []byte) []byte {
 	message := rawjson.Lookup(choice, "message")
 	before := len(text)
@@ -48,7 +48,7 @@ func appendContent(text, content []byte) []byte {
 	return appendParts(text, content)
 }
 
-// appendParts appends what parts of text, or refusals, say, and nothing of what is thought.
+// appendParts appends the words of parts of text and of refusals, without thoughts.
 func appendParts(text, parts []byte) []byte {
 	for w := rawjson.WalkIn(parts); w.Next(); {
 		part := w.Skip()
@@ -62,7 +62,7 @@ func appendParts(text, parts []byte) []byte {
 	return text
 }
 
-// appendOutput appends what the messages among a Response's output say.
+// appendOutput appends the words of the messages in a Response's output.
 func appendOutput(text, output []byte) []byte {
 	for w := rawjson.WalkIn(output); w.Next(); {
 		if item := w.Skip(); rawjson.IsWord(rawjson.Lookup(item, "type"), "message") {

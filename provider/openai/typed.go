@@ -12,10 +12,10 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// Chat completes a chat. Some requests go-openai itself refuses before they are
+// Chat completes a chat. go-openai itself refuses some requests before they are
 // sent (Stream, and parameters that its list of reasoning models does not
 // allow, by the model's name): they are of kind Invalid. An answer that is cut
-// at its length limit or filtered is a success; its FinishReason tells.
+// at its length limit or filtered is a success; its FinishReason says so.
 func (c *Client) Chat(ctx context.Context, r openai.ChatCompletionRequest) (openai.ChatCompletionResponse, error) {
 	var resp openai.ChatCompletionResponse
 	err := c.typed(ctx, &resp, func(ctx context.Context) error {
@@ -41,10 +41,10 @@ func (c *Client) Embed(ctx context.Context, r openai.EmbeddingRequest) (openai.E
 	return resp, nil
 }
 
-// typed has go-openai make a request, sends it, and reads the answer into resp.
+// typed lets go-openai make a request, sends it, and reads the answer into resp.
 //
 // go-openai would read the answer, too; but it stops reading at the first value,
-// says nothing of the rest, and forgets the headers of a failure.
+// ignores the rest, and drops the headers of a failure.
 func (c *Client) typed(ctx context.Context, resp openai.Response, call func(context.Context) error) error {
 	p := pending{Context: ctx}
 	defer p.exchange.Release()
@@ -58,7 +58,7 @@ func (c *Client) typed(ctx context.Context, resp openai.Response, call func(cont
 	}
 	if shape := json.Unmarshal(x.Body, resp); shape != nil {
 		// The answer is whole and is JSON, yet of another shape than OpenAI's:
-		// another try would be paid for and be of the same.
+		// another try would be paid for and give the same.
 		return &provider.Error{
 			Kind: provider.Invalid, Provider: name, Status: x.Status, Err: c.wire.Quiet(shape),
 			RequestID: provider.RequestID(x.Header), Body: c.wire.Keep(x.Body),
@@ -67,8 +67,8 @@ func (c *Client) typed(ctx context.Context, resp openai.Response, call func(cont
 	return nil
 }
 
-// pending is the context of a call on its way through go-openai, with room for what
-// becomes of it.
+// pending is the context of a call on its way through go-openai, with room for the call's
+// exchange.
 type pending struct {
 	context.Context
 	exchange wire.Exchange
@@ -76,7 +76,7 @@ type pending struct {
 
 type pendingKey struct{}
 
-// Value answers for the exchange, and asks further for the rest.
+// Value returns the exchange, and asks the parent for all other keys.
 func (p *pending) Value(key any) any {
 	if key == (pendingKey{}) {
 		return p
@@ -84,7 +84,7 @@ func (p *pending) Value(key any) any {
 	return p.Context.Value(key)
 }
 
-// own makes an Error of go-openai's refusal; nil stays nil.
+// own turns go-openai's refusal into an Error; nil stays nil.
 func (c *Client) own(err error) error {
 	if err == nil {
 		return nil

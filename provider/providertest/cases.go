@@ -22,10 +22,10 @@ var recordings embed.FS
 type Case struct {
 	// Name is the recording's file name without its ending.
 	Name string
-	// Dialect is the one by whose own words the answer is understood, "" if everybody's do:
-	// those who speak another read it otherwise, or not at all.
+	// Dialect is the dialect whose own words the answer uses, "" if everybody understands it. Clients
+	// of another dialect read it otherwise, or not at all.
 	Dialect string
-	// Status, Header and Body are the answer. Status is 0 if what comes is no
+	// Status, Header and Body are the answer. Status is 0 if the bytes are no
 	// HTTP answer at all.
 	Status int
 	Header http.Header
@@ -42,20 +42,20 @@ type Case struct {
 	Slow, Unclear bool
 	// Code and RequestID are expected if not "".
 	Code, RequestID string
-	// Limits is how many rate limits the headers show; −1 if that is not of
+	// Limits is the number of rate limits in the headers; −1 if that is not of
 	// interest here.
 	Limits int
-	// Says is a part of the error's text, for what a person must be told.
+	// Says is a part of the error's text that a person must read.
 	Says string
 	// Note and Usage are expected if not nil, Finish if not "".
 	Note   *provider.QuotaNote
 	Usage  *provider.Usage
 	Finish string
-	// End is what Finish means and Text what the answer says in words, if Dialect is set;
-	// Text is nil if that is not of interest, and "" if it says nothing so.
+	// End is the meaning of Finish, and Text the words of the answer, if Dialect is set. Text is
+	// nil if it is not of interest, and "" if the answer has no words.
 	End  provider.End
 	Text *string
-	// Mark is what Finish marks a good answer as, Unknown if it does not.
+	// Mark is the kind with which Finish marks a good answer, Unknown if it does not.
 	Mark provider.Kind
 	// Source says where the answer was found.
 	Source Source
@@ -65,7 +65,7 @@ type Case struct {
 	raw []byte
 }
 
-// Source is where a recording comes from. The zero value is of one that does not tell.
+// Source is the origin of a recording. The zero value is for a recording that names none.
 type Source struct {
 	// How is Documented, SecondHand or Stated.
 	How string

@@ -16,8 +16,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// spellings are how a body may repeat the key: as it is, as JSON may escape it, and as
-// JSON in a text of JSON's.
+// spellings returns the forms in which a body may repeat the key: as it is, as JSON may escape it,
+// and as JSON in a text of JSON's.
 func spellings(key string) []string {
 	escaped := func(each string) string {
 		var all strings.Builder
@@ -34,7 +34,7 @@ func spellings(key string) []string {
 	}
 }
 
-// echo proves that a gateway which repeats what it was sent does not bring the
+// echo proves that a gateway that repeats the request does not bring the
 // key into an error or an answer, whichever way it fails or does not.
 func echo(t *testing.T, newClient func(string) Doer) {
 	bodies := map[string]int{
@@ -57,7 +57,7 @@ func echo(t *testing.T, newClient func(string) Doer) {
 	}
 }
 
-// echoAtBound proves the same where the end of what is kept lies in the key.
+// echoAtBound proves the same if the kept part ends within the key.
 func echoAtBound(t *testing.T, newClient func(string) Doer) {
 	client, _ := serve(t, newClient, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -68,7 +68,7 @@ func echoAtBound(t *testing.T, newClient func(string) Doer) {
 	}
 }
 
-// endless is how many bytes an endless body sends before the test gives up: over
+// endless is the number of bytes that an endless body sends before the test gives up: over
 // any client's bound.
 const endless = 512 << 20
 

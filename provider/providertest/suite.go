@@ -25,18 +25,17 @@ type Doer interface {
 	Do(ctx context.Context, r provider.Request) (provider.Reply, error)
 }
 
-// A Subject is what a client under test is asked, and what is to be expected of it.
+// A Subject describes a client under test: the request to make and what to expect of it.
 type Subject struct {
-	// Dialect is the one that the client speaks: recordings in the words of others are not
-	// for it.
+	// Dialect is the one that the client speaks: it gets no recordings in the words of others.
 	Dialect string
 	// Request is one that the client can make.
 	Request provider.Request
-	// Text says that the client reads what answers say in words.
+	// Text says that the client reads the words of answers.
 	Text bool
 }
 
-// chat is the subject that every client of OpenAI's dialect is.
+// chat is the subject of every client of OpenAI's dialect.
 var chat = Subject{Dialect: "openai", Request: provider.Request{
 	Endpoint: provider.Chat, Model: "m",
 	Body: []byte(`{"model":"m","messages":[{"role":"user","content":"Say hello."}]}`),
@@ -50,7 +49,7 @@ func Run(t *testing.T, newClient func(baseURL string) Doer) {
 	chat.Run(t, newClient)
 }
 
-// Run is the same of a client of any dialect.
+// Run does the same with a client of any dialect.
 func (s Subject) Run(t *testing.T, newOne func(baseURL string) Doer) {
 	t.Helper()
 	newClient := func(baseURL string) Doer { return subject{newOne(baseURL), s.Request} }
@@ -79,7 +78,7 @@ func (s Subject) Run(t *testing.T, newOne func(baseURL string) Doer) {
 	}
 }
 
-// subject is a client that makes its one request, whatever it is asked.
+// subject is a client that makes its one request, whatever request it is given.
 type subject struct {
 	Doer
 	request provider.Request
@@ -89,7 +88,7 @@ func (s subject) Do(ctx context.Context, _ provider.Request) (provider.Reply, er
 	return s.Doer.Do(ctx, s.request)
 }
 
-// CloseIdle is the client's, if it has one.
+// CloseIdle calls the client's CloseIdle, if it has one.
 func (s subject) CloseIdle() {
 	if c, ok := s.Doer.(interface{ CloseIdle() }); ok {
 		c.CloseIdle()
@@ -117,15 +116,15 @@ func clientFor(t *testing.T, newClient func(string) Doer, baseURL string) Doer {
 	return client
 }
 
-// ask makes one call and returns its error, which is checked for what every
-// error must be, and what the Recorder saw.
+// ask makes one call. It returns the call's error, which it checks for all that every error must
+// be, and the Recorder's record.
 func ask(parent context.Context, t *testing.T, client Doer) (*provider.Error, provider.Record) {
 	t.Helper()
 	_, e, record := askOf(parent, t, client)
 	return e, record
 }
 
-// askOf is ask, and gives a good answer, too.
+// askOf is ask, and returns a good answer, too.
 func askOf(parent context.Context, t *testing.T, client Doer) (provider.Reply, *provider.Error, provider.Record) {
 	t.Helper()
 	ctx, rec := provider.WithRecorder(parent)
@@ -147,7 +146,7 @@ func askOf(parent context.Context, t *testing.T, client Doer) (provider.Reply, *
 	return reply, e, record
 }
 
-// chain is the text of every error that err wraps.
+// chain returns the text of every error that err wraps.
 func chain(err error) string {
 	var texts []string
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -156,7 +155,7 @@ func chain(err error) string {
 	return strings.Join(texts, "\n")
 }
 
-// noKey looks for the key, and for so much of it that the rest is guessable.
+// noKey looks for the key, and for so much of it that the rest can be guessed.
 func noKey(t *testing.T, where string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -207,7 +206,7 @@ func (c Case) play(w http.ResponseWriter) {
 	}
 }
 
-// Check compares an error with what the recording says of it.
+// Check compares an error with the recording's expectations.
 func (c Case) Check(t *testing.T, e *provider.Error) {
 	t.Helper()
 	if e.Kind != c.Kind {
@@ -236,7 +235,7 @@ func (c Case) Check(t *testing.T, e *provider.Error) {
 	}
 }
 
-// CheckReply compares what was read of a good answer with what the recording says of it.
+// CheckReply compares a good answer with the recording's expectations.
 func (c Case) CheckReply(t *testing.T, r provider.Reply) {
 	t.Helper()
 	if c.Usage != nil && (!r.HasUsage || r.Usage != *c.Usage) {
@@ -253,7 +252,7 @@ func (c Case) CheckReply(t *testing.T, r provider.Reply) {
 	}
 }
 
-// CheckText compares what was read of a good answer's words with what the recording says.
+// CheckText compares the words of a good answer with the recording's expectations.
 func (c Case) CheckText(t *testing.T, text string, has bool) {
 	t.Helper()
 	if c.Text != nil && (text != *c.Text || has != (*c.Text != "")) {
@@ -266,7 +265,7 @@ func (c Case) checkRecord(t *testing.T, r provider.Record) {
 	if c.Fine {
 		c.CheckReply(t, provider.Reply{Usage: r.Usage, HasUsage: r.HasUsage, Finish: r.Finish})
 	}
-	// Of a refusal limits of 0 are recorded as well, which are none to anybody but a lane.
+	// The record of a refusal has limits of 0 as well, which mean something to a lane alone.
 	limits := slices.DeleteFunc(slices.Clone(r.Limits), func(l provider.RateLimit) bool { return l.Limit == 0 })
 	if c.Limits >= 0 && len(limits) != c.Limits {
 		t.Errorf("recorded %d limits, want %d: %+v", len(limits), c.Limits, r.Limits)

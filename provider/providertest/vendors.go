@@ -9,12 +9,12 @@ import (
 //go:embed testdata/vendors/*.http
 var ofVendors embed.FS
 
-// VendorCases returns the recordings that mean what they say they do only by the words of
-// the vendor whose name theirs begins with, such as xai_filtered: whoever does not know
-// whom it calls reads them otherwise. They are in the order of their names.
+// VendorCases returns the recordings that mean what they say only by the words of their vendor.
+// The vendor's name begins theirs, such as xai_filtered. A client that does not know whom it
+// calls reads them otherwise. They are in the order of their names.
 func VendorCases() []Case { return casesIn(ofVendors, "testdata/vendors") }
 
-// Vendor is the name that the recording's begins with: for most that of whose answer it is.
+// Vendor returns the name with which the recording's begins: for most the vendor that answered.
 func (c Case) Vendor() string {
 	name, _, _ := strings.Cut(c.Name, "_")
 	return name

@@ -8,7 +8,7 @@ import (
 )
 
 // A Wire is a transport that leads nowhere: it answers every request with Body and keeps
-// what it was sent. It may be used by many goroutines at once.
+// the requests. It may be used by many goroutines at once.
 type Wire struct {
 	// Status is 200 if it is 0.
 	Status int
@@ -26,7 +26,7 @@ type Sent struct {
 	Body   string
 }
 
-// Last is the latest request; its zero value if there was none.
+// Last returns the latest request; the zero value if there was none.
 func (w *Wire) Last() Sent {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -53,7 +53,7 @@ func appendRune(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', hexDigits[r>>12&0xF], hexDigits[r>>8&0xF], hexDigits[r>>4&0xF], hexDigits[r&0xF])
 }
 
-// AppendText appends what a JSON string says; of anything else, nothing.
+// AppendText appends the contents of a JSON string; of anything else, nothing.
 func AppendText(dst, value []byte) []byte {
 	if !IsString(value) {
 		return dst

@@ -1,5 +1,5 @@
-// Package rawjson checks JSON texts and finds what stands in them, without making
-// anything of it: what is found points into the text.
+// Package rawjson checks JSON texts and finds values in them, without converting
+// anything: its results point into the text.
 //
 //	{"model":"m","messages":[…],"max_tokens":50}
 //	 ╰─ Name ╯╰Value╯                             one Parse: good or not, and the
@@ -11,5 +11,5 @@
 // provider reads with gjson, so that no fault of one hides in the other.
 //
 // A Walk, Lookup and Members go over a text without checking it. Their answers for a valid
-// text are right; on any other they come to an end, with any answer.
+// text are right; on any other text they end, with any answer.
 package rawjson

@@ -7,35 +7,34 @@ import (
 	"unicode/utf8"
 )
 
-// MaxNesting is how deep a value may nest. 10,000 is where encoding/json itself gives
-// up, so that both agree; the parser calls itself once a level, and a line of 64 MiB
-// of "[" must not overflow the stack, which no recover catches.
+// MaxNesting bounds the nesting of a value. encoding/json itself gives up at 10,000, so that
+// both agree. The parser calls itself once a level, and a line of 64 MiB of "[" must not
+// overflow the stack, which no recover catches.
 const MaxNesting = 10_000
 
 // A Parser checks a text and finds the members of its outermost object, in one pass.
-// What it says is about the last text that it was given.
+// Its results are those of the last text that it was given.
 //
-// It belongs to one goroutine; the zero value is ready. Its parts give the index after what they have passed over, or, where the text goes
-// wrong at i, the negative ^i.
+// It belongs to one goroutine; the zero value is ready. Its parts return the index after what
+// they have passed over, or, where the text goes wrong at i, the negative ^i.
 type Parser struct {
-	// Members are those of the outermost object, none of anything else. They point into
+	// Members are the members of the outermost object; any other value has none. They point into
 	// the text and are good until the next one is parsed.
 	Members []Member
 	Skim    bool // Members are not wanted
-	Most    int  // the first so many Members are wanted; 0: all
-	Around  int  // how deep the text is to stand in another, whose levels count; then with Skim alone
+	Most    int  // number of Members that are wanted, the first ones; 0: all
+	Around  int  // depth of the place for the text in another one, whose levels count; only with Skim
 	Breaks  bool // there are line breaks around the text's values
 
-	// beyond has a sign bit set in some byte if a string of the text may hold what is
-	// not ASCII; without one the text is valid UTF-8.
+	// beyond has a sign bit set in some byte if a string of the text may hold more than
+	// ASCII; without one the text is valid UTF-8.
 	beyond uint64
 	stuck  int  // where the text goes wrong, if it does: its length where it ends too early
 	deep   bool // what is wrong there is that it nests too deep
 }
 
-// Parse reports whether text is one JSON value that nests at most MaxNesting deep, with
-// what is to stand around it.
-// It does not look whether its strings are UTF-8.
+// Parse reports whether text is one JSON value that nests at most MaxNesting deep, the levels of
+// Around included. It does not check whether its strings are UTF-8.
 func (p *Parser) Parse(text []byte) bool {
 	p.Members, p.beyond, p.Breaks, p.deep = p.Members[:0], 0, false, false
 	i := p.value(text, p.gap(text, 0), 1+p.Around)
@@ -47,7 +46,7 @@ func (p *Parser) Parse(text []byte) bool {
 	return p.stuck == len(text)
 }
 
-// SyntaxError says where and why a text, which was found wrong, is not JSON.
+// SyntaxError says where and why a text is not JSON, which Parse has found wrong.
 func (p *Parser) SyntaxError(text []byte) string {
 	switch {
 	case p.deep:
@@ -59,11 +58,11 @@ func (p *Parser) SyntaxError(text []byte) string {
 	return fmt.Sprintf("unexpected %q at byte %d", r, p.stuck+1)
 }
 
-// ASCII reports whether the text, which was found good, is ASCII only. It may say no
-// where it is.
+// ASCII reports whether the text, which Parse has found good, is ASCII only. It may return false
+// for a text that is.
 func (p *Parser) ASCII() bool { return p.beyond&signBits == 0 }
 
-// gap gives the index of the first byte from i on that is no white space.
+// gap returns the index of the first byte from i on that is no white space.
 func (p *Parser) gap(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' {
 		switch b[i] {
@@ -170,14 +169,14 @@ func (p *Parser) member(b []byte, start, depth int) int {
 	return end
 }
 
-// Words of eight bytes, each of which is looked at by itself.
+// Words of eight bytes, each of which is checked by itself.
 const (
 	eachByte = 0x0101010101010101
 	signBits = 0x80 * eachByte
 )
 
 // text passes over the string whose opening quote is at i. It
-// reads eight bytes at a time: what it does is most of what a prompt costs.
+// reads eight bytes at a time: most of the cost of a prompt is here.
 func (p *Parser) text(b []byte, i int) int {
 	for i++; i+8 <= len(b); {
 		w := binary.LittleEndian.Uint64(b[i : i+8])
@@ -211,7 +210,7 @@ func Plain(s string) bool {
 	_ = s[7] // one check for the eight, and one load
 	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-	// One more carries DEL into the sign bit, which what is beyond ASCII has already.
+	// One more carries DEL into the sign bit, which bytes beyond ASCII have already.
 	return (endings(w)|w|(w+eachByte))&signBits == 0
 }
 

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// membersSlowly is what a Parser finds, by encoding/json and the passes over text that
+// membersSlowly returns what a Parser finds, by encoding/json and the passes over text that
 // is known to be good.
 func membersSlowly(text []byte) []Member {
 	if i := SkipSpace(text, 0); json.Valid(text) && text[i] == '{' {
@@ -114,7 +114,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { checkParse(t, new(Parser), text) })
 }
 
-// Where a text goes wrong is told to the byte, whatever is wrong with it.
+// A syntax error names the byte at which the text goes wrong, whatever is wrong with it.
 func TestSyntaxErrorsNameTheByte(t *testing.T) {
 	for text, want := range map[string]string{
 		``: "unexpected end of JSON input at byte 0", `{`: "unexpected end of JSON input at byte 1",

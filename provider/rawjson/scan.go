@@ -31,7 +31,7 @@ func Members(obj []byte, ms []Member) []Member {
 	return ms
 }
 
-// First is the first element of an array, nil if it is empty, or no array.
+// First returns the first element of an array, nil if it is empty, or no array.
 func First(array []byte) []byte {
 	if len(array) == 0 || array[0] != '[' {
 		return nil
@@ -43,7 +43,7 @@ func First(array []byte) []byte {
 	return w.Skip()
 }
 
-// SkipSpace gives the index of the first byte from i on that is no white space.
+// SkipSpace returns the index of the first byte from i on that is no white space.
 func SkipSpace(b []byte, i int) int {
 	for i < len(b) && IsSpace(b[i]) {
 		i++
@@ -51,7 +51,7 @@ func SkipSpace(b []byte, i int) int {
 	return i
 }
 
-// Trim gives text without the white space around it.
+// Trim returns text without the white space around it.
 func Trim(text []byte) []byte {
 	start, end := SkipSpace(text, 0), len(text)
 	for end > start && IsSpace(text[end-1]) {
@@ -63,7 +63,7 @@ func Trim(text []byte) []byte {
 // IsSpace reports whether c is JSON's white space.
 func IsSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// SkipString gives the index after the string whose opening quote is at i.
+// SkipString returns the index after the string whose opening quote is at i.
 func SkipString(b []byte, i int) int {
 	for open := i; ; {
 		quote := bytes.IndexByte(b[i+1:], '"')
@@ -81,7 +81,7 @@ func SkipString(b []byte, i int) int {
 	}
 }
 
-// SkipValue gives the index after the value that begins at i, which is beyond i.
+// SkipValue returns the index after the value that begins at i, which is beyond i.
 func SkipValue(b []byte, i int) int {
 	switch b[i] {
 	case '"':
@@ -110,8 +110,8 @@ func skipNested(b []byte, i int) int {
 	return len(b)
 }
 
-// SkipScalar passes over a number or a literal, and over one byte at least: whatever
-// ends one is not in one.
+// SkipScalar passes over a number or a literal, and over one byte at least: a byte that ends
+// one is not part of it.
 func SkipScalar(b []byte, i int) int {
 	for i++; i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] > ' '; {
 		i++
@@ -119,7 +119,7 @@ func SkipScalar(b []byte, i int) int {
 	return i
 }
 
-// Unquote undoes quotes and escapes; without escapes the answer points into quoted.
+// Unquote undoes quotes and escapes; without escapes the result points into quoted.
 func Unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return Inner(quoted)
@@ -131,11 +131,11 @@ func Unquote(quoted []byte) []byte {
 	return []byte(s)
 }
 
-// Inner is a string without its quotes, escapes as they stand.
+// Inner returns a string without its quotes, escapes as they stand.
 func Inner(quoted []byte) []byte { return quoted[1:max(1, len(quoted)-1)] }
 
-// AppendEscaped appends the character that the escape at the beginning of text stands
-// for, and tells how many bytes the escape has. Half a surrogate pair is U+FFFD.
+// AppendEscaped appends the character for the escape at the beginning of text, and returns the
+// escape's length in bytes. Half a surrogate pair is U+FFFD.
 func AppendEscaped(dst, text []byte) ([]byte, int) {
 	if len(text) < 2 {
 		return dst, len(text)
@@ -156,7 +156,7 @@ func AppendEscaped(dst, text []byte) ([]byte, int) {
 	}
 }
 
-// hexRune is the rune of an escape with four digits.
+// hexRune returns the rune of an escape with four digits.
 func hexRune(text []byte) rune {
 	if len(text) < 6 {
 		return utf8.RuneError
@@ -168,7 +168,8 @@ func hexRune(text []byte) rune {
 	return rune(n)
 }
 
-// Number is the value of a number, 0 of anything else. Beyond the greatest it is infinite.
+// Number returns the value of a number, 0 for anything else. Beyond the largest float64 it is
+// infinite.
 func Number(value []byte) float64 {
 	if len(value) == 0 || value[0] != '-' && !isDigit(value[0]) {
 		return 0

@@ -1,8 +1,8 @@
 package rawjson
 
-// A Walk goes through the members of an object, or the elements of an array. Next stops
-// before a value, and whoever called it passes over the value, by Skip, or by a walk
-// Into it that is brought to its end by Leave:
+// A Walk goes through the members of an object, or the elements of an array. Next stops before
+// a value. Its caller then passes over the value, by Skip, or by a walk Into it that Leave
+// brings to its end:
 //
 //	for w := WalkIn(object); w.Next(); {
 //		if string(w.Name) == "model" {
@@ -12,19 +12,19 @@ package rawjson
 //		}
 //	}
 //
-// It allocates nothing but for names with escapes in them. On what is no JSON it comes
-// to an end somewhere, and says what it likes.
+// It allocates nothing but for names with escapes in them. In a text that is not JSON it ends
+// somewhere, and its results mean nothing.
 type Walk struct {
-	Name []byte // of the value that comes, without quotes and escapes; nil in an array
+	Name []byte // of the next value, without quotes and escapes; nil in an array
 
 	b     []byte
-	i     int  // where the value that comes begins
+	i     int  // where the next value begins
 	start int  // where its name's quote opens
 	list  bool // an array
 }
 
-// WalkIn is a walk through value, which has no white space before it. In what is neither
-// an object nor an array there is nothing.
+// WalkIn returns a walk through value, which has no white space before it. The walk is empty if
+// value is neither an object nor an array.
 func WalkIn(value []byte) Walk {
 	if len(value) == 0 || value[0] != '{' && value[0] != '[' {
 		return Walk{}
@@ -62,24 +62,24 @@ func (w *Walk) named() bool {
 	return true
 }
 
-// Ahead is the text from the value that comes on.
+// Ahead returns the text from the next value on.
 func (w *Walk) Ahead() []byte { return w.b[w.i:] }
 
-// Skip passes over the value and gives it.
+// Skip passes over the value and returns it.
 func (w *Walk) Skip() []byte {
 	start := w.i
 	w.i = SkipValue(w.b, start)
 	return w.b[start:w.i]
 }
 
-// Into begins a walk through the value that comes, which is an object or an array.
+// Into begins a walk through the next value, which is an object or an array.
 func (w *Walk) Into() Walk { return Walk{b: w.b, i: w.i + 1, list: w.b[w.i] == '['} }
 
 // Leave passes over the value that in has walked through to its end.
 func (w *Walk) Leave(in *Walk) { w.i = in.i }
 
-// Lookup is the value of the first member of that name, nil if an object has none, or
-// is no object.
+// Lookup returns the value of the first member of that name, nil if an object has none, or
+// object is not an object.
 func Lookup(object []byte, name string) []byte {
 	if len(object) == 0 || object[0] != '{' {
 		return nil

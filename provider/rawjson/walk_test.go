@@ -128,7 +128,7 @@ func TestAppendEscaped(t *testing.T) {
 	}
 }
 
-// Numbers, words and null are told from all else.
+// Numbers, words and null are distinguished from all else.
 func TestScalars(t *testing.T) {
 	for text, want := range map[string]float64{`12`: 12, `-1.5e1`: -15, `"12"`: 0, `true`: 0, `null`: 0, ``: 0, `[1]`: 0} {
 		if got := Number([]byte(text)); got != want {

@@ -18,7 +18,8 @@ type Books struct {
 	// Abandoned calls were accepted, but their caller left before the answer.
 	Abandoned int `json:"abandoned"`
 
-	// Charged is what passed the gauges, faults met afterwards included.
+	// ChargedRequests and ChargedTokens are the charges that passed the gauges, including those of
+	// calls that met a fault afterwards.
 	ChargedRequests float64 `json:"charged_requests"`
 	ChargedTokens   float64 `json:"charged_tokens"`
 
@@ -29,13 +30,12 @@ type Books struct {
 	Distinct   int            `json:"distinct"`
 	MaxRepeats int            `json:"max_repeats"`
 
-	// Bodies counts what was received by the SHA-256 of its body, in hexadecimal
-	// digits: whatever became of the call, and with its repetitions. It is empty
-	// without TrackBodies.
+	// Bodies counts the received bodies by their SHA-256, in hexadecimal digits: whatever became of
+	// the call, and with its repetitions. It is empty without TrackBodies.
 	Bodies map[string]int `json:"bodies,omitempty"`
 }
 
-// tally is what is kept of one ID.
+// tally holds the counts of one ID.
 type tally struct{ received, answered int }
 
 // ledger keeps the books.
@@ -62,7 +62,7 @@ func newLedger(track, bodies bool) ledger {
 	return l
 }
 
-// serial numbers the call about to be entered: among the tries of its ID where
+// serial returns the number of the call about to be entered: among the tries of its ID where
 // IDs are tracked, else among all.
 func (l *ledger) serial(id string) uint64 {
 	if l.ids == nil {

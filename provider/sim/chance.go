@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// chance deals the draws of one call at a time. Each call has a stream of its
+// chance makes the draws of one call at a time. Each call has a stream of its
 // own, so that one more draw for one call changes nothing for the next.
 type chance struct {
 	source rand.PCG
@@ -23,7 +23,7 @@ func (c *chance) begin(seed, serial uint64, id string, tracked bool) {
 	c.source.Seed(face.Mix(seed), face.Mix(serial))
 }
 
-// uniform is in [0, 1).
+// uniform returns a number in [0, 1).
 func (c *chance) uniform() float64 {
 	return float64(c.source.Uint64()>>11) / (1 << 53)
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // Config says how the provider behaves. The zero value is a provider without
-// limits, latency or faults. Every duration is told from the model's start.
+// limits, latency or faults. Every duration counts from the model's start.
 type Config struct {
 	// RPM and TPM are the requests and tokens granted each minute; 0 is unlimited.
 	RPM, TPM float64
 
-	// Burst is how many seconds of refill the gauges hold, at least one request.
+	// Burst is the depth of the gauges in time of refill; they hold at least one request.
 	// 0 is 60 s: the depth that OpenAI's published refusals imply, where a full
 	// minute's limit may be spent at once. Not used with Window.
 	Burst time.Duration
@@ -24,10 +24,10 @@ type Config struct {
 	// counted from the start, in place of a continuous refill.
 	Window time.Duration
 
-	// Latency is how long an answered call takes.
+	// Latency is the time that an answered call takes.
 	Latency Latency
 
-	// Refusal is how long a refusal takes. 0 is 20 ms where a latency is set
+	// Refusal is the time that a refusal takes. 0 is 20 ms where a latency is set
 	// (a refusal costs a round trip, not a generation), else nothing.
 	Refusal time.Duration
 
@@ -38,11 +38,11 @@ type Config struct {
 	RetryAfterMS bool
 
 	// Terse keeps the figures of the limit out of the messages of refusals, as
-	// most providers do that are not OpenAI.
+	// most providers other than OpenAI do.
 	Terse bool
 
 	// Headers adds the state of the gauges to every answer of a call that reached them, as
-	// x-ratelimit-* or as the face's provider has it. Those that have none send none.
+	// x-ratelimit-* or in the form of the face's provider. Providers without such headers send none.
 	Headers bool
 
 	// Errors are faults drawn for single calls.
@@ -62,15 +62,15 @@ type Config struct {
 	// Face is the dialect in which a Server answers; nil is OpenAI's. A Model has none.
 	Face face.Face
 
-	// Keys are the keys accepted, Models the models known. Empty is any; whether a
-	// call must have a key at all is the face's to say.
+	// Keys are the keys accepted, Models the models known. Empty is any; the face decides whether a
+	// call must have a key at all.
 	Keys, Models []string
 
 	// TrackIDs keeps a count for each ID (some 100 bytes apiece), and makes a
 	// call's fate depend on its ID and try alone, whatever the order of arrival.
 	TrackIDs bool
 
-	// TrackBodies keeps a checksum of each body received, to be compared with what should
+	// TrackBodies keeps a checksum of each body received, for a comparison with what should
 	// have been sent (some 100 bytes for each that differs).
 	TrackBodies bool
 
@@ -113,7 +113,7 @@ type Outage struct {
 	Mode      OutageMode
 }
 
-// OutageMode is what a caller sees of an outage.
+// OutageMode is the form in which a caller sees an outage.
 type OutageMode string
 
 // An outage refuses, never answers, or breaks the connection.
@@ -123,8 +123,8 @@ const (
 	OutageReset OutageMode = "reset"
 )
 
-// Change sets both limits at an instant; 0 is unlimited. What was left in a
-// gauge stays, but for what its new depth cannot hold.
+// Change sets both limits at an instant; 0 is unlimited. A gauge keeps its level,
+// up to its new depth.
 type Change struct {
 	At       time.Duration
 	RPM, TPM float64
@@ -154,7 +154,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names everything in the configuration that cannot be meant.
+// Validate names everything in the configuration that makes no sense.
 func (c Config) Validate() error {
 	return errors.Join(
 		c.checkLimits(),

@@ -264,8 +264,8 @@ func TestEveryFaceGarbles(t *testing.T) {
 	}
 }
 
-// What a provider has no address for is not found, what it has none of the method for is
-// not allowed, and neither is counted; the books and the health are beside every face.
+// A provider's unknown addresses are not found, and unknown methods are not allowed. Neither is
+// counted. Every face also has the books and the health.
 func TestEveryFaceHasItsAddressesAlone(t *testing.T) {
 	for _, sp := range speakers {
 		s := sp.server(sim.Config{})

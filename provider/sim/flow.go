@@ -10,8 +10,8 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// flows reports whether a stream begins, whatever becomes of it. Each other kind is answered
-// whole, as it is where no stream was asked for.
+// flows reports whether a stream begins, whatever becomes of it. Every other kind is answered
+// whole, as without a stream.
 func flows(k Kind) bool {
 	return k == Accepted || k == Truncated || k == StreamError || k == StreamSilent
 }
@@ -58,8 +58,8 @@ func (f *flow) wait() error {
 	return f.server.wait(f.ctx, Verdict{Latency: left})
 }
 
-// next is the next piece when it is due. After the last one the stream is over: by io.EOF, by
-// a broken connection, or not before the caller leaves.
+// next returns the next piece when it is due. After the last one the stream ends: with io.EOF,
+// with a broken connection, or only when the caller leaves.
 func (f *flow) next() ([]byte, error) {
 	if len(f.pieces) > 0 {
 		if err := f.wait(); err != nil {
@@ -81,7 +81,7 @@ func (f *flow) next() ([]byte, error) {
 	}
 }
 
-// leave notes that the caller did not stay for all of an answer.
+// leave notes that the caller left before the end of an answer.
 func (f *flow) leave() {
 	if len(f.pieces) > 0 {
 		f.server.abandon(f.call, Verdict{Kind: f.kind})

@@ -41,7 +41,7 @@ func step(t *testing.T, clock *clockwork.FakeClock, gap time.Duration) {
 	clock.Advance(gap)
 }
 
-// pieces is how many a stream has: each is waited for.
+// pieces returns the number of pieces of a stream: the server waits before each.
 func pieces(t *testing.T) (n int) {
 	t.Helper()
 	s, _ := newServer(Config{})

@@ -50,7 +50,7 @@ func (g *gauge) setLimit(perMinute float64) {
 	g.level = min(g.level, g.depth)
 }
 
-// over is what flows in during d.
+// over returns the amount that flows in during d.
 func (g *gauge) over(d time.Duration) float64 {
 	return g.perMinute * float64(d) / float64(minute)
 }
@@ -68,7 +68,7 @@ func (g *gauge) advance(now time.Time) {
 	g.at = g.at.Add(d)
 }
 
-// wait is how long after now the cost can be taken; 0 is at once. The gauge
+// wait returns the time from now until the cost can be taken; 0 is at once. The gauge
 // has been advanced to now.
 func (g *gauge) wait(now time.Time, cost float64) time.Duration {
 	if g.perMinute == 0 {
@@ -77,7 +77,7 @@ func (g *gauge) wait(now time.Time, cost float64) time.Duration {
 	return g.until(now, min(cost, g.depth))
 }
 
-// until is the time from now to the instant at which the level is reached.
+// until returns the time from now to the instant at which the level is reached.
 func (g *gauge) until(now time.Time, level float64) time.Duration {
 	missing := level - g.level
 	if missing <= epsilon {
@@ -102,7 +102,7 @@ func (g *gauge) take(cost float64) {
 	}
 }
 
-// quota is the gauge as headers tell it. The limit is told per minute whatever
+// quota returns the gauge's state for headers. The limit is per minute whatever
 // the depth, so that remaining + reset·limit/60 is the depth.
 func (g *gauge) quota(now time.Time) Quota {
 	if g.perMinute == 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Grace is how long calls in flight may go on when the server shuts down;
+// Grace is the time that calls in flight have when the server shuts down;
 // then they are cut. Hanging calls are cut at once.
 const Grace = 10 * time.Second
 
@@ -20,7 +20,7 @@ const readHeaderTimeout = 10 * time.Second
 // ServeOption changes how Serve listens.
 type ServeOption func(*serving)
 
-// OnReady is told the bound address before the first request is taken.
+// OnReady calls tell with the bound address before the first request is taken.
 func OnReady(tell func(net.Addr)) ServeOption {
 	return func(s *serving) { s.ready = tell }
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Model is the provider's mind: told the time and a call, it says what becomes
-// of it. It is not safe for concurrent use and starts nothing.
+// Model is the provider's mind: given the time and a call, it decides what becomes
+// of the call. It is not safe for concurrent use and starts nothing.
 type Model struct {
 	cfg      Config
 	start    time.Time
@@ -134,12 +134,12 @@ func (m *Model) turnAway(c Call) (Kind, bool) {
 	return "", false
 }
 
-// stranger is whoever has no key that counts. It depends on nothing that changes.
+// stranger reports whether the caller has no key that counts. It depends on nothing that changes.
 func (m *Model) stranger(c Call) bool {
 	return c.Keyless || len(m.cfg.Keys) > 0 && !slices.Contains(m.cfg.Keys, c.Key)
 }
 
-// fault is one draw over all rates, so that their sum is the share of calls
+// fault returns one draw over all rates, so that their sum is the share of calls
 // that meet any.
 func (m *Model) fault(c Call) Kind {
 	r, u := m.cfg.Errors, m.chance.uniform()
@@ -169,7 +169,7 @@ func (m *Model) fault(c Call) Kind {
 	return Accepted
 }
 
-// wait is the longer of the two, for both are needed at once.
+// wait returns the longer of the two waits, for both gauges are needed at once.
 func (m *Model) wait(now time.Time, c Call) (time.Duration, Dimension) {
 	r, t := m.requests.wait(now, c.Requests), m.tokens.wait(now, c.Tokens)
 	if t > r {
@@ -210,8 +210,8 @@ func (m *Model) verdict(k Kind) Verdict {
 	}
 }
 
-// latency is a generation's for whatever was worked on, a refusal's for what
-// was turned away at the door.
+// latency returns the time of a generation for a call that was worked on. A call that was turned
+// away at the door takes the time of a refusal.
 func (m *Model) latency(k Kind) time.Duration {
 	switch k {
 	case Hung:
@@ -223,12 +223,12 @@ func (m *Model) latency(k Kind) time.Duration {
 	}
 }
 
-// roundUp is never zero, for zero would say "at once" where there is a wait.
+// roundUp never returns zero, which would say "at once" where there is a wait.
 func roundUp(d, unit time.Duration) time.Duration {
 	return max(1, (d+unit-1)/unit) * unit
 }
 
-// Books is a copy of the counts. With TrackIDs it copies one entry for each ID.
+// Books returns a copy of the counts. With TrackIDs it copies one entry for each ID.
 func (m *Model) Books() Books { return m.books.copy() }
 
 // Abandon records that the caller of an accepted call left before its answer:

@@ -81,7 +81,7 @@ func TestChangesTakeEffectWhenTheyAreDue(t *testing.T) {
 }
 
 // A refusal costs nothing: however often one asks, the next is accepted when
-// the wait that was told is over, and not a nanosecond sooner.
+// the wait that the refusal named is over, and not a nanosecond sooner.
 func TestRefusedCallsAreNotChargedAndTheWaitIsExact(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"bucket": {RPM: 700, TPM: 7000, Burst: 3 * time.Second},
@@ -131,8 +131,8 @@ func TestRefusalNamesTheDimensionThatIsShort(t *testing.T) {
 	}
 }
 
-// A call above the limit can never pass and is told so; one above the bucket's
-// depth passes when it is full, and the ones behind it pay.
+// A call above the limit can never pass, and its refusal says so. A call above the bucket's
+// depth passes when the bucket is full, and the calls behind it pay.
 func TestLargeCalls(t *testing.T) {
 	m := NewModel(Config{TPM: 6000, Burst: time.Second}, epoch)
 	if v := m.Decide(epoch, Call{Tokens: 6001}); v.Kind != TooLarge || v.Status != 429 || v.Dimension != Tokens || v.HasRetryAfter {

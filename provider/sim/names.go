@@ -2,17 +2,17 @@ package sim
 
 import "github.com/headrace/headrace/provider/sim/face"
 
-// What the model is told and says is what the faces read and word: these types are theirs.
+// The faces read what the model takes in and word what it returns: these types are theirs.
 type (
 	// Call is one request as the model sees it.
 	Call = face.Call
-	// Verdict is what becomes of one call.
+	// Verdict is the model's decision on one call.
 	Verdict = face.Verdict
 	// Kind says in a word what became of a call.
 	Kind = face.Kind
-	// Quota is one dimension as headers tell it.
+	// Quota is one dimension in the form of headers.
 	Quota = face.Quota
-	// Dimension names what a refused call ran short of.
+	// Dimension names the quota that a refused call lacked.
 	Dimension = face.Dimension
 	// Digest is the SHA-256 of a request's body.
 	Digest = face.Digest
@@ -43,12 +43,12 @@ const (
 	Tokens   = face.Tokens
 )
 
-// Answer is what the simulated provider says to a prompt, whatever its face: see
+// Answer returns the simulated provider's answer to a prompt, whatever its face: see
 // [face.Answer].
 func Answer(prompt string) string { return face.Answer(prompt) }
 
-// Checksum is 16 hexadecimal digits that tell one text from another.
+// Checksum returns 16 hexadecimal digits that tell one text from another.
 func Checksum(text string) string { return face.Checksum(text) }
 
-// Embedding is the vector for a text: always the same, of length one.
+// Embedding returns the vector for a text: always the same, of length one.
 func Embedding(text string) []float32 { return face.Embedding(text) }

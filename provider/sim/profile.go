@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// Demo is the provider behind a first run. Its headers say what is left of its limit, so that a
+// Demo returns the provider of a first run. Its headers show what is left of its limit, so that a
 // run follows them and meets no refusal. The figures: 40 requests at once (Burst × RPM/60),
 // then 10 a second, so that 240 prompts take 20 s; 150 ms is the time to a short answer of a
 // small hosted model.
@@ -20,10 +20,10 @@ func Silent() Config {
 		Burst:      4 * time.Second,
 		Latency:    Latency{Median: 150 * time.Millisecond, Sigma: 0.4, Max: 1500 * time.Millisecond},
 		RetryAfter: Always,
-		Terse:      true, // or one refusal would tell all, and there were nothing to probe
+		Terse:      true, // or one refusal would tell all, and there would be nothing to probe
 		Seed:       1,
 	}
 }
 
-// Fast is a provider that is never in the way: no limits, no latency, no faults.
+// Fast returns a provider that never holds a run back: no limits, no latency, no faults.
 func Fast() Config { return Config{} }

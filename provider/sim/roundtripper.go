@@ -9,14 +9,14 @@ import (
 )
 
 // Transport is an http.RoundTripper that asks a Server in the caller's own
-// goroutine: no socket, no other goroutine, no connection to close. The host of
-// a request's URL is not looked at.
+// goroutine: no socket, no other goroutine, no connection to close. It ignores the
+// host of a request's URL.
 type Transport struct {
 	server *Server
 }
 
-// NewTransport makes &http.Client{Transport: sim.NewTransport(server)} a client
-// of the server, in any SDK that takes one.
+// NewTransport returns a transport over a server: &http.Client{Transport: sim.NewTransport(server)}
+// is a client of the server, in any SDK that takes one.
 func NewTransport(server *Server) *Transport {
 	return &Transport{server: server}
 }
@@ -60,7 +60,7 @@ func response(a answer, r *http.Request) *http.Response {
 	}
 }
 
-// broken ends a body as a connection does that closes too early.
+// broken ends a body in the way of a connection that closes too early.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

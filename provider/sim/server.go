@@ -28,13 +28,13 @@ const MaxBody = face.MaxBody
 
 // Server is the model behind a face. It is an http.Handler for
 // sockets; [Transport] asks it without one. It is safe for concurrent use, and
-// nothing of it runs but the calls being served.
+// nothing of it runs except the calls being served.
 type Server struct {
 	clock  clockwork.Clock
 	face   face.Face
 	keys   []string
 	models []string
-	bodies bool // whether they are told apart
+	bodies bool // whether bodies are counted apart
 
 	mu     sync.Mutex // guards what is below: decisions are made one at a time
 	model  *Model
@@ -57,7 +57,7 @@ func New(cfg Config, clock clockwork.Clock) *Server {
 	}
 }
 
-// Books is a copy of the provider's counts. Calls that still wait for their
+// Books returns a copy of the provider's counts. Calls that still wait for their
 // answer are in them already.
 func (s *Server) Books() Books {
 	s.mu.Lock()
@@ -65,8 +65,8 @@ func (s *Server) Books() Books {
 	return s.model.Books()
 }
 
-// errReset is what a caller in process sees of a broken connection: the same
-// chain of errors as a socket's.
+// errReset is a broken connection for a caller in process: the same chain of errors as a
+// socket's.
 var errReset error = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 
 // errClosing ends a call that would hang when the server shuts down.
@@ -97,8 +97,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(a.Body)
 }
 
-// breakOff closes the connection without an answer: with a reset where it can
-// be had, else in the way that net/http offers.
+// breakOff closes the connection without an answer: with a reset where that is possible,
+// else in the way that net/http offers.
 func breakOff(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -116,7 +116,7 @@ type answer struct {
 	flow *flow // nil: the reply is whole
 }
 
-// respond is the whole life of a call but for the wire. An error means that
+// respond handles the whole life of a call except the wire. An error means that
 // there is no answer: the connection is reset, or the caller has left.
 func (s *Server) respond(r *http.Request) (answer, error) {
 	e := s.face.Find(r)
@@ -135,7 +135,7 @@ func (s *Server) respond(r *http.Request) (answer, error) {
 
 func whole(a face.Reply, err error) (answer, error) { return answer{Reply: a}, err }
 
-// stamp is of an answer that is about to be given. Each answer has one.
+// stamp returns the stamp of an answer that is about to be given. Each answer has one.
 func (s *Server) stamp() face.Stamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Server) stamp() face.Stamp {
 	return face.Stamp{Now: s.clock.Now(), Serial: s.served}
 }
 
-// marked puts on an answer what every one has.
+// marked puts on an answer the headers that every answer has.
 func (s *Server) marked(r *http.Request, a face.Reply, stamp face.Stamp) face.Reply {
 	s.face.Mark(a.Header, r, stamp)
 	return a
@@ -160,7 +160,7 @@ func (s *Server) misuse(r *http.Request, allow string) (face.Reply, error) {
 	return a, nil
 }
 
-// look answers what no provider has: it is neither charged nor counted.
+// look answers requests that no real provider has: they are neither charged nor counted.
 func (s *Server) look(r *http.Request) (face.Reply, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return s.misuse(r, http.MethodGet)
@@ -187,7 +187,7 @@ func (s *Server) showBooks(asked url.Values) ([]byte, error) {
 	return append(body, '\n'), err
 }
 
-// list shows the models to whoever has a key: it is neither charged nor counted.
+// list shows the models to a caller with a key: it is neither charged nor counted.
 func (s *Server) list(r *http.Request, e face.Errand) face.Reply {
 	stamp, req := s.stamp(), s.face.Read(r, e, "")
 	a := face.JSON(http.StatusOK, s.face.Models(s.models, stamp))
@@ -261,7 +261,7 @@ func (s *Server) abandon(c Call, v Verdict) {
 	s.model.Abandon(c)
 }
 
-// wait passes the call's latency, or as long as the caller stays.
+// wait waits for the call's latency, or until the caller leaves.
 func (s *Server) wait(ctx context.Context, v Verdict) error {
 	if v.Hang {
 		select {
@@ -294,10 +294,10 @@ func closing(ctx context.Context) <-chan struct{} {
 
 var errTooLong = errors.New("sim: body: too long")
 
-// foreseen bounds what is allocated for a body on the word of its length alone.
+// foreseen bounds the memory that is allocated for a body because of its announced length alone.
 const foreseen = 1 << 20
 
-// readBody bounds what is read, whatever length was announced.
+// readBody reads a bounded body, whatever length was announced.
 func readBody(r *http.Request) (string, error) {
 	if r.Body == nil {
 		return "", nil
@@ -314,8 +314,8 @@ func readBody(r *http.Request) (string, error) {
 	return b.String(), err
 }
 
-// identify tells one item from another, and knows an item that comes again: by
-// its Idempotency-Key, else by every byte of what it asks.
+// identify returns the identity of an item, which stays the same when the item comes again: its
+// Idempotency-Key, else every byte of what it asks.
 func identify(r *http.Request, body string) string {
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		return face.Checksum(key)

@@ -266,7 +266,7 @@ func TestFractionsAreNotPromised(t *testing.T) {
 	ask().want(t, "error.message", "Rate limit reached for m in organization org-sim on requests per min (RPM): Limit 60, Used 60, Requested 1. Please try again in 300ms.")
 }
 
-// Retry-After-Ms comes beside Retry-After when it is asked for.
+// Retry-After-Ms comes in addition to Retry-After when it is asked for.
 func TestRetryAfterInMilliseconds(t *testing.T) {
 	s, _ := newServer(Config{RPM: 600, Burst: ms, RetryAfter: Always, RetryAfterMS: true})
 	post(t, s, "/v1/embeddings", `{"model":"m","input":"a"}`)

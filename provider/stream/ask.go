@@ -8,9 +8,9 @@ const (
 	countName   = "include_usage"
 )
 
-// Ask is a request's body, an object, that asks for a stream, of one that does not; with counts
-// it asks for the usage at the end as OpenAI's chats must. What is no object stays as it is. It
-// never changes body.
+// Ask turns a request's body, an object that asks for no stream, into one that does. With counts
+// it also asks for the usage at the end, as OpenAI's chats must. A body that is no object stays
+// as it is. It never changes body.
 func Ask(body []byte, counts bool) []byte {
 	object := rawjson.Trim(body)
 	if !rawjson.IsObject(object) {
@@ -33,7 +33,7 @@ func Ask(body []byte, counts bool) []byte {
 	return append(out, '}')
 }
 
-// appendOptions appends a stream's options, with those that are told already.
+// appendOptions appends a stream's options, with those that the body already has.
 func appendOptions(out, told []byte) []byte {
 	out = append(out, `"`+optionsName+`":{"`+countName+`":true`...)
 	for w := rawjson.WalkIn(told); w.Next(); {

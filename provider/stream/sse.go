@@ -2,14 +2,14 @@ package stream
 
 import "bytes"
 
-// SSE splits server-sent events, as the HTML standard has them. Its zero value is ready.
+// SSE splits server-sent events by the HTML standard. Its zero value is ready.
 type SSE struct {
 	line  []byte // the beginning of a line that has not ended
 	name  []byte
 	data  []byte
 	some  bool // the event has data, which may be empty
 	cr    bool // the last line ended with a carriage return: a line feed belongs to it
-	begun bool // the first line was read: a mark of the byte order is none any more
+	begun bool // the first line was read: from here on a byte order mark is text
 }
 
 // Write takes the next bytes.
@@ -40,7 +40,7 @@ func (s *SSE) Write(p []byte, take func(Event) error) error {
 	return nil
 }
 
-// lineEnd is where the first line ends, -1 if it does not.
+// lineEnd returns the index at which the first line ends, -1 if it does not.
 func lineEnd(p []byte) int {
 	feed := bytes.IndexByte(p, '\n')
 	line := p
@@ -72,7 +72,7 @@ var (
 	nameField = []byte("event")
 )
 
-// read reads one line. A comment, and a field that nobody asks for, is nothing.
+// read reads one line. It ignores comments and unknown fields.
 func (s *SSE) read(line []byte, take func(Event) error) error {
 	if !s.begun {
 		s.begun = true

@@ -47,7 +47,7 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// Values grow by what is told, and what does not go together is an error.
+// Values grow with each piece, and pieces that do not go together are an error.
 func TestValues(t *testing.T) {
 	whole := func(name []byte) bool { return string(name) == "id" }
 	for want, pieces := range map[string][]string{

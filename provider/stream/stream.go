@@ -16,12 +16,12 @@ type Event struct {
 
 // A Splitter cuts bytes into events.
 type Splitter interface {
-	// Write takes the next bytes and gives the events that end in them, one after another,
+	// Write takes the next bytes and passes the events that end in them to take, one after another,
 	// until take fails or the stream cannot be read.
 	Write(p []byte, take func(Event) error) error
 	// Close takes the end of the bytes.
 	Close(take func(Event) error) error
-	// Held is how many bytes of an event that has not ended are kept.
+	// Held returns the number of bytes kept of an event that has not ended.
 	Held() int
 }
 
@@ -31,30 +31,30 @@ type Assembler interface {
 	// event cannot follow those before it.
 	Add(e Event) (last bool, err error)
 	// Body returns the answer as the plain endpoint would have sent it. An error is a *Fault
-	// that an event told, or says what is missing.
+	// from an event, or says what is missing.
 	Body() ([]byte, error)
-	// Usage is the object in which tokens were counted so far; nil: none was.
+	// Usage returns the object that counts the tokens so far; nil: there is none.
 	Usage() []byte
-	// Size is how many bytes are kept, at least.
+	// Size returns a lower bound of the bytes that are kept.
 	Size() int
 }
 
-// Errors of events that are no part of any answer.
+// Errors of events that belong to no answer.
 var (
 	errNotObject = errors.New("an event is not a JSON object")
 	errNotUTF8   = errors.New("an event is not UTF-8")
 	ErrUnended   = errors.New("the stream ended before the answer was whole")
 )
 
-// A Fault is an error that an event told in place of the rest of an answer.
+// A Fault is an error in an event that takes the place of the rest of an answer.
 type Fault struct {
 	Body []byte // as the plain endpoint would have sent it
 }
 
-// Error says so. What the provider's error means is for its dialect to say.
+// Error says that there is one. The dialect knows what the provider's error means.
 func (*Fault) Error() string { return "an event told an error" }
 
-// Object is the JSON object of an event.
+// Object returns the JSON object of an event.
 func Object(e Event) ([]byte, error) {
 	data := rawjson.Trim(e.Data)
 	switch {

@@ -7,14 +7,13 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Bounds of what one object or list of an answer may have. Members and elements are looked
-// for one by one.
+// Bounds of one object or list of an answer. Members and elements are searched for one by one.
 const (
 	maxMembers  = 256
 	maxElements = 4096
 )
 
-// valueCost is about what a Value takes besides its text, in bytes.
+// valueCost is about the memory of a Value besides its text, in bytes.
 const valueCost = 128
 
 // Errors of pieces that do not go together.
@@ -27,7 +26,7 @@ var (
 // A Value is JSON that grows piece by piece. The zero value is not there.
 type Value struct {
 	kind byte   // '"', '{', '[', or 'v' for any other
-	text []byte // what was told, without the last quote or bracket
+	text []byte // its text so far, without the last quote or bracket
 	kids []kid  // members of an object, or elements of a list that have an index
 }
 
@@ -88,23 +87,23 @@ func (v *Value) AppendWith(dst []byte, name string, value []byte) []byte {
 	return append(append(append(rawjson.AppendString(dst, name), ':'), value...), '}')
 }
 
-// A Builder changes values and counts what they keep. What is wrong with a piece is kept:
-// Err tells it.
+// A Builder changes values and counts what they keep. It keeps the first fault of a piece, which
+// Err returns.
 type Builder struct {
 	size int
 	err  error
 }
 
-// Size is how many bytes the values keep, about.
+// Size returns about how many bytes the values keep.
 func (b *Builder) Size() int { return b.size }
 
-// Err is the first thing that was wrong.
+// Err returns the first thing that was wrong.
 func (b *Builder) Err() error { return b.err }
 
 // Kept counts bytes that are kept elsewhere.
 func (b *Builder) Kept(bytes int) { b.size += bytes }
 
-// Fail notes what is wrong, unless something is already.
+// Fail notes a fault, unless there is one already.
 func (b *Builder) Fail(err error) {
 	if b.err == nil {
 		b.err = err
@@ -159,7 +158,7 @@ func (b *Builder) Insert(v *Value, index float64) *Value {
 	return &v.kids[at].Value
 }
 
-// become makes a value one of a kind that can grow. Null may become anything.
+// become turns a value into one of a kind that can grow. Null may become anything.
 func (b *Builder) become(v *Value, kind byte) bool {
 	switch {
 	case v.kind == kind:
@@ -178,7 +177,7 @@ func (b *Builder) become(v *Value, kind byte) bool {
 	return true
 }
 
-// Set makes a value of valid JSON, in place of what it was.
+// Set makes valid JSON the contents of a value.
 func (b *Builder) Set(v *Value, raw []byte) {
 	if grown := len(raw) - len(v.text); grown > 0 {
 		b.size += grown
@@ -193,17 +192,17 @@ func (b *Builder) Set(v *Value, raw []byte) {
 	v.text = append(v.text[:0], raw...)
 }
 
-// Replace makes a value of valid JSON that is kept without a copy.
+// Replace makes valid JSON the contents of a value, without a copy.
 func (b *Builder) Replace(v *Value, raw []byte) { *v = Value{kind: 'v', text: raw} }
 
-// Open makes an object of valid JSON whose members are values of their own.
+// Open makes a valid JSON object the contents of a value, with members that are values of their own.
 func (b *Builder) Open(v *Value, object []byte) {
 	for w := rawjson.WalkIn(object); w.Next(); {
 		b.Set(b.Member(v, w.Name), w.Skip())
 	}
 }
 
-// Append adds to a text what another says. Null adds nothing.
+// Append adds the contents of a text to a text. Null adds nothing.
 func (b *Builder) Append(v *Value, raw []byte) {
 	switch {
 	case raw[0] == 'n':

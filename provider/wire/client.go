@@ -18,25 +18,25 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Client makes calls. It may be used by many goroutines at once and has none of
-// its own but those of its connections.
+// Client makes calls. Many goroutines may use it at once. It starts no goroutines but
+// those of its connections.
 type Client struct {
 	cfg     Config
 	dialect provider.Dialect
 	streams provider.Streamer // the dialect, if answers may come as streams; else nil
-	served  []string          // the operations that it has, of the dialect's
+	served  []string          // the operations of the dialect that it has
 	http    *http.Client
 	foreign bool // http is made of the user's parts: its transport may change what it is given
 	base    string
-	header  http.Header // of every request; with what proves who calls, if that is the same for all
-	asks    bool        // what proves who calls is asked for each request
+	header  http.Header // of every request; with the proof of who calls, if that is the same for all
+	asks    bool        // the proof of who calls is made for each request
 	room    *room       // for answers that are long
 	bare    atomic.Bool // streams are asked for without their usage: the server knows no such option
 
 	blanks map[string]*http.Request // of operations whose URL is the same for every model; not to be changed
 }
 
-// New checks the configuration and makes a client. No call is made. An error is
+// New checks the configuration and returns a client. It makes no call. An error is
 // of kind Misconfigured and contains no secret.
 func New(cfg Config) (*Client, error) {
 	if cfg.Dialect == nil {
@@ -63,7 +63,7 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// aim completes the base URL, and makes what every call of an operation has alike.
+// aim completes the base URL, and makes the common parts of all calls of an operation.
 func (c *Client) aim() (err error) {
 	if len(c.served) == 0 {
 		return errors.New("the dialect has no operation that is known")
@@ -81,10 +81,10 @@ func (c *Client) aim() (err error) {
 // not do it; a test that looks for goroutines must.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
-// Timeout returns that of the configuration, for batch.WithAttemptTimeout.
+// Timeout returns the configuration's, for batch.WithAttemptTimeout.
 func (c *Client) Timeout() time.Duration { return c.cfg.Timeout }
 
-// Base is the base URL as calls have it, complete.
+// Base returns the base URL of the calls, complete.
 func (c *Client) Base() string { return c.base }
 
 // String hides the key from %v.
@@ -94,15 +94,19 @@ func (c *Client) String() string { return c.cfg.Name + " client for " + c.base }
 func (c *Client) GoString() string { return c.String() }
 
 // Do sends a request and returns the answer's body as it came. A body in the dialect's own
-// words is sent as it is; a chat of OpenAI's, or a request for its embeddings, is put into the
-// dialect if it is another's. It refuses, before anything is sent and with kind Invalid, an
-// operation that the dialect does not have, an empty body, one that asks for a stream or for a
-// task in the background (a line of results is one JSON value, and whole), and one that cannot
-// be translated exactly.
+// words is sent as it is. One of OpenAI's chats, or a request for its embeddings, is translated
+// if the dialect is another. Before anything is sent, Do refuses some requests with kind Invalid:
 //
-// A request whose proof of who calls has ended meanwhile is sent once more, with what is
-// fresher: nothing was done for it, and a key that is replaced is no fault of the provider. So is
-// one for a stream whose usage is asked for by an option that the server does not know, without it.
+//   - an operation that the dialect does not have
+//   - an empty body
+//   - a body that asks for a stream or for a task in the background (a line of results is one
+//     JSON value, and whole)
+//   - a body that cannot be translated exactly
+//
+// A request whose proof of who calls has expired meanwhile is sent once more, with a fresher
+// one: nothing was done for it, and replacing a key is no fault of the provider. If the server
+// does not know the option that asks a stream for its usage, the request is sent once more
+// without it.
 func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
 	x, reply, e := c.exchange(ctx, r)
 	if e != nil && (x.stale || c.knowsNoOption(&x, e)) {
@@ -139,14 +143,14 @@ func (c *Client) exchange(ctx context.Context, r provider.Request) (x Exchange, 
 		reply.Usage, reply.HasUsage = told, true
 		rec := provider.RecorderFrom(ctx)
 		if rec.Usage(reply.Usage); x.Err != nil {
-			rec.Cut() // whatever its end is called, more may have been used
+			rec.Cut() // whatever the end is called, more may have been used
 		}
 	}
 	reply.Translated = translated
 	return x, reply, e
 }
 
-// refused is the error of a request that is not sent: what proves who calls may say another
+// refused returns the error of a request that is not sent. The source of the proof may name another
 // kind than Invalid.
 func (c *Client) refused(err error) *provider.Error {
 	var own *provider.Error
@@ -187,8 +191,8 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	return req, translated, err
 }
 
-// body is what is sent. What the dialect has no operation for may be translated: its operation is
-// then the dialect's own.
+// body returns the body to send. A request for an operation that the dialect lacks may be
+// translated: operation then becomes the dialect's own.
 func (c *Client) body(r *provider.Request, operation *string) (body []byte, translated bool, err error) {
 	if len(r.Body) == 0 {
 		return nil, false, errors.New("the request has no body")
@@ -201,7 +205,7 @@ func (c *Client) body(r *provider.Request, operation *string) (body []byte, tran
 	return body, true, err
 }
 
-// Translates are the operations of OpenAI's that can be put into a dialect.
+// Translates returns the operations of OpenAI's that can be translated into a dialect.
 func Translates(d provider.Dialect) (operations []string) {
 	if _, can := d.(provider.Translator); can {
 		operations = append(operations, provider.Chat)
@@ -212,8 +216,8 @@ func Translates(d provider.Dialect) (operations []string) {
 	return operations
 }
 
-// Translate puts a request into a dialect of which so much is served, and says of which of its
-// operations the body is. It refuses what cannot be put into one of these.
+// Translate puts a request into a dialect of which the given operations are served, and returns
+// the operation of the new body. It refuses a request that cannot be put into one of these.
 func Translate(d provider.Dialect, served []string, r provider.Request) (operation string, body []byte, err error) {
 	if to, can := d.(provider.Translator); can && r.Endpoint == provider.Chat {
 		body, err = to.FromChat(r, provider.Defaults{MaxTokens: r.MaxTokens})
@@ -239,8 +243,8 @@ func isMember(text string) bool {
 	return rawjson.Valid(object) && len(rawjson.Members(object, nil)) == 1
 }
 
-// inPlaceOfModel is an object without its model and with a member in that place, unless it has one
-// of that name. The object itself stays as it is.
+// inPlaceOfModel returns an object without its model and with member in its place, unless the object
+// has a member of that name. The object itself stays as it is.
 func inPlaceOfModel(object []byte, member string) []byte {
 	object = rawjson.Trim(object)
 	name := rawjson.Members([]byte("{"+member+"}"), nil)[0].Name
@@ -256,8 +260,8 @@ func inPlaceOfModel(object []byte, member string) []byte {
 	return append(bytes.TrimSuffix(out, []byte{','}), '}')
 }
 
-// serves reports whether a request goes out in its own words. Where no operations are named the
-// dialect says so: it may know other spellings of one.
+// serves reports whether a request goes out in its own words. If the configuration names no
+// operations, the dialect decides: it may know other spellings of one.
 func (c *Client) serves(r *provider.Request) bool {
 	if c.cfg.Serves != nil {
 		return slices.Contains(c.served, r.Endpoint)
@@ -270,9 +274,9 @@ func notServed(operation string, served []string) error {
 	return fmt.Errorf("endpoint %.64q is not one of %s", operation, strings.Join(served, ", "))
 }
 
-// Served are the operations that a dialect has, in the order of [provider.Operations]. Of a
-// [provider.Translator] the first is the one that chats are put into. If any are named, they
-// are those of these alone, in their order.
+// Served returns the operations that a dialect has, in the order of [provider.Operations]. For a
+// [provider.Translator] the first is the one that chats are translated into. If only names some,
+// Served returns those of them that the dialect has, in their order.
 func Served(d provider.Dialect, only ...string) []string {
 	if only == nil {
 		only = provider.Operations()
@@ -286,7 +290,7 @@ func Served(d provider.Dialect, only ...string) []string {
 	return all
 }
 
-// blank is a request without its body. Only known operations pass, so that no line of an
+// blank returns a request without its body. Only known operations pass, so that no line of an
 // input can send the key anywhere else.
 func (c *Client) blank(ctx context.Context, operation, model string) (*http.Request, error) {
 	if _, is := ctx.(*streamed); is {
@@ -310,7 +314,7 @@ func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.R
 	return c.requestTo(ctx, c.cfg.Path, path, model)
 }
 
-// requestTo is a request without its body to a path of the dialect's, as the vendor has it.
+// requestTo returns a request without its body to a path of the dialect's, in the vendor's form.
 func (c *Client) requestTo(ctx context.Context, template, path, model string) (*http.Request, error) {
 	if version, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/"); below && isVersion(version) && strings.HasSuffix(c.base, "/"+version) {
 		path = strings.TrimPrefix(path, "/"+version) // both have it, the URL has it once
@@ -327,14 +331,14 @@ func (c *Client) requestTo(ctx context.Context, template, path, model string) (*
 	return req, nil
 }
 
-// isVersion tells the part of a path that names a version, such as v1 and v1beta.
+// isVersion reports whether a part of a path names a version, such as v1 and v1beta.
 func isVersion(part string) bool {
 	return len(part) > 1 && part[0] == 'v' && part[1] >= '0' && part[1] <= '9'
 }
 
-// makeBlanks makes the requests of the operations whose URL does not depend on the model:
-// what is the same for every call is made once. Nobody between here and the wire changes a
-// request's URL or headers; a transport that is not ours gets its own all the same.
+// makeBlanks makes the requests of the operations whose URL does not depend on the model, once
+// for all calls. Nobody between here and the wire changes a request's URL or headers. A transport
+// that is not ours gets a request of its own all the same.
 func (c *Client) makeBlanks() error {
 	c.blanks = map[string]*http.Request{}
 	for _, operation := range c.served {

@@ -29,7 +29,7 @@ const (
 // rest is usable.
 type Config struct {
 	Dialect provider.Dialect
-	// Name is of whom is called, as errors say it (default: the dialect's).
+	// Name names the provider in errors (default: the dialect's).
 	Name string
 	// BaseURL includes the version. One without any path gets the dialect's Root. It may
 	// have no user, query or fragment.
@@ -39,17 +39,17 @@ type Config struct {
 	Path string
 	// StreamPath is Path for answers that come as streams; "" is Path.
 	StreamPath string
-	// InBody is a member of a JSON object, such as "a":"b", that a body bears in place of its model,
-	// where the address names that; "" leaves bodies as they are. A body with a member of that
+	// InBody is a member of a JSON object, such as "a":"b", that a body has in place of its model,
+	// if the address names the model; "" leaves bodies as they are. A body with a member of that
 	// name of its own keeps it.
 	InBody string
-	// Serves are the operations of the dialect that whom is called has; nil: all of them. A
+	// Serves lists the operations of the dialect that the server has; nil: all of them. A
 	// request for another is refused before it is sent.
 	Serves []string
-	// Auth proves who calls; nil: nobody asks.
+	// Auth proves who calls; nil: no proof is needed.
 	Auth auth.Source
-	// Header has what every request bears beside that and its content type; nil: what the
-	// dialect's Header says, if it has one.
+	// Header holds the headers of every request besides those of Auth and the content type; nil:
+	// those of the dialect's Header, if it has one.
 	Header http.Header
 	// Wording is the vendor's own; nil: it has none.
 	Wording *provider.Wording
@@ -58,19 +58,19 @@ type Config struct {
 	Timeout time.Duration
 	// Stream says which answers are taken as streams, of a dialect that is a
 	// [provider.Streamer]. The answer is put together into the body that the plain endpoint would
-	// have sent. No line says so: Client.Do adds to a body what asks for a stream.
+	// have sent. The request's body does not ask for the stream: Client.Do adds that.
 	Stream StreamWhen
-	// StreamOver is the bound on its output, in tokens, over which a request is for StreamAuto;
-	// 0: none is.
+	// StreamOver is the bound on its output, in tokens, over which StreamAuto takes a request's answer
+	// as a stream; 0: it takes none.
 	StreamOver int
-	// StreamIdle is how long a stream may be silent after its first byte (default
-	// DefaultStreamIdle; negative: for ever). It is the only clock from then on: the attempt's
+	// StreamIdle bounds the silence of a stream after its first byte (default
+	// DefaultStreamIdle; negative: no bound). It is the only clock from then on: the attempt's
 	// is stopped.
 	StreamIdle time.Duration
-	// Text has what a good answer says in words read into Reply.Text.
+	// Text makes the client read the words of a good answer into Reply.Text.
 	Text bool
 
-	// HTTPClient is used as it is but for two things: its transport is wrapped,
+	// HTTPClient is used as it is, with two exceptions: its transport is wrapped,
 	// so that headers are recorded, and it follows no redirect to another host.
 	// If nil, one is made over Transport.
 	HTTPClient *http.Client
@@ -80,7 +80,7 @@ type Config struct {
 	// TLS says which authorities the client's own transport trusts, and which certificates it
 	// shows; nil: those of the system, and none. It is for no other transport.
 	TLS *tls.Config
-	// Conns is how many idle connections are kept (default DefaultConns): as
+	// Conns is the number of idle connections that are kept (default DefaultConns): as
 	// many as there are calls in flight.
 	Conns int
 	// MaxBody bounds an answer in bytes after decompression (default
@@ -94,9 +94,9 @@ type Config struct {
 	// twice MaxBody, one answer at a time may go beyond half of it, so that all end. For
 	// the moment in which an answer is put together it takes its length twice.
 	MaxBodies int64
-	// HoldBodies makes MaxBodies bound also what was read and is still in use: a long
-	// answer of Do has its room until its Reply's Done is called. Each must be, whatever
-	// becomes of the answer, and without waiting for another call.
+	// HoldBodies makes MaxBodies also bound answers that were read and are still in use: a long
+	// answer of Do has its room until its Reply's Done is called. Done must be called for each answer,
+	// whatever becomes of it, and without waiting for another call.
 	HoldBodies bool
 }
 
@@ -160,7 +160,7 @@ func httpClient(cfg Config) *http.Client {
 	return &h
 }
 
-// redirects refuses what leads away, then asks the user's own policy.
+// redirects refuses redirects that lead away, then asks the user's own policy.
 func redirects(own func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if err := provider.RefuseForeignRedirect(req, via); err != nil {

@@ -1,10 +1,10 @@
 // Package wire makes the calls of every dialect: one engine that sends a request once, reads
-// a bounded answer, follows redirects at home only, and keeps keys out of whatever it says.
+// a bounded answer, follows redirects at home only, and keeps keys out of all its texts.
 //
-// It promises one try per call, and one more only where what proves who calls was refused and
-// there is something fresher; an error that is always a *provider.Error, at most
-// Config.MaxBody bytes kept, no redirect to another host, and no secret in any error. A body
-// in the dialect's own words goes out byte for byte as it came in, plus what asks for a stream.
+// It promises one try per call. It tries once more only if the proof of who calls was refused and
+// there is a fresher one. An error is always a *provider.Error, and no error contains a secret. It
+// keeps at most Config.MaxBody bytes, and follows no redirect to another host. A body in the
+// dialect's own words goes out byte for byte as it came in, plus the request for a stream.
 //
 // Answers that Config.Stream names are taken as streams. Their first byte stops the clock of the
 // attempt, and silence ends them from there on. provider/stream puts them together.
@@ -22,7 +22,6 @@
 //	  provider.Reply ◀── Answer, Text of the dialect ◀── Exchange: status, headers, body,
 //	  or *provider.Error                                 or what went wrong
 //
-// What a request of an operation has in common with all others (URL, headers) is made once
-// where the model does not stand in the URL, and copied where what proves who calls is asked
-// for each request.
+// The parts that all requests of an operation share (URL, headers) are made once if the model is
+// not in the URL. They are copied if the proof of who calls is made for each request.
 package wire

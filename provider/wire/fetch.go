@@ -13,13 +13,13 @@ import (
 	"github.com/headrace/headrace/provider/auth"
 )
 
-// firstRead is up to which length a body gets its memory before it has come, and without
+// firstRead is the length up to which a body gets its memory before it has come, and without
 // asking for room. A server may claim any length; beyond this it gets memory for what it
 // sends, as there is room.
 const firstRead = 64 << 10
 
-// drain is how much of a failed answer is read beyond what is kept, so that its
-// connection can be used again. More than that costs more than a connection.
+// drain is the number of bytes of a failed answer read beyond the part that is kept, so that
+// its connection can be used again. Reading more costs more than a connection.
 const drain = 256 << 10
 
 // Exchange is one call on the wire: an answer, or why there is none. A body that
@@ -32,14 +32,14 @@ type Exchange struct {
 
 	req   *http.Request
 	long  *long // the room that Body takes; nil: none
-	stale bool  // what proved who calls was refused, and there is something fresher
+	stale bool  // the proof of who calls was refused, and there is a fresher one
 
-	told   []byte // the usage that a stream has told, as an object; nil: it has told none
+	told   []byte // the usage that a stream has reported, as an object; nil: none
 	counts bool   // it was asked to tell its usage
 }
 
-// Release gives back the room that a long body takes. Each exchange is released once
-// its body is not held any more; it may be more than once.
+// Release gives back the room that a long body takes. Each exchange must be released once
+// its body is not held any more; it may be released more than once.
 func (x *Exchange) Release() { x.long.giveBack() }
 
 // Fetch sends one request, once, and reads its answer to the end or to its bound.
@@ -67,8 +67,8 @@ func (c *Client) take(req *http.Request, resp *http.Response) Exchange {
 	return x
 }
 
-// send is http.Client.Do without what that prepares for a redirect, which hardly a
-// call meets: it copies the headers of each. One that is met is left to Do.
+// send is http.Client.Do without its preparations for a redirect, which hardly any call
+// meets: it copies the headers of each. A redirect is left to Do.
 func (c *Client) send(req *http.Request) (*http.Response, error) {
 	if c.foreign {
 		return c.http.Do(req)
@@ -83,11 +83,11 @@ func (c *Client) send(req *http.Request) (*http.Response, error) {
 	follower := *c.http
 	follower.Transport = &replay{first: resp, base: c.http.Transport}
 	again := req.Clone(req.Context())
-	again.Body = http.NoBody // it was sent; where it is to go on to, GetBody has it
+	again.Body = http.NoBody // it was sent; for the next address GetBody has it
 	return follower.Do(again)
 }
 
-// replay answers first with what has come already, so that http.Client takes a
+// replay answers first with the response that has come already, so that http.Client takes a
 // redirect from there and nothing is sent twice.
 type replay struct {
 	first *http.Response
@@ -124,8 +124,8 @@ func (c *Client) readAnswer(ctx context.Context, resp *http.Response) ([]byte, *
 	return c.readLong(ctx, resp.Body, head.Bytes())
 }
 
-// readAll reads a body of n bytes, and one more, which is its end: a body that was not
-// seen to end is broken off when it is closed, and HTTP/2 tells the server so.
+// readAll reads a body of n bytes, and tries to read one more, which finds the end. A body whose
+// end was not seen is broken off when it is closed, and HTTP/2 tells the server so.
 func readAll(body io.Reader, n int) ([]byte, error) {
 	room := make([]byte, n+1)
 	got, err := io.ReadFull(body, room)
@@ -135,7 +135,7 @@ func readAll(body io.Reader, n int) ([]byte, error) {
 	return room[:got], err
 }
 
-// readFailure reads what is kept of a failed answer, without the key. If the rest
+// readFailure reads the part that is kept of a failed answer, without the key. If the rest
 // does not come, that does not matter: the status is known.
 func (c *Client) readFailure(resp *http.Response) []byte {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, provider.MaxErrorBody))
@@ -143,7 +143,7 @@ func (c *Client) readFailure(resp *http.Response) []byte {
 	return c.Keep(body)
 }
 
-// Keep cuts a body to what an error keeps and takes the secrets out of it.
+// Keep cuts a body to the length that an error keeps, and takes the secrets out of it.
 func (c *Client) Keep(body []byte) []byte {
 	if len(body) > provider.MaxErrorBody {
 		body = bytes.Clone(body[:provider.MaxErrorBody]) // what is kept must not hold the rest
@@ -152,8 +152,8 @@ func (c *Client) Keep(body []byte) []byte {
 	return body[:min(len(body), provider.MaxErrorBody)] // what replaces a key may be longer
 }
 
-// Read is what an exchange comes to, a good answer or an error, and tells the attempt's
-// Recorder what it says of itself: one that is an error all the same may say what it used.
+// Read returns what an exchange comes to, a good answer or an error. It tells the attempt's
+// Recorder what the answer says of itself: an error may report its usage, too.
 func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
 	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
 	reply, e := c.judge(ctx, x)
@@ -170,12 +170,12 @@ func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provid
 		own.RequestID = c.quietText(provider.RequestID(x.Header))
 	}
 	if c.mayPass(x, own) {
-		own.Kind, x.stale = provider.Server, true // with what is fresher another try may pass
+		own.Kind, x.stale = provider.Server, true // with a fresher proof another try may pass
 	}
 	return provider.Reply{Usage: reply.Usage, HasUsage: reply.HasUsage}, own
 }
 
-// mayPass asks what proves who calls whether another try may fare better. Some vendors call a
+// mayPass asks the source of the proof whether another try may fare better. Some vendors call a
 // wrong clock a wrong configuration.
 func (c *Client) mayPass(x *Exchange, why *provider.Error) bool {
 	dated, is := c.cfg.Auth.(auth.Dated)
@@ -188,7 +188,7 @@ func (c *Client) mayPass(x *Exchange, why *provider.Error) bool {
 	return false
 }
 
-// named is an error of this client's, without secrets. The given one may be the redirect
+// named returns an error of this client's, without secrets. The given one may be the redirect
 // policy's or that of the user's transport.
 func (c *Client) named(e *provider.Error) *provider.Error {
 	own := *e
@@ -212,14 +212,14 @@ func (c *Client) judge(ctx context.Context, x *Exchange) (provider.Reply, *provi
 	return c.dialect.Answer(x.Status, x.Header, x.Body, c.cfg.Wording) // without secrets, as Fetch leaves it
 }
 
-// torn is what an answer that broke off has told before.
+// torn returns what an answer that broke off had reported before.
 func (x *Exchange) torn() (r provider.Reply) {
 	r.Usage, r.HasUsage = provider.TornUsage(x.Body)
 	return r
 }
 
 // note tells the attempt's Recorder what an answer says of itself, and that it broke off or that
-// the request never left. An answer that turns into a refusal is one.
+// the request never left. An answer that turns into a refusal counts as a refusal.
 func note(ctx context.Context, x *Exchange, r *provider.Reply, e *provider.Error) {
 	rec := provider.RecorderFrom(ctx)
 	switch {
@@ -237,8 +237,8 @@ func note(ctx context.Context, x *Exchange, r *provider.Reply, e *provider.Error
 	}
 }
 
-// ended says why a context is over. Its cause is asked first: whoever limits an
-// attempt by a clock of its own cancels with context.DeadlineExceeded, or with
+// ended says why a context is over. It asks the context's cause first: callers that limit an
+// attempt by a clock of their own cancel with context.DeadlineExceeded, or with
 // a provider.Kind, as the cause.
 func ended(ctx context.Context) *provider.Error {
 	cause := context.Cause(ctx)
@@ -254,7 +254,7 @@ func (c *Client) redact(body []byte) []byte { return provider.Redact(body, c.cfg
 func (c *Client) quietText(s string) string { return provider.RedactText(s, c.cfg.Auth.Secrets()...) }
 
 // Quiet replaces an error whose text has a secret in it, chain and all. A
-// transport of the user's might make one.
+// transport of the user's might make such an error.
 func (c *Client) Quiet(err error) error {
 	if err == nil || c.quietText(err.Error()) == err.Error() {
 		return err

@@ -18,21 +18,21 @@ import (
 // protocol2 is HTTP/2's name in a TLS handshake.
 const protocol2 = "h2"
 
-// firstStreams is how many calls net/http would put on a connection of HTTP/2 before the server
-// says how many it takes. Calls over the server's bound would wait on the connection for others
-// to end, whatever room there is elsewhere.
+// firstStreams is the number of calls that net/http puts on a connection of HTTP/2 before the
+// server says how many it takes. Calls over the server's bound would wait on the connection for
+// others to end, whatever room there is elsewhere.
 const firstStreams = 100
 
-// settle is how long a new connection waits for the server to say how many calls it takes. It
-// says so a round trip after the dial, and the longest ways on Earth take a quarter of a second.
+// settle bounds the time that a new connection waits for the server's bound on calls. The server
+// sends it a round trip after the dial, and the longest ways on Earth take a quarter of a second.
 const settle = 250 * time.Millisecond
 
-// glance is how often a new connection is asked meanwhile: fewer calls than firstStreams are no
-// news to its hook.
+// glance is the time between two looks at a new connection during that wait: its hook does not
+// report a bound below firstStreams.
 const glance = 2 * time.Millisecond
 
-// resends is how often a call is sent again that the server has not begun with. As by net/http,
-// it is sent again at once, then after one second, two, four, eight and sixteen.
+// resends is the number of times that a call is sent again if the server has not begun with it.
+// As in net/http, it is sent again at once, then after one second, two, four, eight and sixteen.
 const resends = 6
 
 // pool puts the calls to one origin on as few connections of HTTP/2 as hold them. net/http dials
@@ -58,8 +58,8 @@ type pool struct {
 	closing bool // idle connections were closed, and no call came since
 }
 
-// conn is a connection that calls share. Until it has settled the server has not said how many
-// calls it takes, as far as is known.
+// conn is a connection that calls share. Until it has settled, the server has not said, as far as
+// is known, how many calls it takes.
 type conn struct {
 	*http.ClientConn
 	settled bool
@@ -411,7 +411,7 @@ func rewound(req *http.Request, err error) (*http.Request, error) {
 	return again, err
 }
 
-// pause waits before a call is sent again, the longer the more often it was.
+// pause waits before a call is sent again; the wait grows with the number of tries.
 func pause(ctx context.Context, sent int) error {
 	if sent == 0 {
 		return nil

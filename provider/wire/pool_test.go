@@ -148,7 +148,7 @@ func awaitEnd(c *Client) {
 	}
 }
 
-// trust is what a client needs to trust a server of the test.
+// trust returns the TLS configuration for a client that trusts a server of the test.
 func trust(s *httptest.Server) *tls.Config {
 	return s.Client().Transport.(*http.Transport).TLSClientConfig
 }

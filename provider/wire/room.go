@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// piece is how much of a long answer is read for one place, in bytes: an answer a little
+// piece is the number of bytes of a long answer that are read for one place: an answer a little
 // over firstRead takes little, and one of 64 MiB asks 512 times.
 const piece = 128 << 10
 
 // room bounds the bytes of all answers that are read at once, and of those that were read
 // and are still held. A long one is read piece by piece, and each piece needs a place. The
-// first half of the room is places for whoever comes first. The second is leaves to go on
-// to the end without one, as many as whole answers fit in, and at least one. So of answers
-// that have all taken something and find no place, one can always finish and give back
-// what it holds, if its end needs no other call's.
+// first half of the room is places, first come, first served. The second half is leaves: an
+// answer with one goes on to its end without places. There are as many leaves as whole answers
+// fit in, and at least one. So one of the answers that wait for a place can always finish, and
+// give back what it holds, if its end needs no other call's.
 type room struct {
 	places chan struct{} // the taken ones
 	leaves chan struct{} // likewise
-	spare  sync.Pool     // of *[piece]byte: what endless answers leave is used again
+	spare  sync.Pool     // of *[piece]byte: the memory of endless answers is used again
 }
 
 // newRoom makes room for that many bytes of answers of at most longest bytes each.
@@ -41,8 +41,8 @@ type long struct {
 	leave  bool  // it needs no more of them
 }
 
-// readLong reads on, behind what is read already. Waiting for room is part of the call: it
-// ends with its context. The room that an answer takes is its receiver's to give back.
+// readLong reads on after head. Waiting for room is part of the call: it ends with the call's
+// context. The receiver of the answer gives back its room.
 func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) (answer []byte, l *long, err error) {
 	l = &long{room: c.room}
 	defer func() {
@@ -111,7 +111,7 @@ func (l *long) enter(ctx context.Context) error {
 }
 
 // read reads one piece, a whole one unless there is an error. The end is io.EOF itself: a
-// body that breaks off has another.
+// body that breaks off has another error.
 func (l *long) read(body io.Reader) (err error) {
 	p, ok := l.room.spare.Get().(*[piece]byte)
 	if !ok {

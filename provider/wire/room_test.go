@@ -101,8 +101,8 @@ func ask(ctx context.Context, c *Client, prompt string) ([]byte, error) {
 	return reply.Body, err
 }
 
-// Of calls that all bring an endless body each fails by itself, and together they never
-// hold more than is allowed, beside the first 64 KiB of each.
+// Each call with an endless body fails by itself. All of them together never hold more than
+// allowed, apart from the first 64 KiB of each.
 func TestEndlessBodiesAreBoundedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{body: func(string) io.Reader { return forever{} }}

@@ -17,14 +17,14 @@ import (
 	"github.com/headrace/headrace/provider/stream"
 )
 
-// DefaultStreamIdle is how long a stream may be silent: as long as the proxies in common use
+// DefaultStreamIdle bounds the silence of a stream: as long as the proxies in common use
 // wait for a server.
 const DefaultStreamIdle = time.Minute
 
 // StreamWhen says which answers are taken as streams.
 type StreamWhen uint8
 
-// The answers that are.
+// The choices.
 const (
 	StreamNever  StreamWhen = iota
 	StreamAuto              // those that Config.StreamOver asks for
@@ -32,17 +32,17 @@ const (
 )
 
 const (
-	// readAhead is how much of a stream is read at once, in bytes.
+	// readAhead is the number of bytes of a stream that are read at once.
 	readAhead = 16 << 10
-	// chatter is how many times MaxBody a stream may have in bytes: a piece of three bytes of
+	// chatter bounds the bytes of a stream, as a multiple of MaxBody: a piece of three bytes of
 	// an answer comes in an event of three hundred.
 	chatter = 128
-	// lastWait is how long the end of a body is waited for, whose answer is whole: its
-	// connection can be used again.
+	// lastWait bounds the wait for the end of a body whose answer is whole. Once the body has
+	// ended, its connection can be used again.
 	lastWait = time.Second
 )
 
-// What events come in.
+// Content types of streams.
 const (
 	serverSent = "text/event-stream"
 	amazonSent = "application/vnd.amazon.eventstream"
@@ -60,7 +60,7 @@ func (c *Client) wantsStream(operation, model string, body []byte) bool {
 	return has
 }
 
-// maxOutput is the bound on the output that a request tells, in tokens; 0 if it tells none.
+// maxOutput returns a request's bound on the output, in tokens; 0 if it has none.
 func maxOutput(body []byte) (most float64) {
 	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
 		switch value := w.Skip(); string(w.Name) {
@@ -71,7 +71,7 @@ func maxOutput(body []byte) (most float64) {
 	return most
 }
 
-// newStreamed prepares for a stream; nil: the answer is to come in one piece.
+// newStreamed prepares for a stream; it returns nil if the answer is to come in one piece.
 func (c *Client) newStreamed(ctx context.Context, operation, model string, body []byte) *streamed {
 	if c.streams == nil || !c.wantsStream(operation, model, body) {
 		return nil
@@ -81,9 +81,9 @@ func (c *Client) newStreamed(ctx context.Context, operation, model string, body 
 	return s
 }
 
-// newStreamRequest is a request for a stream without its body. It is made for each call: a
-// stream costs more than that. An answer that is packed may be kept until there is enough to
-// pack.
+// newStreamRequest returns a request for a stream without its body. It is made for each call: a
+// stream costs more than that. Compression is off: a server may hold back parts of a compressed
+// answer until there is enough to compress.
 func (c *Client) newStreamRequest(ctx context.Context, operation, model string) (*http.Request, error) {
 	path, _ := c.streams.StreamPath(operation, model)
 	req, err := c.requestTo(ctx, c.cfg.StreamPath, path, model)
@@ -97,7 +97,7 @@ func (c *Client) newStreamRequest(ctx context.Context, operation, model string) 
 }
 
 // knowsNoOption reports whether a server has refused a request for the option that asks a
-// stream for its usage. It is remembered.
+// stream for its usage. The client remembers it.
 func (c *Client) knowsNoOption(x *Exchange, e *provider.Error) bool {
 	if !x.counts || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
 		return false
@@ -117,7 +117,7 @@ var (
 	errMalformed = errors.New("the stream cannot be read")
 )
 
-// broken is a stream that is no answer: another try may be.
+// broken returns the error of a stream that is no answer: another try may be one.
 func broken(kind, why error) error {
 	return &provider.Error{Kind: provider.TransportFault, Err: fmt.Errorf("%w: %w", kind, why)}
 }
@@ -155,8 +155,8 @@ func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
 	return x
 }
 
-// gunzip unpacks a body that was packed though nobody asked for that. net/http unpacks only what it
-// has asked for itself.
+// gunzip unpacks a body that was packed although nobody asked for that. net/http unpacks only
+// bodies for which it has asked itself.
 type gunzip struct {
 	io.ReadCloser
 	gzip *gzip.Reader
@@ -182,7 +182,7 @@ type streamed struct {
 	context.Context // of the attempt
 
 	client    *Client
-	own       context.Context // of this answer: silence ends it
+	own       context.Context // of this answer: ended by silence
 	cancel    context.CancelCauseFunc
 	counts    bool // it is asked to tell its usage
 	splitter  stream.Splitter
@@ -224,7 +224,7 @@ func (s *streamed) readAll(body io.Reader) ([]byte, error) {
 	return s.end()
 }
 
-// listen has the request end after so much silence; 0: whatever comes, or does not.
+// listen makes the request end after so much silence; 0: silence does not end it.
 func (s *streamed) listen(most time.Duration) {
 	switch {
 	case most > 0 && s.silence == nil:
@@ -236,8 +236,8 @@ func (s *streamed) listen(most time.Duration) {
 	}
 }
 
-// take adds what was read, and makes room for what is kept of it. The wait for room is not
-// the server's silence.
+// take adds the bytes that were read, and makes room for the part that is kept. The wait for room
+// is not the server's silence.
 func (s *streamed) take(p []byte) error {
 	most := s.client.cfg.MaxBody
 	if s.read += int64(len(p)); s.read/chatter > most {
@@ -265,7 +265,7 @@ func (s *streamed) take(p []byte) error {
 	return err
 }
 
-// add adds an event. Whatever follows the last is nothing.
+// add adds an event. It ignores events after the last one.
 func (s *streamed) add(e stream.Event) (err error) {
 	if s.whole {
 		return nil
@@ -274,7 +274,7 @@ func (s *streamed) add(e stream.Event) (err error) {
 	return err
 }
 
-// end is the answer of a stream that has ended.
+// end returns the answer of a stream that has ended.
 func (s *streamed) end() ([]byte, error) {
 	if !s.whole {
 		if err := s.splitter.Close(s.add); err != nil {
@@ -302,7 +302,8 @@ func (s *streamed) drain(body io.Reader, piece []byte) {
 	}
 }
 
-// why is what has broken a stream: who has cancelled the request knows better than who reads.
+// why returns the cause of a broken stream. The code that cancelled the request knows it better
+// than the reader's err.
 func (s *streamed) why(err error, x *Exchange) error {
 	if fault := new(stream.Fault); errors.As(err, &fault) {
 		if _, e := s.client.dialect.Answer(x.Status, x.Header, s.client.redact(fault.Body), s.client.cfg.Wording); e != nil {

@@ -30,8 +30,8 @@ func (s *sink) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Request: req, Body: io.NopCloser(strings.NewReader(`{}`))}, err
 }
 
-// A stream is asked for as each dialect has it; what has none is sent as ever. Of a body nothing
-// else changes.
+// Each dialect asks for a stream in its own way; an operation without one is sent as ever. Nothing
+// else in the body changes.
 func TestHowStreamsAreAskedFor(t *testing.T) {
 	const chat = `{"model":"m", "a": 1.0}`
 	for _, c := range []struct {

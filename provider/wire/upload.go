@@ -10,10 +10,10 @@ import (
 )
 
 // departure is the context of a request that goes out by net/http's own transport. It notes
-// whether the request left: it leaves when there is a connection to write it to.
+// whether the request left: a request leaves when there is a connection to write it to.
 //
-// The body cannot note it there. net/http sends headers and body in one packet only if the body is
-// of a type of its own, and in two, with twice the system calls, if the body is of ours.
+// The body cannot note that there. net/http sends headers and body in one packet only if the body
+// has one of its own types. A body of our type takes two packets, with twice the system calls.
 type departure struct {
 	context.Context
 	left  atomic.Bool
@@ -23,14 +23,14 @@ type departure struct {
 // departureKey finds the departure in a request's context.
 type departureKey struct{}
 
-// watched returns a context of which hasLeft knows the departure.
+// watched returns a context whose departure hasLeft knows.
 func watched(ctx context.Context) context.Context {
 	d := &departure{Context: ctx}
 	d.trace.WroteHeaders = func() { d.left.Store(true) }
 	return httptrace.WithClientTrace(d, &d.trace)
 }
 
-// Value answers for the departure, and asks further for the rest.
+// Value returns the departure, and asks the parent for all other keys.
 func (d *departure) Value(key any) any {
 	if key == (departureKey{}) {
 		return d
@@ -71,8 +71,8 @@ func loadNoting(req *http.Request, body []byte) {
 	}
 }
 
-// hasLeft reports whether any of a request left. Of one whose departure nobody notes nothing is
-// known, so it has.
+// hasLeft reports whether any part of a request left. It returns true if nobody notes the request's
+// departure.
 func hasLeft(req *http.Request) bool {
 	if req == nil {
 		return true

@@ -15,7 +15,7 @@ import (
 // childWord is the first argument of a process that is one contestant, or the server.
 const childWord = "child"
 
-// job is what a contestant is to do.
+// job is the work of a contestant.
 type job struct {
 	prompts  string // the file
 	out      string // the file that answers are appended to
@@ -47,7 +47,7 @@ func child(args []string) error {
 	return compete(args[0], j)
 }
 
-// compete runs a contestant and says what it allocated.
+// compete runs a contestant and prints what it allocated.
 func compete(name string, j job) error {
 	for _, c := range contestants() {
 		if c.name == name && c.run != nil {
@@ -67,7 +67,7 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// lines yields the lines of the prompt file, each its own memory.
+// lines yields the lines of the prompt file, each in memory of its own.
 func (j job) lines(yield func([]byte) bool) error {
 	file, err := os.Open(j.prompts)
 	if err != nil {

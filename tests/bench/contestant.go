@@ -11,10 +11,10 @@ import (
 type contestant struct {
 	name string
 	run  func(job) error                     // in a process of this program; nil: a program of its own
-	args func(s *stage, out string) []string // of that program
+	args func(s *stage, out string) []string // of that other program
 }
 
-// yardstick is the contestant that the others are measured by.
+// yardstick is the contestant that the others are compared with.
 const yardstick = "bare"
 
 func contestants() []contestant {
@@ -28,14 +28,14 @@ func contestants() []contestant {
 	}
 }
 
-// command has everything on that tells of a run: pictures, a timeline and costs. The server
-// is on loopback, so headrace takes it for one's own and opens a window instead of keeping
-// to a rate.
+// command has all reports of a run on: pictures, a timeline and costs. The server is on
+// loopback, so headrace takes it for one's own and opens a window instead of keeping to a
+// rate.
 func command(s *stage, out string) []string {
 	return append(headrace(s, out), "--progress", "json", "--price", "1,2")
 }
 
-// quiet tells of nothing but the results: beside it one sees what telling costs.
+// quiet reports only the results: next to it one sees what reports cost.
 func quiet(s *stage, out string) []string {
 	return append(headrace(s, out), "--progress", "none", "--timeline", "none")
 }

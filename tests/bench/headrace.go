@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/provider/openai"
 )
 
-// options are what one would write for a server of one's own.
+// options are what a user would write for a server of one's own.
 func (j job) options() []batch.Option {
 	return []batch.Option{batch.WithConcurrency(j.inFlight), batch.WithLocalServer(0)}
 }
@@ -22,7 +22,7 @@ func (j job) client() (*openai.Client, error) {
 	return openai.New(openai.Config{BaseURL: j.url + "/v1", Conns: j.inFlight})
 }
 
-// items yields the lines and keeps what went wrong with them.
+// items yields the lines and keeps the fault of reading them.
 func (j job) items(fault *error) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { *fault = j.lines(yield) }
 }

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pooled is a client that keeps a connection for each call in flight, which the
-// default one does not: without it neither loop would be worth beating.
+// pooled returns a client that keeps a connection for each call in flight, which the default
+// client does not. Without it neither loop would be worth beating.
 func pooled(inFlight int) *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConns: inFlight, MaxIdleConnsPerHost: inFlight}}
 }
 
-// bare is the least that can be done: each worker takes a line, posts its bytes and
-// appends the answer's.
+// bare does the least possible: each worker takes a line, posts its bytes and appends the
+// answer's.
 func bare(j job) error {
 	out, err := j.create()
 	if err != nil {
@@ -62,7 +62,7 @@ func post(client *http.Client, url string, line []byte, out io.Writer) error {
 	return err
 }
 
-// naive is the program that one writes first: a goroutine for each prompt, a limiter
+// naive is the program that most people write first: a goroutine for each prompt, a limiter
 // in front of the call (here one that never says wait), structs in and out.
 func naive(j job) error {
 	out, err := j.create()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// plan is what is measured, as the flags say it.
+// plan is the measurement that the flags ask for.
 type plan struct {
 	items    int
 	size     int // bytes of a prompt line
@@ -21,7 +21,7 @@ type plan struct {
 	rounds   int
 	only     string // contestants, with commas; "": all
 	durable  string
-	dir      string // for files: what a sync costs is the disk's
+	dir      string // for files: its disk decides what a sync costs
 	binary   string // of headrace; "": built first
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// figures are what one contestant did in one round.
+// figures holds the results of one contestant in one round.
 type figures struct {
 	wall, cpu   time.Duration
 	peak        int64   // bytes
@@ -23,8 +23,8 @@ type figures struct {
 // round is one turn of each contestant, by name.
 type round map[string]figures
 
-// compete lets all run in turns. The one who begins changes from round to round: the
-// first after a pause finds another machine than the second.
+// compete runs all contestants in turns. Another one begins in each round: the first after a
+// pause finds the machine in another state than the second.
 func (s *stage) compete(some []contestant) ([]round, error) {
 	var rounds []round
 	for n := range s.rounds {
@@ -42,14 +42,14 @@ func (s *stage) compete(some []contestant) ([]round, error) {
 	return rounds, s.countCommand(some, rounds)
 }
 
-// turn runs one contestant on a fresh output file, and sees from the server's books
-// that each prompt was asked once.
+// turn runs one contestant on a fresh output file, and checks in the server's books that
+// each prompt was asked once.
 func (s *stage) turn(c contestant) (figures, error) {
 	folder := filepath.Join(s.folder, "out")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return figures{}, err
 	}
-	defer func() { _ = os.RemoveAll(folder) }() // nobody goes on with what another has left
+	defer func() { _ = os.RemoveAll(folder) }() // no contestant continues the output of another
 	out := filepath.Join(folder, "out.jsonl")
 	if c.run == nil {
 		return s.measure(exec.CommandContext(s.ctx, c.args(s, out)[0], c.args(s, out)[1:]...))
@@ -74,7 +74,7 @@ func (s *stage) measure(cmd *exec.Cmd) (f figures, err error) {
 	if use, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		f.peak = use.Maxrss << 10 // Linux counts in KiB
 	}
-	f.allocs, _ = strconv.ParseFloat(strings.TrimSpace(says.String()), 64) // the command says none
+	f.allocs, _ = strconv.ParseFloat(strings.TrimSpace(says.String()), 64) // the command prints none
 	b, err := s.readBooks()
 	if err == nil && b.Calls != int64(s.items) {
 		err = fmt.Errorf("%d calls were made for %d prompts", b.Calls, s.items)
@@ -83,12 +83,12 @@ func (s *stage) measure(cmd *exec.Cmd) (f figures, err error) {
 	return f, err
 }
 
-// countCommand runs the command once more, built to tell its allocations. That run
+// countCommand runs the command once more, in a build that reports its allocations. That run
 // is not timed.
 func (s *stage) countCommand(some []contestant, rounds []round) error {
 	for _, c := range some {
 		if c.run != nil {
-			continue // it says so itself
+			continue // it reports them itself
 		}
 		allocs, err := s.count(c)
 		if err != nil {

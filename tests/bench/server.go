@@ -16,18 +16,18 @@ const (
 	booksPath = "/books"
 )
 
-// books are what the server has seen since it was last asked.
+// books counts what the server has seen since the last request for them.
 type books struct {
 	Calls       int64 `json:"calls"`
 	Connections int64 `json:"connections"`
 }
 
-// answer is what OpenAI sends for a short prompt, near enough.
+// answer is roughly what OpenAI sends for a short prompt.
 const answer = `{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"chat.completion","created":1741569952,"model":"bench-1",` +
 	`"choices":[{"index":0,"message":{"role":"assistant","content":"The three rivers are the Danube, the Inn and the Mur.","refusal":null},` +
 	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":61,"completion_tokens":14,"total_tokens":75}}`
 
-// serve answers until its process is ended. The first line it says is its URL.
+// serve answers until its process is ended. It first prints a line with its URL.
 func serve(out io.Writer, latency time.Duration) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

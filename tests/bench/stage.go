@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// stage is what every contestant of a comparison finds: a server, a prompt file, a
+// stage is the surroundings of every contestant of a comparison: a server, a prompt file, a
 // folder for its own files.
 type stage struct {
 	plan
@@ -24,8 +24,8 @@ type stage struct {
 	prompts  string
 	url      string
 	server   *exec.Cmd
-	counting string   // a headrace that says what it allocates
-	env      []string // for the contestants, beside this program's own
+	counting string   // a headrace that reports what it allocates
+	env      []string // for the contestants, added to this program's own
 }
 
 // prepare builds, writes and starts what is needed.
@@ -61,8 +61,8 @@ func (s *stage) clean() {
 	}
 }
 
-// serve starts the server in a process of its own, so that what it uses is not
-// counted for a contestant.
+// serve starts the server in a process of its own, so that its resources are not counted for
+// a contestant.
 func (s *stage) serve() error {
 	s.server = exec.CommandContext(s.ctx, s.self, childWord, serveWord, "-latency", s.latency.String())
 	s.server.Stderr = os.Stderr
@@ -81,8 +81,8 @@ func (s *stage) serve() error {
 	return nil
 }
 
-// readBooks asks the server what it has seen since the last time. It opens a
-// connection of its own, which is not to count.
+// readBooks asks the server what it has seen since the last time. It opens a connection of
+// its own, which does not count.
 func (s *stage) readBooks() (b books, err error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Post(s.url+booksPath, "", http.NoBody)
@@ -117,15 +117,15 @@ func (s *stage) write() error {
 	return file.Close()
 }
 
-// writePrompt writes one line of the size that was asked for, line feed included.
+// writePrompt writes one line of the required size, line feed included.
 func writePrompt(w io.Writer, i, size int) {
 	const frame = `{"model":"bench-1","messages":[{"role":"user","content":"%08d %s"}],"max_tokens":50}` + "\n"
 	filler := bytes.Repeat([]byte("which rivers does it cross "), size/27+1)
 	fmt.Fprintf(w, frame, i, filler[:size-len(frame)+len("%08d%s")-8])
 }
 
-// build makes the command, unless one was given, and once more with the overlay
-// that tells its allocations.
+// build makes the command, unless the user gave one, and once more with the overlay that
+// reports its allocations.
 func (s *stage) build() error {
 	root, err := exec.CommandContext(s.ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/headrace/headrace").Output()
 	if err != nil {
@@ -156,8 +156,8 @@ func (s *stage) compile(dir, to string, flags ...string) error {
 // tellerVariable names the file that the counting build writes to.
 const tellerVariable = "HEADRACE_BENCH_ALLOCS"
 
-// teller is a file more in the command's package, in a build for counting only: it
-// writes every few milliseconds how many objects were allocated so far.
+// teller is an additional file in the command's package, in a build for counting only. Every
+// few milliseconds it writes how many objects were allocated so far.
 const teller = `package main
 
 import (

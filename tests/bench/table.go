@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// table prints what was measured as Markdown.
+// table prints the measurements as Markdown.
 func table(out io.Writer, p plan, some []contestant, rounds []round) error {
 	_, err := fmt.Fprintf(out, `%d prompts of %d bytes, %d in flight, the server answers after %v; %s.
 Median of %d rounds; in brackets the least and the greatest of the ratios to the bare loop of the same round.
@@ -42,8 +42,8 @@ func row(p plan, name string, rounds []round) string {
 		median(each(rounds, name, func(f figures) float64 { return float64(f.connections) })))
 }
 
-// ideal compares with the time that no program can beat: as many calls in flight as
-// may be, from the first moment to the last.
+// ideal compares with the time that no program can beat: the most calls in flight, from the
+// first moment to the last.
 func ideal(out io.Writer, p plan, some []contestant, rounds []round) error {
 	least := time.Duration(float64(p.items) * float64(p.latency) / float64(p.inFlight))
 	_, err := fmt.Fprintf(out, "\nWall time over items × latency / in flight (%v):", least.Round(time.Millisecond))
@@ -67,7 +67,7 @@ func each(rounds []round, name string, of func(figures) float64) []float64 {
 	return all
 }
 
-// ratio is a figure over the bare loop's, round by round.
+// ratio returns a figure over the bare loop's, round by round.
 func ratio(rounds []round, name string, of func(figures) float64) string {
 	own, bare := each(rounds, name, of), each(rounds, yardstick, of)
 	for i := range own {

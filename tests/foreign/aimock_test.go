@@ -39,7 +39,7 @@ const (
 	bedrockLine   = `{"recordId":"native","modelInput":{"system":[{"text":"Be brief."}],"messages":[{"role":"user","content":[{"text":"What is in the river?"}]}],"inferenceConfig":{"maxTokens":50}}}`
 )
 
-// heard is what aimock says that it understood.
+// heard holds what aimock says that it understood.
 type heard struct {
 	Model       string
 	Said        []string

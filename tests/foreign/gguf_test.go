@@ -147,7 +147,7 @@ func (g *gguf) tensors() {
 	})
 }
 
-// matrix is small beside the constant, which it must leave standing.
+// matrix has values that are small compared with the constant, which must stay the largest.
 func (g *gguf) matrix(name string, in, out uint64) {
 	g.tensor(name+".weight", in, out, func(int, int) float32 { return g.normal(0.05) })
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// A Batch is what a law is given: the items, and what we know of the provider.
+// A Batch is what a law receives: the items, and what we know of the provider.
 type Batch struct {
 	Items       int
 	Concurrency int                    // calls in flight that the user allows
-	Workers     int                    // of a rival, which has a fixed number of them
-	Told        limiter.Limits         // what the user told us
+	Workers     int                    // of a rival, which has a fixed number
+	Told        limiter.Limits         // the limits that the user has set
 	Guess       float64                // calls per second that the user thinks are allowed; 0: no guess
-	PerSecond   float64                // items that are really allowed, for rivals that are told so
-	Tokens      func(item int) float64 // what an item draws; nil: no tokens are counted
-	Estimate    float64                // what we think it draws, as a share of Tokens; 0: 1
-	Thought     func(item int) float64 // what we think it draws, where that is no share of Tokens; nil: see Estimate
+	PerSecond   float64                // items that are really allowed, for rivals that know it
+	Tokens      func(item int) float64 // the draw of an item; nil: no tokens are counted
+	Estimate    float64                // our estimate of that draw, as a share of Tokens; 0: 1
+	Thought     func(item int) float64 // our estimate, where it is no share of Tokens; nil: see Estimate
 	Local       bool                   // the user says that the server is one's own
-	Period      time.Duration          // of the limits in headers, where their names tell it; 0: it has to be found out
+	Period      time.Duration          // of the limits in headers, where their names give it; 0: the law has to find it out
 }
 
 func (b Batch) tokens(item int) float64 {

@@ -8,22 +8,22 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// workers is how many calls the rivals make at once: enough for each scenario,
-// and what their examples use.
+// workers is the number of calls that the rivals make at once: enough for each scenario, and
+// what their examples use.
 const workers = 100
 
-// A gate is what a rival decides for all of its workers together.
+// A gate decides for all workers of a rival together.
 type gate interface {
-	// wait is how long until one more call may leave; 0 is now.
+	// wait returns the time until one more call may leave; 0 is now.
 	wait(now time.Time) time.Duration
 	sent(now time.Time)
-	// ended hears how a call ended, and says how long its item is to sleep if it
-	// brought nothing. tries is how many of the item's calls brought nothing.
+	// ended records how a call ended, and returns how long its item is to sleep if it
+	// brought nothing. Tries is the number of the item's calls that brought nothing.
 	ended(now time.Time, v sim.Verdict, tries int) time.Duration
 }
 
-// crew is how most clients are built: each worker has one item at a time, waits
-// at the gate, calls, and sleeps with its item if the call brought nothing.
+// crew is the usual structure of a client: each worker has one item at a time, waits at the
+// gate, calls, and sleeps with its item if the call brought nothing.
 type crew struct {
 	gate    gate
 	workers int
@@ -132,8 +132,8 @@ func (b *bucket) take(now time.Time) {
 	b.level--
 }
 
-// seconds is at least a nanosecond for what is over 0: a wait that were rounded
-// to nothing would be asked for again at the same moment.
+// seconds returns at least a nanosecond for anything over 0: a wait rounded to nothing would
+// come back at the same moment.
 func seconds(s float64) time.Duration {
 	if s <= 1e-9 {
 		return 0
@@ -141,13 +141,13 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s*1e9) + 1
 }
 
-// fullJitter is the n-th wait of "exponential backoff and full jitter" (AWS
-// Architecture Blog, 2015): anything up to 2ⁿ⁻¹ seconds, at most most.
+// fullJitter returns the n-th wait of "exponential backoff and full jitter" (AWS
+// Architecture Blog, 2015): anything up to 2ⁿ⁻¹ seconds, but no more than most.
 func fullJitter(rng *rand.Rand, n int, most float64) float64 {
 	return rng.Float64() * min(most, float64(uint64(1)<<min(n-1, 30)))
 }
 
-// asked is the longer of a client's own wait and the one that the server named.
+// asked returns the longer of a client's own wait and the one that the server named.
 func asked(v sim.Verdict, own time.Duration) time.Duration {
 	if v.HasRetryAfter {
 		return max(own, v.RetryAfter)

@@ -9,8 +9,8 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// concurrency is what the user allows in flight: far more than is needed, so
-// that nothing but the law holds calls back.
+// concurrency is the most calls that the user allows in flight: far more than needed, so
+// that only the law holds calls back.
 const concurrency = 1000
 
 // headrace is the real machine in virtual time.
@@ -40,8 +40,8 @@ func Headrace(law limiter.LawName) func(Batch, uint64) Law {
 	}
 }
 
-// Tell makes the law, if it is the machine or several of them, tell of its lane's
-// changes as they happen. Rivals have nothing to tell.
+// Tell makes the law, if it is the machine or several of them, report its lane's changes as
+// they happen. Rivals report nothing.
 func Tell(law Law, listen func(machine.Transition)) {
 	switch l := law.(type) {
 	case *headrace:
@@ -53,8 +53,8 @@ func Tell(law Law, listen func(machine.Transition)) {
 	}
 }
 
-// Look is a picture of the machine and of its run, if the law is the machine; it changes
-// nothing.
+// Look returns a picture of the machine and of its run, if the law is the machine; it
+// changes nothing.
 func Look(law Law, now time.Time) (machine.Status, bool) {
 	h, ok := law.(*headrace)
 	if !ok {
@@ -108,8 +108,8 @@ func (h *headrace) Ended(now time.Time, c Call, v sim.Verdict) bool {
 	return false
 }
 
-// sightings are what the headers of an answer say, remainders rounded down as
-// providers do.
+// sightings returns what the headers of an answer say, remainders rounded down as providers
+// do.
 func sightings(v sim.Verdict, period time.Duration) []limiter.Sighting {
 	if !v.HasHeaders {
 		return nil

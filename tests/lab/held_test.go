@@ -25,11 +25,12 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// What is named is what binds. Whether a word is true cannot be seen by looking: so the
-// bound is taken away. A run is repeated with the named bound doubled, which must shorten it
-// as predicted, and with each other doubled, which must not.
+// The named bound is the one that binds. Whether a word is true cannot be seen by looking,
+// so the tests take the bound away. They repeat a run with the named bound doubled, which
+// must shorten it as predicted, and with each other bound doubled, which must not.
 
-// A setting is a world in which a run may be held back by several things. Zero is none of it.
+// A setting is a world in which several things may hold a run back. A zero field is a thing
+// that is absent.
 type setting struct {
 	seed        uint64
 	rpm, tpm    float64
@@ -108,7 +109,7 @@ func draw(seed uint64) setting {
 	return s
 }
 
-// outcome is what a run of a setting came to.
+// outcome is the result of a run of a setting.
 type outcome struct {
 	took   time.Duration
 	by     observe.Bound // what held it back for most of its time
@@ -216,7 +217,7 @@ func (s setting) options() []batch.Option {
 	return opts
 }
 
-// judged is what the doublings of one setting have shown.
+// judged is the verdict on a setting, after its doublings.
 type judged struct {
 	right bool
 	text  string

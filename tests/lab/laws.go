@@ -6,13 +6,13 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A Rival is a law by its name, ours among them.
+// A Rival is a named law; ours is among them.
 type Rival struct {
 	Name string
 	New  func(Batch, uint64) Law
 }
 
-// Rivals are the laws that are compared: ours, our plain one, and what others do,
+// Rivals returns the laws that are compared: ours, our plain one, and those of others,
 // written from their published descriptions.
 func Rivals() []Rival {
 	return []Rival{
@@ -27,7 +27,7 @@ func Rivals() []Rival {
 	}
 }
 
-// Mean is what a law did in a scenario, over several seeds.
+// Mean holds the figures of a law in a scenario, over several seeds.
 type Mean struct {
 	Ratio, Refused, Wasted float64
 	Attempts               int           // most refusals of one item
@@ -54,18 +54,18 @@ func Measure(s Scenario, law func(Batch, uint64) Law, seeds []uint64) Mean {
 	return m
 }
 
-// Seeds that the law was tuned on, and those that were kept for the report.
+// Seeds that the law was tuned on, and seeds that were kept for the report.
 var (
 	TunedSeeds   = []uint64{0, 1, 2}
 	HeldOutSeeds = []uint64{100, 101, 102}
 )
 
-// HeldOutLimits are limits in requests a minute that nothing was tuned on: no
-// multiple of 60, and on either side of the 600 of most scenarios.
+// HeldOutLimits are limits in requests a minute that nothing was tuned on: no multiples of
+// 60, and on either side of the 600 of most scenarios.
 var HeldOutLimits = []float64{450, 1700}
 
-// Scaled is the scenario with every limit, and what was told of it, multiplied, and
-// as many more items: it takes as long.
+// Scaled returns the scenario with every limit, and the user's knowledge of it, multiplied,
+// and as many more items: it takes as long.
 func (s Scenario) Scaled(factor float64) Scenario {
 	s.Items = int(float64(s.Items) * factor)
 	s.RPM *= factor

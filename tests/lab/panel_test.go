@@ -145,7 +145,7 @@ func steadily(g *glance) string {
 	return ""
 }
 
-// sleepsAt is when a run's process is stopped.
+// sleepsAt is the time at which a run's process is stopped.
 const sleepsAt = 40 * time.Second
 
 // afterSleep is a fault if the end is said wrong by a third once a minute's sleep is over, or if

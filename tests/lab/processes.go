@@ -10,7 +10,7 @@ import (
 // other. Each has its part of the items.
 type processes struct {
 	laws []Law
-	part int // items of each, but for the last
+	part int // items of each but the last
 }
 
 // Processes makes n laws, each with an n-th of the batch and with a seed of its own.
@@ -24,7 +24,8 @@ func Processes(n int, law func(Batch, uint64) Law) func(Batch, uint64) Law {
 	}
 }
 
-// end is where the part of process i of n ends: the last takes what the division leaves.
+// end returns where the part of process i of n ends: the last takes the remainder of the
+// division.
 func (p *processes) end(i, n, items int) int {
 	if i == n-1 {
 		return items
@@ -32,7 +33,7 @@ func (p *processes) end(i, n, items int) int {
 	return (i + 1) * p.part
 }
 
-// part is the batch of the items from..to alone, which it counts from 0.
+// part returns the batch of the items from..to only, which it counts from 0.
 func (b Batch) part(from, to int) Batch {
 	b.Items = to - from
 	if tokens := b.Tokens; tokens != nil {

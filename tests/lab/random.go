@@ -10,9 +10,9 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// Random is a scenario drawn by its number: a provider that nobody thought of.
-// The neighbour, if there is one, takes less than what there is, and the limit
-// never rises over what we were told, for that is a ceiling that the user set.
+// Random returns a scenario drawn by its number: a provider that nobody thought of. The
+// neighbour, if there is one, takes less than there is. The limit never rises above the one
+// that we know, for that is a ceiling that the user set.
 func Random(number uint64) Scenario {
 	rng := rand.New(rand.NewPCG(number, 13))
 	s := Scenario{RPM: math.Round(30 * math.Pow(200, rng.Float64()))} // 30 to 6,000, as many of each size
@@ -20,7 +20,7 @@ func Random(number uint64) Scenario {
 	s.Items = min(20000, max(50, int(s.RPM*minutes)))
 	if rng.Float64() < 0.3 {
 		s.Window = []time.Duration{time.Second, 10 * time.Second, time.Minute}[rng.IntN(3)]
-		if s.RPM < 300 { // a window that holds a call or none is no limit that anybody sets
+		if s.RPM < 300 { // nobody sets a window that holds one call or none
 			s.Window = max(s.Window, 10*time.Second)
 		}
 	} else {
@@ -70,7 +70,7 @@ func randomEvents(s *Scenario, rng *rand.Rand) {
 	}
 }
 
-// words say what a drawn scenario is.
+// words describes a drawn scenario.
 func (s Scenario) words() string {
 	w := fmt.Sprintf("%d items, %g a minute", s.Items, s.RPM)
 	if s.Window > 0 {

@@ -17,12 +17,12 @@ const (
 	noisyBound = 7.0
 )
 
-// leastHeld is how many calls a bucket or window must hold for the bounds to be
-// asked for. Where it holds one or two, every refusal comes before there is
-// anything to learn from.
+// leastHeld is the number of calls that a bucket or window must hold before the bounds
+// apply. Where it holds one or two, every refusal comes before there is anything to learn
+// from.
 const leastHeld = 3.0
 
-// held is how many calls the bucket or window holds when the limit is lowest.
+// held returns the number of calls that the bucket or window holds when the limit is lowest.
 func (s Scenario) held() float64 {
 	rpm := s.RPM
 	for _, c := range s.Changes {

@@ -14,13 +14,13 @@ const (
 	aimdFirst    = 2.0 // calls per second
 	aimdIncrease = 0.5 // calls per second, each second in which the rate held calls back
 	aimdDecrease = 0.7 // of the rate is left
-	aimdEpisode  = 2.0 // seconds for which refusals are one: they left before the cut
+	aimdEpisode  = 2.0 // seconds for which refusals count as one: they left before the cut
 )
 
-// aimd is additive increase and multiplicative decrease on the rate (Chiu and
-// Jain, 1989). It does not begin as TCP does, by doubling: where a minute's limit
-// is saved up the doubling meets no refusal until it is far too high, and the cuts
-// that follow cost thousands of refusals.
+// aimd is additive increase and multiplicative decrease on the rate (Chiu and Jain, 1989).
+// Unlike TCP it does not begin by doubling: where a minute's limit is saved up, the doubling
+// meets no refusal until it is far too high, and the cuts that follow cost thousands of
+// refusals.
 type aimd struct {
 	rng    *rand.Rand
 	bucket bucket
@@ -44,8 +44,8 @@ func (a *aimd) wait(now time.Time) time.Duration {
 	return wait
 }
 
-// grow only follows a second in which the rate was what held calls back: without
-// that, it would run away while the workers are the bound.
+// grow only follows a second in which the rate held calls back. Otherwise it would run away
+// while the workers are the bound.
 func (a *aimd) grow() {
 	if a.held {
 		a.bucket.rate += aimdIncrease

@@ -11,19 +11,18 @@ import (
 // Numbers of the AWS SDKs' adaptive retry mode, as botocore's
 // retries/{adaptive,bucket,throttling}.py have them.
 const (
-	awsBeta    = 0.7 // of the rate is left after a throttle
+	awsBeta    = 0.7 // the share of the rate that is left after a throttle
 	awsScale   = 0.4 // of the cubic
 	awsSmooth  = 0.8 // weight of the latest half second in the measured rate
 	awsLeast   = 0.5 // calls per second
 	awsBackoff = 20  // seconds, the most
 )
 
-// aws is the "adaptive" retry mode of the AWS SDKs: a token bucket in front of all
-// calls, which is off until the first throttle, and whose rate follows CUBIC (RFC
-// 8312) between throttles, at most twice what was measured. Each item backs off
-// with full jitter besides. The SDKs give an item up after three tries, and refuse
-// retries when a quota of them is spent; here it is tried until it is answered, as
-// a batch needs.
+// aws is the "adaptive" retry mode of the AWS SDKs: a token bucket in front of all calls. It
+// is off until the first throttle, and its rate follows CUBIC (RFC 8312) between throttles,
+// up to twice the measured rate. Each item also backs off with full jitter. The SDKs give an
+// item up after three tries, and refuse retries when a quota of them is spent; here a worker
+// tries it until it is answered, as a batch needs.
 type aws struct {
 	rng      *rand.Rand
 	bucket   bucket

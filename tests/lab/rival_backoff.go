@@ -7,10 +7,10 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// backoff is a hundred workers of which each looks after its own item: what the
-// OpenAI cookbook's "How to handle rate limits" shows first, tenacity's
-// wait_random_exponential(min=1, max=60). There an item is given up after six
-// tries; here it is tried until it is answered.
+// backoff is a hundred workers, each of which looks after its own item. It is the first
+// example of the OpenAI cookbook's "How to handle rate limits", tenacity's
+// wait_random_exponential(min=1, max=60). There an item is given up after six tries; here a
+// worker tries it until it is answered.
 type backoff struct{ rng *rand.Rand }
 
 // Backoff makes the rival.

@@ -7,16 +7,15 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// fixed is the client that is told its limit: a token bucket of one second, as
-// golang.org/x/time/rate with a burst of the rate, and backoff with full jitter
-// for what is refused all the same.
+// fixed is the client that knows its limit. It has a token bucket of one second, like
+// golang.org/x/time/rate with a burst of the rate. Calls that are refused all the same back
+// off with full jitter.
 type fixed struct {
 	rng    *rand.Rand
 	bucket bucket
 }
 
-// FixedBucket makes the rival, told so many times the limit that there is at the
-// start.
+// FixedBucket makes the rival with a limit of so many times the one at the start.
 func FixedBucket(times float64) func(Batch, uint64) Law {
 	return func(b Batch, seed uint64) Law {
 		rate := times * b.PerSecond

@@ -7,14 +7,14 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// Numbers of the pause. async-batch-llm's default pause is 300 s, which makes ten
-// of every minute's limit idle; a tenth of it is kinder to the rival. Its target
-// is the user's guess, and here twice the limit: 5 to 20 a second at 600 a minute.
+// Numbers of the pause. async-batch-llm's default pause is 300 s, which makes ten of every
+// minute's limit idle; a tenth of it is kinder to the rival. Its target is the user's guess,
+// and here twice the limit: 5 to 20 a second at 600 a minute.
 const (
 	cooldownPause = 30 * time.Second
 	cooldownClimb = 60 * time.Second
 	cooldownFrom  = 0.25 // of the target
-	cooldownTimes = 2    // the limit is the target
+	cooldownTimes = 2    // the target as a multiple of the limit
 )
 
 // cooldown is the fixed pause and graduated recovery of batch libraries

@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// A Scenario is a provider, what befalls it, and what we know of it.
+// A Scenario is a provider, the events that it meets, and what we know of it.
 type Scenario struct {
 	Name      string
 	Items     int
@@ -17,12 +17,12 @@ type Scenario struct {
 	Window    time.Duration // > 0: fixed windows instead
 	Headers   bool
 	Retry     sim.Mode
-	Exact     bool           // the wait is told to the millisecond, as OpenAI's refusals do in words
-	Refusal   time.Duration  // a refusal takes; 0: 20 ms
-	Told      limiter.Limits // what the user told us
+	Exact     bool           // the wait is given to the millisecond, as in the words of OpenAI's refusals
+	Refusal   time.Duration  // time of a refusal; 0: 20 ms
+	Told      limiter.Limits // the limits that the user has set
 	Guess     float64        // calls per second that the user thinks are allowed; 0: no guess
 	Tokens    float64        // per item, 0: none
-	Estimate  float64        // what we think an item costs, as a share of Tokens; 0: 1
+	Estimate  float64        // our estimate of an item's cost, as a share of Tokens; 0: 1
 	Changes   []sim.Change
 	Outages   []sim.Outage
 	Neighbour float64       // share of the limit that the other client takes while it calls
@@ -46,7 +46,7 @@ func (s Scenario) tokens(item int) float64 {
 	return s.Tokens * (0.5 + u)
 }
 
-// perSecond is how many items the limits allow, per second.
+// perSecond returns the number of items that the limits allow, per second.
 func (s Scenario) perSecond() float64 {
 	rate := s.RPM / 60
 	if s.TPM > 0 && s.Tokens > 0 {
@@ -55,7 +55,7 @@ func (s Scenario) perSecond() float64 {
 	return rate
 }
 
-// Batch is what a law is told of the scenario.
+// Batch returns what a law learns of the scenario.
 func (s Scenario) Batch() Batch {
 	b := Batch{
 		Items: s.Items, Concurrency: concurrency, Workers: workers, Told: s.Told, Guess: s.Guess,
@@ -71,8 +71,8 @@ func (s Scenario) neighbour() Neighbour {
 	return Neighbour{PerSecond: s.Neighbour * s.RPM / 60, On: s.On, Off: s.Off}
 }
 
-// optimum is the makespan of one who knows everything: every unit that flows in
-// and is not taken by the neighbour is used at once.
+// optimum is the makespan of a law that knows everything: it uses at once every unit that
+// flows in and that the neighbour does not take.
 func (s Scenario) optimum(foreign []time.Duration) time.Duration {
 	const dt = 50 * time.Millisecond
 	depth := s.Burst
@@ -129,7 +129,7 @@ type fluid struct {
 	depth  time.Duration
 	window time.Duration
 	nth    time.Duration
-	whole  bool // half a call is of no use: what a window has left over is lost
+	whole  bool // half a call is of no use: the remainder of a window is lost
 }
 
 func newFluid(perMinute float64, depth, window time.Duration) fluid {
@@ -153,8 +153,8 @@ func (f *fluid) flow(perMinute float64, t, dt time.Duration) {
 	f.level = min(perMinute/60*f.depth.Seconds(), f.level+perMinute/60*dt.Seconds())
 }
 
-// recovery is how long after the last outage our accepted calls were at 95 % of
-// the limit again.
+// recovery returns the time from the end of the last outage until our accepted calls are at
+// 95 % of the limit again.
 func (s Scenario) recovery(accepted []time.Duration) time.Duration {
 	if len(s.Outages) == 0 {
 		return 0
@@ -163,7 +163,7 @@ func (s Scenario) recovery(accepted []time.Duration) time.Duration {
 	return Recovery(accepted, o.From+o.For, 0.95*s.RPM/60)
 }
 
-// Recovery is how long after that end so many calls were accepted within a second
+// Recovery returns the time from that end until so many calls were accepted within a second
 // again; negative if they never were.
 func Recovery(accepted []time.Duration, end time.Duration, perSecond float64) time.Duration {
 	from := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// A trait is one thing about a scenario.
+// A trait is one property of a scenario.
 type trait func(*Scenario)
 
 // named makes a scenario of 10,000 items at 600 a minute with these traits.
@@ -26,8 +26,8 @@ func retryAfter(s *Scenario) { s.Retry = sim.Always }
 // exact is "try again in 97ms": the least wait after which one call fits.
 func exact(s *Scenario) { s.Retry, s.Exact = sim.Always, true }
 
-// slowly is a provider, or a way to it, that takes its time to refuse: what leaves
-// meanwhile will be refused too.
+// slowly makes a provider, or the way to it, slow to refuse: calls that leave meanwhile are
+// refused too.
 func slowly(s *Scenario) { s.Refusal = 200 * time.Millisecond }
 
 func burst(d time.Duration) trait { return func(s *Scenario) { s.Burst = d } }
@@ -55,7 +55,7 @@ func out(m sim.OutageMode) trait {
 	}
 }
 
-// noisy is a neighbour that takes that share of the limit, half a minute of each.
+// noisy adds a neighbour that takes that share of the limit for half of every minute.
 func noisy(share float64) trait {
 	return func(s *Scenario) { s.Neighbour, s.On, s.Off = share, 30*time.Second, 30*time.Second }
 }
@@ -66,7 +66,7 @@ func tokens(estimate float64) trait {
 	return func(s *Scenario) { s.RPM, s.TPM, s.Tokens, s.Estimate = 6000, 600000, 1000, estimate }
 }
 
-// Scenarios are those that the law must do well in.
+// Scenarios lists those in which the law must do well.
 func Scenarios() []Scenario {
 	var all []Scenario
 	for _, some := range [][]Scenario{withHeaders(), withLimits(), silent(), misfortunes(), inTokens(), otherLimits()} {
@@ -154,8 +154,7 @@ func inTokens() []Scenario {
 	}
 }
 
-// otherLimits have as many items as make ten minutes or more: what is learned
-// must be worth learning.
+// otherLimits have enough items for ten minutes or more: learning must be worth its cost.
 func otherLimits() []Scenario {
 	return []Scenario{
 		named("headers, 60 a minute", headers, minute, limit(60, 1000)),

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// String is the mean as a cell of the table: ratio · refusals (other calls wasted).
+// String returns the mean as a cell of the table: ratio · refusals (other calls wasted).
 func (m Mean) String() string {
 	if m.Lost > 0 {
 		return "never ends"
@@ -24,8 +24,8 @@ func (m Mean) String() string {
 	return s
 }
 
-// A Column is what is measured for each scenario. A zero Limit is the scenario's
-// own; else all of its limits are scaled as if 600 a minute were Limit.
+// A Column holds what is measured for each scenario. A zero Limit is the scenario's own;
+// otherwise all of its limits are scaled as if 600 a minute were Limit.
 type Column struct {
 	Title string
 	Law   func(Batch, uint64) Law
@@ -40,7 +40,7 @@ func (c Column) measure(s Scenario) Mean {
 	return Measure(s, c.Law, c.Seeds)
 }
 
-// Compare is one column for each law, on those seeds.
+// Compare returns one column for each law, on those seeds.
 func Compare(laws []Rival, seeds []uint64) []Column {
 	columns := make([]Column, len(laws))
 	for i, l := range laws {
@@ -49,7 +49,8 @@ func Compare(laws []Rival, seeds []uint64) []Column {
 	return columns
 }
 
-// HeldOut are one law's columns on what nothing was tuned on, beside what it was.
+// HeldOut returns one law's columns for what it was tuned on, and for what nothing was tuned
+// on.
 func HeldOut(law Rival) []Column {
 	columns := []Column{
 		{Title: law.Name + ", tuned", Law: law.New, Seeds: TunedSeeds},
@@ -87,8 +88,8 @@ func Table(w io.Writer, rows []Scenario, columns []Column) error {
 	return err
 }
 
-// Aligned is a Markdown table of the cells, the first row its head, with columns as
-// wide as their widest cell. Every row is as long as the first, which there must be.
+// Aligned returns a Markdown table of the cells, the first row its head, with columns as
+// wide as their widest cell. There must be a first row, and every row must be as long.
 func Aligned(cells [][]string) string {
 	widths := make([]int, len(cells[0]))
 	for _, row := range cells {

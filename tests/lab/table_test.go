@@ -38,9 +38,9 @@ func TestRivalsEnd(t *testing.T) {
 	}
 }
 
-// A rival that is told the limit of a deep bucket is never refused, and one that is
-// told twice the limit, or nothing, is: they are what their names say. Those that
-// learn are refused a few times in a hundred items, the deaf ones all the time.
+// A rival that knows the limit of a deep bucket is never refused. One that has twice the
+// limit, or no limit, is: they are what their names say. Those that learn are refused a few
+// times in a hundred items, the deaf ones all the time.
 func TestRivalsAreWhatTheyAre(t *testing.T) {
 	s := named("easy", minute, limit(600, 4000))
 	for _, law := range Rivals() {

@@ -8,16 +8,16 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// Start is when every world begins; any moment will do.
+// Start is the time at which every world begins; any moment will do.
 var Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var start = Start
 
-// Hop is how long a message takes from us to the provider or back, where a world
-// does not say otherwise: a region away, and never twice the same.
+// Hop is the time that a message takes from us to the provider or back, where a world does
+// not say otherwise: a region away, and never twice the same.
 const Hop = 25 * time.Millisecond
 
-// timeout is how long a call may hang.
+// timeout is the longest that a call may hang.
 const timeout = 60 * time.Second
 
 // A Call is one call of an item on its way.
@@ -27,23 +27,23 @@ type Call struct {
 	ref  any // the law's own
 }
 
-// A Law is what a world is about: it is given a batch, decides when calls leave,
-// and hears how they end.
+// A Law is the subject of a world: it receives a batch, decides when calls leave, and learns
+// how they end.
 type Law interface {
-	// Ready is asked after each event. It answers with the calls that leave now,
-	// and when it wants to be asked again if nothing happens.
+	// The world calls Ready after each event. It returns the calls that leave now, and when
+	// to call it again if nothing happens.
 	Ready(now time.Time) (calls []Call, wakeAt time.Time)
-	// Ended says how a call ended. It reports whether the item is done.
+	// Ended records how a call ended. It reports whether the item is done.
 	Ended(now time.Time, c Call, v sim.Verdict) (done bool)
 	// Over reports whether nothing is left.
 	Over() bool
 }
 
-// Figures are what came of a world.
+// Figures are the results of a world.
 type Figures struct {
 	Makespan  time.Duration
 	Optimum   time.Duration
-	Refused   int // for now: 429, or what else the provider refuses with
+	Refused   int // calls refused for now: 429, or the provider's other refusal
 	Wasted    int // other calls that brought nothing: outages, hangs, errors
 	Attempts  int // most refusals that one item met
 	Done      int
@@ -54,8 +54,8 @@ type Figures struct {
 // Ratio is the makespan over the fluid optimum.
 func (f Figures) Ratio() float64 { return f.Makespan.Seconds() / f.Optimum.Seconds() }
 
-// event is something that will happen: a call arrives at the provider, an answer
-// arrives here, or the neighbour calls.
+// event is something in the future: a call arrives at the provider, an answer arrives here,
+// or the neighbour calls.
 type event struct {
 	at      time.Time
 	seq     int
@@ -87,26 +87,26 @@ type World struct {
 	Batch     Batch
 	Provider  Provider
 	Neighbour Neighbour
-	Refusal   sim.Kind      // what the provider calls a refusal
+	Refusal   sim.Kind      // the provider's kind of refusal
 	Hop       time.Duration // on average, one way
-	Stop      time.Duration // one that never ends is stopped then
+	Stop      time.Duration // when to stop a world that does not end
 	Seed      uint64
 	Watch     Watch // nil: nobody
 }
 
-// A Watch sees the calls come and go: with no verdict one that leaves, with one
-// that it arrived and was judged, and with its end, that the news is here.
+// A Watch sees the calls come and go. With no verdict a call leaves; with one it has arrived
+// and was judged; with its end the news is here.
 type Watch func(at time.Duration, c Call, v *sim.Verdict, end bool)
 
-// A History is what came of a world, with the moments that its optimum depends on.
+// A History holds the results of a world, with the moments that its optimum depends on.
 type History struct {
 	Figures
 	Foreign  []time.Duration // accepted calls of the neighbour
 	Accepted []time.Duration // ours
-	Stopped  time.Duration   // when the world was over, or was stopped
+	Stopped  time.Duration   // when the world ended, or was stopped
 }
 
-// world is a World while it happens.
+// world is a World in progress.
 type world struct {
 	World
 	law      Law
@@ -131,7 +131,7 @@ func Run(s Scenario, law Law, seed uint64) Figures {
 	return h.Figures
 }
 
-// Run lets the world happen to a law.
+// Run runs a law in the world.
 func (w World) Run(law Law) History {
 	r := &world{
 		World: w, law: law, now: start, rng: rand.New(rand.NewPCG(w.Seed, 7)),
@@ -176,7 +176,7 @@ func (w *world) watch(c Call, v *sim.Verdict, end bool) {
 	}
 }
 
-// next lets the earlier of the next event and the law's alarm happen.
+// next brings about the next event or the law's alarm, whichever is earlier.
 func (w *world) next(wake time.Time) {
 	if len(w.queue) == 0 && wake.IsZero() {
 		panic("lab: the law waits for nothing")

@@ -232,7 +232,7 @@ func TestManifestsAgreeOnTimesAndNames(t *testing.T) {
 	}
 }
 
-// peers says that a hub is told of an address.
+// peers reports whether a hub gets an address.
 func (e example) peers(address string) bool {
 	for _, m := range e.makers {
 		for _, arg := range m.Spec.Template.Spec.Containers[0].Args {

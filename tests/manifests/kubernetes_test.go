@@ -79,7 +79,8 @@ func split(file string, text []byte) (all []document) {
 	return all
 }
 
-// Each document is of a known kind and has no field that the kind has not, none twice, and none of another type.
+// decoded decodes the manifests. Each document is of a known kind. Every field is one of that kind, stands there
+// once, and has the right type.
 func decoded(t *testing.T) []document {
 	t.Helper()
 	d, all := decoder(t), manifests(t)
@@ -113,7 +114,7 @@ func schemas(t *testing.T) map[string]any {
 	return all
 }
 
-// pathOf is where the API serves a group's schema.
+// pathOf returns the path at which the API serves a group's schema.
 func pathOf(kind schema.GroupVersionKind) string {
 	if kind.Group == "" {
 		return "api/" + kind.Version
@@ -138,7 +139,7 @@ func definition(t *testing.T, group any, kind schema.GroupVersionKind) string {
 	return ""
 }
 
-// broken is what is wrong with an object by the schema of its kind.
+// broken says what is wrong with an object by the schema of its kind.
 func broken(t *testing.T, all map[string]any, kind schema.GroupVersionKind, text []byte) error {
 	t.Helper()
 	group, path := all[pathOf(kind)], "openapi://kubernetes/"+pathOf(kind)

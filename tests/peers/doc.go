@@ -1,21 +1,20 @@
-// Package peers puts the law in front of limiters that others wrote, over real
-// HTTP. It is a module of its own, so that theirs are not among the product's.
+// Package peers tests the law against limiters that others wrote, over real HTTP. It is a
+// module of its own, so that their modules are not among the product's.
 //
 //	run          the script: starts, measures, stops; installs only with PEERS_INSTALL=1
 //	*_test.go    the law by the library, on a fast clock: what takes it long
 //	cmd/peers    the command as it was built, on the real clock, against a table of servers
 //	servers      those servers, and how each counts
 //
-// The tests here are of nginx's limit_req and HAProxy's stick tables, beside headrace
-// sim. They promise that nothing of them runs, or is needed, unless PEERS is set: the
-// script sets it, after it has started the servers on loopback.
+// The tests here are of nginx's limit_req, HAProxy's stick tables, and headrace sim. They
+// promise that nothing of them runs, or is needed, unless PEERS is set: the script sets it,
+// after it has started the servers on loopback.
 //
 //	batch.Stream, its clock ten times as fast ─▶ provider/openai ─┬─▶ nginx ───┬─▶ headrace sim, no limits
 //	        │                                                     ├─▶ HAProxy ─┘
 //	        ▼                                                     └─▶ headrace sim, limited
 //	   makespan over the optimum, 429s
 //
-// Ten times as fast, the law sees the 600 requests a minute that it is meant for,
-// while the servers count 100 a second: what takes the law a quarter of an hour is
-// over in a minute and a half.
+// Ten times as fast, the law sees the 600 requests a minute that it is meant for, while the
+// servers count 100 a second. The law's quarter of an hour is over in a minute and a half.
 package peers

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The script installs nothing unless it is told to, also as root, and says what it skips.
+// The script installs nothing unless PEERS_INSTALL=1 asks for it, also as root, and says
+// what it skips.
 func TestScriptInstallsNothingUnasked(t *testing.T) {
 	_, here, _, _ := runtime.Caller(0) // the script runs these tests from another folder
 	for _, told := range []string{"", "0"} {

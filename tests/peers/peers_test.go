@@ -29,13 +29,12 @@ const (
 	conns     = 256 // kept open: as many as are in flight when a deep bucket is sounded
 )
 
-// A peer is a limiter, and how many calls it lets through at once when nothing was
-// asked of it for a while.
+// A peer is a limiter, and the number of calls it lets through at once after a pause.
 type peer struct {
 	name, env string
 	saved     float64
-	burst     time.Duration // to be told, by the law's clock; 0: nothing
-	slip      float64       // share of the items that may be refused though the limit is told
+	burst     time.Duration // given to the law, by its clock; 0: not given
+	slip      float64       // share of the items that may be refused though the law knows the limit
 }
 
 // Two of each: told and not told run at the same time, and each has a server that

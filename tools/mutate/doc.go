@@ -7,11 +7,11 @@
 //	go -C tools run ./mutate -list -in batch/run.go:279
 //
 // A mutant is one edit of one file (a condition negated, a comparison moved by one, a
-// statement dropped, a number changed, a zero returned), laid over the source by go's
-// -overlay, so that nothing in the tree is written. The package's own tests run first and
-// those of its nearest dependant next; the first that fails kills it. One that every test
-// lets pass has survived: either a test is missing there, or the edit means nothing. The
-// same seed chooses the same mutants of the same source.
+// statement dropped, a number changed, a zero returned). Go's -overlay lays it over the
+// source, so nothing in the tree is written. The package's own tests run first and those of
+// its nearest dependant next; the first that fails kills it. A mutant that passes every test
+// has survived: either a test is missing there, or the edit means nothing. The same seed
+// chooses the same mutants of the same source.
 //
 //	parse ─▶ every mutant ─▶ a seeded choice ─▶ go test -c -overlay ─▶ own tests ─▶ dependant's ─▶ report
 package main

@@ -90,8 +90,8 @@ func findIn(path string, pkg *target, file string) ([]mutant, error) {
 	return f.found, nil
 }
 
-// choose puts the mutants in the order in which they are tried: the packages take turns,
-// so do the operators in each, and chance chooses among one operator's. Else half of all
+// choose puts the mutants in the order of the trials. The packages take turns, so do the
+// operators in each, and chance chooses among one operator's. Otherwise half of all mutants
 // would be about numbers.
 func choose(all []mutant, seed uint64) []mutant {
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -146,8 +146,8 @@ type finder struct {
 	result *ast.FieldList // of the function that it is in
 }
 
-// decl looks at what decides: functions, but for those whose answer is words or means
-// nothing, and numbers with a name.
+// decl looks at the declarations that decide something: named numbers, and functions, except
+// those that only return words or have no effect.
 func (f *finder) decl(d ast.Decl) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -164,8 +164,8 @@ func (f *finder) decl(d ast.Decl) {
 	}
 }
 
-// harmless are functions that cannot decide anything: words for people, and what warms
-// the processor's memory.
+// harmless reports whether a function cannot decide anything: it makes words for people, or
+// warms the processor's memory.
 func harmless(name string) bool {
 	name = strings.ToLower(name)
 	return name == "string" || name == "error" || name == "warm" || strings.HasSuffix(name, "words")
@@ -188,7 +188,7 @@ func (f *finder) walk(n ast.Node) {
 	})
 }
 
-// isPanic: a fault that cannot happen is not worth a test.
+// isPanic reports a panic: a fault that cannot happen is not worth a test.
 func isPanic(n ast.Node) bool {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -198,7 +198,7 @@ func isPanic(n ast.Node) bool {
 	return ok && name.Name == "panic"
 }
 
-// add notes a mutant in which what stands between two places reads otherwise.
+// add notes a mutant that replaces the text between two places.
 func (f *finder) add(operator string, from, to token.Pos, text string) {
 	m := f.base
 	m.operator, m.text = operator, text

@@ -68,7 +68,7 @@ func run(ctx context.Context, o options) error {
 
 var errNoRoot = errors.New("no folder above holds limiter/ and go.mod: say -root")
 
-// findRoot goes up from here to the module that is tried.
+// findRoot goes up from here to the module under test.
 func findRoot(told string) (string, error) {
 	dir, err := filepath.Abs(told)
 	if err != nil || told != "" {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// otherwise is what an operator is exchanged for.
+// otherwise maps an operator to the one that replaces it.
 var otherwise = map[token.Token]struct {
 	text, operator string
 }{
@@ -18,7 +18,7 @@ var otherwise = map[token.Token]struct {
 	token.ADD: {"-", "arithmetic"}, token.SUB: {"+", "arithmetic"}, token.MUL: {"/", "arithmetic"}, token.QUO: {"*", "arithmetic"},
 }
 
-// words are names that are exchanged.
+// words maps names to those that replace them.
 var words = map[string]string{"min": "max", "max": "min", "true": "false", "false": "true"}
 
 // node notes the mutants of one node itself.
@@ -51,7 +51,7 @@ func (f *finder) node(n ast.Node) {
 	}
 }
 
-// negate turns a condition round. A single comparison of == or != is one already.
+// negate negates a condition. A single comparison of == or != has such a mutant already.
 func (f *finder) negate(e ast.Expr) {
 	if b, ok := e.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 		return
@@ -77,7 +77,7 @@ func (f *finder) number(n *ast.BasicLit) {
 	}
 }
 
-// zero has a function answer with nothing.
+// zero makes a function return zero values.
 func (f *finder) zero(n *ast.ReturnStmt) {
 	if f.result == nil || len(n.Results) == 0 {
 		return
@@ -90,14 +90,14 @@ func (f *finder) zero(n *ast.ReturnStmt) {
 	}
 	text := "return " + strings.Join(zeros, ", ")
 	switch was := f.textOf(n); was {
-	case "return nil", "return 0", "return false", `return ""`: // it does already
+	case "return nil", "return 0", "return false", `return ""`: // it returns zero already
 	default:
 		f.add("return zero", n.Pos(), n.End(), text)
 	}
 }
 
-// assign drops what is assigned to something that was there before. The names on the
-// right are still used, or it would not compile.
+// assign drops an assignment to an existing variable. The names on the right are still used,
+// or it would not compile.
 func (f *finder) assign(n *ast.AssignStmt) {
 	if n.Tok == token.DEFINE {
 		return
@@ -113,7 +113,7 @@ func (f *finder) assign(n *ast.AssignStmt) {
 	f.add("drop", n.Pos(), n.End(), strings.Join(blanks, ", ")+" = "+right)
 }
 
-// hasText reports whether an expression puts words together: they decide nothing.
+// hasText reports whether an expression joins words: they decide nothing.
 func hasText(n ast.Node) (found bool) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		lit, ok := n.(*ast.BasicLit)

@@ -2,12 +2,12 @@ package main
 
 import "fmt"
 
-// A report says what became of each mutant as soon as it is known, and sums up.
+// A report prints the fate of each mutant as soon as it is known, and sums up.
 type report struct {
 	all    int // mutants there are
 	counts map[string]*[3]int
 	order  []string
-	left   []mutant // that survived
+	left   []mutant // those that survived
 }
 
 func newReport(all int) *report { return &report{all: all, counts: map[string]*[3]int{}} }
@@ -30,7 +30,7 @@ func (r *report) add(m mutant, v verdict, by string) {
 	}
 }
 
-// tried is how many mutants have compiled.
+// tried returns the number of mutants that compiled.
 func (r *report) tried() (n int) {
 	for _, c := range r.counts {
 		n += c[survived] + c[killed]

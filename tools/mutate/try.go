@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A target is a package that is broken, and the packages whose tests must notice: its own
+// A target is a package under mutation, and the packages whose tests must notice: its own
 // and its nearest dependant's.
 type target struct {
 	dir   string
@@ -32,17 +32,17 @@ var targets = []target{
 	{"observe", []string{"observe"}},
 }
 
-// Tests that judge the source, and not what it does, are left out: they take seconds, and
-// an overlay is not what they read.
+// aboutSource matches tests that judge the source instead of its behaviour. They are left
+// out: they take seconds, and do not read the overlay.
 const aboutSource = "Dependencies|Library|Pure|Purity|Documented|Examples?$"
 
-// slowTests of a package run last, when the others have found nothing.
+// slowTests of a package run last, if the others have found nothing.
 const slowTests = "AskingChangesNothing|RestoredLawGoesOn|SendsOfABusyLane|SameFactsSameDecisions|Storm|OverheadIsSmall"
 
-// mutantSeeds is how many simulated worlds a mutant must live through.
+// mutantSeeds is the number of simulated worlds that a mutant must survive.
 const mutantSeeds = "SEEDS=100"
 
-// A verdict is what became of a mutant.
+// A verdict is the fate of a mutant.
 type verdict uint8
 
 const (
@@ -82,7 +82,7 @@ func (t *trier) tryAll(ctx context.Context, chosen []mutant, n, all int) error {
 
 var errSick = errors.New("the tests fail before anything is broken")
 
-// wellBefore sees that every test that is to notice passes on the code as it is.
+// wellBefore makes sure that all these tests pass on the unchanged code.
 func (t *trier) wellBefore(ctx context.Context, chosen []mutant) error {
 	seen := map[string]bool{}
 	for _, m := range chosen {
@@ -103,7 +103,7 @@ func (t *trier) wellBefore(ctx context.Context, chosen []mutant) error {
 	return nil
 }
 
-// try breaks the code by one mutant, and runs the tests until one fails.
+// try applies one mutant, and runs the tests until one fails.
 func (t *trier) try(ctx context.Context, m mutant) (v verdict, by string, err error) {
 	overlay, err := t.lay(m)
 	if err != nil {
@@ -117,7 +117,8 @@ func (t *trier) try(ctx context.Context, m mutant) (v verdict, by string, err er
 	return survived, "", nil
 }
 
-// lay writes the broken file, and what has go read it instead of the real one.
+// lay writes the mutated file, and the overlay that makes go read it instead of the real
+// one.
 func (t *trier) lay(m mutant) (string, error) {
 	path := filepath.Join(t.root, m.file)
 	source, err := os.ReadFile(path)

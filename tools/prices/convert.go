@@ -139,7 +139,8 @@ var (
 	notSpeech = `^(?!.*-[tT][tT][sS](?:$|-))`
 )
 
-// names are the rule as names with *, each once, and the parts of it that have no such form.
+// names returns the rule as names with *, each once, and the parts of it that have no such
+// form.
 func (m match) names() (names, odd []string) {
 	switch {
 	case m.Equals != "":
@@ -177,8 +178,8 @@ type conditional struct {
 	Prices map[string]amount `json:"prices"`
 }
 
-// priced makes the rates that hold on a day. Of prices that change with the hour it takes the
-// dearest, so that no sum is too low.
+// priced returns the rates that hold on a day. Of prices that change with the hour it takes
+// the highest, so that no sum is too low.
 func priced(raw json.RawMessage, day time.Time) (model, error) {
 	if bytes.HasPrefix(raw, []byte("{")) {
 		var plain map[string]amount
@@ -213,9 +214,9 @@ func priced(raw json.RawMessage, day time.Time) (model, error) {
 	return rated(best)
 }
 
-// rated makes rates of what the data says per million tokens. A model that is free, or paid by
-// the request too, gets none. So does a model that also writes sound or pictures: their tokens
-// cost more, and no usage that headrace reads tells them apart.
+// rated converts the data's prices per million tokens into rates. A model that is free, or
+// that also charges by the request, gets none. So does a model that also writes sound or
+// pictures: their tokens cost more, and no usage that headrace reads tells them apart.
 func rated(p map[string]amount) (model, error) {
 	if p[keys[0]].base == 0 {
 		return model{}, nil
@@ -246,7 +247,7 @@ func rated(p map[string]amount) (model, error) {
 // keys are the data's names of the four rates.
 var keys = [...]string{"input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok"}
 
-// ratesAbove are the rates of a prompt that is just longer than a start.
+// ratesAbove returns the rates of a prompt that is just longer than a start.
 func ratesAbove(p map[string]amount, start int64) rates {
 	r := rates{Input: p[keys[0]].above(start), Output: p[keys[1]].above(start)}
 	for _, of := range []struct {
@@ -292,7 +293,7 @@ func (a *amount) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// above is the price of a prompt that is just longer than a start.
+// above returns the price of a prompt that is just longer than a start.
 func (a amount) above(start int64) float64 {
 	usd := a.base
 	for _, t := range a.tiers {
@@ -303,7 +304,7 @@ func (a amount) above(start int64) float64 {
 	return usd
 }
 
-// text is the file: a model to a line, so that a refresh shows as the lines that changed.
+// text returns the file: a model to a line, so that a refresh shows only changed lines.
 func (l *list) text() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "{\n\"source\": %s,\n\"as_of\": %s,\n\"license\": %s,\n\"vendors\": {", line(l.source), line(l.day), line(l.license))
@@ -333,11 +334,11 @@ func sortedKeys[V any](m map[string]V) []string {
 	return names
 }
 
-// line is a value as JSON, in one line.
+// line returns a value as JSON, in one line.
 func line(v any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // names and numbers: it cannot fail
+	_ = e.Encode(v) // names and numbers cannot fail
 	return strings.TrimSuffix(b.String(), "\n")
 }

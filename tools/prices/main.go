@@ -1,10 +1,10 @@
-// Command prices writes the list of prices that headrace has built in, from the data of
-// genai-prices (MIT), an npm package:
+// Command prices writes the built-in price list of headrace, from the data of genai-prices
+// (MIT), an npm package:
 //
 //	go -C tools run ./prices
 //
-// npm fetches the package into a folder that is removed again, and Node.js prints its data.
-// convert turns the data into the list. No price is typed by hand.
+// npm fetches the package into a temporary folder, and Node.js prints its data. convert
+// turns the data into the list. No price is typed by hand.
 package main
 
 import (

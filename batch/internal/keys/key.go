@@ -10,14 +10,14 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Size is how much of the SHA-256 is kept, in bytes. Among ten million
-// different requests two share 128 bits with a chance of about 10⁻²⁵.
+// Size is the length of a key in bytes, the first of a SHA-256. Among ten million different
+// requests two share 128 bits with a chance of about 10⁻²⁵.
 const Size = 16
 
 // Sum is a key, or any other hash of that size.
 type Sum [Size]byte
 
-// String is the key as result files bear it: 32 hex digits.
+// String returns the key as result files have it: 32 hex digits.
 func (k Sum) String() string { return hex.EncodeToString(k[:]) }
 
 // Parse reads what String has written.
@@ -29,26 +29,26 @@ func Parse(text []byte) (sum Sum, ok bool) {
 	return sum, err == nil
 }
 
-// Maker makes keys, and holds what that needs again and again. The zero value is
-// ready. It belongs to one goroutine.
+// Maker makes keys, and reuses the memory for that. The zero value is ready. A Maker
+// belongs to one goroutine.
 type Maker struct {
 	out     []byte
 	sorted  []byte
 	members []span
 }
 
-// span is where a member of an object lies in out.
+// span is the place of an object's member in out.
 type span struct{ start, value, end int }
 
-// Given is the key of a line that has an id of its own.
+// Given returns the key of a line that has an id of its own.
 func (c *Maker) Given(endpoint string, body, id []byte) Sum {
 	c.question(endpoint, body, 'i')
 	c.out = append(c.out, id...)
 	return c.sum()
 }
 
-// question begins a key of three parts. None of the first two can hold a raw line
-// feed, so no two different triples read the same.
+// question begins a key of three parts. The first two cannot hold a raw line feed, so no
+// two different triples read the same.
 func (c *Maker) question(endpoint string, body []byte, tag byte) {
 	c.out = append(append(c.out[:0], endpoint...), '\n')
 	c.value(body, rawjson.SkipSpace(body, 0))
@@ -60,27 +60,28 @@ func (c *Maker) sum() Sum {
 	return Sum(sum[:Size])
 }
 
-// Bad is the key of a line that is no request. No endpoint begins with a line feed.
+// Bad returns the key of a line that is not a request. No endpoint begins with a line feed.
 func (c *Maker) Bad(text []byte) Sum {
 	c.out = append(append(c.out[:0], "\nbad\n"...), text...)
 	return c.sum()
 }
 
-// ID is the hash of an id, for sets that are kept. No endpoint begins with a line feed.
+// ID returns the hash of an id, for sets that are kept. No endpoint begins with a line
+// feed.
 func (c *Maker) ID(id []byte) Sum {
 	c.out = append(append(c.out[:0], "\nid\n"...), id...)
 	return c.sum()
 }
 
-// Nth is the key of the n-th line (from 0) that asks this without an id.
+// Nth returns the key of the n-th line (from 0) that asks this without an id.
 func (c *Maker) Nth(endpoint string, body []byte, n int) Sum {
 	c.question(endpoint, body, 'n')
 	c.out = strconv.AppendInt(c.out, int64(n), 10)
 	return c.sum()
 }
 
-// value appends the canonical form of the value at i and gives the index after
-// it. It calls itself once a level; valid JSON nests at most rawjson.MaxNesting deep.
+// value appends the canonical form of the value at i and returns the index after it. It
+// calls itself once a level; valid JSON nests at most rawjson.MaxNesting deep.
 func (c *Maker) value(b []byte, i int) int {
 	switch b[i] {
 	case '{':
@@ -134,8 +135,8 @@ func (c *Maker) member(b []byte, i int) int {
 	return i
 }
 
-// sort puts the members that lie in out from start on into the order of their
-// names. Of a name that comes twice, the order is kept: to servers it has a meaning.
+// sort puts the members that lie in out from start on into the order of their names. It
+// keeps the order of a name that comes twice: to servers it has a meaning.
 func (c *Maker) sort(ms []span, start int) {
 	byName := func(x, y span) int {
 		return bytes.Compare(c.out[x.start:x.value], c.out[y.start:y.value])

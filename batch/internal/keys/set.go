@@ -5,14 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// shelfBits is how much of a hash chooses a shelf: 16,384 of them cost 400 KB at
-// most, and with ten million entries a shelf has some 600, whose shifting to make
-// room is a copy of two kilobytes.
+// shelfBits is the number of bits of a hash that choose a shelf. 16,384 shelves cost 400 KB
+// at most. With ten million entries a shelf has some 600; shifting them to make room is a
+// copy of two kilobytes.
 const shelfBits = 14
 
-// Set is a set of hashes that takes little more than their bytes: sorted shelves,
-// each a slice of entries of width bytes. The first 14 bits of a hash choose the
-// shelf and are not stored. So a width of 8 tells 78 bits apart, one of 6 tells 62.
+// Set is a set of hashes that takes little more than their bytes: sorted shelves, each a
+// slice of entries of width bytes. The first 14 bits of a hash choose the shelf and are not
+// stored. So a width of 8 tells 78 bits apart, one of 6 tells 62.
 //
 //	hash  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒ │ ░░░░░░░░░░░░░░░░░░░░░ │ the rest is not kept
 //	      shelf, 14 bits   entry, width bytes
@@ -22,14 +22,14 @@ type Set struct {
 	len     int
 }
 
-// place gives the shelf of a hash and what would stand there.
+// place returns the shelf of a hash and its entry there.
 func place(sum Sum) (shelf int, entry [8]byte) {
 	high, low := binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])
 	binary.BigEndian.PutUint64(entry[:], high<<shelfBits|low>>(64-shelfBits))
 	return int(high >> (64 - shelfBits)), entry
 }
 
-// find gives the offset at which the entry stands, or would.
+// find returns the offset at which the entry stands, or would stand.
 func (s *Set) find(shelf []byte, entry []byte) (at int, found bool) {
 	low, high := 0, len(shelf)/s.Width
 	for low < high {
@@ -56,10 +56,10 @@ func (s *Set) Has(sum Sum) bool {
 	return found
 }
 
-// Len is how many there are.
+// Len returns the number of entries.
 func (s *Set) Len() int { return s.len }
 
-// Add reports whether sum was not there yet.
+// Add adds sum, and reports whether it was not there yet.
 func (s *Set) Add(sum Sum) bool {
 	if s.shelves == nil {
 		s.shelves = make([][]byte, 1<<shelfBits)
@@ -81,8 +81,8 @@ func (s *Set) Add(sum Sum) bool {
 	return true
 }
 
-// roomier copies a shelf to where it has room for n bytes more, and no more but for
-// what the allocator would waste: append's doubling would cost what a table saves.
+// roomier copies a shelf to where it has room for n bytes more, and no more than the
+// allocator would waste. The doubling of append would cost what a table saves.
 func roomier(shelf []byte, n int) []byte {
 	grown := append([]byte(nil), make([]byte, len(shelf)+n)...)
 	return grown[:copy(grown, shelf)]

@@ -30,7 +30,7 @@ func TestSetIsASet(t *testing.T) {
 	}
 }
 
-// Hashes that differ in any of the bits that are kept are told apart.
+// A set distinguishes hashes that differ in any of the bits that it keeps.
 func TestSetKeepsItsBits(t *testing.T) {
 	for width, bits := range map[int]int{narrow: 62, wide: 78} {
 		set := Set{Width: width}

@@ -1,13 +1,13 @@
 package lines
 
-// shown is how much of a file's own text a complaint repeats, in bytes: enough
-// to find it, too little to flood a terminal.
+// shown is the number of bytes of a file's own text that a complaint repeats: enough to
+// find it, too little to flood a terminal.
 const shown = 60
 
 // Clip shortens s for a message, at a whole character.
 func Clip(s string) string { return ClipTo(s, shown) }
 
-// ClipTo shortens s to at most so many bytes, and says by an ellipsis that it did.
+// ClipTo shortens s to at most so many bytes, and marks that by an ellipsis.
 func ClipTo(s string, most int) string {
 	if len(s) <= most {
 		return s

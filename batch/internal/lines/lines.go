@@ -9,16 +9,16 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// ErrTooLong says that a line is longer than is read.
+// ErrTooLong says that a line is over the bound.
 var ErrTooLong = errors.New("line too long")
 
 const (
 	// ReadBuffer is the size of one read: beyond 64 KiB fewer system calls buy nothing measurable.
 	ReadBuffer = 64 << 10
-	// KeepBuffer is how much of a long line's buffer is kept for the next one: a
-	// single line of 64 MiB must not hold 64 MiB until the end of the run.
+	// KeepBuffer bounds the buffer of a long line that is kept for the next one: a single
+	// line of 64 MiB must not hold 64 MiB until the end of the run.
 	KeepBuffer = 1 << 20
-	// margin is what a line of full length may bear beyond it: a BOM and CRLF.
+	// margin is extra room for a line of full length: a BOM and CRLF.
 	margin = len("\xEF\xBB\xBF\r\n")
 )
 
@@ -30,28 +30,28 @@ type Reader struct {
 	in   *bufio.Reader
 	max  int
 	long []byte // a line that did not fit into in's buffer
-	line int    // the number of the line read last
+	line int    // number of the line read last
 	cuts int64  // the bytes up to its end
 }
 
-// New gives a reader of in, whose lines may have limit bytes, white space around them
-// not counted.
+// New returns a reader of in, whose lines may have limit bytes, white space around them not
+// counted.
 func New(in io.Reader, limit int) *Reader {
 	return &Reader{in: bufio.NewReaderSize(in, ReadBuffer), max: limit}
 }
 
-// After makes the next line the one after line: the input is what follows that one.
+// After makes the next line the one after line: the input begins there.
 func (l *Reader) After(line int) { l.line = line }
 
-// Line is the number of the line that was read last, from 1; 0 before the first.
+// Line returns the number of the line read last, from 1; 0 before the first.
 func (l *Reader) Line() int { return l.line }
 
-// Offset is how many bytes of the stream were cut into lines.
+// Offset returns the number of bytes of the stream that were cut into lines.
 func (l *Reader) Offset() int64 { return l.cuts }
 
-// Next gives one line without the white space around it, valid until the next
-// call. ErrTooLong says that this one was skipped; io.EOF that there is none; any
-// other error that the stream is broken, and then the torn line is not given.
+// Next returns one line without the white space around it, valid until the next call.
+// ErrTooLong says that this line was skipped, io.EOF that there is none. Any other error
+// says that the stream is broken; the torn line is then not returned.
 func (l *Reader) Next() ([]byte, error) {
 	text, whole, err := l.Cut()
 	if err != nil && !(AtEnd(err) && len(text) > 0) {
@@ -67,12 +67,12 @@ func (l *Reader) Next() ([]byte, error) {
 	return text, nil
 }
 
-// AtEnd tells the end of a stream from its failure. A wrapped io.EOF is a failure:
-// it is how decompressors and network streams say that something is missing.
+// AtEnd tells the end of a stream from its failure. A wrapped io.EOF is a failure: with it
+// decompressors and network streams say that something is missing.
 func AtEnd(err error) bool { return err == io.EOF } //nolint:errorlint // see above
 
-// Cut reads up to and with the next line feed. Most lines lie in the reader's
-// buffer and are not copied; of a line over the bound, only its beginning is kept.
+// Cut reads up to and including the next line feed. Most lines lie in the reader's buffer
+// and are not copied. Of a line over the bound, only the beginning is kept.
 func (l *Reader) Cut() (text []byte, whole bool, err error) {
 	text, whole, err = l.cut()
 	if err == nil || AtEnd(err) && len(text) > 0 {
@@ -92,7 +92,7 @@ func (l *Reader) cut() (text []byte, whole bool, err error) {
 	}
 	l.long, whole = l.long[:0], true
 	for {
-		// What is over the bound stays so: the rest is read and dropped.
+		// A line over the bound stays over it: the rest is read and dropped.
 		if whole = whole && len(l.long) <= l.max+margin; whole {
 			l.long = append(l.long, part...)
 		}

@@ -18,8 +18,8 @@ func TestLongLinesBufferIsGivenBack(t *testing.T) {
 	}
 }
 
-// A byte order mark is taken off the first line of the stream, and off no other; the line may be of full
-// length beside it.
+// A byte order mark is removed from the first line of the stream, and from no other. It
+// does not count towards the length of the line.
 func TestTheMarkIsOfTheFirstLine(t *testing.T) {
 	const mark = "\xEF\xBB\xBF"
 	long := strings.Repeat("a", 2*ReadBuffer-len(mark)) // its white space is a read of its own

@@ -21,61 +21,61 @@ import (
 
 // A Queue gives out chunks.
 type Queue interface {
-	// Fetch waits for a chunk of a job, seconds and not for ever: false if none came. It ends with ctx. It is called by
-	// several goroutines, each for another job.
+	// Fetch waits some seconds for a chunk of a job: came is false if there was none. It ends with ctx. Several
+	// goroutines call it, each for another job.
 	Fetch(ctx context.Context, job string) (d Delivery, came bool, err error)
 }
 
-// A Delivery is a chunk that was given out. Its methods are called by several goroutines, and end with ctx.
+// A Delivery is a chunk that was given out. Several goroutines call its methods, which end with ctx.
 type Delivery interface {
 	Body() []byte // the JSON of a job.Chunk
-	// Working says that it is being worked on: nil once the queue has heard it. The error is of kind
-	// [ErrForgotten] if the queue knows nothing of it.
+	// Working says that the chunk is being worked on: nil once the queue has heard it. The error is of kind
+	// [ErrForgotten] if the queue does not know the delivery.
 	Working(ctx context.Context) error
-	// Done says, once, that it needs no more work: nil once the queue has heard it, or knows nothing of it.
+	// Done says, once, that the chunk needs no more work: nil once the queue has heard it, or if it does not know the delivery.
 	Done(ctx context.Context) error
-	// Return puts it back, to be given out again after so long and not before.
+	// Return puts the chunk back, to be given out again after that time and not before.
 	Return(ctx context.Context, after time.Duration) error
 }
 
-// ErrForgotten is the kind of error of a queue that knows nothing of a delivery: it has lost what it knew.
+// ErrForgotten is the kind of error of a queue that does not know a delivery: it has lost its state.
 var ErrForgotten = errors.New("executor: the queue has forgotten it")
 
-// Peers are the other workers, and whoever counts. Its methods are called by several goroutines,
-// and end with ctx.
+// Peers are the other workers, and the processes that count parts. Several goroutines call the methods,
+// which end with ctx.
 type Peers interface {
-	// Holds asks a worker whether it works on a chunk; not answered: it said nothing. How long an
-	// answer counts is not for it to say: it waits for longer than claim.Config.AskTime.
+	// Holds asks a worker whether it works on a chunk. answered is false if it said nothing. Holds does not decide
+	// how long an answer counts: it waits longer than claim.Config.AskTime.
 	Holds(ctx context.Context, who string, c claim.Chunk) (holds, answered bool, err error)
-	// Tell tells it that another claim has the chunk now.
+	// Tell informs a worker that another claim has the chunk now.
 	Tell(ctx context.Context, who string, c claim.Chunk, name claim.Name) error
-	// SayDone says that a chunk's part is there. Of one that this worker made its sums are told, the
-	// JSON of a parts.Sums; of one that was there they are nil.
+	// SayDone announces that a chunk's part is there. footer holds the sums of a part that this worker made, as
+	// the JSON of a parts.Sums; it is nil for a part that was there.
 	SayDone(c job.Chunk, footer []byte)
 }
 
-// A Job is how the chunks of one job are read, called and written. All of it may be called by
-// several goroutines at once, but Item by one alone, and Line by one alone.
+// A Job says how to read, call and write the chunks of one job. Several goroutines may call its functions
+// at once, except that one goroutine alone calls Item, and one alone calls Line.
 type Job struct {
-	// Read reads a chunk, with keys as of the whole input. A bad line is a *prompts.LineError, and
+	// Read reads a chunk, with keys as in the whole input. A bad line is a *prompts.LineError, and
 	// the reading goes on; any other error ends it.
 	Read func(context.Context, job.Chunk) iter.Seq2[prompts.Request, error]
-	// Again tells which keys of a chunk a later round has, those that failed in the round before.
-	// It is not asked about round 0.
+	// Again returns which keys of a chunk a later round has: those that failed in the round before.
+	// It is not called for round 0.
 	Again func(context.Context, job.Chunk) (func(key string) bool, error)
-	// Item is what the stream is given of a request: its Pool is that of the job.
+	// Item makes the stream's item of a request. Its Pool is that of the job.
 	Item func(prompts.Request) *promptfile.Item
 	// Call makes one call.
 	Call func(context.Context, *promptfile.Item) (provider.Reply, error)
-	// Line is the line of an item that ended; not ended: it was not run.
+	// Line makes the line of an item that ended; ended is false if it was not run.
 	Line func(*promptfile.Result) (l journal.Line, ended bool)
-	// BadLine is the line of a line that is not asked.
+	// BadLine makes the line of an input line that is not asked.
 	BadLine func(*prompts.LineError) journal.Line
-	// Close says that one who opened the job needs it no more; nil: nobody wants to know.
+	// Close ends one use of the opened job; may be nil.
 	Close func()
 }
 
-// Config is what an [Executor] is made of. Store, Queue, Peers and Open are needed.
+// Config holds the settings of an [Executor]. Store, Queue, Peers and Open are needed.
 type Config struct {
 	Claim     claim.Config
 	Connected time.Time // since when the bus is there
@@ -83,19 +83,19 @@ type Config struct {
 	Store store.Store
 	Queue Queue
 	Peers Peers
-	// Open is asked once by each claim that is to be worked on.
+	// Open is called once for each claim that begins to work.
 	Open func(ctx context.Context, job string) (*Job, error)
 
 	Journal store.JournalConfig
-	Clock   clockwork.Clock // nil is the real one
-	// Say is told what a person may want to know, in whole sentences. It must not wait; nil:
-	// nobody is told.
+	Clock   clockwork.Clock // nil is the real clock
+	// Say receives notices for people, in whole sentences. It must not block. nil: nobody
+	// hears them.
 	Say func(string)
 
 	bounds bounds
 }
 
-// bounds are the constants of those names, but where a test wants others.
+// bounds hold the constants of those names, except where a test sets others.
 type bounds struct{ waitingMost, lineMost int }
 
 func (c *Config) complete() error {

@@ -12,7 +12,7 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// A desk is what an executor has of one claim. It is the owner's.
+// A desk holds an executor's state of one claim. It belongs to the owner.
 type desk struct {
 	id    claim.ID
 	chunk job.Chunk
@@ -21,29 +21,29 @@ type desk struct {
 	over  bool // the machine has forgotten it
 
 	job    *Job
-	plan   plan              // once all is read
-	ready  []prompts.Request // read, and not given
+	plan   plan              // once everything is read
+	ready  []prompts.Request // read, and not given yet
 	places chan struct{}     // one is taken for each of them
 	read   bool              // to the end
 	given  int               // items, ever
 	out    int               // items in the stream
 
 	journal store.Journal
-	queue   []work // what is to be done with the journal, one after the other
+	queue   []work // work for the journal, one piece after the other
 	busy    bool
 	ended   bool // nothing more is written
 	lines   [][]byte
 	bytes   int
-	dueAt   time.Time // when lines are to be written at the latest
+	dueAt   time.Time // the latest time to write lines
 	writing bool
 
 	footer []byte // of the part that it made, as JSON
 }
 
-// work is one thing to be done with a journal; nil: there is none. What it returns is done by the owner.
+// work is one job with a journal, which may be nil. The owner runs the function that it returns.
 type work func(store.Journal) (then func())
 
-// desk is that of a claim. It is set up when the machine first speaks of it.
+// desk returns the desk of a claim, and sets it up when the machine first names the claim.
 func (x *Executor) desk(id claim.ID) *desk {
 	if d := x.desks[id]; d != nil {
 		return d
@@ -64,7 +64,7 @@ func (d *desk) next() *Item {
 	return it
 }
 
-// inTurn does something with the journal when all that came before is done.
+// inTurn runs w on the journal once all earlier work is done.
 func (x *Executor) inTurn(d *desk, w work) {
 	d.queue = append(d.queue, w)
 	x.turn(d)
@@ -76,7 +76,7 @@ func (x *Executor) turn(d *desk) {
 	}
 	w, j := d.queue[0], d.journal
 	d.queue, d.busy = d.queue[1:], true
-	x.beside(func() func() {
+	x.inBackground(func() func() {
 		then := w(j)
 		return func() {
 			d.busy = false
@@ -117,14 +117,14 @@ func (x *Executor) remove(d *desk, name claim.Name) {
 	})
 }
 
-// closeJournal ends a journal of which nothing is wanted any more.
+// closeJournal ends a journal that is not needed any more.
 func closeJournal(ctx context.Context, j store.Journal) {
 	if j != nil {
-		_ = j.Close(ctx) // what it did not save is not waited for
+		_ = j.Close(ctx) // unsaved lines are abandoned
 	}
 }
 
-// keep lets a line wait for the journal.
+// keep queues a line for the journal.
 func (x *Executor) keep(d *desk, line []byte) {
 	if d.ended || d.over || d.journal == nil {
 		return
@@ -137,7 +137,7 @@ func (x *Executor) keep(d *desk, line []byte) {
 	x.waiting += len(line)
 }
 
-// commit writes the lines that are due, and tells when the next ones are.
+// commit writes the lines that are due, and returns when the next ones are due.
 func (x *Executor) commit() (wake time.Time) {
 	now := x.cfg.Clock.Now()
 	for _, d := range x.desks {
@@ -152,7 +152,7 @@ func (x *Executor) commit() (wake time.Time) {
 	return wake
 }
 
-// write writes what waits, and syncs it.
+// write writes the waiting lines, and syncs them.
 func (x *Executor) write(d *desk) {
 	lines, size := d.lines, d.bytes
 	d.lines, d.bytes, d.writing = nil, 0, true
@@ -175,15 +175,15 @@ func (x *Executor) wrote(d *desk, lines int, err error) {
 	x.step(claim.JournalBroke{ID: d.id, Err: err})
 }
 
-// stop takes no more lines.
+// stop takes no more lines, and drops the waiting ones.
 func (x *Executor) stop(d *desk) {
 	x.waiting -= d.bytes
 	d.ended, d.lines, d.bytes = true, nil, 0
 }
 
-// save writes lines and syncs them, and tries again while there is time: a disk that is full, or a server that
-// is away, may be there again, and what was answered is not thrown away before. Meanwhile the results
-// that follow wait, and then nothing new is called.
+// save writes lines and syncs them, and tries again while there is time. A full disk or an absent server may
+// recover, so save does not throw answers away before. Meanwhile the results that follow wait, and then no
+// new call starts.
 func (x *Executor) save(claim context.Context, j store.Journal, lines [][]byte) error {
 	ctx, cancel := x.bounded(x.closing, closeTime)
 	defer cancel()
@@ -214,7 +214,7 @@ func writeLines(ctx context.Context, j store.Journal, lines [][]byte) error {
 	return nil
 }
 
-// close saves what waits and ends the journal.
+// close saves the waiting lines and ends the journal.
 func (x *Executor) close(d *desk) {
 	if len(d.lines) > 0 {
 		x.write(d)
@@ -235,8 +235,8 @@ func (x *Executor) close(d *desk) {
 	})
 }
 
-// flush tries for as long as there is time: what is not saved is to be called again. A journal that
-// cannot even be synced takes nothing more.
+// flush tries for as long as there is time, because unsaved items must be called again. It gives up on a
+// journal that cannot even be synced.
 func (x *Executor) flush(ctx context.Context, j store.Journal) {
 	for j.Flush(ctx) != nil && j.Sync(ctx) == nil {
 		select {
@@ -265,7 +265,7 @@ func (x *Executor) forget(d *desk) {
 	})
 }
 
-// drop lets go of a desk that nothing needs any more.
+// drop removes a desk that nothing needs any more.
 func (x *Executor) drop(d *desk) {
 	if !d.over || d.busy || len(d.queue) > 0 || d.out > 0 || x.desks[d.id] == nil {
 		return
@@ -280,7 +280,7 @@ func (d *desk) closeJob() {
 	}
 }
 
-// abandon saves what it can of a claim that is left as it is.
+// abandon saves as much as it can of a claim that Run leaves behind.
 func (d *desk) abandon(ctx context.Context) {
 	d.end()
 	if d.journal == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 )
 
-// do does what the machine says.
+// do carries out an action of the machine.
 func (x *Executor) do(a claim.Action) {
 	switch a := a.(type) {
 	case claim.Fetch:
@@ -32,7 +32,7 @@ func (x *Executor) do(a claim.Action) {
 	}
 }
 
-// doOf does what concerns one claim.
+// doOf carries out an action on one claim.
 func (x *Executor) doOf(a claim.Action) {
 	switch a := a.(type) {
 	case claim.Beat:
@@ -76,7 +76,7 @@ type delivered struct {
 }
 
 func (x *Executor) fetch(job string) {
-	x.beside(func() func() {
+	x.inBackground(func() func() {
 		d, came, err := x.cfg.Queue.Fetch(x.fetching, job)
 		if err != nil || !came {
 			return func() { x.step(claim.FetchEnded{Job: job, Err: err}) }
@@ -99,7 +99,7 @@ func chunkOf(body []byte) (c job.Chunk, err error) {
 	return c, err
 }
 
-// delivered begins a claim. What cannot be read a newer worker may have to do.
+// delivered begins a claim. A chunk that this worker cannot read may need a newer worker.
 func (x *Executor) delivered(d delivered, job string, err error) {
 	x.number++
 	x.deliveries[x.number] = d
@@ -115,10 +115,10 @@ func nameOf(c *job.Chunk) claim.Chunk {
 	return claim.Chunk{Job: c.Job, Number: c.Number, Round: c.Round}
 }
 
-// say says something about a delivery, within a time.
+// say sends a word about a delivery, within a time.
 func (x *Executor) say(id claim.ID, within time.Duration, word func(Delivery, context.Context) error, then func(error)) {
 	d := x.deliveries[id].Delivery
-	x.beside(func() func() {
+	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(x.ctx, within)
 		defer cancel()
 		err := word(d, ctx)
@@ -140,7 +140,7 @@ func (x *Executor) note(id claim.ID, why string) {
 
 func (x *Executor) ask(d *desk, who []string) {
 	for _, who := range who {
-		x.beside(func() func() {
+		x.inBackground(func() func() {
 			holds, answered, err := x.cfg.Peers.Holds(d.ctx, who, nameOf(&d.chunk))
 			return func() {
 				x.step(claim.Answered{ID: d.id, Who: who, Holds: holds, Silent: err != nil || !answered})
@@ -151,7 +151,7 @@ func (x *Executor) ask(d *desk, who []string) {
 
 func (x *Executor) tellAll(d *desk, a claim.Tell) {
 	for _, who := range a.Who {
-		x.beside(func() func() {
+		x.inBackground(func() func() {
 			ctx, cancel := x.bounded(x.ctx, wordTime)
 			defer cancel()
 			if err := x.cfg.Peers.Tell(ctx, who, nameOf(&d.chunk), a.Name); err != nil {
@@ -166,7 +166,7 @@ func (x *Executor) sayDone(c claim.Chunk) {
 	for _, d := range x.desks {
 		if !d.over && nameOf(&d.chunk) == c {
 			chunk, footer := d.chunk, d.footer
-			x.beside(func() func() {
+			x.inBackground(func() func() {
 				x.cfg.Peers.SayDone(chunk, footer)
 				return func() {}
 			})

@@ -1,11 +1,10 @@
-// Package executor lives the claims of one worker: it does what package claim's machine decides, and
+// Package executor runs the claims of one worker. It carries out the decisions of package claim's machine, and
 // brings the items of all chunks at hand into the caller's one batch.Stream.
 //
-// It promises that a call leaves only when the machine lets it; that a result is in its claim's
-// journal before the machine hears that it is saved; that nothing waits without a bound, and that
-// whatever it starts has ended when Run returns. One goroutine owns the machine and everything
-// that is known of claims; it never waits for anything but news. What waits runs beside it, and
-// brings back a function that the owner calls.
+// A call leaves only when the machine lets it. A result is in its claim's journal before the machine hears that
+// it is saved. Nothing waits without a bound, and everything that Run starts has ended when Run returns. One
+// goroutine owns the machine and all knowledge of claims; it waits for nothing but news. Work that waits runs in
+// other goroutines, which bring back a function for the owner to call.
 //
 //	Queue ─▶ ┌───────── owner ─────────┐ ─Items─▶ batch.Stream ─▶ Call ─ Begin ─▶ Job.Call
 //	Peers ◀▶ │ claim.Machine           │ ◀──────────Took──────────────┘

@@ -12,66 +12,66 @@ import (
 )
 
 const (
-	// wordTime is what anything said to the bus may take.
+	// wordTime bounds each message to the bus.
 	wordTime = 2 * time.Second
-	// beginTime is how long a call may wait to be let go: to find out whose a chunk is takes a
-	// heartbeat and a list. Where the bus is away for longer the chunk goes back, and no call is cut off
-	// by its timeout, for which the provider would be blamed.
+	// beginTime bounds how long a call waits to be let go: finding the owner of a chunk takes a heartbeat and a
+	// list. If the bus is away for longer the chunk goes back. The bound ends the wait before the call's own
+	// timeout does, for which the provider would be blamed.
 	beginTime = 10 * time.Second
-	// storeTime is what a look at the store may take, its own tries included.
+	// storeTime bounds a look at the store, including its own tries.
 	storeTime = time.Minute
-	// closeTime is what the end of a journal may take: a piece that cannot be written for so long
-	// is lost, and its items will be called again. Meanwhile the chunk counts as one at hand, so that
-	// a worker whose store is away stops by itself.
+	// closeTime bounds the end of a journal. A piece that cannot be written for that long is lost, and its items
+	// will be called again. Meanwhile the chunk counts as one at hand, so a worker whose store is away stops
+	// by itself.
 	closeTime = 5 * time.Minute
-	// drainTime is what is left of that when the worker drains: somebody waits for it.
+	// drainTime replaces the rest of closeTime when the worker drains, because somebody waits for it.
 	drainTime = 30 * time.Second
 	// flushAgain lies between two tries.
 	flushAgain = time.Second
-	// leaveTime is what is left for journals when Run is abandoned.
+	// leaveTime bounds the end of journals when Run is abandoned.
 	leaveTime = 2 * time.Second
-	// commitEvery is how long a result waits for others to be synced with it.
+	// commitEvery bounds how long a result waits for others to be synced with it.
 	commitEvery = 10 * time.Millisecond
-	// waitingMost is how many bytes of results may wait for the store, about. Above it Took waits.
+	// waitingMost bounds the bytes of results that wait for the store, roughly. Above it Took waits.
 	waitingMost = 16 << 20
-	// lineMost is how many bytes a result may have.
+	// lineMost bounds the bytes of a result.
 	lineMost = store.MaxLine
-	// joinsAtOnce bounds how many chunks have all their results in memory.
+	// joinsAtOnce bounds the chunks with all their results in memory.
 	joinsAtOnce = 2
-	// readAhead is how many items of a claim are read before they are wanted.
+	// readAhead is the number of items of a claim that are read in advance.
 	readAhead = 16
 )
 
-// An Executor lives the claims of one worker. Create one with [New]. Its methods may be called by
-// several goroutines, each as its words say.
+// An Executor runs the claims of one worker. Create one with [New]. Several goroutines may call its
+// methods, as each method's comment says.
 type Executor struct {
 	cfg   Config
-	news  chan func() // what the owner is to know or do
+	news  chan func() // work and facts for the owner
 	took  chan taken
-	want  chan chan<- *Item // whoever waits for an item, which has room
+	want  chan chan<- *Item // requests for an item, each with room for one
 	over  chan struct{}     // closed: there is no owner any more
 	joins chan struct{}
-	group errgroup.Group // all that runs beside the owner
+	group errgroup.Group // all goroutines that the owner starts
 
 	// The owner's.
 	ctx        context.Context
-	closing    context.Context // what the end of a journal has time in
+	closing    context.Context // bounds the end of journals
 	hurry      context.CancelFunc
 	patience   clockwork.Timer // nil before it drains
 	machine    *claim.Machine
 	timer      clockwork.Timer
-	flying     int // how many run beside
+	flying     int // running goroutines of group
 	leaving    bool
 	draining   bool
 	deliveries map[claim.ID]delivered
 	number     claim.ID        // of the latest delivery
-	fetching   context.Context // what fetches have time in
+	fetching   context.Context // bounds fetches
 	stopFetch  context.CancelFunc
 	desks      map[claim.ID]*desk
 	begins     map[place]*begin
 	wanting    chan<- *Item
-	waiting    int           // bytes of results that are not saved
-	later      []claim.Event // that follow from what is being done
+	waiting    int           // bytes of unsaved results
+	later      []claim.Event // consequences of current actions
 }
 
 // New makes an executor that has no claims.
@@ -91,9 +91,9 @@ func New(cfg Config) (*Executor, error) {
 	}, nil
 }
 
-// Run claims chunks and works on them, once. It returns nil when it was told to drain and nothing
-// is left, and the cause of ctx's end else: then what was answered is saved, if the store
-// takes it at once, and all else is left to the queue, which gives it out again.
+// Run claims chunks and works on them, once. It returns nil after a drain, once nothing is left. If ctx ends
+// first it returns the cause: it then saves the answers received, if the store takes them at once. It
+// leaves the rest to the queue, which gives it out again.
 func (x *Executor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	x.ctx, x.timer = ctx, x.cfg.Clock.NewTimer(time.Hour)
@@ -109,7 +109,7 @@ func (x *Executor) Run(ctx context.Context) error {
 	return err
 }
 
-// own does what follows from the news until there is nothing left to do.
+// own handles news until nothing is left to do.
 func (x *Executor) own() error {
 	for {
 		wake := x.settle()
@@ -123,8 +123,8 @@ func (x *Executor) own() error {
 	}
 }
 
-// next waits for news and takes it; false: nobody wants to know any more. While too many results
-// wait for the store, none is taken.
+// next waits for news and handles it; false: the run is over. While too many results wait for the store,
+// it takes none.
 func (x *Executor) next() bool {
 	took, want := x.took, x.want
 	if x.waiting >= x.cfg.bounds.waitingMost {
@@ -146,7 +146,7 @@ func (x *Executor) next() bool {
 	return x.ctx.Err() == nil
 }
 
-// settle does all that follows, and tells when to look again.
+// settle takes all actions that follow, and returns when to look again.
 func (x *Executor) settle() (wake time.Time) {
 	for again := true; again; {
 		ready := x.machine.Ready(x.cfg.Clock.Now())
@@ -181,7 +181,7 @@ func (x *Executor) arm(at time.Time) {
 
 func (x *Executor) step(e claim.Event) { x.machine.Step(x.cfg.Clock.Now(), e) }
 
-// tell brings news to the owner; false: there is none any more.
+// tell brings f to the owner; false: the owner has gone.
 func (x *Executor) tell(f func()) bool {
 	select {
 	case x.news <- f:
@@ -191,8 +191,8 @@ func (x *Executor) tell(f func()) bool {
 	}
 }
 
-// beside runs what waits, and then in the owner what it returns. Once Run leaves, nothing is begun.
-func (x *Executor) beside(wait func() func()) {
+// inBackground runs wait in a new goroutine, and the function that it returns in the owner. Once Run leaves, it starts nothing.
+func (x *Executor) inBackground(wait func() func()) {
 	if x.leaving {
 		return
 	}
@@ -207,12 +207,12 @@ func (x *Executor) beside(wait func() func()) {
 	})
 }
 
-// bounded is ctx with so much time.
+// bounded returns ctx with a deadline in d.
 func (x *Executor) bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return clockwork.WithTimeout(ctx, x.cfg.Clock, d)
 }
 
-// leave waits for all that runs beside, and ends the journals that are left.
+// leave waits for all goroutines of the group, and ends the journals that are left.
 func (x *Executor) leave() {
 	x.leaving = true
 	ended := make(chan struct{})

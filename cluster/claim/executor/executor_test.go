@@ -346,7 +346,7 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// A job that is canceled ends within its calls; what was answered is not asked again when it goes on.
+// A canceled job ends within its calls. When it goes on, answered items are not asked again.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, 100)
@@ -368,7 +368,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A worker that is told that a later claim has its chunk lets what flies end, and makes no other call.
+// A worker that learns of a later claim of its chunk lets its calls in flight end, and makes no other call.
 func TestTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100)
@@ -412,8 +412,8 @@ func TestStreamEnds(t *testing.T) {
 	})
 }
 
-// The stream is told of calls that were not let go that they did not leave: they teach its lanes nothing, and
-// are not tried again.
+// The stream learns that refused calls did not leave. They teach its lanes nothing, and are not tried
+// again.
 func TestRefusedCallsDidNotLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 100)

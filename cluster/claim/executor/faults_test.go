@@ -161,7 +161,7 @@ func TestJournalBreaks(t *testing.T) {
 	}
 }
 
-// Where a journal is in pieces, what is not in a piece yet is what a death costs beside what flew.
+// Where a journal is in pieces, a death costs the results not yet in a piece, besides the calls in flight.
 func TestPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 12, 60)

@@ -14,18 +14,17 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// An Item is one item of a claim on its way through the stream. Pool and Cost are those of the
-// job's item.
+// An Item is one item of a claim on its way through the stream. Pool and Cost come from the job's item.
 type Item struct {
 	*promptfile.Item
 
 	job    *Job
 	desk   *desk // the owner's
 	number int
-	stage  stage // of whoever calls it, and of whoever takes its result after that
+	stage  stage // owned by the goroutine that calls it, later by the one that takes its result
 }
 
-// Result is what became of an Item.
+// Result is the result of an Item.
 type Result = batch.Result[*Item, provider.Reply]
 
 // A stage is how far an item has come.
@@ -34,7 +33,7 @@ type stage uint8
 const (
 	waits   stage = iota // it may be called
 	calls                // a call has left
-	refused              // it is not to be called: nobody waits for it
+	refused              // it may not be called: nobody waits for it
 	unheard              // its call waited in vain to be let go
 )
 
@@ -46,24 +45,23 @@ type place struct {
 
 func (it *Item) place() place { return place{it.desk.id, it.number} }
 
-// begin is a call that waits to be let go.
+// begin is a call that waits for permission to leave.
 type begin struct {
 	answer chan<- bool // has room
 	gone   bool        // nobody waits for it
 }
 
-// ErrRefused is the error of an item that is not to be called here: another claim has its chunk, or
-// the job is canceled, or the worker drains. It is no failure: Took knows.
+// ErrRefused is the error of an item that may not be called here: another claim has its chunk, or
+// the job is canceled, or the worker drains. It is no failure, and Took handles it.
 var ErrRefused = errors.New("executor: the item is not to be called here")
 
-// errUnsent is what a stream is told of a call that was not let go: that the end was asked for, so
-// that it learns nothing and tries nothing again; and that the call did not leave, in the words in
-// which networks say it, so that what was charged for it comes back.
+// errUnsent is the stream's error for a call that was not let go. It says that the caller asked for the end, so
+// the stream learns nothing and does not try again. It also says that the call did not leave, in the form in
+// which networks report it, so the stream refunds the charge for it.
 var errUnsent = errors.Join(ErrRefused, &provider.Error{Kind: provider.Canceled}, &net.OpError{Op: "dial", Err: ErrRefused})
 
-// Items gives the items of all chunks, one after the other, as a stream wants them. It is ranged over
-// once, by one goroutine. It ends when the executor drains. A stream that takes no more, before
-// that, drains the executor.
+// Items yields the items of all chunks, one after the other, for a stream. One goroutine ranges over it,
+// once. It ends when the executor drains. A stream that stops before that drains the executor.
 func (x *Executor) Items() iter.Seq[*Item] {
 	return func(yield func(*Item) bool) {
 		for {
@@ -79,7 +77,7 @@ func (x *Executor) Items() iter.Seq[*Item] {
 	}
 }
 
-// item waits for the next item; nil: there is none any more.
+// item waits for the next item; nil: there are no more.
 func (x *Executor) item() *Item {
 	given := make(chan *Item, 1)
 	select {
@@ -95,7 +93,7 @@ func (x *Executor) item() *Item {
 	}
 }
 
-// feed gives an item to whoever waits for one, if there is any.
+// feed gives an item to a caller that waits for one, if there is an item.
 func (x *Executor) feed() (fed bool) {
 	if x.wanting == nil {
 		return false
@@ -121,7 +119,7 @@ func (x *Executor) give(it *Item) {
 	x.wanting = nil
 }
 
-// Call makes one call of an item, if it is let go: it is the stream's function.
+// Call makes one call of an item, if the item may be called. It is the stream's function.
 func (x *Executor) Call(ctx context.Context, it *Item) (provider.Reply, error) {
 	if !x.Begin(ctx, it) {
 		return provider.Reply{}, errUnsent
@@ -133,8 +131,8 @@ func (x *Executor) Call(ctx context.Context, it *Item) (provider.Reply, error) {
 	return reply, err
 }
 
-// Begin reports whether a call of an item may leave. While it is in doubt whose the chunk is it waits,
-// up to beginTime, or until ctx ends. For whoever does not use Call.
+// Begin reports whether a call of an item may leave. While the owner of the chunk is in doubt it waits, up to
+// beginTime, or until ctx ends. It is for callers that do not use Call.
 func (x *Executor) Begin(ctx context.Context, it *Item) bool {
 	x.missed(it)
 	it.stage = unheard
@@ -163,8 +161,8 @@ func (x *Executor) Begin(ctx context.Context, it *Item) bool {
 	return false
 }
 
-// missed says that the call of an item that has left has brought nothing. The end of a call after which
-// there is no other is told by its result.
+// missed reports that a call left and brought no result. The last call of an item needs no such report,
+// because the item's result reports its end.
 func (x *Executor) missed(it *Item) {
 	if it.stage == calls {
 		it.stage = waits
@@ -173,7 +171,7 @@ func (x *Executor) missed(it *Item) {
 	}
 }
 
-// unheard forgets a call that nobody waits to make any more.
+// unheard forgets a call for which nobody waits any more.
 func (x *Executor) unheard(p place, b *begin) {
 	if x.begins[p] == b {
 		b.gone = true
@@ -182,7 +180,7 @@ func (x *Executor) unheard(p place, b *begin) {
 	x.step(claim.Missed{ID: p.id, Item: p.item}) // it had been let go
 }
 
-// answer lets a call go, or not.
+// answer lets a call go, or refuses it.
 func (x *Executor) answer(p place, goes bool) {
 	b := x.begins[p]
 	delete(x.begins, p)
@@ -201,8 +199,8 @@ type taken struct {
 	line []byte // without the line feed; nil: it has none
 }
 
-// Took takes what became of an item, and brings its line to the journal. It belongs to one
-// goroutine, that of the stream's results. While the store is slow it waits.
+// Took takes the result of an item, and brings its line to the journal. Only the goroutine of the
+// stream's results calls it. It waits while the store is slow.
 func (x *Executor) Took(res *Result) {
 	t := taken{it: res.Item}
 	if t.it.stage != refused && t.it.stage != unheard {
@@ -231,8 +229,8 @@ func (x *Executor) lineOf(res *Result) []byte {
 	return line
 }
 
-// tooLong is the line of an item whose result no journal takes: that is its failure, as it would
-// be called for ever.
+// tooLong returns the line of an item whose result is too long for a journal. The item fails, because it
+// would otherwise be called for ever.
 func tooLong(l journal.Line, size, most int) []byte {
 	l.Response, l.Headrace.Text, l.Headrace.Metadata = nil, nil, nil
 	l.Error = &journal.Failure{
@@ -242,7 +240,7 @@ func tooLong(l journal.Line, size, most int) []byte {
 	return text(&l)
 }
 
-// take is Took in the owner. A result that the journal does not take any more is none.
+// take is Took in the owner. A result that the journal does not take any more counts as none.
 func (x *Executor) take(t taken) {
 	d, p := t.it.desk, t.it.place()
 	switch {

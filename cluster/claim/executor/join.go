@@ -15,20 +15,20 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// joining is what a part is made of.
+// joining holds the inputs of a part.
 type joining struct {
 	store    store.Store
 	chunk    job.Chunk
 	job      *Job
 	plan     plan
-	journals []claim.Name // the one that counts most first
+	journals []claim.Name // in order of precedence, the first counts most
 }
 
-// join makes the part of a chunk of its journals. Few are made at once, as each has up to parts.Held
-// bytes in memory.
+// join makes the part of a chunk from its journals. Few are made at once, because each takes up to parts.Held
+// bytes of memory.
 func (x *Executor) join(d *desk, names []claim.Name) {
 	j := joining{store: x.cfg.Store, chunk: d.chunk, job: d.job, plan: d.plan, journals: names}
-	x.beside(func() func() {
+	x.inBackground(func() func() {
 		select {
 		case x.joins <- struct{}{}:
 			defer func() { <-x.joins }()
@@ -38,14 +38,14 @@ func (x *Executor) join(d *desk, names []claim.Name) {
 		sums, outcome, err := j.make(d.ctx)
 		return func() {
 			if outcome == claim.Made {
-				d.footer, _ = json.Marshal(sums) // of numbers that are some
+				d.footer, _ = json.Marshal(sums) // it only fails on a NaN or an infinity, and sums have neither
 			}
 			x.step(claim.Joined{ID: d.id, Outcome: outcome, Err: err})
 		}
 	})
 }
 
-// make writes the part, if nothing of it is missing. If something is, whoever has made it may have
+// make writes the part, if nothing of it is missing. If something is, another worker may have made the part and
 // deleted the journals meanwhile.
 func (j *joining) make(ctx context.Context) (sums parts.Sums, outcome claim.Outcome, err error) {
 	sums, err = j.write(ctx)
@@ -76,7 +76,7 @@ func (j *joining) write(ctx context.Context) (parts.Sums, error) {
 	return parts.Write(ctx, j.store, &j.chunk, j.plan.items, joined)
 }
 
-// whatIsThere takes a journal that is gone for one that ends: what is missing then is for the count to show.
+// whatIsThere treats a journal that is gone as one that ends. The count then shows the missing lines.
 func whatIsThere(lines iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for line, err := range lines {
@@ -87,7 +87,7 @@ func whatIsThere(lines iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 	}
 }
 
-// badLines are the lines of what is not asked. No journal has them, as each who reads the chunk finds them.
+// badLines yields the lines of items that are not asked. No journal has them, because each reader of the chunk finds them.
 func (j *joining) badLines(yield func([]byte, error) bool) {
 	for _, bad := range j.plan.bad {
 		l := j.job.BadLine(bad)
@@ -97,13 +97,13 @@ func (j *joining) badLines(yield func([]byte, error) bool) {
 	}
 }
 
-// text is a line without its line feed.
+// text returns a line without its line feed.
 func text(l *journal.Line) []byte {
 	line := journal.AppendLine(nil, l)
 	return line[:len(line)-1]
 }
 
-// plan is what a part is to have.
+// plan holds the expected contents of a part.
 type plan struct {
 	items int // lines in all
 	bad   []*prompts.LineError

@@ -11,19 +11,19 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// workFolder is where the journals of a chunk stand, partName where its part does.
+// workFolder returns the folder of a chunk's journals, partName the name of its part.
 func workFolder(c *job.Chunk) string { return job.WorkFolder(c.Job, c.Number, c.Round) }
 func partName(c *job.Chunk) string   { return job.PartName(c.Job, c.Number, c.Round) }
 
-// journalName is where a claim's journal stands. The dot of its name is another character there, as
-// behind a dot begins what a store adds.
+// journalName returns the object name of a claim's journal. It replaces the dot of the claim's name, because
+// a store adds its own suffix behind a dot.
 func journalName(c *job.Chunk, n claim.Name) string {
 	return workFolder(c) + swapLast(n.String(), ".", inJournals)
 }
 
 const inJournals = "_"
 
-// claimOf is journalName undone, for what follows the folder.
+// claimOf undoes journalName, for the part behind the folder.
 func claimOf(journal string) (claim.Name, bool) {
 	return claim.ParseName(swapLast(journal, inJournals, "."))
 }
@@ -35,9 +35,9 @@ func swapLast(s, from, to string) string {
 	return s
 }
 
-// lookPart looks whether there is a part.
+// lookPart looks whether the part exists.
 func (x *Executor) lookPart(d *desk) {
-	x.beside(func() func() {
+	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(d.ctx, storeTime)
 		defer cancel()
 		there, err := isThere(ctx, x.cfg.Store, partName(&d.chunk))
@@ -59,7 +59,7 @@ func isThere(ctx context.Context, s store.Store, name string) (bool, error) {
 
 // list lists the journals.
 func (x *Executor) list(d *desk) {
-	x.beside(func() func() {
+	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(d.ctx, storeTime)
 		defer cancel()
 		names, err := x.journals(ctx, &d.chunk)
@@ -80,9 +80,9 @@ func (x *Executor) journals(ctx context.Context, c *job.Chunk) (names []claim.Na
 	return names, nil
 }
 
-// clean deletes the journals. What stays is in nobody's way: the part is there.
+// clean deletes the journals. Journals that stay are in nobody's way, because the part is there.
 func (x *Executor) clean(d *desk) {
-	x.beside(func() func() {
+	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(d.ctx, storeTime)
 		defer cancel()
 		names, err := x.journals(ctx, &d.chunk)

@@ -30,7 +30,7 @@ import (
 // childVariable is set where this binary is a worker of its own, to be killed.
 const childVariable = "HEADRACE_TEST_WORKER"
 
-// child is what such a worker is told.
+// child holds the parameters of such a worker.
 type child struct {
 	Who, Line, Home, Input, Log string
 	Seed                        uint64
@@ -395,7 +395,7 @@ func (q busQueue) Fetch(ctx context.Context, job string) (Delivery, bool, error)
 
 func (d busDelivery) Body() []byte { return d.Delivery.Body }
 
-// Holds asks until it is answered: the machine is busy, and who is slow is not dead.
+// Holds asks until it gets an answer: the machine is busy, and a slow worker is not dead.
 func (p busPeers) Holds(ctx context.Context, who string, c claim.Chunk) (holds, answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

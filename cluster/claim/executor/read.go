@@ -11,16 +11,16 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// reading is what is known before a chunk is read.
+// reading holds the inputs for reading a chunk.
 type reading struct {
 	job  *Job
 	ours func(key string) bool // whether an item is one of the chunk's round
 	done map[string]bool       // the keys of items that have ended
 }
 
-// begin finds out what of a chunk is to be done, and begins to read it.
+// begin finds out which items of a chunk are left to do, and begins to read them.
 func (x *Executor) begin(d *desk, names []claim.Name) {
-	x.beside(func() func() {
+	x.inBackground(func() func() {
 		r, err := x.prepare(d, names)
 		gone := errors.Is(err, store.ErrMissing)
 		if gone {
@@ -55,10 +55,10 @@ func (x *Executor) prepare(d *desk, names []claim.Name) (r reading, err error) {
 	return r, nil
 }
 
-// apart keeps what is missing elsewhere from being taken for a journal that is gone.
+// apart keeps something missing elsewhere from looking like a journal that is gone.
 func apart(err error) error { return errors.New(err.Error()) }
 
-// ended notes the keys of items that have a line in a journal. What is torn, as by a loss of power, is none.
+// ended records the keys of items that have a line in a journal. A torn line, as after a loss of power, does not count.
 func (x *Executor) ended(ctx context.Context, name string, done map[string]bool) error {
 	var (
 		parser journal.Parser
@@ -78,7 +78,7 @@ func (x *Executor) ended(ctx context.Context, name string, done map[string]bool)
 
 // read reads the items of a chunk that have not ended, as they are wanted.
 func (x *Executor) read(d *desk, r reading) {
-	x.beside(func() func() {
+	x.inBackground(func() func() {
 		plan, err := x.readAll(d, r)
 		return func() {
 			if d.plan, d.read = plan, true; err != nil {
@@ -90,7 +90,7 @@ func (x *Executor) read(d *desk, r reading) {
 	})
 }
 
-// readOut says that all has been read and given.
+// readOut reports that everything has been read and given.
 func (x *Executor) readOut(d *desk) {
 	if d.read && len(d.ready) == 0 {
 		x.step(claim.ReadOut{ID: d.id})
@@ -123,7 +123,7 @@ func (x *Executor) readAll(d *desk, r reading) (p plan, err error) {
 	return p, nil
 }
 
-// note plans a line that is not asked.
+// note adds a line that is not asked to the plan.
 func (p *plan) note(bad *prompts.LineError, ours func(string) bool) {
 	if ours(bad.Key()) {
 		p.items++

@@ -6,8 +6,8 @@ import (
 	"github.com/headrace/headrace/cluster/claim"
 )
 
-// Answer tells whether this worker works on a chunk: what another asks before it claims it. Once
-// Run has returned it does not; before Run is called it waits for it, as all words do.
+// Answer reports whether this worker works on a chunk, for another worker that asks before it claims it. Once
+// Run has returned it returns false. Before Run is called it blocks, as do all methods that bring news.
 func (x *Executor) Answer(c claim.Chunk) (holds bool) {
 	answer := make(chan bool, 1)
 	if !x.tell(func() { answer <- x.machine.Holds(c) }) {
@@ -21,14 +21,14 @@ func (x *Executor) Answer(c claim.Chunk) (holds bool) {
 	}
 }
 
-// Told says that another worker has claimed a chunk, under this name.
+// Told passes on that another worker has claimed a chunk, under this name.
 func (x *Executor) Told(c claim.Chunk, name claim.Name) { x.hear(claim.Told{Chunk: c, Name: name}) }
 
-// Connected says since when the bus is there, whenever it was away.
+// Connected passes on since when the bus is there, after each absence.
 func (x *Executor) Connected(at time.Time) { x.hear(claim.Connected{At: at}) }
 
-// Drain lets calls in flight finish, and ends: Items gives nothing more, and items that wait are
-// refused when their turn comes. Whoever does not want to wait for that drains the stream as well.
+// Drain lets calls in flight finish, and ends the run. Items yields nothing more, and waiting items are refused
+// when their turn comes. Drain the stream as well to avoid that wait.
 func (x *Executor) Drain() {
 	x.tell(func() {
 		if x.draining {
@@ -41,10 +41,10 @@ func (x *Executor) Drain() {
 	})
 }
 
-// Offer says of which jobs the queue has chunks: nothing is fetched of others.
+// Offer sets the jobs of which the queue has chunks. The executor fetches no others.
 func (x *Executor) Offer(jobs []string) { x.hear(claim.Offered{Jobs: jobs}) }
 
-// Cancel says that nothing of a job is to be run any more.
+// Cancel says that nothing of a job may run any more.
 func (x *Executor) Cancel(job string) { x.hear(claim.Canceled{Job: job}) }
 
 // Resume takes a Cancel back.

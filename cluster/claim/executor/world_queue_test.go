@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 )
 
-// grave is where what a dead worker does ends.
+// grave is the place where the actions of a dead worker end.
 type grave struct {
 	once  sync.Once
 	ended chan struct{}

@@ -49,7 +49,7 @@ func (w *world) results() string {
 	return all.String()
 }
 
-// essence is what a line has to be, whoever wrote it.
+// essence returns the fields of a line that do not depend on its writer.
 func essence(t testing.TB, text []byte) string {
 	t.Helper()
 	var p journal.Parser
@@ -70,7 +70,7 @@ func essence(t testing.TB, text []byte) string {
 	return fmt.Sprintf("%d %s %s %s %s %v\n", l.Headrace.Line, l.ID, l.CustomID, l.Headrace.Key, said, l.Error)
 }
 
-// alone is what one process makes of the input.
+// alone returns the result of one process for the input.
 func (w *world) alone() string {
 	w.t.Helper()
 	maker := promptfile.NewMaker(promptfile.Config{Checked: true})

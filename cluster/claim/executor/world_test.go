@@ -26,7 +26,7 @@ const (
 	testAckWait = 4 * time.Second
 )
 
-// world is what workers of a test share: an input, a queue, a store, and a provider that counts.
+// world holds what workers of a test share: an input, a queue, a store, and a provider that counts.
 type world struct {
 	t      testing.TB
 	store  store.Store
@@ -41,10 +41,10 @@ type world struct {
 	chance  *rand.Rand
 	calls   map[string]int                  // of each key, those that were answered
 	flying  map[string]map[string]time.Time // of each worker, what is in flight, or was until then
-	// fate is how the n-th call of an item ends, from 1; nil: after some latency, well.
+	// fate decides how the n-th call of an item ends, from 1; nil: well, after some latency.
 	fate   func(it *promptfile.Item, n int) (time.Duration, error)
 	broken map[string]int // calls of each key that failed
-	said   string         // in each answer, beside its id
+	said   string         // in each answer, besides its id
 	opened int
 	closed int
 }

@@ -101,7 +101,7 @@ func (f *joinFlags) check(ctx context.Context, cmd *cobra.Command, w *command.Wo
 	return nil
 }
 
-// printChecked prints a line for each thing, and below it what follows.
+// printChecked prints a line for each finding, and its consequence below it.
 func printChecked(cmd *cobra.Command, found []node.Checked) error {
 	t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	for _, c := range found {

@@ -1,7 +1,7 @@
-// Command headrace is the full command: all that the light one has, and a batch that runs on many
+// Command headrace is the full command: it has everything of the light one, and runs a batch on many
 // machines under one limit.
 //
-// It promises that where a word or a flag is the light command's, it means the same here.
+// A word or flag that the light command has too means the same here.
 //
 //	main ─▶ internal/command.Main ─┬─▶ run, plan, status, …
 //	                               └─▶ worker, hub, submit, jobs, limits, cluster, run --cluster ─▶ node

@@ -18,18 +18,18 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A face shows how a job stands as headrace run shows a run: as --progress says.
+// A face shows the progress of a job as headrace run shows a run, in the form that --progress names.
 type face struct {
 	s       *command.Settings
 	console *progress.Console
 	closed  func()
 	began   bool
-	shown   time.Time       // when it was shown last
-	late    bool            // parts were done before it was watched: it was said
-	refused map[string]bool // what was said of workers that cannot
+	shown   time.Time       // time of the last show
+	late    bool            // parts done before the watch began have been reported
+	refused map[string]bool // refusals of workers that have been reported
 }
 
-// openFace opens what the flags say is shown. Whoever gets it closes it.
+// openFace opens the display that the flags choose. The caller closes it.
 func openFace(s *command.Settings) (*face, error) {
 	console, _, closed, err := s.Face()
 	if err != nil {
@@ -40,7 +40,7 @@ func openFace(s *command.Settings) (*face, error) {
 
 func (f *face) close() { f.closed() }
 
-// line says what a person should know.
+// line shows a notice to a person.
 func (f *face) line(text string) { f.console.Notice(event.Other, text) }
 
 func (f *face) event(code event.Code, text string) { f.console.Notice(code, text) }
@@ -52,7 +52,7 @@ func (f *face) watch(ctx context.Context, n *node.Node, name string) (node.JobSt
 	return n.Watch(ctx, name, every, f.show)
 }
 
-// every is how often it is looked how the job stands, for the face that shows that most often: an end is seen no later.
+// every is the interval between two looks at the job, for the fastest face. The end of a job shows within that time.
 const every = 500 * time.Millisecond
 
 func (f *face) show(s *node.Standing) {
@@ -82,7 +82,7 @@ func (f *face) show(s *node.Standing) {
 	f.console.Show(&e)
 }
 
-// begin says what is shown from now on.
+// begin announces what the face shows from now on.
 func (f *face) begin(s *node.Standing) {
 	f.began = true
 	var items *int // null: not known
@@ -113,7 +113,7 @@ func contextOf(s *node.Standing) event.Context {
 	}
 }
 
-// whyStopped says why a job has stopped, unless the provider has stopped a limit of it: a bound, or an input that is gone.
+// whyStopped returns why a job has stopped: a bound, or an input that is gone. It returns "" if the provider has stopped a limit of the job.
 func whyStopped(s *node.Standing) string {
 	byProvider := slices.ContainsFunc(s.Limits, func(l node.LimitPicture) bool { return l.Phase == machine.Stopped.String() })
 	if s.Record.State != job.Stopped || byProvider {
@@ -123,7 +123,7 @@ func whyStopped(s *node.Standing) string {
 	return why
 }
 
-// whoWorks names the workers, and who keeps the limits.
+// whoWorks names the workers and the keeper.
 func whoWorks(s *node.Standing) string {
 	const named = 3
 	var names []string
@@ -148,7 +148,7 @@ func whoWorks(s *node.Standing) string {
 	return fmt.Sprintf("%s; keeper: %s (number %d)", text, shortName(s.Keeper), s.Epoch)
 }
 
-// shortName is a worker's name without the chance at its end.
+// shortName returns a worker's name without its random ending.
 func shortName(name string) string {
 	if at := strings.LastIndexByte(name, '-'); at > 0 {
 		return name[:at]
@@ -156,7 +156,7 @@ func shortName(name string) string {
 	return name
 }
 
-// pictureOf makes of a job's standing what a run is pictured by: its limits are the lanes.
+// pictureOf turns the standing of a job into the picture of a run, with the job's limits as lanes.
 func pictureOf(s *node.Standing) observe.Picture {
 	p := observe.Picture{
 		At: s.At, Began: s.Began, Total: observe.UnknownTotal, Before: s.Before, Failed: s.Since.Failed,
@@ -195,7 +195,7 @@ func pictureOf(s *node.Standing) observe.Picture {
 	return p
 }
 
-// plainName is a limit's name without its address and account, unless another has the same then.
+// plainName returns a limit's name without address and account, unless another limit would then have the same name.
 func plainName(name string, of []node.LimitPicture) string {
 	cut := func(name string) string {
 		if at := strings.IndexAny(name, "@#"); at > 0 {
@@ -211,7 +211,7 @@ func plainName(name string, of []node.LimitPicture) string {
 	return cut(name)
 }
 
-// What is said of a job beside the words of a run.
+// Bounds of a job in addition to those of a run.
 const (
 	byNobody observe.Bound = "no worker yet"
 	byNone   observe.Bound = "no worker that can do it"
@@ -219,10 +219,10 @@ const (
 	byWork   observe.Bound = "the parts that are in work"
 )
 
-// busy is the share of the calls that may be in flight from which they hold a job back.
+// busy is the share of the allowed calls in flight at which concurrency holds a job back.
 const busy = 0.9
 
-// heldBy is what holds a job back, and on which limit: the one under which the most calls wait.
+// heldBy returns what holds a job back, and the limit: the one under which the most calls wait.
 func heldBy(s *node.Standing) (by observe.Bound, limit string) {
 	switch {
 	case len(s.Workers) == 0:
@@ -249,11 +249,11 @@ func heldBy(s *node.Standing) (by observe.Bound, limit string) {
 	return byWork, ""
 }
 
-// Ends are foretold from so much on, as of a run.
+// A forecast of the end needs as much data as that of a run.
 const (
 	endsItems = 30
 	endsSpan  = 20 * time.Second
-	endsGive  = 4 // a fourth of what is left, either way: the speed is of seconds
+	endsGive  = 4 // a fourth of the rest, either way: the speed is measured over seconds
 )
 
 func endsOf(s *node.Standing) observe.Forecast {
@@ -267,7 +267,7 @@ func endsOf(s *node.Standing) observe.Forecast {
 	return observe.Forecast{Known: true, Likely: likely, Low: likely - likely/endsGive, High: likely + likely/endsGive}
 }
 
-// laneOf is a limit as a run's lane.
+// laneOf shows a limit as a lane of a run.
 func laneOf(l *node.LimitPicture) observe.Lane {
 	lane := observe.Lane{Left: observe.UnknownTotal, HeldBy: observe.Bound(l.Bound), Throttled: int(l.Refused)}
 	lane.Name, lane.InFlight, lane.Why, lane.Wait = l.Name, l.InFlight, l.Why, time.Duration(l.WaitS*float64(time.Second))
@@ -295,5 +295,5 @@ func laneOf(l *node.LimitPicture) observe.Lane {
 	return lane
 }
 
-// places are where the words of what is limited stand in a view.
+// places maps the names of limited quantities to their places in a view.
 var places = map[string]int{"requests": 0, "tokens": 1, "input_tokens": 2, "output_tokens": 3}

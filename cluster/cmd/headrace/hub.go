@@ -16,7 +16,7 @@ import (
 	"github.com/headrace/headrace/internal/command"
 )
 
-// readyWait is how long a single hub may take until it serves, and how often one of three says that it waits.
+// readyWait bounds the time until a single hub serves. One of three reports at this interval that it waits.
 const readyWait = 2 * time.Minute
 
 const hubLong = `Serve the bus of a cluster: one of these, or three on machines of their own.
@@ -27,7 +27,7 @@ first start, which prints three lines: an admin's permits all; a worker's permit
 permits to see how jobs, workers and limits stand. Later they are in the files join-admin, join-work and
 join-watch of --dir, for you alone. Three hubs share what headrace hub init makes.`
 
-// hubFlags are those of hub.
+// hubFlags are the flags of hub.
 type hubFlags struct {
 	listen, advertise, home, dir, route, name, tlsDir, ready string
 	peers                                                    []string
@@ -105,8 +105,8 @@ func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, w *command.Wor
 	return nil
 }
 
-// awaitReady waits until the hub serves; false: it was asked to end before, or does not serve. One of three waits for
-// the others as long as it takes.
+// awaitReady waits until the hub serves. It returns false if the user ended it before, or the hub does not serve. One of
+// three waits for the others as long as it takes.
 func (f *hubFlags) awaitReady(ctx context.Context, drain <-chan struct{}, hub *bus.Hub, say *speaker) (served bool, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -132,8 +132,8 @@ func (f *hubFlags) awaitReady(ctx context.Context, drain <-chan struct{}, hub *b
 	}
 }
 
-// stateFolder is where a hub keeps what it must not lose, if no --dir is given. A hub that began in the user's cache
-// folder, where it was before, goes on there.
+// stateFolder returns the folder for data that a hub must not lose, if no --dir is given. A hub that began in the user's
+// cache folder, as older versions did, stays there.
 func stateFolder(w *command.World) (string, error) {
 	state, _ := w.Env("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
@@ -173,7 +173,7 @@ func (f *hubFlags) start(w *command.World, say *speaker) (hub *bus.Hub, err erro
 	return hub, nil
 }
 
-// sayLines writes the lines to join by into files, for their owner alone. It prints them only where the token is new.
+// sayLines writes the join lines into files, for their owner alone. It prints them only if the token is new.
 func (f *hubFlags) sayLines(out io.Writer, hub *bus.Hub, home string) error {
 	lines := map[bus.Role]string{}
 	for _, r := range bus.Roles {
@@ -197,7 +197,7 @@ func (f *hubFlags) sayLines(out io.Writer, hub *bus.Hub, home string) error {
 	return nil
 }
 
-// writeLine writes a line to a file, whole or not at all. It is a secret.
+// writeLine writes a line, which is a secret, to a file, whole or not at all.
 func writeLine(path, line string) error {
 	beside := path + ".tmp"
 	if err := os.WriteFile(beside, []byte(line+"\n"), 0o600); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/cluster/bus"
 )
 
-// patience is how long a test waits for what must come.
+// patience bounds the wait of a test for what must come.
 const patience = time.Minute
 
 // serves starts a hub, and gives what it said once it serves and what ends it.

@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/internal/command"
 )
 
-// recordOf is the job that the flags ask for, of these inputs.
+// recordOf makes the record of the job from the flags, for these inputs.
 func recordOf(ctx context.Context, s *command.Settings, lines promptfile.Config, inputs []string) (r job.Record, err error) {
 	for _, name := range inputs {
 		if name == "-" {
@@ -37,7 +37,7 @@ func recordOf(ctx context.Context, s *command.Settings, lines promptfile.Config,
 	return r, nil
 }
 
-// apart refuses a job whose files would take the place of an input: it would be bought, and its results not be written.
+// apart rejects a job whose files would replace an input: its results would be bought, and could not be written.
 func apart(s *command.Settings, input string) error {
 	for what, path := range map[string]string{"output": s.Output(), "errors file": s.Errors()} {
 		if journal.SameFile(input, path) {
@@ -67,7 +67,7 @@ func readingOf(s *command.Settings, lines promptfile.Config) job.Reading {
 	}
 }
 
-// askingOf is whom a job calls, as the flags say: for workers that have none of their own.
+// askingOf returns the provider and settings of a job from the flags, for workers that have no flags of their own.
 func askingOf(s *command.Settings) job.Asking {
 	told := s.Told(command.Whom)
 	a := job.Asking{Provider: told["provider"], BaseURL: withoutUser(told["base-url"]), Settings: maps.Clone(told)}
@@ -76,7 +76,7 @@ func askingOf(s *command.Settings) job.Asking {
 	return a
 }
 
-// withoutUser is an address as people are shown it.
+// withoutUser returns an address without its user, to show to people.
 func withoutUser(base string) string {
 	scheme, rest, found := strings.Cut(base, "://")
 	if at := strings.LastIndexByte(rest, '@'); found && at >= 0 {

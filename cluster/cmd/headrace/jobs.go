@@ -16,7 +16,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 )
 
-// jobsFlags are those of all commands about jobs.
+// jobsFlags are the flags of all commands about jobs.
 type jobsFlags struct {
 	joinFlags
 	output, errors string
@@ -77,13 +77,13 @@ func newJobsCommand(w *command.World) *cobra.Command {
 	return cmd
 }
 
-// with joins the cluster, does what is to be done, and leaves.
+// with joins the cluster, runs do, and leaves.
 func (f *jobsFlags) with(w *command.World, cmd *cobra.Command, do func(context.Context, *cobra.Command, *node.Node) error) error {
 	n, err := f.join(cmd.Context(), w, sayTo(cmd))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = n.Close() }() // nothing is left to be said
+	defer func() { _ = n.Close() }() // nothing is left to report
 	if err := do(cmd.Context(), cmd, n); err != nil {
 		if command.IsEnd(err) {
 			return err
@@ -93,7 +93,7 @@ func (f *jobsFlags) with(w *command.World, cmd *cobra.Command, do func(context.C
 	return nil
 }
 
-// steer changes a job.
+// steer changes jobs, and prints how they stand.
 func steer(how func(*node.Node, context.Context, string) error) func(context.Context, *cobra.Command, *node.Node, []string) error {
 	return func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 		for _, name := range args {
@@ -135,7 +135,7 @@ func (f *jobsFlags) list(ctx context.Context, cmd *cobra.Command, n *node.Node) 
 	return t.Flush()
 }
 
-// A listed job is its record, and how far it is: by the store alone.
+// A listed job holds its record and its progress, by the store alone.
 type listed struct {
 	job.Record
 	Items  int `json:"items"`
@@ -143,7 +143,7 @@ type listed struct {
 	Parts  int `json:"parts"`  // of them that are done
 }
 
-// progress is how many parts are done; - until its input has been read.
+// progress returns the share of finished parts; - until the input has been read.
 func (l *listed) progress() string {
 	if l.Chunks == 0 {
 		return "-"
@@ -217,7 +217,7 @@ func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *command.Se
 	return f.show(cmd, ended)
 }
 
-// untilDrained is a context that ends with ctx, or when drain is closed. Its stop waits for what it has started.
+// untilDrained returns a context that ends with ctx, or when drain is closed. stop waits for its goroutine.
 func untilDrained(ctx context.Context, drain <-chan struct{}) (until context.Context, stop func()) {
 	until, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})

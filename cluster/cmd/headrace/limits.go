@@ -16,11 +16,11 @@ import (
 	"github.com/headrace/headrace/internal/command"
 )
 
-// keeperWait is how long the keeper may take to say how limits stand: it does each second, and another
-// may have to take over first.
+// keeperWait bounds the wait for the keeper's word on the limits. A keeper sends one each second, and
+// another keeper may have to take over first.
 const keeperWait = 10 * time.Second
 
-// limitFlags are the flags of limits set that say something of a limit.
+// limitFlags are the flags of limits set that describe a limit.
 var limitFlags = []string{"rpm", "tpm", "input-tpm", "output-tpm", "concurrency"}
 
 func newLimitsCommand(w *command.World) *cobra.Command {
@@ -61,7 +61,7 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 	return cmd
 }
 
-// refused ends with the code of usage if the role of the line does not permit it.
+// refused turns an error of a role without permission into a usage error.
 func refused(err error) error {
 	if errors.Is(err, bus.ErrRole) {
 		return command.EndOf(command.ExitUsage, err)

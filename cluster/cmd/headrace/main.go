@@ -16,7 +16,7 @@ func main() {
 	}))
 }
 
-// commands are those that only this main has.
+// commands returns the commands that only this main has.
 func commands(w *command.World) []*cobra.Command {
 	return []*cobra.Command{
 		newWorkerCommand(w), newHubCommand(w), newSubmitCommand(w), newJobsCommand(w), newLimitsCommand(w), newClusterCommand(w),

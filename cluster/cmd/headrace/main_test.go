@@ -20,7 +20,7 @@ import (
 	"github.com/headrace/headrace/internal/command"
 )
 
-// together is how many tests run at once: they wait for leases and periods, and not for processors.
+// together is the number of parallel tests: they wait for leases and periods, and not for processors.
 const together = "8"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 var seeds atomic.Uint64
 
-// said is what a command has said, by several goroutines.
+// said collects the output of a command, written by several goroutines.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -143,7 +143,7 @@ func packed(text string) string {
 	return b.String()
 }
 
-// resultsOf are the lines of a result file, without what hangs on time and on who made them.
+// resultsOf returns the lines of a result file, without the fields that depend on time and on their maker.
 func (h *here) resultsOf(name string) (lines []string) {
 	h.t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.dir, name))

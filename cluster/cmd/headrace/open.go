@@ -12,7 +12,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// opener makes the calls of jobs: whom a job says, with this machine's key.
+// opener makes the callers of jobs: the job names the provider, and this machine has the key.
 func opener(s *command.Settings) func(*job.Record) (*node.Caller, error) {
 	return func(r *job.Record) (*node.Caller, error) {
 		calls, err := s.For(r.Asking.Settings)
@@ -23,7 +23,7 @@ func opener(s *command.Settings) func(*job.Record) (*node.Caller, error) {
 	}
 }
 
-// callerOf makes calls by the flags of this process.
+// callerOf makes a caller from the flags of this process.
 func callerOf(calls *command.Calls) (*node.Caller, error) {
 	lane, err := batch.LaneOf(calls.Options()...)
 	if err != nil {
@@ -32,8 +32,8 @@ func callerOf(calls *command.Calls) (*node.Caller, error) {
 	lines := calls.Job(promptfile.Input{})
 	limit := lane
 	calls.Bound(&lane)
-	// The law for a server of one's own watches how latency answers to what one process sends, and takes a first
-	// refusal as news: over many workers, and from one keeper to the next, that is refusals by the hundred.
+	// The law for a server of one's own watches how latency responds to the calls of one process. It takes a first
+	// refusal as news: over many workers, and from one keeper to the next, that means refusals by the hundred.
 	limit.Local = false
 	limit.Charge, limit.Periods = batch.Charge{}, batch.Periods{} // the worker's lane makes the cost, and reads the headers
 	return &node.Caller{
@@ -44,7 +44,7 @@ func callerOf(calls *command.Calls) (*node.Caller, error) {
 	}, nil
 }
 
-// ended is how a worker has ended: well if it was drained, whatever it had left.
+// ended returns the result of a worker: success if it was drained, whatever it had left, unless the calls were cut off.
 func ended(calls context.Context, drain <-chan struct{}, err, closed error) error {
 	select {
 	case <-drain:

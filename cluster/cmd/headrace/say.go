@@ -11,17 +11,17 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 )
 
-// A voice says to people what they should know.
+// A voice tells people what they should know.
 type voice interface {
 	line(text string)
 	error(err error)
 	event(code event.Code, text string)
 }
 
-// A speaker says lines to people, each by one write, so that goroutines do not mix them.
+// A speaker prints lines for people, each by one write, so that goroutines do not mix them.
 type speaker struct{ out io.Writer }
 
-// sayTo says where a command does; nil is standard error.
+// sayTo returns the speaker of a command; for nil it writes to standard error.
 func sayTo(cmd *cobra.Command) *speaker {
 	if cmd == nil {
 		return &speaker{os.Stderr}

@@ -10,10 +10,10 @@ import (
 	"github.com/headrace/headrace/cluster/node"
 )
 
-// standWait is how long it is listened to what workers and keeper say, each of them once a second.
+// standWait is the time for hearing all workers and the keeper, each of which reports once a second.
 const standWait = 1500 * time.Millisecond
 
-// printStanding says how a job stands, who works on it, and what its limits let through.
+// printStanding prints the state of a job, its workers, and what its limits let through.
 func printStanding(out io.Writer, s *node.Standing) error {
 	fmt.Fprintln(out, statusLine(s.JobStatus))
 	if s.Record.Why != "" {
@@ -33,7 +33,7 @@ func printStanding(out io.Writer, s *node.Standing) error {
 	return nil
 }
 
-// refusalsOf says which workers cannot work on a job, and why.
+// refusalsOf lists the workers that cannot work on a job, and why.
 func refusalsOf(s *node.Standing) (all []string) {
 	for i := range s.Workers {
 		w := &s.Workers[i]
@@ -44,7 +44,7 @@ func refusalsOf(s *node.Standing) (all []string) {
 	return all
 }
 
-// printOffice says who keeps the limits, how they stand, and who works.
+// printOffice prints the keeper, the state of the limits, and the workers.
 func printOffice(out io.Writer, keeper string, epoch uint64, limits []node.LimitPicture, workers []node.WorkerLook) error {
 	if keeper == "" {
 		fmt.Fprintln(out, "\nkeeper: none found")
@@ -90,7 +90,7 @@ func printLimits(out io.Writer, limits []node.LimitPicture) error {
 	return nil
 }
 
-// paceOf is how many calls a second a limit lets through; - where nothing is in their way.
+// paceOf returns how many calls a second a limit lets through; - where the limit has no pace.
 func paceOf(l *node.LimitPicture) string {
 	if l.Pace == nil {
 		return "-"
@@ -98,8 +98,8 @@ func paceOf(l *node.LimitPicture) string {
 	return fmt.Sprintf("%.3g", *l.Pace)
 }
 
-// whyOf is what holds the calls of a limit back. To its keeper it is their input that is at its end where workers ask
-// for no more permits than they get.
+// whyOf returns what holds the calls of a limit back. A keeper names the input as the bound where workers ask for no
+// more permits than they get, and that counts as nothing.
 func whyOf(l *node.LimitPicture) string {
 	switch l.Bound {
 	case "", "input", "tail":
@@ -112,10 +112,10 @@ func whyOf(l *node.LimitPicture) string {
 	return text
 }
 
-// perMinute is in a second.
+// perMinute converts rates per second to rates per minute.
 const perMinute = 60
 
-// knownOf is what is believed of a limit, each a minute.
+// knownOf lists the known rates of a limit, per minute.
 func knownOf(l *node.LimitPicture) string {
 	var all []string
 	for _, k := range l.Known {

@@ -19,7 +19,7 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// submitFlags are those of submit.
+// submitFlags are the flags of submit.
 type submitFlags struct {
 	joinFlags
 	limitName  string
@@ -93,7 +93,7 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 	if err != nil {
 		return err
 	}
-	defer func() { _ = n.Close() }() // nothing is left to be said
+	defer func() { _ = n.Close() }() // nothing is left to report
 	g, err := f.give(ctx, n, s, inputs)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 	return waitFor(ctx, drain, n, s, r, say)
 }
 
-// check refuses what no job can have.
+// check rejects values that no job can have.
 func (f *submitFlags) check(chunks bool) error {
 	switch {
 	case !(f.weight > 0) || math.IsInf(f.weight, 0):
@@ -121,11 +121,11 @@ func (f *submitFlags) check(chunks bool) error {
 // given is a job that was submitted, now or before.
 type given struct {
 	job.Record
-	met    bool     // it was there
-	others []string // settings in which it differs, which change nothing of what it buys
+	met    bool     // the job was there before
+	others []string // settings in which it differs; they do not change what it buys
 }
 
-// sayMet says that a job was submitted before, and which settings of then it keeps.
+// sayMet reports that a job was submitted before, and which of its earlier settings it keeps.
 func (g *given) sayMet(say voice) {
 	if !g.met {
 		return
@@ -136,7 +136,7 @@ func (g *given) sayMet(say voice) {
 	}
 }
 
-// give makes a job of the flags, and submits it. If the same was submitted before, it is that job.
+// give makes a job from the flags and submits it. If the same job was submitted before, it returns that job.
 func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Settings, inputs []string) (g given, err error) {
 	lines := s.Lines()
 	asked, err := recordOf(ctx, s, lines, inputs)
@@ -169,7 +169,7 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Setting
 	return g, err
 }
 
-// submission is what the flags say of which job this is.
+// submission returns the identity of the job, from the flags.
 func (f *submitFlags) submission(s *command.Settings, r *job.Record) (*job.Submission, error) {
 	output, err := node.HomeOf(r.Output)
 	told := s.Told(command.Whom | command.Input | command.Tries | command.Fails)
@@ -187,7 +187,7 @@ func (f *submitFlags) submission(s *command.Settings, r *job.Record) (*job.Submi
 	return &job.Submission{Output: output, Settings: told}, err
 }
 
-// bounds are those at which the job stops.
+// bounds returns the bounds at which the job stops.
 func (f *submitFlags) bounds(s *command.Settings) (b job.Bounds) {
 	b.Failures, b.Share = s.MaxFailures()
 	if f.deadline > 0 {
@@ -196,7 +196,7 @@ func (f *submitFlags) bounds(s *command.Settings) (b job.Bounds) {
 	return b
 }
 
-// startOver has the same command be another job, and puts what the earlier one has left aside, as headrace run does.
+// startOver makes the same command another job, and puts the files of the earlier one aside, as headrace run does.
 func startOver(ctx context.Context, n *node.Node, s *command.Settings, r *job.Record, name string) error {
 	for _, path := range []string{s.Output(), s.Errors()} {
 		if strings.Contains(path, "://") {
@@ -214,10 +214,10 @@ func startOver(ctx context.Context, n *node.Node, s *command.Settings, r *job.Re
 	return n.StartOver(ctx, r, name)
 }
 
-// waitEvery is how often it is looked how a job stands.
+// waitEvery is the interval between two looks at a job.
 const waitEvery = time.Second
 
-// waitFor waits for a job's end and makes its files; it ends as headrace run does.
+// waitFor waits for a job's end and makes its files. It ends as headrace run does.
 func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, r job.Record, say *face) error {
 	waiting, stop := untilDrained(ctx, drain)
 	defer stop()
@@ -257,7 +257,7 @@ func conclude(ctx context.Context, n *node.Node, s *command.Settings, status nod
 	return s.Verdict(sumsOf(got))
 }
 
-// goOn is the end of a job that can go on: a trial's by the same command, as its cluster ends with it.
+// goOn ends a job that can continue. A trial continues by the same command, because its cluster ends with it.
 func goOn(s *command.Settings, code int, why string, results int, name string) error {
 	const soFar = "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:"
 	saved := words.Count(results, "result")
@@ -267,8 +267,8 @@ func goOn(s *command.Settings, code int, why string, results int, name string) e
 	return command.End(code, soFar+"\nheadrace jobs resume %s", why, saved, s.Output(), name)
 }
 
-// costOf is what a job has cost, as far as it is known, and which calls may be billed as well; "" if
-// there is neither.
+// costOf returns the known cost of a job, and the calls that may be billed as well; "" if there is
+// neither.
 func costOf(f *parts.Fetched) (text string) {
 	if f.Priced > 0 {
 		text = ", for " + words.Money(f.CostUSD)
@@ -282,7 +282,7 @@ func costOf(f *parts.Fetched) (text string) {
 	return text
 }
 
-// sumsOf is what a run of one process would have come to.
+// sumsOf returns the sums that a run of one process would have had.
 func sumsOf(f parts.Fetched) *promptfile.Sums {
 	var sums promptfile.Sums
 	sums.Succeeded, sums.Failed, sums.Skipped = f.Done, f.Failed, f.Skipped

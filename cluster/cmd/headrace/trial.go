@@ -16,8 +16,8 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// runTrial is headrace run --cluster: bus, keeper and worker in this process; or, where an address is given,
-// a job for the cluster there.
+// runTrial is headrace run --cluster. It runs bus, keeper and worker in this process. If an address is given, it
+// submits a job to the cluster there instead.
 func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	if input == "-" || s.Output() == "-" {
 		return command.End(command.ExitUsage, "--cluster: other machines cannot read standard input, nor write standard output: name files")
@@ -57,9 +57,9 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	return errors.Join(workAlone(calls, drain, n, s, input, say), n.Close())
 }
 
-// workAlone works on a job until it has ended, or the process is told to stop.
+// workAlone works on a job until the job has ended, or a signal stops the process.
 func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, input string, say *face) error {
-	// The key is asked for before anything is done.
+	// A missing key shows before anything is done.
 	calls, err := s.Connect()
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *comm
 	return cutShort(context.WithoutCancel(ctx), n, s, r, err)
 }
 
-// cutShort is the end of a trial whose job has not ended: what is there is put into the output.
+// cutShort ends a trial whose job has not ended: it writes the finished parts to the output.
 func cutShort(ctx context.Context, n *node.Node, s *command.Settings, r job.Record, why error) error {
 	got, err := n.Fetch(ctx, r.Job, s.Output(), s.Errors(), true)
 	if err != nil {
@@ -99,7 +99,7 @@ func cutShort(ctx context.Context, n *node.Node, s *command.Settings, r job.Reco
 	return s.GoOn(code, "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:", text, words.Count(got.Done, "result"), s.Output())
 }
 
-// trialJob is the job that an earlier trial to this output has begun, if it asks the same, or else a new one.
+// trialJob returns the job that an earlier trial with this output began, if it asks the same, or else a new one.
 func trialJob(ctx context.Context, n *node.Node, s *command.Settings, input string) (job.Record, error) {
 	lines := s.Lines()
 	r, err := recordOf(ctx, s, lines, []string{input})
@@ -118,7 +118,7 @@ func trialJob(ctx context.Context, n *node.Node, s *command.Settings, input stri
 	return r, nil
 }
 
-// earlier finds the latest job that asks the same, and has it go on.
+// earlier finds the latest job that asks the same, and continues it.
 func earlier(ctx context.Context, n *node.Node, s *command.Settings, r *job.Record) (old job.Record, found bool, err error) {
 	all, err := n.Jobs(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func earlier(ctx context.Context, n *node.Node, s *command.Settings, r *job.Reco
 	return old, true, err
 }
 
-// sameInputs reports whether two jobs are of the same files, as they were submitted.
+// sameInputs reports whether two jobs have the same files, as they were submitted.
 func sameInputs(a, b *job.Record) bool {
 	given := func(in job.Input) job.Object {
 		if in.Given != nil {
@@ -164,7 +164,7 @@ func sameInputs(a, b *job.Record) bool {
 	})
 }
 
-// submitAndWait has the cluster at an address run the input.
+// submitAndWait runs the input in the cluster at an address.
 func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settings, input string, say *face) error {
 	say.line("this runs in the cluster at " + bus.HostsOf(s.Cluster()))
 	n, err := node.Join(ctx, node.Config{Line: s.Cluster(), Founds: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
@@ -179,7 +179,7 @@ func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, 
 	return errors.Join(err, n.Close())
 }
 
-// either is closed when one of two is.
+// either returns a channel that closes when one of the two does, or ctx ends.
 func either(ctx context.Context, one, other <-chan struct{}) <-chan struct{} {
 	both := make(chan struct{})
 	go func() { // it ends with the first of the three

@@ -22,11 +22,11 @@ nothing that it saved is bought again.
 
 SIGTERM, or Ctrl-C, finishes the calls in flight; a second one abandons them.`
 
-// joinFlags are those of every command that joins a cluster.
+// joinFlags are the flags of every command that joins a cluster.
 type joinFlags struct {
 	line, home    string
 	ackWait, term time.Duration
-	patient       bool // it waits for a store that is away
+	patient       bool // it waits for an absent store
 	works         bool // its times are the cluster's, if it is the first
 	founds        bool // it is the founder of a cluster that has none
 }
@@ -36,17 +36,17 @@ func (f *joinFlags) register(fs *pflag.FlagSet, name string) {
 	fs.StringVar(&f.home, "store", "", "where the cluster's home is found from here, if not as the line says: a folder, or s3://bucket/prefix")
 }
 
-// registerTimes registers what all processes of a cluster must agree on.
+// registerTimes registers the times on which all processes of a cluster must agree.
 func (f *joinFlags) registerTimes(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.ackWait, "ack-wait", 0, "after how long without a sign of life work is given to another; its first worker settles it for all of a cluster (default 30s)")
 	fs.DurationVar(&f.term, "lease", 0, "how long a keeper is one without renewing it; its first worker settles it for all of a cluster (default 3s; 6s is right for three hubs)")
 }
 
-// leastTime is the shortest --ack-wait and --lease. Signs of life are sent three to ten times in each: below a second a slow
+// leastTime is the shortest --ack-wait and --lease. Each of them holds three to ten signs of life. Below a second a slow
 // message costs a worker its work, for all of a cluster and for good.
 const leastTime = time.Second
 
-// checkTimes refuses times that no cluster can keep. 0 is a flag that was not given.
+// checkTimes rejects times that no cluster can keep. 0 means that the flag was not given.
 func (f *joinFlags) checkTimes() error {
 	for _, one := range []struct {
 		flag string
@@ -59,13 +59,13 @@ func (f *joinFlags) checkTimes() error {
 	return nil
 }
 
-// reachWait is how long the bus of a cluster may take to let a person in.
+// reachWait bounds the time for a person to get into the bus of a cluster.
 const reachWait = 10 * time.Second
 
-// clusterVariable names the line to join by where no flag does.
+// clusterVariable names the environment variable for the join line, used where no flag gives one.
 const clusterVariable = "HEADRACE_CLUSTER"
 
-// config is what the flags, or the environment, say of the cluster.
+// config returns the settings of the node, from the flags or the environment.
 func (f *joinFlags) config(w *command.World, say voice) (cfg node.Config, err error) {
 	if f.line == "" {
 		f.line, _ = w.Env(clusterVariable)
@@ -95,7 +95,7 @@ func (f *joinFlags) join(ctx context.Context, w *command.World, say voice) (*nod
 	return n, nil
 }
 
-// workerFlags are those of worker.
+// workerFlags are the flags of worker.
 type workerFlags struct {
 	joinFlags
 	keeper    string

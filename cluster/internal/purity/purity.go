@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// clocks are the parts of package time that look at a clock, or wait for one.
+// clocks lists the functions of package time that read a clock, or wait for one.
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
-// Check fails the test for whatever is impure in the package of which it is one. allowed is all that the package may
-// import. It has at least so many files, or they were not looked at.
+// Check fails the test for everything impure in the test's own package. The package may import only allowed. Check
+// also fails if it finds fewer than the given number of files.
 func Check(t *testing.T, files int, allowed ...string) {
 	t.Helper()
 	names, err := filepath.Glob("*.go")
@@ -41,7 +41,7 @@ func Check(t *testing.T, files int, allowed ...string) {
 	}
 }
 
-// Faults are what is impure in a file: that of the name, or src as parser.ParseFile takes it.
+// Faults returns the impurities of a file: the one of that name, or src as parser.ParseFile takes it.
 func Faults(name string, src any, allowed []string) (faults []string, err error) {
 	l := &look{set: token.NewFileSet()}
 	file, err := parser.ParseFile(l.set, name, src, 0)
@@ -53,7 +53,7 @@ func Faults(name string, src any, allowed []string) (faults []string, err error)
 		if !slices.Contains(allowed, path) {
 			l.fault(i, "imports "+path)
 		}
-		if i.Name != nil { // behind another name, what is forbidden would not be seen
+		if i.Name != nil { // another name would hide forbidden uses
 			l.fault(i, "calls "+path+" by another name")
 		}
 	}

@@ -8,30 +8,30 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Chunks are those of a job. They are not held: the n-th is found by its segment, of which one is
-// kept at a time. It belongs to one goroutine.
+// Chunks finds the chunks of a job without holding them. It finds the n-th by its segment, and keeps
+// one segment at a time. It belongs to one goroutine.
 type Chunks struct {
 	store store.Store
 	job   string
 	form  int // of the job's record
 	plan  *Plan
 
-	segment int // the one that is kept; -1 for none
+	segment int // the kept segment; -1 for none
 	idx     Index
 	spans   []span
-	marks   []job.Chunk // in format 1, where the marks of each are; nil if none has any
+	marks   []job.Chunk // in format 1, the places of the chunks' marks; nil if none has any
 	cut     job.Cut
 }
 
-// NewChunks gives the chunks of a job by its plan.
+// NewChunks returns the chunks of a job by its plan.
 func NewChunks(s store.Store, r *job.Record, p *Plan) *Chunks {
 	return &Chunks{store: s, job: r.Job, form: job.FormatOf(r.Format), plan: p, segment: -1, cut: r.Cut}
 }
 
-// Len is how many there are.
+// Len returns the number of chunks.
 func (c *Chunks) Len() int { return c.plan.Chunks }
 
-// At is the n-th, from 0, in round 0.
+// At returns the n-th chunk, from 0, in round 0.
 func (c *Chunks) At(ctx context.Context, n int) (job.Chunk, error) {
 	if n < 0 || n >= c.plan.Chunks {
 		return job.Chunk{}, fmt.Errorf("index: chunk %d of %s: it has %d", n, c.job, c.plan.Chunks)
@@ -54,7 +54,7 @@ func (c *Chunks) At(ctx context.Context, n int) (job.Chunk, error) {
 	return chunk, nil
 }
 
-// keep makes a segment the one that is kept.
+// keep loads a segment and keeps it.
 func (c *Chunks) keep(ctx context.Context, number int) (err error) {
 	if c.segment == number {
 		return nil
@@ -78,7 +78,7 @@ func (c *Chunks) keep(ctx context.Context, number int) (err error) {
 	return nil
 }
 
-// chunkOf makes a chunk of what its segment knows of it.
+// chunkOf makes a chunk from the entries of its segment.
 func chunkOf(idx *Index, seg *Planned, s span) job.Chunk {
 	st := &idx.Stretches[s.stretch]
 	c := job.Chunk{

@@ -41,7 +41,7 @@ func (w *world) replace(name string, text []byte) {
 	}
 }
 
-// An input that is not what was submitted is found out: when it is indexed, and at each chunk.
+// A changed input is detected: when it is indexed, and at each chunk.
 func TestInputThatChanges(t *testing.T) {
 	w := steady(t, 40)
 	chunks := w.chunks(rand.New(rand.NewPCG(1, 1)))

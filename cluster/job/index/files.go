@@ -15,13 +15,13 @@ import (
 type files struct {
 	*Source
 	ctx    context.Context
-	above  []int // of each input that was begun, how many lines are before it
+	above  []int // for each begun input, the number of lines before it
 	reader *prompts.Reader
-	begun  func() error // sees each input begin, and the lines before it read
+	begun  func() error // called when an input begins, once the lines before it are read
 	in     *pieces
 }
 
-// config is that of a reader of all inputs, which begins with what is given.
+// config returns the settings of a reader of all inputs, and the file that it begins with.
 func (f *files) config() (prompts.File, prompts.Config, error) {
 	cfg, err := f.Record.Reading.Config()
 	if err != nil {
@@ -57,7 +57,7 @@ func (f *files) more() (file prompts.File, err error) {
 	return prompts.File{Name: cfg.Name, Format: cfg.Format, In: f.in}, err
 }
 
-// place is the input that a line, from 1, is in, and how many lines are before that.
+// place returns the input that holds a line, from 1, and the number of lines before that input.
 func (f *files) place(line int) (input, above int) {
 	i := sort.SearchInts(f.above, line) - 1
 	return i, f.above[i]
@@ -69,7 +69,7 @@ func (f *files) close() {
 	}
 }
 
-// pieces reads the objects of an input, one behind the other.
+// pieces reads the objects of an input, one after the other.
 type pieces struct {
 	*files
 	of   *job.Input

@@ -11,19 +11,19 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Format is the version of what plans and indexes look like. 2 has one marks object for each segment, and is written
-// by one pass.
+// Format is the version of the form of plans and indexes. Format 2 has one marks object for each segment, and one pass
+// writes it.
 const Format = 2
 
-// Index is what is known of a segment: of stretches that follow one another in the job's inputs.
+// Index describes a segment: stretches that follow one another in the job's inputs.
 type Index struct {
 	Format    int         `json:"format"`
 	Segment   int         `json:"n"` // from 0, in the order of the inputs
 	Stretches []Stretched `json:"stretches"`
-	Marks     string      `json:"marks,omitempty"` // the object that has the marks of its lines; "" if no line has one
+	Marks     string      `json:"marks,omitempty"` // the object with the marks of its lines; "" if no line has one
 }
 
-// Stretched is what is known of one stretch: lines of one object that follow one another.
+// Stretched describes one stretch: lines of one object that follow one another.
 type Stretched struct {
 	Input int   `json:"input"`           // of Record.Inputs
 	Piece int   `json:"piece,omitempty"` // of Input.Objects
@@ -32,7 +32,7 @@ type Stretched struct {
 	Steps steps `json:"steps"`
 }
 
-// MaxIndex is the most bytes of an index.
+// MaxIndex bounds the bytes of an index.
 const MaxIndex = 64 << 20
 
 // loadIndex reads the index of a segment.

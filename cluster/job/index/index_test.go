@@ -16,7 +16,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 )
 
-// seeds is how many worlds a test tries: SEEDS in the environment says another number.
+// seeds returns the number of worlds that a test tries: n, or SEEDS in the environment.
 func seeds(n int) uint64 {
 	if said, err := strconv.Atoi(os.Getenv("SEEDS")); err == nil {
 		n = said

@@ -11,20 +11,20 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// File names a file of prompts that is to be an input.
+// File names a file of prompts that becomes an input.
 type File struct {
 	Name   string // as its user names it
 	Format string // job.JSONL, Text or CSV
-	Store  string // the address of the store in which it lies; "" is the job's own
+	Store  string // the address of its store; "" is the job's own
 	Object string
-	// Limit is how many items of it are wanted, the first ones; 0 means all.
+	// Limit is the number of wanted items, from the first; 0 means all.
 	Limit int
 }
 
-// Look makes an input of a file. Up to a limit it is read through, as a run does that stops there,
-// and of a CSV the header is: what is wrong with that is prompts.ErrHeader. A file that is
-// packed is unpacked into the job's own store; the names of its pieces have who in them,
-// which is new with each try. What it is to be read by is in the Source's record.
+// Look makes an input of a file. With a limit it reads the file through, as a run that stops there does. Of a CSV it
+// reads the header; a defect of that is prompts.ErrHeader. A packed file is unpacked into the job's own store. The
+// names of its pieces contain who, which is new with each try. The Source's record says how to read the
+// file.
 func (s *Source) Look(ctx context.Context, f File, who string) (job.Input, error) {
 	in, err := s.look(ctx, f, who)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Source) look(ctx context.Context, f File, who string) (in job.Input, er
 	return in, err
 }
 
-// packed reports whether an object holds something that is to be unpacked.
+// packed reports whether an object must be unpacked.
 func (s *Source) packed(ctx context.Context, o *job.Object) (bool, error) {
 	in, err := s.open(ctx, o, 0, prompts.HeadBytes)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Source) packed(ctx context.Context, o *job.Object) (bool, error) {
 	return prompts.Packed(head) != "", errors.Join(err, in.Close())
 }
 
-// opening reads an input before it is cut: as a whole, and up to a limit with its ids.
+// opening returns the settings for reading an input before it is cut: as a whole, or with a limit, which also checks ids.
 func (s *Source) opening(in *job.Input, limit int) (prompts.Config, error) {
 	cfg, err := s.config(in)
 	cfg.Limit, cfg.Passing, cfg.NoKeys, cfg.Plain, cfg.Checked = limit, true, true, true, limit == 0

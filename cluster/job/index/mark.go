@@ -8,21 +8,21 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 )
 
-// What stands in a block of marks behind the distance to the line before.
+// Flags of a mark in a block. They follow the distance to the line before.
 const (
 	markTaken = 1 << iota
 	markNth   // a number follows
 	markBy    // a line of a file follows
-	markIn    // and before it the number of that file, which is another
+	markIn    // and before it the number of that file, if it is another one
 )
 
-// block is the marks of some lines as they stand in an object: a few bytes each.
+// block holds the marks of some lines as stored in an object: a few bytes each.
 type block struct {
 	buf  []byte
 	last int // the line before
 }
 
-// add appends the mark of a line. By of it is a line of the input in; other says that this is another than the line's own.
+// add appends the mark of a line. Its By is a line of the input in; other says that in is not the line's own input.
 func (b *block) add(line int, m prompts.Mark, in int, other bool) {
 	b.buf = binary.AppendUvarint(b.buf, uint64(line-b.last))
 	b.last = line
@@ -46,7 +46,7 @@ func (b *block) add(line int, m prompts.Mark, in int, other bool) {
 	b.buf = binary.AppendUvarint(b.buf, uint64(m.By))
 }
 
-// end makes the next mark count its distance from a line, so that a chunk may begin behind it.
+// end makes the next mark count its distance from a line, so that a chunk may begin behind that line.
 func (b *block) end(line int) {
 	if b.last != line {
 		b.add(line, prompts.Mark{}, 0, false)
@@ -55,13 +55,13 @@ func (b *block) end(line int) {
 
 var errMarks = errors.New("its marks cannot be read")
 
-// marks are those of a chunk, for its reader.
+// marks holds the marks of a chunk, for its reader.
 type marks struct {
 	lines []int
 	marks []prompts.Mark
 }
 
-// parseMarks reads a block of a chunk whose first line is first. name tells what a file is called.
+// parseMarks reads a block of a chunk whose first line is first. name returns the name of a file.
 func parseMarks(block []byte, first int, name func(input int) (string, error)) (*marks, error) {
 	p := markParser{rest: block, name: name}
 	all := &marks{}
@@ -109,7 +109,7 @@ func (p *markParser) mark() (m prompts.Mark) {
 	return m
 }
 
-// of is what is known of a line.
+// of returns the mark of a line.
 func (m *marks) of(line int) prompts.Mark {
 	if i := sort.SearchInts(m.lines, line); i < len(m.lines) && m.lines[i] == line {
 		return m.marks[i]

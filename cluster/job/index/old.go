@@ -10,14 +10,14 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// What stands here reads plans and indexes of format 1, so that a job which was cut by an older program goes on.
+// This file reads plans and indexes of format 1, so that a job which an older program has cut goes on.
 
-// oldIndex is what the index of a segment is called.
+// oldIndex returns the name of a segment's index.
 func oldIndex(name string, segment int) string {
 	return fmt.Sprintf("%s%06d", job.IndexFolder(name), segment)
 }
 
-// inputs is how many inputs a plan has. One of format 1 does not say it: its last line that is not blank does.
+// inputs returns the number of a plan's inputs. A plan of format 1 does not hold it: its last line that is not blank shows it.
 func (p *Plan) inputs(ctx context.Context, s store.Store) (int, error) {
 	if p.Inputs > 0 || len(p.Segments) == 0 {
 		return p.Inputs, nil
@@ -29,16 +29,16 @@ func (p *Plan) inputs(ctx context.Context, s store.Store) (int, error) {
 	return idx.Stretches[len(idx.Stretches)-1].Input + 1, nil
 }
 
-// table says where the marks of the chunks of a segment are.
+// table holds the places of the marks of a segment's chunks.
 type table struct {
 	Format  int      `json:"format"`
 	Objects []string `json:"objects"`
-	// Blocks has two uvarints for each chunk: by how many objects its block is behind that of
-	// the chunk before, and how many bytes it has. In an object blocks follow one another.
+	// Blocks has two uvarints for each chunk: the number of objects from the block of the chunk before to
+	// its own, and the size of its block in bytes. In an object blocks follow one another.
 	Blocks []byte `json:"blocks"`
 }
 
-// oldMarks says of each chunk in hand which object its marks are in, and where; "" if it has none.
+// oldMarks returns, for each chunk at hand, the object of its marks and their place in it; "" if it has none.
 func (c *Chunks) oldMarks(ctx context.Context, name string) (all []job.Chunk, err error) {
 	var t table
 	if err := load(ctx, c.store, name, MaxIndex, &t); err != nil {

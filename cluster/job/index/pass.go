@@ -13,8 +13,8 @@ import (
 )
 
 // Plan reads all inputs of a job through, and makes the plan for them, cut for so many workers. The chunks of the
-// plan that the record names stay what they are: what is cut are the inputs that were added since. What it writes has
-// who's name in it, which is new with each try. The error tells why an input cannot be read, such as
+// record's plan stay as they are: Plan cuts only the inputs that were added since. The names of the objects that it
+// writes contain who, which is new with each try. The error says why an input cannot be read, such as
 // store.ErrChanged.
 func (s *Source) Plan(ctx context.Context, workers int, who string) (*Plan, error) {
 	p := &pass{files: &files{Source: s, ctx: ctx}, who: who}
@@ -31,26 +31,26 @@ type pass struct {
 	*files
 	who   string
 	plan  Plan
-	cut   int // how many inputs the plan had already
+	cut   int // number of inputs that the plan already had
 	found promptfile.Refused
 	wrote []string // objects
 
 	segment Planned // the one in hand
 	idx     Index   // its index
 	bytes   int64
-	filled  int // lines of all segments, of a CSV rows, that are not blank
+	filled  int // lines of all segments (rows in a CSV) that are not blank
 	marks   block
 	marked  bool // a line has one
 
 	stretch Stretched // the one in hand
 	base    int64     // where its object begins in its input
 	step    step      // the one in hand
-	line    int       // the last one of it
-	offset  int64     // and where that ends in its input
-	before  int       // the marks before it, in bytes
+	line    int       // its last line
+	offset  int64     // and where that line ends in its input
+	before  int       // bytes of marks before it
 }
 
-// mostSteps is the most bytes of the steps of a stretch: a million of them, where chunks are to have one line.
+// mostSteps bounds the bytes of a stretch's steps: a million of them, for chunks of one line.
 const mostSteps = 4 << 20
 
 func (p *pass) all(workers int) error {
@@ -100,7 +100,7 @@ func (p *pass) read() error {
 	return p.ctx.Err()
 }
 
-// begin ends the input before the one that begins, and its last blank lines.
+// begin ends the previous input, with its last blank lines.
 func (p *pass) begin() error {
 	switch input := p.input(); {
 	case input > p.cut:
@@ -118,10 +118,10 @@ func (p *pass) begin() error {
 	return nil
 }
 
-// input is the number of the one in hand.
+// input returns the number of the input at hand.
 func (p *pass) input() int { return len(p.above) - 1 }
 
-// take counts a line that is not blank: a request, or what is wrong with it.
+// take counts a line that is not blank: a request, or a defect.
 func (p *pass) take(err error) error {
 	if err != nil && lineError(err) == nil {
 		return err
@@ -142,13 +142,13 @@ func (p *pass) take(err error) error {
 	return p.pass(1)
 }
 
-// fatal reports whether nothing is going to be called.
+// fatal reports whether no call will be made.
 func (p *pass) fatal() bool {
 	how := &p.Record.Reading
 	return p.found.Bad.All > 0 && !how.SkipBad || p.found.Untranslatable.All > 0 && !how.SkipUntranslatable
 }
 
-// note keeps what a line owes to lines before it.
+// note keeps the mark of a line, which depends on lines before it.
 func (p *pass) note(line int, m prompts.Mark) {
 	in := p.input()
 	if in < p.cut || p.fatal() {
@@ -163,7 +163,7 @@ func (p *pass) note(line int, m prompts.Mark) {
 	p.step.marked, p.marked = true, true
 }
 
-// pass notes how far the reader is. A step ends that is long enough, or ends with its object.
+// pass records how far the reader is. A step ends when it is long enough, or when its object ends.
 func (p *pass) pass(filled int) error {
 	line, at := p.reader.Line(), p.reader.Offset()
 	if at == p.offset {
@@ -201,7 +201,7 @@ func (p *pass) endStep() {
 	p.step = step{}
 }
 
-// endStretch ends the stretch in hand, and begins one behind it.
+// endStretch ends the stretch at hand, and begins one behind it.
 func (p *pass) endStretch() {
 	if p.endStep(); p.stretch.Lines > 0 {
 		p.idx.Stretches = append(p.idx.Stretches, p.stretch)
@@ -209,7 +209,7 @@ func (p *pass) endStretch() {
 	p.stretch = Stretched{Input: p.stretch.Input, Piece: p.stretch.Piece, Begin: p.offset - p.base}
 }
 
-// write writes the index of the segment in hand, and begins one behind it.
+// write writes the index of the segment at hand, and begins one behind it.
 func (p *pass) write() error {
 	p.endStretch()
 	var err error
@@ -238,7 +238,7 @@ func (p *pass) writeIndex() error {
 	return save(p.ctx, p.Store, name, &p.idx)
 }
 
-// chunks cuts the segments that are new.
+// chunks cuts the new segments.
 func (p *pass) chunks(workers int) error {
 	if p.plan.ChunkLines == 0 {
 		p.plan.ChunkLines = p.Record.Cut.ChunkSize(p.filled, workers)
@@ -262,8 +262,8 @@ func (p *pass) chunks(workers int) error {
 	return nil
 }
 
-// refuse says which lines nothing is called for. The reader knows of the first ids alone which lines have them: the
-// inputs are read once more for the others that are named.
+// refuse records the lines that keep the job from being called. For an id used twice, the reader
+// knows the earlier line only of the first ids. For the others that it names, refuse reads the inputs once more.
 func (p *pass) refuse(bad *promptfile.BadLines) error {
 	p.remove()
 	again := &files{Source: p.Source, ctx: p.ctx}
@@ -279,7 +279,7 @@ func (p *pass) refuse(bad *promptfile.BadLines) error {
 	return nil
 }
 
-// remove deletes what nobody is going to read. What cannot be deleted does no harm.
+// remove deletes objects that nobody will read. An object that cannot be deleted does no harm.
 func (p *pass) remove() {
 	for _, name := range p.wrote {
 		_ = p.Store.Delete(context.WithoutCancel(p.ctx), name)

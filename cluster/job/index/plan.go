@@ -13,49 +13,49 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Plan says how a job's inputs are cut into chunks, or why nothing of it is to be called.
+// Plan says how a job's inputs are cut into chunks, or why nothing of the job may be called.
 type Plan struct {
 	Format   int       `json:"format"`
 	Job      string    `json:"job"`
 	Segments []Planned `json:"segments"`
-	// Inputs is how many inputs it has; 0 in format 1, where the last segment says it.
+	// Inputs is the number of its inputs; 0 in format 1, where the last segment shows it.
 	Inputs int `json:"inputs,omitempty"`
-	// ChunkLines is how many lines a chunk has, blank ones not counted, or fewer.
+	// ChunkLines is the number of lines of a full chunk, without blank ones.
 	ChunkLines int `json:"chunk_lines"`
 
 	Lines          int `json:"lines"`
 	Items          int `json:"items"`
-	Bad            int `json:"bad"` // lines that are no request, skipped if the plan is not refused
+	Bad            int `json:"bad"` // lines that are no request; they are skipped if the plan is not refused
 	Untranslatable int `json:"untranslatable"`
 	Chunks         int `json:"chunks"`
 
-	// Faults are the first lines for which nothing is called, prompts.MaxComplaints of AllFaults.
+	// Faults are the first lines that keep the job from being called: prompts.MaxComplaints of AllFaults.
 	Faults    []Fault `json:"faults,omitempty"`
 	AllFaults int     `json:"all_faults,omitempty"`
 }
 
-// Planned is one segment, as part of the whole.
+// Planned describes one segment as part of the whole.
 type Planned struct {
-	First int `json:"first"` // how many lines of the job are before it
-	// Above is how many lines are in the files before the one that its first stretch is of.
+	First int `json:"first"` // number of the job's lines before it
+	// Above is the number of lines in the files before the file of its first stretch.
 	Above      int    `json:"above"`
 	FirstChunk int    `json:"first_chunk"`
 	Chunks     int    `json:"chunks"`
-	Index      string `json:"index,omitempty"` // the object that is its index; "" in format 1, see oldIndex
-	Marks      string `json:"marks,omitempty"` // in format 1 the object that says where the marks of its chunks are
+	Index      string `json:"index,omitempty"` // the object with its index; "" in format 1, see oldIndex
+	Marks      string `json:"marks,omitempty"` // in format 1 the object with the places of its chunks' marks
 	Refused    bool   `json:"refused,omitempty"`
 }
 
-// Fault is what is wrong with one line.
+// Fault describes a defect of one line.
 type Fault struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"` // of the file, from 1
 	Reason  string `json:"reason"`
 	Advice  string `json:"advice"`
-	Foreign bool   `json:"foreign,omitempty"` // it is good, and cannot be translated
+	Foreign bool   `json:"foreign,omitempty"` // the line is good, but cannot be translated
 }
 
-// Refused are the lines for which nothing is called, nil if there are none.
+// Refused returns the lines that keep the job from being called; nil if there are none.
 func (p *Plan) Refused() *promptfile.BadLines {
 	if p.AllFaults == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (p *Plan) Refused() *promptfile.BadLines {
 	return bad
 }
 
-// refuse notes for which lines nothing is called.
+// refuse records the lines that keep the job from being called.
 func (p *Plan) refuse(bad *promptfile.BadLines) {
 	p.AllFaults = bad.All
 	for _, e := range bad.First {
@@ -81,15 +81,15 @@ func (p *Plan) refuse(bad *promptfile.BadLines) {
 	}
 }
 
-// segmentOfChunk is the number of the segment that a chunk is in.
+// segmentOfChunk returns the number of a chunk's segment.
 func (p *Plan) segmentOfChunk(n int) int {
 	return sort.Search(len(p.Segments), func(i int) bool { return p.Segments[i].FirstChunk > n }) - 1
 }
 
-// maxPlan is the most bytes of a plan: 200 for each of some thousand segments, and the faults.
+// maxPlan bounds the bytes of a plan: 200 for each of some thousand segments, and the faults.
 const maxPlan = 16 << 20
 
-// Save writes a plan, and tells the name that Record.Plan is to have.
+// Save writes a plan, and returns the name for Record.Plan.
 func (p *Plan) Save(ctx context.Context, s store.Store, who string) (name string, err error) {
 	text, err := json.Marshal(p)
 	if err != nil {

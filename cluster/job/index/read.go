@@ -14,11 +14,10 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Read yields the requests of a chunk as one reader of the whole input would: a bad line is a
-// *prompts.LineError, after which it goes on. Any other error is the last thing: store.ErrChanged
-// if the input is not what was indexed. All bytes of the chunk are read before the first request
-// is given, and held until the last, unless they are more than three lines may be long: those of
-// a line that is longer than is read, or of very many blank ones.
+// Read yields the requests of a chunk as one reader of the whole input would. A bad line is a *prompts.LineError,
+// after which it goes on. Any other error ends the requests: store.ErrChanged if the input has changed since it was
+// indexed. Read reads all bytes of the chunk before it yields the first request, and holds them until the last. It
+// does not if they exceed three times the longest line, as with an overlong line or very many blank lines.
 func (s *Source) Read(ctx context.Context, c *job.Chunk) iter.Seq2[prompts.Request, error] {
 	return func(yield func(prompts.Request, error) bool) {
 		marks, err := s.marks(ctx, c)
@@ -37,7 +36,7 @@ func (s *Source) Read(ctx context.Context, c *job.Chunk) iter.Seq2[prompts.Reque
 	}
 }
 
-// lineError is err if it is about a line, else nil.
+// lineError returns err if it is about a line, and otherwise nil.
 func lineError(err error) *prompts.LineError {
 	var bad *prompts.LineError
 	errors.As(err, &bad)
@@ -86,11 +85,11 @@ func (s *Source) reader(ctx context.Context, c *job.Chunk, marks func(int) promp
 	return prompts.NewReader(text, cfg), text.Close, nil
 }
 
-// mostHeld is how many bytes of a chunk are held in memory. Its requests are taken as calls are made,
-// for minutes, and no connection is to wait for that.
+// mostHeld bounds the bytes of a chunk that are held in memory. The chunk's requests are taken as calls are made,
+// for minutes, and no connection should stay open for that.
 const mostHeld = 3 * prompts.DefaultMaxLine
 
-// text is what a chunk has of its object.
+// text returns the bytes of a chunk's object that belong to the chunk.
 func (s *Source) text(ctx context.Context, o *job.Object, c *job.Chunk) (io.ReadCloser, error) {
 	in, err := s.open(ctx, o, c.Offset, c.Bytes)
 	if err != nil || c.Bytes > cmp.Or(s.heldBytes, mostHeld) {
@@ -99,7 +98,7 @@ func (s *Source) text(ctx context.Context, o *job.Object, c *job.Chunk) (io.Read
 	text := make([]byte, c.Bytes)
 	n, err := io.ReadFull(in, text)
 	if err == nil {
-		_, err = io.Copy(io.Discard, in) // to its end, where it may be found that it has changed
+		_, err = io.Copy(io.Discard, in) // to its end, where a change of the object may show
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("it has %d bytes from %d on, not %d: %w", n, c.Offset, c.Bytes, store.ErrChanged)
@@ -107,7 +106,7 @@ func (s *Source) text(ctx context.Context, o *job.Object, c *job.Chunk) (io.Read
 	return io.NopCloser(bytes.NewReader(text)), errors.Join(err, in.Close())
 }
 
-// marks reads what lines before a chunk decide about its lines.
+// marks reads the marks of a chunk's lines, which depend on lines before the chunk.
 func (s *Source) marks(ctx context.Context, c *job.Chunk) (func(int) prompts.Mark, error) {
 	if c.Marks == "" {
 		return nil, nil
@@ -128,7 +127,7 @@ func (s *Source) marks(ctx context.Context, c *job.Chunk) (func(int) prompts.Mar
 	return all.of, nil
 }
 
-// name is what an input is called.
+// name returns the name of an input.
 func (s *Source) name(input int) (string, error) {
 	if input < 0 || input >= len(s.Record.Inputs) {
 		return "", errMarks

@@ -11,12 +11,12 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Source is a job and its inputs, as one machine reads them. Its methods may be called by many
-// goroutines, as far as Open and Takes may.
+// Source is a job and its inputs, as one machine reads them. Many goroutines may call its methods, if they may
+// call Open and Takes.
 type Source struct {
 	Store  store.Store // the job's own
 	Record job.Record
-	// Open opens the store of that address, in which an input lies; nil: all lie in the job's own.
+	// Open opens the store of an input by its address; nil: all inputs are in the job's own store.
 	Open func(ctx context.Context, address string) (store.Store, error)
 	// Serves and Takes are prompts.Config's.
 	Serves []string
@@ -26,7 +26,7 @@ type Source struct {
 	pieceBytes, heldBytes int64
 }
 
-// names checks that the record has an object of an input: an older record lacks what was added later.
+// names checks that the record has an object of an input: an older record lacks inputs that were added later.
 func (s *Source) names(input, object int) error {
 	if all := s.Record.Inputs; input < 0 || input >= len(all) || object < 0 || object >= len(all[input].Objects) {
 		return fmt.Errorf("version %d of the job's record names no object %d of input %d", s.Record.Version, object, input)
@@ -34,7 +34,7 @@ func (s *Source) names(input, object int) error {
 	return nil
 }
 
-// storeOf is the store in which an object lies.
+// storeOf returns the store of an object.
 func (s *Source) storeOf(ctx context.Context, o *job.Object) (store.Store, error) {
 	switch {
 	case o.Store == "":
@@ -45,7 +45,7 @@ func (s *Source) storeOf(ctx context.Context, o *job.Object) (store.Store, error
 	return s.Open(ctx, o.Store)
 }
 
-// open reads an object of an input, if it still is what it was.
+// open reads an object of an input, if the object has not changed.
 func (s *Source) open(ctx context.Context, o *job.Object, offset, length int64) (io.ReadCloser, error) {
 	in, err := s.storeOf(ctx, o)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Source) open(ctx context.Context, o *job.Object, offset, length int64) 
 	return store.OpenSame(ctx, in, o.Name, o.Identity, offset, length)
 }
 
-// config says how the lines of an input are read.
+// config returns the settings for reading the lines of an input.
 func (s *Source) config(in *job.Input) (prompts.Config, error) {
 	cfg, err := s.Record.Reading.Config()
 	if err != nil {

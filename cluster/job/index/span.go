@@ -1,6 +1,6 @@
 package index
 
-// span is a chunk as its segment knows it.
+// span describes a chunk within its segment.
 type span struct {
 	stretch int
 	offset  int64 // in its object
@@ -9,8 +9,8 @@ type span struct {
 	step
 }
 
-// spans cuts a segment into chunks of so many lines that are not blank, or fewer, and so many
-// bytes, or one step. Steps of blank lines are in none where they would make one longer.
+// spans cuts a segment into chunks. Each has at most so many lines that are not blank and so many bytes, or is one
+// step. Steps of blank lines that begin a stretch, or do not fit into the chunk before them, are in no chunk.
 func (x *Index) spans(lines int, bytes int64) (all []span, err error) {
 	first, marksAt := 0, int64(0)
 	for i := range x.Stretches {
@@ -51,7 +51,7 @@ func (c *spanning) close() {
 	c.open = c.behind()
 }
 
-// behind is a chunk that begins behind the one in hand.
+// behind returns a chunk that begins behind the one at hand.
 func (c *spanning) behind() span {
 	next := c.open
 	next.offset += c.open.bytes

@@ -10,7 +10,7 @@ import (
 type step struct {
 	lines  int
 	bytes  int64
-	filled int   // lines, of a CSV rows, that are not blank
+	filled int   // lines (rows in a CSV) that are not blank
 	marks  int64 // bytes of its marks
 	marked bool  // a line has one
 }
@@ -23,8 +23,8 @@ func (s *step) add(o step) {
 	s.marked = s.marked || o.marked
 }
 
-// steps are those of a stretch, one behind the other: four uvarints each, some five bytes. The last is
-// twice the bytes of its marks, and one more if a line has one.
+// steps are the steps of a stretch, one behind the other: four uvarints each, some five bytes. The last number is
+// twice the bytes of its marks, plus one if a line has a mark.
 type steps []byte
 
 func (s *steps) append(one step) {
@@ -39,7 +39,7 @@ func (s *steps) append(one step) {
 
 var errSteps = errors.New("its steps cannot be read")
 
-// all yields the steps in order; the last thing is an error if they are not what was appended. In an index of
+// all yields the steps in order. They end with an error if they differ from what was appended. In an index of
 // format 1 a step has three numbers.
 func (s steps) all(format int) iter.Seq2[step, error] {
 	return func(yield func(step, error) bool) {

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// pieceBytes is how long the pieces are into which an input is unpacked, but for one line:
-	// what a store holds to send it again.
+	// pieceBytes is the length of the pieces of an unpacked input, up to one line more: a store holds as
+	// much to send it again.
 	pieceBytes = store.HeldBody
-	// longestHeld is how long a line may be that is unpacked, in bytes: twice what is read. To
-	// say of a longer one what is wrong with it, all of it would have to be held.
+	// longestHeld bounds the bytes of an unpacked line: twice the longest line that is read. A report of the
+	// defect of a longer one would need all of it in memory.
 	longestHeld = 2 * prompts.DefaultMaxLine
 )
 
-// ErrLongLine says that a packed input cannot be cut, as one of its lines is longer than any that
-// could be held. errors.Is finds it.
+// ErrLongLine says that a packed input cannot be cut, because one of its lines is too long to be held.
+// errors.Is finds it.
 var ErrLongLine = fmt.Errorf("it is packed, and one of its lines has more than %d bytes: unpack it, or split that line", longestHeld)
 
-// unpack puts what a packed input holds into the job's own store, in pieces that end with a line,
-// of a CSV with a row.
+// unpack puts the contents of a packed input into the job's own store, in pieces. Each piece ends with a
+// line, or in a CSV with a row.
 func (s *Source) unpack(ctx context.Context, in *job.Input, limit int, who string) error {
 	cfg, err := s.opening(in, limit)
 	if err != nil {
@@ -44,18 +44,18 @@ func (s *Source) unpack(ctx context.Context, in *job.Input, limit int, who strin
 	return errors.Join(u.all(), open.Close())
 }
 
-// unpacking cuts what a reader reads.
+// unpacking cuts the text that a reader reads.
 type unpacking struct {
 	*Source
 	ctx    context.Context
 	in     *job.Input
-	name   string // what those of the pieces begin with
+	name   string // the prefix of the pieces' names
 	reader *prompts.Reader
-	held   bytes.Buffer // what was read and is in no piece
-	at     int64        // where in the input that begins
+	held   bytes.Buffer // read, and in no piece yet
+	at     int64        // where in the input held begins
 }
 
-// Write takes what the reader has read.
+// Write takes the text that the reader has read.
 func (u *unpacking) Write(p []byte) (int, error) {
 	if u.held.Len()+len(p) > pieceBytes+longestHeld {
 		return 0, ErrLongLine
@@ -83,7 +83,7 @@ func (u *unpacking) all() error {
 	return u.ctx.Err()
 }
 
-// piece writes what ends with the line in hand.
+// piece writes a piece that ends with the line at hand.
 func (u *unpacking) piece(n int64) error {
 	if n == 0 {
 		return nil

@@ -37,7 +37,7 @@ func outcomeOf(req prompts.Request, err error) outcome {
 	return outcome{Req: req}
 }
 
-// whole is what one reader gives.
+// whole returns the outcomes of one reader of the whole text.
 func whole(text []byte, cfg prompts.Config) (all []outcome) {
 	for req, err := range prompts.NewReader(bytes.NewReader(text), cfg).All() {
 		all = append(all, outcomeOf(req, err))
@@ -210,7 +210,7 @@ func difference(got, want []outcome) string {
 	return ""
 }
 
-// scanned is what a run says before its first call: why there is none, if so.
+// scanned returns the reason why a run makes no call, as it says before the first one.
 func scanned(text []byte, cfg prompts.Config, reading job.Reading) string {
 	in := promptfile.Stream(cfg.Name, bytes.NewReader(text))
 	found, err := promptfile.Scan(in, cfg, nil, func(prompts.Request) {})

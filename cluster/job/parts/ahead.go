@@ -5,19 +5,19 @@ import (
 	"iter"
 )
 
-// atOnce is how many objects are asked for side by side: a bucket takes some 20 ms to begin with
-// one, so that a hundred thousand of them, one after the other, would take half an hour.
+// atOnce is the number of parallel requests for objects: a bucket takes some 20 ms to begin with one, so
+// a hundred thousand of them, one after the other, would take half an hour.
 const atOnce = 16
 
-// done is what became of one element.
+// done is the result of one element.
 type done[R any] struct {
 	result R
 	err    error
 }
 
-// ahead does something with each element, with n of them at a time, and yields what came of it in
-// their order; the last thing is the first error. What was done and is not yielded, as it is left
-// early, is given to drop. When it returns nothing of it is running.
+// ahead runs do for each element, n at a time, and yields the results in the order of the elements. The first
+// error ends them. Results that are not yielded, because the caller leaves early, go to drop. When ahead
+// returns, nothing of it is running.
 func ahead[T, R any](ctx context.Context, n int, all iter.Seq2[T, error], do func(context.Context, T) (R, error), drop func(R)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

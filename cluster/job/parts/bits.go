@@ -1,12 +1,12 @@
 package parts
 
-// bitSet is a set of numbers from 0 on: a bit for each up to the greatest that is in it. The zero value is empty.
+// bitSet is a set of numbers from 0 on, with a bit for each up to its greatest. The zero value is empty.
 type bitSet struct {
 	words []uint64
 	len   int
 }
 
-// add reports whether n was not there yet.
+// add adds n, and reports whether n was not in the set yet.
 func (s *bitSet) add(n int) bool {
 	if s.has(n) {
 		return false

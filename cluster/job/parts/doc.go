@@ -1,10 +1,10 @@
-// Package parts is what became of a job's chunks: it joins the journals of a chunk into its part,
-// knows which parts are there, sums them up, and makes files of them.
+// Package parts handles the results of a job's chunks: it joins the journals of a chunk into its part,
+// knows which parts exist, sums them up, and makes files of them.
 //
-// It promises that a part is created once and whole, with one line for each line of its chunk that
-// was asked or skipped, in the order of the input; that a part that is not what was written is
-// found out when it is read; and that the files made of all parts are those that one process
-// would have written with --order input. Memory is that of one chunk.
+// A part is created once and whole. It has one line for each line of its chunk that was asked or skipped,
+// in the order of the input. Reading a part detects any change since it was written. The files made of
+// all parts are those that one process would have written with --order input. The package holds one
+// chunk in memory.
 //
 //	journals of work/7 ─Join─▶ lines in order ─Write─▶ parts/000000/007    the commit
 //	                                                     │      └ a footer: counts, costs, sum
@@ -12,10 +12,10 @@
 //	   Ledger.Settle: sums of a thousand ─▶ sums/000000 ─┼─▶ Finish ─▶ DONE
 //	                                                     └─ Fetch ─▶ results.jsonl, results.errors.jsonl
 //
-// Of a bucket, a job of n chunks asks: n parts to be created, n footers to be read and n/1000 sums
-// to be created once; a list of the parts of folders that are not whole, a thousand a request, each
-// time somebody looks; and n parts to be read for files. 16 requests are under way at most.
+// In a bucket, a job of n chunks costs these requests. Once it creates n parts, reads n footers and creates
+// n/1000 sums. Each look lists the parts of folders that are not whole, a thousand a request. Files take n
+// reads of parts. At most 16 requests are under way.
 //
-// A round that tries again what failed adds parts/000000/007.r1 with those lines alone; of each
-// line the last round counts.
+// A round that tries failed items again adds parts/000000/007.r1 with those lines alone. Of each line the
+// last round counts.
 package parts

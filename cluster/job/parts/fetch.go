@@ -23,12 +23,12 @@ var ErrUnfinished = errors.New("it is not finished: --partial fetches what is th
 type Fetch struct {
 	Store  store.Store
 	Job    string
-	Chunks int // that there are
-	// Partial says that what is there will do; else parts that are missing are ErrUnfinished.
+	Chunks int // of the job
+	// Partial accepts the parts that exist; otherwise missing parts are ErrUnfinished.
 	Partial bool
 }
 
-// Fetched is what was fetched.
+// Fetched describes the fetched results.
 type Fetched struct {
 	Sums
 	Chunks int // that have a part
@@ -37,7 +37,7 @@ type Fetched struct {
 	First []journal.Line
 }
 
-// firstFailures is how many lines First holds at most.
+// firstFailures bounds the lines of First.
 const firstFailures = 3
 
 // name keeps the line of a failure that is among the first.
@@ -99,14 +99,14 @@ func (f *Fetch) each(ctx context.Context, visit func(*Line) error) (Fetched, err
 	return all, nil
 }
 
-// group is the parts of one chunk: of round 0, and of those that have tried it again.
+// group holds the parts of one chunk: of round 0, and of the rounds that tried it again.
 type group struct {
 	chunk  int
 	rounds []int
 }
 
-// groups yields what is there of each chunk, in order. The first chunk that has nothing ends it,
-// unless a part of all will do.
+// groups yields the existing parts of each chunk, in order. The first chunk without any ends it, unless
+// the fetch is partial.
 func (f *Fetch) groups(ctx context.Context) iter.Seq2[group, error] {
 	return func(yield func(group, error) bool) {
 		g := group{chunk: -1}
@@ -166,7 +166,7 @@ func (p *opened) close() {
 	}
 }
 
-// each visits the lines of a chunk by line of the input, of each the one of the latest round.
+// each visits the lines of a chunk by line of the input. Of each line it visits the one of the latest round.
 func (p *opened) each(visit func(*Line) error) error {
 	heads := make([]*head, len(p.lines))
 	for i, lines := range p.lines {
@@ -196,7 +196,7 @@ func (p *opened) each(visit func(*Line) error) error {
 	}
 }
 
-// head is the next line of a part.
+// head holds the next line of a part.
 type head struct {
 	Line
 	there bool
@@ -208,7 +208,7 @@ func (h *head) advance() (err error) {
 	return err
 }
 
-// least is the part whose line comes first, the latest of several; nil if none has one.
+// least returns the part whose line comes first, the latest of several; nil if none has a line.
 func least(heads []*head) (first *head) {
 	for _, h := range heads {
 		if h.there && (first == nil || h.Line.Line < first.Line.Line) {
@@ -218,13 +218,13 @@ func least(heads []*head) (first *head) {
 	return first
 }
 
-// earlier is a file of results that is there already, while it is compared.
+// earlier is an existing file of results, during its comparison.
 type earlier struct {
 	in   *bufio.Reader
 	line []byte // the next one; nil at the end
 }
 
-// newEarlier reads what an earlier fetch has written.
+// newEarlier reads the results of an earlier fetch.
 func newEarlier(in io.Reader) (*earlier, error) {
 	e := &earlier{in: bufio.NewReaderSize(in, 64<<10)}
 	return e, e.advance()
@@ -233,13 +233,13 @@ func newEarlier(in io.Reader) (*earlier, error) {
 func (e *earlier) advance() error {
 	line, err := e.in.ReadBytes('\n')
 	if errors.Is(err, io.EOF) {
-		line, err = nil, nil // what has no line feed was torn
+		line, err = nil, nil // a line without a line feed was torn
 	}
 	e.line = line
 	return err
 }
 
-// pass is told each line that is written, and passes over the same one.
+// pass compares a written line with the next one of the file, and moves past it if they are equal.
 func (e *earlier) pass(line []byte) error {
 	if !bytes.Equal(e.line, line) {
 		return nil

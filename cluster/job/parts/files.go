@@ -11,14 +11,14 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 )
 
-// ErrOtherResults says that a file holds results that are not this job's, and which would be lost.
+// ErrOtherResults says that a file holds results of another job, which would be lost.
 var ErrOtherResults = errors.New("it holds results that this job does not have: move it away, or choose another file")
 
-// Files makes the files that a run writes with --order input: results at output, and, if there are
-// any, failures at failed. Each takes the place of what an earlier Files has left there, at once
-// or not at all. A file that is not ours, or damaged, is refused as a run refuses it, and so
-// is one with results that are not among those that are written (ErrOtherResults). others are
-// files that they must not be, such as the inputs.
+// Files makes the files that a run writes with --order input: results at output, and any failures at
+// failed. Each file replaces the one of an earlier Files, at once or not at all. Files refuses a file
+// that is not ours, or is damaged, as a run does. It also refuses a file with results that are not
+// among those that it writes (ErrOtherResults). others are files that output and failed must not be,
+// such as the inputs.
 func (f *Fetch) Files(ctx context.Context, output, failed string, others ...string) (all Fetched, err error) {
 	w := &filing{Fetch: f, ctx: ctx, output: output, failed: failed}
 	defer func() {
@@ -45,7 +45,7 @@ func (f *Fetch) Files(ctx context.Context, output, failed string, others ...stri
 	return all, err
 }
 
-// errNoFailures keeps an errors file from being made in which nothing would be.
+// errNoFailures prevents an empty errors file.
 var errNoFailures = errors.New("nothing has failed")
 
 // filing is a fetch into files.
@@ -57,7 +57,7 @@ type filing struct {
 	had            bool // there is an errors file
 }
 
-// begin keeps others from the files, and refuses those that are not to be written to.
+// begin locks the files, and refuses those that must not be written.
 func (w *filing) begin(others []string) error {
 	for _, path := range []string{w.output, w.failed} {
 		l, err := journal.LockOutput(path, w.locks...)
@@ -77,7 +77,7 @@ func (w *filing) begin(others []string) error {
 	return nil
 }
 
-// write writes both files, and makes sure that no result is lost by it.
+// write writes both files, and makes sure that this loses no result.
 func (w *filing) write(results, failures *bufio.Writer) (all Fetched, err error) {
 	old, done, err := w.old()
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *filing) write(results, failures *bufio.Writer) (all Fetched, err error)
 	return all, err
 }
 
-// old reads the output that is there, if there is one.
+// old reads the existing output, if there is one.
 func (w *filing) old() (*earlier, func() error, error) {
 	file, err := os.Open(w.output)
 	if errors.Is(err, fs.ErrNotExist) {

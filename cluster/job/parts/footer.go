@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 )
 
-// ErrDamaged says that a part is not what was written.
+// ErrDamaged says that a part has changed since it was written.
 var ErrDamaged = errors.New("it is not what was written")
 
 // footer is the last line of a part.
@@ -24,26 +24,26 @@ type footer struct {
 	Sums
 }
 
-// A footer ends in a CRC-32C of all bytes of the part before that.
+// A footer ends in a CRC-32C of all earlier bytes of the part.
 const (
 	footerBegins = `{"headrace_part":`
 	sumBegins    = `,"crc":"`
 	sumEnds      = "\"}\n"
 	sumDigits    = 8
 	sumLength    = len(sumBegins) + sumDigits + len(sumEnds)
-	// footerRoom is more than a footer ever has, in bytes: its numbers, and the job's name.
+	// footerRoom exceeds the bytes of any footer: its numbers, and the job's name.
 	footerRoom = 2048
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// open is the footer up to its sum.
+// open returns the footer up to its sum.
 func (f *footer) open() []byte {
-	text, _ := json.Marshal(f) // of numbers that are none, sums have none
+	text, _ := json.Marshal(f) // it only fails on a NaN or an infinity, and sums have neither
 	return append([]byte(footerBegins), text...)
 }
 
-// close completes a footer by the sum of all that is before it.
+// closeFooter completes a footer by the sum of all bytes before it.
 func closeFooter(open []byte, sum uint32) []byte {
 	var digits [4]byte
 	digits[0], digits[1], digits[2], digits[3] = byte(sum>>24), byte(sum>>16), byte(sum>>8), byte(sum)
@@ -51,7 +51,7 @@ func closeFooter(open []byte, sum uint32) []byte {
 	return append(hex.AppendEncode(text, digits[:]), sumEnds...)
 }
 
-// parseFooter reads a footer, and tells the sum that it has.
+// parseFooter reads a footer, and returns its sum.
 func parseFooter(line []byte) (f footer, sum uint32, err error) {
 	if len(line) < len(footerBegins)+sumLength || !bytes.HasPrefix(line, []byte(footerBegins)) {
 		return f, 0, ErrDamaged
@@ -70,7 +70,7 @@ func parseFooter(line []byte) (f footer, sum uint32, err error) {
 	return f, sum, nil
 }
 
-// is reports whether it is the footer of the part that it is looked for in.
+// is reports whether the footer belongs to this part.
 func (f *footer) is(name string, chunk, round int) bool {
 	return f.Job == name && f.Chunk == chunk && f.Round == round
 }

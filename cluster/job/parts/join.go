@@ -10,15 +10,15 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 )
 
-// Held is how many bytes of a chunk's lines are held in memory to bring them into order. Where
-// they are more, the journals are read several times.
+// Held bounds the bytes of a chunk's lines that are held in memory for sorting. If the lines are
+// longer in all, the journals are read several times.
 const Held = 32 << 20
 
-// Joined is what the journals of a chunk come to: one line for each line of the input that has any.
+// Joined holds the joined journals of a chunk: one line for each line of the input that has any.
 type Joined struct {
 	Sums
-	// Damaged is how many lines of the journals are not what was written, as a loss of power
-	// may leave them. Their items have not ended, unless another line says so.
+	// Damaged counts the lines of the journals that cannot be read as they were written, as after a
+	// loss of power. Their items have not ended, unless another line says so.
 	Damaged int
 
 	bytes    int64
@@ -28,7 +28,7 @@ type Joined struct {
 	held     bool // the text of each is at hand
 }
 
-// place is where the line of an item is.
+// place says where the line of an item is.
 type place struct {
 	line    int // of the input
 	journal int
@@ -36,12 +36,12 @@ type place struct {
 	text    []byte // nil where it is not held
 }
 
-// ErrTwoKeys says that two lines of one item are of two questions.
+// ErrTwoKeys says that two lines of one item belong to two questions.
 var ErrTwoKeys = errors.New("the journals are of two inputs")
 
-// Join reads journals, the one that counts most first: of each item the first line is taken.
-// Their lines are without line feeds, and valid until the next. Of them hold bytes are held; 0
-// means Held. Each may be read several times, until Lines has been read for the last time.
+// Join reads journals, the one that counts most first: each item gets its first line. The journals' lines
+// have no line feeds, and are valid until the next. Join holds up to hold bytes of them; 0 means Held.
+// Each journal may be read several times, until Lines has been read for the last time.
 func Join(hold int64, journals ...iter.Seq2[[]byte, error]) (*Joined, error) {
 	j := &Joined{hold: cmp.Or(hold, Held), journals: journals, held: true}
 	seen := map[int]string{} // the keys of lines
@@ -98,11 +98,11 @@ func (j *Joined) Has(line int) bool {
 	return found
 }
 
-// Bytes is how many bytes its lines have.
+// Bytes returns the size of its lines in bytes.
 func (j *Joined) Bytes() int64 { return j.bytes }
 
 // All yields the lines in the order of the input, line feeds included; each is valid until the
-// next. The last thing is the first error.
+// next. The first error ends them.
 func (j *Joined) All() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for from := 0; from < len(j.places); {
@@ -124,7 +124,7 @@ func (j *Joined) All() iter.Seq2[[]byte, error] {
 	}
 }
 
-// window is as many places from one on as can be held, and at least that one.
+// window returns as many places from one on as can be held, and at least that one.
 func (j *Joined) window(from int) []place {
 	size, to := j.places[from].size, from+1
 	for ; to < len(j.places) && size+j.places[to].size <= j.hold; to++ {

@@ -64,7 +64,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// entryOf is what a line says.
+// entryOf parses a line.
 func entryOf(line []byte) journal.Entry {
 	e, err := new(journal.Parser).Parse(line)
 	if err != nil {

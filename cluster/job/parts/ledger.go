@@ -10,13 +10,13 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// PerFolder is how many chunks have their parts in one folder.
+// PerFolder is the number of chunks whose parts share a folder.
 const PerFolder = job.PerFolder
 
-// Ledger knows which chunks of a round have their part: a bit or two for each, and, of folders that
-// were summed up, what they come to. It belongs to one goroutine.
+// Ledger knows which chunks of a round have their part: a bit or two for each, and the sums of folders that
+// were summed up. It belongs to one goroutine.
 type Ledger struct {
-	// Format is that of the job's record, in which sums are written; 0 is job.RecordFormat.
+	// Format is that of the job's record, used for the sums; 0 is job.RecordFormat.
 	Format int
 
 	store  store.Store
@@ -25,13 +25,13 @@ type Ledger struct {
 	chunks int
 	want   *bitSet // the chunks of the round; nil: all
 	have   bitSet
-	left   []int // of each folder, the chunks that have none
+	left   []int // for each folder, the chunks that have no part
 	sums   map[int]FolderSums
 	looked bool
 }
 
-// NewLedger is for a job of so many chunks. want are the chunks of the round; nil: all. It knows of
-// no part yet.
+// NewLedger returns the ledger of a job of so many chunks. want are the chunks of the round; nil: all. It
+// knows of no part yet.
 func NewLedger(s store.Store, name string, round, chunks int, want []int) *Ledger {
 	l := &Ledger{store: s, job: name, round: round, left: make([]int, folders(chunks)), chunks: chunks, sums: map[int]FolderSums{}}
 	if want == nil {
@@ -51,7 +51,7 @@ func NewLedger(s store.Store, name string, round, chunks int, want []int) *Ledge
 
 func folders(chunks int) int { return (chunks + PerFolder - 1) / PerFolder }
 
-// Len is how many chunks the round has.
+// Len returns the number of chunks in the round.
 func (l *Ledger) Len() int {
 	if l.want != nil {
 		return l.want.len
@@ -59,16 +59,16 @@ func (l *Ledger) Len() int {
 	return l.chunks
 }
 
-// Done is how many of them have their part, as far as is known.
+// Done returns how many of them have their part, as far as is known.
 func (l *Ledger) Done() int { return l.have.len }
 
-// Whole reports whether all have.
+// Whole reports whether all of them have their part.
 func (l *Ledger) Whole() bool { return l.Done() == l.Len() }
 
 // Has reports whether a chunk has its part, as far as is known.
 func (l *Ledger) Has(chunk int) bool { return l.have.has(chunk) }
 
-// Note is told that a chunk has its part. It reports whether that is news.
+// Note records that a chunk has its part. It reports whether that is news.
 func (l *Ledger) Note(chunk int) bool {
 	if chunk < 0 || chunk >= l.chunks || l.want != nil && !l.want.has(chunk) || !l.have.add(chunk) {
 		return false
@@ -92,9 +92,9 @@ func (l *Ledger) Missing(from int) iter.Seq[int] {
 	}
 }
 
-// Look lists the parts that are there, but for folders that are whole: those it has listed for the
-// last time. The first time it also asks which folders were summed up. Of a bucket that is one
-// request for each thousand parts that it lists, and one for each whole folder between others.
+// Look lists the existing parts, except those of whole folders, which it does not list again. The first time it
+// also asks which folders were summed up. In a bucket that takes one request for each thousand parts that it
+// lists, and one for each whole folder between others.
 func (l *Ledger) Look(ctx context.Context) error {
 	if !l.looked {
 		if err := l.settled(ctx); err != nil {
@@ -112,8 +112,8 @@ func (l *Ledger) Look(ctx context.Context) error {
 	return nil
 }
 
-// Lost gives the chunks of a round that is over whose parts are not in the store any more. It lists all parts: sums only say what
-// was there. Call it instead of Look.
+// Lost returns the chunks of a finished round whose parts are no longer in the store. It lists all parts, because sums only
+// say what was there. Call it instead of Look.
 func (l *Ledger) Lost(ctx context.Context) ([]int, error) {
 	l.looked = true
 	if err := l.Look(ctx); err != nil {
@@ -122,7 +122,7 @@ func (l *Ledger) Lost(ctx context.Context) ([]int, error) {
 	return slices.Collect(l.Missing(0)), nil
 }
 
-// Reopen deletes what says that a round is over, so that the parts of these chunks can be made again.
+// Reopen deletes the objects that mark a round as over, so that the parts of these chunks can be made again.
 func Reopen(ctx context.Context, s store.Store, name string, round int, lost []int) error {
 	objects := map[string]bool{job.DoneName(name, round): true}
 	for _, chunk := range lost {
@@ -136,7 +136,7 @@ func Reopen(ctx context.Context, s store.Store, name string, round int, lost []i
 	return nil
 }
 
-// open is the first folder from one on that is not whole.
+// open returns the first folder from one on that is not whole.
 func (l *Ledger) open(from int) int {
 	if i := slices.IndexFunc(l.left[from:], func(left int) bool { return left > 0 }); i >= 0 {
 		return from + i
@@ -144,7 +144,7 @@ func (l *Ledger) open(from int) int {
 	return len(l.left)
 }
 
-// list lists parts from a folder on, up to one that is whole, and tells where it has ended.
+// list lists parts from a folder on, up to one that is whole, and returns where it ended.
 func (l *Ledger) list(ctx context.Context, from int) (next int, err error) {
 	for o, err := range l.store.List(ctx, job.PartsFolder(l.job), job.PartFolder(l.job, from)) {
 		if err != nil {
@@ -167,7 +167,7 @@ func (l *Ledger) list(ctx context.Context, from int) (next int, err error) {
 	return len(l.left), nil
 }
 
-// settled notes all chunks of the folders that were summed up.
+// settled records all chunks of the folders that were summed up.
 func (l *Ledger) settled(ctx context.Context) error {
 	for o, err := range l.store.List(ctx, job.SumsFolder(l.job), "") {
 		if err != nil {

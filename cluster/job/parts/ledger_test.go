@@ -50,7 +50,7 @@ func put(t testing.TB, s store.Store, n, round int) {
 	}
 }
 
-// A ledger knows what a list of names would, whatever is there and whatever it was told before.
+// A ledger knows what a list of names would, whatever is there and whatever was added before.
 func TestLedgerKnowsWhatIsThere(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -165,7 +165,7 @@ func TestWholeFoldersAreListedOnce(t *testing.T) {
 	}
 }
 
-// What is no chunk of a round is none, whoever says so.
+// A chunk outside a round does not count, no matter what want or Note says.
 func TestLedgerOfOtherChunks(t *testing.T) {
 	l := NewLedger(storetest.NewMemory(), "j", 1, 2, []int{1, 2, 5000})
 	for n, want := range map[int]bool{-1: false, 0: false, 1: true, 2: false, 5000: false} {

@@ -21,8 +21,8 @@ type Line struct {
 	Text []byte // as it was written, line feed included; valid until the next
 }
 
-// Read yields the lines of a part in the order of the input. What is not as it was written is
-// ErrDamaged; the last thing is the first error. Only at the end it is known that nothing is missing.
+// Read yields the lines of a part in the order of the input. Text that has changed since its writing is
+// ErrDamaged. The first error ends the lines. Only the end shows that nothing is missing.
 func Read(ctx context.Context, s store.Store, name string, chunk, round int) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		in, err := s.Open(ctx, job.PartName(name, chunk, round), 0, -1)
@@ -35,7 +35,7 @@ func Read(ctx context.Context, s store.Store, name string, chunk, round int) ite
 	}
 }
 
-// lines yields those of an open part.
+// lines yields the lines of an open part.
 func lines(in io.Reader, name string, chunk, round int) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		r := partReader{in: bufio.NewReaderSize(in, 64<<10)}
@@ -64,11 +64,11 @@ type partReader struct {
 	long   []byte
 	parse  journal.Parser
 	sum    uint32
-	last   int // the line of the input that was read last
+	last   int // the line of the input read last
 	footer []byte
 }
 
-// next gives a line; there is none where the footer begins.
+// next returns a line; there is false where the footer begins.
 func (r *partReader) next() (l Line, there bool, err error) {
 	text, err := r.line()
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *partReader) next() (l Line, there bool, err error) {
 	return Line{e, text}, true, nil
 }
 
-// line reads up to and with a line feed.
+// line reads up to and including a line feed.
 func (r *partReader) line() ([]byte, error) {
 	part, err := r.in.ReadSlice('\n')
 	if err == nil {
@@ -104,7 +104,7 @@ func (r *partReader) line() ([]byte, error) {
 	return r.long, err
 }
 
-// check holds the footer against what was read.
+// check compares the footer with what was read.
 func (r *partReader) check(name string, chunk, round int) error {
 	f, sum, err := parseFooter(r.footer)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *partReader) check(name string, chunk, round int) error {
 	return nil
 }
 
-// sumsOf reads the sums of a part of so many bytes off its footer, and not the lines.
+// sumsOf reads the sums of a part of so many bytes from its footer, without the lines.
 func sumsOf(ctx context.Context, s store.Store, name string, chunk, round int, size int64) (Sums, error) {
 	from := max(0, size-footerRoom)
 	in, err := s.Open(ctx, job.PartName(name, chunk, round), from, size-from)
@@ -142,8 +142,8 @@ func sumsOf(ctx context.Context, s store.Store, name string, chunk, round int, s
 	return f.Sums, nil
 }
 
-// Again tells which items a round tries again of a chunk: the keys of those that failed in the
-// latest part before it. Lines that were skipped are none of them.
+// Again returns the items of a chunk that a round tries again: the keys of those that failed in the
+// latest part before it. Lines that were skipped do not count.
 func Again(ctx context.Context, s store.Store, c *job.Chunk) (map[string]bool, error) {
 	for round := c.Round - 1; round >= 0; round-- {
 		failed, err := failedIn(ctx, s, c, round)

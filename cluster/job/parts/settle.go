@@ -10,19 +10,19 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// FolderSums are what the parts of one folder come to in one round.
+// FolderSums holds the sums of one folder's parts in one round.
 type FolderSums struct {
 	Format int `json:"format"` // that of the job's record
 	Parts  int `json:"parts"`
 	Sums
-	// Failing are the chunks of which an item has failed, and may be tried again.
+	// Failing are the chunks with a failed item that may be tried again.
 	Failing []int `json:"failing,omitempty"`
 }
 
-// maxSums is the most bytes of such sums.
+// maxSums bounds the bytes of such sums.
 const maxSums = 64 << 10
 
-// wholeFolders are those of which each chunk of the round has its part.
+// wholeFolders returns the folders in which each chunk of the round has its part.
 func (l *Ledger) wholeFolders() (all []int) {
 	for i, left := range l.left {
 		if left == 0 && l.inFolder(i) > 0 {
@@ -32,7 +32,7 @@ func (l *Ledger) wholeFolders() (all []int) {
 	return all
 }
 
-// inFolder is how many chunks of the round are in a folder.
+// inFolder counts the chunks of the round in a folder.
 func (l *Ledger) inFolder(folder int) (n int) {
 	for chunk := folder * PerFolder; chunk < min((folder+1)*PerFolder, l.chunks); chunk++ {
 		if l.want == nil || l.want.has(chunk) {
@@ -42,12 +42,12 @@ func (l *Ledger) inFolder(folder int) (n int) {
 	return n
 }
 
-// full reports whether no chunk can come to a folder any more, though inputs be added.
+// full reports whether a folder can get no more chunks, even if inputs are added.
 func (l *Ledger) full(folder int) bool { return (folder+1)*PerFolder <= l.chunks }
 
-// Settle sums up a folder whose parts are all there, and leaves the sums in the store, so that
-// nobody needs to read them again; but not those of a last folder that is not full. It reads a
-// footer for each part, and none if the folder was summed up before.
+// Settle sums up a folder whose parts all exist, and leaves the sums in the store, so that nobody needs to
+// read the parts again. It does not leave those of a last folder that is not full. It reads a footer for
+// each part, and none if the folder was summed up before.
 func (l *Ledger) Settle(ctx context.Context, folder int) (FolderSums, error) {
 	if !l.full(folder) {
 		return l.sum(ctx, folder)
@@ -96,7 +96,7 @@ func loadSums(ctx context.Context, s store.Store, name string) (sums FolderSums,
 	return sums, nil
 }
 
-// part is one that is listed.
+// part is a listed part.
 type part struct {
 	chunk, round int
 	size         int64
@@ -146,7 +146,7 @@ func (l *Ledger) inRound(ctx context.Context, folder int) func(func(part, error)
 	}
 }
 
-// Tally reads the sums of the round's parts that are not among those that are known, and adds them. It reads a footer for
+// Tally reads the sums of the round's parts that are not in known, and adds them to it. It reads a footer for
 // each.
 func (l *Ledger) Tally(ctx context.Context, known map[int]Sums) error {
 	for folder := range l.left {
@@ -167,8 +167,8 @@ func (l *Ledger) Tally(ctx context.Context, known map[int]Sums) error {
 	return nil
 }
 
-// SettleWhole sums up the folders that are whole and were not yet, and gives what all those that
-// are come to. Whoever calls it now and then has little left to do at the end.
+// SettleWhole sums up the whole folders that were not summed up yet, and returns the sum of all whole folders.
+// Regular calls leave little to do at the end.
 func (l *Ledger) SettleWhole(ctx context.Context) (all FolderSums, err error) {
 	for _, folder := range l.wholeFolders() {
 		sums, err := l.Settle(ctx, folder)
@@ -182,7 +182,7 @@ func (l *Ledger) SettleWhole(ctx context.Context) (all FolderSums, err error) {
 	return all, nil
 }
 
-// Done is what says that a round is over.
+// Done marks a round as over.
 type Done struct {
 	Format int `json:"format"` // that of the job's record
 	Round  int `json:"round"`
@@ -191,11 +191,11 @@ type Done struct {
 	Sums
 }
 
-// ErrCounts says that the parts of a job are not what its inputs have.
+// ErrCounts says that the parts of a job do not match its inputs.
 var ErrCounts = errors.New("the parts do not have as many lines as the inputs")
 
-// Finish says that a round is over, all of whose parts are there: it creates what LoadDone reads.
-// Of round 0 its parts must have so many lines: items, and lines that were skipped.
+// Finish marks a round with all its parts as over: it creates what LoadDone reads. In round 0 the parts
+// must have the given number of lines: items, and lines that were skipped.
 func (l *Ledger) Finish(ctx context.Context, lines int) (Done, error) {
 	d, err := LoadDone(ctx, l.store, l.job, l.round)
 	if !errors.Is(err, store.ErrMissing) {

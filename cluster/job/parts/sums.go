@@ -5,7 +5,7 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 )
 
-// Sums are what the lines of parts come to.
+// Sums holds the totals of the lines of parts.
 type Sums struct {
 	Lines   int `json:"lines"`   // in all: done, failed and skipped
 	Done    int `json:"done"`    // items with a result
@@ -19,11 +19,11 @@ type Sums struct {
 	Doubtful journal.Doubtful `json:"doubtful,omitzero"`
 	CostUSD  float64          `json:"cost_usd"` // as far as it is known
 	Priced   int              `json:"priced"`   // items whose cost is known
-	// Unpriced are items whose cost is not: results, and failures that used tokens.
+	// Unpriced are items of unknown cost: results, and failures that used tokens.
 	Unpriced int `json:"unpriced"`
 }
 
-// skipped are the codes of lines that were never asked.
+// skipped reports whether a line was never asked.
 func skipped(e *journal.Entry) bool {
 	return e.Code == promptfile.CodeInvalidLine || e.Code == promptfile.CodeUntranslatable
 }
@@ -71,8 +71,8 @@ func (s Sums) Plus(o Sums) Sums {
 	return s
 }
 
-// After is what a round comes to together with those before it, whose failed items it has tried
-// again: what was used adds up, and what failed is what failed last.
+// After returns the sums of a round together with those of the rounds before it, whose failed items it has tried
+// again. Usage adds up; the failed items are those that failed last.
 func (s Sums) After(before Sums) Sums {
 	all := before.Plus(s)
 	all.Lines, all.Failed = before.Lines, before.Failed-s.Done

@@ -12,12 +12,12 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// ErrIncomplete says that not each item of a chunk has ended.
+// ErrIncomplete says that not every item of a chunk has ended.
 var ErrIncomplete = errors.New("not each of its items has ended")
 
-// Write creates the part of a chunk, of which lines of the input are to be in it: items, and lines
-// that are skipped. The error is store.ErrExists if somebody was first, whose part counts then,
-// and ErrIncomplete if there are fewer lines, or more.
+// Write creates the part of a chunk. The part must have the given number of lines: items, and lines that
+// are skipped. The error is store.ErrExists if another worker was first, whose part then counts, and
+// ErrIncomplete if there are fewer lines, or more.
 func Write(ctx context.Context, s store.Store, c *job.Chunk, lines int, j *Joined) (Sums, error) {
 	if j.Lines != lines {
 		return j.Sums, fmt.Errorf("parts: write %s: %d lines of %d: %w", c, j.Lines, lines, ErrIncomplete)
@@ -32,7 +32,7 @@ func Write(ctx context.Context, s store.Store, c *job.Chunk, lines int, j *Joine
 	return j.Sums, nil
 }
 
-// body is a part as it is written. It can be read again from its beginning.
+// body is a part during its writing. It can be read again from its beginning.
 type body struct {
 	lines  iter.Seq2[[]byte, error]
 	footer []byte // up to its sum
@@ -61,7 +61,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line takes the next line, or, behind the last, the footer.
+// line takes the next line, or the footer behind the last line.
 func (b *body) line() error {
 	if b.next == nil {
 		b.next, b.stop = iter.Pull2(b.lines)
@@ -88,7 +88,7 @@ func (b *body) rewind() {
 	*b = body{lines: b.lines, footer: b.footer}
 }
 
-// Seek tells where it is, or goes back to the beginning: a store needs no more to send it again.
+// Seek returns the position, or goes back to the beginning: a store needs no more to send the part again.
 func (b *body) Seek(offset int64, whence int) (int64, error) {
 	switch {
 	case whence == io.SeekCurrent && offset == 0:

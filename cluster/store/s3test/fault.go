@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 )
 
-// Fault is what becomes of a request.
+// Fault is the fate of a request.
 type Fault int
 
 // The faults; the zero value is none.
@@ -23,18 +23,18 @@ const (
 	SlowDown         // 503 SlowDown; the server never hears of it
 	Conflict         // 409 ConditionalRequestConflict; the server never hears of it
 	LoseAsk          // the connection breaks before the server hears of it
-	LoseAnswer       // the server does it, and the connection breaks before it says so
-	FailAfter        // the server does it, and 500 InternalError is said
-	Repeat           // the server is asked twice, as by a proxy that repeats, and the second answer is given
+	LoseAnswer       // the server does it, and the connection breaks before its answer
+	FailAfter        // the server does it, and the answer is 500 InternalError
+	Repeat           // the server gets it twice, as from a proxy that repeats, and the second answer counts
 	Cut              // the connection breaks in the middle of the answer's body
 	faultCount
 )
 
-// A Rule says what becomes of the n-th request, from 0. It may wait, to hold one. It is called by
-// many goroutines.
+// A Rule decides the fate of the n-th request, from 0. It may wait, to hold a request. Many
+// goroutines call it.
 type Rule func(n int, r *http.Request) Fault
 
-// First does a fault to the first times requests that which wants.
+// First does a fault to the first times requests that which selects.
 func First(times int, fault Fault, which func(*http.Request) bool) Rule {
 	var left atomic.Int64
 	left.Store(int64(times))
@@ -46,7 +46,7 @@ func First(times int, fault Fault, which func(*http.Request) bool) Rule {
 	}
 }
 
-// Storm does one of faults to a share of all requests, from 0 to 1, drawn from a seed.
+// Storm does one of the faults to a share of all requests, from 0 to 1, drawn from a seed.
 func Storm(seed uint64, share float64, faults ...Fault) Rule {
 	return func(n int, _ *http.Request) Fault {
 		chance := rand.New(rand.NewPCG(seed, uint64(n)))
@@ -70,10 +70,10 @@ func IsList(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Trim(r.URL.Path, "/") == Bucket
 }
 
-// silent is for servers that would log what a test does to them on purpose.
+// silent is the log of servers that would report a test's deliberate faults.
 var silent = log.New(io.Discard, "", 0)
 
-// faults is the proxy's part that does them.
+// faults is the part of the proxy that does the faults.
 type faults struct {
 	forward http.Handler
 	rule    atomic.Pointer[Rule]
@@ -83,7 +83,7 @@ type faults struct {
 	created map[string]int
 }
 
-// noteCreated counts what the server has let somebody write, whether or not he hears of it.
+// noteCreated counts the writes that the server accepted, whether or not their writers learn of it.
 func (f *faults) noteCreated(answer *http.Response) error {
 	if IsPut(answer.Request) && answer.StatusCode == http.StatusOK {
 		f.mu.Lock()
@@ -96,14 +96,14 @@ func (f *faults) noteCreated(answer *http.Response) error {
 	return nil
 }
 
-// Created says how often each object was written: more than once, if two writers were let win.
+// Created returns how often each object was written: more than once if the server let two writers win.
 func (f *faults) Created() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.created)
 }
 
-// Fault gives a rule for the requests to come; nil is none.
+// Fault sets a rule for the requests to come; nil is no rule.
 func (f *faults) Fault(rule Rule) {
 	if rule == nil {
 		rule = func(int, *http.Request) Fault { return None }
@@ -111,13 +111,13 @@ func (f *faults) Fault(rule Rule) {
 	f.rule.Store(&rule)
 }
 
-// Faults says how often a fault was done.
+// Faults returns how often a fault was done.
 func (f *faults) Faults(of Fault) int { return int(f.done[of].Load()) }
 
-// Requests says how many there were.
+// Requests returns the number of requests.
 func (f *faults) Requests() int { return int(f.asked.Load()) }
 
-// ServeHTTP does to a request what the rule says.
+// ServeHTTP treats a request as the rule says.
 func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := int(f.asked.Add(1)) - 1
 	fault := None

@@ -32,14 +32,14 @@ const (
 
 const (
 	folderVariable = "HEADRACE_S3TEST"
-	// startTimeout is what a start may take on a busy machine, where it usually takes half a second.
+	// startTimeout bounds a start on a busy machine; it usually takes half a second.
 	startTimeout = time.Minute
 	connections  = 1000
 	up           = "up"
 )
 
-// Serve does not return if this process was started to be a server; otherwise it does nothing. It
-// is called first in TestMain.
+// Serve does not return if this process was started to be a server; otherwise it does nothing. TestMain
+// calls it first.
 func Serve() {
 	folder := os.Getenv(folderVariable)
 	if folder == "" {
@@ -80,12 +80,12 @@ func serve(folder string) error {
 	return <-ended
 }
 
-// announce says on standard output that connections are taken.
+// announce writes to standard output once the server takes connections.
 func announce(folder string) {
 	for {
 		if conn, err := net.Dial("unix", socket(folder)); err == nil {
 			_ = conn.Close()
-			_, _ = fmt.Println(up) //nolint:forbidigo // it is read by who started this process
+			_, _ = fmt.Println(up) //nolint:forbidigo // the parent process reads it
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -94,18 +94,18 @@ func announce(folder string) {
 
 func socket(folder string) string { return filepath.Join(folder, "socket") }
 
-// Bucket is the one that a Server has.
+// Bucket is the only bucket of a Server.
 const Bucket = "bucket"
 
-// Server is one that runs.
+// Server is a running server.
 type Server struct {
 	Endpoint string // http://host:port, of the proxy
 	folder   string
 	faults
 }
 
-// Start starts a server with an empty bucket, and stops it when the test is over. The variables by
-// which clients find credentials and region are set for the test and what it starts.
+// Start starts a server with an empty bucket, and stops it when the test is over. It sets the variables
+// by which clients find credentials and region, for the test and its child processes.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := StartBeside(t)
@@ -115,8 +115,8 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// StartBeside is Start for a test that runs beside others, and so sets no variables of its process: it
-// gives those of Environment to what it starts.
+// StartBeside is Start for a test that runs in parallel with others, and so sets no variables of its
+// process. The test passes those of Environment to its child processes.
 func StartBeside(t testing.TB) *Server {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "s3test") // the name of a socket has 100 bytes at most
@@ -128,12 +128,12 @@ func StartBeside(t testing.TB) *Server {
 	return proxy(t, folder)
 }
 
-// environment is what a client of a Server must find.
+// environment holds the variables for a client of a Server.
 var environment = map[string]string{
 	"AWS_ACCESS_KEY_ID": AccessKey, "AWS_SECRET_ACCESS_KEY": SecretKey, "AWS_SESSION_TOKEN": "", "AWS_REGION": "us-east-1",
 }
 
-// Environment is what a process must find to be a client, as exec.Cmd takes it.
+// Environment returns the variables for a client process, as exec.Cmd takes them.
 func (s *Server) Environment() (all []string) {
 	for name, value := range environment {
 		all = append(all, name+"="+value)
@@ -141,7 +141,7 @@ func (s *Server) Environment() (all []string) {
 	return all
 }
 
-// Put writes an object, as a user would who is none of the processes that are tested.
+// Put writes an object, as a user outside the tested processes would.
 func (s *Server) Put(t testing.TB, name string, content []byte) {
 	t.Helper()
 	client, err := minio.New(strings.TrimPrefix(s.Endpoint, "http://"), &minio.Options{
@@ -155,7 +155,7 @@ func (s *Server) Put(t testing.TB, name string, content []byte) {
 	}
 }
 
-// Folder is where the objects under a prefix lie as files, for a test that looks at them past the server.
+// Folder returns the folder in which the objects under a prefix lie as files, for a test that bypasses the server.
 func (s *Server) Folder(prefix string) string { return filepath.Join(rootOf(s.folder), Bucket, prefix) }
 
 func rootOf(folder string) string { return filepath.Join(folder, "root") }
@@ -169,7 +169,7 @@ func start(t testing.TB, folder string) {
 	}
 	child := exec.Command(self)
 	child.Env = append(os.Environ(), folderVariable+"="+folder)
-	var said bytes.Buffer // of what goes wrong on purpose it says much
+	var said bytes.Buffer // deliberate faults make it write much
 	child.Stderr = &said
 	in, err := child.StdinPipe()
 	if err != nil {
@@ -199,7 +199,7 @@ func start(t testing.TB, folder string) {
 	})
 }
 
-// proxy listens where clients come, and asks the rule what becomes of their requests.
+// proxy listens for clients, and asks the rule for the fate of their requests.
 func proxy(t testing.TB, folder string) *Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -238,7 +238,7 @@ func proxy(t testing.TB, folder string) *Server {
 	return s
 }
 
-// Address is what store.Open takes, for the objects under a prefix.
+// Address returns the address for store.Open of the objects under a prefix.
 func (s *Server) Address(prefix string) string {
 	return fmt.Sprintf("s3://%s/%s?endpoint=%s", Bucket, prefix, url.QueryEscape(s.Endpoint))
 }

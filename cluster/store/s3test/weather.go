@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// Weather is what a store goes through while others work with it. Shares are of all requests that it
-// concerns, from 0 to 1, drawn from the seed.
+// Weather is the trouble of a store while others work with it. Shares are of all requests concerned, from 0 to 1,
+// drawn from the seed.
 type Weather struct {
 	Seed    uint64
 	Busy    float64 // share that is answered SlowDown
-	Broken  float64 // share whose connection breaks before, or after which an error is said
-	Unheard float64 // share of PUTs that are done, and whose answer is lost
-	Hanging float64 // share on whose connection nothing comes
-	// Hang is how long nothing comes, then the connection breaks; half of what hangs is done before that.
+	Broken  float64 // share whose connection breaks before, or that get an error after success
+	Unheard float64 // share of PUTs that succeed and whose answer is lost
+	Hanging float64 // share whose connection stays silent
+	// Hang is the time for which a connection stays silent before it breaks; half of the hanging requests are done
+	// before that.
 	Hang time.Duration
-	// SlowList is how long a LIST takes at most.
+	// SlowList bounds the delay of a LIST.
 	SlowList time.Duration
-	// Of each Every, the store is away for Away, at its end: nobody reaches it, or it is too busy. 0: it never is.
+	// At the end of each Every, the store is away for Away: out of reach, or too busy. 0: it never is.
 	Every, Away time.Duration
 }
 
-// From is the rule of the weather, which begins at a time.
+// From returns the rule of the weather, which begins at a time.
 func (w Weather) From(began time.Time) Rule {
 	return func(n int, r *http.Request) Fault {
 		chance := rand.New(rand.NewPCG(w.Seed, uint64(n)))
@@ -36,12 +37,12 @@ func (w Weather) From(began time.Time) Rule {
 	}
 }
 
-// away reports whether the store is, so long after the beginning.
+// away reports whether the store is away, at a time since the beginning.
 func (w Weather) away(since time.Duration) bool {
 	return w.Every > 0 && since%w.Every >= w.Every-w.Away
 }
 
-// one draws what becomes of a request.
+// one draws the fate of a request.
 func (w Weather) one(chance *rand.Rand, r *http.Request) Fault {
 	drawn := chance.Float64()
 	below := func(share float64) bool {

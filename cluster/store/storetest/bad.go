@@ -10,8 +10,8 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Bad are stores that break one promise each, whenever they are raced for or looked at, beside the
-// words that a probe must find for it. Each is empty.
+// Bad returns empty stores that each break one promise in every race or look, with the words that
+// a probe must find for it.
 func Bad() []BadStore {
 	m := NewMemory
 	return []BadStore{
@@ -32,11 +32,11 @@ func Bad() []BadStore {
 type BadStore struct {
 	Breaks string
 	Store  store.Store
-	Says   string // what the error of a probe has in it
+	Says   string // text in the probe's error
 }
 
-// looks does not see the last object that was written until somebody reads one: as if all who race
-// looked first, and then renamed.
+// looks does not see the last written object until an object is read. It acts as if all racing
+// writers looked first, and then renamed.
 type looks struct {
 	*Memory
 	unseen chan string // capacity 1, and never empty for long: the name of that object
@@ -82,10 +82,10 @@ func (l *loserStays) Create(ctx context.Context, name string, in io.Reader, size
 	return err
 }
 
-// late takes what comes after a read.
+// late accepts a write that comes after a read.
 type late struct {
 	*Memory
-	reads chan string // capacity 1: that one was
+	reads chan string // the name that was read
 }
 
 func (l *late) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
@@ -108,7 +108,7 @@ func (l *late) Create(ctx context.Context, name string, in io.Reader, size int64
 	return l.Memory.Create(ctx, name, in, size)
 }
 
-// refuses is late, and says that it was not.
+// refuses is late, but returns an error.
 type refuses late
 
 func (r *refuses) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
@@ -124,7 +124,7 @@ func (r *refuses) Create(ctx context.Context, name string, in io.Reader, size in
 	return err
 }
 
-// seen counts how often something was asked for.
+// seen counts how often each name was asked for.
 type seen chan map[string]int
 
 func newSeen() seen {

@@ -10,24 +10,24 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// ErrFlaky is what a Flaky store says instead of an answer.
+// ErrFlaky is the error that a Flaky store returns in place of an answer.
 var ErrFlaky = errors.New("flaky on purpose")
 
-// Fault is what becomes of one call of a Flaky store.
+// Fault is the fate of one call of a Flaky store.
 type Fault int
 
 // The faults; the zero value is none.
 const (
 	None      Fault = iota
-	Refuse          // nothing is done, and ErrFlaky is said
-	LoseReply       // it is done, and ErrFlaky is said; of a read or a list, after the first half of it
+	Refuse          // nothing is done, and the call returns ErrFlaky
+	LoseReply       // the call is done, and returns ErrFlaky; a read or a list does so after its first half
 )
 
-// Flaky is a store that does to its calls what Rule says. It cannot be appended to.
+// Flaky is a store that treats its calls as Rule says. It cannot append.
 type Flaky struct {
 	store.Store
-	// Rule is asked about the n-th call, from 0, of a verb: "create", "open", "list" or
-	// "delete". It may wait, to hold one, and is called by many goroutines.
+	// Rule decides the fate of the n-th call, from 0, of a verb: "create", "open", "list" or
+	// "delete". It may wait, to hold a call. Many goroutines call it.
 	Rule  func(n int, verb, name string) Fault
 	calls atomic.Int64
 }
@@ -65,7 +65,7 @@ func (f *Flaky) Open(ctx context.Context, name string, offset, length int64) (io
 	return io.NopCloser(&halved{content[:len(content)/2]}), nil
 }
 
-// halved reads what is left of an object, and then fails.
+// halved reads the first half of an object, and then fails.
 type halved struct{ content []byte }
 
 func (h *halved) Read(p []byte) (int, error) {

@@ -14,10 +14,10 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Plain is a store with its four verbs alone, as those that cannot append have them.
+// Plain is a store with its four verbs alone, like those that cannot append.
 type Plain struct{ store.Store }
 
-// still is a journal that writes a piece only when it is full or asked to: its clock stands.
+// still configures a journal that writes a piece only when it is full, or on request: its clock stands.
 func still(lines int) store.JournalConfig {
 	return store.JournalConfig{Lines: lines, Clock: clockwork.NewFakeClock(), Every: time.Hour}
 }
@@ -68,7 +68,7 @@ func journals(t *testing.T, s store.Store) {
 	journalTorn(t, s)
 }
 
-// written are lines of all lengths.
+// written writes lines of all lengths, and returns them.
 func written(t testing.TB, j store.Journal) []string {
 	t.Helper()
 	var want []string
@@ -79,7 +79,7 @@ func written(t testing.TB, j store.Journal) []string {
 		if err := j.Write(t.Context(), buf); err != nil {
 			t.Fatal(err)
 		}
-		clear(buf) // it is not kept
+		clear(buf) // the journal must not keep it
 	}
 	if err := j.Write(t.Context(), []byte("two\nlines")); err == nil {
 		t.Error("a line feed was taken")
@@ -131,7 +131,7 @@ func journalDeleted(t *testing.T, s store.Store) {
 	}
 }
 
-// journalTorn leaves out what has no line feed, and stops reading when asked to.
+// journalTorn checks that a line without a line feed is left out, and that reading stops on request.
 func journalTorn(t *testing.T, s store.Store) {
 	put(t, s, "torn.append", "whole\n\nalso whole\ntorn, as its writer was kil")
 	same(t, "torn", lines(t, s, "torn"), []string{"whole", "", "also whole"})
@@ -159,7 +159,7 @@ func journalTorn(t *testing.T, s store.Store) {
 	}
 }
 
-// Pieces is how many objects a journal consists of that has all of lines in it.
+// Pieces returns the number of objects in a journal.
 func Pieces(t testing.TB, s store.Store, name string) int {
 	t.Helper()
 	return len(slices.Collect(func(yield func(string) bool) {

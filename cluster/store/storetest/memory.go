@@ -13,15 +13,15 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Memory is a store in memory, for tests that need no other. It cannot be appended to.
+// Memory is a store in memory, for tests that need no other. It cannot append.
 type Memory struct {
-	held chan *shelf // capacity 1: who takes it out has it for himself
+	held chan *shelf // capacity 1: the goroutine that takes it out owns it
 }
 
-// shelf is what a Memory holds.
+// shelf is the content of a Memory.
 type shelf struct {
 	objects map[string]thing
-	written int // how many ever were
+	written int // objects ever written
 }
 
 // thing is one object; no two have the same number.
@@ -30,21 +30,21 @@ type thing struct {
 	number  int
 }
 
-// NewMemory is one that is empty.
+// NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	m := &Memory{held: make(chan *shelf, 1)}
 	m.held <- &shelf{objects: map[string]thing{}}
 	return m
 }
 
-// with does something while nobody else does.
+// with calls do with the shelf, for one goroutine at a time.
 func (m *Memory) with(do func(*shelf)) {
 	s := <-m.held
 	defer func() { m.held <- s }()
 	do(s)
 }
 
-// put writes an object, whatever is there.
+// put writes an object, over any other.
 func (m *Memory) put(name, content string) {
 	m.with(func(s *shelf) {
 		s.written++
@@ -62,7 +62,7 @@ func (m *Memory) take(name string) (thing, error) {
 	return found, nil
 }
 
-// check is what is asked before anything is done.
+// check checks the name and ctx before anything is done.
 func check(ctx context.Context, name string) error {
 	if err := store.CheckName(name); err != nil {
 		return err
@@ -70,7 +70,7 @@ func check(ctx context.Context, name string) error {
 	return ctx.Err()
 }
 
-// body reads one that must have a size.
+// body reads a body that must have a size.
 func body(ctx context.Context, name string, in io.Reader, size int64) (string, error) {
 	if err := check(ctx, name); err != nil {
 		return "", err
@@ -196,7 +196,7 @@ func (m *Memory) Delete(ctx context.Context, name string) error {
 	return said("delete", name, err)
 }
 
-// said is an error as those of stores are.
+// said returns an error in the form that stores use.
 func said(verb, name string, err error) error {
 	if err == nil {
 		return nil
@@ -204,9 +204,9 @@ func said(verb, name string, err error) error {
 	return fmt.Errorf("store: %s %s: %w", verb, name, err)
 }
 
-// text is what a reader holds.
+// text returns the content of a reader.
 func text(in io.Reader) string {
 	var b bytes.Buffer
-	_, _ = b.ReadFrom(in) // of what is in memory
+	_, _ = b.ReadFrom(in) // it is in memory
 	return b.String()
 }

@@ -74,13 +74,13 @@ func stretches(t *testing.T, s store.Store) {
 	is(t, err, store.ErrMissing, "missing")
 }
 
-// tree is in the order of the bytes of the names, in which a slash is one of them.
+// tree is in the byte order of the names, in which a slash is one of the bytes.
 var tree = []string{"a!", "a-b", "a-b/c", "a.b/c", "a/b", "a/b.c", "a/b/c", "a0", "a/c", "ab", "b", "é", "日"}
 
 func plant(t testing.TB, s store.Store) []string {
 	var sorted []string
 	for _, name := range rand.New(rand.NewPCG(1, 2)).Perm(len(tree)) {
-		// Where one is the beginning of another they cannot both be.
+		// A name and its beginning up to a slash cannot both be there.
 		if tree[name] != "a-b" && tree[name] != "a/b" {
 			put(t, s, tree[name], tree[name])
 			sorted = append(sorted, tree[name])
@@ -125,7 +125,7 @@ func after(t *testing.T, s store.Store) {
 	}
 }
 
-// pages has more than the thousand that S3 lists at once.
+// pages lists more than the thousand objects that S3 lists at once.
 func pages(t *testing.T, s store.Store) {
 	const objects, at = 2100, 32
 	names := make(chan string)

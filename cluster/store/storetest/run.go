@@ -12,7 +12,7 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Run tries a store. open gives one that is empty, for the test that asks.
+// Run tests a store. open returns an empty one for each test.
 func Run(t *testing.T, open func(t testing.TB) store.Store) {
 	for _, one := range []struct {
 		name string
@@ -59,7 +59,7 @@ func get(t testing.TB, s store.Store, name string) string {
 	return string(content)
 }
 
-// is fails unless an error is of a kind, and says what was asked for.
+// is fails unless an error is of a kind and contains a text.
 func is(t testing.TB, err, kind error, says string) {
 	t.Helper()
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "store: ") {
@@ -86,7 +86,7 @@ func same(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// What a name may be, and what was written under it.
+// objects are permitted names; each object's content contains its name.
 var objects = []string{
 	"a", "a b", "a+b", "a%2Fb", "a&b=c?d#e", "b/c", "b/c.d/e", "ü/日本/🙂", "..x/..y", ".hidden", "<x>\"'`",
 	"jobs/j/parts/7.r1", strings.Repeat("n", store.MaxSegment),
@@ -109,7 +109,7 @@ func created(t *testing.T, s store.Store) {
 	_, err := s.Open(t.Context(), "none", 0, -1)
 	is(t, err, store.ErrMissing, "none")
 	_, err = s.Open(t.Context(), "b", 0, -1)
-	is(t, err, store.ErrMissing, "b") // names are under it, and it is none
+	is(t, err, store.ErrMissing, "b") // names are under it, and it is no object
 	_, err = s.Open(t.Context(), "a/under", 0, -1)
 	is(t, err, store.ErrMissing, "a/under")
 	if _, err := store.ReadAll(t.Context(), s, "a", 3); err == nil || !strings.Contains(err.Error(), "more than 3 bytes") {
@@ -136,7 +136,7 @@ func taken(t *testing.T, s store.Store) {
 	}
 }
 
-// races are what the probe does, and the names lie in folders that nobody has made.
+// races does what the probe does, in folders that nobody has made.
 func races(t *testing.T, s store.Store) {
 	const rounds, writers = 20, 16
 	for round := range rounds {
@@ -190,7 +190,7 @@ func sizes(t *testing.T, s store.Store) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// One that was read from stays where it stood.
+	// A body that was partly read is sent from there on.
 	body := strings.NewReader("read, and to be written")
 	_, _ = body.Seek(6, io.SeekStart)
 	if err := s.Create(t.Context(), "rest", body, 17); err != nil || get(t, s, "rest") != "and to be written" {

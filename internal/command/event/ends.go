@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// endCells is how wide an end may be where there are but 40 columns.
+// endCells is the widest end where there are only 40 columns.
 const endCells = 34
 
 // ends says when the run ends.
@@ -37,12 +37,12 @@ func (s *scene) ends(e *Progress) {
 	e.EndsWide = sure + s.lastLane() + s.provided()
 }
 
-// vagueFrom is half of an interval that is wide enough to be said as one: if it is more than
-// half of what is left, besides.
+// vagueFrom is half of an interval that is wide enough to be shown as one. It must also be
+// more than half of what is left.
 const vagueFrom = time.Minute
 
-// endsVaguely says between when and when a run ends, where a likely time alone, give or take
-// nearly as much, would say little.
+// endsVaguely gives the interval in which a run ends, where a likely time alone, give or
+// take nearly as much, would say little.
 func (s *scene) endsVaguely(e *Progress, at string) {
 	f := &s.p.Ends
 	between := "between " + s.clock(f.Low) + " and " + s.clock(f.High)
@@ -52,7 +52,7 @@ func (s *scene) endsVaguely(e *Progress, at string) {
 	e.EndsWide = likely + s.lastLane() + s.provided()
 }
 
-// clock is the time of day then; of another day with that.
+// clock shows the time of day then, and the day if that is another.
 func (s *scene) clock(ahead time.Duration) string {
 	now := s.zoned(s.p.At)
 	then := now.Add(ahead)
@@ -67,7 +67,7 @@ func (s *scene) clock(ahead time.Duration) string {
 	return then.Format("2 Jan 15:04")
 }
 
-// zoned is a moment by the clock that people read.
+// zoned returns a moment by the clock that people read.
 func (s *scene) zoned(t time.Time) time.Time {
 	if s.c.Zone == nil {
 		return t.In(time.Local)
@@ -75,7 +75,7 @@ func (s *scene) zoned(t time.Time) time.Time {
 	return t.In(s.c.Zone)
 }
 
-// provided is what the end hangs on.
+// provided names the condition on which the end holds.
 func (s *scene) provided() string {
 	switch s.bound() {
 	case byRequests, byTokens, byInputTokens, byOutputTokens:
@@ -88,7 +88,7 @@ func (s *scene) provided() string {
 	return ""
 }
 
-// lastLane names the model that ends last, where that says something.
+// lastLane names the model that ends last, where that is of interest.
 func (s *scene) lastLane() string {
 	f := &s.p.Ends
 	if f.Lane == "" || f.Others <= 0 || s.p.OfLanes < 2 {
@@ -100,7 +100,7 @@ func (s *scene) lastLane() string {
 	return fmt.Sprintf("; %s is the last, the others end at %s", modelOf(f.Lane), s.clock(f.Others))
 }
 
-// noEnd says why it cannot be said.
+// noEnd says why the end is not known.
 func (s *scene) noEnd() string {
 	f := &s.p.Ends
 	switch f.Why {
@@ -127,7 +127,7 @@ func (s *scene) noEndShort() string {
 	return s.noEnd()
 }
 
-// inputCells is how much of the input's name stands in a sentence.
+// inputCells is the width of the input's name in a sentence.
 const inputCells = 40
 
 func (s *scene) inputName() string {
@@ -151,8 +151,8 @@ func (s *scene) endsSoon(e *Progress) {
 	e.EndsShort, e.EndsWide = fitting(endCells, when), when+left
 }
 
-// soon is when the calls in flight have ended: as long as nineteen in twenty take, or else
-// when they time out.
+// soon says when the calls in flight will have ended: after the time that nineteen in twenty
+// take, or else when they time out.
 func (s *scene) soon() string {
 	n := s.p.InFlight
 	switch left := s.p.P95 - s.p.Oldest; {
@@ -170,7 +170,7 @@ func roundUp(d time.Duration) time.Duration {
 	return time.Duration(math.Ceil(d.Seconds())) * time.Second
 }
 
-// left says how many items are left, and for what.
+// left says how many items are left, and whether a resume can take them.
 func (s *scene) left() string {
 	if s.p.Total < 0 {
 		return ""

@@ -3,8 +3,8 @@ package event
 // Format is the version of the events. A minor version adds events or fields.
 const Format = "1.0"
 
-// Progress is how a run stands: the event that every face shows. A number that is not known
-// is null.
+// Progress describes how a run stands: every face shows this event. A number that is not
+// known is null.
 type Progress struct {
 	Event     string  `json:"event"` // "progress"
 	ElapsedS  float64 `json:"elapsed_s"`
@@ -16,20 +16,20 @@ type Progress struct {
 	Waiting   int     `json:"waiting"`
 	PerSecond float64 `json:"per_second"`
 	At        string  `json:"at"`    // RFC 3339
-	State     string  `json:"state"` // running, paused, draining, stopped or over; killed, as status --json says
+	State     string  `json:"state"` // running, paused, draining, stopped or over; killed only in status --json
 
 	Input       string   `json:"input"`
 	Output      string   `json:"output"`
 	Provider    string   `json:"provider"`
 	Models      []string `json:"models"` // of the lanes that were used, at most three
 	OfModels    int      `json:"of_models"`
-	Simulated   bool     `json:"simulated"` // the answers are: nothing is paid
+	Simulated   bool     `json:"simulated"` // the answers are: they cost nothing
 	Concurrency int      `json:"concurrency"`
 
-	Bound      string             `json:"bound"`       // the word of what holds the run back
-	BoundShare float64            `json:"bound_share"` // of the last four seconds
+	Bound      string             `json:"bound"`       // the word for what holds the run back
+	BoundShare float64            `json:"bound_share"` // its share of the last four seconds
 	HeldBy     string             `json:"held_by"`     // the same in a sentence
-	HeldMore   string             `json:"held_more"`   // and what more there is to say of it; ""
+	HeldMore   string             `json:"held_more"`   // further details; "": none
 	HeldShort  string             `json:"held_short"`  // in at most 31 cells
 	HeldWide   string             `json:"held_wide"`   // in one line that may be long
 	Next       *Next              `json:"next"`
@@ -37,8 +37,8 @@ type Progress struct {
 	Allowed    *float64           `json:"allowed_per_second"`
 	Efficiency *float64           `json:"efficiency"`
 
-	Ends      *Ends  `json:"ends"`       // null: it cannot be said
-	EndsWhy   string `json:"ends_why"`   // why it cannot: early, total, outage, over; "" if it can
+	Ends      *Ends  `json:"ends"`       // null: not known
+	EndsWhy   string `json:"ends_why"`   // why not: early, total, outage, over; "" if known
 	EndsText  string `json:"ends_text"`  // in a sentence
 	EndsShort string `json:"ends_short"` // in at most 34 cells
 	EndsWide  string `json:"ends_wide"`  // in one line that may be long
@@ -51,22 +51,22 @@ type Progress struct {
 	Throttled int      `json:"throttled"`
 	Cooldowns int      `json:"cooldowns"`
 	Broke     int      `json:"broke"`
-	Again     int      `json:"again"` // of these, how many items were called again
+	Again     int      `json:"again"` // of these, the items that were called again
 	Truncated int      `json:"truncated"`
 	Filtered  int      `json:"filtered"` // answers that a content filter has cut short or emptied
 	Parked    int      `json:"parked"`
 	Delayed   int      `json:"delayed"`
-	OldestS   *float64 `json:"oldest_s"`  // for how long the first of the calls in flight has been
+	OldestS   *float64 `json:"oldest_s"`  // the time for which the oldest call has been in flight
 	SlowestS  *float64 `json:"slowest_s"` // answer so far
 	P50MS     *int64   `json:"p50_ms"`
 	P95MS     *int64   `json:"p95_ms"`
 	Disk      *Disk    `json:"disk"`
 
 	Failures []Failure `json:"failures"`
-	Latest   string    `json:"latest"` // the latest thing that happened, with its time
+	Latest   string    `json:"latest"` // the latest event, with its time
 
-	Open     int    `json:"breakers_open"`      // lanes whose server is taken to be down
-	HalfOpen int    `json:"breakers_half_open"` // lanes that let one call through, to see
+	Open     int    `json:"breakers_open"`      // lanes whose server seems to be down
+	HalfOpen int    `json:"breakers_half_open"` // lanes that let one call through as a test
 	Lanes    []Lane `json:"lanes"`
 }
 
@@ -94,22 +94,22 @@ type Lane struct {
 	Throttled int     `json:"throttled"`
 	Broke     int     `json:"broke"`
 	Failed    int     `json:"failed"`
-	Left      *int    `json:"left"`  // items that are still to do
-	Until     *string `json:"until"` // RFC 3339: when time alone changes the phase
+	Left      *int    `json:"left"`  // items still to do
+	Until     *string `json:"until"` // RFC 3339: when the phase changes by itself
 	DonePerS  float64 `json:"items_per_second"`
 
 	Errors   float64  `json:"error_rate"`
-	Slowed   float64  `json:"slowed,omitempty"` // what is left of its pace because calls break
-	Belief   string   `json:"belief,omitempty"` // what its limit is believed to be, in words
+	Slowed   float64  `json:"slowed,omitempty"` // the share that is left of its pace because calls break
+	Belief   string   `json:"belief,omitempty"` // the belief about its limit, in words
 	Breaker  string   `json:"breaker"`          // closed, open or half-open
 	Failures int      `json:"failures_in_row"`  // calls that broke since the latest success
-	Cause    string   `json:"cause,omitempty"`  // why it has stopped, or what opened its breaker
-	FirstS   *float64 `json:"first_due_s"`      // until the first delayed item may go again; null: there is none
-	LastS    *float64 `json:"last_due_s"`       // and the last
+	Cause    string   `json:"cause,omitempty"`  // why it has stopped, or why its breaker opened
+	FirstS   *float64 `json:"first_due_s"`      // seconds until the first delayed item may go again; null: there is none
+	LastS    *float64 `json:"last_due_s"`       // seconds until the last one may
 	Level    Levels   `json:"level"`
 }
 
-// Levels are the units that each limit has left; negative is debt, null is not known.
+// Levels holds the units that each limit has left; negative is debt, null is not known.
 type Levels struct {
 	Requests     *float64 `json:"requests"`
 	Tokens       *float64 `json:"tokens"`
@@ -117,30 +117,31 @@ type Levels struct {
 	OutputTokens *float64 `json:"output_tokens"`
 }
 
-// Limit is what is believed of one limit of a lane.
+// Limit is the belief about one limit of a lane.
 type Limit struct {
 	Limit     string   `json:"limit"` // requests, tokens, input_tokens or output_tokens
 	PerSecond float64  `json:"per_second"`
-	Source    string   `json:"source"` // told, learned, headers or refusals: the words of these
-	Used      *float64 `json:"used"`   // share of it that was drawn of late
+	Source    string   `json:"source"` // told, learned, headers or refusals: where the limit is known from
+	Used      *float64 `json:"used"`   // share of it that was drawn recently
 	Level     *float64 `json:"level"`
 }
 
-// Next is what would hold the run back if its bound were gone.
+// Next names the bound that would hold the run back if the present one were gone.
 type Next struct {
 	Bound  string  `json:"bound"`
-	Factor float64 `json:"factor"` // at how many times this speed
+	Factor float64 `json:"factor"` // the ratio of that bound's speed to the present one
 	Then   string  `json:"then,omitempty"`
 }
 
-// Ends is when a run ends, in seconds from now: in four cases of five between Low and High.
+// Ends is the end of a run, in seconds from now: in four cases of five it falls between Low
+// and High.
 type Ends struct {
 	LowS    float64 `json:"low_s"`
 	LikelyS float64 `json:"likely_s"`
 	HighS   float64 `json:"high_s"`
 }
 
-// Spent is what the run has used.
+// Spent counts what the run has used.
 type Spent struct {
 	USD          *float64 `json:"usd"` // null: nothing of it has a price
 	InputTokens  int64    `json:"input_tokens"`
@@ -150,8 +151,8 @@ type Spent struct {
 	Doubtful     Doubtful `json:"doubtful,omitzero"`
 }
 
-// Doubtful is what the provider may bill in addition to what the run has used: calls whose answer was cut
-// off, and the tokens that these answers had told before.
+// Doubtful counts what the provider may bill in addition to what the run has used: calls whose answer was
+// cut off, and the tokens that these answers reported before.
 type Doubtful struct {
 	Calls        int   `json:"calls"`
 	InputTokens  int64 `json:"input_tokens"`
@@ -159,15 +160,15 @@ type Doubtful struct {
 	CachedTokens int64 `json:"cached_tokens"`
 }
 
-// InAll is what the run will have cost.
+// InAll is the expected cost of the whole run.
 type InAll struct {
 	USD       float64 `json:"usd"`
 	PlusMinus float64 `json:"plus_minus"`
 }
 
-// Disk is what waits for it, or for whoever reads the results.
+// Disk counts the lines that wait for the disk, or for the reader of the results.
 type Disk struct {
-	PendingLines int `json:"pending_lines"` // of items that have ended: the operating system does not have them yet
+	PendingLines int `json:"pending_lines"` // of ended items; the operating system does not have them yet
 }
 
 // Failure is one way in which items failed.

@@ -10,22 +10,23 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// scene is what a sentence is made of.
+// scene holds what a sentence is made of.
 type scene struct {
 	p    *observe.Picture
 	c    *Context
-	lane *observe.Lane // that it is about; nil: none, or many
+	lane *observe.Lane // the subject; nil: none, or many
 }
 
-// A sentence says what holds a run, or a lane, back. Of several the first that has room is taken.
+// A sentence says what holds a run, or a lane, back. Of several texts the first that fits is
+// used.
 type sentence struct {
-	by    []string // in a row
-	more  []string // what more there is: as many as have room, in their order
-	short []string // in shortCells
-	lane  []string // in laneCells
+	by    []string // fits a row
+	more  []string // further details: as many as fit, in their order
+	short []string // fits shortCells
+	lane  []string // fits laneCells
 }
 
-// laneOf is the lane that holds the run back; nil if it is none, or many are.
+// laneOf returns the lane that holds the run back; nil if none does, or many do.
 func laneOf(p *observe.Picture) *observe.Lane {
 	for i := range p.Lanes {
 		if l := &p.Lanes[i]; l.Name == p.Held.Lane && p.Held.Lane != "" || p.OfLanes == 1 {
@@ -46,7 +47,7 @@ func (s *scene) held(e *Progress) {
 	second := ""
 	if s.p.State != observe.Over && h.Second != observe.NoBound && h.Second != by {
 		if second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second)); h.SecondShare > h.Share {
-			second = "recently it was " + s.name(h.Second) // which is not named until it has led for a while
+			second = "recently it was " + s.name(h.Second) // the bound is named only after it has led for a while
 		}
 	}
 	e.Bound, e.BoundShare = string(by), Round(h.Share)
@@ -59,7 +60,7 @@ func (s *scene) held(e *Progress) {
 	}
 }
 
-// over says of a run that has ended what held it back for longest.
+// over says what held an ended run back for longest.
 func (s *scene) over() sentence {
 	most, all := observe.NoBound, time.Duration(0)
 	for by, d := range s.p.Ledger {
@@ -74,7 +75,8 @@ func (s *scene) over() sentence {
 	return w
 }
 
-// bound is what holds the run back now: a run that ends is held by that at once.
+// bound returns what holds the run back now. A run that is ending, or that pauses, is held
+// by that at once.
 func (s *scene) bound() observe.Bound {
 	switch s.p.State {
 	case observe.Draining:
@@ -87,7 +89,7 @@ func (s *scene) bound() observe.Bound {
 	return s.p.Held.By
 }
 
-// wide is all that there is to say, in one line.
+// wide returns all details in one line.
 func (s *scene) wide(w sentence) string {
 	h, parts := &s.p.Held, []string{}
 	text := harmless(w.by[0])
@@ -107,7 +109,7 @@ func (s *scene) wide(w sentence) string {
 	return strings.Join(append([]string{text}, parts...), "; ")
 }
 
-// fitting is the first that has room in n cells, or as much as has of the last.
+// fitting returns the first text that fits in n cells, or as much as fits of the last.
 func fitting(n int, texts ...string) string {
 	for _, t := range texts {
 		if cells(t) <= n {
@@ -117,14 +119,15 @@ func fitting(n int, texts ...string) string {
 	return clip(texts[len(texts)-1], n)
 }
 
-// laneHeld says of one lane what holds it back, for a table.
+// laneHeld says what holds one lane back, for a table.
 func (s *scene) laneHeld(l *observe.Lane) string {
 	one := &scene{p: s.p, c: s.c, lane: l}
 	w := one.words(s.laneBound(l))
 	return fitting(laneCells, append(w.lane, "")...)
 }
 
-// laneBound is what holds a lane back now: what stops the run stops it as well.
+// laneBound returns what holds a lane back now: whatever stops the run stops the lane as
+// well.
 func (s *scene) laneBound(l *observe.Lane) observe.Bound {
 	if l.Phase == machine.Stopped {
 		return byStopped
@@ -135,7 +138,7 @@ func (s *scene) laneBound(l *observe.Lane) observe.Bound {
 	return l.HeldBy
 }
 
-// The words of what holds a run back, as programs read them.
+// The words for what holds a run back, as programs read them.
 const (
 	byRequests     observe.Bound = "requests"
 	byTokens       observe.Bound = "tokens"
@@ -160,7 +163,7 @@ const (
 	bySlept        observe.Bound = "slept"
 )
 
-// tellers say what each of them means here.
+// tellers explain each of them.
 var tellers = map[observe.Bound]func(*scene) sentence{
 	byRequests:     func(s *scene) sentence { return s.limit(0, "requests") },
 	byTokens:       func(s *scene) sentence { return s.limit(1, "tokens") },
@@ -186,7 +189,7 @@ var tellers = map[observe.Bound]func(*scene) sentence{
 	bySlept:        (*scene).slept,
 }
 
-// words are those of one bound. One that is not known is said as it is written.
+// words returns the sentence of a bound. An unknown bound shows its word.
 func (s *scene) words(by observe.Bound) sentence {
 	if tell := tellers[by]; tell != nil {
 		return tell(s)
@@ -198,7 +201,7 @@ func (s *scene) words(by observe.Bound) sentence {
 	return sentence{by: []string{text}, short: []string{text, "nothing"}, lane: []string{string(by)}}
 }
 
-// name is a bound as a noun, where another stands in the sentence.
+// name returns a bound as a noun, for the sentence of another.
 func (s *scene) name(by observe.Bound) string {
 	switch by {
 	case byConcurrency:
@@ -237,7 +240,8 @@ func (s *scene) next() string {
 	return text
 }
 
-// A factor is worth words from five per cent on, and up to what anybody believes.
+// The least and the greatest factor that a sentence mentions: from five per cent on, and up
+// to what is believable.
 const (
 	leastFactor = 1.05
 	mostFactor  = 10_000
@@ -258,7 +262,7 @@ func (s *scene) nextName(by observe.Bound) string {
 	return s.name(by)
 }
 
-// wait is how long it is until then; "" if there is no such moment, or it has passed.
+// wait returns the time until then; "" if there is no such moment, or it has passed.
 func (s *scene) wait(then time.Time) string {
 	if d := then.Sub(s.p.At); !then.IsZero() && d > 0 {
 		return lasting(d)
@@ -277,8 +281,8 @@ func (s *scene) ofModel() string {
 	return " of " + clip(modelOf(s.lane.Name), modelCells)
 }
 
-// modelCells is how much of a model's name stands in a sentence.
+// modelCells is the width of a model's name in a sentence.
 const modelCells = 20
 
-// cooling reports whether the lane does.
+// cooling reports whether the lane cools.
 func (s *scene) cooling() bool { return s.lane != nil && s.lane.Phase == machine.Cooling }

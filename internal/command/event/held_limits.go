@@ -29,7 +29,7 @@ func (s *scene) limit(k int, noun string) sentence {
 	return w
 }
 
-// limitFigures puts the figures before the words without.
+// limitFigures adds the figures to the words.
 func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, noun string) {
 	n, per := perTime(v.Refill)
 	figure := amount(n)
@@ -53,24 +53,24 @@ func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, no
 	}
 }
 
-// burstWorth is how much of a limit must have been drawn for more than noise, and the
-// rounding of figures, to be beyond it: what was saved up while nobody called.
+// burstWorth is the share of a limit that must have been drawn to exceed it by more than
+// noise and rounding. The excess was saved up while nobody called.
 const burstWorth = 1.1
 
-// source says whose word a limit is. What the user told is said otherwise.
+// source says where a limit is known from. Limits that the user set have other words.
 func source(v *limiter.LimitView) string {
 	switch {
 	case v.Source == limiter.Seen && v.Said:
 		return " (its refusals)"
 	case v.Source == limiter.Seen:
 		return " (its headers)"
-	case v.Source == limiter.Learned: // more is asked for from time to time
+	case v.Source == limiter.Learned: // the law asks for more from time to time
 		return ", rising"
 	}
 	return ""
 }
 
-// perTime is a rate by the unit of time in which it has two digits.
+// perTime returns a rate in the unit of time that gives it two digits.
 func perTime(perSecond float64) (n float64, per string) {
 	switch {
 	case perSecond*60 >= 9.5:
@@ -81,16 +81,16 @@ func perTime(perSecond float64) (n float64, per string) {
 	return perSecond * 86400, "day"
 }
 
-// a is how a unit of time stands behind a number.
+// a maps a unit of time to the words after a number.
 var a = map[string]string{"minute": " a minute", "hour": " an hour", "day": " a day"}
 
 var shortPer = map[string]string{"minute": "min", "hour": "h", "day": "d"}
 
-// othersWorth is the share of a limit that others draw, from which on it is said: rounded
-// figures of the first few calls make up for less.
+// othersWorth is the least share of a limit drawn by others that is reported: rounded
+// figures of the first few calls can look like less.
 const othersWorth = 0.1
 
-// others says what is drawn of a limit beyond the run's own calls.
+// others says how much of a limit others draw.
 func (s *scene) others(k int, noun string) string {
 	v := &s.lane.View.Limits[k]
 	if !v.Known() || v.Others < othersWorth*v.Refill {
@@ -103,11 +103,11 @@ func (s *scene) others(k int, noun string) string {
 	return fmt.Sprintf("other clients seem to use %s %s%s of it", amount(n), noun, a[per])
 }
 
-// drawWorth is how many times what is used an item must draw for that to be said.
+// drawWorth is the least ratio of an item's draw to its use that is reported.
 const drawWorth = 1.25
 
-// draw says what an item draws of a limit on tokens, and what of that it uses in the end.
-// What is used is known of the whole run only.
+// draw says how much an item draws of a limit on tokens, and how much of that it uses in the
+// end. The use is known of the whole run only.
 func (s *scene) draw(k int) string {
 	d := s.lane.Draw
 	drawn := []float64{0, d.Tokens(), d.Input, d.Output}[k]
@@ -122,7 +122,7 @@ func (s *scene) draw(k int) string {
 	return text + " and uses " + amount(used) + ": try a smaller max_tokens"
 }
 
-// used is how many tokens an answered item has used on average; 0: that is not known.
+// used returns the average number of tokens of an answered item; 0: that is not known.
 func (s *scene) used(k int) float64 {
 	u, n := s.p.Spent.Usage, float64(s.p.Answered)
 	if s.p.OfLanes > 1 || n == 0 {
@@ -131,7 +131,7 @@ func (s *scene) used(k int) float64 {
 	return []float64{0, float64(u.InputTokens + u.OutputTokens), float64(u.InputTokens), float64(u.OutputTokens)}[k] / n
 }
 
-// calls is a rate of calls.
+// calls shows a rate of calls.
 func calls(perSecond float64) string {
 	if perSecond < 9.95 {
 		return fmt.Sprintf("%.1f calls/s", perSecond)
@@ -139,7 +139,7 @@ func calls(perSecond float64) string {
 	return amount(perSecond) + " calls/s"
 }
 
-// search says how fast the limit is felt for.
+// search says how fast the run searches for the limit.
 func (s *scene) search() sentence {
 	w := sentence{by: []string{"nothing known yet: the pace rises until it is refused"}, short: []string{"finding the limit"}, lane: []string{"search"}}
 	if s.lane == nil {
@@ -160,7 +160,7 @@ func (s *scene) search() sentence {
 	return w
 }
 
-// skipSearch says which flags would have told the limit.
+// skipSearch names the flags that would set the limit.
 func (s *scene) skipSearch() string {
 	v := &s.lane.View
 	if v.Limits[1].Known() || v.Limits[2].Known() || v.Limits[3].Known() {
@@ -169,7 +169,7 @@ func (s *scene) skipSearch() string {
 	return "no header names a limit; --rpm and --tpm would skip this search"
 }
 
-// believed is what the law believes of a lane, with no more calls in flight than the run
+// believed returns the law's belief about a lane, with no more calls in flight than the run
 // may have: the server may take more.
 func (s *scene) believed(l *observe.Lane) limiter.View {
 	v := l.View
@@ -179,8 +179,8 @@ func (s *scene) believed(l *observe.Lane) limiter.View {
 	return v
 }
 
-// beliefs is what the law believes, in its own words, but for those that begin so, and for
-// headers that it goes by: what holds the run back is something else.
+// beliefs returns the law's belief in its own words. It leaves out those that begin so, and
+// the headers that the law goes by: something else holds the run back.
 func (s *scene) beliefs(but ...string) string {
 	if s.lane == nil {
 		return ""
@@ -215,7 +215,7 @@ func (s *scene) errors() sentence {
 	return w
 }
 
-// window says whose bound on calls in flight it is.
+// window names the source of the bound on calls in flight.
 func (s *scene) window() sentence {
 	w := sentence{
 		by: []string{"the server's own pace" + s.ofModel()}, more: []string{s.next()},
@@ -231,7 +231,7 @@ func (s *scene) window() sentence {
 		w.by = []string{fmt.Sprintf("your --latency-target: %s in flight%s keep it", count(n, "call"), s.ofModel())}
 		w.short, w.lane = []string{fmt.Sprintf("--latency-target: %d in flight", n)}, []string{"latency target"}
 	case v.Cap > 0 && float64(s.lane.InFlight) < allFlying*float64(v.Cap):
-		n = 0 // it was, and has grown since
+		n = 0 // it was a bound, and has grown since
 		w.by = []string{"the server's own pace" + s.ofModel() + ": finding how many calls it can take"}
 		w.by = append(w.by, "the server's own pace"+s.ofModel()+" is being measured")
 	case v.Cap > 0 && !s.lane.Local:
@@ -282,12 +282,12 @@ func (s *scene) concurrency() sentence {
 	return w
 }
 
-// allFlying is how much of the concurrency is in flight where all of it is said to be: a
-// picture may fall between a call that has ended and the next.
+// allFlying is the share of the concurrency in flight from which on all of it counts as in
+// flight: a picture may fall between the end of a call and the next.
 const allFlying = 0.9
 
-// queues reports whether it is a server of one's own, or as many, of which nobody knows
-// whether they work on what is in flight or let it wait.
+// queues reports whether the server is one's own, or all servers are. Such a server may work
+// on what is in flight or let it wait, and nobody knows which.
 func (s *scene) queues() bool {
 	if s.lane != nil {
 		return s.lane.Local
@@ -296,13 +296,13 @@ func (s *scene) queues() bool {
 	return len(s.p.Lanes) > 0 && !slices.ContainsFunc(s.p.Lanes, elsewhere)
 }
 
-// guarded reports whether the calls in flight on the lane are bounded by nothing but a guard,
-// which grows with what is answered.
+// guarded reports whether only a guard bounds the lane's calls in flight. The guard grows
+// with the answers.
 func (s *scene) guarded() bool {
 	return s.lane != nil && s.lane.View.Cap == 0 && s.lane.View.Window == 0
 }
 
-// larger says how many calls in flight the next bound would bear.
+// larger says how many calls in flight the next bound would allow.
 func (s *scene) larger() string {
 	h := &s.p.Held
 	if s.queues() {
@@ -324,7 +324,7 @@ func (s *scene) larger() string {
 	return fmt.Sprintf("%s %.1f times as many: -c %d next time", who, h.Factor, s.enough(h.Factor))
 }
 
-// enough is the concurrency at that many times the speed.
+// enough returns the concurrency for that many times the speed.
 func (s *scene) enough(factor float64) int {
 	return min(machine.MaxConcurrency, int(math.Ceil(factor*float64(s.p.Concurrency))))
 }
@@ -337,7 +337,7 @@ func (s *scene) output() sentence {
 	}
 }
 
-// reader is who takes the results.
+// reader names the taker of the results.
 func (s *scene) reader() string {
 	if s.c.Stdout {
 		return "the reader of the output"

@@ -36,7 +36,7 @@ func steady(by observe.Bound) observe.Picture {
 
 var here = Context{Input: "prompts.jsonl", Output: "results.jsonl", Provider: "openai", Timeout: 2 * time.Minute, Zone: time.UTC, Resumable: true}
 
-// a scene of the table: what a picture is, beside steady, and every sentence of it.
+// told is a scene of the table: how a picture differs from steady, and every sentence of it.
 type told struct {
 	name string
 	by   observe.Bound
@@ -44,7 +44,7 @@ type told struct {
 	c    func(c *Context)
 }
 
-// said is every sentence of a scene, a line each.
+// said returns every sentence of a scene, a line each.
 func (c *told) said() (Progress, string) {
 	p, with := steady(c.by), here
 	if c.p != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// latency is how long an answer takes, of the lane or of all.
+// latency returns the time that an answer takes, of the lane or of all.
 func (s *scene) latency() time.Duration {
 	if s.lane != nil && s.lane.Latency > 0 {
 		return s.lane.Latency
@@ -19,7 +19,7 @@ func (s *scene) latency() time.Duration {
 	return s.p.P50
 }
 
-// cooldown says until when nothing leaves after a refusal.
+// cooldown says until when no call leaves after a refusal.
 func (s *scene) cooldown() sentence {
 	why := "refused (429)"
 	at := time.Time{}
@@ -60,7 +60,7 @@ func (s *scene) overload() sentence {
 	return w
 }
 
-// nothingIn says since when nothing is let in; "" if something is, or that is news.
+// nothingIn says since when the provider lets nothing in; "" if it does, or that is news.
 func (s *scene) nothingIn() string {
 	if s.lane == nil || s.lane.View.Probed < 2 || s.lane.View.Drought.IsZero() {
 		return ""
@@ -68,7 +68,7 @@ func (s *scene) nothingIn() string {
 	return "nothing is let in since " + s.zoned(s.lane.View.Drought).Format(time.TimeOnly)
 }
 
-// pause is a wait after which calls leave again.
+// pause describes a wait after which calls leave again.
 func (s *scene) pause(what, why, word string, until time.Time) sentence {
 	w := sentence{by: []string{what + s.ofModel() + ": " + why}, short: []string{what}, lane: []string{word}}
 	if wait := s.wait(until); wait != "" {
@@ -80,7 +80,7 @@ func (s *scene) pause(what, why, word string, until time.Time) sentence {
 	return w
 }
 
-// met says who met a wave of refusals, and what waits for its end.
+// met says how many calls met a wave of refusals, and what waits for its end.
 func (s *scene) met() string {
 	if s.lane == nil {
 		return ""
@@ -98,7 +98,7 @@ func (s *scene) met() string {
 	return strings.Join(parts, "; ")
 }
 
-// outage says how calls broke, and when one tries again.
+// outage says how calls broke, and when the next trial call leaves.
 func (s *scene) outage() sentence {
 	w := sentence{by: []string{"an outage: calls break"}, short: []string{"an outage"}, lane: []string{"outage"}}
 	if s.p.Open > 1 {
@@ -131,7 +131,7 @@ func howBroken(inRow int, errors float64) string {
 	return "calls break"
 }
 
-// recovery says how far a lane has come back.
+// recovery says how far a lane has recovered.
 func (s *scene) recovery() sentence {
 	w := sentence{by: []string{"coming back" + s.ofModel()}, short: []string{"coming back"}, lane: []string{"coming back"}}
 	l := s.lane
@@ -158,7 +158,7 @@ func (s *scene) recovery() sentence {
 	return w
 }
 
-// backoff says how many items wait for themselves.
+// backoff says how many items wait for a retry of their own.
 func (s *scene) backoff() sentence {
 	n := s.p.Delayed
 	w := sentence{by: []string{"items that wait for their own retry"}, short: []string{"items wait for their retry"}, lane: []string{"backoff"}}
@@ -182,7 +182,7 @@ func waits(n int) string {
 	return " wait"
 }
 
-// input says how fast it comes.
+// input says how fast the input comes.
 func (s *scene) input() sentence {
 	speed := perSecond(Round(s.p.Speed))
 	items := strings.Replace(speed, "/s", " items/s", 1)
@@ -197,7 +197,7 @@ func (s *scene) paused() sentence {
 	return sentence{by: []string{"a pause: nothing is sent until it is resumed"}, short: []string{"paused"}, lane: []string{"paused"}}
 }
 
-// draining says what ends the run, and what becomes of the calls in flight.
+// draining says what ends the run, and what happens to the calls in flight.
 func (s *scene) draining() sentence {
 	why := s.c.Draining
 	if why == "" {
@@ -221,10 +221,10 @@ func (s *scene) draining() sentence {
 	return w
 }
 
-// CtrlC is what ends most runs that are ended: a [Context]'s Draining.
+// CtrlC is a [Context]'s Draining for most runs that a user ends.
 const CtrlC = "your Ctrl-C"
 
-// refusals say for which reason a provider serves nothing more.
+// refusals lists the reasons for which a provider no longer serves a run.
 var refusals = []struct {
 	of   error
 	says string
@@ -237,10 +237,10 @@ var refusals = []struct {
 	{provider.Misconfigured, "the server cannot be called"},
 }
 
-// saysItself are the reasons whose causes need no other words.
+// saysItself lists the reasons whose causes need no other words.
 var saysItself = map[error]bool{provider.Unauthorized: true, batch.ErrAlike: true, batch.ErrOutage: true}
 
-// stopped says why the provider serves nothing more.
+// stopped says why the provider no longer serves the run.
 func (s *scene) stopped() sentence {
 	w := sentence{by: []string{"the provider serves nothing more"}, short: []string{"the provider stopped it"}, lane: []string{"stopped"}}
 	if s.c.Stopped != "" {
@@ -273,7 +273,7 @@ func (s *scene) stopped() sentence {
 	return w
 }
 
-// whyStopped is the cause of the first lane that has stopped; nil: nobody said.
+// whyStopped returns the cause of the first lane that has stopped; nil: it is not known.
 func (s *scene) whyStopped() error {
 	if s.lane != nil && s.lane.Phase == machine.Stopped {
 		return s.lane.Cause
@@ -286,7 +286,7 @@ func (s *scene) whyStopped() error {
 	return nil
 }
 
-// unanswered says that calls are overdue, and what is done about it.
+// unanswered says that calls are overdue, and what the run does about it.
 func (s *scene) unanswered() sentence {
 	w := sentence{
 		by:    []string{"calls that go unanswered: none of " + number(s.p.InFlight) + " has ended for long"},
@@ -301,8 +301,8 @@ func (s *scene) unanswered() sentence {
 	return w
 }
 
-// slept says for how long the computer slept, or the process was stopped: one does not see
-// which.
+// slept says for how long the computer slept, or the process was stopped: the two look
+// alike.
 func (s *scene) slept() sentence {
 	return sentence{
 		by:    []string{"this computer slept, or this process was stopped: " + span(s.p.Ledger[bySlept]) + " in all", "this computer slept"},
@@ -310,8 +310,7 @@ func (s *scene) slept() sentence {
 	}
 }
 
-// hanging is how many times as long as the slowest answer a call must have been on its way
-// for that to be said.
+// hanging is the least ratio of a call's age to the slowest answer at which it is reported.
 const hanging = 2
 
 // tail says how long the last calls take.

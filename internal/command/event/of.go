@@ -11,30 +11,30 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Context is what a picture does not know, and words need.
+// Context holds what words need and a picture does not know.
 type Context struct {
 	Input, Output string         // as the user named them
 	Provider      string         // its name
-	Simulated     bool           // its answers are
+	Simulated     bool           // its answers are simulated
 	Timeout       time.Duration  // of a call; 0: none
-	Stdout        bool           // the results go to whoever reads standard output
+	Stdout        bool           // the results go to a reader of standard output
 	Stream        bool           // the input can be read only once
 	Resumable     bool           // the same command goes on with what is left
 	Skipped       int            // bad lines, which count as failed
-	Unwritten     int            // lines of items that have ended, which the operating system does not have yet
+	Unwritten     int            // lines of ended items that the operating system does not have yet
 	Draining      string         // what ends the run, such as "your Ctrl-C"; "": nothing does
-	Stopped       string         // what stopped the run, if it was not the provider; "": nothing did
-	Latest        string         // the latest thing that happened, with its time
+	Stopped       string         // what stopped the run other than the provider; "": nothing did
+	Latest        string         // the latest event, with its time
 	Zone          *time.Location // of the clock that people read; nil: local
 }
 
-// Bounds of what an event tells one by one.
+// Bounds of the lists in an event.
 const (
 	mostModels   = 3
 	mostFailures = 8
 )
 
-// Of makes the event of a picture.
+// Of returns the event of a picture.
 func Of(p *observe.Picture, c Context) Progress {
 	s := &scene{p: p, c: &c, lane: laneOf(p)}
 	e := Progress{
@@ -59,7 +59,7 @@ func Of(p *observe.Picture, c Context) Progress {
 	return e
 }
 
-// models are those of the lanes that end last.
+// models lists the models of the lanes that end last.
 func models(p *observe.Picture) []string {
 	names := []string{}
 	for i := range p.Lanes[:min(len(p.Lanes), mostModels)] {
@@ -68,7 +68,7 @@ func models(p *observe.Picture) []string {
 	return names
 }
 
-// modelOf is a lane's name without its provider's.
+// modelOf returns a lane's name without its provider.
 func modelOf(lane string) string {
 	if _, model, ok := strings.Cut(lane, "/"); ok && model != "" {
 		lane = model
@@ -89,13 +89,13 @@ func spent(e *Progress, p *observe.Picture) {
 	}
 }
 
-// DoubtfulOf is how an event has what is doubtful.
+// DoubtfulOf returns doubtful usage as an event has it.
 func DoubtfulOf(d provider.Doubtful) Doubtful {
 	return Doubtful{d.Calls, d.Usage.InputTokens, d.Usage.OutputTokens, d.Usage.CachedTokens}
 }
 
-// again is how many calls broke and did not end their items. Whoever looks at a picture of
-// a run with more kinds of failure than it holds sees some too many.
+// again returns the number of broken calls that did not end their items. It is too high for
+// a run with more kinds of failure than a picture holds.
 func again(p *observe.Picture) int {
 	n := p.Broke
 	for _, f := range p.Failures {
@@ -106,7 +106,7 @@ func again(p *observe.Picture) int {
 	return max(0, n)
 }
 
-// breaks are the kinds of failure after which an item is called again, if it may be.
+// breaks lists the kinds of failure after which a run calls an item again, if it may.
 var breaks = func() map[string]bool {
 	kinds := map[string]bool{}
 	for _, k := range []provider.Kind{provider.Unknown, provider.Timeout, provider.TransportFault, provider.EmptyAnswer, provider.Server} {
@@ -128,8 +128,8 @@ func failures(p *observe.Picture) []Failure {
 	return list
 }
 
-// Seconds is a ledger as events have it: to the nanosecond, so that its sum is the run's
-// time.
+// Seconds returns a ledger as events have it: to the nanosecond, so that its sum is the
+// run's time.
 func Seconds(l observe.Ledger) map[string]float64 {
 	of := map[string]float64{}
 	for by, d := range l {
@@ -159,7 +159,7 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 		FirstS: Until(s.p.At, l.FirstDue), LastS: Until(s.p.At, l.LastDue),
 		Level: Levels{Finite(l.Level.Requests), Finite(l.Level.Tokens), Finite(l.Level.InputTokens), Finite(l.Level.OutputTokens)},
 	}
-	if l.P95 > 0 { // of the same answers as the median
+	if l.P95 > 0 { // it is of the same answers as the median
 		e.P95MS = l.P95.Milliseconds()
 	}
 	if l.Cause != nil {
@@ -178,7 +178,7 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 	return e
 }
 
-// limits are those of which something is known.
+// limits lists the known limits of a lane.
 func limits(l *observe.Lane) []Limit {
 	list := []Limit{}
 	for k := range l.View.Limits {
@@ -192,7 +192,7 @@ func limits(l *observe.Lane) []Limit {
 	return list
 }
 
-// limitWords are the words of the limits, in the order of a view.
+// limitWords are the words for the limits, in the order of a view.
 var limitWords = [limiter.Dimensions]string{"requests", "tokens", "input_tokens", "output_tokens"}
 
 var dimensions = [limiter.Dimensions]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
@@ -207,11 +207,11 @@ func sourceWord(v *limiter.LimitView) string {
 	return v.Source.String()
 }
 
-// Stamp is a moment as events have it: RFC 3339 with milliseconds, in UTC.
+// Stamp shows a moment as events have it: RFC 3339 with milliseconds, in UTC.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// Round is to the thousandth: what is behind that is noise. What JSON has no number for
-// is nought.
+// Round rounds to the thousandth: what is behind that is noise. Numbers that JSON does not
+// have become 0.
 func Round(x float64) float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0
@@ -219,7 +219,7 @@ func Round(x float64) float64 {
 	return math.Round(x*1000) / 1000
 }
 
-// Finite is a number for JSON, which has no infinity: null then.
+// Finite returns a number for JSON, which has no infinity: null then.
 func Finite(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil
@@ -228,7 +228,7 @@ func Finite(x float64) *float64 {
 	return &x
 }
 
-// positive is a number of which nought means that it is not known.
+// positive returns a number, or nil for 0 or less, which means that it is not known.
 func positive(x float64) *float64 {
 	if x <= 0 {
 		return nil
@@ -244,7 +244,7 @@ func milli(d time.Duration) *int64 {
 	return &ms
 }
 
-// Until is how many seconds there are from now until then; null: there is no such moment.
+// Until returns the seconds from now until then; null: there is no such moment.
 func Until(now, then time.Time) *float64 {
 	if then.IsZero() {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// The picture of a lane is valid JSON whatever is known: what is unlimited is null, and
-// debt is less than nothing.
+// The picture of a lane is valid JSON no matter what is known: unlimited values are null,
+// and a debt is negative.
 func TestLanePictureForPrograms(t *testing.T) {
 	l := observe.Lane{LaneStatus: machine.LaneStatus{
 		Name: "l", Rate: math.Inf(1), Breaker: limiter.HalfOpen, Failures: 4,
@@ -33,8 +33,8 @@ func TestLanePictureForPrograms(t *testing.T) {
 	}
 }
 
-// What is believed of calls in flight is told by the number that binds: the concurrency where
-// that is less.
+// The belief about calls in flight names the number that binds: the concurrency where that is
+// less.
 func TestBeliefIsWhatBinds(t *testing.T) {
 	for most, want := range map[int]string{0: "", 8: "no more than 8 in flight", 64: "no more than 64 in flight", 256: "no more than 64 in flight"} {
 		p := steady(byTrial)
@@ -50,8 +50,8 @@ func TestBeliefIsWhatBinds(t *testing.T) {
 	}
 }
 
-// What is counted is told as programs know it: what earlier runs have ended is done, bad
-// lines failed, and a call that ended its item was not tried again.
+// Counts have the meaning that programs expect: items that earlier runs have ended are done,
+// bad lines failed, and a call that ended its item was not tried again.
 func TestFigures(t *testing.T) {
 	p := steady(byRequests)
 	p.Before, p.Broke, p.Allowed, p.Efficiency = 100, 120, math.Inf(1), 0.986

@@ -10,11 +10,11 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// gap stands between what a row says.
+// gap separates the parts of a row.
 const gap = "   "
 
-// Lines are all that there is to say of how a run stands, in at most 79 cells each but for
-// the first.
+// Lines returns everything about how a run stands, in at most 79 cells each except the
+// first.
 func Lines(p *Progress) []string {
 	lines := []string{heading(p)}
 	name := "Held by"
@@ -37,7 +37,7 @@ func Lines(p *Progress) []string {
 	return lines
 }
 
-// heading says which run it is, and how much of it is done.
+// heading names the run, and says how much of it is done.
 func heading(p *Progress) string {
 	done := number(p.Done) + " done"
 	if p.Total != nil {
@@ -49,11 +49,11 @@ func heading(p *Progress) string {
 	return harmless(fmt.Sprintf("%s to %s: %s, %s in %s", p.Input, p.Output, p.State, done, span(seconds(p.ElapsedS))))
 }
 
-// SpeedWord is how many items end in a second: 9.8/s.
+// SpeedWord says how many items end in a second: 9.8/s.
 func SpeedWord(p *Progress) string { return perSecond(p.PerSecond) }
 
-// CallsRow says of the calls how many are in flight and how long they take, and of the items
-// how many wait; of a run that ends only what is still in flight.
+// CallsRow says how many calls are in flight, how long they take, and how many items wait.
+// For a run that ends it says only what is still in flight.
 func CallsRow(p *Progress) string {
 	if p.State == draining || p.State == stopped {
 		return inFlight(p)
@@ -65,13 +65,13 @@ func CallsRow(p *Progress) string {
 	return row(gap, flying, latencies(p), waiting(p), cooldowns(p))
 }
 
-// The states of which words hang on.
+// The states that change the words.
 const (
 	draining = "draining"
 	stopped  = "stopped"
 )
 
-// inFlight says what is still under way.
+// inFlight says what is still in flight.
 func inFlight(p *Progress) string {
 	if p.OldestS == nil || p.InFlight == 0 {
 		return number(p.InFlight) + " in flight"
@@ -106,7 +106,7 @@ func cooldowns(p *Progress) string {
 	return count(p.Cooldowns, "cooldown")
 }
 
-// SpentRow says what the run has cost, and what it will, and the tokens that were billed.
+// SpentRow says what the run has cost, what it will cost, and which tokens were billed.
 func SpentRow(p *Progress) string {
 	money, tokens := cost(p), tokens(p, "tokens")
 	switch {
@@ -126,10 +126,10 @@ func SpentRow(p *Progress) string {
 	return row(gap, money, tokens)
 }
 
-// early is why an end cannot be said at the beginning.
+// early is the reason at the beginning of a run, when no end is known yet.
 const early = "early"
 
-// cost is the money; "" if nothing has a price.
+// cost is the money spent; "" if nothing has a price.
 func cost(p *Progress) string {
 	if p.Spent.USD == nil {
 		return ""
@@ -137,7 +137,7 @@ func cost(p *Progress) string {
 	text := words.Money(*p.Spent.USD)
 	if p.InAll != nil && p.State != draining && p.State != stopped {
 		text += ", about " + words.Money(p.InAll.USD) + " in all"
-		if p.InAll.PlusMinus > 0 { // of the first few items it is not known
+		if p.InAll.PlusMinus > 0 { // it is not known of the first few items
 			text += " (± " + words.Money(p.InAll.PlusMinus) + ")"
 		}
 	}
@@ -150,7 +150,8 @@ func tokens(p *Progress, noun string) string {
 
 func tokensShort(p *Progress) string { return tokens(p, "tok") }
 
-// FailedRow says how many items failed for good, and of what, and what broke meanwhile.
+// FailedRow says how many items failed for good, and why, and how many calls broke
+// meanwhile.
 func FailedRow(p *Progress) string {
 	text := "none"
 	if p.Failed > 0 {
@@ -177,7 +178,7 @@ func truncated(p *Progress) string {
 	return number(p.Truncated) + " answers were cut off at their max_tokens" + of
 }
 
-// filtered says how many answers are not what was asked for, as a filter did not let them be.
+// filtered says how many answers a content filter has cut short or emptied.
 func filtered(p *Progress) string {
 	if p.Filtered == 0 || p.Answered == 0 {
 		return ""
@@ -185,10 +186,10 @@ func filtered(p *Progress) string {
 	return count(p.Filtered, "answer") + " filtered (" + share(float64(p.Filtered)/float64(p.Answered)) + ")"
 }
 
-// mostKinds is how many kinds of failure a row names.
+// mostKinds is the number of kinds of failure that a row names.
 const mostKinds = 3
 
-// failedBy counts what failed by kind, the most frequent first.
+// failedBy counts the failures by kind, the most frequent first.
 func failedBy(p *Progress) string {
 	var parts []string
 	said := 0
@@ -208,13 +209,14 @@ func failedBy(p *Progress) string {
 	return ": " + strings.Join(parts, ", ")
 }
 
-// kind is a kind of failure with its count; code is that of all of them, "" if they differ.
+// kind is a kind of failure with its count; code is the code of all of them, "" if they
+// differ.
 type kind struct {
 	name, code string
 	count      int
 }
 
-// kindCells is how much of a kind, and of its code, a row shows: they come from servers, or
+// kindCells is the width of a kind, and of its code, in a row: they come from servers, or
 // from a file.
 const kindCells = 24
 
@@ -235,8 +237,7 @@ func codeWord(code string) string {
 	return plainWord(code)
 }
 
-// byKind adds failures up that are of one kind. They come most frequent first, and so do the
-// kinds.
+// byKind adds up failures of the same kind. Both lists have the most frequent first.
 func byKind(failures []Failure) (kinds []kind) {
 	at := map[string]int{}
 	for _, f := range failures {

@@ -12,20 +12,20 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// How wide words may be, in cells of a terminal.
+// The widths of texts, in cells of a terminal.
 const (
-	rowCells   = 70 // a row: behind its name, of nine cells, in 80 columns
-	shortCells = 31 // what holds a run back, where there are but 40 columns
+	rowCells   = 70 // a row: after its name, of nine cells, in 80 columns
+	shortCells = 31 // what holds a run back, where there are only 40 columns
 	laneCells  = 16 // and in a table of lanes
 )
 
-// cells is how wide a text is. Where a locale takes some signs for two cells wide it may be
-// wider; whoever paints knows.
+// cells returns the width of a text. Where a locale shows some characters two cells wide the
+// text may be wider; the code that paints it knows.
 func cells(s string) int { return narrow.StringWidth(s) }
 
 var narrow = &runewidth.Condition{}
 
-// clip makes words of others harmless, and at most n cells wide.
+// clip makes texts of others harmless, and at most n cells wide.
 func clip(s string, n int) string {
 	s = printable.Line(s)
 	if cells(s) <= n {
@@ -34,7 +34,7 @@ func clip(s string, n int) string {
 	return narrow.Truncate(s, n, "…")
 }
 
-// row joins parts, as far as there is room for them; of the first as much as there is.
+// row joins parts, as far as they fit; of the first as much as fits.
 func row(gap string, parts ...string) (line string) {
 	for _, part := range parts {
 		part = harmless(part)
@@ -49,8 +49,7 @@ func row(gap string, parts ...string) (line string) {
 	return line
 }
 
-// clauses are parts in a row, each as far as there is room for its clauses: the last of
-// them are left out first.
+// clauses joins parts, each as far as its clauses fit: it leaves out the last of them first.
 func clauses(parts ...string) (line string) {
 	for _, part := range parts {
 		part = harmless(part)
@@ -71,8 +70,8 @@ func clauses(parts ...string) (line string) {
 	return line
 }
 
-// amount is a number of which the first three digits matter: 196 k, 18.2 M. Under ten
-// thousand it is whole.
+// amount shows a number of which only the first three digits matter: 196 k, 18.2 M. Numbers
+// below ten thousand are whole.
 func amount(x float64) string {
 	switch {
 	case math.IsNaN(x) || math.IsInf(x, 0):
@@ -89,7 +88,7 @@ func amount(x float64) string {
 	return fmt.Sprintf("%.0f bn", x/1e9)
 }
 
-// perSecond is a speed: one decimal while that says something.
+// perSecond shows a speed, with one decimal where that matters.
 func perSecond(x float64) string {
 	if x >= 99.95 {
 		return amount(x) + "/s"
@@ -97,7 +96,7 @@ func perSecond(x float64) string {
 	return fmt.Sprintf("%.1f/s", x)
 }
 
-// lasting is a time that passes while one looks: to the tenth of a second up to 20 s.
+// lasting shows a time that passes during a look: to the tenth of a second up to 20 s.
 func lasting(d time.Duration) string {
 	switch {
 	case d < 99*time.Millisecond:
@@ -108,7 +107,7 @@ func lasting(d time.Duration) string {
 	return span(d)
 }
 
-// span is a length of time that is about so: 8 s, 4 min, 1 h 21 min, 3 d 4 h.
+// span shows a rough duration: 8 s, 4 min, 1 h 21 min, 3 d 4 h.
 func span(d time.Duration) string {
 	switch minutes := int(math.Round(d.Minutes())); {
 	case d < 99_500*time.Millisecond:
@@ -130,10 +129,10 @@ func two(large int, unit string, small int, units string) string {
 	return fmt.Sprintf("%d %s %d %s", large, unit, small, units)
 }
 
-// number is a whole number with commas at the thousands.
+// number shows a whole number with commas at the thousands.
 func number(n int) string { return words.Number(n) }
 
-// count says how many of something there are; the noun takes an s.
+// count shows a number of things; the noun takes an s.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -141,14 +140,14 @@ func count(n int, noun string) string {
 	return number(n) + " " + noun + "s"
 }
 
-// share is a part of a whole, in per cent.
+// share shows a part of a whole, in per cent.
 func share(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
 
-// seconds is a time of JSON.
+// seconds converts a time of JSON.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// plainWord is a kind or a code as it is said.
+// plainWord shows a kind or a code in plain words.
 func plainWord(s string) string { return strings.ReplaceAll(printable.Line(s), "_", " ") }
 
-// harmless are words in which others may have said something.
+// harmless makes a text printable that may contain words of others.
 func harmless(s string) string { return printable.Line(s) }

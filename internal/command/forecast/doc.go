@@ -1,6 +1,6 @@
-// Package forecast says how long a batch will take: it runs the real machine in
-// virtual time against the simulated provider, so that what is forecast is what
-// the coordinator does, slow start and reserve and all.
+// Package forecast says how long a batch will take. It runs the real machine in virtual time
+// against the simulated provider. The forecast therefore is what the coordinator does, with
+// its slow start and its reserve.
 //
 // It promises that no call is made, that the same batch gives the same forecast,
 // and that a batch of any size takes a bounded sample of memory and a few seconds.

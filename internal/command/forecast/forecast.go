@@ -8,45 +8,44 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Config is what a batch is run with.
+// Config holds the settings of a batch's run.
 type Config struct {
-	// Limits are those of each lane, told to the machine and kept by the provider.
-	// A lane without any is bounded by the concurrency alone.
+	// Limits holds the limits of each lane: the machine knows them and the provider keeps
+	// them. The concurrency alone bounds a lane without any.
 	Limits      []limiter.Limits
-	Lane        machine.LaneConfig // what the machine is told of all lanes, but for their limits
+	Lane        machine.LaneConfig // the settings of all lanes, without their limits
 	Concurrency int                // calls in flight; at least 1
 	Seed        uint64
 }
 
-// Forecast is what is to be expected.
+// Forecast is the expected course of a batch.
 type Forecast struct {
 	Took        time.Duration // from the first call to the last answer
-	Concurrency float64       // mean share of it that is in use, 0..1
+	Concurrency float64       // mean share of it in use, 0..1
 	Lanes       []Lane
-	Refused     int  // 429s in the sample: none, as the limits are told
-	Scaled      bool // it was a sample: the rest is taken to go on at the pace of its second half
+	Refused     int  // 429s in the sample: none, as the machine knows the limits
+	Scaled      bool // it was a sample: the rest counts as going on at the pace of its second half
 }
 
 // Lane is one lane's part.
 type Lane struct {
 	Took time.Duration
-	// Used is how much of each limit was drawn, as a share of what flows in while
-	// calls leave: near 1 is what the lane waits for. 0 where there is no limit.
+	// Used is the share of each limit's inflow that was drawn while calls leave: near 1 the
+	// lane waits for that limit. 0 where there is no limit.
 	Used map[limiter.Dimension]float64
-	// TooLarge are calls of the sample that draw more than a minute's limit holds: a
+	// TooLarge counts the calls of the sample that draw more than a minute's limit holds: a
 	// provider refuses them for good.
 	TooLarge int
 }
 
-// Dimensions are what a limit can be told of.
+// Dimensions lists the dimensions that a limit can be set for.
 var Dimensions = []limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
 
-// longest is how much virtual time a run may take by the limits: at four looks a
-// second that is a fraction of a second's work. What would take longer is scaled
-// from less.
+// longest is the most virtual time that the limits may give a run: at four looks a second
+// that is a fraction of a second's work. A longer run is scaled from a smaller sample.
 const longest = 24 * time.Hour
 
-// Run forecasts a batch. Nothing to do takes no time.
+// Run forecasts a batch. An empty batch takes no time.
 func Run(c Config, s *Sample) Forecast {
 	for s.Kept() > 1 {
 		part := float64(s.Kept()) / float64(s.Len())
@@ -63,7 +62,7 @@ func Run(c Config, s *Sample) Forecast {
 	return w.forecast()
 }
 
-// fluid is the time in seconds that the tightest limit of any lane asks for.
+// fluid returns the time in seconds that the tightest limit of any lane demands.
 func (s *Sample) fluid(c Config) float64 {
 	longest := 0.0
 	for lane, t := range s.total {
@@ -76,7 +75,7 @@ func (s *Sample) fluid(c Config) float64 {
 	return longest
 }
 
-// of is the part of a cost that a limit in that dimension counts.
+// of returns the part of a cost that a limit in that dimension counts.
 func of(c limiter.Cost, d limiter.Dimension) float64 {
 	switch d {
 	case limiter.Requests:
@@ -91,8 +90,8 @@ func of(c limiter.Cost, d limiter.Dimension) float64 {
 	return 0
 }
 
-// forecast is what the world has shown, and for what it did not run, what that
-// suggests.
+// forecast returns what the world has shown, and scales it to the calls that the world did
+// not run.
 func (w *world) forecast() Forecast {
 	f := Forecast{Refused: w.refused, Scaled: w.sample.Kept() < w.sample.Len()}
 	var sending time.Duration
@@ -121,8 +120,8 @@ func (w *world) laneForecast(i int) Lane {
 	return out
 }
 
-// rest is how long the calls take that were not run. The second half of those that
-// were went at the pace that goes on: the first one had to start.
+// rest returns the time of the calls that did not run. They go on at the pace of the second
+// half of those that did: the first half had to start.
 func (l *lane) rest(all int) time.Duration {
 	left, half := float64(all-l.sent), float64(l.sent-l.sent/2)
 	if left <= 0 || l.sent < 2 {

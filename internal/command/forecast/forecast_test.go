@@ -83,7 +83,7 @@ func TestLanesSideBySide(t *testing.T) {
 	}
 }
 
-// What a minute's limit cannot hold is told, and holds up nothing.
+// A call that a minute's limit cannot hold is reported, and holds up nothing.
 func TestTooLarge(t *testing.T) {
 	s := batchOf(10, small)
 	s.Add(Call{Cost: limiter.Cost{Requests: 1, Input: 5e4}, Latency: time.Second})
@@ -138,7 +138,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// The provider of a forecast keeps every limit that was told, whatever the machine
+// The provider of a forecast keeps every limit that the user sets, whatever the machine
 // would send: a minute's worth goes in at once, and the next call is refused.
 func TestGateKeepsEachLimit(t *testing.T) {
 	for _, l := range []limiter.Limits{{RPM: 10}, {TPM: 1500}, {InputTPM: 1000}, {OutputTPM: 500}} {

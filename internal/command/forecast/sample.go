@@ -6,19 +6,17 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// MaxSample is how many calls a Sample keeps, and Run runs: a second's work.
+// MaxSample is the most calls that a Sample keeps and Run runs: a second's work.
 const MaxSample = 100_000
 
-// Call is one item: what it draws from its lane's limits, and how long its answer
-// takes in the median.
+// Call is one item: its draw on its lane's limits, and the median time of its answer.
 type Call struct {
 	Lane    int // index of the lane
 	Cost    limiter.Cost
 	Latency time.Duration
 }
 
-// Sample is a batch, or a part of it that is drawn evenly from the whole. The zero
-// value is empty and ready.
+// Sample is a batch, or an even sample of one. The zero value is empty and ready.
 type Sample struct {
 	calls []drawn
 	share uint64 // a call is kept if its draw is at most that; 0: all are
@@ -26,7 +24,7 @@ type Sample struct {
 	total []lot
 }
 
-// lot is what the calls of one lane come to, kept or not.
+// lot sums up the calls of one lane, kept or not.
 type lot struct {
 	calls int
 	cost  limiter.Cost
@@ -56,13 +54,13 @@ func (s *Sample) Add(c Call) {
 	}
 }
 
-// Len is how many calls the batch has.
+// Len returns the number of calls in the batch.
 func (s *Sample) Len() int { return int(s.seen) }
 
-// Kept is how many of them are in the sample.
+// Kept returns how many of them are in the sample.
 func (s *Sample) Kept() int { return len(s.calls) }
 
-// Smaller is a sample of the same batch with at most that many calls, at least 1.
+// Smaller returns a sample of the same batch with at most that many calls, but at least 1.
 func (s *Sample) Smaller(most int) *Sample {
 	t := *s
 	t.calls = append([]drawn(nil), s.calls...)
@@ -72,8 +70,8 @@ func (s *Sample) Smaller(most int) *Sample {
 	return &t
 }
 
-// thin leaves about half. Calls are drawn by a hash of their number and not by
-// every second one: files alternate, between models for one.
+// thin leaves about half. It draws calls by a hash of their number instead of every second
+// one, as files may alternate, between models for example.
 func (s *Sample) thin() {
 	if s.share == 0 {
 		s.share = 1<<64 - 1
@@ -88,7 +86,7 @@ func (s *Sample) thin() {
 	s.calls = kept
 }
 
-// draw is the finalizer of SplitMix64: neighbours land anywhere.
+// draw is the finalizer of SplitMix64: it scatters neighbours.
 func draw(n uint64) uint64 {
 	n *= 0x9E3779B97F4A7C15
 	n = (n ^ n>>30) * 0xBF58476D1CE4E5B9

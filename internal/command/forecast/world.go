@@ -10,10 +10,10 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// start is when every world begins; any moment will do.
+// start is the time at which every world begins; any moment will do.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// spread is the usual one of generation times: one call in ten takes more than 1.7
+// spread is the usual spread of generation times: one call in ten takes more than 1.7
 // medians.
 const spread = 0.4
 
@@ -33,7 +33,7 @@ type world struct {
 	busy    float64 // seconds of calls in flight, while calls leave
 }
 
-// lane is one provider's side, and what was seen of it.
+// lane is one provider's side, and what the world has seen of it.
 type lane struct {
 	gate               gate
 	calls              int // in the sample
@@ -79,7 +79,7 @@ func (w *world) offer() {
 	w.machine.Step(start, machine.InputEnded(theRun))
 }
 
-// run lets the batch happen.
+// run runs the batch to its end.
 func (w *world) run() {
 	for w.left > 0 {
 		r := w.machine.Ready(w.now)
@@ -90,7 +90,7 @@ func (w *world) run() {
 	}
 }
 
-// send brings a call to its provider, which decides at once what it will answer.
+// send passes a call to its provider, which decides its answer at once.
 func (w *world) send(g machine.Grant) {
 	call := g.Item.Payload.(*Call)
 	l := &w.lanes[call.Lane]
@@ -125,7 +125,7 @@ func (l *lane) note(now time.Time, c limiter.Cost) {
 	}
 }
 
-// next lets the earlier of the next answer and the machine's alarm happen.
+// next brings about the next answer or the machine's alarm, whichever is earlier.
 func (w *world) next(wake time.Time) {
 	if len(w.flights) > 0 && (wake.IsZero() || !wake.Before(w.flights[0].at)) {
 		w.pass(w.flights[0].at)
@@ -135,7 +135,7 @@ func (w *world) next(wake time.Time) {
 	if wake.IsZero() && w.left > 0 {
 		panic("forecast: the machine waits for nothing")
 	}
-	// An alarm that is due already is asked for again, a moment later.
+	// The world asks again, a moment later, for an alarm that is due already.
 	w.pass(later(wake, w.now.Add(time.Nanosecond)))
 }
 
@@ -165,8 +165,8 @@ func (w *world) end(f *flight) {
 	w.left--
 }
 
-// gate is one provider. The simulated one counts requests and tokens together;
-// limits on input and output alone are one of their own each.
+// gate is one provider. The simulated one counts requests and tokens together; limits on
+// input or output alone are gates of their own.
 type gate struct {
 	main, input, output *sim.Model
 }
@@ -184,8 +184,8 @@ func newGate(l limiter.Limits, seed uint64) gate {
 	return g
 }
 
-// decide is what becomes of a call, and after how long. The model draws latencies
-// around a second: they are stretched to the call's own.
+// decide returns the fate of a call, and the time until its answer. The model draws
+// latencies around a second; decide stretches them to the call's own.
 func (g gate) decide(now time.Time, c *Call) (sim.Kind, time.Duration) {
 	for _, part := range []struct {
 		model  *sim.Model
@@ -205,7 +205,7 @@ func (g gate) decide(now time.Time, c *Call) (sim.Kind, time.Duration) {
 	return v.Kind, time.Duration(v.Latency.Seconds() * float64(c.Latency))
 }
 
-// refusal is how long a refusal takes: a round trip, and no generation.
+// refusal is the time that a refusal takes: a round trip, and no generation.
 const refusal = 50 * time.Millisecond
 
 // flight is a call on its way.

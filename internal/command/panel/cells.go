@@ -11,13 +11,14 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// How wide signs are: where a locale takes ambiguous ones for two cells, and elsewhere.
+// The widths of characters: with ambiguous ones one cell wide, and two cells wide.
 var (
 	narrow = &runewidth.Condition{StrictEmojiNeutral: true}
 	wide   = &runewidth.Condition{StrictEmojiNeutral: true, EastAsianWidth: true}
 )
 
-// Cells is how wide a text is at most: sign by sign, as terminals differ in which they join.
+// Cells returns the greatest width of a text. It adds up the runes, as terminals differ in
+// which of them they join.
 func (s Style) Cells(text string) (n int) {
 	for _, r := range text {
 		n += s.cellsOf(r)
@@ -32,10 +33,11 @@ func (s Style) cellsOf(r rune) int {
 	return narrow.RuneWidth(r)
 }
 
-// mostBytes of a text are looked at: more than any row has room for.
+// mostBytes is the number of bytes of a text that are looked at: more than fit in any row.
 const mostBytes = 4096
 
-// plain is a text of others on one line, that steers nothing, in signs that the terminal has.
+// plain returns a text of others on one line that steers nothing, in characters that the
+// terminal has.
 func (s Style) plain(text string) string {
 	text = strings.Map(withoutSelectors, printable.Line(text[:min(len(text), mostBytes)]))
 	if !s.ASCII {
@@ -44,8 +46,8 @@ func (s Style) plain(text string) string {
 	return inASCII(text)
 }
 
-// withoutSelectors drops what only chooses between two pictures of a sign: terminals do not
-// agree on how wide the sign then is.
+// withoutSelectors drops the runes that only choose between two pictures of a character:
+// terminals do not agree on its width then.
 func withoutSelectors(r rune) rune {
 	if r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF {
 		return -1
@@ -53,7 +55,8 @@ func withoutSelectors(r rune) rune {
 	return r
 }
 
-// signsOf are our own signs in ASCII. Letters of others are shown by their numbers.
+// signsOf replaces our own special characters by ASCII. Letters of others are shown by their
+// numbers.
 var signsOf = strings.NewReplacer("± ", "+-", "±", "+-", "→", ">", "…", "...", "—", "-", "–", "-", "·", ".", "×", "x", "≤", "<=", "≥", ">=", "’", "'")
 
 func inASCII(text string) string {
@@ -69,7 +72,7 @@ func inASCII(text string) string {
 	return b.String()
 }
 
-// Clip is what of a text has room in n cells; where some is cut off, a mark says so.
+// Clip returns the part of a text that fits in n cells; a mark shows that some is cut off.
 func (s Style) Clip(text string, n int) string {
 	text = s.plain(text)
 	if _, whole := s.prefix(text, n); whole {
@@ -83,13 +86,13 @@ func (s Style) Clip(text string, n int) string {
 	return strings.TrimRight(text[:end], " ") + mark
 }
 
-// shorten leaves out what a text says last, as far as it has no room in n cells, and clips
-// what even then has none.
+// shorten leaves out the last parts of a text that do not fit in n cells, and clips what
+// even then does not fit.
 func (s Style) shorten(text string, n int) string {
 	return s.shorterBy(text, n, gap, s.plain(" — "), "; ", ", ")
 }
 
-// brief is shorten for where a name must do.
+// brief is shorten for places where a name must do.
 func (s Style) brief(text string, n int) string { return s.shorterBy(text, n, "; ", ", ", ": ") }
 
 func (s Style) shorterBy(text string, n int, between ...string) string {
@@ -104,7 +107,8 @@ func (s Style) shorterBy(text string, n int, between ...string) string {
 	return s.Clip(text, n)
 }
 
-// prefix is how many bytes of a text have room in n cells, and whether that is all of it.
+// prefix returns the number of bytes of a text that fit in n cells, and whether that is all
+// of it.
 func (s Style) prefix(text string, n int) (end int, whole bool) {
 	for i, r := range text {
 		if n -= s.cellsOf(r); n < 0 {
@@ -114,9 +118,8 @@ func (s Style) prefix(text string, n int) (end int, whole bool) {
 	return len(text), true
 }
 
-// lastBetween is where, at most at end, the last part of a text begins to be set off from
-// those before it; -1 if it has but one. What is in brackets is one part with what is before
-// it.
+// lastBetween returns where the separator before the last part of a text begins, at most at
+// end; -1 if there is only one part. A part includes the brackets after it.
 func lastBetween(text string, end int, between []string) int {
 	cut, depth := -1, 0
 	for i := range text[:end+1] {
@@ -138,15 +141,15 @@ func lastBetween(text string, end int, between []string) int {
 	return cut
 }
 
-// padded is a text of ours, of signs that are one cell wide, n cells wide at least.
+// padded pads a text of ours to at least n cells; its characters are one cell wide.
 func padded(text string, n int) string {
 	return text + strings.Repeat(" ", max(0, n-len([]rune(text))))
 }
 
-// number is a whole number with commas at the thousands.
+// number shows a whole number with commas at the thousands.
 func number(n int) string { return words.Number(n) }
 
-// thousands is a number of at most four digits, and their unit.
+// thousands shows a number in at most four digits, and their unit.
 func thousands(n int) string {
 	switch {
 	case n < 10_000:

@@ -7,26 +7,28 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 )
 
-// A Style is what a terminal can show. Its zero value has no colour, and all signs.
+// A Style describes what a terminal can show. Its zero value has no colour, and all
+// characters.
 type Style struct {
 	Color bool // may repeat what words say
-	ASCII bool // nothing else can be shown
-	Wide  bool // signs whose width is ambiguous take two cells, as in Chinese, Japanese and Korean locales
+	ASCII bool // no other characters can be shown
+	Wide  bool // characters of ambiguous width take two cells, as in Chinese, Japanese and Korean locales
 }
 
-// From these sizes on there is room for more.
+// The sizes from which on there is room for more.
 const (
 	tableColumns, tableRows = 120, 30
 	panelColumns, panelRows = 60, 14
 	smallColumns, smallRows = 40, 6
 )
 
-// MostRows is how many rows a panel has at most, a table of lanes aside.
+// MostRows is the most rows of a panel, without a table of lanes.
 const MostRows = 10
 
-// Layout is what is shown of a run on a terminal of that size: rows without their line feeds,
-// each at least one cell narrower than the terminal. Speeds are items a second in equal parts
-// of the last span, oldest first; nil: they are not known. Without any room there are no rows.
+// Layout returns the rows that show a run on a terminal of that size, without their line
+// feeds. Each is at least one cell narrower than the terminal. Speeds are items a second in
+// equal parts of the last span, oldest first; nil: they are not known. Without any room there
+// are no rows.
 func Layout(p *event.Progress, speeds []float64, span time.Duration, width, height int, style Style) []string {
 	if width < 2 || height < 1 {
 		return nil
@@ -50,7 +52,8 @@ func Layout(p *event.Progress, speeds []float64, span time.Duration, width, heig
 	return shown
 }
 
-// SpeedsFor is how many speeds a Layout of that width has room for: more of them are merged.
+// SpeedsFor returns the number of speeds that fit in a Layout of that width; it merges
+// further ones.
 func SpeedsFor(width int) int {
 	beside := besideSpeeds
 	if width < panelColumns {
@@ -68,16 +71,16 @@ type page struct {
 	Style
 }
 
-// row is one row before it is coloured: a name, and what it says.
+// row is one row before it is coloured: a name and its text.
 type row struct {
 	name, text string
 	tone       tone
 }
 
-// nameCells is how wide the names of rows are, with the space behind them.
+// nameCells is the width of the rows' names, with the space after them.
 const nameCells = 9
 
-// panel is the whole of it; wide leaves out what the table of lanes says.
+// panel returns the whole panel; wide leaves out what the table of lanes says.
 func (g *page) panel(wide bool) []row {
 	rows := []row{{text: g.header()}, {text: g.progress()}}
 	add := func(name, text string, t tone) {
@@ -103,13 +106,13 @@ func (g *page) panel(wide bool) []row {
 	return rows
 }
 
-// isEnding is true from when nothing more is begun: speed, and what happened before, no longer
-// matter.
+// isEnding is true once the run begins nothing more: speed, and what happened before, no
+// longer matter.
 func (g *page) isEnding() bool {
 	return g.State == draining || g.State == stopped || g.State == over
 }
 
-// States of which it hangs what is shown.
+// The states that change what is shown.
 const (
 	paused   = "paused"
 	draining = "draining"
@@ -124,8 +127,8 @@ func (g *page) heldName() string {
 	return "Held by"
 }
 
-// held is the longest sentence of what holds the run back that has room, and what more there
-// is to say of it.
+// held returns the longest sentence that fits about what holds the run back, and further
+// details.
 func (g *page) held(wide bool) (text, more string) {
 	switch {
 	case wide && g.HeldWide != "" && g.fits(g.HeldWide):
@@ -143,7 +146,7 @@ func (g *page) ends(wide bool) string {
 	return g.EndsText
 }
 
-// fits is true for a text that has room behind a row's name.
+// fits reports whether a text fits after a row's name.
 func (g *page) fits(text string) bool { return g.Cells(g.plain(text)) <= g.room-nameCells }
 
 func (g *page) failedTone() tone {
@@ -153,7 +156,7 @@ func (g *page) failedTone() tone {
 	return calm
 }
 
-// small is the four rows for where there is little room.
+// small returns the four rows for a small terminal.
 func (g *page) small() []row {
 	return []row{
 		{text: g.smallProgress()},
@@ -163,7 +166,7 @@ func (g *page) small() []row {
 	}
 }
 
-// smallEnds is when it ends, in the longest words that have room.
+// smallEnds says when the run ends, in the longest words that fit.
 func (g *page) smallEnds(room int) string {
 	if g.EndsShort != "" && g.Cells(g.plain(g.EndsText)) > room {
 		return g.shorten(g.EndsShort, room)
@@ -171,8 +174,8 @@ func (g *page) smallEnds(room int) string {
 	return g.shorten(g.EndsText, room)
 }
 
-// smallFigures is how fast it goes, what failed and what it cost; of a run that ends, what is
-// still under way.
+// smallFigures says how fast the run goes, what failed and what it cost. For a run that ends
+// it says what is still in flight.
 func (g *page) smallFigures() string {
 	if g.isEnding() {
 		return g.shorten(g.calls(), g.room)
@@ -185,10 +188,10 @@ func (g *page) smallFigures() string {
 	return g.shorten(speed+beside, g.room)
 }
 
-// besideSmallSpeeds is left for the words beside the speeds of the four rows.
+// besideSmallSpeeds is the room for the words next to the speeds of the four rows.
 const besideSmallSpeeds = 27
 
-// counts are what failed and what it cost, each behind two spaces.
+// counts says what failed and what it cost, each after two spaces.
 func (g *page) counts() (text string) {
 	if g.Failed > 0 {
 		text += "  " + number(int(g.Failed)) + " failed"
@@ -201,7 +204,7 @@ func (g *page) counts() (text string) {
 	return text
 }
 
-// oneRow is how far it is, and what holds it back; then more, while there is room.
+// oneRow shows how far the run is, and what holds it back; then more, while there is room.
 func (g *page) oneRow() row {
 	line := g.share()
 	if held := g.plain(g.HeldShort); held != "" {

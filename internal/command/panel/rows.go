@@ -10,15 +10,15 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 )
 
-// gap stands between what a row says.
+// gap separates the parts of a row.
 const gap = "   "
 
-// The rows that are the event's own words, in signs that the terminal has.
+// The rows that are the event's own words, in characters that the terminal has.
 func (g *page) calls() string  { return g.plain(event.CallsRow(g.Progress)) }
 func (g *page) spent() string  { return g.plain(event.SpentRow(g.Progress)) }
 func (g *page) failed() string { return g.plain(event.FailedRow(g.Progress)) }
 
-// header says what is run, where to and by whom, and on the right for how long.
+// header names the input, the output and the provider, and on the right the running time.
 func (g *page) header() string {
 	ran := g.running()
 	room := g.room - g.Cells(ran) - 2
@@ -61,7 +61,7 @@ func (g *page) files(in, out string) string {
 	return in + arrow + out
 }
 
-// models names the model, or says how many there are, and then the provider.
+// models names the model, or counts the models, and names the provider.
 func (g *page) models() (models, provider string) {
 	provider = g.plain(g.Provider)
 	switch {
@@ -76,7 +76,7 @@ func (g *page) models() (models, provider string) {
 	return g.plain(g.Models[0]), provider
 }
 
-// running says for how long: in seconds and, from a minute on, in hours.
+// running shows the running time: in seconds and, from a minute on, in hours.
 func (g *page) running() string {
 	word := "running "
 	switch g.State {
@@ -85,14 +85,14 @@ func (g *page) running() string {
 	case paused:
 		word = "paused "
 	}
-	s := int(min(max(0, finite(g.ElapsedS)), 1e9)) // so many seconds are more than a run lasts
+	s := int(min(max(0, finite(g.ElapsedS)), 1e9)) // no run lasts as many seconds
 	if s < 60 {
 		return fmt.Sprintf("%s0:%02d", word, s)
 	}
 	return fmt.Sprintf("%s%d:%02d:%02d", word, s/3600, s/60%60, s%60)
 }
 
-// done is the part of the input that has ended, 0..1; only where its length is known.
+// done returns the part of the input that has ended, 0..1; the input's length must be known.
 func (g *page) done() float64 {
 	if *g.Total <= 0 {
 		return 1
@@ -100,7 +100,7 @@ func (g *page) done() float64 {
 	return min(1, max(0, float64(g.Done)/float64(*g.Total)))
 }
 
-// share is how far it is: a part that is rounded down, so that it is 100 % at the end alone.
+// share says how far the run is. It rounds down, and so it is 100 % only at the end.
 func (g *page) share() string {
 	if g.Total == nil {
 		return number(g.Done) + " done"
@@ -110,11 +110,11 @@ func (g *page) share() string {
 
 // Room of the bar, in cells.
 const (
-	besideBar = 35  // is left for what stands beside it
+	besideBar = 35  // is left for the text around it
 	mostBar   = 140 // is enough to see it move
 )
 
-// progress is the bar and the counts.
+// progress shows the bar and the counts.
 func (g *page) progress() string {
 	if g.Total == nil {
 		return g.shorten(g.streamed(), g.room)
@@ -124,7 +124,7 @@ func (g *page) progress() string {
 	return g.Clip(g.bar(min(g.room-besideBar, mostBar, g.room-2-len(tail)))+tail, g.room)
 }
 
-// streamed is what is known of an input that can be read but once.
+// streamed says what is known of an input that can be read only once.
 func (g *page) streamed() string {
 	return fmt.Sprintf("%s done, %s failed; how many come is not known", number(g.Done), number(int(g.Failed)))
 }
@@ -137,15 +137,16 @@ func (g *page) smallProgress() string {
 	return g.Clip(g.bar(g.room-2-len(tail))+tail, g.room)
 }
 
-// Signs of the bar and of the speeds, from least to most. Those of ASCII are each one cell
-// wide in every locale.
+// Characters of the bar and of the speeds, from least to most. Those of ASCII are each one
+// cell wide in every locale.
 const (
 	eighths = "▏▎▍▌▋▊▉"
 	levels  = "▁▂▃▄▅▆▇█"
 	asciis  = "_.-=+*%#"
 )
 
-// bar is how far it is, n cells and its two ends wide; nothing if there is no room for it.
+// bar shows how far the run is, n cells and its two ends wide; nothing if there is no room
+// for it.
 func (g *page) bar(n int) string {
 	if n < 1 {
 		return ""
@@ -164,16 +165,16 @@ func (g *page) bar(n int) string {
 	return "▕" + line + strings.Repeat("·", n-full) + "▏"
 }
 
-// drawsBlocks is true where blocks can be shown, and are one cell wide.
+// drawsBlocks reports whether the terminal can show blocks, one cell wide.
 func (g *page) drawsBlocks() bool { return !g.ASCII && !g.Wide }
 
 // Room of the speeds, in cells.
 const (
-	besideSpeeds = 43  // is left for what stands beside them
+	besideSpeeds = 43  // is left for the text next to them
 	mostSpeeds   = 108 // are enough to see waves
 )
 
-// speed is how fast items end: now, and in the last minutes.
+// speed shows how fast items end: now, and in the last minutes.
 func (g *page) speed() string {
 	now := event.SpeedWord(g.Progress)
 	switch {
@@ -200,8 +201,9 @@ func (g *page) sparkline(room int) string {
 	return string(line)
 }
 
-// top is the speed that fills a cell: what was allowed, or the greatest speed. Where far more
-// was allowed the greatest speed is one level below it, as what is shown is how speeds differ.
+// top returns the speed that fills a cell: the allowed speed, or the greatest one. Where far
+// more was allowed, the greatest speed is one level below the top, as the row shows how speeds
+// differ.
 func (g *page) top() float64 {
 	most := 0.0
 	for _, x := range g.speeds {
@@ -213,7 +215,7 @@ func (g *page) top() float64 {
 	return min(max(most, finite(*g.Allowed)), most*8/7)
 }
 
-// level is the number of the sign for a speed.
+// level returns the index of the character for a speed.
 func level(x, top float64) int {
 	if top <= 0 {
 		return 0
@@ -229,7 +231,7 @@ func mean(list []float64) float64 {
 	return sum / float64(len(list))
 }
 
-// finite takes what is no number of a speed for none.
+// finite returns 0 for a speed that is no number.
 func finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
@@ -237,12 +239,12 @@ func finite(x float64) float64 {
 	return x
 }
 
-// lasted is a length of time in its largest unit that says enough.
+// lasted shows a duration in the largest unit that is exact enough.
 func lasted(d time.Duration) string {
 	switch {
 	case d < 99500*time.Millisecond:
 		return fmt.Sprintf("%.0f s", max(0, d.Seconds()))
-	case d < 570*time.Second: // to the tenth, as half a minute of three matters
+	case d < 570*time.Second: // to the tenth, as half a minute in three matters
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Minutes()), ".0") + " min"
 	case d < 100*time.Minute:
 		return fmt.Sprintf("%.0f min", d.Minutes())

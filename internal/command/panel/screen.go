@@ -13,51 +13,51 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 )
 
-// SizeRests is how long a terminal must have had its size before it is painted on: while a
-// window is drawn larger or smaller, it is still breaking its rows anew.
+// SizeRests is the time for which a terminal must have had its size before a Screen paints
+// on it. While a user resizes the window, the terminal is still breaking its rows again.
 const SizeRests = 150 * time.Millisecond
 
-// mostHeld is how many bytes of lines may wait for the size to rest.
+// mostHeld is the number of bytes of lines that may wait for the size to rest.
 const mostHeld = 64 << 10
 
-// A Screen paints rows on a terminal, and lines above them. It belongs to one goroutine. A
-// terminal that fails is written to no more: that is no fault of the run.
+// A Screen paints rows on a terminal, and lines above them. It belongs to one goroutine. It
+// stops writing to a terminal that fails: that is no fault of the run.
 type Screen struct {
-	// What a Screen asks of the world; each may be nil.
+	// What a Screen needs from its surroundings; each may be nil.
 	Clock      clockwork.Clock // nil: the real one
 	Foreground func() bool     // whether the terminal is this process's to paint on; nil: always
-	Continued  func() bool     // whether it was stopped, and goes on, since this was asked last; nil: never
-	Reflows    bool            // the terminal breaks its rows anew when it becomes narrower
+	Continued  func() bool     // whether the process was stopped, and goes on, since the last call; nil: never
+	Reflows    bool            // the terminal breaks its rows again when it becomes narrower
 
 	out   io.Writer
 	size  func() (width, height int)
 	style Style
 
 	rows    []string     // on the terminal; the cursor is in the first column of the last of them
-	painted size         // of the terminal when they were
-	seen    size         // at the last look
-	since   time.Time    // since when it has been that; zero: since the first look
-	least   int          // the least width that was seen since the rows were painted
+	painted size         // the terminal's size when they were painted
+	seen    size         // the size at the last look
+	since   time.Time    // when it became that; zero: at the first look
+	least   int          // the least width seen since the rows were painted
 	held    bytes.Buffer // lines that wait for the size to rest
 	gone    bool         // the terminal has failed
 }
 
 type size struct{ width, height int }
 
-// NewScreen is a Screen on a terminal, of which size tells the columns and rows. What is
-// written to out steers it.
+// NewScreen returns a Screen on a terminal. Size returns its columns and rows. Text written
+// to out steers it.
 func NewScreen(out io.Writer, size func() (width, height int), style Style) *Screen {
 	return &Screen{out: out, size: size, style: style}
 }
 
-// Width is how many columns the terminal has.
+// Width returns the number of columns of the terminal.
 func (s *Screen) Width() int {
 	width, _ := s.size()
 	return width
 }
 
-// Paint shows how a run stands, as Layout has it, unless that is not the moment: the size has
-// not rested, or the process is in the background.
+// Paint shows how a run stands, as Layout has it. It paints nothing while the size has not
+// rested, or the process is in the background.
 func (s *Screen) Paint(p *event.Progress, speeds []float64, span time.Duration) {
 	switch {
 	case !s.mine():
@@ -85,7 +85,7 @@ func (s *Screen) Paint(p *event.Progress, speeds []float64, span time.Duration) 
 	s.write(f.Bytes())
 }
 
-// Above writes lines above what is painted: write is called once, with a buffer.
+// Above writes lines above the painted rows: it calls write once, with a buffer.
 func (s *Screen) Above(write func(io.Writer)) {
 	write(&s.held)
 	if n := s.held.Len(); n > 0 && s.held.Bytes()[n-1] != '\n' {
@@ -110,8 +110,8 @@ func (s *Screen) Above(write func(io.Writer)) {
 	s.write(f.Bytes())
 }
 
-// Close takes away what is painted: the cursor is then where it began. Painting may begin
-// anew.
+// Close removes the painted rows: the cursor is then where it began. Painting may begin
+// again.
 func (s *Screen) Close() {
 	if s.mine() && len(s.rows) > 0 {
 		s.look()
@@ -127,8 +127,8 @@ func (s *Screen) Close() {
 	s.flush()
 }
 
-// mine is true while the terminal is this process's to paint on. Where it was another's in the
-// meantime nobody knows where the rows are.
+// mine reports whether this process may paint on the terminal. If another process had it in
+// the meantime, nobody knows where the rows are.
 func (s *Screen) mine() bool {
 	if s.gone {
 		return false
@@ -141,7 +141,7 @@ func (s *Screen) mine() bool {
 	return foreground
 }
 
-// flush writes lines that wait, for themselves.
+// flush writes the waiting lines without any rows.
 func (s *Screen) flush() {
 	var f frame
 	f.lines(s.held.Bytes())
@@ -149,13 +149,13 @@ func (s *Screen) flush() {
 	s.write(f.Bytes())
 }
 
-// rested looks at the terminal's size, and is true if that has not changed of late.
+// rested looks at the terminal's size, and reports whether that has rested.
 func (s *Screen) rested() bool {
 	s.look()
 	return s.since.IsZero() || s.now().Sub(s.since) >= SizeRests
 }
 
-// look sees a change: the size at the first look is none.
+// look notes a change of size. The first look is no change.
 func (s *Screen) look() {
 	was := s.seen
 	s.seen.width, s.seen.height = s.size()
@@ -172,8 +172,8 @@ func (s *Screen) now() time.Time {
 	return s.Clock.Now()
 }
 
-// isLost is true if the rows may not be where they were painted: the terminal has broken them
-// anew, or is so low that some have left it.
+// isLost reports whether the rows may not be where they were painted: the terminal has broken
+// them again, or is so low that some have left it.
 func (s *Screen) isLost() bool {
 	return len(s.rows) > 0 && (s.least < s.painted.width || len(s.rows) > s.seen.height)
 }
@@ -187,15 +187,15 @@ func (s *Screen) write(b []byte) {
 	}
 }
 
-// A frame is what is written at once. It begins, and ends, with the cursor in the first column
+// A frame is the text of one write. It begins, and ends, with the cursor in the first column
 // of the last row that it knows.
 type frame struct {
 	bytes.Buffer
-	on  []string // the rows that are there
-	old bool     // what they say is not known
+	on  []string // the rows on the terminal
+	old bool     // their text is not known
 }
 
-// Steering of the terminal. Rows are erased one by one: see the package.
+// Sequences that steer the terminal. Rows are erased one by one: see the package.
 const (
 	eraseRow  = "\x1b[2K"
 	eraseRest = "\x1b[K"
@@ -203,7 +203,7 @@ const (
 
 func (f *frame) from(rows []string) { f.on = rows }
 
-// forget takes the rows to be there, and to say something else.
+// forget marks the rows on the terminal as having other text.
 func (f *frame) forget() { f.old = true }
 
 func (f *frame) up(n int) {
@@ -212,9 +212,10 @@ func (f *frame) up(n int) {
 	}
 }
 
-// broken takes the rows to be there as a terminal of that width has broken them anew, if it
-// does: the cursor is then where the last of them begins. Of one that does not, or of which
-// nobody knows, each but the last is taken for one line: the others may be somebody else's.
+// broken updates the rows to how a terminal of that width has broken them again, if it does:
+// the cursor is then where the last of them begins. On a terminal that does not, or of an
+// unknown kind, each row but the last counts as one line: further lines may be somebody
+// else's.
 func (f *frame) broken(style Style, width int, reflows bool) {
 	lines, last := 0, 1
 	for _, row := range f.on {
@@ -227,11 +228,11 @@ func (f *frame) broken(style Style, width int, reflows bool) {
 	if !reflows {
 		lines += last - 1
 	}
-	f.WriteString(strings.Repeat("\r\n", last-1)) // to its end; lines that are not there come, and are erased
+	f.WriteString(strings.Repeat("\r\n", last-1)) // to its end; missing lines are added, and erased
 	f.on = make([]string, lines)
 }
 
-// erase takes the rows away, and goes to where the first of them was.
+// erase removes the rows, and moves to where the first of them was.
 func (f *frame) erase() {
 	for i := range f.on {
 		if i > 0 {
@@ -242,7 +243,7 @@ func (f *frame) erase() {
 	f.on = nil
 }
 
-// lines writes lines where the cursor is.
+// lines writes lines at the cursor.
 func (f *frame) lines(text []byte) {
 	for line := range bytes.Lines(text) {
 		f.Write(bytes.TrimRight(line, "\r\n"))
@@ -250,7 +251,7 @@ func (f *frame) lines(text []byte) {
 	}
 }
 
-// paint puts rows in the place of those that are there: only what differs is written.
+// paint replaces the rows on the terminal: it writes only what differs.
 func (f *frame) paint(rows []string) {
 	if !f.old && slices.Equal(rows, f.on) {
 		return
@@ -264,7 +265,7 @@ func (f *frame) paint(rows []string) {
 		switch {
 		case i >= len(rows):
 			f.WriteString(eraseRow)
-		case f.old || i >= len(f.on) || rows[i] != f.on[i] || i == len(rows)-1: // at the last one keys are echoed
+		case f.old || i >= len(f.on) || rows[i] != f.on[i] || i == len(rows)-1: // the terminal echoes keys at the last one
 			f.WriteString(rows[i] + eraseRest)
 		}
 	}

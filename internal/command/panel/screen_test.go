@@ -43,7 +43,7 @@ func (s *stage) say(line string) { s.Above(func(w io.Writer) { fmt.Fprintln(w, l
 
 func (s *stage) resize(width, height int) { s.term.resize(width, height) }
 
-// layout is what is to be seen now.
+// layout returns the rows that the terminal should show now.
 func (s *stage) layout() []string {
 	return Layout(&s.run.Progress, s.run.list(), s.run.span, s.term.width, s.term.height, Style{})
 }

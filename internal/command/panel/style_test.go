@@ -2,7 +2,7 @@ package panel
 
 import "testing"
 
-// What a terminal shows hangs on its locale, of which the first variable that is not empty
+// The locale decides what a terminal shows. The first of its variables that is not empty
 // counts.
 func TestStyleOf(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -9,10 +9,10 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// mostLanes is how many lanes the table has at most.
+// mostLanes is the most lanes that the table has.
 const mostLanes = 8
 
-// column is one of the table of lanes.
+// column is one column of the table of lanes.
 type column struct {
 	name  string
 	space int // before it
@@ -21,7 +21,7 @@ type column struct {
 	of    func(g *page, l *event.Lane) string
 }
 
-// columns are the table's.
+// columns are the columns of the table.
 var columns = []column{
 	{"model", 0, 15, true, func(g *page, l *event.Lane) string { return strings.TrimPrefix(l.Name, g.Provider+"/") }},
 	{"phase", 1, 9, true, func(_ *page, l *event.Lane) string { return l.Phase }},
@@ -37,10 +37,10 @@ var columns = []column{
 	{"left", 3, 7, false, func(_ *page, l *event.Lane) string { return left(l) }},
 }
 
-// spare are columns that can be done without: the last one first.
+// spare lists the columns that a narrow table leaves out: the last one first.
 var spare = []string{"p50  ", "refused", "broke"}
 
-// table is a row for each of the lanes that come first, and an empty one before it.
+// table returns an empty row, and then a row for each of the first lanes.
 func (g *page) table() []row {
 	shown, indent := g.columns()
 	rows := []row{{}, {text: indent + g.line(shown, func(c column) string { return c.name }), tone: faint}}
@@ -51,7 +51,7 @@ func (g *page) table() []row {
 	return rows
 }
 
-// columns are those that there is room for, and what is before them.
+// columns returns the columns that fit, and the indent before them.
 func (g *page) columns() (shown []column, indent string) {
 	shown = columns
 	if sumOf(shown)+nameCells <= g.room {
@@ -95,7 +95,7 @@ func (g *page) line(shown []column, of func(column) string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// used is how much of its narrowest limit a lane draws.
+// used returns the share of its narrowest limit that a lane draws.
 func used(l *event.Lane) string {
 	most := -1.0
 	for _, limit := range l.Limits {

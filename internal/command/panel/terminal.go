@@ -6,14 +6,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Size of a terminal that does not tell it.
+// The size of a terminal that does not report it.
 const (
 	DefaultWidth  = 80
 	DefaultHeight = 24
 )
 
-// SizeOf is how to ask a terminal for its columns and rows; nil if f is none, or if it cannot
-// be steered.
+// SizeOf returns a function that asks a terminal for its columns and rows; nil if f is no
+// terminal, or one that cannot be steered.
 func SizeOf(f *os.File) func() (width, height int) {
 	fd := int(f.Fd())
 	if !term.IsTerminal(fd) || !steerable(f) {

@@ -6,8 +6,8 @@ import "os"
 
 func steerable(*os.File) bool { return os.Getenv("TERM") != "dumb" }
 
-// ForegroundOf is nil: there is no background.
+// ForegroundOf is nil: this system has no background.
 func ForegroundOf(*os.File) func() bool { return nil }
 
-// Continued is nil: no process is stopped.
+// Continued is nil: this system does not stop processes.
 func Continued() func() bool { return nil }

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// steerable is false for terminals that say that they only show text.
+// steerable is false for terminals that only show text, as they say.
 func steerable(*os.File) bool { return os.Getenv("TERM") != "dumb" }
 
-// ForegroundOf is how to ask whether this process is in the foreground of a terminal. Where
-// that has no such order, or it is another session's, it is.
+// ForegroundOf returns a function that reports whether this process is in the foreground of
+// a terminal. It is also true where the terminal has no such order, or belongs to another
+// session.
 func ForegroundOf(f *os.File) func() bool {
 	fd := int(f.Fd())
 	return func() bool {
@@ -22,10 +23,10 @@ func ForegroundOf(f *os.File) func() bool {
 	}
 }
 
-// Continued is how to ask whether the process was stopped, and goes on, since it was asked
-// last.
+// Continued returns a function that reports whether the process was stopped, and goes on,
+// since its last call.
 func Continued() func() bool {
-	goesOn := make(chan os.Signal, 1) // that it was is enough to know
+	goesOn := make(chan os.Signal, 1) // one signal is enough
 	signal.Notify(goesOn, unix.SIGCONT)
 	return func() bool {
 		select {

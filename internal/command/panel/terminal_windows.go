@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// steerable lets a console be steered by sequences, and is false for one that cannot be.
+// steerable makes a console obey sequences, and is false for one that cannot.
 func steerable(f *os.File) bool {
 	var mode uint32
 	console := windows.Handle(f.Fd())

@@ -2,17 +2,17 @@ package panel
 
 import "strings"
 
-// A tone is what colour repeats of a row's words.
+// A tone is the meaning of a row that colour repeats.
 type tone uint8
 
 const (
 	calm  tone = iota
-	faint      // it is of the past
-	wary       // it goes slower than it would
+	faint      // it belongs to the past
+	wary       // something slows the run down
 	bad        // something is broken
 )
 
-// What steers the terminal to a tone, and back.
+// The sequences that begin a tone.
 var tones = [...]string{calm: "", faint: "\x1b[2m", wary: "\x1b[33m", bad: "\x1b[31m"}
 
 const (
@@ -20,7 +20,7 @@ const (
 	reset = "\x1b[0m"
 )
 
-// gravity is how bad it is what holds the run back.
+// gravity returns how serious the reason is that holds the run back.
 func (g *page) gravity() tone {
 	switch g.Bound {
 	case "breaker", "stopped", "unanswered":
@@ -31,7 +31,7 @@ func (g *page) gravity() tone {
 	return calm
 }
 
-// paint joins a row, and colours it where that is wanted: nothing is measured afterwards.
+// paint joins a row, and colours it if the user wants that: nothing is measured afterwards.
 func (g *page) paint(r row) string {
 	if !g.Color {
 		return r.name + r.text
@@ -46,7 +46,7 @@ func (g *page) paint(r row) string {
 	return named + r.name + reset + line
 }
 
-// withoutColour is a painted row as it was measured.
+// withoutColour returns a painted row as it was measured.
 func withoutColour(line string) string {
 	if !strings.Contains(line, "\x1b") {
 		return line

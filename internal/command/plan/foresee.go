@@ -9,19 +9,19 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// whatIf is how long it would take with half and with twice of one thing.
+// whatIf is the duration with half and with twice of one thing.
 type whatIf struct {
 	on             limiter.Dimension // None: the concurrency
 	halved, double time.Duration
 }
 
-// whatIfSample is how many calls each of these is run with: what counts is their
-// ratio, and a fifth of the sample shows the same.
+// whatIfSample is the number of calls in each of these forecasts: only their ratio counts,
+// and a fifth of the sample shows the same.
 const whatIfSample = 20_000
 
-// Foresee runs the forecast, and the others beside it. Lines is how many lines the input
-// has, as far as it was read, bad how many of them are left out, and
-// foreign how many more, as they cannot be said in the provider's words.
+// Foresee runs the main forecast and the what-ifs. Lines is the number of input lines read.
+// Bad is the number of lines left out, and foreign that of further ones which the provider's
+// dialect cannot express.
 func (p *Plan) Foresee(lines, bad, foreign int) {
 	p.lines, p.bad, p.foreign = lines, bad, foreign
 	p.forecast = forecast.Run(p.config(limiter.None, 1), &p.sample)
@@ -52,7 +52,7 @@ func (p *Plan) limited(d limiter.Dimension) bool {
 	return false
 }
 
-// config is the batch's, with one thing changed by a factor.
+// config returns the batch's settings, with one thing changed by a factor.
 func (p *Plan) config(d limiter.Dimension, factor float64) forecast.Config {
 	c := forecast.Config{Lane: p.cfg.Lane, Concurrency: p.cfg.Concurrency, Seed: p.cfg.Seed}
 	if d == limiter.None {
@@ -74,7 +74,7 @@ func (p *Plan) config(d limiter.Dimension, factor float64) forecast.Config {
 	return c
 }
 
-// used is how full a limit is where it is fullest; that of None is the concurrency.
+// used returns how full a limit is where it is fullest; that of None is the concurrency.
 func (p *Plan) used(d limiter.Dimension) float64 {
 	if d == limiter.None {
 		return p.forecast.Concurrency
@@ -86,12 +86,12 @@ func (p *Plan) used(d limiter.Dimension) float64 {
 	return most
 }
 
-// gain is how much sooner a batch must be over with twice of something, as a share
-// of its time, for that to be what holds it back: less is noise.
+// gain is the least share of its time that a batch must save with twice of something for
+// that to be its bound: less is noise.
 const gain = 0.05
 
-// binding is what holds the batch back most: that of which twice as much saves the
-// most time. It is false if no single limit does.
+// binding returns what holds the batch back most: doubling it saves the most time. It is
+// false if no single limit does.
 func (p *Plan) binding() (limiter.Dimension, bool) {
 	best, least := limiter.None, time.Duration(float64(p.forecast.Took)*(1-gain))
 	found := false
@@ -103,7 +103,7 @@ func (p *Plan) binding() (limiter.Dimension, bool) {
 	return best, found
 }
 
-// fullShare is how full a limit is that matters: a run leaves a few percent of each
+// fullShare is the share from which on a limit matters: a run leaves a few percent of each
 // in reserve, and takes some seconds to get up to it.
 const fullShare = 0.8
 

@@ -21,13 +21,13 @@ type planJSON struct {
 	Models      []planModelJSON `json:"models"`
 	InputTokens int64           `json:"input_tokens"`
 	Output      int64           `json:"output_tokens"`
-	CostUSD     *float64        `json:"cost_usd"` // null: of some model it is not known
+	CostUSD     *float64        `json:"cost_usd"` // null: it is not known for some model
 	PricesAsOf  string          `json:"prices_as_of"`
 	Preset      string          `json:"preset"`
 	Tier        string          `json:"tier"`         // "": none
 	LimitsAsOf  string          `json:"limits_as_of"` // of the tier; "": there is none
 	Seconds     float64         `json:"seconds"`
-	Bound       string          `json:"bound"` // "": nothing is
+	Bound       string          `json:"bound"` // "": nothing binds
 	Limits      []planLimitJSON `json:"limits"`
 	TooLarge    int             `json:"too_large"`
 	Scaled      bool            `json:"scaled"`

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// printNotes says what the figures rest on.
+// printNotes says what the figures are based on.
 func (p *Plan) printNotes(out io.Writer) {
 	fmt.Fprintln(out)
 	for _, note := range p.notes() {
@@ -49,7 +49,7 @@ func (p *Plan) notes() []string {
 	return notes
 }
 
-// atLeast bounds from below what was counted in a sample only.
+// atLeast marks a count as a lower bound if it comes from a sample only.
 func (p *Plan) atLeast(text string) string {
 	if p.forecast.Scaled {
 		return "at least " + text
@@ -87,7 +87,7 @@ func (p *Plan) latencyNote() string {
 	return "a call is taken to last 0.5 s and 20 ms for each token out, here " + mean + " on average (--latency)"
 }
 
-// unlimited names the models for which no limit is told.
+// unlimited names the models that have no known limit.
 func (p *Plan) unlimited() string {
 	var names []string
 	for _, m := range p.models {
@@ -102,11 +102,12 @@ func (p *Plan) unlimited() string {
 	return strings.Join(names, ", ")
 }
 
-// rampFrom is how many input tokens a minute OpenAI takes from whoever begins. What grows
-// from there by more than half in 15 minutes is refused (slow_down), within all limits.
+// rampFrom is the number of input tokens a minute that OpenAI takes from a new user. It
+// refuses traffic that grows from there by more than half in 15 minutes (slow_down), within
+// all limits.
 const rampFrom = 1e6
 
-// rampsUp reports whether a model is asked for more than that in some minute.
+// rampsUp reports whether a model gets more than that in some minute.
 func (p *Plan) rampsUp() bool {
 	for _, m := range p.models {
 		if p.cfg.Ramps && m.input/max(1, p.forecast.Lanes[m.quota].Took.Minutes()) > rampFrom {

@@ -12,31 +12,32 @@ import (
 	"github.com/headrace/headrace/provider/estimate"
 )
 
-// Config is what is known before the prompts are read. Its values are checked before:
+// Config holds what is known before the prompts are read. The caller has checked its values:
 // limits are valid, Concurrency is 1 or more, Latency and Output are 0 or more.
 type Config struct {
 	Input string // its name
 	// Row names the row of a model in the plan, and Quota the quota that its calls draw on, as
 	// in a run. Rows of one quota have the same limits.
 	Row, Quota func(model string) string
-	// Cost is what a call is expected to draw when it is let in, as in a run.
+	// Cost returns what a call is expected to draw when the provider lets it in, as in a
+	// run.
 	Cost   func(*prompts.Request) limiter.Cost
 	Counts string // names the rule by which Cost counts tokens
 
-	Limits      limiter.Limits     // of every model; what is 0 is not told
-	Tier        Tier               // the limits of models for which none are told
-	Ramps       bool               // traffic may grow but slowly above rampFrom, whatever the limits are
+	Limits      limiter.Limits     // of every model; 0: not known
+	Tier        Tier               // the limits of models that have no others
+	Ramps       bool               // traffic may grow only slowly above rampFrom, whatever the limits are
 	Concurrency int                // most calls in flight
-	Lane        machine.LaneConfig // of every quota, but for its limits
+	Lane        machine.LaneConfig // of every quota, without its limits
 	Timeout     time.Duration      // of a call; 0: none
 	Deadline    time.Duration      // of the run; 0: none
-	Latency     time.Duration      // median time of a call; 0 goes by the tokens of its answer
-	Output      float64            // tokens of an answer that its line does not bound
+	Latency     time.Duration      // median time of a call; 0: derived from the tokens of its answer
+	Output      float64            // tokens of an answer whose line has no bound
 	Prices      price.Table
-	Seed        uint64 // draws other latencies
+	Seed        uint64 // another seed draws other latencies
 }
 
-// limitsOf are the limits of one model: what was told beats the tier.
+// limitsOf returns the limits of one model: the user's beat the tier.
 func (c *Config) limitsOf(model string) limiter.Limits {
 	l := c.Tier.of(model)
 	for _, p := range []struct {
@@ -51,20 +52,20 @@ func (c *Config) limitsOf(model string) limiter.Limits {
 	return l
 }
 
-// Assumptions about a call whose latency is not told: the time to the first token,
-// and what hosted models of middle size write in a second. Both differ by a factor
-// of three between models.
+// Assumptions about a call whose latency is not given: the time to the first token, and the
+// tokens a second of hosted models of middle size. Both differ by a factor of three between
+// models.
 const (
 	firstToken   = 500 * time.Millisecond
 	tokensPerSec = 50.0
 )
 
-// longestCall is longer than any call takes: what a line asks for may be absurd, and its
-// time is still a number.
+// longestCall is longer than any call takes. It keeps the time a finite number even where a
+// line asks for an absurd answer.
 const longestCall = 100 * 365 * 24 * time.Hour
 
-// Plan is what a prompt file asks for, as far as it shows, and what is to be expected of
-// it. New makes one; every request is given to Take, and then Foresee is called once.
+// Plan sums up what a prompt file asks for, as far as it shows, and what to expect of it.
+// New makes one; the caller gives every request to Take, and then calls Foresee once.
 type Plan struct {
 	cfg Config
 
@@ -72,8 +73,8 @@ type Plan struct {
 	bad      int // lines that are left out
 	foreign  int // likewise, as they cannot be translated
 	items    int
-	assumed  int // items whose answer nothing bounds
-	tooLong  int // items whose call takes longer than one may
+	assumed  int // items whose answer has no bound
+	tooLong  int // items whose call takes longer than the timeout
 	models   []*modelPlan
 	byModel  map[string]int
 	quotas   []limiter.Limits
@@ -84,20 +85,20 @@ type Plan struct {
 	whatIfs  []whatIf
 }
 
-// modelPlan is what one model is asked.
+// modelPlan sums up the items of one model.
 type modelPlan struct {
 	name          string
 	items         int
 	input, output float64
-	quota         int // in the plan's
+	quota         int // index in the plan's
 	limits        limiter.Limits
 
 	usd      float64 // of the items that have a price
-	unpriced int     // items that have none
-	dated    bool    // some price is that of the built-in list
+	unpriced int     // items without a price
+	dated    bool    // some price comes from the built-in list
 }
 
-// price counts what one request costs, by the model that its line names.
+// price adds the cost of one request, by the model that its line names.
 func (m *modelPlan) price(prices *price.Table, model string, input, output float64) {
 	p, dated, ok := prices.Of(model)
 	if !ok {
@@ -108,12 +109,12 @@ func (m *modelPlan) price(prices *price.Table, model string, input, output float
 	m.dated = m.dated || dated
 }
 
-// New is the plan of no request yet.
+// New returns an empty plan.
 func New(cfg Config) *Plan {
 	return &Plan{cfg: cfg, byModel: map[string]int{}, byQuota: map[string]int{}}
 }
 
-// Take counts one request. Nothing of its body is kept.
+// Take counts one request. It keeps nothing of its body.
 func (p *Plan) Take(req prompts.Request) {
 	m := p.modelOf(req.Model)
 	input, output := estimate.Prompt(req.Body), p.outputOf(req)
@@ -155,8 +156,8 @@ func (p *Plan) quotaOf(model string) int {
 	return i
 }
 
-// outputOf is how long the answer is taken to be: as long as it may, or else the
-// assumption. A model that only reads writes none.
+// outputOf returns the assumed length of the answer: its bound, or else the configured
+// assumption. A model that only reads writes nothing.
 func (p *Plan) outputOf(req prompts.Request) float64 {
 	if provider.OnlyReads(req.Endpoint) {
 		return 0
@@ -175,8 +176,8 @@ func (p *Plan) latencyOf(output float64) time.Duration {
 	return firstToken + time.Duration(min(output/tokensPerSec, longestCall.Seconds())*1e9)
 }
 
-// costOf is what the call draws: by the provider's rule, and where output has a
-// limit of its own, what is expected of it.
+// costOf returns what the call draws, by the provider's rule. Where output has a limit of
+// its own, it is the expected input and output.
 func (p *Plan) costOf(req prompts.Request, m *modelPlan, input, output float64) limiter.Cost {
 	if m.limits.OutputTPM > 0 {
 		return limiter.Cost{Requests: 1, Input: input, Output: output}

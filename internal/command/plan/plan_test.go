@@ -51,7 +51,7 @@ func TestDatedBuilds(t *testing.T) {
 	}
 }
 
-// What is told beats the tier, one limit at a time.
+// Limits that the user sets beat the tier, one limit at a time.
 func TestLimitsOf(t *testing.T) {
 	f := &Config{Limits: limiter.Limits{RPM: 7}, Tier: Tier{Limits: map[string]limiter.Limits{"m": {RPM: 5, TPM: 100}}}}
 	if got := f.limitsOf("m"); got != (limiter.Limits{RPM: 7, TPM: 100}) {
@@ -59,7 +59,7 @@ func TestLimitsOf(t *testing.T) {
 	}
 }
 
-// What holds a batch back is that of which twice as much saves the most time.
+// A batch is bound by the limit whose doubling saves the most time.
 func TestBinding(t *testing.T) {
 	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
 	for _, tt := range []struct {

@@ -42,7 +42,7 @@ func (p *Plan) leftOut() string {
 	return ", " + strings.Join(left, " and ") + " left out"
 }
 
-// mostModels is how many models are listed; what is less used is one line.
+// mostModels is the number of models listed; the less used ones share one line.
 const mostModels = 20
 
 func (p *Plan) printModels(out io.Writer) {
@@ -74,7 +74,7 @@ func (m modelPlan) plus(n modelPlan) modelPlan {
 	return m
 }
 
-// shortName is a name out of a file as a table shows it.
+// shortName returns a name from a file as a table shows it.
 func shortName(name string) string {
 	const longest = 48
 	name = printable.Line(name)
@@ -84,8 +84,8 @@ func shortName(name string) string {
 	return name
 }
 
-// printTable aligns columns: the first to the left, as it has words, the others
-// to the right.
+// printTable aligns columns: the first, which has words, to the left, the others to the
+// right.
 func printTable(out io.Writer, rows [][]string) {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -107,10 +107,11 @@ func printTable(out io.Writer, rows [][]string) {
 	}
 }
 
-// cost is what a model's items come to, in USD.
+// cost returns the cost of a model's items, in USD.
 func (m *modelPlan) cost() (usd float64, known bool) { return m.usd, m.unpriced == 0 }
 
-// sum is what is known of the whole cost, and of how many models it is not.
+// sum returns the known part of the whole cost, and the number of models whose cost is not
+// known.
 func (p *Plan) sum() (usd float64, unknown int) {
 	for _, m := range p.models {
 		c, known := m.cost()
@@ -134,7 +135,7 @@ func (p *Plan) totalCost() string {
 	return money(usd, true)
 }
 
-// money never shows an unknown price as one of nothing.
+// money never shows an unknown price as 0.
 func money(usd float64, known bool) string {
 	if !known {
 		return "unknown"
@@ -169,7 +170,7 @@ func limitWord(d limiter.Dimension) string {
 	return d.String() + " a minute"
 }
 
-// limitAmount is how much a limit allows: one number, or from least to most.
+// limitAmount says how much a limit allows: one number, or from least to most.
 func (p *Plan) limitAmount(d limiter.Dimension) string {
 	if d == limiter.None {
 		return words.Thousands(float64(p.cfg.Concurrency))
@@ -186,7 +187,7 @@ func (p *Plan) limitAmount(d limiter.Dimension) string {
 	return words.Thousands(least) + "–" + words.Thousands(most)
 }
 
-// long shows a length of time as wait does, and hours and days where there are.
+// long shows a duration as wait does, and hours and days for long ones.
 func long(d time.Duration) string {
 	if d >= 100*time.Hour {
 		return fmt.Sprintf("%.1f days", d.Hours()/24)

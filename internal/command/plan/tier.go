@@ -14,7 +14,7 @@ import (
 //go:embed tiers.json
 var tiersJSON []byte
 
-// builtIn are the tiers of this build. A test reads them, so that they parse.
+// builtIn returns the tiers of this build. A test makes sure that they parse.
 func builtIn() []Tier {
 	var t struct {
 		Tiers []Tier `json:"tiers"`
@@ -25,14 +25,14 @@ func builtIn() []Tier {
 	return t.Tiers
 }
 
-// Tier is what an account may draw. The zero value has no limits.
+// Tier holds the limits of an account. The zero value has no limits.
 type Tier struct {
 	Name   string                    `json:"name"`
 	AsOf   string                    `json:"as_of"`  // the day on which its provider's pages said so
-	Limits map[string]limiter.Limits `json:"limits"` // by model, of those that have a published one
+	Limits map[string]limiter.Limits `json:"limits"` // by model, for models with a published one
 }
 
-// of are the limits of a model; a dated build has those of its model.
+// of returns the limits of a model; a dated build has those of its model.
 func (t Tier) of(model string) limiter.Limits {
 	if l, ok := t.Limits[model]; ok {
 		return l
@@ -40,7 +40,7 @@ func (t Tier) of(model string) limiter.Limits {
 	return t.Limits[price.Undated(model)]
 }
 
-// TierNames lists the tiers that are known, those of one provider from the lowest.
+// TierNames lists the known tiers, those of one provider from the lowest.
 func TierNames() string {
 	var names []string
 	for _, t := range builtIn() {
@@ -49,11 +49,11 @@ func TierNames() string {
 	return strings.Join(names, ", ")
 }
 
-// numbered are the tiers that OpenAI had until 2026-10-06.
+// numbered matches the tiers that OpenAI had until 2026-10-06.
 var numbered = regexp.MustCompile(`^openai-[1-5]$`)
 
-// TierOf finds a tier by its name, in whatever case; "" is none. The error says which
-// there are.
+// TierOf finds a tier by its name, in upper or lower case; "" is no tier. The error lists
+// the known ones.
 func TierOf(name string) (Tier, error) {
 	lower := strings.ToLower(name)
 	for _, t := range builtIn() {

@@ -12,7 +12,7 @@ var listJSON []byte
 
 // builtIn is the list of this build, which tools/prices wrote. A test reads all of it, so that it parses.
 type builtIn struct {
-	Source  string                     `json:"source"` // the package that it is of, and its version
+	Source  string                     `json:"source"` // the package that the data come from, and its version
 	AsOf    string                     `json:"as_of"`  // the day of that version
 	Vendors map[string][]string        `json:"vendors"`
 	Models  map[string]json.RawMessage `json:"models"` // of each source
@@ -31,13 +31,13 @@ func must(err error) {
 	}
 }
 
-// AsOf is the day of the built-in list.
+// AsOf returns the day of the built-in list.
 func AsOf() string { return list().AsOf }
 
-// Source names the data that the built-in list is made of, with its version.
+// Source names the data of the built-in list, with its version.
 func Source() string { return list().Source }
 
-// of reads what a vendor asks for its models; nil: it is not known.
+// of returns a vendor's prices for its models; nil: they are not known.
 func (l *builtIn) of(vendor string) []modelPrices {
 	var all []modelPrices
 	for _, source := range l.Vendors[vendor] {
@@ -55,10 +55,11 @@ type listed struct {
 	entry
 }
 
-// modelPrices finds the models of one source by their names. What has no price maps to nil.
+// modelPrices finds the models of one source by their names. A model without a price maps to
+// nil.
 type modelPrices struct {
 	names    map[string]*Price
-	patterns []pattern // the longest first, as it says most
+	patterns []pattern // the longest first, as it is the most specific
 }
 
 type pattern struct {
@@ -76,7 +77,7 @@ func modelPricesOf(models []listed) modelPrices {
 	for _, m := range models {
 		var price *Price
 		if m.Input != nil {
-			p, _ := m.price() // a test has seen to it
+			p, _ := m.price() // a test makes sure that it is valid
 			price = &p
 		}
 		for _, name := range m.Match {
@@ -89,7 +90,7 @@ func modelPricesOf(models []listed) modelPrices {
 	return c
 }
 
-// add adds a name; of two models with one name, the first has it.
+// add adds a name; if two models share a name, the first has it.
 func (c *modelPrices) add(name string, price *Price) {
 	lower := strings.ToLower(name)
 	if parts := strings.Split(lower, "*"); len(parts) > 1 {
@@ -103,8 +104,8 @@ func (c *modelPrices) add(name string, price *Price) {
 	}
 }
 
-// find finds a model by its name, in whatever case; or by that of which it is a dated build; or
-// by the longest pattern. Gemini's names may begin with models/.
+// find finds a model by its name, in upper or lower case, by the name of which it is a dated
+// build, or by the longest pattern. Gemini's names may begin with models/.
 func (c *modelPrices) find(model string) (p *Price, known bool) {
 	if p, known = c.names[model]; known {
 		return p, true

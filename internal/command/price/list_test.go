@@ -106,7 +106,7 @@ func TestNamesWithoutAPrice(t *testing.T) {
 	}
 }
 
-// A model without a price in a vendor's own data has none of another's either.
+// A model without a price in a vendor's own data gets none from another vendor either.
 func TestFirstSourceCounts(t *testing.T) {
 	one := 1.0
 	table := Table{listed: []modelPrices{

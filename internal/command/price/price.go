@@ -14,7 +14,7 @@ type Rates struct {
 	Write  float64 // of input that was written to a cache
 }
 
-// Price is what a model costs. The zero value is that of what is free.
+// Price holds the rates of a model. The zero value is the price of a free model.
 type Price struct {
 	Rates
 	Above []Step // in rising order
@@ -37,8 +37,8 @@ func (p *Price) at(prompt float64) Rates {
 	return r
 }
 
-// Of is what so many tokens cost, in USD. Of a price that is not 0, it is not known for a
-// call that told of no tokens.
+// Of returns the cost of so many tokens, in USD. A call that reported no tokens has no known
+// cost, unless the price is 0.
 func (p *Price) Of(u provider.Usage) (usd float64, known bool) {
 	if p.Rates == (Rates{}) && len(p.Above) == 0 {
 		return 0, true
@@ -47,35 +47,35 @@ func (p *Price) Of(u provider.Usage) (usd float64, known bool) {
 		return 0, false
 	}
 	r := p.at(float64(u.InputTokens))
-	cached := min(u.CachedTokens, u.InputTokens) // parts are no more than the whole
+	cached := min(u.CachedTokens, u.InputTokens) // parts never exceed the whole
 	written := min(u.CacheWriteTokens, u.InputTokens-cached)
 	plain := u.InputTokens - cached - written
 	usd = Tidy((r.Input*float64(plain) + r.Cached*float64(cached) + r.Write*float64(written) + r.Output*float64(u.OutputTokens)) / 1e6)
-	return usd, provider.IsCost(usd) // no provider's word makes it anything else
+	return usd, provider.IsCost(usd) // the provider's counts may be nonsense
 }
 
-// Estimate is what so many tokens would cost, in USD, if no cache is read or written.
+// Estimate returns what so many tokens would cost, in USD, without any cache.
 func (p *Price) Estimate(input, output float64) float64 {
 	r := p.at(input)
 	return (r.Input*input + r.Output*output) / 1e6
 }
 
-// picodollars are the unit of money, as many of them as a dollar has: a price of a millionth
-// of a dollar per million tokens is one for each token.
+// picodollars is the number of units of money in a dollar: a price of a millionth of a
+// dollar per million tokens is one unit for each token.
 const picodollars = 1e12
 
-// Tidy takes what arithmetic with fractions adds to a sum of money, so that it reads as it
+// Tidy removes what arithmetic with fractions adds to a sum of money, so that it reads as it
 // would by hand: 0.00003 and not 0.000030000000000000004.
 func Tidy(usd float64) float64 {
 	whole := math.Round(usd * picodollars)
-	if whole == 0 || whole >= 1<<53 { // less than the unit, or more than can be told apart in it
+	if whole == 0 || whole >= 1<<53 { // below the unit, or too large to resolve it
 		return usd
 	}
 	return whole / picodollars
 }
 
-// mostPrice is the highest price that is believed, a thousand dollars a token: a higher one
-// is a slip, and a sum of such costs may be no number.
+// mostPrice is the highest believable price, a thousand dollars a token. A higher one is a
+// slip, and a sum of such costs might overflow.
 const mostPrice = 1e9
 
 func isPrice(usd float64) bool { return usd >= 0 && usd <= mostPrice }

@@ -15,7 +15,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// told is what the user's prices come to, over the built-in ones of a vendor.
+// told returns the table of the user's prices, over the built-in ones of a vendor.
 func told(t *testing.T, file, others, vendor string) Table {
 	t.Helper()
 	if file != "" {
@@ -114,8 +114,8 @@ func flat(input, output, cached float64) Price {
 	return Price{Rates: Rates{Input: input, Output: output, Cached: cached, Write: input}}
 }
 
-// What is cached is part of the input and has its own prices, and what was reasoned is output.
-// A step holds for all of a request, from one token more on.
+// Cached tokens are part of the input and have their own prices, and reasoning tokens are
+// output. A step holds for all of a request, from one token more on.
 func TestCost(t *testing.T) {
 	usage := provider.Usage{InputTokens: 1000, OutputTokens: 100, CachedTokens: 600, CacheWriteTokens: 300, ReasoningTokens: 80}
 	written := Price{Rates: Rates{3, 15, 0.3, 3.75}, Above: []Step{{999, Rates{6, 22.5, 0.6, 7.5}}, {2000, Rates{9, 30, 0.9, 9}}}}
@@ -201,8 +201,8 @@ func TestCostAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzCost: whatever is told of prices and tokens, a cost is a number of 0 or more or is not
-// known, and what a line says of it is read back the same.
+// FuzzCost: for any prices and tokens, a cost is a number of 0 or more or is not known, and
+// a line's cost is read back the same.
 func FuzzCost(f *testing.F) {
 	f.Add("2.5,10,1.25", int64(1000), int64(100), int64(600), int64(30))
 	f.Add("0,0", int64(0), int64(0), int64(0), int64(0))

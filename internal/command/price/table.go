@@ -7,17 +7,17 @@ import (
 )
 
 // Table knows the prices of models by their names. A model that it does not know has no
-// price, which is not a price of nothing. The zero value knows none. It does not change, so
-// many goroutines may ask it at once; to ask for a name in small letters allocates nothing.
+// price, which is not a price of 0. The zero value knows no model. It does not change, so
+// many goroutines may use it at once. A lookup of a name in small letters allocates nothing.
 type Table struct {
 	told   map[string]Price // --prices
-	listed []modelPrices    // the built-in list's for one vendor, the first that knows a model counts
+	listed []modelPrices    // the built-in list's for one vendor; the first that knows a model counts
 	others *Price           // --price
 }
 
-// Read puts the user's prices over those that the built-in list has for a vendor: those of a
-// file, and one of all models that have none otherwise, written IN,OUT, IN,OUT,CACHED or
-// IN,OUT,CACHED,WRITE. Each may be "". The error says which flag is wrong.
+// Read puts the user's prices over those that the built-in list has for a vendor. The user's
+// are those of a file, and one price for all models that have no other, written IN,OUT,
+// IN,OUT,CACHED or IN,OUT,CACHED,WRITE. Each may be "". The error says which flag is wrong.
 func Read(file, others, vendor string) (Table, error) {
 	l := list()
 	t := Table{listed: l.of(vendor)}
@@ -52,9 +52,9 @@ func (t *Table) read(file string) error {
 	return nil
 }
 
-// Of is the price of a model, known by its name, by that of which it is a dated build, or by
-// a pattern of the list. No other name is guessed: gpt-4o-mini is not a gpt-4o. Dated means
-// that the price is that of AsOf; it is false for what the user has told.
+// Of returns the price of a model. It finds it by its name, by the name of which it is a
+// dated build, or by a pattern of the list. It guesses no other name: gpt-4o-mini is not a
+// gpt-4o. Dated means that the price is that of AsOf; it is false for the user's prices.
 func (t Table) Of(model string) (p Price, dated, ok bool) {
 	if p, ok = t.told[model]; ok {
 		return p, false, true
@@ -68,7 +68,7 @@ func (t Table) Of(model string) (p Price, dated, ok bool) {
 			return *listed, true, true
 		}
 		if known {
-			break // no other source's price is this vendor's
+			break // no other source has this vendor's price
 		}
 	}
 	if t.others != nil {
@@ -77,7 +77,7 @@ func (t Table) Of(model string) (p Price, dated, ok bool) {
 	return Price{}, false, false
 }
 
-// Cost is what a model's tokens cost, in USD; false: it is not known.
+// Cost returns the cost of a model's tokens, in USD; false: it is not known.
 func (t Table) Cost(model string, u provider.Usage) (usd float64, known bool) {
 	p, _, ok := t.Of(model)
 	if !ok {
@@ -86,8 +86,8 @@ func (t Table) Cost(model string, u provider.Usage) (usd float64, known bool) {
 	return p.Of(u)
 }
 
-// Undated is the name of a model without the date that ends the name of one of its builds:
-// gpt-4o for gpt-4o-2024-08-06, claude-sonnet-4 for claude-sonnet-4-20250514.
+// Undated returns the name of a model without the date at the end of a build's name: gpt-4o
+// for gpt-4o-2024-08-06, claude-sonnet-4 for claude-sonnet-4-20250514.
 func Undated(model string) string {
 	for _, date := range [...]string{"-20dd-dd-dd", "-20dddddd"} {
 		if at := len(model) - len(date); at >= 0 && isDate(model[at:], date) {
@@ -97,8 +97,8 @@ func Undated(model string) string {
 	return model
 }
 
-// isDate reports whether s reads as a date does, where d is any digit. Both have the same
-// length.
+// isDate reports whether s looks like the pattern date, where d is any digit. Both have the
+// same length.
 func isDate(s, date string) bool {
 	for i := range len(s) {
 		if date[i] != s[i] && (date[i] != 'd' || s[i] < '0' || s[i] > '9') {

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// entry is a price as it is written in a file. What is left out is not known.
+// entry is a price as a file writes it. A missing part is not known.
 type entry struct {
 	rates
 	Above []above `json:"above"`
 }
 
-// rates are Rates as they are written.
+// rates are Rates as a file writes them.
 type rates struct {
 	Input  *float64 `json:"input"`
 	Output *float64 `json:"output"`
@@ -25,13 +25,13 @@ type rates struct {
 	Write  *float64 `json:"cache_write"`
 }
 
-// above is a Step as it is written.
+// above is a Step as a file writes it.
 type above struct {
 	Tokens int64 `json:"tokens"`
 	rates
 }
 
-// price is what is written, or what is wrong with it.
+// price returns the price in the file, or its fault.
 func (e entry) price() (p Price, fault string) {
 	if p.Rates, fault = e.read(); fault != "" {
 		return p, fault
@@ -50,8 +50,8 @@ func (e entry) price() (p Price, fault string) {
 	return p, ""
 }
 
-// read is what is written, or what is wrong with it. A part that is left out would be one of
-// nothing, but for tokens of a cache: those are input.
+// read returns the rates in the file, or their fault. A rate that is left out would be 0,
+// except those of a cache, whose tokens count as input.
 func (r rates) read() (out Rates, fault string) {
 	if r.Input == nil || r.Output == nil {
 		return out, "its input or output is missing: write 0 for free"
@@ -72,8 +72,7 @@ func (r rates) read() (out Rates, fault string) {
 const fileHelp = `write {"model":{"input":2.5,"output":10}}, in USD per million tokens; cached input and cache writes ` +
 	`may have prices of their own, "cached":1.25 and "cache_write":3, and a long prompt its own prices, "above":[{"tokens":200000,"input":5,"output":20}]`
 
-// readFile reads a file of prices. What it says and is not understood is refused, since it
-// would not be counted.
+// readFile reads a file of prices. It refuses unknown fields, since it would not count them.
 func readFile(file string) (own map[string]entry, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

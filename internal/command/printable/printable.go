@@ -1,9 +1,9 @@
-// Package printable makes text that others wrote harmless to terminals and logs: what
-// would steer a terminal, turn its text round or begin a line of its own is shown as it
-// would be written in Go, and does nothing. Letters of all languages stay.
+// Package printable makes text that others wrote harmless to terminals and logs. Characters
+// that would steer a terminal, reverse its text or begin a line of their own are shown as Go
+// would write them, and do nothing. Letters of all languages stay.
 //
-// Line is for words of others that are put into a line, JSON for a line that programs
-// read, and a Writer stands before the terminal for whatever else there is.
+// Line is for words of others within a line, JSON for a line that programs read, and a
+// Writer stands in front of the terminal for everything else.
 package printable
 
 import (
@@ -15,16 +15,16 @@ import (
 	"unicode/utf8"
 )
 
-// Line returns s on one line: line feeds, tabs and all that is not graphic are escaped,
-// such as \n, \x1b and \u202e; bytes that are not UTF-8 as \xff.
+// Line returns s on one line. It escapes line feeds, tabs and all that is not graphic, as
+// \n, \x1b and \u202e, and bytes that are not UTF-8 as \xff.
 func Line(s string) string { return escape(s, "") }
 
 // Text is Line for a text that may have several lines: line feeds and tabs stay.
 func Text(s string) string { return escape(s, "\n\t") }
 
-// JSON returns a line of JSON in which nothing is left that is not graphic, with the same
-// meaning: what is not graphic can only stand in strings, where it may be escaped. Line
-// feeds stay. Line is not changed.
+// JSON escapes everything in a line of JSON that is not graphic. The meaning stays, as such
+// characters can only stand in strings, where they may be escaped. Line feeds stay. JSON
+// does not change its argument.
 func JSON(line []byte) []byte {
 	s := string(line)
 	if strings.IndexFunc(s, isHidden) < 0 {
@@ -52,7 +52,7 @@ func unit(b *strings.Builder, r rune) {
 	b.WriteString(`\u` + "0000"[len(hex):] + hex)
 }
 
-// escape escapes what is hidden, but for what may stay.
+// escape escapes hidden runes, except those that may stay.
 func escape(s, stays string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, isHidden) < 0 {
 		return s
@@ -74,11 +74,11 @@ func escape(s, stays string) string {
 	return b.String()
 }
 
-// isHidden is true for what a terminal shows no sign for.
+// isHidden reports whether a terminal shows no character for a rune.
 func isHidden(r rune) bool { return !unicode.IsGraphic(r) }
 
-// A Writer writes texts to Out, each Write a whole one, without anything that a terminal
-// would obey but line feeds and tabs.
+// A Writer writes texts to Out, each Write a whole one. It removes everything that a
+// terminal would obey, except line feeds and tabs.
 type Writer struct{ Out io.Writer }
 
 // Write writes p as Text shows it.

@@ -9,12 +9,12 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 )
 
-// consoleRoom is how many things may wait to be shown. What a terminal is too slow
-// for is dropped and counted: a run does not wait for it.
+// consoleRoom is the number of things that may wait for the terminal. What does not fit is
+// dropped and counted: a run does not wait for a slow terminal.
 const consoleRoom = 256
 
 // Console is the one goroutine that writes to the terminal while a run is on. Open makes
-// one, Close ends it. It may be told things by many goroutines.
+// one, Close ends it. Many goroutines may use it at once.
 type Console struct {
 	now     func() time.Time
 	news    chan func(display)
@@ -22,8 +22,7 @@ type Console struct {
 	dropped atomic.Int64
 }
 
-// Open begins to show a run in that manner. Now is the clock of what it is told without a
-// time.
+// Open begins to show a run in that manner. Now gives the time of news without a time.
 func Open(m Manner, now func() time.Time) *Console {
 	c := &Console{now: now, news: make(chan func(display), consoleRoom), over: make(chan struct{})}
 	go func() {
@@ -35,7 +34,7 @@ func Open(m Manner, now func() time.Time) *Console {
 	return c
 }
 
-// tell has something shown soon, or drops it. It never waits.
+// tell queues something to be shown, or drops it. It never waits.
 func (c *Console) tell(show func(display)) {
 	select {
 	case c.news <- show:
@@ -44,14 +43,14 @@ func (c *Console) tell(show func(display)) {
 	}
 }
 
-// Notice shows something the user should know, soon; if too much is to be shown, it is
+// Notice shows something that the user should know. If too much waits to be shown, it is
 // counted instead.
 func (c *Console) Notice(code event.Code, text string) {
 	at := c.now()
 	c.tell(func(d display) { d.notice(at, code, text) })
 }
 
-// Begin says what runs, and since when. Until it was called there must be no Observe.
+// Begin says what runs, and since when. Observe must not be called before it.
 func (c *Console) Begin(s event.Start, began time.Time) {
 	c.tell(func(d display) { d.begin(s, began) })
 }
@@ -59,20 +58,18 @@ func (c *Console) Begin(s event.Start, began time.Time) {
 // Show shows how the run stands, as the manner does once a period.
 func (c *Console) Show(p *event.Progress) { c.tell(func(d display) { d.status(p) }) }
 
-// ShowAll shows how the run stands in lines, once, whatever the manner.
+// ShowAll shows how the run stands in lines, once, in any manner.
 func (c *Console) ShowAll(p *event.Progress) { c.tell(func(d display) { d.all(p) }) }
 
-// Write makes the console the end of a log. The line is the logger's again when
-// it returns.
+// Write makes the console the writer of a log. It copies the line.
 func (c *Console) Write(line []byte) (int, error) {
 	kept := append([]byte(nil), line...)
 	c.tell(func(d display) { d.log(kept) })
 	return len(line), nil
 }
 
-// Observe shows what happens in a run. How it stands, and what it comes to, come by another
-// way. Causes are shown as they are: whoever passes them on has made each a line without a
-// key.
+// Observe shows what happens in a run. Its progress and its report come by other ways.
+// Causes are shown as they are: the caller has made each a line without a key.
 func (c *Console) Observe(e batch.Event) {
 	switch {
 	case e.Transition != nil:
@@ -82,8 +79,8 @@ func (c *Console) Observe(e batch.Event) {
 	}
 }
 
-// Close waits until everything was shown, the report of a run last, unless it is nil.
-// Nothing may be told afterwards.
+// Close waits until everything was shown, the report of a run last, unless it is nil. No
+// method may be called afterwards.
 func (c *Console) Close(s *Report) {
 	if n := c.dropped.Load(); n > 0 {
 		at := c.now()

@@ -55,8 +55,8 @@ func TestSummaryTellsOfWaits(t *testing.T) {
 	}
 }
 
-// Breakers that are open are told from those that are half-open; that all are closed is
-// not worth a word.
+// The line distinguishes open breakers from half-open ones. It says nothing where all are
+// closed.
 func TestBreakersAreToldApart(t *testing.T) {
 	for want, p := range map[string]event.Progress{
 		"":                              {OfModels: 3},
@@ -75,7 +75,7 @@ func TestBreakersAreToldApart(t *testing.T) {
 	}
 }
 
-// Each long wait is told in plain words: who waits, why, and until when.
+// Plain words describe each long wait: what waits, why, and until when.
 func TestWaitStory(t *testing.T) {
 	at := time.Date(2026, 1, 2, 14, 31, 8, 0, time.UTC)
 	in := func(d time.Duration) time.Time { return at.Add(d) }

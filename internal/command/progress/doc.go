@@ -1,9 +1,9 @@
-// Package progress shows a run while it goes on, and what it came to, on a terminal, in
-// lines, or as JSON for programs.
+// Package progress shows a run while it goes on, and its report, on a terminal, in lines, or
+// as JSON for programs.
 //
-// It promises that a run never waits for whoever looks on: what a terminal is too slow for
-// is left out, and how much that was is said at the end. One goroutine writes, so no two
-// lines are ever mixed; what others said (models, servers) steers no terminal.
+// It promises that a run never waits for its display. What a terminal is too slow for is
+// left out, and the end says how much that was. One goroutine writes, so no two lines are
+// ever mixed; texts of others (models, servers) steer no terminal.
 //
 //	run ── Begin, Show, Observe, Notice, Write (its log) ──▶ Console ──▶ Manner ─┬─ Live: one line, drawn again,
 //	                                                        one goroutine,      │        and lines above it
@@ -13,7 +13,6 @@
 //
 //	event.Progress ─▶ figures      Transition ─▶ Story      LongWait ─▶ waitStory
 //
-// Why calls break it does not judge: a cause is shown as its Error says, and whoever
-// passes it on has made a line without a key of it. What is shown of a run, and the events of
-// JSON, are package event's.
+// It does not judge why calls break. It shows a cause's Error, of which the caller has made a
+// line without a key. The words about a run, and the events of JSON, are package event's.
 package progress

@@ -13,21 +13,21 @@ import (
 // jsonEvery is the period of progress events for programs.
 const jsonEvery = time.Second
 
-// JSON shows a run as JSON, one object a line. Start is what is known of it before anything
-// is read: it is the first line, if Begin comes too late for that.
+// JSON shows a run as JSON, one object a line. Start holds what is known before anything is
+// read: it is the first line if Begin comes too late.
 func JSON(out io.Writer, start event.Start) Manner {
 	return Manner{&events{out: out, start: start}, jsonEvery}
 }
 
-// mostEarly is how many lines may wait for the start of a run.
+// mostEarly is the number of lines that may wait for the start of a run.
 const mostEarly = 64
 
 // events shows a run as JSON, one object a line. The first is the start.
 type events struct {
 	out   io.Writer
 	start event.Start // until it is written
-	begun bool        // it is
-	early [][]byte    // what came before it
+	begun bool        // the start is written
+	early [][]byte    // lines that came before the start
 	began time.Time
 }
 
@@ -39,7 +39,7 @@ func (e *events) begin(s event.Start, began time.Time) {
 	}
 }
 
-// open writes the start, and what waited for it.
+// open writes the start, and the lines that waited for it.
 func (e *events) open() {
 	e.begun = true
 	e.write(marshal(e.start))
@@ -49,8 +49,7 @@ func (e *events) open() {
 	e.early = nil
 }
 
-// put writes a line, or has it wait for the start. That is waited for until somebody must
-// not be kept waiting: hurry.
+// put writes a line, or keeps it until the start. With hurry it does not wait for the start.
 func (e *events) put(line []byte, hurry bool) {
 	if e.begun {
 		e.write(line)
@@ -97,8 +96,8 @@ func (e *events) transition(t batch.Transition) {
 
 func (e *events) status(p *event.Progress) { e.print(p) }
 
-// all is the same: there is nothing that the event does not say, and lines of another kind
-// would be in the way of whoever reads these.
+// all prints the same event: it says everything, and lines of another kind would disturb the
+// programs that read these.
 func (e *events) all(p *event.Progress) { e.print(p) }
 
 func (e *events) summary(s *Report) {
@@ -110,5 +109,5 @@ func (e *events) summary(s *Report) {
 	}
 }
 
-// seconds are rounded to milliseconds: what is behind them is noise.
+// seconds rounds to milliseconds: what is behind them is noise.
 func seconds(d time.Duration) float64 { return event.Round(d.Seconds()) }

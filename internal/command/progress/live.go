@@ -13,29 +13,29 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// liveEvery is the period of the live line: as often as eyes follow figures.
+// liveEvery is the period of the live line: as fast as eyes follow figures.
 const liveEvery = 200 * time.Millisecond
 
-// DefaultWidth is assumed of a terminal that does not tell its columns.
+// DefaultWidth is the assumed width of a terminal that does not report its columns.
 const DefaultWidth = 80
 
-// eraseLine goes back to the first column and clears what stands there.
+// eraseLine moves to the first column and clears the line.
 const eraseLine = "\r\x1b[K"
 
-// live shows a run on a terminal: lines for what happens, and below them one line
-// that is drawn again and again. That line never wraps, however narrow the
-// terminal: what has no room is left out.
+// live shows a run on a terminal: lines for events, and below them one line that is drawn
+// again and again. That line never wraps, however narrow the terminal: parts that do not fit
+// are left out.
 type live struct {
 	plain
-	screen io.Writer // is steered: by us alone
+	screen io.Writer // only this type steers it
 	width  func() int
 	style  panel.Style
-	line   string // what is drawn now
+	line   string // the line on the terminal now
 }
 
-// Live shows a run on a terminal that is width() columns wide and shows text in that style:
-// what happens in lines, which steer nothing whoever said them, and how it stands in one that
-// is drawn again and again.
+// Live shows a run on a terminal that is width() columns wide and shows text in that style.
+// Events stand in lines, whose texts steer nothing, and the progress in one line that is
+// drawn again and again.
 func Live(out io.Writer, width func() int, style panel.Style) Manner {
 	return Manner{newLive(out, width, style), liveEvery}
 }
@@ -69,7 +69,7 @@ func (l *live) summary(s *Report) {
 	l.plain.summary(s)
 }
 
-// above writes lines where the live one is, and draws that again below them.
+// above writes lines in place of the live line, and draws that again below them.
 func (l *live) above(write func()) {
 	if l.line == "" {
 		write()
@@ -80,8 +80,8 @@ func (l *live) above(write func()) {
 	fmt.Fprint(l.screen, l.line)
 }
 
-// fit joins as many words as have room in width cells, in their order, and clips the first
-// if even that has none. Whoever said them, they steer nothing.
+// fit joins as many words as fit in width cells, in their order, and clips the first if even
+// that does not fit. The words steer nothing, no matter where they come from.
 func fit(list []string, width int, style panel.Style) string {
 	line := ""
 	for i, w := range list {

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// waitStory tells a long wait in plain words: who waits, why, and until when.
+// waitStory describes a long wait in plain words: what waits, why, and until when.
 func waitStory(w batch.LongWait) string {
 	if w.Own {
 		return fmt.Sprintf("%s: an item waits alone: %s: %s", w.Lane, whyAlone(w), untilWords(w, "it is tried again"))
@@ -36,8 +36,8 @@ func whyAlone(w batch.LongWait) string {
 	return "its call failed, and the provider named the wait"
 }
 
-// whyWaiting names what a lane waits for: its latest cooldown, if it is not over that,
-// or what its limits hold back.
+// whyWaiting names what a lane waits for: its latest cooldown while that lasts, or else its
+// limits.
 func whyWaiting(w batch.LongWait) string {
 	switch w.Phase {
 	case machine.Cooling, machine.Probing:
@@ -63,7 +63,7 @@ func untilWords(w batch.LongWait, what string) string {
 	return "for how long is unknown"
 }
 
-// LogAttrs are a long wait's attributes in the log.
+// LogAttrs returns a long wait's attributes in the log.
 func LogAttrs(w *batch.LongWait) []any {
 	attrs := []any{"lane", w.Lane, "phase", w.Phase.String(), "cause", w.Cause.String(), "why", w.Why, "waited_s", seconds(w.At.Sub(w.Since)), "items", w.Items}
 	if w.Own {

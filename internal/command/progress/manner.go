@@ -10,13 +10,13 @@ import (
 	"github.com/headrace/headrace/internal/command/printable"
 )
 
-// Manner is how a run is shown: Panel, Live, Plain, JSON or Silent makes one.
+// Manner is a way to show a run: Panel, Live, Plain, JSON or Silent makes one.
 type Manner struct {
 	display display
 	every   time.Duration
 }
 
-// Every is the period of the pictures that it shows.
+// Every returns the period of the pictures that it shows.
 func (m Manner) Every() time.Duration { return m.every }
 
 // display shows what happens in a run, in one of several manners. It belongs to one
@@ -27,12 +27,12 @@ type display interface {
 	log(line []byte)                                   // a line of the log, as it is
 	transition(t batch.Transition)                     // a lane changed its phase
 	longWait(w batch.LongWait)                         // a lane or an item waits for long
-	status(p *event.Progress)                          // how it stands, once a period
-	all(p *event.Progress)                             // the same in lines, once, as somebody asked for it
-	summary(s *Report)                                 // how it ended; nil: nothing is to be said of it
+	status(p *event.Progress)                          // how the run stands, once a period
+	all(p *event.Progress)                             // the same in lines, once, when a user asks for it
+	summary(s *Report)                                 // how it ended; nil: there is no report
 }
 
-// silentEvery is the period of what nobody sees.
+// silentEvery is the period of pictures that nobody sees.
 const silentEvery = time.Hour
 
 // Silent shows only what a user must know.
@@ -46,12 +46,12 @@ func (s silent) notice(_ time.Time, _ event.Code, text string) {
 func (s silent) log(line []byte)              { _, _ = s.out.Write(line) } // a log that cannot be written is lost
 func (s silent) begin(event.Start, time.Time) {}
 func (s silent) transition(batch.Transition)  {}
-func (s silent) longWait(batch.LongWait)      {} // the log says it
+func (s silent) longWait(batch.LongWait)      {} // the log has it
 func (s silent) status(*event.Progress)       {}
 func (s silent) all(p *event.Progress)        { (&plain{out: s.out}).all(p) }
 func (s silent) summary(*Report)              {}
 
-// textOf is what is shown of a cause; "" for nil.
+// textOf returns the text that is shown for a cause; "" for nil.
 func textOf(cause error) string {
 	if cause == nil {
 		return ""

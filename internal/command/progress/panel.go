@@ -14,15 +14,15 @@ import (
 const panelEvery = 500 * time.Millisecond
 
 // painted shows a run on a terminal: lines for what a user should know, and below them how
-// it stands. The latest thing that happened is one of its rows, and makes no line.
+// it stands. The latest event is one of its rows, and makes no line.
 type painted struct {
 	plain
 	screen *panel.Screen
 	speeds func(n int) (perSecond []float64, span time.Duration)
 }
 
-// Panel shows a run on a screen. Speeds are items a second in n equal parts of the last span,
-// oldest first, at most; nil: they are not known.
+// Panel shows a run on a screen. Speeds returns items a second in at most n equal parts of
+// the last span, oldest first; nil: they are not known.
 func Panel(screen *panel.Screen, speeds func(n int) (perSecond []float64, span time.Duration)) Manner {
 	return Manner{&painted{screen: screen, speeds: speeds}, panelEvery}
 }
@@ -53,7 +53,8 @@ func (p *painted) summary(s *Report) {
 	p.above(func() { p.plain.summary(s) })
 }
 
-// above writes lines above the panel, which steer nothing whoever said them.
+// above writes lines above the panel. They steer nothing, no matter where their texts come
+// from.
 func (p *painted) above(write func()) {
 	p.screen.Above(func(out io.Writer) {
 		p.out = printable.Writer{Out: out}

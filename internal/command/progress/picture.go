@@ -12,10 +12,10 @@ import (
 
 func elapsed(p *event.Progress) time.Duration { return span(p.ElapsedS) }
 
-// span is a time of JSON.
+// span converts a time of JSON.
 func span(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// figures are what is said of a run in one line, the most telling first.
+// figures returns the parts of the line about a run, the most important first.
 func figures(p *event.Progress) []string {
 	list := []string{doneOf(p)}
 	if percent, ok := percent(p); ok {
@@ -52,7 +52,7 @@ func doneOf(p *event.Progress) string {
 	return fmt.Sprintf("%d/%d", p.Done, *p.Total)
 }
 
-// percent is the share that is done; false while the total is not known.
+// percent returns the share that is done; false while the total is not known.
 func percent(p *event.Progress) (int, bool) {
 	if p.Total == nil || *p.Total <= 0 {
 		return 0, false
@@ -63,8 +63,8 @@ func percent(p *event.Progress) (int, bool) {
 // gravity orders the phases by how much they hold back.
 var gravity = map[string]int{"ramping": 1, "probing": 2, "cooling": 3, "stopped": 4}
 
-// phaseWords says of lanes that do not flow which phase the gravest is in, and how long it
-// cools; "" if all flow.
+// phaseWords names the gravest phase of the lanes that do not flow, and how long it cools;
+// "" if all flow.
 func phaseWords(p *event.Progress) string {
 	lanes, gravest, wait := 0, "", 0.0
 	for i := range p.Lanes {
@@ -89,7 +89,7 @@ func phaseWords(p *event.Progress) string {
 	return text
 }
 
-// slowedWords says which lanes go slower because their calls break; "" if none does.
+// slowedWords says which lanes go slower because their calls break; "" if there are none.
 func slowedWords(p *event.Progress) string {
 	slowed, broke := 0, 0.0
 	for i := range p.Lanes {
@@ -107,7 +107,7 @@ func slowedWords(p *event.Progress) string {
 	return fmt.Sprintf("%.0f %% of calls break: slowed down", 100*broke)
 }
 
-// belief is what is believed of the only lane, if there is but one.
+// belief returns the belief about the only lane, if there is only one.
 func belief(p *event.Progress) string {
 	if p.OfModels != 1 || len(p.Lanes) != 1 || p.Lanes[0].Belief == "" {
 		return ""
@@ -115,7 +115,8 @@ func belief(p *event.Progress) string {
 	return "(" + p.Lanes[0].Belief + ")"
 }
 
-// cause is why the first model that has stopped, or whose breaker is not closed, is so.
+// cause returns the cause of the first model that has stopped or whose breaker is not
+// closed.
 func cause(p *event.Progress) string {
 	for i := range p.Lanes {
 		if c := p.Lanes[i].Cause; c != "" {
@@ -125,8 +126,8 @@ func cause(p *event.Progress) string {
 	return ""
 }
 
-// breakerWords tells breakers that are open from those that are half-open; "" if all are
-// closed. Of an only one no number is said.
+// breakerWords counts open and half-open breakers; "" if all are closed. A single lane gets
+// no number.
 func breakerWords(p *event.Progress) string {
 	var list []string
 	for _, b := range []struct {

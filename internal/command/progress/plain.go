@@ -10,20 +10,20 @@ import (
 	"github.com/headrace/headrace/internal/command/printable"
 )
 
-// plainEvery is the period of plain lines: often enough to see that it goes on,
-// seldom enough that an hour's run leaves a log that can be read.
+// plainEvery is the period of plain lines: short enough to see that the run goes on, and
+// long enough that an hour's run leaves a readable log.
 const plainEvery = 5 * time.Second
 
-// Plain shows a run in lines: for logs, and for whoever pipes them.
+// Plain shows a run in lines: for logs and pipes.
 func Plain(out io.Writer) Manner { return Manner{&plain{out: out}, plainEvery} }
 
-// plain shows a run in lines, for logs and for whoever pipes them.
+// plain shows a run in lines, for logs and pipes.
 type plain struct {
 	out   io.Writer
 	began time.Time
 }
 
-// say writes one line, whoever said what is in it.
+// say writes one line that steers nothing, no matter where its texts come from.
 func (p *plain) say(line string) { fmt.Fprintln(p.out, printable.Line(line)) }
 
 func (p *plain) begin(_ event.Start, began time.Time)          { p.began = began }

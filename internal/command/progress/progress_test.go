@@ -100,7 +100,7 @@ func TestLiveLineStaysBelow(t *testing.T) {
 	}
 }
 
-// Each step of a lane is told in plain words.
+// Plain words describe each step of a lane.
 func TestStory(t *testing.T) {
 	at := time.Time{}.Add(time.Hour)
 	in := func(d time.Duration) time.Time { return at.Add(d) }

@@ -16,38 +16,38 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// Report is what a run comes to, for people and for programs.
+// Report is the outcome of a run, for people and for programs.
 type Report struct {
 	batch.Summary
 	Before         int            // items that earlier runs have ended
 	Left           int            // items that are still to do
 	Of             int            // items of the whole input; 0: that is not known
 	Skipped        int            // bad lines of the input
-	Untranslatable int            // lines of the input that cannot be said in the provider's words
+	Untranslatable int            // lines of the input that the provider's dialect cannot express
 	Renamed        int            // items whose id was taken in the output
-	Unsaved        int            // of those that ended, the ones that could not be kept
-	Truncated      int            // of those that succeeded, the ones cut off at their max_tokens
+	Unsaved        int            // of the ended items, those that could not be kept
+	Truncated      int            // of the succeeded items, those cut off at their max_tokens
 	Spent          event.Spent    // of this run
-	Kinds          map[string]int // how many items failed of what
-	BreakerOpened  int            // times that a breaker did
-	Broke          string         // what the calls broke of, the latest time
-	Stopped        string         // why the provider serves some items no more; "" if it serves all
+	Kinds          map[string]int // the number of failed items by kind
+	BreakerOpened  int            // how often a breaker opened
+	Broke          string         // why calls broke, the latest time
+	Stopped        string         // why the provider no longer serves some items; "" if it serves all
 	Results        string         // name of the output; "" if it is no file, or there are none
-	Reading        string         // a command that shows what is in it
+	Reading        string         // a command that shows its contents
 	ErrorsFile     string         // its name
 	Books          *sim.Books     // the simulated provider's own; nil for a real one
 
-	At         time.Time      // of its end
-	Bounds     observe.Ledger // the run's time by what held it back
+	At         time.Time      // when the run ended
+	Bounds     observe.Ledger // the run's time, by what held it back
 	Efficiency *float64       // of what the limits allowed; nil: that is not known
 	ExitCode   int
-	Verbose    bool   // whether people are shown the waits and the proof, too
-	Resume     string // the command that goes on from here; "" if there is none
+	Verbose    bool   // whether people also see the waits and the proof
+	Resume     string // the command that continues from here; "" if there is none
 }
 
-// text is the block at the end; "" if there was nothing to do. A clean run has six lines at
-// most, the last of which is a command that shows its results. Verbose adds what the waits came to, and the
-// proof; a proof that does not hold is always shown.
+// text returns the block at the end; "" if there was nothing to do. A clean run has at most six lines, the
+// last of which is a command that shows its results. Verbose adds the waits and the proof; a proof that
+// does not hold is always shown.
 func (s *Report) text() string {
 	if s.empty() {
 		return ""
@@ -82,7 +82,7 @@ func (s *Report) text() string {
 	return b.String()
 }
 
-// faultRows are the rows that a clean run has none of.
+// faultRows adds the rows that a clean run does not have.
 func (s *Report) faultRows(row func(name string, value any, more ...string)) {
 	if s.Left > 0 {
 		row("not run", s.Left)
@@ -107,7 +107,7 @@ func (s *Report) faultRows(row func(name string, value any, more ...string)) {
 	}
 }
 
-// detailRows are what became of the calls, and of items that had to wait or were let go.
+// detailRows says what became of the calls, and of items that had to wait or were given up.
 func (s *Report) detailRows(row func(name string, value any, more ...string)) {
 	c := s.Counters
 	row("calls", c.Calls)
@@ -123,7 +123,7 @@ func (s *Report) detailRows(row func(name string, value any, more ...string)) {
 	}
 }
 
-// answeredWords count the items that were answered, of all that there are.
+// answeredWords counts the answered items, and all items.
 func (s *Report) answeredWords() string {
 	before := ""
 	if s.Before > 0 {
@@ -135,7 +135,7 @@ func (s *Report) answeredWords() string {
 	return words.Number(s.Succeeded) + " answered" + before
 }
 
-// timeWords say how long the run was, how fast, and how many calls it made.
+// timeWords says how long the run took, how fast it was, and how many calls it made.
 func (s *Report) timeWords() string {
 	c, text := s.Counters, words.Lasted(s.Elapsed)
 	if s.Elapsed > 0 {
@@ -156,8 +156,8 @@ func (s *Report) empty() bool {
 	return s.Items() == 0 && s.Left == 0 && s.Skipped == 0 && s.Untranslatable == 0 && s.Unsaved == 0 && s.Counters == (batch.Counters{})
 }
 
-// proof is the sums that hold if nothing was lost, nothing given out twice, and no time is
-// unaccounted for.
+// proof returns the sums that hold if the run lost nothing, gave nothing out twice, and
+// accounts for all its time.
 func (s *Report) proof() string {
 	c := s.Counters
 	items := c.Offered == c.Settled+c.Released && c.Offered == uint64(s.Items())
@@ -166,7 +166,7 @@ func (s *Report) proof() string {
 		fmt.Sprintf("  calls %d = settled %d + handed over %d  %s\n", c.Calls, c.Settled, c.HandedOver, holds(calls)) + s.timeProof()
 }
 
-// took is how long the run was, as its ledger counts; of one that has none, by the clock.
+// took returns how long the run took, by its ledger, or by the clock if it has none.
 func (s *Report) took() time.Duration {
 	if s.Ran > 0 {
 		return s.Ran
@@ -174,7 +174,7 @@ func (s *Report) took() time.Duration {
 	return s.Elapsed
 }
 
-// timeProof is the run's time as the sum of what held it back, the largest part first; ""
+// timeProof gives the run's time as the sum of what held it back, the largest part first; ""
 // if there was none. Parts too small to be seen are not shown, but are in the sum.
 func (s *Report) timeProof() string {
 	if s.Ran <= 0 {
@@ -204,7 +204,7 @@ func nameOf(b observe.Bound) string {
 	return strings.ReplaceAll(string(b), "_", " ")
 }
 
-// inDetail is how long a run is of which milliseconds are worth showing.
+// inDetail is the length of a run from which on milliseconds are not worth showing.
 const inDetail = 100 * time.Second
 
 // digit is the smallest time that the proof shows.
@@ -225,7 +225,7 @@ func (s *Report) shownTime(d time.Duration) string {
 	return fmt.Sprintf("%s.%d", whole, rest/(100*time.Millisecond))
 }
 
-// broken marks a sum of the proof that does not add up.
+// broken marks a sum in the proof that does not hold.
 const broken = "DOES NOT HOLD"
 
 func holds(ok bool) string {
@@ -235,8 +235,8 @@ func holds(ok bool) string {
 	return broken + " (this is a fault of headrace: please report it)"
 }
 
-// costWords are what this run has cost, with its tokens. Made-up answers cost nothing, unless
-// they were given a price.
+// costWords says what this run has cost, with its tokens. Simulated answers cost nothing,
+// unless the user gave them a price.
 func (s *Report) costWords() string {
 	usd, without := s.Spent.USD, words.Unpriced(s.Spent.Unpriced)
 	text := "none"
@@ -252,7 +252,7 @@ func (s *Report) costWords() string {
 	return text + fmt.Sprintf(", %s %s in, %s out", words.Number(int(in)), oneOr(uint64(in), "token"), words.Number(int(out)))
 }
 
-// markedWords say how many answers are not whole.
+// markedWords counts the answers that are not whole.
 func (s *Report) markedWords() []string {
 	var parts []string
 	if s.Truncated > 0 {
@@ -284,7 +284,8 @@ type countRow struct {
 	words string
 }
 
-// waitRows are the counts that most runs have none of: what became of items that had to wait.
+// waitRows returns the counts that most runs do not have: what became of items that had to
+// wait.
 func (s *Report) waitRows() (rows []countRow) {
 	c := s.Counters
 	for _, r := range []countRow{
@@ -299,7 +300,7 @@ func (s *Report) waitRows() (rows []countRow) {
 	return rows
 }
 
-// oneOr is a noun as it stands behind a number.
+// oneOr returns a noun in the form that follows a number.
 func oneOr(n uint64, noun string) string {
 	if n == 1 {
 		return noun
@@ -322,7 +323,7 @@ func (s *Report) kindWords() []string {
 	return []string{"(" + strings.Join(words, ", ") + "; see " + s.ErrorsFile + ")"}
 }
 
-// Event is the report for programs.
+// Event returns the report for programs.
 func (s *Report) Event() event.Summary {
 	c := s.Counters
 	e := event.Summary{

@@ -12,10 +12,10 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// Story tells a lane's transition in plain words, and what is believed of the lane.
+// Story describes a lane's transition in plain words, with the belief about the lane.
 func Story(t batch.Transition) string {
 	belief := t.Belief
-	if t.To == machine.Ramping || t.To == machine.Flowing { // it was believed until this step
+	if t.To == machine.Ramping || t.To == machine.Flowing { // the belief lasted until this step
 		belief = strings.Join(slices.DeleteFunc(strings.Split(belief, "; "), isDrought), "; ")
 	}
 	if belief == "" {
@@ -54,7 +54,7 @@ func step(t batch.Transition) string {
 	return t.String()
 }
 
-// whyStopped is why a lane is served no more. Some causes say that themselves.
+// whyStopped says why a lane is no longer served. Some causes say that themselves.
 func whyStopped(cause error) string {
 	for _, itself := range []error{batch.ErrWaitTooLong, batch.ErrAlike, batch.ErrOutage} {
 		if errors.Is(cause, itself) {
@@ -64,8 +64,8 @@ func whyStopped(cause error) string {
 	return "the provider no longer serves it" + because(cause)
 }
 
-// forHowLong says how long a lane cools, if it is at all: what an earlier run has left may
-// be over.
+// forHowLong says how long a lane cools, if it does: a cooldown of an earlier run may be
+// over.
 func forHowLong(t batch.Transition) string {
 	if !t.Until.After(t.At) {
 		return ""
@@ -73,7 +73,7 @@ func forHowLong(t batch.Transition) string {
 	return " for " + words.Wait(t.Until.Sub(t.At))
 }
 
-// metBy says how many calls met a wave; in the run that comes after it, none did.
+// metBy says how many calls met a wave; a run that only inherits the wave has none.
 func metBy(calls int) string {
 	if calls == 0 {
 		return ""
@@ -89,7 +89,7 @@ func because(cause error) string {
 	return " (" + cause.Error() + ")"
 }
 
-// toShare says what of the pace is left.
+// toShare says which share of the pace is left.
 func toShare(x float64) string {
 	if x == 0.5 {
 		return " to half"
@@ -97,7 +97,7 @@ func toShare(x float64) string {
 	return fmt.Sprintf(" to %.0f %%", 100*x)
 }
 
-// broke says how many calls broke of late.
+// broke says how many calls broke recently.
 func broke(t batch.Transition) string {
 	span := "minute"
 	if t.Span != time.Minute {
@@ -121,7 +121,7 @@ func whyCooling(r machine.Reason) string {
 	}
 }
 
-// leftSo is why a lane begins as it does, by what is known of it from before.
+// leftSo says that a lane begins with what an earlier run has left.
 const leftSo = "as an earlier run left it"
 
 func whyRamping(t batch.Transition) string {
@@ -134,11 +134,11 @@ func whyRamping(t batch.Transition) string {
 	return "the probe passed"
 }
 
-// mostShown is the highest rate, in calls a second, that is worth words: more than a
-// process makes, so that something else holds it back.
+// mostShown is the highest rate, in calls a second, that a sentence mentions: no process
+// makes as many, so something else holds it back.
 const mostShown = 100_000
 
-// upTo says to what rate, if one was learned.
+// upTo names the rate, if one was learned.
 func upTo(words string, perSecond float64) string {
 	if perSecond > mostShown {
 		return ""

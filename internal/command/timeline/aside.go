@@ -10,9 +10,9 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// PutAside gives an old timeline another name, as [journal.StartOver] does, and tells it; ""
-// if there is nothing to keep. What is none is left alone (ErrForeign), and so is one that a
-// run writes (ErrInUse).
+// PutAside gives an old timeline another name, as [journal.StartOver] does, and returns it;
+// "" if there is nothing to keep. It leaves alone a file that is no timeline (ErrForeign),
+// and one that a run writes (ErrInUse).
 func PutAside(path string) (kept string, err error) {
 	if info, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return "", nil

@@ -15,7 +15,7 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// mostInASecond is how many items a child answers between two samples.
+// mostInASecond is the most items that a child answers between two samples.
 const mostInASecond = 9
 
 // child answers items as quickly as the disk takes their lines: some, and then the sample of

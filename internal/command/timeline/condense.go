@@ -9,30 +9,30 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// Of runs before the latest ones only what they came to is kept, not what failed in them.
+// Runs before the latest ones keep only their summary, without their failures.
 const runsWithFailures = 10
 
-// condenser writes what stays of a file anew: neighbouring samples of one run merge until
-// they have the span, of what failed and what a run came to the latest line stays, and the
-// oldest runs merge into one.
+// condenser rewrites what stays of a file. Neighbouring samples of one run merge until they
+// have the span. Of a run's failures and summaries the latest line stays, and the oldest
+// runs merge into one.
 type condenser struct {
-	span     int // of the samples that it makes
-	runs     int // that the file has
+	span     int // of the new samples
+	runs     int // in the file
 	merging  int // of these, the ones that still merge with the first
-	nth      int // the one that is read
+	nth      int // the run that is being read
 	first    head
 	pending  *observe.Sample
 	failures []byte
 	summary  []byte
-	body     bytes.Buffer // behind the line that begins the first run
+	body     bytes.Buffer // what follows the line that begins the first run
 	contents
 }
 
-// room is by how much a sample may be longer than the span: those of a second are not to
-// the millisecond.
+// room is the factor by which a sample may exceed the span: samples of a second are not
+// exact to the millisecond.
 const room = 1.25
 
-// condense gives what stays of a file that holds that, with samples of that span.
+// condense returns what stays of a file with those contents, with samples of that span.
 func condense(file io.Reader, holds contents, span int) (contents, []byte, error) {
 	c := &condenser{span: span, runs: holds.starts, merging: max(0, holds.starts-MaxStarts+1)}
 	in := bufio.NewReaderSize(file, 64<<10)
@@ -67,7 +67,7 @@ func (c *condenser) take(line []byte) error {
 	return nil
 }
 
-// begin begins a run, or makes it one with the first.
+// begin begins a run, or merges it with the first.
 func (c *condenser) begin(h head) {
 	h.span = c.span
 	switch {
@@ -84,7 +84,7 @@ func (c *condenser) begin(h head) {
 	c.nth++
 }
 
-// endRun writes what is left of a run.
+// endRun writes the rest of a run.
 func (c *condenser) endRun() {
 	c.flush()
 	if c.failures != nil && c.runs-c.nth < runsWithFailures {
@@ -96,7 +96,7 @@ func (c *condenser) endRun() {
 	c.failures, c.summary = nil, nil
 }
 
-// grow lets a sample grow by the next one, as far as it may.
+// grow merges the next sample into the pending one, as far as the span allows.
 func (c *condenser) grow(s *observe.Sample) {
 	if c.pending != nil && c.pending.Span+s.Span <= float64(c.span)*room {
 		merged := c.pending.Merge(*s)
@@ -122,7 +122,7 @@ func (c *condenser) line(line []byte) {
 	c.lines++
 }
 
-// all is the new file: how many runs the first line stands for is known at the end.
+// all returns the new file: only the end shows how many runs the first line stands for.
 func (c *condenser) all() []byte {
 	c.endRun()
 	text := append(c.first.line(), '\n')

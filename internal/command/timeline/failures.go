@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// failuresLine is what failed in a run so far.
+// failuresLine lists what failed in a run so far.
 type failuresLine struct {
 	Event    string        `json:"event"`
 	At       string        `json:"at"`
@@ -30,21 +30,21 @@ type exampleLine struct {
 	Message string `json:"message"`
 }
 
-// Bounds of what is said of a failure, in runes, and of its examples.
+// Bounds of a failure, in runes, and of its examples.
 const (
 	maxMessage  = 200
 	maxWord     = 64 // of a kind, a code or an id
 	maxExamples = 3
 )
 
-// encodeFailures is the line of what failed, with its line feed. Where it would be too long
-// the rarest are left out.
+// encodeFailures returns the line of failures, with its line feed. It leaves out the rarest
+// if the line would be too long.
 func encodeFailures(list []observe.Failure, at time.Time) []byte {
 	l := failuresLine{Event: "failures", At: event.Stamp(at), Failures: []failureLine{}}
 	size := 0
 	for _, f := range list {
 		one := encodeFailure(&f)
-		text, _ := json.Marshal(one) // it is text and numbers
+		text, _ := json.Marshal(one) // text and numbers cannot fail
 		if size += len(text) + 1; size > maxFailures {
 			break
 		}

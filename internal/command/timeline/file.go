@@ -13,16 +13,16 @@ import (
 
 // Bounds of a file.
 const (
-	// MaxSamples is how many samples a file holds: as many as a report has room to draw,
-	// several for each point of a wide screen.
+	// MaxSamples is the most samples that a file holds: as many as a report has room to
+	// draw, several for each point of a wide screen.
 	MaxSamples = 3600
-	// MaxBytes is how long a file gets, its last lines included.
+	// MaxBytes is the greatest length of a file, its last lines included.
 	MaxBytes = 3 << 20
-	// MaxStarts is how many runs are told apart; older ones merge into one.
+	// MaxStarts is the number of runs that the file keeps apart; older ones merge into one.
 	MaxStarts = 100
 )
 
-// fileMode lets nobody else read what failed.
+// fileMode lets only the owner read the failures.
 const fileMode = 0o600
 
 // file is a timeline that this process writes. It belongs to one goroutine.
@@ -30,13 +30,13 @@ type file struct {
 	path string
 	f    *os.File
 
-	contents                 // what stays as it is
-	held     *observe.Sample // the latest, which still grows; nil: there is none
-	end      []byte          // what stands behind what stays: the sample that grows, and the progress
+	contents                 // the part that no longer changes
+	held     *observe.Sample // the latest sample, which still grows; nil: there is none
+	end      []byte          // what follows that part: the growing sample, and the progress
 }
 
 // openFile opens the timeline at path, or makes it, and cuts off what a killed process left
-// at its end. A link is not followed.
+// at its end. It does not follow a link.
 func openFile(path string) (*file, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, ErrForeign
@@ -52,7 +52,7 @@ func openFile(path string) (*file, error) {
 	return t, nil
 }
 
-// begin makes sure that the file is nobody else's, and finds out what it holds.
+// begin takes the file for this process, and reads what it holds.
 func (t *file) begin() (err error) {
 	if errors.Is(disk.Own(t.f), disk.ErrOwned) {
 		return ErrInUse
@@ -66,8 +66,7 @@ func (t *file) begin() (err error) {
 	return t.f.Truncate(t.sound)
 }
 
-// isStill tells the file that is open from one that has come under its name since, which is
-// another's.
+// isStill tells the open file from another that has taken its name since.
 func (t *file) isStill() bool {
 	ours, err := t.f.Stat()
 	named, lerr := os.Lstat(t.path)
@@ -86,7 +85,7 @@ func (t *file) start(h head, news []byte) error {
 	return t.append(append(h.line(), '\n'), news)
 }
 
-// add writes a sample, or lets the one that is there grow by it, and the progress behind it.
+// add writes a sample, or merges it into the growing one, and the progress after it.
 func (t *file) add(s observe.Sample, news []byte) error {
 	if t.held != nil {
 		s = t.held.Merge(s)
@@ -101,11 +100,11 @@ func (t *file) add(s observe.Sample, news []byte) error {
 	return t.settle()
 }
 
-// halfSecond is half of what a sample is usually made of: of spans that are a little less
-// or more than a second, as many make one sample as were meant.
+// halfSecond is half of the usual length of the spans in a sample. These are a little less
+// or more than a second, so that a sample ends up with as many as it should.
 const halfSecond = 0.5
 
-// settle lets the sample that grows be as it is.
+// settle ends the growth of the latest sample.
 func (t *file) settle() error {
 	if t.held == nil {
 		return nil
@@ -127,7 +126,7 @@ func (t *file) append(line, news []byte) error {
 	return nil
 }
 
-// finish writes the end of the file anew.
+// finish rewrites the end of the file.
 func (t *file) finish(news []byte) error { return t.put(nil, t.heldLine(), news) }
 
 func (t *file) heldLine() []byte {
@@ -138,7 +137,7 @@ func (t *file) heldLine() []byte {
 }
 
 // put writes lines over the end of the file, in one write that is no shorter than what it
-// covers. A file that would be longer than it may is written anew first.
+// covers. A file that would become too long is rewritten first.
 func (t *file) put(line, held, news []byte) error {
 	if t.sound+int64(len(line)+len(held)+max(len(news), len(t.end))) > MaxBytes {
 		if err := t.rewrite(2 * t.span); err != nil {
@@ -148,7 +147,7 @@ func (t *file) put(line, held, news []byte) error {
 	news = pad(news, len(t.end)-len(line)-len(held))
 	end := bytes.Join([][]byte{line, held, news}, nil)
 	_, err := t.f.WriteAt(end, t.sound)
-	if err == nil && len(end) < len(t.end) { // there is no news to pad
+	if err == nil && len(end) < len(t.end) { // there is no progress line to pad
 		err = t.f.Truncate(t.sound + int64(len(end)))
 	}
 	if err != nil {
@@ -159,7 +158,7 @@ func (t *file) put(line, held, news []byte) error {
 	return nil
 }
 
-// pad makes a line so long, by spaces before its line feed.
+// pad lengthens a line with spaces before its line feed.
 func pad(line []byte, n int) []byte {
 	if len(line) == 0 || len(line) >= n {
 		return line
@@ -169,8 +168,8 @@ func pad(line []byte, n int) []byte {
 	return append(padded, '\n')
 }
 
-// putBack leaves the end of the file as it was before a write that failed: the room for
-// that is there already. Where not even this can be done, the next run cuts it off.
+// putBack restores the end of the file after a failed write: it needs no further room. If
+// even this fails, the next run cuts the end off.
 func (t *file) putBack() {
 	_, err := t.f.WriteAt(t.end, t.sound)
 	_ = errors.Join(err, t.f.Truncate(t.sound+int64(len(t.end))))
@@ -178,9 +177,9 @@ func (t *file) putBack() {
 
 func (t *file) close() error { return t.f.Close() }
 
-// rewrite writes the file anew, with samples of that many seconds or more. It is then two
-// thirds full at most. The old one is closed before the new one takes its name: not every
-// system renames a file that is open.
+// rewrite writes the file again, with samples of at least that many seconds. It is then at
+// most two thirds full. The old file is closed before the new one takes its name: not every
+// system renames an open file.
 func (t *file) rewrite(span int) error {
 	if !t.isStill() {
 		return errors.New("another file has come in its place")
@@ -200,13 +199,14 @@ func (t *file) rewrite(span int) error {
 	return errors.Join(disk.Bare(err), t.reopen())
 }
 
-// shorter is what stays, with samples of at least that span: two thirds at most of the
-// samples and the bytes that a file may hold. Half of the samples stay, and those that have
-// no neighbour to merge with; of the bytes, what is not samples takes a third at most.
+// shorter returns the contents that stay, with samples of at least that span: at most two
+// thirds of the samples and of the bytes that a file may hold. Half of the samples stay, and
+// those that have no neighbour to merge with. Lines other than samples take at most a third
+// of the bytes.
 func (t *file) shorter(span int) (c contents, text []byte, err error) {
 	for ; span <= maxSpan; span *= 2 {
 		c, text, err = condense(io.NewSectionReader(t.f, 0, t.sound), t.contents, span)
-		fewer := c.samples <= MaxSamples*2/3 || span == t.span // then it is about the runs
+		fewer := c.samples <= MaxSamples*2/3 || span == t.span // at the same span the rewrite is to merge runs
 		if err != nil || fewer && len(text) <= MaxBytes*2/3 {
 			return c, text, err
 		}
@@ -214,10 +214,10 @@ func (t *file) shorter(span int) (c contents, text []byte, err error) {
 	return c, nil, errors.New("it cannot be made shorter")
 }
 
-// reopen opens the file under its name, if it was closed, and goes on with it.
+// reopen opens the file under its name, if it was closed, and continues with it.
 func (t *file) reopen() error {
 	if _, err := t.f.Stat(); err == nil {
-		return nil // what was in the way was seen before it was closed
+		return nil // the fault showed before the file was closed
 	}
 	f, err := os.OpenFile(t.path, os.O_RDWR|disk.NoFollow, fileMode)
 	if err != nil {

@@ -26,8 +26,8 @@ func TestSampleComesBack(t *testing.T) {
 	}
 }
 
-// After a simulated week the file has at most so many samples and bytes, all of about four
-// minutes, and nothing of what was counted is lost.
+// After a simulated week the file has at most so many samples and bytes, each sample of
+// about four minutes, and no count is lost.
 func TestWeek(t *testing.T) {
 	path, chance := tempPath(t), newChance(2)
 	f := begun(t, path)
@@ -101,7 +101,7 @@ func TestFullFileHalves(t *testing.T) {
 }
 
 // However spans and runs fall, the bounds hold, counts add up, and samples of two runs do
-// not merge while both are told apart.
+// not merge while each has its own.
 func TestBoundsHoldWhateverComes(t *testing.T) {
 	for seed := range uint64(2) {
 		path, chance := tempPath(t), newChance(seed)
@@ -133,7 +133,7 @@ func TestBoundsHoldWhateverComes(t *testing.T) {
 	}
 }
 
-// More runs than are told apart merge from the oldest on, and are still counted.
+// More runs than the bound merge from the oldest on, and are still counted.
 func TestOlderRunsMerge(t *testing.T) {
 	path, chance := tempPath(t), newChance(4)
 	answered := 0
@@ -221,8 +221,8 @@ func TestKilledWithinAWrite(t *testing.T) {
 	}
 }
 
-// answeredAfter is what a run that goes on with a file that a killed process left finds
-// there.
+// answeredAfter returns the answers that the next run finds in a file that a killed process
+// left.
 func answeredAfter(t *testing.T, left []byte) (n int) {
 	t.Helper()
 	holds, err := scan(bytes.NewReader(left))

@@ -14,30 +14,31 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// Path is where the timeline of an output is if nothing else is said: its name with
-// .run.jsonl for .jsonl, or behind any other ending.
+// Path returns the usual path of an output's timeline: its name with .run.jsonl in place of
+// .jsonl, or after any other ending.
 func Path(output string) string {
 	return journal.Beside(output, ".run.jsonl")
 }
 
-// Bounds of a line, in bytes. What is longer is not written.
+// Bounds of a line, in bytes. A longer line is not written.
 const (
-	maxStart    = 4 << 10 // its settings are left out then
+	maxStart    = 4 << 10 // a longer line leaves out its settings
 	maxSummary  = 4 << 10
-	maxFailures = 16 << 10 // the rarest are left out then
-	// maxProgress is many times what the thirty-two lanes of a picture take.
+	maxFailures = 16 << 10 // a longer line leaves out the rarest
+	// maxProgress is many times the length of the thirty-two lanes of a picture.
 	maxProgress = 128 << 10
 	// maxLine is longer than any line of ours.
 	maxLine = 256 << 10
 )
 
-// version is that of the file. Another is another headrace's: it is left alone.
+// version is that of the file. A file of another version belongs to another headrace: it is
+// left alone.
 const version = 1
 
-// mark is how every timeline begins. Standard error of --progress json begins otherwise.
+// mark begins every timeline. Standard error of --progress json begins otherwise.
 const mark = `{"event":"start","headrace_timeline":`
 
-// kind is what a line is.
+// kind is the kind of a line.
 type kind int
 
 const (
@@ -49,23 +50,23 @@ const (
 	progress
 )
 
-// beginnings are how the lines begin, by kind.
+// beginnings lists how the lines begin, by kind.
 var beginnings = [...]string{
 	start: mark, sample: `{"event":"sample",`, failures: `{"event":"failures",`,
 	summary: `{"event":"summary",`, progress: `{"event":"progress",`,
 }
 
-// parsed is what a line says, as far as this package reads it.
+// parsed holds the part of a line that this package reads.
 type parsed struct {
 	kind
 	head     head            // of a start
 	sample   *observe.Sample // of a sample
 	progress *event.Progress // of a progress
-	exit     *int            // of a summary; nil: it names no code
+	exit     *int            // of a summary; nil: it has no code
 }
 
-// parse reads a whole line, without its line feed; its kind is unknown if it is none of ours,
-// or was not written to its end.
+// parse reads a whole line, without its line feed. Its kind is unknown if it is not one of
+// ours, or was not written to its end.
 func parse(line []byte) (p parsed) {
 	for k := start; k <= progress; k++ {
 		if bytes.HasPrefix(line, []byte(beginnings[k])) && p.read(k, line) == nil {
@@ -98,12 +99,12 @@ func (p *parsed) read(k kind, line []byte) (err error) {
 	return err
 }
 
-// opening is how all of them begin.
+// opening begins all of them.
 const opening = `{"event":"`
 
-// isTorn reports whether a line that is none may be what a killed process left of one of
-// ours: its beginning, or that of a new line and behind it what stood there before. That
-// many whole lines do not begin alike by chance: but for what is JSON and has another name.
+// isTorn reports whether a line that does not parse may be what a killed process left of one
+// of ours: its beginning, or that of a new line followed by what stood there before. So many
+// whole lines do not begin alike by chance, except JSON of another name.
 func isTorn(line []byte, whole bool) bool {
 	if !whole && strings.HasPrefix(opening, string(line)) {
 		return true
@@ -130,11 +131,11 @@ func commonLength(line []byte, with string) int {
 	return n
 }
 
-// head is the beginning of the line that begins a run, which this package writes itself;
-// the rest is the caller's.
+// head is the beginning of the line that begins a run, which this package writes itself; the
+// caller gives the rest.
 type head struct {
-	span int    // seconds of a sample, when that run began or since the file was written anew
-	runs int    // that the line stands for: older ones are merged
+	span int    // seconds of a sample, when that run began or since the latest rewrite
+	runs int    // the runs that the line stands for: older ones are merged
 	rest []byte // what follows, up to the end of the line
 }
 
@@ -144,7 +145,7 @@ func (h head) line() []byte {
 	return fmt.Appendf(nil, `%s%d,"span_s":%d,"runs":%d,%s`, mark, version, h.span, h.runs, h.rest)
 }
 
-// parseHead reads what line has written.
+// parseHead reads a line that the method line has written.
 func parseHead(line []byte) (h head, err error) {
 	bad := errors.New("it is not the start of a run")
 	rest, ok := bytes.CutPrefix(line, []byte(mark))
@@ -180,11 +181,11 @@ func number(text []byte, name string) (n int, rest []byte, err error) {
 
 const (
 	maxSpan = 1 << 30 // seconds: thirty-four years
-	maxRuns = 1 << 30 // more than a second each in those
+	maxRuns = 1 << 30 // more than one a second for all that time
 )
 
-// newHead is the beginning of a run: v marshals to an object that begins with
-// "event":"start", or is nil or too long, and the line only says when it was.
+// newHead returns the beginning of a run. V marshals to an object that begins with
+// "event":"start". If it is nil or too long, the line only says when the run began.
 func newHead(v any, at string, span int) (head, error) {
 	short := fmt.Appendf(nil, `"at":%q}`, at)
 	if v == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // childFile names the variable that makes the test binary a run: its value is the timeline,
-// beside which lies the output.
+// and the output lies next to that.
 const childFile = "TIMELINE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func aSample(n int, chance *rand.Rand) observe.Sample {
 
 func newChance(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// aProgress is how a run stands after so many items.
+// aProgress returns how a run stands after so many items.
 func aProgress(done int) *event.Progress {
 	return &event.Progress{
 		Event: "progress", At: event.Stamp(noon), State: "running", Done: done, Input: "prompts.jsonl", Output: "results.jsonl",

@@ -14,41 +14,41 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// ErrNone says that there is no timeline. errors.Is finds it in what Look returns.
+// ErrNone says that there is no timeline. errors.Is finds it in the errors of Look.
 var ErrNone = errors.New("there is no timeline")
 
-// A View is what a timeline says of the latest run in it.
+// A View is the state of the latest run in a timeline.
 type View struct {
-	Progress *event.Progress // how it stood; nil: that was not written yet
-	Line     []byte          // the same, as it is in the file, without its line feed
+	Progress *event.Progress // how the run stood; nil: not written yet
+	Line     []byte          // the same, as the file has it, without its line feed
 	At       time.Time       // of the latest sample; zero: there is none
-	Ended    bool            // its summary is there
-	ExitCode *int            // that the summary names; nil: none
+	Ended    bool            // the run's summary is there
+	ExitCode *int            // in the summary; nil: none
 }
 
-// Reader follows a timeline, while a run writes it or after it. It keeps nobody from
-// writing. It belongs to one goroutine; the zero value but for Path is ready.
+// Reader follows a timeline, while a run writes it or afterwards. It does not block the
+// writer. It belongs to one goroutine; the zero value with a Path is ready.
 type Reader struct {
 	Path string
 
 	opened  os.FileInfo // the file that was read
-	offset  int64       // up to where it stays as it is
-	settled tally       // what it holds up to there
-	now     tally       // and to its end
+	offset  int64       // up to here the file no longer changes
+	settled tally       // the contents up to there
+	now     tally       // the contents to the end
 }
 
-// tally is what a file holds of its latest run, up to some line.
+// tally sums up the latest run of a file, up to some line.
 type tally struct {
 	view    View
 	samples []observe.Sample // of the latest runs, as many as a line of speeds shows
 }
 
-// keptSamples is how many a Reader remembers: a run's whole timeline.
+// keptSamples is the number of samples that a Reader remembers: a run's whole timeline.
 const keptSamples = MaxSamples
 
-// Look reads what has changed, and says how the latest run stands. Of a file that is being
-// written over it says what it held before. The errors are ErrNone, ErrForeign, and those
-// of the file system.
+// Look reads what has changed, and says how the latest run stands. While the end of the file
+// is being replaced it returns the earlier state. The errors are ErrNone, ErrForeign, and
+// those of the file system.
 func (r *Reader) Look() (View, error) {
 	file, err := os.OpenFile(r.Path, os.O_RDONLY|disk.NoFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func (r *Reader) Look() (View, error) {
 		return View{}, ErrForeign
 	}
 	if r.opened == nil || !os.SameFile(r.opened, info) || info.Size() < r.offset {
-		*r = Reader{Path: r.Path} // another file, or one written anew
+		*r = Reader{Path: r.Path} // another file, or a rewritten one
 	}
 	r.opened = info
 	err = r.read(io.NewSectionReader(file, r.offset, info.Size()-r.offset))
@@ -80,12 +80,12 @@ func (r *Reader) Look() (View, error) {
 	return r.now.view, nil
 }
 
-// errMoved says that what was read is not there any more: a file written anew may bear the
+// errMoved says that the part already read is not there any more: a new file may have the
 // number of one before it.
 var errMoved = errors.New("what was read has moved")
 
-// read reads on. What stands before the latest sample stays as it is, and so does where
-// that begins.
+// read continues from the latest offset. What stands before the latest sample does not
+// change, nor does the place where that sample begins.
 func (r *Reader) read(rest io.Reader) error {
 	now, offset := r.settled, r.offset
 	in := bufio.NewReaderSize(rest, 64<<10)
@@ -109,14 +109,14 @@ func (r *Reader) read(rest io.Reader) error {
 		now.add(&p, line)
 		offset += int64(len(line)) + 1
 	}
-	if now.view.Progress == nil { // it is just being written
+	if now.view.Progress == nil { // the progress is just being written
 		now.view.Progress, now.view.Line = r.now.view.Progress, r.now.view.Line
 	}
 	r.now = now
 	return nil
 }
 
-// add takes one line. What is not known is left out.
+// add takes one line. It ignores unknown ones.
 func (t *tally) add(p *parsed, line []byte) {
 	switch p.kind {
 	case start:
@@ -132,7 +132,7 @@ func (t *tally) add(p *parsed, line []byte) {
 	}
 }
 
-// Speeds are those of the latest run, as [observe.Recorder.Speeds] has them.
+// Speeds returns those of the latest run, as [observe.Recorder.Speeds] has them.
 func (r *Reader) Speeds(n int) (perSecond []float64, span time.Duration) {
 	return observe.SpeedsOf(r.now.samples, n)
 }

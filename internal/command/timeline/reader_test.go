@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Whoever follows a run sees each second of it, also while the file is written anew, and its
-// end; and a run that goes on with the file.
+// A reader that follows a run sees each second of it, also while the file is written again,
+// and its end. It also sees a run that goes on with the file.
 func TestReaderFollows(t *testing.T) {
 	path, chance := tempPath(t), newChance(1)
 	r := Reader{Path: path}

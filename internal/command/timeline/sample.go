@@ -14,8 +14,8 @@ import (
 // timeLayout reads what [event.Stamp] has written.
 const timeLayout = time.RFC3339Nano
 
-// sampleLine is a sample as it stands in the file. A number that is not known is null, or
-// absent where it is of money.
+// sampleLine is a sample as the file has it. A number that is not known is null, or absent
+// if it is money.
 type sampleLine struct {
 	Event        string             `json:"event"`
 	At           string             `json:"at"` // its end
@@ -30,16 +30,16 @@ type sampleLine struct {
 	OutputTokens int64              `json:"output_tokens"`
 	CachedTokens int64              `json:"cached_tokens"`
 	CostUSD      *float64           `json:"cost_usd,omitempty"` // absent: nothing has a price
-	Unpriced     int                `json:"unpriced,omitempty"` // items without one
+	Unpriced     int                `json:"unpriced,omitempty"` // items without a price
 	InFlight     float64            `json:"in_flight"`
 	InFlightMost int                `json:"in_flight_max"`
 	Waiting      float64            `json:"waiting"`
 	Parked       float64            `json:"parked"`
 	Delayed      float64            `json:"delayed"`
 	Allowed      *float64           `json:"allowed_per_second"`
-	AllowedS     float64            `json:"allowed_s,omitempty"` // seconds for which that is known; absent: all of the span
+	AllowedS     float64            `json:"allowed_s,omitempty"` // seconds for which that is known; absent: the whole span
 	BoundS       map[string]float64 `json:"bound_s"`
-	Latency      [][2]int           `json:"latency"` // number of a bucket, and how many are in it
+	Latency      [][2]int           `json:"latency"` // index of a bucket, and its count
 	Lanes        []laneLine         `json:"lanes"`
 }
 
@@ -51,10 +51,10 @@ type laneLine struct {
 	Limits    map[string]float64 `json:"limits"`
 }
 
-// maxName bounds the name of a lane, in runes: it is a model's.
+// maxName bounds the name of a lane, in runes: it comes from a model's name.
 const maxName = 100
 
-// encodeSample is the line of a sample, with its line feed.
+// encodeSample returns the line of a sample, with its line feed.
 func encodeSample(s *observe.Sample) []byte {
 	l := sampleLine{
 		Event: "sample", At: event.Stamp(s.At), ElapsedS: round(s.Elapsed, 1e3), SpanS: round(s.Span, 1e6),
@@ -86,7 +86,7 @@ func encodeSample(s *observe.Sample) []byte {
 	for _, lane := range s.Lanes[:min(len(s.Lanes), observe.LanesInSample)] {
 		l.Lanes = append(l.Lanes, encodeLane(&lane))
 	}
-	text, _ := json.Marshal(l) // what rounding leaves is finite
+	text, _ := json.Marshal(l) // all rounded numbers are finite
 	return append(printable.JSON(text), '\n')
 }
 
@@ -139,7 +139,7 @@ func decodeSample(line []byte) (*observe.Sample, error) {
 
 var errNoSample = errors.New("it is not a sample of a run")
 
-// bounds checks what else a sample must be, and reads what held the run back.
+// bounds checks the other fields of a sample, and reads what held the run back.
 func (l *sampleLine) bounds(s *observe.Sample) error {
 	if l.SpanS < 0 || l.SpanS > maxSpan || l.Answered < 0 || l.Failed < 0 || len(l.Lanes) > observe.LanesInSample {
 		return errNoSample
@@ -154,7 +154,7 @@ func (l *sampleLine) bounds(s *observe.Sample) error {
 	return nil
 }
 
-// round rounds to a part of one; what is no number is 0.
+// round rounds to a fraction of one; a value that is no number becomes 0.
 func round(x, parts float64) float64 {
 	if r := math.Round(x*parts) / parts; !math.IsNaN(r) && !math.IsInf(r, 0) {
 		return r
@@ -162,7 +162,7 @@ func round(x, parts float64) float64 {
 	return 0
 }
 
-// clip is a text of at most n runes.
+// clip returns a text of at most n runes.
 func clip(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n-1]) + "…"

@@ -8,25 +8,25 @@ import (
 	"io"
 )
 
-// Why a file is not written to, and stays as it is; errors.Is finds them in what Open
-// returns.
+// Reasons why a file is not written to, and stays as it is; errors.Is finds them in the
+// errors of Open.
 var (
 	ErrForeign = errors.New("headrace did not write this timeline, so it stays as it is; move it away, or choose another file with --timeline")
 	ErrDamaged = errors.New("it stays as it is; move it away, or choose another file with --timeline")
 	ErrInUse   = errors.New("another run writes to it: choose another file with --timeline")
 )
 
-// contents are what a file holds that is one of ours.
+// contents describes a file of ours.
 type contents struct {
-	sound   int64 // bytes of whole lines, up to where the next run goes on: the progress is not among them
+	sound   int64 // bytes of whole lines, up to where the next run continues: without the progress
 	starts  int
 	samples int
 	span    int // seconds of a sample in it
 	lines   int
 }
 
-// scan reads a file from its beginning to its end. All of it must be ours, but for an end
-// that a killed process left: that is what lies behind sound.
+// scan reads a file from its beginning to its end. All of it must be ours, except an end
+// that a killed process left behind sound.
 func scan(file io.Reader) (c contents, err error) {
 	c.span = 1
 	in := bufio.NewReaderSize(file, 64<<10)
@@ -54,7 +54,7 @@ func scan(file io.Reader) (c contents, err error) {
 	}
 }
 
-// begins says whether a file that begins with that line is one of ours. An empty one is.
+// begins reports whether a file that begins with that line is one of ours. An empty file is.
 func begins(line []byte, whole bool, k kind) error {
 	switch {
 	case len(line) == 0 && !whole, k == start:
@@ -80,9 +80,9 @@ func (c *contents) add(p *parsed, bytes int) {
 	}
 }
 
-// ends says whether the lines from here on may be the end of a file that was killed: a
-// progress, or a line that was not written to its end and at most a progress behind it, the
-// remains of the one before. Zeros are what the loss of power leaves.
+// ends reports whether the lines from here on may be the end of a file whose process was
+// killed. That is a progress, or a line without its end followed by at most a progress, the
+// remains of the previous one. A loss of power leaves zeros.
 func (c *contents) ends(line []byte, whole bool, k kind, in *bufio.Reader) error {
 	damaged := fmt.Errorf("its line %d does not belong in a timeline: %w", c.lines+1, ErrDamaged)
 	text := bytes.TrimRight(line, "\x00")
@@ -104,9 +104,9 @@ func (c *contents) ends(line []byte, whole bool, k kind, in *bufio.Reader) error
 	return err
 }
 
-// readLine reads a line without its feed, which is the caller's to keep, or what is left of
-// the file, which is not whole and at the end empty. A line that is longer than any of ours
-// comes in pieces that are not whole.
+// readLine reads a line without its feed; the caller may keep it. At the end of the file it
+// returns the rest, which is not whole and may be empty. A line that is longer than any of
+// ours comes in pieces that are not whole.
 func readLine(in *bufio.Reader) (line []byte, whole bool, err error) {
 	for len(line) < maxLine {
 		part, err := in.ReadSlice('\n')

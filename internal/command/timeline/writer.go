@@ -14,28 +14,30 @@ import (
 )
 
 const (
-	// sampleRoom is how many samples may wait for the disk. What comes while it is full is
-	// merged into one, which waits for the next: nothing is lost but its moments.
+	// sampleRoom is the number of samples that may wait for the disk. Samples that come
+	// while it is full merge into one, which waits for the next: only their moments are
+	// lost.
 	sampleRoom = 64
-	// failuresEvery is how often what failed is written.
+	// failuresEvery is the time between two lines of failures.
 	failuresEvery = time.Minute
-	// closeWait is for how long the end of a run waits for a disk that hangs.
+	// closeWait bounds how long the end of a run waits for a disk that hangs.
 	closeWait = 5 * time.Second
 )
 
-// Config says what a timeline is of. Path is needed; a nil function knows nothing.
+// Config describes a timeline. Path is needed; a nil function knows nothing.
 type Config struct {
 	Path string
 	At   time.Time // when the run began
-	// Start is what begins the run: it marshals to an object that begins with
-	// "event":"start". Nil says nothing but when it was.
+	// Start marshals to the object that begins the run, which begins with "event":"start".
+	// Nil says only when it was.
 	Start any
 	// Progress says how the run stands, once a second and at the end; nil: that is not
-	// known. Failures says what failed so far, the most frequent first. Both are called by
-	// the writer's goroutine, and, before it begins, by Open.
+	// known. Failures says what failed so far, the most frequent first. The writer's
+	// goroutine calls both, and Open does before that begins.
 	Progress func() *event.Progress
 	Failures func() []observe.Failure
-	// Notice is told, once, why the timeline has ended before the run.
+	// The writer calls Notice once with the reason why the timeline has ended before the
+	// run.
 	Notice func(string)
 }
 
@@ -45,23 +47,22 @@ type Writer struct {
 	file *file
 
 	samples chan observe.Sample
-	late    *observe.Sample // what had no room, merged; the teller's
-	summary any             // what Close was given; to be read when samples is closed
+	late    *observe.Sample // samples without room, merged; only for the caller of Sample
+	summary any             // the argument of Close; read it once samples is closed
 	over    chan struct{}
 	wait    time.Duration // closeWait
 
 	at     time.Time // of the latest sample
-	told   time.Time // when what failed was written
-	failed string    // what it was
+	told   time.Time // when the failures were last written
+	failed string    // the failures written then
 
-	saying sync.Mutex // held while Notice is called
-	left   bool       // Close did not wait any more: nobody is to be told anything
+	saying sync.Mutex // held during Notice
+	left   bool       // Close no longer waits: there must be no Notice any more
 }
 
-// Open begins the timeline of a run, or goes on with that of an earlier one: the file is
-// made if it is not there, and its folder is not. The errors are ErrForeign, ErrDamaged and
-// ErrInUse, where the file is left as it is, and those of the file system. Whoever opens one
-// closes it.
+// Open begins the timeline of a run, or goes on with that of an earlier one. It makes a
+// missing file, but no folder. The errors are ErrForeign, ErrDamaged and ErrInUse, where the
+// file is left as it is, and those of the file system. The caller closes the Writer.
 func Open(cfg Config) (*Writer, error) {
 	h, err := newHead(cfg.Start, event.Stamp(cfg.At), 1)
 	if err != nil {
@@ -79,8 +80,8 @@ func Open(cfg Config) (*Writer, error) {
 	return w, nil
 }
 
-// Sample adds a second to the timeline. It never waits: what there is no room for is merged
-// with the next. It may be called by one goroutine at a time.
+// Sample adds a second to the timeline. It never waits: a second without room is merged with
+// the next. One goroutine at a time may call it.
 func (w *Writer) Sample(s observe.Sample) {
 	if w == nil {
 		return
@@ -96,9 +97,9 @@ func (w *Writer) Sample(s observe.Sample) {
 	}
 }
 
-// Close writes what the run came to, which marshals to an object that begins with
-// "event":"summary"; nil says nothing. It waits until all is written, but for a disk that
-// hangs for five seconds and no more. There must be no Sample after it.
+// Close writes the outcome of the run. Summary marshals to an object that begins with
+// "event":"summary"; nil writes nothing. Close waits until all is written, but at most five
+// seconds for a disk that hangs. There must be no Sample after it.
 func (w *Writer) Close(summary any) {
 	if w == nil {
 		return
@@ -121,7 +122,7 @@ func (w *Writer) Close(summary any) {
 	}
 }
 
-// leave says that the writer is not waited for, and keeps it from saying anything more.
+// leave reports that Close does not wait for the writer, and stops all further notices.
 func (w *Writer) leave() {
 	w.say(fmt.Sprintf("%s is not up to date: its disk has not answered for %v", w.cfg.Path, w.wait))
 	w.saying.Lock()
@@ -137,10 +138,10 @@ func (w *Writer) say(text string) {
 	}
 }
 
-// run is the goroutine that writes. After a write that failed it only takes what comes.
+// run is the goroutine that writes. After a failed write it only drains the channel.
 func (w *Writer) run() {
 	defer close(w.over)
-	defer func() { _ = w.file.close() }() // what was not written is lost, as it may be
+	defer func() { _ = w.file.close() }() // a loss of the last lines is acceptable
 	var err error
 	for s := range w.samples {
 		if err == nil {
@@ -171,7 +172,7 @@ func (w *Writer) add(s observe.Sample) error {
 	return w.tellFailures()
 }
 
-// tellFailures writes what failed, if it is another than before.
+// tellFailures writes the failures, if they have changed.
 func (w *Writer) tellFailures() error {
 	if w.cfg.Failures == nil {
 		return nil
@@ -200,7 +201,8 @@ func (w *Writer) finish() error {
 	return w.file.append(append(printable.JSON(line), '\n'), w.news())
 }
 
-// news is the line that says how the run stands; nil if that is not known, or no line.
+// news returns the line that says how the run stands; nil if that is not known, or is no
+// line.
 func (w *Writer) news() []byte {
 	if w.cfg.Progress == nil {
 		return nil

@@ -67,8 +67,8 @@ func TestWriter(t *testing.T) {
 	if len(list) < 5 || list[0] != start || list[len(list)-2] != summary || list[len(list)-1] != progress || said.list() != "" {
 		t.Errorf("%v: %s", list, said.list())
 	}
-	// How many samples there are hangs on how quick the writer was: what it was too slow for
-	// is merged.
+	// The number of samples varies with the writer's speed: those that it was too slow for
+	// merge.
 	if got[sample] = 130; len(got) != len(want) || got[failures] != 1 || got[summary] != 1 || got[progress] != 1 {
 		t.Errorf("%v", got)
 	}
@@ -170,7 +170,7 @@ func TestDiskThatHangs(t *testing.T) {
 	<-asked
 	w.wait = time.Millisecond
 	w.Close(nil)
-	_ = w.file.f.Close() // what is written now fails, and nobody is told
+	_ = w.file.f.Close() // writes fail from now on, and no notice says so
 	close(hold)
 	<-w.over
 	if got := said.list(); !strings.Contains(got, "is not up to date") || strings.Contains(got, "\n") {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// leastMoney is the least sum of money that is shown in figures, in dollars. A single token
+// leastMoney is the least sum of money, in dollars, that is shown in figures. A single token
 // of the cheapest models costs fifty times as much.
 const leastMoney = 1e-9
 
 // Money shows dollars with as many digits as make sense: $1,204 from a thousand on, $5.21
-// from ten cents on, $0.0412 and $0.0004 below, and of less than that two digits. What is
-// more than nothing is never shown as nothing. What is no number is unknown.
+// from ten cents on, $0.0412 and $0.0004 below, and two digits for smaller sums. A sum above
+// zero never shows as zero. A value that is no number is unknown.
 func Money(usd float64) string {
 	switch {
 	case math.IsNaN(usd) || math.IsInf(usd, 0):
@@ -24,7 +24,7 @@ func Money(usd float64) string {
 		return "$0.00"
 	case usd < leastMoney:
 		return "<$" + strconv.FormatFloat(leastMoney, 'f', -1, 64)
-	case usd >= 999.995: // what two decimals would make a thousand of
+	case usd >= 999.995: // two decimals would make it a thousand
 		return "$" + Thousands(usd)
 	case usd >= 0.09995:
 		return fmt.Sprintf("$%.2f", usd)
@@ -40,8 +40,8 @@ func Thousands(x float64) string {
 	return grouped(strconv.FormatFloat(math.Round(x), 'f', 0, 64))
 }
 
-// Doubtful says what may be billed in addition to all that was counted; "" if nothing may. Tokens are those
-// that answers had told before they were cut off.
+// Doubtful says what may be billed in addition to all that was counted; "" if there is nothing. Tokens are
+// those that answers reported before they were cut off.
 func Doubtful(calls int, input, output int64) string {
 	if calls == 0 {
 		return ""
@@ -61,7 +61,7 @@ func Doubtful(calls int, input, output int64) string {
 	return text
 }
 
-// Unpriced says of how many items the cost is not known; "" if there are none.
+// Unpriced says how many items have no known cost; "" if there are none.
 func Unpriced(items int) string {
 	if items == 0 {
 		return ""

@@ -54,8 +54,8 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-// FuzzMoney: what is shown is the sum, give or take half of its last digit but one, and of
-// what is more than nothing it never shows nothing.
+// FuzzMoney: the text shows the sum, give or take half of its last digit but one, and a sum
+// above zero never shows as zero.
 func FuzzMoney(f *testing.F) {
 	for _, usd := range []float64{0, 0.00005, 0.09995, 0.0999499, 999.995, 1e-9, 1e300} {
 		f.Add(usd)

@@ -1,8 +1,8 @@
-// Package words says counts, lengths of time and sums of money as all of headrace's
-// commands say them.
+// Package words shows counts, durations and sums of money in the form that all commands of
+// headrace use.
 //
-// It promises that one thing is never more than singular, that a length of time has at
-// most three digits and its unit, and that a sum of money is never rounded to nothing.
+// It promises that one thing is never in the plural, that a duration has at most three
+// digits and its unit, and that a sum of money is never rounded to zero.
 //
 //	1 ─▶ "1 call"    2 ─▶ "2 calls"    1.2 s ─▶ "1.2 s"    3 h ─▶ "3.0 h"    0.0412 ─▶ "$0.0412"
 package words
@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Count says how many of something there are. The noun is singular, and of those that
-// take an s.
+// Count shows a number of things. The noun is singular, and its plural ends in s.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -22,7 +21,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Number is a whole number with commas at the thousands.
+// Number shows a whole number with commas at the thousands.
 func Number(n int) string {
 	return grouped(strconv.Itoa(n))
 }
@@ -35,8 +34,8 @@ func grouped(digits string) string {
 	return digits
 }
 
-// Wait shows a length of time: milliseconds below a second, seconds up to 100 of them,
-// minutes up to 100 of them, hours beyond. A negative one is none.
+// Wait shows a duration: milliseconds below a second, seconds up to 100 of them, minutes up
+// to 100 of them, hours beyond. A negative duration shows as zero.
 func Wait(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -51,8 +50,8 @@ func Wait(d time.Duration) string {
 	return fmt.Sprintf("%.1f h", d.Hours())
 }
 
-// Lasted is a length of time that is over, to the second once there are minutes: 2 min 38 s,
-// 1 h 28 min 40 s.
+// Lasted shows a duration that is over, to the second once there are minutes: 2 min 38 s, 1
+// h 28 min 40 s.
 func Lasted(d time.Duration) string {
 	if d < 100*time.Second {
 		return Wait(d)

@@ -1,4 +1,4 @@
-// Package measure has the numbers, spans of time and counts over time that limiter and its laws
+// Package measure has numbers, spans of time and counts over time that limiter and its laws
 // share.
 //
 //	told by a user     ─Positive, OrElse, Bounded, …─▶ what can be meant
@@ -6,7 +6,7 @@
 //	events             ─Meter─▶ how many per second
 //	good and bad ones  ─Tallies─▶ how many in the latest span of time
 //
-// It promises what package limiter does: nothing here reads a clock, and a plain copy is
-// independent of the original. No method allocates, but for Tallies of more than twelve slots,
-// once in each.
+// It keeps the promises of package limiter: nothing here reads a clock, and a plain copy is
+// independent of the original. No method allocates, except for Tallies of more than twelve
+// slots, once in each.
 package measure

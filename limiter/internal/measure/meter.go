@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// The window of a [Meter]. Ten seconds average over the gaps between calls that take
-// seconds, and still follow a change of limit within a breath; one second is the
-// finest grain at which providers count.
+// The window of a [Meter]. Ten seconds average over the gaps between calls that take seconds,
+// and still follow a change of limit within a breath. One second is the finest grain at which
+// providers count.
 const (
 	meterWindow  = 10 * time.Second
 	meterBuckets = 10
 )
 
-// A Meter says how many events per second there were recently. It looks back over
-// meterWindow in buckets of one second, and over less while it is younger. The zero
-// value is ready.
+// A Meter counts the events per second of recent times. It looks back over meterWindow in
+// buckets of one second, and over less while it is younger. The zero value is ready.
 //
-// It is a window with its shape fixed and half of its counts left out, as a lane has
-// three of them: what each call touches should be a line of a processor's cache.
+// Its shape is fixed, and it has no counts of failures, as a lane has three of them. The part
+// that each call touches should fit a line of a processor's cache.
 type Meter struct {
 	ring    [meterBuckets]uint32 // ring[i%meterBuckets] is bucket i, of those before the head
 	filling uint32
@@ -53,7 +52,7 @@ func (m *Meter) forward(bucket int64) {
 	m.head = bucket
 }
 
-// bucketAt is the bucket that a moment falls in; the head if the clock went back.
+// bucketAt returns the bucket that a moment falls in; the head if the clock went back.
 func (m *Meter) bucketAt(since time.Duration) int64 {
 	if since < meterWidth*time.Duration(m.head+1) { // nearly always, and saves the division
 		return m.head
@@ -61,9 +60,9 @@ func (m *Meter) bucketAt(since time.Duration) int64 {
 	return int64(since / meterWidth)
 }
 
-// PerSecond is the mean rate over the time really covered, 0 if nothing happened in
-// it. At least one second is taken to be covered: ten calls in the first millisecond
-// are ten a second and not ten thousand.
+// PerSecond returns the mean rate over the time really covered, 0 if nothing happened in it.
+// The covered time counts as one second at least: ten calls in the first millisecond are ten a
+// second and not ten thousand.
 func (m *Meter) PerSecond(now time.Time) float64 {
 	if !m.begun {
 		return 0
@@ -78,7 +77,7 @@ func (m *Meter) PerSecond(now time.Time) float64 {
 // Warm is like limiter.Warm.
 func (m *Meter) Warm() uint64 { return uint64(m.total + m.filling) }
 
-// countAt is what the meter holds when bucket, at or after the head, is filling.
+// countAt returns the meter's count when bucket, at or after the head, is filling.
 func (m *Meter) countAt(bucket int64) uint32 {
 	if bucket-m.head >= meterBuckets {
 		return 0
@@ -90,7 +89,7 @@ func (m *Meter) countAt(bucket int64) uint32 {
 	return n
 }
 
-// Preset is as if there had been so many events per second for the whole window.
+// Preset sets the meter as if so many events per second had happened for the whole window.
 func (m *Meter) Preset(now time.Time, perSecond float64) {
 	n := uint32(math.Round(perSecond))
 	if n == 0 {

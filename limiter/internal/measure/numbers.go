@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// MaxWait is the longest wait that a part of the plain law ever answers. It is two minutes because that is how long the deepest debt of a bucket,
-// one minute of budget, takes to become the fullest bucket, one minute of budget.
-// Who has waited that long asks again.
+// MaxWait is the longest wait that a part of the plain law ever returns. It is two minutes: in that
+// time the deepest debt of a bucket, one minute of budget, becomes the fullest bucket, one minute of
+// budget. A caller that has waited that long asks again.
 const MaxWait = 120 * time.Second
 
-// MaxSpan is the longest time that is counted: ten years, which is for ever to a run. A
-// longer one counts as that, so that ten together are a [time.Duration] still.
+// MaxSpan is the longest time that is counted: ten years, which is for ever to a run. A longer
+// one counts as ten years, so that ten of them together still fit a [time.Duration].
 const MaxSpan = 10 * 365 * 24 * time.Hour
 
-// Bounded is d, or MaxSpan if that is less.
+// Bounded returns d, or MaxSpan if that is less.
 func Bounded(d time.Duration) time.Duration { return min(d, MaxSpan) }
 
 // Span turns seconds into a duration, rounded up and of MaxSpan at most.
@@ -41,7 +41,7 @@ func Wait(seconds float64) time.Duration {
 	return time.Duration(math.Ceil(ns - grace/2))
 }
 
-// Elapsed is the time from last to now in seconds, and 0 if the clock went back.
+// Elapsed returns the time from last to now in seconds, and 0 if the clock went back.
 func Elapsed(last, now time.Time) float64 {
 	if now == last { // an owner looks at many calls at one moment; word for word the same is quickly seen
 		return 0
@@ -49,7 +49,7 @@ func Elapsed(last, now time.Time) float64 {
 	return max(0, now.Sub(last).Seconds())
 }
 
-// Later is the later of two moments.
+// Later returns the later of two moments.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -57,13 +57,13 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
-// Positive tells the numbers a user can mean by a limit or a rate from 0, negative
-// ones, NaN and infinity, which all mean that there is none.
+// Positive reports whether a number can be a limit or a rate. 0, negative numbers, NaN and
+// infinity all mean that there is none.
 func Positive(x float64) bool {
 	return x > 0 && !math.IsInf(x, 1)
 }
 
-// OrElse is x, or the fallback where it cannot be meant.
+// OrElse returns x, or the fallback if x cannot be meant.
 func OrElse(x, fallback float64) float64 {
 	if Positive(x) {
 		return x
@@ -71,7 +71,7 @@ func OrElse(x, fallback float64) float64 {
 	return fallback
 }
 
-// OrElseDuration is d and at most MaxSpan, or the fallback where it cannot be meant.
+// OrElseDuration returns d, at most MaxSpan, or the fallback if d cannot be meant.
 func OrElseDuration(d, fallback time.Duration) time.Duration {
 	if d > 0 {
 		return Bounded(d)
@@ -79,7 +79,7 @@ func OrElseDuration(d, fallback time.Duration) time.Duration {
 	return fallback
 }
 
-// OrElseInt is n, or the fallback where it cannot be meant.
+// OrElseInt returns n, or the fallback if n cannot be meant.
 func OrElseInt(n, fallback int) int {
 	if n > 0 {
 		return n
@@ -87,7 +87,7 @@ func OrElseInt(n, fallback int) int {
 	return fallback
 }
 
-// Amount is n where it can be an amount, and else 0.
+// Amount returns n if it can be an amount, and else 0.
 func Amount(n float64) float64 {
 	if n > 0 && n <= math.MaxFloat64 {
 		return n
@@ -95,7 +95,7 @@ func Amount(n float64) float64 {
 	return 0
 }
 
-// Sane is x if it lies in least..most, and else 0: not known.
+// Sane returns x if it lies in least..most, and else 0: not known.
 func Sane(x, least, most float64) float64 {
 	if x >= least && x <= most {
 		return x
@@ -103,18 +103,18 @@ func Sane(x, least, most float64) float64 {
 	return 0
 }
 
-// Ages is as long ago, in seconds, as makes no difference any more.
+// Ages is the age, in seconds, from which on older makes no difference.
 const Ages = 1e7
 
-// WallAt is a moment of the law's clock by the clock on the wall, which goes on while the
+// WallAt converts a moment of the law's clock to the clock on the wall, which goes on while the
 // process does not run.
 func WallAt(now time.Time, ahead float64) time.Time {
 	ahead = min(Ages, max(-Ages, ahead))
 	return now.Round(0).UTC().Add(time.Duration(math.Round(ahead * 1e9)))
 }
 
-// Grown is base·factor^times, at most most. It is computed in floats, which overflow
-// to infinity and not to nonsense.
+// Grown returns base·factor^times, at most most. It computes in floats, which overflow to
+// infinity and not to nonsense.
 func Grown(base time.Duration, factor float64, times int, most time.Duration) time.Duration {
 	x := float64(base) * math.Pow(factor, float64(times))
 	if x >= float64(most) {
@@ -123,7 +123,7 @@ func Grown(base time.Duration, factor float64, times int, most time.Duration) ti
 	return time.Duration(x)
 }
 
-// Slack is how much credit a pacer saves up beyond one call, in seconds of its
-// rate. A tenth of a second makes up for an owner that looks a little late, and is
-// too short to be seen as a burst.
+// Slack is the credit that a pacer saves up beyond one call, in seconds of its rate. A tenth of
+// a second makes up for an owner that looks a little late, and is too short to be seen as a
+// burst.
 const Slack = 0.1

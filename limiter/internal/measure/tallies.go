@@ -5,15 +5,15 @@ import "time"
 // MaxSlots bounds the ring of tallies: a minute in seconds is as fine as anyone asks.
 const MaxSlots = 60
 
-// fewSlots is what the tallies of this package have, unless a user asks for more. Their
-// ring lies in the value itself, or each of thousands of lanes would have several more
+// fewSlots is the number of slots of this package's tallies, unless a user asks for more. Their
+// ring lies in the value itself. Otherwise each of thousands of lanes would have several more
 // pieces of memory.
 const fewSlots = 12
 
-// A Tally counts what happened in one slot of time.
+// A Tally counts the events in one slot of time.
 type Tally struct{ Total, Failed uint32 }
 
-// Rate is the share that failed; 0 if nothing happened.
+// Rate returns the share that failed; 0 if nothing happened.
 func (t Tally) Rate() float64 {
 	if t.Total == 0 {
 		return 0
@@ -27,14 +27,14 @@ func (t Tally) Rate() float64 {
 //	     │·····│·····│·····│·····│·····│··
 //	                 └─ counted at 5 if there are 4 ─┘
 //
-// The youngest slot is filling, so what is counted reaches back between span−width
-// and span. Slots are numbered from the first event; ring i%slots is slot i, for the
-// last `slots` numbers before head, filling is the head, and sum is all that they hold.
+// The youngest slot is filling, so the count reaches back between span−width and span. Slots
+// are numbered from the first event; ring i%slots is slot i, for the last `slots` numbers
+// before head, filling is the head, and sum is the total.
 //
-// What an event touches stands first, and is one line of a processor's cache.
+// The fields that an event touches come first, and fill one line of a processor's cache.
 //
-// The zero value has not begun. A copy is independent: what many points to is never
-// written to, but replaced, once in a slot or when something is taken back.
+// The zero value has not begun. A copy is independent: the array at many is never written to,
+// but replaced, once in a slot or when something is taken back.
 type Tallies struct {
 	Origin  time.Time
 	width   time.Duration
@@ -55,10 +55,10 @@ func (c *Tallies) Part() {
 	}
 }
 
-// Begun reports whether they have begun.
+// Begun reports whether the tallies have begun.
 func (c *Tallies) Begun() bool { return c.Slots > 0 }
 
-// Begin starts empty ones at now.
+// Begin starts empty tallies at now.
 func (c *Tallies) Begin(now time.Time, span time.Duration, slots int) {
 	*c = Tallies{Origin: now, Slots: int64(slots), width: max(1, span/time.Duration(slots))}
 	if slots > fewSlots {
@@ -74,7 +74,7 @@ func (c *Tallies) ring(slot int64) *Tally {
 	return &c.few[i]
 }
 
-// slotAt is the slot that now falls in; the head's if the clock went back.
+// slotAt returns the slot that now falls in; the head's if the clock went back.
 func (c *Tallies) slotAt(now time.Time) int64 {
 	return c.SlotSince(now.Sub(c.Origin))
 }
@@ -105,7 +105,7 @@ func (c *Tallies) Warm() uint64 {
 	return uint64(c.Slots) + uint64(c.filling.Total)
 }
 
-// forward makes slot the head, and forgets what that leaves behind.
+// forward makes slot the head, and drops the counts that this leaves behind.
 func (c *Tallies) forward(slot int64) {
 	c.own()
 	*c.ring(c.Head), c.filling = c.filling, Tally{}
@@ -118,7 +118,7 @@ func (c *Tallies) forward(slot int64) {
 	c.Head = slot
 }
 
-// own parts with what is shared with copies, before it is written to.
+// own copies the array that copies share, before it is written to.
 func (c *Tallies) own() {
 	if c.many != nil {
 		many := *c.many
@@ -126,7 +126,7 @@ func (c *Tallies) own() {
 	}
 }
 
-// CountAt is what they hold when slot, at or after the head, is filling.
+// CountAt returns the count when slot, at or after the head, is filling.
 func (c *Tallies) CountAt(slot int64) Tally {
 	sum := c.Sum
 	for i := max(0, c.Head-c.Slots+1); i <= min(c.Head, slot-c.Slots); i++ {
@@ -137,12 +137,12 @@ func (c *Tallies) CountAt(slot int64) Tally {
 	return sum
 }
 
-// at is what a slot holds that is not forgotten.
+// at returns the count of a slot that is not forgotten.
 func (c *Tallies) at(slot int64) Tally {
 	return *c.slotOf(slot)
 }
 
-// Count is what they hold at now; nothing if they never began.
+// Count returns the count at now; zero if the tallies never began.
 func (c *Tallies) Count(now time.Time) Tally {
 	if !c.Begun() {
 		return Tally{}
@@ -150,9 +150,9 @@ func (c *Tallies) Count(now time.Time) Tally {
 	return c.CountAt(c.slotAt(now))
 }
 
-// TakeBack forgets the n youngest events, which were failures all, and the failures of
-// the youngest slots in which these are more than half. The answer is when the oldest of
-// such slots began, since the origin; the end of the youngest if there is none.
+// TakeBack drops the n youngest events, which were all failures, and the failures of the
+// youngest slots in which these are more than half. It returns when the oldest of such slots
+// began, since the origin; the end of the youngest if there is none.
 func (c *Tallies) TakeBack(n uint32) (since time.Duration) {
 	c.own()
 	since = c.width * time.Duration(c.Head+1)

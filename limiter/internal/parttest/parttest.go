@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// noon is when the tests begin.
+// noon is the start of the tests.
 var noon = time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
 
-// A Part is a value, and what teaches it one thing more.
+// A Part is a value, with a function that teaches it one thing more.
 type Part struct {
 	value any // a pointer to it
 	teach func(value any, now time.Time)
 }
 
-// Of is a part that begins as v.
+// Of returns a part that begins as v.
 func Of[T any](v T, teach func(v *T, now time.Time)) Part {
 	return Part{&v, func(value any, now time.Time) { teach(value.(*T), now) }}
 }
 
-// Contents is all that a value holds, pointers followed, as text would not tell it apart. Fields
-// of the outermost struct that are named in without are left out.
+// Contents formats all contents of a value, with pointers followed, so that any difference
+// shows. It leaves out the fields of the outermost struct that are named in without.
 func Contents(v any, without ...string) any { return deep(reflect.ValueOf(v), without) }
 
 func deep(v reflect.Value, without []string) any {
@@ -65,7 +65,7 @@ func deep(v reflect.Value, without []string) any {
 	panic("a part holds a " + v.Type().String())
 }
 
-// Copies proves that a plain copy of a part is independent: whichever of the two is taught,
+// Copies proves that a plain copy of a part is independent: whichever of the two is taught, and
 // however much was learned before, the other stays as it was.
 func Copies(t *testing.T, parts ...Part) {
 	t.Helper()
@@ -94,7 +94,7 @@ func Copies(t *testing.T, parts ...Part) {
 	}
 }
 
-// A Hot method is called for each call that an owner admits, over a stream of times that moves on.
+// A Hot method runs for each call that an owner admits, over a stream of times that moves on.
 type Hot map[string]func(now time.Time)
 
 // Allocate proves that no hot method allocates.

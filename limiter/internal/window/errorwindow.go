@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// complete is c with the defaults.
+// complete returns c with the defaults.
 func complete(c limiter.ErrorWindowConfig) limiter.ErrorWindowConfig {
 	c.Window = measure.OrElseDuration(c.Window, limiter.DefaultErrorWindow)
 	c.Hold = measure.OrElseDuration(c.Hold, limiter.DefaultErrorHold)
@@ -19,19 +19,19 @@ func complete(c limiter.ErrorWindowConfig) limiter.ErrorWindowConfig {
 	return c
 }
 
-// Errors says when the pace of a lane is to be halved, as too many of its calls
-// break while others are answered. It slides in time and not in count: ten failures of
-// an hour ago say nothing about now, however few calls there were since.
+// Errors says when to halve the pace of a lane, as too many of its calls break while others are
+// answered. It slides in time and not in count: ten failures of an hour ago say nothing about
+// now, however few calls there were since.
 //
 //	       rate > High, enough samples
 //	1 ────────────────────────────────────▶ Factor
 //	  ◀────────────────────────────────────
 //	       rate < Low at some moment after Hold
 //
-// It counts calls that were answered and calls that broke. Refusals say nothing
-// about the server's health, whatever their status. The breaker deals with the calls that open
-// it, those in flight then, and those until it closes: the lane has stopped
-// for them, and need not go slower as well.
+// It counts calls that were answered and calls that broke. Refusals say nothing about the
+// server's health, whatever their status. The breaker deals with the calls that open it, those
+// in flight then, and those until it closes. The lane has stopped for them, and need not go
+// slower as well.
 //
 //	│ answered, broke │ a row of failures ─▶ Broken ─▶ probes ─▶ Closed │ answered, broke │
 //	└──── counted ────┘ └──────────── not counted, whenever it ends ──┘ └──── counted ────┘
@@ -43,15 +43,15 @@ type Errors struct {
 	row     uint32
 	calls   measure.Tallies
 	holding time.Duration              // slowed: the earliest time to be restored; this and the next two since the window began
-	closed  time.Duration              // a breaker was last: what left before does not count; 0: none was
+	closed  time.Duration              // a breaker was last: calls that left before do not count; 0: there was none
 	rowAt   time.Duration              // when the row of failures began
 	config  *limiter.ErrorWindowConfig // complete, and never written to; nil: usualErrors
 }
 
-// usualErrors is what the windows of nearly all lanes share.
+// usualErrors is the configuration that nearly all lanes share.
 var usualErrors = complete(limiter.ErrorWindowConfig{})
 
-// NewErrors gives an empty window at full speed.
+// NewErrors returns an empty window at full speed.
 func NewErrors(c limiter.ErrorWindowConfig) Errors {
 	if c == (limiter.ErrorWindowConfig{}) {
 		return Errors{}
@@ -67,26 +67,26 @@ func (e *Errors) settings() *limiter.ErrorWindowConfig {
 	return e.config
 }
 
-// Concerns reports whether the end of a call that left at sent counts: not while a
-// breaker is open, nor if the call left before that was closed.
+// Concerns reports whether the end of a call that left at sent counts: not while a breaker is
+// open, nor if the call left before the breaker closed.
 func (e *Errors) Concerns(sent time.Time) bool {
 	return !e.down && (e.closed == 0 || sent.Sub(e.calls.Origin) >= e.closed)
 }
 
-// errorLook is how long a law looks on before it goes slower: in its first seconds, and in
-// those after a breaker has closed, it feels for its pace, and half of what that is then is
-// no pace to keep for a minute. It is also long enough for a share that is under High not to
-// be over it by chance, or because a call breaks sooner than another is answered.
+// errorLook is the time for which a law only watches before it goes slower. In its first
+// seconds, and after a breaker has closed, it feels for its pace. Half of that is no pace to
+// keep for a minute. The time also keeps a share that is under High from seeming over it, by
+// chance or because a call breaks sooner than another is answered.
 const errorLook = 10 * time.Second
 
-// Heed counts the end of one call, and reports whether the lane is to be slowed down with this.
+// Heed counts the end of one call, and reports whether this slows the lane down.
 func (e *Errors) Heed(now time.Time, failed bool) bool {
 	since := e.since(now)
 	e.count(since, failed)
 	return since-e.closed >= errorLook && e.decide(since)
 }
 
-// since is how long ago the window began; it begins now at the latest.
+// since returns the time since the window began; it begins now at the latest.
 func (e *Errors) since(now time.Time) time.Duration {
 	if !e.calls.Begun() {
 		e.begin(now)
@@ -108,7 +108,7 @@ func (e *Errors) count(since time.Duration, failed bool) {
 	e.inRow(since, failed)
 }
 
-// decide slows the lane down, if what was counted demands it.
+// decide slows the lane down, if the counts demand it.
 func (e *Errors) decide(since time.Duration) bool {
 	if e.slowed || !e.tooMany() {
 		return false
@@ -129,9 +129,9 @@ func (e *Errors) inRow(since time.Duration, failed bool) {
 	}
 }
 
-// Broken says that a breaker has opened. What led to it is taken back: the row of
-// failures, and those of the slots before in which more broke than were answered. So is
-// the slowing down, if it was by these.
+// Broken notes that a breaker has opened. It takes back the failures that led to this: the row
+// of failures, and those of the slots before in which more calls broke than were answered. It
+// also ends the slowing down, if these caused it.
 func (e *Errors) Broken() {
 	if e.calls.Begun() {
 		since := e.calls.TakeBack(e.row)
@@ -145,18 +145,18 @@ func (e *Errors) Broken() {
 	e.down, e.row = true, 0
 }
 
-// Closed says that calls are let in again. It closes the breaker, if one was open.
+// Closed notes that calls are let in again. It closes the breaker, if one was open.
 func (e *Errors) Closed(now time.Time) {
 	if e.down {
 		e.down, e.closed = false, max(1, e.since(now))
 	}
 }
 
-// Rate is the share of failures among the calls in the window, in 0..1; 0 if there
-// are none.
+// Rate returns the share of failures among the calls in the window, in 0..1; 0 if there are
+// none.
 func (e *Errors) Rate(now time.Time) float64 { return e.calls.Count(now).Rate() }
 
-// Factor is what to multiply the pace by: 1, or the configured factor while slowed.
+// Factor returns the factor for the pace: 1, or the configured factor while slowed.
 func (e *Errors) Factor(now time.Time) float64 {
 	if e.slowed && !e.restored(now.Sub(e.calls.Origin)) {
 		return e.settings().Factor
@@ -164,7 +164,7 @@ func (e *Errors) Factor(now time.Time) float64 {
 	return 1
 }
 
-// Slowed is that factor while slowed, and else 0.
+// Slowed returns that factor while slowed, and else 0.
 func (e *Errors) Slowed(now time.Time) float64 {
 	if !e.slowed {
 		return 0 // for nearly every call that ends
@@ -175,16 +175,16 @@ func (e *Errors) Slowed(now time.Time) float64 {
 	return 0
 }
 
-// tooMany judges what the window holds just after a call was added.
+// tooMany judges the counts of the window just after a call was added.
 func (e *Errors) tooMany() bool {
 	t := e.calls.Sum
 	return t.Failed > 0 && int64(t.Total) >= int64(e.settings().MinSamples) && t.Rate() > e.settings().High
 }
 
-// restored reports whether the rate was under Low at any moment from the end of the
-// hold to this long after the window began. Between two calls it changes only as slots
-// are forgotten, so looking at the slots is looking at every moment; and since it looks
-// at all of them, the answer does not depend on whether anybody asked in between.
+// restored reports whether the rate was under Low at any moment from the end of the hold to
+// this long after the window began. Between two calls the rate changes only as slots are
+// forgotten, so looking at the slots is looking at every moment. It looks at all of them, so
+// the answer does not depend on whether anybody asked in between.
 func (e *Errors) restored(since time.Duration) bool {
 	if !e.slowed || since < e.holding {
 		return false
@@ -200,8 +200,8 @@ func (e *Errors) restored(since time.Duration) bool {
 	return false
 }
 
-// Slows reports whether the lane was slowed down and nobody has looked since whether that is
-// over; see [Errors.Slowed]. It is asked for each call.
+// Slows reports whether the lane was slowed down and nobody has checked since whether that is
+// over; see [Errors.Slowed]. It runs for each call.
 func (e *Errors) Slows() bool { return e.slowed }
 
 // Part parts a copy from what it was copied from.

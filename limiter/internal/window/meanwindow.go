@@ -7,8 +7,8 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// Numbers of the mean window that are choices. Halving or doubling one of them moves
-// throughput by a few percent, and the mean stays within its bound.
+// Numbers of the mean window that are choices. Halving or doubling one of them moves throughput
+// by a few percent, and the mean stays within its bound.
 const (
 	meanStart  = 4   // calls in flight to begin with: if the server takes one at a time, few have waited long
 	meanDouble = 2.0 // times as many as were in flight, at most, at one judgement
@@ -19,7 +19,7 @@ const (
 	meanWaits  = 32  // judgements at most before a little more is tried again
 )
 
-// What every window on calls in flight goes by.
+// Numbers that every window on calls in flight uses.
 const (
 	Most  = 1 << 16
 	Creep = 0.04 // of the size is added where nothing speaks for more
@@ -27,23 +27,22 @@ const (
 	Rest  = 10 * time.Second
 )
 
-// A Mean finds how many calls may be in flight for the mean latency to stay at a
-// target. It stands beside whatever else paces the calls of a server, hosted or not: a
-// queue that has built up is emptied by fewer calls in flight, while a rate that comes
-// down leaves it as long as it is.
+// A Mean finds how many calls may be in flight for the mean latency to stay at a target. It
+// works besides any other pacing of a server's calls, hosted or not. Fewer calls in flight
+// empty a queue that has built up, while a falling rate leaves it as long as it is.
 //
-// It rests on Little's law. Where n calls in flight take the time L, m times as many
-// take at most m·L: that long if the server takes one call at a time, and less with
-// every other. So n·target/L are safe, and if L is over the target, so many must do. A
-// call tells how many were in flight when it left, so that answers of before a change
-// are not held against it. The short calls end first, so more is allowed only as far as
-// what is answered per second bears it out.
+// It rests on Little's law. If n calls in flight take the time L, m times as many take at most
+// m·L. They take that long if the server takes one call at a time, and less with every other
+// server. So n·target/L are safe, and if L is over the target, they must be enough. A call
+// reports how many were in flight when it left, so that answers from before a change do not
+// count against it. The short calls end first, so the window grows only as far as the answers
+// per second bear it out.
 //
-// The mean over all calls stays within [limiter.MeanTolerance] times the target; single calls may
-// take longer. Of a local server's window it is the 90th percentile that stays under. Where a
-// single call takes longer than the target, one call is in flight at a time, and none
-// starves. The same becomes of latency that grows for another reason than load, such as
-// longer answers: a target is for those who know what their calls take.
+// The mean over all calls stays within [limiter.MeanTolerance] times the target; single calls
+// may take longer. In a local server's window the 90th percentile stays under the target. If a
+// single call takes longer than the target, one call is in flight at a time, and no call
+// starves. The same happens if latency grows for another reason than load, such as longer
+// answers: a target is for users who know how long their calls take.
 //
 // The zero value has no target, and no bound.
 type Mean struct {
@@ -59,13 +58,13 @@ type Mean struct {
 
 	mean  float64 // latency at the latest judgement, seconds; 0: there was none
 	over  bool    // it was once over the target: from then on growth is by what is safe
-	tried float64 // what the size was before more was tried; 0: nothing is tried
-	calm  int     // judgements one after the other that gave no whole call more
+	tried float64 // the size before more was tried; 0: nothing is tried
+	calm  int     // judgements one after the other that added no whole call
 	waits int     // of these, before more is tried
 	cutAt time.Time
 }
 
-// Watch is the window of a law that is to keep a target; nil: there is none.
+// Watch returns the window of a law that is to keep a target; nil: there is none.
 func Watch(target time.Duration) *Mean {
 	if target <= 0 {
 		return nil
@@ -73,8 +72,8 @@ func Watch(target time.Duration) *Mean {
 	return &Mean{Target: target}
 }
 
-// Size is how many calls may be in flight, at least 1; 0: there is no target, so as many
-// as one likes.
+// Size returns the number of calls that may be in flight, at least 1; 0: there is no target, so
+// no bound.
 func (w *Mean) Size() int {
 	if w.Target <= 0 {
 		return 0
@@ -89,9 +88,9 @@ func (w *Mean) sized() float64 {
 	return w.size
 }
 
-// Answered takes the latency of a call that was answered now, and had left beside so
-// many others. It judges once that is enough: more is allowed sooner than less is asked
-// for, as chance must not take away what a server has.
+// Answered takes the latency of a call that was answered now, and had left with so many others
+// in flight. It judges once there are enough answers. It grows sooner than it shrinks, as
+// chance must not take capacity away that a server has.
 func (w *Mean) Answered(now time.Time, latency time.Duration, beside int) {
 	if w.Target <= 0 {
 		return
@@ -114,7 +113,8 @@ func (w *Mean) Answered(now time.Time, latency time.Duration, beside int) {
 	w.since, w.answers, w.inFlight, w.peak, w.latency = now, 0, 0, 0, 0
 }
 
-// cutBy is how many answers it takes to ask for less; fewer where that was expected.
+// cutBy returns the number of answers that may shrink the window; fewer where that was
+// expected.
 func (w *Mean) cutBy() float64 {
 	if w.tried > 0 {
 		return max(meanGrowBy, w.sized())
@@ -122,7 +122,7 @@ func (w *Mean) cutBy() float64 {
 	return max(meanCutBy, w.sized())
 }
 
-// safe judges the answers, and says how many calls may be in flight by Little's law.
+// safe judges the answers, and returns the calls that may be in flight by Little's law.
 func (w *Mean) safe() float64 {
 	n := float64(w.answers)
 	w.mean = w.latency / n
@@ -155,8 +155,8 @@ func (w *Mean) grow(now time.Time) {
 	w.size = min(Most, w.size)
 }
 
-// try allows for a little more than is known to be safe, or a server with room for many
-// might be left with few. The more often that was too much, the longer it waits.
+// try allows a little more than the safe number, or a server with room for many might be left
+// with few. The more often that was too much, the longer it waits.
 func (w *Mean) try() {
 	if w.calm++; w.calm > w.waits {
 		w.tried = w.size
@@ -164,8 +164,8 @@ func (w *Mean) try() {
 	}
 }
 
-// Faulted shrinks the window for a call that timed out, once per ten seconds: what never
-// is answered has no latency, and one bad moment of the server ends many calls.
+// Faulted shrinks the window for a call that timed out, once per ten seconds. A call without
+// answer has no latency, and one bad moment of the server ends many calls.
 func (w *Mean) Faulted(now time.Time) {
 	if w.Target <= 0 || !w.cutAt.IsZero() && now.Sub(w.cutAt) < Rest {
 		return
@@ -181,8 +181,8 @@ func (w *Mean) Recall(size float64) {
 	}
 }
 
-// Pace is how many calls per second the window allows at the mean that was seen last;
-// +Inf while none was.
+// Pace returns the calls per second that the window allows at the mean that was seen last; +Inf
+// if there was none.
 func (w *Mean) Pace() float64 {
 	if w.Target <= 0 || w.mean == 0 {
 		return math.Inf(1)
@@ -193,5 +193,5 @@ func (w *Mean) Pace() float64 {
 // Warm is like limiter.Warm.
 func (w *Mean) Warm() uint64 { return uint64(w.answers) + uint64(w.Target) }
 
-// Found is the size that was found, in parts of a call; 0: none was.
+// Found returns the size that was found, in parts of a call; 0: none was.
 func (w *Mean) Found() float64 { return w.size }

@@ -1,8 +1,8 @@
 // Package google proves to Google who sends a request, by tokens of the default credentials:
-// the file that GOOGLE_APPLICATION_CREDENTIALS names, else what gcloud auth
-// application-default login has left, else the machine's own account where there is one. They
-// are found and turned into tokens by Google's own code; that a token is fresh, and that there
-// is one refresh at a time, is [auth.Tokens]'s.
+// the file that GOOGLE_APPLICATION_CREDENTIALS names, else the one that gcloud auth
+// application-default login has left, else the machine's own account where there is one.
+// Google's own code finds them and turns them into tokens. [auth.Tokens] keeps a token fresh,
+// and makes one refresh at a time.
 //
 // It promises that no error has a key, a token or a signed assertion in it.
 //

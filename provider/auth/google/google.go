@@ -15,7 +15,7 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// Scope is what the tokens are for: Vertex has none of its own.
+// Scope is the scope of the tokens: Vertex has no scope of its own.
 const Scope = "https://www.googleapis.com/auth/cloud-platform"
 
 // name begins every error of this package.
@@ -25,15 +25,15 @@ const name = "google"
 type Found struct {
 	Tokens       *auth.Tokens
 	Project      string // that they belong to; "" if they do not say
-	QuotaProject string // to which calls are counted, as X-Goog-User-Project has it; "" if they do not say
+	QuotaProject string // to which calls are counted, as in X-Goog-User-Project; "" if they do not say
 }
 
-// Find finds the default credentials, and makes a source of their tokens. Files are read, and where there is none the
-// machine is asked whether it is one of Google's, within a few seconds; no token is fetched.
-// An error is a *provider.Error of kind Misconfigured.
+// Find finds the default credentials, and makes a source of their tokens. It reads files. Without
+// one it asks the machine, within a few seconds, whether it is one of Google's. It fetches no
+// token. An error is a *provider.Error of kind Misconfigured.
 //
-// Credentials are found anew for each token: a file that has changed is what counts, and a
-// token that was refused is not given out again.
+// Credentials are found anew for each token: a changed file takes effect, and a refused token is
+// not given out again.
 //
 // cfg says which authorities are trusted where tokens are fetched; nil: the system's.
 func Find(ctx context.Context, cfg *tls.Config) (Found, error) {
@@ -58,7 +58,7 @@ func find(ctx context.Context) (*google.Credentials, error) {
 	return found, nil
 }
 
-// fetch gets one token. Connections are not kept: the next one is asked for in an hour.
+// fetch fetches one token. It keeps no connections: the next token is due in an hour.
 func fetch(ctx context.Context, cfg *tls.Config) (auth.Token, error) {
 	transport := provider.NewHTTPTransport(1)
 	transport.TLSClientConfig = cfg.Clone()

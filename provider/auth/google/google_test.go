@@ -225,8 +225,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The project to which calls are counted stands in the credentials, beside the one to which they
-// belong.
+// The credentials name the project to which calls are counted, separately from the one to which
+// they belong.
 func TestQuotaProject(t *testing.T) {
 	o := newOffice(t)
 	for file, want := range map[string]string{

@@ -14,10 +14,10 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// witness sees how tokens are asked for: the latest answer that was none, or why there was no
-// answer, which the errors of x/oauth2 tell in prose only; and what was sent as a secret,
-// which they may quote. It sends each request with the refresh's own context, as some come
-// without one.
+// witness observes the requests for tokens. It keeps the latest failed answer, or why there was
+// no answer, which the errors of x/oauth2 tell in prose only. It also keeps the secrets that
+// were sent, which those errors may quote. It sends each request with the refresh's own context,
+// as some come without one.
 type witness struct {
 	ctx     context.Context //nolint:containedctx // it lives as long as one refresh
 	base    http.RoundTripper
@@ -32,7 +32,7 @@ type witness struct {
 // secretFields are those of a request for a token, by RFC 6749, 7523 and 8693.
 var secretFields = [...]string{"assertion", "client_assertion", "client_secret", "refresh_token", "subject_token", "code"}
 
-// maxRequest bounds what is read of a request for a token, in bytes.
+// maxRequest bounds the part that is read of a request for a token, in bytes.
 const maxRequest = 1 << 20
 
 func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, provider.MaxErrorBody)) // what has come is what there is
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, provider.MaxErrorBody)) // the part that has come is enough
 	_ = resp.Body.Close()
 	w.status, w.header, w.body = resp.StatusCode, resp.Header, body
 	resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -78,8 +78,8 @@ func (w *witness) hide(r *http.Request) {
 	}
 }
 
-// explain says what an error of x/oauth2 was: the way's, the server's, or a refusal, in the
-// server's words and without any secret. What is none of these is of kind Unknown, and for
+// explain turns an error of x/oauth2 into a fault of the way, of the server, or a refusal, in
+// the server's words and without any secret. Any other error is of kind Unknown, and for
 // [auth.Tokens] a refusal.
 func (w *witness) explain(err error) error {
 	switch {
@@ -91,7 +91,7 @@ func (w *witness) explain(err error) error {
 	return w.quiet(provider.ClassifyErr(err))
 }
 
-// refusal is an answer that is no token. Whatever is wrong with the request is wrong with the
+// refusal turns an answer without a token into an error. A fault of the request is a fault of the
 // credentials that it was made of.
 func (w *witness) refusal() *provider.Error {
 	e := provider.Classify(w.status, w.header, w.body)

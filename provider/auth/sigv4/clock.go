@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// dateForm is how AWS writes the time of a signature.
+	// dateForm is AWS's format for the time of a signature.
 	dateForm = "20060102T150405Z"
-	// farOff is by how much a time may be wrong: AWS takes a signature for five minutes.
+	// farOff is the largest error of a signature's time: AWS accepts it for five minutes.
 	farOff = 5 * time.Minute
-	// settled is how long the clock is not put right again. A server whose dates change with every
-	// answer gets no more tries; a clock that somebody sets while a run goes on is followed.
+	// settled is the least time between two corrections of the clock. A server whose dates change
+	// with every answer gets no more tries; a clock that somebody sets while a run goes on is followed.
 	settled = 10 * time.Minute
 )
 
-// clock is that of this machine, put right by what a provider says of the time.
+// clock is this machine's clock, corrected by the time that a provider gives.
 type clock struct {
 	mu    sync.Mutex
-	off   time.Duration // what it lacks
+	off   time.Duration // added to this machine's time
 	since time.Time     // when it was put right; zero: never
 }
 
@@ -32,8 +32,8 @@ func (c *clock) now() time.Time {
 	return time.Now().Add(c.off)
 }
 
-// putRight takes over a provider's time. It is false if the clock was put right a moment ago and
-// that was wrong; it is true without a change if the clock is right by now.
+// putRight takes over a provider's time. It returns false if the clock was put right a moment
+// ago and that was wrong. It returns true without a change if the clock is right by now.
 func (c *clock) putRight(theirs time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/provider/auth/sigv4"
 )
 
-// A request is signed as it is, with its body beside it.
+// Apply signs a request as it is; the body is passed separately.
 func Example() {
 	ctx, body := context.Background(), `{"messages":[{"role":"user","content":[{"text":"Hello"}]}]}`
 	source, err := sigv4.New(sigv4.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret"}, "eu-central-1", sigv4.Bedrock)

@@ -29,7 +29,7 @@ const (
 	SessionTokenVariable    = "AWS_SESSION_TOKEN"
 )
 
-// Credentials are a key of AWS. The token is of credentials that end; "" of those that do not.
+// Credentials are a key of AWS. SessionToken is for credentials that expire; "" for others.
 type Credentials struct {
 	AccessKeyID, SecretAccessKey, SessionToken string
 }
@@ -68,8 +68,8 @@ type Source struct {
 
 var _ auth.Dated = (*Source)(nil)
 
-// New makes a source. An error is of kind Misconfigured and has no credentials in it: one is
-// not given, or has a character that no header may have.
+// New makes a source. An error is of kind Misconfigured and contains no credentials: one is
+// missing, or has a character that no header may have.
 func New(c Credentials, region, service string) (*Source, error) {
 	switch {
 	case c.AccessKeyID == "" || c.SecretAccessKey == "":
@@ -92,9 +92,9 @@ func New(c Credentials, region, service string) (*Source, error) {
 // signed are the headers that a signature adds to a request.
 var signed = [...]string{"Authorization", "X-Amz-Date", "X-Amz-Security-Token"}
 
-// Apply signs a request with that body as it is now. Of the headers the content type is
-// signed, and all that are Amazon's: others may be changed on the way. The request gets a
-// URL of its own, in which the path is escaped as AWS's own clients do it.
+// Apply signs a request with that body as it is now. It signs the content type and all headers
+// of Amazon's: others may be changed on the way. The request gets a URL of its own, in which
+// the path is escaped as AWS's own clients do it.
 func (s *Source) Apply(ctx context.Context, r *http.Request, body []byte) error {
 	address := *r.URL
 	address.Path, address.RawPath = escaped(r.URL)
@@ -126,9 +126,9 @@ func (s *Source) Apply(ctx context.Context, r *http.Request, body []byte) error 
 	return nil
 }
 
-// escaped is a URL's path, and how it is sent: in each part all but letters, digits and -._~
-// is escaped, once. What checks a signature escapes that once more; of a ":" that is sent as
-// it is some make "%3A", and some "%253A".
+// escaped returns a URL's path, and the form in which it is sent: in each part all but letters,
+// digits and -._~ is escaped, once. Checkers of a signature escape that once more. Of a ":"
+// that is sent as it is some make "%3A", and some "%253A".
 func escaped(u *url.URL) (path, raw string) {
 	parts := strings.Split(u.EscapedPath(), "/")
 	for i, part := range parts {
@@ -139,7 +139,7 @@ func escaped(u *url.URL) (path, raw string) {
 	return u.Path, strings.Join(parts, "/")
 }
 
-// escape escapes as RFC 3986 and AWS have it.
+// escape escapes as RFC 3986 and AWS do.
 func escape(s string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var out strings.Builder
@@ -153,11 +153,11 @@ func escape(s string) string {
 	return out.String()
 }
 
-// Refused is false: the credentials are what they are. See RefusedFor.
+// Refused returns false: there are no other credentials. See RefusedFor.
 func (s *Source) Refused(*http.Request) bool { return false }
 
-// RefusedFor is true if the clock is why the provider did not accept a signature, and the next
-// one will have another time: that of the answer, or one that was put right since.
+// RefusedFor returns true if the provider did not accept a signature because of the clock, and
+// the next one will have another time: that of the answer, or a time that was corrected since.
 func (s *Source) RefusedFor(r *http.Request, why *provider.Error, answer http.Header) bool {
 	if !blamesClock(why) {
 		return false
@@ -173,7 +173,7 @@ func (s *Source) RefusedFor(r *http.Request, why *provider.Error, answer http.He
 	return s.clock.putRight(theirs)
 }
 
-// Secrets are the credentials, but for placeholders.
+// Secrets returns the credentials, without placeholders.
 func (s *Source) Secrets() []string { return s.secrets }
 
 // String hides the credentials from %v.

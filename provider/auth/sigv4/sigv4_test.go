@@ -288,7 +288,7 @@ func TestSourceIsShared(t *testing.T) {
 	all.Wait()
 }
 
-// Credentials are taken from their variables; what is missing is named; nothing is shown.
+// Credentials are taken from their variables. The error names the missing one and shows no value.
 func TestCredentials(t *testing.T) {
 	vars := map[string]string{}
 	getenv := func(name string) string { return vars[name] }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// With is what a random body may have besides text, numbers and stops.
+// With is a set of shapes that a random body may have besides text, numbers and stops.
 type With uint16
 
 // The further shapes.
@@ -19,12 +19,13 @@ const (
 	ResultParts // results of tools in parts
 	Links       // images at addresses of the web
 	Files       // PDFs
-	Users       // who asked
+	Users       // the field user
 	FreeJSON    // answers that are any JSON
 )
 
-// Body is a random chat body of the subset that is translated: every member anywhere, fields at
-// their defaults among them, white space and escapes in all their forms. One seed, one body.
+// Body returns a random chat body of the translatable subset. Every member may stand anywhere,
+// fields at their defaults among them, with white space and escapes in all their forms. One seed
+// gives one body.
 func Body(rng *rand.Rand, with With) []byte {
 	g := &generator{Rand: rng, with: with}
 	return []byte(g.object(append(g.settings(), "messages", g.messages())...))
@@ -64,7 +65,7 @@ func (g *generator) space() string {
 	return g.pick(" ", "\t", "\n", "  ")
 }
 
-// settings are the pairs of everything but the messages.
+// settings returns the pairs of everything but the messages.
 func (g *generator) settings() []string {
 	pairs := []string{"model", `"gpt-5-mini"`}
 	if g.maybe(80) {
@@ -110,7 +111,7 @@ func (g *generator) stop() string {
 	return g.list(stops...)
 }
 
-// silent are fields that say nothing.
+// silent returns fields that say nothing.
 func (g *generator) silent(said []string) (pairs []string) {
 	for _, field := range [][2]string{
 		{"n", "1"},
@@ -196,7 +197,7 @@ func (g *generator) image() string {
 	return `"data:image/` + g.pick("png", "jpeg", "webp") + ";base64," + g.pick("iVBORw0KGgo=", "/9j/4AAQ", `UklGR\/8=`, "AA==") + `"`
 }
 
-// text is a string that is not only white space.
+// text returns a string that is not only white space.
 func (g *generator) text() string {
 	var b strings.Builder
 	b.WriteString(`"` + g.pick("a", "Zz", "42", "?"))

@@ -11,15 +11,15 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// FromChat is the translation that is tested.
+// FromChat is the translation under test.
 type FromChat func(provider.Request, provider.Defaults) ([]byte, error)
 
-// bound is told to all, so that none refuses for want of one.
+// bound goes to every translation, so that no dialect refuses for want of one.
 var bound = provider.Defaults{MaxTokens: 7}
 
-// Check holds the translation of any text to what is promised of all: it is refused by a
-// field and a reason, or what is sent is JSON and says, by read, the same pieces in the same
-// order; and with a field of no counterpart added it is refused.
+// Check tests a translation with any text. Either the translation refuses the text, with a field
+// and a reason, or it sends JSON that says, by read, the same pieces in the same order. With a
+// field added that has no counterpart it refuses the text.
 func Check(t *testing.T, fromChat FromChat, read func(sent []byte) []string, body []byte) {
 	t.Helper()
 	before := bytes.Clone(body)
@@ -47,8 +47,8 @@ func Check(t *testing.T, fromChat FromChat, read func(sent []byte) []string, bod
 	}
 }
 
-// CheckBodies holds the translation of n random bodies to the same, and to being translated at
-// all unless may says that it need not be.
+// CheckBodies checks the translation of n random bodies in the same way. Each must be translated,
+// unless may says that it need not be.
 func CheckBodies(t *testing.T, n int, with With, fromChat FromChat, read func(sent []byte) []string, may func(field string) bool) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(5, 5))

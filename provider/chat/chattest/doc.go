@@ -3,6 +3,6 @@
 //	Body(rng, With) ── a random body of the subset ──▶ FromChat of each dialect
 //	                                              └──▶ somebody else's translator
 //
-// The command bodies beside it writes such bodies, and what each dialect makes of them, as
-// lines of JSON, for whoever compares them with another hand's.
+// The command in the folder bodies writes such bodies, and each dialect's translation of them, as
+// lines of JSON, for a comparison with another author's.
 package chattest

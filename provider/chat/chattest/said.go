@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Said is what a chat body says, piece by piece and in order, read by encoding/json: what
-// stands in the system's messages, then in the conversation. Each piece has its role and kind
-// before it, such as "user text: hello".
+// Said returns the contents of a chat body, piece by piece and in order, read by encoding/json:
+// first the system's messages, then the conversation. Each piece has its role and kind before
+// it, such as "user text: hello".
 func Said(body []byte) []string {
 	var chat struct {
 		Messages []struct {
@@ -40,7 +40,8 @@ func Said(body []byte) []string {
 	return append(system, said...)
 }
 
-// Pieces are those of a content of OpenAI's: a string, or a list of parts. An empty string has none.
+// Pieces returns the pieces of one of OpenAI's contents: a string, or a list of parts. An empty
+// string has none.
 func Pieces(role string, content any) (said []string) {
 	if s, ok := content.(string); ok {
 		if s == "" {
@@ -66,28 +67,28 @@ func Pieces(role string, content any) (said []string) {
 	return said
 }
 
-// Text is a piece with its role, as Said has it, for those who read what a dialect has made of
-// a body; Image, Link, File, Call and Result are the others.
+// Text returns a piece with its role, in the form of Said, for tests that read a dialect's
+// translation of a body; Image, Link, File, Call and Result return the others.
 func Text(role string, text any) string { return fmt.Sprintf("%s text: %v", role, text) }
 
-// Image is a piece with its data.
+// Image returns the piece for an image with its data.
 func Image(media, data string) string { return "user image: data:" + media + ";base64," + data }
 
-// Link is an image at an address of the web.
+// Link returns the piece for an image at an address of the web.
 func Link(url string) string { return "user image: " + url }
 
-// File is a PDF with its data.
+// File returns the piece for a PDF with its data.
 func File(data string) string { return "user file: " + data }
 
-// Call is a call of a tool, with its input in one form.
+// Call returns the piece for a call of a tool, with its input in one form.
 func Call(id, name string, input []byte) string {
 	var compact bytes.Buffer
 	_ = json.Compact(&compact, input)
 	return fmt.Sprintf("call %s %s: %s", id, name, compact.String())
 }
 
-// Result is what a tool gave back: a string, or a list of parts of text, which is one if it is
-// alone.
+// Result returns the piece for a tool's result: a string, or a list of parts of text. A list of
+// one part counts as that part.
 func Result(id string, content any) string {
 	parts, listed := content.([]any)
 	if !listed {

@@ -2,13 +2,13 @@ package chattest
 
 import "strconv"
 
-// format is a response_format whose schema every dialect knows.
+// format returns a response_format whose schema every dialect knows.
 func (g *generator) format() string {
 	return g.object("type", `"json_schema"`, "json_schema",
 		g.object("name", `"answer-1"`, "strict", "true", "schema", g.schema(3)))
 }
 
-// schema is one of an object as OpenAI's strict outputs demand it.
+// schema returns the schema of an object as OpenAI's strict outputs demand it.
 func (g *generator) schema(depth int) string {
 	var names []string
 	var pairs []string
@@ -33,7 +33,7 @@ func (g *generator) property(depth int) string {
 	return g.object("type", g.pick(`"string"`, `"number"`, `"boolean"`, `["string","null"]`), "description", g.text())
 }
 
-// tools are pairs that say which there are and how they are used.
+// tools returns pairs that list the tools and say how they are used.
 func (g *generator) tools() []string {
 	var all []string
 	for i := range 1 + g.IntN(2) {
@@ -51,7 +51,7 @@ func (g *generator) tools() []string {
 	return pairs
 }
 
-// result is a string or a list of texts.
+// result returns a string or a list of texts.
 func (g *generator) result() string {
 	if g.with&ResultParts == 0 || g.maybe(50) {
 		return g.text()
@@ -63,7 +63,7 @@ func (g *generator) result() string {
 	return g.list(parts...)
 }
 
-// turnOfTools is a call or two, and what came back.
+// turnOfTools returns a call or two, and their results.
 func (g *generator) turnOfTools() []string {
 	var calls, results []string
 	for range 1 + g.IntN(2) {

@@ -7,13 +7,13 @@
 //	                                in the body
 //	GET  /v1/models
 //
-// It demands what Anthropic does: a key, anthropic-version, max_tokens, turns of user and
-// assistant with something in them; a field that is not known is refused, and from version
+// It makes Anthropic's demands: a key, anthropic-version, max_tokens, turns of user and
+// assistant with something in them. An unknown field is refused, and from version
 // 2026-10-21 so are temperature, top_p and top_k. An answer comes as a stream where the body
 // asks for one, at each address.
 //
-// A refusal by the limits is a 429 with Retry-After where the server names waits; too much
-// to do is a 529; a spent balance is a 400, as Anthropic has it. Resets are instants of RFC
-// 3339. What a call is charged is what it reads and what it will write: max_tokens charges
+// A refusal by the limits is a 429 with Retry-After where the server names waits. Too much
+// to do is a 529; a spent balance is a 400, as at Anthropic. Resets are instants of RFC
+// 3339. A call is charged for what it reads and what it will write: max_tokens charges
 // nothing. Content with cache_control counts as written to the cache, up to its last mark.
 package anthropic

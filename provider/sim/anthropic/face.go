@@ -12,14 +12,14 @@ import (
 // Face is Anthropic's. The zero value is ready.
 type Face struct{}
 
-// The doors, by which a request came.
+// The doors through which a request came.
 const (
 	own    = "own"    // Anthropic's
 	cloud  = "cloud"  // another's, with the path below /anthropic
 	vertex = "vertex" // Google's
 )
 
-// Name is the dialect's.
+// Name returns the dialect's name.
 func (Face) Name() string { return "anthropic" }
 
 // Base is empty: clients have the whole path.
@@ -41,7 +41,7 @@ func (Face) Find(r *http.Request) face.Errand {
 	return face.Errand{}
 }
 
-// vertexModel is what stands in Vertex's path.
+// vertexModel returns the model in a path of Vertex's, false if the path is not one.
 func vertexModel(path string) (string, bool) {
 	_, rest, found := strings.Cut(path, "/publishers/anthropic/models/")
 	if !found || !strings.HasPrefix(path, "/v1/projects/") {
@@ -69,7 +69,7 @@ func keyOf(h http.Header, door string) string {
 	return cmp.Or(h.Get("X-Api-Key"), face.Bearer(h))
 }
 
-// Models is a page with all of them.
+// Models returns a page with all models.
 func (Face) Models(names []string, _ face.Stamp) []byte {
 	if len(names) == 0 {
 		names = []string{"sim"}
@@ -84,7 +84,7 @@ func (Face) Models(names []string, _ face.Stamp) []byte {
 	return fmt.Appendf(b, `],"has_more":false,"first_id":%s,"last_id":%s}`, face.Quote(names[0]), face.Quote(names[len(names)-1]))
 }
 
-// Fault has Anthropic's words.
+// Fault answers in Anthropic's words.
 func (Face) Fault(status int, _ *http.Request, s face.Stamp) face.Reply {
 	switch status {
 	case http.StatusMethodNotAllowed:
@@ -95,10 +95,10 @@ func (Face) Fault(status int, _ *http.Request, s face.Stamp) face.Reply {
 	return refusal(status, notFound, "Not Found", s)
 }
 
-// organization is whose quota it is, the same for all keys.
+// organization is the owner of the quota, the same for all keys.
 const organization = "00000000-0000-4000-8000-000000000001"
 
-// Mark is the id of the request, and the organization.
+// Mark sets the id of the request, and the organization.
 func (Face) Mark(h http.Header, _ *http.Request, s face.Stamp) {
 	h["Request-Id"] = []string{requestID(s)}
 	h["Anthropic-Organization-Id"] = []string{organization}

@@ -186,7 +186,7 @@ func TestOtherDoors(t *testing.T) {
 	}
 }
 
-// Thoughts stand before the text, a cache's tokens beside those of the input.
+// Thoughts stand before the text, and a cache's tokens are counted separately from the input's.
 func TestThoughtsAndCaches(t *testing.T) {
 	s, _ := server(sim.Config{})
 	_, _, body := ask(t, s, messages, with(`"thinking":{"type":"enabled","budget_tokens":1024}`))

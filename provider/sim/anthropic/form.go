@@ -16,7 +16,7 @@ var (
 	atLeast = face.Form{Is: face.Integer, Least: 1}
 )
 
-// block is a part of a content. What a kind of block may have is not looked at: there are
+// block is a part of a content. The fields of each kind of block are not checked: there are
 // new ones every month.
 var block = face.Form{
 	Is: face.Object, Need: []string{"type"},
@@ -38,7 +38,7 @@ var turn = face.Form{
 	Fields: fields("role", face.Form{Is: face.String, Words: []string{"user", "assistant"}}, "content", content),
 }
 
-// base is what a request may have at every door and in every version.
+// base holds the fields that a request may have at every door and in every version.
 var base = fields(
 	"max_tokens", atLeast,
 	"messages", face.Form{Is: face.Array, Items: &turn, Least: 1},
@@ -80,7 +80,7 @@ func whole(need []string, parts ...map[string]face.Form) face.Form {
 	return face.Form{Is: face.Object, Need: need, Fields: all}
 }
 
-// fields are names and their forms in turn.
+// fields takes names and their forms in turn.
 func fields(pairs ...any) map[string]face.Form {
 	m := make(map[string]face.Form, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {

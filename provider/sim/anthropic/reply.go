@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Call charges what is read and what will be written.
+// Call charges the tokens that are read and those that will be written.
 func (r *request) Call() face.Call {
 	return face.Call{
 		Tokens: max(1, float64(r.Read()+r.Written())),
@@ -17,8 +17,7 @@ func (r *request) Call() face.Call {
 	}
 }
 
-// Answer is a message. Thoughts, where they are asked for, stand before its text and count
-// as output.
+// Answer returns a message. Requested thoughts stand before its text and count as output.
 func (r *request) Answer(s face.Stamp) face.Reply {
 	text, whole := r.Write(r.First())
 	reason := "end_turn"
@@ -44,7 +43,7 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 	return face.JSON(http.StatusOK, body)
 }
 
-// thoughtOf is what the model thinks before it answers.
+// thoughtOf returns the model's thoughts before it answers.
 func thoughtOf(prompt string) string {
 	return "The prompt's checksum is " + face.Checksum(prompt) + "."
 }
@@ -61,7 +60,7 @@ const (
 	statusFull      = 529 // Anthropic's own: too much to do
 )
 
-// Refuse is Anthropic's error object.
+// Refuse returns Anthropic's error object.
 func (r *request) Refuse(v face.Verdict, s face.Stamp) face.Reply {
 	switch v.Kind {
 	case face.RateLimited, face.TooLarge:
@@ -109,7 +108,7 @@ func refusal(status int, kind, message string, s face.Stamp) face.Reply {
 	return a
 }
 
-// limitMessage has the figure in it unless the server keeps it to itself.
+// limitMessage returns a message with the figure of the limit, unless the server is terse.
 func limitMessage(v face.Verdict) string {
 	q := v.Requests
 	if v.Dimension == face.Tokens {
@@ -122,7 +121,7 @@ func limitMessage(v face.Verdict) string {
 		face.Grouped(q.Limit), v.Dimension, organization)
 }
 
-// Tell has anthropic-ratelimit-*, except at the doors of others, who have no such headers.
+// Tell sets anthropic-ratelimit-*, except at the doors of others, who have no such headers.
 func (r *request) Tell(h http.Header, v face.Verdict, s face.Stamp) {
 	if v.HasRetryAfter {
 		h["Retry-After"] = []string{strconv.FormatInt(face.Seconds(v.RetryAfter), 10)}
@@ -136,7 +135,7 @@ func (r *request) Tell(h http.Header, v face.Verdict, s face.Stamp) {
 	}
 }
 
-// addQuota tells of one gauge. A reset is an instant, in whole seconds rounded up.
+// addQuota adds the headers of one gauge. A reset is an instant, in whole seconds rounded up.
 func addQuota(h http.Header, dim string, q face.Quota, s face.Stamp) {
 	if q.Limit == 0 {
 		return

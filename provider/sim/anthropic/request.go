@@ -26,7 +26,7 @@ type request struct {
 // maxBody is Anthropic's bound on a request.
 const maxBody = 32 << 20
 
-// The versions of the API. The last refuses what tells how to sample.
+// The versions of the API. The last refuses the fields for sampling.
 const (
 	noSampling    = "2026-10-21"
 	vertexVersion = "vertex-2023-10-16"
@@ -34,7 +34,7 @@ const (
 
 var versions = []string{"2023-01-01", "2023-06-01", noSampling}
 
-// read reads a body; whatever it is, it returns.
+// read reads a body; it returns for any body.
 func (r *request) read(version, body string) {
 	if len(body) > maxBody {
 		r.oversize = true
@@ -67,7 +67,7 @@ func (r *request) checkVersion(version string) {
 	}
 }
 
-// take reads what is needed for an answer.
+// take reads the parts that an answer needs.
 func (r *request) take(root gjson.Result) {
 	if r.door != vertex {
 		r.Model = root.Get("model").String()
@@ -86,7 +86,7 @@ func (r *request) take(root gjson.Result) {
 	r.cacheChars = cached(root)
 }
 
-// hearBlocks charges what is not text by its length as JSON: tools, their use and results.
+// hearBlocks charges blocks that are not text by their length as JSON: tools, their use and results.
 // A picture or document counts as a page of text, whatever its bytes.
 func (r *request) hearBlocks(blocks gjson.Result) {
 	blocks.ForEach(func(_, block gjson.Result) bool {
@@ -101,8 +101,8 @@ func (r *request) hearBlocks(blocks gjson.Result) {
 	})
 }
 
-// pageChars is what a picture or document is charged, in characters: 1,000 tokens, near to
-// what Anthropic's rule gives for a picture of a thousand by seven hundred and fifty.
+// pageChars is the charge for a picture or document, in characters: 1,000 tokens, near to
+// the result of Anthropic's rule for a picture of 1000 × 750.
 const pageChars = 4000
 
 // cached counts the characters up to the last text that is marked for the cache, in the
@@ -130,7 +130,7 @@ func cached(root gjson.Result) (marked int) {
 	return marked
 }
 
-// checkTurns finds what no form says.
+// checkTurns finds flaws that no form describes.
 func (r *request) checkTurns(turns gjson.Result) {
 	place, last := 0, int(turns.Get("#").Num)-1
 	turns.ForEach(func(_, turn gjson.Result) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Stream brings an answer of the Messages API as a stream. Its first event has the usage of the
+// Stream turns an answer of the Messages API into a stream. Its first event has the usage of the
 // input. The last but one has the output tokens and the reason of the end.
 func Stream(answer []byte, s face.Stamp) face.Reply {
 	whole := gjson.ParseBytes(answer)
@@ -30,7 +30,7 @@ func Stream(answer []byte, s face.Stamp) face.Reply {
 	return a
 }
 
-// event has its name in its type once more.
+// event returns an event whose type repeats its name.
 func event(name, format string, args ...any) []byte {
 	data := fmt.Appendf(nil, `{"type":"%s"`, name)
 	if format != "" {
@@ -39,11 +39,11 @@ func event(name, format string, args ...any) []byte {
 	return face.Event(name, append(data, '}'))
 }
 
-// blockEvents are the pieces of one block: its text or thoughts, and at the end of thoughts
+// blockEvents returns the pieces of one block: its text or thoughts, and at the end of thoughts
 // their signature. A ping follows the first start, as in Anthropic's examples.
 func blockEvents(place int, block gjson.Result) (pieces [][]byte) {
 	kind := block.Get("type").Str
-	word, signature := kind, "" // the field is named as the type
+	word, signature := kind, "" // the field has the name of the type
 	if kind == "thinking" {
 		signature = `,"signature":""`
 	}

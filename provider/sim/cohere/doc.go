@@ -5,6 +5,6 @@
 //	a key as Bearer
 //
 // Texts to be embedded must say what they are for. There are no headers of limits. An error is
-// a message and an id; a balance that is spent is a trial key's month. What a call is charged is
-// what it reads: a rerank tells one search for it, and embeddings their tokens.
+// a message and an id; a spent balance is the used-up month of a trial key. A call is charged
+// for what it reads: a rerank reports one search for it, and embeddings their tokens.
 package cohere

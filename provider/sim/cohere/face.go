@@ -17,7 +17,7 @@ const (
 	models = "/v1/models"
 )
 
-// Name is the dialect's.
+// Name returns the dialect's name.
 func (Face) Name() string { return "cohere" }
 
 // Base is empty: clients have the whole path.
@@ -43,7 +43,7 @@ func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
 	return req
 }
 
-// Models is a page with all of them.
+// Models returns a page with all models.
 func (Face) Models(names []string, _ face.Stamp) []byte {
 	if len(names) == 0 {
 		names = []string{"sim"}
@@ -58,7 +58,7 @@ func (Face) Models(names []string, _ face.Stamp) []byte {
 	return append(b, `]}`...)
 }
 
-// Fault has Cohere's words.
+// Fault answers in Cohere's words.
 func (Face) Fault(status int, r *http.Request, s face.Stamp) face.Reply {
 	switch status {
 	case http.StatusMethodNotAllowed:
@@ -69,5 +69,5 @@ func (Face) Fault(status int, r *http.Request, s face.Stamp) face.Reply {
 	return refusal(status, "the requested path '"+r.URL.Path+"' was not found", s)
 }
 
-// Mark has nothing to say: an error names its request in its body.
+// Mark does nothing: an error names its request in its body.
 func (Face) Mark(http.Header, *http.Request, face.Stamp) {}

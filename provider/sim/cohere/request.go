@@ -21,13 +21,13 @@ type request struct {
 	top       int
 }
 
-// maxTexts is how many texts one call of embeddings may carry.
+// maxTexts is the largest number of texts in one call of embeddings.
 const maxTexts = 96
 
-// uses are what texts may be embedded for.
+// uses are the purposes for which texts may be embedded.
 var uses = []string{"search_document", "search_query", "classification", "clustering"}
 
-// read reads a body; whatever it is, it returns. A field that is not known is passed over.
+// read reads a body; it returns for any body. It ignores unknown fields.
 func (r *request) read(body string) {
 	root := gjson.Parse(body)
 	if !gjson.Valid(body) || !root.IsObject() {
@@ -79,7 +79,7 @@ func (r *request) addTexts(list gjson.Result) {
 	})
 }
 
-// Call charges what is read.
+// Call charges the tokens that are read.
 func (r *request) Call() face.Call {
 	return face.Call{
 		Tokens: max(1, float64(r.Read())),
@@ -87,7 +87,7 @@ func (r *request) Call() face.Call {
 	}
 }
 
-// Answer is the body of each operation.
+// Answer returns the body of each operation.
 func (r *request) Answer(s face.Stamp) face.Reply {
 	if r.operation == rerank {
 		return face.JSON(http.StatusOK, r.ranked(s))
@@ -130,7 +130,7 @@ func (r *request) embedded(s face.Stamp) []byte {
 	return fmt.Appendf(b, `],`+version+`{"input_tokens":%d}},"response_type":"embeddings_by_type"}`, r.Read())
 }
 
-// Refuse is a message. A trial key's month is what Cohere has for a balance.
+// Refuse returns a message. Cohere's spent balance is a trial key's month.
 func (r *request) Refuse(v face.Verdict, s face.Stamp) face.Reply {
 	const broken = "internal server error"
 	switch v.Kind {
@@ -155,7 +155,7 @@ func (r *request) Refuse(v face.Verdict, s face.Stamp) face.Reply {
 	return refusal(http.StatusInternalServerError, broken, s)
 }
 
-// limited has the figure in it unless the server keeps it to itself.
+// limited returns a message with the figure of the limit, unless the server is terse.
 func limited(v face.Verdict) string {
 	switch {
 	case v.Terse:
@@ -170,7 +170,7 @@ func refusal(status int, message string, s face.Stamp) face.Reply {
 	return face.JSON(status, fmt.Appendf(nil, `{"id":"sim-%016x","message":%s}`, s.Serial, face.Quote(message)))
 }
 
-// Tell names the wait, if the server is to.
+// Tell names the wait, if the verdict has one.
 func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
 	if !v.HasRetryAfter {
 		return

@@ -12,7 +12,7 @@ import (
 // Face is Bedrock's, of Converse and of InvokeModel for embeddings. The zero value is ready.
 type Face struct{}
 
-// Name is the dialect's.
+// Name returns the dialect's name.
 func (Face) Name() string { return "converse" }
 
 // Base is empty: clients have the whole path.
@@ -55,10 +55,10 @@ func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
 	return req
 }
 
-// Models is empty: Bedrock lists its models at another host, so Find says List to nobody.
+// Models returns an empty page: Bedrock lists its models at another host, so Find never says List.
 func (Face) Models([]string, face.Stamp) []byte { return []byte("{}") }
 
-// Fault is what AWS answers where it knows no operation.
+// Fault returns AWS's answer to an unknown operation, or to a body that is too large.
 func (Face) Fault(status int, _ *http.Request, _ face.Stamp) face.Reply {
 	if status == http.StatusRequestEntityTooLarge {
 		return fault(status, "RequestEntityTooLargeException", "Request body is too large")
@@ -66,7 +66,7 @@ func (Face) Fault(status int, _ *http.Request, _ face.Stamp) face.Reply {
 	return fault(http.StatusNotFound, "UnknownOperationException", "")
 }
 
-// Mark is the request's id, which AWS makes a UUID.
+// Mark sets the request's id, which is a UUID at AWS.
 func (Face) Mark(h http.Header, _ *http.Request, s face.Stamp) {
 	h["X-Amzn-Requestid"] = []string{fmt.Sprintf("00000000-0000-4000-8000-%012x", s.Serial&(1<<48-1))}
 }

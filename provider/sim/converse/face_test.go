@@ -87,8 +87,7 @@ func TestModelInThePath(t *testing.T) {
 
 const signature = "AWS4-HMAC-SHA256 Credential=AKID/20300101/us-east-1/bedrock/aws4_request, SignedHeaders=host;x-amz-date, Signature=00ff"
 
-// A Bearer key or a signature's access key counts; what is no proof at all is told from
-// what is a wrong one.
+// A Bearer key or a signature's access key counts. The error tells a missing proof from a wrong one.
 func TestKeys(t *testing.T) {
 	s := server(sim.Config{Keys: []string{"k", "AKID"}})
 	for auth, want := range map[string]string{

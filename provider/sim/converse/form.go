@@ -34,7 +34,7 @@ var message = structure([]string{"role", "content"}, map[string]face.Form{
 
 var systemBlock = structure(nil, map[string]face.Form{"text": text, "guardContent": object, "cachePoint": cachePoint})
 
-// maxStops is how many stop sequences a call may have, and minTokens the least bound.
+// maxStops is the largest number of stop sequences in a call, and minTokens the least bound.
 const (
 	maxStops  = 2500
 	minTokens = 1

@@ -12,14 +12,14 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// maxTexts is how many texts Cohere's models take at once.
+// maxTexts is the largest number of texts that Cohere's models take at once.
 const maxTexts = 96
 
-// uses are what Cohere's models embed a text for.
+// uses are the purposes for which Cohere's models embed a text.
 var uses = []string{"search_document", "search_query", "classification", "clustering"}
 
-// readInvoke reads a body of InvokeModel: of models that embed, one text for Titan and a list for
-// all others.
+// readInvoke reads a body of InvokeModel for models that embed: one text for Titan, and a list
+// for all others.
 func (r *request) readInvoke(root gjson.Result) {
 	texts := root.Get("texts")
 	switch text := root.Get("inputText"); {
@@ -42,7 +42,7 @@ func (r *request) readInvoke(root gjson.Result) {
 
 func (r *request) isTitan() bool { return strings.Contains(r.Model, "titan") }
 
-// vectors are an answer of InvokeModel. What was read is in a header.
+// vectors returns an answer of InvokeModel. A header holds the number of tokens read.
 func (r *request) vectors(s face.Stamp) face.Reply {
 	var b []byte
 	if r.isTitan() {

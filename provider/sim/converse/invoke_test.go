@@ -13,7 +13,7 @@ const (
 	cohere = "/model/cohere.embed-v4%3A0/invoke"
 )
 
-// Vectors are the texts' own, in the words of the model's maker, and what was read is in a header.
+// Vectors are the texts' own, in the words of the model's maker, and a header counts the tokens read.
 func TestEmbeddings(t *testing.T) {
 	s := server(sim.Config{Models: []string{"amazon.titan-embed-text-v2:0", "cohere.embed-v4:0"}})
 	one := simtest.Ask(t, s, titan, `{"inputText":"hello"}`, "Authorization", "Bearer k")

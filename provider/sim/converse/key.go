@@ -10,7 +10,7 @@ import (
 // signing begins the Authorization of a signature.
 const signing = "AWS4-HMAC-SHA256 "
 
-// noToken is what AWS says where there is no Authorization at all.
+// noToken is AWS's message for a request without Authorization.
 const noToken = "Missing Authentication Token"
 
 // readKey takes a Bearer key, or the access key of a signature.
@@ -31,7 +31,7 @@ func (r *request) readKey(h http.Header) {
 }
 
 // accessKey reads "Credential=KEY/DATE/REGION/bedrock/aws4_request, SignedHeaders=a;b,
-// Signature=HEX". Why is not empty if a part is missing or is for something else.
+// Signature=HEX". why is not empty if a part is missing or is for something else.
 func accessKey(words string, h http.Header) (key, why string) {
 	parts := map[string]string{}
 	for word := range strings.SplitSeq(words, ",") {
@@ -46,7 +46,7 @@ func accessKey(words string, h http.Header) (key, why string) {
 	if h.Get("X-Amz-Date") == "" && h.Get("Date") == "" {
 		return "", "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header."
 	}
-	// An access key has no slash in it: the scope is what follows the first.
+	// An access key has no slash in it: the scope follows the first slash.
 	key, scope, _ := strings.Cut(parts["Credential"], "/")
 	at := strings.Split(scope, "/")
 	if len(at) != 4 || at[2] != "bedrock" || at[3] != "aws4_request" {

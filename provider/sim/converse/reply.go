@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Call charges what is read and the most that may be written.
+// Call charges the tokens that are read and the most that may be written.
 func (r *request) Call() face.Call {
 	most := r.MaxTokens
 	switch {
@@ -24,7 +24,7 @@ func (r *request) Call() face.Call {
 	}
 }
 
-// Answer is a message, its usage, and how long it took; or vectors.
+// Answer returns a message, its usage, and the time it took; or vectors.
 func (r *request) Answer(s face.Stamp) face.Reply {
 	if r.operation == invoke {
 		return r.vectors(s)
@@ -46,7 +46,7 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 	return face.JSON(http.StatusOK, body)
 }
 
-// fault is an error of AWS's: its name in a header, its words in the body.
+// fault returns one of AWS's errors: its name in a header, its words in the body.
 func fault(status int, name, message string) face.Reply {
 	body := []byte("{}")
 	if message != "" {
@@ -57,7 +57,7 @@ func fault(status int, name, message string) face.Reply {
 	return a
 }
 
-// Refuse is one of Bedrock's exceptions.
+// Refuse returns one of Bedrock's exceptions.
 func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	const invalid = "ValidationException"
 	switch v.Kind {
@@ -80,7 +80,7 @@ func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	return fault(http.StatusInternalServerError, "InternalServerException", "The system encountered an unexpected error during processing. Try your request again.")
 }
 
-// throttled names no figure: Bedrock never does. A day's quota is what it has for a balance.
+// throttled names no figure: Bedrock never does. Its spent balance is a day's quota.
 func throttled(v face.Verdict) string {
 	switch {
 	case v.Kind == face.InsufficientQuota:
@@ -103,7 +103,7 @@ func (r *request) stranger() face.Reply {
 	return fault(http.StatusForbidden, "AccessDeniedException", "Authentication failed: Please make sure your API Key is valid.")
 }
 
-// Tell names the wait, if the server is to.
+// Tell names the wait, if the verdict has one.
 func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
 	if !v.HasRetryAfter {
 		return

@@ -17,14 +17,14 @@ type request struct {
 	key        string
 	signed     bool   // it is an access key's, with a signature
 	unsigned   string // not empty: why no key counts
-	unreadable bool   // the complaint is of JSON and its types, not of what they say
+	unreadable bool   // the complaint is about JSON and its types, not about values
 }
 
-// defaultMax is what a call may write that does not say, in tokens: what many of Bedrock's
-// models have.
+// defaultMax bounds the output of a call that names no bound, in tokens: that of many of
+// Bedrock's models.
 const defaultMax = 4096
 
-// read reads a body; whatever it is, it returns.
+// read reads a body; it returns for any body.
 func (r *request) read(body string) {
 	root := gjson.Parse(body)
 	if !gjson.Valid(body) || !root.IsObject() {
@@ -49,7 +49,7 @@ func (r *request) read(body string) {
 	r.Turns(messages, "content")
 }
 
-// checkTurns finds what no form says, in Bedrock's words.
+// checkTurns finds flaws that no form describes, in Bedrock's words.
 func (r *request) checkTurns(messages gjson.Result) {
 	place, last := 0, ""
 	messages.ForEach(func(_, turn gjson.Result) bool {
@@ -99,11 +99,11 @@ func members(block gjson.Result) (n int) {
 	return n
 }
 
-// picture is what a picture or document is charged, in characters: some 1,000 tokens.
+// picture is the charge for a picture or document, in characters: some 1,000 tokens.
 const picture = 4000
 
-// hearBlock charges what is not text: tools by their length as JSON, whatever has a source
-// as a page.
+// hearBlock charges the blocks that are not text: tools by their length as JSON, and any block
+// with a source as a page.
 func (r *request) hearBlock(block gjson.Result) {
 	block.ForEach(func(_, member gjson.Result) bool {
 		if member.Get("source").Exists() {
@@ -136,7 +136,7 @@ func (r *request) complainOf(f face.Flaw) {
 	}
 }
 
-// member is a path as AWS writes it: places begin with one.
+// member returns a path in AWS's form: places begin with one.
 func member(steps []face.Step) string {
 	words := make([]string, len(steps))
 	for i, step := range steps {
@@ -148,7 +148,7 @@ func member(steps []face.Step) string {
 	return strings.Join(words, ".")
 }
 
-// maxExcerpt bounds what is shown of a value, in bytes.
+// maxExcerpt bounds the part of a value that is shown, in bytes.
 const maxExcerpt = 100
 
 func excerpt(v gjson.Result) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// streamed brings a whole answer in frames. Usage and metrics come after the end of the message.
+// streamed turns a whole answer into frames. Usage and metrics come after the end of the message.
 func streamed(answer []byte) face.Reply {
 	whole := gjson.ParseBytes(answer)
 	pieces := [][]byte{event("messageStart", `{"p":"abc","role":"assistant"}`)}
@@ -29,7 +29,7 @@ func event(name, format string, args ...any) []byte {
 	return frame("event", ":event-type", name, fmt.Appendf(nil, format, args...))
 }
 
-// frame is a message in AWS's form: the length of all and of the headers, the checksum of both,
+// frame returns a message in AWS's form: the length of all and of the headers, the checksum of both,
 // headers, payload, and the checksum of all that.
 func frame(message, kind, name string, payload []byte) []byte {
 	const prelude, check = 12, 4

@@ -20,7 +20,7 @@ var sentences = [...]string{
 	"Ask again and the answer will be the same.",
 }
 
-// Answer is what the simulated provider says to a prompt: always the same, with
+// Answer returns the simulated provider's answer to a prompt: always the same, with
 // the prompt's [Checksum] in it. It is plain ASCII of at most 128 characters.
 // A call's max_tokens may cut it short.
 func Answer(prompt string) string {
@@ -28,14 +28,14 @@ func Answer(prompt string) string {
 	return fmt.Sprintf("Simulated answer %016x. %s", sum, sentences[Mix(sum)%uint64(len(sentences))])
 }
 
-// Checksum is 16 hexadecimal digits that tell one text from another (FNV-1a of
-// 64 bits: no protection against whoever wants a collision). Of several texts it is that of
+// Checksum returns 16 hexadecimal digits that tell one text from another: FNV-1a of 64 bits,
+// which does not protect against a deliberate collision. For several texts it is that of
 // all, one after the other.
 func Checksum(texts ...string) string {
 	return fmt.Sprintf("%016x", Sum(texts...))
 }
 
-// Sum is the checksum as a number.
+// Sum returns the checksum as a number.
 func Sum(texts ...string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
@@ -59,7 +59,7 @@ func Mix(x uint64) uint64 {
 // enough that thousands of answers are cheap to read.
 const Dimensions = 8
 
-// Embedding is the vector for a text: always the same, of length one.
+// Embedding returns the vector for a text: always the same, of length one.
 func Embedding(text string) []float32 {
 	sum, norm := Sum(text), 0.0
 	v := make([]float32, Dimensions)
@@ -74,7 +74,7 @@ func Embedding(text string) []float32 {
 	return v
 }
 
-// Base64Floats is the encoding that some clients ask for by default: float32,
+// Base64Floats returns a vector in the encoding that some clients ask for by default: float32,
 // little endian.
 func Base64Floats(v []float32) string {
 	b := make([]byte, 0, 4*len(v))
@@ -84,6 +84,6 @@ func Base64Floats(v []float32) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// TokensOf estimates tokens from characters at four to one, the figure OpenAI
-// gives for English and charges by beforehand.
+// TokensOf estimates tokens from characters at four to one, the figure that OpenAI
+// gives for English and charges beforehand.
 func TokensOf(chars int) int { return (chars + 3) / 4 }

@@ -1,4 +1,4 @@
-// Package face says what the face of a simulated provider is, and has what all faces share.
+// Package face defines the face of a simulated provider, and holds what all faces share.
 //
 //	http.Request ─▶ Find ─▶ Errand ─▶ Read ─▶ Request ─▶ Call ─▶ (judged) ─▶ Verdict
 //	                                             │                              │
@@ -7,11 +7,11 @@
 //	                                             ▼
 //	                                           Reply ─▶ Mark ─▶ the wire
 //
-// A face reads what was asked in one provider's dialect and words what is answered; it
-// decides nothing, counts nothing and knows no time but what a [Stamp] tells it. So one
-// model of a quota stands behind all of them, and one more face is one more folder.
+// A face reads requests in one provider's dialect and words the answers. It decides nothing,
+// counts nothing, and knows no time except that of a [Stamp]. So one model of a quota stands
+// behind all of them, and one more face is one more folder.
 //
-// Every face answers a prompt with [Answer] of it: what the user said last, its text parts
-// joined by line breaks. [Form] is how a face says which fields its provider takes: a body
-// that a provider would refuse is refused, with the path of the first flaw.
+// Every face answers a prompt with [Answer] of it: the user's last turn, its text parts
+// joined by line breaks. A [Form] says which fields a face's provider takes: a body that a
+// provider would refuse is refused, with the path of the first flaw.
 package face

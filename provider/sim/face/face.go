@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// A Face is how one provider is spoken to: its addresses, what it demands of a request,
-// and the words and headers of its answers. It is a value without state and may be used by
-// many goroutines. What becomes of a call it does not decide.
+// A Face is the language of one provider: its addresses, its demands on a request, and the words
+// and headers of its answers. It is a value without state and may be used by many goroutines. It
+// does not decide what becomes of a call.
 type Face interface {
-	// Name is the dialect's.
+	// Name returns the dialect's name.
 	Name() string
 
-	// Base is the path below which clients of the dialect look: "/v1", or "".
+	// Base returns the path below which clients of the dialect look: "/v1", or "".
 	Base() string
 
-	// Find says what a method and an address ask for. The body is not read.
+	// Find says what a method and an address ask for. It does not read the body.
 	Find(r *http.Request) Errand
 
-	// Read reads a request for which Find said Ask or List. Whatever the body, it returns;
-	// what the provider would not take is Invalid in its Call.
+	// Read reads a request for which Find said Ask or List. It returns for any body;
+	// a request that the provider would not take is Invalid in its Call.
 	Read(r *http.Request, e Errand, body string) Request
 
-	// Models lists what may be asked; it is shown where Find says List.
+	// Models lists the models; it is shown where Find says List.
 	Models(names []string, s Stamp) []byte
 
-	// Fault answers what never came to be judged: 404 where nothing is at an address, 405
-	// where another method is, 413 where a body is longer than the server reads.
+	// Fault answers requests that were never judged: 404 if nothing is at an address, 405
+	// if it has another method, 413 if a body is longer than the server reads.
 	Fault(status int, r *http.Request, s Stamp) Reply
 
-	// Mark puts the headers on an answer that every one has, such as its id.
+	// Mark puts the headers of every answer on an answer, such as its id.
 	Mark(h http.Header, r *http.Request, s Stamp)
 }
 
 // Request is one request as its face has read it.
 type Request interface {
-	// Call is what is judged. ID and Body are not its to fill.
+	// Call returns what the model judges. It does not fill ID and Body.
 	Call() Call
 
-	// Answer is the whole of a good answer.
+	// Answer returns the whole of a good answer.
 	Answer(s Stamp) Reply
 
 	// Refuse says in the provider's way that the call failed. For Malformed it is an error
@@ -50,7 +50,7 @@ type Request interface {
 	Tell(h http.Header, v Verdict, s Stamp)
 }
 
-// Aim is what a request wants.
+// Aim is the purpose of a request.
 type Aim int
 
 // The aims. The zero value is an address that the provider does not have.
@@ -61,15 +61,15 @@ const (
 	Misuse      // of an address by a method that it does not have
 )
 
-// Errand is what a method and an address ask for.
+// Errand is the request that a method and an address make.
 type Errand struct {
 	Aim       Aim
-	Operation string // the face's own word for what is asked
+	Operation string // the face's own word for the operation
 	Model     string // where it stands in the address, without escapes
 	Allow     string // with Misuse: the method that there is
 }
 
-// ByMethod is the errand if it comes by the right method, else its misuse.
+// ByMethod returns the errand if it comes by the right method, else its misuse.
 func (e Errand) ByMethod(r *http.Request, method string) Errand {
 	if r.Method == method || method == http.MethodGet && r.Method == http.MethodHead {
 		return e
@@ -77,10 +77,10 @@ func (e Errand) ByMethod(r *http.Request, method string) Errand {
 	return Errand{Aim: Misuse, Allow: method}
 }
 
-// Stamp is what an answer has of its moment.
+// Stamp holds the parts of an answer that depend on its moment.
 type Stamp struct {
 	Now    time.Time
-	Judged time.Time     // when the gauges were read; resets are told from here
+	Judged time.Time     // when the gauges were read; resets count from here
 	Took   time.Duration // from then to the end of the answer
 	Serial uint64        // of the answer, from 1
 	ID     string        // of the item: the same for every try at it
@@ -93,7 +93,7 @@ type Reply struct {
 	Body   []byte
 	Cut    bool // only half of the body arrives, then the connection breaks
 
-	// Pieces make the answer a stream, and Body is not looked at. They are sent one by one
+	// Pieces make the answer a stream, and Body does not count. They are sent one by one
 	// over the latency of the call.
 	Pieces [][]byte
 	// Failure says within a stream, in the provider's way, that it cannot go on. It comes
@@ -101,19 +101,19 @@ type Reply struct {
 	Failure []byte
 }
 
-// Stream is a good reply that comes in pieces.
+// Stream returns a good reply that comes in pieces.
 func Stream(contentType string, pieces [][]byte, failure []byte) Reply {
 	r := Typed(http.StatusOK, contentType, nil)
 	r.Pieces, r.Failure = pieces, failure
 	return r
 }
 
-// JSON is a reply with a body of JSON.
+// JSON returns a reply with a body of JSON.
 func JSON(status int, body []byte) Reply {
 	return Typed(status, "application/json", body)
 }
 
-// Typed is a reply with a body of a content type.
+// Typed returns a reply with a body of a content type.
 func Typed(status int, contentType string, body []byte) Reply {
 	return Reply{Status: status, Body: body, Header: http.Header{"Content-Type": {contentType}}}
 }

@@ -20,7 +20,7 @@ const (
 	Array
 )
 
-// Form is what may stand at a place of a body. The zero value takes anything.
+// Form describes the values that may stand at a place of a body. The zero value takes anything.
 type Form struct {
 	Is     Type            // 0: anything
 	Fields map[string]Form // of an object; nil: any
@@ -28,11 +28,11 @@ type Form struct {
 	Items  *Form           // of an array; nil: any
 	Words  []string        // that a string may be; nil: any
 
-	// Least and Most bound a number, or the length of an array. Most is not looked at
-	// unless it is above Least.
+	// Least and Most bound a number, or the length of an array. Most counts only if it
+	// is above Least.
 	Least, Most float64
 
-	// Spell is the name under which Fields has a field; nil: as it is written.
+	// Spell returns the name under which Fields has a field; nil: the field's own.
 	Spell func(string) string
 }
 
@@ -64,8 +64,8 @@ const (
 	TooGreat
 )
 
-// Check finds the first flaw of a value. null is taken for nothing: it is what a missing
-// field would be. It goes as deep as the form does, and no deeper.
+// Check finds the first flaw of a value. null counts as a missing value. It goes as deep as the
+// form does, and no deeper.
 func (f Form) Check(v gjson.Result) (Flaw, bool) {
 	flaw := Flaw{What: NoMistake}
 	f.check(v, nil, &flaw)
@@ -115,7 +115,7 @@ func (f Form) checkFields(v gjson.Result, path []Step, flaw *Flaw) {
 	}
 }
 
-// mistake looks at the value itself, and at nothing in it.
+// mistake checks the value itself, and nothing in it.
 func (f Form) mistake(v gjson.Result) Mistake {
 	is := typeOf(v)
 	if f.Is != 0 && f.Is&is == 0 {

@@ -7,10 +7,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Prompt is what every face reads of a request: enough to charge and to answer it.
+// Prompt holds what every face reads of a request: enough to charge and to answer it.
 type Prompt struct {
 	Model     string
-	Texts     []string // what is answered: one, or one for each element of an array
+	Texts     []string // texts to answer: one, or one for each element of an array
 	Chars     int      // of all the text that a model would read
 	MaxTokens float64  // 0: not said
 
@@ -25,7 +25,7 @@ func (p *Prompt) Complain(param, message string) {
 	}
 }
 
-// Forget drops what was read of an input: JSON keys may come twice, and the last one
+// Forget drops the input read so far: JSON keys may come twice, and the last one
 // counts, as with most parsers.
 func (p *Prompt) Forget() { p.Texts, p.Chars = nil, 0 }
 
@@ -35,12 +35,11 @@ func (p *Prompt) Add(text string) {
 	p.Hear(text)
 }
 
-// Hear takes in a text that is read and charged, and not answered.
+// Hear takes in a text that is read and charged, but not answered.
 func (p *Prompt) Hear(text string) { p.Chars += utf8.RuneCountInString(text) }
 
-// Turns takes in a conversation: what the user said last is answered, and all is read. A
-// turn of the user's without words, such as the result of a tool, is passed over where
-// another has some.
+// Turns takes in a conversation: it answers the user's last turn, and reads all. A turn of the
+// user's without words, such as the result of a tool, is passed over if another has some.
 func (p *Prompt) Turns(turns gjson.Result, parts string) {
 	said := false
 	turns.ForEach(func(_, turn gjson.Result) bool {
@@ -69,7 +68,7 @@ func TextOf(content gjson.Result) string {
 	return strings.Join(parts, "\n")
 }
 
-// Write is the text that answers one prompt, cut at the bound.
+// Write returns the text that answers one prompt, cut at the bound.
 func (p *Prompt) Write(prompt string) (text string, whole bool) {
 	text = Answer(prompt)
 	if p.MaxTokens == 0 || p.MaxTokens*4 >= float64(len(text)) {
@@ -78,10 +77,10 @@ func (p *Prompt) Write(prompt string) (text string, whole bool) {
 	return text[:int(p.MaxTokens)*4], false
 }
 
-// Read is the input in tokens.
+// Read returns the input in tokens.
 func (p *Prompt) Read() int { return TokensOf(p.Chars) }
 
-// Written is the output in tokens.
+// Written returns the output in tokens.
 func (p *Prompt) Written() (tokens int) {
 	for _, prompt := range p.Texts {
 		text, _ := p.Write(prompt)
@@ -90,7 +89,7 @@ func (p *Prompt) Written() (tokens int) {
 	return tokens
 }
 
-// First is the prompt where there is but one: "" if there is none.
+// First returns the prompt of a request with a single one: "" if there is none.
 func (p *Prompt) First() string {
 	if len(p.Texts) == 0 {
 		return ""

@@ -11,8 +11,8 @@ type Rank struct {
 	Score float64 // from 0 to 1
 }
 
-// Ranks are the documents by how well they answer the query, the best first, and at most top
-// of them; 0 is all. A score is made of both texts: always the same, and another for another.
+// Ranks returns the documents by how well they answer the query, the best first, and at most top
+// of them; 0 is all. A score depends on both texts alone: the same texts have the same score.
 func Ranks(query string, documents []string, top int) []Rank {
 	ranks := make([]Rank, len(documents))
 	for i, document := range documents {

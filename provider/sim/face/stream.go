@@ -5,7 +5,7 @@ import "fmt"
 // EventStream is the content type of server-sent events.
 const EventStream = "text/event-stream"
 
-// Event is a server-sent event with a line of JSON; without a name it is the data alone.
+// Event returns a server-sent event with a line of JSON; without a name it is the data alone.
 func Event(name string, data []byte) []byte {
 	if name == "" {
 		return fmt.Appendf(nil, "data: %s\n\n", data)
@@ -13,7 +13,7 @@ func Event(name string, data []byte) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, data)
 }
 
-// perToken is how many characters a token has: see [TokensOf].
+// perToken is the number of characters of a token: see [TokensOf].
 const perToken = 4
 
 // Split cuts a text of ASCII into the tokens in which a stream brings it.

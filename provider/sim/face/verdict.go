@@ -44,7 +44,7 @@ const (
 	StreamSilent      Kind = "stream_silent" // the stream begins and never ends
 )
 
-// Status is the HTTP status of the kind at OpenAI, and what others begin with; 0 where no
+// Status returns the HTTP status of the kind at OpenAI, from which other faces start; 0 if no
 // answer comes.
 func (k Kind) Status() int {
 	switch k {
@@ -67,7 +67,7 @@ func (k Kind) Status() int {
 	}
 }
 
-// Dimension names what a refused call ran short of.
+// Dimension names the quota that a refused call lacked.
 type Dimension string
 
 // The dimensions, as error bodies and headers spell them.
@@ -76,22 +76,22 @@ const (
 	Tokens   Dimension = "tokens"
 )
 
-// Quota is one dimension as headers tell it; all zero where it is unlimited.
+// Quota is one dimension in the form of headers; all zero where it is unlimited.
 type Quota struct {
 	Limit     float64       // per minute
 	Remaining float64       // after this call; never negative
 	Reset     time.Duration // until the gauge is full, or the window ends
 }
 
-// Verdict is what becomes of one call.
+// Verdict is the decision on one call.
 type Verdict struct {
-	Status int // HTTP, as OpenAI has it; 0 when Reset or Hang
+	Status int // HTTP, as at OpenAI; 0 when Reset or Hang
 	Kind   Kind
 
 	// Latency is from the call's arrival to its answer, or to its reset.
 	Latency time.Duration
 
-	// RetryAfter is what a 429 tells the client: whole seconds, or milliseconds
+	// RetryAfter is the wait that a 429 names: whole seconds, or milliseconds
 	// with RetryAfterMS. Only meant with HasRetryAfter.
 	RetryAfter    time.Duration
 	HasRetryAfter bool
@@ -103,7 +103,7 @@ type Verdict struct {
 	Dimension Dimension
 
 	// Requests and Tokens are the gauges after the call; HasHeaders says that
-	// the client is told of them.
+	// the answer's headers show them.
 	Requests, Tokens Quota
 	HasHeaders       bool
 

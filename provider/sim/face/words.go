@@ -12,8 +12,8 @@ import (
 // have, and room for what is wrapped around it.
 const MaxBody = 65 << 20
 
-// Garbled is one of the ways in which a 200 can be no answer: a proxy's page, nothing at
-// all, an error object, which is the face's.
+// Garbled returns one of the ways in which a 200 can be no answer: a proxy's page, an empty body,
+// or the face's error object.
 func Garbled(id string, object Reply) Reply {
 	switch Mix(Sum(id)) % 3 {
 	case 0:
@@ -24,7 +24,7 @@ func Garbled(id string, object Reply) Reply {
 	return object
 }
 
-// Quote makes any string valid JSON, whatever bytes it has.
+// Quote turns any string into valid JSON, whatever bytes it has.
 func Quote(s string) []byte { return gjson.AppendJSONString(nil, s) }
 
 // short is the part of a unit that summed fractions may be short of a whole.
@@ -45,13 +45,13 @@ func Grouped(x float64) string {
 	return s
 }
 
-// Seconds are the whole seconds of a wait, rounded up and at least one, as Retry-After has
-// them: zero would say "at once" where there is a wait.
+// Seconds returns the whole seconds of a wait, rounded up and at least one, as in Retry-After:
+// zero would say "at once" where there is a wait.
 func Seconds(d time.Duration) int64 {
 	return int64(max(1, (d+time.Second-1)/time.Second))
 }
 
-// Bearer is the key behind the word Bearer in Authorization, "" if there is none.
+// Bearer returns the key behind the word Bearer in Authorization, "" if there is none.
 func Bearer(h http.Header) string {
 	const word = "Bearer "
 	auth := h.Get("Authorization")

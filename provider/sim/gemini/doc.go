@@ -10,9 +10,9 @@
 // The version in a path may be v1, v1beta, v1beta1 or v1alpha. A body may have its names in
 // camelCase or snake_case; a name that is not known is refused, and so is a model in the
 // body. A stream comes as server-sent events with alt=sse, else as a list of JSON. There are
-// no headers of limits. Thoughts are counted beside the answer's tokens.
+// no headers of limits. Thoughts are counted separately from the answer's tokens.
 //
 // A refusal by the limits is RESOURCE_EXHAUSTED. AI Studio's names the quota that was hit
 // (unless the server is terse) and the wait (where the server names waits) in its details;
-// Vertex' says nothing. What a call is charged is what it reads: there the quota is of input.
+// Vertex' says nothing. A call is charged for what it reads: there the quota is of input.
 package gemini

@@ -22,7 +22,7 @@ const (
 	embedBatch = "batchEmbedContents"
 )
 
-// Name is the dialect's.
+// Name returns the dialect's name.
 func (Face) Name() string { return "gemini" }
 
 // Base is empty: clients have the whole path.
@@ -106,7 +106,7 @@ func keyOf(r *http.Request) string {
 	return cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"), face.Bearer(r.Header))
 }
 
-// Models is a page with all of them.
+// Models returns a page with all models.
 func (Face) Models(names []string, _ face.Stamp) []byte {
 	if len(names) == 0 {
 		names = []string{"sim"}
@@ -122,11 +122,11 @@ func (Face) Models(names []string, _ face.Stamp) []byte {
 	return append(b, `]}`...)
 }
 
-// Fault is a page, as Google's front answers what it has no service for.
+// Fault returns a page, as Google's front does for an unknown service.
 func (Face) Fault(status int, r *http.Request, _ face.Stamp) face.Reply {
 	return face.Typed(status, "text/html; charset=UTF-8", fmt.Appendf(nil,
 		"<!DOCTYPE html>\n<html lang=en>\n<title>Error %d (%s)!!1</title>\n<p><b>%[1]d.</b> <ins>That’s an error.</ins>\n", status, http.StatusText(status)))
 }
 
-// Mark has nothing to say: Google names a request only in its body.
+// Mark does nothing: Google names a request only in its body.
 func (Face) Mark(http.Header, *http.Request, face.Stamp) {}

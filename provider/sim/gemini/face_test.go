@@ -133,7 +133,7 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// Keys may come in three ways at AI Studio; what is missing is told from what is wrong.
+// Keys may come in three ways at AI Studio. The error tells a missing key from a wrong one.
 func TestKeys(t *testing.T) {
 	s, free := server(sim.Config{Keys: []string{"k"}}), server(sim.Config{})
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Thoughts stand before the text, marked, and are counted beside it.
+// Thoughts stand before the text, marked, and are counted separately from it.
 func TestThoughts(t *testing.T) {
 	a := simtest.Ask(t, server(sim.Config{}), studio, with(`"generationConfig":{"thinkingConfig":{"includeThoughts":true}}`), "X-Goog-Api-Key", "k")
 	u := a.Body.Get("usageMetadata")

@@ -6,7 +6,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// camel is the name of a field as forms have it: Google takes both spellings.
+// camel returns the name of a field as in the forms: Google takes both spellings.
 func camel(name string) string {
 	if !strings.Contains(name, "_") {
 		return name
@@ -30,7 +30,7 @@ var (
 	texts   = face.Form{Is: face.Array, Items: &text}
 )
 
-// message is an object of fields, as protocol buffers have them.
+// message returns the form of an object with fields, as in protocol buffers.
 func message(fields map[string]face.Form) face.Form {
 	return face.Form{Is: face.Object, Fields: fields, Spell: camel}
 }
@@ -48,7 +48,7 @@ var content = message(map[string]face.Form{"role": text, "parts": {Is: face.Arra
 
 var thinking = message(map[string]face.Form{"includeThoughts": flag, "thinkingBudget": integer, "thinkingLevel": text})
 
-// maxStops is how many stop sequences a call may have.
+// maxStops is the largest number of stop sequences in a call.
 const maxStops = 5
 
 var config = message(map[string]face.Form{

@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Google's words for what went wrong.
+// Google's words for faults.
 const (
 	invalidArgument   = "INVALID_ARGUMENT"
 	permissionDenied  = "PERMISSION_DENIED"
@@ -26,7 +26,7 @@ const (
 
 const typePrefix = `{"@type":"type.googleapis.com/google.rpc.`
 
-// fault is Google's error object. Details are JSON; empty ones are left out.
+// fault returns Google's error object. Details are JSON; empty ones are left out.
 func fault(status int, word, message string, details ...string) face.Reply {
 	b := fmt.Appendf(nil, `{"error":{"code":%d,"message":%s,"status":"%s"`, status, face.Quote(message), word)
 	list := ""
@@ -41,7 +41,7 @@ func fault(status int, word, message string, details ...string) face.Reply {
 	return answer(status, append(b, `}}`...))
 }
 
-// Refuse is Google's error object, in AI Studio's words or Vertex'.
+// Refuse returns Google's error object, in AI Studio's words or Vertex'.
 func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	switch v.Kind {
 	case face.RateLimited, face.TooLarge:
@@ -106,7 +106,7 @@ func (r *request) quotaFailure(v face.Verdict) (message, detail string) {
 		metric, id, face.Quote(r.Model), face.Whole(limit))
 }
 
-// delayOf is the wait in seconds, with a fraction if the server tells milliseconds.
+// delayOf returns the wait in seconds, with a fraction if the server tells milliseconds.
 func delayOf(v face.Verdict) string {
 	if v.RetryAfterMS {
 		return strconv.FormatFloat(v.RetryAfter.Round(time.Millisecond).Seconds(), 'f', -1, 64) + "s"
@@ -142,5 +142,5 @@ func (r *request) noModel() string {
 		r.Model, strings.TrimSpace(r.version), r.operation)
 }
 
-// Tell says nothing: Google has no headers of limits, and names a wait in its details.
+// Tell does nothing: Google has no headers of limits, and names a wait in its details.
 func (r *request) Tell(http.Header, face.Verdict, face.Stamp) {}

@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Call charges what is read.
+// Call charges the tokens that are read.
 func (r *request) Call() face.Call {
 	return face.Call{
 		Tokens: max(1, float64(r.Read())),
@@ -21,7 +21,7 @@ func answer(status int, body []byte) face.Reply {
 	return face.Typed(status, "application/json; charset=UTF-8", body)
 }
 
-// Answer is the body of each operation.
+// Answer returns the body of each operation.
 func (r *request) Answer(s face.Stamp) face.Reply {
 	switch r.operation {
 	case embed:
@@ -43,7 +43,7 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 	return answer(http.StatusOK, whole)
 }
 
-// appendRead ends an answer of vectors with what was read for them.
+// appendRead ends an answer of vectors with the number of tokens read.
 func (r *request) appendRead(b []byte) []byte {
 	return fmt.Appendf(b, `,"usageMetadata":{"promptTokenCount":%d,"promptTokensDetails":[{"modality":"TEXT","tokenCount":%[1]d}]}}`, r.Read())
 }
@@ -57,8 +57,8 @@ func appendVector(b []byte, text string) []byte {
 	return append(b, `]}`...)
 }
 
-// generated is a candidate and its usage. What the model thought stands before the answer,
-// marked, and is counted beside it.
+// generated returns a candidate and its usage. The model's thoughts stand before the answer,
+// marked, and are counted separately from it.
 func (r *request) generated(s face.Stamp) []byte {
 	text, whole := r.Write(r.First())
 	finish := "STOP"

@@ -19,10 +19,10 @@ type request struct {
 	detail string // more on the complaint, as JSON
 }
 
-// maxEmbeds is how many texts one call may carry.
+// maxEmbeds is the largest number of texts in one call.
 const maxEmbeds = 100
 
-// read reads a body; whatever it is, it returns.
+// read reads a body; it returns for any body.
 func (r *request) read(body string) {
 	if !gjson.Valid(body) {
 		r.Complain("", "Invalid JSON payload received. Unexpected end of string or token.")
@@ -98,8 +98,8 @@ func (r *request) takeTurns(root gjson.Result) {
 	}
 }
 
-// checkTurns finds what no form says. A turn without a role is the user's only where it is
-// alone.
+// checkTurns finds flaws that no form describes. A turn without a role is the user's only if it
+// is alone.
 func (r *request) checkTurns(contents gjson.Result) {
 	place, turns := 0, contents.Get("#").Num
 	contents.ForEach(func(_, turn gjson.Result) bool {
@@ -118,7 +118,7 @@ func (r *request) checkTurns(contents gjson.Result) {
 	})
 }
 
-// picture is what a picture or file is charged, in characters: Gemini's 258 tokens.
+// picture is the charge for a picture or file, in characters: Gemini's 258 tokens.
 const picture = 4 * 258
 
 func (r *request) hearPart(part gjson.Result) {
@@ -179,7 +179,7 @@ func join(path, name string) string {
 	return path + "." + snake(name)
 }
 
-// snake is a name as Google's complaints have it.
+// snake returns a name in the form of Google's complaints.
 func snake(name string) string {
 	var b strings.Builder
 	for _, c := range name {
@@ -192,7 +192,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// maxExcerpt bounds what is shown of a value, in bytes.
+// maxExcerpt bounds the part of a value that is shown, in bytes.
 const maxExcerpt = 100
 
 func excerpt(raw string) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// streamed brings a whole answer in chunks of its own form: thoughts and text token by token.
+// streamed turns a whole answer into chunks of its own form: thoughts and text token by token.
 // Each chunk of AI Studio has the usage so far; of Vertex only the last one has usage.
 func (r *request) streamed(answer []byte) face.Reply {
 	whole := gjson.ParseBytes(answer)
@@ -62,7 +62,7 @@ func (r *request) countsSoFar(usage gjson.Result, written map[bool]int) string {
 		read, written[false], thoughts, read+written[false]+written[true], usage.Get("promptTokensDetails").Raw)
 }
 
-// events are chunks as server-sent events, whose lines Google ends as HTTP does.
+// events returns chunks as server-sent events, whose lines Google ends as HTTP does.
 func events(chunks []string, failure string) face.Reply {
 	event := func(data string) []byte { return []byte("data: " + data + "\r\n\r\n") }
 	var pieces [][]byte
@@ -72,7 +72,7 @@ func events(chunks []string, failure string) face.Reply {
 	return face.Stream(face.EventStream, pieces, event(failure))
 }
 
-// listed are chunks as one JSON list.
+// listed returns chunks as one JSON list.
 func listed(chunks []string, failure string) face.Reply {
 	var pieces [][]byte
 	for i, chunk := range chunks {

@@ -12,15 +12,15 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Azure is the same face, for whom it is to be Azure's: clients look below Azure's path.
+// Azure is the same face for servers that are Azure's: clients look below Azure's path.
 type Azure struct{ Face }
 
-// Base is the path below which Azure's clients look.
+// Base returns the path below which Azure's clients look.
 func (Azure) Base() string { return "/openai/v1" }
 
 // address is one of Azure's, taken apart.
 type address struct {
-	operation  string // as OpenAI's path has it
+	operation  string // as in OpenAI's path
 	deployment string // "": the body names it
 }
 
@@ -29,7 +29,7 @@ const (
 	azureOld = "/openai/deployments/"
 )
 
-// azurePath reports whether a path is below Azure's root, and what follows.
+// azurePath reports whether a path is below Azure's root, and returns the rest of it.
 func azurePath(path string) (rest string, ok bool) { return strings.CutPrefix(path, "/openai/") }
 
 // azureAddress reads both of Azure's forms: the one that is OpenAI's below another root,
@@ -55,7 +55,7 @@ func (r *request) readAzureKey(h http.Header) {
 	r.keyless = r.key == ""
 }
 
-// azureReset is the seconds until a reset, without a unit.
+// azureReset returns the seconds until a reset, without a unit.
 func azureReset(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
@@ -74,8 +74,8 @@ func azureFault(status int) face.Reply {
 	return azureError(status, "404", "Resource not found")
 }
 
-// refuseAsAzure has Azure's codes where they are not OpenAI's. What a model finds wrong
-// with a body it says in OpenAI's words, and so is a spent balance told.
+// refuseAsAzure has Azure's codes where they are not OpenAI's. Flaws that a model finds in a body,
+// and a spent balance, are in OpenAI's words.
 func (r *request) refuseAsAzure(v face.Verdict) face.Reply {
 	switch v.Kind {
 	case face.RateLimited, face.TooLarge:
@@ -92,7 +92,7 @@ func (r *request) refuseAsAzure(v face.Verdict) face.Reply {
 	return face.JSON(v.Status, r.errorBody(v))
 }
 
-// azureLimit names the gauge, and the wait where the call is told of one.
+// azureLimit names the gauge, and the wait if the verdict has one.
 func (r *request) azureLimit(v face.Verdict) string {
 	gauge := "call"
 	if v.Dimension == face.Tokens {

@@ -1,9 +1,9 @@
 // Package openai is the simulated provider's face in OpenAI's dialect.
 //
 // It answers POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses and
-// /v1/moderations, and GET /v1/models; also /v1/rerank and /v1/messages, for servers of OpenAI's shape that
-// have it beside the others. The first, second and fourth come as a stream where the body asks
-// for one, and so do messages. It asks for no key unless the server was told of some.
+// /v1/moderations, and GET /v1/models. It also answers /v1/rerank and /v1/messages, as some servers
+// of OpenAI's shape do. The first, second and fourth come as a stream where the body asks for one,
+// and so do messages. It asks for a key only if the server was given some.
 //
 //	/v1/…                                        OpenAI's words, x-request-id
 //	/openai/v1/…                                 ┐ Azure's: a key in api-key or as Bearer,

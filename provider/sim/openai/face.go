@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Face is OpenAI's, and Azure's where a request comes to one of Azure's addresses. The zero
+// Face is OpenAI's, and Azure's if a request comes to one of Azure's addresses. The zero
 // value is ready.
 type Face struct{}
 
@@ -24,10 +24,10 @@ const (
 	models      = "/v1/models"
 )
 
-// Name is the dialect's.
+// Name returns the dialect's name.
 func (Face) Name() string { return "openai" }
 
-// Base is the path below which OpenAI's clients look.
+// Base returns the path below which OpenAI's clients look.
 func (Face) Base() string { return "/v1" }
 
 // Find knows OpenAI's paths, and Azure's two forms of them.
@@ -55,7 +55,7 @@ func methodOf(operation string) string {
 	return http.MethodPost
 }
 
-// Read reads a body as OpenAI does: a field that is not known is passed over.
+// Read reads a body as OpenAI does: it ignores unknown fields.
 func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
 	req := &request{operation: e.Operation, key: bearer(r.Header)}
 	if _, ok := azureAddress(r.URL); ok {
@@ -74,16 +74,16 @@ func (r *request) Call() face.Call {
 	return face.Call{Tokens: r.charge(), Key: r.key, Keyless: r.keyless, Model: r.Model, Invalid: r.Complaint != "", Stream: r.stream}
 }
 
-// bearer is the key, also of a client that leaves out the word before it.
+// bearer returns the key, also of a client that leaves out the word before it.
 func bearer(h http.Header) string {
 	key, _ := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
 	return key
 }
 
-// Models is OpenAI's list.
+// Models returns OpenAI's list.
 func (Face) Models(names []string, s face.Stamp) []byte { return modelList(names, s.Now) }
 
-// Fault has the words of OpenAI, or Azure's.
+// Fault answers in the words of OpenAI, or Azure's.
 func (Face) Fault(status int, r *http.Request, _ face.Stamp) face.Reply {
 	if _, ok := azurePath(r.URL.Path); ok {
 		return azureFault(status)
@@ -98,7 +98,7 @@ func (Face) Fault(status int, r *http.Request, _ face.Stamp) face.Reply {
 	return face.JSON(status, errorBody(message, invalidRequest, "", code))
 }
 
-// Mark is the request's id, under Azure's name too where it is Azure's.
+// Mark sets the request's id, for Azure under Azure's name too.
 func (Face) Mark(h http.Header, r *http.Request, s face.Stamp) {
 	id := fmt.Sprintf("req_sim%016x", s.Serial)
 	h["X-Request-Id"] = []string{id}

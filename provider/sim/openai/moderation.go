@@ -10,14 +10,14 @@ import (
 // defaultModeration is the model of a moderation that names none.
 const defaultModeration = "omni-moderation-latest"
 
-// categories are what a text may be flagged for.
+// categories lists the categories for which a text may be flagged.
 var categories = [...]string{
 	"harassment", "harassment/threatening", "hate", "hate/threatening", "illicit", "illicit/violent", "self-harm",
 	"self-harm/instructions", "self-harm/intent", "sexual", "sexual/minors", "violence", "violence/graphic",
 }
 
-// moderationBody flags nothing. The scores are made of the text, so that they prove whose
-// they are; all are below a thousandth. It has no usage: a moderation is free.
+// moderationBody flags nothing. The scores depend on the text, so that they prove which text they
+// belong to; all are below a thousandth. It has no usage: a moderation is free.
 func (r *request) moderationBody(id string) []byte {
 	b := fmt.Appendf(make([]byte, 0, 1536), `{"id":"modr-%s","model":%s,"results":[`, id, face.Quote(r.Model))
 	for i, text := range r.Texts {
@@ -39,7 +39,7 @@ func (r *request) moderationBody(id string) []byte {
 	return append(b, `]}`...)
 }
 
-// eachCategory is an object with a value for each.
+// eachCategory appends an object with a value for each category.
 func eachCategory(b []byte, value func([]byte) []byte) []byte {
 	for i, name := range categories {
 		b = append(append(append(b, "{,"[min(i, 1)]), face.Quote(name)...), ':')

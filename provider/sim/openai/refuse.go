@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Tell has OpenAI's names and durations, or Azure's.
+// Tell sets headers with OpenAI's names and durations, or Azure's.
 func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
 	if v.HasRetryAfter {
 		h["Retry-After"] = []string{strconv.FormatInt(face.Seconds(v.RetryAfter), 10)}
@@ -29,7 +29,7 @@ func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
 	addQuota(h, "Tokens", v.Tokens, spelling)
 }
 
-// addQuota takes the canonical spelling, which Header.Set would look for at
+// addQuota takes the canonical spelling, which Header.Set would compute at
 // each call.
 func addQuota(h http.Header, dim string, q face.Quota, spell func(time.Duration) string) {
 	if q.Limit == 0 {
@@ -40,14 +40,14 @@ func addQuota(h http.Header, dim string, q face.Quota, spell func(time.Duration)
 	h["X-Ratelimit-Reset-"+dim] = []string{spell(q.Reset)}
 }
 
-// spell is a duration as OpenAI prints it, in milliseconds rounded up: 12ms,
+// spell returns a duration as OpenAI prints it, in milliseconds rounded up: 12ms,
 // 1s, 6m0s.
 func spell(d time.Duration) string {
 	const ms = time.Millisecond
 	return ((d + ms - 1) / ms * ms).String()
 }
 
-// errorBody is OpenAI's error object; an empty param or code is null.
+// errorBody returns OpenAI's error object; an empty param or code is null.
 func errorBody(message, kind, param, code string) []byte {
 	orNull := func(s string) []byte {
 		if s == "" {
@@ -65,7 +65,7 @@ const (
 	toldToRefuse   = "The simulated provider was told to refuse this request."
 )
 
-// Refuse is OpenAI's error object, or Azure's.
+// Refuse returns OpenAI's error object, or Azure's.
 func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	if r.azure {
 		return r.refuseAsAzure(v)
@@ -97,8 +97,8 @@ func (r *request) errorBody(v face.Verdict) []byte {
 	}
 }
 
-// limitMessage is worded as OpenAI's, which clients parse: Used is the limit
-// less what is left, rounded up as the remainder is rounded down.
+// limitMessage returns OpenAI's wording, which clients parse: Used is the limit
+// less the remainder, rounded up as the remainder is rounded down.
 func (r *request) limitMessage(v face.Verdict) string {
 	q, requested, short := v.Requests, 1.0, "RPM"
 	if v.Dimension == face.Tokens {

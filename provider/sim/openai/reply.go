@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Answer is the body of each operation.
+// Answer returns the body of each operation.
 func (r *request) Answer(s face.Stamp) face.Reply {
 	body := r.answer(s.ID, s.Now)
 	if r.stream {
@@ -84,7 +84,7 @@ func (r *request) responseBody(id string, now time.Time) []byte {
 		id, now.Unix(), status, incomplete, face.Quote(r.Model), id, status, face.Quote(text), read, written, read+written)
 }
 
-// messageBody is an answer in Anthropic's dialect.
+// messageBody returns an answer in Anthropic's dialect.
 func (r *request) messageBody(id string) []byte {
 	text, whole := r.Write(r.Texts[0])
 	reason := "end_turn"

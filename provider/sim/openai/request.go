@@ -10,11 +10,11 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// maxInputs is how many texts one request may carry: OpenAI's own bound for
+// maxInputs is the largest number of texts in one request: OpenAI's own bound for
 // embeddings.
 const maxInputs = 2048
 
-// request is what is read of a body: enough to charge and to answer it.
+// request holds what is read of a body: enough to charge and to answer it.
 type request struct {
 	face.Prompt
 	operation string
@@ -24,7 +24,7 @@ type request struct {
 	keyless   bool
 	base64    bool
 	stream    bool // the answer is to come as a stream
-	options   bool // there are some for the stream
+	options   bool // there are options for the stream
 	counts    bool // its last chunk is the usage
 	bare      bool // it has no padding
 
@@ -32,8 +32,8 @@ type request struct {
 	top   int
 }
 
-// peek reads a body without building a tree of it. Whatever the body, it
-// returns; what cannot be answered carries a complaint.
+// peek reads a body without building a tree of it. It returns for any body;
+// one that cannot be answered carries a complaint.
 func (r *request) peek(body string) {
 	if !gjson.Valid(body) {
 		r.Complain("", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly.)")
@@ -183,8 +183,8 @@ func (r *request) check() {
 	}
 }
 
-// charge is what OpenAI counts at admission: the larger of what may be written
-// and what is read, and never nothing.
+// charge returns what OpenAI counts at admission: the larger of the tokens that may be written
+// and those that are read, and never nothing.
 func (r *request) charge() float64 {
 	return max(1, r.MaxTokens, float64(r.Read()))
 }

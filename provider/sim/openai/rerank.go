@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// readDocuments takes in what is to be ranked: strings, or objects with a text.
+// readDocuments takes in the documents to rank: strings, or objects with a text.
 func (r *request) readDocuments(v gjson.Result) {
 	v.ForEach(func(_, document gjson.Result) bool {
 		if document.IsObject() {
@@ -19,7 +19,7 @@ func (r *request) readDocuments(v gjson.Result) {
 	})
 }
 
-// rerankBody is an answer as Jina has it: a total is all that it tells of tokens.
+// rerankBody returns an answer in Jina's form: its usage is a total alone.
 func (r *request) rerankBody(id string) []byte {
 	b := fmt.Appendf(make([]byte, 0, 512), `{"id":"rerank-%s","model":%s,"object":"list","usage":{"total_tokens":%d},"results":[`,
 		id, face.Quote(r.Model), r.Read())

@@ -7,8 +7,8 @@ import (
 	"github.com/headrace/headrace/provider/sim/simtest"
 )
 
-// Documents are ranked, the best first, by scores of their own and the query's; what was read is
-// charged, the query too.
+// Documents are ranked, the best first, by scores of their own and the query's. The charge covers
+// all texts read, the query too.
 func TestRerank(t *testing.T) {
 	s := server(sim.Config{})
 	const four = `{"model":"m","query":"which river?","documents":["Inn","Enns",{"text":"Mur"},"Drau"]}`

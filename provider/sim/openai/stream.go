@@ -13,7 +13,7 @@ import (
 // eventStream is the content type of OpenAI's streams.
 const eventStream = face.EventStream + "; charset=utf-8"
 
-// streamed brings a whole answer as a stream.
+// streamed turns a whole answer into a stream.
 func (r *request) streamed(answer []byte, s face.Stamp) face.Reply {
 	whole := gjson.ParseBytes(answer)
 	switch r.operation {
@@ -35,8 +35,8 @@ func (r *request) streamed(answer []byte, s face.Stamp) face.Reply {
 	})
 }
 
-// chunks are the choices token by token and in turns, then why each ends. The usage has a chunk
-// of its own without choices, if it was asked for, and is null in all others.
+// chunks returns the choices token by token and in turns, then the reason for the end of each. The
+// usage has a chunk of its own without choices, if it was asked for, and is null in all others.
 func (r *request) chunks(whole gjson.Result, object, text string, choice func(int, string, string) string) face.Reply {
 	var pieces [][]byte
 	add := func(choices, usage, padding string) {
@@ -75,7 +75,7 @@ func (r *request) chunks(whole gjson.Result, object, text string, choice func(in
 // obfuscated is the length to which padding fills up a token, in characters.
 const obfuscated = 16
 
-// padding hides the length of a token from listeners, unless the request does without.
+// padding hides the length of a token from listeners, unless the request turns it off.
 func (r *request) padding(token string) string {
 	if r.bare {
 		return ""
@@ -83,7 +83,7 @@ func (r *request) padding(token string) string {
 	return fmt.Sprintf(`,"obfuscation":"%s"`, strings.Repeat("x", obfuscated-len(token)))
 }
 
-// responseEvents are the events of a response. The last one has the whole of it.
+// responseEvents returns the events of a response. The last one contains the whole response.
 func (r *request) responseEvents(whole gjson.Result) face.Reply {
 	var pieces [][]byte
 	serial := 0

@@ -1,8 +1,8 @@
 // Package simtest asks a simulated provider in tests, without a socket: a face's own tests are
-// about what it says, and not about how it is asked.
+// about its answers, and not about the way to ask.
 //
 //	cfg, face ─New─▶ sim.Server ◀─Ask── path, body, headers
 //	                      └────────────▶ Answer: status, headers, JSON
 //
-// It promises that the clock of what New makes stands still.
+// It promises that the clock of New's providers stands still.
 package simtest

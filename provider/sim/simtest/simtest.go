@@ -14,7 +14,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
-// Epoch is when the clock of New stands.
+// Epoch is the time at which New's clock stands.
 var Epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // New makes a provider with that face.
@@ -23,8 +23,8 @@ func New(cfg sim.Config, f face.Face) *sim.Server {
 	return sim.New(cfg, clockwork.NewFakeClockAt(Epoch))
 }
 
-// Answer is its answer. Body is of no type if it is no JSON; of a stream it lists the data of
-// the events.
+// Answer is the provider's answer. Body has no type if it is not JSON; for a stream it lists the
+// data of the events.
 type Answer struct {
 	Status int
 	Header http.Header

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// said is a body as JSON. Of a stream it is the list of its events' data, in order: without
+// said returns a body as JSON. For a stream that is the list of its events' data, in order: without
 // OpenAI's end mark, and in AWS's form each below the name of its event.
 func said(contentType string, body []byte) (string, error) {
 	var events []string

@@ -16,7 +16,7 @@ import (
 	headracegemini "github.com/headrace/headrace/provider/gemini"
 )
 
-// bodies is how many random chats are translated.
+// bodies is the number of random chats that the test translates.
 const bodies = 500
 
 // generateContent is the body of a call, made of what genai has for its parts.

@@ -1,5 +1,5 @@
-// Package part finds what others wrote, where tests/foreign/run has put it, and starts it
-// for the time of a test.
+// Package part finds the programs of others, where tests/foreign/run has put them, and
+// starts them for the time of a test.
 //
 //	File ── a file in the folder that FOREIGN names, or the test is skipped
 //	Serve ─ a process and its address ── ends with the test

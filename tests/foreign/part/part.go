@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// readyWithin is long for a server that has to say one line: the machine may be busy.
+// readyWithin is long for a server that has to print one line: the machine may be busy.
 const readyWithin = 2 * time.Minute
 
-// File is a file that the script has put there, or made. What could not be had is skipped;
-// with FOREIGN_MUST=1, as in CI, it must be there.
+// File returns a file that the script has put there, or made. A test of a missing file is
+// skipped; with FOREIGN_MUST=1, as in CI, the file must be there.
 func File(t *testing.T, path ...string) string {
 	t.Helper()
 	dir := os.Getenv("FOREIGN")
@@ -35,8 +35,8 @@ func File(t *testing.T, path ...string) string {
 	return name
 }
 
-// Server is a server that the script has built, or the test is skipped: to build one takes
-// too long to demand it.
+// Server returns a server that the script has built, or skips the test: a build takes too
+// long to demand it.
 func Server(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(filepath.Dir(Headrace(t)), name)
@@ -46,27 +46,28 @@ func Server(t *testing.T, name string) string {
 	return path
 }
 
-// Headrace is the command as it was built.
+// Headrace returns the command as it was built.
 func Headrace(t *testing.T) string {
 	t.Helper()
 	return File(t, "bin", "headrace")
 }
 
-// Short says that there is little time.
+// Short reports whether there is little time.
 func Short() bool { return os.Getenv("FOREIGN_SHORT") == "1" }
 
-// Node is one of the programs of the folder node, to be served.
+// Node returns one of the programs of the folder node, for Serve.
 func Node(t *testing.T, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	File(t, "node", "node_modules")
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Fatal(err) // what there is of npm came by it
+		t.Fatal(err) // node installed these modules, so it must be there
 	}
 	return Command(t, append([]string{node, File(t, "node", program)}, args...)...)
 }
 
-// Command is a process that ends with the test: asked to, and killed if it does not.
+// Command returns a process that ends with the test: it is asked to, and killed if it does
+// not.
 func Command(t *testing.T, argv ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
@@ -75,8 +76,8 @@ func Command(t *testing.T, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// Serve starts a server and waits for a line with a word in it: what follows the word is
-// its address. What it says before and after is shown if the test fails.
+// Serve starts a server and waits for a line with a word in it: the text after the word is
+// its address. If the test fails, it shows the server's output.
 func Serve(t *testing.T, cmd *exec.Cmd, word string) string {
 	t.Helper()
 	r, w := io.Pipe()
@@ -92,7 +93,7 @@ func Serve(t *testing.T, cmd *exec.Cmd, word string) string {
 	reading.Go(func() { follow(r, &log, word, address) })
 	t.Cleanup(func() {
 		_ = cmd.Cancel()
-		_ = cmd.Wait() // that it was told to end is no news
+		_ = cmd.Wait() // its end is no news, as the test asked for it
 		_ = w.Close()
 		reading.Wait()
 		if t.Failed() {

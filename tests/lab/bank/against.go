@@ -8,7 +8,7 @@ import (
 	"github.com/headrace/headrace/tests/lab"
 )
 
-// What counts as another figure: less is a world's own noise.
+// The least differences that count: smaller ones are a world's own noise.
 const (
 	otherRatio    = 0.01
 	otherRefusals = 0.005 // of the items
@@ -20,8 +20,8 @@ func differs(a, b Result) bool {
 		a.mark() != b.mark()
 }
 
-// PrintAgainst prints the worlds that differ from an older report, and the totals
-// of what both have measured.
+// PrintAgainst prints the worlds that differ from an older report, and the totals over the
+// worlds that both have measured.
 func (r Report) PrintAgainst(w io.Writer, old Report) error {
 	before := map[string]Result{}
 	for _, o := range old.Results {

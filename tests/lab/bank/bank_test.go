@@ -50,8 +50,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// The same world is the same each time, and so is the table, however many run
-// beside each other.
+// The same world is the same each time, and so is the table, however many worlds run at
+// once.
 func TestSameEachTime(t *testing.T) {
 	worlds := []World{
 		titled(t, "W8 violent, bucket 1 s"), titled(t, "W12 replicas, 5 s"), titled(t, "W18 24 s, headers, bucket 5 s"),
@@ -90,7 +90,8 @@ func TestVariedLastsAsLong(t *testing.T) {
 	}
 }
 
-// Every optimum is over what the world allows in its whole length, whoever asks.
+// Every optimum takes at least 95 % of the time that the hands need for all items, or half a
+// trip if that is less.
 func TestOptimaArePhysical(t *testing.T) {
 	for _, w := range all(Usual) {
 		trip := (w.server.Answers.Mean() + 2*w.hop).Seconds()

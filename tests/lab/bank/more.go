@@ -62,13 +62,13 @@ func strict(v Vary) []World {
 		one("one call saved up, 30 a minute, headers", 30, 1, asStrict),
 		one("one call saved up, 60 a minute, headers", 60, 1, asStrict),
 		one("one call saved up, 120 a minute, headers", 120, 1, asStrict),
-		// A hop's jitter is a tenth of what lies between two calls.
+		// A hop's jitter is a tenth of the time between two calls.
 		one("one call saved up, 600 a minute, headers", 600, 1, asSpacing),
 		one("two calls saved up, 60 a minute, headers", 60, 2, asStrict),
 	}
 }
 
-// short jobs are over before anything is learned.
+// short jobs are over before the law learns anything.
 func short(v Vary) []World {
 	quick := answers(100*millis, 0.5)
 	return []World{
@@ -81,7 +81,7 @@ func short(v Vary) []World {
 	}
 }
 
-// busy servers refuse with 503, and so does one that is down.
+// busy servers refuse with 503, and so does a server that is down.
 func busy(v Vary) []World {
 	bound := func(name string, t Target, traits ...trait) World {
 		return v.world("W19", "503, "+name, t, append(traits, overloaded)...)
@@ -106,13 +106,13 @@ func busy(v Vary) []World {
 		bound("bucket 5 s, outage of a minute at 30 s", asOutage, bucket(5*tick), outage(30*tick)),
 		bound("bucket 5 s, outage of a minute at 300 s", asOutage, bucket(5*tick), outage(300*tick)),
 		bound("no limit, outage of a minute at 30 s", asFreeOutage, hands(64), outage(30*tick)),
-		// Three times the items, or all is over before it begins.
+		// Three times the items, as all would be over before it begins.
 		bound("no limit, outage of a minute at 300 s", asFreeOutage, hands(64), items(30000), outage(300*tick)),
 	}
 }
 
-// near are servers as a test on one machine has them: no way to go, and all is
-// over in seconds.
+// near are servers in a test on one machine: there is no distance, and all is over in
+// seconds.
 func near(v Vary) []World {
 	exact := answers(100*millis, 0)
 	chance := func(w *World) { nearby(w); exact(w); hands(256)(w); items(5000)(w) }

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/tests/lab"
 )
 
-// A Report is what a law did in the bank, and on which numbers.
+// A Report holds the results of a law in the bank, and the numbers that it ran on.
 type Report struct {
 	Law     string   `json:"law"`
 	Seeds   []uint64 `json:"seeds"`
@@ -30,7 +30,7 @@ func (r Report) Save(file string) error {
 	return nil
 }
 
-// Load reads a report that was saved.
+// Load reads a saved report.
 func Load(file string) (Report, error) {
 	var r Report
 	data, err := os.ReadFile(file)
@@ -43,7 +43,7 @@ func Load(file string) (Report, error) {
 	return r, nil
 }
 
-// cell is ratio · refusals (of which imposed), and what else is worth a word.
+// cell shows ratio · refusals (of which imposed), and further remarks.
 func (r Result) cell() string {
 	s := fmt.Sprintf("%.3f · %.0f", r.Ratio, r.Refused)
 	if r.Imposed > 0 {
@@ -102,8 +102,8 @@ func (r Report) Print(w io.Writer) error {
 	return err
 }
 
-// totals has a line for the worlds and one for the weak points, so that the first remains
-// what it was before there were any.
+// totals has a line for the worlds and one for the weak points, so that the first stays
+// comparable with reports from before the weak points.
 func totals(some []Result) string {
 	worlds, weak := apart(some)
 	switch {
@@ -130,7 +130,7 @@ func apart(some []Result) (worlds, weak []Result) {
 	return worlds, weak
 }
 
-// sum is what all worlds come to.
+// sum adds up the results of all worlds.
 type sum struct {
 	logRatio, refused  float64
 	met, asked, undone int

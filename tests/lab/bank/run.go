@@ -8,7 +8,8 @@ import (
 	"github.com/headrace/headrace/tests/lab/gates"
 )
 
-// A Result is what a law did in a world: the mean of several seeds, unless said.
+// A Result holds the figures of a law in a world: the mean of several seeds, unless a field
+// says otherwise.
 type Result struct {
 	World     string        `json:"world"`
 	Items     int           `json:"items"`
@@ -24,20 +25,20 @@ type Result struct {
 	Weak      bool          `json:"weak,omitempty"` // a weak point, see [WeakPoints]
 }
 
-// Excess are the refusals that chance did not impose, as a share of the items.
+// Excess returns the refusals that chance did not impose, as a share of the items.
 func (r Result) Excess() float64 { return (r.Refused - r.Imposed) / float64(r.Items) }
 
-// Met reports whether the world's target is met.
+// Met reports whether the result meets the world's target.
 func (r Result) Met() bool { return r.Target.Met(r) }
 
-// A world that never ends is stopped: ten times the optimum, and five minutes for
-// one that is over in seconds.
+// A world that does not end is stopped after ten times the optimum, plus five minutes for
+// worlds that are over in seconds.
 const (
 	stopTimes = 10
 	stopSlack = 5 * time.Minute
 )
 
-// setting is a world about to begin.
+// setting returns a world about to begin.
 func (w World) setting(seed uint64) (lab.World, *gates.Server) {
 	server := gates.NewServer(w.config(seed))
 	return lab.World{
@@ -71,7 +72,7 @@ func (w World) result(h lab.History, server *gates.Server, seed uint64) Result {
 	return r
 }
 
-// mean is of one world's results, one a seed.
+// mean returns the mean of one world's results, one a seed.
 func mean(some []Result) Result {
 	m := some[0]
 	for _, r := range some[1:] {

@@ -10,8 +10,8 @@ import (
 	"github.com/headrace/headrace/tests/lab"
 )
 
-// Trace tells what happens in a world: a line for each second in which anything
-// does, and the machine's transitions between them.
+// Trace prints what happens in a world: a line for each second with an event, and the
+// machine's transitions between them.
 func (w World) Trace(out io.Writer, law lab.Rival, seed uint64) error {
 	setting, server := w.setting(seed)
 	teller := &teller{out: out, refusal: server.Status}
@@ -52,7 +52,7 @@ func (t *teller) watch(at time.Duration, _ lab.Call, v *sim.Verdict, end bool) {
 	}
 }
 
-// until prints the seconds that are over.
+// until prints the seconds that have passed.
 func (t *teller) until(at time.Duration) {
 	if now := at.Truncate(time.Second); now > t.second {
 		t.line()

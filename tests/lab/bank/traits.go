@@ -10,10 +10,10 @@ import (
 	"github.com/headrace/headrace/tests/lab/gates"
 )
 
-// A trait is one thing about a world.
+// A trait is one property of a world.
 type trait func(*World)
 
-// limited is a gate that has to do with the rate: with more of it goes more.
+// limited adds a gate that limits the rate: a higher rate lets more through.
 func limited(m maker) trait {
 	return func(w *World) {
 		w.makers = append(w.makers, m)
@@ -21,7 +21,7 @@ func limited(m maker) trait {
 	}
 }
 
-// limit is another one than 600 a minute. It stands before the gates.
+// limit sets another limit than 600 a minute. It must precede the gates.
 func limit(perMinute float64) trait {
 	return func(w *World) { w.perSecond = perMinute / 60 * w.vary.Rate }
 }
@@ -30,7 +30,7 @@ func items(n int) trait { return func(w *World) { w.items = n } }
 
 func hands(n int) trait { return func(w *World) { w.hands = n } }
 
-// nearby is a server in the same rack, which refuses as fast as it can be asked.
+// nearby makes it a server in the same rack, which refuses as fast as calls arrive.
 func nearby(w *World) { w.hop, w.server.Refusal = time.Millisecond, time.Millisecond }
 
 func answers(median time.Duration, sigma float64) trait {
@@ -46,8 +46,7 @@ func bucketOf(calls float64) trait {
 	return limited(func(w *World, _ uint64) gates.Gate { return gates.NewBucketOf(gates.Steady(w.perSecond), calls) })
 }
 
-// turning is a bucket whose limit is another after 300 s, in which a law has
-// settled.
+// turning is a bucket whose limit changes after 300 s, by which time a law has settled.
 func turning(factor float64, span time.Duration) trait {
 	return limited(func(w *World, _ uint64) gates.Gate {
 		return gates.NewBucket(gates.Turning(w.perSecond, factor, 300*time.Second), span)
@@ -58,7 +57,7 @@ func drifting(span time.Duration) trait {
 	return limited(func(w *World, _ uint64) gates.Gate { return gates.NewBucket(gates.Drifting(w.perSecond), span) })
 }
 
-// windows hold whole calls: what is left over is lost.
+// windows hold whole calls: the remainder is lost.
 func windows(width time.Duration) trait {
 	return limited(func(w *World, _ uint64) gates.Gate { return gates.NewWindow(w.during(width), width) })
 }
@@ -69,7 +68,7 @@ func sliding(width time.Duration) trait {
 
 func (w *World) during(d time.Duration) int { return int(w.perSecond*d.Seconds() + 1e-6) }
 
-// charged makes the refused calls of the gate cost, too.
+// charged makes refused calls of the gate cost as well.
 func charged(w *World) {
 	plain := w.makers[len(w.makers)-1]
 	w.makers[len(w.makers)-1] = func(w *World, seed uint64) gates.Gate {
@@ -90,7 +89,7 @@ func spacing(w *World) {
 	limited(func(w *World, _ uint64) gates.Gate { return gates.NewSpacing(gates.Steady(w.perSecond)) })(w)
 }
 
-// capped is a cap on calls at work. A world that has nothing else is scaled by it.
+// capped is a cap on calls at work. It scales a world that has no other gate.
 func capped(most float64) trait {
 	return func(w *World) {
 		if len(w.makers) == 0 {
@@ -104,7 +103,7 @@ func capped(most float64) trait {
 	}
 }
 
-// shed refuses by chance; what we do is bounded by our hands, which are not varied.
+// shed refuses by chance; only the hands bound the calls, and they are not varied.
 func shed(share float64) trait {
 	return func(w *World) {
 		w.makers = append(w.makers, func(w *World, seed uint64) gates.Gate {
@@ -113,7 +112,7 @@ func shed(share float64) trait {
 	}
 }
 
-// breaks is the share of admitted calls that end with a 500.
+// breaks sets the share of admitted calls that end with a 500.
 func breaks(share float64) trait {
 	return func(w *World) { w.server.Breaks = share * w.vary.Chance }
 }
@@ -134,7 +133,7 @@ func scaler(w *World) {
 	limited(func(w *World, _ uint64) gates.Gate { return gates.NewScaler(w.perSecond) })(w)
 }
 
-// neighbour takes that share of the limit for half a minute of each.
+// neighbour takes that share of the limit for half of every minute.
 func neighbour(share float64) trait {
 	return func(w *World) {
 		w.neighbour = lab.Neighbour{PerSecond: share * w.perSecond, On: 30 * time.Second, Off: 30 * time.Second}
@@ -155,7 +154,7 @@ func lying(l gates.Lie) trait {
 
 func retryAfter(w *World) { w.server.Retry = true }
 
-// named is one Retry-After for each refusal.
+// named gives each refusal the same Retry-After.
 func named(wait time.Duration) trait {
 	return func(w *World) { w.server.Retry, w.server.Named = true, wait }
 }
@@ -164,19 +163,19 @@ func told(w *World) { w.told.RPM = 60 * w.perSecond }
 
 func overloaded(w *World) { w.server.Status = sim.Overloaded }
 
-// Numbers of the worlds in tokens: for each request that is allowed, so many
-// tokens are, and 1.3 times the requests. So now the one binds, now the other.
+// Numbers of the worlds in tokens: for each allowed request, so many tokens are allowed, and
+// 1.3 times the requests. Therefore now one limit binds, now the other.
 const (
 	tokensEach  = 4500
 	requestsToo = 1.3
-	turn        = 1000 // items that are small, then as many that are large
+	turn        = 1000 // items that are small, followed by as many large ones
 	small       = 100.0
 	middle      = 1414.0
 	large       = 20000.0
 )
 
-// inTurns is what an item draws: small and large ones take turns, and within each
-// every octave has as many.
+// inTurns returns the draw of an item: small and large items alternate, and within each
+// group every octave has as many.
 func inTurns(item int) float64 {
 	from, to := small, middle
 	if item/turn%2 == 1 {
@@ -201,7 +200,8 @@ func requestBucket(span time.Duration) trait {
 	})
 }
 
-// toldRequests is told the limit of a bucket that holds the burst, and one call at least.
+// toldRequests gives the law the limit of a bucket that holds the burst, and one call at
+// least.
 func toldRequests(w *World) {
 	w.told.RPM = 60 * w.perSecond
 	limited(func(w *World, _ uint64) gates.Gate {
@@ -211,7 +211,7 @@ func toldRequests(w *World) {
 
 func toldBurst(d time.Duration) trait { return func(w *World) { w.told.Burst = d } }
 
-// toldTokens is the same in tokens, where each call draws that share of what was told for a minute.
+// toldTokens is the same in tokens, where each call draws that share of a minute's known limit.
 func toldTokens(percent float64) trait {
 	const perMinute = 60_000
 	each := perMinute * percent / 100
@@ -222,7 +222,7 @@ func toldTokens(percent float64) trait {
 	}
 }
 
-// toldBucket refills as the told limit on tokens, and holds the largest call.
+// toldBucket refills at the known limit on tokens, and holds the largest call.
 func toldBucket(largest float64) trait {
 	return limited(func(w *World, _ uint64) gates.Gate {
 		b := gates.NewBucketOf(gates.Steady(w.told.TPM/60), max(largest, w.told.Capacity(limiter.Tokens)))

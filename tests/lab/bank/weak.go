@@ -9,8 +9,8 @@ import (
 )
 
 // WeakPoints are worlds in which the law was found to be weak, varied. Their figures are
-// added up apart from those of [Worlds]. Each list names its question, and its target
-// follows from the question: what a client could do that knows no more than the law.
+// added up apart from those of [Worlds]. Each list names its question. Its target follows
+// from the question: what a client could do that knows no more than the law.
 func WeakPoints(v Vary) []World {
 	all := slices.Concat(
 		largeCalls(v), shortOutages(v), ownCaps(v), ownSpacing(v), silentTokens(v), gcra(v),
@@ -23,8 +23,8 @@ func WeakPoints(v Vary) []World {
 	return all
 }
 
-// largeCalls ask: is a limit that the user told never refused and used whole, if a few calls
-// fill its minute?
+// largeCalls test whether the law never exceeds a limit that the user has set, and uses all
+// of it, if a few calls fill its minute.
 func largeCalls(v Vary) []World {
 	var worlds []World
 	for _, percent := range []float64{90, 150} {
@@ -39,8 +39,8 @@ func largeCalls(v Vary) []World {
 		asLargeCalls, own, nearby, limit(100/60.), items(120), toldTokens(60)))
 }
 
-// shortOutages ask: is an outage forgotten once it is over? Its 503s mean no limit. All
-// places are taken when it begins, and the work is a minute's.
+// shortOutages test whether the law forgets an outage once it is over. Its 503s mean no
+// limit. All places are taken when it begins, and the work is a minute's.
 func shortOutages(v Vary) []World {
 	var worlds []World
 	for _, d := range []time.Duration{5 * tick, 10 * tick, 14 * tick} {
@@ -55,8 +55,8 @@ func shortOutages(v Vary) []World {
 	return worlds
 }
 
-// ownCaps ask: is it found out how many calls a server of one's own takes at once, at any
-// length of answers? Each lasts half a minute at least.
+// ownCaps test whether the law finds out how many calls a server of one's own takes at once,
+// for any length of answers. Each world lasts at least half a minute.
 func ownCaps(v Vary) []World {
 	var worlds []World
 	one := func(most float64, median time.Duration, sigma float64) {
@@ -73,7 +73,8 @@ func ownCaps(v Vary) []World {
 	return worlds
 }
 
-// ownSpacing asks: are the first calls as few as the headers of the first answer will ask?
+// ownSpacing tests whether the first calls are as few as the headers of the first answer
+// will ask.
 func ownSpacing(v Vary) []World {
 	one := func(perMinute float64, n int, t Target) World {
 		return v.world("P4", fmt.Sprintf("own, spacing, %v a minute, headers, %d items", perMinute, n), t,
@@ -85,7 +86,8 @@ func ownSpacing(v Vary) []World {
 	}
 }
 
-// silentTokens ask: is it found out that tokens are limited, where requests are as well?
+// silentTokens test whether the law finds out that tokens are limited, where requests are as
+// well.
 func silentTokens(v Vary) []World {
 	both := func(span time.Duration, draws func(int) float64) trait {
 		return func(w *World) { w.tokens = draws; requestBucket(span)(w); tokenBucket(span)(w) }
@@ -99,8 +101,9 @@ func silentTokens(v Vary) []World {
 	}
 }
 
-// gcra asks: are headers seen to be misread? Their limit is the burst, and what is read is
-// "21 a minute" of names that tell no period, and "21 a second" of x-ratelimit-limit.
+// gcra tests whether the law notices headers that are misread. Their limit is the burst.
+// Names that give no period are read as "21 a minute", and x-ratelimit-limit as "21 a
+// second".
 func gcra(v Vary) []World {
 	const holds = 21
 	one := func(name string, perMinute float64, n int, more ...trait) World {
@@ -118,8 +121,8 @@ func gcra(v Vary) []World {
 	}
 }
 
-// middlewares ask: is what a window of ten seconds lets in used, however it is counted and
-// whatever its headers look like?
+// middlewares test whether the law uses what a window of ten seconds lets in, however it
+// counts and whatever its headers look like.
 func middlewares(v Vary) []World {
 	const width = 10 * tick
 	var worlds []World
@@ -151,8 +154,9 @@ func middlewares(v Vary) []World {
 		v.world("P7", "own, spacing of 50 a second, nginx", asMiddleware, quick, spacing, overloaded))
 }
 
-// shortJobs ask: what does the lesson cost where there is little time to use it? What a
-// window or a full bucket gives away at once is left out: nobody can know of it in time.
+// shortJobs test what the lesson costs where there is little time to use it. The calls that
+// a window or a full bucket gives away at once are left out: nobody can know of them in
+// time.
 func shortJobs(v Vary) []World {
 	var worlds []World
 	for _, n := range []int{300, 600, 1000} {
@@ -171,8 +175,9 @@ func shortJobs(v Vary) []World {
 	return worlds
 }
 
-// nearMisses ask: is a cost that is a few tokens low taken for what it is, and not for a
-// cap? A call leaves when headers say that its tokens are there, and a few are missing.
+// nearMisses test whether the law recognises a cost that is a few tokens low, and does not
+// take it for a cap. A call leaves when headers say that its tokens are there, and a few are
+// missing.
 func nearMisses(v Vary) []World {
 	one := func(name string, span, median time.Duration, more ...trait) World {
 		return v.world("P9", "cost a few tokens low, "+name, asNearMiss, append([]trait{
@@ -187,8 +192,8 @@ func nearMisses(v Vary) []World {
 	}
 }
 
-// twoProcesses ask: do two runs that know nothing of each other share a limit that nobody
-// tells?
+// twoProcesses test whether two runs that know nothing of each other share a limit that
+// nobody announces.
 func twoProcesses(v Vary) []World {
 	return []World{
 		v.world("P10", "two processes, bucket 5 s, 1,000 items", asTwo, twice, bucket(5*tick), items(1000)),
@@ -198,8 +203,8 @@ func twoProcesses(v Vary) []World {
 	}
 }
 
-// ownChances ask: does a server of one's own that refuses by chance run at full speed soon?
-// W15 and W20 ask less of servers of others.
+// ownChances test whether the law soon runs at full speed on a server of one's own that
+// refuses by chance. W15 and W20 have lower targets for servers of others.
 func ownChances(v Vary) []World {
 	quick := func(w *World) { own(w); nearby(w); answers(100*millis, 0)(w); hands(256)(w); items(5000)(w) }
 	half := named(500 * millis)
@@ -210,7 +215,8 @@ func ownChances(v Vary) []World {
 	}
 }
 
-// chanceAtLimit asks: is the limit used whole where some calls are refused by chance besides?
+// chanceAtLimit tests whether the law uses all of the limit where some calls are also refused
+// by chance.
 func chanceAtLimit(v Vary) []World {
 	var worlds []World
 	for _, share := range []float64{0.1, 0.3, 0.45} {
@@ -226,7 +232,8 @@ func chanceAtLimit(v Vary) []World {
 	return worlds
 }
 
-// leaving asks: is the whole limit used again soon after another client has left?
+// leaving tests whether the law soon uses the whole limit again after another client has
+// left.
 func leaving(v Vary) []World {
 	var worlds []World
 	for _, depth := range []time.Duration{tick, 3 * tick, 10 * tick} {
@@ -241,7 +248,7 @@ func leaving(v Vary) []World {
 	return worlds
 }
 
-// busyWindows ask: is a window by 503 told from an outage?
+// busyWindows test whether the law tells a window by 503 from an outage.
 func busyWindows(v Vary) []World {
 	var worlds []World
 	for _, width := range []time.Duration{10 * tick, 12 * tick, 15 * tick, 20 * tick, 30 * tick} {

@@ -9,21 +9,21 @@ import (
 	"github.com/headrace/headrace/tests/lab/gates"
 )
 
-// own is a server that the user says is one's own.
+// own marks the server as one's own, as the user says.
 func own(w *World) { w.local = true }
 
 func outageOf(from, d time.Duration) trait {
 	return func(w *World) { w.server.Outages = []gates.Outage{{From: from, For: d}} }
 }
 
-// once is another client, who takes that share of the limit for a while and is gone.
+// once adds another client, which takes that share of the limit for a while and then leaves.
 func once(share float64, from, on time.Duration) trait {
 	return func(w *World) {
 		w.neighbour = lab.Neighbour{PerSecond: share * w.perSecond, From: from, On: on, Off: 1000 * time.Hour}
 	}
 }
 
-// twice is two processes that have half of the items each.
+// twice splits the items between two processes.
 func twice(w *World) { w.processes = 2 }
 
 // bySecond reads a limit in headers as one by the second.
@@ -44,13 +44,13 @@ func expiring(width time.Duration) trait {
 	return limited(func(w *World, _ uint64) gates.Gate { return gates.NewExpiring(w.during(width), width) })
 }
 
-// share is a number in 0..1 for each item, as good as drawn.
+// share returns a number in 0..1 for each item, as good as random.
 func share(item int) float64 { return float64((uint64(item+1)*0x9E3779B97F4A7C15)>>40) / (1 << 24) }
 
-// mixed is a draw of any size, in any order, with the sizes of [inTurns].
+// mixed returns a draw of any size, in any order, with the sizes of [inTurns].
 func mixed(item int) float64 { return small * math.Pow(large/small, share(item)) }
 
-// fewLarge draws little, and for one item in twenty a long document.
+// fewLarge returns small draws, and for one item in twenty that of a long document.
 func fewLarge(item int) float64 {
 	const document = 60_000
 	if item%20 == 7 {
@@ -59,11 +59,11 @@ func fewLarge(item int) float64 {
 	return small * math.Pow(middle/small, share(item))
 }
 
-// toldTPM is the limit on tokens that the user tells, a minute.
+// toldTPM is the limit on tokens that the user sets, a minute.
 const toldTPM = 60_000
 
-// toldMixed has the user tell a bucket of tokens. One call in ten draws that share of a minute,
-// and the others a hundredth.
+// toldMixed makes the user set a bucket of tokens. One call in ten draws that share of a
+// minute, and the others a hundredth.
 func toldMixed(percent float64) trait {
 	const few = toldTPM / 100
 	most := toldTPM * percent / 100
@@ -80,7 +80,7 @@ func toldMixed(percent float64) trait {
 	}
 }
 
-// toldSliding has the user tell a minute of tokens that slides. Each call draws that share:
+// toldSliding makes the user set a sliding minute of tokens. Each call draws that share:
 // with a higher limit calls are larger, and there are as many.
 func toldSliding(percent float64) trait {
 	return func(w *World) {
@@ -92,14 +92,14 @@ func toldSliding(percent float64) trait {
 	}
 }
 
-// A call of [guessedLow] draws 45 to 57 tokens, and 49 are expected.
+// A call of [guessedLow] draws 45 to 57 tokens; the law expects 49.
 const (
 	drawsLeast = 45
 	drawsMore  = 12
 	expected   = 40
 )
 
-// guessedLow is expected to draw a little less than it draws.
+// guessedLow makes the law expect a little less than a call draws.
 func guessedLow(w *World) {
 	w.tokens = func(item int) float64 { return math.Floor(drawsLeast + (drawsMore+1)*share(item)) }
 	w.thought = func(int) float64 { return expected }

@@ -10,19 +10,19 @@ import (
 	"github.com/headrace/headrace/tests/lab/gates"
 )
 
-// A Vary says how far the worlds are from the usual numbers. Usual leaves them.
+// A Vary varies the usual numbers of the worlds. Usual changes none.
 type Vary struct {
-	Rate    float64       `json:"rate"`   // times every limit
-	Chance  float64       `json:"chance"` // times every probability
-	Cap     float64       `json:"cap"`    // times every cap
-	Status  int           `json:"status"` // of refusals, where the world does not name it: 429 or 503
+	Rate    float64       `json:"rate"`   // factor of every limit
+	Chance  float64       `json:"chance"` // factor of every probability
+	Cap     float64       `json:"cap"`    // factor of every cap
+	Status  int           `json:"status"` // of refusals, where the world does not set it: 429 or 503
 	Answers time.Duration `json:"answers,omitempty"`
 }
 
-// Usual are the numbers that the worlds are written with.
+// Usual holds the numbers with which the worlds are written.
 var Usual = Vary{Rate: 1, Chance: 1, Cap: 1, Status: 429}
 
-// A World is a server, and what we have to do there.
+// A World is a server, and the work that we have there.
 type World struct {
 	Family, Name string
 	Target       Target
@@ -30,31 +30,31 @@ type World struct {
 
 	vary      Vary
 	items     int
-	scale     float64 // of items: as its bound is scaled, that it lasts as long
-	perSecond float64 // R, as it is varied
+	scale     float64 // of the items: it follows the world's bound, so that the world lasts as long
+	perSecond float64 // R, varied
 	hands     int
 	hop       time.Duration
 	told      limiter.Limits
 	tokens    func(item int) float64
-	thought   func(item int) float64 // the tokens that the client expects of an item; nil: those that are drawn
+	thought   func(item int) float64 // the tokens that the client expects of an item; nil: the actual ones
 	local     bool                   // the user says that the server is one's own
-	period    time.Duration          // that the names of its headers tell
-	processes int                    // that share the items; 0: one
+	period    time.Duration          // from the names of its headers
+	processes int                    // the number that share the items; 0: one
 	neighbour lab.Neighbour
 	makers    []maker
 	server    gates.Config // without its gates and its seed
 }
 
-// maker makes a gate, fresh.
+// maker makes a fresh gate.
 type maker func(w *World, seed uint64) gates.Gate
 
-// Title is the world's name with its family's.
+// Title returns the world's name with its family's.
 func (w World) Title() string { return w.Family + " " + w.Name }
 
-// Items is how many the batch has.
+// Items returns the number of items in the batch.
 func (w World) Items() int { return max(1, int(math.Round(float64(w.items)*w.scale))) }
 
-// config is the server's, with fresh gates.
+// config returns the server's, with fresh gates.
 func (w World) config(seed uint64) gates.Config {
 	c := w.server
 	c.Seed = seed
@@ -64,7 +64,7 @@ func (w World) config(seed uint64) gates.Config {
 	return c
 }
 
-// optimum is the clairvoyant's makespan, given what the neighbour was let in.
+// optimum returns the clairvoyant's makespan, given the neighbour's admitted calls.
 func (w World) optimum(seed uint64, foreign []time.Duration) time.Duration {
 	return gates.Task{
 		Config: w.config(seed), Items: w.Items(), Tokens: w.tokens,
@@ -72,8 +72,8 @@ func (w World) optimum(seed uint64, foreign []time.Duration) time.Duration {
 	}.Optimum()
 }
 
-// mostWorkers are a rival's, who has one for each call: more than 20 s answers
-// need at ten calls a second.
+// mostWorkers is the number of a rival's workers, one for each call: more than answers of 20
+// s need at ten calls a second.
 const mostWorkers = 256
 
 func (w World) batch() lab.Batch {
@@ -83,7 +83,7 @@ func (w World) batch() lab.Batch {
 	}
 }
 
-// law is the one that the world happens to, in as many processes as it has.
+// law returns the law under test, in as many processes as the world has.
 func (w World) law(of lab.Rival, b lab.Batch, seed uint64) lab.Law {
 	if w.processes > 1 {
 		return lab.Processes(w.processes, of.New)(b, seed)
@@ -91,8 +91,8 @@ func (w World) law(of lab.Rival, b lab.Batch, seed uint64) lab.Law {
 	return of.New(b, seed)
 }
 
-// bound is about how many calls a second the world allows, for rivals that are
-// told it, and for what is full speed after an outage.
+// bound returns roughly how many calls a second the world allows. Rivals that know the limit
+// get it, and it defines full speed after an outage.
 func (w World) bound() float64 {
 	trip := w.server.Answers.Mean() + 2*w.hop
 	if len(w.makers) == 0 {
@@ -101,7 +101,7 @@ func (w World) bound() float64 {
 	return w.perSecond
 }
 
-// world makes one of those traits at the usual numbers, varied.
+// world makes a world of those traits at the usual numbers, varied.
 func (v Vary) world(family, name string, target Target, traits ...trait) World {
 	w := World{
 		Family: family, Name: name, Target: target, vary: v,

@@ -8,12 +8,12 @@ import (
 
 const minute = time.Minute
 
-// tick is a second, by a short name: the lists are read across.
+// tick is a second under a short name, as the lists have long lines.
 const tick = time.Second
 
 const millis = time.Millisecond
 
-// Worlds are the whole bank, varied.
+// Worlds returns the whole bank, varied.
 func Worlds(v Vary) []World {
 	return slices.Concat(
 		buckets(v), windowed(v), caps(v), chances(v), broken(v), shared(v), tokens(v), changing(v),
@@ -33,7 +33,7 @@ func buckets(v Vary) []World {
 	}
 }
 
-// ceilings are servers that hold exactly the limit that is told.
+// ceilings are servers that hold exactly the limit that the law knows.
 func ceilings(v Vary) []World {
 	var worlds []World
 	for _, perMinute := range []float64{1, 3, 6, 20, 60, 600} {
@@ -65,8 +65,8 @@ func windowed(v Vary) []World {
 	}
 }
 
-// caps with a bucket of 8 a second: eight at work are some seven a second, so the
-// cap binds; of 32 the bucket does.
+// caps are combined with a bucket of 8 a second. Eight calls at work are some seven a
+// second, so the cap binds; with 32 the bucket does.
 func caps(v Vary) []World {
 	return []World{
 		v.world("W5", "cap 8, σ 0.5", asCap, capped(8)),

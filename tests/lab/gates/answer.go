@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// longest is how many medians an answer may take, so that no world hangs on one.
+// longest bounds an answer, in medians, so that no world depends on a single one.
 const longest = 10
 
 // Answers are lognormal, the usual shape of generation times.
@@ -15,13 +15,13 @@ type Answers struct {
 	Sigma  float64 // 0: all the same
 }
 
-// Mean is how long an answer takes on average.
+// Mean returns the mean time of an answer.
 func (a Answers) Mean() time.Duration {
 	return time.Duration(float64(a.Median) * math.Exp(a.Sigma*a.Sigma/2))
 }
 
-// answers deals them: the n-th call that is admitted takes as long in each run of
-// a world, and for the clairvoyant too.
+// answers deals them: the n-th admitted call takes the same time in each run of a world, and
+// for the clairvoyant too.
 type answers struct {
 	Answers
 	rng *rand.Rand

@@ -2,14 +2,14 @@ package gates
 
 import "time"
 
-// grain is the part of a unit that summed fractions may be short of a whole.
+// grain is the part of a unit by which summed fractions may miss a whole.
 const grain = 1e-6
 
-// A Bucket fills steadily and holds so many seconds' worth, or so many units. It
-// is full at the start.
+// A Bucket fills steadily and holds so many seconds' worth, or so many units. It is full at
+// the start.
 type Bucket struct {
-	Tokens  bool // of tokens, and not of requests
-	Charged bool // a refused call costs too, down to minus the depth
+	Tokens  bool // it counts tokens, and not requests
+	Charged bool // a refused call also costs, down to minus the depth
 
 	rate  Rate
 	span  float64 // depth in seconds; 0: depth in units
@@ -18,20 +18,20 @@ type Bucket struct {
 	at    float64
 }
 
-// NewBucket holds what flows in during span, and at least a call.
+// NewBucket returns a bucket that holds the inflow of span, and at least a call.
 func NewBucket(rate Rate, span time.Duration) *Bucket {
 	b := &Bucket{rate: rate, span: span.Seconds()}
 	b.level = b.depth()
 	return b
 }
 
-// NewBucketOf holds so many units.
+// NewBucketOf returns a bucket that holds so many units.
 func NewBucketOf(rate Rate, units float64) *Bucket {
 	return &Bucket{rate: rate, units: units, level: units}
 }
 
-// NewSpacing lets a call in each 1/R and saves nothing up: what it holds is the
-// one call that may go now.
+// NewSpacing lets a call in each 1/R and saves nothing up: it holds only the one call that
+// may go now.
 func NewSpacing(rate Rate) *Bucket { return NewBucketOf(rate, 1) }
 
 func (b *Bucket) depth() float64 {
@@ -41,7 +41,7 @@ func (b *Bucket) depth() float64 {
 	return max(1, b.span*b.rate.of(b.at))
 }
 
-// cost is what a call draws. One larger than the depth passes when the bucket is
+// cost returns the draw of a call. A call larger than the depth passes when the bucket is
 // full, and leaves a debt.
 func (b *Bucket) cost(tokens float64) float64 {
 	if b.Tokens {
@@ -84,8 +84,8 @@ func (b *Bucket) Refused(at time.Duration, tokens float64) {
 	}
 }
 
-// Next is part of [Gate]. Where the rate changes meanwhile the wait is only
-// nearly right, and is asked for again.
+// Next is part of [Gate]. If the rate changes meanwhile the wait is only nearly right, and
+// the caller asks again.
 func (b *Bucket) Next(at time.Duration, tokens float64) time.Duration {
 	b.advance(at)
 	at = max(at, time.Duration(b.at*1e9))

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A Cap refuses while so many calls are being worked on.
+// A Cap refuses calls while so many are at work.
 type Cap struct {
-	// News is how long the oracle leaves a place empty: until the answer is with
-	// the client and its next call is here. To know of an end before it is told
-	// nobody can be asked, and of 100 ms answers a third is on the way.
+	// News is the time for which the oracle leaves a place empty: until the answer is with
+	// the client and its next call is here. No law can know of an end before the answer
+	// arrives. With answers of 100 ms, a third of the places is on the way.
 	News time.Duration
 
 	most int
@@ -19,7 +19,7 @@ type Cap struct {
 // NewCap makes one.
 func NewCap(most int) *Cap { return &Cap{most: max(1, most)} }
 
-// free is the first moment at which a place is, if that is known so much later.
+// free returns the first moment with a free place, if the news of an end takes so long.
 func (c *Cap) free(at, news time.Duration) time.Duration {
 	for len(c.ends) > 0 && c.ends[0]+news <= at {
 		heap.Pop(&c.ends)
@@ -45,7 +45,7 @@ func (c *Cap) Refused(time.Duration, float64) {}
 // Next is part of [Gate].
 func (c *Cap) Next(at time.Duration, _ float64) time.Duration { return c.free(at, c.News) }
 
-// ends are when the calls at work will end, the earliest first.
+// ends holds when the calls at work will end, the earliest first.
 type ends []time.Duration
 
 func (e ends) Len() int           { return len(e) }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// streams of chance: one a purpose, so that one more draw for one thing changes
-// nothing for another, and the clairvoyant's answers are the world's.
+// Streams of chance, one for each purpose: one more draw for one changes nothing for
+// another, and the clairvoyant's answers are the world's.
 const (
 	answerStream = 21 + iota
 	shedStream
@@ -16,7 +16,7 @@ const (
 	breakStream
 )
 
-// Shed refuses a share of the calls, whatever we do. What it refuses is imposed.
+// Shed refuses a share of the calls, whatever the law does. Its refusals are imposed.
 type Shed struct {
 	share float64
 	rng   *rand.Rand
@@ -41,8 +41,8 @@ func (s *Shed) Refused(time.Duration, float64) {}
 // Next is part of [Gate]: chance does not hit the clairvoyant.
 func (s *Shed) Next(at time.Duration, _ float64) time.Duration { return at }
 
-// breaks deals the calls that break: the n-th that is admitted does or does not, in each
-// run of a world, and for the clairvoyant too.
+// breaks decides which admitted calls break: the n-th one does or does not, in each run of a
+// world, and for the clairvoyant too.
 type breaks struct {
 	share float64
 	rng   *rand.Rand
@@ -54,15 +54,15 @@ func newBreaks(share float64, seed uint64) *breaks {
 
 func (b *breaks) next() bool { return b.share > 0 && b.rng.Float64() < b.share }
 
-// Penalty shuts everybody out for a while when one refusal follows another too
-// soon, those of its own making among them.
+// Penalty shuts everybody out for a while when one refusal follows another too soon. Its own
+// refusals count as well.
 type Penalty struct {
 	refused bool
 	latest  time.Duration
 	until   time.Duration
 }
 
-// The box: two refusals within 5 s cost 10 s.
+// The penalty: two refusals within 5 s cost 10 s.
 const (
 	penaltySoon = 5 * time.Second
 	penaltyFor  = 10 * time.Second

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A Task is what a clairvoyant has to do: a server's gates, fresh, and a batch.
+// A Task is the work of a clairvoyant: a server's gates, fresh, and a batch.
 type Task struct {
 	Config
 	Items   int
 	Tokens  func(item int) float64
-	Hands   int           // calls in flight that are allowed
+	Hands   int           // the most calls in flight
 	Hop     time.Duration // one way
 	Foreign []time.Duration
 }
 
-// Optimum is a clairvoyant's makespan, the last answer included: the items in
-// their order, each as soon as every oracle lets it in. The neighbour's calls
-// that were admitted are charged at their moments. What breaks he pays for like
-// anybody: that is not known before its time is over, and it took a place meanwhile.
+// Optimum returns a clairvoyant's makespan, the last answer included: the items in their
+// order, each as soon as every oracle lets it in. The neighbour's admitted calls are charged
+// at their moments. The clairvoyant pays for broken calls like anybody else: a break is not
+// known before the call's time is over, and the call took a place meanwhile.
 func (t Task) Optimum() time.Duration {
 	answers, broke := newAnswers(t.Answers, t.Seed), newBreaks(t.Breaks, t.Seed)
 	hands := NewCap(t.Hands)
@@ -45,7 +45,7 @@ func (t Task) Optimum() time.Duration {
 	return last
 }
 
-// take charges all with a call.
+// take charges all gates with a call.
 func (t *Task) take(at time.Duration, tokens float64, until time.Duration, hands *Cap) {
 	for _, g := range t.Gates {
 		g.Take(at, tokens, until)
@@ -53,14 +53,14 @@ func (t *Task) take(at time.Duration, tokens float64, until time.Duration, hands
 	hands.Take(at, tokens, until)
 }
 
-// An errand is an item that broke, and when it can be here again.
+// An errand is a broken item, and the moment from which it can be here again.
 type errand struct {
 	item int
 	at   time.Duration
 }
 
-// errands are what is left to do. What broke goes before what was never tried, or its
-// tries would come one after the other in the end.
+// errands holds the work that is left. Broken items go before those that were never tried.
+// Otherwise their tries would come one after the other at the end.
 type errands struct {
 	items, begun int
 	broken       []errand // the earliest first
@@ -83,8 +83,8 @@ func (e *errands) again(one errand) {
 	e.broken = slices.Insert(e.broken, i, one)
 }
 
-// next is the first moment at which all let a call in. What one of them makes it
-// wait for another may shut again, so they are asked in turn until all agree.
+// next returns the first moment at which all gates let a call in. While one makes the call
+// wait another may shut again, so next asks them in turn until all agree.
 func (t *Task) next(at time.Duration, tokens float64, hands *Cap) time.Duration {
 	for {
 		before := at
@@ -104,7 +104,7 @@ func (t *Task) next(at time.Duration, tokens float64, hands *Cap) time.Duration 
 	}
 }
 
-// charge lets the neighbour's calls until now be what they were.
+// charge charges the neighbour's calls until now.
 func (t *Task) charge(at time.Duration) {
 	for len(t.Foreign) > 0 && t.Foreign[0] <= at {
 		for _, g := range t.Gates {

@@ -104,8 +104,8 @@ func sameAs(t *testing.T, g Gate, shut, opened slow) {
 	}
 }
 
-// Whatever an oracle lets in, the gate itself would have: a clairvoyant is no
-// cheat. And none of it a moment earlier.
+// The gate itself would admit each call at the moment at which the oracle lets it in, and
+// not before: a clairvoyant does not cheat.
 func TestOraclesKeepToTheirGates(t *testing.T) {
 	fresh := map[string]func() Gate{
 		"bucket":   func() Gate { return NewBucket(Steady(10), 5*time.Second) },

@@ -6,7 +6,7 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// A teller is a gate that headers can tell of.
+// A teller is a gate that headers can report.
 type teller interface {
 	quota(at time.Duration) (sim.Dimension, sim.Quota)
 }
@@ -30,24 +30,23 @@ func (w *Window) quota(at time.Duration) (sim.Dimension, sim.Quota) {
 	return sim.Requests, sim.Quota{Limit: perMinute, Remaining: float64(max(0, w.left)), Reset: w.end() - at}
 }
 
-// A Lie is what a server prints instead of the truth, given how many calls it has
+// A Lie returns what a server prints instead of the truth, given how many calls it has
 // admitted.
 type Lie func(at time.Duration, q sim.Quota, admitted int) sim.Quota
 
-// NeverFalls prints as remaining whatever the limit is.
+// NeverFalls always prints the limit as remaining.
 func NeverFalls(_ time.Duration, q sim.Quota, _ int) sim.Quota {
 	return sim.Quota{Limit: q.Limit, Remaining: q.Limit}
 }
 
-// TenTimes prints a limit ten times too high, of which is gone what is gone of
-// the true one.
+// TenTimes prints a limit ten times too high, of which as much is gone as of the true one.
 func TenTimes(_ time.Duration, q sim.Quota, _ int) sim.Quota {
 	gone := q.Reset.Seconds() * q.Limit / 60
 	return sim.Quota{Limit: 10 * q.Limit, Remaining: 10*q.Limit - gone, Reset: q.Reset / 10}
 }
 
-// DaysLimit prints the limit by the day, which fills at midnight, and keeps the
-// minute's secret.
+// DaysLimit prints the limit by the day, which fills at midnight, and hides the limit by the
+// minute.
 func DaysLimit(at time.Duration, q sim.Quota, admitted int) sim.Quota {
 	const day = 24 * time.Hour
 	perDay := q.Limit * day.Minutes()

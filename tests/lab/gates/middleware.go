@@ -7,14 +7,14 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
-// The limiters here are those of middlewares that many servers stand behind. They print the
-// limit of their window as it is, whatever its length, and times in whole seconds.
+// The limiters here are those of middlewares that many servers use. They print the limit of
+// their window as it is, whatever its length, and times in whole seconds.
 
-// A Counter approximates a window that slides by two that are fixed: it adds to the
-// calls of this window as many of the last one's as still lie within a width. So count
-// httprate, and HAProxy's stick tables.
+// A Counter approximates a sliding window by two fixed ones. It adds, to the calls of this
+// window, as many of the last one's as still lie within a width. httprate and HAProxy's
+// stick tables count like this.
 type Counter struct {
-	Charged bool // a refused call counts too, as HAProxy counts
+	Charged bool // a refused call counts too, as in HAProxy
 
 	n        int
 	width    time.Duration
@@ -35,7 +35,7 @@ func (c *Counter) advance(at time.Duration) {
 	}
 }
 
-// rate is how many calls count at a moment of this window.
+// rate returns the number of calls that count at a moment of this window.
 func (c *Counter) rate(at time.Duration) float64 {
 	ahead := float64(c.end()-at) / float64(c.width)
 	return float64(c.was)*ahead + float64(c.now)
@@ -53,7 +53,7 @@ func (c *Counter) Ask(at time.Duration, _ float64) (bool, time.Duration) {
 	if room <= 0 {
 		return false, c.end() - at
 	}
-	ahead := float64(room) / float64(c.was) // of this window, when just these count of the last
+	ahead := float64(room) / float64(c.was) // the rest of this window, when only these calls of the last one count
 	return false, max(1, c.end()-time.Duration(ahead*float64(c.width))+1-at)
 }
 
@@ -90,7 +90,7 @@ func (c *Counter) quota(at time.Duration) (sim.Dimension, sim.Quota) {
 }
 
 // An Expiring window begins with the first call that finds none, and lets n calls in until
-// it expires. So counts ulule/limiter.
+// it expires. ulule/limiter counts like this.
 type Expiring struct {
 	n, left int
 	width   time.Duration
@@ -132,13 +132,13 @@ func (e *Expiring) quota(at time.Duration) (sim.Dimension, sim.Quota) {
 	return sim.Requests, sim.Quota{Limit: float64(e.n), Remaining: float64(e.left), Reset: secondsTo(e.end, at)}
 }
 
-// secondsTo is a wait as a client reads it from a Unix time and the answer's Date.
+// secondsTo returns a wait as a client computes it from a Unix time and the answer's Date.
 func secondsTo(end, at time.Duration) time.Duration {
 	return end.Truncate(time.Second) - at.Truncate(time.Second)
 }
 
-// AsGCRA prints a bucket as throttled and redis-cell do: the limit is what it holds, not
-// what flows in, and whole seconds pass until it is full.
+// AsGCRA prints a bucket as throttled and redis-cell do: the limit is the bucket's depth,
+// not its inflow, and the reset is in whole seconds until it is full.
 func AsGCRA(holds float64) Lie {
 	return func(_ time.Duration, q sim.Quota, _ int) sim.Quota {
 		return sim.Quota{
@@ -148,16 +148,16 @@ func AsGCRA(holds float64) Lie {
 	}
 }
 
-// A TokenLog is a window of tokens that slides: in no stretch of its length it lets more
-// than n of them in. A call that is larger than n would never pass.
+// A TokenLog is a sliding window of tokens: it admits no more than n of them in any stretch
+// of its length. A call that is larger than n would never pass.
 type TokenLog struct {
 	n     float64
 	width time.Duration
-	log   []drawn // of what counts, oldest first
+	log   []drawn // the draws that count, oldest first
 	sum   float64
 }
 
-// drawn is what a call drew, and when.
+// drawn records the draw of a call, and its time.
 type drawn struct {
 	at     time.Duration
 	tokens float64

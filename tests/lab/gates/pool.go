@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Numbers of a pool that others use too.
+// Numbers of a pool that others also use.
 const (
-	poolSteepness = 20.0 // a tenth over the capacity, and seven in eight are refused
-	poolMean      = 0.65 // of R, about which the capacity walks
+	poolSteepness = 20.0 // a tenth over the capacity, it refuses seven in eight
+	poolMean      = 0.65 // of R: the mean of the walking capacity
 	poolSpread    = 0.25
 	poolMemory    = 60.0 // seconds in which the walk forgets
 	poolLeast     = 0.3
@@ -17,15 +17,15 @@ const (
 	poolAverage   = 2.0 // seconds over which the load is averaged
 )
 
-// Pool is a capacity shared with others, who take now more, now less. It refuses
-// the more often the nearer the load is to what is left.
+// Pool is a capacity shared with others, who take now more, now less. It refuses more often
+// the nearer the load is to what is left.
 type Pool struct {
 	walk *walk
 	rate float64
 	rng  *rand.Rand
 	load float64 // calls per second, averaged
 	at   float64
-	free time.Duration // of the oracle: when the next call may go
+	free time.Duration // for the oracle: when the next call may go
 }
 
 // NewPool makes one of that capacity.
@@ -35,7 +35,7 @@ func NewPool(perSecond float64, seed uint64) *Pool {
 
 func (p *Pool) capacity(at float64) float64 { return p.rate * p.walk.of(at) }
 
-// Ask is part of [Gate]. What is refused is load too: somebody has to refuse it.
+// Ask is part of [Gate]. Refused calls are load too: the server has to refuse them.
 func (p *Pool) Ask(at time.Duration, _ float64) (bool, time.Duration) {
 	now := seconds(at)
 	p.load = p.load*math.Exp(-(now-p.at)/poolAverage) + 1/poolAverage
@@ -43,10 +43,10 @@ func (p *Pool) Ask(at time.Duration, _ float64) (bool, time.Duration) {
 	return p.rng.Float64() >= refusedAt(p.load/p.capacity(now)), 0
 }
 
-// refusedAt is the share that is refused at a load, in capacities.
+// refusedAt returns the share that is refused at a load, in capacities.
 func refusedAt(load float64) float64 { return 1 / (1 + math.Exp(-poolSteepness*(load-1))) }
 
-// bestLoad is what the best steady load gets, in capacities: some four fifths.
+// bestLoad is the throughput of the best steady load, in capacities: some four fifths.
 var bestLoad = func() (best float64) {
 	for load := 0.0; load < 2; load += 0.001 {
 		best = max(best, load*(1-refusedAt(load)))

@@ -11,7 +11,7 @@ type Rate struct {
 	flow func(at float64) float64 // units since the beginning
 }
 
-// Steady is always the same.
+// Steady is constant.
 func Steady(perSecond float64) Rate {
 	return Rate{
 		of:   func(float64) float64 { return perSecond },
@@ -19,7 +19,7 @@ func Steady(perSecond float64) Rate {
 	}
 }
 
-// Turning is multiplied by a factor at a moment.
+// Turning changes by a factor at a moment.
 func Turning(perSecond, factor float64, moment time.Duration) Rate {
 	turn := moment.Seconds()
 	return Rate{
@@ -35,8 +35,8 @@ func Turning(perSecond, factor float64, moment time.Duration) Rate {
 	}
 }
 
-// Drifting goes up and down between all of it and half of it, in ten minutes: so
-// slowly that a law can follow, and more than once while a world lasts.
+// Drifting goes up and down between all of the rate and half of it, in ten minutes: slowly
+// enough for a law to follow, and more than once in a world.
 func Drifting(perSecond float64) Rate {
 	const mean, swing, period = 0.75, 0.25, 600
 	omega := 2 * math.Pi / period

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// replicas is how many servers share the limit, each with its part of it.
+// replicas is the number of servers that share the limit, each with its part of it.
 const replicas = 8
 
 // Replicas are buckets of an eighth of the rate each, behind a balancer that
@@ -16,7 +16,7 @@ type Replicas struct {
 	drawn   *Bucket
 }
 
-// NewReplicas makes them, together of that rate.
+// NewReplicas makes them, with that rate in total.
 func NewReplicas(perSecond float64, span time.Duration, seed uint64) *Replicas {
 	r := &Replicas{rng: rand.New(rand.NewPCG(seed, balancerStream))}
 	for i := range r.buckets {
@@ -39,8 +39,8 @@ func (r *Replicas) Take(at time.Duration, tokens float64, until time.Duration) {
 // Refused is part of [Gate].
 func (r *Replicas) Refused(time.Duration, float64) {}
 
-// Next is part of [Gate]: a clairvoyant draws the one that is open first, and of
-// several the fullest, lest one overflows.
+// Next is part of [Gate]: a clairvoyant draws the bucket that opens first, and of several
+// the fullest, so that none overflows.
 func (r *Replicas) Next(at time.Duration, tokens float64) time.Duration {
 	first := never
 	for _, b := range r.buckets {

@@ -7,17 +7,17 @@ const (
 	scalerFirst  = 0.2 // of R, at the start
 	scalerMost   = 5.0 // times R
 	scalerEvery  = 20 * time.Second
-	scalerDemand = 0.8 // of what there is must be asked for, or it does not grow
+	scalerDemand = 0.8 // the share of the rate that must be in demand for it to grow
 )
 
-// Scaler is a bucket of a second whose rate doubles as long as it is wanted.
+// Scaler is a bucket of a second whose rate doubles while there is demand.
 type Scaler struct {
 	bucket *Bucket
 	rate   float64
 	most   float64
 	asked  float64
 	due    time.Duration
-	oracle bool // a clairvoyant asks for whatever there is
+	oracle bool // a clairvoyant demands all there is
 }
 
 // NewScaler makes one about that rate.

@@ -7,34 +7,34 @@ import (
 	"github.com/headrace/headrace/tests/lab"
 )
 
-// Config is what a server is like, whoever calls it.
+// Config describes a server, for any law that calls it.
 type Config struct {
 	Gates   []Gate
 	Answers Answers
-	Refusal time.Duration // a refusal takes
+	Refusal time.Duration // time of a refusal
 	Status  sim.Kind      // of a refusal: RateLimited or Overloaded
 	Headers bool
 	Lie     Lie           // nil: headers tell the truth
 	Retry   bool          // refusals carry Retry-After
-	Named   time.Duration // it is always this; negative: it is the wait, in whole seconds
+	Named   time.Duration // the wait in Retry-After; negative: the true wait, in whole seconds
 	Breaks  float64       // share of admitted calls that end with a 500, after their time
 	Outages []Outage
 	Seed    uint64
 }
 
-// An Outage is a time in which each call gets a 503.
+// An Outage is a period in which each call gets a 503.
 type Outage struct{ From, For time.Duration }
 
 func (o Outage) over(at time.Duration) bool { return at >= o.From+o.For }
 
 func (o Outage) now(at time.Duration) bool { return at >= o.From && !o.over(at) }
 
-// Books are what a server did with our calls.
+// Books count what a server did with our calls.
 type Books struct {
 	Admitted, Refused int
-	Imposed           int // refused by chance alone: each other gate was open
+	Imposed           int // refused by chance alone: every other gate was open
 	Broken            int
-	Down              int // met an outage
+	Down              int // calls that met an outage
 }
 
 // A Server is a row of gates. It judges as [sim.Model] does.
@@ -44,10 +44,10 @@ type Server struct {
 
 	answers  *answers
 	breaks   *breaks
-	admitted int // the neighbour's too
+	admitted int // the neighbour's calls included
 }
 
-// NewServer begins with fresh gates, which are nobody else's.
+// NewServer begins with fresh gates of its own.
 func NewServer(c Config) *Server {
 	return &Server{Config: c, answers: newAnswers(c.Answers, c.Seed), breaks: newBreaks(c.Breaks, c.Seed)}
 }
@@ -74,8 +74,8 @@ func (s *Server) Decide(now time.Time, c sim.Call) sim.Verdict {
 	return s.admit(at, c.Tokens, foreign)
 }
 
-// ask asks every gate, for each hears of each call; chance says that no other
-// gate was shut.
+// ask asks every gate, as each must see each call. Chance reports that no other gate was
+// shut.
 func (s *Server) ask(at time.Duration, tokens float64) (shut bool, wait time.Duration, chance bool) {
 	chance = true
 	for _, g := range s.Gates {
@@ -108,8 +108,8 @@ func (s *Server) refuse(at time.Duration, tokens float64, wait time.Duration) si
 	return s.tell(at, v)
 }
 
-// retryAfter is in whole seconds, as most servers tell it: none of them where the
-// next call may pass at once.
+// retryAfter returns the wait in whole seconds, as most servers give it: 0 where the next
+// call may pass at once.
 func (s *Server) retryAfter(wait time.Duration) (time.Duration, bool) {
 	if !s.Retry || s.Named >= 0 {
 		return max(0, s.Named), s.Retry
@@ -133,7 +133,7 @@ func (s *Server) admit(at time.Duration, tokens float64, foreign bool) sim.Verdi
 	return s.tell(at, v)
 }
 
-// tell adds what headers say of the first gate of each kind.
+// tell adds the headers about the first gate of each kind.
 func (s *Server) tell(at time.Duration, v sim.Verdict) sim.Verdict {
 	if !s.Headers {
 		return v

@@ -2,10 +2,9 @@ package gates
 
 import "time"
 
-// A Window lets n calls in in each stretch of its length, counted from the
-// world's beginning.
+// A Window admits n calls in each stretch of its length, counted from the world's beginning.
 type Window struct {
-	Charged bool // a refused call costs too: what it owes, the next window pays
+	Charged bool // a refused call also costs: the next window pays the debt
 
 	n     int
 	width time.Duration
@@ -40,8 +39,8 @@ func (w *Window) Ask(at time.Duration, _ float64) (bool, time.Duration) {
 	return false, w.end() - at
 }
 
-// Take is part of [Gate]. A window that is over by the oracle's clock is not
-// charged any more by the neighbour's calls in it.
+// Take is part of [Gate]. The neighbour's calls no longer charge a window that is over by
+// the oracle's clock.
 func (w *Window) Take(at time.Duration, _ float64, _ time.Duration) {
 	w.advance(at)
 	if at/w.width == w.nth {
@@ -69,13 +68,13 @@ func (w *Window) Next(at time.Duration, _ float64) time.Duration {
 	}
 }
 
-// A Sliding window never lets more than n calls in in any stretch of its length.
+// A Sliding window never lets in more than n calls in any stretch of its length.
 type Sliding struct {
 	Charged bool // a refused call counts too, up to twice n
 
 	n     int
 	width time.Duration
-	log   []time.Duration // of what counts, oldest first
+	log   []time.Duration // the calls that count, oldest first
 }
 
 // NewSliding makes one. A window that would hold less than a call holds one.

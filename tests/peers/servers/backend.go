@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// answer is a minimal chat completion: the usage is there because token limits are
-// learned from it.
+// answer is a minimal chat completion. It contains the usage because headrace learns token
+// limits from it.
 const answer = `{"id":"chatcmpl-peer","object":"chat.completion","created":1741569952,"model":"m",` +
 	`"choices":[{"index":0,"message":{"role":"assistant","content":"The Danube, the Inn and the Mur."},"finish_reason":"stop"}],` +
 	`"usage":{"prompt_tokens":12,"completion_tokens":10,"total_tokens":22}}`
@@ -29,7 +29,7 @@ func reply(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, answer)
 }
 
-// refuse answers as OpenAI does, with no word about when to come back.
+// refuse answers as OpenAI does, without saying when to come back.
 func refuse(w http.ResponseWriter, status int, body string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

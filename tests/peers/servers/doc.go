@@ -1,5 +1,5 @@
-// Package servers starts what headrace run is measured against, each on a port of
-// its own of 127.0.0.1, and counts what each said.
+// Package servers starts the servers that headrace run is measured against, each on a port
+// of its own of 127.0.0.1, and counts their answers.
 //
 //	reference.go    strict servers of our own: chance, a cap, a bucket
 //	middleware.go   throttled, chi's Throttle, httprate, ulule/limiter before a backend
@@ -9,6 +9,6 @@
 //	backend.go      what stands behind them: an answer after its time
 //	tally.go        calls, answers, refusals and faults, as the server counted them
 //
-// It promises that a Peer counts for itself alone, that stopping it stops whatever
-// it started, and that a server that is not on this machine is an ErrAbsent.
+// It promises that a Peer counts only for itself, that stopping it stops everything that it
+// started, and that a server that is not on this machine is an ErrAbsent.
 package servers

@@ -16,13 +16,13 @@ import (
 // HAProxy limits before a backend.
 type HAProxy struct {
 	Rules   string // of the frontend, a line each
-	MaxConn int    // calls that the backend is given at once; 0 is no bound
+	MaxConn int    // most calls at once at the backend; 0 is no bound
 	Latency time.Duration
 }
 
-// haproxyConf keeps a call for a minute in the queue of a full backend, longer than
-// any run here makes it wait. A connection on which nothing was asked (a client opens
-// some to spare) is no bad request.
+// haproxyConf keeps a call for a minute in the queue of a full backend, longer than any run
+// here makes it wait. An unused connection (a client opens some in reserve) is no bad
+// request.
 const haproxyConf = `
 global
 	maxconn 4096
@@ -62,8 +62,8 @@ func (h HAProxy) Start() Start {
 	}
 }
 
-// stats asks HAProxy's own counters. They are by the hundred, which is enough: 4xx
-// is its 429 and 5xx its 503, for the backend here never says either.
+// stats reads HAProxy's own counters. They count by the hundred, which is enough: 4xx is its
+// 429 and 5xx its 503, as the backend here never answers with either.
 func stats(socket string) (t Tally, err error) {
 	rows, err := show(socket)
 	if err != nil {

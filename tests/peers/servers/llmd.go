@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// What llm-d-inference-sim says in a refusal, word for word (its failures.go and
-// simulator.go): the limit in the first is made up, whatever the server can do, and
-// "org-xxx" is the name that it gives to everybody, not something left open here.
+// The refusals of llm-d-inference-sim, word for word (its failures.go and simulator.go). The
+// limit in the first is made up, whatever the server can do, and "org-xxx" is the name that
+// it gives to everybody, not a placeholder of ours.
 const (
 	llmdInjected = `{"error":{"message":"Rate limit reached for m in organization org-xxx on requests per min (RPM): Limit 3, Used 3, Requested 1.","type":"RateLimitError","param":null,"code":429}}`
 	llmdFull     = `{"error":{"message":"Failed to enqueue request, waiting requests queue is full","type":"RateLimitError","param":null,"code":429}}`
 )
 
-// LLMD refuses as llm-d-inference-sim does. It is a reference of ours and not that
-// server: neither its module nor llm-d-router, on which it is built, is to be had
-// from the module proxy, so that a clone could not build it.
+// LLMD refuses as llm-d-inference-sim does. It is a reference of ours and not that server.
+// The module proxy has neither that module nor llm-d-router, on which it is built, so a
+// clone could not build it.
 type LLMD struct {
-	MaxNumSeqs            int           // calls that are worked on at once
+	MaxNumSeqs            int           // calls at work at once
 	MaxWaitingQueueLength int64         // calls that wait for that; one more is refused
 	TimeToFirstToken      time.Duration // and to the last
 	FailureInjectionRate  int           // per cent, refused at once, before the queue
@@ -42,7 +42,8 @@ func (l LLMD) Start() Start {
 	})
 }
 
-// queue is what does the work of a call, when its turn has come, or has no place for it.
+// queue returns the function that does the work of a call when its turn comes. That returns
+// false if the queue has no place for the call.
 func (l LLMD) queue() func() bool {
 	seqs := make(chan struct{}, l.MaxNumSeqs)
 	var inside atomic.Int64
@@ -51,7 +52,7 @@ func (l LLMD) queue() func() bool {
 		if inside.Add(1) > int64(l.MaxNumSeqs)+l.MaxWaitingQueueLength {
 			return false
 		}
-		seqs <- struct{}{} // who waits longest is next
+		seqs <- struct{}{} // the longest waiter is next
 		defer func() { <-seqs }()
 		time.Sleep(l.TimeToFirstToken)
 		return true

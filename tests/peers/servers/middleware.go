@@ -14,7 +14,7 @@ import (
 	"github.com/ulule/limiter/v3/drivers/store/memory"
 )
 
-// GCRA is throttled's limiter, which paces each call. Its X-RateLimit-Limit is the
+// GCRA is the limiter of throttled, which paces each call. Its X-RateLimit-Limit is the
 // burst, not the rate.
 func GCRA(perSecond, burst int, latency time.Duration) Start {
 	return func(ctx context.Context, dir string) (*Peer, error) {
@@ -37,8 +37,8 @@ func Throttle(most int, latency time.Duration) Start {
 	return inProcess(func() http.Handler { return middleware.Throttle(most)(backend(latency)) })
 }
 
-// SlidingWindow is httprate's: this window's calls, and as much of the last
-// window's as still lies in a span of one.
+// SlidingWindow is httprate's: it counts this window's calls, and the part of the last
+// window's that still lies within one window's length.
 func SlidingWindow(calls int, window, latency time.Duration) Start {
 	oneKey := func(*http.Request) (string, error) { return "", nil }
 	return inProcess(func() http.Handler { return httprate.LimitBy(calls, window, oneKey)(backend(latency)) })

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Nginx limits before a backend. Zones of both kinds are there: "req", which
-// refills at 50 a second, and "conn".
+// Nginx limits before a backend. It has zones of both kinds: "req", which refills at 50 a
+// second, and "conn".
 type Nginx struct {
 	Limit   string // directives of the location, such as "limit_req zone=req burst=20;"
 	Latency time.Duration
 }
 
-// nginxConf logs each status: that is how it counts. Connections to the backend are
-// kept, so that none is the limit, and one worker means one limiter.
+// nginxConf logs each status, and the log is the count. Connections to the backend are kept,
+// so that none is the limit, and one worker means one limiter.
 const nginxConf = `
 daemon off;
 pid %[1]s/pid;

@@ -12,26 +12,26 @@ import (
 // ErrAbsent says that a server is not installed on this machine.
 var ErrAbsent = errors.New("servers: not on this machine")
 
-// Peer is a server that stands.
+// Peer is a running server.
 type Peer struct {
-	URL   string // what --base-url is given
+	URL   string // the value of --base-url
 	Tally func() (Tally, error)
 	stops []func()
 }
 
-// Stop stops it, and whatever it stands on.
+// Stop stops it, and everything that it depends on.
 func (p *Peer) Stop() {
 	for _, stop := range p.stops {
 		stop()
 	}
 }
 
-// Start starts a server. It may use the folder, which is its own, and must be gone
+// Start starts a server. It may use the folder, which is its own. The server must be gone
 // when the context has ended.
 type Start func(ctx context.Context, dir string) (*Peer, error)
 
-// inProcess serves a handler from here, a new one each time: what the last one
-// remembers of a run is not the next one's.
+// inProcess serves a handler in this process, a new one each time: nothing that one
+// remembers of a run reaches the next.
 func inProcess(fresh func() http.Handler) Start {
 	return func(context.Context, string) (*Peer, error) {
 		var c counter
@@ -48,8 +48,8 @@ func listen(h http.Handler) (addr string, stop func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("servers: listen: %w", err)
 	}
-	// No call is this long: it only keeps a client that hangs from staying for ever.
+	// No call is this long: the timeout only ends the connection of a client that hangs.
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(l) }() // ends by Close, and says so
+	go func() { _ = server.Serve(l) }() // ends at Close, with its error
 	return l.Addr().String(), func() { _ = server.Close() }, nil
 }

@@ -17,7 +17,7 @@ import (
 // may be busy.
 const listenWithin = 10 * time.Second
 
-// sbin is where Debian installs servers, and not in everybody's PATH.
+// sbin is the folder in which Debian installs servers. It is not in everybody's PATH.
 const sbin = "/usr/sbin"
 
 func find(name string) (string, error) {
@@ -30,7 +30,8 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%w: %s", ErrAbsent, name)
 }
 
-// freePort is free now. Who takes it between now and then makes the start fail, aloud.
+// freePort returns a port that is free now. If another process takes it before the server
+// does, the start fails with an error.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,13 +67,13 @@ func process(ctx context.Context, log *os.File, argv []string) (<-chan struct{},
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // nginx ends its workers then
-	cmd.WaitDelay = 3 * time.Second                                          // and who does not end is killed
+	cmd.WaitDelay = 3 * time.Second                                          // a process that does not end is killed
 	if err := cmd.Start(); err != nil {
 		close(ended)
 		return ended, err
 	}
 	go func() {
-		_ = cmd.Wait() // that it was told to end is no news
+		_ = cmd.Wait() // its end is no news, as the context asked for it
 		close(ended)
 	}()
 	return ended, nil
@@ -92,8 +93,8 @@ func listens(addr string, ended <-chan struct{}) error {
 	return fmt.Errorf("does not listen after %v", listenWithin)
 }
 
-// behind starts a backend and, before it, a server of which configure writes the
-// configuration and names the command.
+// behind starts a backend and, in front of it, a server. Configure writes the configuration
+// of that server and returns its command.
 func behind(ctx context.Context, dir string, latency time.Duration, configure func(front, back string) ([]string, error)) (*Peer, error) {
 	front, err := freePort()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Chance refuses by the throw of a die, whatever the pace. A refusal takes as long
-// as an answer: the die is thrown behind the gateway.
+// Chance refuses by the throw of a die, at any pace. A refusal takes as long as an answer:
+// the die is thrown behind the gateway.
 type Chance struct {
 	Latency time.Duration
 	Refused float64     // share of the calls
@@ -46,7 +46,8 @@ func (c Chance) answer(w http.ResponseWriter, x float64) {
 	}
 }
 
-// newDie throws 0 up to 1, the same throws in every run: builds are compared.
+// newDie throws from 0 up to 1, the same throws in every run, so that builds can be
+// compared.
 func newDie() func() float64 {
 	var mu sync.Mutex
 	draws := rand.New(rand.NewPCG(1, 1))
@@ -57,7 +58,7 @@ func newDie() func() float64 {
 	}
 }
 
-// AtMost refuses, at once, what comes while so many calls are in flight.
+// AtMost refuses calls at once while so many are in flight.
 func AtMost(most int64, latency time.Duration) Start {
 	return inProcess(func() http.Handler {
 		var inFlight atomic.Int64
@@ -74,13 +75,13 @@ func AtMost(most int64, latency time.Duration) Start {
 	})
 }
 
-// Bucket lets so many calls through a minute, with some saved up, and refuses the
-// rest at once.
+// Bucket lets so many calls through a minute, with some saved up, and refuses the rest at
+// once.
 type Bucket struct {
 	PerMinute float64
 	Saved     float64
 	Latency   time.Duration
-	Headers   bool // OpenAI's, on every answer; else it says nothing
+	Headers   bool // OpenAI's, on every answer; otherwise it has no headers
 }
 
 // Start starts it.
@@ -103,7 +104,7 @@ func (b Bucket) Start() Start {
 	})
 }
 
-// say tells the limit, what is left of it and when it is full again.
+// say adds headers for the limit, what is left of it and when it is full again.
 func (b Bucket) say(h http.Header, level float64) {
 	h.Set("x-ratelimit-limit-requests", strconv.Itoa(int(b.PerMinute)))
 	h.Set("x-ratelimit-remaining-requests", strconv.Itoa(int(level)))
@@ -118,7 +119,8 @@ func (b Bucket) words(level float64) string {
 		`"type":"requests","param":null,"code":"rate_limit_exceeded"}}`, int(b.PerMinute), int(b.PerMinute), b.refill(1-level))
 }
 
-// refill is the time in which so much comes in, in whole milliseconds as OpenAI says it.
+// refill returns the time in which so many calls flow in, in whole milliseconds as OpenAI
+// gives it.
 func (b Bucket) refill(calls float64) time.Duration {
 	return time.Duration(math.Ceil(calls*60_000/b.PerMinute)) * time.Millisecond
 }
@@ -130,7 +132,7 @@ type fill struct {
 	at                     time.Time
 }
 
-// take takes one call's worth if it is there, and says what is left.
+// take takes one call's worth if it is there, and returns what is left.
 func (f *fill) take(now time.Time) (ok bool, level float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Tally is what a server has said so far.
+// Tally counts a server's answers so far.
 type Tally struct {
 	Answered int64 `json:"answered"`
 	Refused  int64 `json:"refused"` // 429 and 503: come back later
@@ -24,15 +24,15 @@ func (t *Tally) add(status, times int64) {
 	}
 }
 
-// counter counts for servers that live in this process.
+// counter counts for servers in this process.
 type counter struct{ answered, refused, faults atomic.Int64 }
 
 func (c *counter) tally() (Tally, error) {
 	return Tally{c.answered.Load(), c.refused.Load(), c.faults.Load()}, nil
 }
 
-// around sees each status before the client does: a run that has ended has been
-// counted in full.
+// around sees each status before the client does: when a run has ended, all of it has been
+// counted.
 func (c *counter) around(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(&seen{ResponseWriter: w, count: c.add}, r)

@@ -1,4 +1,4 @@
-// Bodies writes random chat bodies, one a line, with what each dialect makes of them:
+// Bodies writes random chat bodies, one a line, with each dialect's translation:
 //
 //	{"body": …, "anthropic": {"sent": …}, "gemini": {"refused": "seed: …"}, "converse": …}
 //

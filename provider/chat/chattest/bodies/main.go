@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// made is what a dialect makes of a body: what it would send, or why it refuses.
+// made is a dialect's translation of a body: what it would send, or why it refuses.
 type made struct {
 	Sent    json.RawMessage `json:"sent,omitempty"`
 	Refused string          `json:"refused,omitempty"`
@@ -78,7 +78,7 @@ func write(to io.Writer, n int, seed uint64, with chattest.With) error {
 	return out.Flush()
 }
 
-// maxTokens is what a body without a bound gets where one is demanded.
+// maxTokens is the bound for a body without one, where a dialect demands it.
 const maxTokens = 1024
 
 func try(fromChat func(provider.Request, provider.Defaults) ([]byte, error), body []byte) made {

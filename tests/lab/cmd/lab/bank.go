@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/tests/lab/bank"
 )
 
-// bankFlags are what may be said of the bank.
+// bankFlags are the flags of the bank.
 type bankFlags struct {
 	on            bool
 	worlds, trace string

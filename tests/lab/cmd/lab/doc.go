@@ -1,14 +1,13 @@
-// Command lab prints how laws of admission do against simulated providers, in
-// virtual time.
+// Command lab prints how well laws of admission do against simulated providers, in virtual
+// time.
 //
-// It promises the same table each time: nothing in it depends on the machine it
-// runs on.
+// It promises the same table each time: nothing in it depends on the machine.
 //
 //	-scenario, -law, -seeds ─▶ lab.Table ─▶ ratio · refusals (other calls wasted)
-//	-bank, -worlds, …       ─▶ bank.Report ─▶ the same, beside what is asked
+//	-bank, -worlds, …       ─▶ bank.Report ─▶ the same, next to the targets
 //
-// The bank's numbers can be varied, its figures saved, and later ones printed
-// where they differ:
+// The bank's numbers can be varied and its figures saved. A later report can show only what
+// differs:
 //
 //	lab -bank -save old.json
 //	lab -bank -against old.json

@@ -2,36 +2,36 @@ package main
 
 import "fmt"
 
-// bound is what a row is held to.
+// bound is the standard that a row must meet.
 type bound struct {
 	ratio   float64 // took over ideal, at most
 	refused float64 // refusals over items, at most
 }
 
-// learned holds where a limit has to be found: a quarter more time for finding it
-// and for the distance that is kept, and one refusal in ten items.
+// learned applies where the law has to find a limit. It allows a quarter more time for
+// finding it and for keeping a distance, and one refusal in ten items.
 var learned = bound{1.25, 0.10}
 
-// known holds where the limit was told, or can be read in every answer: nobody need
-// be refused then, and what is left of the twentieth is the start.
+// known applies where the user has set the limit, or every answer gives it. No call need be
+// refused then, and the twentieth more time is for the start.
 var known = bound{1.05, 0}
 
-// byChance holds where a share of the calls is refused at every pace. That share of
-// all calls cannot be helped; a quarter more, and one item in fifty, is for what
-// the law tries before it believes it.
+// byChance applies where a share of the calls is refused at every pace. That share of all
+// calls is unavoidable; a quarter more, and one item in fifty, is for the law's attempts
+// before it believes it.
 func byChance(ratio, share float64) bound {
 	return bound{ratio, 1.25*share/(1-share) + 0.02}
 }
 
-// wider is for short runs: what the start costs, in time and in refusals, is the
-// same, and there are half as many items that bear it.
+// wider is for short runs: the start costs the same, in time and in refusals, and half as
+// many items bear it.
 func (b bound) wider() bound {
 	return bound{1 + 2*(b.ratio-1), 2 * b.refused}
 }
 
-// guard is over what a run fails: a bound is what is asked of the law on a quiet machine,
-// and a few rows still miss it (docs/measurements.md names them). What is eight times as
-// far from the ideal, or refused three times as often, is no noise: the law has been broken.
+// guard is the limit beyond which a run fails. A bound is the target of the law on a quiet
+// machine, and a few rows still miss it (docs/measurements.md names them). A run eight times
+// as far from the ideal, or refused three times as often, is no noise: the law is broken.
 func (b bound) guard() bound {
 	return bound{1 + guardRatio*(b.ratio-1) + guardSlack, guardRefused*b.refused + guardFew}
 }
@@ -43,7 +43,7 @@ const (
 	guardFew     = 0.02 // of the items: a call or two that overtook another
 )
 
-// misses says what of an outcome is over the bound.
+// misses says where an outcome exceeds the bound.
 func (b bound) misses(o outcome) (why []string) {
 	if o.Done < o.Items {
 		why = append(why, fmt.Sprintf("%d of %d done", o.Done, o.Items))

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// drain is how long a run that is out of time may take to save what is in flight.
+// drain is the time that a run that is out of time may take to save what is in flight.
 const drain = 5 * time.Second
 
-// said is what headrace run says of itself at its end.
+// said is the summary of headrace run at its end.
 type said struct {
 	Event     string `json:"event"`
 	Succeeded int    `json:"succeeded"`
@@ -41,25 +41,26 @@ func headrace(ctx context.Context, p plan, r row, url, dir string) (s said, took
 	err = cmd.Run()
 	took = time.Since(begun)
 	s, last := summary(stderr.Bytes())
-	// An item that failed is a miss of the row, and a run that is out of time another.
+	// A failed item is a miss of the row, and so is a run that is out of time.
 	if s.Event == "" || (err != nil && ctx.Err() == nil && s.Failed == 0) {
 		return s, took, fmt.Errorf("headrace run: %w: %s", errors.Join(err, context.Cause(ctx)), last)
 	}
 	return s, took, nil
 }
 
-// command is interrupted when its time is up, and then saves what is in flight.
+// command returns a command that is interrupted when its time is up, and then saves what is
+// in flight.
 func command(ctx context.Context, bin string, args []string, dir string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = drain
-	// Nothing of who runs this: a HEADRACE_RPM of theirs would tell the limit.
+	// The user's environment is left out: a HEADRACE_RPM in it would set the limit.
 	cmd.Env = []string{"OPENAI_API_KEY=peers", "HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
 	return cmd
 }
 
-// limit is when a run is given up: four times the ideal, and 20 s for a start that
-// feels its way.
+// limit is the time after which a run is given up: four times the ideal, and 20 s for a
+// start that feels its way.
 func limit(r row) time.Duration {
 	return time.Duration((4*r.ideal(r.items) + 20) * float64(time.Second))
 }
@@ -80,7 +81,7 @@ func writePrompts(path string, items int) error {
 	return os.WriteFile(path, b.Bytes(), 0o600)
 }
 
-// summary finds the last word of a run, and the last line for when there is none.
+// summary finds the summary of a run, and the last line in case there is none.
 func summary(stderr []byte) (s said, last string) {
 	lines := bufio.NewScanner(bytes.NewReader(stderr))
 	for lines.Scan() {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// ideal is how long one who knows the server takes for so many items, in seconds.
+// ideal returns the time for so many items, in seconds, of a client that knows the server.
 type ideal func(items int) float64
 
-// chance: every call takes its time, refused or not, and the crowd is in flight
-// from the first moment to the last.
+// chance returns the ideal with the crowd in flight from the first moment to the last; every
+// call takes its time, refused or not.
 func chance(lost float64) ideal {
 	return func(items int) float64 {
 		calls := float64(items) / (1 - lost)
@@ -17,15 +17,15 @@ func chance(lost float64) ideal {
 	}
 }
 
-// capped: as many at once as are let in, round after round.
+// capped returns the ideal of as many calls at once as are let in, round after round.
 func capped(most int, latency time.Duration) ideal {
 	return func(items int) float64 {
 		return math.Ceil(float64(items)/float64(most)) * latency.Seconds()
 	}
 }
 
-// paced: at once what is saved up, then each call as it is let in; the last one
-// takes its time.
+// paced returns the ideal that sends the saved-up calls at once, then each call as it is let
+// in; the last one takes its time.
 func paced(perSecond, saved float64, latency time.Duration) ideal {
 	return func(items int) float64 {
 		return (float64(items)-saved)/perSecond + latency.Seconds()

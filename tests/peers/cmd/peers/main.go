@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// plan is what is run, as the flags say it.
+// plan is the measurement that the flags ask for.
 type plan struct {
 	only  *regexp.Regexp // nil: all
 	short bool
@@ -24,7 +24,7 @@ type plan struct {
 	room  int64
 }
 
-// errMissed is said by the table already.
+// errMissed repeats what the table has already said.
 var errMissed = errors.New("a row fails")
 
 func main() {
@@ -95,7 +95,7 @@ func parse(args []string) (p plan, err error) {
 	return p, p.locate()
 }
 
-// locate makes the name of the command one that holds in another folder.
+// locate turns the name of the command into one that is valid in any folder.
 func (p *plan) locate() error {
 	path, err := exec.LookPath(p.bin)
 	if err != nil {

@@ -8,26 +8,26 @@ import (
 	"github.com/headrace/headrace/tests/peers/servers"
 )
 
-// row is a server and what is asked of it.
+// row is a server and the target of the law there.
 type row struct {
 	name     string
 	start    servers.Start
 	ideal    ideal
 	bound    bound
-	items    int           // 10 to 40 s at the ideal, where that is not 2 s by its nature
-	short    int           // items of a short run, which leaves the row out at 0
+	items    int           // 10 to 40 s at the ideal, except where 2 s is its nature
+	short    int           // items of a short run; 0 leaves the row out of it
 	inFlight int           // --concurrency; 0 is the default of 64
-	flags    []string      // more of the command's
-	weight   int64         // of the machine: 1 is 50 to 80 calls a second
-	align    time.Duration // start with a window of this length: one that is cut is not the ideal's
+	flags    []string      // further flags of the command
+	weight   int64         // load on the machine: 1 is 50 to 80 calls a second
+	align    time.Duration // start with a window of this length, as the ideal has no partial window
 }
 
-// whole is the machine: two cores bear eight rows of weight 1, and one of this.
+// whole is the weight of the machine: two cores bear eight rows of weight 1, or one of this.
 const whole = 8
 
-// The times and caps that several rows share. 8 at once of 100 ms are 80 a second. A
-// crowd is what the strict servers were first measured with: 2,560 a second, which is
-// near what two cores bear.
+// The times and caps that several rows share. 8 at once of 100 ms are 80 a second. A crowd
+// is the concurrency at which the strict servers were first measured: 2,560 a second, which
+// is near what two cores bear.
 const (
 	soon  = 100 * time.Millisecond
 	most  = 8
@@ -96,7 +96,7 @@ var rows = []row{
 		name: "HAProxy maxconn 8, queue", start: servers.HAProxy{MaxConn: most, Latency: soon}.Start(),
 		ideal: capped(most, soon), bound: bound{learned.ratio, 0}, items: 1600, short: 800, weight: 1,
 	},
-	// It refuses at once, so that only answers take up what may be in flight: 500/s.
+	// It refuses at once, so that only answers use up the concurrency: 500/s.
 	{
 		name: "HAProxy chance 10 %", start: servers.HAProxy{Rules: "\thttp-request deny deny_status 429 if { rand(100) lt 10 }", Latency: soon}.Start(),
 		ideal: capped(50, soon), bound: byChance(learned.ratio, 0.1), items: 5000, short: 2500, inFlight: 50, weight: 5,
@@ -104,8 +104,8 @@ var rows = []row{
 
 	{name: "throttled 50/s burst 20", start: servers.GCRA(50, 20, soon), ideal: reqPaced(20), bound: learned, items: 1000, short: 500, weight: 1},
 	{name: "chi Throttle(8)", start: servers.Throttle(most, soon), ideal: capped(most, soon), bound: learned, items: 1600, short: 800, weight: 1},
-	// Of windows the ideal is the pace that they come to: who spends each at once may
-	// be faster, by what the last one is not waited for.
+	// With windows the ideal is their average pace. A client that spends each window at once
+	// may be faster, as it does not wait for the end of the last one.
 	{
 		name: "httprate 300 in 6 s", start: servers.SlidingWindow(300, 6*time.Second, soon),
 		ideal: reqPaced(0), bound: learned, items: 1500, short: 600, weight: 1, align: 6 * time.Second,
@@ -147,7 +147,7 @@ func haproxy(name, rules string, best ideal, items, short int) row {
 	return row{name: name, start: servers.HAProxy{Rules: rules, Latency: soon}.Start(), ideal: best, bound: learned, items: items, short: short, weight: 1}
 }
 
-// stick refuses the 51st call of a second that slides. Refused calls count as well.
+// stick refuses the 51st call of a sliding second. Refused calls count as well.
 func stick(status int) string {
 	const rules = "\tstick-table type ip size 10 expire 60s store http_req_rate(1s)\n" +
 		"\thttp-request track-sc0 src\n" +
@@ -155,7 +155,7 @@ func stick(status int) string {
 	return fmt.Sprintf(rules, status)
 }
 
-// choose leaves out what the flags do, and gives each row its number of items.
+// choose leaves out the rows that the flags exclude, and sets each row's number of items.
 func choose(p plan) (some []row) {
 	for _, r := range rows {
 		if p.short {

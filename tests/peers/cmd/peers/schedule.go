@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// apart is how far from each other runs start: the first moments of a process are
-// its most expensive.
+// apart is the time between the starts of two runs: the first moments of a process are its
+// most expensive.
 const apart = 200 * time.Millisecond
 
-// all runs the rows, as many at once as there is room for. A row that asks for more
-// room than there is gets all of it.
+// all runs the rows, as many at once as there is room for. A row that needs more room than
+// there is gets all of it.
 func all(ctx context.Context, p plan, dir string, some []row) ([]outcome, error) {
 	found := make([]outcome, len(some))
 	room := semaphore.NewWeighted(p.room)
@@ -23,7 +23,7 @@ func all(ctx context.Context, p plan, dir string, some []row) ([]outcome, error)
 	for i, r := range some {
 		weight := min(r.weight, p.room)
 		if err := room.Acquire(ctx, weight); err != nil {
-			break // what went wrong is known to the group
+			break // the group knows the fault
 		}
 		group.Go(func() (err error) {
 			defer room.Release(weight)

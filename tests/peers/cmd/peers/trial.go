@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/tests/peers/servers"
 )
 
-// outcome is what came of a row.
+// outcome is the result of a row.
 type outcome struct {
 	Name      string        `json:"server"`
 	Items     int           `json:"items"`
@@ -24,12 +24,12 @@ type outcome struct {
 	Throttled int64         `json:"headrace_counted"`
 	Done      int           `json:"done"`
 	Failed    int           `json:"failed"`
-	Misses    []string      `json:"misses,omitempty"` // of what is asked
-	Faults    []string      `json:"faults,omitempty"` // of what a run must not be
+	Misses    []string      `json:"misses,omitempty"` // where the row misses its target
+	Faults    []string      `json:"faults,omitempty"` // where the run breaks the guard
 	Absent    bool          `json:"absent,omitempty"`
 }
 
-// repeat runs a row as often as is asked and takes the run in the middle.
+// repeat runs a row as often as the flags say and returns the run in the middle.
 func repeat(ctx context.Context, p plan, dir string, r row) (outcome, error) {
 	var tries []outcome
 	for range p.times {
@@ -53,18 +53,19 @@ func repeat(ctx context.Context, p plan, dir string, r row) (outcome, error) {
 	return o, nil
 }
 
-// unlucky reports whether a run did all that it should, but far from the ideal. It is run
-// once more: what jitter decides may be far off in one run of ten, and a law that is
-// broken is in each. That an item is lost, or a book does not close, is never luck.
+// unlucky reports whether a run did everything right, but far from the ideal. Such a run is
+// repeated once: jitter may be far off in one run of ten, while a broken law is in each. A
+// lost item, or books that do not match, are never bad luck.
 func (o outcome) unlucky(r row) bool {
 	figures := len(r.bound.guard().misses(o))
 	return figures > 0 && figures == len(o.Faults) && o.Done == o.Items
 }
 
-// rank orders runs: one that was given up would have taken longer by what it left.
+// rank orders runs: a run that was given up would have taken longer in proportion to what it
+// left.
 func (o outcome) rank() float64 { return o.Ratio * float64(o.Items) / float64(max(o.Done, 1)) }
 
-// trial runs a row once, in a folder and before a server of its own.
+// trial runs a row once, in a folder of its own and against a server of its own.
 func trial(ctx context.Context, p plan, parent string, r row) (o outcome, err error) {
 	dir, err := os.MkdirTemp(parent, "row-")
 	if err != nil {
@@ -79,7 +80,7 @@ func trial(ctx context.Context, p plan, parent string, r row) (o outcome, err er
 		time.Sleep(time.Until(time.Now().Truncate(r.align).Add(r.align)))
 	}
 	s, took, err := headrace(ctx, p, r, peer.URL, dir)
-	if err = cmp.Or(ctx.Err(), err); err != nil { // a run that was interrupted says nothing of the law
+	if err = cmp.Or(ctx.Err(), err); err != nil { // an interrupted run says nothing about the law
 		return o, err
 	}
 	counted, err := peer.Tally()
@@ -106,7 +107,7 @@ func judge(r row, s said, took time.Duration, counted servers.Tally) outcome {
 	return o
 }
 
-// verdict is the last column of the table.
+// verdict returns the last column of the table.
 func (o outcome) verdict() string {
 	switch {
 	case o.Absent:
