@@ -93,9 +93,9 @@ const MaxAlikeFailures = math.MaxUint8
 // item is offered only once the one before has ended, the earlier items have already
 // failed. Default 0: never, each item fails by itself.
 //
-// The option counts requests that the provider refuses, with a status of 400 or more.
-// Content that is filtered or too long is the item's own failure, and so is a [Permanent]
-// error.
+// The option counts requests that the provider refuses for good, with a status of 400 or
+// more, and items whose calls broke until no attempt was left. Content that is filtered or
+// too long is the item's own failure, and so is a [Permanent] error.
 //
 // A refused key or a missing model stops a lane without this: see the table at [Run].
 func WithAlikeFailures(n int) Option {
