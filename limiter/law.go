@@ -184,7 +184,7 @@ type Refusal struct {
 	Alone bool      // only the item waits, and the lane flows on
 }
 
-// A call carries a Ticket so that its end can be judged, however late it comes: the law itself
+// A Ticket goes with a call, so that its end can be judged however late it comes: the law itself
 // keeps only sums of old calls. The zero Ticket belongs to no call.
 //
 // A law of another package (see [Maker]) may use Number as it likes: the ticket that its Sent
