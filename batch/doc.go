@@ -42,7 +42,7 @@
 // limits, each with its [WithPriority].
 //
 // A run keeps nothing on disk. [WithMemory] and [WithMemorySaver] carry what a run learns
-// about a provider over to the next process. For durable resume there is the package
+// about a provider over to the next process. Durable resume is the package
 // batch/promptfile: it saves each result, and goes on where a run was killed.
 //
 // Goroutines share no data, so there are no locks. An item belongs to the goroutine that
