@@ -1,8 +1,3 @@
-// Package parttest has what tests of parts, and of the laws that are made of them, have in common.
-//
-//	part ─Of─▶ Copies: a copy that is taught leaves the original as it was
-//	hot methods ─▶ Allocate, Benchmark
-//	law ─▶ Contents: all that it holds, to be compared
 package parttest
 
 import (

@@ -1,0 +1,8 @@
+// Package parttest has the checks that tests of parts, and of the laws made of parts, share.
+//
+//	part ─Of─▶ Copies: a copy that is taught leaves the original as it was
+//	hot methods ─▶ Allocate, Benchmark
+//	law ─▶ Contents: all that it holds, to be compared
+//
+// It promises nothing to production code: only tests import it.
+package parttest
