@@ -9,9 +9,9 @@ import (
 
 // garbageRoom is the number of bytes of garbage that may gather before a collection. Go
 // collects when the heap has doubled: a run that holds 4 MiB would stop for it sixty times a
-// second, and give it a tenth of its time. With this room it is a hundredth, for 16 MiB
+// second, and give it a tenth of its time. With this room it is a hundredth, for 13 MiB
 // more.
-const garbageRoom = 16 << 20
+const garbageRoom = 13 << 20
 
 // usualPercent is Go's own setting. It applies to a run that holds more than the room (the
 // keys of ten million items, answers of 60 MiB), as to any Go program.
