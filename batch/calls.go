@@ -45,7 +45,7 @@ func WithCalls(f func(Call)) Option {
 type End struct {
 	Worker int    // as in [Call]
 	Item   uint64 // its place in the input, from 0
-	In     any    // a pointer to the item, of type *In; f must not keep it
+	In     any    // a pointer to the item, of type *In; the receiver must not keep it
 
 	Lane, Pool string
 	Err        error // nil: it was answered; errors.Is finds [ErrNotRun] if the item was not run
@@ -59,9 +59,9 @@ type End struct {
 	Latency    time.Duration // of the latest call
 }
 
-// WithEnds calls f once for each item that ends, before its result goes out, in the worker
-// that ends it. All else is as with [WithCalls]. f is not called for an item whose Pool or
-// Cost panicked: such an item was never taken over.
+// WithEnds calls f once for each item that ends, before its result goes out, in the
+// worker that ends it. All else is as with [WithCalls]. f is not called for an item whose
+// Pool, Cost or ItemKey panicked: such an item was never taken over.
 func WithEnds(f func(End)) Option {
 	return runOption(func(c *config) {
 		c.ends = f

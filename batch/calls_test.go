@@ -95,7 +95,7 @@ func TestMeasuringThatMisbehaves(t *testing.T) {
 	}
 }
 
-// A call that was not made is not told of.
+// A call that was not made is not reported.
 func TestCallsThatWereNotMade(t *testing.T) {
 	var told atomic.Int64
 	gate := WithGate(func(context.Context) { panic("no place") })

@@ -28,9 +28,9 @@
 //
 // A run is as large as its work: it starts workers as calls need them.
 //
-// Code that the caller wrote may panic when the run calls it: the function, the input, the
-// observer, Pool, Cost, Usage, an error's methods. Such a panic fails its item or is part
-// of the run's error, as each option says. It never ends the process.
+// Code that the caller wrote may panic when the run calls it: the function, the input,
+// the observer, Pool, Cost, ItemKey, Usage, an error's methods. Such a panic fails its
+// item or is part of the run's error, as each option says. It never ends the process.
 //
 // Usual work needs no other package: the types of options and results ([Limits],
 // [LaneConfig], [Kind], …) have names here too. Options set the speed of a run

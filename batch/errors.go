@@ -68,9 +68,9 @@ var ErrOutage = machine.ErrOutage
 var ErrAlike = machine.ErrAlike
 
 // ErrLaw is the cause of an [ErrStopped] whose lane has a law made by a [limiter.Maker]
-// that failed: the law or its maker panicked, or the maker returned no law. Other lanes go
-// on, and a reset of the lane by hand makes another law. errors.As with *[LawError] gives
-// the value of the panic and its stack.
+// that failed. The law or its maker panicked, or the maker returned no law. Other lanes
+// go on, and a reset of the lane by hand makes another law. errors.As with *[LawError]
+// gives the value of the panic and its stack.
 var ErrLaw = machine.ErrLaw
 
 // ErrWaitTooLong is the cause of an [ErrStopped] whose provider asked for a wait of more
@@ -102,9 +102,9 @@ func Permanent(err error) error { return provider.Permanent(err) }
 // for d (at least). The item is run again and uses no attempt. RetryAfter(d, nil) is nil.
 func RetryAfter(d time.Duration, err error) error { return provider.RetryAfter(d, err) }
 
-// A PanicError is the error of an item whose function panicked, or whose Pool or Cost did,
-// be it the item's method or an option. An item whose Pool or Cost panicked is not called
-// at all. [ErrInput] and [ErrObserver] also have a PanicError behind them.
+// A PanicError is the error of an item whose function panicked, or whose Pool, Cost or
+// ItemKey did, be it the item's method or an option. In the latter case the item is not
+// called at all. [ErrInput] and [ErrObserver] also have a PanicError behind them.
 type PanicError struct {
 	Value any
 	Stack []byte // of the goroutine that panicked; the text of the error does not include it

@@ -61,7 +61,8 @@ func (r *run[In, Out]) noteShare() {
 	r.failures.reach()
 }
 
-// tooMany returns the run's error if too many items failed, or too large a share; else nil.
+// tooMany returns the run's error if as many items failed as [WithMaxFailures] allows, or
+// too large a share; else nil.
 func (r *run[In, Out]) tooMany() error {
 	switch {
 	case r.overShare:

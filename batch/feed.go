@@ -11,8 +11,8 @@ import (
 const feedChunk = 64
 
 // read takes items from the caller's input, numbers them, and passes them on. It is
-// separate from feed because the input may block for as long as it likes, and an item
-// already taken must not wait for the next.
+// separate from feed because the input may block for as long as it likes. An item already
+// taken must not wait for that.
 func (r *run[In, Out]) read() {
 	defer r.endJobs()
 	r.inputErr = fmt.Errorf("%w: %w", ErrInput, errGone) // unless it returns
@@ -83,9 +83,9 @@ func (r *run[In, Out]) mayTake(credits *int) bool {
 	return !isClosed(r.stop)
 }
 
-// address fills in what the machine needs to know of an item, and reports whether the item
-// can be offered. An item whose Pool or Cost panicked cannot: the panic is its failure, and
-// its result goes out at once.
+// address fills in what the machine needs to know of an item, and reports whether the
+// item can be offered. An item whose Pool, Cost or ItemKey panicked cannot: the panic is
+// its failure, and its result goes out at once.
 func (r *run[In, Out]) address(j *job[In, Out]) bool {
 	err := errGone // unless they return
 	defer func() {

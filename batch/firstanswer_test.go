@@ -120,8 +120,9 @@ func TestNoAnswerOfOneLaneEndsNoOther(t *testing.T) {
 	})
 }
 
-// On a Shared, the next run tries a lane again that was given up, but not for another run
-// that is already there. An answer to one run counts for the other runs.
+// On a Shared, the first run to draw on a lane that was given up tries it anew, once no
+// other run draws on it. An answer to one run counts for the next: that one waits for an
+// outage.
 func TestSharedTriesAnewWhatWasNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := newShared(t, WithPlainLaw())

@@ -238,7 +238,7 @@ func TestCallFrom(t *testing.T) {
 	})
 }
 
-// A picture shows as many lanes as who looks on tells apart by their names.
+// A snapshot shows as many lanes as package observe keeps apart by name.
 func TestPictureShowsManyLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shown := 0

@@ -10,10 +10,10 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// leashCalls is the maximum number of calls that share a leash. A function may leave things
-// hanging on its context: a child that it did not cancel, an answer that it did not close.
-// They are released with the leash: at the next failure, when most is left behind, or after
-// sixteen calls, over which the price of a new leash hardly shows.
+// leashCalls is the maximum number of calls that share a leash. A function may leave
+// things hanging on its context: a child that it did not cancel, an answer that it did
+// not close. They are released with the leash: at the next failure, when most is left
+// behind, or after sixteen calls. Over so many the price of a new leash hardly shows.
 const leashCalls = 16
 
 // leash holds the context of a worker's calls, one after the other, and the timer that ends
@@ -89,7 +89,7 @@ type callContext struct {
 	leash *leash
 	item  *machine.Item
 	limit time.Duration // how long the call may take; 0: for ever
-	cause error         // ends the call then
+	cause error         // the cause with which the call ends then
 	begun bool          // its answer has begun: the clock of the attempt is stopped
 }
 

@@ -10,10 +10,10 @@ import (
 // A Memory holds what a run has learned that a later run should know. Write it to a file
 // and read it back with encoding/json.
 //
-// Lanes holds, by name, the rates, caps, holds and shares refused by chance. A later run
-// need not learn them again, and makes no calls where it must wait. Items holds the items
-// that have failed and have not ended, by their [Keyed] key. A later run tells an item that
-// always fails from one that met an outage.
+// Lanes holds by name what is known of lanes: rates, caps, holds, and the share of calls
+// that are refused at any pace. A later run need not learn them again, and makes no calls
+// where it must wait. Items holds the items that have failed and have not ended, by their
+// [Keyed] key. A later run tells an item that always fails from one that met an outage.
 type Memory struct {
 	Lanes map[string]LaneMemory `json:"lanes,omitempty"`
 	Items map[string]ItemMemory `json:"items,omitempty"`

@@ -16,7 +16,8 @@ type Event struct {
 	Summary    *Summary    // the run is over; the last event
 }
 
-// busiestLanes is the number of lanes in a snapshot: as many as a person can tell apart.
+// busiestLanes is the number of lanes in a snapshot: as many as package observe keeps
+// apart.
 const busiestLanes = 32
 
 // WithObserver calls f with the events of the run: transitions and long waits as they come,

@@ -85,9 +85,9 @@ func WithLimits(l Limits) Option {
 	return sharedOption(func(c *config) { c.lanes.limits = &l }, "WithLimits(%+v)", l)
 }
 
-// WithPlainLaw paces calls by the given limits and by a rate found by trial (slow up, fast
-// down), with a cooldown and a ramp after each wave of refusals. The default law models the
-// provider's own buckets instead. The plain law starts at full speed.
+// WithPlainLaw paces calls by the given limits and by a rate found by trial (slow up,
+// fast down). A cooldown and a ramp follow each wave of refusals. The default law models
+// the provider's own buckets instead. The plain law starts at full speed.
 //
 // The fields Ramp, Cooldown and Rate of a [LaneConfig] are for this law alone. The model
 // law refuses them, except Rate.Initial.

@@ -51,7 +51,7 @@ const MostFailures = 20
 type Failure struct {
 	Kind    Kind
 	Status  int    // HTTP status; 0 if there was no answer
-	Message string // what the server said, at most 200 bytes
+	Message string // the server's message, or else the error's, at most 200 bytes
 	Calls   int    // in a row
 	// Doubtful counts the calls among them that the provider may bill though they failed.
 	Doubtful Doubtful

@@ -16,12 +16,12 @@ import (
 //
 // # Who runs what
 //
-// fn runs in the run's workers, goroutines of its own, as many at once as [WithConcurrency]
-// says: it must be safe for that. The functions of [WithClassifier] and [WithRetryHook] run
-// there, too. One goroutine reads the input, no further ahead than [WithReadAhead] says,
-// and asks each item for its Pool and Cost. Another goroutine calls the observer. A panic
-// in fn, Pool or Cost is that item's error, a [PanicError]. A panic in the input or the
-// observer is part of the run's error.
+// fn runs in the run's workers, goroutines of its own, as many at once as
+// [WithConcurrency] says: it must be safe for that. The functions of [WithClassifier] and
+// [WithRetryHook] run there, too. One goroutine reads the input, no further ahead than
+// [WithReadAhead] says, and asks each item for its Pool, Cost and key. Another goroutine
+// calls the observer. A panic in fn, Pool, Cost or ItemKey is that item's error, a
+// [PanicError]. A panic in the input or the observer is part of the run's error.
 //
 // When ctx ends, calls in flight are abandoned; [WithDrain] is the gentle way. Run waits
 // for what it started: for fn, which must honour its ctx, and for items. An input that
@@ -58,10 +58,10 @@ import (
 // An item fails for good only if the failure is its own. The proof is a witness: a call of
 // another item, on the same lane, that left after the failure was seen and was answered.
 //
-// Without a witness, the server may be to blame. Such failures are in doubt: they count as
-// attempts, but an opening breaker takes them back, and the first witness merges all of
-// them into one. An item that has no attempt left is held until there is a witness, or
-// until nothing else is under way or waiting on its lane. Then it fails.
+// Without a witness, the server may be to blame. Such failures are in doubt. They count
+// as attempts, but an opening breaker takes them back, and the first witness turns all of
+// them together into one attempt. An item that has no attempt left is held until there is
+// a witness, or until nothing else is under way or waiting on its lane. Then it fails.
 //
 // An item whose key is refused, or whose model is not found, is held likewise. When five in
 // a row have ended alike, their lane is to blame: it stops, and the five have not failed.
@@ -72,14 +72,14 @@ import (
 // # What a breaker does
 //
 // A lane has a breaker. It opens when calls of ten items in a row break, or of as many
-// items as have calls under way if that is more; [BreakerConfig] changes the number. An
-// item counts once, so that a few items that always fail do not look like an outage. A call
-// that never left counts each time. While the breaker is open, only probes leave on the
-// lane, each of another item, until one is answered. A probe leaves every 2.3 s; under the
-// plain law after 4 s, then ever less often, up to every 20 s. Items wait meanwhile, or go
-// to another lane of their pool; that costs them no attempt. A run waits for an outage as
-// long as [WithOutagePatience] says. If the lane was never answered, it waits only as long
-// as [WithFirstAnswer] says.
+// items as have calls under way if that is more. [BreakerConfig] changes the number. An
+// item counts once, so that a few items that always fail do not look like an outage. A
+// call that never left counts each time. While the breaker is open, only probes leave on
+// the lane, each of another item, until one is answered. A probe leaves every 2.3 s;
+// under the plain law after 4 s, then ever less often, up to every 20 s. Items wait
+// meanwhile, or go to another lane of their pool; that costs them no attempt. A run waits
+// for an outage as long as [WithOutagePatience] says. If the lane was never answered, it
+// waits only as long as [WithFirstAnswer] says.
 //
 // Ten items or more that always fail look like an outage once nothing else is left on their
 // lane. They are probed likewise, until that patience ends. [WithKeepGoing] fails them
@@ -92,11 +92,11 @@ import (
 // *[Error] or a *[PanicError].
 //
 // The error of Run is the run's own. It is nil if each item ended by a call. Otherwise
-// errors.Is finds in it [ErrConfig], [ErrStopped], [ErrTooManyFailures], [ErrTooManyLanes],
-// [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause; more than one of them if items
-// were left for more than one reason. [ErrObserver] comes with them or alone. Behind
-// ErrStopped may be [ErrNoAnswer], [ErrOutage], [ErrAlike], [ErrWaitTooLong] or [ErrLaw].
-// Run returns the results that there are in any case.
+// errors.Is finds in it [ErrConfig], [ErrStopped], [ErrTooManyFailures],
+// [ErrTooManyLanes], [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause. It finds more
+// than one of them if items were left for more than one reason. [ErrObserver] comes with
+// them or alone. Behind ErrStopped may be [ErrNoAnswer], [ErrOutage], [ErrAlike],
+// [ErrWaitTooLong] or [ErrLaw]. Run returns the results that there are in any case.
 //
 // If the provider stops serving one pool, the others are run to the end all the same. The
 // error is then ErrStopped, and the items of that pool are ErrNotRun.
@@ -361,8 +361,8 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 	return true
 }
 
-// spareMessages is the room in the mailbox of a run's own coordinator on top of that for
-// the news of each worker: for the feed, the steward, and a few queries.
+// spareMessages is the room in the mailbox of a run's own coordinator for the feed, the
+// steward, and a few queries. It comes on top of the room for each worker's news.
 const spareMessages = 16
 
 // errLeft is the cause with which a run's context ends when its caller leaves the loop.
@@ -371,11 +371,11 @@ var errLeft = errors.New("batch: the loop over the results was left")
 // payBack gives credits back for results that the caller has taken, some at a time: the
 // reader is woken for a good many items, not for each.
 //
-// Withholding a few starves nobody. They are fewer than the read-ahead, so as many items as
-// there are workers can be in the run without them; and each result that the caller takes
+// Withholding a few starves nobody. They are fewer than the read-ahead, so as many items
+// as there are workers can be in the run without them. Each result that the caller takes
 // adds to them. payBack never waits: credits that find no room stay owed. Nothing is lost
-// by that either: once the reader takes the credits that fill the room, it may take another
-// item, whose result brings the caller back here.
+// by that either. Once the reader takes the credits that fill the room, it may take
+// another item, whose result brings the caller back here.
 func (r *run[In, Out]) payBack() {
 	if r.owed++; r.owed < r.payment {
 		return
@@ -417,7 +417,7 @@ func (r *run[In, Out]) end(stayed bool) error {
 	r.ask <- stayed && r.sum.NotRun == 0 && r.tooMany() == nil // has room
 	r.sum.Counters, r.sum.Dropped = r.session.Final()
 	r.sum.Held, r.sum.Ran = r.session.Held()
-	r.sum.Counters.Offered += r.unfit  // the reader counted these; it takes no more. The run took them over,
+	r.sum.Counters.Offered += r.unfit  // the reader's count, final by now: these items were taken over,
 	r.sum.Counters.Released += r.unfit // and they ended without a call
 	err := r.conclude()
 	return errors.Join(r.verdict(), err)

@@ -13,8 +13,9 @@ import (
 
 // When the memory is saved; see [WithMemorySaver].
 const (
-	// SaveEvery is the longest time without a save while a run goes on. The next run
-	// relearns, in about that time, what this one learned while no lane changed its phase.
+	// SaveEvery is the time after which a run saves even if nothing has changed, from the
+	// end of the pause after its last save. The next run relearns, in about that time,
+	// what this one learned while no lane changed its phase.
 	SaveEvery = 5 * time.Second
 	// SaveGap is the least time between two saves. A lane that is refused, probed and
 	// refused again changes its phase several times a second.
@@ -23,7 +24,7 @@ const (
 
 // saveShare keeps the coordinator free for other things. To collect what is known of
 // thousands of lanes takes it milliseconds. The saver does not ask again until saveShare
-// times as long has passed.
+// times as long has passed, or SaveEvery.
 const saveShare = 50
 
 // WithMemorySaver saves the memory of a run, for a later run to begin with by [WithMemory].

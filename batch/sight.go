@@ -44,7 +44,7 @@ func sighted(limits []provider.RateLimit, lane *machine.LaneConfig) []limiter.Si
 }
 
 // windowOf returns the period of a limit: the lane's setting, or that of a family whose
-// headers always mean the same; 0 if the law must find it out.
+// headers always mean the same. It returns 0 if the law must find the period out.
 func windowOf(l *provider.RateLimit, lane *machine.LaneConfig) time.Duration {
 	if lane != nil {
 		if per := lane.Periods.Of(l.Family, dimensions[l.On]); per > 0 {
@@ -58,9 +58,9 @@ func windowOf(l *provider.RateLimit, lane *machine.LaneConfig) time.Duration {
 // say it, except for Together's.
 var windows = map[string]time.Duration{"plain": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
 
-// noQuota turns a refusal whose headers show a limit of 0 into QuotaExhausted, if the lane
-// knows what they mean: no rate was exceeded, there is none. Other failures stay as they
-// are.
+// noQuota turns a refusal whose headers show a limit of 0 into QuotaExhausted, if the
+// lane knows what they mean. No rate was exceeded then: there is no quota. Other failures
+// stay as they are.
 func (e ending) noQuota(fault *provider.Error) *provider.Error {
 	if fault.Kind != provider.Throttled || e.lane == nil {
 		return fault
@@ -78,7 +78,7 @@ func (e ending) noQuota(fault *provider.Error) *provider.Error {
 }
 
 // noted returns the limit that the message of a refusal spells out, which is as good as a
-// header. The limit less the used units is left.
+// header. Its remainder is the limit less the used units.
 func noted(q provider.QuotaNote) (limiter.Sighting, bool) {
 	window, known := periods[q.Per]
 	if !known || q.Limit <= 0 || q.Used < 0 || q.Used > q.Limit {

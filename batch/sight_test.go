@@ -9,7 +9,7 @@ import (
 )
 
 // A limit named in a refusal counts if it can be true: its period must be known, and not
-// more used than there is. The limit less the used units is left.
+// more used than there is. The remainder is the limit less the used units.
 func TestNotedLimits(t *testing.T) {
 	good := provider.QuotaNote{On: "requests", Limit: 100, Used: 40, Per: "minute"}
 	for on := range dimensions {

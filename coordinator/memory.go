@@ -38,8 +38,8 @@ func (c *Coordinator) Watch() *Watch {
 // receive. That is knowledge which would be lost, and missed, if the process ended now.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-// Last yields, once, the knowledge at the return of [Coordinator.Run]. If the coordinator was
-// closed before the Watch began, it yields nothing.
+// Last yields, once, the knowledge at the return of [Coordinator.Run]. If Run had returned before
+// the Watch began, it yields nothing.
 func (w *Watch) Last() <-chan Memory { return w.last }
 
 // stir tells the watches that something has changed.

@@ -87,8 +87,8 @@ func (s *Session) Stranded() <-chan struct{} { return s.stranded }
 // Stranded is closed.
 func (s *Session) Cause() error { return s.cause }
 
-// Closed is closed when the coordinator was, and drains the run for that: offer nothing more,
-// and end the input.
+// Closed is closed when [Coordinator.Close] drains the run: offer nothing more, and end the
+// input.
 func (s *Session) Closed() <-chan struct{} { return s.closed }
 
 // News is one message of a coordinator to a run. Exactly one field is set.
@@ -98,7 +98,7 @@ type News struct {
 }
 
 // Mute says that nobody will read the run's news. From then on the coordinator keeps none for
-// it, and counts none as dropped.
+// it. None counts as dropped, earlier news included.
 func (s *Session) Mute() { s.c.send(message{question: mute{session: s}}) }
 
 // News yields the events of all lanes, and is closed when the run is over. News that nobody

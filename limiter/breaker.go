@@ -142,9 +142,9 @@ func (b *Breaker) Allow(now time.Time) bool {
 	return true
 }
 
-// Success reports that a call was answered. It returns whether that ends the present row of
-// failures. The answer of a call that left before the row began does not: when a server goes
-// down, it often still answers calls that are under way.
+// Success takes the answer of a call. endsRow says whether it ends the present row of failures.
+// The answer of a call that left before the row began does not: a server that goes down often
+// still answers calls that are under way.
 func (b *Breaker) Success(now time.Time, endsRow bool) {
 	b.advance(now)
 	switch b.state {
@@ -256,8 +256,8 @@ func (b *Breaker) Save(now time.Time) BreakerMemory {
 	return k
 }
 
-// reopenedMost bounds the reopenings that a memory is believed: by then the interval is as long
-// as it gets.
+// reopenedMost is the most reopenings that Restore believes: by then the interval is as long as
+// it gets.
 const reopenedMost = 64
 
 // Restore takes up the memory of an earlier breaker, before the first call. A breaker that was

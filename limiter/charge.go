@@ -44,8 +44,8 @@ func (r ChargeRule) String() string {
 const ExpectedOutput = 300
 
 // A Charge describes how a lane's provider draws on its limits. It makes the cost of a call
-// from an estimate, whose Input is the tokens of the prompt and whose Output is the bound on
-// written tokens. Output is 0 if the request has no bound.
+// from an estimate. Input of the estimate is the tokens of the prompt. Output is the bound on
+// written tokens, 0 if the request has none.
 //
 //	estimate ─Of─▶ what is drawn when the call is let in
 //	usage ─Settled─▶ what it has drawn in all, once its answer tells that

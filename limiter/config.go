@@ -88,7 +88,8 @@ func validSpan(name string, d time.Duration) error {
 	return nil
 }
 
-// validSpans checks a first interval and the longest, both as given and with defaults.
+// validSpans checks a first interval and the longest. longest is as given; counts is longest with
+// its default.
 func validSpans(name string, first, longest, counts time.Duration) error {
 	if first < 0 || longest < 0 {
 		return errors.Join(validSpan(name, first), validSpan(name+", at most", longest))
@@ -221,7 +222,7 @@ type ErrorWindowConfig struct {
 	MinSamples int           // fewer calls than this in the window decide nothing
 }
 
-// MeanTolerance is the factor by which the mean latency may exceed a law's target, where
+// MeanTolerance is the factor by which the mean latency may exceed a law's target. It holds where
 // latency answers to load and a single call takes less than the target.
 const MeanTolerance = 1.25
 

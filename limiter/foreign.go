@@ -23,7 +23,7 @@ import (
 //
 // Configurations are compared: a lane with another Maker begins afresh. So a Maker must be
 // comparable, and a pointer is best. The owner of the lanes calls it for each lane that is
-// used, again when the lane is reset by hand, and again after it was forgotten for a while. A
+// used. It does so again when the lane is reset by hand, or is used after it was forgotten. A
 // lane that is led by its law (machine.Leader) keeps the law when it is reset.
 //
 // A Maker that panics or returns nil stops its lane, and so does a law of it that panics in any

@@ -104,7 +104,7 @@ type News struct {
 	Overheard  bool      // another law let it go, that of a machine before this one: this law did not charge it, and its ticket is zero
 	Present    bool      // it left in the present epoch
 	Probe      bool      // it left to see whether calls are let in again
-	Again      bool      // its item has failed before: the end says more of the item than of the server, and one end of an item counts
+	Again      bool      // its item has failed before: the end says more of the item than of the server, and of each item only one end counts
 	Refusals   int       // of a refusal: how often its item was refused before
 	Good       bool      // it was answered as hoped
 	Timeout    bool      // of a failure: it ran out of time
@@ -171,9 +171,9 @@ type LawConfig struct {
 }
 
 // A Foreseer is a [Law] whose Wait is an estimate from below. WaitInAll returns the whole wait
-// at the rates to come if the law learns nothing more; over a day it is a part of it. It is for
-// people who look at a lane: it costs as much as some hundred calls of Wait, and changes
-// nothing.
+// at the rates to come if the law learns nothing more. Of a wait over a day it returns only a
+// part. It is for people who look at a lane: it costs as much as some hundred calls of Wait, and
+// changes nothing.
 type Foreseer interface {
 	WaitInAll(now time.Time, c Cost) time.Duration
 }

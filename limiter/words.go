@@ -131,8 +131,8 @@ func unitOf(d Dimension) string {
 	return " " + d.String()
 }
 
-// perTime returns a rate of units per second in words, by the minute if at least about one
-// flows in that time.
+// perTime returns a rate of units per second in words. It is by the minute if that makes about
+// one or more, and by the hour if that makes ten or a whole number. Otherwise it is by the day.
 func perTime(perSecond float64, unit string) string {
 	for _, per := range []struct {
 		seconds float64

@@ -10,9 +10,10 @@ import (
 // Config tells a [Recorder] about a run. The zero value is for a run of which nothing is
 // known: no total, no prices.
 //
-// Price, Size, Describe, Code and Redact are called by many workers at once. Nothing that
-// they do reaches the run: a function that panics counts as if it had known nothing. The
-// panic is passed on with the last event, so that the run's error is [batch.ErrObserver].
+// Price, Size, Describe, Code and Redact are called by many workers at once. No function of a
+// Config affects the run, except its error. One that panics counts as if it had known nothing.
+// The first panic is passed on with the last event, so that the run's error includes
+// [batch.ErrObserver].
 type Config struct {
 	Total  int    // items of the whole input, those of Before included; 0, and less: as [batch.WithTotal] says, or else UnknownTotal until the input has ended
 	Before int    // of these, ended by earlier runs

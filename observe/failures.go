@@ -23,8 +23,8 @@ const (
 	// maxRaw bounds the part of a message that is read, in bytes, before secrets are taken out: well
 	// over what is shown.
 	maxRaw = 4 << 10
-	// longSecret is the number of bytes dropped at the end of a message over maxRaw: the cut may
-	// have split a secret there, and Redact does not recognise half of one.
+	// longSecret is the number of bytes dropped at the end of a message over maxRaw. The cut
+	// may have split a secret there, and Redact does not recognise half of one.
 	longSecret = 512
 )
 

@@ -11,7 +11,7 @@ const takenOut = '…'
 
 // A word is taken out whole if it is arbitrary: an id, a hash, a date.
 const (
-	idDigits = 2  // a word with at least as many digits
+	idDigits = 2  // a word with at least that many digits
 	longWord = 16 // a word of at least that many runes, with a digit
 )
 
@@ -49,7 +49,7 @@ func fingerprint(message string) string {
 	return b.String()
 }
 
-// putWord puts a word, or the rest of it.
+// putWord puts a word with takenOut for its digits, or takenOut for the whole word.
 func putWord(word []rune, put func(rune)) {
 	digits := 0
 	for _, r := range word {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Before this there is no forecast: by then an end would be a guess.
+// Before this there is no forecast: an end would be a guess.
 const (
 	earlyItems = 30
 	earlySpan  = 20 * time.Second
@@ -26,8 +26,7 @@ const (
 //	ends ──────────────▶ pace of each of several lanes ─▶ the latest lane's end ─▶ settled: what is shown
 //	inAll ─────────────▶ spent + what is left × what one costs
 //
-// It takes from the work the bytes that there were to do. The picture tells what is left of
-// them, by lane.
+// A [Work] says how many bytes a lane had to do; the picture says how many of them are left.
 type forecaster struct {
 	whole    pace
 	spent    spending // of the run
@@ -78,8 +77,9 @@ func longest(l Ledger) (by Bound) {
 	return by
 }
 
-// searchSpan bounds the search at the beginning of a run whose pace is forgotten afterwards. A
-// search doubles each few seconds, and no pace is out of its reach by then.
+// searchSpan is the number of seconds at the beginning of a run in which the pace of a search
+// is forgotten once the search ends. A search doubles each few seconds, so no pace is out of
+// its reach by then.
 const (
 	searchSpan  = 120
 	searchLeast = 5 // seconds of it; less leaves the pace as it is
@@ -111,9 +111,10 @@ const (
 	boundInputTokens Bound = "input_tokens"
 )
 
-// counts reports whether time under a bound is like time to come. An outage, a pause and a sleep
-// of the computer are not. Before the first item ends there is only the latency of its call,
-// unless the calls in flight hold the run back: then each takes as long.
+// counts reports whether time under a bound is like time to come. An outage, a pause and a
+// sleep of the computer are not. Before the first item ends, time counts only if the calls in
+// flight hold the run back: each of them then takes as long. Otherwise it shows only the
+// latency of the first call.
 func counts(by Bound, begun bool) bool {
 	switch by {
 	case boundBreaker, boundUnanswered, boundPaused, boundSlept:
@@ -124,8 +125,8 @@ func counts(by Bound, begun bool) bool {
 	return begun
 }
 
-// longQuiet is the number of seconds after which a server that is too busy, and answers nothing,
-// counts as an outage: waves of refusals are over sooner, and come again.
+// longQuiet is the number of seconds after which a server that is too busy, and answers
+// nothing, counts as an outage. Waves of refusals are over sooner, and come again.
 const longQuiet = 10
 
 // quiet is the time in seconds for which a busy server has let nothing in. It counts when the
@@ -198,8 +199,8 @@ func (f *forecaster) unsaid(p *Picture) string {
 	return ""
 }
 
-// The shown end moves by a second at least, as nobody shows less. It rests for 12 s: it may
-// move five times a minute at most, unless an end arrives and turns out to be none.
+// The shown end moves by a second at least, as nobody shows less. It rests for 12 s, so it
+// moves five times a minute at most, unless the shown moment is near and the run's end is not.
 const (
 	leastMove = time.Second
 	restSpan  = 12 * time.Second
@@ -228,10 +229,10 @@ func (s *sleeps) see(p *Picture) {
 	}
 }
 
-// settled returns the time until the end that is shown. The shown end moves only when it is
-// off by more than a quarter of its half width: nobody believes an end that jumps about. It
-// moves at once when less than a quarter of the likely time is left to it: an end that arrives
-// and turns out to be none is believed still less. In the last seconds nobody reads it.
+// settled returns the time until the end that is shown. The shown end moves only when it is off
+// by more than a quarter of its half width: nobody believes an end that jumps about. It moves
+// at once when less than a quarter of the likely time is left to it. A shown moment that comes
+// while the run goes on is believed still less. In the last seconds nobody reads it.
 func (f *forecaster) settled(at time.Time, likely, half time.Duration) time.Duration {
 	end := at.Add(likely)
 	rests := at.Sub(f.moved) < restSpan || end.Sub(f.shown).Abs() <= max(leastMove, half/4)

@@ -70,8 +70,8 @@ func (f *forecaster) lane(p *Picture, l *Lane) {
 // several reports whether there are lanes to tell apart.
 func several(p *Picture, work []Work) bool { return len(p.Lanes) > 1 || len(work) > 1 }
 
-// outage reports whether a lane with work has an open breaker, or a server that has let nothing
-// in for too long for a wave of refusals.
+// outage reports whether a lane with work has an outage. Its breaker is not closed, or its
+// server has let nothing in for longer than a wave of refusals lasts.
 func outage(p *Picture) bool {
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
@@ -183,8 +183,8 @@ func (p *pace) coming(of *Picture, l *Lane, left rest) (rate, wait float64) {
 	return rate, wait
 }
 
-// dearer returns how many times as much the limit that binds is drawn on by an item of the
-// rest as by the items that ended lately. It counts as far as that limit was on tokens.
+// dearer returns the factor by which an item of the rest draws more on the binding limit than
+// the items that ended lately. It differs from 1 only as far as that limit was on tokens.
 func (p *pace) dearer(left rest) float64 {
 	a, span := p.now()
 	if left.input <= 0 || a.input <= 0 {
@@ -260,8 +260,8 @@ func limited(l *Lane) float64 {
 	return most
 }
 
-// Before there is a pace, a limit may say when the run ends: one that the provider or the user
-// told, and that the run keeps to.
+// Before there is a pace, a limit may say when the run ends. It must be one that the provider
+// or the user told, and that the run keeps to.
 const (
 	limitSpan   = 5 * time.Second // least time of the run: before, it is not known what holds it back
 	limitLeast  = 0.8             // of the limit must have been drawn, and

@@ -3,7 +3,7 @@ package observe
 import "math"
 
 // amounts holds what ended in some time: items, their tokens and their cost. It also holds the
-// seconds of it in which a limit on tokens, or on input tokens, held the rest back.
+// seconds of it in which a limit on tokens, or on input tokens, held the lane or the run back.
 type amounts struct{ items, input, output, usd, byTokens, byInput float64 }
 
 func (a amounts) plus(b amounts) amounts {
@@ -26,11 +26,11 @@ type block struct {
 
 func (b block) rate() float64 { return b.items / b.span }
 
-// Blocks, in seconds. They are of 30 s, long enough for the items of a slow run to be
-// counted and for the answers of a fast one to mix. A run begins with blocks of an eighth
-// of that, so that after 20 s there are five. Each time there are 16, neighbours become
-// one, until they have their full length: so there are 8 to 16 in the first four minutes,
-// and the spread does not depend on their length.
+// Blocks, in seconds. They are of 30 s, long enough for the items of a slow run to be counted
+// and for the answers of a fast one to mix. A run begins with blocks of an eighth of that, so
+// that after 20 s there are five. Each time there are 16, neighbours become one, until they
+// have their full length. So there are 8 to 16 in the first four minutes, and the spread does
+// not depend on their length.
 const (
 	paceSpan    = 30.0
 	firstSpan   = paceSpan / 8
@@ -124,8 +124,8 @@ func (p *pace) spread() float64 {
 	return most
 }
 
-// joined returns the noise of blocks joined by groups. While they are few it is drawn towards
-// the usual noise.
+// joined returns the noise of blocks, joined in groups of by. While the groups are few, it is
+// drawn towards the usual noise.
 func (p *pace) joined(by int, mean float64) float64 {
 	v, c, before, n := 0.0, 0.0, 0.0, 0.0
 	for i := len(p.blocks) % by; i < len(p.blocks); i += by {
@@ -148,8 +148,8 @@ func (p *pace) joined(by int, mean float64) float64 {
 	return v * together(min(mostCorrelation, max(leastCorrelation, rho)))
 }
 
-// The number of blocks for which the usual spread and the usual correlation stand; the largest
-// correlation of neighbours; and the least number of joined blocks for a spread.
+// The weights of the usual spread and the usual correlation, in blocks. The bounds of the
+// correlation of neighbours. The least number of joined blocks that have a spread.
 const (
 	spreadWeight      = 0.5
 	correlationWeight = 4

@@ -230,7 +230,7 @@ func (t table) within(tt *testing.T, steady bool, missed, slack float64) {
 			tt.Errorf("at %.0f %%: missed by %.1f %%, in half of all worlds", 100*m, 100*t.missed[k])
 		}
 	}
-	if t.most >= 7 { // five by its rest, and one that comes and is none
+	if t.most >= 7 { // five by its rest, and one whose moment comes while the run goes on
 		tt.Errorf("the shown end has changed %d times in a minute", t.most)
 	}
 }

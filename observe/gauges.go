@@ -83,7 +83,7 @@ func (r *Recorder) laneSamples() []LaneSample {
 	return lanes
 }
 
-// believed adds the believed limits of a lane.
+// believed adds the phase and the believed limits of a lane.
 func (r *Recorder) believed(l *LaneSample) {
 	l.Limits = map[string]float64{}
 	s := r.told(l.Name)

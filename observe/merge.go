@@ -43,7 +43,7 @@ func (s *Sample) allowedSpan() float64 {
 	return s.AllowedSpan
 }
 
-// weighed returns the mean of two values.
+// weighed returns the weighted mean of two values; 0 if they have no weight.
 func weighed(a, weightA, b, weightB float64) float64 {
 	if weightA+weightB == 0 {
 		return 0

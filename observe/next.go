@@ -12,7 +12,8 @@ import (
 )
 
 // usable is the share of a limit at which calls are let go. The law keeps a little back of a
-// limit that it has learned, or read in headers. A told limit is the user's word.
+// limit that it has learned, or read in headers. A told limit is the user's word, and is used
+// in full.
 const usable = 0.98
 
 // limitBounds are the bounds of the dimensions, in the order of a [limiter.View]'s Limits.
@@ -32,8 +33,8 @@ type capacity struct {
 	rate float64
 }
 
-// capacities returns the known ones of a lane: of its limits, and of its window at the mean
-// latency, in seconds.
+// capacities returns the known capacities of a lane: those of its limits, and that of its
+// window at the mean latency, in seconds.
 func capacities(l *batch.LaneStatus, draws [limiter.Dimensions]float64, latency float64) (known []capacity) {
 	for k := range l.View.Limits {
 		if rate := limitCapacity(&l.View.Limits[k], draws[k]); rate > 0 {
@@ -148,9 +149,9 @@ func (r *Recorder) next(h *Held, s *batch.Status, l *batch.LaneStatus) {
 	}
 }
 
-// rivals returns the bounds that may bind next, each with its factor over the present speed: the
-// lane's bounds by the lane's speed, the run's by the run's. Without a speed it returns
-// capacities, and no factor is known.
+// rivals returns the bounds that may bind next, each with its factor over the present speed.
+// The lane's bounds are compared with the lane's speed, and the run's with the run's. Without a
+// speed it returns capacities, and no factor is known.
 func (r *Recorder) rivals(h *Held, s *batch.Status, l *batch.LaneStatus, span time.Duration) (rivals []capacity, known bool) {
 	mean := r.run.mean()
 	place := mean.meanHeld()

@@ -54,7 +54,7 @@ type Picture struct {
 
 	Failures       []Failure // most frequent first
 	Lanes          []Lane    // that which ends last first, as far as that is known; then by name
-	OfLanes        int       // lanes in all: more than MaxLanes are not told one by one
+	OfLanes        int       // lanes in all: more than MaxLanes are not listed one by one
 	Open, HalfOpen int       // lanes whose breaker is
 }
 

@@ -43,12 +43,12 @@ func nothingIn(s *batch.Status) bool {
 // little.
 func refusesAll(l *batch.LaneStatus) bool { return l.View.Probed >= 2 && !l.View.Drought.IsZero() }
 
-// overdueTimes is the factor for overdue calls: such a call has been under way for longer
-// than that many times the slowest answer.
+// overdueTimes says when a call is overdue: once it has been under way for more than that many
+// times the slowest answer.
 const overdueTimes = 2
 
-// unanswered reports whether all calls in flight are overdue, and none has ended within the span
-// of a speed: more calls at once would only wait with them.
+// unanswered reports whether all calls in flight are overdue, and none has ended within
+// SpeedSpan. More calls at once would only wait with them.
 func (r *Recorder) unanswered(s *batch.Status) bool {
 	slowest := r.run.total.slowest
 	return slowest > 0 && r.run.calls.speed(SpeedSpan) == 0 && !s.Run.Oldest.IsZero() &&

@@ -2,8 +2,8 @@ package observe
 
 import "time"
 
-// A Sample is a span of a run. Counts are of the span, so that two neighbours merge by adding;
-// of gauges it holds the mean, and the most.
+// A Sample describes a span of a run. Counts are of the span, so that two neighbours merge by
+// adding; of gauges it holds the mean, and the most.
 type Sample struct {
 	At      time.Time // its end
 	Elapsed float64   // seconds since the run began, at its end

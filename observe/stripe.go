@@ -22,7 +22,7 @@ type stripe struct {
 	_      [128]byte
 }
 
-// lane returns the tally of a lane. Outside the lock nothing is known of it.
+// lane returns the tally of a lane, which must be used only under the lock.
 func (s *stripe) lane(names *names, lane string) *tally {
 	if lane != s.latest || lane == "" {
 		s.latest, s.slot = lane, names.slot(lane)
@@ -67,14 +67,14 @@ func (r *Recorder) call(c *batch.Call) {
 	s.mu.Unlock()
 }
 
-// broke reports whether a failed call was broken: it was not refused, the answer named no fault
-// of the call, and we did not cut it off.
+// broke reports whether a failed call broke. Such a call was not refused, its answer named no
+// fault of the call, and we did not cut it off.
 func (r *Recorder) broke(c *batch.Call) bool {
 	return c.Kind.BreakerCounts() && !(c.Kind == provider.Unknown && r.notRun(c.Err))
 }
 
-// notRun reports whether an error is that of an item that was let go. An error may panic when
-// it is asked for its kind.
+// notRun reports whether an error is that of an item that was let go. An error's own method Is
+// may panic.
 func (r *Recorder) notRun(err error) bool {
 	defer r.caught("an error's Is")
 	return errors.Is(err, batch.ErrNotRun)

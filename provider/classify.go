@@ -93,8 +93,8 @@ func judge(a *answer, body []byte, own []*Wording) *Error {
 	return e
 }
 
-// sayNoQuota adds to an error's message that there is no quota at all, if the headers say so:
-// the message itself may speak of a rate alone.
+// sayNoQuota adds to an error's message that there is no quota at all, if the headers say so.
+// The message itself may speak of a rate alone.
 func (e *Error) sayNoQuota(a *answer) {
 	if name := a.noQuota(); name != "" && e.Kind == QuotaExhausted {
 		e.Message = clip(e.Message+": no quota for this model, its limit is 0 ("+name+")", maxMessage)

@@ -58,9 +58,10 @@ type Dialect interface {
 	// escaped; one that stands in the body makes no difference.
 	Path(operation, model string) (path string, ok bool)
 
-	// Body returns the body to send for a request in the dialect's own words: r.Body itself,
-	// unless something must be said otherwise there than in a file. It never changes r.Body. It
-	// returns an error for a request whose answer is not one whole JSON value, such as a stream.
+	// Body returns the body to send for a request in the dialect's own words. That is r.Body
+	// itself, unless something must be said otherwise there than in a file. It never changes
+	// r.Body. It returns an error for a request whose answer is not one whole JSON value, such
+	// as a stream.
 	Body(r Request) ([]byte, error)
 
 	// Answer reads a response in one pass. It returns a good answer with its usage and its end,
@@ -73,7 +74,7 @@ type Dialect interface {
 }
 
 // A Translator is a Dialect into which OpenAI's chat requests can be translated. They become
-// requests for the first of its Operations.
+// requests for the first of the [Operations] that it has.
 type Translator interface {
 	Dialect
 

@@ -1,7 +1,7 @@
-// Package provider says in our own words what the outside world says: what a
-// failed call means (Kind, Error, Classify), what a response's headers tell
-// (RateLimits, ParseRetryAfter), what a call used (Usage), and how all of that
-// reaches the code that watches the attempt (Recorder, Transport).
+// Package provider says in our own words what the outside world says: what a failed call means
+// (Kind, Error, Classify), what a response's headers tell (RateLimits, ParseRetryAfter), and
+// what a call used (Usage). It also brings all of that to the code that watches the attempt
+// (Recorder, Transport).
 //
 // It promises that everything it reads is untrusted and everything it keeps is
 // bounded: no header, body or message makes it panic, wait for years or hold

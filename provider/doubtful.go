@@ -22,7 +22,7 @@ func (d Doubtful) Add(e Doubtful) Doubtful {
 
 // Doubtful returns what is doubtful of an attempt that ended with err: the call and its usage,
 // or nothing. It returns nothing if the attempt succeeded, if no request left, or if the
-// provider refused it: a refusal is an answer, and its usage counts.
+// provider refused it. A refusal is an answer, and its usage counts.
 func (r *Record) Doubtful(err error) Doubtful {
 	sent := r.Sent || r.HasUsage // what never left reports no usage
 	if err == nil || !sent || !r.Cut && (r.refused || !endsInDoubt(err)) {
@@ -44,7 +44,7 @@ func endsInDoubt(err error) bool {
 func refuses(status int) bool { return status >= http.StatusMultipleChoices }
 
 // TornUsage returns the usage in an answer of one JSON object that was cut off. It returns
-// false if that part had not come whole.
+// false if the usage had not come whole.
 func TornUsage(body []byte) (Usage, bool) {
 	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
 		value := w.Skip()

@@ -98,7 +98,7 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// head returns the status and the most telling word of the provider's.
+// head returns the status and the provider's most telling word.
 func (e *Error) head() string {
 	status := ""
 	if e.Status != 0 {
@@ -132,8 +132,8 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns the cause, nil if there is none.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Permanent marks err as one that no further try of the item can help: the result
-// is an error of kind Invalid that wraps err. Permanent(nil) is nil.
+// Permanent marks err as final, as no further try of the item can help: the result is an error
+// of kind Invalid that wraps err. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -141,10 +141,10 @@ func Permanent(err error) error {
 	return &Error{Kind: Invalid, Err: err}
 }
 
-// RetryAfter says that the call behind err was throttled and that its lane must
-// wait for d: the result is an error of kind Throttled that wraps err. A
-// negative d counts as 0. A d over MaxRetryAfter, which no server can mean, counts as
-// unnamed. RetryAfter(d, nil) is nil: a call that did not fail has nothing to wait for.
+// RetryAfter says that the call behind err was throttled and that its lane must wait for d. The
+// result is an error of kind Throttled that wraps err. A negative d counts as 0. A d over
+// MaxRetryAfter, which no server can mean, counts as unnamed. RetryAfter(d, nil) is nil: a call
+// that did not fail has nothing to wait for.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil

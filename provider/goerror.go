@@ -45,8 +45,8 @@ func kindOf(err error) Kind {
 	return Unknown
 }
 
-// Plain returns the cause of a call that got no answer, without the addresses of its
-// connection: they differ from call to call. It returns any other error unchanged.
+// Plain returns the error that has ended a call without an answer. It leaves out the addresses
+// of the connection, which differ from call to call. It returns any other error unchanged.
 func Plain(err error) error {
 	var (
 		e  *Error

@@ -52,21 +52,19 @@ const (
 // the server took the request.
 type RateLimit struct {
 	On Dimension
-	// Limit is over 0 and Remaining is between 0 and Limit, both in units of
-	// On per a period that headers do not name: infer it from Reset, or know it.
-	// The record of a refusal (429) has limits of 0, too: where that provider's
-	// zeros mean anything, there is no quota.
+	// Limit is over 0 and Remaining is between 0 and Limit, both in units of On per period.
+	// Headers do not name the period: infer it from Reset, or know it. The record of a refusal
+	// (429) has limits of 0, too: where that provider's zeros mean anything, there is no quota.
 	Limit, Remaining float64
 	// Reset is the time until the limit is whole again, if HasReset: at least 0.
 	Reset    time.Duration
 	HasReset bool
-	// Family names the family of the headers: "openai" (and compatible), "project"
-	// (OpenAI's limit of the project), "anthropic", "plain" (x-ratelimit-*
-	// without a dimension: Together means a second by it), "generic"
-	// (ratelimit-*), "fireworks", and "minute", "hour" and "day" of names
-	// that end in that word (Mistral, Cerebras). Of these three a dimension shows
-	// the shortest alone, and none if another family shows it: the code that follows a limit
-	// follows one, and the shortest period is the one that binds.
+	// Family names the family of the headers: "openai" (and compatible), "project" (OpenAI's
+	// limit of the project), "anthropic", "plain" (x-ratelimit-* without a dimension: Together
+	// means a second by it), "generic" (ratelimit-*), "fireworks", and "minute", "hour" and
+	// "day" of names that end in that word (Mistral, Cerebras). Of these three a dimension
+	// shows the shortest alone, and none if another family shows it. The code that follows a
+	// limit follows one, and the shortest period is the one that binds.
 	Family string
 }
 
@@ -318,7 +316,7 @@ func resetNumber(x float64, h http.Header, now time.Time) (time.Duration, bool) 
 	return time.Duration(x * float64(time.Second)), true
 }
 
-// until returns the wait for a moment: 0 if it has passed, and false if it is so far
+// until returns the wait for a moment, 0 if it has passed. It returns false for a moment so far
 // away that the reading must be wrong.
 func until(at time.Time, h http.Header, now time.Time) (time.Duration, bool) {
 	d := at.Sub(serverNow(h, now))

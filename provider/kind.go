@@ -134,9 +134,9 @@ func (k Kind) BreakerCounts() bool { return k.has(breaker) }
 func (k Kind) StopsLane() bool { return k.has(stopsLane) }
 
 // StopsLaneAfter returns the number of different items that must fail with this kind, with no
-// item answered in between, before their lane is of no more use: first if the lane never
-// answered, else later. Fewer failures are those of their items: a key that is refused for
-// one item may be right for all others. 0: the lane stays in use after any number of them.
+// item answered in between, before their lane is of no more use. It is first if the lane never
+// answered, else later. Fewer failures are those of their items: a key that is refused for one
+// item may be right for all others. 0: the lane stays in use after any number of them.
 func (k Kind) StopsLaneAfter() (first, later int) {
 	of := &kinds[k.known()]
 	return int(of.first), int(of.later)

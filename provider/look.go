@@ -104,8 +104,8 @@ func (l *look) parse(body []byte) bool {
 	return good
 }
 
-// read takes the values that are read; of two with one name, the first. members are the first of
-// a body that is an object, and all of them if there are fewer than wide.
+// read takes the values that look has fields for; of two with one name, the first. members are
+// the first ones of a body that is an object, and all of them if there are fewer than wide.
 func (l *look) read(body []byte, members []rawjson.Member) {
 	if l.root, l.listed = body, body[0] == '['; l.listed {
 		l.root = rawjson.First(body)
@@ -127,7 +127,7 @@ func (l *look) read(body []byte, members []rawjson.Member) {
 	}
 }
 
-// note keeps a value if its name is one that is read, and the first of that name.
+// note keeps a value if look has a field for its name, and no earlier value had that name.
 func (l *look) note(name, value []byte) {
 	if to := l.field(name); to != nil && *to == nil {
 		*to = value
@@ -366,7 +366,7 @@ func (l *look) finish() string {
 }
 
 // completed returns why a whole answer of Responses ended, which has no word of its own for
-// that: a call of a tool, if that is the last of its output, or else its status.
+// that. The reason is a call of a tool, if that is the last of the output, or else the status.
 func (l *look) completed() string {
 	if !rawjson.IsWord(l.object, "response") || !rawjson.IsWord(l.status, "completed") {
 		return ""

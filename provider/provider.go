@@ -7,12 +7,12 @@ package provider
 //
 //	Do(ctx context.Context, r Request) (Reply, error)
 //
-// and keeps these promises, which provider/providertest checks: it tries once
-// and never again on its own. The exception is a key that has expired meanwhile and was
-// refused: it tries once more with a fresher one, as nothing was done for that request. Every
-// error is an *Error. It reports headers, usage and finish reason to the Recorder in ctx. It
-// reads a bounded number of bytes, and follows no redirect to another host. The key is in no
-// error.
+// and keeps these promises, which provider/providertest checks: it tries once and never again
+// on its own. There are two exceptions, in which nothing was done for the request. It replaces
+// a refused key that has expired meanwhile by a fresher one. It leaves out an option for a
+// stream's usage that the server does not know. Every error is an *Error. It reports headers,
+// usage and finish reason to the Recorder in ctx. It reads a bounded number of bytes, and
+// follows no redirect to another host. The key is in no error.
 type Request struct {
 	// Endpoint is an operation, such as Chat. It can never name a host.
 	Endpoint string

@@ -13,12 +13,11 @@ const minSecret = 8
 
 const redacted = "[redacted]"
 
-// Redact returns body without the given secrets: a gateway may echo what it was
-// sent. A secret is found as it is and as JSON may escape it, also in a text of JSON's
-// that is itself JSON; valid JSON stays valid. Redact also takes out the beginning of a secret
-// at the body's end, where the body is cut to its bound. It does not change body itself, and
-// returns it if it holds no secret. It leaves secrets shorter than 8 bytes, and those that
-// could be numbers.
+// Redact returns body without the given secrets: a gateway may echo what it was sent. A secret
+// is found as it is and as JSON may escape it, also in a JSON string that is itself JSON. Valid
+// JSON stays valid. Redact also takes out the beginning of a secret at the body's end, where
+// the body is cut to its bound. It does not change body itself, and returns it if it holds no
+// secret. It leaves secrets shorter than 8 bytes, and those that could be numbers.
 func Redact(body []byte, secrets ...string) []byte {
 	for _, s := range secrets {
 		body = redactOne(body, s)
@@ -60,12 +59,12 @@ func RedactText(text string, secrets ...string) string {
 	return text
 }
 
-// isSecret tells secrets from placeholders. A secret that could be a number is none: taking it
-// out would change other numbers that contain it.
+// isSecret tells secrets from placeholders. A text that could be a number is no secret: taking
+// it out would change other numbers that contain it.
 func isSecret(s string) bool { return len(s) >= minSecret && strings.Trim(s, "0123456789+-.eE") != "" }
 
-// rareEnd is the length of the part of a secret's end that is searched for: long enough to be
-// found in nothing else, and no longer than processors compare at once.
+// rareEnd is the length of the part of a secret's end that is searched for. It is long enough
+// to be found in nothing else, and no longer than processors compare at once.
 const rareEnd = 31
 
 // mayHold returns false for nearly all that holds no secret, and costs a call little. JSON has

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Transport is an http.RoundTripper that reports to the Recorder in a request's
-// context: the response's headers, of failed responses too, and of a good
-// answer its usage and why it ended. It changes nothing: any SDK works over it.
-// Requests whose context carries no Recorder pass through.
+// Transport is an http.RoundTripper that reports to the Recorder in a request's context. It
+// reports the headers of each response, of failed ones too, and of a good answer its usage and
+// why it ended. It changes nothing: any SDK works over it. Requests whose context carries no
+// Recorder pass through.
 //
 // The usage is known once the answer was read or closed. The answer must be one JSON value of
 // at most MaxHeard bytes that comes unpacked, or that Base unpacks. The usage of a stream is not
@@ -22,8 +22,9 @@ type Transport struct {
 	// Base does the work; nil means http.DefaultTransport, which keeps two
 	// idle connections per host only. See NewHTTPTransport.
 	Base http.RoundTripper
-	// HeadersOnly leaves good answers' bodies alone. Otherwise they are kept until they have come
-	// whole. It is for clients that report their usage to the Recorder themselves.
+	// HeadersOnly leaves good answers' bodies alone; otherwise they are kept until they have
+	// come whole. HeadersOnly is for clients that report their usage to the Recorder
+	// themselves.
 	HeadersOnly bool
 }
 
@@ -74,7 +75,7 @@ const (
 	// within a second on any way that works; ten outlast a lost packet that is sent four times.
 	pingTimeout = 10 * time.Second
 	// maxUnread is the number of bytes of an answer that HTTP/2 takes in before its call has
-	// read them: a call that waits for room does not read. Go's default is 4 MiB for each call.
+	// read them. A call that waits for room does not read. Go's default is 4 MiB for each call.
 	// Over a distance of 100 ms it lets in 10 MB a second for each call.
 	maxUnread = 1 << 20
 	// maxHeader bounds a response's headers in bytes; Go's default is 10 MiB.

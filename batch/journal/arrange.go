@@ -30,8 +30,8 @@ func (o *Order) Add(key string) {
 // should; neither is lost.
 func short(sum keys.Sum) uint64 { return binary.BigEndian.Uint64(sum[:8]) }
 
-// ArrangeBytesPerLine is the memory that Arrange takes for each line, besides the order, if
-// the lines do not stand in order: where the line is, and where it should be.
+// ArrangeBytesPerLine is the memory that Arrange takes for each line, besides the order:
+// where the line is, and where it should be. If all lines stand in order, it takes none.
 const ArrangeBytesPerLine = 24
 
 // Arrange puts the lines of the output at path into an order, and reports whether it moved

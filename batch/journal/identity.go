@@ -19,8 +19,9 @@ func SameFile(a, b string) bool {
 	return os.SameFile(one, other)
 }
 
-// OutputName returns the name of an output as the lines of an errors file give it: the path
-// from the folder of that file, so that both may be moved together. "-" is standard output.
+// OutputName returns the name of an output as the lines of an errors file give it. It is
+// the path from the folder of that file, so that both may be moved together. "-" is
+// standard output.
 func OutputName(errorsPath, output string) string {
 	if output == "" || output == "-" {
 		return "-"

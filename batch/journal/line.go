@@ -53,9 +53,10 @@ type Headrace struct {
 	Model    string `json:"model"`
 	// Simulated says that no provider was called: the answer is made up.
 	Simulated bool `json:"simulated,omitempty"`
-	// These fields say who answered, and how it was asked: the provider's name, the dialect
-	// of the body, the model that was called if it is not Model, and whether the request
-	// was translated. "" and false are not written: each run chooses what its lines tell.
+	// These fields say who answered, and how it was asked. They are the provider's name,
+	// the dialect of the body, the called model if it is not Model, and whether the
+	// request was translated. "" and false are not written: each run chooses what its
+	// lines tell.
 	Provider   string `json:"provider,omitempty"`
 	Dialect    string `json:"dialect,omitempty"`
 	Served     string `json:"served,omitempty"`
@@ -130,8 +131,8 @@ func (u *Usage) add(v Usage) {
 	u.ReasoningTokens += v.ReasoningTokens
 }
 
-// idDigits is the length of the key's part in a line's id: 24 hex digits, 96 bits, as long
-// as the ids in OpenAI's own result files.
+// idDigits is the length of the key's part in a line's id: 24 hex digits, 96 bits. The
+// ids in OpenAI's own result files are as long.
 const idDigits = 24
 
 // LineOf begins the line of an item, with the fields of h that are known before its call.

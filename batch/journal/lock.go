@@ -191,9 +191,9 @@ func holder(name string) string {
 	return unknown
 }
 
-// Unlock lets others in and removes the lock file, in the order in which no two can hold
-// it: it removes the file while it is locked, so that a waiting process sees that it has
-// gone. If another file has come under the name, that file stays.
+// Unlock removes the lock file and lets others in. It removes the file while it is
+// locked, so that a waiting process sees that it has gone: no two can hold the lock. If
+// another file has come under the name, that file stays.
 func (l *Lock) Unlock() error {
 	if isStill(l.held, l.held.Path()) {
 		_ = os.Remove(l.held.Path()) // where an open file cannot be removed, it stays, unlocked

@@ -133,7 +133,8 @@ func (s *salvage) line(n int, text []byte, whole bool) error {
 	return nil
 }
 
-// keep writes a line whose sum holds. It drops one that is not a line of ours all the same.
+// keep writes a line whose sum holds. It drops a line that is not ours although its sum
+// holds.
 func (s *salvage) keep(n int, text []byte) error {
 	switch _, err := s.parse.key(text, s.failed); {
 	case errors.Is(err, ErrOtherKind):

@@ -25,8 +25,8 @@ var (
 	ErrChanged   = errors.New("it changed while it was read: is another run using it?")
 )
 
-// MaxJournalLine is the longest line that a journal may have, in bytes: an answer of 64 MiB
-// that is not JSON, with each byte escaped in six, and some room.
+// MaxJournalLine is the longest line that a journal may have, in bytes. It holds an
+// answer of 64 MiB that is not JSON, with each byte escaped in six, and some room.
 const MaxJournalLine = 512 << 20
 
 // ResumeBytesPerItem bounds the memory of a KeySet for each key: 8 bytes and the room to
@@ -80,7 +80,7 @@ type Journal struct {
 	// file they come from later tries of an item.
 	Repeated, RepeatedLine int
 
-	Others int // in an errors file, lines of other outputs: of all counts only Lines includes them
+	Others int // in an errors file, lines of other outputs: of all counts only Lines and Size include them
 
 	path   string
 	output string // the output whose lines count, in an errors file; "": all
@@ -222,8 +222,8 @@ func (j *Journal) complain() error {
 	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
 }
 
-// blame is complain, but for a bad first line it finds out whether the file is ours all the
-// same: by the line itself, or by one that follows it.
+// blame is complain, but for a bad first line it finds out whether the file is ours all
+// the same. The line itself may show that, or one that follows it.
 func (j *Journal) blame(text []byte, rest *lines.Reader, parse *journalParser) error {
 	fault := j.complain()
 	ours := len(text) >= len(opening) && opens(text)
@@ -241,10 +241,10 @@ func (j *Journal) blame(text []byte, rest *lines.Reader, parse *journalParser) e
 	return fmt.Errorf("line %d: %w", j.Lines+1, ErrDamaged)
 }
 
-// tear takes the rest of a file for a torn line if a line of ours may begin so. After lines
-// of ours a few bytes are enough, and they may end in zeros: after a loss of power a file
-// system can have made the file longer before it filled it. If no line shows that the file
-// is ours, the rest must show it, by a whole beginning.
+// tear takes the rest of a file for a torn line if a line of ours may begin so. After
+// lines of ours a few bytes are enough. They may end in zeros: a file system may have
+// made the file longer, and filled it no more before a loss of power. If no line shows
+// that the file is ours, the rest must show it, by a whole beginning.
 func (j *Journal) tear(rest []byte) error {
 	written := rest
 	if j.Lines > 0 {

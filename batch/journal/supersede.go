@@ -12,9 +12,9 @@ import (
 )
 
 // DropSuperseded rewrites the errors file at path without lines that a later try has made
-// obsolete: lines of items that have a result by now, and lines that a later line of the
-// same item follows. So an item that was tried again has one line in both files together.
-// DropSuperseded returns how many lines went; if none, it writes nothing.
+// obsolete. These are lines of items that have a result by now, and lines that a later
+// line of the same item follows. So an item that was tried again has one line in both
+// files together. DropSuperseded returns how many lines went; if none, it writes nothing.
 //
 // The new file takes the old one's place at once or not at all: a loss of power leaves one
 // of the two, whole. A link stays a link. Before the call, an item that was tried again may
@@ -62,8 +62,8 @@ func dropSuperseded(d disk.Disk, output, path string, results *KeySet, first int
 	return dropped, nil
 }
 
-// lastLines knows which line of an item is its last. It remembers only items that have
-// several lines, besides the journal's own set of keys.
+// lastLines knows which line of an item is its last. If the journal has repeated lines,
+// it holds a set of all keys, and the last line of each item that has several.
 type lastLines struct {
 	several map[keys.Sum]int
 	seen    KeySet

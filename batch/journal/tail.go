@@ -7,9 +7,9 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// Tail is the end of a result file, behind which lines may be written: after the last whole
-// line of an earlier run, or at the beginning of a new file. Its owner gives it to one
-// saver or closes it.
+// Tail is the end of a result file, behind which lines may be written. It lies after the
+// last whole line of an earlier run, or at the beginning of a new file. Its owner gives
+// it to one saver or closes it.
 type Tail struct {
 	name string
 	size int64    // of the whole lines

@@ -95,9 +95,10 @@ type Config struct {
 // Fields says which optional fields the lines of a run have. With the zero value there are
 // none: all lines are to the byte as those of OpenAI-shaped runs.
 type Fields struct {
-	// Provider is the name of the run's provider. If it is "", a line leaves out the
-	// provider and the dialect, the model that was called instead of its own, whether the
-	// request was translated, the answer's end, and tokens of reasoning.
+	// Provider is the name of the run's provider. If it is "", a line does not name the
+	// provider, its dialect, or the model that was called instead of its own. It then
+	// also leaves out whether the request was translated, the answer's end, and tokens of
+	// reasoning.
 	Provider string
 	// Text says that a line has the text of its answer, if the client has read it.
 	Text bool

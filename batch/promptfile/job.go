@@ -183,7 +183,7 @@ func (j *Job) openNamed(path string, of *journal.Journal, open func() (*journal.
 	}
 	reader, fault := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // ends the wait
 	if fault != nil {
-		return nil, ErrHalted // another file has come there: the goroutine is left waiting
+		return nil, ErrHalted // the pipe cannot be reached any more: the goroutine is left waiting
 	}
 	<-opened
 	if err == nil {

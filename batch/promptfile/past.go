@@ -48,8 +48,8 @@ func (p *past) of(key string) endedHow {
 	return notEnded
 }
 
-// freeID returns the id, or the first of id-2, id-3, … that is not in the output yet, so
-// that a search for an id finds one result. The id counts as taken from then on.
+// freeID returns the id, or the first of id-2, id-3, … that is not in the output yet. So
+// a search for an id finds one result. The id counts as taken from then on.
 func (p *past) freeID(id string) string {
 	if p.results == nil || p.results.IDs.Len() == 0 {
 		return id

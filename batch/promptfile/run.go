@@ -48,10 +48,10 @@ func (s *Sums) Err() error { return errors.Join(s.FilesErr, s.InputErr, s.RunErr
 // the files, unless Begin did. If there are bad lines, the error is a *BadLines, and
 // nothing was called. Run may be called once.
 //
-// If results cannot be saved the run ends. It ends softly while the disk is only full, as
-// there may be room again for the calls in flight (Sums.Full tells that it was); otherwise
-// at once. Items that were not run are left to the next run, whatever the error. The job
-// sets the options for concurrency, drain, control, gate and summary itself.
+// If results cannot be saved the run ends. While the disk is only full it ends softly, as
+// there may be room again for the calls in flight; Sums.Full then says so. Otherwise it
+// ends at once. Items that were not run are left to the next run, whatever the error. The
+// job sets the options for concurrency, drain, control, gate and summary itself.
 func (j *Job) Run(ctx context.Context, call batch.Func[*Item, provider.Reply], opts ...batch.Option) (Sums, error) {
 	if err := j.ready(); err != nil {
 		return Sums{RunErr: err}, err
@@ -178,8 +178,8 @@ func shares(opts []batch.Option) bool {
 	return slices.ContainsFunc(opts, func(o batch.Option) bool { return strings.HasPrefix(o.String(), "WithShared(") })
 }
 
-// leaving wraps call so that a call without an answer gives its place back at once. Other
-// places are given back when the answer is written.
+// leaving wraps call so that a call without an answer, or with one that fails its item,
+// gives its place back at once. Other places are given back when the answer is written.
 func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, provider.Reply] {
 	return func(ctx context.Context, it *Item) (provider.Reply, error) {
 		answered := false
@@ -195,7 +195,8 @@ func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, 
 }
 
 // take handles one result: it goes into the files, or was not run and goes into none. An
-// answer is then in the saver's hands, or waits for its turn as a copy of bounded size.
+// answer is then in the saver's hands, or waits as a copy for its turn: turns bounds the
+// bytes of such copies in memory.
 func (r *run) take(res *Result) {
 	if done := res.Value.Done; done != nil {
 		defer done()

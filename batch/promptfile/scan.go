@@ -130,7 +130,8 @@ func (b *BadLines) Note(err error) error {
 	return nil
 }
 
-// join adds others, and keeps the first of all lines.
+// join adds others, in the order of the input, and keeps the first prompts.MaxComplaints
+// of all.
 func (b *BadLines) join(others *BadLines) {
 	b.All += others.All
 	b.NoModel += others.NoModel

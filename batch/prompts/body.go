@@ -200,10 +200,10 @@ func anyOf(ms []rawjson.Member, drop func(rawjson.Member) bool) bool {
 	return false
 }
 
-// buildPrompt makes the body that the endpoint needs from a prompt: messages for a chat,
-// instructions and input for a response, input for an embedding or a moderation, the query
-// for a rerank, and the prompt itself for a completion. Every field that is not the line's
-// own goes along as it stands.
+// buildPrompt makes the body that the endpoint needs from a prompt. A chat gets messages,
+// a response instructions and input, an embedding or a moderation input. A rerank gets
+// the query, and a completion the prompt itself. Every field that is not the line's own
+// goes along as it stands.
 func (r *Reader) buildPrompt(req *Request, f *fields) (c *LineError) {
 	if req.Endpoint, c = endpoint(nil, r.cfg.DefaultEndpoint); c != nil {
 		return c

@@ -73,10 +73,10 @@ func (e *LineError) LacksModel() bool { return errors.Is(e, ErrNoModel) && e.Rea
 // noModel is the reason for a line that names no model; one with an empty name has another.
 const noModel = "no model"
 
-// Key identifies a line that is not a request on a later run: 32 hex digits made of its
-// content, and of how many lines like it came before. An untranslatable line has the key of
-// its request, "" if the reader makes no keys. So a provider that takes the line later
-// finds what became of it.
+// Key identifies, on a later run, a line that is not a request. It is 32 hex digits, made
+// of the line's content, and of how many lines like it came before. An untranslatable
+// line has the key of its request, "" if the reader makes no keys. So a provider that
+// takes the line later finds what became of it.
 func (e *LineError) Key() string { return e.key }
 
 // keyed sets the key of a line of which only the number and the file are known.

@@ -277,8 +277,8 @@ func (r *Reader) common(req *Request, f *fields) *LineError {
 	return c
 }
 
-// idOf finds the id that a line gives: under a name of its form, or under one of ours if
-// the form has no other use for it.
+// idOf finds the id that a line gives. It stands under a name of its form, or under one
+// of ours if the form has no other use for it.
 func (f *fields) idOf(form Form) (name string, value []byte, c *LineError) {
 	if form == FormOpenAIBatch || form == FormAnthropicBatch {
 		return "custom_id", f.customID, nil

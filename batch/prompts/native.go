@@ -30,9 +30,8 @@ func (r *Reader) buildModelInput(req *Request, f *fields) *LineError {
 	return r.buildNative(req, f, "modelInput", f.modelInput, "messages")
 }
 
-// buildNative takes a body as it stands. The body names no model, which stands in the URL.
-// The line may name one next to it, else the default counts. asks is the field of the
-// question.
+// buildNative takes a body as it stands. The body names no model: the URL does. The line
+// may name one next to it, else the default counts. asks is the field of the question.
 func (r *Reader) buildNative(req *Request, f *fields, name string, body []byte, asks string) (c *LineError) {
 	if body[0] != '{' {
 		return complain(ErrShape, adviceFix, "%s is %s, not an object", name, rawjson.KindOf(body))

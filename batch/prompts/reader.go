@@ -34,8 +34,8 @@ type Config struct {
 	// does not remember the ids again.
 	Checked bool
 
-	// Passing says that the caller is done with a request before it asks for the next: its
-	// Body and Metadata then lie in the reader's own memory and are overwritten.
+	// Passing says that the caller is done with a request before it asks for the next.
+	// Its Body and Metadata then lie in the reader's own memory and are overwritten.
 	Passing bool
 	// NoKeys leaves the Key of requests empty, for callers that only check whether the
 	// lines are good. A LineError has its key all the same.
@@ -52,10 +52,9 @@ type Config struct {
 	// Section says where in a longer input this one stands, from its first byte; nil: it is
 	// whole.
 	Section *Section
-	// More opens the file that follows the current one as a part of the same input, once
-	// that is read to its end; io.EOF says that there is none. Any other error ends the
-	// input and should name the file. Nil: the input is one file. It does not go with
-	// Section.
+	// More opens the next file of the same input, once the current one is read to its
+	// end; io.EOF says that there is none. Any other error ends the input and should name
+	// the file. Nil: the input is one file. It does not go with Section.
 	More func() (File, error)
 	// Note receives the Mark of each line that is not the first of its kind, before the line is given. Its By
 	// counts the lines of all files, and In is empty. It does not go with Section. Nil receives nothing.

@@ -29,8 +29,8 @@ const (
 	Converse        = provider.Converse        // of Bedrock: takes a modelInput
 )
 
-// endpoints lists all that a line may name. A url that is not in it never becomes part of a
-// URL, so no line of a file can direct a call, and the key it carries, to another host.
+// endpoints lists all that a line may name. A url that is not in it never becomes part of
+// a URL. So no line of a file can direct a call, and the key it carries, to another host.
 var endpoints = []string{ChatCompletions, Embeddings, Responses, Completions, Moderations, Rerank}
 
 // KnownEndpoint reports whether path is an endpoint that a line may name, exactly as

@@ -13,11 +13,11 @@ import (
 	"github.com/headrace/headrace/batch/internal/lines"
 )
 
-// ParseTemplate reads a template that makes a prompt from an item's fields: those of the
-// object, or the cells of the row by the names of their columns, or, for text, the field
-// prompt. Templates can neither read files nor run anything: they know only the functions
-// of the language. An item fails if it lacks a field, or if a null would be printed.
-// Objects and lists are printed as JSON.
+// ParseTemplate reads a template that makes a prompt from an item's fields. These are the
+// fields of the object, or the cells of the row by the names of their columns, or, for
+// text, the field prompt. Templates can neither read files nor run anything: they know
+// only the functions of the language. An item fails if it lacks a field, or if a null
+// would be printed. Objects and lists are printed as JSON.
 func ParseTemplate(text string) (*template.Template, error) {
 	t, err := template.New("template").Option("missingkey=error").Funcs(printers()).Parse(text)
 	if err != nil {

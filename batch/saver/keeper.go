@@ -161,9 +161,9 @@ func (k *keeper) see() (err error) {
 	return err
 }
 
-// hold keeps unsaved lines for another try, as far as there is room. Before it loses a line
-// it makes such a try: the disk may have room again. Lines that are held stay, whatever
-// comes.
+// hold keeps unsaved lines for another try, as far as there is room. Before it loses a
+// line it makes such a try: the disk may have room again. Later lines never displace held
+// ones.
 func (k *keeper) hold(b *bundle) {
 	if !k.fits(b) {
 		k.again()

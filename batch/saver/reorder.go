@@ -12,9 +12,9 @@ import (
 const DefaultReorderBytes = 64 << 20
 
 // Reorder passes lines on in the order of their index, whatever the order in which they
-// come. A line that waits for an earlier one lies in memory, up to a bound, and beyond it
-// in a file that ends with the Reorder. 8 bytes of each line stay in memory. A Reorder
-// belongs to one goroutine.
+// come. Lines that wait for an earlier one lie in memory, up to a bound. Further lines
+// lie in a file that ends with the Reorder. From index next to the last that came, each
+// index takes 8 bytes of memory. A Reorder belongs to one goroutine.
 //
 //	       next              last that came
 //	         ▼                     ▼

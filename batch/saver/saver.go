@@ -29,9 +29,9 @@ const (
 	// either, Save waits: memory stays bounded however slow the disk is.
 	commitBytes = 4 << 20
 	commitLines = 4096
-	// saveRoom is the number of lines on their way to be gathered. From longLine bytes in
-	// one of its fields, Save waits until the line is gathered. So these lines take 16 MiB
-	// at most, plus one long line for each goroutine that saves.
+	// saveRoom is the number of lines that may be on their way to be gathered. If a field
+	// of a line has more than longLine bytes, Save waits until the line is gathered. So
+	// these lines take 16 MiB at most, plus one long line for each goroutine that saves.
 	saveRoom = 256
 	longLine = 64 << 10
 	// patience is the number of times a bundle lets others run before it is handed over.
@@ -159,7 +159,7 @@ func (s *Saver) gather() {
 				close(one.gathered)
 			}
 		case out <- b:
-			b = <-s.spare // there is one: taking a bundle puts back the last
+			b = <-s.spare // there is one: commit puts a bundle back before it takes the next
 		}
 	}
 }

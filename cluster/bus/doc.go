@@ -1,19 +1,19 @@
 // Package bus connects the processes of a cluster: it holds a hub, which may run in one of them, and connections
 // to it. It is the only package that knows NATS.
 //
-// Every request to the bus ends by a deadline of its own, whatever the network and the hub do. Nothing is sent
-// later than it was said. Work is queued once, however often processes queue it. A process that finds a part of
-// the bus missing makes it again. The bus does not promise to keep anything: data that must not be lost lies in
-// the store.
+// Every request to the bus ends by a deadline of its own, whatever the network and the hub do. A message is
+// sent at once or not at all. Work is queued once, however often processes queue it. A process that finds a part
+// of the bus missing makes it again. The bus does not promise to keep anything: data that must not be lost lies
+// in the store.
 //
 //	worker ──▶ ┌───────────────── hub ─────────────────┐ ◀── worker, keeper
 //	           │ messages   ask, give, cool             │      sent to current listeners, then forgotten
 //	           │            done, status, news          │
 //	           │            hold?, tell                 │
-//	           │ queue      hr.chunk.<job>.<n>          │      one message a subject; given out, heard of by
+//	           │ queue      hr.chunk.<job>.<n>          │      one message a subject; given out, kept by
 //	           │            hr.task.<job>.<n>           │      heartbeats, given out again after AckWait
-//	           │ lease      one key, written by who     │      revisions that are never used twice
-//	           │            knows its revision          │
+//	           │ lease      one key, written over the   │      revisions that are never used twice
+//	           │            revision that was seen      │
 //	           └───────────────────────────────────────┘
 //
 // Which file answers which question:

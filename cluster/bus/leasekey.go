@@ -39,8 +39,7 @@ func (b *Bus) leaseSubject() string {
 }
 
 // EnsureLease makes the bucket of the keeper's lease unless it exists. Its revisions begin at a random number. A revision
-// of a lost bucket therefore does not occur in the next one. The chance that it does is one in 10⁷ in ten years of
-// renewals.
+// of a lost bucket therefore hardly occurs in the next one: the chance is one in 10⁷ in ten years of renewals.
 func (b *Bus) EnsureLease(ctx context.Context) error {
 	_, err := b.ensureStream(ctx, b.leaseConfig())
 	return err

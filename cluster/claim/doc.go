@@ -1,6 +1,5 @@
-// Package claim decides the life of a chunk at one worker: which steps to take, and in which order. The steps
-// ask, read, call, save and announce. In the end each item has one result. An item is called again only where
-// nobody can know that it was called.
+// Package claim decides the life of a chunk at one worker: when to ask, read, call, save and announce. In the
+// end each item has one result. An item is called again only where nobody can know that it was called.
 //
 // Nothing in the package runs by itself. It has no goroutine, channel, lock, clock or chance: facts go in by
 // [Machine.Step] with their time, and everything that follows comes out of [Machine.Ready]. The simulation in

@@ -116,8 +116,8 @@ func (m *Machine) ack(c *claim) {
 	m.do(Ack{c.id, c.delivery})
 }
 
-// acked ends the ack, or tries again. A queue that got no ack gives the chunk out again, and the next
-// worker finds the part.
+// acked goes on to clean up, ends a dropped claim, or lets the ack be tried again. A queue that got no
+// ack gives the chunk out again, and the next worker finds the part.
 func (m *Machine) acked(c *claim, err error) {
 	switch {
 	case c.state != acking:

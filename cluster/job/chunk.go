@@ -20,13 +20,13 @@ type Chunk struct {
 	Lines     int `json:"lines"`           // blank and bad ones included
 	Above     int `json:"above,omitempty"` // lines of the files before this one
 
-	// Marks names the object that holds the decisions of earlier lines about its lines, "" if there are
-	// none; they are MarksBytes bytes from MarksOffset on.
+	// Marks names the object with the marks of its lines, which hold what earlier lines decide about
+	// them; "" if there are none. The marks are MarksBytes bytes from MarksOffset on.
 	Marks       string `json:"marks,omitempty"`
 	MarksOffset int64  `json:"marks_offset,omitempty"`
 	MarksBytes  int64  `json:"marks_bytes,omitempty"`
-	// Refused says that it may contain lines that the provider does not take: only then the provider
-	// is asked again whether it takes them.
+	// Refused says that it may contain lines that the provider does not take: only then its
+	// reader checks that again.
 	Refused bool `json:"refused,omitempty"`
 }
 

@@ -93,7 +93,7 @@ const (
 	DefaultChunkLines = 1000
 	// LeastChunk is the least lines of a chunk, unless Cut.ChunkLines is less or an input ends: each chunk costs a claim.
 	LeastChunk = 50
-	// DefaultChunkBytes bounds the part of a chunk's input that lies in memory.
+	// DefaultChunkBytes bounds the input of a chunk, which its reader holds in memory.
 	DefaultChunkBytes = 8 << 20
 	// perWorker is the number of chunks for each worker, so that the last ones end together.
 	perWorker = 8

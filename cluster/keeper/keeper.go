@@ -22,8 +22,8 @@ const (
 	MaxInFlight = 1 << 20
 	// MaxLimits bounds the limits that a keeper knows: an organisation has as many as keys and models.
 	MaxLimits = 4096
-	// MaxPeers bounds the workers' lanes that a keeper knows: a thousand workers with 64 jobs each. The keeper hears no
-	// further lane's asks.
+	// MaxPeers bounds the workers' lanes that a keeper knows: a thousand workers with 64 jobs each. The keeper
+	// rejects asks of further lanes.
 	MaxPeers = 1 << 16
 )
 
@@ -40,7 +40,7 @@ type Config struct {
 	Epoch  uint64                        // of this keeper: higher than any keeper's before it; from 1
 	Seed   uint64                        // of the machine's jitter: same seed, same waits
 	Limits map[string]machine.LaneConfig // the known properties of limits
-	Memory map[string]machine.LaneMemory // what the keeper before this one had learned, without the permits it had out
+	Memory map[string]machine.LaneMemory // what the keeper before this one had learned; New empties the levels in it
 	Stops  map[string]*permit.Cause      // the limits that the earlier keeper had stopped; they stay stopped until [Keeper.Reset]
 }
 
@@ -303,7 +303,7 @@ func (k *Keeper) post(p *peer) {
 	k.boxAt = earliest(k.boxAt, p.giveAt())
 }
 
-// cool announces to all the waves that have begun.
+// cool announces to all workers how the limits with toSay set stand: after a wave, and as a reminder.
 func (k *Keeper) cool(now time.Time) (cools []permit.Cool) {
 	for _, l := range k.order {
 		if l.toSay {

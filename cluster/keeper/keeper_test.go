@@ -173,8 +173,8 @@ func TestReportsOfTheForgotten(t *testing.T) {
 	}
 }
 
-// A message may lie on its way for as long as a connection is cut, without knowing it. Its headers are then not
-// believed of now. That holds for a call that was given up, and for an earlier keeper's call long after that keeper.
+// A message may lie on its way for as long as a connection is cut, without knowing it. Its headers then do not
+// count as current. That holds for a call that was given up, and for an earlier keeper's call long after that keeper.
 func TestSightingsThatLayOnTheWay(t *testing.T) {
 	seen := limiter.Sighting{Dimension: limiter.Tokens, Limit: 6e6, Window: time.Minute, Remaining: 50_000, Reset: 500 * time.Millisecond, HasReset: true}
 	answered := machine.Outcome{Signal: machine.Succeeded, Latency: time.Second, Sightings: []limiter.Sighting{seen}}

@@ -20,7 +20,7 @@ type limit struct {
 	answered bool          // a call under it was answered
 	alike    alikeRow      // of refusals for good
 	until    time.Time     // of the latest wave
-	toSay    bool          // a wave, or the end of one, is to be announced to all
+	toSay    bool          // all workers must hear of the latest wave, or how the limit stands
 	saidAt   time.Time
 	room     int // permits that may wait in the machine
 	waiting  int // permits that do

@@ -66,9 +66,9 @@ func (k *Keeper) overheard(now time.Time, p *peer, a *permit.Ask, r *permit.Repo
 }
 
 // layLong reports whether an ask may have lain on its way for seconds. A worker that is cut off does not know it, and
-// its messages arrive when the cut is over. A report's age counts up to its sending, so old headers would be believed
-// of now. If this keeper has given the call up, the call ended seconds ago, or its end was reported then. A worker that
-// has not heard of this keeper is normal for a moment after its start; later, the worker was cut off.
+// its messages arrive when the cut is over. A report's age counts up to its sending, so old headers would count as
+// current. If this keeper has given the call up, the call ended seconds ago, or its end was reported then. A worker
+// may lack news of this keeper for a moment after the keeper's start; later, the worker was cut off.
 func (k *Keeper) layLong(now time.Time, a *permit.Ask, r *permit.Report) bool {
 	return r.Epoch == k.epoch || a.Epoch < k.epoch && now.Sub(k.began) > permit.Forgotten
 }

@@ -41,7 +41,7 @@ func ParseCandidacy(word string) (Candidacy, error) {
 const leaseShare = 4
 
 // A Candidate is this process's part in the election of the keeper. One goroutine passes facts from the bus and the
-// store to a lease.Lease, does what that decides, and runs a keeper while this process is one.
+// store to a lease.Lease, obeys it, and runs a keeper while this process is one.
 type Candidate struct {
 	cfg     Config
 	clock   clockwork.Clock

@@ -35,7 +35,8 @@ const (
 // errOutbid ends a keeper that has heard of a later one.
 var errOutbid = errors.New("keeping: there is a later keeper")
 
-// A snapshot is one keeper's knowledge for the next. It leaves out permits in hand: the next keeper begins with none.
+// A snapshot is one keeper's knowledge for the next. The next keeper empties the levels in Memory, so that permits which
+// are still out stay covered.
 type snapshot struct {
 	Limits map[string]machine.LaneConfig `json:"limits,omitempty"`
 	Memory map[string]machine.LaneMemory `json:"memory,omitempty"`
@@ -189,7 +190,8 @@ func (k *Keeper) run(ctx context.Context) error {
 	}
 }
 
-// next waits for an event and absorbs it, together with all asks that wait; false: it is over.
+// next waits for an event and absorbs it. After an ask it also absorbs waiting asks, up to asksAtOnce. false: the
+// run is over.
 func (k *Keeper) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now time.Time, open bool) {
 	select {
 	case <-ctx.Done():

@@ -111,7 +111,7 @@ func (k *Keeper) takeSet(ctx context.Context, known uint64) (latest uint64, err 
 	return latest, err
 }
 
-// keptOrder defines a limit as the store has it. It leaves a limit alone that is so already.
+// keptOrder defines a limit as the store has it, unless the limit is so already.
 func keptOrder(name string, c machine.LaneConfig) order {
 	return func(now time.Time, k *Keeper) {
 		if is, known := k.limits[name]; !known || !reflect.DeepEqual(is, c) {

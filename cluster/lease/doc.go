@@ -1,8 +1,8 @@
 // Package lease decides who is keeper: one process of a cluster at a time.
 //
-// Of all processes that follow it, and whose clocks run within a hundredth of each other, no two believe at one moment
-// that they are keeper. This holds as long as the bus accepts only one of two simultaneous writes to the lease. If the
-// bus breaks that, the store's epochs show it: each keeper's epoch is higher than any before it. There is no goroutine,
+// No two processes that follow it believe at one moment that they are keeper, if their clocks run within a hundredth of
+// each other. This holds as long as the bus accepts only one of two simultaneous writes to the lease. If the bus
+// breaks that, the store's epochs show it: each keeper's epoch is higher than any before it. There is no goroutine,
 // clock or wait in here.
 //
 //	candidate ──one revision seen for 1.01 terms, and written──▶ winner ──epoch minted──▶ keeper

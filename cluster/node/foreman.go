@@ -260,7 +260,7 @@ func (f *foreman) see(ctx context.Context, name string) {
 	}
 }
 
-// lookAround looks for changes that no message announced: new jobs, and changes of the jobs in work. After the bus was
+// lookAround looks for changes that no message announced: new jobs, and changes of the jobs under way. After the bus was
 // away, it looks for changes of all jobs.
 func (f *foreman) lookAround(ctx context.Context) {
 	now, connected := f.clock.Now(), f.bus.ReconnectedAt()

@@ -105,7 +105,7 @@ func silently(t *testing.T, n *Node, name string, state job.State) {
 }
 
 // A message sent while the foreman's connection is away is lost. So a resumed job has its record changed without his
-// knowledge. He looks at all jobs when he is back, and each minute at those in work.
+// knowledge. He looks at all jobs when he is back, and each minute at those under way.
 func TestForemanSeesWhatNobodyTold(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)

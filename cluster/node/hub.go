@@ -129,8 +129,8 @@ const founderMost = 4 << 10
 // ErrForeign says that a process was given a store that is not its cluster's.
 var ErrForeign = errors.New("it is not the store of this cluster")
 
-// founderOf returns the founder of the cluster with this store; "": it has none. If founds is set, a process without a
-// founder becomes the founder.
+// founderOf returns the founder of the cluster with this store; "": it has none. If founds is set and there is none,
+// who becomes the founder.
 func founderOf(ctx context.Context, s store.Store, founds bool, who string) (founder string, err error) {
 	if founder, err = readFounder(ctx, s); founder != "" || err != nil || !founds {
 		return founder, err

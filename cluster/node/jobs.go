@@ -32,7 +32,7 @@ func (o *opened) limitOf(model string) string {
 	return o.own(model)
 }
 
-// shared is a caller, and the number of jobs that call by it: all those with the same asking.
+// shared is a caller, and the number of jobs that call by it: all those with the same [job.Asking].
 type shared struct {
 	*Caller
 	asking string
@@ -137,7 +137,7 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	return o, nil
 }
 
-// callerOf returns the caller of a job, shared with another job of the same asking if there is one.
+// callerOf returns the caller of a job, shared with another job of the same [job.Asking] if there is one.
 func (j *jobs) callerOf(r *job.Record) (*shared, error) {
 	asking, err := json.Marshal(&r.Asking)
 	if err != nil {
@@ -202,6 +202,6 @@ type Caller struct {
 	// Limit describes its limits to the keeper. Lane describes the worker's own lane under them: how a call is
 	// charged, and how long it may take.
 	Limit, Lane machine.LaneConfig
-	// Close releases what it holds, once all jobs of the same asking have ended here. Calls in flight go on.
+	// Close releases what it holds, once all jobs with the same [job.Asking] have ended here. Calls in flight go on.
 	Close func()
 }

@@ -36,9 +36,9 @@ func (w *worker) stream(ctx context.Context) error {
 }
 
 const (
-	// aheadMost bounds the items in a worker's stream that wait for their first call. aheadTimes bounds them for each
-	// call that may be in flight: about two asks for permits. Items of a chunk that is given up stay there. Each takes
-	// a permit to learn of its end, at the cost of others meanwhile.
+	// aheadMost bounds the items in a worker's stream that wait for their first call. aheadTimes is the bound for each
+	// call that may be in flight: as many as two asks for permits cover. Items of a chunk that is given up stay there.
+	// Each takes a permit to learn of its end, at the cost of others meanwhile.
 	aheadMost  = batch.DefaultReadAhead
 	aheadTimes = 2
 	// streamTimes is the room of the stream in multiples of ahead. Jobs may come one after the other while nothing

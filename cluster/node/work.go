@@ -17,7 +17,7 @@ import (
 
 // Worker says how a process works.
 type Worker struct {
-	// Open returns the caller for a job. All jobs of the same asking share it while one of them is in work.
+	// Open returns the caller for a job. All jobs with the same [job.Asking] share it while one of them is under way.
 	Open   func(*job.Record) (*Caller, error)
 	Keeper keeping.Candidacy // "" is keeping.PrefersKeep
 	// Concurrency bounds the calls in flight; 0 means batch.DefaultConcurrency.

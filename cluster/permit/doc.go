@@ -3,12 +3,12 @@
 //
 // A call leaves only with a permit that the keeper gave for a call of at least that cost. It
 // leaves within [Life] of the ask that the permit answers, by the worker's own clock. No permit
-// is used twice. The worker reports the end of each permit until it knows that the keeper has
-// heard.
+// is used twice. The worker reports the fate of each permit until it knows that the keeper has
+// heard it.
 //
 //	worker ── Ask: what it would call next, what left, what ended ──▶ keeper
 //	       ◀── Give: permits, and the ask that was heard last ──
-//	       ◀── Cool: a wave, or the end; what was given before is void ──
+//	       ◀── Cool: a wave, or a stop; permits given before are void ──
 //
 // Messages may be lost, doubled and late. An Ask repeats all that the keeper is not known to
 // have heard. A Give is for one life of one worker, and numbers are never used twice within an

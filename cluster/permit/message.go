@@ -111,5 +111,5 @@ type Cool struct {
 	Epoch   uint64        `json:"e"`
 	Wave    uint64        `json:"x"`             // from now on; permits of an older one are void
 	For     time.Duration `json:"f,omitempty"`   // the time without permits, as far as is known
-	Stopped *Cause        `json:"end,omitempty"` // why the keeper gives no more permits; nil if it will
+	Stopped *Cause        `json:"end,omitempty"` // why the keeper gives no more permits; nil: it will give more
 }

@@ -38,8 +38,8 @@ func (r *reports) left(p inHand, cost Cost, now time.Time) uint64 {
 	return p.report
 }
 
-// replace merges two reports into one: once a call has ended, its leaving is of no interest. It reports
-// whether the first report was in no ask yet.
+// replace puts x in the place of an earlier report, unless that was in an ask already: once a call has ended,
+// its leaving is of no interest. It reports whether it did.
 func (r *reports) replace(number uint64, x Report) bool {
 	if number <= r.seen {
 		return false

@@ -104,8 +104,8 @@ func (l *Law) places(up limiter.Upcoming) int {
 	return n
 }
 
-// soonFree estimates how many calls in flight will have ended when the permits asked for now arrive, and one ask later.
-// The next permits do not arrive before that. It uses the mean latency, as if ends were spread evenly.
+// soonFree estimates how many calls in flight will have ended before the next ask's permits can arrive. It allows two
+// intervals between asks, and two ways. It uses the mean latency, as if ends were spread evenly.
 func (l *Law) soonFree() int {
 	if l.latency <= 0 {
 		return 0

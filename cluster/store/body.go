@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// HeldBody bounds the body without seeking that is copied into memory, in bytes, so that it can
-// be sent again. Parts have some megabytes; larger bodies come from a file.
+// HeldBody bounds the copy of a body that cannot seek, in bytes. The copy is held in memory, so
+// that the body can be sent again. Parts have some megabytes; larger bodies come from a file.
 const HeldBody = 16 << 20
 
 // errBody marks a fault of a body: sending it again would not help.

@@ -7,8 +7,8 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// errLost says that a folder is gone or empty that was there before. Its file system was unmounted, and only the mount
-// point is left.
+// errLost says that a folder that was there before is gone, or that another, empty one is in its place. Its file system
+// was unmounted, and only the mount point is left.
 var errLost = fmt.Errorf("%w: its folder was there, and is gone or empty: is it mounted?", ErrAway)
 
 // present returns errLost if the folder was lost since it was first seen. Then a missing object proves nothing, and new

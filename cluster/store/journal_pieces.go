@@ -167,7 +167,7 @@ func (k *pieceKeeper) run(life context.Context, j *pieces) error {
 	}
 }
 
-// door is closed while one piece waits to be written and the next one is full.
+// door is closed while one piece is not written yet and the next one is full.
 func (k *pieceKeeper) door(lines chan []byte) chan []byte {
 	if k.cut != nil && k.full() {
 		return nil

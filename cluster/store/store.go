@@ -41,8 +41,8 @@ type Store interface {
 	// Open reads length bytes of an object from offset on, or fewer where it ends before; a negative length reads to
 	// its end. ErrMissing if it is not there. The caller closes the reader, which ends when ctx does.
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
-	// List yields the objects whose names begin with prefix and are greater than after ("" is before all), in the order
-	// of the bytes of their names. It yields all objects that were there before the call, and perhaps some that come
+	// List yields the objects whose names begin with prefix and are greater than after ("" is before all), in the byte
+	// order of their names. It yields all objects that were there before the call, and perhaps some that come
 	// during it. It ends with the first error, which it yields with no object.
 	List(ctx context.Context, prefix, after string) iter.Seq2[Object, error]
 	// Delete removes an object; a missing one is no error. The object may come back if a folder's machine loses power.

@@ -8,7 +8,7 @@ import (
 )
 
 // A limit that a worker's user sets holds from the first call, also while the job's first ten thousand chunks are being
-// queued, and from the first call of a keeper that knows nothing.
+// queued. It also holds from the first call of a keeper that knows nothing.
 func TestToldLimitHoldsFromTheFirstCall(t *testing.T) {
 	t.Parallel()
 	const perMinute, burst = 60, 2

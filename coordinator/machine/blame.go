@@ -166,10 +166,10 @@ func (b *blame) begin(now time.Time) {
 	}
 }
 
-// byChance returns the length that a row of failures needs at a given share of bad items, so
-// that chance alone makes only one row in ten million as long. The share comes from earlier
-// rows. It comes from the present row if that share is larger, and at least a third as many
-// items were answered since the row began.
+// byChance returns the length that a row of failures needs at the share of bad items. Chance
+// alone makes only one row in ten million as long. The share comes from earlier rows. It comes
+// from the present row if that share is larger, and at least a third as many items were answered
+// since the row began.
 //
 // The last rule is about this order of events: thirty calls leave at once, twenty are answered
 // and ten break, by turns. No answer is a witness here. But a server that cuts all calls under
@@ -350,7 +350,7 @@ func (m *Machine) takeUndecided(l *lane, wants func(*undecided) bool) (taken []u
 }
 
 // acquit decides about the undecided items of a lane that has answered another item. An item
-// that broke fails, unless fewer of its failures are in doubt now. An item that was refused for
+// that broke fails, unless its doubts have come to fewer attempts. An item that was refused for
 // good needs an answer as hoped.
 func (m *Machine) acquit(now time.Time, l *lane) {
 	b := l.blame

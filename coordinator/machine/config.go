@@ -129,10 +129,10 @@ type LaneConfig struct {
 	// headers. But a sighting of a used-up daily limit stops the lane, by a [UsedUpError].
 	Periods limiter.Periods
 	// AttemptTimeout bounds one call; 0: the run's own. The caller enforces it. The machine
-	// uses it only where Local has no Target: the target is then half of it.
+	// uses it only where Local has no Target; see [limiter.LocalTarget].
 	AttemptTimeout time.Duration
-	// ItemTimeout bounds the items whose first call goes out on this lane; 0: as [RunConfig]
-	// says.
+	// ItemTimeout bounds the time of items whose first call goes out on this lane; 0: as
+	// [RunConfig] says.
 	ItemTimeout time.Duration
 	// MaxAttempts bounds the failed attempts of an item whose call fails on this lane; 0: the
 	// run's own. The caller enforces it; the machine does not look at it.

@@ -67,10 +67,10 @@
 //  12. A lane that is led flows until its law stops it, or fails. The law hears the end of
 //     each call of its own once, in the words of the caller. After each decision, the machine
 //     has asked each law that speaks since the latest change on its lane.
-//  13. An item that was handed over is released as failed in three cases only: its outcome
-//     says that the item is to blame, another item was answered whose call left later, or no
-//     call can decide the question any more (each one under way is overdue, and nothing
-//     waits). Exempt are lanes that are led, and probes of a run that keeps going.
+//  13. An item that was handed over is released as failed in three cases only. Its outcome
+//     says that the item is to blame; or another item was answered whose call left later; or
+//     no call can decide the question any more, as each one under way is overdue, and nothing
+//     waits. Exempt are lanes that are led, and probes of a run that keeps going.
 //
 // Read it in this order: event.go (the facts it takes), machine.go (Step and Ready), life.go (an item's
 // way), pool.go, lane.go, line.go (whose turn it is), recovery.go (what a lane learns), blame.go (whose

@@ -69,8 +69,8 @@ func (l *lane) unheard(now time.Time, cause error) error {
 func (l *lane) listen() { l.silence = nil }
 
 // newcomer begins a lane anew for a run that is the only one to draw on it: this run has not
-// waited for the lane yet. A lane that stopped without an answer, or because all failed alike,
-// is tried again.
+// waited for the lane yet. A lane that stopped because nothing was answered, or because all
+// failed alike, is tried again.
 func (m *Machine) newcomer(now time.Time, name string) {
 	l := m.lanes[name]
 	if l == nil || len(l.pools) > 0 {

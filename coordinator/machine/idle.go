@@ -89,9 +89,9 @@ func (l *lane) busy() bool {
 	return l.inFlight > 0 || l.phase == Cooling || l.phase == Ramping
 }
 
-// wanted reports whether items wait for the lane, or may come back to it, or wait elsewhere
-// after a latest call on it. Every run that draws on a stopped lane wants it: only that lane
-// keeps the run's items from being tried.
+// wanted reports whether a pool that draws on the lane has items that wait or are in flight.
+// Every run that draws on a stopped lane wants it: a lane made anew would try the run's items
+// again.
 func (l *lane) wanted() bool {
 	for _, p := range l.pools {
 		if l.phase == Stopped || !p.empty() || p.inFlight > 0 {

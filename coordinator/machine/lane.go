@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A Phase is the visible side of a lane's way with its provider's limit.
+// A Phase shows how a lane deals with its provider's limit.
 type Phase uint8
 
 // The phases. A lane starts Flowing.

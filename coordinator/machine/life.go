@@ -277,8 +277,8 @@ func (m *Machine) withdrawn(it *Item) {
 	}
 }
 
-// expire releases the items whose time is up while they wait. An item in flight is judged when
-// it comes back.
+// expire releases the items whose time is up while they wait. It only drops the deadline of an
+// item in flight: that is noted again, and judged, when the item comes back.
 func (m *Machine) expire(now time.Time) {
 	for it := m.expiry.top(); it != nil && it.expired(now); it = m.expiry.top() {
 		m.expiry.pop()

@@ -169,7 +169,7 @@ func (m *Machine) wake(l *lane) {
 	}
 }
 
-// attend gives a run what it can have.
+// attend puts a run in line for what it can have.
 func (m *Machine) attend(r *run) {
 	m.touch(r)
 	if r.turn.of == nil {

@@ -12,7 +12,7 @@ import (
 // A lane waits while items wait for it and it lets nothing in: it cools, it is probed, or its
 // law holds the next call back with none under way. The wait ends when a call is let in, so a
 // thousand probes that fail are one wait. A long line that moves slowly is no such wait, and
-// neither are long calls, a paused run or a run that has all its calls in flight.
+// neither are long calls. Nor is a paused run, or a run that has all its calls in flight.
 //
 // The machine reports it as soon as it is known. That is at once if the lane's cooldown ends,
 // or the item is due, later than that; otherwise it is when that time has passed.
@@ -143,8 +143,8 @@ func (m *Machine) lookAtLane(now time.Time, l *lane) {
 	})
 }
 
-// wantedBy counts the items that wait for the lane, and returns since when at least one of them
-// waits: earlier ones may have gone.
+// wantedBy counts the items that wait for the lane, and returns since when the first of them may
+// have waited. The lane may have begun to wait earlier, for others that have gone.
 func (l *lane) wantedBy() (items int, since time.Time) {
 	for _, p := range l.pools {
 		if p.run.paused || !p.run.free() || !p.asks(l) {
@@ -253,8 +253,8 @@ func enoughAt(now time.Time, limit *limiter.LimitView, units float64) time.Time 
 const farthest = 24 * time.Hour
 
 // waitsAlone reports that an item waits for itself for long. Of many items on one lane it
-// reports the first, and then only one whose end is later than the reported one by the bound
-// again. So an outage whose every failure names ten minutes is one story.
+// reports the first, and then only one whose end is later than the reported one by more than the
+// bound. So an outage whose every failure names ten minutes is one story.
 func (m *Machine) waitsAlone(it *Item, cause Reason, why string) {
 	l, bound := it.lane, m.cfg.LongWait
 	if bound < 0 || it.due.Sub(it.since) <= bound || it.expired(it.due) { // its own time is up before that

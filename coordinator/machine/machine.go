@@ -184,7 +184,7 @@ func (m *Machine) Ready(now time.Time) Ready {
 		m.decide(now)
 	}
 	m.look(now)
-	for len(m.faulty) > 0 { // a law failed at a look at it, or as it was asked for its word
+	for len(m.faulty) > 0 { // a law failed while it was looked at, or asked for its word
 		m.decide(m.tick(now))
 	}
 	m.out.WakeAt = m.wakeAt()
@@ -205,7 +205,7 @@ func (m *Machine) decide(now time.Time) {
 		m.grant(now)
 	}
 	m.finish(now)
-	m.speak(now) // now the rest is known
+	m.speak(now) // last, when it is known what still waits
 }
 
 // takeBackAnswer empties the latest answer. Its arrays are used again, and would keep items

@@ -45,8 +45,8 @@ func (k LaneMemory) Empty() LaneMemory {
 const untilKept = time.Minute
 
 // LaneRestored passes on an earlier machine's memory of a lane. It counts only before the
-// lane's first use. The machine ignores it for a lane that is in use, for another law, and if
-// the memory does not pass [LaneMemory.Validate].
+// lane's first use. The machine ignores it for a lane that is in use, and if it does not pass
+// [LaneMemory.Validate]. If another law saved it, only its Answered counts.
 func LaneRestored(lane string, k LaneMemory) Event {
 	return Event{kind: evLaneRestored, name: lane, config: k}
 }

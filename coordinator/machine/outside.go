@@ -126,7 +126,7 @@ func (m *Machine) revive(now time.Time, l *lane) {
 	m.wake(l)
 }
 
-// learnLed takes the end of a call on a led lane: it only counts it.
+// learnLed takes the end of a call on a led lane: it counts and measures, and decides nothing.
 func (m *Machine) learnLed(it *Item, o *Outcome) {
 	l := it.lane
 	switch o.Signal {

@@ -21,17 +21,18 @@ type departure struct {
 // lane this one has taken over. sent is when the call left, by this machine's clock. cost is the
 // estimate of what it draws, zero if that is not known.
 //
-// The call counts as an answer, with its latency, and its headers count for the moment at which it
-// left. Its refusal is a straggler: it begins no cooldown, and can only lengthen one by the wait that
-// it names. A refusal for good stops the lane, and so does a used-up daily limit, unless a person has
-// reset the lane since the call left. Its charge is not given back, and the number of calls in flight
-// stays as it is. A lane that was not in use is in use from then on.
+// Its answer counts, with its latency, and its headers count for the moment at which it left. Its
+// refusal is a straggler: it begins no cooldown, and can only lengthen one by the wait that it
+// names. A refusal for good stops the lane if [Outcome].Alike is 0, and so does a used-up daily
+// limit. Neither does if a person has reset the lane since the call left. Its charge is not given
+// back, and the number of calls in flight stays as it is. A lane that was not in use is in use from
+// then on. A lane that is led ignores the call.
 func Overheard(lane string, sent time.Time, cost limiter.Cost, o Outcome) Event {
 	return Event{kind: evOverheard, name: lane, outcome: o, config: departure{sent: sent, cost: cost}}
 }
 
-// overheard takes the lesson of a call of another machine's. On a led lane only the leader
-// hears it.
+// overheard takes the lesson of a call of another machine's. On a led lane it does nothing: the
+// leader hears of such calls outside.
 func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome) {
 	if m.lanes[name] == nil && m.roomFor([]string{name}) != nil {
 		return

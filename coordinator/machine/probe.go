@@ -9,9 +9,10 @@ import (
 // This file is the way back from a cooldown: whether a call must go first to see, when it has
 // passed, and at which rate the others follow.
 
-// probe notes that a probe leaves. It passes when it is answered. If the lane has answered
-// before and only refusals say that it is down, it also passes when it was not refused within
-// twice the time that a refusal takes. A model thinks for seconds, a refusal comes at once.
+// probe notes that a probe leaves. It passes when it is answered. It may also pass when it was
+// not refused within twice the time that a refusal takes. That holds if the lane has answered
+// before and only refusals say that it is down. A model thinks for seconds, a refusal comes at
+// once.
 func (m *Machine) probe(now time.Time, l *lane) {
 	m.count(nil, l, probes)
 	l.passAt = time.Time{}

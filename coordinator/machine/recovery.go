@@ -83,7 +83,7 @@ func (m *Machine) stopUsedUp(now time.Time, l *lane, o *Outcome) {
 }
 
 // learnLate takes the news of a call that left under the law before this one. The present law
-// did not charge it, does not know in whose company it left, and has nothing to correct, so it
+// did not charge it, does not know in whose company it left, and has nothing to correct. So it
 // does not hear of it. The lane still learns what the server has said of itself: that it
 // answers, and after what time. It also learns how long a cooling lane must wait, and that the
 // server will serve the lane no more.
@@ -139,12 +139,13 @@ func (o *Outcome) asHoped() bool {
 	return o.Signal == Succeeded || o.Signal == Answered && o.Alike == 0
 }
 
-// unclearMost is the number of refusals in a row, unclear about whether they mean a minute or a
-// day, that are taken for the day. Two holds of a minute outlast any limit by the minute, so
-// the third refusal means the day.
+// unclearMost is the number of refusals in a row that mean the day, if none says whether it means
+// a minute or a day. Two holds of a minute outlast any limit by the minute, so the third refusal
+// means the day.
 const unclearMost = 3
 
-// isDaily reports whether a refusal that leaves open which limit it means is one too many.
+// isDaily counts a refusal that leaves open which limit it means, and reports whether it is one
+// too many in a row.
 func (l *lane) isDaily(o *Outcome, present bool) bool {
 	if !o.Unclear || !present {
 		return false
@@ -206,7 +207,6 @@ func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News, asHoped b
 // An example: calls 1 and 2 leave. Call 1 is refused, and the lane cools. Call 2 is refused,
 // which is the same wave and no second cooldown. The lane is probed and climbs. Call 3 left
 // before the cooldown and took long, and is refused: that says nothing about now.
-// long, is refused: that says nothing about now.
 func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause error) {
 	l := it.lane
 	it.due = time.Time{}
@@ -375,8 +375,8 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	}
 }
 
-// told returns the cause that a transition reports; it does so when the breaker opens or the
-// lane stops.
+// told returns the cause that a transition reports: the lane's if its breaker opens or it stops,
+// else nil.
 func (l *lane) told(to Phase, reason Reason) error {
 	if to == Stopped || reason == ByBreaker {
 		return l.cause

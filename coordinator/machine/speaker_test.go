@@ -210,8 +210,8 @@ func TestWordsGoOut(t *testing.T) {
 	}
 }
 
-// Pools that share a lane each have their turn among the costs, and there are no more costs
-// than the most. Those of one pool are in order, however they came back.
+// Pools that share a lane each have their turn among the costs, and there are at most
+// limiter.MostUpcoming costs. Those of one pool are in order, however they came back.
 func TestCostsOfMany(t *testing.T) {
 	by := &maker{}
 	m := New(Config{Lane: LaneConfig{Maker: by, Charge: limiter.Charge{Rule: limiter.ChargeBoth, OutputFactor: 2}}})

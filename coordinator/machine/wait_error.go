@@ -40,8 +40,8 @@ func (l *lane) waitFor(now time.Time, wait time.Duration, cause error) error {
 // one is whole again within a run.
 const longLimit = 24 * time.Hour
 
-// usedUp returns a daily limit that the headers of a call show as used up, if it is not whole
-// again for longer than the machine waits. It returns nil if there is none. Units that flow in
+// usedUp returns a limit by the day or longer that the headers of a call show as used up. It is
+// one that is whole again only after the longest wait; nil if there is none. Units that flow in
 // meanwhile do not count: a lane that lets a call go every few seconds looks alive, and is not.
 // News from before a person vouched for the lane never comes here.
 func (l *lane) usedUp(o *Outcome) *limiter.Sighting {

@@ -19,9 +19,10 @@ const accountDigits = 6
 //	openai/gpt-4o-mini#3f9a1c          provider, model, account
 //	openai/llama@10.0.0.5:8000         a server of somebody else's, without a key
 //
-// It is the lane of a run, with the address where that is not the provider's own, and a hash of what else tells accounts apart:
-// the path of the address, which may name a project, the key, and the organisation in the headers. Fetched tokens and signatures
-// are left out, as they differ on each machine. So are words that stand for no key, such as "none".
+// It is the lane of a run, with the address where that is not the provider's own, and with a
+// hash. The hash covers the path of the address (it may name a project), the key, and the
+// organisation in the headers: these tell accounts apart. Fetched tokens and signatures are
+// left out, as they differ on each machine. So are words that stand for no key, such as "none".
 func (c *Calls) Limit(model string) string {
 	b := c.s.r.backend
 	return b.lane(model) + accountOf(c.s.r.flags.elsewhere(), strings.Join(append([]string{b.key()}, b.told...), "\x00"))

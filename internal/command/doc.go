@@ -17,11 +17,11 @@
 //	      ├─ version
 //	      └─ what an Extra adds ─ Settings ─ Calls: flags of run, and what they come to
 //
-// The state file next to the output keeps the provider's known limits, and how long it asked
-// to wait (state.go); the next run begins with them. Lane settings that have no flag stand in
-// the file of --config (settings_lanes.go); "headrace help config" lists them. The timeline
-// next to the output records the run second by second (timeline.go), for programs that watch
-// it from elsewhere.
+// The state file next to the output keeps the provider's known limits, and how long it asked to
+// wait (state.go). The next run begins with them. Lane settings that have no flag stand in the
+// file of --config (settings_lanes.go); "headrace help config" lists them. The timeline next to
+// the output records the run second by second (timeline.go), for programs that watch it from
+// elsewhere.
 //
 // The exported names are for the mains. Main and Extra serve a main that adds commands and
 // runs a command line with --cluster. Settings gives such a command the flags, the client,

@@ -226,10 +226,10 @@ func usage(faults ...error) error {
 	return nil
 }
 
-// complete sets missing flags from the environment, then from the file of --config. It
-// checks everything that needs no look at others. If a command has only some of the flags,
-// fs holds those. The file may set the others, which have no meaning there, so that one file
-// serves all commands.
+// complete sets missing flags from the environment, then from the file of --config. It checks
+// everything for which it need not open the run's files or call anybody. If a command has only
+// some of the flags, fs holds those. The file may set the others, which have no meaning there,
+// so that one file serves all commands.
 func (f *runFlags) complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	from, hasOutput := origins{}, fs.Lookup("output") != nil
 	from.note(fs, "flag")

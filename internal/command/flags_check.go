@@ -156,8 +156,8 @@ func (f *inputFlags) parseTemplate() (err error) {
 	return nil
 }
 
-// formatOf returns the format of the input of that name. It ignores the ending of a packed
-// file.
+// formatOf returns the format of the input of that name. It ignores an ending that says how the
+// file is packed.
 func (f *inputFlags) formatOf(name string) prompts.Format {
 	format := f.format
 	if format == formatAuto {

@@ -2,8 +2,8 @@ package command
 
 import "fmt"
 
-// ownFiles is the number of files and sockets that the process needs besides its calls:
-// three streams, three files, the runtime's own, name lookups, and as much again.
+// ownFiles is the number of files and sockets that the process needs besides its calls. These
+// are three streams, three files, the runtime's own, name lookups, and as much again.
 const ownFiles = 32
 
 // lowerConcurrency keeps a run from a storm of failures to open a socket, and returns the

@@ -245,8 +245,8 @@ func isMissing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// useVendor fills in the vendor's values for what the user has not set: the variable of the
-// key, the timeout, the most calls in flight, and the endpoint of lines that name none.
+// useVendor fills in the vendor's values where the user has set none. These are the variable of
+// the key, the timeout, the most calls in flight, and the endpoint of lines that name none.
 func (f *runFlags) useVendor(flags *pflag.FlagSet, env func(string) (string, bool)) {
 	if v := f.vendor.Timeout; v > 0 && !flags.Changed("timeout") {
 		f.timeout = v

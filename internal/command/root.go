@@ -146,8 +146,8 @@ var flagName = regexp.MustCompile(`^[a-z]{2,12}(-[a-z]{1,12}){0,2}$`)
 // shortFlags are a few short flags written together. Keys are longer.
 var shortFlags = regexp.MustCompile(`^[A-Za-z0-9?]{1,4}$`)
 
-// isShortFlag reports whether an error may repeat the text after a single dash: short flags, or
-// roughly the name of a long flag that lacks a dash.
+// isShortFlag reports whether an error may repeat the text after a single dash. It may repeat
+// short flags, or roughly the name of a long flag that lacks a dash.
 func isShortFlag(typed string, fs *pflag.FlagSet) bool {
 	return shortFlags.MatchString(typed) || isFlagName(typed) && nearestFlag(typed, fs) != ""
 }

@@ -242,8 +242,9 @@ func (s *Settings) Bounds() map[string]string {
 	return all
 }
 
-// Face opens the log and the display that the flags ask for; close ends both, with no report. A command without
-// Faces shows no run: it writes in lines what --progress would show around a panel or a bar.
+// Face opens the log and the display that the flags ask for; close ends both, with no report. A
+// command without Faces shows no run: it writes as lines what --progress would show in a panel
+// or next to a bar.
 func (s *Settings) Face() (console *progress.Console, log *slog.Logger, closed func(), err error) {
 	if how := &s.r.flags.progress; s.flags&Faces == 0 && *how != progressJSON && *how != progressNone {
 		*how = progressPlain

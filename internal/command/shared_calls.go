@@ -15,8 +15,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Calls makes the calls that the flags describe: it holds a client with its key, and the
-// bounds and the pace of the calls. Any number of goroutines may use it.
+// Calls makes the calls that the flags describe: it holds a client with its key, and the bounds
+// and the pace of the calls. Any number of goroutines may use Call.
 type Calls struct{ s *Settings }
 
 // Connect makes the client, with the key from the place that the flags name; it makes no
@@ -66,11 +66,12 @@ func (c *Calls) Bound(lane *machine.LaneConfig) {
 	lane.MaxAttempts, lane.AttemptTimeout, lane.ItemTimeout = f.maxAttempts, f.timeout, f.itemTimeout
 }
 
-// For returns the calls of a job that was described by other settings. These say whom to call, unless this command's
-// own flags do, how to read lines, and when to give up an item. The pace and the key are those of this command. For
-// refuses a name that is no flag of Whom, Input or Tries, and a value that its flag refuses. A key, header or
-// certificate that the command names never goes to a provider that a job names: with one of these For returns an
-// error, unless the command itself says whom to call. It makes no call.
+// For returns the calls of a job that other settings describe. These say how to read lines, and
+// when to give up an item. They also say whom to call, unless this command's own flags do. The
+// pace and the key are those of this command. For refuses a name that is no flag of Whom, Input
+// or Tries, and a value that its flag refuses. A key, header or certificate that the command
+// names never goes to a provider that a job names. For returns an error for such a command,
+// unless it says itself whom to call. It makes no call.
 func (s *Settings) For(told map[string]string) (*Calls, error) {
 	theirs := Input | Tries
 	if len(s.Told(Whom)) == 0 {

@@ -18,10 +18,10 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// The state file keeps what is known of the lanes from one run to the next. It lies next to
-// the output: results.state.json for results.jsonl. It says how long the provider asked to
-// wait, how far a ramp has come, what was learned of limits, and how often unfinished items
-// have failed. It is no journal: deleting it loses only what was learned.
+// The state file keeps what is known of the lanes from one run to the next. It lies next to the
+// output: results.state.json for results.jsonl. It says how long the provider asked to wait,
+// how far a ramp has come, and how often unfinished items have failed. It also holds all that
+// was learned of limits. It is no journal: deleting it loses only what was learned.
 //
 // It is written as a whole, to another name first, and is on the disk before it gets its
 // own: a loss of power leaves this one or the one before. With --durable os it is not

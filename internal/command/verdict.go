@@ -231,7 +231,7 @@ func linesSkipped(bad, untranslatable int) string {
 // isClosedPipe tells a reader that has gone (| head) from a fault.
 func isClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// faultOf returns the provider package's error; nil if an error is none of these.
+// faultOf returns the provider package's error in an error's chain; nil if there is none.
 func faultOf(err error) *provider.Error {
 	if err == nil {
 		return nil // for every answered call: errors.As would allocate

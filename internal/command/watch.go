@@ -27,7 +27,8 @@ const (
 	silence = 5 * time.Second
 	// longSilence is the time after which it has died, where no lock says whether it runs.
 	longSilence = 15 * time.Second
-	// beginnings is the number of looks, at that period, for the first line of a run.
+	// beginnings is the largest number of looks, every beginningEvery, for the first progress
+	// of a run.
 	beginnings     = 20
 	beginningEvery = 25 * time.Millisecond
 )
@@ -67,7 +68,8 @@ func (w *watched) look() (timeline.View, error) {
 	return v, nil
 }
 
-// first waits until a run that has just begun is known.
+// first waits until the timeline says how a run that has just begun stands, for a bounded
+// number of looks.
 func (w *watched) first(ctx context.Context) (timeline.View, error) {
 	for n := 0; ; n++ {
 		v, err := w.look()

@@ -63,8 +63,8 @@ func describe(in any) (id string, line int) {
 	return "", 0
 }
 
-// failureCode returns the name of a failure: its kind as in the errors file, and the HTTP
-// status or else the provider's own code, which may hold anything.
+// failureCode returns the name of a failure. That is its kind as in the errors file, and the
+// HTTP status or else the provider's own code, which may hold anything.
 func (r *runner) failureCode(err error) (kind, code string) {
 	var panicked *batch.PanicError
 	if errors.As(err, &panicked) {

@@ -168,8 +168,8 @@ func (f *whomFlags) takes(r provider.Request) error {
 	return err
 }
 
-// takesLine is takes for the lines of an input, in the form that a job needs; nil where the
-// provider takes every line as it is.
+// takesLine is takes for the requests that a job makes of the lines of an input. It returns nil
+// where the provider takes every line as it is.
 func (f *inputFlags) takesLine() func(*prompts.Request) error {
 	if f.isOpenAIShaped() {
 		return nil

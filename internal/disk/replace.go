@@ -20,8 +20,8 @@ var ErrInTheWay = errors.New("it is in the way, and headrace has not written it:
 const (
 	// newMode lets only the owner read prompts and answers.
 	newMode = 0o600
-	// lookBytes is the number of bytes of a file that Look shows: no mark of headrace's files is
-	// as long.
+	// lookBytes is the number of bytes of a file that Look passes to ours: no mark of
+	// headrace's files is as long.
 	lookBytes = 64
 )
 
@@ -34,8 +34,8 @@ func (d Disk) Unsynced() Disk {
 
 // Replace replaces the file at path, or makes it for the first time. The new file is written
 // next to the old one. It is on the disk before it takes the name, at once or not at all. A
-// link at path is replaced and not followed; an old file keeps its rights. An error of write
-// ends it.
+// link at path is replaced and not followed. The new file has the rights of an old one. An
+// error of write ends it.
 //
 // A file that a crash has left under the new file's name is removed if it is ours, by its
 // beginning. Any other is ErrInTheWay, and stays.

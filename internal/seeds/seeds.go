@@ -12,9 +12,9 @@ import (
 	"github.com/headrace/headrace/internal/race"
 )
 
-// Each tries seeds in parallel, until one fails the test. It tries usual of them, a tenth under the race
-// detector, or as many as the environment says. A test with expensive seeds divides that number by oneOf, which
-// is at least 1.
+// Each tries seeds in parallel, until one fails the test. It tries usual of them, a tenth under
+// the race detector, or as many as the environment says. It divides that number by oneOf, at
+// least 1, for tests whose seeds are expensive.
 func Each(t *testing.T, usual int, oneOf uint64, try func(seed uint64)) {
 	t.Helper()
 	if seed, ok := One(); ok {

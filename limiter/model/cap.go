@@ -44,8 +44,8 @@ type callCap struct {
 // A guess is a cap on trial: the first refusal of a search is taken for a cap's. It is right if
 // as many calls as were in flight then are let in, and one more is refused.
 //
-//	refused with n ─▶ n in flight ─▶ one of them was answered ─▶ n + 1 ─▶ refused, twice: believed
-//	                            └─▶ refused: wrong                   └─▶ answered: wrong
+//	refused beyond n ─▶ n in flight ─▶ one of them was answered ─▶ n + 1 ─▶ refused, twice: believed
+//	                              └─▶ refused: wrong                   └─▶ answered: wrong
 type guess struct {
 	from  uint64  // the number of the first call that left under it
 	pace  float64 // of the refused call
@@ -97,8 +97,8 @@ func (c *callCap) holds(t *limiter.Ticket, next uint64) bool {
 }
 
 // explains takes a refusal that was booked, and reports whether a cap is to blame. row counts
-// the latest refusals in a row, share is the refused share of the latest calls, and usual is
-// the share that chance may be blamed for.
+// the latest refusals in a row. share is the refused share of the latest calls. usual is the share
+// that chance may be blamed for.
 func (c *crowd) explains(t *limiter.Ticket, next uint64, row int, share, usual float64) bool {
 	byCrowd, byPace := c.beside.gain(crowdBin(int(t.Beside))), c.paces.gain(paceBin(float64(t.Pace)))
 	if c.cap == nil {

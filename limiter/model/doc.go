@@ -42,11 +42,12 @@
 //
 // Every lesson is dated by when its call left, in seconds since the law began. The fate of a
 // call is known when a later one was refused, or when the call is older than refusals take. The
-// law takes fates in the order in which calls left, so that a run of calls let in is one.
+// law takes fates in the order in which calls left, so that calls let in between two refusals
+// are one run.
 //
 // # What the package promises
 //
 // It keeps the promises of package limiter. Every debt is bounded: by a minute of the limit, or
-// by an hour of a told one. The law keeps a bounded memory of its calls. A plain copy of a law
-// may be asked, but must not be taught.
+// by an hour of a told one, or by two units or one call if that is more. The law keeps a bounded
+// memory of its calls. A plain copy of a law may be asked, but must not be taught.
 package model

@@ -76,8 +76,8 @@ func (m *Law) beliefs() beliefs {
 	return beliefs{m.estimate.clone(), m.gauges[dimRequests]}
 }
 
-// learn makes an estimate at the alarm of a refused call that was sent at s, at pace x. excess
-// is the share that was refused too many.
+// learn makes an estimate at the alarm of a refused call that was sent at s, at pace x. excess is
+// the share of calls refused since chance first fell short of explaining them; 0 for a try.
 func (m *Law) learn(t, s, x, excess float64) *lesson {
 	e, g := &m.estimate, &m.gauges[dimRequests]
 	l := &lesson{interval: interval{e.anchor, s, x}, before: m.beliefs()}

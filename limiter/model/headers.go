@@ -16,7 +16,7 @@ type shown struct {
 	seenAt  float64
 	left    float64 // the remainder then
 	began   float64 // when this refill was first seen
-	saved   uint64  // sends whose replays were spared since the last one
+	saved   uint64  // steps of a replay that answers have paid for since the last one
 	lag     float64 // units that flowed in beyond the limit
 	named   bool    // the period was in the headers too
 	printed float64 // units per second that they tell, whatever the user said
@@ -148,7 +148,7 @@ func drawnBefore(level, sent, rate float64) float64 {
 const underUser = 1.01
 
 // keepToUser takes a sighting of a limit that is larger than the user's. The user's limit and
-// burst bind. Of the sighting only a remainder below the user's counts. The lessons of refusals
+// burst bind. Of the sighting only a remainder below that level counts. The lessons of refusals
 // stay.
 func (g *gauge) keepToUser(s limiter.Sighting, now float64) (changed bool) {
 	g.advance(now)

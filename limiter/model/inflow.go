@@ -4,8 +4,8 @@ import "math"
 
 // This file finds the refill of a bucket that nobody tells of. Between two moments at which the
 // bucket was empty, the calls let in show the inflow, less any overflow. The overflow depends
-// on the depth, so a few depths are supposed in parallel. The one is believed by which
-// successive stretches agree best on the rate, with each other and with the calls let in while
+// on the depth, so a few depths are supposed in parallel. The law believes the one for which
+// successive stretches agree best on the rate: with each other, and with the calls let in while
 // the bucket was empty. The stretches alone cannot tell a deep bucket that is asked for bursts
 // from a shallow one that refills as fast as they are.
 var depths = [...]float64{0, 1.5, 60} // seconds of refill; at least one call

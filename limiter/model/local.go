@@ -86,7 +86,7 @@ func (w *localWindow) Answered(latency time.Duration) {
 	}
 }
 
-// rank returns the number of answers at or above the 90th percentile, besides itself.
+// rank returns the number of answers at or above the 90th percentile, not counting that one.
 func (w *localWindow) rank() int32 { return w.answers - 1 - w.answers*9/10 }
 
 // share returns an upper bound of the 90th percentile, as a share of the target. It is as fine as

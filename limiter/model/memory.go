@@ -174,8 +174,8 @@ func (m *Law) empties() {
 }
 
 // inHand returns the part of a limit that a successor may count on. Its predecessor may have
-// let calls go after it saved, so a limit with a steady inflow leaves nothing. A window leaves
-// its rest if calls have left as fast as they may ever since.
+// let calls go after it saved, so nothing of a limit with a steady inflow counts. Of a window
+// the part counts that is left if calls have left as fast as they may ever since.
 func (r *recall) inHand(g *gauge) float64 {
 	if !g.isFixed() {
 		return 0
@@ -185,7 +185,8 @@ func (r *recall) inHand(g *gauge) float64 {
 }
 
 // recallEstimate takes up the knowledge of the rate. The evidence of calls that this law did
-// not see begins now, and earlier by the depth of the bucket, which is let in besides.
+// not see begins now, or earlier by the time that fills the bucket's level: the level is let in
+// besides.
 func (m *Law) recallEstimate(r *recall, k *limiter.EstimateMemory) {
 	e, g := &m.estimate, &m.gauges[dimRequests]
 	e.every = min(tryMost, max(tryEvery, measure.Sane(k.Every, 0, tryMost)))

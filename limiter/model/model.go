@@ -30,8 +30,8 @@ const (
 	holdSpread     = 0.2  // likewise of one that it did not
 )
 
-// AskAgain is the longest wait that a [Law] returns: its rate changes with time, so the caller
-// must ask again by then.
+// AskAgain is the longest wait that a [Law] returns, except for a hold: its rate changes with
+// time, so the caller must ask again by then.
 const AskAgain = 250 * time.Millisecond
 
 // Law decides when calls may leave, by a model of the provider's own buckets, one for each

@@ -171,7 +171,7 @@ type quote struct {
 }
 
 // Wait returns the time until a call of that cost may leave: 0 is now. It is an estimate from
-// below, at most 250 ms: the rate changes, so ask again.
+// below, at most 250 ms: the rate changes, so ask again. Only the wait for a hold is longer.
 func (m *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Holdup) {
 	t := m.seconds(now)
 	if t < m.hold {
@@ -331,8 +331,8 @@ func (m *Law) fill(k *limiter.Ticket, t, r float64, beside int) {
 }
 
 // weigh returns the charge of a call: its estimate, corrected by the real draw of calls like
-// it. The charge for output is never less than its estimate. That may be a bound, which some
-// providers draw in full until the answer is there.
+// it. The charge for output is never less than its estimate: the estimate may be a bound, which
+// some providers draw in full until the answer is there.
 func (m *Law) weigh(c limiter.Cost) limiter.Cost {
 	c.Input *= m.factor
 	if m.longer > 1 {

@@ -26,13 +26,14 @@ func (m *Law) Tick(now time.Time, held bool) {
 }
 
 // The in-flight governor. A call that hangs gives no sign, so neither rate nor breaker reacts.
-// Little's law gives the number of calls that do end; at most three times as many may hang. The
-// floor lets a lane start at full width. The window also holds a second of the user's rate:
-// where answers take half a minute, growth from 64 to three times as many with each would take
-// minutes.
+// By Little's law the rate of answers gives the number in flight of calls that do end. The window
+// is three times that number, and windowSpare more: no more calls may hang. The floor lets a lane
+// start at full width. The window also holds a second of the user's rate: where answers take half
+// a minute, growth from 64 to three times as many with each would take minutes.
 //
 // After a restart the law inherits the rate of answers for a while. Calls that take half a
-// minute have no answer for as long, and without that rate no call would join those in flight.
+// minute have no answer for as long. Without that rate no call would join the first ones in
+// flight meanwhile.
 const (
 	leastWindow  = 64
 	windowSpare  = 32

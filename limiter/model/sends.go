@@ -11,8 +11,8 @@ const (
 	// slot.
 	slotsKept = 1 << 11
 
-	// sendsHorizon is the least time, in seconds, for which sends are kept: the longest stretch
-	// between two refusals from which an estimate is made.
+	// sendsHorizon is the least time, in seconds, for which sends are needed: the longest
+	// stretch between two refusals from which an estimate is made.
 	sendsHorizon = 120.0
 
 	// slotsFirst is the number of slots with room at first: few, as most lanes of ten thousand
@@ -72,10 +72,11 @@ func (e *slot) join(o *slot) {
 
 // sends remembers what left, when, and how much of it was refused.
 //
-// Invariant: slots first to count−1 are kept, slot i at i%slotsKept. No slot is forgotten before there
-// is room for as many. They do not overlap, and lie in the order of time. The facts that a single
-// call's fate needs are not here, as slots are merged. They travel with the call, in its
-// [limiter.Ticket].
+// Invariant: slots first to count−1 are kept, slot i at i%slotsKept. No slot is forgotten before
+// the ring has room for slotsKept of them. Slots do not overlap, and lie in the order of time.
+//
+// The facts that a single call's fate needs are not here, as slots are merged. They travel with
+// the call, in its [limiter.Ticket].
 type sends struct {
 	first, count uint64
 	grain        float64 // seconds that a slot may span

@@ -63,9 +63,9 @@ func (m *Law) grow(t, gap float64, held bool) {
 // company, and more would leave before a refusal is heard.
 const searchBurst = 2
 
-// widen doubles the pace of a search so many times. It leaps if the last question lies longer
-// back than a doubling takes. No call has left at the new pace then, so where the search alone
-// paces calls, only a few of them leave at once.
+// widen doubles the pace of a search so many times. It leaps if nobody has asked for longer than
+// a doubling takes. No call has left at the new pace then. So where the search alone paces calls,
+// only a few of them leave at once.
 func (m *Law) widen(t, doublings float64) {
 	s := m.estimate.search
 	s.pace *= math.Exp2(doublings)

@@ -24,9 +24,9 @@ const DebtBudget = 1
 //	                                  │
 //	−one minute of budget ────────────┘ the debt ends here
 //
-// So a bucket that gains a unit a minute is full again within two minutes, whatever was drawn from it,
-// and no wait is longer than [measure.MaxWait]. The zero value has no limit: it grants everything at
-// once.
+// So a bucket that gains a unit a minute is full again within two minutes, whatever was drawn
+// from it. No wait is longer than [measure.MaxWait]. The zero value has no limit: it grants
+// everything at once.
 type bucket struct {
 	perMinute float64 // 0: no limit
 	capacity  float64 // MinCapacity ≤ capacity ≤ perMinute, or MinCapacity

@@ -9,7 +9,7 @@ import (
 )
 
 // directedShare is the part of the jitter that a directed wait gets, so 5 %. The server has
-// chosen the moment; the calls only must not meet it to the millisecond.
+// chosen the moment; jitter only keeps calls from meeting it to the millisecond.
 const directedShare = 0.25
 
 // completeCooldown returns c with the defaults.
@@ -50,7 +50,7 @@ func newCooldown(c limiter.CooldownConfig) cooldown { return cooldown{config: c}
 
 // Start begins an episode at now and returns the time until which no call may leave.
 //
-// directed says that the server named retryAfter, which is then a floor. A wait of 0 or less
+// directed says that the server named retryAfter, which is then a floor. A value of 0 or less
 // names no wait, as a refusal that says "now" contradicts itself. If several episodes came with
 // no success between them, the named waits were too short. So from the second one on the wait
 // is at least the one that undirected refusals would have had one episode earlier. Otherwise a

@@ -25,7 +25,7 @@ const (
 // and a ramp after each cooldown.
 //
 // A call may leave when its quota, the ramp and the pacer all let it. While too many calls
-// break, the pacer lets only half of them pass; see [window.Errors].
+// break, the pacer halves that pace; see [window.Errors].
 //
 // The fields that every call touches come first and together.
 type Law struct {
@@ -77,8 +77,8 @@ func (p *Law) Wait(now time.Time, c limiter.Cost) (wait time.Duration, h limiter
 	return wait, h
 }
 
-// paced returns the rate that spaces calls, and what gives it. The quota and the ramp hold
-// calls to their own rates, but while too many calls break all of these are halved.
+// paced returns the rate that spaces calls, and what gives it. The quota and the ramp hold calls
+// to their own rates. But while too many calls break, it is the least of all rates, halved.
 func (p *Law) paced(now time.Time) (rate float64, by limiter.Binding) {
 	if p.errors.Slows() && p.Slowed(now) > 0 {
 		return p.pace(now), limiter.ByErrors
@@ -188,7 +188,7 @@ func (p *Law) Failed(now time.Time, n limiter.News) {
 
 // ended reports a call to the error window, and slows down if too many calls break. The new
 // pace is half of the one at which calls left recently, as half of an unused rate would be no
-// slower. A ramp runs at half while it lasts, and its end is halved after it.
+// slower. A ramp runs at half while it lasts. After it, the pace is at most half of its end.
 func (p *Law) ended(now, sent time.Time, failed bool) {
 	if !p.errors.Concerns(sent) || !p.errors.Heed(now, failed) {
 		return

@@ -18,11 +18,11 @@ const (
 	// than the goal is a minute and a quarter.
 	rateNearby = 0.05
 
-	// ratePassed is the factor beyond the goal at which the goal is out of date; less is noise.
+	// ratePassed is the multiple of the goal at which the goal is out of date; less is noise.
 	ratePassed = 1.01
 
-	// ratePassing is the factor on the increase beyond the goal, as a share of the rate itself.
-	// The rate then doubles in 14 seconds.
+	// ratePassing multiplies the increase beyond the goal, which is then a share of the rate
+	// itself and not of the goal. The rate doubles in 14 seconds.
 	ratePassing = 1.7
 
 	// rateAlike is the least share of the goal at which a refused rate takes its place.
@@ -30,7 +30,7 @@ const (
 
 	// rateKept is the time for which a goal is kept while lower rates are refused. It is longer
 	// than a bad minute or two, after which the rate comes back to that goal. While it lasts,
-	// calls run into a limit that was lowered every ten or twenty seconds.
+	// every ten or twenty seconds calls run into a limit that was lowered.
 	rateKept = 4 * time.Minute
 
 	// rateGap is the longest time between two successes in which the rate climbs.

@@ -32,8 +32,8 @@ type Dated interface {
 	RefusedFor(r *http.Request, why *provider.Error, answer http.Header) bool
 }
 
-// Fixed is a Source whose headers are the same for every request: a client that sends many may
-// put them into all at once, and need not call Apply.
+// Fixed is a Source whose headers are the same for every request. A client that sends many
+// requests may put them into all at once, and need not call Apply.
 type Fixed interface {
 	Source
 	Header() http.Header

@@ -1,7 +1,7 @@
 // Package auth proves to a provider who sends a request: by a key in a header, by a key in
 // a file that somebody else keeps fresh, by tokens that a source gives out, or not at all.
 //
-// It promises that no error contains a key or a token, and that fresh ones are used: after a
+// It promises that no error contains a key or a token, and that fresh ones are used. After a
 // refusal it looks for a new key once more before it reports the refusal.
 //
 //	Key ─────┐                          headers of the request

@@ -147,7 +147,7 @@ func isHeaderName(s string) bool {
 	})
 }
 
-// remembered is the largest number of secrets that are kept: each is searched for in every
+// remembered is the largest number of secrets that are kept. Each is searched for in every
 // answer, and tokens older than those have ended long ago.
 const remembered = 4
 
@@ -203,9 +203,9 @@ func secretMembers(value any) (all []string) {
 	return all
 }
 
-// IsPlaceholder reports whether a key is one for servers that check none, such as
-// "lm-studio" and "not-needed": such keys are no secrets, and an answer may well use such a word.
-// Real keys have digits in them, or are longer.
+// IsPlaceholder reports whether a key is one for servers that check none, such as "lm-studio"
+// and "not-needed". Such keys are no secrets, and an answer may well use such a word. Real keys
+// have digits in them, or are longer.
 func IsPlaceholder(key string) bool { return len(key) < 16 && !strings.ContainsAny(key, "0123456789") }
 
 func misconfigured(what string) error {

@@ -13,9 +13,9 @@ import (
 
 // Choices for the life of tokens.
 const (
-	// early is the divisor for the last part of a token's life in which the next one is fetched
-	// while it is still in use: 3 s of a minute, 3 min of an hour. A token that Google's metadata
-	// servers give out again has more life left than that.
+	// early is the divisor for the last part of a token's life: 3 s of a minute, 3 min of an
+	// hour. In that part the next token is fetched while this one is still in use. A token that
+	// Google's metadata servers give out again has more life left than that.
 	early = 20
 	// last is the divisor for the last part of its life in which it is not used any more: it might
 	// end on the way.
@@ -23,9 +23,9 @@ const (
 	// leastLife is the shortest time for which a token is used. A token that seems to have ended
 	// when it comes is a sign of a wrong clock, not of a useless token.
 	leastLife = 10 * time.Second
-	// mendedFor is the time after a token has replaced a refused one in which a refusal is final:
-	// if both are refused, the fault is not the token's. Later the refused token may be one more
-	// that was withdrawn.
+	// mendedFor is the time after the replacement of a refused token in which another refusal
+	// is final. If both are refused, the fault is not the token's. Later the refused token may
+	// be one more that was withdrawn.
 	mendedFor = time.Minute
 
 	// RefreshTimeout bounds one refresh, which may outlive the call that began it.

@@ -51,8 +51,8 @@ func (e *PartError) Error() string { return fmt.Sprintf("its %s %q: %v", e.Part,
 // Unwrap returns ErrPart.
 func (e *PartError) Unwrap() error { return ErrPart }
 
-// Variables returns the environment variables in which a part of a Place usually is, by the
-// name of its placeholder; the first that is set counts.
+// Variables returns the environment variables in which a part of a Place usually is. The part
+// is given by the name of its placeholder; the first variable that is set counts.
 func Variables(part string) []string {
 	for _, p := range parts {
 		if p.name == part {
@@ -113,8 +113,9 @@ func (v Vendor) baseAt(at Place) string {
 	return v.Base
 }
 
-// isPart reports whether a text leaves the address the same kind of address: it comes from the
-// environment, and stands in the name of a host that gets a key.
+// isPart reports whether a text may be filled into an address. It must not turn that into
+// another address: the text comes from the environment, and stands in the name of a host that
+// gets a key.
 func isPart(s string) bool {
 	if s == "" || len(s) > maxPart {
 		return false

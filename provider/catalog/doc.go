@@ -1,6 +1,6 @@
-// Package catalog holds what is known of providers: where each is reached, in which dialect,
-// with which key, how it counts, and what its words mean. A vendor is a row of data;
-// a dialect is code, and has a package of its own.
+// Package catalog holds what is known of providers: the address, dialect and key of each, its
+// way of counting, and the meaning of its words. A vendor is a row of data; a dialect is code,
+// and has a package of its own.
 //
 // It promises that a row says only what its maker documents or what others have published.
 // Each word to which a row gives a meaning of its own is in a recorded answer of

@@ -70,10 +70,10 @@ func Ended(name, baseURL string) (why string) {
 	return ""
 }
 
-// For returns the vendor of that name. For an unknown name ("", "auto") the base URL decides:
-// a known host is its vendor's, a loopback or private address and a host without
-// a dot are local, no URL at all is openai, and anything else is generic. The result says who
-// answers, and not in which dialect: many hosts have a second door.
+// For returns the vendor of that name. For an unknown name ("", "auto") the base URL decides: a
+// known host is its vendor's, and no URL at all is openai. A loopback or private address and a
+// host without a dot are local. Anything else is generic. The result says who answers, and not
+// in which dialect: many hosts have a second door.
 func For(name, baseURL string) Vendor {
 	if v, ok := Named(name); ok {
 		return v

@@ -61,9 +61,9 @@ var (
 	byGemini    = limiter.Charge{Rule: limiter.ChargePromptOnly}
 )
 
-// byMinute: headers with OpenAI's names are always for a minute. Azure's row does not say so,
-// though its limit on tokens is: with known periods a limit of 0 is believed, too, and
-// Azure shows 0 where it means nothing.
+// byMinute: headers with OpenAI's names are always for a minute. Azure's rows do not have it,
+// although Azure's limit on tokens is for a minute. With known periods a limit of 0 is
+// believed, too, and Azure shows 0 where it means nothing.
 var byMinute = limiter.Periods{{Family: "openai", Per: minute}}
 
 // billingOff is for Google: the project's billing is switched off, as a 403.

@@ -1,5 +1,5 @@
-// Package estimate says before a call how many tokens it will take: the tokens of the request
-// that the model reads, and the most that the request lets it write.
+// Package estimate says before a call how many tokens it will take. It counts those of the
+// request that the model reads, and the most that the request lets it write.
 //
 // It promises one pass over a body and no allocation, an answer for every text, and counts
 // near those of OpenAI's published tokenizer for prose, code, JSON and digits.

@@ -60,9 +60,9 @@ func For(operation string, body []byte) (prompt, most float64) {
 	return prompt, most
 }
 
-// MaxOutput returns the most tokens that a request's body lets the model write: its
-// max_tokens, under any of that field's names, for each of n answers. It returns 0
-// if the body does not say.
+// MaxOutput returns the most tokens that a request's body lets the model write. That is
+// max_tokens, under any of that field's names, for each of n answers. It returns 0 if the body
+// does not say.
 func MaxOutput(body []byte) float64 {
 	_, most := Request(body)
 	return most

@@ -62,7 +62,8 @@ func (f *Fleet) Do(ctx context.Context, r provider.Request) (provider.Reply, err
 	return client.Do(ctx, r)
 }
 
-// Of returns the client of a lane; nil if there is none.
+// Of returns the client of a lane; nil if there is none. A single lane's client is that of all
+// lanes.
 func (f *Fleet) Of(lane string) Client {
 	if f.only != nil {
 		return f.only

@@ -31,8 +31,9 @@ func (Dialect) Path(operation, model string) (string, bool) {
 	return "", false
 }
 
-// Body returns the request's own body. A body that names a model, too, is sent as it is: only
-// the provider can say whether the two names conflict, and nobody can guess which one was meant.
+// Body returns the request's own body. A body that names a model, too, is sent as it is. Only
+// the provider can say whether the two names conflict, and nobody can guess which one was
+// meant.
 func (Dialect) Body(r provider.Request) ([]byte, error) {
 	if r.Model == "" {
 		return nil, errNoModel
@@ -60,8 +61,8 @@ var words = provider.Wording{
 }
 
 // Answer reads the first candidate, with the model's thoughts as a part of the output: Gemini
-// counts them separately. It reads an answer without candidates as provider.ReplyOf does: a prompt
-// that was blocked is Refused, and an error may be in any of Google's forms.
+// counts them separately. It reads an answer without candidates as provider.ReplyOf does. A
+// prompt that was blocked is Refused, and an error may be in any of Google's forms.
 func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
 	if status/100 == 2 {
 		if found, ok := find(provider.ObjectIn(body)); ok {

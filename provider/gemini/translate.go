@@ -7,9 +7,9 @@ import (
 	"github.com/headrace/headrace/provider/chat"
 )
 
-// schemaWords are the keywords of responseJsonSchema in the reference to which Gemini holds an
-// answer as OpenAI's strict outputs do. Gemini ignores all others silently. oneOf means anyOf
-// there, and a recursive $ref is followed for a while only.
+// schemaWords are those keywords under responseJsonSchema in the reference to which Gemini
+// holds an answer, as OpenAI's strict outputs do. Gemini ignores keywords outside the reference
+// silently. oneOf means anyOf there, and a recursive $ref is followed for a while only.
 var schemaWords = chat.Keywords{
 	Known: []string{
 		"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum",

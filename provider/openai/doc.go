@@ -3,8 +3,8 @@
 // (Chat, Embed, over sashabaranov/go-openai), all through the engine of provider/wire.
 //
 // A raw body goes out byte for byte as it came in, plus the request for a stream if the client
-// takes one (Config.Stream): through a typed request a temperature of
-// 0 and every unknown field would be lost.
+// takes one (Config.Stream). A typed request would lose a temperature of 0 and every unknown
+// field.
 //
 //	Chat, Embed ─▶ go-openai ─▶ doer ─┐
 //	                                  ├─▶ wire.Client ─▶ the wire
@@ -12,6 +12,6 @@
 //	                                           ▼
 //	            one verdict for all three: provider.ReplyOf
 //
-// go-openai makes requests and reads no answers: its errors lose the headers and
-// most of the body, and it does not recognise a 200 with an error object.
+// go-openai makes requests and reads no answers. Its errors lose the headers and most of the
+// body, and it does not recognise a 200 with an error object.
 package openai

@@ -34,9 +34,9 @@ func (d Dialect) Stream(operation string) (stream.Splitter, stream.Assembler) {
 	return new(stream.SSE), new(completion)
 }
 
-// errorIn finds the error in an event that takes the place of a part of an answer: an object with
-// an error in it, one that is called an error, or one in an event of that name. The plain
-// endpoint makes an error of each of these bodies, too.
+// errorIn finds the error in an event that takes the place of a part of an answer. It is in an
+// object with an error in it, in one that is called an error, or in one in an event of that
+// name. The plain endpoint makes an error of each of these bodies, too.
 func errorIn(e stream.Event, object []byte) []byte {
 	if told := rawjson.Lookup(object, "error"); isPresent(told) {
 		return append(append([]byte(`{"error":`), told...), '}') // with choices it would be an answer

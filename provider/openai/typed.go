@@ -12,10 +12,10 @@ import (
 	"github.com/headrace/headrace/provider/wire"
 )
 
-// Chat completes a chat. go-openai itself refuses some requests before they are
-// sent (Stream, and parameters that its list of reasoning models does not
-// allow, by the model's name): they are of kind Invalid. An answer that is cut
-// at its length limit or filtered is a success; its FinishReason says so.
+// Chat completes a chat. go-openai itself refuses some requests before they are sent, with
+// errors of kind Invalid. These are requests with Stream, or with parameters that its list of
+// reasoning models does not allow, by the model's name. An answer that is cut at its length
+// limit or filtered is a success; its FinishReason says so.
 func (c *Client) Chat(ctx context.Context, r openai.ChatCompletionRequest) (openai.ChatCompletionResponse, error) {
 	var resp openai.ChatCompletionResponse
 	err := c.typed(ctx, &resp, func(ctx context.Context) error {

@@ -1,10 +1,9 @@
 // Package providertest holds what providers really answer, and the suite that
 // every client of one must pass.
 //
-// It promises that each recording under testdata names its meaning, so that a
-// provider's new habit is one more file: the recording is served over a real
-// connection, byte by byte, to every client that runs the suite, and is given to
-// provider.Classify without one.
+// It promises that each recording under testdata names its meaning, so that a provider's new
+// habit is one more file. The recording is served over a real connection, byte by byte, to
+// every client that runs the suite. provider.Classify reads it without one.
 //
 //	testdata/*.http ──parse──▶ Case ──▶ provider.Classify
 //	  # kind: throttled          │

@@ -41,8 +41,9 @@ type Config struct {
 	// most providers other than OpenAI do.
 	Terse bool
 
-	// Headers adds the state of the gauges to every answer of a call that reached them, as
-	// x-ratelimit-* or in the form of the face's provider. Providers without such headers send none.
+	// Headers adds the gauges' state to every answer of a call that reached them, as
+	// x-ratelimit-* or in the form of the face's provider. Providers without such headers send
+	// none.
 	Headers bool
 
 	// Errors are faults drawn for single calls.

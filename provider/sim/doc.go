@@ -1,10 +1,10 @@
 // Package sim is a simulated provider: one model of a hosted quota, asked in
 // virtual time by a test or served over HTTP in the dialect of a provider.
 //
-// It promises that every decision is a function of the configuration, the seed
-// and the calls given to it: no clock, lock or unseeded chance is in [Model].
-// It shares no code with the client side's arithmetic of admission, so that a
-// mistake there cannot hide behind the same mistake here.
+// It promises that every decision is a function of the configuration, the seed and the calls
+// given to it. No clock, lock or unseeded chance is in [Model]. It shares no code with the
+// client side's arithmetic of admission, so that a mistake there cannot hide behind the same
+// mistake here.
 //
 //	a test that passes the time ─────────┐
 //	                                     ▼

@@ -139,8 +139,7 @@ func (m *Model) stranger(c Call) bool {
 	return c.Keyless || len(m.cfg.Keys) > 0 && !slices.Contains(m.cfg.Keys, c.Key)
 }
 
-// fault returns one draw over all rates, so that their sum is the share of calls
-// that meet any.
+// fault draws once over all rates, so that their sum is the share of calls that meet any fault.
 func (m *Model) fault(c Call) Kind {
 	r, u := m.cfg.Errors, m.chance.uniform()
 	for _, f := range [...]struct {

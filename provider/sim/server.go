@@ -297,7 +297,7 @@ var errTooLong = errors.New("sim: body: too long")
 // foreseen bounds the memory that is allocated for a body because of its announced length alone.
 const foreseen = 1 << 20
 
-// readBody reads a bounded body, whatever length was announced.
+// readBody reads a body of at most MaxBody bytes, whatever length was announced.
 func readBody(r *http.Request) (string, error) {
 	if r.Body == nil {
 		return "", nil

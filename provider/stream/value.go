@@ -87,8 +87,8 @@ func (v *Value) AppendWith(dst []byte, name string, value []byte) []byte {
 	return append(append(append(rawjson.AppendString(dst, name), ':'), value...), '}')
 }
 
-// A Builder changes values and counts what they keep. It keeps the first fault of a piece, which
-// Err returns.
+// A Builder changes values and counts what they keep. It keeps the first fault that it meets in
+// a piece; Err returns that.
 type Builder struct {
 	size int
 	err  error

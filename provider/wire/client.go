@@ -104,9 +104,9 @@ func (c *Client) GoString() string { return c.String() }
 //   - a body that cannot be translated exactly
 //
 // A request whose proof of who calls has expired meanwhile is sent once more, with a fresher
-// one: nothing was done for it, and replacing a key is no fault of the provider. If the server
-// does not know the option that asks a stream for its usage, the request is sent once more
-// without it.
+// one. Nothing was done for it, and the replacement of a key is no fault of the provider. If
+// the server does not know the option that asks a stream for its usage, the request is sent
+// once more without it.
 func (c *Client) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
 	x, reply, e := c.exchange(ctx, r)
 	if e != nil && (x.stale || c.knowsNoOption(&x, e)) {
@@ -205,7 +205,7 @@ func (c *Client) body(r *provider.Request, operation *string) (body []byte, tran
 	return body, true, err
 }
 
-// Translates returns the operations of OpenAI's that can be translated into a dialect.
+// Translates returns OpenAI's operations that can be translated into a dialect.
 func Translates(d provider.Dialect) (operations []string) {
 	if _, can := d.(provider.Translator); can {
 		operations = append(operations, provider.Chat)
@@ -216,8 +216,8 @@ func Translates(d provider.Dialect) (operations []string) {
 	return operations
 }
 
-// Translate puts a request into a dialect of which the given operations are served, and returns
-// the operation of the new body. It refuses a request that cannot be put into one of these.
+// Translate translates a request into a dialect of which the given operations are served, and
+// returns the operation of the new body. It refuses a request that fits none of these.
 func Translate(d provider.Dialect, served []string, r provider.Request) (operation string, body []byte, err error) {
 	if to, can := d.(provider.Translator); can && r.Endpoint == provider.Chat {
 		body, err = to.FromChat(r, provider.Defaults{MaxTokens: r.MaxTokens})

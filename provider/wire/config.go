@@ -60,8 +60,8 @@ type Config struct {
 	// [provider.Streamer]. The answer is put together into the body that the plain endpoint would
 	// have sent. The request's body does not ask for the stream: Client.Do adds that.
 	Stream StreamWhen
-	// StreamOver is the bound on its output, in tokens, over which StreamAuto takes a request's answer
-	// as a stream; 0: it takes none.
+	// StreamOver is a bound on output, in tokens. StreamAuto takes an answer as a stream if its
+	// request allows more; 0: it takes none.
 	StreamOver int
 	// StreamIdle bounds the silence of a stream after its first byte (default
 	// DefaultStreamIdle; negative: no bound). It is the only clock from then on: the attempt's
@@ -70,9 +70,9 @@ type Config struct {
 	// Text makes the client read the words of a good answer into Reply.Text.
 	Text bool
 
-	// HTTPClient is used as it is, with two exceptions: its transport is wrapped,
-	// so that headers are recorded, and it follows no redirect to another host.
-	// If nil, one is made over Transport.
+	// HTTPClient is used as it is, with two exceptions. Its transport is wrapped, so that
+	// headers are recorded, and it follows no redirect to another host. If nil, one is made
+	// over Transport.
 	HTTPClient *http.Client
 	// Transport is used if HTTPClient is nil. If it is nil too,
 	// provider.NewHTTPTransport(Conns) is, and calls share connections of HTTP/2.
@@ -94,9 +94,9 @@ type Config struct {
 	// twice MaxBody, one answer at a time may go beyond half of it, so that all end. For
 	// the moment in which an answer is put together it takes its length twice.
 	MaxBodies int64
-	// HoldBodies makes MaxBodies also bound answers that were read and are still in use: a long
-	// answer of Do has its room until its Reply's Done is called. Done must be called for each answer,
-	// whatever becomes of it, and without waiting for another call.
+	// HoldBodies makes MaxBodies also bound answers that were read and are still in use. A long
+	// answer of Do has its room until its Reply's Done is called. Done must be called for each
+	// answer, whatever becomes of it, and without waiting for another call.
 	HoldBodies bool
 }
 

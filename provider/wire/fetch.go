@@ -237,9 +237,9 @@ func note(ctx context.Context, x *Exchange, r *provider.Reply, e *provider.Error
 	}
 }
 
-// ended says why a context is over. It asks the context's cause first: callers that limit an
-// attempt by a clock of their own cancel with context.DeadlineExceeded, or with
-// a provider.Kind, as the cause.
+// ended says why a context is over. It asks the context's cause first. Callers that limit an
+// attempt by a clock of their own cancel with context.DeadlineExceeded, or with a
+// provider.Kind, as the cause.
 func ended(ctx context.Context) *provider.Error {
 	cause := context.Cause(ctx)
 	e := provider.ClassifyErr(cause)

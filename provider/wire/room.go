@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// piece is the number of bytes of a long answer that are read for one place: an answer a little
+// piece is the number of bytes of a long answer that are read for one place. An answer a little
 // over firstRead takes little, and one of 64 MiB asks 512 times.
 const piece = 128 << 10
 
-// room bounds the bytes of all answers that are read at once, and of those that were read
-// and are still held. A long one is read piece by piece, and each piece needs a place. The
-// first half of the room is places, first come, first served. The second half is leaves: an
-// answer with one goes on to its end without places. There are as many leaves as whole answers
-// fit in, and at least one. So one of the answers that wait for a place can always finish, and
-// give back what it holds, if its end needs no other call's.
+// room bounds the bytes of all answers that are read at once, and of those that were read and
+// are still held. A long one is read piece by piece, and each piece needs a place. The first
+// half of the room is places, first come, first served. The second half is leaves: an answer
+// with one goes on to its end without places. There are as many leaves as whole answers fit
+// into that half, and at least one. So, even if all answers hold places and wait for more, one
+// can finish and give back its places. That holds as long as its end needs no other call's.
 type room struct {
 	places chan struct{} // the taken ones
 	leaves chan struct{} // likewise

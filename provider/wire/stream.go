@@ -34,7 +34,7 @@ const (
 const (
 	// readAhead is the number of bytes of a stream that are read at once.
 	readAhead = 16 << 10
-	// chatter bounds the bytes of a stream, as a multiple of MaxBody: a piece of three bytes of
+	// chatter bounds the bytes of a stream, as a multiple of MaxBody. A piece of three bytes of
 	// an answer comes in an event of three hundred.
 	chatter = 128
 	// lastWait bounds the wait for the end of a body whose answer is whole. Once the body has

@@ -81,8 +81,9 @@ func (s *Set) Add(sum Sum) bool {
 	return true
 }
 
-// roomier copies a shelf to where it has room for n bytes more, and no more than the
-// allocator would waste. The doubling of append would cost what a table saves.
+// roomier copies a shelf to where it has room for n bytes more. It adds only the room
+// that the allocator would waste anyway: the doubling of append would cost what a table
+// saves.
 func roomier(shelf []byte, n int) []byte {
 	grown := append([]byte(nil), make([]byte, len(shelf)+n)...)
 	return grown[:copy(grown, shelf)]

@@ -7,7 +7,7 @@ const shown = 60
 // Clip shortens s for a message, at a whole character.
 func Clip(s string) string { return ClipTo(s, shown) }
 
-// ClipTo shortens s to at most so many bytes, and marks that by an ellipsis.
+// ClipTo shortens s to no more than most bytes, and marks that by an ellipsis.
 func ClipTo(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -15,7 +15,7 @@ var ErrTooLong = errors.New("line too long")
 const (
 	// ReadBuffer is the size of one read: beyond 64 KiB fewer system calls buy nothing measurable.
 	ReadBuffer = 64 << 10
-	// KeepBuffer bounds the buffer of a long line that is kept for the next one: a single
+	// KeepBuffer bounds the buffer of a long line that is kept for the next one. A single
 	// line of 64 MiB must not hold 64 MiB until the end of the run.
 	KeepBuffer = 1 << 20
 	// margin is extra room for a line of full length: a BOM and CRLF.

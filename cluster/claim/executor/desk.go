@@ -40,7 +40,7 @@ type desk struct {
 	footer []byte // of the part that it made, as JSON
 }
 
-// work is one job with a journal, which may be nil. The owner runs the function that it returns.
+// work is one task for a journal; nil: there is no journal. The owner runs the function that it returns.
 type work func(store.Journal) (then func())
 
 // desk returns the desk of a claim, and sets it up when the machine first names the claim.

@@ -124,7 +124,7 @@ func (x *Executor) own() error {
 }
 
 // next waits for news and handles it; false: the run is over. While too many results wait for the store,
-// it takes none.
+// it takes no further result.
 func (x *Executor) next() bool {
 	took, want := x.took, x.want
 	if x.waiting >= x.cfg.bounds.waitingMost {
@@ -191,7 +191,8 @@ func (x *Executor) tell(f func()) bool {
 	}
 }
 
-// inBackground runs wait in a new goroutine, and the function that it returns in the owner. Once Run leaves, it starts nothing.
+// inBackground runs wait in a new goroutine, and the function that wait returns in the owner. Once Run leaves, it
+// starts nothing.
 func (x *Executor) inBackground(wait func() func()) {
 	if x.leaving {
 		return

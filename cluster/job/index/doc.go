@@ -1,8 +1,8 @@
 // Package index finds out which lines a job's inputs have and cuts them into chunks, without
 // copying. It also reads a chunk.
 //
-// Any processes may read the chunks of a job, one after the other. Together the chunks give the requests,
-// ids, keys and complaints that one prompts.Reader gives of the whole.
+// Any machine may read any chunk of a job. Read in order, the chunks give the requests, ids, keys and
+// complaints that one prompts.Reader gives of the whole.
 //
 //	inputs ─Plan─▶ one reader of all: steps and marks ─▶ Chunks: the n-th, or all
 //	                                                        │

@@ -85,7 +85,7 @@ func (l *loserStays) Create(ctx context.Context, name string, in io.Reader, size
 // late accepts a write that comes after a read.
 type late struct {
 	*Memory
-	reads chan string // the name that was read
+	reads chan string // capacity 1: the name that was read
 }
 
 func (l *late) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {

@@ -1,5 +1,5 @@
-// Package event puts a picture into words: it says what holds a run back, when it ends, what
-// it spends and what fails, in sentences and figures, for people and for programs.
+// Package event puts a picture into words, for people and for programs. It says in sentences
+// and figures what holds a run back, when it ends, what it spends and what fails.
 //
 //	observe.Picture ──Of──▶ Progress ─┬─ its JSON ─────────────────────▶ --progress json, /status
 //	          Context ──┘             └─ CallsRow, SpentRow, FailedRow ─▶ panel, lines

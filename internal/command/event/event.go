@@ -23,7 +23,7 @@ type Progress struct {
 	Provider    string   `json:"provider"`
 	Models      []string `json:"models"` // of the lanes that were used, at most three
 	OfModels    int      `json:"of_models"`
-	Simulated   bool     `json:"simulated"` // the answers are: they cost nothing
+	Simulated   bool     `json:"simulated"` // the answers are simulated: they cost nothing
 	Concurrency int      `json:"concurrency"`
 
 	Bound      string             `json:"bound"`       // the word for what holds the run back
@@ -151,8 +151,8 @@ type Spent struct {
 	Doubtful     Doubtful `json:"doubtful,omitzero"`
 }
 
-// Doubtful counts what the provider may bill in addition to what the run has used: calls whose answer was
-// cut off, and the tokens that these answers reported before.
+// Doubtful counts what the provider may bill in addition to what the run has used. These are
+// calls whose answer was cut off, and the tokens that these answers reported before.
 type Doubtful struct {
 	Calls        int   `json:"calls"`
 	InputTokens  int64 `json:"input_tokens"`

@@ -86,11 +86,11 @@ var a = map[string]string{"minute": " a minute", "hour": " an hour", "day": " a 
 
 var shortPer = map[string]string{"minute": "min", "hour": "h", "day": "d"}
 
-// othersWorth is the least share of a limit drawn by others that is reported: rounded
-// figures of the first few calls can look like less.
+// othersWorth is the least share of a limit, drawn beyond the run's own calls, that is
+// reported. The rounded figures of the first few calls can look like a smaller share.
 const othersWorth = 0.1
 
-// others says how much of a limit others draw.
+// others says how much of a limit is drawn beyond the run's own calls.
 func (s *scene) others(k int, noun string) string {
 	v := &s.lane.View.Limits[k]
 	if !v.Known() || v.Others < othersWorth*v.Refill {
@@ -282,8 +282,8 @@ func (s *scene) concurrency() sentence {
 	return w
 }
 
-// allFlying is the share of the concurrency in flight from which on all of it counts as in
-// flight: a picture may fall between the end of a call and the next.
+// allFlying is the share of the concurrency from which on all of it counts as in flight: a
+// picture may fall between the end of a call and the next.
 const allFlying = 0.9
 
 // queues reports whether the server is one's own, or all servers are. Such a server may work

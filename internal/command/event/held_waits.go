@@ -310,7 +310,8 @@ func (s *scene) slept() sentence {
 	}
 }
 
-// hanging is the least ratio of a call's age to the slowest answer at which it is reported.
+// hanging is the least ratio of a call's age to the slowest answer's time at which a sentence
+// mentions the call.
 const hanging = 2
 
 // tail says how long the last calls take.

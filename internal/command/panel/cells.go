@@ -119,7 +119,7 @@ func (s Style) prefix(text string, n int) (end int, whole bool) {
 }
 
 // lastBetween returns where the separator before the last part of a text begins, at most at
-// end; -1 if there is only one part. A part includes the brackets after it.
+// end; -1 if there is only one part. Brackets belong to the part before them.
 func lastBetween(text string, end int, between []string) int {
 	cut, depth := -1, 0
 	for i := range text[:end+1] {

@@ -14,10 +14,10 @@
 //	less               one row
 //
 // It promises that no row reaches the last column, no matter which names and messages are in it
-// and in which script they are written. None of these texts steers the terminal, and colour says
-// nothing that words do not. A Screen writes once for each frame, and only rows that have
-// changed. It erases row by row: where "clear to the end" begins in the first column, some
-// terminals take it for clearing the screen, and move what stood there into their history.
+// and in which script they are written. None of these texts steers the terminal, and colour
+// says nothing that words do not. A Screen writes once for each frame, and only rows that have
+// changed. It erases row by row. If "clear to the end" begins in the first column, some
+// terminals take it for clearing the screen, and move the old text into their history.
 //
 // Terminals differ in how they break their rows again after a resize. A Screen waits until the
 // size has rested. On a narrower terminal of a kind known to break rows again, it erases as many

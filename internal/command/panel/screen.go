@@ -212,10 +212,9 @@ func (f *frame) up(n int) {
 	}
 }
 
-// broken updates the rows to how a terminal of that width has broken them again, if it does:
-// the cursor is then where the last of them begins. On a terminal that does not, or of an
-// unknown kind, each row but the last counts as one line: further lines may be somebody
-// else's.
+// broken takes as the rows what a terminal of that width has made of them, if it breaks rows
+// again. The cursor is then where the last of them begins. On a terminal of another kind each
+// row but the last counts as one line, as further lines may be somebody else's.
 func (f *frame) broken(style Style, width int, reflows bool) {
 	lines, last := 0, 1
 	for _, row := range f.on {

@@ -103,8 +103,8 @@ func (p *Plan) binding() (limiter.Dimension, bool) {
 	return best, found
 }
 
-// fullShare is the share from which on a limit matters: a run leaves a few percent of each
-// in reserve, and takes some seconds to get up to it.
+// fullShare is the share from which on a limit matters. A run leaves a few percent of each in
+// reserve, and takes some seconds to get up to it.
 const fullShare = 0.8
 
 // anyFull reports whether any limit matters.

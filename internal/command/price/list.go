@@ -104,8 +104,8 @@ func (c *modelPrices) add(name string, price *Price) {
 	}
 }
 
-// find finds a model by its name, in upper or lower case, by the name of which it is a dated
-// build, or by the longest pattern. Gemini's names may begin with models/.
+// find finds a model by its name, in upper or lower case. Else it tries the name of which the
+// model is a dated build, and then the longest pattern. Gemini's names may begin with models/.
 func (c *modelPrices) find(model string) (p *Price, known bool) {
 	if p, known = c.names[model]; known {
 		return p, true

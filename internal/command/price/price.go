@@ -60,8 +60,8 @@ func (p *Price) Estimate(input, output float64) float64 {
 	return (r.Input*input + r.Output*output) / 1e6
 }
 
-// picodollars is the number of units of money in a dollar: a price of a millionth of a
-// dollar per million tokens is one unit for each token.
+// picodollars is the number of units of money in a dollar. A price of a millionth of a dollar
+// per million tokens is one unit for each token.
 const picodollars = 1e12
 
 // Tidy removes what arithmetic with fractions adds to a sum of money, so that it reads as it

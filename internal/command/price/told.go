@@ -50,8 +50,9 @@ func (e entry) price() (p Price, fault string) {
 	return p, ""
 }
 
-// read returns the rates in the file, or their fault. A rate that is left out would be 0,
-// except those of a cache, whose tokens count as input.
+// read returns the rates in the file, or their fault. It refuses rates without one for input or
+// for output, which would be 0. A missing rate of a cache is that of input, as such tokens
+// count as input.
 func (r rates) read() (out Rates, fault string) {
 	if r.Input == nil || r.Output == nil {
 		return out, "its input or output is missing: write 0 for free"

@@ -2,8 +2,8 @@
 // that would steer a terminal, reverse its text or begin a line of their own are shown as Go
 // would write them, and do nothing. Letters of all languages stay.
 //
-// Line is for words of others within a line, JSON for a line that programs read, and a
-// Writer stands in front of the terminal for everything else.
+// Line is for words of others within a line, and JSON for a line that programs read. A Writer
+// stands in front of the terminal for everything else.
 package printable
 
 import (
@@ -77,8 +77,8 @@ func escape(s, stays string) string {
 // isHidden reports whether a terminal shows no character for a rune.
 func isHidden(r rune) bool { return !unicode.IsGraphic(r) }
 
-// A Writer writes texts to Out, each Write a whole one. It removes everything that a
-// terminal would obey, except line feeds and tabs.
+// A Writer writes texts to Out, each Write a whole one. It escapes everything that a terminal
+// would obey, except line feeds and tabs.
 type Writer struct{ Out io.Writer }
 
 // Write writes p as Text shows it.

@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/internal/command/printable"
 )
 
-// plainEvery is the period of plain lines: short enough to see that the run goes on, and
+// plainEvery is the period of plain lines. It is short enough to see that the run goes on, and
 // long enough that an hour's run leaves a readable log.
 const plainEvery = 5 * time.Second
 

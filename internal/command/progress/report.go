@@ -107,7 +107,8 @@ func (s *Report) faultRows(row func(name string, value any, more ...string)) {
 	}
 }
 
-// detailRows says what became of the calls, and of items that had to wait or were given up.
+// detailRows says what became of the calls, and of items that had to wait or were given out
+// again.
 func (s *Report) detailRows(row func(name string, value any, more ...string)) {
 	c := s.Counters
 	row("calls", c.Calls)

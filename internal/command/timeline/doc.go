@@ -15,8 +15,8 @@
 // the old one, with samples of twice the length. The package does not touch files that it
 // did not write itself.
 //
-// Nothing is ever cut off while a run writes. One write replaces the end of the file (a
-// sample that still grows, and the progress). It is never shorter than what it covers, as
-// spaces make up the difference. A killed process therefore leaves the end before that write
-// or the one after it, and a mixture of the two only where it died within it.
+// Nothing is ever cut off while a run writes. One write replaces the end of the file (a sample
+// that still grows, and the progress). It is never shorter than what it covers, as spaces make
+// up the difference. A killed process therefore leaves the end from before that write or the
+// one from after it. Only a process that dies within the write leaves a mixture of the two.
 package timeline

@@ -100,8 +100,8 @@ func (t *file) add(s observe.Sample, news []byte) error {
 	return t.settle()
 }
 
-// halfSecond is half of the usual length of the spans in a sample. These are a little less
-// or more than a second, so that a sample ends up with as many as it should.
+// halfSecond is half of the usual length of the spans in a sample. These are a little less or
+// more than a second. With half a second as tolerance, a sample has as many as it should.
 const halfSecond = 0.5
 
 // settle ends the growth of the latest sample.
@@ -199,9 +199,9 @@ func (t *file) rewrite(span int) error {
 	return errors.Join(disk.Bare(err), t.reopen())
 }
 
-// shorter returns the contents that stay, with samples of at least that span: at most two
-// thirds of the samples and of the bytes that a file may hold. Half of the samples stay, and
-// those that have no neighbour to merge with. Lines other than samples take at most a third
+// shorter returns the contents that stay, with samples of at least that span. They are at most
+// two thirds of the samples and of the bytes that a file may hold. Half of the samples stay,
+// and those that have no neighbour to merge with. Lines other than samples take at most a third
 // of the bytes.
 func (t *file) shorter(span int) (c contents, text []byte, err error) {
 	for ; span <= maxSpan; span *= 2 {

@@ -102,9 +102,9 @@ func (p *parsed) read(k kind, line []byte) (err error) {
 // opening begins all of them.
 const opening = `{"event":"`
 
-// isTorn reports whether a line that does not parse may be what a killed process left of one
-// of ours: its beginning, or that of a new line followed by what stood there before. So many
-// whole lines do not begin alike by chance, except JSON of another name.
+// isTorn reports whether a line that does not parse may be what a killed process left of one of
+// ours. That is its beginning, or the beginning of a new line followed by what stood there
+// before. So many whole lines do not begin alike by chance, except JSON of another name.
 func isTorn(line []byte, whole bool) bool {
 	if !whole && strings.HasPrefix(opening, string(line)) {
 		return true

@@ -28,16 +28,15 @@ const (
 type Config struct {
 	Path string
 	At   time.Time // when the run began
-	// Start marshals to the object that begins the run, which begins with "event":"start".
-	// Nil says only when it was.
+	// Start begins the run: it marshals to an object that begins with "event":"start". With nil
+	// the timeline only says when the run began.
 	Start any
-	// Progress says how the run stands, once a second and at the end; nil: that is not
-	// known. Failures says what failed so far, the most frequent first. The writer's
-	// goroutine calls both, and Open does before that begins.
+	// Progress says how the run stands, once a second and at the end; nil: that is not known.
+	// Failures says what failed so far, the most frequent first. The writer's goroutine calls
+	// both. Open calls Progress, too, before that goroutine begins.
 	Progress func() *event.Progress
 	Failures func() []observe.Failure
-	// The writer calls Notice once with the reason why the timeline has ended before the
-	// run.
+	// Notice gets the reason, once, if the timeline has ended before the run.
 	Notice func(string)
 }
 

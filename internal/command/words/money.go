@@ -11,9 +11,9 @@ import (
 // of the cheapest models costs fifty times as much.
 const leastMoney = 1e-9
 
-// Money shows dollars with as many digits as make sense: $1,204 from a thousand on, $5.21
-// from ten cents on, $0.0412 and $0.0004 below, and two digits for smaller sums. A sum above
-// zero never shows as zero. A value that is no number is unknown.
+// Money shows dollars with as many digits as make sense. It shows $1,204 from a thousand on,
+// $5.21 from ten cents on, $0.0412 and $0.0004 below, and two digits of smaller sums. A sum
+// above zero never shows as zero. A value that is no number is unknown.
 func Money(usd float64) string {
 	switch {
 	case math.IsNaN(usd) || math.IsInf(usd, 0):

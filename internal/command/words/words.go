@@ -1,8 +1,8 @@
 // Package words shows counts, durations and sums of money in the form that all commands of
 // headrace use.
 //
-// It promises that one thing is never in the plural, that a duration has at most three
-// digits and its unit, and that a sum of money is never rounded to zero.
+// It promises that one thing is never in the plural, and that a sum of money is never rounded
+// to zero. A duration has at most three digits and its unit.
 //
 //	1 ─▶ "1 call"    2 ─▶ "2 calls"    1.2 s ─▶ "1.2 s"    3 h ─▶ "3.0 h"    0.0412 ─▶ "$0.0412"
 package words
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Count shows a number of things. The noun is singular, and its plural ends in s.
+// Count shows a number of things. The noun is singular, and its plural adds an s.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

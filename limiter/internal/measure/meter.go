@@ -16,8 +16,8 @@ const (
 // A Meter counts the events per second of recent times. It looks back over meterWindow in
 // buckets of one second, and over less while it is younger. The zero value is ready.
 //
-// Its shape is fixed, and it has no counts of failures, as a lane has three of them. The part
-// that each call touches should fit a line of a processor's cache.
+// It has a fixed shape and no counts of failures, to be small: a lane has three meters. The part
+// of a meter that each call touches should fit a line of a processor's cache.
 type Meter struct {
 	ring    [meterBuckets]uint32 // ring[i%meterBuckets] is bucket i, of those before the head
 	filling uint32

@@ -103,7 +103,7 @@ func Sane(x, least, most float64) float64 {
 	return 0
 }
 
-// Ages is the age, in seconds, from which on older makes no difference.
+// Ages is the age, in seconds, beyond which a greater age makes no difference.
 const Ages = 1e7
 
 // WallAt converts a moment of the law's clock to the clock on the wall, which goes on while the

@@ -28,12 +28,12 @@ const (
 )
 
 // A Mean finds how many calls may be in flight for the mean latency to stay at a target. It
-// works besides any other pacing of a server's calls, hosted or not. Fewer calls in flight
+// works alongside any other pacing of a server's calls, hosted or not. Fewer calls in flight
 // empty a queue that has built up, while a falling rate leaves it as long as it is.
 //
 // It rests on Little's law. If n calls in flight take the time L, m times as many take at most
 // m·L. They take that long if the server takes one call at a time, and less with every other
-// server. So n·target/L are safe, and if L is over the target, they must be enough. A call
+// server. So n·target/L are safe, and if L is over the target, the window shrinks to that. A call
 // reports how many were in flight when it left, so that answers from before a change do not
 // count against it. The short calls end first, so the window grows only as far as the answers
 // per second bear it out.
@@ -113,8 +113,8 @@ func (w *Mean) Answered(now time.Time, latency time.Duration, beside int) {
 	w.since, w.answers, w.inFlight, w.peak, w.latency = now, 0, 0, 0, 0
 }
 
-// cutBy returns the number of answers that may shrink the window; fewer where that was
-// expected.
+// cutBy returns the number of answers that it takes to shrink the window; fewer while a larger
+// size is on trial.
 func (w *Mean) cutBy() float64 {
 	if w.tried > 0 {
 		return max(meanGrowBy, w.sized())
@@ -122,7 +122,7 @@ func (w *Mean) cutBy() float64 {
 	return max(meanCutBy, w.sized())
 }
 
-// safe judges the answers, and returns the calls that may be in flight by Little's law.
+// safe judges the answers, and returns the number of calls that may be in flight by Little's law.
 func (w *Mean) safe() float64 {
 	n := float64(w.answers)
 	w.mean = w.latency / n

@@ -28,9 +28,9 @@ type Found struct {
 	QuotaProject string // to which calls are counted, as in X-Goog-User-Project; "" if they do not say
 }
 
-// Find finds the default credentials, and makes a source of their tokens. It reads files. Without
-// one it asks the machine, within a few seconds, whether it is one of Google's. It fetches no
-// token. An error is a *provider.Error of kind Misconfigured.
+// Find finds the default credentials, and makes a source of their tokens. It reads files. If
+// there is none, it asks the machine, within a few seconds, whether it is one of Google's. It
+// fetches no token. An error is a *provider.Error of kind Misconfigured.
 //
 // Credentials are found anew for each token: a changed file takes effect, and a refused token is
 // not given out again.

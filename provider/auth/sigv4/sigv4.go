@@ -157,7 +157,8 @@ func escape(s string) string {
 func (s *Source) Refused(*http.Request) bool { return false }
 
 // RefusedFor returns true if the provider did not accept a signature because of the clock, and
-// the next one will have another time: that of the answer, or a time that was corrected since.
+// the next one will have another time. That is the answer's time, or one that was corrected
+// since.
 func (s *Source) RefusedFor(r *http.Request, why *provider.Error, answer http.Header) bool {
 	if !blamesClock(why) {
 		return false

@@ -25,8 +25,9 @@ type Face interface {
 	// Models lists the models; it is shown where Find says List.
 	Models(names []string, s Stamp) []byte
 
-	// Fault answers requests that were never judged: 404 if nothing is at an address, 405
-	// if it has another method, 413 if a body is longer than the server reads.
+	// Fault answers requests that were never judged: 404 if nothing is at an address, and 405
+	// if the address has another method. 413 is for a body that is longer than the server
+	// reads.
 	Fault(status int, r *http.Request, s Stamp) Reply
 
 	// Mark puts the headers of every answer on an answer, such as its id.

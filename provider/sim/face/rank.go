@@ -11,8 +11,9 @@ type Rank struct {
 	Score float64 // from 0 to 1
 }
 
-// Ranks returns the documents by how well they answer the query, the best first, and at most top
-// of them; 0 is all. A score depends on both texts alone: the same texts have the same score.
+// Ranks returns the documents by how well they answer the query, the best first, and at most
+// top of them; 0 is all. A score depends on both texts alone: the same texts always have the
+// same score, and other texts another.
 func Ranks(query string, documents []string, top int) []Rank {
 	ranks := make([]Rank, len(documents))
 	for i, document := range documents {

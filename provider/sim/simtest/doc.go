@@ -1,5 +1,5 @@
-// Package simtest asks a simulated provider in tests, without a socket: a face's own tests are
-// about its answers, and not about the way to ask.
+// Package simtest asks a simulated provider in tests, without a socket. So a face's own tests
+// are about its answers, and not about the way to ask.
 //
 //	cfg, face ─New─▶ sim.Server ◀─Ask── path, body, headers
 //	                      └────────────▶ Answer: status, headers, JSON

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// said returns a body as JSON. For a stream that is the list of its events' data, in order: without
-// OpenAI's end mark, and in AWS's form each below the name of its event.
+// said returns a body as JSON. For a stream that is the list of its events' data, in order,
+// without OpenAI's end mark. In AWS's form each stands below the name of its event.
 func said(contentType string, body []byte) (string, error) {
 	var events []string
 	switch contentType, _, _ = strings.Cut(contentType, ";"); contentType {
