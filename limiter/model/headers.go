@@ -62,6 +62,7 @@ func (g *gauge) see(k int, s limiter.Sighting, own *sends, sent, now, drew float
 	} else if !g.due(own.slotsSince(sent)) {
 		return false
 	}
+	g.brim.raise(s.Remaining)
 	level := s.Remaining + half
 	var capacity float64
 	if s.HasReset {
@@ -73,7 +74,7 @@ func (g *gauge) see(k int, s limiter.Sighting, own *sends, sent, now, drew float
 			g.fixed = &fixedWindow{}
 		}
 	} else {
-		capacity = g.brim.capacity(s)
+		capacity = g.brim.capacity(s.Limit)
 	}
 	g.source, g.refill, g.capacity = limiter.Seen, refill, capacity
 	g.said = s.Said && (changed || g.said)
@@ -106,32 +107,33 @@ type brim struct {
 // the inflow that often.
 const brimTimes = 5
 
+// raise takes a remainder. While it still rises, the bucket was not full.
+func (b *brim) raise(left float64) {
+	if left <= b.most {
+		return
+	}
+	if b.most = left; b.times < brimTimes {
+		b.times = 0
+	}
+}
+
 // see takes a remainder, and the one that was expected.
 func (b *brim) see(left, expected float64) {
 	switch {
 	case b.times >= brimTimes: // found out
 	case left < b.most:
 		b.times = 0
-	case left > b.most: // it still rises
-		b.most, b.times = left, 0
 	case expected > left+1:
 		b.times++
 	}
 }
 
-// capacity returns the depth of a bucket, by a sighting without a reset.
-func (b *brim) capacity(s limiter.Sighting) float64 {
-	found := b.times >= brimTimes
-	if s.Remaining > b.most {
-		b.most = s.Remaining
-		if !found { // it still rises
-			b.times = 0
-		}
+// capacity returns the depth of a bucket with that limit: no more than the limit.
+func (b *brim) capacity(limit float64) float64 {
+	if b.times < brimTimes {
+		return limit
 	}
-	if !found {
-		return s.Limit
-	}
-	return min(s.Limit, b.most+1)
+	return min(limit, b.most+1)
 }
 
 // drawnBefore returns what the law before this one left over of a level that one of its own
