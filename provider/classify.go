@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -52,14 +53,14 @@ func ClassifyIn(status int, h http.Header, body []byte, own ...*Wording) *Error 
 func ClassifyOK(body []byte) *Error { return classifyOK(http.StatusOK, nil, body, nil) }
 
 func classifyOK(status int, h http.Header, body []byte, own []*Wording) *Error {
-	var l look
-	kind, fault := l.at(body)
+	var l answer
+	kind, fault := l.check(body)
 	return l.judge(kind, fault, status, h, body, own)
 }
 
 // statusWithin returns the status that an error in a 200 stands for, 0 if the error names
 // none.
-func statusWithin(a *answer) int {
+func statusWithin(a *failure) int {
 	if n, err := strconv.Atoi(a.code); err == nil && n >= 400 && n < 600 {
 		return n
 	}
@@ -72,10 +73,10 @@ func statusWithin(a *answer) int {
 }
 
 // judge makes the Error of a response taken apart.
-func judge(a *answer, body []byte, own []*Wording) *Error {
+func judge(a *failure, body []byte, own []*Wording) *Error {
 	e := &Error{
 		Status: a.status, Code: a.code, Type: a.kind, Param: a.param, Message: a.message,
-		RequestID: either(RequestID(a.header), a.id), Body: bound(body), Quota: readNote(a.text),
+		RequestID: cmp.Or(RequestID(a.header), a.id), Body: bound(body), Quota: readNote(a.text),
 	}
 	if a.google.quota {
 		a.google.note.TryAgain = e.Quota.TryAgain
@@ -85,17 +86,17 @@ func judge(a *answer, body []byte, own []*Wording) *Error {
 	var sure bool
 	e.Kind, sure = verdict(a, e, own)
 	obeyShouldRetry(a, e, sure)
-	e.directed(a)
+	e.addWait(a)
 	e.exhaust(a)
 	e.slow(a)
 	e.nameTooLong(a)
-	e.sayNoQuota(a)
+	e.addNoQuota(a)
 	return e
 }
 
-// sayNoQuota adds to an error's message that there is no quota at all, if the headers say so.
+// addNoQuota adds to an error's message that there is no quota at all, if the headers say so.
 // The message itself may speak of a rate alone.
-func (e *Error) sayNoQuota(a *answer) {
+func (e *Error) addNoQuota(a *failure) {
 	if name := a.noQuota(); name != "" && e.Kind == QuotaExhausted {
 		e.Message = clip(e.Message+": no quota for this model, its limit is 0 ("+name+")", maxMessage)
 	}
@@ -103,7 +104,7 @@ func (e *Error) sayNoQuota(a *answer) {
 
 // nameTooLong sets the code of a prompt that is too long, unless the provider's own
 // code says more than its status does.
-func (e *Error) nameTooLong(a *answer) {
+func (e *Error) nameTooLong(a *failure) {
 	if e.Kind != Invalid || !a.tooLong() {
 		return
 	}
@@ -116,7 +117,7 @@ func (e *Error) nameTooLong(a *answer) {
 
 // verdict returns the kind before the exceptions, and whether the provider's own
 // words say so rather than its status.
-func verdict(a *answer, e *Error, own []*Wording) (kind Kind, sure bool) {
+func verdict(a *failure, e *Error, own []*Wording) (kind Kind, sure bool) {
 	if a.tooLarge(e.Quota) {
 		return Invalid, true
 	}
@@ -137,13 +138,13 @@ func verdict(a *answer, e *Error, own []*Wording) (kind Kind, sure bool) {
 }
 
 // byWords decides by the words of the whole world.
-func byWords(a *answer) (Kind, bool) {
+func byWords(a *failure) (Kind, bool) {
 	for _, w := range a.words { // an empty balance outweighs all else
 		if k, _ := strongWord(w); k == QuotaExhausted {
 			return QuotaExhausted, true
 		}
 	}
-	if k, ok := byLoudPhrase(a); ok {
+	if k, ok := byFirstPhrase(a); ok {
 		return k, true
 	}
 	if a.noQuota() != "" {
@@ -159,7 +160,7 @@ func byWords(a *answer) (Kind, bool) {
 
 // tooLarge finds the request that is over the whole limit. It comes with the
 // status, type and code of a throttle, and would be refused for ever.
-func (a *answer) tooLarge(n QuotaNote) bool {
+func (a *failure) tooLarge(n QuotaNote) bool {
 	if a.status == http.StatusRequestEntityTooLarge {
 		return true
 	}
@@ -170,7 +171,7 @@ func (a *answer) tooLarge(n QuotaNote) bool {
 // obeyShouldRetry applies the header by which a provider tells its own
 // libraries whether to try again. A quota, a key and a filter keep their kind
 // if their own words gave it.
-func obeyShouldRetry(a *answer, e *Error, sure bool) {
+func obeyShouldRetry(a *failure, e *Error, sure bool) {
 	switch strings.TrimSpace(a.header.Get("X-Should-Retry")) {
 	case "true":
 		if !e.Kind.Again() && !sure {
@@ -183,8 +184,8 @@ func obeyShouldRetry(a *answer, e *Error, sure bool) {
 	}
 }
 
-// directed adds the wait from the body if no header has one.
-func (e *Error) directed(a *answer) {
+// addWait adds the wait from the body if no header has one.
+func (e *Error) addWait(a *failure) {
 	if e.HasRetryAfter || !e.Kind.Again() {
 		return
 	}
@@ -201,7 +202,7 @@ func (e *Error) directed(a *answer) {
 }
 
 // exhaust turns a throttle that will not end soon into an exhausted quota.
-func (e *Error) exhaust(a *answer) {
+func (e *Error) exhaust(a *failure) {
 	if !e.Kind.Cools() {
 		return
 	}
@@ -217,7 +218,7 @@ func (e *Error) exhaust(a *answer) {
 }
 
 // slow marks throttles that are about the growth of the rate.
-func (e *Error) slow(a *answer) {
+func (e *Error) slow(a *failure) {
 	if e.Kind != Throttled {
 		return
 	}

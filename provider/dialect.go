@@ -3,10 +3,66 @@ package provider
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/headrace/headrace/provider/stream"
 )
+
+// Request is one call as a prompt file has it: already JSON, to be sent byte
+// for byte.
+//
+// A client has one method for it:
+//
+//	Do(ctx context.Context, r Request) (Reply, error)
+//
+// and keeps these promises, which provider/providertest checks: it tries once and never again
+// on its own. There are two exceptions, in which nothing was done for the request. It replaces
+// a refused key that has expired meanwhile by a fresher one. It leaves out an option for a
+// stream's usage that the server does not know. Every error is an *Error. It reports headers,
+// usage and finish reason to the Recorder in ctx. It reads a bounded number of bytes, and
+// follows no redirect to another host. The key is in no error.
+type Request struct {
+	// Endpoint is an operation, such as Chat. It can never name a host.
+	Endpoint string
+	// Model is the model that is asked, for clients that put it in the URL.
+	Model string
+	// Body is the request's JSON, in the words of the operation's dialect. The client does not
+	// change it; it sends that, or a translation of it.
+	Body []byte
+	// MaxTokens bounds the output, in tokens, of a request that says no bound itself and is
+	// translated into a dialect that demands one. 0: there is none.
+	MaxTokens int
+	// Lane names the lane that let the call in, for callers with a client for each lane; see
+	// batch.LaneFrom.
+	Lane string
+}
+
+// Reply is the provider's answer. If Do fails after an answer came, Status,
+// RequestID and Body (at most MaxErrorBody bytes of it) are set all the same, and so is what
+// the answer said of its usage.
+type Reply struct {
+	Status    int
+	RequestID string
+	// Body is the answer exactly as it came.
+	Body []byte
+	// Done gives back the room that a long Body takes in its client, once nobody holds it
+	// any more, for clients that keep it until then. nil: there is none to give back. Done may
+	// be called more than once, by one goroutine at a time.
+	Done func()
+	// Usage means something only if HasUsage: some servers report none.
+	Usage Usage
+	// Finish is the provider's own word for why the answer ended, "" if it
+	// said nothing; see FinishKind and EndOf. An answer without any content has
+	// "no_content", see ReplyOf.
+	Finish string
+	// Text is the answer in words, if HasText: a client reads it if it is configured to.
+	Text string
+	// Dialect names the dialect of Body; Translated says that the request was translated into it.
+	Dialect string
+	// Served is the model that was asked, "" if it is the request's own.
+	Served string
+
+	HasUsage, HasText, Translated bool // side by side: an answer is kept for each item
+}
 
 // The operations that a request may name as its Endpoint. OpenAI's are spelled as its
 // paths, as prompt files do. A client turns an operation into its provider's path.
@@ -132,52 +188,3 @@ func (u *Untranslatable) Error() string {
 
 // Is makes errors.Is find the Kind: no other try would be translated.
 func (u *Untranslatable) Is(target error) bool { return target == Invalid }
-
-// Wording gives a vendor's or a dialect's meaning of words and statuses that others use
-// otherwise, or not at all. The zero value has no words of its own.
-type Wording struct {
-	// Kinds maps codes and types, in small letters.
-	Kinds map[string]Kind
-	// Phrases are pieces of the prose, in small letters. The first one found decides, and
-	// outweighs Kinds.
-	Phrases []Phrase
-	// Statuses maps a status that no word explains, neither these words nor anyone's.
-	Statuses map[int]Kind
-}
-
-// Phrase is a piece of an error's prose and what it means.
-type Phrase struct {
-	Says string
-	Kind Kind
-}
-
-// End says why an answer ended, in a word that holds for all dialects. "" is not known.
-type End string
-
-// The ends.
-const (
-	EndStop    End = "stop"    // the model was done, or met a word at which it was to stop
-	EndLength  End = "length"  // at a bound on its length
-	EndTool    End = "tool"    // it asks for a tool to be used
-	EndRefused End = "refused" // the model or a filter declines
-	EndOther   End = "other"
-)
-
-// EndOf says what a provider's own word for an end means.
-func EndOf(finish string) End {
-	if kind, known := FinishKind(finish); known {
-		if kind == Truncated {
-			return EndLength
-		}
-		return EndRefused
-	}
-	switch strings.ToLower(finish) {
-	case "":
-		return ""
-	case "stop", "end_turn", "stop_sequence", "complete", "completed", "eos":
-		return EndStop
-	case "tool_calls", "tool_use", "function_call", "tool_call":
-		return EndTool
-	}
-	return EndOther
-}

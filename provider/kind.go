@@ -1,5 +1,7 @@
 package provider
 
+import "strings"
+
 // Kind says what a failed call means, in the only words that batch and
 // coordinator know. The zero value is Unknown. A Kind is itself an error, so
 // that errors.Is(err, provider.Throttled) asks for the kind of a failure
@@ -149,3 +151,78 @@ func (k Kind) StopsRun() bool { return k.has(stopsRun) }
 // 1 items failed, 2 configuration is wrong, 3 the provider stopped the run,
 // 130 interrupted.
 func (k Kind) ExitCode() int { return kinds[k.known()].exit }
+
+// noContent is the finish that ReplyOf gives a message with null for its content. A content
+// filter leaves such a message where the provider names no other reason.
+const noContent = "no_content"
+
+// FinishKind says whether a finish reason marks the answer as Truncated or
+// Refused, in small letters or capitals; both are answers all the same. It returns false
+// for every other reason.
+func FinishKind(finish string) (Kind, bool) {
+	switch finish { // the usual words, of which no small letters are made
+	case "", "stop", "STOP", "end_turn":
+		return Unknown, false
+	}
+	switch word := strings.ToLower(finish); word {
+	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded":
+		return Truncated, true
+	case "content_filter", "content_filtered", "refusal", "safety", "guardrail_intervened",
+		"recitation", "language", "blocklist", "prohibited_content", "spii", // the filters of Gemini
+		"sensitive", noContent: // Z.ai's, and ReplyOf's
+		return Refused, true
+	default:
+		// Gemini's, of pictures, and those of its door in OpenAI's shape.
+		if strings.HasPrefix(word, "image_") || strings.HasPrefix(word, "content_filter: ") {
+			return Refused, true
+		}
+	}
+	return Unknown, false
+}
+
+// IsFiltered reports whether a finish reason says that a content filter has cut the answer
+// short or emptied it.
+func IsFiltered(finish string) bool {
+	kind, known := FinishKind(finish)
+	return known && kind == Refused
+}
+
+// Filtered returns the error of an answer that [IsFiltered], for callers that treat it as a
+// failure.
+func Filtered(finish string, status int, requestID string) *Error {
+	return &Error{
+		Kind: Refused, Status: status, Code: finish, RequestID: requestID,
+		Message: "a content filter has cut the answer short or emptied it",
+	}
+}
+
+// End says why an answer ended, in a word that holds for all dialects. "" is not known.
+type End string
+
+// The ends.
+const (
+	EndStop    End = "stop"    // the model was done, or met a word at which it was to stop
+	EndLength  End = "length"  // at a bound on its length
+	EndTool    End = "tool"    // it asks for a tool to be used
+	EndRefused End = "refused" // the model or a filter declines
+	EndOther   End = "other"
+)
+
+// EndOf says what a provider's own word for an end means.
+func EndOf(finish string) End {
+	if kind, known := FinishKind(finish); known {
+		if kind == Truncated {
+			return EndLength
+		}
+		return EndRefused
+	}
+	switch strings.ToLower(finish) {
+	case "":
+		return ""
+	case "stop", "end_turn", "stop_sequence", "complete", "completed", "eos":
+		return EndStop
+	case "tool_calls", "tool_use", "function_call", "tool_call":
+		return EndTool
+	}
+	return EndOther
+}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // Record holds what one attempt learned from the wire. Of several calls in one
@@ -62,7 +64,7 @@ type Recorder struct {
 	clock   Clock // of the attempt; nil: it has none, or runs no more
 	mu      sync.Mutex
 	record  Record
-	heard   *Reply // what Transport read from good answers, nil if nothing
+	answer  *Reply // what Transport read from good answers, nil if nothing
 	secrets []string
 	room    [1]string // for secrets: nearly every request has one
 	hidden  []string  // further secrets, that a client has named
@@ -119,7 +121,7 @@ func (r *Recorder) Response(status int, h http.Header) {
 	rec := &r.record
 	rec.Sent, rec.Status, rec.RequestID, rec.Limits = true, status, id, limits
 	rec.RetryAfter, rec.HasRetryAfter = wait, directed
-	rec.ErrorBody, rec.header, rec.refused = nil, nil, refuses(status)
+	rec.ErrorBody, rec.header, rec.refused = nil, nil, status >= http.StatusMultipleChoices // such an answer is not the model's
 	if status >= http.StatusBadRequest {
 		rec.header = h.Clone()
 	}
@@ -201,8 +203,8 @@ func (r *Recorder) Snapshot() Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec := r.record
-	if r.heard != nil {
-		rec.take(r.heard)
+	if r.answer != nil {
+		rec.take(r.answer)
 	}
 	for _, secrets := range [...][]string{r.secrets, r.hidden} {
 		if len(rec.ErrorBody) > 0 {
@@ -225,27 +227,27 @@ func (r *Recorder) Hide(secrets ...string) {
 	r.hidden = secrets
 }
 
-// hears records what Transport has read from a good answer.
-func (r *Recorder) hears(reply *Reply) {
+// answered records what Transport has read from a good answer.
+func (r *Recorder) answered(reply *Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.heard == nil {
-		r.heard = new(Reply)
+	if r.answer == nil {
+		r.answer = new(Reply)
 	}
 	if reply.HasUsage {
-		r.heard.Usage, r.heard.HasUsage = r.heard.Usage.Add(reply.Usage), true
+		r.answer.Usage, r.answer.HasUsage = r.answer.Usage.Add(reply.Usage), true
 	}
-	r.heard.Finish = reply.Finish
+	r.answer.Finish = reply.Finish
 }
 
-// take adds what was heard where the client has reported nothing itself: it may well have
+// take adds what Transport read where the client has reported nothing itself: it may well have
 // read the same answer.
-func (r *Record) take(heard *Reply) {
+func (r *Record) take(read *Reply) {
 	if !r.HasUsage {
-		r.Usage, r.HasUsage = heard.Usage, heard.HasUsage
+		r.Usage, r.HasUsage = read.Usage, read.HasUsage
 	}
 	if r.Finish == "" {
-		r.Finish = heard.Finish
+		r.Finish = read.Finish
 	}
 }
 
@@ -281,4 +283,53 @@ func bound(body []byte) []byte {
 		return bytes.Clone(body[:MaxErrorBody]) // what is kept must not hold the rest
 	}
 	return body
+}
+
+// Doubtful counts calls that were sent and whose answer did not come whole. A provider may
+// bill such a call, and nothing says how much.
+type Doubtful struct {
+	Calls int
+	// Usage is the usage that these answers reported before they were cut off. The calls may have
+	// used more, and most answers report nothing so early.
+	Usage Usage
+}
+
+// Add returns the sum of both.
+func (d Doubtful) Add(e Doubtful) Doubtful {
+	return Doubtful{Calls: d.Calls + e.Calls, Usage: d.Usage.Add(e.Usage)}
+}
+
+// Doubtful returns what is doubtful of an attempt that ended with err: the call and its usage,
+// or nothing. It returns nothing if the attempt succeeded, if no request left, or if the
+// provider refused it. A refusal is an answer, and its usage counts.
+func (r *Record) Doubtful(err error) Doubtful {
+	sent := r.Sent || r.HasUsage // what never left reports no usage
+	if err == nil || !sent || !r.Cut && (r.refused || !endsInDoubt(err)) {
+		return Doubtful{}
+	}
+	return Doubtful{Calls: 1, Usage: r.Usage}
+}
+
+// endsInDoubt reports whether an error leaves open what the provider did with the call.
+func endsInDoubt(err error) bool {
+	switch ClassifyErr(err).Kind {
+	case Timeout, TransportFault, Canceled:
+		return !Unsent(err)
+	}
+	return false
+}
+
+// TornUsage returns the usage in an answer of one JSON object that was cut off. It returns
+// false if the usage had not come whole.
+func TornUsage(body []byte) (Usage, bool) {
+	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
+		value := w.Skip()
+		switch string(w.Name) {
+		case "usage", "usageMetadata", "meta":
+			if rawjson.Valid(value) { // cut off inside, it is not
+				return UsageIn(value)
+			}
+		}
+	}
+	return Usage{}, false
 }

@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"strings"
-
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
@@ -36,7 +34,7 @@ func IsCost(usd float64) bool { return usd >= 0 && usd <= MostCost }
 // counts holds an answer's token counts, before it is settled which of them
 // are parts of others.
 type counts struct {
-	told bool // input or output was reported
+	known bool // input or output was reported
 
 	input, output, total int64
 	toolUse              int64 // Gemini: input that is not in input
@@ -48,19 +46,19 @@ type counts struct {
 }
 
 // tokens returns the usage of an answer, false if it reports none.
-func (l *look) tokens() (Usage, bool) {
+func (l *answer) tokens() (Usage, bool) {
 	var c counts
 	c.readFrom(l.usage)
-	if !c.told {
+	if !c.known {
 		c.readFrom(l.metadata)
 	}
 	if c.total > 0 && c.input+c.output == 0 && l.onlyReads() { // Jina, Voyage
-		c.input, c.told = c.total, true
+		c.input, c.known = c.total, true
 	}
-	if !c.told && l.count != nil { // Ollama; a prompt that was cached is not counted
-		c.input, c.output, c.told = tokenCount(l.promptCount), tokenCount(l.count), true
+	if !c.known && l.count != nil { // Ollama; a prompt that was cached is not counted
+		c.input, c.output, c.known = tokenCount(l.promptCount), tokenCount(l.count), true
 	}
-	return c.settle(), c.told
+	return c.settle(), c.known
 }
 
 // readFrom reads the object in which a provider counts.
@@ -72,9 +70,9 @@ func (c *counts) readFrom(raw []byte) {
 		value := w.Skip()
 		switch string(w.Name) {
 		case "prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens":
-			c.input, c.told = tokenCount(value), true
+			c.input, c.known = tokenCount(value), true
 		case "completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens":
-			c.output, c.told = tokenCount(value), true
+			c.output, c.known = tokenCount(value), true
 		case "total_tokens", "totalTokenCount", "totalTokens":
 			c.total = tokenCount(value)
 		case "prompt_tokens_details", "input_tokens_details":
@@ -107,7 +105,7 @@ func thought(details []byte) []byte {
 func UsageIn(object []byte) (Usage, bool) {
 	var c counts
 	c.readFrom(object)
-	return c.settle(), c.told
+	return c.settle(), c.known
 }
 
 // rarer reads the counts that only one or two providers have.
@@ -126,7 +124,7 @@ func (c *counts) rarer(name string, value []byte) {
 	case "tokens": // Cohere: what was read and written
 		c.readFrom(value)
 	case "billed_units": // and the part of it that is paid, which counts if there is nothing else
-		if !c.told {
+		if !c.known {
 			c.readFrom(value)
 		}
 	}
@@ -139,7 +137,7 @@ func (c *counts) rarer(name string, value []byte) {
 // the parts are believed. Caches of more than the whole input were never in it, whatever the
 // total says: Converse may count Claude's so.
 func (c *counts) settle() Usage {
-	if !c.told {
+	if !c.known {
 		return Usage{} // a total alone does not tell input from output
 	}
 	cache := max(c.cached, c.read) + c.written
@@ -176,32 +174,4 @@ func tokenCount(raw []byte) (n int64) {
 		n = n*10 + int64(c-'0')
 	}
 	return min(n, maxTokenCount)
-}
-
-// noContent is the finish that ReplyOf gives a message with null for its content. A content
-// filter leaves such a message where the provider names no other reason.
-const noContent = "no_content"
-
-// FinishKind says whether a finish reason marks the answer as Truncated or
-// Refused, in small letters or capitals; both are answers all the same. It returns false
-// for every other reason.
-func FinishKind(finish string) (Kind, bool) {
-	switch finish { // the usual words, of which no small letters are made
-	case "", "stop", "STOP", "end_turn":
-		return Unknown, false
-	}
-	switch word := strings.ToLower(finish); word {
-	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded":
-		return Truncated, true
-	case "content_filter", "content_filtered", "refusal", "safety", "guardrail_intervened",
-		"recitation", "language", "blocklist", "prohibited_content", "spii", // the filters of Gemini
-		"sensitive", noContent: // Z.ai's, and ReplyOf's
-		return Refused, true
-	default:
-		// Gemini's, of pictures, and those of its door in OpenAI's shape.
-		if strings.HasPrefix(word, "image_") || strings.HasPrefix(word, "content_filter: ") {
-			return Refused, true
-		}
-	}
-	return Unknown, false
 }

@@ -130,7 +130,7 @@ func strongWord(w string) (Kind, bool) {
 
 // tooLong finds the prompt that does not fit the model, which most providers
 // say in prose only.
-func (a *answer) tooLong() bool {
+func (a *failure) tooLong() bool {
 	for _, w := range a.words {
 		if w == tooLongCode || w == "exceed_context_size_error" {
 			return true
@@ -146,13 +146,13 @@ func (a *answer) tooLong() bool {
 
 // overContext finds Together's words for a prompt and a max_tokens that are too long
 // together. The refusal of a max_tokens that is too large alone lacks the word "input".
-func (a *answer) overContext() bool {
+func (a *failure) overContext() bool {
 	return a.says("input") && a.says("must be less than the context length")
 }
 
-// byLoudPhrase decides by prose that outweighs codes and types: those that come with
+// byFirstPhrase decides by prose that outweighs codes and types: those that come with
 // it are of a throttle, an invalid request or a refused key.
-func byLoudPhrase(a *answer) (Kind, bool) {
+func byFirstPhrase(a *failure) (Kind, bool) {
 	switch a.status {
 	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusPreconditionFailed,
 		http.StatusUnprocessableEntity, http.StatusTooManyRequests, 0:
@@ -178,7 +178,7 @@ var noQuotaHeaders = [...]string{"X-Ratelimit-Limit-Req-Minute", "X-Ratelimit-Li
 
 // noQuota names the header by which a refusal says that there is no quota at all, ""
 // if none does.
-func (a *answer) noQuota() string {
+func (a *failure) noQuota() string {
 	if a.status == http.StatusTooManyRequests {
 		for _, name := range noQuotaHeaders {
 			if strings.TrimSpace(first(a.header, name)) == "0" {
@@ -191,7 +191,7 @@ func (a *answer) noQuota() string {
 
 // byPhrase decides by prose, where it is the only thing that tells two meanings
 // of one status apart.
-func byPhrase(a *answer) (Kind, bool) {
+func byPhrase(a *failure) (Kind, bool) {
 	switch a.status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusOK, 0:
 		return byRefusalPhrase(a)
@@ -202,7 +202,7 @@ func byPhrase(a *answer) (Kind, bool) {
 	return Unknown, false
 }
 
-func byRefusalPhrase(a *answer) (Kind, bool) {
+func byRefusalPhrase(a *failure) (Kind, bool) {
 	switch {
 	case a.says("content filter", "content management policy", "input was flagged", "prompt was flagged",
 		"content violates usage guidelines", "content exists risk"): // xAI, as a 403; DeepSeek
@@ -231,7 +231,7 @@ const (
 )
 
 // byStatus decides by the status alone.
-func byStatus(a *answer, e *Error) Kind {
+func byStatus(a *failure, e *Error) Kind {
 	switch a.status {
 	case http.StatusTooManyRequests:
 		return Throttled
@@ -240,7 +240,12 @@ func byStatus(a *answer, e *Error) Kind {
 	case http.StatusUnauthorized:
 		return Unauthorized
 	case http.StatusForbidden:
-		return forbidden(a)
+		// A provider that answers in JSON refuses the key. Any other body comes from a firewall or
+		// proxy on the way, which dislikes something in this request, or everything from here.
+		if !a.isJSON {
+			return TransportFault
+		}
+		return Unauthorized
 	case http.StatusPaymentRequired:
 		if e.HasRetryAfter || a.hasWait {
 			return Throttled
@@ -272,19 +277,9 @@ func byClass(status int) Kind {
 	return Unknown
 }
 
-// forbidden tells a provider that refuses the key from a firewall or proxy on the way. Such a
-// firewall dislikes something in this request, or everything from here. An answer
-// that is not JSON is not the provider's.
-func forbidden(a *answer) Kind {
-	if !a.isJSON {
-		return TransportFault
-	}
-	return Unauthorized
-}
-
 // notFound tells a missing model or address from a missing object that
 // the item names, such as a file.
-func notFound(a *answer) Kind {
+func notFound(a *failure) Kind {
 	if a.param != "" && a.param != "model" || a.namesFile() {
 		return Invalid
 	}
@@ -293,16 +288,62 @@ func notFound(a *answer) Kind {
 
 // namesFile finds Anthropic's words for a file that is not there. Servers of files say the same
 // of an address, but have no type for it.
-func (a *answer) namesFile() bool {
+func (a *failure) namesFile() bool {
 	return len(a.words) > 0 && a.says("file not found", "file_01")
 }
 
 // badRequest is Invalid unless the type blames the server.
-func badRequest(a *answer) Kind {
+func badRequest(a *failure) Kind {
 	for _, w := range a.words {
 		if weakWords[w] >= http.StatusInternalServerError {
 			return byClass(weakWords[w])
 		}
 	}
 	return Invalid
+}
+
+// Wording gives a vendor's or a dialect's meaning of words and statuses that others use
+// otherwise, or not at all. The zero value has no words of its own.
+type Wording struct {
+	// Kinds maps codes and types, in small letters.
+	Kinds map[string]Kind
+	// Phrases are pieces of the prose, in small letters. The first one found decides, and
+	// outweighs Kinds.
+	Phrases []Phrase
+	// Statuses maps a status that no word explains, neither these words nor anyone's.
+	Statuses map[int]Kind
+}
+
+// Phrase is a piece of an error's prose and what it means.
+type Phrase struct {
+	Says string
+	Kind Kind
+}
+
+// decides returns the kind that a vendor's or a dialect's own words give. Phrases of the prose
+// outweigh codes: a Wording names a phrase because the code next to it says less.
+func (w *Wording) decides(a *failure) (Kind, bool) {
+	if w == nil {
+		return Unknown, false
+	}
+	for i := range w.Phrases {
+		if p := &w.Phrases[i]; p.Says != "" && a.says(p.Says) {
+			return p.Kind, true
+		}
+	}
+	for _, word := range a.words {
+		if k, ok := w.Kinds[word]; ok {
+			return k, true
+		}
+	}
+	return Unknown, false
+}
+
+// decidesStatus returns the kind that the Wording gives to a status.
+func (w *Wording) decidesStatus(status int) (Kind, bool) {
+	if w == nil {
+		return Unknown, false
+	}
+	k, ok := w.Statuses[status]
+	return k, ok
 }

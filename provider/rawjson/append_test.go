@@ -28,3 +28,12 @@ func TestAppendStringAsSlowly(t *testing.T) {
 		}
 	}
 }
+
+// A text is what a string says, escapes undone, and nothing of any other value.
+func TestAppendText(t *testing.T) {
+	for value, want := range map[string]string{`"a\u00e9\n"`: "xaé\n", `""`: "x", "null": "x", "": "x", `{"a":"b"}`: "x", `"\ud83d"`: "x\uFFFD"} {
+		if got := string(AppendText([]byte("x"), []byte(value))); got != want {
+			t.Errorf("%s: %q, want %q", value, got, want)
+		}
+	}
+}

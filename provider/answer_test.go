@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -15,7 +16,7 @@ import (
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
-// failureByPaths is the slow twin of look.failure: each question a walk of its own
+// failureByPaths is the slow twin of answer.failure: each question a walk of its own
 // from the top.
 func failureByPaths(body []byte) (string, bool) {
 	root := gjson.ParseBytes(body)
@@ -136,21 +137,21 @@ func saysNothingByPaths(choice gjson.Result) bool {
 	return null && !other
 }
 
-// tokensByPaths is the slow twin of look.tokens, as far as the settling.
+// tokensByPaths is the slow twin of answer.tokens, as far as the settling.
 func tokensByPaths(body []byte) (Usage, bool) {
 	root := gjson.ParseBytes(body)
 	var c counts
 	countByPaths(&c, root.Get("usage"))
-	if !c.told {
+	if !c.known {
 		countByPaths(&c, earliestOf(root, "usageMetadata", "meta"))
 	}
 	if c.total > 0 && c.input+c.output == 0 && onlyReadsByPaths(root) {
-		c.input, c.told = c.total, true
+		c.input, c.known = c.total, true
 	}
-	if eval := root.Get("eval_count"); !c.told && eval.Exists() {
-		c.input, c.output, c.told = countSlowly(root.Get("prompt_eval_count")), countSlowly(eval), true
+	if eval := root.Get("eval_count"); !c.known && eval.Exists() {
+		c.input, c.output, c.known = countSlowly(root.Get("prompt_eval_count")), countSlowly(eval), true
 	}
-	return c.settle(), c.told
+	return c.settle(), c.known
 }
 
 // earliestOf is the value of the first of some names that stands in an object.
@@ -187,9 +188,9 @@ func countByPaths(c *counts, v gjson.Result) {
 	v.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens":
-			c.input, c.told = countSlowly(value), true
+			c.input, c.known = countSlowly(value), true
 		case "completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens":
-			c.output, c.told = countSlowly(value), true
+			c.output, c.known = countSlowly(value), true
 		case "total_tokens", "totalTokenCount", "totalTokens":
 			c.total = countSlowly(value)
 		case "prompt_tokens_details", "input_tokens_details":
@@ -210,7 +211,7 @@ func countByPaths(c *counts, v gjson.Result) {
 		case "tokens":
 			countByPaths(c, value)
 		case "billed_units":
-			if !c.told {
+			if !c.known {
 				countByPaths(c, value)
 			}
 		}
@@ -275,13 +276,13 @@ var oddAnswers = []string{
 }
 
 // One look at an answer sees what a walk for each question sees.
-func FuzzLook(f *testing.F) {
+func FuzzAnswer(f *testing.F) {
 	for _, body := range oddAnswers {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var l look
-		_, fault := l.at(body)
+		var l answer
+		_, fault := l.check(body)
 		if (fault == "") != json.Valid(body) {
 			t.Fatalf("%q: %q, and valid is %v", body, fault, json.Valid(body))
 		}
@@ -314,7 +315,7 @@ func FuzzLook(f *testing.F) {
 			first = firstByPath(root, "candidates")
 		}
 		// How many replacement characters stand for bytes that are not UTF-8 is nobody's law.
-		finish := either(endByPaths(root, first), completedByPaths(root))
+		finish := cmp.Or(endByPaths(root, first), completedByPaths(root))
 		if saysNothingByPaths(first) && (finish == "" || EndOf(finish) == EndStop) {
 			finish = noContent
 		}

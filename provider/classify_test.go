@@ -1,19 +1,9 @@
 package provider_test
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -61,47 +51,6 @@ func TestRecordingsCoverTheKinds(t *testing.T) {
 	for k := provider.Unknown; k <= provider.Misconfigured; k++ {
 		if !seen[k] {
 			t.Errorf("no recording is of kind %v", k)
-		}
-	}
-}
-
-// Each kind decides what the table of failures says.
-func TestKindTable(t *testing.T) {
-	for _, c := range []struct {
-		kind                                         provider.Kind
-		word                                         string
-		again, attempt, cools, breaker, stops, ended bool
-		first, later                                 int
-		exit                                         int
-	}{
-		{provider.Unknown, "unknown", true, true, false, true, false, false, 0, 0, 1},
-		{provider.Throttled, "throttled", true, false, true, false, false, false, 0, 0, 1},
-		{provider.Overloaded, "overloaded", true, false, true, true, false, false, 0, 0, 1},
-		{provider.QuotaExhausted, "quota_exhausted", false, false, false, false, true, false, 0, 0, 3},
-		{provider.Unauthorized, "unauthorized", false, false, false, false, false, false, 1, 5, 3},
-		{provider.Timeout, "timeout", true, true, false, true, false, false, 0, 0, 1},
-		{provider.TransportFault, "transport", true, true, false, true, false, false, 0, 0, 1},
-		{provider.EmptyAnswer, "empty_answer", true, true, false, true, false, false, 0, 0, 1},
-		{provider.Server, "server", true, true, false, true, false, false, 0, 0, 1},
-		{provider.Invalid, "invalid", false, false, false, false, false, false, 0, 0, 1},
-		{provider.Refused, "refused", false, false, false, false, false, false, 0, 0, 1},
-		{provider.Truncated, "truncated", false, false, false, false, false, false, 0, 0, 1},
-		{provider.Canceled, "canceled", false, false, false, false, false, false, 0, 0, 130},
-		{provider.ModelNotFound, "model_not_found", false, false, false, false, false, false, 1, 5, 3},
-		{provider.Misconfigured, "misconfigured", false, false, false, false, true, true, 0, 0, 2},
-		{provider.Kind(200), "unknown", true, true, false, true, false, false, 0, 0, 1},
-	} {
-		k := c.kind
-		if k.String() != c.word || k.Error() != c.word || fmt.Sprint(k) != c.word {
-			t.Errorf("%d is called %q, want %q", k, k, c.word)
-		}
-		got := []bool{k.Again(), k.UsesAttempt(), k.Cools(), k.BreakerCounts(), k.StopsLane(), k.StopsRun()}
-		want := []bool{c.again, c.attempt, c.cools, c.breaker, c.stops, c.ended}
-		if !slices.Equal(got, want) || k.ExitCode() != c.exit {
-			t.Errorf("%v: again, attempt, cools, breaker, stops, run = %v, exit %d; want %v, %d", k, got, k.ExitCode(), want, c.exit)
-		}
-		if first, later := k.StopsLaneAfter(); first != c.first || later != c.later {
-			t.Errorf("%v stops its lane after %d items, %d later; want %d, %d", k, first, later, c.first, c.later)
 		}
 	}
 }
@@ -278,131 +227,6 @@ func TestRequestTooLarge(t *testing.T) {
 	}
 }
 
-// A Go error is classified by what is inside it, however deep.
-func TestClassifyErr(t *testing.T) {
-	post := func(err error) error { return &url.Error{Op: "Post", URL: "http://host/v1", Err: err} }
-	own := &provider.Error{Kind: provider.Refused, Message: "m"}
-	_, parse := url.Parse("http://a b") //nolint:staticcheck // the error is what is wanted
-	syntax := json.Unmarshal([]byte("<"), new(int))
-	_, scheme := new(http.Client).Get("gopher://host")
-	for _, c := range []struct {
-		err  error
-		want provider.Kind
-	}{
-		{errors.New("odd"), provider.Unknown},
-		{context.Canceled, provider.Canceled},
-		{post(context.Canceled), provider.Canceled},
-		{post(context.DeadlineExceeded), provider.Timeout},
-		{fmt.Errorf("call: %w", own), provider.Refused},
-		{fmt.Errorf("call: %w", provider.Throttled), provider.Throttled},
-		{provider.Permanent(errors.New("no")), provider.Invalid},
-		{provider.RetryAfter(time.Second, errors.New("slow")), provider.Throttled},
-		{post(&net.DNSError{Err: "no such host", IsNotFound: true}), provider.TransportFault},
-		{post(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), provider.TransportFault},
-		{post(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), provider.TransportFault},
-		{syscall.EPIPE, provider.TransportFault},
-		{io.EOF, provider.TransportFault},
-		{fmt.Errorf("read: %w", io.ErrUnexpectedEOF), provider.TransportFault},
-		{post(errors.New("net/http: TLS handshake timeout")), provider.TransportFault},
-		{post(errors.New("http2: server sent GOAWAY")), provider.TransportFault},
-		{errors.New("stream error: stream ID 1; INTERNAL_ERROR"), provider.TransportFault},
-		{syntax, provider.TransportFault},
-		{post(x509.UnknownAuthorityError{}), provider.Misconfigured},
-		{post(x509.HostnameError{Certificate: new(x509.Certificate)}), provider.Misconfigured},
-		{post(x509.CertificateInvalidError{Reason: x509.Expired}), provider.Misconfigured},
-		{post(&tls.CertificateVerificationError{Err: errors.New("x")}), provider.Misconfigured},
-		{post(tls.RecordHeaderError{}), provider.Misconfigured},
-		{post(http.ErrSchemeMismatch), provider.Misconfigured},
-		{post(&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}), provider.Misconfigured},
-		{post(&net.OpError{Op: "remote error", Err: errors.New("tls: internal error")}), provider.TransportFault},
-		{post(errors.New(`net/http: invalid header field value for "Authorization"`)), provider.Misconfigured},
-		{scheme, provider.Misconfigured},
-		{parse, provider.Misconfigured},
-	} {
-		if e := provider.ClassifyErr(c.err); e.Kind != c.want {
-			t.Errorf("%v: %v, want %v", c.err, e.Kind, c.want)
-		}
-	}
-	if provider.ClassifyErr(nil) != nil {
-		t.Error("no error was classified")
-	}
-	if e := provider.ClassifyErr(fmt.Errorf("call: %w", own)); e != own {
-		t.Error("an Error inside was not returned as it is")
-	}
-}
-
-// errors.Is asks for the kind and for the cause, and the texts follow the form
-// "whose: kind: status code: message".
-func TestErrorTextAndChain(t *testing.T) {
-	cause := errors.New("boom")
-	for _, c := range []struct {
-		err  error
-		text string
-	}{
-		{&provider.Error{Kind: provider.Throttled, Provider: "openai", Status: 429, Code: "rate_limit_exceeded", Message: "Too fast"}, "openai: throttled: 429 rate_limit_exceeded: Too fast"},
-		{&provider.Error{Kind: provider.Throttled, Status: 429, Code: "429", Type: "RESOURCE_EXHAUSTED"}, "throttled: 429 RESOURCE_EXHAUSTED"},
-		{&provider.Error{Kind: provider.Server, Status: 500}, "server: 500"},
-		{&provider.Error{Kind: provider.TransportFault, Provider: "openai", Err: cause}, "openai: transport: boom"},
-		{provider.Permanent(cause), "invalid: boom"},
-	} {
-		if c.err.Error() != c.text {
-			t.Errorf("%q, want %q", c.err, c.text)
-		}
-	}
-	err := fmt.Errorf("item 7: %w", provider.Permanent(cause))
-	if !errors.Is(err, provider.Invalid) || !errors.Is(err, cause) || errors.Is(err, provider.Server) {
-		t.Errorf("%v is not invalid, its cause, and nothing else", err)
-	}
-	if provider.Permanent(nil) != nil || provider.RetryAfter(time.Second, nil) != nil {
-		t.Error("no error was made into one")
-	}
-}
-
-// RetryAfter's wait has the bounds of a header's: what no server can mean is not named.
-func TestRetryAfterIsBounded(t *testing.T) {
-	for d, want := range map[time.Duration]time.Duration{
-		-time.Second: 0, 0: 0, time.Minute: time.Minute, provider.MaxRetryAfter: provider.MaxRetryAfter, 1000 * time.Hour: -1,
-	} {
-		e := provider.ClassifyErr(provider.RetryAfter(d, io.EOF))
-		named := want >= 0
-		if e.RetryAfter != max(0, want) || e.HasRetryAfter != named || (e.OddWait == "") != named || e.Kind != provider.Throttled || !errors.Is(e, io.EOF) {
-			t.Errorf("%v became %v, %v, odd %q", d, e.RetryAfter, e.HasRetryAfter, e.OddWait)
-		}
-	}
-}
-
-// A message of any length or content is one bounded, printable line.
-func TestMessagesAreBoundedLines(t *testing.T) {
-	long := `{"error":{"message":"a\nb\u0000\u001b[31mc` + strings.Repeat("é", 5000) + `","code":"` + strings.Repeat("c", 5000) + `"}}`
-	e := provider.Classify(500, nil, []byte(long))
-	if len(e.Message) > 1024 || !strings.HasPrefix(e.Message, "a b [31mcéé") {
-		t.Errorf("message of %d bytes: %.40q", len(e.Message), e.Message)
-	}
-	if len(e.Code) > 256 {
-		t.Errorf("a code of %d bytes", len(e.Code))
-	}
-	e = provider.Classify(500, nil, []byte(strings.Repeat("x", 1<<20)))
-	if len(e.Body) != provider.MaxErrorBody || len(e.Message) > 1024 {
-		t.Errorf("%d bytes of body, %d of message", len(e.Body), len(e.Message))
-	}
-}
-
-// The message is what the server says, wherever it says it; a page is named by
-// its title.
-func TestMessages(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"error":{"message":"m"}}`: "m", `{"error":"m"}`: "m", `"m"`: "m", `{"message":"m"}`: "m", `{"Message":"m"}`: "m",
-		`{"detail":"m"}`: "m", `{"detail":[{"msg":"m"}]}`: "m", `[{"error":{"message":"m"}}]`: "m",
-		`{"error":{"message":["m","n"]}}`: "m", `{"error":{"message":"m","metadata":{"raw":"n"}}}`: "m: n",
-		"404 page not found\n": "404 page not found", `{"error":{"message":"cut`: `{"error":{"message":"cut`,
-		"<html><head><TITLE>502 Bad\nGateway</TITLE>": "an HTML page: 502 Bad Gateway", "<p>": "an HTML page", "": "",
-	} {
-		if e := provider.Classify(502, nil, []byte(body)); e.Message != want {
-			t.Errorf("%s: %q, want %q", body, e.Message, want)
-		}
-	}
-}
-
 // JSON nested a million deep does not exhaust the stack.
 func TestDeepJSONIsHarmless(t *testing.T) {
 	deep := []byte(strings.Repeat(`[`, 1<<20) + strings.Repeat(`]`, 1<<20))
@@ -445,5 +269,87 @@ func TestGoodAnswers(t *testing.T) {
 		if e := provider.ClassifyOK([]byte(body)); e == nil || e.Kind != want || e.Status != 200 {
 			t.Errorf("%s: %+v, want %v", body, e, want)
 		}
+	}
+}
+
+// A body that holds no answer is none, one that holds any is one, and a model that had
+// nothing to say has answered.
+func TestEmptyAnswer(t *testing.T) {
+	for _, empty := range []string{
+		``, ` `, `{}`, `[]`, `[{}]`, `null`, `""`, `{"choices":[]}`, `{"choices":null}`, `{"choices":[null]}`,
+		`{"data":[]}`, `{"output":[]}`, `{"output":{}}`, `{"content":""}`, `{"candidates":[]}`, `{"message":"hello"}`, `{"message":{}}`,
+		`{"embeddings":[]}`, `{"status":"ok"}`, `{"usage":{"prompt_tokens":9}}`, `{"error":null}`, `{"error":{}}`, `{"code":0,"data":null}`,
+		`{"choices":[],"error":[]}`, `{"stop_reason":null,"content":[]}`,
+	} {
+		e := provider.ClassifyOK([]byte(empty))
+		if e == nil || e.Kind != provider.EmptyAnswer || e.Message == "" || e.Status != 200 {
+			t.Errorf("%s: %v", empty, e)
+		}
+	}
+	for _, answer := range []string{
+		`{"choices":[{"message":{"content":""},"finish_reason":"stop"}]}`, `{"data":[0]}`, `{"data":[{"embedding":[]}]}`, `{"content":"x"}`,
+		`{"output":{"message":{"content":[]}}}`, `{"candidates":[{"finishReason":"STOP"}]}`, `{"message":{"content":""}}`,
+		`{"embeddings":[[0.5]]}`, `{"embedding":[0]}`, `{"results":[{"flagged":false}]}`, `{"response":"x","done":true}`, `{"completion":"x"}`,
+		`{"content":[],"stop_reason":"end_turn"}`, `{"output":[],"status":"incomplete","incomplete_details":{"reason":"content_filter"}}`,
+	} {
+		if e := provider.ClassifyOK([]byte(answer)); e != nil {
+			t.Errorf("%s: %v", answer, e)
+		}
+	}
+}
+
+// A refusal of 0 requests a minute is one for ever only where 0 is said: not every
+// header that says 0, not with any other status, and not what is left of a limit.
+func TestNoQuota(t *testing.T) {
+	for name, want := range map[string]provider.Kind{
+		"x-ratelimit-limit-req-minute": provider.QuotaExhausted, "x-ratelimit-limit-tokens-minute": provider.QuotaExhausted,
+		"x-ratelimit-remaining-req-minute": provider.Throttled, "x-ratelimit-limit-tokens": provider.Throttled,
+	} {
+		if e := provider.Classify(429, header(name, "0"), nil); e.Kind != want {
+			t.Errorf("%s: %v, want %v", name, e, want)
+		}
+		if e := provider.Classify(500, header(name, "0"), nil); e.Kind != provider.Server {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+}
+
+// One sign is enough where a provider gives several: OpenRouter's reason, the source of
+// its limit or the wait alone make a throttle of a 402, and the code or the prose alone
+// name a prompt that is too long.
+func TestOneSignIsEnough(t *testing.T) {
+	for metadata, want := range map[string]provider.Kind{
+		`{"reason":"in_flight_budget_exhausted"}`: provider.Throttled, `{"limit_source":"openrouter_in_flight_budget"}`: provider.Throttled,
+		`{"retry_after_seconds":3}`: provider.Throttled, `{"retry_after_seconds":-3}`: provider.QuotaExhausted, `{"headers":{"Retry-After":"soon"}}`: provider.QuotaExhausted,
+		`{"limit_source":"openrouter_credits"}`: provider.QuotaExhausted, `{"reason":"weight_exceeds_budget","retry_after_seconds":3}`: provider.Invalid,
+	} {
+		if e := provider.Classify(402, nil, []byte(`{"error":{"code":402,"message":"m","metadata":`+metadata+`}}`)); e.Kind != want {
+			t.Errorf("%s: %v, want %v", metadata, e, want)
+		}
+	}
+	for _, body := range []string{
+		`{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it"}}`,
+		`{"error":{"code":400,"message":"too much","type":"exceed_context_size_error"}}`, `{"message":"Input is too long for requested model."}`,
+	} {
+		if e := provider.Classify(400, nil, []byte(body)); e.Kind != provider.Invalid || e.Code != "context_length_exceeded" {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+}
+
+// What a prompt says decides nothing: words of the loud kind count in refusals that
+// they come in, and a request that is merely bad stays the item's failure.
+func TestLoudWordsOfOtherStatuses(t *testing.T) {
+	const body = `{"error":{"message":"experiencing high demand; used all available credits"}}`
+	for status, want := range map[int]provider.Kind{
+		404: provider.ModelNotFound, 500: provider.Server, 503: provider.Overloaded, 401: provider.Unauthorized, 409: provider.Server,
+	} {
+		if e := provider.Classify(status, nil, []byte(body)); e.Kind != want {
+			t.Errorf("%d: %v, want %v", status, e, want)
+		}
+	}
+	const demand = `{"error":{"message":"experiencing high demand"}}`
+	if e := provider.Classify(400, nil, []byte(demand)); e.Kind != provider.Invalid {
+		t.Errorf("%v", e)
 	}
 }

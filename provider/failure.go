@@ -1,0 +1,364 @@
+package provider
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// failure is a failed response taken apart, for the rules of classify.go.
+type failure struct {
+	status int
+	header http.Header
+	// code, kind and param are as the provider wrote them, message is its prose.
+	code, kind, param, message string
+	// id is the request's id, if the body has one.
+	id string
+	// words are all its codes and types, lower case, the most telling first.
+	words []string
+	// text is the message in lower case, with an upstream's message behind it.
+	text string
+	// wait is a wait that stands in the body as a number of its own, if hasWait.
+	wait    time.Duration
+	hasWait bool
+	// google holds the parts that only Google's error details have.
+	google googleDetails
+	// isJSON is false for plain text, HTML and nothing.
+	isJSON bool
+}
+
+// maxText bounds the prose that is searched for phrases, in bytes: all known
+// ones stand in the first few hundred.
+const maxText = 8 << 10
+
+// maxRead bounds a JSON error whose members are read, in bytes: each of some twenty names is
+// searched for in all of it. No provider's errors have a hundredth of it.
+const maxRead = 1 << 20
+
+// read takes a failed response apart. It accepts the error as an object, a
+// string, the first of an array, or flat at the top; prose otherwise.
+func read(status int, h http.Header, body []byte) *failure {
+	a := &failure{status: status, header: h}
+	body = bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\xef\xbb\xbf"))
+	if rawjson.Valid(body) {
+		if a.isJSON = true; len(body) <= maxRead {
+			a.readJSON(rawjson.Trim(body))
+		}
+	} else {
+		a.message = prose(body)
+	}
+	if name, _, _ := strings.Cut(h.Get("X-Amzn-Errortype"), ":"); name != "" {
+		a.addWord(name)
+		a.kind = cmp.Or(a.kind, name)
+	}
+	a.finish()
+	return a
+}
+
+func (a *failure) readJSON(root []byte) {
+	if isList(root) {
+		root = rawjson.First(root)
+	}
+	if node := at(root, "error"); isObject(node) {
+		a.readNode(node)
+	} else {
+		a.message = cmp.Or(text(node), text(root))
+	}
+	// The members next to the error, or the error's own where it is flat.
+	a.code = cmp.Or(a.code, word(at(root, "code")))
+	a.message = cmp.Or(a.message, messageOf(root))
+	a.param = cmp.Or(a.param, word(at(root, "param")))
+	a.id = word(at(root, "request_id")) // Anthropic
+	a.addWord(word(at(root, "code")))
+	a.addWord(word(at(root, "reason"))) // Novita
+	a.addWord(word(at(root, "error_type")))
+	if kind := word(at(root, "type")); kind != "error" { // Anthropic's envelope
+		a.addWord(kind)
+		a.kind = cmp.Or(a.kind, kind)
+	}
+	if name := word(at(root, "__type")); name != "" { // AWS: "namespace#Name"
+		name = name[strings.LastIndexByte(name, '#')+1:]
+		a.addWord(name)
+		a.kind = cmp.Or(a.kind, name)
+	}
+}
+
+// readNode reads an error object.
+func (a *failure) readNode(e []byte) {
+	a.code, a.kind = word(at(e, "code")), cmp.Or(word(at(e, "type")), word(at(e, "status")))
+	a.param, a.message = word(at(e, "param")), messageOf(e)
+	for _, path := range [...]string{
+		"metadata.reason", "metadata.limit_source", // OpenRouter
+		"code", "innererror.code", "details.error_code", "type", "error_type", "metadata.error_type", "status",
+	} {
+		a.addWord(word(at(e, path)))
+	}
+	a.readWait(at(e, "metadata"))
+	// OpenRouter passes on what its upstream said.
+	a.text = text(at(e, "metadata.raw"))
+	if isList(at(e, "metadata.reasons")) && at(e, "metadata.flagged_input") != nil {
+		a.addWord("moderation")
+	}
+	if details := at(e, "details"); isList(details) { // Anthropic's is an object
+		a.google = readGoogle(details)
+	}
+	for _, reason := range a.google.reasons {
+		a.addWord(reason)
+	}
+}
+
+// readWait reads the wait that OpenRouter puts into the body, and not always into a
+// header: in seconds, or as its upstream's header.
+func (a *failure) readWait(metadata []byte) {
+	a.wait, a.hasWait = waitIn(at(metadata, "retry_after_seconds"))
+	for w := rawjson.WalkIn(at(metadata, "headers")); !a.hasWait && w.Next(); {
+		if value := w.Skip(); strings.EqualFold(string(w.Name), "Retry-After") {
+			a.wait, a.hasWait = waitIn(value)
+		}
+	}
+}
+
+// waitIn reads a number of seconds, which may be written as a text.
+func waitIn(v []byte) (time.Duration, bool) {
+	x, ok := number(word(v))
+	return bounded(x), ok && x >= 0
+}
+
+func (a *failure) addWord(w string) {
+	if w != "" {
+		a.words = append(a.words, strings.ToLower(w))
+	}
+}
+
+// finish bounds the texts and makes the one that is searched.
+func (a *failure) finish() {
+	text := a.message
+	if a.text != "" {
+		text += "\n" + a.text
+		a.message += ": " + a.text
+	}
+	a.text = strings.ToLower(text[:min(len(text), maxText)])
+	a.message = clip(a.message, maxMessage)
+}
+
+// says reports whether the prose contains any of the phrases.
+func (a *failure) says(phrases ...string) bool {
+	for _, p := range phrases {
+		if strings.Contains(a.text, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// messageOf finds the prose of an error object: providers call it message,
+// detail, or Message; FastAPI's detail is a list, DeepInfra's an object with an error.
+func messageOf(e []byte) string {
+	for _, path := range [...]string{"message", "Message", "detail", "detail.0.msg", "msg", "error_description"} {
+		v := at(e, path)
+		if said := cmp.Or(text(v), text(rawjson.First(v)), text(at(v, "message")), text(at(v, "error"))); said != "" {
+			return said
+		}
+	}
+	return ""
+}
+
+// at returns the value at a path of names, in which 0 is the first of a list; nil if it is not there.
+func at(value []byte, path string) []byte {
+	for name := range strings.SplitSeq(path, ".") {
+		if name == "0" {
+			value = rawjson.First(value)
+		} else {
+			value = rawjson.Lookup(value, name)
+		}
+	}
+	return value
+}
+
+// text returns the contents of a string; "" for any other value.
+func text(value []byte) string {
+	if !rawjson.IsString(value) {
+		return ""
+	}
+	return string(rawjson.Unquote(value))
+}
+
+func isList(value []byte) bool { return len(value) > 0 && value[0] == '[' }
+
+// word reads a code or type, which may be a number.
+func word(v []byte) string {
+	if len(v) > 0 && (v[0] == '-' || v[0] >= '0' && v[0] <= '9') {
+		return clip(string(v), maxWord)
+	}
+	return clip(text(v), maxWord)
+}
+
+// prose makes a message of a body that is not JSON: an HTML page by its title.
+func prose(body []byte) string {
+	if len(body) == 0 || body[0] != '<' {
+		return string(body[:min(len(body), maxText)])
+	}
+	head := body[:min(len(body), maxText)]
+	lower := bytes.ToLower(head)
+	from := bytes.Index(lower, []byte("<title>"))
+	to := bytes.Index(lower, []byte("</title>"))
+	// ToLower may change a length outside ASCII: then the title is not cut out.
+	if from < 0 || to < from || len(lower) != len(head) {
+		return "an HTML page"
+	}
+	return "an HTML page: " + string(bytes.TrimSpace(head[from+len("<title>"):to]))
+}
+
+// The forms in which messages describe the limit that was hit:
+//
+//	Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used
+//	29937, Requested 385. Please try again in 644ms.
+//	Limit: 3 / min. Please try again in 20s.
+//	…would exceed your organization's rate limit of 40,000 input tokens per minute.
+//	…have exceeded token rate limit… Please retry after 6 seconds.
+var (
+	noteLimit     = regexp.MustCompile(`\blimit(?: of|:)? ([0-9][0-9,]*)`)
+	noteUsed      = regexp.MustCompile(`\b(?:used|current):? ([0-9][0-9,]*)`)
+	noteRequested = regexp.MustCompile(`\brequested:? ([0-9][0-9,]*)`)
+	noteOn        = regexp.MustCompile(`\b(input |output |prompt )?(token|request)s?(?:_usage_based)? per[ -]`)
+	notePer       = regexp.MustCompile(`(?:\bper[ -]?| / ?|[0-9]/)(sec|min|hour|day|month)|\b(daily|monthly)\b`)
+	noteAgain     = regexp.MustCompile(`\b(?:try again|retry|wait) (?:in|after|for) (?:([0-9][0-9hms.]*[hms])\b|([0-9]+(?:\.[0-9]+)?) ?(second|minute|hour|day))`)
+)
+
+var periods = map[string]string{
+	"sec": "second", "min": "min", "hour": "hour", "day": "day", "daily": "day", "month": "month", "monthly": "month",
+}
+
+var units = map[string]time.Duration{
+	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
+}
+
+// readNote reads a limit off a message in lower case.
+func readNote(text string) QuotaNote {
+	var n QuotaNote
+	n.Limit = noteNumber(noteLimit, text)
+	n.Used = noteNumber(noteUsed, text)
+	n.Requested = noteNumber(noteRequested, text)
+	if m := notePer.FindStringSubmatch(text); m != nil {
+		n.Per = periods[m[1]+m[2]]
+	}
+	if m := noteOn.FindStringSubmatch(text); m != nil {
+		n.On = dimensionOf(m[1], m[2])
+	}
+	n.TryAgain = noteWait(text)
+	return n
+}
+
+func dimensionOf(side, what string) Dimension {
+	switch {
+	case what == "request":
+		return Requests
+	case side == "output ":
+		return OutputTokens
+	case side != "":
+		return InputTokens
+	}
+	return Tokens
+}
+
+func noteNumber(re *regexp.Regexp, text string) float64 {
+	m := re.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	x, _ := quantity(strings.ReplaceAll(m[1], ",", ""))
+	return x
+}
+
+// noteWait reads "try again in 1m2.5s" or "retry after 6 seconds".
+func noteWait(text string) time.Duration {
+	m := noteAgain.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	if m[1] != "" {
+		d, err := time.ParseDuration(m[1])
+		if err != nil {
+			return 0
+		}
+		return min(max(d, 0), MaxRetryAfter)
+	}
+	x, err := strconv.ParseFloat(m[2], 64)
+	if err != nil {
+		return 0
+	}
+	return bounded(x * units[m[3]].Seconds())
+}
+
+// googleDetails holds the contents of Google's error details.
+type googleDetails struct {
+	retry    time.Duration
+	hasRetry bool
+	// quota: a QuotaFailure names quotas; daily: one of them counts by the day.
+	quota, daily bool
+	note         QuotaNote
+	reasons      []string
+}
+
+// maxDetails bounds how many details and violations are read.
+const maxDetails = 32
+
+func readGoogle(details []byte) googleDetails {
+	var g googleDetails
+	seen := 0
+	for w := rawjson.WalkIn(details); w.Next() && seen < maxDetails; seen++ {
+		d := w.Skip()
+		switch kind := text(at(d, "@type")); {
+		case strings.HasSuffix(kind, "google.rpc.RetryInfo"):
+			g.retry, g.hasRetry = googleDelay(text(at(d, "retryDelay")))
+		case strings.HasSuffix(kind, "google.rpc.QuotaFailure"):
+			g.readQuota(at(d, "violations"))
+		case strings.HasSuffix(kind, "google.rpc.ErrorInfo"):
+			g.reasons = append(g.reasons, word(at(d, "reason")))
+		}
+	}
+	return g
+}
+
+func (g *googleDetails) readQuota(violations []byte) {
+	seen := 0
+	for w := rawjson.WalkIn(violations); w.Next() && seen < maxDetails; {
+		v := w.Skip()
+		id := strings.ToLower(text(at(v, "quotaId")))
+		if id == "" {
+			continue
+		}
+		daily := strings.Contains(id, "perday") || strings.Contains(id, "daily")
+		if !g.quota || (daily && !g.daily) {
+			g.note = googleNote(v, daily)
+		}
+		g.quota, g.daily = true, g.daily || daily
+		seen++
+	}
+}
+
+func googleNote(v []byte, daily bool) QuotaNote {
+	n := QuotaNote{Per: "min", On: Requests}
+	n.Limit, _ = quantity(word(at(v, "quotaValue")))
+	if daily {
+		n.Per = "day"
+	}
+	if strings.Contains(text(at(v, "quotaMetric")), "token") {
+		n.On = InputTokens
+	}
+	return n
+}
+
+func googleDelay(s string) (time.Duration, bool) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || len(s) > maxWord {
+		return 0, false
+	}
+	return min(d, MaxRetryAfter), true
+}
