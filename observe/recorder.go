@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -247,5 +249,21 @@ func (r *Recorder) note(gap time.Duration, fresh *tally) {
 	if !math.IsInf(r.allowing, 1) {
 		r.allowance += r.allowing * gap.Seconds()
 		r.earned += fresh.answered
+	}
+}
+
+// caught is deferred around all functions of others. It keeps the first panic, which passOn
+// raises with the last event.
+func (r *Recorder) caught(what string) {
+	if v := recover(); v != nil {
+		err := fmt.Errorf("observe: %s panicked: %v\n%s", what, v, debug.Stack())
+		r.fault.CompareAndSwap(nil, &err)
+	}
+}
+
+// passOn panics with the panic that was caught, if there was one.
+func (r *Recorder) passOn() {
+	if err := r.fault.Load(); err != nil {
+		panic(*err)
 	}
 }

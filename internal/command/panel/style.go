@@ -1,8 +1,15 @@
 package panel
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/words"
 )
 
 // StyleOf returns what a terminal can show, by the variables that env looks up. Windows
@@ -53,4 +60,208 @@ func isCJK(locale string) bool {
 		}
 	}
 	return false
+}
+
+// A tone is the meaning of a row that colour repeats.
+type tone uint8
+
+const (
+	calm  tone = iota
+	faint      // it belongs to the past
+	wary       // something slows the run down
+	bad        // something is broken
+)
+
+// The sequences that begin a tone.
+var tones = [...]string{calm: "", faint: "\x1b[2m", wary: "\x1b[33m", bad: "\x1b[31m"}
+
+const (
+	named = "\x1b[1m" // a row's name
+	reset = "\x1b[0m"
+)
+
+// gravity returns how serious the reason is that holds the run back.
+func (g *page) gravity() tone {
+	switch g.Bound {
+	case "breaker", "stopped", "unanswered":
+		return bad
+	case "cooldown", "overload", "errors", "trial", "backoff", "recovery", "paused", "draining":
+		return wary
+	}
+	return calm
+}
+
+// paint joins a row, and colours it if the user wants that: nothing is measured afterwards.
+func (g *page) paint(r row) string {
+	if !g.Color {
+		return r.name + r.text
+	}
+	line := r.text
+	if r.tone != calm && line != "" {
+		line = tones[r.tone] + line + reset
+	}
+	if strings.TrimSpace(r.name) == "" {
+		return r.name + line
+	}
+	return named + r.name + reset + line
+}
+
+// withoutColour returns a painted row as it was measured.
+func withoutColour(line string) string {
+	if !strings.Contains(line, "\x1b") {
+		return line
+	}
+	for _, code := range append(tones[1:], named, reset) {
+		line = strings.ReplaceAll(line, code, "")
+	}
+	return line
+}
+
+// The widths of characters: with ambiguous ones one cell wide, and two cells wide.
+var (
+	narrow = &runewidth.Condition{StrictEmojiNeutral: true}
+	wide   = &runewidth.Condition{StrictEmojiNeutral: true, EastAsianWidth: true}
+)
+
+// Cells returns the greatest width of a text. It adds up the runes, as terminals differ in
+// which of them they join.
+func (s Style) Cells(text string) (n int) {
+	for _, r := range text {
+		n += s.cellsOf(r)
+	}
+	return n
+}
+
+func (s Style) cellsOf(r rune) int {
+	if s.Wide {
+		return wide.RuneWidth(r)
+	}
+	return narrow.RuneWidth(r)
+}
+
+// mostBytes is the number of bytes of a text that are looked at: more than fit in any row.
+const mostBytes = 4096
+
+// plain returns a text of others on one line that steers nothing, in characters that the
+// terminal has.
+func (s Style) plain(text string) string {
+	text = strings.Map(withoutSelectors, printable.Line(text[:min(len(text), mostBytes)]))
+	if !s.ASCII {
+		return text
+	}
+	return inASCII(text)
+}
+
+// withoutSelectors drops the runes that only choose between two pictures of a character:
+// terminals do not agree on its width then.
+func withoutSelectors(r rune) rune {
+	if r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF {
+		return -1
+	}
+	return r
+}
+
+// signsOf replaces our own special characters by ASCII. Letters of others are shown by their
+// numbers.
+var signsOf = strings.NewReplacer("± ", "+-", "±", "+-", "→", ">", "…", "...", "—", "-", "–", "-", "·", ".", "×", "x", "≤", "<=", "≥", ">=", "’", "'")
+
+func inASCII(text string) string {
+	var b strings.Builder
+	for _, r := range signsOf.Replace(text) {
+		if r < 0x80 {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+// Clip returns the part of a text that fits in n cells; a mark shows that some is cut off.
+func (s Style) Clip(text string, n int) string {
+	text = s.plain(text)
+	if _, whole := s.prefix(text, n); whole {
+		return text
+	}
+	mark := s.plain("…")
+	if s.Cells(mark) > n {
+		mark = ""
+	}
+	end, _ := s.prefix(text, n-s.Cells(mark))
+	return strings.TrimRight(text[:end], " ") + mark
+}
+
+// shorten leaves out the last parts of a text that do not fit in n cells, and clips what
+// even then does not fit.
+func (s Style) shorten(text string, n int) string {
+	return s.shorterBy(text, n, gap, s.plain(" — "), "; ", ", ")
+}
+
+// brief is shorten for places where a name must do.
+func (s Style) brief(text string, n int) string { return s.shorterBy(text, n, "; ", ", ", ": ") }
+
+func (s Style) shorterBy(text string, n int, between ...string) string {
+	text = s.plain(text)
+	end, whole := s.prefix(text, n)
+	if whole {
+		return text
+	}
+	if cut := lastBetween(text, end, between); cut > 0 {
+		return strings.TrimRight(text[:cut], " ")
+	}
+	return s.Clip(text, n)
+}
+
+// prefix returns the number of bytes of a text that fit in n cells, and whether that is all
+// of it.
+func (s Style) prefix(text string, n int) (end int, whole bool) {
+	for i, r := range text {
+		if n -= s.cellsOf(r); n < 0 {
+			return i, false
+		}
+	}
+	return len(text), true
+}
+
+// lastBetween returns where the separator before the last part of a text begins, at most at
+// end; -1 if there is only one part. Brackets belong to the part before them.
+func lastBetween(text string, end int, between []string) int {
+	cut, depth := -1, 0
+	for i := range text[:end+1] {
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth > 0 {
+			continue
+		}
+		for _, b := range between {
+			if strings.HasPrefix(text[i:], b) {
+				cut = i
+			}
+		}
+	}
+	return cut
+}
+
+// padded pads a text of ours to at least n cells; its characters are one cell wide.
+func padded(text string, n int) string {
+	return text + strings.Repeat(" ", max(0, n-len([]rune(text))))
+}
+
+// number shows a whole number with commas at the thousands.
+func number(n int) string { return words.Number(n) }
+
+// thousands shows a number in at most four digits, and their unit.
+func thousands(n int) string {
+	switch {
+	case n < 10_000:
+		return number(n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprintf("%dM", n/1_000_000)
 }

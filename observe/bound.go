@@ -5,6 +5,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 )
 
 // An account is a run's time by what held it back, with the time at the gate apart.
@@ -196,4 +197,111 @@ func (h *holder) held() (said Held) {
 		}
 	}
 	return said
+}
+
+// present returns what holds the run back at this moment, and whether that is a state of the
+// run. A state is named at once: in an outage nobody wants to read the former bound for five
+// seconds more.
+func (r *Recorder) present(s *batch.Status) (by machine.Bound, state bool) {
+	switch by = s.Run.Bound; by {
+	case machine.BoundPaused, machine.BoundDraining, machine.BoundStopped, machine.BoundBreaker:
+		return by, true
+	case machine.BoundOverload:
+		return by, nothingIn(s)
+	case machine.BoundRecovery: // a probe is out, and the state that it tests is not over
+		switch named := machine.Bound(r.holder.by); {
+		case !r.holder.forced:
+		case named == machine.BoundBreaker && s.HalfOpen > 0, named == machine.BoundOverload && nothingIn(s):
+			return named, true
+		}
+	case machine.BoundConcurrency:
+		if r.unanswered(s) {
+			return machine.BoundUnanswered, true
+		}
+	}
+	return by, false
+}
+
+// nothingIn reports whether a server lets nothing in on some lane.
+func nothingIn(s *batch.Status) bool {
+	for k := range s.Lanes {
+		if refusesAll(&s.Lanes[k]) {
+			return true
+		}
+	}
+	return false
+}
+
+// refusesAll reports whether a server has let in none of the probes: one refusal alone says
+// little.
+func refusesAll(l *batch.LaneStatus) bool { return l.View.Probed >= 2 && !l.View.Drought.IsZero() }
+
+// overdueTimes says when a call is overdue: once it has been under way for more than that many
+// times the slowest answer.
+const overdueTimes = 2
+
+// unanswered reports whether all calls in flight are overdue, and none has ended within
+// SpeedSpan. More calls at once would only wait with them.
+func (r *Recorder) unanswered(s *batch.Status) bool {
+	slowest := r.run.total.slowest
+	return slowest > 0 && r.run.calls.speed(SpeedSpan) == 0 && !s.Run.Oldest.IsZero() &&
+		s.At.Sub(s.Run.Oldest) > max(SpeedSpan, overdueTimes*slowest)
+}
+
+// told reports whether a limit is the provider's word, or the user's.
+func told(l *limiter.LimitView) bool { return l.Source == limiter.Told || l.Source == limiter.Seen }
+
+// runWide lists the bounds that belong to no lane.
+var runWide = map[Bound]bool{
+	NoBound: true, Output: true, concurrency: true,
+	boundOf(machine.BoundBackoff): true, boundOf(machine.BoundInput): true, boundOf(machine.BoundTail): true,
+	boundOf(machine.BoundSlept): true, boundOf(machine.BoundPaused): true, boundOf(machine.BoundDraining): true, boundOf(machine.BoundStopped): true,
+}
+
+// ownBound returns what holds a lane's next call back: the lane's own bound, or the run's
+// bound if it applies to all lanes.
+func ownBound(l *batch.LaneStatus, run *machine.RunStatus) Bound {
+	if l.Bound != machine.BoundNone {
+		return boundOf(l.Bound)
+	}
+	if b := boundOf(run.Bound); runWide[b] {
+		return b
+	}
+	return NoBound
+}
+
+// about returns the lane that matters, nil if there is none. It names that lane in h if one
+// of several lanes holds the run back.
+func (r *Recorder) about(h *Held, s *batch.Status) *batch.LaneStatus {
+	critical := r.critical(s)
+	if critical == nil || s.Known == 1 || runWide[h.By] {
+		return critical
+	}
+	var held []*batch.LaneStatus
+	for k := range s.Lanes {
+		if l := &s.Lanes[k]; r.lane(r.names.slot(l.Name)).heldBy() == h.By {
+			if l == critical {
+				held = []*batch.LaneStatus{l}
+				break
+			}
+			held = append(held, l)
+		}
+	}
+	if len(held) != 1 {
+		return critical
+	}
+	h.Lane = held[0].Name
+	return held[0]
+}
+
+// critical returns the lane that ends last, or the busiest one if that is not known.
+func (r *Recorder) critical(s *batch.Status) (critical *batch.LaneStatus) {
+	longest := -1.0
+	for k := range s.Lanes {
+		l := &s.Lanes[k]
+		if pending := r.lane(r.names.slot(l.Name)).pending(); critical == nil || pending > longest {
+			critical, longest = l, pending
+		}
+	}
+	return critical
 }

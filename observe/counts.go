@@ -1,0 +1,296 @@
+package observe
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider"
+)
+
+// stripes is the number of workers that can count at once without waiting for each other. It
+// is a power of two.
+const stripes = 8
+
+// A stripe holds the counts of some workers since it was last emptied. The room behind it keeps
+// neighbours off its cache lines.
+type stripe struct {
+	mu     sync.Mutex
+	lanes  [slots]*tally // nil: nothing was ever counted
+	latest string        // the lane that was counted last, as a rule the next one too; the run's own string, not a part of an item's text
+	slot   int           // of that
+	_      [128]byte
+}
+
+// lane returns the tally of a lane, which must be used only under the lock.
+func (s *stripe) lane(names *names, lane string) *tally {
+	if lane != s.latest || lane == "" {
+		s.latest, s.slot = lane, names.slot(lane)
+	}
+	if s.lanes[s.slot] == nil {
+		s.lanes[s.slot] = new(tally)
+	}
+	return s.lanes[s.slot]
+}
+
+// empty moves the counts of one slot into sum.
+func (s *stripe) empty(slot int, sum *tally) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.lanes[slot]; t != nil && !t.empty() {
+		sum.add(t)
+		*t = tally{}
+	}
+}
+
+func (r *Recorder) stripe(worker int) *stripe { return &r.stripes[uint(worker)%stripes] }
+
+// call counts a call.
+func (r *Recorder) call(c *batch.Call) {
+	throttled, broke := c.Err != nil && c.Kind.Cools(), c.Err != nil && r.broke(c)
+	bucket := bucketOf(c.Latency)
+	s := r.stripe(c.Worker)
+	s.mu.Lock()
+	t := s.lane(&r.names, c.Lane)
+	t.calls++
+	t.took, t.gated = t.took+max(0, c.Latency), t.gated+max(0, c.Gated)
+	t.used = t.used.Add(c.Usage)
+	switch {
+	case throttled:
+		t.throttled++
+	case broke:
+		t.broke++
+	case c.Err == nil:
+		t.answers[bucket]++
+		t.slowest = max(t.slowest, c.Latency, 1)
+	}
+	s.mu.Unlock()
+}
+
+// broke reports whether a failed call broke. Such a call was not refused, its answer named no
+// fault of the call, and we did not cut it off.
+func (r *Recorder) broke(c *batch.Call) bool {
+	return c.Kind.BreakerCounts() && !(c.Kind == provider.Unknown && r.notRun(c.Err))
+}
+
+// notRun reports whether an error is that of an item that was let go. An error's own method Is
+// may panic.
+func (r *Recorder) notRun(err error) bool {
+	defer r.caught("an error's Is")
+	return errors.Is(err, batch.ErrNotRun)
+}
+
+// end counts an item.
+func (r *Recorder) end(e *batch.End) {
+	notRun := e.Err != nil && r.notRun(e.Err)
+	failed := e.Err != nil && !notRun
+	if failed {
+		r.failed(e)
+	}
+	mark := provider.Unknown
+	if e.Err == nil {
+		mark, _ = provider.FinishKind(e.Finish)
+	}
+	asked := e.Err == nil || e.Usage != (provider.Usage{})
+	usd, priced := 0.0, false
+	if asked && r.cfg.Price != nil {
+		usd, priced = r.price(e)
+	}
+	var bytes int64
+	if r.cfg.Size != nil {
+		bytes = r.size(e)
+	}
+	s := r.stripe(e.Worker)
+	s.mu.Lock()
+	t := s.lane(&r.names, e.Lane)
+	switch {
+	case notRun:
+		t.notRun++
+	case failed:
+		t.failed++
+	default:
+		t.answered++
+	}
+	switch mark {
+	case provider.Truncated:
+		t.truncated++
+	case provider.Refused:
+		t.filtered++
+	}
+	t.spent, t.doubtful, t.bytes = t.spent.Add(e.Usage), t.doubtful.Add(e.Doubtful), t.bytes+bytes
+	switch {
+	case priced:
+		t.priced++
+		t.usd += usd
+	case asked:
+		t.unpriced++
+	}
+	s.mu.Unlock()
+}
+
+// price returns the cost of an item.
+func (r *Recorder) price(e *batch.End) (usd float64, ok bool) {
+	defer r.caught("Price")
+	usd, ok = r.cfg.Price(e.In, e.Usage)
+	return usd, ok && provider.IsCost(usd)
+}
+
+// size returns the length of an item's request.
+func (r *Recorder) size(e *batch.End) int64 {
+	defer r.caught("Size")
+	return max(0, r.cfg.Size(e.In))
+}
+
+// OtherLanes is the name for all lanes after the first MaxLanes, which are counted together.
+const OtherLanes = "other"
+
+// The slots in which calls and items are counted: one for each lane that has a name here,
+// one for all others, and one for items that ended on no lane.
+const (
+	otherSlot = MaxLanes
+	noSlot    = MaxLanes + 1
+	slots     = MaxLanes + 2
+)
+
+// names gives lanes their slots, first come, first served. The table is replaced and never
+// changed, so that workers read it without a lock.
+type names struct {
+	mu    sync.Mutex // for adding lanes
+	table atomic.Pointer[map[string]int]
+}
+
+// slot returns the slot in which a lane is counted.
+func (n *names) slot(lane string) int {
+	if lane == "" {
+		return noSlot
+	}
+	if table := n.table.Load(); table != nil {
+		if k, ok := (*table)[lane]; ok {
+			return k
+		}
+		if len(*table) == MaxLanes {
+			return otherSlot
+		}
+	}
+	return n.add(lane)
+}
+
+func (n *names) add(lane string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	table := map[string]int{}
+	if old := n.table.Load(); old != nil {
+		table = maps.Clone(*old)
+	}
+	if k, ok := table[lane]; ok {
+		return k
+	}
+	k := len(table)
+	if k == MaxLanes {
+		return otherSlot
+	}
+	table[strings.Clone(lane)] = k // it may be a piece of an item's text
+	n.table.Store(&table)
+	return k
+}
+
+// all returns the names, by slot.
+func (n *names) all() []string {
+	var all []string
+	if table := n.table.Load(); table != nil {
+		all = make([]string, len(*table))
+		for name, k := range *table {
+			all[k] = name
+		}
+	}
+	return all
+}
+
+// A tally holds the counts of calls and items in some span. The zero value is empty.
+type tally struct {
+	figures
+	answers histogram // latencies of answers
+}
+
+// add adds another tally.
+func (t *tally) add(u *tally) {
+	t.figures.add(&u.figures)
+	if u.slowest > 0 {
+		t.answers.add(&u.answers)
+	}
+}
+
+// figures holds the part of a tally that fits in a few words.
+type figures struct {
+	calls, throttled, broke int
+	took                    time.Duration  // time of calls, without that at the gate
+	gated                   time.Duration  // time of calls at the gate
+	slowest                 time.Duration  // of answers; 0: there was none
+	used                    provider.Usage // by calls
+
+	answered, failed, notRun int
+	truncated, filtered      int // of the answered
+	priced, unpriced         int
+	spent                    provider.Usage // by items, of all their calls
+	doubtful                 provider.Doubtful
+	usd                      float64
+	bytes                    int64 // of the items' requests
+}
+
+func (t *figures) add(u *figures) {
+	t.calls, t.throttled, t.broke = t.calls+u.calls, t.throttled+u.throttled, t.broke+u.broke
+	t.took, t.gated, t.slowest = t.took+u.took, t.gated+u.gated, max(t.slowest, u.slowest)
+	t.used, t.spent = t.used.Add(u.used), t.spent.Add(u.spent)
+	t.answered, t.failed, t.notRun = t.answered+u.answered, t.failed+u.failed, t.notRun+u.notRun
+	t.truncated, t.filtered = t.truncated+u.truncated, t.filtered+u.filtered
+	t.priced, t.unpriced, t.usd = t.priced+u.priced, t.unpriced+u.unpriced, t.usd+u.usd
+	t.doubtful, t.bytes = t.doubtful.Add(u.doubtful), t.bytes+u.bytes
+}
+
+// cost returns the consumption of the items.
+func (t *figures) cost() Spent {
+	return Spent{Usage: t.spent, Doubtful: t.doubtful, USD: t.usd, Unpriced: t.unpriced, Priced: t.priced}
+}
+
+// ended returns the number of items that ended.
+func (t *figures) ended() int { return t.answered + t.failed }
+
+// empty reports whether nothing was counted.
+func (t *figures) empty() bool { return t.calls+t.answered+t.failed+t.notRun == 0 }
+
+// meanTook returns the mean time of a call without its time at the gate; 0: there was none.
+func (t *figures) meanTook() float64 { return perCall(t.took, t.calls) }
+
+// meanHeld returns the mean time for which a call holds its place; 0: there was none.
+func (t *figures) meanHeld() float64 { return perCall(t.took+t.gated, t.calls) }
+
+// perCall returns the mean in seconds.
+func perCall(d time.Duration, calls int) float64 {
+	if calls == 0 {
+		return 0
+	}
+	return d.Seconds() / float64(calls)
+}
+
+// A histogram counts the latencies in each bucket.
+type histogram [lastBucket + 1]uint32
+
+func (h *histogram) add(g *histogram) {
+	for k, n := range g {
+		h[k] += n
+	}
+}
+
+// buckets returns the buckets that are not empty.
+func (h *histogram) buckets() (b Buckets) {
+	for k, n := range h {
+		if n > 0 {
+			b = append(b, Bucket{Number: k, Count: int(n)})
+		}
+	}
+	return b
+}
