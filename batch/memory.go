@@ -4,7 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/coordinator"
 )
 
 // A Memory holds what a run has learned that a later run should know. Write it to a file
@@ -61,4 +67,118 @@ func (c *Control) Save(ctx context.Context) (Memory, error) {
 	}
 	m, err := c.owner.Save(ctx)
 	return Memory(m), err
+}
+
+// When the memory is saved; see [WithMemorySaver].
+const (
+	// SaveEvery is the time after which a run saves even if nothing has changed, from the
+	// end of the pause after its last save. The next run relearns, in about that time,
+	// what this one learned while no lane changed its phase.
+	SaveEvery = 5 * time.Second
+	// SaveGap is the least time between two saves. A lane that is refused, probed and
+	// refused again changes its phase several times a second.
+	SaveGap = 250 * time.Millisecond
+)
+
+// saveShare keeps the coordinator free for other things. To collect what is known of
+// thousands of lanes takes it milliseconds. The saver does not ask again until saveShare
+// times as long has passed, or SaveEvery.
+const saveShare = 50
+
+// WithMemorySaver saves the memory of a run, for a later run to begin with by [WithMemory].
+// It saves soon after a lane changes its phase or must wait longer, every [SaveEvery], and
+// at the end. If a process is killed a second after a server has said "retry after 30 s",
+// the next process waits the other 29. Two saves are at least [SaveGap] apart. A run on a
+// lane of which nothing is known yet saves nothing.
+//
+// All calls of save come from a goroutine of their own, one after the other. No call of an
+// item waits for them; only the end of the run waits for the last. save must end by itself.
+// The error of the latest save is [Summary].SaveErr, and not part of the run's error. If
+// save panics, that is the error, and save is not called again. With [WithShared], give
+// this option to [NewShared] instead; see [Shared.SaveErr].
+func WithMemorySaver(save func(Memory) error) Option {
+	return sharedOption(func(c *config) {
+		c.save = save
+		c.fault(notNil("WithMemorySaver", save == nil))
+	}, "WithMemorySaver()")
+}
+
+// saver is the goroutine that saves the memory of one coordinator, until the coordinator
+// has ended.
+type saver struct {
+	owner *coordinator.Coordinator
+	watch *coordinator.Watch
+	clock clockwork.Clock
+	save  func(Memory) error
+
+	broken bool          // save panicked, or did not return
+	err    error         // of the latest save; the goroutine's own until over is closed
+	over   chan struct{} // closed at the end
+}
+
+// newSaver prepares for saving, before the coordinator can end. It returns nil without a
+// save function.
+func (c *config) newSaver(owner *coordinator.Coordinator) *saver {
+	if c.save == nil {
+		return nil
+	}
+	return &saver{owner: owner, watch: owner.Watch(), clock: c.clock, save: c.save, over: make(chan struct{})}
+}
+
+// wait waits for the last save, and returns the error of the latest one.
+func (s *saver) wait() error {
+	if s == nil {
+		return nil
+	}
+	<-s.over
+	return s.err
+}
+
+func (s *saver) run() {
+	defer close(s.over)
+	for s.until(s.watch.Changed(), SaveEvery) {
+		asked := s.clock.Now()
+		m, err := s.owner.Save(context.Background()) // it waits for the owner's answer, or for its end
+		took := s.clock.Since(asked)
+		if err == nil {
+			s.put(Memory(m))
+		}
+		if !s.until(nil, max(SaveGap, min(SaveEvery, saveShare*took))) {
+			return
+		}
+	}
+}
+
+// until waits for d, or for a change. At the end it saves what was known then, and returns
+// false.
+func (s *saver) until(changed <-chan struct{}, d time.Duration) bool {
+	timer := s.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.Chan():
+	case m := <-s.watch.Last():
+		s.put(Memory(m))
+		return false
+	}
+	return true
+}
+
+// put saves, and records the error. It must withstand a function that panics or ends its
+// goroutine.
+func (s *saver) put(m Memory) {
+	if s.broken || m.empty() {
+		return
+	}
+	s.broken, s.err = true, fmt.Errorf("batch: save memory: %w", errGone)
+	defer func() {
+		if v := recover(); v != nil {
+			s.err = fmt.Errorf("batch: save memory: %w", &PanicError{Value: v, Stack: debug.Stack()})
+		}
+	}()
+	err := s.save(m)
+	s.broken, s.err = false, nil
+	if err != nil {
+		s.err = fmt.Errorf("batch: save memory: %w", err)
+	}
 }

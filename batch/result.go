@@ -2,6 +2,10 @@ package batch
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
@@ -164,4 +168,237 @@ func (s Summary) Items() int { return s.Succeeded + s.Failed + s.NotRun }
 // ended without a call.
 func (s Summary) Proves() bool {
 	return s.Counters.Proves() && s.Counters.Offered == uint64(s.Items())
+}
+
+// A job is an item of the caller's on its way. It has two halves, and each has one owner at
+// any time. The machine's half moves as its type says. The result belongs to the reader,
+// then to the worker of the current grant, and once it is finished to the caller's loop.
+// Meanwhile the machine still hears that the item has ended.
+type job[In, Out any] struct {
+	machine.Item
+	result Result[In, Out] // what its calls have reported so far; Err is that of the latest
+	key    string          // identifies a remembered item; never written to once it is offered
+}
+
+// ItemKey returns the key under which the item is remembered.
+func (j *job[In, Out]) ItemKey() string { return j.key }
+
+// jobBytes is the size of one allocation of jobs: room for some fifteen, so that the
+// allocation hardly shows. A slow job keeps its neighbours in memory, but not what was in
+// them. So jobBytes also bounds what an item in the run holds besides itself.
+const jobBytes = 8192
+
+// newJobs allocates as many jobs as fit, and at least one.
+func newJobs[In, Out any]() []job[In, Out] {
+	return make([]job[In, Out], max(1, jobBytes/int(reflect.TypeFor[job[In, Out]]().Size())))
+}
+
+// note adds what the latest call reported, and its error as it was judged.
+func (j *job[In, Out]) note(lane string, e ending, err error) {
+	r := &j.result
+	r.Err, r.Lane, r.Latency = err, lane, e.latency
+	r.Status, r.RequestID, r.Finish = e.record.Status, e.record.RequestID, e.record.Finish
+	used, doubt := e.used()
+	r.Usage = r.Usage.Add(used)
+	if err != nil {
+		f := failureOf(err)
+		f.Doubtful = doubt
+		r.Failures = addFailure(r.Failures, f)
+	}
+}
+
+// used returns the usage of a call, or the doubtful usage if its answer was cut off.
+func (e *ending) used() (sure provider.Usage, doubt provider.Doubtful) {
+	if e.doubtful {
+		return sure, provider.Doubtful{Calls: 1, Usage: e.record.Usage}
+	}
+	return e.record.Usage, doubt
+}
+
+// failureOf returns what a result keeps of a call's error.
+func failureOf(err error) Failure {
+	f := Failure{Calls: 1}
+	var fault *provider.Error
+	if errors.As(err, &fault) {
+		f.Kind, f.Status, f.Message = fault.Kind, fault.Status, fault.Message
+	}
+	if f.Message == "" {
+		f.Message = provider.Plain(err).Error()
+	}
+	f.Message = clipped(f.Message)
+	return f
+}
+
+// mostMessage bounds the part of a message that is kept, in bytes.
+const mostMessage = 200
+
+// clipped returns the first line of a text, cut to mostMessage bytes. It is a copy, so that
+// a long answer is not kept in memory for it.
+func clipped(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	if len(s) > mostMessage {
+		s = strings.ToValidUTF8(s[:mostMessage-len("…")], "") + "…"
+	}
+	return strings.Clone(s)
+}
+
+// addFailure adds a failure to those before it. A failure like the last one is counted with
+// it, and so is one beyond MostFailures.
+func addFailure(all []Failure, f Failure) []Failure {
+	if n := len(all); n > 0 {
+		last := &all[n-1]
+		if last.Kind == f.Kind && last.Status == f.Status && last.Message == f.Message || n == MostFailures {
+			last.Calls, last.Doubtful = last.Calls+1, last.Doubtful.Add(f.Doubtful)
+			return all
+		}
+	}
+	return append(all, f)
+}
+
+// finish fills in the end, and what the machine has counted. Only the worker that the item
+// is lent to may call it, or the reader before the offer.
+func (j *job[In, Out]) finish(err error, tried bool) {
+	r := &j.result
+	r.Err, r.Pool, r.Attempts, r.Calls = err, j.Pool, j.Attempts, j.Calls
+	r.Queued, r.Waited = j.Queued(), j.Waited
+	if tried {
+		r.Attempts++
+	}
+	j.Pool = "" // it may be a piece of the item's text
+}
+
+// take returns the result and keeps nothing of it.
+func (j *job[In, Out]) take() Result[In, Out] {
+	result := j.result
+	j.result = Result[In, Out]{}
+	return result
+}
+
+// order gives results back in the order of the input, or as they come.
+//
+//	ring:  [ 8 · 10 · · ]     next = 7: 8 and 10 are early, 7 is waited for
+//
+// Invariant: an index in the ring is within cap of next. It holds because each result that
+// was not given back keeps a credit, and there are cap credits.
+type order[In, Out any] struct {
+	inOrder bool
+	cap     int
+	ring    []early[In, Out] // as long as needed so far, at most cap
+	next    int
+}
+
+type early[In, Out any] struct {
+	result Result[In, Out]
+	there  bool
+}
+
+func newOrder[In, Out any](inOrder bool, capacity int) *order[In, Out] {
+	return &order[In, Out]{inOrder: inOrder, cap: capacity}
+}
+
+// push takes a result in, and returns one if one is due.
+func (o *order[In, Out]) push(r Result[In, Out]) (Result[In, Out], bool) {
+	if !o.inOrder {
+		return r, true
+	}
+	if r.Index-o.next >= len(o.ring) {
+		o.grow(r.Index - o.next + 1)
+	}
+	o.ring[r.Index%len(o.ring)] = early[In, Out]{r, true}
+	return o.pop()
+}
+
+// grow makes the ring at least as long as needed, twice as long as before if cap allows it.
+func (o *order[In, Out]) grow(needed int) {
+	ring := make([]early[In, Out], min(o.cap, max(needed, 2*len(o.ring))))
+	for _, e := range o.ring {
+		if e.there {
+			ring[e.result.Index%len(ring)] = e
+		}
+	}
+	o.ring = ring
+}
+
+// pop returns the next result in order, if it is there.
+func (o *order[In, Out]) pop() (r Result[In, Out], ok bool) {
+	if !o.inOrder {
+		return r, false
+	}
+	slot := &o.ring[o.next%len(o.ring)]
+	if !slot.there {
+		return r, false
+	}
+	r = slot.result
+	*slot = early[In, Out]{}
+	o.next++
+	return r, true
+}
+
+// failures counts the items that failed for good, up to a bound, for workers that share
+// nothing but channels. The capacity of counted is one less than the bound: a worker that
+// finds it full has reached the bound. Elements of zero size take no memory.
+type failures struct {
+	counted chan struct{} // nil: there is no bound
+	reached chan struct{} // holds one token once a bound is reached, for the steward
+}
+
+func newFailures(most int) failures {
+	f := failures{reached: make(chan struct{}, 1)}
+	if most > 0 {
+		f.counted = make(chan struct{}, most-1)
+	}
+	return f
+}
+
+// note counts an item's error if it is a failure, and reports whether that reaches the
+// bound. It never waits.
+func (f failures) note(err error) bool {
+	if f.counted == nil || !failed(err) {
+		return false
+	}
+	select {
+	case f.counted <- struct{}{}:
+		return false
+	default:
+	}
+	f.reach()
+	return true
+}
+
+// reach tells the steward that a bound is reached.
+func (f failures) reach() {
+	select {
+	case f.reached <- struct{}{}:
+	default: // already told
+	}
+}
+
+// failed reports whether an item failed for good. An item that was not run has not failed.
+func failed(err error) bool { return err != nil && !errors.Is(err, ErrNotRun) }
+
+// leastForShare is the number of items that must have ended before their share of failures
+// decides. Among fewer, one failure is more than a percent.
+const leastForShare = 100
+
+// noteShare checks, as a result is taken, whether too large a share of the items failed.
+func (r *run[In, Out]) noteShare() {
+	ended := r.sum.Succeeded + r.sum.Failed
+	if r.maxFailureShare == 0 || r.overShare || ended < leastForShare || float64(r.sum.Failed) <= r.maxFailureShare*float64(ended) {
+		return
+	}
+	r.overShare = true
+	r.failures.reach()
+}
+
+// tooMany returns the run's error if as many items failed as [WithMaxFailures] allows, or
+// too large a share; else nil.
+func (r *run[In, Out]) tooMany() error {
+	switch {
+	case r.overShare:
+		return fmt.Errorf("%w: %d of %d items failed, more than %.6g %%, the first: %w",
+			ErrTooManyFailures, r.sum.Failed, r.sum.Succeeded+r.sum.Failed, 100*r.maxFailureShare, r.firstFailure)
+	case r.maxFailures == 0 || r.sum.Failed < r.maxFailures:
+		return nil
+	}
+	return fmt.Errorf("%w: %d items failed, the first: %w", ErrTooManyFailures, r.sum.Failed, r.firstFailure)
 }

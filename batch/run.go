@@ -7,6 +7,8 @@ import (
 	"iter"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/headrace/headrace/coordinator"
 	"github.com/headrace/headrace/provider"
 )
@@ -479,3 +481,19 @@ func isClosed(ch <-chan struct{}) bool {
 		return false
 	}
 }
+
+// goroutines starts goroutines in one place, and waits for them there. They return no
+// error: a fault goes into a result or into the verdict. It is an errgroup because package
+// sync, with its locks, stays out of here.
+type goroutines struct{ group errgroup.Group }
+
+// Go starts f in a goroutine.
+func (g *goroutines) Go(f func()) {
+	g.group.Go(func() error {
+		f()
+		return nil
+	})
+}
+
+// Wait waits until all goroutines have ended.
+func (g *goroutines) Wait() { _ = g.group.Wait() } // nil: see Go

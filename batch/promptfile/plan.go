@@ -1,6 +1,14 @@
 package promptfile
 
-import "github.com/headrace/headrace/batch/prompts"
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/provider"
+)
 
 // Plan is the result of the check of an input, before any call.
 type Plan struct {
@@ -109,4 +117,128 @@ func (w *workload) at(lane string) int {
 	w.index[lane] = len(w.work)
 	w.work = append(w.work, Work{Lane: lane})
 	return len(w.work) - 1
+}
+
+// Asks returns the request that a provider's client gets for a request of this job's input.
+// A Reader.Takes can thus decide about the same request that is sent later.
+func (c *Config) Asks(r *prompts.Request) provider.Request { return asks(r, c.boundOf(r)) }
+
+func asks(r *prompts.Request, maxTokens int) provider.Request {
+	return provider.Request{Endpoint: r.Endpoint, Model: r.Model, Body: r.Body, MaxTokens: maxTokens}
+}
+
+// boundOf returns the bound on output for a request without one of its own.
+func (c *Config) boundOf(r *prompts.Request) int {
+	if r.Form.IsPrompt() {
+		return c.MaxTokensOfPrompts
+	}
+	return c.MaxTokens
+}
+
+// skips reports whether a bad line goes to the errors file, rather than ending the run.
+func (c *Config) skips(bad *prompts.LineError) bool {
+	if errors.Is(bad, prompts.ErrUntranslatable) {
+		return c.SkipUntranslatable
+	}
+	return c.SkipBad
+}
+
+// takes returns Reader.Takes for the pass that checks the input, and for the only pass of a
+// stream. It asks only about requests that no earlier run has ended. It remembers the
+// refused lines of a file.
+func (j *Job) takes() func(*prompts.Request) error {
+	ask := j.cfg.Reader.Takes
+	if ask == nil {
+		return nil
+	}
+	return func(r *prompts.Request) error {
+		if j.past.of(r.Key) != notEnded {
+			return nil
+		}
+		err := ask(r)
+		if err != nil && !j.cfg.Input.Stream {
+			j.refused.add(r.Line)
+		}
+		return err
+	}
+}
+
+// takesAgain returns Reader.Takes for later passes over a checked input. It asks again only
+// about lines that were refused, to say why.
+func (j *Job) takesAgain() func(*prompts.Request) error {
+	if j.refused.bits == nil {
+		return nil
+	}
+	return func(r *prompts.Request) error {
+		if !j.refused.has(r.Line) {
+			return nil
+		}
+		return j.cfg.Reader.Takes(r)
+	}
+}
+
+// lineSet is a set of line numbers: a bit for each line up to the last one in it.
+type lineSet struct{ bits []uint64 }
+
+func (s *lineSet) add(line int) {
+	for len(s.bits) <= line/64 {
+		s.bits = append(s.bits, 0)
+	}
+	s.bits[line/64] |= 1 << (line % 64)
+}
+
+func (s *lineSet) has(line int) bool {
+	return line/64 < len(s.bits) && s.bits[line/64]&(1<<(line%64)) != 0
+}
+
+// ErrChanged says that the input changed during the run. Another run asks what is left.
+var ErrChanged = errors.New("the input changed after it was checked")
+
+// checked describes the input at the time of its check.
+type checked struct {
+	files  []os.FileInfo
+	digest prompts.Digest
+}
+
+// look records which files are about to be checked. A later change shows as another time or
+// size.
+func (j *Job) look() (err error) {
+	if j.checked.files, err = j.cfg.Input.stat(); err != nil {
+		return fmt.Errorf("promptfile: %w: %w", err, ErrInput)
+	}
+	return nil
+}
+
+// changed compares the checked input with the one that was read to its end, and with the
+// one that is there when the run is over. It reads the last one only if its time or size
+// differs. An input that is gone by then was read whole.
+func (j *Job) changed(in *intake) error {
+	if j.cfg.Input.Stream || !in.whole {
+		return nil
+	}
+	if in.digest != j.checked.digest {
+		read := in.done + in.failed + in.given
+		return fmt.Errorf("promptfile: %s: %w: %d items were checked and %d were read", j.cfg.Input.Name, ErrChanged, j.plan.Items, read)
+	}
+	now, err := j.cfg.Input.stat()
+	if err != nil || j.checked.is(now) {
+		return nil //nolint:nilerr // see above
+	}
+	cfg := j.cfg.reader()
+	cfg.Passing, cfg.NoKeys, cfg.Takes = true, true, j.takesAgain() // a limit counts the same lines
+	var found Scanned
+	if err := found.read(j.cfg.Input, cfg, j.cfg.Drain, func(prompts.Request) {}); err != nil {
+		return nil //nolint:nilerr // the run is to end now, or the input is gone
+	}
+	if found.Digest == j.checked.digest {
+		return nil
+	}
+	return fmt.Errorf("promptfile: %s: %w: its content has changed since it was read", j.cfg.Input.Name, ErrChanged)
+}
+
+// is reports whether no file has been written to since.
+func (c *checked) is(now []os.FileInfo) bool {
+	return slices.EqualFunc(c.files, now, func(then, now os.FileInfo) bool {
+		return os.SameFile(then, now) && then.Size() == now.Size() && then.ModTime().Equal(now.ModTime())
+	})
 }

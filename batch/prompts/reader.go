@@ -2,7 +2,6 @@ package prompts
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -299,31 +298,6 @@ func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
 	return c
 }
 
-// idIn returns the id of a line that is not a request, "" if it is unreadable. The line may
-// have any form.
-func (r *Reader) idIn(text []byte) string {
-	given := map[string][]byte{}
-	switch {
-	case r.rows != nil && len(r.rows.cells) == len(r.columns) && r.rows.fault == nil:
-		for i, name := range r.columns {
-			given[name] = rawjson.AppendString(nil, r.rows.cells[i])
-		}
-	case r.cfg.Format == FormatJSONL && text[0] == '{' && r.line.Parse(text):
-		for _, m := range r.line.Members {
-			given[string(m.Name)] = m.Value
-		}
-	}
-	for _, name := range [...]struct{ id, form string }{{"custom_id", ""}, {"id", ""}, {"key", "request"}, {"recordId", "modelInput"}} {
-		if rawjson.IsNull(given[name.id]) || name.form != "" && given[name.form] == nil {
-			continue
-		}
-		if id, c := readID(name.id, given[name.id]); c == nil && utf8.Valid(id) {
-			return string(id)
-		}
-	}
-	return ""
-}
-
 // offer asks Takes about a request. It passes a copy: otherwise each request of each reader
 // would be an allocation.
 func (r *Reader) offer(req *Request) *LineError {
@@ -365,127 +339,6 @@ func (r *Reader) checkJSON(text []byte) *LineError {
 	}
 	if text[0] != '{' {
 		return complain(ErrShape, r.adviceFor(text), "%s, not an object", rawjson.KindOf(text))
-	}
-	return nil
-}
-
-// identify completes the parts that only this request has: id and key.
-func (r *Reader) identify(req *Request) *LineError {
-	req.Line = r.number()
-	if r.cfg.More != nil {
-		req.File, req.FileLine = r.cfg.Name, r.first
-	}
-	r.name = r.name[:0]
-	switch {
-	case !r.cfg.NoKeys:
-		sum := r.key(req)
-		r.name = hex.AppendEncode(r.name, sum[:])
-	case r.cfg.Note != nil && !req.HasID:
-		r.key(req) // this counts it
-	}
-	ends := len(r.name)
-	if req.HasID {
-		r.name = append(r.name, r.id...)
-	} else {
-		r.name = appendLineID(r.name, req.Line)
-	}
-	both := string(r.name) // one allocation for two strings that live as long
-	req.Key, req.ID = both[:ends], both[ends:]
-	return r.claim(req)
-}
-
-// key returns the key of a request that is complete except for its id as a string.
-func (r *Reader) key(req *Request) keys.Sum {
-	if req.HasID {
-		return r.keys.Given(req.keyed(), req.Body, r.id)
-	}
-	if mark, whole := r.mark(); !whole {
-		return r.keys.Nth(req.keyed(), req.Body, mark.Nth)
-	}
-	first := r.keys.Nth(req.keyed(), req.Body, 0)
-	if r.noted.Nth = r.asked.count(first); r.noted.Nth > 0 {
-		return r.keys.Nth(req.keyed(), req.Body, r.noted.Nth)
-	}
-	return first
-}
-
-// badKey returns the key of a line that is not a request: made of its text, and of how many
-// lines like it came before.
-func (r *Reader) badKey(text []byte) string {
-	first := r.keys.Bad(text)
-	mark, whole := r.mark()
-	if whole {
-		mark.Nth = r.bad.count(first)
-		r.noted.Nth = mark.Nth
-	}
-	return nth(first, mark.Nth).String()
-}
-
-// claim complains if another line already has the id.
-func (r *Reader) claim(req *Request) *LineError {
-	m, whole := r.mark()
-	switch {
-	case !whole:
-	case r.ids == nil:
-		return nil
-	case req.HasID:
-		m.By, m.Taken = r.ids.give(req.ID, req.Line)
-	default:
-		m.By, m.Taken = r.ids.generate(req.ID, req.Line)
-	}
-	if !m.Taken {
-		return nil
-	}
-	if whole {
-		r.noted.Taken, r.noted.By = true, m.By
-		r.inFile(&m)
-	}
-	c := &LineError{Err: ErrDuplicateID, id: req.ID, bare: !req.HasID}
-	c.usedOn(m)
-	return c
-}
-
-// usedOn adds the line that had the id before, if it is known.
-func (e *LineError) usedOn(m Mark) {
-	where := m.where()
-	e.first = m.By
-	if e.bare {
-		e.Advice = "give this line its own id"
-		e.Reason = fmt.Sprintf("the line has no id, and its default, %q, is already used on %s", e.id, where)
-		return
-	}
-	e.Advice = "give each line its own id"
-	e.Reason = fmt.Sprintf("custom_id %q is already used on %s", lines.Clip(e.id), where)
-}
-
-// FirstLines reads the input again, from its beginning and with the same settings. Each
-// complaint about an id used twice then names the line that had it first. A Reader knows
-// that by itself only for the first 4,096 ids. FirstLines reads no further than it must,
-// and nothing if there is no such complaint.
-func FirstLines(in io.Reader, cfg Config, bad []*LineError) error {
-	wanted := make(map[string][]*LineError)
-	for _, e := range bad {
-		if errors.Is(e, ErrDuplicateID) && e.first == 0 {
-			wanted[e.id] = append(wanted[e.id], e)
-		}
-	}
-	if len(wanted) == 0 {
-		return nil
-	}
-	cfg.Checked, cfg.Limit = true, 0 // no complaint about them again
-	cfg.Takes = nil                  // a line that is refused has its id all the same
-	cfg.Passing, cfg.NoKeys = true, true
-	for req, err := range NewReader(in, cfg).All() {
-		var complaint *LineError
-		if err != nil && !errors.As(err, &complaint) {
-			return err
-		}
-		for _, e := range wanted[req.ID] {
-			e.usedOn(req.mark(e.File))
-		}
-		if delete(wanted, req.ID); len(wanted) == 0 {
-			break
-		}
 	}
 	return nil
 }

@@ -3,10 +3,13 @@ package prompts
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/headrace/headrace/batch/internal/lines"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/rawjson"
 )
@@ -110,14 +113,110 @@ func (q *Request) keyed() string {
 	return q.Endpoint
 }
 
-// LineID returns the id of a line that gives none: line-000042 for line 42.
-func LineID(line int) string { return string(appendLineID(nil, line)) }
+// Param is a parameter that is sent with every line that does not set it.
+type Param struct {
+	Name  string          `json:"name"`
+	Value json.RawMessage `json:"value"`
+}
 
-// appendLineID appends the LineID of a line.
-func appendLineID(dst []byte, line int) []byte {
-	dst = append(dst, "line-"...)
-	for least := 100_000; line < least && least > 1; least /= 10 {
-		dst = append(dst, '0')
+// paramName matches the names that a parameter may have: those that APIs use.
+var paramName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// ParseParam reads NAME=VALUE. The value is JSON if it reads as such, and else a string.
+func ParseParam(text string) (p Param, err error) {
+	name, value, found := strings.Cut(text, "=")
+	why := ""
+	switch {
+	case !found || !paramName.MatchString(name):
+		return p, fmt.Errorf("prompts: parameter %q is invalid: want NAME=VALUE, as in max_tokens=50", lines.Clip(text))
+	case !utf8.ValidString(value):
+		why = "its value is not UTF-8 text"
+	case name == "model", name == "system":
+		why = "the " + map[string]string{"model": "model", "system": "system message"}[name] + " of all lines has a setting of its own"
+	case name == "stream", name == "background":
+		why = "a result is written whole"
+	case own(rawjson.Member{Name: []byte(name)}), isQuestion([]byte(name)):
+		why = "it is a line's own"
 	}
-	return strconv.AppendInt(dst, int64(line), 10)
+	if why != "" {
+		return p, fmt.Errorf("prompts: parameter %s cannot be set: %s", name, why)
+	}
+	p.Name = name
+	if _, known := parameters[name]; !known && json.Valid([]byte(value)) {
+		p.Value = json.RawMessage(value)
+		return p, nil
+	}
+	var c *LineError
+	if p.Value, c = valueOf(name, value); c != nil {
+		err = fmt.Errorf("prompts: %s", c.Reason)
+	}
+	return p, err
+}
+
+// Parameters returns the names of the columns that are sent as parameters, in order.
+func Parameters() []string { return slices.Sorted(maps.Keys(parameters)) }
+
+// parameters maps the columns of a CSV that are sent as parameters to the way their cells
+// are read. It lacks names that are more often those of data, such as user, text, n, tools
+// and reasoning.
+var parameters = map[string]valueKind{
+	"max_tokens": aNumber, "max_completion_tokens": aNumber, "max_output_tokens": aNumber,
+	"temperature": aNumber, "top_p": aNumber, "top_k": aNumber, "min_p": aNumber, "top_logprobs": aNumber, "seed": aNumber,
+	"frequency_penalty": aNumber, "presence_penalty": aNumber, "repetition_penalty": aNumber,
+	"logprobs": aTruth, "parallel_tool_calls": aTruth,
+	"stop": aText, "stop_sequences": aText, "response_format": aText, "logit_bias": aText,
+	"reasoning_effort": aText, "verbosity": aText, "service_tier": aText,
+}
+
+// valueKind says how the text of a value is read.
+type valueKind uint8
+
+const (
+	aText   valueKind = iota // a string, unless it is JSON in brackets or quotes
+	aNumber                  // a number as JSON writes it
+	aTruth                   // true or false in any case, or a number
+)
+
+// valueOf reads the text of a parameter's value.
+func valueOf(name, text string) (json.RawMessage, *LineError) {
+	trimmed := strings.TrimSpace(text)
+	isNumber := trimmed != "" && strings.ContainsRune("-0123456789", rune(trimmed[0])) && json.Valid([]byte(trimmed))
+	isJSON := trimmed != "" && strings.ContainsRune("[{\"", rune(trimmed[0])) && json.Valid([]byte(trimmed))
+	lower := strings.ToLower(trimmed)
+	kind := parameters[name]
+	switch {
+	case kind != aText && isNumber, kind == aText && isJSON:
+		return json.RawMessage(trimmed), nil
+	case kind == aTruth && (lower == "true" || lower == "false"):
+		return json.RawMessage(lower), nil
+	case kind == aNumber:
+		return nil, complain(ErrShape, "correct the value, or rename the column", "%s is %q, not a number", name, lines.Clip(text))
+	case kind == aTruth:
+		return nil, complain(ErrShape, "correct the value, or rename the column", "%s is %q, not true or false", name, lines.Clip(text))
+	}
+	return rawjson.AppendString(nil, text), nil
+}
+
+// param returns the value of the parameter of that name for all lines, nil if there is
+// none.
+func (r *Reader) param(name string) []byte {
+	for _, p := range r.cfg.Params {
+		if p.Name == name {
+			return p.Value
+		}
+	}
+	return nil
+}
+
+// appendMissing appends the parameters of all lines that are missing from ms, each after a
+// comma.
+func (r *Reader) appendMissing(out []byte, ms []rawjson.Member) []byte {
+	for _, p := range r.cfg.Params {
+		if slices.ContainsFunc(ms, func(m rawjson.Member) bool { return string(m.Name) == p.Name }) {
+			continue
+		}
+		out = append(rawjson.AppendString(append(out, ','), p.Name), ':')
+		out = append(out, p.Value...)
+	}
+	return out
 }

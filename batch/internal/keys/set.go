@@ -3,6 +3,7 @@ package keys
 import (
 	"bytes"
 	"encoding/binary"
+	"hash/maphash"
 )
 
 // shelfBits is the number of bits of a hash that choose a shelf. 16,384 shelves cost 400 KB
@@ -87,4 +88,18 @@ func (s *Set) Add(sum Sum) bool {
 func roomier(shelf []byte, n int) []byte {
 	grown := append([]byte(nil), make([]byte, len(shelf)+n)...)
 	return grown[:copy(grown, shelf)]
+}
+
+// Hasher makes hashes of texts, for sets that are not kept. They are quick, and differ from
+// Hasher to Hasher, so that two texts that share one do not in another process.
+type Hasher struct{ seeds [2]maphash.Seed }
+
+// NewHasher makes a Hasher.
+func NewHasher() Hasher { return Hasher{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}} }
+
+// Text returns the hash of a text.
+func (h *Hasher) Text(text string) (sum Sum) {
+	binary.LittleEndian.PutUint64(sum[:8], maphash.String(h.seeds[0], text))
+	binary.LittleEndian.PutUint64(sum[8:], maphash.String(h.seeds[1], text))
+	return sum
 }

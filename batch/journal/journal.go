@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/internal/lines"
@@ -258,83 +255,6 @@ func (j *Journal) tear(rest []byte) error {
 	return nil
 }
 
-// journalParser reads keys from lines.
-type journalParser struct {
-	line  rawjson.Parser
-	inner []rawjson.Member
-
-	// Of the line read last:
-	id        []byte // its custom id, quoted
-	output    []byte // the output that it names, quoted; nil if it names none
-	simulated bool
-	fault     []byte // why its item failed, null if it did not
-}
-
-// The codes of input lines that are never asked.
-const (
-	CodeInvalidLine    = "invalid_line"   // it is not a request
-	CodeUntranslatable = "untranslatable" // it cannot be translated for the provider
-)
-
-// unasked reports whether the line read last has one of these codes and is from one of the
-// inputs: its message begins with the name.
-func (p *journalParser) unasked(inputs []string) bool {
-	if len(inputs) == 0 {
-		return false
-	}
-	p.inner = rawjson.Members(p.fault, p.inner[:0])
-	code := string(rawjson.Unquote(find(p.inner, "code")))
-	message := string(rawjson.Unquote(find(p.inner, "message")))
-	return (code == CodeInvalidLine || code == CodeUntranslatable) &&
-		slices.ContainsFunc(inputs, func(name string) bool { return strings.HasPrefix(message, name+":") })
-}
-
-var errNotOurs = errors.New("not a line of ours")
-
-// key returns the key of a whole line in a file of results, or of failed items.
-func (p *journalParser) key(text []byte, failed bool) (keys.Sum, error) {
-	sum, fault, err := p.read(text)
-	if err == nil && failed == rawjson.IsNull(fault) {
-		err = ErrOtherKind
-	}
-	return sum, err
-}
-
-// read reads a whole line. It returns the key, and why the item failed, null if it did not.
-func (p *journalParser) read(text []byte) (sum keys.Sum, fault []byte, err error) {
-	if len(text) < len(opening) || !opens(text) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
-		return sum, nil, errNotOurs
-	}
-	line := p.line.Members
-	id, fault, head := find(line, "id"), find(line, "error"), find(line, "headrace")
-	if len(fault) == 0 || len(head) == 0 || head[0] != '{' {
-		return sum, nil, errNotOurs
-	}
-	p.inner = rawjson.Members(head, p.inner[:0])
-	key := find(p.inner, "key")
-	if !rawjson.IsString(key) || !rawjson.IsString(id) {
-		return sum, nil, errNotOurs
-	}
-	sum, ok := keys.Parse(rawjson.Unquote(key))
-	if !ok || string(rawjson.Unquote(id)) != resultID(sum.String()) {
-		return sum, nil, errNotOurs // the id is made of the key: a flipped bit in either shows
-	}
-	p.id = find(line, "custom_id") // a string, as the line opens
-	p.output, p.fault = find(p.inner, "output"), fault
-	p.simulated = string(find(p.inner, "simulated")) == "true"
-	return sum, fault, nil
-}
-
-// find returns the value of a member, nil if it is missing.
-func find(ms []rawjson.Member, name string) []byte {
-	for _, m := range ms {
-		if string(m.Name) == name {
-			return m.Value
-		}
-	}
-	return nil
-}
-
 // Append cuts off the torn line, or adds the line feed that the last line lacks. It returns
 // the Tail behind the last whole line. It makes a missing file, and refuses a file that has
 // changed since it was read (ErrChanged).
@@ -394,4 +314,72 @@ func (j *Journal) mend(file *os.File) error {
 		return nil
 	}
 	return file.Truncate(j.Size)
+}
+
+// IDBytesPerItem bounds the memory of an IDSet for each id: 6 bytes and the room to grow
+// in. It is the mean of many; a fixed 400 KB come on top.
+const IDBytesPerItem = 7.5
+
+// idWidth stores 62 bits of a hash. Among ten million ids, two different ones are taken for
+// one with a chance of 10⁻⁵; then one gets another name without need.
+const idWidth = 6
+
+// IDSet is a set of the custom ids that stand in an output.
+type IDSet struct {
+	hash keys.Hasher
+	ids  keys.Set
+}
+
+func newIDSet() *IDSet { return &IDSet{keys.NewHasher(), keys.Set{Width: idWidth}} }
+
+// Add adds the id, and reports whether it was not there yet.
+func (s *IDSet) Add(id string) bool { return s.ids.Add(s.hash.Text(id)) }
+
+// Has reports whether the id is there.
+func (s *IDSet) Has(id string) bool { return s.ids.Has(s.hash.Text(id)) }
+
+// Len returns the number of ids.
+func (s *IDSet) Len() int { return s.ids.Len() }
+
+// Tail is the end of a result file, behind which lines may be written. It lies after the
+// last whole line of an earlier run, or at the beginning of a new file. Its owner gives
+// it to one saver or closes it.
+type Tail struct {
+	name string
+	size int64    // of the whole lines
+	file *os.File // nil if the first line makes it
+	open func() (*os.File, error)
+}
+
+// Name returns the name of the file.
+func (t *Tail) Name() string { return t.name }
+
+// Size returns the number of bytes in the file's whole lines.
+func (t *Tail) Size() int64 { return t.size }
+
+// File returns the open file, nil if the first line makes it.
+func (t *Tail) File() *os.File { return t.file }
+
+// Open opens the file, and makes it if it is missing. The caller closes it.
+func (t *Tail) Open() (*os.File, error) { return t.open() }
+
+// Close closes a file to which nobody is going to write.
+func (t *Tail) Close() error {
+	if t.file == nil {
+		return nil
+	}
+	file := t.file
+	t.file = nil
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("journal: close %s: %w", t.name, disk.Bare(err))
+	}
+	return nil
+}
+
+// now opens the file before its first line.
+func (t *Tail) now() (_ *Tail, err error) {
+	if t.file, err = t.open(); err != nil {
+		return nil, err
+	}
+	return t, nil
 }

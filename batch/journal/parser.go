@@ -1,0 +1,211 @@
+package journal
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/batch/internal/keys"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// opening is the beginning of each line of ours; each # stands for a lower-case hex digit.
+// No other program's line is likely to begin so by chance.
+const opening = `{"id":"hr-########################","custom_id":"`
+
+// opens reports whether a line of ours may begin with text, as far as both of them go.
+func opens(text []byte) bool {
+	for i := range min(len(text), len(opening)) {
+		switch c := text[i]; {
+		case opening[i] != '#':
+			if c != opening[i] {
+				return false
+			}
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return false
+		}
+	}
+	return true
+}
+
+// Entry holds what one line of ours says about its item: about its result, or its failure.
+type Entry struct {
+	Line      int    // in the input, from 1
+	Key       string // identifies the question, 32 hex digits
+	Failed    bool
+	Code      string // the kind of the failure, "" of a result
+	Attempts  int64
+	Simulated bool
+	Usage     Usage
+	Doubtful  Doubtful
+	CostUSD   *float64 // nil if it is not known
+}
+
+// Parser reads lines one by one, results and failures alike, from a file that holds both.
+// The zero value is ready. A Parser belongs to one goroutine.
+type Parser struct {
+	line journalParser
+	room []rawjson.Member // for what lies deeper
+}
+
+// Parse reads a line that AppendLine has written, line feed included. Any text that differs
+// from such a line by a byte is ErrDamaged.
+func (p *Parser) Parse(text []byte) (Entry, error) {
+	sum, fault, err := p.line.read(text)
+	if err != nil {
+		return Entry{}, ErrDamaged
+	}
+	e := Entry{Key: sum.String(), Simulated: p.line.simulated}
+	if e.Failed = !rawjson.IsNull(fault); e.Failed {
+		p.room = rawjson.Members(fault, p.room[:0])
+		e.Code = string(rawjson.Unquote(find(p.room, "code")))
+	}
+	return e, p.headrace(&e)
+}
+
+// headrace reads the line's last member.
+func (p *Parser) headrace(e *Entry) error {
+	var (
+		line int64
+		all  numbers
+	)
+	for _, m := range p.line.inner {
+		switch string(m.Name) {
+		case "line":
+			all.read(&line, m.Value)
+		case "attempts":
+			all.read(&e.Attempts, m.Value)
+		case "usage":
+			p.room = rawjson.Members(m.Value, p.room[:0])
+			all.usage(&e.Usage, p.room)
+		case "doubtful":
+			p.room = rawjson.Members(m.Value, p.room[:0])
+			all.doubtful(&e.Doubtful, p.room)
+		case "cost_usd":
+			usd, err := strconv.ParseFloat(string(m.Value), 64)
+			e.CostUSD = &usd
+			all.note(err)
+		}
+	}
+	e.Line = int(line)
+	if all.bad || line < 1 {
+		return ErrDamaged
+	}
+	return nil
+}
+
+// numbers reads the numbers of one line, and records whether one was bad.
+type numbers struct{ bad bool }
+
+func (n *numbers) note(err error) { n.bad = n.bad || err != nil }
+
+func (n *numbers) read(into *int64, value []byte) {
+	number, err := strconv.ParseInt(string(value), 10, 64)
+	*into = number
+	n.note(err)
+}
+
+func (n *numbers) doubtful(d *Doubtful, ms []rawjson.Member) {
+	for _, m := range ms {
+		if string(m.Name) == "calls" {
+			n.read(&d.Calls, m.Value)
+		}
+	}
+	n.usage(&d.Usage, ms)
+}
+
+func (n *numbers) usage(u *Usage, ms []rawjson.Member) {
+	for _, m := range ms {
+		switch string(m.Name) {
+		case "input_tokens":
+			n.read(&u.InputTokens, m.Value)
+		case "output_tokens":
+			n.read(&u.OutputTokens, m.Value)
+		case "cached_tokens":
+			n.read(&u.CachedTokens, m.Value)
+		case "cache_write_tokens":
+			n.read(&u.CacheWriteTokens, m.Value)
+		case "reasoning_tokens":
+			n.read(&u.ReasoningTokens, m.Value)
+		}
+	}
+}
+
+// journalParser reads keys from lines.
+type journalParser struct {
+	line  rawjson.Parser
+	inner []rawjson.Member
+
+	// Of the line read last:
+	id        []byte // its custom id, quoted
+	output    []byte // the output that it names, quoted; nil if it names none
+	simulated bool
+	fault     []byte // why its item failed, null if it did not
+}
+
+// The codes of input lines that are never asked.
+const (
+	CodeInvalidLine    = "invalid_line"   // it is not a request
+	CodeUntranslatable = "untranslatable" // it cannot be translated for the provider
+)
+
+// unasked reports whether the line read last has one of these codes and is from one of the
+// inputs: its message begins with the name.
+func (p *journalParser) unasked(inputs []string) bool {
+	if len(inputs) == 0 {
+		return false
+	}
+	p.inner = rawjson.Members(p.fault, p.inner[:0])
+	code := string(rawjson.Unquote(find(p.inner, "code")))
+	message := string(rawjson.Unquote(find(p.inner, "message")))
+	return (code == CodeInvalidLine || code == CodeUntranslatable) &&
+		slices.ContainsFunc(inputs, func(name string) bool { return strings.HasPrefix(message, name+":") })
+}
+
+var errNotOurs = errors.New("not a line of ours")
+
+// key returns the key of a whole line in a file of results, or of failed items.
+func (p *journalParser) key(text []byte, failed bool) (keys.Sum, error) {
+	sum, fault, err := p.read(text)
+	if err == nil && failed == rawjson.IsNull(fault) {
+		err = ErrOtherKind
+	}
+	return sum, err
+}
+
+// read reads a whole line. It returns the key, and why the item failed, null if it did not.
+func (p *journalParser) read(text []byte) (sum keys.Sum, fault []byte, err error) {
+	if len(text) < len(opening) || !opens(text) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
+		return sum, nil, errNotOurs
+	}
+	line := p.line.Members
+	id, fault, head := find(line, "id"), find(line, "error"), find(line, "headrace")
+	if len(fault) == 0 || len(head) == 0 || head[0] != '{' {
+		return sum, nil, errNotOurs
+	}
+	p.inner = rawjson.Members(head, p.inner[:0])
+	key := find(p.inner, "key")
+	if !rawjson.IsString(key) || !rawjson.IsString(id) {
+		return sum, nil, errNotOurs
+	}
+	sum, ok := keys.Parse(rawjson.Unquote(key))
+	if !ok || string(rawjson.Unquote(id)) != resultID(sum.String()) {
+		return sum, nil, errNotOurs // the id is made of the key: a flipped bit in either shows
+	}
+	p.id = find(line, "custom_id") // a string, as the line opens
+	p.output, p.fault = find(p.inner, "output"), fault
+	p.simulated = string(find(p.inner, "simulated")) == "true"
+	return sum, fault, nil
+}
+
+// find returns the value of a member, nil if it is missing.
+func find(ms []rawjson.Member, name string) []byte {
+	for _, m := range ms {
+		if string(m.Name) == name {
+			return m.Value
+		}
+	}
+	return nil
+}
