@@ -86,12 +86,12 @@ func (a *account) charge(seen, now *batch.Ledger, atGate float64) {
 const (
 	heldLead    = 2 * time.Second        // time for which another bound must have led before it is named
 	secondShare = 0.3                    // least share of a second bound that is named
-	markGap     = 200 * time.Millisecond // between two marks at least: HeldSpan has some twenty
+	markGap     = 200 * time.Millisecond // between two marks at least: BottleneckSpan has some twenty
 )
 
 // A holder judges what holds a run back.
 type holder struct {
-	marks []mark // the first is at least HeldSpan old, or the beginning
+	marks []mark // the first is at least BottleneckSpan old, or the beginning
 
 	by         int // place; noPlace: not known
 	since      time.Time
@@ -131,12 +131,12 @@ func (h *holder) note(at time.Time, sum *account, present machine.Bound, state b
 	}
 }
 
-// span returns what was added over the last HeldSpan.
+// span returns what was added over the last BottleneckSpan.
 func (h *holder) span(at time.Time, sum *account) account {
 	if last := h.marks[len(h.marks)-1]; at.Sub(last.at) >= markGap {
 		h.marks = append(h.marks, mark{at, *sum})
 	}
-	for len(h.marks) > 1 && at.Sub(h.marks[1].at) >= HeldSpan {
+	for len(h.marks) > 1 && at.Sub(h.marks[1].at) >= BottleneckSpan {
 		h.marks = append(h.marks[:0], h.marks[1:]...)
 	}
 	return sum.minus(&h.marks[0].sum)
@@ -181,22 +181,22 @@ func (h *holder) challenge(at time.Time, leader int) {
 }
 
 // held returns what to report.
-func (h *holder) held() (said Held) {
+func (h *holder) bottleneck() (b Bottleneck) {
 	whole := h.share.sum()
 	if h.by == noPlace || whole <= 0 {
-		return said
+		return b
 	}
 	part := func(k int) float64 { return float64(h.share[k]) / float64(whole) }
-	said = Held{By: boundAt(h.by), Share: part(h.by), Since: h.since}
+	b = Bottleneck{By: boundAt(h.by), Share: part(h.by), Since: h.since}
 	if h.forced {
-		return said
+		return b
 	}
 	for k := range h.share {
-		if k != h.by && part(k) >= secondShare && part(k) > said.SecondShare {
-			said.Second, said.SecondShare = boundAt(k), part(k)
+		if k != h.by && part(k) >= secondShare && part(k) > b.SecondShare {
+			b.Second, b.SecondShare = boundAt(k), part(k)
 		}
 	}
-	return said
+	return b
 }
 
 // present returns what holds the run back at this moment, and whether that is a state of the
@@ -248,8 +248,8 @@ func (r *Recorder) unanswered(s *batch.Status) bool {
 		s.At.Sub(s.Run.Oldest) > max(SpeedSpan, overdueTimes*slowest)
 }
 
-// told reports whether a limit is the provider's word, or the user's.
-func told(l *limiter.LimitView) bool { return l.Source == limiter.Told || l.Source == limiter.Seen }
+// stated reports whether a limit is the provider's word, or the user's.
+func stated(l *limiter.LimitView) bool { return l.Source == limiter.Told || l.Source == limiter.Seen }
 
 // runWide lists the bounds that belong to no lane.
 var runWide = map[Bound]bool{
@@ -270,9 +270,9 @@ func ownBound(l *batch.LaneStatus, run *machine.RunStatus) Bound {
 	return NoBound
 }
 
-// about returns the lane that matters, nil if there is none. It names that lane in h if one
+// subject returns the lane that matters, nil if there is none. It names that lane in h if one
 // of several lanes holds the run back.
-func (r *Recorder) about(h *Held, s *batch.Status) *batch.LaneStatus {
+func (r *Recorder) subject(h *Bottleneck, s *batch.Status) *batch.LaneStatus {
 	critical := r.critical(s)
 	if critical == nil || s.Known == 1 || runWide[h.By] {
 		return critical

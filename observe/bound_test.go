@@ -54,22 +54,22 @@ func (s *story) mix(a, b machine.Bound, share float64, d time.Duration) {
 func TestHeldChangesSlowly(t *testing.T) {
 	s := newStory()
 	s.spend(machine.BoundSearch, 500*time.Millisecond)
-	if h := s.holder.held(); h.By != "search" || h.Share != 1 || !h.Since.Equal(start) {
+	if h := s.holder.bottleneck(); h.By != "search" || h.Share != 1 || !h.Since.Equal(start) {
 		t.Fatalf("at once: %+v", h)
 	}
 	s.spend(machine.BoundSearch, 20*time.Second)
 	s.spend(machine.BoundCooldown, 1900*time.Millisecond)
 	s.spend(machine.BoundSearch, 10*time.Second)
-	if h := s.holder.held(); h.By != "search" || !h.Since.Equal(start) {
+	if h := s.holder.bottleneck(); h.By != "search" || !h.Since.Equal(start) {
 		t.Errorf("two seconds of something else: %+v", h)
 	}
 	turn := s.at
 	s.spend(machine.BoundRequests, 4*time.Second)
-	if h := s.holder.held(); h.By != "search" {
+	if h := s.holder.bottleneck(); h.By != "search" {
 		t.Errorf("after 4 s: %+v", h)
 	}
 	s.spend(machine.BoundRequests, 500*time.Millisecond)
-	h := s.holder.held()
+	h := s.holder.bottleneck()
 	if h.By != "requests" || h.Share != 1 {
 		t.Errorf("after 4.5 s: %+v", h)
 	}
@@ -82,11 +82,11 @@ func TestHeldChangesSlowly(t *testing.T) {
 func TestHeldNamesASecond(t *testing.T) {
 	s := newStory()
 	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.71, 20*time.Second)
-	if h := s.holder.held(); h.By != "tokens" || h.Second != NoBound || !near(h.Share, 0.71) {
+	if h := s.holder.bottleneck(); h.By != "tokens" || h.Second != NoBound || !near(h.Share, 0.71) {
 		t.Errorf("%+v", h)
 	}
 	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.69, 20*time.Second)
-	if h := s.holder.held(); h.By != "tokens" || h.Second != "concurrency" || !near(h.SecondShare, 0.31) {
+	if h := s.holder.bottleneck(); h.By != "tokens" || h.Second != "concurrency" || !near(h.SecondShare, 0.31) {
 		t.Errorf("%+v", h)
 	}
 }
@@ -95,14 +95,14 @@ func TestHeldNamesASecond(t *testing.T) {
 func TestHeldNamesTheLargerSecond(t *testing.T) {
 	s := newStory()
 	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.7, 20*time.Second)
-	if h := s.holder.held(); h.Second != "concurrency" || !near(h.SecondShare, 0.3) {
+	if h := s.holder.bottleneck(); h.Second != "concurrency" || !near(h.SecondShare, 0.3) {
 		t.Errorf("%+v", h)
 	}
 	for _, seconds := range [][2]machine.Bound{{machine.BoundRequests, machine.BoundConcurrency}, {machine.BoundConcurrency, machine.BoundRequests}} {
 		h := newHolder(start)
 		h.by = int(machine.BoundTokens)
 		h.share[machine.BoundTokens], h.share[seconds[0]], h.share[seconds[1]] = 36, 34, 30
-		if said := h.held(); said.By != "tokens" || said.Second != boundOf(seconds[0]) || said.SecondShare != 0.34 {
+		if said := h.bottleneck(); said.By != "tokens" || said.Second != boundOf(seconds[0]) || said.SecondShare != 0.34 {
 			t.Errorf("%+v", said)
 		}
 	}
@@ -117,11 +117,11 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 		s.spend(machine.BoundCooldown, 2500*time.Millisecond)
 		s.spend(machine.BoundSearch, 4*time.Second)
 	}
-	if h := s.holder.held(); h.By != "search" || !h.Since.Equal(start) {
+	if h := s.holder.bottleneck(); h.By != "search" || !h.Since.Equal(start) {
 		t.Errorf("leads of a second: %+v", h)
 	}
 	s.spend(machine.BoundCooldown, 2500*time.Millisecond)
-	if h := s.holder.held(); !near(h.Share, 1.5/4) {
+	if h := s.holder.bottleneck(); !near(h.Share, 1.5/4) {
 		t.Errorf("a share of %v of four seconds", h.Share)
 	}
 
@@ -141,7 +141,7 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 		s := newStory()
 		s.spend(pair[0], 20*time.Second)
 		s.mix(pair[0], pair[1], 0.5, 20*time.Second)
-		if h := s.holder.held(); h.By != boundOf(pair[0]) {
+		if h := s.holder.bottleneck(); h.By != boundOf(pair[0]) {
 			t.Errorf("as much of both: %+v, want %s", h, pair[0])
 		}
 	}
@@ -152,7 +152,7 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 func TestHeldAroundAState(t *testing.T) {
 	s := newStory()
 	s.holder.note(start, &account{}, machine.BoundPaused, true)
-	if h := s.holder.held(); h != (Held{}) {
+	if h := s.holder.bottleneck(); h != (Bottleneck{}) {
 		t.Errorf("at the very beginning: %+v", h)
 	}
 	s = newStory()
@@ -161,11 +161,11 @@ func TestHeldAroundAState(t *testing.T) {
 	s.spend(machine.BoundPaused, 500*time.Millisecond)
 	since := s.at
 	s.spend(machine.BoundPaused, 500*time.Millisecond)
-	if h := s.holder.held(); h.By != "paused" || !h.Since.Equal(since) {
+	if h := s.holder.bottleneck(); h.By != "paused" || !h.Since.Equal(since) {
 		t.Errorf("paused: %+v, want since %v", h, since)
 	}
 	s.spend(machine.BoundSearch, time.Second)
-	if h := s.holder.held(); h.By != "search" {
+	if h := s.holder.bottleneck(); h.By != "search" {
 		t.Errorf("after the pause: %+v", h)
 	}
 }
@@ -193,15 +193,15 @@ func TestHeldNamesStatesAtOnce(t *testing.T) {
 		s := newStory()
 		s.spend(machine.BoundRequests, 20*time.Second)
 		s.spend(by, 500*time.Millisecond)
-		if h := s.holder.held(); h.By != word || h.Second != NoBound || !h.Since.Equal(s.at) {
+		if h := s.holder.bottleneck(); h.By != word || h.Second != NoBound || !h.Since.Equal(s.at) {
 			t.Errorf("%+v, want %s", h, word)
 		}
 		s.spend(machine.BoundTokens, 500*time.Millisecond)
-		if h := s.holder.held(); h.By != "tokens" {
+		if h := s.holder.bottleneck(); h.By != "tokens" {
 			t.Errorf("%s is over: %+v", word, h)
 		}
 		s.spend(machine.BoundTokens, 20*time.Second)
-		if h := s.holder.held(); h.By != "tokens" || h.Share != 1 {
+		if h := s.holder.bottleneck(); h.By != "tokens" || h.Share != 1 {
 			t.Errorf("%s is long over: %+v", word, h)
 		}
 	}
@@ -215,10 +215,10 @@ func TestHolderIsBounded(t *testing.T) {
 		sum[1] += time.Millisecond
 		h.note(start.Add(time.Duration(k+1)*time.Millisecond), &sum, 1, false)
 	}
-	if n, most := len(h.marks), int(HeldSpan/markGap)+3; n > most {
+	if n, most := len(h.marks), int(BottleneckSpan/markGap)+3; n > most {
 		t.Errorf("%d marks, at most %d", n, most)
 	}
-	if share := h.share.sum(); share < HeldSpan || share > HeldSpan+2*markGap {
+	if share := h.share.sum(); share < BottleneckSpan || share > BottleneckSpan+2*markGap {
 		t.Errorf("judged over %v", share)
 	}
 }
@@ -271,7 +271,7 @@ func TestOutputIsWhatWasSpentAtTheGate(t *testing.T) {
 	status(time.Second, 400*time.Millisecond)
 	want := func(tokens, concurrency, output time.Duration) {
 		t.Helper()
-		l := rec.Look(start).Ledger
+		l := rec.Snapshot(start).Ledger
 		if l["tokens"] != tokens*time.Millisecond || l["concurrency"] != concurrency*time.Millisecond || l[Output] != output*time.Millisecond {
 			t.Errorf("%v", l)
 		}

@@ -36,7 +36,7 @@ type Config struct {
 	Redact func(string) string
 
 	Observer func(batch.Event) // receives each event of the run, after the recorder; may be nil
-	Every    time.Duration     // between pictures; 0 and less: DefaultEvery
+	Every    time.Duration     // between snapshots; 0 and less: DefaultEvery
 	OnSample func(Sample)      // receives each sample, on the observer's goroutine, which it must not hold up; may be nil
 }
 
@@ -47,5 +47,5 @@ type Work struct {
 	Bytes int64 // of their requests; 0: not known
 }
 
-// DefaultEvery is the period of pictures: as often as a person can read one.
+// DefaultEvery is the period of snapshots: as often as a person can read one.
 const DefaultEvery = 500 * time.Millisecond

@@ -73,12 +73,12 @@ func TestWorkersCountTogether(t *testing.T) {
 	group.Go(func() {
 		for k := range 50 {
 			rec.event(batch.Event{Status: &batch.Status{At: start.Add(time.Duration(k) * time.Second)}})
-			rec.Look(start)
+			rec.Snapshot(start)
 		}
 	})
 	group.Wait()
 	rec.event(batch.Event{Summary: &batch.Summary{Ran: time.Hour}})
-	p := rec.Look(start)
+	p := rec.Snapshot(start)
 	sum := 0
 	for _, l := range p.Lanes {
 		sum += l.Answered
@@ -118,7 +118,7 @@ func TestRecorderIsBounded(t *testing.T) {
 	}
 	held := heap() - before
 	runtime.KeepAlive(lanes)
-	p := rec.Look(now)
+	p := rec.Snapshot(now)
 	t.Logf("%d KiB, %d samples, %d items", held>>10, len(rec.Timeline()), p.Answered)
 	if held > 4<<20 {
 		t.Errorf("%d KiB", held>>10)
@@ -170,7 +170,7 @@ func BenchmarkHooks(b *testing.B) {
 	})
 }
 
-// What a picture costs the run: nothing; and the recorder: this.
+// What a snapshot costs the run: nothing; and the recorder: this.
 func BenchmarkStatus(b *testing.B) {
 	lanes := make([]machine.LaneStatus, 16)
 	for k := range lanes {

@@ -12,48 +12,48 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// stripes is the number of workers that can count at once without waiting for each other. It
+// shards is the number of workers that can count at once without waiting for each other. It
 // is a power of two.
-const stripes = 8
+const shards = 8
 
-// A stripe holds the counts of some workers since it was last emptied. The room behind it keeps
+// A shard holds the counts of some workers since it was last emptied. The room behind it keeps
 // neighbours off its cache lines.
-type stripe struct {
+type shard struct {
 	mu     sync.Mutex
-	lanes  [slots]*tally // nil: nothing was ever counted
-	latest string        // the lane that was counted last, as a rule the next one too; the run's own string, not a part of an item's text
-	slot   int           // of that
+	lanes  [slots]*counts // nil: nothing was ever counted
+	latest string         // the lane that was counted last, as a rule the next one too; the run's own string, not a part of an item's text
+	slot   int            // of that
 	_      [128]byte
 }
 
-// lane returns the tally of a lane, which must be used only under the lock.
-func (s *stripe) lane(names *names, lane string) *tally {
+// lane returns the counts of a lane, which must be used only under the lock.
+func (s *shard) lane(names *names, lane string) *counts {
 	if lane != s.latest || lane == "" {
 		s.latest, s.slot = lane, names.slot(lane)
 	}
 	if s.lanes[s.slot] == nil {
-		s.lanes[s.slot] = new(tally)
+		s.lanes[s.slot] = new(counts)
 	}
 	return s.lanes[s.slot]
 }
 
 // empty moves the counts of one slot into sum.
-func (s *stripe) empty(slot int, sum *tally) {
+func (s *shard) empty(slot int, sum *counts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.lanes[slot]; t != nil && !t.empty() {
 		sum.add(t)
-		*t = tally{}
+		*t = counts{}
 	}
 }
 
-func (r *Recorder) stripe(worker int) *stripe { return &r.stripes[uint(worker)%stripes] }
+func (r *Recorder) shard(worker int) *shard { return &r.shards[uint(worker)%shards] }
 
 // call counts a call.
 func (r *Recorder) call(c *batch.Call) {
 	throttled, broke := c.Err != nil && c.Kind.Cools(), c.Err != nil && r.broke(c)
 	bucket := bucketOf(c.Latency)
-	s := r.stripe(c.Worker)
+	s := r.shard(c.Worker)
 	s.mu.Lock()
 	t := s.lane(&r.names, c.Lane)
 	t.calls++
@@ -104,7 +104,7 @@ func (r *Recorder) end(e *batch.End) {
 	if r.cfg.Size != nil {
 		bytes = r.size(e)
 	}
-	s := r.stripe(e.Worker)
+	s := r.shard(e.Worker)
 	s.mu.Lock()
 	t := s.lane(&r.names, e.Lane)
 	switch {
@@ -210,21 +210,21 @@ func (n *names) all() []string {
 	return all
 }
 
-// A tally holds the counts of calls and items in some span. The zero value is empty.
-type tally struct {
+// counts has the numbers of calls and items in some span. The zero value is empty.
+type counts struct {
 	figures
 	answers histogram // latencies of answers
 }
 
-// add adds another tally.
-func (t *tally) add(u *tally) {
+// add adds other counts.
+func (t *counts) add(u *counts) {
 	t.figures.add(&u.figures)
 	if u.slowest > 0 {
 		t.answers.add(&u.answers)
 	}
 }
 
-// figures holds the part of a tally that fits in a few words.
+// figures holds the part of counts that fits in a few words.
 type figures struct {
 	calls, throttled, broke int
 	took                    time.Duration  // time of calls, without that at the gate

@@ -32,7 +32,7 @@ func Example() {
 		},
 	})
 	_, err := batch.Run(context.Background(), slices.Values(prompts), ask, rec.Options()...)
-	p := rec.Look(time.Now()) // while the run goes on, any goroutine may
+	p := rec.Snapshot(time.Now()) // while the run goes on, any goroutine may
 
 	fmt.Println(p.State, err)
 	fmt.Printf("%d of %d answered, %d calls, %d tokens, $%.6f\n", p.Answered, p.Total, p.Calls, p.Spent.InputTokens+p.Spent.OutputTokens, p.Spent.USD)
@@ -46,7 +46,7 @@ func Example() {
 }
 
 // A line each second of what holds the run back.
-func ExampleRecorder_Look() {
+func ExampleRecorder_Snapshot() {
 	rec := observe.New(observe.Config{})
 	done := make(chan struct{})
 	go func() {
@@ -59,11 +59,11 @@ func ExampleRecorder_Look() {
 	for running := true; running; {
 		select {
 		case now := <-tick.C:
-			p := rec.Look(now)
-			fmt.Printf("%d done, %.1f a second, held by %s (%.0f %%)\n", p.Answered+p.Failed, p.Speed, p.Held.By, 100*p.Held.Share)
+			p := rec.Snapshot(now)
+			fmt.Printf("%d done, %.1f a second, held by %s (%.0f %%)\n", p.Answered+p.Failed, p.Speed, p.Bottleneck.By, 100*p.Bottleneck.Share)
 		case <-done:
 			running = false
 		}
 	}
-	fmt.Println(rec.Look(time.Now()).Answered, "answered")
+	fmt.Println(rec.Snapshot(time.Now()).Answered, "answered")
 }

@@ -78,7 +78,7 @@ func TestFailuresAreBounded(t *testing.T) {
 			rec.end(&batch.End{In: &word, Err: &provider.Error{Kind: provider.Invalid, Status: 400, Message: "sk-secret " + word + strings.Repeat(" long", 100)}})
 		}
 	}
-	list := rec.Look(start).Failures
+	list := rec.Snapshot(start).Failures
 	if len(list) != MaxFailures+1 {
 		t.Fatalf("%d ways", len(list))
 	}

@@ -26,7 +26,7 @@ const (
 //	ends ──────────────▶ pace of each of several lanes ─▶ the latest lane's end ─▶ settled: what is shown
 //	inAll ─────────────▶ spent + what is left × what one costs
 //
-// A [Work] says how many bytes a lane had to do; the picture says how many of them are left.
+// A [Work] says how many bytes a lane had to do; the snapshot says how many of them are left.
 type forecaster struct {
 	whole    pace
 	spent    spending // of the run
@@ -46,7 +46,7 @@ type laneForecast struct {
 	quiet quiet
 	at    time.Time
 	slept time.Duration // and
-	seen  amounts       // when the picture was taken at that time
+	seen  amounts       // when the snapshot was taken at that time
 }
 
 // note takes in one second of the run.
@@ -57,7 +57,7 @@ func (f *forecaster) note(s *Sample) {
 	}
 	by := longest(s.Bounds)
 	f.found(by, s)
-	if counts(by, f.spent.items+a.items > 0) {
+	if representative(by, f.spent.items+a.items > 0) {
 		f.quiet.add(&f.whole, by, s.Span, a)
 		f.silent += s.Span
 	}
@@ -111,11 +111,11 @@ const (
 	boundInputTokens Bound = "input_tokens"
 )
 
-// counts reports whether time under a bound is like time to come. An outage, a pause and a
+// representative reports whether time under a bound is like time to come. An outage, a pause and a
 // sleep of the computer are not. Before the first item ends, time counts only if the calls in
 // flight hold the run back: each of them then takes as long. Otherwise it shows only the
 // latency of the first call.
-func counts(by Bound, begun bool) bool {
+func representative(by Bound, begun bool) bool {
 	switch by {
 	case boundBreaker, boundUnanswered, boundPaused, boundSlept:
 		return false
@@ -145,13 +145,13 @@ func (q *quiet) add(to *pace, by Bound, span float64, a amounts) {
 	to.add(span, a)
 }
 
-// ends forecasts the run's end, as seen from the picture. It is called at least every few
-// seconds: the pace of lanes is learned from the pictures, in blocks no shorter than the
+// ends forecasts the run's end, as seen from the snapshot. It is called at least every few
+// seconds: the pace of lanes is learned from the snapshots, in blocks no shorter than the
 // time between two.
-func (f *forecaster) ends(p *Picture, work []Work) Forecast {
+func (f *forecaster) ends(p *Snapshot, work []Work) Forecast {
 	f.sleeps.see(p)
 	f.follow(p, work)
-	why := f.unsaid(p)
+	why := f.whyUnknown(p)
 	last, others, ok := f.latest(p, work)
 	if limited, known := byLimit(p, work); known && why == whyEarly {
 		last, others, ok, why = limited, 0, true, ""
@@ -182,8 +182,8 @@ const silentTimes = 2
 // z80 is the number of standard deviations to either side that hold four cases of five.
 const z80 = 1.28
 
-// unsaid returns why no end can be forecast; "" if one can.
-func (f *forecaster) unsaid(p *Picture) string {
+// whyUnknown returns why no end can be forecast; "" if one can.
+func (f *forecaster) whyUnknown(p *Snapshot) string {
 	switch {
 	case p.State == Over:
 		return whyOver
@@ -191,7 +191,7 @@ func (f *forecaster) unsaid(p *Picture) string {
 		return ""
 	case p.Total == UnknownTotal:
 		return whyTotal
-	case outage(p) || p.Held.By == boundUnanswered:
+	case outage(p) || p.Bottleneck.By == boundUnanswered:
 		return whyOutage
 	case p.Answered+p.Failed < earlyItems || p.At.Sub(p.Began) < earlySpan:
 		return whyEarly
@@ -213,8 +213,8 @@ type sleeps struct {
 	p50, p95 time.Duration // of answers, as long as no such call is among them
 }
 
-// see caps a picture's latencies at the earlier ones while such calls are among the answers.
-func (s *sleeps) see(p *Picture) {
+// see caps a snapshot's latencies at the earlier ones while such calls are among the answers.
+func (s *sleeps) see(p *Snapshot) {
 	if slept := p.Ledger[boundSlept]; slept > s.slept {
 		s.slept, s.woke = slept, p.At
 	}
@@ -316,7 +316,7 @@ func (s *spending) rest(left rest) (usd, deviation float64) {
 // inAll estimates the cost of the whole run, of the items that have a price. The cost is not
 // known while the total is not known, before 30 items have ended, or before one with a price
 // has. It is not known either once the run drains or is stopped.
-func (f *forecaster) inAll(p *Picture, work []Work) Estimate {
+func (f *forecaster) inAll(p *Snapshot, work []Work) Estimate {
 	if p.Total == UnknownTotal || p.State == Draining || p.State == Stopped || p.Spent.Priced == 0 || p.Answered+p.Failed < earlyItems {
 		return Estimate{}
 	}
@@ -330,7 +330,7 @@ func (f *forecaster) inAll(p *Picture, work []Work) Estimate {
 
 // toSpend returns the USD left to spend and their variance, lane by lane as far as lanes
 // are known.
-func (f *forecaster) toSpend(p *Picture, work []Work) (usd, variance float64) {
+func (f *forecaster) toSpend(p *Snapshot, work []Work) (usd, variance float64) {
 	left := leftOf(p)
 	if !several(p, work) {
 		of := rest{items: left}

@@ -49,28 +49,28 @@ func TestInAllHolds(t *testing.T) {
 // Not known is what a run costs in all while the total is not, before 30 items, without a
 // price, and where the rest is not to be done; when it is over, it is what it cost.
 func TestInAllUnknown(t *testing.T) {
-	known := func(change func(*Picture)) Estimate {
+	known := func(change func(*Snapshot)) Estimate {
 		d := newDrive(100)
 		d.p.Answered, d.p.Spent = 50, Spent{USD: 5, Priced: 50}
 		d.f.note(&Sample{Span: 1, Answered: 50, USD: 5})
 		change(&d.p)
 		return d.f.inAll(&d.p, nil)
 	}
-	if e := known(func(*Picture) {}); !e.Known || math.Abs(e.Likely-10) > 1e-9 {
+	if e := known(func(*Snapshot) {}); !e.Known || math.Abs(e.Likely-10) > 1e-9 {
 		t.Errorf("%+v", e)
 	}
-	for name, change := range map[string]func(*Picture){
-		"total":    func(p *Picture) { p.Total = UnknownTotal },
-		"early":    func(p *Picture) { p.Answered = 29 },
-		"price":    func(p *Picture) { p.Spent.Priced = 0 },
-		"draining": func(p *Picture) { p.State = Draining },
-		"stopped":  func(p *Picture) { p.State = Stopped },
+	for name, change := range map[string]func(*Snapshot){
+		"total":    func(p *Snapshot) { p.Total = UnknownTotal },
+		"early":    func(p *Snapshot) { p.Answered = 29 },
+		"price":    func(p *Snapshot) { p.Spent.Priced = 0 },
+		"draining": func(p *Snapshot) { p.State = Draining },
+		"stopped":  func(p *Snapshot) { p.State = Stopped },
 	} {
 		if e := known(change); e.Known {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
-	if e := known(func(p *Picture) { p.State = Over }); !e.Known || e.Likely != 5 || e.PlusMinus != 0 {
+	if e := known(func(p *Snapshot) { p.State = Over }); !e.Known || e.Likely != 5 || e.PlusMinus != 0 {
 		t.Errorf("over: %+v", e)
 	}
 }
@@ -99,7 +99,7 @@ func TestInAllCountsBytes(t *testing.T) {
 func TestInAllByLane(t *testing.T) {
 	var f forecaster
 	work := []Work{{Lane: "dear", Items: 1000}, {Lane: "cheap", Items: 200}}
-	p := Picture{Began: t0, At: t0, Total: 1200}
+	p := Snapshot{Began: t0, At: t0, Total: 1200}
 	for _, w := range work {
 		p.Lanes = append(p.Lanes, Lane{LaneStatus: machine.LaneStatus{Name: w.Lane}, Left: w.Items})
 	}
@@ -108,7 +108,7 @@ func TestInAllByLane(t *testing.T) {
 		usd := 0.0
 		for i, price := range []float64{1, 0.01} {
 			l := &p.Lanes[i]
-			if second > 0 { // a lane is followed from the first picture of it on
+			if second > 0 { // a lane is followed from the first snapshot of it on
 				l.Answered, l.Left = l.Answered+2, l.Left-2
 				l.Spent.USD += 2 * price
 				usd += 2 * price

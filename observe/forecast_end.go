@@ -23,9 +23,9 @@ type rest struct {
 	input float64 // input tokens of an average one, by its bytes; 0: not known
 }
 
-// follow takes in a picture of the lanes, if there are several: the samples describe a single
+// follow takes in a snapshot of the lanes, if there are several: the samples describe a single
 // one.
-func (f *forecaster) follow(p *Picture, work []Work) {
+func (f *forecaster) follow(p *Snapshot, work []Work) {
 	if !several(p, work) {
 		return
 	}
@@ -37,8 +37,8 @@ func (f *forecaster) follow(p *Picture, work []Work) {
 	}
 }
 
-// lane takes in a picture of one lane.
-func (f *forecaster) lane(p *Picture, l *Lane) {
+// lane takes in a snapshot of one lane.
+func (f *forecaster) lane(p *Snapshot, l *Lane) {
 	now := amounts{
 		items: float64(l.Answered + l.Failed), usd: l.Spent.USD,
 		input: float64(l.Spent.InputTokens), output: float64(l.Spent.OutputTokens),
@@ -51,7 +51,7 @@ func (f *forecaster) lane(p *Picture, l *Lane) {
 		return
 	}
 	grown, span := now.minus(k.seen), (p.At.Sub(k.at) - p.Ledger[boundSlept] + k.slept).Seconds()
-	if span <= 0 { // the same picture
+	if span <= 0 { // the same snapshot
 		return
 	}
 	switch l.HeldBy {
@@ -60,7 +60,7 @@ func (f *forecaster) lane(p *Picture, l *Lane) {
 	case boundInputTokens:
 		grown.byInput = span
 	}
-	if counts(l.HeldBy, now.items > 0) && l.Breaker == limiter.Closed {
+	if representative(l.HeldBy, now.items > 0) && l.Breaker == limiter.Closed {
 		k.quiet.add(&k.pace, l.HeldBy, span, grown)
 	}
 	k.spent.add(grown)
@@ -68,17 +68,17 @@ func (f *forecaster) lane(p *Picture, l *Lane) {
 }
 
 // several reports whether there are lanes to tell apart.
-func several(p *Picture, work []Work) bool { return len(p.Lanes) > 1 || len(work) > 1 }
+func several(p *Snapshot, work []Work) bool { return len(p.Lanes) > 1 || len(work) > 1 }
 
 // outage reports whether a lane with work has an outage. Its breaker is not closed, or its
 // server has let nothing in for longer than a wave of refusals lasts.
-func outage(p *Picture) bool {
+func outage(p *Snapshot) bool {
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
 		if l.Left == 0 || l.Phase == machine.Stopped {
 			continue
 		}
-		busy := p.Held.By == boundOverload && refusesAll(&l.LaneStatus) && p.At.Sub(l.View.Drought).Seconds() > longQuiet
+		busy := p.Bottleneck.By == boundOverload && refusesAll(&l.LaneStatus) && p.At.Sub(l.View.Drought).Seconds() > longQuiet
 		if busy || l.Breaker != limiter.Closed {
 			return true
 		}
@@ -89,7 +89,7 @@ func outage(p *Picture) bool {
 // latest returns the ending of the lane that ends last, and the seconds until the others have
 // ended. Lanes whose items come late in the input have no pace of their own yet: then the run
 // as a whole counts too.
-func (f *forecaster) latest(p *Picture, work []Work) (last ending, others float64, ok bool) {
+func (f *forecaster) latest(p *Snapshot, work []Work) (last ending, others float64, ok bool) {
 	if p.State == Draining || p.State == Stopped {
 		return ending{after: lastCalls(p.InFlight, p.P50, p.P95), s: mostSpread}, 0, p.P50 > 0
 	}
@@ -120,7 +120,7 @@ func (f *forecaster) latest(p *Picture, work []Work) (last ending, others float6
 }
 
 // run returns the ending of the run as a whole.
-func (f *forecaster) run(p *Picture, work []Work) (ending, bool) {
+func (f *forecaster) run(p *Snapshot, work []Work) (ending, bool) {
 	left := rest{items: leftOf(p)}
 	if several(p, work) || len(p.Lanes) == 0 {
 		return f.whole.ending(left, f.whole.rate(), 0, p.InFlight, p.P50, p.P95)
@@ -132,7 +132,7 @@ func (f *forecaster) run(p *Picture, work []Work) (ending, bool) {
 }
 
 // ending returns the lane's own ending. It is not known if nothing is known of the lane.
-func (k *laneForecast) ending(p *Picture, l *Lane, left rest) (ending, bool) {
+func (k *laneForecast) ending(p *Snapshot, l *Lane, left rest) (ending, bool) {
 	if k == nil || l.Left == UnknownTotal {
 		return ending{}, false
 	}
@@ -166,7 +166,7 @@ const believedSpan = 5 * 60
 // rate is that of the past, but at most what the lane's limit on requests allows for long:
 // saved-up quota is soon spent. While the lane cools and climbs back, the believed capacity of
 // its limits counts too.
-func (p *pace) coming(of *Picture, l *Lane, left rest) (rate, wait float64) {
+func (p *pace) coming(of *Snapshot, l *Lane, left rest) (rate, wait float64) {
 	rate = min(p.rate()/p.dearer(left), ceiling(l))
 	if l.Breaker != limiter.Closed { // the question is how long the work that is left takes
 		return rate, 0
@@ -220,7 +220,7 @@ func inputOf(l *Lane, work []Work, ended amounts, left float64) float64 {
 }
 
 // leftOf returns the number of items left in the run. A run that stops early reads no more.
-func leftOf(p *Picture) float64 {
+func leftOf(p *Snapshot) float64 {
 	if readsNoMore(p) {
 		return float64(p.Waiting + p.InFlight)
 	}
@@ -228,13 +228,13 @@ func leftOf(p *Picture) float64 {
 }
 
 // readsNoMore reports whether this run will never ask some items of the input.
-func readsNoMore(p *Picture) bool { return p.InputEnded && p.Waiting+p.InFlight < unended(p) }
+func readsNoMore(p *Snapshot) bool { return p.InputEnded && p.Waiting+p.InFlight < unended(p) }
 
-func unended(p *Picture) int { return max(0, p.Total-p.Before-p.Answered-p.Failed-p.NotRun) }
+func unended(p *Snapshot) int { return max(0, p.Total-p.Before-p.Answered-p.Failed-p.NotRun) }
 
 // believed returns the items a second at which a lane may go, as far as its limits, window
 // and concurrency are known; +Inf if none is.
-func believed(p *Picture, l *Lane) float64 {
+func believed(p *Snapshot, l *Lane) float64 {
 	most := limited(l)
 	if l.Latency <= 0 {
 		return most
@@ -271,14 +271,14 @@ const (
 
 // byLimit returns the ending of a run of one lane that a told limit holds back, at the rate of
 // that limit. It returns false if no such limit holds the run back.
-func byLimit(p *Picture, work []Work) (ending, bool) {
+func byLimit(p *Snapshot, work []Work) (ending, bool) {
 	if several(p, work) || len(p.Lanes) != 1 || p.At.Sub(p.Began) < limitSpan {
 		return ending{}, false
 	}
 	l := &p.Lanes[0]
 	for k, by := range limitBounds {
 		v, used := &l.View.Limits[k], l.Used[k]
-		if p.Held.By == by && told(v) && used >= limitLeast && used <= limitMost {
+		if p.Bottleneck.By == by && stated(v) && used >= limitLeast && used <= limitMost {
 			if rate := limited(l); rate > 0 && !math.IsInf(rate, 1) {
 				return ending{after: leftOf(p) / rate, s: limitSpread}, true
 			}

@@ -19,7 +19,7 @@ import (
 type watched struct {
 	lab.Law
 	f       forecaster
-	p       Picture
+	p       Snapshot
 	work    []Work
 	tokens  func(int) float64
 	before  Ledger
@@ -30,7 +30,7 @@ type watched struct {
 }
 
 func watch(law lab.Law, b lab.Batch) *watched {
-	w := &watched{Law: law, tokens: b.Tokens, p: Picture{Began: lab.Start, At: lab.Start, Total: b.Items, Concurrency: b.Concurrency}}
+	w := &watched{Law: law, tokens: b.Tokens, p: Snapshot{Began: lab.Start, At: lab.Start, Total: b.Items, Concurrency: b.Concurrency}}
 	for i := range b.Items {
 		w.left += w.bytes(i)
 	}

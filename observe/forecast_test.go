@@ -15,12 +15,12 @@ import (
 // A drive is a run of one lane, second by second.
 type drive struct {
 	f    forecaster
-	p    Picture
+	p    Snapshot
 	work []Work
 }
 
 func newDrive(total int) *drive {
-	return &drive{p: Picture{Began: t0, At: t0, Total: total, Lanes: []Lane{{LaneStatus: machine.LaneStatus{Name: "a"}}}}}
+	return &drive{p: Snapshot{Began: t0, At: t0, Total: total, Lanes: []Lane{{LaneStatus: machine.LaneStatus{Name: "a"}}}}}
 }
 
 // second lets one pass in which so many items end.
@@ -133,7 +133,7 @@ func TestForecastByALimit(t *testing.T) {
 		{"saved up", limiter.Seen, "requests", 2, false},
 	} {
 		d := newDrive(300)
-		d.p.Held.By = tt.by
+		d.p.Bottleneck.By = tt.by
 		l := &d.p.Lanes[0]
 		l.View.Limits[0], l.Used[0] = limiter.LimitView{Source: tt.source, Refill: 10}, tt.used
 		if e := d.seconds(4, 10, tt.by); e.Known {
@@ -391,7 +391,7 @@ func TestForecastNamesTheLatestLane(t *testing.T) {
 	work := []Work{{Lane: "a", Items: 3000}, {Lane: "b", Items: 1000}, {Lane: "late", Items: 0}}
 	drive := func(work []Work) (e Forecast) {
 		var f forecaster
-		p := Picture{Began: t0, At: t0}
+		p := Snapshot{Began: t0, At: t0}
 		for _, w := range work {
 			p.Total += w.Items
 			p.Lanes = append(p.Lanes, Lane{LaneStatus: machine.LaneStatus{Name: w.Lane}, Left: w.Items})
@@ -505,13 +505,13 @@ func TestForecastOfTheLastItem(t *testing.T) {
 // Of each of several lanes it is known for how long which limit on tokens held it.
 func TestForecastKnowsWhatHeldALane(t *testing.T) {
 	f := forecaster{lanes: map[string]*laneForecast{}}
-	p := Picture{At: t0}
+	p := Snapshot{At: t0}
 	l := Lane{LaneStatus: machine.LaneStatus{Name: "a"}, Answered: 1}
 	for _, by := range []Bound{"tokens", "tokens", "input_tokens", "requests", "input_tokens", "input_tokens", "input_tokens"} {
 		p.At, l.HeldBy = p.At.Add(time.Second), by
 		f.lane(&p, &l)
 	}
-	a, span := f.lanes["a"].pace.now() // of all but the first picture
+	a, span := f.lanes["a"].pace.now() // of all but the first snapshot
 	nearly(t, "by input tokens", a.byInput/span, 4./6, 0.01)
 	nearly(t, "by tokens", a.byTokens/span, 1./6, 0.01)
 }

@@ -168,7 +168,7 @@ func mostAMinute(moved []float64) (most int) {
 // forecasts are what is said each second of a course.
 func (c *course) forecasts() (all []said) {
 	var f forecaster
-	p := Picture{Began: t0, Total: c.total}
+	p := Snapshot{Began: t0, Total: c.total}
 	for i, n := range c.ended {
 		now := float64(i + 1)
 		p.Answered += n

@@ -129,7 +129,7 @@ func (r *Recorder) laneAllowed(l *batch.LaneStatus, waits bool) float64 {
 
 // next adds the bound that would hold the run back if the present one were gone, judged by the
 // lane that matters.
-func (r *Recorder) next(h *Held, s *batch.Status, l *batch.LaneStatus) {
+func (r *Recorder) next(h *Bottleneck, s *batch.Status, l *batch.LaneStatus) {
 	switch h.By {
 	case NoBound, boundOf(machine.BoundPaused), boundOf(machine.BoundDraining), boundOf(machine.BoundStopped), boundOf(machine.BoundTail):
 		return
@@ -152,7 +152,7 @@ func (r *Recorder) next(h *Held, s *batch.Status, l *batch.LaneStatus) {
 // rivals returns the bounds that may bind next, each with its factor over the present speed.
 // The lane's bounds are compared with the lane's speed, and the run's with the run's. Without a
 // speed it returns capacities, and no factor is known.
-func (r *Recorder) rivals(h *Held, s *batch.Status, l *batch.LaneStatus, span time.Duration) (rivals []capacity, known bool) {
+func (r *Recorder) rivals(h *Bottleneck, s *batch.Status, l *batch.LaneStatus, span time.Duration) (rivals []capacity, known bool) {
 	mean := r.run.mean()
 	place := mean.meanHeld()
 	if h.By == Output {

@@ -78,8 +78,8 @@ func TestNext(t *testing.T) {
 	} {
 		w := newWorld(Config{})
 		w.goes(60, c.by, c.status, 10)
-		p := w.Look(w.now)
-		if h := p.Held; h.By != boundOf(c.by) || h.Next != c.next || h.Then != c.then || math.Abs(h.Factor-c.factor) > 1e-6 {
+		p := w.Snapshot(w.now)
+		if h := p.Bottleneck; h.By != boundOf(c.by) || h.Next != c.next || h.Then != c.then || math.Abs(h.Factor-c.factor) > 1e-6 {
 			t.Errorf("%s: %+v", c.name, h)
 		}
 		if math.Abs(p.Allowed-c.allowed) > 1e-6 {
@@ -130,8 +130,8 @@ func TestNextAfterTheOutput(t *testing.T) {
 		s.At, s.Known, s.Run.Bound, s.Run.Ledger = w.now, 1, machine.BoundConcurrency, w.ledger
 		w.event(batch.Event{Status: &s})
 	}
-	p := w.Look(w.now)
-	if h := p.Held; h.By != Output || !near(h.Share, 0.75) || h.Next != "concurrency" || math.Abs(h.Factor-4) > 1e-6 {
+	p := w.Snapshot(w.now)
+	if h := p.Bottleneck; h.By != Output || !near(h.Share, 0.75) || h.Next != "concurrency" || math.Abs(h.Factor-4) > 1e-6 {
 		t.Errorf("%+v", h)
 	}
 }
@@ -140,15 +140,15 @@ func TestNextAfterTheOutput(t *testing.T) {
 func TestEfficiency(t *testing.T) {
 	w := newWorld(Config{})
 	w.goes(100, machine.BoundInput, statusOf(0, learned("l", 0, 0)), 10)
-	if p := w.Look(w.now); p.Efficiency != 0 || !math.IsInf(p.Allowed, 1) {
+	if p := w.Snapshot(w.now); p.Efficiency != 0 || !math.IsInf(p.Allowed, 1) {
 		t.Errorf("nothing is known: %v, %v", p.Efficiency, p.Allowed)
 	}
 	w.goes(100, machine.BoundInput, statusOf(0, learned("l", 20/0.98, 0)), 10)
-	if p := w.Look(w.now); !near(p.Efficiency, 0.5) || !near(p.Allowed, 20) {
+	if p := w.Snapshot(w.now); !near(p.Efficiency, 0.5) || !near(p.Allowed, 20) {
 		t.Errorf("%v, %v", p.Efficiency, p.Allowed)
 	}
 	w.goes(100, machine.BoundCooldown, statusOf(0, learned("l", 20/0.98, 0)))
-	if p := w.Look(w.now); !near(p.Efficiency, 0.25) {
+	if p := w.Snapshot(w.now); !near(p.Efficiency, 0.25) {
 		t.Errorf("%v", p.Efficiency)
 	}
 	var all Sample
@@ -179,12 +179,12 @@ func TestHeldIsAboutALane(t *testing.T) {
 		w := newWorld(Config{Work: work})
 		w.goes(30, machine.BoundTokens, statusOf(0,
 			bound(learned("short", 40/0.98, 20_000/0.98), c.lanes[0]), bound(learned("long", 30/0.98, 10_000/0.98), c.lanes[1]), bound(learned("other", 0, 0), c.lanes[2])), 20, 10, 10)
-		p := w.Look(w.now)
-		if p.Held.Lane != c.lane || p.Lanes[0].Name != "long" || p.Lanes[0].Left != 60_000-300 {
-			t.Errorf("%s: about %q; %+v", c.name, p.Held.Lane, p.Lanes[0])
+		p := w.Snapshot(w.now)
+		if p.Bottleneck.Lane != c.lane || p.Lanes[0].Name != "long" || p.Lanes[0].Left != 60_000-300 {
+			t.Errorf("%s: about %q; %+v", c.name, p.Bottleneck.Lane, p.Lanes[0])
 		}
-		if c.lane == "long" && (p.Held.Next != "requests" || math.Abs(p.Held.Factor-3) > 1e-6) {
-			t.Errorf("%s: %+v", c.name, p.Held)
+		if c.lane == "long" && (p.Bottleneck.Next != "requests" || math.Abs(p.Bottleneck.Factor-3) > 1e-6) {
+			t.Errorf("%s: %+v", c.name, p.Bottleneck)
 		}
 		if want := boundOf(c.lanes[1]); p.Lanes[0].HeldBy != want {
 			t.Errorf("%s: long is held by %q, want %q", c.name, p.Lanes[0].HeldBy, want)
@@ -192,8 +192,8 @@ func TestHeldIsAboutALane(t *testing.T) {
 	}
 	w := newWorld(Config{})
 	w.goes(30, machine.BoundTokens, statusOf(0, bound(learned("one", 0, 10_000), machine.BoundTokens)), 10)
-	if p := w.Look(w.now); p.Held.Lane != "" || p.Held.By != "tokens" {
-		t.Errorf("%+v", p.Held)
+	if p := w.Snapshot(w.now); p.Bottleneck.Lane != "" || p.Bottleneck.By != "tokens" {
+		t.Errorf("%+v", p.Bottleneck)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestLaneFigures(t *testing.T) {
 	w.call(&batch.Call{Lane: "b", Err: errTest})
 	w.end(&batch.End{Lane: "b", Err: errTest})
 	w.goes(1, machine.BoundConcurrency, statusOf(30, learned("a", 20, 0), learned("b", 0, 40_000)), 20, 10)
-	p := w.Look(w.now)
+	p := w.Snapshot(w.now)
 	a, b := p.Lanes[0], p.Lanes[1]
 	if a.Name != "a" || a.Answered != 620 || a.Speed != 20 || a.Throttled != 1 || math.Abs(a.Used[0]-1) > 0.01 || a.Used[1] != 0 || a.Left != UnknownTotal {
 		t.Errorf("%+v", a)
@@ -236,7 +236,7 @@ func TestIdleLaneNeedsWhatItUses(t *testing.T) {
 	idle.Draw = limiter.Cost{}
 	w := newWorld(Config{})
 	w.goes(60, machine.BoundRequests, statusOf(0, learned("busy", 10/0.98, 0), idle), 10, 4)
-	if p := w.Look(w.now); math.Abs(p.Allowed-14) > 1e-6 {
+	if p := w.Snapshot(w.now); math.Abs(p.Allowed-14) > 1e-6 {
 		t.Errorf("%v allowed, want 10 and the 4 that are used", p.Allowed)
 	}
 }

@@ -13,31 +13,31 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// A Recorder watches one run: make one with [New], give its Options to the run, and Look at
+// A Recorder watches one run: make one with [New], give its Options to the run, and Snapshot at
 // it at any time, from any goroutine, also when the run is over.
 type Recorder struct {
-	cfg      Config
-	stripes  [stripes]stripe
-	names    names
-	failures failures
-	fault    atomic.Pointer[error] // the first panic of a function of others
-	deaf     bool                  // the observer's: a function that it calls has panicked
+	cfg            Config
+	shards         [shards]shard
+	names          names
+	failures       failures
+	fault          atomic.Pointer[error] // the first panic of a function of others
+	observerFailed bool                  // the observer's: a function that it calls has panicked
 
-	mu    sync.Mutex // for all that follows: the observer writes it, and Look reads it
+	mu    sync.Mutex // for all that follows: the observer writes it, and Snapshot reads it
 	began time.Time  // zero: there was no event yet
 	at    time.Time  // of the latest event
 	state State
 	last  batch.Status
 	run   *series
 	lanes [slots]*series // by slot; nil: nothing is known
-	fresh [slots]tally   // what was just collected
+	fresh [slots]counts  // what was just collected
 	items curve          // that have ended, for as long as a sparkline is
 
-	account account
-	charged batch.Ledger // what of the run's is in account
-	atGate  float64      // share of the time of recent calls that they spent at the gate
-	holder  *holder      // nil: there was no event yet
-	held    Held
+	account    account
+	charged    batch.Ledger // what of the run's is in account
+	atGate     float64      // share of the time of recent calls that they spent at the gate
+	holder     *holder      // nil: there was no event yet
+	bottleneck Bottleneck
 
 	allowing  float64 // items a second; +Inf: not known
 	allowance float64 // items that were allowed, as long as that was known
@@ -97,10 +97,10 @@ func (r *Recorder) event(e batch.Event) {
 
 // tell calls OnSample and Observer, until one of them panics.
 func (r *Recorder) tell(s *Sample, e batch.Event) {
-	if r.deaf {
+	if r.observerFailed {
 		return
 	}
-	r.deaf = true
+	r.observerFailed = true
 	defer r.caught("OnSample or Observer")
 	if s != nil && r.cfg.OnSample != nil {
 		r.cfg.OnSample(*s)
@@ -108,10 +108,10 @@ func (r *Recorder) tell(s *Sample, e batch.Event) {
 	if r.cfg.Observer != nil {
 		r.cfg.Observer(e)
 	}
-	r.deaf = false
+	r.observerFailed = false
 }
 
-// noteStatus notes a picture, and returns a sample if a second of the run has passed since the
+// noteStatus notes a snapshot, and returns a sample if a second of the run has passed since the
 // latest one.
 func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 	r.mu.Lock()
@@ -171,13 +171,13 @@ func stateOf(s *machine.RunStatus) State {
 // elapsed returns the time since the run began.
 func (r *Recorder) elapsed() time.Duration { return r.at.Sub(r.began) }
 
-// collect empties the stripes, and returns the sum of all lanes since the last time.
-func (r *Recorder) collect() (sum tally) {
+// collect empties the shards, and returns the sum of all lanes since the last time.
+func (r *Recorder) collect() (sum counts) {
 	for slot := range r.fresh {
 		fresh := &r.fresh[slot]
-		*fresh = tally{}
-		for k := range r.stripes {
-			r.stripes[k].empty(slot, fresh)
+		*fresh = counts{}
+		for k := range r.shards {
+			r.shards[k].empty(slot, fresh)
 		}
 		if !fresh.empty() {
 			sum.add(fresh)
@@ -203,7 +203,7 @@ func (r *Recorder) lane(slot int) *series {
 }
 
 // advance takes the collected counts to a moment, and returns its distance from the one before.
-func (r *Recorder) advance(at time.Time, fresh *tally) (gap time.Duration) {
+func (r *Recorder) advance(at time.Time, fresh *counts) (gap time.Duration) {
 	before := r.elapsed()
 	r.at = later(r.at, at)
 	elapsed := r.elapsed()
@@ -219,7 +219,7 @@ func (r *Recorder) advance(at time.Time, fresh *tally) (gap time.Duration) {
 
 // charge takes over what the run's ledger has more than before. It returns how much of that the
 // computer slept.
-func (r *Recorder) charge(now *batch.Ledger, fresh *tally) (slept time.Duration) {
+func (r *Recorder) charge(now *batch.Ledger, fresh *counts) (slept time.Duration) {
 	slept = now[machine.BoundSlept] - r.charged[machine.BoundSlept]
 	if all := fresh.took + fresh.gated; all > 0 {
 		r.atGate = float64(fresh.gated) / float64(all)
@@ -237,14 +237,14 @@ func (r *Recorder) judge(s *batch.Status) {
 	}
 	present, state := r.present(s)
 	r.holder.note(s.At, &r.account, present, state)
-	r.held = r.holder.held()
-	about := r.about(&r.held, s)
-	r.next(&r.held, s, about)
+	r.bottleneck = r.holder.bottleneck()
+	lane := r.subject(&r.bottleneck, s)
+	r.next(&r.bottleneck, s, lane)
 	r.allowing = r.allowed(s)
 }
 
 // note adds to the gauges, and to what the run could have done.
-func (r *Recorder) note(gap time.Duration, fresh *tally) {
+func (r *Recorder) note(gap time.Duration, fresh *counts) {
 	r.gauges.note(&r.last, r.allowing, gap)
 	if !math.IsInf(r.allowing, 1) {
 		r.allowance += r.allowing * gap.Seconds()

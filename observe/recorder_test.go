@@ -76,7 +76,7 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 		if err != nil || len(results) != n {
 			t.Fatal(len(results), err)
 		}
-		p := rec.Look(time.Now())
+		p := rec.Snapshot(time.Now())
 		var (
 			usage provider.Usage
 			doubt provider.Doubtful
@@ -106,7 +106,7 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 			t.Errorf("slowest %v, p50 %v, p95 %v", p.Slowest, p.P50, p.P95)
 		}
 		if got, held := p.At.Sub(p.Began), sumOf(p.Ledger); got != sum.Ran || held != sum.Ran || p.Ledger["tail"] == 0 || p.Ledger["concurrency"] == 0 {
-			t.Errorf("the run took %v, the picture says %v, of which %v were held back: %v", sum.Ran, got, held, p.Ledger)
+			t.Errorf("the run took %v, the snapshot says %v, of which %v were held back: %v", sum.Ran, got, held, p.Ledger)
 		}
 		addsUp(t, samples, &p)
 		addsUp(t, rec.Timeline(), &p)
@@ -130,7 +130,7 @@ func lookOn(rec *Recorder) (over chan struct{}) {
 			for {
 				select {
 				case now := <-tick.C:
-					rec.Look(now)
+					rec.Snapshot(now)
 					rec.Timeline()
 					rec.Speeds(30)
 				case <-over:
@@ -142,8 +142,8 @@ func lookOn(rec *Recorder) (over chan struct{}) {
 	return over
 }
 
-// addsUp fails the test unless samples come to what the picture says.
-func addsUp(t *testing.T, samples []Sample, p *Picture) {
+// addsUp fails the test unless samples come to what the snapshot says.
+func addsUp(t *testing.T, samples []Sample, p *Snapshot) {
 	t.Helper()
 	var all Sample
 	for _, s := range samples {
@@ -254,7 +254,7 @@ func TestFunctionsThatPanic(t *testing.T) {
 				fn = func(context.Context, int) (int, error) { time.Sleep(time.Second); return 0, nil }
 			}
 			results, err := batch.Run(t.Context(), numbers(20), fn, append(rec.Options(), batch.WithConcurrency(2))...)
-			p := rec.Look(time.Now())
+			p := rec.Snapshot(time.Now())
 			if len(results) != 20 || !errors.Is(err, batch.ErrObserver) || !strings.Contains(err.Error(), "boom") || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s: %d results, %v", name, len(results), err)
 			}
@@ -272,7 +272,7 @@ func TestErrorsThatPanic(t *testing.T) {
 	rec.call(&batch.Call{Err: panicky{}, Lane: "l"})
 	rec.end(&batch.End{Err: panicky{}, Lane: "l", Item: 4})
 	rec.event(batch.Event{Status: &batch.Status{At: time.Unix(9, 0)}})
-	p := rec.Look(time.Unix(9, 0))
+	p := rec.Snapshot(time.Unix(9, 0))
 	if p.Failed != 1 || p.Calls != 1 || len(p.Failures) != 1 || p.Failures[0].Examples[0].Line != 5 {
 		t.Errorf("%+v", p)
 	}
@@ -300,7 +300,7 @@ func TestBroken(t *testing.T) {
 		rec := New(Config{})
 		rec.call(&batch.Call{Lane: "l", Kind: c.kind, Err: c.err})
 		rec.event(batch.Event{Status: &batch.Status{At: start}})
-		if p := rec.Look(start); p.Broke != c.broke || p.Throttled != c.throttled || p.Calls != 1 {
+		if p := rec.Snapshot(start); p.Broke != c.broke || p.Throttled != c.throttled || p.Calls != 1 {
 			t.Errorf("%v: %d broke, %d throttled", c.err, p.Broke, p.Throttled)
 		}
 	}
@@ -309,7 +309,7 @@ func TestBroken(t *testing.T) {
 // Nothing that a run may tell makes the recorder panic.
 func TestOddNews(t *testing.T) {
 	rec := New(Config{Work: []Work{{}, {Lane: "x", Items: -4}}})
-	look := func() { rec.Look(time.Time{}); rec.Timeline(); rec.Speeds(-1); rec.Speeds(1 << 20) }
+	look := func() { rec.Snapshot(time.Time{}); rec.Timeline(); rec.Speeds(-1); rec.Speeds(1 << 20) }
 	look()
 	rec.call(&batch.Call{Worker: -9, Latency: -time.Hour, Gated: -1, Kind: 200, Err: errors.New("")})
 	rec.call(&batch.Call{Worker: 1 << 40, Latency: 1 << 62})
@@ -335,7 +335,7 @@ func TestRunWithoutACall(t *testing.T) {
 		if _, err := batch.Run(t.Context(), numbers(0), anything, rec.Options()...); err != nil {
 			t.Fatal(err)
 		}
-		if p := rec.Look(time.Now()); p.State != Over || p.Total != 0 || !p.At.Equal(time.Now()) {
+		if p := rec.Snapshot(time.Now()); p.State != Over || p.Total != 0 || !p.At.Equal(time.Now()) {
 			t.Errorf("%+v", p)
 		}
 	})
@@ -353,7 +353,7 @@ func TestItemsThatNobodyTellsOf(t *testing.T) {
 		})
 		var sum batch.Summary
 		_, _ = batch.Run(t.Context(), numbers(20), aSecond, append(rec.Options(), pool, batch.WithSummary(&sum))...)
-		p := rec.Look(time.Now())
+		p := rec.Snapshot(time.Now())
 		if p.Failed != 4 || p.Failed != sum.Failed || p.Answered != 16 || p.Total != 20 {
 			t.Errorf("%d failed, %d answered of %d; %+v", p.Failed, p.Answered, p.Total, sum)
 		}
@@ -375,7 +375,7 @@ func TestItemsNotRun(t *testing.T) {
 		var sum batch.Summary
 		_, err := batch.Run(t.Context(), numbers(200), fn, append(rec.Options(),
 			batch.WithDrain(drain), batch.WithSummary(&sum), batch.WithPlainLaw(), batch.WithConcurrency(4))...)
-		p := rec.Look(time.Now())
+		p := rec.Snapshot(time.Now())
 		if !errors.Is(err, batch.ErrDrained) || p.NotRun == 0 || p.NotRun != sum.NotRun || p.Answered != sum.Succeeded || p.Failed != 0 {
 			t.Errorf("%v: %+v", err, p)
 		}

@@ -185,13 +185,13 @@ func (r *Recorder) sample() *Sample {
 	r.sampled, r.reported, r.gauges = elapsed, r.account, gauges{}
 	for _, of := range append(r.lanes[:], r.run) {
 		if of != nil {
-			of.span = tally{}
+			of.span = counts{}
 		}
 	}
 	r.forecast.note(&s)
 	r.timeline.add(s)
-	told := r.timeline.copy(&s)
-	return &told
+	own := r.timeline.copy(&s)
+	return &own
 }
 
 // laneSamples returns the busiest lanes since the latest sample.
@@ -212,7 +212,7 @@ func (r *Recorder) laneSamples() []LaneSample {
 // believed adds the phase and the believed limits of a lane.
 func (r *Recorder) believed(l *LaneSample) {
 	l.Limits = map[string]float64{}
-	s := r.told(l.Name)
+	s := r.status(l.Name)
 	if s == nil {
 		return
 	}

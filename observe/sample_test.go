@@ -121,10 +121,10 @@ func TestMerge(t *testing.T) {
 // What is packed comes out again as it was.
 func TestPack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	var p packer
+	var p codec
 	for range 3000 {
 		s := someSample(rng, time.Duration(rng.Int64N(1e18)))
-		got := p.unpack(p.pack(&s))
+		got := p.decode(p.encode(&s))
 		if !got.At.Equal(s.At) || !reflect.DeepEqual(withoutTime(got), withoutTime(s)) {
 			t.Fatalf("\n%+v\n%+v", s, got)
 		}

@@ -58,9 +58,9 @@ func TestScenes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			rec := New(Config{})
-			looked := make(chan Picture, 1)
+			looked := make(chan Snapshot, 1)
 			// Between whole seconds, at which most calls end and others begin.
-			timer := time.AfterFunc(45700*time.Millisecond, func() { looked <- rec.Look(time.Now()) })
+			timer := time.AfterFunc(45700*time.Millisecond, func() { looked <- rec.Snapshot(time.Now()) })
 			defer timer.Stop()
 			var sum batch.Summary
 			opts := append([]batch.Option{batch.WithPlainLaw(), cost, batch.WithSummary(&sum)}, c.opts...)
@@ -68,13 +68,13 @@ func TestScenes(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := <-looked
-			if h := p.Held; h.By != c.by || h.Next != c.next || math.Abs(h.Factor/c.factor-1) > 0.1 || h.Lane != "" {
+			if h := p.Bottleneck; h.By != c.by || h.Next != c.next || math.Abs(h.Factor/c.factor-1) > 0.1 || h.Lane != "" {
 				t.Errorf("%s: %+v", c.name, h)
 			}
 			if math.Abs(p.Allowed/c.allowed-1) > 0.1 || math.Abs(p.Speed/10-1) > 0.25 || p.InFlight == 0 || p.Oldest == 0 {
 				t.Errorf("%s: %v allowed, %v a second, %d in flight, the oldest for %v", c.name, p.Allowed, p.Speed, p.InFlight, p.Oldest)
 			}
-			end := rec.Look(time.Now())
+			end := rec.Snapshot(time.Now())
 			share := end.Ledger[c.by].Seconds() / sum.Ran.Seconds()
 			if sumOf(end.Ledger) != sum.Ran || share < 0.65 {
 				t.Errorf("%s has %.2f of the time: %v", c.name, share, end.Ledger)
@@ -95,8 +95,8 @@ func TestStates(t *testing.T) {
 		seen := make(chan string, len(looks))
 		for at, want := range looks {
 			time.AfterFunc(at, func() {
-				if p := rec.Look(time.Now()); p.State != want || (want != Running) != (p.Held.By == Bound(want.String())) {
-					seen <- want.String() + " is " + p.State.String() + ", held by " + string(p.Held.By)
+				if p := rec.Snapshot(time.Now()); p.State != want || (want != Running) != (p.Bottleneck.By == Bound(want.String())) {
+					seen <- want.String() + " is " + p.State.String() + ", held by " + string(p.Bottleneck.By)
 					return
 				}
 				seen <- ""
@@ -111,7 +111,7 @@ func TestStates(t *testing.T) {
 				t.Error(fault)
 			}
 		}
-		if p := rec.Look(time.Now()); p.State != Over || err == nil {
+		if p := rec.Snapshot(time.Now()); p.State != Over || err == nil {
 			t.Errorf("%v, %v", p.State, err)
 		}
 	})
@@ -123,8 +123,8 @@ func TestRunThatReadsNoMore(t *testing.T) {
 	const tooMany, perMinute = 120, 6
 	synctest.Test(t, func(t *testing.T) {
 		rec := New(Config{Work: []Work{{Lane: "slow", Items: 9999}, {Lane: "one too many", Items: 1}}, Total: 10_000})
-		looked := make(chan Picture, 1)
-		timer := time.AfterFunc(10*time.Minute, func() { looked <- rec.Look(time.Now()) })
+		looked := make(chan Snapshot, 1)
+		timer := time.AfterFunc(10*time.Minute, func() { looked <- rec.Snapshot(time.Now()) })
 		defer timer.Stop()
 		pool := batch.WithPoolOf(func(i int) string {
 			if i == tooMany {
@@ -141,8 +141,8 @@ func TestRunThatReadsNoMore(t *testing.T) {
 		p := <-looked
 		left := float64(sum.Succeeded-p.Answered) / perMinute // how much was read varies
 		near := max(1, left/30)                               // a call more or less of the sixty that were seen
-		if p.State != Running || p.Held.By != "requests" || math.Abs(p.Ends.Likely.Minutes()-left) > near || left < 5 {
-			t.Errorf("%v, held by %q, %d answered, ends in %v, want %.1f minutes (%+v)", p.State, p.Held.By, p.Answered, p.Ends.Likely, left, p.Ends)
+		if p.State != Running || p.Bottleneck.By != "requests" || math.Abs(p.Ends.Likely.Minutes()-left) > near || left < 5 {
+			t.Errorf("%v, held by %q, %d answered, ends in %v, want %.1f minutes (%+v)", p.State, p.Bottleneck.By, p.Answered, p.Ends.Likely, left, p.Ends)
 		}
 	})
 }

@@ -24,10 +24,10 @@ const (
 type series struct {
 	name  string
 	work  Work // that was to be done; 0 items, or bytes, are not known
-	total tally
-	span  tally // since the last sample
+	total counts
+	span  counts // since the last sample
 
-	blocks [blocks]tally
+	blocks [blocks]counts
 	block  int64 // number of the present one, since the run began
 	items  curve // that have ended
 	calls  curve // that have ended
@@ -35,7 +35,7 @@ type series struct {
 	votes  int // that were cast
 }
 
-// heldVotes is the number of pictures by which the bound of a lane is judged.
+// heldVotes is the number of snapshots by which the bound of a lane is judged.
 const heldVotes = 8
 
 func newSeries(name string) *series {
@@ -45,12 +45,12 @@ func newSeries(name string) *series {
 }
 
 // take adds the counts between two moments of the run.
-func (s *series) take(fresh *tally, before, at time.Duration) {
+func (s *series) take(fresh *counts, before, at time.Duration) {
 	s.total.add(fresh)
 	s.span.add(fresh)
 	block := int64(at / lateBlock)
 	for b := max(s.block+1, block-blocks+1); b <= block; b++ {
-		s.blocks[b%blocks] = tally{}
+		s.blocks[b%blocks] = counts{}
 	}
 	s.block = max(s.block, block)
 	s.blocks[s.block%blocks].add(fresh)
@@ -118,7 +118,7 @@ func (s *series) vote(b Bound) {
 	s.votes++
 }
 
-// heldBy returns the bound that held the lane back in most of the latest pictures. Of bounds
+// heldBy returns the bound that held the lane back in most of the latest snapshots. Of bounds
 // with equal counts it takes the latest.
 func (s *series) heldBy() (most Bound) {
 	best := 0

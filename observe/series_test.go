@@ -13,7 +13,7 @@ import (
 // second each.
 func (s *series) taken(from, to time.Duration, items int) {
 	for at := from; at < to; at += time.Second {
-		t := tally{figures: figures{calls: items, took: time.Duration(items) * time.Second, answered: items}}
+		t := counts{figures: figures{calls: items, took: time.Duration(items) * time.Second, answered: items}}
 		if items > 0 {
 			t.slowest = time.Second
 			t.answers[bucketOf(time.Second)] = uint32(items)
@@ -45,7 +45,7 @@ func TestSeriesForgets(t *testing.T) {
 		s := newSeries("l")
 		s.taken(0, 30*time.Second, 1)
 		if c.at {
-			s.take(&tally{}, 30*time.Second, 30*time.Second+c.quiet)
+			s.take(&counts{}, 30*time.Second, 30*time.Second+c.quiet)
 		} else {
 			s.taken(30*time.Second, 30*time.Second+c.quiet, 0)
 		}
@@ -61,7 +61,7 @@ func TestSeriesForgets(t *testing.T) {
 // News that comes late counts in the present block.
 func TestSeriesTakesLateNews(t *testing.T) {
 	s := newSeries("l")
-	call := tally{figures: figures{calls: 1}}
+	call := counts{figures: figures{calls: 1}}
 	for _, at := range []time.Duration{time.Second, time.Minute, time.Minute - lateBlock - 1, time.Minute} {
 		s.take(&call, at-1, at)
 	}
@@ -124,7 +124,7 @@ func TestSeriesPending(t *testing.T) {
 	}
 }
 
-// The bound of a lane is that of most of the last eight pictures; of equal ones, the latest.
+// The bound of a lane is that of most of the last eight snapshots; of equal ones, the latest.
 func TestSeriesHeldBy(t *testing.T) {
 	const q, k, w = Bound("requests"), Bound("tokens"), Bound("window")
 	for _, c := range []struct {

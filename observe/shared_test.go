@@ -43,7 +43,7 @@ func TestBesideOthers(t *testing.T) {
 		}()
 		go run(mine, 400, "mine", drain, aSecond)
 		time.Sleep(30 * time.Second)
-		theirs, p := other.Look(time.Now()), mine.Look(time.Now())
+		theirs, p := other.Snapshot(time.Now()), mine.Snapshot(time.Now())
 		if theirs.Open+theirs.HalfOpen == 0 || theirs.Parked+theirs.Delayed == 0 {
 			t.Fatalf("the others are well: %+v", theirs)
 		}

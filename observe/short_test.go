@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A run that ends before its first picture is reported in full, with calls or without: its
+// A run that ends before its first snapshot is reported in full, with calls or without: its
 // time by what held it back, its sample, and its waves.
 func TestShortRuns(t *testing.T) {
 	refused := errors.New("slow down")
@@ -52,7 +52,7 @@ func TestShortRuns(t *testing.T) {
 				rec, began := New(Config{}), time.Now()
 				var sum batch.Summary
 				_, _ = batch.Run(t.Context(), numbers(7), of.fn, append(rec.Options(), batch.WithPoolOf(of.pool), batch.WithSummary(&sum), batch.WithPlainLaw())...)
-				p := rec.Look(time.Now().Add(time.Minute))
+				p := rec.Snapshot(time.Now().Add(time.Minute))
 				if p.Failed != of.failed || p.Answered != 7-of.failed || p.Cooldowns > 0 != of.waves {
 					t.Errorf("%d answered, %d failed, %d waves: %+v", p.Answered, p.Failed, p.Cooldowns, sum)
 				}
@@ -75,7 +75,7 @@ func TestShortRuns(t *testing.T) {
 	}
 }
 
-// An observer's changes to the lanes of a picture do not reach the recorder's own.
+// An observer's changes to the lanes of a snapshot do not reach the recorder's own.
 func TestPicturesAreTheRecordersOwn(t *testing.T) {
 	rec := New(Config{Observer: func(e batch.Event) {
 		if e.Status != nil {
@@ -85,7 +85,7 @@ func TestPicturesAreTheRecordersOwn(t *testing.T) {
 	s := statusOf(8, learned("a", 1, 0))
 	s.At, s.Known = start, 1
 	rec.event(batch.Event{Status: &s})
-	if p := rec.Look(start); len(p.Lanes) != 1 || p.Lanes[0].Name != "a" || p.Lanes[0].InFlight != 0 {
+	if p := rec.Snapshot(start); len(p.Lanes) != 1 || p.Lanes[0].Name != "a" || p.Lanes[0].InFlight != 0 {
 		t.Errorf("%+v", p.Lanes)
 	}
 }
@@ -93,7 +93,7 @@ func TestPicturesAreTheRecordersOwn(t *testing.T) {
 // Work that names one lane several times adds up.
 func TestWorkInParts(t *testing.T) {
 	rec := New(Config{Work: []Work{{"a", 3, 30}, {"b", 1, 1}, {"a", 4, 40}, {"a", -1, -1}}})
-	lanes := rec.Look(start).Lanes
+	lanes := rec.Snapshot(start).Lanes
 	if len(lanes) != 2 {
 		t.Fatalf("%+v", lanes)
 	}
@@ -124,13 +124,13 @@ func TestPricesThatAreNone(t *testing.T) {
 		rec := New(Config{Price: func(any, provider.Usage) (float64, bool) { return usd, true }})
 		rec.end(&batch.End{})
 		rec.event(batch.Event{Summary: &batch.Summary{At: start, Succeeded: 1}})
-		if s := rec.Look(start).Spent; s.USD != 0 || s.Priced != 0 || s.Unpriced != 1 {
+		if s := rec.Snapshot(start).Spent; s.USD != 0 || s.Priced != 0 || s.Unpriced != 1 {
 			t.Errorf("%v: %+v", usd, s)
 		}
 	}
 }
 
-// Latencies are those of all pictures of the last half minute, and of no call when the run is
+// Latencies are those of all snapshots of the last half minute, and of no call when the run is
 // over it is said that it is under way.
 func TestLatenciesOverPictures(t *testing.T) {
 	rec := New(Config{})
@@ -141,12 +141,12 @@ func TestLatenciesOverPictures(t *testing.T) {
 		s.At, s.Run.Ledger[1] = start.Add(time.Duration(k+1)*500*time.Millisecond), time.Duration(k+1)*500*time.Millisecond
 		rec.event(batch.Event{Status: &s})
 	}
-	p := rec.Look(s.At)
+	p := rec.Snapshot(s.At)
 	if p.P50 > 2*time.Second || p.P95 < 8*time.Second || p.Lanes[0].P50 != p.P50 || p.Oldest != 1500*time.Millisecond {
 		t.Errorf("p50 %v, p95 %v, the oldest for %v", p.P50, p.P95, p.Oldest)
 	}
 	rec.event(batch.Event{Summary: &batch.Summary{At: s.At, Held: s.Run.Ledger, Ran: s.Run.Ledger.Sum()}})
-	if p := rec.Look(s.At); p.Oldest != 0 || p.InFlight != 0 {
+	if p := rec.Snapshot(s.At); p.Oldest != 0 || p.InFlight != 0 {
 		t.Errorf("over, and %d under way for %v", p.InFlight, p.Oldest)
 	}
 }

@@ -15,8 +15,8 @@ import (
 // UnknownTotal is the length of an input that has not been read to its end.
 const UnknownTotal = -1
 
-// A Picture is a run at one moment. Every display of a run shows it.
-type Picture struct {
+// A Snapshot is a run at one moment. Every display of a run shows it.
+type Snapshot struct {
 	At    time.Time // of the run's latest event, at most a period old
 	Began time.Time
 	State State
@@ -47,7 +47,7 @@ type Picture struct {
 	Speed    float64       // items ended a second, over the last SpeedSpan
 	P50, P95 time.Duration // of answers, over the last LatencySpan; 0: there were none
 
-	Held       Held
+	Bottleneck Bottleneck
 	Ledger     Ledger  // since the run began
 	Allowed    float64 // items a second that the limits, the windows and the concurrency let through; +Inf: not known
 	Efficiency float64 // items answered, of those that Allowed let through since the beginning, 0..1; 0: not known
@@ -64,10 +64,10 @@ type Picture struct {
 
 // Spans of the figures.
 const (
-	SpeedSpan   = 10 * time.Second // steady enough to read, short enough to show a cooldown
-	LatencySpan = 30 * time.Second
-	HeldSpan    = 4 * time.Second // over which what holds the run back is judged
-	MaxLanes    = 32              // that are listed one by one
+	SpeedSpan      = 10 * time.Second // steady enough to read, short enough to show a cooldown
+	LatencySpan    = 30 * time.Second
+	BottleneckSpan = 4 * time.Second // over which what holds the run back is judged
+	MaxLanes       = 32              // that are listed one by one
 )
 
 // A State is the phase of a run.
@@ -86,11 +86,11 @@ var stateWords = [...]string{"running", "paused", "draining", "stopped", "over"}
 
 func (s State) String() string { return stateWords[s] }
 
-// Held says what holds a run back, over the last HeldSpan, and what would next. The name
+// Bottleneck says what holds a run back, over the last BottleneckSpan, and what would next. The name
 // changes when another bound has led for two seconds.
-type Held struct {
+type Bottleneck struct {
 	By          Bound
-	Share       float64 // of the last HeldSpan, 0..1
+	Share       float64 // of the last BottleneckSpan, 0..1
 	Second      Bound   // the next largest, from a share of 0.3 on; else none
 	SecondShare float64
 	Lane        string    // the lane that it is about; "" for none, or for many
@@ -130,7 +130,7 @@ type Estimate struct {
 	Known     bool
 }
 
-// A Forecast is the end of a run, as times from the picture's moment on.
+// A Forecast is the end of a run, as times from the snapshot's moment on.
 type Forecast struct {
 	Low, Likely, High time.Duration // in four cases of five it is between Low and High
 	Known             bool
@@ -156,7 +156,7 @@ type Example struct {
 	Message string // at most 200 runes
 }
 
-// A Lane is a picture of one lane.
+// A Lane is a snapshot of one lane.
 type Lane struct {
 	batch.LaneStatus
 	HeldBy    Bound   // what holds its next call back: its own, or the run's
@@ -172,14 +172,14 @@ type Lane struct {
 	Used      [limiter.Dimensions]float64 // share of each limit that was drawn over the last SpeedSpan; 0: it is not known
 }
 
-// Look returns a picture of the run at its latest event, at most a period ago, or at its end.
-// now is the moment of looking: it decides how long a call has been under way. Any goroutine
-// may look, at any time. The picture is the caller's own.
-func (r *Recorder) Look(now time.Time) Picture {
+// Snapshot returns a snapshot of the run at its latest event, at most a period ago, or at its end.
+// now is the moment of asking: it decides how long a call has been under way. Any goroutine
+// may ask, at any time. The snapshot is the caller's own.
+func (r *Recorder) Snapshot(now time.Time) Snapshot {
 	failures := r.failures.list()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.picture()
+	p := r.snapshot()
 	p.Failures, p.Ends, p.InAll = failures, r.ends, r.inAll
 	if r.holder == nil {
 		p.At, p.Began = now, now
@@ -190,18 +190,18 @@ func (r *Recorder) Look(now time.Time) Picture {
 	return p
 }
 
-// foresee updates the forecast of the run's end and cost. It runs with each picture, whether
+// foresee updates the forecast of the run's end and cost. It runs with each snapshot, whether
 // or not anybody looks, so that the forecast does not depend on that.
 func (r *Recorder) foresee() {
-	p := r.picture()
+	p := r.snapshot()
 	r.ends = r.forecast.ends(&p, r.cfg.Work)
 	r.inAll = r.forecast.inAll(&p, r.cfg.Work)
 }
 
-// picture returns a picture without failures, the forecast, and what depends on the moment of
+// snapshot returns a snapshot without failures, the forecast, and what depends on the moment of
 // looking.
-func (r *Recorder) picture() Picture {
-	p := Picture{At: r.at, Began: r.began, State: r.state, Before: r.cfg.Before, Total: r.total()}
+func (r *Recorder) snapshot() Snapshot {
+	p := Snapshot{At: r.at, Began: r.began, State: r.state, Before: r.cfg.Before, Total: r.total()}
 	r.lookAtItems(&p)
 	r.lookAtCalls(&p)
 	r.lookAtBounds(&p)
@@ -225,7 +225,7 @@ func (r *Recorder) total() int {
 	return UnknownTotal
 }
 
-func (r *Recorder) lookAtItems(p *Picture) {
+func (r *Recorder) lookAtItems(p *Snapshot) {
 	t := &r.run.total
 	p.Answered, p.Failed, p.NotRun, p.Truncated, p.Filtered = t.answered, t.failed, t.notRun, t.truncated, t.filtered
 	p.Spent = t.cost()
@@ -238,7 +238,7 @@ func (r *Recorder) lookAtItems(p *Picture) {
 	p.Parked, p.Delayed, p.FirstDue = r.last.Run.Parked, r.last.Run.Delayed, r.last.Run.FirstDue
 }
 
-func (r *Recorder) lookAtCalls(p *Picture) {
+func (r *Recorder) lookAtCalls(p *Snapshot) {
 	t, late := &r.run.total, r.run.late()
 	p.Calls, p.Throttled, p.Broke, p.Slowest = t.calls, t.throttled, t.broke, t.slowest
 	p.P50, p.P95 = late.quantiles()
@@ -249,8 +249,8 @@ func (r *Recorder) lookAtCalls(p *Picture) {
 	p.InFlight, p.Open, p.HalfOpen = r.last.Run.InFlight, r.last.Open, r.last.HalfOpen
 }
 
-func (r *Recorder) lookAtBounds(p *Picture) {
-	p.Held, p.Ledger, p.Allowed = r.held, r.account.ledger(), r.allowing
+func (r *Recorder) lookAtBounds(p *Snapshot) {
+	p.Bottleneck, p.Ledger, p.Allowed = r.bottleneck, r.account.ledger(), r.allowing
 	if r.allowance > 0 {
 		p.Efficiency = min(1, float64(r.earned)/r.allowance)
 	}
@@ -264,7 +264,7 @@ func (h *histogram) quantiles() (p50, p95 time.Duration) {
 
 // lookAtLanes describes the lanes that have a slot: those that the run reported, those with
 // counts, and those with work to do.
-func (r *Recorder) lookAtLanes(p *Picture) {
+func (r *Recorder) lookAtLanes(p *Snapshot) {
 	p.OfLanes = r.last.Known
 	pending := map[string]float64{}
 	for slot, of := range r.lanes[:noSlot] {
@@ -291,7 +291,7 @@ func (r *Recorder) lookAtLane(of *series) Lane {
 	}
 	late := of.late()
 	l.P50, l.P95 = late.quantiles()
-	s := r.told(of.name)
+	s := r.status(of.name)
 	if s == nil {
 		l.Rate = math.Inf(1)
 		return l
@@ -304,8 +304,8 @@ func (r *Recorder) lookAtLane(of *series) Lane {
 	return l
 }
 
-// told returns the lane's latest status from the run; nil: there is none.
-func (r *Recorder) told(name string) *batch.LaneStatus {
+// status returns the lane's latest status from the run; nil: there is none.
+func (r *Recorder) status(name string) *batch.LaneStatus {
 	for k := range r.last.Lanes {
 		if s := &r.last.Lanes[k]; s.Name == name {
 			return s

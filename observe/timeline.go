@@ -18,7 +18,7 @@ const MaxSamples = 3600
 // A timeline holds a run's samples. When it is full, neighbours merge, and from then on twice as
 // many samples as before make one.
 type timeline struct {
-	packer
+	codec
 	whole [][]byte // packed
 	each  int      // samples in each of these
 	last  Sample   // the latest one
@@ -35,7 +35,7 @@ func (t *timeline) add(s Sample) {
 		t.last, t.in = t.last.Merge(s), t.in+1
 		return
 	}
-	t.whole = append(t.whole, t.pack(&t.last))
+	t.whole = append(t.whole, t.encode(&t.last))
 	t.last, t.in = s, 1
 	if len(t.whole) == MaxSamples {
 		t.halve()
@@ -46,8 +46,8 @@ func (t *timeline) add(s Sample) {
 func (t *timeline) halve() {
 	half := make([][]byte, 0, MaxSamples)
 	for k := 0; k+1 < len(t.whole); k += 2 {
-		merged := t.unpack(t.whole[k]).Merge(t.unpack(t.whole[k+1]))
-		half = append(half, t.pack(&merged))
+		merged := t.decode(t.whole[k]).Merge(t.decode(t.whole[k+1]))
+		half = append(half, t.encode(&merged))
 	}
 	t.whole, t.each = half, 2*t.each
 }
@@ -59,13 +59,13 @@ func (t *timeline) list() []Sample {
 	}
 	list := make([]Sample, 0, len(t.whole)+1)
 	for _, packed := range t.whole {
-		list = append(list, t.unpack(packed))
+		list = append(list, t.decode(packed))
 	}
 	return append(list, t.copy(&t.last))
 }
 
 // copy returns a copy that shares no memory with the sample.
-func (t *timeline) copy(s *Sample) Sample { return t.unpack(t.pack(s)) }
+func (t *timeline) copy(s *Sample) Sample { return t.decode(t.encode(s)) }
 
 // Timeline returns a copy of the run's samples so far, oldest first: at most MaxSamples.
 func (r *Recorder) Timeline() []Sample {
@@ -74,16 +74,16 @@ func (r *Recorder) Timeline() []Sample {
 	return r.timeline.list()
 }
 
-// A packer writes samples in few bytes: a few hundred each, a tenth of what they take with
-// their maps and slices. Only the packer itself can read them.
-type packer struct {
+// A codec writes samples in few bytes: a few hundred each, a tenth of what they take with
+// their maps and slices. Only the codec itself can read them.
+type codec struct {
 	words []string // names of lanes and phases: as many as there are
 	place map[string]uint64
 }
 
 var limitNames = [limiter.Dimensions]string{"requests", "tokens", "input_tokens", "output_tokens"}
 
-func (p *packer) word(w string) uint64 {
+func (p *codec) word(w string) uint64 {
 	if k, ok := p.place[w]; ok {
 		return k
 	}
@@ -95,9 +95,9 @@ func (p *packer) word(w string) uint64 {
 	return k
 }
 
-// pack packs a sample of the recorder's own, whose bounds and limits have names that are known
+// encode packs a sample of the recorder's own, whose bounds and limits have names that are known
 // here.
-func (p *packer) pack(s *Sample) []byte {
+func (p *codec) encode(s *Sample) []byte {
 	b := make([]byte, 0, 512)
 	b = binary.AppendVarint(b, s.At.UnixNano())
 	for _, f := range s.floats() {
@@ -121,12 +121,12 @@ func (p *packer) pack(s *Sample) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(s.Lanes)))
 	for k := range s.Lanes {
-		b = p.packLane(b, &s.Lanes[k])
+		b = p.encodeLane(b, &s.Lanes[k])
 	}
 	return append(make([]byte, 0, len(b)), b...)
 }
 
-func (p *packer) packLane(b []byte, l *LaneSample) []byte {
+func (p *codec) encodeLane(b []byte, l *LaneSample) []byte {
 	b = binary.AppendUvarint(b, p.word(l.Name))
 	b = binary.AppendUvarint(b, p.word(l.Phase))
 	b = binary.AppendVarint(b, int64(l.Answered))
@@ -155,8 +155,8 @@ func appendFloat(b []byte, f float64) []byte {
 	return binary.AppendUvarint(b, bits.Reverse64(math.Float64bits(f)))
 }
 
-// unpack returns the sample that was packed.
-func (p *packer) unpack(packed []byte) (s Sample) {
+// decode returns the sample that was packed.
+func (p *codec) decode(packed []byte) (s Sample) {
 	r := reader(packed)
 	s.At = time.Unix(0, r.varint())
 	for _, f := range s.floats() {
@@ -178,12 +178,12 @@ func (p *packer) unpack(packed []byte) (s Sample) {
 		s.Latency = append(s.Latency, Bucket{number, int(r.varint())})
 	}
 	for range r.uvarint() {
-		s.Lanes = append(s.Lanes, p.unpackLane(&r))
+		s.Lanes = append(s.Lanes, p.decodeLane(&r))
 	}
 	return s
 }
 
-func (p *packer) unpackLane(r *reader) LaneSample {
+func (p *codec) decodeLane(r *reader) LaneSample {
 	l := LaneSample{Name: p.words[r.uvarint()], Phase: p.words[r.uvarint()]}
 	l.Answered, l.Throttled = int(r.varint()), int(r.varint())
 	l.Limits = map[string]float64{}
@@ -215,7 +215,7 @@ func (r *reader) float() float64 { return math.Float64frombits(bits.Reverse64(r.
 // Sparklines: how much of the run they show.
 const (
 	cellSpan = 15 * time.Second // that one cell shows, about
-	leastOf  = time.Second      // at least: pictures are no denser than that
+	leastOf  = time.Second      // at least: snapshots are no denser than that
 )
 
 // sparkSpans lists lengths of time that people have words for.

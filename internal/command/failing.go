@@ -63,7 +63,7 @@ func (f *failing) drop(id string) {
 }
 
 // say reports whether to give the notice now, which happens once, and for how many items.
-func (f *failing) say(p *observe.Picture) (items int, now bool) {
+func (f *failing) say(p *observe.Snapshot) (items int, now bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, calls := range f.items {
@@ -82,7 +82,7 @@ func (r *runner) noteFailing(it *promptfile.Item, e *provider.Error) {
 	if r.recorder == nil || !e.Kind.BreakerCounts() || e.Kind.Cools() || !r.failing.note(it.ID) {
 		return
 	}
-	p := r.recorder.Look(r.clock.Now())
+	p := r.recorder.Snapshot(r.clock.Now())
 	if n, now := r.failing.say(&p); now {
 		text := fmt.Sprintf("%s so far while the rest are answered: %s", keepFailing(n), r.failedAs(it.ID, failingCalls, e))
 		if n > 1 {

@@ -62,7 +62,7 @@ func (r *runner) openTimeline(s event.Start) {
 	if err == nil {
 		r.timeline, err = timeline.Open(timeline.Config{
 			Path: r.timelineAt, At: r.began, Start: s, Progress: r.stands, Notice: r.sayTimeline,
-			Failures: func() []observe.Failure { return r.recorder.Look(r.clock.Now()).Failures },
+			Failures: func() []observe.Failure { return r.recorder.Snapshot(r.clock.Now()).Failures },
 		})
 	}
 	if err != nil {

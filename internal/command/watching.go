@@ -84,7 +84,7 @@ func (r *runner) failureCode(err error) (kind, code string) {
 
 // stands returns the progress of the run.
 func (r *runner) stands() *event.Progress {
-	p := r.recorder.Look(r.clock.Now())
+	p := r.recorder.Snapshot(r.clock.Now())
 	for i := range p.Lanes {
 		p.Lanes[i].Cause = r.reason(p.Lanes[i].Cause)
 	}
@@ -194,7 +194,7 @@ func (r *runner) runID() string {
 
 // account adds the recorder's figures to a run's report.
 func (r *runner) account(rep *progress.Report) {
-	p := r.recorder.Look(r.clock.Now())
+	p := r.recorder.Snapshot(r.clock.Now())
 	rep.At, rep.Bounds = p.At, p.Ledger
 	e := event.Of(&p, event.Context{})
 	rep.Efficiency = e.Efficiency // Spent is summed up from the lines

@@ -115,7 +115,7 @@ type outcome struct {
 	by     observe.Bound // what held it back for most of its time
 	share  float64
 	factor float64 // at how many times the speed the next would bind, as was said half-way; 0: not known
-	said   observe.Held
+	said   observe.Bottleneck
 }
 
 func (s setting) run(t *testing.T) (o outcome) {
@@ -136,13 +136,13 @@ func (s setting) happen(t *testing.T) outcome {
 		t.Fatal(err)
 	}
 	rec := observe.New(observe.Config{Total: s.items})
-	half, at := observe.Picture{}, make(chan struct{})
+	half, at := observe.Snapshot{}, make(chan struct{})
 	go func() {
 		defer close(at)
-		for rec.Look(time.Now()).Answered < s.items/2 {
+		for rec.Snapshot(time.Now()).Answered < s.items/2 {
 			time.Sleep(time.Second)
 		}
-		half = rec.Look(time.Now())
+		half = rec.Snapshot(time.Now())
 	}()
 	began := time.Now()
 	_, err = batch.Run(t.Context(), s.input(), s.caller(client), append(rec.Options(), s.options()...)...)
@@ -151,8 +151,8 @@ func (s setting) happen(t *testing.T) outcome {
 	}
 	took := time.Since(began)
 	<-at
-	ledger := rec.Look(time.Now()).Ledger
-	o := outcome{took: took, said: half.Held}
+	ledger := rec.Snapshot(time.Now()).Ledger
+	o := outcome{took: took, said: half.Bottleneck}
 	if os.Getenv("HELD_SHOW") != "" {
 		for _, l := range half.Lanes {
 			t.Logf("speed %.2f, lane %.2f, draws %+v, window %d, mean %v, %+v", half.Speed, l.Speed, l.Draw, l.Window, l.Latency, l.View.Limits)
@@ -163,8 +163,8 @@ func (s setting) happen(t *testing.T) outcome {
 			o.by, o.share = by, share
 		}
 	}
-	if half.Held.By == o.by {
-		o.factor = half.Held.Factor
+	if half.Bottleneck.By == o.by {
+		o.factor = half.Bottleneck.Factor
 	}
 	return o
 }

@@ -85,7 +85,7 @@ func (s *panelScene) watch(t *testing.T) (all []glance) {
 					return
 				case <-tick.C:
 				}
-				p := rec.Look(clock.Now())
+				p := rec.Snapshot(clock.Now())
 				all = append(all, glance{at: clock.Now().Sub(began), Progress: event.Of(&p, event.Context{Zone: time.UTC, Timeout: 2 * time.Minute})})
 				if s.drained > 0 && clock.Now().Sub(began) > s.drained {
 					ctl.Drain()

@@ -157,8 +157,8 @@ func shortName(name string) string {
 }
 
 // pictureOf turns the standing of a job into the picture of a run, with the job's limits as lanes.
-func pictureOf(s *node.Standing) observe.Picture {
-	p := observe.Picture{
+func pictureOf(s *node.Standing) observe.Snapshot {
+	p := observe.Snapshot{
 		At: s.At, Began: s.Began, Total: observe.UnknownTotal, Before: s.Before, Failed: s.Since.Failed,
 		Calls: int(s.Calls), Throttled: int(s.Refused), Cooldowns: int(s.Cooldowns), Concurrency: s.Concurrency, InFlight: s.InFlight, Waiting: s.Waiting,
 		Speed: s.PerSecond, OfLanes: len(s.Limits), Ends: endsOf(s),
@@ -189,9 +189,9 @@ func pictureOf(s *node.Standing) observe.Picture {
 		lane.Speed, lane.Name = s.PermitsPerSecond[lane.Name], plainName(lane.Name, s.Limits)
 		p.Lanes = append(p.Lanes, lane)
 	}
-	p.Held.By, p.Held.Lane = heldBy(s)
-	p.Held.Lane = plainName(p.Held.Lane, s.Limits)
-	p.Held.Share = 1
+	p.Bottleneck.By, p.Bottleneck.Lane = heldBy(s)
+	p.Bottleneck.Lane = plainName(p.Bottleneck.Lane, s.Limits)
+	p.Bottleneck.Share = 1
 	return p
 }
 

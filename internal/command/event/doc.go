@@ -1,7 +1,7 @@
-// Package event puts a picture into words, for people and for programs. It says in sentences
+// Package event puts a snapshot into words, for people and for programs. It says in sentences
 // and figures what holds a run back, when it ends, what it spends and what fails.
 //
-//	observe.Picture ──Of──▶ Progress ─┬─ its JSON ─────────────────────▶ --progress json, /status
+//	observe.Snapshot ──Of──▶ Progress ─┬─ its JSON ─────────────────────▶ --progress json, /status
 //	          Context ──┘             └─ CallsRow, SpentRow, FailedRow ─▶ panel, lines
 //
 // A line of --progress json is a Start, Notice, Transition, LongWait, Summary or Progress;

@@ -91,13 +91,13 @@ func (w wild) lane() observe.Lane {
 	return l
 }
 
-func (w wild) picture() observe.Picture {
-	p := observe.Picture{
+func (w wild) snapshot() observe.Snapshot {
+	p := observe.Snapshot{
 		At: noon, Began: noon.Add(-w.span()), State: observe.State(w.IntN(5)), Total: w.whole(), Before: w.whole(), Answered: w.whole(), Failed: w.whole(),
 		Calls: w.whole(), Cooldowns: w.whole(), Broke: w.whole(), Truncated: w.whole(), Concurrency: w.whole(), InFlight: w.whole(), Oldest: w.span(), Slowest: w.span(),
 		Waiting: w.whole(), Parked: w.whole(), Delayed: w.whole(), FirstDue: w.moment(), Speed: w.number(), P50: w.span(), P95: w.span(),
-		Held:    observe.Held{By: w.bound(), Share: w.number(), Second: w.bound(), SecondShare: w.number(), Next: w.bound(), Factor: w.number(), Then: w.bound()},
-		Allowed: w.number(), Efficiency: w.number(), OfLanes: w.whole(), Open: w.whole(),
+		Bottleneck: observe.Bottleneck{By: w.bound(), Share: w.number(), Second: w.bound(), SecondShare: w.number(), Next: w.bound(), Factor: w.number(), Then: w.bound()},
+		Allowed:    w.number(), Efficiency: w.number(), OfLanes: w.whole(), Open: w.whole(),
 		Ends:  observe.Forecast{Low: w.span(), Likely: w.span(), High: w.span(), Known: w.IntN(2) == 0, Why: []string{"early", "total", "outage", "over", ""}[w.IntN(5)], Left: w.span(), Lane: w.text(), Others: w.span()},
 		InAll: observe.Estimate{Likely: w.Float64() * 1e9, PlusMinus: w.Float64() * 1e6, Known: w.IntN(2) == 0},
 	}
@@ -105,7 +105,7 @@ func (w wild) picture() observe.Picture {
 	p.Spent.InputTokens, p.Spent.OutputTokens = int64(w.whole()), int64(w.whole())
 	for range w.IntN(4) {
 		p.Lanes = append(p.Lanes, w.lane())
-		p.Held.Lane = p.Lanes[0].Name
+		p.Bottleneck.Lane = p.Lanes[0].Name
 	}
 	for range w.IntN(12) {
 		p.Failures = append(p.Failures, observe.Failure{Kind: w.text(), Code: w.text(), Count: w.whole(), Examples: []observe.Example{{ID: w.text(), Message: w.text()}}})
@@ -113,7 +113,7 @@ func (w wild) picture() observe.Picture {
 	return p
 }
 
-// Whatever a picture holds, no row is too long, none steers a terminal, and the event is
+// Whatever a snapshot holds, no row is too long, none steers a terminal, and the event is
 // JSON.
 func FuzzWordsFit(f *testing.F) {
 	for seed := range uint64(2000) {
@@ -121,7 +121,7 @@ func FuzzWordsFit(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		w := wild{rand.New(rand.NewPCG(seed, 0))}
-		p := w.picture()
+		p := w.snapshot()
 		e := Of(&p, Context{Input: w.text(), Output: w.text(), Provider: w.text(), Timeout: w.span(), Zone: time.UTC, Draining: w.text(), Latest: w.text(), Simulated: w.IntN(2) == 0})
 		fits(t, &e)
 		if _, err := json.Marshal(e); err != nil {

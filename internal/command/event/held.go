@@ -12,7 +12,7 @@ import (
 
 // scene holds what a sentence is made of.
 type scene struct {
-	p    *observe.Picture
+	p    *observe.Snapshot
 	c    *Context
 	lane *observe.Lane // the subject; nil: none, or many
 }
@@ -27,9 +27,9 @@ type sentence struct {
 }
 
 // laneOf returns the lane that holds the run back; nil if none does, or many do.
-func laneOf(p *observe.Picture) *observe.Lane {
+func laneOf(p *observe.Snapshot) *observe.Lane {
 	for i := range p.Lanes {
-		if l := &p.Lanes[i]; l.Name == p.Held.Lane && p.Held.Lane != "" || p.OfLanes == 1 {
+		if l := &p.Lanes[i]; l.Name == p.Bottleneck.Lane && p.Bottleneck.Lane != "" || p.OfLanes == 1 {
 			return l
 		}
 	}
@@ -38,7 +38,7 @@ func laneOf(p *observe.Picture) *observe.Lane {
 
 // held says what holds the run back.
 func (s *scene) held(e *Progress) {
-	h := &s.p.Held
+	h := &s.p.Bottleneck
 	by := s.bound()
 	w := s.words(by)
 	if s.p.State == observe.Over {
@@ -86,15 +86,15 @@ func (s *scene) bound() observe.Bound {
 	case observe.Paused:
 		return byPaused
 	}
-	return s.p.Held.By
+	return s.p.Bottleneck.By
 }
 
 // wide returns all details in one line.
 func (s *scene) wide(w sentence) string {
-	h, parts := &s.p.Held, []string{}
+	h, parts := &s.p.Bottleneck, []string{}
 	text := harmless(w.by[0])
 	if h.Second != observe.NoBound && s.p.State != observe.Over {
-		text += fmt.Sprintf(", %s of the last %s", share(h.Share), span(observe.HeldSpan))
+		text += fmt.Sprintf(", %s of the last %s", share(h.Share), span(observe.BottleneckSpan))
 		of := share(h.SecondShare) + " of it " + s.name(h.Second)
 		if h.Share+h.SecondShare >= 0.99 {
 			of = s.name(h.Second) + " the other " + share(h.SecondShare)
@@ -132,7 +132,7 @@ func (s *scene) laneBound(l *observe.Lane) observe.Bound {
 	if l.Phase == machine.Stopped {
 		return byStopped
 	}
-	if by := s.bound(); s.p.State != observe.Running && s.p.State != observe.Stopped && by != s.p.Held.By {
+	if by := s.bound(); s.p.State != observe.Running && s.p.State != observe.Stopped && by != s.p.Bottleneck.By {
 		return by
 	}
 	return l.HeldBy
@@ -229,7 +229,7 @@ var nouns = map[observe.Bound]string{
 // next says what would hold the run back if this did not; "" if that is not known, or no
 // faster.
 func (s *scene) next() string {
-	h := &s.p.Held
+	h := &s.p.Bottleneck
 	if h.Next == observe.NoBound || !(h.Factor >= leastFactor) || h.Factor > mostFactor {
 		return ""
 	}

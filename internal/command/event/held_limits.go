@@ -283,7 +283,7 @@ func (s *scene) concurrency() sentence {
 }
 
 // allFlying is the share of the concurrency from which on all of it counts as in flight: a
-// picture may fall between the end of a call and the next.
+// snapshot may fall between the end of a call and the next.
 const allFlying = 0.9
 
 // queues reports whether the server is one's own, or all servers are. Such a server may work
@@ -304,7 +304,7 @@ func (s *scene) guarded() bool {
 
 // larger says how many calls in flight the next bound would allow.
 func (s *scene) larger() string {
-	h := &s.p.Held
+	h := &s.p.Bottleneck
 	if s.queues() {
 		return "this server may queue: whether a larger -c would help is not known"
 	}

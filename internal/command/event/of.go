@@ -11,7 +11,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Context holds what words need and a picture does not know.
+// Context holds what words need and a snapshot does not know.
 type Context struct {
 	Input, Output string         // as the user named them
 	Provider      string         // its name
@@ -34,8 +34,8 @@ const (
 	mostFailures = 8
 )
 
-// Of returns the event of a picture.
-func Of(p *observe.Picture, c Context) Progress {
+// Of returns the event of a snapshot.
+func Of(p *observe.Snapshot, c Context) Progress {
 	s := &scene{p: p, c: &c, lane: laneOf(p)}
 	e := Progress{
 		Event: "progress", ElapsedS: Round(p.At.Sub(p.Began).Seconds()), At: Stamp(p.At), State: p.State.String(),
@@ -60,7 +60,7 @@ func Of(p *observe.Picture, c Context) Progress {
 }
 
 // models lists the models of the lanes that end last.
-func models(p *observe.Picture) []string {
+func models(p *observe.Snapshot) []string {
 	names := []string{}
 	for i := range p.Lanes[:min(len(p.Lanes), mostModels)] {
 		names = append(names, modelOf(p.Lanes[i].Name))
@@ -76,7 +76,7 @@ func modelOf(lane string) string {
 	return printable.Line(lane)
 }
 
-func spent(e *Progress, p *observe.Picture) {
+func spent(e *Progress, p *observe.Snapshot) {
 	e.Spent = Spent{
 		InputTokens: p.Spent.InputTokens, OutputTokens: p.Spent.OutputTokens, CachedTokens: p.Spent.CachedTokens, Unpriced: p.Spent.Unpriced,
 		Doubtful: DoubtfulOf(p.Spent.Doubtful),
@@ -95,8 +95,8 @@ func DoubtfulOf(d provider.Doubtful) Doubtful {
 }
 
 // again returns the number of broken calls that did not end their items. It is too high for
-// a run with more kinds of failure than a picture holds.
-func again(p *observe.Picture) int {
+// a run with more kinds of failure than a snapshot holds.
+func again(p *observe.Snapshot) int {
 	n := p.Broke
 	for _, f := range p.Failures {
 		if breaks[f.Kind] {
@@ -115,7 +115,7 @@ var breaks = func() map[string]bool {
 	return kinds
 }()
 
-func failures(p *observe.Picture) []Failure {
+func failures(p *observe.Snapshot) []Failure {
 	list := []Failure{}
 	for _, f := range p.Failures[:min(len(p.Failures), mostFailures)] {
 		of := Failure{Kind: f.Kind, Code: f.Code, Message: f.Message, Count: f.Count}

@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// The picture of a lane is valid JSON no matter what is known: unlimited values are null,
+// The snapshot of a lane is valid JSON no matter what is known: unlimited values are null,
 // and a debt is negative.
 func TestLanePictureForPrograms(t *testing.T) {
 	l := observe.Lane{LaneStatus: machine.LaneStatus{
@@ -21,7 +21,7 @@ func TestLanePictureForPrograms(t *testing.T) {
 		FirstDue: in(time.Second), LastDue: in(time.Minute),
 		Level: machine.Levels{Requests: math.Inf(1), Tokens: -2.5, InputTokens: 7, OutputTokens: math.NaN()},
 	}}
-	e := Of(&observe.Picture{At: noon, Began: noon, OfLanes: 1, Open: 2, HalfOpen: 1, Lanes: []observe.Lane{l}}, here)
+	e := Of(&observe.Snapshot{At: noon, Began: noon, OfLanes: 1, Open: 2, HalfOpen: 1, Lanes: []observe.Lane{l}}, here)
 	out, err := json.Marshal(e)
 	var got map[string]any
 	if err != nil || json.Unmarshal(out, &got) != nil || got["breakers_open"] != 2.0 || got["breakers_half_open"] != 1.0 {

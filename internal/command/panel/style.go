@@ -152,7 +152,7 @@ func (s Style) plain(text string) string {
 	return inASCII(text)
 }
 
-// withoutSelectors drops the runes that only choose between two pictures of a character:
+// withoutSelectors drops the runes that only choose between two snapshots of a character:
 // terminals do not agree on its width then.
 func withoutSelectors(r rune) rune {
 	if r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF {

@@ -19,7 +19,7 @@ type Manner struct {
 	every   time.Duration
 }
 
-// Every returns the period of the pictures that it shows.
+// Every returns the period of the snapshots that it shows.
 func (m Manner) Every() time.Duration { return m.every }
 
 // display shows what happens in a run, in one of several manners. It belongs to one
@@ -35,7 +35,7 @@ type display interface {
 	summary(s *Report)                                 // how it ended; nil: there is no report
 }
 
-// silentEvery is the period of pictures that nobody sees.
+// silentEvery is the period of snapshots that nobody sees.
 const silentEvery = time.Hour
 
 // Silent shows only what a user must know.

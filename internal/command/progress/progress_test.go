@@ -136,7 +136,7 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// A picture of a run with one lane says what is believed of it, in lines for people; of
+// A snapshot of a run with one lane says what is believed of it, in lines for people; of
 // several lanes only that for programs does. What holds the run back is said of any.
 func TestBeliefIsShown(t *testing.T) {
 	l := event.Lane{Name: "l", Belief: "no more than 8 in flight"}

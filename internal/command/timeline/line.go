@@ -27,7 +27,7 @@ const (
 	maxStart    = 4 << 10 // a longer line leaves out its settings
 	maxSummary  = 4 << 10
 	maxFailures = 16 << 10 // a longer line leaves out the rarest
-	// maxProgress is many times the length of the thirty-two lanes of a picture.
+	// maxProgress is many times the length of the thirty-two lanes of a snapshot.
 	maxProgress = 128 << 10
 	// maxLine is longer than any line of ours.
 	maxLine = 256 << 10
