@@ -5,7 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"os"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -273,6 +277,136 @@ func kind(err error) error {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	return err
+}
+
+// A dialer makes the client's connections. It records when data last came in and why a certificate was
+// rejected, and it can cancel an attempt that is under way.
+type dialer struct {
+	clock  clockwork.Clock
+	ctx    context.Context //nolint:containedctx // it is the life of the dialer
+	cancel context.CancelFunc
+	heard  atomic.Pointer[time.Time]
+	failed atomic.Pointer[error] // why the last attempt failed; of nil: it succeeded
+	denied atomic.Pointer[error] // why the last rejected certificate was rejected
+}
+
+func newDialer(clock clockwork.Clock) *dialer {
+	d := &dialer{clock: clock}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	now := clock.Now()
+	d.heard.Store(&now)
+	return d
+}
+
+// Dial makes one connection.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	plain := net.Dialer{Timeout: DialWait}
+	conn, err := plain.DialContext(d.ctx, network, address)
+	if d.noted(err) != nil {
+		return nil, err
+	}
+	return &listening{Conn: conn, dialer: d}, nil
+}
+
+func (d *dialer) heardAt() time.Time { return *d.heard.Load() }
+
+// refusal returns why the last certificate was rejected, or nil. The client says only that it could not
+// reach any server.
+func (d *dialer) refusal() error {
+	if err := d.denied.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// watched makes config record why a certificate is rejected.
+func (d *dialer) watched(config *tls.Config) *tls.Config {
+	verify := config.VerifyConnection
+	if verify == nil {
+		return config
+	}
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		err := verify(state)
+		if err != nil {
+			d.denied.Store(&err)
+		} else {
+			d.denied.Store(nil)
+		}
+		return err
+	}
+	return config
+}
+
+// A listening connection records when data comes in.
+type listening struct {
+	net.Conn
+	dialer *dialer
+}
+
+// Read reads from the connection.
+func (l *listening) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	if n > 0 {
+		now := l.dialer.clock.Now()
+		l.dialer.heard.Store(&now)
+	}
+	return n, err
+}
+
+// Unreached describes why [Connect] failed, and what to do about it.
+func Unreached(line string, err error) Finding {
+	hosts := "the bus"
+	if a, err := ParseAddress(line); err == nil {
+		hosts = strings.Join(a.Hosts, ", ")
+	}
+	what, why := unreached(err)
+	return Finding{Unsafe: true, What: hosts + ": " + what, Why: why}
+}
+
+func unreached(err error) (what, why string) {
+	var certificate *tls.CertificateVerificationError
+	var noHost *net.DNSError
+	switch {
+	case errors.Is(err, ErrAddress):
+		return "this is not a line to join by", "give the whole line that headrace hub prints, in quotes: nats://TOKEN@host:4222…"
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		return "it does not let us in: the token (or user and password) is wrong", "take the line that the hub prints now: its token is new where its --dir is"
+	case errors.Is(err, ErrNotTheHub):
+		return ErrNotTheHub.Error(), "it is another hub, or one whose --dir (or --tls-dir) was lost: take the line that it prints now; or another server answers in its place"
+	case errors.As(err, &certificate):
+		return "its certificate is not trusted here: " + certificate.Err.Error(), "the line of a hub names its authority, as ?ca=sha256:…: take the whole line"
+	case errors.Is(err, nats.ErrSecureConnWanted), errors.Is(err, nats.ErrSecureConnRequired):
+		return "it speaks no TLS, or wants it and the line does not say so", "take the whole line that the hub prints, with its ca=…; for servers of others write tls://"
+	case errors.As(err, &noHost):
+		return "there is no such host", "check the name, or have the hub announce another with --advertise"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nobody listens there", "start headrace hub, and check the port; it must listen on more than 127.0.0.1 for other machines (--listen 0.0.0.0:4222)"
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, context.DeadlineExceeded):
+		return "it does not answer", "is it that host and port, and does a firewall let them through?"
+	}
+	return err.Error(), "nothing of a cluster works without its bus"
+}
+
+// noted records why the latest attempt to connect failed, which the client does not report.
+func (d *dialer) noted(err error) error {
+	d.failed.Store(&err)
+	return err
+}
+
+// failure returns why the latest attempt to connect failed; nil if it succeeded.
+func (d *dialer) failure() error {
+	if err := d.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// reached adds the reason why no server was reached, where the client gives none.
+func (b *Bus) reached(err error) error {
+	if failed := b.dialer.failure(); failed != nil && errors.Is(err, nats.ErrNoServers) {
+		return fmt.Errorf("%w: %w", nats.ErrNoServers, failed)
 	}
 	return err
 }

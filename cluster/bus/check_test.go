@@ -1,10 +1,14 @@
 package bus
 
 import (
+	"context"
+	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/cluster/permit"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -113,5 +117,198 @@ func TestJudge(t *testing.T) {
 		if older(odd, 2, 10) {
 			t.Errorf("%q is not older than 2.10", odd)
 		}
+	}
+}
+
+// roleBus connects with the token of a role.
+func roleBus(t *testing.T, hub *Hub, r Role) *Bus {
+	t.Helper()
+	b := connect(t, hub.RoleURL(r), string(r))
+	if b.Role() != r {
+		t.Fatalf("the role of %s is %s", r, b.Role())
+	}
+	return b
+}
+
+// The token of each role is let in, names the same hub, and no role's token follows from another's but the admin's.
+func TestEachRoleIsLetIn(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	seen := map[string]bool{}
+	for _, r := range Roles {
+		b := roleBus(t, hub, r)
+		if b.Identity() != identityOf(tokenForTests) {
+			t.Errorf("%s: the hub is %q", r, b.Identity())
+		}
+		seen[b.address.Token] = true
+	}
+	if len(seen) != len(Roles) {
+		t.Errorf("%d tokens of %d roles", len(seen), len(Roles))
+	}
+	for _, wrong := range []string{"", "another-token-of-nobody", string(WorkRole) + "-" + identityOf(tokenForTests) + "-x", tokenForTests + "x"} {
+		_, err := Connect(testContext(t), Config{URL: Address{Hosts: []string{hub.server.Addr().String()}, Token: wrong}.String(), Name: "w"})
+		if !errors.Is(err, ErrRefused) {
+			t.Errorf("token %q: %v", wrong, err)
+		}
+	}
+}
+
+// A watcher hears what workers and the keeper say of themselves, and nothing else; what it says reaches nobody, also if
+// its client sends it. A worker may do all but set limits.
+func TestWhatARolePermits(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	ctx := testContext(t)
+	admin, work, watch := roleBus(t, hub, AdminRole), roleBus(t, hub, WorkRole), roleBus(t, hub, WatchRole)
+	if err := work.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	news, err := admin.Listen(News, "", 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks, err := admin.Asks(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures, err := watch.Listen(Keeper, "", 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gives, err := watch.Gives("admin", 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []*Bus{admin, watch} { // the server knows all subscriptions
+		if err := b.nc.FlushWithContext(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range []struct {
+		b     *Bus
+		about string
+	}{{watch, "job"}, {watch, LimitNews}, {work, LimitNews}} {
+		if err := one.b.Say(News, one.about, 1); !errors.Is(err, ErrRole) {
+			t.Errorf("%s says news of %s: %v", one.b.Name(), one.about, err)
+		}
+		if err := one.b.send(subject(one.b.space, newsWord, one.about), "denied"); err != nil { // past the client's own check
+			t.Fatal(err)
+		}
+	}
+	if err := watch.SendAsk(permit.Ask{Limit: "l", Worker: "denied"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []*Bus{watch, work} { // the server has seen all that before
+		if err := b.nc.FlushWithContext(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(work.Say(News, "job", 1), work.SendAsk(permit.Ask{Limit: "l", Worker: "work"}), work.Say(Keeper, "work", 1),
+		work.SendGive(permit.Give{Worker: "admin"}), work.nc.FlushWithContext(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if w := next(t, news); w.About != "job" || string(w.Body) != "1" {
+		t.Errorf("news of %s: %s", w.About, w.Body)
+	}
+	if a := next(t, asks); a.Worker != "work" {
+		t.Errorf("%s asks", a.Worker)
+	}
+	if w := next(t, pictures); w.About != "work" {
+		t.Errorf("a picture of %s", w.About)
+	}
+	if err := watch.nc.FlushWithContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(gives.C) > 0 {
+		t.Error("a watcher hears what the keeper gives")
+	}
+	if founder, err := watch.Founder(ctx); err != nil {
+		t.Errorf("a watcher does not learn the founder: %q, %v", founder, err)
+	}
+	if mustQueue(t, work, chunk(1), "body"); string(mustFetch(t, work, Chunks).Body) != "body" {
+		t.Error("a worker does not get its chunk")
+	}
+	if r, err := watch.Check(ctx); err != nil || len(r.Findings) == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A hub takes no token of a role as its own, and a client takes a token that only looks like one for an admin's.
+func TestTheTokenOfARoleIsNoHubs(t *testing.T) {
+	t.Parallel()
+	if _, err := StartHub(HubConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0", Token: roleToken(tokenForTests, WorkRole)}); err == nil {
+		t.Error("a hub begins with a worker's token")
+	}
+	for _, token := range []string{"", "work", "work-x-y", "watch-", tokenForTests} {
+		if r, hub := roleOf(token); r != AdminRole || hub != "" {
+			t.Errorf("%q is of role %s and hub %q", token, r, hub)
+		}
+	}
+}
+
+// next takes what comes on a feed.
+func next[T any](t *testing.T, f *Feed[T]) (v T) {
+	t.Helper()
+	select {
+	case v = <-f.C:
+	case <-time.After(patience):
+		t.Fatal("nothing comes")
+	}
+	return v
+}
+
+// What stands between a machine and its bus is said by its name, with what to do about it, and without the token.
+func TestUnreachedSaysWhy(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := listener.Addr().String()
+	listener.Close()
+	good := hub.JoinURL()
+	for name, c := range map[string]struct{ line, says string }{
+		"a wrong token":    {strings.Replace(good, tokenForTests, "another-token-of-somebody", 1), "the token (or user and password) is wrong"},
+		"no token":         {strings.Replace(good, tokenForTests+"@", "", 1), "the token (or user and password) is wrong"},
+		"nobody listens":   {"nats://t@" + closed, "nobody listens there"},
+		"TLS where none":   {strings.Replace(good, "nats://", "tls://", 1), "it speaks no TLS"},
+		"no host":          {"nats://t@no-such-host.invalid:4222", "there is no such host"},
+		"no line":          {"http://x", "this is not a line to join by"},
+		"nothing but hope": {"", "this is not a line to join by"},
+	} {
+		ctx, stop := context.WithTimeout(testContext(t), 3*time.Second)
+		b, err := Connect(ctx, Config{URL: c.line, Name: "w"})
+		stop()
+		if err == nil {
+			b.Close()
+			t.Errorf("%s: it is let in", name)
+			continue
+		}
+		f := Unreached(c.line, err)
+		if !strings.Contains(f.What, c.says) || f.Why == "" || !f.Unsafe {
+			t.Errorf("%s: %+v of %v", name, f, err)
+		}
+		if text := f.What + f.Why + err.Error(); strings.Contains(text, tokenForTests) || strings.Contains(text, "another-token") {
+			t.Errorf("%s: the token is said: %s", name, text)
+		}
+	}
+}
+
+// Unreached distinguishes a certificate of another authority from a wrong token.
+func TestUnreachedByACertificate(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, func(c *HubConfig) { c.Listen, c.Advertise = "0.0.0.0:0", "127.0.0.1" })
+	line := hub.JoinURL()
+	at := strings.Index(line, "sha256:") + len("sha256:")
+	other := line[:at] + strings.Repeat("0", 64) + line[at+64:]
+	_, err := Connect(testContext(t), Config{URL: other, Name: "w"})
+	if f := Unreached(other, err); err == nil || !strings.Contains(f.What, "certificate is not of the authority") {
+		t.Errorf("%+v of %v", f, err)
+	}
+	without, _, _ := strings.Cut(line, "?")
+	_, err = Connect(testContext(t), Config{URL: without, Name: "w"})
+	if f := Unreached(without, err); err == nil || !strings.Contains(f.Why, "line") {
+		t.Errorf("%+v of %v", f, err)
 	}
 }

@@ -19,13 +19,12 @@
 // Which file answers which question:
 //
 //	hub.go            a server in this process       hubconfig.go  where it listens, and how it is set
-//	hubdir.go         what lies in its directory     hubcheck.go    is its store whole?
-//	tls.go            who is let in, and by whom     address.go    what a join line says
-//	role.go           what a token permits
-//	bus.go, dial.go   a connection                   ensure.go     what must be there
-//	queue.go          queue, count, fetch            delivery.go   heartbeat, done, put back
-//	words.go, feed.go messages                       inquiry.go    who holds what?
-//	leasekey.go       the lease                      check.go, judge.go  is this bus safe?
+//	hubdir.go         what lies in its directory     tls.go        who is let in, and by whom
+//	address.go        what a join line says          role.go       what a token permits
+//	bus.go            a connection                   ensure.go     what must be there
+//	queue.go          queue, count, fetch; heartbeat, done, put back
+//	messages.go       messages, and who holds what
+//	leasekey.go       the lease                      check.go      is this bus safe?
 //
 // # What is learned from a server
 //

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -290,4 +293,98 @@ func lockDir(dir string) (*flock.Flock, error) {
 		err = ErrInUse
 	}
 	return lock, err
+}
+
+// checkStore finds damage that a server does not report. A server that starts on a damaged store leaves out what it
+// cannot read, and reports itself healthy. Streams left out like that cannot always be made again, because their
+// remains are in the way. A hub of three is not checked: it gets lost data from the others.
+func (h *Hub) checkStore(s *server.Server) error {
+	if h.config.Route != "" {
+		return nil
+	}
+	info, err := s.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errStore, err)
+	}
+	for _, account := range info.AccountDetails {
+		if err := checkAccount(account, filepath.Join(storeDir(h.config.Dir), "jetstream", account.Name, "streams")); err != nil {
+			return fmt.Errorf("%w: %w", errStore, err)
+		}
+	}
+	return nil
+}
+
+// checkAccount compares the folders of streams with the streams of the server.
+func checkAccount(account *server.AccountDetail, dir string) error {
+	for _, name := range folders(dir) {
+		if !slices.ContainsFunc(account.Streams, func(s server.StreamDetail) bool { return s.Name == name }) {
+			return fmt.Errorf("stream %s was not recovered", name)
+		}
+	}
+	return nil
+}
+
+// folders returns the names of the folders in dir; none if dir does not exist.
+func folders(dir string) (names []string) {
+	entries, _ := os.ReadDir(dir) // what cannot be read the server could not read, either
+	for _, entry := range entries {
+		if entry.IsDir() {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
+// A hubLog passes on the server's complaints, without the token, and nothing else. The server's
+// goroutines call it.
+type hubLog struct {
+	say    func(error)
+	secret string
+	fatal  atomic.Pointer[string] // the latest error that made the server give up
+}
+
+// Noticef says nothing: success is no news.
+func (l *hubLog) Noticef(string, ...any) {}
+
+// Warnf says nothing, either. A server warns of slow consumers and lost routes, which our clients
+// and their users notice by themselves.
+func (l *hubLog) Warnf(string, ...any) {}
+
+// Debugf says nothing.
+func (l *hubLog) Debugf(string, ...any) {}
+
+// Tracef says nothing.
+func (l *hubLog) Tracef(string, ...any) {}
+
+// Errorf passes the complaint on.
+func (l *hubLog) Errorf(format string, v ...any) {
+	l.tell(fmt.Errorf("bus: hub: %s", fmt.Sprintf(format, v...)))
+}
+
+// Fatalf passes the complaint on and records it; the process lives on.
+func (l *hubLog) Fatalf(format string, v ...any) {
+	text := l.hide(fmt.Sprintf(format, v...))
+	l.fatal.Store(&text)
+	l.tell(fmt.Errorf("bus: hub: %s", text))
+}
+
+func (l *hubLog) tell(err error) {
+	if l.say != nil {
+		l.say(l.redacted(err))
+	}
+}
+
+// redacted returns err itself unless it names the token.
+func (l *hubLog) redacted(err error) error {
+	if text := err.Error(); l.secret != "" && strings.Contains(text, l.secret) {
+		return errors.New(l.hide(text))
+	}
+	return err
+}
+
+func (l *hubLog) hide(text string) string {
+	if l.secret == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, l.secret, "***")
 }

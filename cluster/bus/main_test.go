@@ -1,11 +1,18 @@
 package bus
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,3 +151,206 @@ func mustFetchOf(t testing.TB, b *Bus, k Kind, job string) *Delivery {
 }
 
 func chunk(n int) Work { return Work{Kind: Chunks, Job: "j", Name: fmt.Sprint(n)} }
+
+// childMain is this test binary as a hub of its own, to be killed and frozen.
+func childMain() {
+	var told hubWords
+	if err := json.Unmarshal([]byte(os.Getenv(childVariable)), &told); err != nil {
+		fmt.Println("error:", err)
+		os.Exit(2)
+	}
+	hub, err := StartHub(HubConfig{
+		Dir: told.Dir, Listen: told.Listen, Token: told.Token, Route: told.Route, Peers: told.Peers, Name: told.Name, TLS: told.TLS,
+		TLSDir: told.TLSDir, Say: func(err error) { fmt.Fprintln(os.Stderr, err) },
+	})
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(2)
+	}
+	fmt.Println("join:", hub.LocalURL())
+	_, _ = bufio.NewReader(os.Stdin).ReadByte() // it ends with the test, however that ends
+	hub.Shutdown()
+}
+
+// hubWords are the parts of a HubConfig that a process can be told.
+type hubWords struct {
+	Dir, Listen, Token, Route, Name, TLSDir string
+	Peers                                   []string
+	TLS                                     bool
+}
+
+// A process is a hub in a process of its own.
+type process struct {
+	t      testing.TB
+	config HubConfig
+	cmd    *exec.Cmd
+	stderr *strings.Builder
+	url    string
+}
+
+// spawn starts a hub in a process that ends with the test.
+func spawn(t testing.TB, config HubConfig) *process {
+	p := &process{t: t, config: config}
+	p.start()
+	t.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) start() {
+	p.t.Helper()
+	c := p.config
+	data, err := json.Marshal(hubWords{
+		Dir: c.Dir, Listen: c.Listen, Token: c.Token, Route: c.Route, Name: c.Name, TLSDir: c.TLSDir, Peers: c.Peers, TLS: c.TLS,
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.stderr = &strings.Builder{}
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(), childVariable+"="+string(data))
+	p.cmd.Stderr = p.stderr
+	if _, err = p.cmd.StdinPipe(); err != nil {
+		p.t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "join: ")
+	if !ok {
+		p.kill()
+		p.t.Fatalf("the hub did not start: %q %v\n%s", line, err, p.stderr)
+	}
+	p.url = url
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Wait()
+}
+
+// freeze returns when the process has stopped, which takes a busy machine a while.
+func (p *process) freeze() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if err == nil && status.Stopped() {
+			return
+		}
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p *process) thaw() { p.signal(syscall.SIGCONT) }
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// freePorts are free just now. Somebody may take one before we do; then the hub says so and the test is begun anew.
+func freePorts(t testing.TB, n int) []string {
+	t.Helper()
+	addresses := make([]string, n)
+	for i := range addresses {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // all at the end, so that they are different
+		addresses[i] = l.Addr().String()
+	}
+	return addresses
+}
+
+// spawnThree starts a cluster of three processes.
+func spawnThree(t testing.TB) (hubs []*process, url string) {
+	t.Helper()
+	routes, dir := freePorts(t, 3), t.TempDir()
+	tls := filepath.Join(dir, "tls")
+	if _, err := MakeAuthority(tls, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for i, route := range routes {
+		hubs = append(hubs, spawn(t, HubConfig{
+			Dir: filepath.Join(dir, strconv.Itoa(i)), Listen: "127.0.0.1:0", Token: tokenForTests,
+			Route: route, Peers: routes, TLS: true, TLSDir: tls,
+		}))
+	}
+	a, err := ParseAddress(hubs[0].url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hub := range hubs[1:] {
+		other, err := ParseAddress(hub.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Hosts = append(a.Hosts, other.Hosts...)
+	}
+	return hubs, a.String()
+}
+
+// Three hubs go on with any one of them killed. Acknowledged work is there, and a returning hub catches up.
+func TestThreeHubs(t *testing.T) {
+	t.Parallel()
+	hubs, url := spawnThree(t)
+	b := connect(t, url, "w1")
+	ctx := t.Context() // each step has its own patience
+	eventually(t, "the three have found each other", func() bool { return b.Ensure(ctx) == nil })
+	if _, err := b.Queued(ctx, Chunks, "j"); !errors.Is(err, ErrGone) {
+		t.Errorf("counted before it is offered: %v", err)
+	}
+	eventually(t, "chunks are offered", func() bool { return b.Offer(ctx, "j") == nil })
+	info, err := b.settingsOf(ctx, b.workStream())
+	if err != nil || info.Config.Replicas != 3 {
+		t.Fatalf("%d replicas, %v", info.Config.Replicas, err)
+	}
+	var revision uint64
+	for n, victim := range hubs {
+		eventually(t, "chunks are queued", func() bool {
+			_, err := b.Queue(ctx, chunk(n), nil)
+			return err == nil
+		})
+		eventually(t, "the lease is written", func() bool {
+			held, err := b.ReadLease(ctx, time.Second)
+			if err != nil {
+				return false
+			}
+			if held.Revision < revision {
+				t.Fatalf("revision %d, and it was %d before", held.Revision, revision)
+			}
+			revision, err = b.UpdateLease(ctx, fmt.Appendf(nil, "%d", n), held.Revision, time.Second)
+			return err == nil
+		})
+		victim.kill()
+		eventually(t, "two of three have all chunks", func() bool { // one that has just begun to lead counts from nothing
+			queued, err := b.Queued(ctx, Chunks, "j")
+			return err == nil && queued == n+1
+		})
+		eventually(t, "two of three write", func() bool {
+			fresh, err := b.Queue(ctx, chunk(n), nil)
+			if err == nil && fresh {
+				t.Fatalf("chunk %d was forgotten", n)
+			}
+			return err == nil
+		})
+		victim.start()
+	}
+	for range hubs {
+		eventually(t, "work is given out", func() bool {
+			d, ok, err := b.Fetch(ctx, Chunks, "j", time.Second)
+			return err == nil && ok && d.Done(ctx) == nil
+		})
+	}
+}

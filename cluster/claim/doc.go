@@ -26,7 +26,6 @@
 // An item is then called twice only in one case: its first worker had not saved the answer, and was dead,
 // frozen or cut off when it was asked.
 //
-// Read it in this order: name.go, event.go (a machine's input), action.go (its output), machine.go, fetch.go
-// (choice of jobs), claim.go, take.go (from delivery to work), beat.go (heartbeats and doubt), work.go (items),
-// end.go.
+// Read it in this order: event.go (a machine's input, and its output), machine.go (with the choice of jobs), claim.go,
+// take.go (from delivery to work), beat.go (heartbeats and doubt), work.go (items, and the end).
 package claim

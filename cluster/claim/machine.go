@@ -1,9 +1,93 @@
 package claim
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
+
+// The defaults of a [Config]. The simulation in this package measures their costs and savings.
+const (
+	// DefaultAckWait is the time for which the queue believes in a silent claim. A worker that dies
+	// holds its chunks up for that long; one that is frozen for longer loses them. The time is
+	// longer than pauses of a virtual machine, and short compared to the minutes that a chunk takes.
+	DefaultAckWait = 30 * time.Second
+	// DefaultAskTime bounds the answer of another worker: it allows for many ways over a bus, and
+	// for a busy processor.
+	DefaultAskTime = 300 * time.Millisecond
+	// DefaultGrace is the time after a reconnect in which silence does not mean death: clients
+	// find a hub that is back within two seconds or so of each other.
+	DefaultGrace = 3 * time.Second
+)
+
+const (
+	// beats is the number of heartbeats in AckWait: three may be lost.
+	beats = 4
+	// AckTime bounds an ack, because an ack whose answer is lost is never answered.
+	AckTime = time.Second
+	// ackTries bounds the tries of an ack. After that the queue gives the chunk out again, and
+	// the next worker finds the part.
+	ackTries = 10
+	// joinTries bounds the tries of a join. The first pause between them is joinPause; each later
+	// one is twice as long, and AckWait at most.
+	joinTries = 6
+	joinPause = time.Second
+	// pause lies between two tries of a failed fetch or look.
+	pause = time.Second
+)
+
+// Config holds the settings of a [Machine]. A duration of 0 means the default.
+type Config struct {
+	// Who is the worker's name. It is new with each life of its process. It has no slash and no dot,
+	// because it is part of the names of journals.
+	Who string
+	// Concurrency bounds the worker's calls in flight.
+	Concurrency int
+	// Ahead bounds the items that wait in the worker's stream for their next call. Jobs share it equally, whatever
+	// else is in flight, and a new job adds its share at once. 0: the stream's own bound alone.
+	Ahead int
+
+	AckWait time.Duration // the queue's: after this time without a heartbeat it gives a chunk out again
+	AskTime time.Duration // bounds the answer of another worker
+	Grace   time.Duration // time after a reconnect in which silence does not mean death
+}
+
+// JobsAtHand bounds the jobs of a worker at one time. Each job has chunks of its own here, so a job whose
+// limit is exhausted holds up no other.
+const JobsAtHand = 64
+
+// AtHand returns how many chunks of one job a worker claims at once. It claims two, to read one while the
+// last calls of the other are in flight. It claims one more for each thousand calls in flight, because no
+// chunk has more than a thousand items.
+func (c Config) AtHand() int { return 2 + c.Concurrency/1000 }
+
+func (c *Config) complete() error {
+	for _, d := range []struct {
+		is        *time.Duration
+		byDefault time.Duration
+	}{{&c.AckWait, DefaultAckWait}, {&c.AskTime, DefaultAskTime}, {&c.Grace, DefaultGrace}} {
+		if *d.is < 0 {
+			return errors.New("claim: config: a duration is negative")
+		}
+		if *d.is == 0 {
+			*d.is = d.byDefault
+		}
+	}
+	if c.Who == "" || strings.ContainsAny(c.Who, "/.") {
+		return fmt.Errorf("claim: config: %q cannot be the name of a worker", c.Who)
+	}
+	return nil
+}
+
+// beatEvery returns the time between two heartbeats.
+func (c *Config) beatEvery() time.Duration { return c.AckWait / beats }
+
+// sureFor returns how long after an acknowledged heartbeat a claim calls without a look. Within that time
+// the queue cannot have given the chunk to anybody else. This holds however much its clock differs from
+// ours, and however long the heartbeat was under way.
+func (c *Config) sureFor() time.Duration { return c.AckWait * 3 / 4 }
 
 // A Machine decides what a worker does about its chunks. It is a value with one owner: no method
 // may be called while another runs. Create one with [New].
@@ -182,4 +266,97 @@ func sooner(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// A source holds a machine's knowledge of one job's chunks in the queue.
+type source struct {
+	job      string
+	fetching bool      // a Fetch is under way
+	at       time.Time // no other Fetch before that
+}
+
+// sources are those of all jobs that have chunks. The one asked last is at the end.
+type sources []*source
+
+// offer updates which jobs have chunks. A Fetch that is under way ends by itself.
+func (q *sources) offer(jobs []string) {
+	*q = slices.DeleteFunc(*q, func(o *source) bool { return !o.fetching && !slices.Contains(jobs, o.job) })
+	for _, job := range jobs {
+		if q.find(job) < 0 {
+			*q = append(*q, &source{job: job})
+		}
+	}
+}
+
+func (q sources) find(job string) int {
+	return slices.IndexFunc(q, func(o *source) bool { return o.job == job })
+}
+
+// ended records the end of a Fetch, and lets other jobs go first.
+func (q sources) ended(job string, again time.Time) {
+	i := q.find(job)
+	if i < 0 {
+		return
+	}
+	o := q[i]
+	o.fetching, o.at = false, again
+	copy(q[i:], q[i+1:])
+	q[len(q)-1] = o
+}
+
+func (q sources) busy() bool {
+	return slices.ContainsFunc(q, func(o *source) bool { return o.fetching })
+}
+
+func (m *Machine) fetchEnded(e FetchEnded) {
+	var again time.Time
+	if e.Err != nil {
+		again = m.now.Add(pause)
+	}
+	m.sources.ended(e.Job, again)
+}
+
+// fetch asks for chunks, one at a time for each job, while few chunks of the job are at hand. Jobs without a
+// chunk at hand take turns for the rest of [JobsAtHand].
+func (m *Machine) fetch() {
+	if m.draining {
+		return
+	}
+	held := m.held()
+	jobs := len(held)
+	for _, q := range m.sources {
+		if held[q.job] == 0 && q.fetching {
+			jobs++
+		}
+	}
+	for _, q := range m.sources {
+		begins := held[q.job] == 0
+		if q.fetching || m.now.Before(q.at) || held[q.job] >= m.cfg.AtHand() || begins && jobs >= JobsAtHand {
+			continue
+		}
+		if begins {
+			jobs++
+		}
+		q.fetching = true
+		m.do(Fetch{q.job})
+	}
+}
+
+// held counts the chunks at hand by their jobs.
+func (m *Machine) held() map[string]int {
+	held := make(map[string]int)
+	for _, c := range m.claims {
+		held[c.chunk.Job]++
+	}
+	return held
+}
+
+// wakeOfSources returns when a job may be asked for again after an error.
+func (m *Machine) wakeOfSources() (at time.Time) {
+	for _, q := range m.sources {
+		if !q.fetching && q.at.After(m.now) {
+			at = sooner(at, q.at)
+		}
+	}
+	return at
 }

@@ -42,7 +42,6 @@
 // out. [MaxLimits] and [MaxPeers] bound the rest. The keeper forgets a worker that is silent
 // for permit.Forgotten.
 //
-// Read it in this order: keeper.go (the facts that go in, and Ready), peer.go (the workers that
-// ask), turns.go (whose turn it is), limit.go (the machine's answers), report.go (the ends of
-// permits), status.go (the status it shows).
+// Read it in this order: keeper.go (the facts that go in, Ready, and the status it shows), peer.go (the workers
+// that ask), turns.go (whose turn it is), limit.go (the machine's answers), report.go (the ends of permits).
 package keeper

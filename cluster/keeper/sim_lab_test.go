@@ -2,11 +2,16 @@ package keeper
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
 )
 
 // A lab is an organisation in virtual time: workers with the core's machine in each, a
@@ -184,4 +189,282 @@ func (l *lab) named(name string) *worker {
 		return nil
 	}
 	return l.workers[slot]
+}
+
+// An office is where the keeper is: it dies, and another takes its place after a while.
+type office struct {
+	l     *lab
+	desks []*desk
+	epoch uint64
+	saved map[string]machine.LaneMemory
+	stops map[string]*permit.Cause
+	gone  Counts // of those that are dead
+}
+
+// A desk is one keeper at work.
+type desk struct {
+	o     *office
+	k     *Keeper
+	clock clock
+	alive bool
+	timer int
+	at    time.Duration // the timer's
+	half  int           // of two keepers in a split: which workers it hears; -1: all
+}
+
+func (o *office) begin() {
+	o.open(-1)
+	o.l.every(500*time.Millisecond, func() {
+		for _, d := range o.desks {
+			if d.alive {
+				o.saved, o.stops = d.save(), d.k.Stops()
+			}
+		}
+	})
+	if o.l.plan.storm {
+		o.l.every(o.l.plan.kills, o.kill)
+	}
+	if s := o.l.plan.split; s[1] > 0 {
+		o.l.after(s[0], func() {
+			o.desks[0].half = 0
+			o.open(1)
+		})
+		o.l.after(s[1], func() {
+			o.desks[0].alive = false
+			o.desks = o.desks[1:]
+			o.desks[0].half = -1
+		})
+	}
+}
+
+func (d *desk) save() map[string]machine.LaneMemory {
+	now := d.clock.at(d.o.l.now)
+	if d.o.l.plan.hand != nil {
+		return d.o.l.plan.hand(d.k, now)
+	}
+	return d.k.Save(now)
+}
+
+// open has a keeper begin.
+func (o *office) open(half int) {
+	o.epoch++
+	d := &desk{o: o, alive: true, clock: o.l.clock(50 * time.Millisecond), half: half}
+	d.k = New(o.config(o.epoch))
+	for _, j := range o.l.plan.jobs {
+		d.k.Job(d.clock.at(o.l.now), j.name, j.weight)
+	}
+	o.desks = append(o.desks, d)
+}
+
+func (o *office) config(epoch uint64) Config {
+	c := Config{Epoch: epoch, Seed: o.l.plan.seed + epoch, Memory: o.saved, Stops: o.stops, Limits: map[string]machine.LaneConfig{}}
+	for _, name := range o.l.plan.limits {
+		c.Limits[name] = o.l.plan.known()
+	}
+	return c
+}
+
+// kill ends the keeper. With T = 3 s another one has won the lease after T·1.01, and ways,
+// less what had passed since the dead one's last renewal.
+func (o *office) kill() {
+	d := o.desks[0]
+	if !d.alive {
+		return
+	}
+	d.alive = false
+	o.gone = o.gone.plus(d.k.totals())
+	o.desks = nil
+	o.l.after(3030*time.Millisecond+o.l.span(1, 50*time.Millisecond)-o.l.span(0, 750*time.Millisecond), func() { o.open(-1) })
+}
+
+// totals are of all keepers that there were.
+func (o *office) totals() Counts {
+	c := o.gone
+	for _, d := range o.desks {
+		c = c.plus(d.k.totals())
+	}
+	return c
+}
+
+func (k *Keeper) totals() (c Counts) {
+	for _, l := range k.order {
+		c = c.plus(l.counts)
+	}
+	return c
+}
+
+func (c Counts) plus(d Counts) Counts {
+	return Counts{c.Given + d.Given, c.Ended + d.Ended, c.Refused + d.Refused, c.Unused + d.Unused, c.Vanished + d.Vanished}
+}
+
+func (o *office) hear(from *worker, word any) {
+	for _, d := range o.desks {
+		if d.alive && (d.half < 0 || d.half == from.slot%2) {
+			d.hear(word.(*permit.Ask))
+		}
+	}
+}
+
+func (d *desk) hear(a *permit.Ask) {
+	if d.o.l.plan.taped != nil {
+		d.o.l.plan.taped(d, a)
+	}
+	if err := d.k.Heard(d.clock.at(d.o.l.now), *a); err != nil {
+		d.o.l.book.fail("an ask was not heard: %v", err)
+	}
+	d.decide()
+}
+
+func (d *desk) decide() {
+	if !d.alive {
+		return
+	}
+	l := d.o.l
+	if l.plan.taped != nil {
+		l.plan.taped(d, nil)
+	}
+	out := d.k.Ready(d.clock.at(l.now))
+	for _, g := range out.Gives {
+		l.book.gave(&g)
+		l.post(func() { l.deliver(l.pass(&g).(*permit.Give)) })
+	}
+	for _, c := range out.Cools {
+		for _, w := range l.workers {
+			if d.half < 0 || d.half == w.slot%2 {
+				l.post(func() { w.tell(c.Limit, "", l.pass(&c)) })
+			}
+		}
+	}
+	if l.plan.watched != nil {
+		l.plan.watched(d)
+	}
+	if !out.WakeAt.IsZero() {
+		d.wake(d.clock.until(l.now, out.WakeAt))
+	}
+}
+
+// wake sets the timer, unless it rings earlier already.
+func (d *desk) wake(in time.Duration) {
+	l := d.o.l
+	if at := l.now + in; d.at > l.now && d.at <= at {
+		return
+	}
+	d.timer++
+	timer := d.timer
+	d.at = l.now + in
+	l.after(in, func() {
+		if d.timer == timer {
+			d.at = 0
+			d.decide()
+		}
+	})
+}
+
+// A bucket of tokens that refuses what it does not hold, and does not charge for that.
+type bucket struct {
+	l     *lab
+	level float64
+	at    time.Duration
+	full  bool // it was, since somebody looked
+}
+
+func (b *bucket) rate() float64 {
+	if f := b.l.plan.limit; f != nil {
+		return b.l.plan.rate * f(b.l.now)
+	}
+	return b.l.plan.rate
+}
+
+func (b *bucket) refill() {
+	b.level += b.rate() * (b.l.now - b.at).Seconds()
+	b.at = b.l.now
+	if most := b.rate() * b.l.plan.depth; b.level >= most {
+		b.level, b.full = most, true
+	}
+}
+
+// serve judges a call that arrives.
+func (b *bucket) serve(c limiter.Cost, w *worker, x *simLane) (o machine.Outcome) {
+	b.refill()
+	l := b.l
+	if q := l.plan.quota; q > 0 && l.now >= q {
+		l.sums.refusal(l)
+		return machine.Outcome{Signal: machine.Exhausted, Cause: errQuota}
+	}
+	l.sums.arrived += c.Tokens()
+	o.Signal = machine.Throttled
+	if b.level >= c.Tokens() {
+		b.level -= c.Tokens()
+		o = machine.Outcome{Signal: machine.Succeeded, Measured: true, Actual: c}
+		l.sums.serve(l, w, x, c.Tokens())
+	} else {
+		l.sums.refusal(l)
+		if l.sums.onRefusal != nil {
+			l.sums.onRefusal(c.Tokens())
+		}
+	}
+	if l.plan.headers {
+		o.Sightings = []limiter.Sighting{{
+			Dimension: limiter.Tokens, Limit: 60 * b.rate(), Window: time.Minute, Remaining: math.Floor(b.level),
+			Reset: time.Duration((b.rate()*l.plan.depth - b.level) / b.rate() * 1e9), HasReset: true,
+		}}
+	}
+	return o
+}
+
+var errQuota = errors.Join(&provider.Error{Kind: provider.QuotaExhausted, Status: 429, Code: "insufficient_quota", Message: "you have used all of your credit"})
+
+// A plan is what a lab is like.
+type plan struct {
+	name    string
+	seed    uint64
+	length  time.Duration
+	from    time.Duration // what is measured begins then
+	workers int
+	places  int
+	rate    float64 // tokens that flow in per second
+	depth   float64 // seconds of it that the bucket holds
+	headers bool
+	told    bool // the user tells the limit
+	latency time.Duration
+	tokens  float64       // of a call, on average
+	spread  float64       // they differ by so much, up and down
+	heavy   float64       // share of calls that draw fifty times as much
+	storm   bool          // keepers and workers die, and a fifth of them is cut off at times
+	deaths  time.Duration // mean life of a worker in a storm; 0: five minutes
+	kills   time.Duration // life of a keeper in a storm; 0: a minute
+	loss    float64       // share of words that are lost, and as many are doubled
+	slow    float64       // times the usual way to the bus; 0: once
+
+	limit    func(at time.Duration) float64                         // times the rate; nil: it does not change
+	knows    *machine.LaneConfig                                    // what the user says of the limit; nil: what told says
+	quota    time.Duration                                          // when the provider serves no more; 0: never
+	works    func(slot int, at time.Duration) bool                  // whether a worker has work; nil: always
+	jobs     []simJob                                               // nil: one
+	sizes    map[string]float64                                     // times the tokens of a job's calls; nil: once
+	estimate float64                                                // times the truth; 0: once
+	json     func(any) any                                          // what a word becomes on the bus; nil: it stays
+	limits   []string                                               // nil: one
+	split    [2]time.Duration                                       // two keepers from then until then
+	rival    func(*lab) center                                      // who is asked; nil: a keeper
+	lane     func(l *lab, worker, job string) machine.LaneConfig    // of a worker; nil: one that is led by permits
+	hand     func(*Keeper, time.Time) map[string]machine.LaneMemory // what the next keeper knows; nil: all
+	watched  func(*desk)                                            // after each decision of a keeper
+	taped    func(*desk, *permit.Ask)                               // what a keeper hears, and nil when it decides
+}
+
+type simJob struct {
+	name   string
+	weight float64
+}
+
+// known returns what the user says of a limit.
+func (p *plan) known() (c machine.LaneConfig) {
+	if p.knows != nil {
+		return *p.knows
+	}
+	if p.told {
+		c.Limits.TPM = 60 * p.rate
+	}
+	return c
 }

@@ -5,15 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/keeper"
 	"github.com/headrace/headrace/cluster/lease"
 	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/jonboulle/clockwork"
+	"go.uber.org/goleak"
 )
 
 // keeps runs a keeper of the limits "l" and "m", and gives what ends it and waits for it.
@@ -325,4 +332,137 @@ func TestAForgottenStopIsLifted(t *testing.T) {
 			t.Errorf("%s: limits, and whether they have stopped: %v", name, said)
 		}
 	}
+}
+
+// hanging is a store that answers when its context ends, and counts those who wait.
+type hanging struct{ waiting chan struct{} }
+
+func (h hanging) wait(ctx context.Context) error {
+	h.waiting <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (h hanging) Create(ctx context.Context, _ string, _ io.Reader, _ int64) error {
+	return h.wait(ctx)
+}
+
+func (h hanging) Open(ctx context.Context, _ string, _, _ int64) (io.ReadCloser, error) {
+	return nil, h.wait(ctx)
+}
+
+func (h hanging) List(ctx context.Context, _, _ string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) { yield(store.Object{}, h.wait(ctx)) }
+}
+
+func (h hanging) Delete(ctx context.Context, _ string) error { return h.wait(ctx) }
+
+// A keeper whose store hangs goes on; what waits for the store is one of each kind, however long it takes.
+func TestAStoreThatHangsHoldsOneOfEach(t *testing.T) {
+	n := newConfig(t)
+	h := hanging{make(chan struct{}, 100)}
+	n.Home, n.Epochs = h, NewEpochs(h, n.Clock)
+	k := n.candidate(MayKeep)
+	ctx, cancel := context.WithCancel(t.Context())
+	k.running = &term{epoch: 7}
+	for range 5 {
+		k.stored = time.Time{}
+		k.aside(ctx, snapshot{})
+		k.begin(ctx, lease.Look{})
+		time.Sleep(20 * time.Millisecond) // so that the first has begun: if it has not, no more can have
+	}
+	for range 2 {
+		<-h.waiting
+	}
+	if waiting := len(h.waiting); waiting > 0 {
+		t.Errorf("%d more wait for the store", waiting)
+	}
+	cancel()
+	k.work.Wait()
+	if len(k.storing) > 0 || len(k.looking) > 0 {
+		t.Error("the places are not given back")
+	}
+}
+
+// farEpoch is one that no keeper has ever had.
+const farEpoch = 1 << 62
+
+// A counted store counts how often it is listed.
+type counted struct {
+	store.Store
+	lists int
+}
+
+func (c *counted) List(ctx context.Context, prefix, from string) iter.Seq2[store.Object, error] {
+	c.lists++
+	return c.Store.List(ctx, prefix, from)
+}
+
+// An epoch is believed once the store has it, and costs no look from then on. One that the store does not have costs one
+// look in each interval, however many messages name it.
+func TestAnEpochIsBelievedIfTheStoreHasIt(t *testing.T) {
+	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "home"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close(s)
+	clock, looks := clockwork.NewFakeClock(), &counted{Store: s}
+	e := NewEpochs(looks, clock)
+	says := func(epoch uint64, want bool, lists int) {
+		t.Helper()
+		for range 100 {
+			if e.Believes(t.Context(), epoch) != want || looks.lists != lists {
+				t.Fatalf("epoch %d is believed: %v, want %v; %d looks, want %d", epoch, !want, want, looks.lists, lists)
+			}
+		}
+	}
+	says(0, true, 0)
+	says(farEpoch, false, 1)
+	if err := store.CreateBytes(t.Context(), s, Numbered(epochPrefix, 3), nil); err != nil {
+		t.Fatal(err)
+	}
+	says(3, false, 1)
+	clock.Advance(BelieveEvery)
+	says(3, true, 2)
+	says(2, true, 2)
+	says(farEpoch, false, 2)
+	clock.Advance(BelieveEvery)
+	says(farEpoch, false, 3)
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const testTerm = time.Second
+
+// newConfig returns the config of a process with a hub and a home in the test's folders.
+func newConfig(t *testing.T) *Config {
+	t.Helper()
+	dir, clock := t.TempDir(), clockwork.NewRealClock()
+	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(dir, "hub"), Listen: "127.0.0.1:0", Say: func(err error) { t.Log(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Shutdown)
+	b, err := bus.Connect(t.Context(), bus.Config{URL: hub.JoinURL(), Name: "test", Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	s, err := store.Open(t.Context(), filepath.Join(dir, "home"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close(s) })
+	return &Config{
+		Bus: b, Home: s, Clock: clock, Epochs: NewEpochs(s, clock), Term: testTerm, Seed: 1,
+		SameHub: func(context.Context) (bool, error) { return false, nil },
+		Status:  func(keeper.Status) {}, Say: func(string) {},
+	}
+}
+
+// candidate is one that does not run yet.
+func (cfg *Config) candidate(c Candidacy) *Candidate {
+	one := *cfg
+	one.Candidacy = c
+	return New(one)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/cluster/internal/purity"
 )
 
 const term = 3 * time.Second
@@ -320,4 +322,12 @@ func TestOnlyTheFirstKeeperIsInAHurry(t *testing.T) {
 			}
 		}
 	}
+}
+
+// This is all that a lease may know of the world: nothing of it can start something, wait for something, ask for the
+// time, or draw lots that it was not given.
+func TestPure(t *testing.T) {
+	purity.Check(t, 2,
+		"encoding/json", "time",
+	)
 }

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/headrace/headrace/cluster/claim/executor"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/keeping"
+	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/cluster/store"
 )
 
@@ -213,4 +216,88 @@ func (w *worker) drain(ctx context.Context) {
 func (w *worker) drainNow() {
 	w.exec.Drain()
 	w.control.Drain()
+}
+
+// An accord is a worker's knowledge of the version that the keeper speaks. While a cluster is upgraded there are
+// workers of two versions, and one keeper of either. Workers of the other version get no permits. They must not hold
+// chunks meanwhile, as nobody else could work on those. They wait until the keeper is one of theirs. An accord belongs
+// to one goroutine at a time.
+type accord struct {
+	*Node
+	said    *bus.Feed[bus.Word]
+	epoch   uint64    // of the latest keeper with another version than the one before
+	version int       // that keeper's version; 0: as far as is known, this process's
+	asked   time.Time // when the store was last asked for the keeper of an epoch
+}
+
+// picturesKept bounds the keepers' messages that wait to be heard: each keeper sends one a second.
+const picturesKept = 16
+
+func (n *Node) newAccord() (*accord, error) {
+	said, err := n.bus.Listen(bus.Keeper, "", picturesKept)
+	return &accord{Node: n, said: said}, err
+}
+
+func (a *accord) close() { a.said.Close() }
+
+// hear notes a keeper's version, unless the sender is not keeper any more. A change of the version ends or begins all
+// work, so the store must name the sender as the keeper of that epoch. It asks the store at most once in
+// keeping.BelieveEvery.
+func (a *accord) hear(ctx context.Context, w bus.Word) {
+	var said struct {
+		Version int    `json:"v"`
+		Epoch   uint64 `json:"epoch"`
+	}
+	if json.Unmarshal(w.Body, &said) != nil || said.Epoch < a.epoch {
+		return
+	}
+	version := cmp.Or(said.Version, 1) // the first version did not send it
+	if version == cmp.Or(a.version, permit.Version) {
+		return
+	}
+	if now := a.clock.Now(); now.Sub(a.asked) >= keeping.BelieveEvery {
+		a.asked = now
+		if a.epochs.IsKeeper(ctx, w.About, said.Epoch) {
+			a.epoch, a.version = said.Epoch, version
+		}
+	}
+}
+
+func (a *accord) differs() bool { return a.version != 0 && a.version != permit.Version }
+
+// await hears keepers until their version differs, or agrees, as differ says; false: done was closed or ctx ended
+// first.
+func (a *accord) await(ctx context.Context, done <-chan struct{}, differ bool) bool {
+	for a.differs() != differ {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-done:
+			return false
+		case w, open := <-a.said.C:
+			if !open {
+				return false
+			}
+			a.hear(ctx, w)
+		}
+	}
+	return true
+}
+
+// drainIfKeeperDiffers ends the work softly once the keeper speaks another version.
+func (w *worker) drainIfKeeperDiffers(ctx context.Context) {
+	if w.accord.await(ctx, nil, true) {
+		w.sayf("the keeper of the limits is another version of headrace (its messages are of version %d, this worker's of %d): "+
+			"this worker gives its work to others, and waits", w.accord.version, permit.Version)
+		w.drainNow()
+	}
+}
+
+// waitFor waits for a keeper of this version, or until the worker is drained.
+func (a *accord) waitFor(ctx context.Context, drain <-chan struct{}) (drained bool) {
+	if a.await(ctx, drain, false) {
+		a.sayf("the keeper of the limits is this version of headrace again: this worker goes on")
+		return false
+	}
+	return ctx.Err() == nil
 }

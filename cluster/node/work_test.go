@@ -18,8 +18,10 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store/s3test"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
+	"go.uber.org/goleak"
 )
 
 // testTerm and testAckWait make a cluster whose keeper changes within two seconds; a busy machine has seconds
@@ -398,4 +400,9 @@ func TestAJobsOwnBoundsAndLimit(t *testing.T) {
 	if calls.Load() != 4 {
 		t.Errorf("%d calls for two items of two tries", calls.Load())
 	}
+}
+
+func TestMain(m *testing.M) {
+	s3test.Serve()
+	goleak.VerifyTestMain(m)
 }

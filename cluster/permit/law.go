@@ -1,7 +1,9 @@
 package permit
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
@@ -177,4 +179,211 @@ func (l *Law) View(now time.Time, c limiter.Cost) limiter.View {
 		v.Pace = 0
 	}
 	return v
+}
+
+// Hear is part of [limiter.Listener]. It takes *[Give] and *[Cool]. It ignores a message for
+// another lane, of an earlier keeper, or that makes no sense.
+func (l *Law) Hear(now time.Time, word any) (r limiter.Reply) {
+	switch w := word.(type) {
+	case *Give:
+		if w.Validate() == nil && w.Worker == l.worker && w.Job == l.job && w.Limit == l.limit && w.Epoch >= l.epoch {
+			return l.given(now, w)
+		}
+	case *Cool:
+		if w.Validate() == nil && w.Limit == l.limit && w.Epoch >= l.epoch {
+			return l.cooled(now, w)
+		}
+	}
+	return r
+}
+
+// believe follows a later keeper. Permits of an earlier one stay in hand.
+func (l *Law) believe(epoch uint64) {
+	if epoch > l.epoch {
+		l.epoch, l.wave, l.got = epoch, 0, 0
+	}
+}
+
+func (l *Law) given(now time.Time, g *Give) (r limiter.Reply) {
+	l.believe(g.Epoch)
+	l.answered = l.answered || g.Answered
+	r.Answered = l.answered
+	if g.Wave > l.wave {
+		r.Resume = l.newWave(now, g.Wave)
+	}
+	until := l.heard(now, g.Heard)
+	for _, p := range g.Permits {
+		if p.Number <= l.got {
+			continue // it is doubled, or late: nothing shows any more whether it was in hand
+		}
+		l.got = p.Number
+		l.asks.unmet--
+		l.asks.came++
+		x := inHand{Permit: p, epoch: g.Epoch, wave: g.Wave, until: until}
+		if g.Wave < l.wave || !now.Before(until) || len(l.hand.permits) >= MaxPermits {
+			l.unused(now, x)
+			continue
+		}
+		l.hand.add(x)
+	}
+	return r
+}
+
+// heard notes that the keeper heard an ask. It returns the time until which the ask's permits
+// are good; the zero time if that ask is too old.
+func (l *Law) heard(now time.Time, seq uint64) (until time.Time) {
+	a := &l.asks
+	for i := range a.sent {
+		s := &a.sent[i]
+		if s.seq != seq {
+			continue
+		}
+		l.reports.heard(s.report)
+		if way := now.Sub(s.at).Seconds(); s.seq == a.seq {
+			if a.way == 0 {
+				a.way = way
+			}
+			a.way += wayWeight * (way - a.way)
+		}
+		return s.at.Add(Life)
+	}
+	return time.Time{}
+}
+
+// newWave voids the permits of older waves. It reports whether a stopped lane resumes.
+func (l *Law) newWave(now time.Time, wave uint64) (resume bool) {
+	l.wave = wave
+	l.drop(now, l.epoch, wave)
+	resume, l.stopped = l.stopped, false
+	return resume
+}
+
+func (l *Law) cooled(now time.Time, c *Cool) (r limiter.Reply) {
+	later := c.Epoch > l.epoch
+	l.believe(c.Epoch)
+	if c.Wave < l.wave || c.Wave == l.wave && !later && (c.Stopped == nil) == !l.stopped {
+		return r // it is old, or was heard before
+	}
+	r.Resume = l.newWave(now, c.Wave)
+	if c.Stopped != nil {
+		l.stopped, r = true, limiter.Reply{Stop: c.Stopped}
+	}
+	return r
+}
+
+// A hand holds the permits that may be used, the smallest first.
+type hand struct {
+	permits []inHand
+	matched []bool // for match: the permits that are spoken for
+}
+
+type inHand struct {
+	Permit
+	epoch, wave uint64
+	until       time.Time // the permit is good before this
+	report      uint64    // number of an earlier report that a call left with it; 0: none
+}
+
+// size orders permits. A permit that covers a call is in no part smaller than it, so the first
+// that covers it is the smallest. Calls differ from each other in their tokens.
+func (c Cost) size() float64 { return c.Input + c.Output }
+
+// covers reports whether a permit for c is one for d.
+func (c Cost) covers(d Cost) bool {
+	return max(1, c.Requests) >= max(1, d.Requests) && c.Input >= d.Input && c.Output >= d.Output
+}
+
+func (h *hand) add(p inHand) {
+	i, _ := slices.BinarySearchFunc(h.permits, p, bySize)
+	h.permits = slices.Insert(h.permits, i, p)
+}
+
+// bySize puts the older of two permits of a size first: it expires first.
+func bySize(a, b inHand) int {
+	if n := cmp.Compare(a.Cost.size(), b.Cost.size()); n != 0 {
+		return n
+	}
+	if n := a.until.Compare(b.until); n != 0 {
+		return n
+	}
+	return cmp.Compare(a.Number, b.Number)
+}
+
+// find returns the index of the smallest good permit that covers a call; −1 if there is none.
+func (h *hand) find(now time.Time, c Cost) int {
+	from, _ := slices.BinarySearchFunc(h.permits, c, func(p inHand, c Cost) int { return cmp.Compare(p.Cost.size(), c.size()) })
+	for i := from; i < len(h.permits); i++ {
+		if p := &h.permits[i]; now.Before(p.until) && p.Cost.covers(c) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (h *hand) take(i int) inHand {
+	p := h.permits[i]
+	h.permits = slices.Delete(h.permits, i, i+1)
+	return p
+}
+
+func (h *hand) dropOlder(epoch, wave uint64) []inHand {
+	return h.drop(func(p *inHand) bool { return p.epoch < epoch || p.epoch == epoch && p.wave < wave })
+}
+
+// dropBack takes out all but keep of the permits that came back.
+func (h *hand) dropBack(keep int) []inHand {
+	return h.drop(func(p *inHand) bool {
+		if p.report > 0 {
+			keep--
+		}
+		return p.report > 0 && keep < 0
+	})
+}
+
+func (h *hand) dropExpired(now time.Time) []inHand {
+	return h.drop(func(p *inHand) bool { return !now.Before(p.until) })
+}
+
+// drop takes out the permits for which gone is true, oldest number first.
+func (h *hand) drop(gone func(*inHand) bool) (out []inHand) {
+	kept := h.permits[:0]
+	for i := range h.permits { // this runs at each decision, and a permit is seldom gone
+		if p := &h.permits[i]; gone(p) {
+			out = append(out, *p)
+		} else {
+			kept = append(kept, *p)
+		}
+	}
+	h.permits = kept
+	slices.SortFunc(out, func(a, b inHand) int { return cmp.Compare(a.Number, b.Number) })
+	return out
+}
+
+// until returns the time at which the first permit in hand expires; zero: there is none.
+func (h *hand) until() (first time.Time) {
+	for i := range h.permits {
+		if at := h.permits[i].until; first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// match starts to match calls with permits, in the order in which the calls would leave. It
+// returns the number of permits.
+func (h *hand) match() int {
+	h.matched = append(h.matched[:0], make([]bool, len(h.permits))...)
+	return len(h.permits)
+}
+
+// covers reports whether a permit that is not spoken for covers the next call, and reserves it.
+func (h *hand) covers(c Cost) bool {
+	from, _ := slices.BinarySearchFunc(h.permits, c, func(p inHand, c Cost) int { return cmp.Compare(p.Cost.size(), c.size()) })
+	for i := from; i < len(h.permits); i++ {
+		if !h.matched[i] && h.permits[i].Cost.covers(c) {
+			h.matched[i] = true
+			return true
+		}
+	}
+	return false
 }

@@ -1,11 +1,15 @@
 package permit
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/cluster/internal/purity"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
 )
 
 func TestNothingLeavesWithoutAPermit(t *testing.T) {
@@ -279,4 +283,229 @@ func TestPermitsThatNobodyWaitsFor(t *testing.T) {
 		t.Errorf("it reports %+v", r.last().Reports)
 	}
 	r.mustLeave()
+}
+
+func TestWordsThatComeTwiceOrLate(t *testing.T) {
+	r := newRig(t, 10, 10, 10, 10)
+	r.at(0).give(5, 3, 7, 10)
+	r.give(5, 3, 7, 10)
+	r.mustLeave()
+	r.mustNotLeave("the same give came twice")
+	r.give(5, 3, 6, 10)
+	r.mustNotLeave("it came after a later one: whether it was used is not known any more")
+	r.give(4, 9, 50, 10)
+	r.mustNotLeave("an earlier keeper gave it")
+	r.Hear(r.now, &Give{Version: Version, Worker: "other", Job: "j", Limit: "l", Epoch: 5, Wave: 3, Heard: 1, Permits: []Permit{{Number: 90, Cost: Cost{Input: 10}}}})
+	r.mustNotLeave("it is for another")
+	r.give(5, 2, 91, 10)
+	r.mustNotLeave("it is of an older wave")
+	r.give(6, 0, 1, 10)
+	r.mustLeave()
+	r.at(AskEvery)
+	if a := r.last(); a.Epoch != 6 || a.Got != 1 {
+		t.Errorf("it believes in keeper %d and has %d", a.Epoch, a.Got)
+	}
+}
+
+// Permits of the keeper before are good until they expire: the next one begins with nothing.
+func TestPermitsOutliveTheirKeeper(t *testing.T) {
+	r := newRig(t, 10, 10)
+	r.at(0).give(1, 4, 1, 10, 10)
+	r.give(2, 0, 1)
+	r.mustLeave()
+	r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 2, Wave: 1})
+	r.mustNotLeave("a wave of the later keeper voids them")
+}
+
+func TestAWaveVoidsWhatIsInHand(t *testing.T) {
+	r := newRig(t, 10, 10, 10)
+	r.at(0).give(1, 0, 1, 10, 10)
+	r.Hear(r.now, &Cool{Version: Version, Limit: "other", Epoch: 1, Wave: 1})
+	r.mustLeave()
+	r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1, For: time.Second})
+	r.mustNotLeave("there was a wave since")
+	r.at(AskEvery)
+	if x := r.last().Reports; len(x) != 2 || x[0].Number != 1 || x[0].Unused || x[1].Number != 2 || !x[1].Unused {
+		t.Errorf("it reports %+v", x)
+	}
+	r.give(1, 1, 3, 10)
+	r.mustLeave()
+}
+
+// A wave is known from a give as well, if the word about it was lost.
+func TestAGiveTellsOfAWave(t *testing.T) {
+	r := newRig(t, 10, 10)
+	r.at(0).give(1, 0, 1, 10)
+	r.give(1, 1, 2)
+	r.mustNotLeave("there was a wave since")
+}
+
+func TestStopAndResume(t *testing.T) {
+	fault := &provider.Error{Kind: provider.QuotaExhausted, Message: "no credit"}
+	stop := &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 2, Stopped: CauseOf(fault)}
+	r := newRig(t, 10, 10)
+	r.at(0).give(1, 1, 1, 10)
+	if reply := r.Hear(r.now, stop); !errors.Is(reply.Stop, provider.QuotaExhausted) || reply.Resume {
+		t.Errorf("the lane is to %+v", reply)
+	}
+	r.mustNotLeave("it is stopped")
+	if r.at(AskEvery); len(r.last().Wants) > 0 {
+		t.Errorf("it wants %v", r.last().Wants)
+	}
+	if reply := r.Hear(r.now, stop); reply != (limiter.Reply{}) {
+		t.Errorf("told again, the lane is to %+v", reply)
+	}
+	if reply := r.give(1, 2, 2); reply.Resume {
+		t.Error("a give of the same wave resumes it")
+	}
+	if reply := r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 3}); !reply.Resume || reply.Stop != nil {
+		t.Errorf("vouched for, the lane is to %+v", reply)
+	}
+	if r.at(2 * AskEvery); len(r.last().Wants) == 0 {
+		t.Error("it wants nothing any more")
+	}
+}
+
+// A stop that was lost is heard when it is said again, though a give told of its wave.
+func TestAStopAfterAGiveOfItsWave(t *testing.T) {
+	r := newRig(t, 10)
+	r.at(0).give(1, 2, 1)
+	if reply := r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 2, Stopped: &Cause{Text: "no credit"}}); reply.Stop == nil {
+		t.Error("it is not stopped")
+	}
+}
+
+func TestAnsweredElsewhere(t *testing.T) {
+	r := newRig(t, 10)
+	r.at(0)
+	g := &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Heard: 1}
+	if r.Hear(r.now, g).Answered {
+		t.Error("nobody was answered")
+	}
+	g.Answered = true
+	if !r.Hear(r.now, g).Answered {
+		t.Error("somebody was answered")
+	}
+}
+
+// At each decision it is looked whether a permit has grown too old. That makes nothing, however many
+// there are.
+func TestLookingForOldPermitsMakesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	var h hand
+	for n := range 256 {
+		h.add(inHand{Permit: Permit{Number: Number(n + 1)}, until: noon.Add(time.Second)})
+	}
+	if n := testing.AllocsPerRun(10, func() { h.dropExpired(noon) }); n > 0 {
+		t.Errorf("%v allocations where none is too old", n)
+	}
+	if gone := h.dropExpired(noon.Add(time.Second)); len(gone) != 256 || len(h.permits) != 0 {
+		t.Errorf("%d have gone, %d are left", len(gone), len(h.permits))
+	}
+}
+
+// This is all that a law of permits may know of the world: nothing of it can start something, wait for something, ask for the
+// time, or draw lots that it was not given.
+func TestPure(t *testing.T) {
+	purity.Check(t, 5,
+		"cmp", "errors", "fmt", "math", "math/rand/v2", "slices", "strings", "time", "unicode/utf8",
+		"github.com/headrace/headrace/coordinator/machine", "github.com/headrace/headrace/limiter", "github.com/headrace/headrace/provider",
+	)
+}
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+func costs(input ...float64) func(func(limiter.Cost) bool) {
+	return func(yield func(limiter.Cost) bool) {
+		for _, n := range input {
+			if !yield(limiter.Cost{Requests: 1, Input: n}) {
+				return
+			}
+		}
+	}
+}
+
+// A rig is a law, what waits for it, and what it has said.
+type rig struct {
+	*Law
+	t       *testing.T
+	now     time.Time
+	waiting []float64
+	free    int
+	busy    int
+	said    []*Ask
+	next    time.Time
+}
+
+func newRig(t *testing.T, waiting ...float64) *rig {
+	return &rig{Law: New("w", "j", "l"), t: t, now: noon, waiting: waiting, free: 64}
+}
+
+// at has time pass, and the law say what it has to say meanwhile.
+func (r *rig) at(d time.Duration) *rig {
+	to := noon.Add(d)
+	for r.say(); !r.next.IsZero() && !r.next.After(to); r.say() {
+		if !r.next.After(r.now) {
+			r.t.Fatalf("at %v it wants to be asked at %v", r.now.Sub(noon), r.next.Sub(noon))
+		}
+		r.now = r.next
+	}
+	r.now = to
+	r.say()
+	return r
+}
+
+func (r *rig) say() *Ask {
+	up := limiter.Upcoming{Waiting: len(r.waiting), Free: r.free, Busy: r.busy, InFlight: len(r.out), Costs: costs(r.waiting...)}
+	a, next := r.Say(r.now, up)
+	r.next = next
+	if a == nil {
+		return nil
+	}
+	ask := a.(*Ask)
+	if err := ask.Validate(); err != nil {
+		r.t.Errorf("it says %v", err)
+	}
+	r.said = append(r.said, ask)
+	return ask
+}
+
+func (r *rig) last() *Ask { return r.said[len(r.said)-1] }
+
+// give gives permits of those costs that answer the latest ask.
+func (r *rig) give(epoch, wave uint64, from Number, input ...float64) limiter.Reply {
+	g := &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: epoch, Wave: wave, Heard: r.last().Seq}
+	for i, n := range input {
+		g.Permits = append(g.Permits, Permit{Number: from + Number(i), Cost: Cost{Input: n}})
+	}
+	return r.Hear(r.now, g)
+}
+
+// leaves has the first call in line leave if it may.
+func (r *rig) leaves() (k limiter.Ticket, left bool) {
+	c := limiter.Cost{Requests: 1, Input: r.waiting[0]}
+	wait, _ := r.Wait(r.now, c)
+	if wait == 0 {
+		k = r.Sent(r.now, c, 0)
+		r.waiting = r.waiting[1:]
+	}
+	return k, wait == 0
+}
+
+func (r *rig) mustLeave() limiter.Ticket {
+	r.t.Helper()
+	k, left := r.leaves()
+	if !left {
+		r.t.Fatal("there is no permit")
+	}
+	return k
+}
+
+func (r *rig) mustNotLeave(why string) {
+	r.t.Helper()
+	if _, left := r.leaves(); left {
+		r.t.Fatalf("a call left: %s", why)
+	}
 }

@@ -1,14 +1,17 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -208,4 +211,184 @@ func (f *folder) prune(path string) {
 	for strings.HasPrefix(path, f.root+string(filepath.Separator)) && syscall.Rmdir(path) == nil {
 		path = filepath.Dir(path)
 	}
+}
+
+// errLost says that a folder that was there before is gone, or that another, empty one is in its place. Its file system
+// was unmounted, and only the mount point is left.
+var errLost = fmt.Errorf("%w: its folder was there, and is gone or empty: is it mounted?", ErrAway)
+
+// present returns errLost if the folder was lost since it was first seen. Then a missing object proves nothing, and new
+// files would land outside the store. A folder that is there again counts as the old one even with another number: a
+// file server may give it a new one with each mount.
+func (f *folder) present() error {
+	root, err := os.Stat(f.root)
+	if err != nil && !absent(err) {
+		return disk.Bare(err)
+	}
+	known, there := f.known.Load(), err == nil
+	switch {
+	case known == nil && !there:
+		return nil // the folder is not made yet
+	case known != nil && (!there || !os.SameFile(*known, root) && empty(f.root)):
+		return errLost
+	}
+	f.known.Store(&root)
+	return nil
+}
+
+// empty reports whether a folder is empty, as far as it can be read.
+func empty(path string) bool {
+	open, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = open.Close() }()
+	names, _ := open.Readdirnames(1)
+	return len(names) == 0
+}
+
+// missing returns the error for an object that is not there.
+func (f *folder) missing() error {
+	if err := f.present(); err != nil {
+		return err
+	}
+	return ErrMissing
+}
+
+// errLink says that there is more than a list shows.
+var errLink = errors.New("it is a link to a folder, and those are not followed: name the folder itself")
+
+// List implements Store. It lists a link to a file, and leaves out a dangling one.
+func (f *folder) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		w := &walk{folder: f, ctx: ctx, prefix: prefix, after: after, yield: yield}
+		err := checkPrefix(prefix)
+		if err == nil {
+			err = w.under(prefix[:strings.LastIndexByte(prefix, '/')+1])
+		}
+		if err == nil {
+			err = w.folder.present() // else missing names may be there all the same
+		}
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(Object{}, fmt.Errorf("store: list %s: %w", prefix, err))
+		}
+	}
+}
+
+// errEnough says that the caller wants no more.
+var errEnough = errors.New("enough")
+
+// walk is one list under way.
+type walk struct {
+	folder        *folder
+	ctx           context.Context
+	prefix, after string
+	yield         func(Object, error) bool
+}
+
+// place is one entry of a folder; its name, from the root on, ends with a slash if it is a folder.
+type place struct {
+	name  string
+	entry fs.DirEntry
+}
+
+// under lists a folder's content: base is "" or ends with a slash. It sorts folders with their
+// slash, as the slash is a byte of the names in them: "a-b" comes before "a/b".
+func (w *walk) under(base string) error {
+	places, err := w.places(base)
+	if err != nil {
+		return err
+	}
+	for _, p := range places {
+		if err := w.visit(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) places(base string) ([]place, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	entries, err := w.entries(base)
+	if err != nil {
+		return nil, err
+	}
+	places := make([]place, 0, len(entries))
+	for _, e := range entries {
+		p := place{base + e.Name(), e}
+		if e.IsDir() {
+			p.name += "/"
+		}
+		if !hidden(e.Name()) && w.wanted(p.name) {
+			places = append(places, p)
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.name, b.name) })
+	return places, nil
+}
+
+// entries returns the entries of a folder, in any order; none if it is gone by now, or is an object.
+func (w *walk) entries(base string) ([]fs.DirEntry, error) {
+	open, err := os.Open(w.folder.path(base))
+	if absent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, disk.Bare(err)
+	}
+	defer func() { _ = open.Close() }()
+	entries, err := open.ReadDir(-1)
+	if absent(err) {
+		return entries, nil
+	}
+	return entries, disk.Bare(err)
+}
+
+// wanted reports whether to list an object, or to look into a folder.
+func (w *walk) wanted(name string) bool {
+	if !strings.HasSuffix(name, "/") {
+		return strings.HasPrefix(name, w.prefix) && name > w.after
+	}
+	return (strings.HasPrefix(name, w.prefix) || strings.HasPrefix(w.prefix, name)) &&
+		(name > w.after || strings.HasPrefix(w.after, name))
+}
+
+func (w *walk) visit(p place) error {
+	if err := CheckName(strings.TrimSuffix(p.name, "/")); err != nil {
+		return fmt.Errorf("%q: %w", p.name, err)
+	}
+	if p.entry.IsDir() {
+		return w.under(p.name)
+	}
+	info, err := w.info(p)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", p.name, err)
+	case info == nil:
+		return nil
+	case !w.yield(Object{Name: p.name, Size: info.Size()}, nil):
+		return errEnough
+	}
+	return nil
+}
+
+// info returns nil for a file that is gone by now, and for an entry that is no object.
+func (w *walk) info(p place) (fs.FileInfo, error) {
+	info, err := p.entry.Info()
+	if p.entry.Type()&fs.ModeSymlink != 0 {
+		info, err = os.Stat(w.folder.path(p.name))
+	}
+	switch {
+	case absent(err):
+		return nil, nil
+	case err != nil:
+		return nil, disk.Bare(err)
+	case info.IsDir():
+		return nil, errLink
+	case !info.Mode().IsRegular():
+		return nil, nil
+	}
+	return info, nil
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/s3test"
+	"github.com/headrace/headrace/cluster/store/storetest"
 )
 
 // unset takes away what this machine's own account may say.
@@ -256,5 +258,156 @@ func TestAnS3WithoutStretches(t *testing.T) {
 	defer in.Close()
 	if got, err := io.ReadAll(in); err != nil || string(got) != "0123" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// ledger counts the readers that were not closed.
+type ledger struct {
+	*storetest.Memory
+	open int
+}
+
+type entry struct {
+	io.ReadCloser
+	of *ledger
+}
+
+func (l *ledger) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	in, err := l.Memory.Open(ctx, name, offset, length)
+	if err == nil {
+		l.open++
+		in = &entry{in, l}
+	}
+	return in, err
+}
+
+func (e *entry) Close() error {
+	e.of.open--
+	return e.ReadCloser.Close()
+}
+
+// ReadAll and ReadJournal close the readers that they open.
+func TestReadersAreClosed(t *testing.T) {
+	l := &ledger{Memory: storetest.NewMemory()}
+	if err := store.CreateBytes(t.Context(), l, "j.000000", []byte("1\n2\n")); err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int64{3, 4} {
+		if _, err := store.ReadAll(t.Context(), l, "j.000000", most); (err == nil) != (most == 4) {
+			t.Errorf("%d bytes: %v", most, err)
+		}
+	}
+	expect(t, journal(t, l), "1", "2")
+	if err := first(store.ReadJournal(t.Context(), l, "j")); err != nil {
+		t.Error(err)
+	}
+	if l.open != 0 {
+		t.Errorf("%d are open", l.open)
+	}
+}
+
+// The longest names that may be.
+func TestCheckName(t *testing.T) {
+	segment := strings.Repeat("x", store.MaxSegment)
+	longest := strings.Repeat(segment+"/", 3) + strings.Repeat("x", store.MaxName-3*len(segment)-3)
+	for name, ok := range map[string]bool{segment: true, segment + "x": false, longest: true, longest + "x": false} {
+		if err := store.CheckName(name); (err == nil) != ok {
+			t.Errorf("%d bytes: %v", len(name), err)
+		}
+	}
+}
+
+// A folder keeps what is promised of a store.
+func TestFolder(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) store.Store {
+		return open(t, filepath.Join(t.TempDir(), "not", "made"))
+	})
+}
+
+// S3 keeps what is promised of a store, as the same bytes do in a folder.
+func TestS3(t *testing.T) {
+	server := s3test.Start(t)
+	storetest.Run(t, func(t testing.TB) store.Store {
+		return open(t, server.Address(prefixOf(t)))
+	})
+}
+
+// What tests use in the place of a store keeps what is promised of one.
+func TestMemory(t *testing.T) {
+	storetest.Run(t, func(testing.TB) store.Store { return storetest.NewMemory() })
+}
+
+// open opens a store for a test, without connections of others.
+func open(t testing.TB, address string, opts ...store.Option) store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), address, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(s); err != nil {
+			t.Error(err)
+		}
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	return s
+}
+
+// prefixOf returns the prefix of a test's objects, apart from those of others.
+func prefixOf(t testing.TB) string {
+	return strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())
+}
+
+// A folder that is gone, or of which only the mount point is left, is away. No object counts as missing there, and
+// nothing is written outside the store. When the folder is back all of it is there, whatever its number.
+func TestAFolderThatIsUnmounted(t *testing.T) {
+	ctx, root := t.Context(), filepath.Join(t.TempDir(), "home")
+	s := open(t, root)
+	if err := store.CreateBytes(ctx, s, "a/k", []byte("words")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.ReadAll(ctx, s, "a/none", 10); !errors.Is(err, store.ErrMissing) {
+		t.Fatal(err)
+	}
+	if err := os.Rename(root, root+".mounted"); err != nil {
+		t.Fatal(err)
+	}
+	away := func(what string) {
+		t.Helper()
+		_, read := store.ReadAll(ctx, s, "a/k", 10)
+		_, _, identified := store.Identity(ctx, s, "a/k")
+		_, appended := store.Append(ctx, s, "a/l")
+		var listed error
+		for _, err := range s.List(ctx, "a/", "") {
+			listed = err
+		}
+		for verb, err := range map[string]error{
+			"read": read, "identified": identified, "appended": appended, "listed": listed, "created": store.CreateBytes(ctx, s, "a/m", nil),
+		} {
+			if !errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrMissing) {
+				t.Errorf("%s: %s: %v", what, verb, err)
+			}
+		}
+	}
+	away("gone")
+	if _, err := os.Stat(root); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it was made anew: %v", err)
+	}
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	away("empty")
+	if err := errors.Join(os.Remove(root), os.Rename(root+".mounted", root)); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(t, s, ""); len(got) != 1 || read(t, s, "a/k") != "words" {
+		t.Errorf("back: %q", got)
+	}
+	copied := root + ".copy"
+	if err := errors.Join(os.CopyFS(copied, os.DirFS(root)), os.RemoveAll(root), os.Rename(copied, root)); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.CreateBytes(ctx, s, "a/m", nil); err != nil || read(t, s, "a/k") != "words" {
+		t.Errorf("with another number: %v", err)
 	}
 }

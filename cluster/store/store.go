@@ -1,11 +1,16 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Kinds of a store's errors, for errors.Is. Any other error leaves open whether anything was done.
@@ -112,4 +117,161 @@ func Close(s Store) error {
 		return c.Close()
 	}
 	return nil
+}
+
+const (
+	// MaxName bounds the bytes of a name. S3 takes 1,024 with the prefix of the store.
+	MaxName = 900
+	// MaxSegment bounds the bytes between two slashes. File systems take 255, and a journal adds
+	// an ending.
+	MaxSegment = 240
+)
+
+// No segment of a name begins with these, as a folder uses them for files that a list does not show.
+const (
+	// tempFolder holds a folder's unfinished files.
+	tempFolder = ".headrace-tmp"
+	// silly begins the names that NFS gives to files removed while open.
+	silly = ".nfs"
+)
+
+// CheckName returns an error (ErrName) for a name that no object can have. Names follow the same
+// rules in every store. They are slash-separated segments of UTF-8 without control characters. No
+// segment is empty, "." or "..", so no name begins or ends with a slash. Two words are reserved: no
+// segment begins with ".headrace-tmp" or ".nfs". A name must not also be the beginning of another up
+// to a slash. Where that would make one name a file and a folder, writing the second fails.
+func CheckName(name string) error {
+	why := flaw(name)
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrName, why)
+}
+
+func flaw(name string) string {
+	switch {
+	case name == "":
+		return "it is empty"
+	case len(name) > MaxName:
+		return fmt.Sprintf("it has %d bytes, %d are the most", len(name), MaxName)
+	case !utf8.ValidString(name):
+		return "it is not UTF-8"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "it has a control character in it"
+	}
+	for segment := range strings.SplitSeq(name, "/") {
+		if why := flawOf(segment); why != "" {
+			return why
+		}
+	}
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return "this system takes it for something else"
+	}
+	return ""
+}
+
+func flawOf(segment string) string {
+	switch {
+	case segment == "":
+		return "it begins or ends with a slash, or has two in a row"
+	case segment == ".", segment == "..":
+		return segment + " is no segment of a name"
+	case len(segment) > MaxSegment:
+		return fmt.Sprintf("a segment has %d bytes, %d are the most", len(segment), MaxSegment)
+	case hidden(segment):
+		return segment + " is reserved"
+	}
+	return ""
+}
+
+// hidden reports whether lists leave out names with this segment.
+func hidden(segment string) bool {
+	return strings.HasPrefix(segment, tempFolder) || strings.HasPrefix(segment, silly)
+}
+
+// checkPrefix says why no name can begin with prefix.
+func checkPrefix(prefix string) error {
+	if CheckName(prefix) == nil {
+		return nil
+	}
+	return CheckName(prefix + "x") // "", "a/" and ".." are no names, but begin some
+}
+
+// CreateBytes creates an object from memory.
+func CreateBytes(ctx context.Context, s Store, name string, content []byte) error {
+	return s.Create(ctx, name, bytes.NewReader(content), int64(len(content)))
+}
+
+// ReadAll reads a whole object; an object of more than most bytes is an error.
+func ReadAll(ctx context.Context, s Store, name string, most int64) ([]byte, error) {
+	in, err := s.Open(ctx, name, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.Close() }()
+	content, err := io.ReadAll(io.LimitReader(in, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("store: read %s: %w", name, err)
+	case int64(len(content)) > most:
+		return nil, fmt.Errorf("store: read %s: it has more than %d bytes", name, most)
+	}
+	return content, nil
+}
+
+// Sub returns the part of a store under prefix, a name or "". Its objects are those whose names
+// begin with prefix and a slash, and their names in it are the rest. Close leaves s as it is.
+func Sub(s Store, prefix string) Store {
+	if prefix == "" {
+		return s
+	}
+	return &sub{whole: s, prefix: prefix + "/"}
+}
+
+type sub struct {
+	whole  Store
+	prefix string
+}
+
+// name keeps "" as it is: a prefix would turn it into a valid name.
+func (s *sub) name(name string) string {
+	if name == "" {
+		return ""
+	}
+	return s.prefix + name
+}
+
+func (s *sub) Create(ctx context.Context, name string, body io.Reader, size int64) error {
+	return s.whole.Create(ctx, s.name(name), body, size)
+}
+
+func (s *sub) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	return s.whole.Open(ctx, s.name(name), offset, length)
+}
+
+func (s *sub) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		for o, err := range s.whole.List(ctx, s.prefix+prefix, s.name(after)) {
+			o.Name = strings.TrimPrefix(o.Name, s.prefix)
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *sub) Delete(ctx context.Context, name string) error {
+	return s.whole.Delete(ctx, s.name(name))
+}
+
+func (s *sub) Identity(ctx context.Context, name string) (string, int64, error) {
+	return Identity(ctx, s.whole, s.name(name))
+}
+
+func (s *sub) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
+	return OpenSame(ctx, s.whole, s.name(name), identity, offset, length)
+}
+
+func (s *sub) Append(ctx context.Context, name string) (Tail, error) {
+	return Append(ctx, s.whole, s.name(name))
 }

@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/provider/sim"
 )
 
 // A questionnaire is a prompt file in which each form of line comes, and what is known of it.
@@ -248,4 +250,71 @@ func lineNumbers(t *testing.T, path string) (all []int) {
 		all = append(all, l.Headrace.Line)
 	}
 	return all
+}
+
+// saved are the questions of the one job whose answers the store has, in journals or in parts, as files show it. What is
+// taken away while it is looked at is in a part that is looked at later: those come last in a folder's
+// order only by chance, so it is looked twice.
+func (f *fleet) saved() map[string]bool {
+	all := map[string]bool{}
+	for range 2 {
+		_ = filepath.WalkDir(filepath.Join(f.home, "jobs"), func(path string, entry fs.DirEntry, err error) error {
+			// The folders are those of a job in the store, see package job.
+			if err == nil && entry.Type().IsRegular() && (strings.Contains(path, "/work/") || strings.Contains(path, "/parts/")) {
+				f.savedIn(path, all)
+			}
+			return nil // a missing file was deleted just now
+		})
+	}
+	return all
+}
+
+// savedIn adds what one file has. A file that is being written has no name yet.
+func (f *fleet) savedIn(path string, all map[string]bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	for line := range bytes.Lines(text) {
+		var l journal.Line
+		if json.Unmarshal(line, &l) != nil || l.Headrace.Line == 0 {
+			continue // what stands around the results
+		}
+		all[f.given.at[l.Headrace.Line]] = true
+	}
+}
+
+// Two runs of one process over a file with every form of line differ in what is dropped, and
+// in nothing else: so whatever else differs between a cluster and one process is the cluster's.
+func TestTwoRunsAreTheSame(t *testing.T) {
+	dir := t.TempDir()
+	bin, err := buildIn("../..", filepath.Join(dir, "headrace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := writeQuestions(t, filepath.Join(dir, "in.jsonl"), "twice", 1000)
+	var outputs [2]string
+	for i, latency := range []time.Duration{0, 10 * time.Millisecond} {
+		j := newJudge(t, sim.Config{Latency: sim.Latency{Median: latency, Sigma: 0.4}, Headers: i == 1, RPM: 60 * 1000})
+		outputs[i] = filepath.Join(dir, []string{"a", "b"}[i]+".jsonl")
+		p := newProcess(t, dir, "run", bin, "run", q.path, "-o", outputs[i], "--order", "input", "--base-url", j.base("one"), "--progress", "none", "-c", "32")
+		p.start()
+		if code := p.ends(comeUp); code != 1 {
+			t.Fatalf("exit %d, want 1: some lines are bad", code)
+		}
+		a := audit{asked: q.asked}
+		if v := a.judge(settled(t, j)); v.repeated != 0 || v.calls < q.items {
+			t.Errorf("%+v", v)
+		}
+		calls := j.asked()
+		p.start()
+		if code := p.ends(comeUp); code != 1 || j.asked() != calls {
+			t.Errorf("once more: exit %d, %d calls", code, j.asked()-calls)
+		}
+	}
+	sameLines(t, outputs[0], outputs[1])
+	lines, err := normalFile(outputs[0])
+	if bad := q.items / badEvery; err != nil || len(lines) < q.items-bad || len(lines) >= q.items {
+		t.Errorf("%d results of %d items: %v", len(lines), q.items, err)
+	}
 }

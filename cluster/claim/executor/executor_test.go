@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/claim"
+	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/provider"
+	"go.uber.org/goleak"
 )
 
 // One worker makes the parts that one process makes lines of, calls each item once, says so, and
@@ -434,4 +440,144 @@ func TestRefusedCallsDidNotLeave(t *testing.T) {
 			t.Errorf("%d are refused, %+v, %v", refusedCalls, k.sum, k.streamErr)
 		}
 	})
+}
+
+// A line has all that the run knows of its item: no field is dropped on the way.
+func TestLinesAreToldAll(t *testing.T) {
+	var told promptfile.Result
+	j := &Job{Line: func(r *promptfile.Result) (journal.Line, bool) { told = *r; return journal.Line{}, false }}
+	given := Result{
+		Index: 1, Item: &Item{Item: &promptfile.Item{}, job: j}, Value: provider.Reply{Status: 200}, Err: context.Canceled, Pool: "p", Lane: "l",
+		Attempts: 2, Calls: 3, Usage: provider.Usage{InputTokens: 4}, Finish: "stop", Status: 200, RequestID: "r",
+		Failures: []batch.Failure{{Calls: 1, Doubtful: provider.Doubtful{Calls: 1}}}, Queued: 6, Waited: 7, Latency: 8,
+	}
+	(&Executor{}).lineOf(&given)
+	from, to := reflect.ValueOf(given), reflect.ValueOf(told)
+	for i := range from.NumField() {
+		name := from.Type().Field(i).Name
+		if from.Field(i).IsZero() || to.FieldByName(name).IsZero() {
+			t.Errorf("%s is not told", name)
+		}
+		if name != "Item" && !reflect.DeepEqual(from.Field(i).Interface(), to.FieldByName(name).Interface()) {
+			t.Errorf("%s: %v, not %v", name, to.FieldByName(name), from.Field(i))
+		}
+	}
+}
+
+// A part is made if nothing is missing, and once. What is gone from the journals somebody else may have
+// joined; if nobody has, the chunk is not done.
+func TestJoin(t *testing.T) {
+	w := newWorld(t, 1, 40)
+	a, b, c := claim.Name{Turn: 1, Who: "a", Claim: 1}, claim.Name{Turn: 2, Who: "b", Claim: 1}, claim.Name{Turn: 3, Who: "c", Claim: 1}
+	w.journal(a, func(line int) bool { return line <= 20 })
+	w.journal(b, func(line int) bool { return line >= 10 })
+	j := joining{store: w.store, chunk: w.chunks[0], job: w.job("w"), plan: w.plan()}
+	for _, step := range []struct {
+		journals []claim.Name
+		want     claim.Outcome
+	}{
+		{journals: []claim.Name{a}, want: claim.Incomplete},
+		{journals: []claim.Name{a, c}, want: claim.Incomplete}, // c is not there
+		{journals: []claim.Name{c, a, b}, want: claim.Made},
+		{journals: []claim.Name{a, b}, want: claim.Taken},
+		{journals: []claim.Name{a, c}, want: claim.Taken},
+	} {
+		j.journals = step.journals
+		sums, got, err := j.make(t.Context())
+		if got != step.want || err != nil {
+			t.Errorf("of %v: %v, %v, want %v", step.journals, got, err, step.want)
+		}
+		if got == claim.Made && (sums.Lines != 40 || sums.Skipped != 1) {
+			t.Errorf("%+v", sums)
+		}
+	}
+	if got, want := w.results(), w.alone(); got != want {
+		t.Error(firstDifference(got, want))
+	}
+	fault := func(string, string) error { return errFault }
+	j.store, j.journals = faulty{Store: w.store, before: fault}, []claim.Name{a, b}
+	if _, got, err := j.make(t.Context()); got == claim.Made || !errors.Is(err, errFault) {
+		t.Errorf("where nothing can be read: %v, %v", got, err)
+	}
+}
+
+// journal writes the lines of some items of the first chunk.
+func (w *world) journal(n claim.Name, which func(line int) bool) {
+	w.t.Helper()
+	j, err := store.CreateJournal(w.t.Context(), w.store, journalName(&w.chunks[0], n), store.JournalConfig{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	maker := promptfile.NewMaker(promptfile.Config{Checked: true})
+	var sums promptfile.Sums
+	for req, err := range w.read(w.t.Context(), w.chunks[0]) {
+		if err != nil || !which(req.Line) {
+			continue
+		}
+		it := maker.Item(req)
+		l, _ := maker.Line(&promptfile.Result{Item: it, Value: w.reply(it), Lane: "m", Attempts: 1}, &sums)
+		if err := j.Write(w.t.Context(), text(&l)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if err := j.Close(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// plan is that of the first chunk.
+func (w *world) plan() (p plan) {
+	for _, err := range w.read(w.t.Context(), w.chunks[0]) {
+		var bad *prompts.LineError
+		if errors.As(err, &bad) {
+			p.note(bad, func(string) bool { return true })
+			continue
+		}
+		p.items++
+	}
+	return p
+}
+
+// What an item costs a worker on top of a stream, where calls take no time and a folder is the store.
+func BenchmarkItem(b *testing.B) {
+	w := newWorld(b, b.N/1000+1, 1000)
+	w.fate = func(*promptfile.Item, int) (time.Duration, error) { return 0, nil }
+	b.ReportAllocs()
+	b.ResetTimer()
+	k := w.start("w1", func(c *Config) { c.Claim.Concurrency = 512 })
+	for w.queue.left() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	b.StopTimer()
+	k.drain()
+}
+
+// And what the stream costs without it.
+func BenchmarkStreamAlone(b *testing.B) {
+	w := newWorld(b, b.N/1000+1, 1000)
+	w.fate = func(*promptfile.Item, int) (time.Duration, error) { return 0, nil }
+	j := w.job("w1")
+	items := func(yield func(*promptfile.Item) bool) {
+		for req, err := range j.Read(b.Context(), w.whole()) {
+			if err == nil && !yield(j.Item(req)) {
+				return
+			}
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for res, err := range batch.Stream(b.Context(), items, j.Call, batch.WithPlainLaw(), batch.WithConcurrency(512)) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		j.Line(&res)
+	}
+}
+
+func TestMain(m *testing.M) {
+	if told := os.Getenv(childVariable); told != "" {
+		childMain(told)
+		return
+	}
+	goleak.VerifyTestMain(m)
 }

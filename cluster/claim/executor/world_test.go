@@ -3,9 +3,12 @@ package executor
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -233,4 +236,342 @@ func (k *worker) drain() {
 	if k.err != nil {
 		k.w.t.Errorf("%s: %v", k.name, k.err)
 	}
+}
+
+// grave is the place where the actions of a dead worker end.
+type grave struct {
+	once  sync.Once
+	ended chan struct{}
+}
+
+var errDead = errors.New("it is dead")
+
+func (g *grave) dead() error {
+	select {
+	case <-g.ended:
+		return errDead
+	default:
+		return nil
+	}
+}
+
+// queue is the queue, by its word.
+type queue struct {
+	mu     sync.Mutex
+	chunks []job.Chunk
+	given  map[string]time.Time // when it comes back; missing: at once
+	done   int
+}
+
+func (q *queue) put(chunks ...job.Chunk) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.chunks = append(q.chunks, chunks...)
+}
+
+func (q *queue) left() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.chunks)
+}
+
+func (q *queue) take() *job.Chunk {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.chunks {
+		c := q.chunks[i]
+		if time.Now().Before(q.given[c.String()]) {
+			continue
+		}
+		q.given[c.String()] = time.Now().Add(testAckWait)
+		return &c
+	}
+	return nil
+}
+
+func (q *queue) later(c job.Chunk, d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.given[c.String()] = time.Now().Add(d)
+}
+
+func (q *queue) forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	clear(q.given)
+}
+
+func (q *queue) end(c job.Chunk) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.chunks {
+		if q.chunks[i] == c {
+			q.chunks = append(q.chunks[:i:i], q.chunks[i+1:]...)
+			q.done++
+			return
+		}
+	}
+}
+
+type mortalQueue struct {
+	q    *queue
+	dead *grave
+}
+
+func (m mortalQueue) Fetch(ctx context.Context, _ string) (Delivery, bool, error) {
+	for range 20 {
+		if err := m.dead.dead(); err != nil {
+			return nil, false, err
+		}
+		if c := m.q.take(); c != nil {
+			return delivery{m, *c}, true, nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+	}
+	return nil, false, nil
+}
+
+type delivery struct {
+	m mortalQueue
+	c job.Chunk
+}
+
+func (d delivery) Body() []byte {
+	text, err := json.Marshal(d.c)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func (d delivery) word(f func()) error {
+	if err := d.m.dead.dead(); err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Millisecond)
+	f()
+	return nil
+}
+
+func (d delivery) Working(context.Context) error {
+	return d.word(func() { d.m.q.later(d.c, testAckWait) })
+}
+func (d delivery) Done(context.Context) error { return d.word(func() { d.m.q.end(d.c) }) }
+func (d delivery) Return(_ context.Context, after time.Duration) error {
+	return d.word(func() { d.m.q.later(d.c, after) })
+}
+
+// peers is the bus between workers.
+type peers struct {
+	mu    sync.Mutex
+	alive map[string]*Executor
+	done  []job.Chunk
+	feet  []string
+}
+
+func (p *peers) join(who string, x *Executor) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.alive[who] = x
+}
+
+func (p *peers) leave(who string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.alive, who)
+}
+
+func (p *peers) who(who string) *Executor {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.alive[who]
+}
+
+func (p *peers) Holds(_ context.Context, who string, c claim.Chunk) (holds, answered bool, err error) {
+	x := p.who(who)
+	if x == nil {
+		return false, false, nil
+	}
+	return x.Answer(c), true, nil
+}
+
+func (p *peers) Tell(_ context.Context, who string, c claim.Chunk, n claim.Name) error {
+	if x := p.who(who); x != nil {
+		x.Told(c, n)
+	}
+	return nil
+}
+
+func (p *peers) SayDone(c job.Chunk, footer []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = append(p.done, c)
+	p.feet = append(p.feet, string(footer))
+}
+
+// finish waits until the queue is empty, and looks at what is there.
+func (w *world) finish(within time.Duration) {
+	w.t.Helper()
+	for end := time.Now().Add(within); w.queue.left() > 0; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			for _, k := range w.workers {
+				k.die() // or the test would not end
+			}
+			w.t.Fatalf("%d chunks are left after %v", w.queue.left(), within)
+		}
+	}
+}
+
+// results are the lines of all parts, without what differs from run to run.
+func (w *world) results() string {
+	w.t.Helper()
+	var all strings.Builder
+	for _, c := range w.chunks {
+		text, err := store.ReadAll(w.t.Context(), w.store, partName(&c), 1<<30)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(text), "\n")
+		for _, l := range lines[:len(lines)-2] { // the footer is no line
+			all.WriteString(essence(w.t, []byte(l)))
+		}
+	}
+	return all.String()
+}
+
+// essence returns the fields of a line that do not depend on its writer.
+func essence(t testing.TB, text []byte) string {
+	t.Helper()
+	var p journal.Parser
+	if _, err := p.Parse(text); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	var l journal.Line
+	if err := json.Unmarshal(text, &l); err != nil {
+		t.Fatal(err)
+	}
+	if l.Headrace.Calls > 0 != (len(l.Headrace.Failures) > 0) {
+		t.Errorf("line %d has %d calls, and says of %d how they ended", l.Headrace.Line, l.Headrace.Calls, len(l.Headrace.Failures))
+	}
+	said := ""
+	if l.Response != nil {
+		said = string(l.Response.Body)
+	}
+	return fmt.Sprintf("%d %s %s %s %s %v\n", l.Headrace.Line, l.ID, l.CustomID, l.Headrace.Key, said, l.Error)
+}
+
+// alone returns the result of one process for the input.
+func (w *world) alone() string {
+	w.t.Helper()
+	maker := promptfile.NewMaker(promptfile.Config{Checked: true})
+	var all strings.Builder
+	var sums promptfile.Sums
+	for req, err := range prompts.NewReader(bytes.NewReader(w.input), prompts.Config{}).All() {
+		var bad *prompts.LineError
+		l := journal.Line{}
+		if errors.As(err, &bad) {
+			l = maker.BadLine(bad)
+		} else {
+			it := maker.Item(req)
+			r := promptfile.Result{Item: it, Value: w.reply(it), Lane: "m", Attempts: 1}
+			if w.fate != nil {
+				if _, err := w.fate(it, 1_000_000); err != nil {
+					r.Value, r.Err = provider.Reply{}, err
+				}
+			}
+			l, _ = maker.Line(&r, &sums)
+		}
+		all.WriteString(essence(w.t, journal.AppendLine(nil, &l)))
+	}
+	return all.String()
+}
+
+// repeats are the calls that were made again of what had not failed.
+func (w *world) repeats() (n int) {
+	w.note(func() {
+		for key, times := range w.calls {
+			n += max(0, times-w.broken[key]-1)
+		}
+	})
+	return n
+}
+
+// called counts all calls.
+func (w *world) called() (n int) {
+	w.note(func() {
+		for _, times := range w.calls {
+			n += times
+		}
+	})
+	return n
+}
+
+// journals are those that are left.
+func (w *world) journals() (names []string) {
+	for o, err := range w.store.List(w.t.Context(), job.Folder(testJob)+"work/", "") {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+func (w *world) check(most int) {
+	w.t.Helper()
+	if got, want := w.results(), w.alone(); got != want {
+		w.t.Errorf("the parts are not what one process makes:\n%s", firstDifference(got, want))
+	}
+	if n := w.repeats(); n > most {
+		w.t.Errorf("%d calls are repeated, %d may be", n, most)
+	}
+	if w.opened != w.closed {
+		w.t.Errorf("%d jobs are opened, and %d closed", w.opened, w.closed)
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, v := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(v)) {
+		if g[i] != v[i] {
+			return fmt.Sprintf("line %d\n got %s\nwant %s", i+1, g[i], v[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(v))
+}
+
+func randomOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) } //nolint:gosec // no secret
+
+// whole is the input as one chunk.
+func (w *world) whole() job.Chunk {
+	return job.Chunk{Job: testJob, Bytes: int64(len(w.input)), FirstLine: 1}
+}
+
+// sums are those of all parts of a round.
+func (w *world) sums(round int) (all parts.Sums) {
+	w.t.Helper()
+	for _, c := range w.chunks {
+		var sums parts.Sums
+		for l, err := range parts.Read(w.t.Context(), w.store, c.Job, c.Number, round) {
+			if errors.Is(err, store.ErrMissing) {
+				break
+			}
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			sums.Lines++
+			switch {
+			case l.Code == promptfile.CodeInvalidLine:
+				sums.Skipped++
+			case l.Failed:
+				sums.Failed++
+			}
+		}
+		all = all.Plus(sums)
+	}
+	return all
 }

@@ -2,6 +2,9 @@ package index
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +17,8 @@ import (
 
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
+	"go.uber.org/goleak"
 )
 
 // seeds returns the number of worlds that a test tries: n, or SEEDS in the environment.
@@ -187,5 +192,272 @@ func placeIn(all []outcome, starts []int) {
 			return fmt.Sprintf("used on line %d", by-starts[in])
 		})
 		all[i].Bad = fmt.Sprintf("f%d:%d:%s", in+1, line-starts[in], rest)
+	}
+}
+
+// BenchmarkIndex: what an input of 20,000 prompts is read through and cut with, a line.
+func BenchmarkIndex(b *testing.B) {
+	const lines = 20_000
+	for name, format := range map[string]string{
+		"ids":    "{\"custom_id\":\"item-%09d\",\"prompt\":\"Which rivers does it cross on its way down, and where are they?\"}\n",
+		"no ids": "{\"prompt\":\"Which rivers does %09d cross on its way down to the sea, and where are they met?\"}\n",
+	} {
+		var text bytes.Buffer
+		for i := range lines {
+			fmt.Fprintf(&text, format, i)
+		}
+		w := newWorld(b, job.Cut{}, job.Reading{})
+		w.input("in", job.JSONL, 0, text.Bytes())
+		w.create()
+		tries := 0
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(text.Len()) / lines)
+			b.ReportAllocs()
+			for n := 0; n < b.N; n += lines {
+				tries++
+				if _, err := w.src.Plan(b.Context(), 1, fmt.Sprint(tries)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// FuzzChunks: whatever a file holds and wherever it is cut, its chunks give what the whole gives.
+func FuzzChunks(f *testing.F) {
+	for seed := range uint64(8) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		f.Add(someLines(rng, 12, int(seed)), seed, seed%2 == 0, seed%3 == 0, seed%4 == 0)
+	}
+	f.Add([]byte("{\"prompt\":\"a\"}\r\n\n{\"id\":\"line-000001\",\"prompt\":\"\"}"), uint64(3), true, true, false)
+	f.Add([]byte("\n\n\n"), uint64(4), false, false, false)
+	f.Fuzz(func(t *testing.T, text []byte, seed uint64, skipBad, skipForeign, plain bool) {
+		if prompts.Packed(text) != "" || len(text) > 10_000 {
+			t.Skip() // it would not be read as it is; a long one takes long
+		}
+		format := job.JSONL
+		if plain {
+			format = job.Text
+		}
+		rng := rand.New(rand.NewPCG(seed, 9))
+		checkWorld(t, rng, bytes.Clone(text), format, someCut(rng), job.Reading{SkipBad: skipBad, SkipUntranslatable: skipForeign})
+	})
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A job that an older program has cut has the chunks that it had, and they give what one reader of the whole gives.
+// What is added to it is cut behind them.
+func TestAJobOfFormat1GoesOn(t *testing.T) {
+	text, err := os.ReadFile("testdata/format1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old struct {
+		Objects map[string][]byte `json:"objects"`
+		Chunks  []job.Chunk       `json:"chunks"`
+	}
+	if err := json.Unmarshal(text, &old); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, job.Cut{}, job.Reading{})
+	for name, object := range old.Objects {
+		if err := store.CreateBytes(t.Context(), w.store, name, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.src.Record, err = job.Load(t.Context(), w.store, "j"); err != nil {
+		t.Fatal(err)
+	}
+	var whole []byte
+	for i := range w.src.Record.Inputs {
+		in := &w.src.Record.Inputs[i].Objects[0]
+		if in.Identity, _, err = store.Identity(t.Context(), w.store, in.Name); err != nil {
+			t.Fatal(err)
+		}
+		whole = append(whole, withoutMark(old.Objects[in.Name])...)
+	}
+	if w.plan, err = LoadPlan(t.Context(), w.store, &w.src.Record); err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	chunks := w.chunks(rng)
+	if !slices.Equal(chunks, old.Chunks) {
+		t.Errorf("the chunks were %+v, and are %+v", old.Chunks, chunks)
+	}
+	starts := []int{0, bytes.Count(old.Objects["in/f1-0"], []byte("\n"))}
+	w.agrees(chunks, whole, starts)
+
+	added := someLines(rng, 30, 3)
+	w.input("f3", job.JSONL, 1, added)
+	if err := w.cut(1); err != nil {
+		t.Fatal(err)
+	}
+	starts = append(starts, bytes.Count(whole, []byte("\n")))
+	chunks = w.chunks(rng)
+	if before := len(old.Chunks); len(chunks) <= before || !slices.Equal(chunks[:before], old.Chunks) {
+		t.Errorf("the chunks were %+v, and are %+v", old.Chunks, chunks)
+	}
+	w.agrees(chunks, append(whole, withoutMark(added)...), starts)
+}
+
+func withoutMark(file []byte) []byte { return bytes.TrimPrefix(file, []byte("\xEF\xBB\xBF")) }
+
+// agrees holds chunks to what one reader of all files gives, which begin behind so many lines.
+func (w *world) agrees(chunks []job.Chunk, text []byte, starts []int) {
+	w.t.Helper()
+	cfg, err := w.src.config(&w.src.Record.Inputs[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	want, got := whole(text, cfg), w.read(w.t.Context(), chunks)
+	placeIn(want, starts)
+	forgetLong(want)
+	forgetLong(got)
+	if diff := difference(got, want); diff != "" {
+		w.t.Fatalf("%q, files behind lines %v: %s", text, starts, diff)
+	}
+	checkCounts(w.t, w.plan, want)
+}
+
+func gzipped(t testing.TB, text []byte) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+// look adds a file as who submits a job does.
+func (w *world) look(name, format string, limit int, text []byte) error {
+	w.t.Helper()
+	if err := store.CreateBytes(w.t.Context(), w.store, "in/"+name, text); err != nil {
+		w.t.Fatal(err)
+	}
+	w.tries++
+	in, err := w.src.Look(w.t.Context(), File{Name: name, Format: format, Object: "in/" + name, Limit: limit}, fmt.Sprintf("s%d", w.tries))
+	if err == nil {
+		w.src.Record.Inputs = append(w.src.Record.Inputs, in)
+	}
+	return err
+}
+
+// someRows are a CSV some of whose rows have several lines, and some of which are bad.
+func someRows(rng *rand.Rand, n, faulty int) []byte {
+	var text bytes.Buffer
+	text.WriteString([]string{"", "\xEF\xBB\xBF", "\n\n"}[rng.IntN(3)])
+	feed := []string{"\n", "\r\n"}[rng.IntN(2)]
+	text.WriteString([]string{"id,prompt,topic", "prompt,id,topic"}[rng.IntN(2)] + feed)
+	for range n {
+		switch kind := rng.IntN(6); {
+		case rng.IntN(10) < faulty:
+			text.WriteString([]string{"a,b", "\"x\"y,z,w", "same,q,\"t\nu\""}[rng.IntN(3)])
+		case kind == 0:
+			fmt.Fprintf(&text, ",\"q%d\ntwo, three\n\",", rng.IntN(2))
+		case kind == 1:
+			text.WriteString(feed)
+		default:
+			fmt.Fprintf(&text, "%d,%d,é", rng.Uint32(), rng.Uint32())
+		}
+		text.WriteString(feed)
+	}
+	if rng.IntN(5) == 0 {
+		text.WriteString("a,\"never closed\nb,c,d\n")
+	}
+	return text.Bytes()
+}
+
+// A CSV is cut behind any of its rows, packed or not: what its chunks give is what the whole gives.
+func TestChunksOfCSV(t *testing.T) {
+	for seed := range seeds(250) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		text := someRows(rng, rng.IntN(30), max(0, rng.IntN(9)-4))
+		checkFile(t, rng, seed, job.CSV, text)
+	}
+}
+
+// A file that is packed gives what it holds, wherever it is cut.
+func TestChunksOfPackedFiles(t *testing.T) {
+	for seed := range seeds(120) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		checkFile(t, rng, seed, job.JSONL, someLines(rng, 1+rng.IntN(40), max(0, rng.IntN(9)-4)))
+	}
+}
+
+// checkFile submits a file, perhaps packed, perhaps its first items alone.
+func checkFile(t *testing.T, rng *rand.Rand, seed uint64, format string, text []byte) {
+	t.Helper()
+	reading := job.Reading{SkipBad: rng.IntN(3) > 0, SkipUntranslatable: true}
+	w := newWorld(t, someCut(rng), reading)
+	w.src.pieceBytes = 1 + rng.Int64N(500)
+	w.src.Record.Job, w.src.Record.Cut = "j", job.Cut{}
+	file, limit := text, 0
+	if rng.IntN(2) == 0 {
+		file = gzipped(t, text)
+	}
+	if rng.IntN(3) == 0 {
+		limit = 1 + rng.IntN(20)
+	}
+	looked := w.look("in", format, limit, file)
+	w.src.Record.Cut = someCut(rng)
+	w.create()
+	in := job.Input{Name: "in", Format: format}
+	cfg, _ := w.src.config(&in)
+	cfg.Limit = limit
+	want := whole(text, cfg)
+	if looked != nil {
+		if !errors.Is(looked, prompts.ErrHeader) || len(want) != 1 || !strings.Contains(looked.Error(), strings.TrimPrefix(want[0].Bad, "broke: ")) {
+			t.Fatalf("seed %d, %q: %v, not %v", seed, text, looked, want)
+		}
+		return
+	}
+	refused := w.cut(1)
+	if said := scanned(text, cfg, reading); messageOf(refused) != said {
+		t.Fatalf("seed %d: %q is refused:\n got %v\nwant %s", seed, text, refused, said)
+	}
+	if refused != nil {
+		return
+	}
+	chunks := w.chunks(rng)
+	if diff := difference(w.read(t.Context(), chunks), want); diff != "" {
+		t.Fatalf("seed %d, limit %d, %q: %s", seed, limit, text, diff)
+	}
+	checkCounts(t, w.plan, want)
+}
+
+// A header that cannot be used is said at once, in the words of a run.
+func TestHeaderThatCannotBeUsed(t *testing.T) {
+	w := newWorld(t, job.Cut{}, job.Reading{})
+	w.src.Record.Job = "j"
+	err := w.look("in.csv", job.CSV, 0, []byte("a,b\n1,2\n"))
+	if !errors.Is(err, prompts.ErrHeader) || !strings.Contains(err.Error(), "in.csv:1: the header cannot be used: no column is named prompt") {
+		t.Error(err)
+	}
+	if err := w.look("empty.csv", job.CSV, 0, nil); err != nil {
+		t.Error(err)
+	}
+	if err := w.look("cut.gz", job.JSONL, 0, gzipped(t, someLines(rand.New(rand.NewPCG(1, 1)), 50, 0))[:100]); !errors.Is(err, prompts.ErrPacked) {
+		t.Error(err)
+	}
+	if _, err := w.src.Look(t.Context(), File{Name: "x", Object: "nowhere", Format: job.JSONL}, "s"); !errors.Is(err, store.ErrMissing) {
+		t.Error(err)
+	}
+}
+
+// A line that is too long to be held is said, and not held.
+func TestPackedLineWithoutEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it unpacks 150 MB")
+	}
+	w := newWorld(t, job.Cut{}, job.Reading{})
+	w.src.Record.Job, w.src.Record.Reading.MaxLine = "j", 0
+	err := w.look("in.gz", job.JSONL, 0, gzipped(t, bytes.Repeat([]byte("long "), 35_000_000)))
+	if !errors.Is(err, ErrLongLine) {
+		t.Error(err)
 	}
 }

@@ -3,21 +3,27 @@ package parts
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"go.uber.org/goleak"
 )
 
 // job of some chunks of ten lines each; the second round has tried again what failed in some.
@@ -328,3 +334,170 @@ func TestFetchThatFails(t *testing.T) {
 	}
 	d.is(results, failures)
 }
+
+func numbers(n int, last error) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i := range n {
+			if !yield(i, nil) {
+				return
+			}
+		}
+		if last != nil {
+			yield(0, last)
+		}
+	}
+}
+
+// So many are under way at a time as are to be, and what comes of them comes in order.
+func TestAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var got []int
+		slower := func(_ context.Context, i int) (int, error) {
+			time.Sleep(time.Second + time.Duration(5-i%5)*time.Millisecond)
+			return 2 * i, nil
+		}
+		for r, err := range ahead(t.Context(), 4, numbers(12, nil), slower, func(int) {}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r)
+		}
+		if len(got) != 12 || !slices.IsSorted(got) || got[11] != 22 {
+			t.Errorf("%v", got)
+		}
+		if took := time.Since(began); took < 3*time.Second || took >= 4*time.Second {
+			t.Errorf("twelve seconds, four at a time, took %v", took)
+		}
+	})
+}
+
+// The first error is the last thing, wherever it comes from; what is done behind it is dropped.
+func TestAheadThatFails(t *testing.T) {
+	broken := errors.New("broken")
+	for name, c := range map[string]struct {
+		all  iter.Seq2[int, error]
+		do   func(context.Context, int) (int, error)
+		want int
+	}{
+		"at its work":      {numbers(10, nil), func(_ context.Context, i int) (int, error) { return i, map[bool]error{true: broken}[i == 3] }, 3},
+		"in what is there": {numbers(5, broken), func(_ context.Context, i int) (int, error) { return i, nil }, 5},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dropped, given := 0, 0
+			for _, err := range ahead(t.Context(), 3, c.all, c.do, func(int) { dropped++ }) {
+				if err == nil {
+					given++
+				} else if !errors.Is(err, broken) {
+					t.Error(err)
+				}
+			}
+			if given != c.want || dropped > 2 {
+				t.Errorf("%s: %d given, %d dropped", name, given, dropped)
+			}
+		})
+	}
+}
+
+// Who leaves does not wait for what would take for ever.
+func TestAheadIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waits := func(ctx context.Context, i int) (int, error) {
+			if i == 0 {
+				return 0, nil
+			}
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+		for range ahead(t.Context(), 3, numbers(10, nil), waits, func(int) { t.Error("nothing was done that could be dropped") }) {
+			break
+		}
+	})
+}
+
+// text is a line as a worker writes it into its journal: of a result, or, with a code, of a failure.
+func text(line int, code, body string) []byte {
+	key := prompts.Key("/v1/x", []byte(`{}`), fmt.Sprint(line))
+	cost := float64(line) / 8
+	l := journal.LineOf(prompts.LineID(line), journal.Headrace{
+		Line: line, Key: key, Attempts: 2, Usage: journal.Usage{InputTokens: 3, OutputTokens: int64(line)}, CostUSD: &cost,
+	})
+	quoted, _ := json.Marshal(body)
+	l.Response = &journal.Response{StatusCode: 200, Body: quoted}
+	if code != "" {
+		l.Response, l.Error = nil, &journal.Failure{Code: code, Message: body}
+	}
+	if code == promptfile.CodeInvalidLine {
+		l.Headrace.CostUSD, l.Headrace.Attempts, l.Headrace.Usage = nil, 0, journal.Usage{}
+	}
+	return journal.AppendLine(nil, &l)
+}
+
+// journalOf gives lines as a store reads them from a journal, each in the same memory.
+func journalOf(lines ...[]byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var room []byte
+		for _, l := range lines {
+			room = append(room[:0], bytes.TrimSuffix(l, []byte("\n"))...)
+			if !yield(room, nil) {
+				return
+			}
+			for i := range room {
+				room[i] = 'x'
+			}
+		}
+	}
+}
+
+func chunkOf(n, round int) *job.Chunk { return &job.Chunk{Job: "j", Number: n, Round: round} }
+
+// write makes a part of lines.
+func write(t testing.TB, s store.Store, n, round int, lines ...[]byte) Sums {
+	t.Helper()
+	j, err := Join(0, journalOf(lines...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := Write(t.Context(), s, chunkOf(n, round), len(lines), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
+}
+
+// some are lines of a chunk that has lines from one on; every third has failed, every fifth is bad.
+func some(first, n int) (lines [][]byte) {
+	for i := first; i < first+n; i++ {
+		switch {
+		case i%5 == 0:
+			lines = append(lines, text(i, promptfile.CodeInvalidLine, "bad"))
+		case i%3 == 0:
+			lines = append(lines, text(i, "timeout", "slow"))
+		default:
+			lines = append(lines, text(i, "", strings.Repeat("é", i%7)))
+		}
+	}
+	return lines
+}
+
+func shuffled(rng *rand.Rand, lines [][]byte) [][]byte {
+	lines = slices.Clone(lines)
+	rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	return lines
+}
+
+func all(t testing.TB, lines iter.Seq2[[]byte, error]) string {
+	t.Helper()
+	var out bytes.Buffer
+	for l, err := range lines {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(l)
+	}
+	return out.String()
+}
+
+func joined(lines [][]byte) string { return string(bytes.Join(lines, nil)) }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"math/rand/v2"
@@ -175,4 +176,163 @@ func mark(t *testing.T, s store.Store) {
 	if err := store.CheckMark(t.Context(), s, "parts/1"); err == nil {
 		t.Error("a part is taken for a mark")
 	}
+}
+
+func names(t *testing.T, s store.Store) {
+	for _, name := range []string{
+		"", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", "a/..", "a\x00b", "a\nb", "\xff",
+		".headrace-tmp", "a/.headrace-tmp/x", ".nfs0001", strings.Repeat("n", store.MaxSegment+1),
+		strings.Repeat("n/", store.MaxName/2) + "n",
+	} {
+		is(t, store.CreateBytes(t.Context(), s, name, nil), store.ErrName, "create")
+		_, err := s.Open(t.Context(), name, 0, -1)
+		is(t, err, store.ErrName, "open")
+		is(t, s.Delete(t.Context(), name), store.ErrName, "delete")
+		_, _, err = store.Identity(t.Context(), s, name)
+		is(t, err, store.ErrName, "identity")
+	}
+	for _, prefix := range []string{"/", "../", "a/../", "a//"} {
+		for _, err := range s.List(t.Context(), prefix, "") {
+			is(t, err, store.ErrName, "list")
+		}
+	}
+	same(t, "what is left", list(t, s, "", ""), nil)
+}
+
+func stretches(t *testing.T, s store.Store) {
+	put(t, s, "ten", "0123456789")
+	put(t, s, "none", "")
+	for _, c := range []struct {
+		name           string
+		offset, length int64
+		want           string
+	}{
+		{"ten", 0, -1, "0123456789"},
+		{"ten", 3, -1, "3456789"},
+		{"ten", 3, 4, "3456"},
+		{"ten", 0, 1, "0"},
+		{"ten", 9, 1, "9"},
+		{"ten", 9, 100, "9"},
+		{"ten", 0, 0, ""},
+		{"ten", 5, 0, ""},
+		{"ten", 10, -1, ""},
+		{"ten", 11, -1, ""},
+		{"ten", 11, 5, ""},
+		{"ten", 1, 1<<63 - 1, "123456789"},
+		{"none", 0, -1, ""},
+		{"none", 0, 10, ""},
+		{"none", 5, -1, ""},
+	} {
+		in, err := s.Open(t.Context(), c.name, c.offset, c.length)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		got, err := io.ReadAll(in)
+		if err := errors.Join(err, in.Close()); err != nil || string(got) != c.want {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+	if _, err := s.Open(t.Context(), "ten", -1, 1); err == nil {
+		t.Error("a negative offset was taken")
+	}
+	_, err := s.Open(t.Context(), "missing", 5, 0)
+	is(t, err, store.ErrMissing, "missing")
+}
+
+// tree is in the byte order of the names, in which a slash is one of the bytes.
+var tree = []string{"a!", "a-b", "a-b/c", "a.b/c", "a/b", "a/b.c", "a/b/c", "a0", "a/c", "ab", "b", "é", "日"}
+
+func plant(t testing.TB, s store.Store) []string {
+	var sorted []string
+	for _, name := range rand.New(rand.NewPCG(1, 2)).Perm(len(tree)) {
+		// A name and its beginning up to a slash cannot both be there.
+		if tree[name] != "a-b" && tree[name] != "a/b" {
+			put(t, s, tree[name], tree[name])
+			sorted = append(sorted, tree[name])
+		}
+	}
+	slices.Sort(sorted)
+	return sorted
+}
+
+func lists(t *testing.T, s store.Store) {
+	same(t, "nothing", list(t, s, "", ""), nil)
+	all := plant(t, s)
+	same(t, "all", list(t, s, "", ""), all)
+	for _, prefix := range []string{"a", "a/", "a/b", "a/b/", "a/b/c", "a-", "a-b/c", "a.", "é", "z", "a/b/c/d", ".", "zz/"} {
+		var want []string
+		for _, name := range all {
+			if strings.HasPrefix(name, prefix) {
+				want = append(want, name)
+			}
+		}
+		same(t, prefix, list(t, s, prefix, ""), want)
+	}
+	for o, err := range s.List(t.Context(), "", "") {
+		if err != nil || o.Size != int64(len(o.Name)) {
+			t.Errorf("%+v, %v", o, err)
+		}
+	}
+}
+
+func after(t *testing.T, s store.Store) {
+	all := plant(t, s)
+	for _, from := range append(slices.Clone(all), "a", "a/", "a/b", "a/a", "a/zzz", "a-b", "A", "~", "zzz") {
+		for _, prefix := range []string{"", "a", "a/"} {
+			var want []string
+			for _, name := range all {
+				if strings.HasPrefix(name, prefix) && name > from {
+					want = append(want, name)
+				}
+			}
+			same(t, prefix+" after "+from, list(t, s, prefix, from), want)
+		}
+	}
+}
+
+// pages lists more than the thousand objects that S3 lists at once.
+func pages(t *testing.T, s store.Store) {
+	const objects, at = 2100, 32
+	names := make(chan string)
+	errs := make(chan error)
+	for range at {
+		go func() {
+			for name := range names {
+				errs <- store.CreateBytes(t.Context(), s, name, nil)
+			}
+		}()
+	}
+	go func() {
+		defer close(names)
+		for n := range objects {
+			names <- fmt.Sprintf("parts/%06d", n)
+		}
+	}()
+	for range objects {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := list(t, s, "parts/", "")
+	if len(got) != objects || !slices.IsSorted(got) || got[objects-1] != "parts/002099" {
+		t.Errorf("%d of %d, in order: %t", len(got), objects, slices.IsSorted(got))
+	}
+	if got := list(t, s, "parts/", "parts/000999"); len(got) != objects-1000 || got[0] != "parts/001000" {
+		t.Errorf("%d behind the first thousand, from %s on", len(got), got[0])
+	}
+}
+
+func left(t *testing.T, s store.Store) {
+	all := plant(t, s)
+	for _, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Error(err)
+		}
+		break
+	}
+	next, stop := iter.Pull2(s.List(t.Context(), "", ""))
+	if o, err, ok := next(); !ok || err != nil || o.Name != all[0] {
+		t.Errorf("%+v, %v, %t", o, err, ok)
+	}
+	stop()
 }

@@ -1,0 +1,298 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/keeping"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/jonboulle/clockwork"
+)
+
+// hubPrefix begins the objects that name the hub on which the jobs of a store are queued. The one with the highest
+// number counts. It prevents this order of events. A second hub is started for one store. Each hub has workers, a
+// keeper and a queue of all jobs. So every chunk is worked on twice, and the limit is used twice.
+const hubPrefix = "cluster/hub-"
+
+// hubMost bounds the bytes that are read of such an object.
+const hubMost = 4 << 10
+
+// takeOverTries bounds the attempts to take a number when others take it first.
+const takeOverTries = 100
+
+// hubOf returns the hub that the store names, and the number of the object that says so; 0: it names none.
+func hubOf(ctx context.Context, s store.Store) (identity string, number uint64, err error) {
+	number, err = keeping.LatestNumber(ctx, s, hubPrefix, 0)
+	if err != nil || number == 0 {
+		return "", 0, err
+	}
+	text, err := store.ReadAll(ctx, s, keeping.Numbered(hubPrefix, number), hubMost)
+	return strings.TrimSpace(string(text)), number, err
+}
+
+// nameHub names a hub in a store that names none. A bus without a name is not named.
+func nameHub(ctx context.Context, s store.Store, identity string) error {
+	if identity == "" {
+		return nil
+	}
+	_, number, err := hubOf(ctx, s)
+	if err == nil && number == 0 {
+		err = store.CreateBytes(ctx, s, keeping.Numbered(hubPrefix, 1), []byte(identity+"\n"))
+	}
+	if err != nil && !errors.Is(err, store.ErrExists) { // another process was first, just now
+		return fmt.Errorf("node: hub of the store: %w", err)
+	}
+	return nil
+}
+
+// sameHub returns an error of kind ErrForeign if the store names another hub than this one.
+func sameHub(ctx context.Context, s store.Store, home, identity string) error {
+	if identity == "" {
+		return nil
+	}
+	named, number, err := hubOf(ctx, s)
+	switch {
+	case err != nil:
+		return fmt.Errorf("node: hub of the store: %w", err)
+	case number == 0 || named == identity:
+		return nil
+	}
+	return &fault{bus.Finding{
+		Unsafe: true, What: fmt.Sprintf("%s belongs to another hub: its jobs are queued on hub %s, and this is hub %s", home, named, identity),
+		Why: "two hubs would have all work done twice: join by the line of that hub; or, if it is gone for good, run `headrace cluster take-over` with this line",
+	}, ErrForeign}
+}
+
+// hubTerms is the number of terms between two looks at the hub that the store names. It is for workers that never keep,
+// as there may be hundreds of them. A worker that may keep looks as keeper, or before it becomes one.
+const hubTerms = 20
+
+// watchHub returns an error of kind ErrForeign once the store names another hub; nil when ctx ends.
+func (n *Node) watchHub(ctx context.Context) error {
+	ticker := n.clock.NewTicker(hubTerms * n.cfg.Times.Term)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.Chan():
+			if err := n.sameHub(ctx); errors.Is(err, ErrForeign) { // a store that is away does not count, and the next look asks again
+				return err
+			}
+		}
+	}
+}
+
+// TakeOver names the hub of this process in the store, in place of another one, whose name it returns; "": there was
+// none. Keepers of the other hub, and workers that may keep, see it within seconds and end. Workers that never keep end
+// within a minute.
+func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
+	mine := n.bus.Identity()
+	if mine == "" {
+		return "", errors.New("node: take over: the bus has no name that lasts: give its server a server_name or a cluster name")
+	}
+	if err := n.mayChange(); err != nil {
+		return "", err
+	}
+	for range takeOverTries {
+		named, number, err := hubOf(ctx, n.home)
+		if err != nil {
+			return "", fmt.Errorf("node: take over: %w", err)
+		}
+		if named == mine {
+			return before, nil
+		}
+		before = named
+		err = store.CreateBytes(ctx, n.home, keeping.Numbered(hubPrefix, number+1), []byte(mine+"\n"))
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			return "", fmt.Errorf("node: take over: %w", err)
+		}
+	}
+	return "", errors.New("node: take over: others take over at the same time")
+}
+
+// founderName is the object that names the founder of the cluster: the first process that worked with this store, or
+// gave it work. No two lives of a process have the same name, so the founder tells this store from any other. The queue
+// names the founder of the store that it was made for. So a process learns from the queue that its own store is another
+// one. This prevents the following order of events. A machine comes up without the folder that all share. Its worker
+// finds an empty one in its place, and gets chunks of jobs that are not there. It holds them up, each time, for ever.
+const founderName = "cluster/founder"
+
+// founderMost bounds the bytes that are read of it.
+const founderMost = 4 << 10
+
+// ErrForeign says that a process was given a store that is not its cluster's.
+var ErrForeign = errors.New("it is not the store of this cluster")
+
+// founderOf returns the founder of the cluster with this store; "": it has none. If founds is set and there is none,
+// who becomes the founder.
+func founderOf(ctx context.Context, s store.Store, founds bool, who string) (founder string, err error) {
+	if founder, err = readFounder(ctx, s); founder != "" || err != nil || !founds {
+		return founder, err
+	}
+	err = store.CreateBytes(ctx, s, founderName, []byte(who+"\n"))
+	if errors.Is(err, store.ErrExists) { // another process was first, just now
+		return readFounder(ctx, s)
+	}
+	if err != nil {
+		return "", fmt.Errorf("node: founder of the cluster: %w", err)
+	}
+	return who, nil
+}
+
+func readFounder(ctx context.Context, s store.Store) (string, error) {
+	text, err := store.ReadAll(ctx, s, founderName, founderMost)
+	switch {
+	case errors.Is(err, store.ErrMissing):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("node: founder of the cluster: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// founderTries bounds the looks, a second apart, for a founder that the queue names and the store lacks. A client of a
+// file server remembers for some seconds that an object was missing.
+const founderTries = 5
+
+// sameStore returns ErrForeign if the queue on the bus was made for another store than this. Any other error says that
+// one of them could not be asked. It asks the queue first, as the queue's maker had been in the store before. In the
+// other order, a worker that begins at the same time could look before the founder is there.
+func sameStore(ctx context.Context, b *bus.Bus, s store.Store, home string, clock clockwork.Clock) error {
+	there, err := b.Founder(ctx)
+	if err != nil || there == "" {
+		return err
+	}
+	here, err := readFounder(ctx, s)
+	for tried := 1; here == "" && err == nil && tried < founderTries; tried++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-clock.After(time.Second):
+		}
+		here, err = readFounder(ctx, s)
+	}
+	if err != nil || here == there {
+		return err
+	}
+	return foreignTo(home, here, there)
+}
+
+func foreignTo(home, here, there string) error {
+	if here == "" {
+		here = "nobody has worked with it"
+	} else {
+		here = "its founder is " + here
+	}
+	return &fault{bus.Finding{
+		Unsafe: true, What: fmt.Sprintf("%s: %v: %s, and the founder of the cluster is %s", home, ErrForeign, here, there),
+		Why: "is it mounted here, and the same on all machines? To start over with another store, end the hubs and delete the folder jetstream in the --dir of each",
+	}, ErrForeign}
+}
+
+// DefaultTerm is the time for which a keeper lasts without renewal, with one hub. It is four times as long as it
+// takes to notice a lost answer and ask again. With three hubs, 3 to 4 s pass from the death of the leading hub until
+// another leads: ThreeTerm.
+const (
+	DefaultTerm = 3 * time.Second
+	ThreeTerm   = 6 * time.Second
+)
+
+// Times holds the times that the processes of a cluster must share. They stand in its store from the time when the
+// first working process joins. A worker that takes others for dead sooner than they expect has their work done twice.
+// A keeper with a longer lease than the others' is one of two.
+type Times struct {
+	AckWait time.Duration // the silence after which a chunk goes to another worker; 0: not given
+	Term    time.Duration // of a keeper; 0: not given
+}
+
+func (t Times) withDefaults() Times {
+	return Times{AckWait: cmp.Or(t.AckWait, bus.DefaultAckWait), Term: cmp.Or(t.Term, DefaultTerm)}
+}
+
+// timesName is the object that holds them.
+const timesName = "cluster/times"
+
+// timesMost bounds the bytes that are read of it.
+const timesMost = 4 << 10
+
+// settledTimes is the content of that object.
+type settledTimes struct {
+	AckWait string `json:"ack_wait"`
+	Lease   string `json:"lease"`
+	By      string `json:"by"` // the first process, for people
+	At      string `json:"at"`
+}
+
+// ErrTimes says that a process was given other times than its cluster has.
+var ErrTimes = errors.New("all processes of a cluster must have the same")
+
+// timesOf returns the times of the cluster in this store. Where nobody has worked yet it returns the given times,
+// with defaults. A process that works settles them. A process that was given other times than the store's gets an
+// error.
+func timesOf(ctx context.Context, s store.Store, told Times, settles bool, by string, now time.Time) (Times, error) {
+	there, err := readTimes(ctx, s)
+	if errors.Is(err, store.ErrMissing) {
+		mine := told.withDefaults()
+		if !settles {
+			return mine, nil
+		}
+		if err = writeTimes(ctx, s, mine, by, now); err == nil {
+			return mine, nil
+		}
+		if errors.Is(err, store.ErrExists) { // another process was first, just now
+			there, err = readTimes(ctx, s)
+		}
+	}
+	if err != nil {
+		return told, fmt.Errorf("node: the times of the cluster (%s in its store): %w", timesName, err)
+	}
+	return there, there.agree(told)
+}
+
+// agree returns an error for given times that differ from these.
+func (t Times) agree(told Times) error {
+	var faults []error
+	for _, one := range []struct {
+		flag       string
+		told, here time.Duration
+	}{{"--ack-wait", told.AckWait, t.AckWait}, {"--lease", told.Term, t.Term}} {
+		if one.told != 0 && one.told != one.here {
+			faults = append(faults, fmt.Errorf("%s %v: in this cluster it is %v, as its first worker has settled it, and %w: remove the flag, or end all workers and delete %s in the store to set it again",
+				one.flag, one.told, one.here, ErrTimes, timesName))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func readTimes(ctx context.Context, s store.Store) (t Times, err error) {
+	text, err := store.ReadAll(ctx, s, timesName, timesMost)
+	if err != nil {
+		return t, err
+	}
+	var said settledTimes
+	if err := json.Unmarshal(text, &said); err != nil {
+		return t, errors.New("it is damaged: end all workers and delete it")
+	}
+	var err1, err2 error
+	t.AckWait, err1 = time.ParseDuration(said.AckWait)
+	t.Term, err2 = time.ParseDuration(said.Lease)
+	if err1 != nil || err2 != nil || t.AckWait <= 0 || t.Term <= 0 {
+		return t, errors.New("it is damaged: end all workers and delete it")
+	}
+	return t, nil
+}
+
+func writeTimes(ctx context.Context, s store.Store, t Times, by string, now time.Time) error {
+	text, err := json.Marshal(settledTimes{AckWait: t.AckWait.String(), Lease: t.Term.String(), By: by, At: now.UTC().Format(time.RFC3339)})
+	if err != nil {
+		return err
+	}
+	return store.CreateBytes(ctx, s, timesName, append(text, '\n'))
+}

@@ -1,0 +1,265 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/claim/executor"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/provider"
+)
+
+// stream makes the calls.
+func (w *worker) stream(ctx context.Context) error {
+	opts := append(w.how.Options[:len(w.how.Options):len(w.how.Options)],
+		batch.WithConcurrency(w.how.Concurrency), batch.WithControl(w.control), batch.WithClock(w.clock), batch.WithSeed(w.cfg.Seed),
+		batch.WithPool(neverUsed, neverUsed), batch.WithReadAhead(streamTimes*w.ahead()))
+	var ended error
+	for res, err := range batch.Stream(ctx, w.items(ctx), w.exec.Call, opts...) {
+		if err != nil {
+			ended = err
+			break
+		}
+		w.refusals.unserved(res.Item.Pool(), res.Err)
+		w.exec.Took(&res)
+	}
+	if errors.Is(ended, batch.ErrDrained) || errors.Is(ended, batch.ErrStopped) {
+		return nil // the jobs' records say why a limit has stopped
+	}
+	return ended
+}
+
+const (
+	// aheadMost bounds the items in a worker's stream that wait for their first call. aheadTimes is the bound for each
+	// call that may be in flight: as many as two asks for permits cover. Items of a chunk that is given up stay there.
+	// Each takes a permit to learn of its end, at the cost of others meanwhile.
+	aheadMost  = batch.DefaultReadAhead
+	aheadTimes = 2
+	// streamTimes is the room of the stream in multiples of ahead. Jobs may come one after the other while nothing
+	// leaves. Then the first has all of ahead, the next a half of it, then a third, down to a 64th.
+	streamTimes = 5
+)
+
+// ahead returns the number of items that wait in the stream, of all jobs.
+func (w *worker) ahead() int { return min(aheadMost, aheadTimes*w.how.Concurrency) }
+
+// neverUsed names a pool and a lane that no item has. A stream goes on while one of its lanes may yet flow. So a
+// worker whose limits have all stopped is there for the jobs that come next.
+const neverUsed = laneSeparator + "never used"
+
+// items yields the items of all chunks, each after its lane is there.
+func (w *worker) items(ctx context.Context) iter.Seq[*executor.Item] {
+	return func(yield func(*executor.Item) bool) {
+		for it := range w.exec.Items() {
+			if !w.lanes[it.Pool()] {
+				w.defineLane(ctx, it.Pool())
+			}
+			if !yield(it) {
+				return
+			}
+		}
+	}
+}
+
+// defineLane makes a lane that needs permits.
+func (w *worker) defineLane(ctx context.Context, lane string) {
+	limit, name := partsOf(lane)
+	o, err := w.jobs.open(ctx, name)
+	if err != nil {
+		return // ctx has ended, or the job has
+	}
+	w.lanes[lane] = true
+	c := o.caller.Lane
+	c.Maker = permit.New(w.Name(), name, limit)
+	if err := w.control.Define(ctx, lane, c); err != nil {
+		w.sayf("limit %s of job %s cannot be used: %v", limit, name, err)
+		return
+	}
+	w.link.add(ctx, lane)
+	w.sayLimit(limit, o)
+}
+
+// openJob returns a job as the executor wants it.
+func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error) {
+	o, err := w.jobs.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &executor.Job{
+		Read: func(ctx context.Context, c job.Chunk) iter.Seq2[prompt, error] { return w.read(ctx, &c) },
+		Again: func(ctx context.Context, c job.Chunk) (func(string) bool, error) {
+			return w.failedBefore(ctx, c)
+		},
+		Item:    func(r prompt) *promptfile.Item { return o.maker.Item(r) },
+		Call:    o.call,
+		Line:    o.line,
+		BadLine: o.maker.BadLine,
+	}, nil
+}
+
+// read reads a chunk. A changed input stops its job: else workers would read it in vain for ever.
+func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error] {
+	return func(yield func(prompt, error) bool) {
+		o, err := w.jobs.openWith(ctx, c.Job, c.Input)
+		if err != nil {
+			yield(prompt{}, err)
+			return
+		}
+		for r, err := range o.source.Read(ctx, c) {
+			if errors.Is(err, store.ErrChanged) {
+				w.stopJob(ctx, c.Job, err.Error())
+			}
+			w.refusals.read(ctx, c.Job, err)
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// call makes one call of an item. A filtered answer is a failure if the job wants that.
+func (o *opened) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+	reply, err := o.caller.Call(ctx, it)
+	if err == nil && o.caller.Lines.FilteredFails && provider.IsFiltered(reply.Finish) {
+		return reply, provider.Filtered(reply.Finish, reply.Status, reply.RequestID)
+	}
+	return reply, err
+}
+
+// line returns the result line of an item that ended. Its lane has the same name as in a run of one process.
+func (o *opened) line(res *promptfile.Result) (journal.Line, bool) {
+	var sums promptfile.Sums
+	l, ended := o.maker.Line(res, &sums)
+	l.Headrace.Lane = o.own(res.Item.Model)
+	return l, ended
+}
+
+const (
+	// givesKept bounds the gives that wait for their lanes: a second of forty lanes.
+	givesKept = 1024
+	// coolsKept bounds the cools that wait, likewise: a limit cools a few times a minute.
+	coolsKept = 256
+)
+
+// A link passes messages between the lanes of this worker and the keeper. It sends a lane's messages to the bus, and a
+// keeper's message to the lane that it is for. The sender repeats a message that is lost on the way.
+type link struct {
+	bus *bus.Bus
+	// believes reports whether there is a keeper of an epoch. Messages of others go to no lane.
+	believes func(ctx context.Context, epoch uint64) bool
+	lanes    *batch.Control
+	refusals *refusals
+	gives    *bus.Feed[permit.Give]
+	cools    *bus.Feed[permit.Cool]
+	known    chan string // new lanes, by name
+	names    []string    // of all lanes; only run uses it
+}
+
+// newLink begins to hear the keeper's messages to the worker.
+func newLink(n *Node, lanes *batch.Control, r *refusals) (*link, error) {
+	b := n.bus
+	gives, err := b.Gives(b.Name(), givesKept)
+	if err != nil {
+		return nil, err
+	}
+	cools, err := b.Cools(coolsKept)
+	if err != nil {
+		gives.Close()
+		return nil, err
+	}
+	return &link{bus: b, believes: n.epochs.Believes, lanes: lanes, refusals: r, gives: gives, cools: cools, known: make(chan string)}, nil
+}
+
+func (l *link) close() {
+	l.gives.Close()
+	l.cools.Close()
+}
+
+// add announces a lane. From then on the lane gets all cools of its limit.
+func (l *link) add(ctx context.Context, lane string) {
+	select {
+	case l.known <- lane:
+	case <-ctx.Done():
+	}
+}
+
+// run passes messages on until ctx ends. A message that cannot be sent is no fault: the bus is away, and the lane
+// repeats all of it.
+func (l *link) run(ctx context.Context) {
+	words, err := l.lanes.Words(ctx)
+	if err != nil {
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case lane := <-l.known:
+			l.names = append(l.names, lane)
+		case said, open := <-words:
+			if !open {
+				words = nil
+			}
+			l.send(said)
+		case g, open := <-l.gives.C:
+			if !open {
+				return
+			}
+			if !l.believes(ctx, g.Epoch) {
+				continue
+			}
+			if len(g.Permits) > 0 {
+				l.refusals.lift(g.Job, g.Limit)
+			}
+			_ = l.lanes.Tell(ctx, laneOf(g.Limit, g.Job), &g) // it fails only when ctx ends
+		case c, open := <-l.cools.C:
+			if !open {
+				return
+			}
+			if l.believes(ctx, c.Epoch) {
+				l.cool(ctx, &c)
+			}
+		}
+	}
+}
+
+func (l *link) send(said []batch.Word) {
+	for _, w := range said {
+		if ask, is := w.Said.(*permit.Ask); is {
+			_ = l.bus.SendAsk(*ask)
+		}
+	}
+}
+
+// cool passes a cool to all lanes of its limit.
+func (l *link) cool(ctx context.Context, c *permit.Cool) {
+	for lane := range slices.Values(l.names) {
+		if limit, _ := partsOf(lane); limit == c.Limit {
+			_ = l.lanes.Tell(ctx, lane, c)
+		}
+	}
+}
+
+// A worker's lane is one job under one limit, so that the keeper can share a limit among jobs
+// and the core need not know of them.
+
+// laneSeparator stands between the two names. No job's name has it, and no model's name has such a character.
+const laneSeparator = "\x1f"
+
+// laneOf names the lane of a job under a limit.
+func laneOf(limit, job string) string { return limit + laneSeparator + job }
+
+// partsOf reverses laneOf.
+func partsOf(lane string) (limit, job string) {
+	limit, job, _ = strings.Cut(lane, laneSeparator)
+	return limit, job
+}
