@@ -3,9 +3,11 @@ package anthropic
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/chat"
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
@@ -110,4 +112,156 @@ func textOf(content []byte) (string, bool) {
 		}
 	}
 	return strings.ToValidUTF8(string(text), "\uFFFD"), len(text) > 0
+}
+
+// FromChat translates one of OpenAI's chat requests into a Messages body: see package chat for
+// the fields that it carries over. The model is r.Model, or the body's own if that is empty. An
+// error is a *provider.Untranslatable.
+func FromChat(r provider.Request, d provider.Defaults) ([]byte, error) {
+	c, err := chat.Read("anthropic", r.Body)
+	if err != nil {
+		return nil, err
+	}
+	c.LeaveOutOnes()
+	model := c.Model
+	if r.Model != "" {
+		model = rawjson.AppendString(nil, r.Model)
+	}
+	bound := c.MaxTokens
+	if bound == 0 {
+		bound = d.MaxTokens
+	}
+	if err := fits(c, model, bound); err != nil {
+		return nil, err
+	}
+	return build(c, model, bound, make([]byte, 0, len(r.Body)+256)), nil
+}
+
+// fits refuses requests that the dialect cannot express.
+func fits(c *chat.Request, model []byte, bound int) error {
+	switch {
+	case model == nil:
+		return c.Refuse("model", "is missing")
+	case bound <= 0:
+		return c.Refuse("max_completion_tokens", "is missing, and a bound is demanded")
+	case c.Seed != nil:
+		return c.Refuse("seed", "has no counterpart")
+	case above1(c.Temperature):
+		return c.Refuse("temperature", "is above 1, the maximum")
+	case c.Format != nil && c.Format.Description != nil:
+		return c.Refuse("response_format.json_schema.description", "has no counterpart")
+	}
+	for _, check := range []func() error{c.NoEffort, c.NoFreeJSON, c.NoBlankStop, c.NeedParameters, c.NoBlankText} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return c.CheckSchemas(&chat.Structured)
+}
+
+func above1(number []byte) bool {
+	n, err := strconv.ParseFloat(string(number), 64)
+	return err == nil && n > 1
+}
+
+func build(c *chat.Request, model []byte, bound int, out []byte) []byte {
+	out = chat.AppendMember(append(out, '{'), "model", model)
+	out = chat.AppendMember(out, "max_tokens", strconv.AppendInt(nil, int64(bound), 10))
+	if len(c.System) > 0 {
+		out = appendParts(chat.AppendName(out, "system"), c.System)
+	}
+	out = append(chat.AppendName(out, "messages"), '[')
+	for _, turn := range c.Turns {
+		role := `{"role":"user","content":`
+		if turn.Role == chat.Assistant {
+			role = `{"role":"assistant","content":`
+		}
+		out = append(chat.AppendComma(out), role...)
+		out = append(appendParts(out, turn.Parts), '}')
+	}
+	out = append(out, ']')
+	out = chat.AppendMember(out, "temperature", c.Temperature)
+	out = chat.AppendMember(out, "top_p", c.TopP)
+	if len(c.Stop) > 0 {
+		out = chat.AppendStrings(chat.AppendName(out, "stop_sequences"), c.Stop)
+	}
+	if c.User != nil {
+		out = append(chat.AppendMember(append(chat.AppendName(out, "metadata"), '{'), "user_id", c.User), '}')
+	}
+	if c.Format != nil {
+		out = append(chat.AppendName(out, "output_config"), `{"format":{"type":"json_schema"`...)
+		out = append(chat.AppendMember(out, "schema", c.Format.Schema), "}}"...)
+	}
+	return append(appendTools(out, c), '}')
+}
+
+func appendParts(out []byte, parts []chat.Part) []byte {
+	out = append(out, '[')
+	for i := range parts {
+		out = appendPart(chat.AppendComma(out), &parts[i])
+	}
+	return append(out, ']')
+}
+
+func appendPart(out []byte, p *chat.Part) []byte {
+	switch p.Kind {
+	case chat.Image:
+		out = append(out, `{"type":"image","source":{"type":"base64","media_type":"image/`...)
+		out = append(append(out, p.Media.String()...), `","data":"`...)
+		return append(append(out, p.Text...), `"}}`...)
+	case chat.Link:
+		out = chat.AppendMember(append(out, `{"type":"image","source":{"type":"url"`...), "url", p.Text)
+		out = append(out, '}')
+	case chat.Document:
+		out = append(out, `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"`...)
+		out = append(append(out, p.Text...), `"}`...)
+		out = chat.AppendMember(out, "title", p.Name)
+	case chat.Call:
+		out = chat.AppendMember(append(out, `{"type":"tool_use"`...), "id", p.Tool.ID)
+		out = chat.AppendMember(out, "name", p.Tool.Name)
+		out = chat.AppendMember(out, "input", p.Text)
+	case chat.Result:
+		out = chat.AppendMember(append(out, `{"type":"tool_result"`...), "tool_use_id", p.Tool.ID)
+		out = chat.AppendMember(out, "content", p.Text)
+		if p.Tool.Parts != nil {
+			out = appendParts(chat.AppendName(out, "content"), p.Tool.Parts)
+		}
+	default:
+		out = chat.AppendMember(append(out, `{"type":"text"`...), "text", p.Text)
+	}
+	return append(out, '}')
+}
+
+func appendTools(out []byte, c *chat.Request) []byte {
+	if len(c.Tools) == 0 {
+		return out
+	}
+	out = append(chat.AppendName(out, "tools"), '[')
+	for _, tool := range c.Tools {
+		out = append(chat.AppendComma(out), '{')
+		out = chat.AppendMember(out, "name", tool.Name)
+		out = chat.AppendMember(out, "description", tool.Description)
+		out = chat.AppendMember(out, "input_schema", tool.Parameters)
+		if tool.Strict {
+			out = append(out, `,"strict":true`...)
+		}
+		out = append(out, '}')
+	}
+	return appendChoice(append(out, ']'), c)
+}
+
+func appendChoice(out []byte, c *chat.Request) []byte {
+	kind := [...]string{chat.ChoiceAuto: "auto", chat.ChoiceNone: "none", chat.ChoiceAny: "any", chat.ChoiceNamed: "tool"}[c.Choice]
+	if c.Choice == chat.ChoiceAuto && !c.OneCall {
+		return out
+	}
+	out = append(chat.AppendName(out, "tool_choice"), `{"type":"`...)
+	out = append(append(out, kind...), '"')
+	if c.Choice == chat.ChoiceNamed {
+		out = chat.AppendMember(out, "name", c.ChoiceName)
+	}
+	if c.OneCall && c.Choice != chat.ChoiceNone { // with none there is no call at all
+		out = append(out, `,"disable_parallel_tool_use":true`...)
+	}
+	return append(out, '}')
 }

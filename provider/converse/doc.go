@@ -8,7 +8,7 @@
 //	(no model: refused)                                     │
 //	                                                        ▼
 //	Reply ◀── {output: {message}, stopReason, usage}   Answer, Text
-//	*Error ◀─ a name in x-amzn-errortype or __type, and what words.go makes of it
+//	*Error ◀─ a name in x-amzn-errortype or __type, and what dialect.go makes of it
 //
 // It promises that a body in Converse's words goes out byte for byte. Input tokens include those
 // of caches, which some models count apart. A model's id, such as an ARN, is one segment of the

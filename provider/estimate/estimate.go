@@ -1,6 +1,13 @@
 package estimate
 
-import "github.com/headrace/headrace/provider"
+import (
+	"bytes"
+	"math"
+	"unicode/utf8"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
+)
 
 // Text estimates how many tokens a model reads in a text, which should be
 // UTF-8 (stray bytes count as something rare). The answer is never negative, and
@@ -66,4 +73,217 @@ func For(operation string, body []byte) (prompt, most float64) {
 func MaxOutput(body []byte) float64 {
 	_, most := Request(body)
 	return most
+}
+
+// weighString weighs the text between the quotes of a string, escapes undone.
+func weighString(text []byte) float64 {
+	var s scale
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 {
+			s.add(text)
+			return s.tokens()
+		}
+		s.add(text[:i])
+		var room [utf8.UTFMax]byte
+		char, size := rawjson.AppendEscaped(room[:0], text[i:])
+		s.add(char)
+		text = text[i+size:]
+	}
+}
+
+// Request estimates Prompt and MaxOutput in one walk over the body. The rule of a lane turns the
+// two into what a provider draws from its limits for such a call.
+//
+// The walk trusts that the body is JSON: on anything else it ends somewhere, and no more.
+func Request(body []byte) (prompt, most float64) {
+	if body = body[rawjson.SkipSpace(body, 0):]; !rawjson.IsObject(body) {
+		return 0, 0
+	}
+	answers, query, ranked := 1.0, 0.0, 0.0
+	for m := rawjson.WalkIn(body); m.Next(); {
+		switch string(m.Name) {
+		case "messages", "contents":
+			prompt += messages(&m)
+			ranked = math.Inf(-1) // a chat, in which query and documents are anything
+		case "input", "prompt", "instructions", "system", "systemInstruction", "system_instruction":
+			prompt += content(&m, maxNesting)
+		case "query":
+			query += content(&m, maxNesting)
+		case "documents":
+			n, many := documents(&m)
+			prompt, ranked = prompt+n, ranked+many
+		case "tools", "functions", "response_format", "text", "toolConfig":
+			prompt += weigh(m.Skip())
+		case "generationConfig", "generation_config", "inferenceConfig":
+			bound, many := nativeBound(m.Skip())
+			most, answers = max(most, bound), max(answers, many)
+		case "max_tokens", "max_completion_tokens", "max_output_tokens":
+			most = max(most, rawjson.Number(m.Skip()))
+		case "n", "best_of":
+			answers = max(answers, rawjson.Number(m.Skip()))
+		default:
+			m.Skip()
+		}
+	}
+	prompt += query * max(1, ranked) // a reranker reads the query with each document
+	if most == 0 {
+		return prompt, 0 // also for infinitely many answers
+	}
+	return prompt, most * answers
+}
+
+// nativeBound returns the bound on the output, and the number of answers, in the words of Gemini
+// and Converse.
+func nativeBound(config []byte) (most, answers float64) {
+	if !rawjson.IsObject(config) {
+		return 0, 0
+	}
+	for m := rawjson.WalkIn(config); m.Next(); {
+		switch string(m.Name) {
+		case "maxOutputTokens", "max_output_tokens", "maxTokens":
+			most = max(most, rawjson.Number(m.Skip()))
+		case "candidateCount", "candidate_count":
+			answers = max(answers, rawjson.Number(m.Skip()))
+		default:
+			m.Skip()
+		}
+	}
+	return most, answers
+}
+
+// messages weighs the messages of a chat. A value that is neither a list nor an object counts as
+// one message.
+func messages(w *rawjson.Walk) (n float64) {
+	if c := w.Ahead()[0]; c != '[' && c != '{' {
+		return messageTokens + content(w, maxNesting)
+	}
+	in := w.Into()
+	for in.Next() {
+		n += messageTokens + content(&in, maxNesting)
+	}
+	w.Leave(&in)
+	return n
+}
+
+// documents weighs documents, and counts them.
+func documents(w *rawjson.Walk) (n, many float64) {
+	if w.Ahead()[0] != '[' {
+		return content(w, maxNesting), 1
+	}
+	in := w.Into()
+	for ; in.Next(); many++ {
+		n += content(&in, maxNesting-1)
+	}
+	w.Leave(&in)
+	return n, many
+}
+
+// content weighs what a model would read in a value: all its strings, except the
+// words that only steer.
+func content(w *rawjson.Walk, depth int) float64 {
+	switch c := w.Ahead()[0]; {
+	case c == '"':
+		return weighString(rawjson.Inner(w.Skip()))
+	case c == '-' || c >= '0' && c <= '9': // a token's id
+		w.Skip()
+		return 1
+	case depth == 0 || c != '[' && c != '{':
+		w.Skip()
+		return 0
+	case c == '{':
+		return part(w, depth)
+	}
+	var n float64
+	in := w.Into()
+	for in.Next() {
+		n += content(&in, depth-1)
+	}
+	w.Leave(&in)
+	return n
+}
+
+// part weighs an object, which may be a message's part without text: the detail of a picture
+// counts wherever it stands.
+func part(w *rawjson.Walk, depth int) (n float64) {
+	var typ, detail, inside []byte // as they stand, nil before they come
+	var kind kindOfPart
+	in := w.Into()
+	for in.Next() {
+		switch string(in.Name) {
+		case "type":
+			typ = earliest(typ, in.Skip())
+			kind = kindBy(typ)
+			continue
+		case "role", "id", "cache_control", "index", "cachePoint", "thoughtSignature":
+			in.Skip()
+			continue
+		case "inlineData", "inline_data", "fileData", "file_data", "image", "document", "video", "audio":
+			if rawjson.IsObject(in.Ahead()) { // Gemini's parts and Converse's blocks have no type
+				in.Skip()
+				n += pictureTokens
+				continue
+			}
+		case "detail":
+			detail = earliest(detail, valueAhead(&in))
+		case "image_url":
+			inside = earliest(inside, rawjson.Lookup(in.Ahead(), "detail"))
+		}
+		if kind == noAttachment {
+			n += content(&in, depth-1)
+		} else {
+			in.Skip() // a picture may be megabytes that are not text
+		}
+	}
+	w.Leave(&in)
+	return price(kind, rawjson.IsWord(detail, "low") || rawjson.IsWord(inside, "low"), n)
+}
+
+// valueAhead returns the next value, which is not passed over.
+func valueAhead(w *rawjson.Walk) []byte {
+	ahead := w.Ahead()
+	return ahead[:rawjson.SkipValue(ahead, 0)]
+}
+
+// earliest returns had, unless it is nil: of a name that comes twice the first counts.
+func earliest(had, value []byte) []byte {
+	if had != nil {
+		return had
+	}
+	return value
+}
+
+// The kinds of a part, as far as their price goes.
+type kindOfPart uint8
+
+const (
+	noAttachment kindOfPart = iota
+	picture
+	soundOrFile
+)
+
+// kindBy returns the kind of a part by its type, as it stands in the body.
+func kindBy(typ []byte) kindOfPart {
+	for _, word := range []string{"image_url", "input_image", "image"} {
+		if rawjson.IsWord(typ, word) {
+			return picture
+		}
+	}
+	for _, word := range []string{"input_audio", "file", "input_file", "document"} {
+		if rawjson.IsWord(typ, word) {
+			return soundOrFile
+		}
+	}
+	return noAttachment
+}
+
+// price returns the tokens of a part of that kind, n of which are text.
+func price(kind kindOfPart, low bool, n float64) float64 {
+	switch {
+	case kind == noAttachment:
+		return n
+	case kind == picture && low:
+		return lowDetailTokens
+	}
+	return pictureTokens
 }

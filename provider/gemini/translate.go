@@ -2,9 +2,11 @@ package gemini
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/chat"
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // schemaWords are those keywords under responseJsonSchema in the reference to which Gemini
@@ -160,4 +162,176 @@ func appendData(out []byte, media string, data []byte) []byte {
 	out = append(append(out, `"inlineData":{"mimeType":"`...), media...)
 	out = append(append(out, `","data":"`...), data...)
 	return append(out, `"}`...)
+}
+
+// unsigned takes the place of a thought's signature in a call that did not come from Google in
+// this conversation: Gemini 3 refuses a turn whose first call has none. Both of Google's pages on
+// thought signatures name this word for histories from elsewhere.
+const unsigned = "skip_thought_signature_validator"
+
+// fitsTools refuses tools that Gemini cannot express.
+func fitsTools(c *chat.Request) error {
+	if c.OneCall {
+		return c.Refuse("parallel_tool_calls", "has no counterpart")
+	}
+	for i, tool := range c.Tools {
+		at := "tools[" + strconv.Itoa(i) + "].function."
+		if first := tool.Name[1]; first == '-' || first >= '0' && first <= '9' {
+			return c.Refuse(at+"name", "begins with neither a letter nor _")
+		}
+		if tool.Strict != c.Tools[0].Strict {
+			return c.Refuse(at+"strict", "differs among the tools, and calls are held to all schemas or to none")
+		}
+	}
+	return nil
+}
+
+func (w *writer) appendTools(out []byte) []byte {
+	if len(w.Tools) == 0 {
+		return out
+	}
+	out = append(chat.AppendName(out, "tools"), `[{"functionDeclarations":[`...)
+	for _, tool := range w.Tools {
+		out = chat.AppendMember(append(chat.AppendComma(out), '{'), "name", tool.Name)
+		out = chat.AppendMember(out, "description", tool.Description)
+		out = append(chat.AppendMember(out, "parametersJsonSchema", tool.Parameters), '}')
+	}
+	out = append(out, "]}]"...)
+	mode := w.mode()
+	if mode == "" {
+		return out
+	}
+	out = append(chat.AppendName(out, "toolConfig"), `{"functionCallingConfig":{"mode":"`...)
+	out = append(append(out, mode...), '"')
+	if w.Choice == chat.ChoiceNamed {
+		out = chat.AppendStrings(chat.AppendName(out, "allowedFunctionNames"), [][]byte{w.ChoiceName})
+	}
+	return append(out, "}}"...)
+}
+
+// mode returns the way in which tools are used; "": the model decides, and is held to no schema.
+func (w *writer) mode() string {
+	switch {
+	case w.Choice == chat.ChoiceNone:
+		return "NONE"
+	case w.Choice != chat.ChoiceAuto:
+		return "ANY" // also holds calls to their schemas
+	case w.Tools[0].Strict:
+		return "VALIDATED"
+	}
+	return ""
+}
+
+func (w *writer) appendCall(out []byte, p *chat.Part, first bool) []byte {
+	out = append(chat.AppendName(out, "functionCall"), '{')
+	out = chat.AppendMember(out, "id", p.Tool.ID)
+	out = chat.AppendMember(out, "name", p.Tool.Name)
+	out = append(chat.AppendMember(out, "args", p.Text), '}')
+	if first && w.signs {
+		out = append(out, `,"thoughtSignature":"`+unsigned+`"`...)
+	}
+	return out
+}
+
+// appendResult puts a text where an object must stand, under the name that Google's reference
+// gives to a function's result.
+func appendResult(out []byte, p *chat.Part) []byte {
+	text := p.Text
+	if p.Tool.Parts != nil {
+		text = p.Tool.Parts[0].Text
+	}
+	out = append(chat.AppendName(out, "functionResponse"), '{')
+	out = chat.AppendMember(out, "id", p.Tool.ID)
+	out = chat.AppendMember(out, "name", p.Tool.Name)
+	out = chat.AppendMember(append(chat.AppendName(out, "response"), '{'), "output", text)
+	return append(out, "}}"...)
+}
+
+// The members of thinkingConfig that Google's own door in OpenAI's shape puts for reasoning_effort
+// (ai.google.dev, "OpenAI compatibility", Thinking). Gemini 2.5 has budgets of tokens, Gemini 3
+// has levels.
+var (
+	budgets = map[string]string{
+		"none": `"thinkingBudget":0`, "minimal": `"thinkingBudget":1024`, "low": `"thinkingBudget":1024`,
+		"medium": `"thinkingBudget":8192`, "high": `"thinkingBudget":24576`,
+	}
+	levels = map[string]string{
+		"minimal": `"thinkingLevel":"MINIMAL"`, "low": `"thinkingLevel":"LOW"`,
+		"medium": `"thinkingLevel":"MEDIUM"`, "high": `"thinkingLevel":"HIGH"`,
+	}
+)
+
+// thinking maps an effort to a member of thinkingConfig; "" means that Google documents none for
+// the model. Pro models always think, and have no minimal level.
+func thinking(model, effort string) string {
+	model = strings.TrimPrefix(model, "models/")
+	pro := strings.Contains(model, "-pro")
+	switch {
+	case strings.HasPrefix(model, "gemini-2.5-") && !(pro && effort == "none"):
+		return budgets[effort]
+	case strings.HasPrefix(model, "gemini-3") && pro && effort == "minimal":
+		return levels["low"]
+	case strings.HasPrefix(model, "gemini-3"):
+		return levels[effort]
+	}
+	return ""
+}
+
+// wantsSignature reports whether a model refuses a turn whose first tool call has no signature.
+// Gemini 3 was the first.
+func wantsSignature(model string) bool {
+	model = strings.TrimPrefix(model, "models/")
+	return !strings.HasPrefix(model, "gemini-1.") && !strings.HasPrefix(model, "gemini-2.")
+}
+
+// maxEmbeds is the largest number of texts in one call.
+const maxEmbeds = 100
+
+// FromEmbeddings translates a request for OpenAI's embeddings into the dialect. One text goes to
+// embedContent, which Vertex has, too, and several texts go to batchEmbedContents. An error is a
+// *provider.Untranslatable.
+func (Dialect) FromEmbeddings(r provider.Request) (operation string, body []byte, err error) {
+	if r.Model == "" {
+		return "", nil, &provider.Untranslatable{Dialect: name, Field: "model", Why: "is required: it is part of the URL"}
+	}
+	e, err := chat.ReadEmbeddings(name, r.Body)
+	if err != nil {
+		return "", nil, err
+	}
+	if e.InputType != nil {
+		return "", nil, e.Refuse("input_type", "has no counterpart")
+	}
+	if err := e.AtMost(maxEmbeds); err != nil {
+		return "", nil, err
+	}
+	out := make([]byte, 0, len(r.Body)+128)
+	if len(e.Inputs) > 1 {
+		return provider.BatchEmbedContents, appendEmbeds(out, e, r.Model), nil
+	}
+	out = appendContent(append(out, '{'), e.Inputs[0])
+	if e.Dimensions > 0 {
+		out = append(out, `,"embedContentConfig":{"outputDimensionality":`...)
+		out = append(strconv.AppendInt(out, int64(e.Dimensions), 10), '}')
+	}
+	return provider.EmbedContent, append(out, '}'), nil
+}
+
+// appendEmbeds appends a request for each text. Each names the model, as the URL does.
+func appendEmbeds(out []byte, e *chat.Embeddings, model string) []byte {
+	out = append(out, `{"requests":[`...)
+	named := rawjson.AppendString(nil, "models/"+strings.TrimPrefix(model, "models/"))
+	for _, input := range e.Inputs {
+		out = chat.AppendMember(append(chat.AppendComma(out), '{'), "model", named)
+		out = appendContent(out, input)
+		if e.Dimensions > 0 {
+			out = strconv.AppendInt(chat.AppendName(out, "outputDimensionality"), int64(e.Dimensions), 10)
+		}
+		out = append(out, '}')
+	}
+	return append(out, "]}"...)
+}
+
+func appendContent(out, text []byte) []byte {
+	out = append(chat.AppendName(out, "content"), `{"parts":[{`...)
+	return append(chat.AppendMember(out, "text", text), "}]}"...)
 }

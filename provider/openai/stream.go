@@ -1,6 +1,10 @@
 package openai
 
 import (
+	"bytes"
+	"errors"
+	"slices"
+
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/anthropic"
 	"github.com/headrace/headrace/provider/rawjson"
@@ -93,3 +97,237 @@ func (r *response) Size() int { return len(r.body) }
 
 // done is the mark at the end of a stream of chunks.
 const done = "[DONE]"
+
+// completion puts together the chunks of a chat completion, or of a completion.
+type completion struct {
+	stream.Builder
+	top     stream.Value // all members but the choices
+	choices []*choice
+	fault   []byte // an error in place of an answer
+	ended   bool
+}
+
+type choice struct {
+	index   float64
+	rest    stream.Value // all members but the message
+	message stream.Value // of a completion, not there
+}
+
+// maxChoices is more than any server lets a request ask for.
+const maxChoices = 1024
+
+// Errors of choices that cannot be.
+var (
+	errAfterEnd = errors.New("a choice goes on after its end")
+	errNoEnd    = errors.New("a choice has no end")
+	errChoices  = errors.New("there are too many choices")
+	errShape    = errors.New("a chunk has a part of another kind than is known")
+)
+
+// Add takes a chunk.
+func (c *completion) Add(e stream.Event) (last bool, err error) {
+	if string(rawjson.Trim(e.Data)) == done {
+		c.ended = true
+		return true, nil
+	}
+	object, err := stream.Object(e)
+	if err != nil {
+		return false, err
+	}
+	if c.fault = errorIn(e, object); c.fault != nil {
+		return true, nil
+	}
+	for w := rawjson.WalkIn(object); w.Next(); {
+		switch value := w.Skip(); string(w.Name) {
+		case "choices":
+			for in := rawjson.WalkIn(value); in.Next(); {
+				c.addChoice(in.Skip())
+			}
+		case "obfuscation": // noise that hides lengths
+		case "object":
+			c.name(value)
+		default:
+			c.Update(c.Member(&c.top, w.Name), value)
+		}
+	}
+	return false, c.Err()
+}
+
+// name sets the word for the kind of object, once: that of the plain answer.
+func (c *completion) name(object []byte) {
+	to := c.Member(&c.top, []byte("object"))
+	if to.IsSet() {
+		return
+	}
+	if head, is := bytes.CutSuffix(object, []byte(`.chunk"`)); is {
+		object = append(bytes.Clone(head), '"')
+	}
+	c.Set(to, object)
+}
+
+// addChoice adds a choice's part of a chunk. A choice that has ended may still appear, but must not
+// add words.
+func (c *completion) addChoice(part []byte) {
+	if !rawjson.IsObject(part) {
+		c.Fail(errShape)
+		return
+	}
+	one := c.choice(rawjson.Number(rawjson.Lookup(part, "index")))
+	if one == nil {
+		return
+	}
+	ended := one.hasEnd()
+	for w := rawjson.WalkIn(part); w.Next(); {
+		value := w.Skip()
+		switch string(w.Name) {
+		case "delta":
+			if ended && says(value) {
+				c.Fail(errAfterEnd)
+			}
+			c.addDelta(one, value)
+		case "text":
+			if ended && isPresent(value) && string(value) != `""` {
+				c.Fail(errAfterEnd)
+			}
+			c.Append(c.Member(&one.rest, w.Name), value)
+		case "logprobs":
+			c.Merge(c.Member(&one.rest, w.Name), value, isWhole)
+		default:
+			c.Update(c.Member(&one.rest, w.Name), value)
+		}
+	}
+}
+
+// says reports whether a delta adds anything but a role.
+func says(delta []byte) bool {
+	for w := rawjson.WalkIn(delta); w.Next(); {
+		value := w.Skip()
+		if string(w.Name) != "role" && isPresent(value) && string(value) != `""` && string(value) != "[]" {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *completion) choice(index float64) *choice {
+	for i := len(c.choices) - 1; i >= 0; i-- {
+		if c.choices[i].index == index { //nolint:gocritic // identity: both are as the server wrote them
+			return c.choices[i]
+		}
+	}
+	if len(c.choices) == maxChoices {
+		c.Fail(errChoices)
+		return nil
+	}
+	one := &choice{index: index}
+	c.choices = append(c.choices, one)
+	return one
+}
+
+func (c *choice) hasEnd() bool {
+	end := c.rest.Find("finish_reason")
+	return end != nil && !end.IsNull() && string(end.AppendTo(nil)) != `""` // some servers say so until the end
+}
+
+// addDelta adds to a choice's message.
+func (c *completion) addDelta(to *choice, delta []byte) {
+	if !rawjson.IsObject(delta) {
+		if !rawjson.IsNull(delta) {
+			c.Fail(errShape)
+		}
+		return
+	}
+	for w := rawjson.WalkIn(delta); w.Next(); {
+		value, member := w.Skip(), c.Member(&to.message, w.Name)
+		switch {
+		case string(w.Name) == "tool_calls" && !rawjson.IsNull(value):
+			for in := rawjson.WalkIn(value); in.Next(); {
+				c.addCall(member, in.Skip())
+			}
+		case isWhole(w.Name):
+			c.Update(member, value)
+		default:
+			c.Merge(member, value, isWhole)
+		}
+	}
+}
+
+// addCall adds to the call of a tool. The index in a part names the call, and is not part of the
+// call. Some servers give all calls the same index, or none.
+func (c *completion) addCall(calls *stream.Value, part []byte) {
+	index := rawjson.Number(rawjson.Lookup(part, "index"))
+	call := c.Element(calls, index)
+	if isAnotherCall(call, part) {
+		call = c.Insert(calls, index)
+	}
+	for w := rawjson.WalkIn(part); w.Next(); {
+		value := w.Skip()
+		switch string(w.Name) {
+		case "index":
+		case "id", "type":
+			c.Update(c.Member(call, w.Name), value)
+		default:
+			c.Merge(c.Member(call, w.Name), value, isWhole)
+		}
+	}
+}
+
+// isAnotherCall reports whether a part begins a call of its own: its id is new, and it has a name.
+// Some servers give each part of one call a new id, but only the first a name.
+func isAnotherCall(call *stream.Value, part []byte) bool {
+	id, name := rawjson.Lookup(part, "id"), rawjson.Lookup(rawjson.Lookup(part, "function"), "name")
+	known, function := call.Find("id"), call.Find("function")
+	return known != nil && !known.IsNull() && function != nil && function.Find("name") != nil &&
+		len(id) > len(`""`) && len(name) > len(`""`) && rawjson.IsString(id) && rawjson.IsString(name) &&
+		string(known.AppendTo(nil)) != string(id)
+}
+
+// isWhole reports whether a member of a message, at any depth, comes whole and not in pieces.
+func isWhole(name []byte) bool {
+	switch string(name) {
+	case "role", "id", "type", "name", "index", "format", "signature", "expires_at":
+		return true
+	}
+	return false
+}
+
+// Body returns the completion, with its choices in order.
+func (c *completion) Body() ([]byte, error) {
+	switch {
+	case c.fault != nil:
+		return nil, &stream.Fault{Body: c.fault}
+	case !c.ended:
+		return nil, stream.ErrUnended
+	}
+	slices.SortStableFunc(c.choices, func(a, b *choice) int { return int(a.index - b.index) })
+	list := make([]byte, 0, c.Size()+c.Size()/8)
+	for i, one := range c.choices {
+		if !one.hasEnd() {
+			return nil, errNoEnd
+		}
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = one.appendTo(list)
+	}
+	return c.top.AppendWith(make([]byte, 0, cap(list)+512), "choices", append(append([]byte{'['}, list...), ']')), nil
+}
+
+func (c *choice) appendTo(dst []byte) []byte {
+	if !c.message.IsSet() {
+		return c.rest.AppendTo(dst)
+	}
+	message := c.message.AppendTo(nil)
+	if c.message.Find("role") == nil {
+		message = append([]byte(`{"role":"assistant",`), message[1:]...)
+	}
+	return c.rest.AppendWith(dst, "message", message)
+}
+
+// Usage returns the latest usage.
+func (c *completion) Usage() []byte {
+	if told := c.top.Find("usage"); told != nil && !told.IsNull() {
+		return told.AppendTo(nil)
+	}
+	return nil
+}

@@ -2,6 +2,8 @@ package converse
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -189,3 +191,113 @@ func typeWord(t face.Type) string {
 	}
 	return "a Structure"
 }
+
+// maxTexts is the largest number of texts that Cohere's models take at once.
+const maxTexts = 96
+
+// uses are the purposes for which Cohere's models embed a text.
+var uses = []string{"search_document", "search_query", "classification", "clustering"}
+
+// readInvoke reads a body of InvokeModel for models that embed: one text for Titan, and a list
+// for all others.
+func (r *request) readInvoke(root gjson.Result) {
+	texts := root.Get("texts")
+	switch text := root.Get("inputText"); {
+	case r.isTitan() && text.Type != gjson.String:
+		r.Complain("", "Malformed input request: #: required key [inputText] not found, please reformat your input and try again.")
+	case r.isTitan():
+		r.Add(text.Str)
+	case !slices.Contains(uses, root.Get("input_type").Str):
+		r.Complain("", "Malformed input request: #: required key [input_type] not found, please reformat your input and try again.")
+	case !texts.IsArray() || texts.Get("#").Num < 1 || texts.Get("#").Num > maxTexts:
+		r.Complain("", fmt.Sprintf("Malformed input request: #/texts: expected 1 to %d texts, please reformat your input and try again.", maxTexts))
+	}
+	texts.ForEach(func(_, text gjson.Result) bool {
+		if !r.isTitan() {
+			r.Add(text.String())
+		}
+		return texts.IsArray()
+	})
+}
+
+func (r *request) isTitan() bool { return strings.Contains(r.Model, "titan") }
+
+// vectors returns an answer of InvokeModel. A header holds the number of tokens read.
+func (r *request) vectors(s face.Stamp) face.Reply {
+	var b []byte
+	if r.isTitan() {
+		vector := appendVector(nil, r.First())
+		b = fmt.Appendf(nil, `{"embedding":%s,"embeddingsByType":{"float":%[1]s},"inputTextTokenCount":%d}`, vector, r.Read())
+	} else {
+		b = fmt.Appendf(nil, `{"id":"%s","embeddings":{"float":[`, s.ID)
+		for i, text := range r.Texts {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendVector(b, text)
+		}
+		b = append(b, `]},"response_type":"embeddings_by_type"}`...)
+	}
+	a := face.JSON(http.StatusOK, b)
+	a.Header["X-Amzn-Bedrock-Input-Token-Count"] = []string{strconv.Itoa(r.Read())}
+	return a
+}
+
+func appendVector(b []byte, text string) []byte {
+	for i, x := range face.Embedding(text) {
+		b = append(b, "[,"[min(i, 1)])
+		b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
+	}
+	return append(b, ']')
+}
+
+var (
+	text   = face.Form{Is: face.String}
+	object = face.Form{Is: face.Object}
+	list   = face.Form{Is: face.Array}
+	share  = face.Form{Is: face.Number, Least: 0, Most: 1}
+)
+
+func structure(need []string, fields map[string]face.Form) face.Form {
+	return face.Form{Is: face.Object, Need: need, Fields: fields}
+}
+
+var cachePoint = structure([]string{"type"}, map[string]face.Form{"type": {Is: face.String, Words: []string{"default"}}, "ttl": text})
+
+// media is a picture, document, film or sound.
+var media = structure([]string{"source"}, map[string]face.Form{
+	"format": text, "name": text, "context": text, "citations": object, "source": object,
+})
+
+// block is a union: a member and no more.
+var block = structure(nil, map[string]face.Form{
+	"text": text, "image": media, "document": media, "video": media, "audio": media,
+	"toolUse":      structure([]string{"toolUseId", "name", "input"}, map[string]face.Form{"toolUseId": text, "name": text, "input": {}, "type": text}),
+	"toolResult":   structure([]string{"toolUseId", "content"}, map[string]face.Form{"toolUseId": text, "content": list, "status": text, "type": text}),
+	"guardContent": object, "cachePoint": cachePoint, "reasoningContent": object, "citationsContent": object, "searchResult": object,
+})
+
+var message = structure([]string{"role", "content"}, map[string]face.Form{
+	"role": {Is: face.String, Words: []string{"user", "assistant"}}, "content": {Is: face.Array, Items: &block},
+})
+
+var systemBlock = structure(nil, map[string]face.Form{"text": text, "guardContent": object, "cachePoint": cachePoint})
+
+// maxStops is the largest number of stop sequences in a call, and minTokens the least bound.
+const (
+	maxStops  = 2500
+	minTokens = 1
+)
+
+var inference = structure(nil, map[string]face.Form{
+	"maxTokens": {Is: face.Integer, Least: minTokens}, "temperature": share, "topP": share,
+	"stopSequences": {Is: face.Array, Items: &text, Least: 0, Most: maxStops},
+})
+
+var whole = structure(nil, map[string]face.Form{
+	"messages": {Is: face.Array, Items: &message}, "system": {Is: face.Array, Items: &systemBlock}, "inferenceConfig": inference,
+	"toolConfig":      structure([]string{"tools"}, map[string]face.Form{"tools": list, "toolChoice": object}),
+	"guardrailConfig": object, "additionalModelRequestFields": {}, "promptVariables": object,
+	"additionalModelResponseFieldPaths": list, "requestMetadata": object, "performanceConfig": object,
+	"serviceTier": object, "outputConfig": object,
+})

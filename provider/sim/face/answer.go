@@ -1,10 +1,17 @@
 package face
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // sentences end the answers. Their lengths differ so that output tokens do; all
@@ -87,3 +94,100 @@ func Base64Floats(v []float32) string {
 // TokensOf estimates tokens from characters at four to one, the figure that OpenAI
 // gives for English and charges beforehand.
 func TokensOf(chars int) int { return (chars + 3) / 4 }
+
+// Rank is a document's place in an answer to a query.
+type Rank struct {
+	Index int     // of the document in the request
+	Score float64 // from 0 to 1
+}
+
+// Ranks returns the documents by how well they answer the query, the best first, and at most
+// top of them; 0 is all. A score depends on both texts alone: the same texts always have the
+// same score, and other texts another.
+func Ranks(query string, documents []string, top int) []Rank {
+	ranks := make([]Rank, len(documents))
+	for i, document := range documents {
+		ranks[i] = Rank{i, float64(Mix(Sum(query, "\n", document))>>11) / (1 << 53)}
+	}
+	slices.SortStableFunc(ranks, func(a, b Rank) int { return cmp.Compare(b.Score, a.Score) })
+	if top > 0 && top < len(ranks) {
+		ranks = ranks[:top]
+	}
+	return ranks
+}
+
+// EventStream is the content type of server-sent events.
+const EventStream = "text/event-stream"
+
+// Event returns a server-sent event with a line of JSON; without a name it is the data alone.
+func Event(name string, data []byte) []byte {
+	if name == "" {
+		return fmt.Appendf(nil, "data: %s\n\n", data)
+	}
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, data)
+}
+
+// perToken is the number of characters of a token: see [TokensOf].
+const perToken = 4
+
+// Split cuts a text of ASCII into the tokens in which a stream brings it.
+func Split(text string) (tokens []string) {
+	for len(text) > perToken {
+		tokens = append(tokens, text[:perToken])
+		text = text[perToken:]
+	}
+	return append(tokens, text)
+}
+
+// MaxBody bounds a request's body: the longest line that a prompt file may
+// have, and room for what is wrapped around it.
+const MaxBody = 65 << 20
+
+// Garbled returns one of the ways in which a 200 can be no answer: a proxy's page, an empty body,
+// or the face's error object.
+func Garbled(id string, object Reply) Reply {
+	switch Mix(Sum(id)) % 3 {
+	case 0:
+		return Typed(http.StatusOK, "text/html", []byte("<html><body>Please stand by.</body></html>"))
+	case 1:
+		return JSON(http.StatusOK, nil)
+	}
+	return object
+}
+
+// Quote turns any string into valid JSON, whatever bytes it has.
+func Quote(s string) []byte { return gjson.AppendJSONString(nil, s) }
+
+// short is the part of a unit that summed fractions may be short of a whole.
+const short = 1e-6
+
+// Count rounds down: a remainder is never promised that is not there.
+func Count(x float64) int64 { return int64(x + short) }
+
+// Whole is Count in digits.
+func Whole(x float64) string { return strconv.FormatInt(Count(x), 10) }
+
+// Grouped is Whole with a comma before each three digits, as in 40,000.
+func Grouped(x float64) string {
+	s := Whole(x)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Seconds returns the whole seconds of a wait, rounded up and at least one, as in Retry-After:
+// zero would say "at once" where there is a wait.
+func Seconds(d time.Duration) int64 {
+	return int64(max(1, (d+time.Second-1)/time.Second))
+}
+
+// Bearer returns the key behind the word Bearer in Authorization, "" if there is none.
+func Bearer(h http.Header) string {
+	const word = "Bearer "
+	auth := h.Get("Authorization")
+	if len(auth) < len(word) || auth[:len(word)] != word {
+		return ""
+	}
+	return auth[len(word):]
+}

@@ -1,10 +1,14 @@
 package gemini
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/headrace/headrace/provider/sim/face"
 )
@@ -89,3 +93,214 @@ func (r *request) generated(s face.Stamp) []byte {
 	}
 	return fmt.Appendf(b, `"responseId":"%s-%x"}`, s.ID, s.Serial)
 }
+
+// streamed turns a whole answer into chunks of its own form: thoughts and text token by token.
+// Each chunk of AI Studio has the usage so far; of Vertex only the last one has usage.
+func (r *request) streamed(answer []byte) face.Reply {
+	whole := gjson.ParseBytes(answer)
+	usage, candidate := whole.Get("usageMetadata"), whole.Get("candidates.0")
+	tail := fmt.Sprintf(`"modelVersion":%s,`, whole.Get("modelVersion").Raw)
+	if created := whole.Get("createTime"); created.Exists() {
+		tail += fmt.Sprintf(`"createTime":%s,`, created.Raw)
+	}
+	tail += `"responseId":` + whole.Get("responseId").Raw
+	place := ""
+	if candidate.Get("index").Exists() {
+		place = `,"index":0`
+	}
+	var chunks []string
+	written := map[bool]int{} // tokens of thoughts, and of text
+	parts := candidate.Get("content.parts").Array()
+	for i, part := range parts {
+		mark, thought := "", part.Get("thought").Bool()
+		if thought {
+			mark = `,"thought":true`
+		}
+		tokens := face.Split(part.Get("text").Str)
+		for j, token := range tokens {
+			written[thought]++
+			counts, finish := r.countsSoFar(usage, written), ""
+			if i == len(parts)-1 && j == len(tokens)-1 {
+				counts, finish = usage.Raw, fmt.Sprintf(`,"finishReason":%s`, candidate.Get("finishReason").Raw)
+			}
+			chunks = append(chunks, fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":%s%s}],"role":"model"}%s%s}],"usageMetadata":%s,%s}`,
+				face.Quote(token), mark, finish, place, counts, tail))
+		}
+	}
+	failure := strings.TrimSpace(string(fault(http.StatusServiceUnavailable, unavailable, overloaded).Body))
+	if r.sse {
+		return events(chunks, failure)
+	}
+	return listed(chunks, failure)
+}
+
+func (r *request) countsSoFar(usage gjson.Result, written map[bool]int) string {
+	if r.vertex {
+		return `{"trafficType":"ON_DEMAND"}`
+	}
+	read, thoughts := int(usage.Get("promptTokenCount").Num), ""
+	if n := written[true]; n > 0 {
+		thoughts = fmt.Sprintf(`"thoughtsTokenCount":%d,`, n)
+	}
+	return fmt.Sprintf(`{"promptTokenCount":%d,"candidatesTokenCount":%d,%s"totalTokenCount":%d,"promptTokensDetails":%s}`,
+		read, written[false], thoughts, read+written[false]+written[true], usage.Get("promptTokensDetails").Raw)
+}
+
+// events returns chunks as server-sent events, whose lines Google ends as HTTP does.
+func events(chunks []string, failure string) face.Reply {
+	event := func(data string) []byte { return []byte("data: " + data + "\r\n\r\n") }
+	var pieces [][]byte
+	for _, chunk := range chunks {
+		pieces = append(pieces, event(chunk))
+	}
+	return face.Stream(face.EventStream, pieces, event(failure))
+}
+
+// listed returns chunks as one JSON list.
+func listed(chunks []string, failure string) face.Reply {
+	var pieces [][]byte
+	for i, chunk := range chunks {
+		before := ",\r\n"
+		if i == 0 {
+			before = "["
+		}
+		pieces = append(pieces, []byte(before+chunk))
+	}
+	last := len(pieces) - 1
+	pieces[last] = append(pieces[last], ']')
+	return face.Stream("application/json; charset=UTF-8", pieces, []byte(",\r\n"+failure+"]"))
+}
+
+// Google's words for faults.
+const (
+	invalidArgument   = "INVALID_ARGUMENT"
+	permissionDenied  = "PERMISSION_DENIED"
+	unauthenticated   = "UNAUTHENTICATED"
+	notFound          = "NOT_FOUND"
+	resourceExhausted = "RESOURCE_EXHAUSTED"
+	internal          = "INTERNAL"
+	unavailable       = "UNAVAILABLE"
+
+	overloaded = "The model is overloaded. Please try again later."
+)
+
+const typePrefix = `{"@type":"type.googleapis.com/google.rpc.`
+
+// fault returns Google's error object. Details are JSON; empty ones are left out.
+func fault(status int, word, message string, details ...string) face.Reply {
+	b := fmt.Appendf(nil, `{"error":{"code":%d,"message":%s,"status":"%s"`, status, face.Quote(message), word)
+	list := ""
+	for _, d := range details {
+		if d != "" {
+			list += "," + d
+		}
+	}
+	if list != "" {
+		b = fmt.Appendf(b, `,"details":[%s]`, list[1:])
+	}
+	return answer(status, append(b, `}}`...))
+}
+
+// Refuse returns Google's error object, in AI Studio's words or Vertex'.
+func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
+	switch v.Kind {
+	case face.RateLimited, face.TooLarge:
+		return r.exhausted(v)
+	case face.InsufficientQuota:
+		return r.penniless()
+	case face.Unauthorized:
+		return r.stranger()
+	case face.ModelNotFound:
+		return fault(http.StatusNotFound, notFound, r.noModel())
+	case face.BadRequest:
+		return fault(http.StatusBadRequest, invalidArgument, cmp.Or(r.Complaint, "The simulated provider was told to refuse this request."), r.detail)
+	case face.Overloaded:
+		return fault(http.StatusServiceUnavailable, unavailable, overloaded)
+	case face.Malformed:
+		a := r.broken()
+		a.Status = http.StatusOK
+		return a
+	}
+	return r.broken()
+}
+
+func (r *request) broken() face.Reply {
+	return fault(http.StatusInternalServerError, internal, "An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting")
+}
+
+// exhausted names the quota and the wait at AI Studio; Vertex names neither.
+func (r *request) exhausted(v face.Verdict) face.Reply {
+	const status = http.StatusTooManyRequests
+	if r.vertex {
+		return fault(status, resourceExhausted, "Resource exhausted. Please try again later. Please refer to https://cloud.google.com/vertex-ai/generative-ai/docs/error-code-429 for more details.")
+	}
+	message, quota, wait := "Resource has been exhausted (e.g. check quota).", "", ""
+	if !v.Terse {
+		message, quota = r.quotaFailure(v)
+	}
+	if v.HasRetryAfter {
+		delay := delayOf(v)
+		message += "\nPlease retry in " + delay + "."
+		wait = fmt.Sprintf(typePrefix+`RetryInfo","retryDelay":"%s"}`, delay)
+	}
+	return fault(status, resourceExhausted, message, quota, help(quota), wait)
+}
+
+func help(quota string) string {
+	if quota == "" {
+		return ""
+	}
+	return typePrefix + `Help","links":[{"description":"Learn more about Gemini API quotas","url":"https://ai.google.dev/gemini-api/docs/rate-limits"}]}`
+}
+
+// quotaFailure says which quota was hit, and how large it is.
+func (r *request) quotaFailure(v face.Verdict) (message, detail string) {
+	metric, id, limit := "generate_requests_per_model", "GenerateRequestsPerMinutePerProjectPerModel", v.Requests.Limit
+	if v.Dimension == face.Tokens {
+		metric, id, limit = "generate_content_paid_tier_input_token_count", "GenerateContentPaidTierInputTokensPerModelPerMinute", v.Tokens.Limit
+	}
+	metric = "generativelanguage.googleapis.com/" + metric
+	message = fmt.Sprintf("You exceeded your current quota, please check your plan and billing details. For more information on this error, head to: https://ai.google.dev/gemini-api/docs/rate-limits. \n* Quota exceeded for metric: %s, limit: %s, model: %s",
+		metric, face.Whole(limit), r.Model)
+	return message, fmt.Sprintf(typePrefix+`QuotaFailure","violations":[{"quotaMetric":"%s","quotaId":"%s","quotaDimensions":{"location":"global","model":%s},"quotaValue":"%s"}]}`,
+		metric, id, face.Quote(r.Model), face.Whole(limit))
+}
+
+// delayOf returns the wait in seconds, with a fraction if the server tells milliseconds.
+func delayOf(v face.Verdict) string {
+	if v.RetryAfterMS {
+		return strconv.FormatFloat(v.RetryAfter.Round(time.Millisecond).Seconds(), 'f', -1, 64) + "s"
+	}
+	return strconv.FormatInt(face.Seconds(v.RetryAfter), 10) + "s"
+}
+
+func (r *request) penniless() face.Reply {
+	if r.vertex {
+		return fault(http.StatusForbidden, permissionDenied, "This API method requires billing to be enabled. Please enable billing on the project and try again.",
+			typePrefix+`ErrorInfo","reason":"BILLING_DISABLED","domain":"googleapis.com","metadata":{"service":"aiplatform.googleapis.com"}}`)
+	}
+	return fault(http.StatusTooManyRequests, resourceExhausted, "Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage your project and billing.")
+}
+
+func (r *request) stranger() face.Reply {
+	switch {
+	case r.vertex:
+		return fault(http.StatusUnauthorized, unauthenticated, "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.",
+			typePrefix+`ErrorInfo","reason":"ACCESS_TOKEN_TYPE_UNSUPPORTED","metadata":{"service":"aiplatform.googleapis.com"}}`)
+	case r.key == "":
+		return fault(http.StatusForbidden, permissionDenied, "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.")
+	}
+	return fault(http.StatusBadRequest, invalidArgument, "API key not valid. Please pass a valid API key.",
+		typePrefix+`ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com","metadata":{"service":"generativelanguage.googleapis.com"}}`)
+}
+
+func (r *request) noModel() string {
+	if r.vertex {
+		return fmt.Sprintf("Publisher Model `%s` was not found or your project does not have access to it. Please ensure you are using a valid model version. For more information, see: https://cloud.google.com/vertex-ai/generative-ai/docs/learn/model-versions", r.resource)
+	}
+	return fmt.Sprintf("models/%s is not found for API version %s, or is not supported for %s. Call ListModels to see the list of available models and their supported methods.",
+		r.Model, strings.TrimSpace(r.version), r.operation)
+}
+
+// Tell does nothing: Google has no headers of limits, and names a wait in its details.
+func (r *request) Tell(http.Header, face.Verdict, face.Stamp) {}
