@@ -34,9 +34,9 @@ type brokenLaw struct {
 	maker *brokenMaker
 }
 
-func (l brokenLaw) Wait(time.Time, limiter.Cost) (wait time.Duration, on limiter.Holdup) {
+func (l brokenLaw) Wait(time.Time, limiter.Cost) (wait time.Duration, by limiter.Bound) {
 	l.maker.asked("Wait")
-	return wait, on
+	return wait, by
 }
 
 func (l brokenLaw) Answered(time.Time, limiter.News) { l.maker.asked("Answered") }

@@ -24,7 +24,7 @@ type askedLaw struct {
 	maker *askedMaker
 }
 
-func (l *askedLaw) Wait(now time.Time, cost limiter.Cost) (time.Duration, limiter.Holdup) {
+func (l *askedLaw) Wait(now time.Time, cost limiter.Cost) (time.Duration, limiter.Bound) {
 	l.maker.asked++
 	return l.Law.Wait(now, cost)
 }

@@ -26,11 +26,11 @@ type keptLaw struct {
 // A keptWord is what such a law has to say.
 type keptWord struct{ want, refused int }
 
-func (l *keptLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Holdup) {
+func (l *keptLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
 	if l.permits == 0 {
-		return limiter.UntilTold, limiter.Holdup{By: limiter.ByRequests}
+		return limiter.UntilTold, limiter.BoundRequests
 	}
-	return 0, limiter.Holdup{}
+	return 0, limiter.BoundNone
 }
 
 func (l *keptLaw) Sent(time.Time, limiter.Cost, int) (k limiter.Ticket) {

@@ -25,11 +25,11 @@ type tollLaw struct {
 
 type said struct{ had, waiting int }
 
-func (l *tollLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Holdup) {
+func (l *tollLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
 	if l.coins == 0 {
-		return limiter.UntilTold, limiter.Holdup{By: limiter.ByRequests}
+		return limiter.UntilTold, limiter.BoundRequests
 	}
-	return 0, limiter.Holdup{}
+	return 0, limiter.BoundNone
 }
 
 func (l *tollLaw) Sent(time.Time, limiter.Cost, int) limiter.Ticket {

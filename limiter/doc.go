@@ -9,7 +9,7 @@
 //	             └── limiter/laws:  makes the one that is configured
 //
 // This package has the words of laws: their inputs ([Cost], [News], [Limits]), their answers
-// ([Holdup], [Refusal], [View]), the part that outlives them ([Memory]), and the settings of
+// ([Bound], [Refusal], [View]), the part that outlives them ([Memory]), and the settings of
 // users. [Unlimited] is the least law. [Breaker], [Backoff] and [Latency] are for an owner of
 // laws.
 //

@@ -25,11 +25,11 @@ type spaced struct {
 }
 
 // Wait returns the time until a call may leave. Asking changes nothing.
-func (l *spaced) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Holdup) {
+func (l *spaced) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Bound) {
 	if wait := l.next.Sub(now); wait > 0 {
-		return wait, limiter.Holdup{By: limiter.ByRequests}
+		return wait, limiter.BoundRequests
 	}
-	return 0, limiter.Holdup{}
+	return 0, limiter.BoundNone
 }
 
 // Sent notes that a call leaves.
@@ -53,7 +53,7 @@ func (l *spaced) View(now time.Time, c limiter.Cost) limiter.View {
 	v := l.Unlimited.View(now, c)
 	v.Rate = 1 / l.every.Seconds()
 	v.Pace, v.Most = v.Rate, v.Rate
-	v.Binds = limiter.Bound{By: limiter.ByRequests, Pace: v.Rate}
+	v.Binds = limiter.PaceBound{By: limiter.BoundRequests, Pace: v.Rate}
 	return v
 }
 

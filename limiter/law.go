@@ -26,7 +26,7 @@ type Law interface {
 	Tick(now time.Time, held bool)
 	// Wait returns the time until a call of that cost may leave: 0 is now. It may be an
 	// estimate from below, so ask again then.
-	Wait(now time.Time, c Cost) (time.Duration, Holdup)
+	Wait(now time.Time, c Cost) (time.Duration, Bound)
 	// ProbeWait is Wait for a single call that is to find out whether calls are let in again.
 	ProbeWait(now time.Time, c Cost) time.Duration
 	// Sent notes that a call leaves while so many others are in flight, and returns the ticket

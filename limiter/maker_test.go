@@ -82,7 +82,7 @@ func TestUnlimitedHoldsNothingBack(t *testing.T) {
 		law.Broken(now)
 		ramp := law.SetRamp(now, limiter.RampConfig{Initial: 1})
 		wait, by := law.Wait(now, cost)
-		if !ramp.IsZero() || wait != 0 || by != (limiter.Holdup{}) || law.ProbeWait(now, cost) != 0 || law.Window(now) != 0 || law.Slowed(now) != 0 {
+		if !ramp.IsZero() || wait != 0 || by != limiter.BoundNone || law.ProbeWait(now, cost) != 0 || law.Window(now) != 0 || law.Slowed(now) != 0 {
 			t.Fatal("something is held back")
 		}
 		if !law.Resume(now) || law.Climb(now).After(now) {

@@ -18,7 +18,7 @@ var _ Law = Unlimited{}
 func (Unlimited) Tick(time.Time, bool) {}
 
 // Wait is part of [Law].
-func (Unlimited) Wait(time.Time, Cost) (time.Duration, Holdup) { return 0, Holdup{} }
+func (Unlimited) Wait(time.Time, Cost) (time.Duration, Bound) { return 0, BoundNone }
 
 // ProbeWait is part of [Law].
 func (Unlimited) ProbeWait(time.Time, Cost) time.Duration { return 0 }

@@ -25,7 +25,7 @@ func (v View) Words() []string {
 	if v.Cap > 0 {
 		words = append(words, "no more than "+count(float64(v.Cap))+" in flight")
 	}
-	if v.Binds.By == ByLatency {
+	if v.Binds.By == BoundLatency {
 		words = append(words, "no more than "+count(float64(v.Window))+" in flight, or answers take longer than they may")
 	}
 	if v.Over > 0 && v.Cap == 0 {
@@ -41,7 +41,7 @@ func (v View) Words() []string {
 			words = append(words, othersWords(Dimension(k+1), l.Others))
 		}
 	}
-	if !v.Try.IsZero() && v.Binds.By == ByRequests {
+	if !v.Try.IsZero() && v.Binds.By == BoundRequests {
 		words = append(words, perTime(v.Tried, "")+" is tried")
 	}
 	return words
@@ -80,7 +80,7 @@ func (v View) String() string { return strings.Join(v.Words(), "; ") }
 
 // searching returns the rate that is tried meanwhile, in words, if the search binds.
 func (v *View) searching() string {
-	if v.Binds.By != BySearch {
+	if v.Binds.By != BoundSearch {
 		return ""
 	}
 	return ": " + perTime(v.Search, "") + " is tried"

@@ -29,7 +29,7 @@ func TestPhrases(t *testing.T) {
 		"nothing is let in, for 12 s now":                                      {Drought: ago(12), Probed: 5},
 		"nothing is let in, for 3 min now":                                     {Drought: ago(190), Probed: 9},
 		"its headers say 6,000 a minute, and they are wrong":                   {Lied: 100},
-		"its limit is not known yet":                                           {Over: 10, Search: 5, Binds: Bound{By: ByHold}},
+		"its limit is not known yet":                                           {Over: 10, Search: 5, Binds: PaceBound{By: BoundCooldown}},
 		"600 a minute, 45 may be saved up":                                     limit(0, LimitView{Source: Learned, Refill: 10, Capacity: 45.9}),
 		"600 a minute":                                                         limit(0, LimitView{Source: Learned, Refill: 10, Capacity: 1}),
 		"1.5 a minute":                                                         limit(0, LimitView{Source: Learned, Refill: 0.025, Capacity: 1}),

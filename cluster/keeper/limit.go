@@ -213,15 +213,15 @@ func (k *Keeper) look(now time.Time) {
 }
 
 // dimensionOf returns the dimension that binds, or was if no dimension does.
-func dimensionOf(by limiter.Binding, was limiter.Dimension) limiter.Dimension {
+func dimensionOf(by limiter.Bound, was limiter.Dimension) limiter.Dimension {
 	switch by {
-	case limiter.ByRequests:
+	case limiter.BoundRequests:
 		return limiter.Requests
-	case limiter.ByTokens:
+	case limiter.BoundTokens:
 		return limiter.Tokens
-	case limiter.ByInputTokens:
+	case limiter.BoundInputTokens:
 		return limiter.InputTokens
-	case limiter.ByOutputTokens:
+	case limiter.BoundOutputTokens:
 		return limiter.OutputTokens
 	}
 	return was

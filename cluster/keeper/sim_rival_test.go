@@ -252,11 +252,11 @@ func (s *singly) find(c limiter.Cost) int {
 	return -1
 }
 
-func (s *singly) Wait(_ time.Time, c limiter.Cost) (time.Duration, limiter.Holdup) {
+func (s *singly) Wait(_ time.Time, c limiter.Cost) (time.Duration, limiter.Bound) {
 	if s.find(c) >= 0 {
-		return 0, limiter.Holdup{}
+		return 0, limiter.BoundNone
 	}
-	return limiter.UntilTold, limiter.Holdup{By: limiter.ByRequests}
+	return limiter.UntilTold, limiter.BoundRequests
 }
 
 func (s *singly) Sent(_ time.Time, c limiter.Cost, _ int) limiter.Ticket {

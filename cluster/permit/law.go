@@ -64,11 +64,11 @@ func (l *Law) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { ret
 
 // Wait is part of [limiter.Law]. It returns 0 if a permit in hand covers the call, and else a wait until the next
 // message.
-func (l *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Holdup) {
+func (l *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Bound) {
 	if l.hand.find(now, CostOf(c)) >= 0 {
-		return 0, limiter.Holdup{}
+		return 0, limiter.BoundNone
 	}
-	return limiter.UntilTold, limiter.Holdup{By: limiter.ByRequests}
+	return limiter.UntilTold, limiter.BoundRequests
 }
 
 // ProbeWait is part of [limiter.Law].

@@ -6,65 +6,36 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A Bound holds a run, or a lane, back at one moment: it is why the next call does not leave
-// then.
-type Bound uint8
+// A Bound holds a run, or a lane, back at one moment; see [limiter.Bound].
+type Bound = limiter.Bound
 
-// The bounds. A run always has exactly one. BoundNone of a lane says that nothing of the lane's
-// own holds it back.
+// The bounds, and their number; what each means stands at the one of package limiter.
 const (
-	BoundNone         Bound = iota
-	BoundRequests           // the limit on requests: its level, or the pace that it gives
-	BoundTokens             // the limit on tokens
-	BoundInputTokens        // the limit on input tokens
-	BoundOutputTokens       // the limit on output tokens
-	BoundSearch             // no limit is known yet: the pace rises until one shows
-	BoundTrial              // going slower to see whether refusals cease
-	BoundErrors             // calls break: slowed down
-	BoundWindow             // calls in flight, as the lane or its law bounds them
-	BoundConcurrency        // calls in flight, by the bound of the run, or of all runs together
-	BoundCooldown           // the lane cools, refused
-	BoundOverload           // the lane cools, as its server says busy
-	BoundBreaker            // the breaker is open
-	BoundRecovery           // a probe is under way, or the lane climbs back
-	BoundBackoff            // all waiting items wait for themselves
-	BoundInput              // nothing waits, and the input has not ended
-	BoundPaused             // the run is paused
-	BoundDraining           // the run is to end: calls in flight finish
-	BoundStopped            // no lane is left: calls in flight finish
-	BoundTail               // nothing waits, and the input has ended: the last calls
-	BoundUnanswered         // calls are overdue, and none has ended for as long
-	BoundSlept              // the computer slept, or the process was stopped
-	bounds
+	BoundNone         = limiter.BoundNone
+	BoundRequests     = limiter.BoundRequests
+	BoundTokens       = limiter.BoundTokens
+	BoundInputTokens  = limiter.BoundInputTokens
+	BoundOutputTokens = limiter.BoundOutputTokens
+	BoundSearch       = limiter.BoundSearch
+	BoundTrial        = limiter.BoundTrial
+	BoundErrors       = limiter.BoundErrors
+	BoundWindow       = limiter.BoundWindow
+	BoundConcurrency  = limiter.BoundConcurrency
+	BoundCooldown     = limiter.BoundCooldown
+	BoundOverload     = limiter.BoundOverload
+	BoundBreaker      = limiter.BoundBreaker
+	BoundRecovery     = limiter.BoundRecovery
+	BoundBackoff      = limiter.BoundBackoff
+	BoundInput        = limiter.BoundInput
+	BoundPaused       = limiter.BoundPaused
+	BoundDraining     = limiter.BoundDraining
+	BoundStopped      = limiter.BoundStopped
+	BoundTail         = limiter.BoundTail
+	BoundUnanswered   = limiter.BoundUnanswered
+	BoundSlept        = limiter.BoundSlept
+
+	Bounds = limiter.Bounds
 )
-
-// Bounds is the number of bounds, BoundNone included: they are 0..Bounds-1.
-const Bounds = int(bounds)
-
-var boundWords = [bounds]string{
-	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "errors", "window",
-	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered", "slept",
-}
-
-// String returns the bound's word, in the letters that programs read; "" for BoundNone.
-func (b Bound) String() string { return boundWords[b] }
-
-// boundOf maps the bindings of a law to bounds.
-var boundOf = [...]Bound{
-	limiter.ByNothing:      BoundNone,
-	limiter.ByRequests:     BoundRequests,
-	limiter.ByTokens:       BoundTokens,
-	limiter.ByInputTokens:  BoundInputTokens,
-	limiter.ByOutputTokens: BoundOutputTokens,
-	limiter.ByOthers:       BoundRequests,
-	limiter.ByRamp:         BoundRecovery,
-	limiter.BySearch:       BoundSearch,
-	limiter.ByTrial:        BoundTrial,
-	limiter.ByCap:          BoundWindow,
-	limiter.ByLatency:      BoundWindow,
-	limiter.ByHold:         BoundCooldown,
-	limiter.ByErrors:       BoundErrors,
-}
 
 // phaseBound returns the bound of a lane whose phase lets no call go.
 func (l *lane) phaseBound() Bound {

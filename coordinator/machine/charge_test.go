@@ -17,7 +17,7 @@ type earLaw struct {
 	news        []limiter.News
 }
 
-func (l *earLaw) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Holdup) {
+func (l *earLaw) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Bound) {
 	l.waits = append(l.waits, c)
 	return l.Law.Wait(now, c)
 }

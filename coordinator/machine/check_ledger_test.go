@@ -104,7 +104,7 @@ func (m *Machine) holds(l *lane) Bound {
 	case l.full(m.now):
 		return BoundWindow
 	}
-	if _, h := l.law.Wait(m.now, l.nextCost()); h.By == limiter.ByHold { // a law may hold calls back longer than its lane cools
+	if _, h := l.law.Wait(m.now, l.nextCost()); h == limiter.BoundCooldown { // a law may hold calls back longer than its lane cools
 		return BoundCooldown
 	}
 	return BoundRequests

@@ -95,7 +95,7 @@ type countedLaw struct {
 	waits *int
 }
 
-func (c countedLaw) Wait(now time.Time, cost limiter.Cost) (time.Duration, limiter.Holdup) {
+func (c countedLaw) Wait(now time.Time, cost limiter.Cost) (time.Duration, limiter.Bound) {
 	*c.waits++
 	return c.Law.Wait(now, cost)
 }

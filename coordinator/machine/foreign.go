@@ -59,8 +59,8 @@ type foreignLaw struct {
 // spentLaw answers for a law that has failed until its lane stops: nothing leaves.
 type spentLaw struct{ limiter.Unlimited }
 
-func (spentLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Holdup) {
-	return limiter.UntilTold, limiter.Holdup{}
+func (spentLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
+	return limiter.UntilTold, limiter.BoundNone
 }
 
 func (spentLaw) ProbeWait(time.Time, limiter.Cost) time.Duration { return limiter.UntilTold }
@@ -142,12 +142,12 @@ func (f *foreignLaw) Tick(now time.Time, held bool) {
 	tellLaw(f, func(l limiter.Law) { l.Tick(now, held) })
 }
 
-func (f *foreignLaw) Wait(now time.Time, c limiter.Cost) (wait time.Duration, on limiter.Holdup) {
+func (f *foreignLaw) Wait(now time.Time, c limiter.Cost) (wait time.Duration, by limiter.Bound) {
 	wait = askLaw(f, func(l limiter.Law) (wait time.Duration) {
-		wait, on = l.Wait(now, c)
+		wait, by = l.Wait(now, c)
 		return wait
 	})
-	return wait, on
+	return wait, by
 }
 
 func (f *foreignLaw) ProbeWait(now time.Time, c limiter.Cost) time.Duration {

@@ -91,9 +91,9 @@ func (l trapLaw) Tick(time.Time, bool)             { l.asked("Tick") }
 func (l trapLaw) Answered(time.Time, limiter.News) { l.asked("Answered") }
 func (l trapLaw) Failed(time.Time, limiter.News)   { l.asked("Failed") }
 func (l trapLaw) Remaining(limiter.Cost)           { l.asked("Remaining") }
-func (l trapLaw) Wait(time.Time, limiter.Cost) (wait time.Duration, on limiter.Holdup) {
+func (l trapLaw) Wait(time.Time, limiter.Cost) (wait time.Duration, by limiter.Bound) {
 	l.asked("Wait")
-	return wait, on
+	return wait, by
 }
 
 func (l trapLaw) Sent(time.Time, limiter.Cost, int) (k limiter.Ticket) {

@@ -166,26 +166,26 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	l.law.Remaining(l.remaining(p))
 	l.law.Tick(now, l.held)
 	var wait time.Duration
-	var on limiter.Holdup
+	var by Bound
 	if l.phase == Probing {
 		wait = l.law.ProbeWait(now, cost)
 	} else {
-		wait, on = l.law.Wait(now, cost)
+		wait, by = l.law.Wait(now, cost)
 	}
 	if wait > 0 {
-		l.held, l.bound = true, l.boundOn(on)
+		l.held, l.bound = true, l.boundOn(by)
 	} else {
 		l.bound = BoundNone
 	}
 	return wait
 }
 
-// boundOn returns the bound of a call that waits by the law's answer h.
-func (l *lane) boundOn(h limiter.Holdup) Bound {
+// boundOn returns the bound of a call that waits because of what its law names.
+func (l *lane) boundOn(by Bound) Bound {
 	if l.phase == Probing || l.phase == Ramping {
 		return BoundRecovery
 	}
-	return boundOf[h.By]
+	return by.Booked()
 }
 
 // remaining returns the cost of all calls still to come on the lane; zero if that is not known.

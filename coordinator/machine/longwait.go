@@ -211,19 +211,19 @@ func (l *lane) heldUp(now time.Time) (why string, until time.Time, held bool) {
 	if wait > 0 {
 		until = l.freeAt(now, by)
 	}
-	return by.String(), until, wait > 0
+	return by.Why(), until, wait > 0
 }
 
 // freeAt returns when the law of a healthy lane lets the next call go, as far as the lane
 // believes to know that. That is at the end of a hold, or when the limit that the law names has
 // enough. The wait that a law returns is not enough: it only says when to ask again.
-func (l *lane) freeAt(now time.Time, by limiter.Holdup) (at time.Time) {
+func (l *lane) freeAt(now time.Time, by Bound) (at time.Time) {
 	cost := l.nextCost()
 	v := l.law.View(now, cost)
 	needs := [...]float64{cost.Requests, cost.Tokens(), cost.Input, cost.Output}
 	at = v.Hold
 	for k := range v.Limits {
-		if limit := &v.Limits[k]; by.Short && by.By == limiter.ByRequests+limiter.Binding(k) {
+		if limit := &v.Limits[k]; by == limiter.Bound(k+1)|limiter.BoundShort {
 			at = latest(at, enoughAt(now, limit, needs[k]))
 		}
 	}

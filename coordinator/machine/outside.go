@@ -22,7 +22,7 @@ import (
 //   - The lane is Flowing until a [limiter.Reply] stops it. It has no cooldown, no probe,
 //     no breaker. Silence, a used-up quota or too long a wait do not stop it. Only Wait and the
 //     windows hold its calls back: that of its config, and the law's. A Wait for
-//     limiter.ByHold says that the lane cools outside. A pool that falls back while a lane cools
+//     limiter.BoundCooldown says that the lane cools outside. A pool that falls back while a lane cools
 //     uses its next lane meanwhile.
 //   - An item that was refused, in whatever way, is parked if it is handed over: it goes
 //     first when the law lets a call leave. One that failed is delayed, as ever; none of its

@@ -47,14 +47,14 @@ type (
 	restWord  struct{ rests bool }
 )
 
-func (l *permitLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Holdup) {
+func (l *permitLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
 	switch {
 	case l.rests:
-		return limiter.UntilTold, limiter.Holdup{By: limiter.ByHold}
+		return limiter.UntilTold, limiter.BoundCooldown
 	case l.permits == 0:
-		return limiter.UntilTold, limiter.Holdup{By: limiter.ByRequests}
+		return limiter.UntilTold, limiter.BoundRequests
 	}
-	return 0, limiter.Holdup{}
+	return 0, limiter.BoundNone
 }
 
 func (l *permitLaw) Sent(_ time.Time, c limiter.Cost, _ int) limiter.Ticket {

@@ -90,16 +90,16 @@ func (l *simLed) Tick(now time.Time, _ bool) {
 	l.permits = slices.DeleteFunc(l.permits, func(until time.Time) bool { return !until.After(now) })
 }
 
-func (l *simLed) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Holdup) {
+func (l *simLed) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Bound) {
 	if l.rests.After(now) {
-		return l.rests.Sub(now), limiter.Holdup{By: limiter.ByHold}
+		return l.rests.Sub(now), limiter.BoundCooldown
 	}
 	for _, until := range l.permits {
 		if until.After(now) {
-			return 0, limiter.Holdup{}
+			return 0, limiter.BoundNone
 		}
 	}
-	return limiter.UntilTold, limiter.Holdup{By: limiter.ByRequests}
+	return limiter.UntilTold, limiter.BoundRequests
 }
 
 func (l *simLed) Sent(now time.Time, _ limiter.Cost, _ int) limiter.Ticket {

@@ -38,7 +38,7 @@ func TestSlowedLaneSaysSo(t *testing.T) {
 		if l.Slowed != 0.5 || l.Errors <= 0.3 || l.Phase != Flowing || l.Why != "errors" || l.Speed != ClientThrottled || l.Rate > 6 {
 			t.Errorf("%v: %+v", law, l)
 		}
-		if l.View.Binds.By != limiter.ByErrors || l.View.Binds.Pace > 6 {
+		if l.View.Binds.By != limiter.BoundErrors || l.View.Binds.Pace > 6 {
 			t.Errorf("%v: bound by %v", law, l.View.Binds)
 		}
 		told := b.said[len(b.said)-1]

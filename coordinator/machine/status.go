@@ -308,7 +308,7 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 	}
 	wait, by := l.law.Wait(now, l.nextCost())
 	if wait == limiter.UntilTold { // time alone decides nothing
-		return ClientThrottled, by.String(), 0
+		return ClientThrottled, by.Why(), 0
 	}
 	if f, is := l.law.(limiter.Foreseer); is && wait > 0 {
 		wait = f.WaitInAll(now, l.nextCost())
@@ -317,7 +317,7 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 	case l.phase == Ramping:
 		return ServerThrottled, "ramp", wait
 	case wait > 0:
-		return ClientThrottled, by.String(), wait
+		return ClientThrottled, by.Why(), wait
 	}
 	return FullSpeed, "", 0
 }

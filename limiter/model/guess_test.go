@@ -161,7 +161,7 @@ func TestOneMoreLeavesApart(t *testing.T) {
 	}
 	m.crowd.cap.exact = true
 	wait, by := m.Wait(at(1), one)
-	if wait < 50*time.Millisecond || by.By != limiter.ByTrial {
+	if wait < 50*time.Millisecond || by != limiter.BoundTrial {
 		t.Errorf("the fifth call waits %v for %v", wait, by)
 	}
 	wait, _ = m.Wait(at(1.2), one)

@@ -13,11 +13,11 @@ import (
 
 var (
 	unlimited = math.Inf(1)
-	nothing   = limiter.Bound{Pace: unlimited}
+	nothing   = limiter.PaceBound{Pace: unlimited}
 )
 
 // lower takes a bound if it is lower.
-func lower(b *limiter.Bound, by limiter.Binding, pace float64) {
+func lower(b *limiter.PaceBound, by limiter.Bound, pace float64) {
 	if pace < b.Pace {
 		b.By, b.Pace = by, pace
 	}
@@ -71,24 +71,24 @@ func (m *Law) spare(g *gauge, t, cost float64) float64 {
 }
 
 // paceOf returns the calls of that cost that may leave per second, and what gives that rate.
-func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Binding) {
+func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Bound) {
 	least, ending, fastest := nothing, m.ending(t), m.opened(t)
 	for k := range m.used {
 		if g := &m.gauges[k]; g.known() && cost[k] > 0 {
-			lower(&least, limiter.ByRequests+limiter.Binding(k), m.gaugePace(k, t, cost[k], fastest, ending)/cost[k])
+			lower(&least, limiter.BoundRequests+limiter.Bound(k), m.gaugePace(k, t, cost[k], fastest, ending)/cost[k])
 		}
 	}
 	if s := m.estimate.search; s != nil && !m.queues() {
-		lower(&least, limiter.BySearch, s.pace)
+		lower(&least, limiter.BoundSearch, s.pace)
 	}
 	if m.refusals > 0 {
 		if m.trial != nil {
-			lower(&least, limiter.ByTrial, m.trial.pace)
+			lower(&least, limiter.BoundTrial, m.trial.pace)
 		}
 		least.Pace = m.gross(least.Pace)
 	}
 	if m.slowed(t) {
-		lower(&least, limiter.ByErrors, float64(m.eased))
+		lower(&least, limiter.BoundErrors, float64(m.eased))
 	}
 	return max(least.Pace, m.gauges[dimRequests].capped(floorRate)), least.By
 }
@@ -172,25 +172,25 @@ type quote struct {
 
 // Wait returns the time until a call of that cost may leave: 0 is now. It is an estimate from
 // below, at most 250 ms: the rate changes, so ask again. Only the wait for a hold is longer.
-func (m *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Holdup) {
+func (m *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Bound) {
 	t := m.seconds(now)
 	if t < m.hold {
-		return ceilSeconds(m.hold - t), limiter.Holdup{By: limiter.ByHold}
+		return ceilSeconds(m.hold - t), limiter.BoundCooldown
 	}
 	charge := m.weigh(c)
 	cost := spread(charge)
 	r, by := m.paceOf(t, cost)
 	m.quoted.at, m.quoted.rate, m.quoted.cost = t, r, charge
 	if credit := m.creditAt(t, r); credit < 1-1e-9 {
-		return min(AskAgain, ceilSeconds((1-credit)/r)), limiter.Holdup{By: by}
+		return min(AskAgain, ceilSeconds((1-credit)/r)), by
 	}
 	if wait := m.apart(t); wait > 0 {
-		return min(AskAgain, wait), limiter.Holdup{By: limiter.ByTrial}
+		return min(AskAgain, wait), limiter.BoundTrial
 	}
 	if wait, k := m.debtWait(t, cost); wait > 0 {
-		return min(AskAgain, wait), limiter.Holdup{By: limiter.ByRequests + limiter.Binding(k), Short: true}
+		return min(AskAgain, wait), limiter.BoundRequests + limiter.Bound(k) | limiter.BoundShort
 	}
-	return 0, limiter.Holdup{}
+	return 0, limiter.BoundNone
 }
 
 // creditAt returns the number of calls that may leave at once. The whole time since the latest

@@ -75,7 +75,7 @@ func (m *Law) toldRate() float64 {
 	for k := range m.used {
 		g := &m.gauges[k]
 		if draws := last.drew(k); g.ceiling > 0 && draws > 0 {
-			lower(&least, limiter.ByRequests+limiter.Binding(k), g.refill*float64(last.sent)/draws)
+			lower(&least, limiter.BoundRequests+limiter.Bound(k), g.refill*float64(last.sent)/draws)
 		}
 	}
 	if math.IsInf(least.Pace, 1) {

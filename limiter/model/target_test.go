@@ -243,7 +243,7 @@ func TestTargetIsSavedAndSaid(t *testing.T) {
 		}
 		v := w.law.View(at(100), one)
 		want(t, law+": view", v.Window, n)
-		want(t, law+": binds", v.Binds.By, limiter.ByLatency)
+		want(t, law+": binds", v.Binds.By, limiter.BoundLatency)
 		if want := fmt.Sprintf("no more than %d in flight, or answers take longer than they may", n); !slices.Contains(v.Words(), want) {
 			t.Errorf("%s law: %q, want %q among them", law, v.Words(), want)
 		}

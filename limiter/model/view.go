@@ -84,13 +84,13 @@ func (w *fixedWindow) named() time.Duration {
 // least.
 func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
 	if t < m.hold {
-		v.Bind(limiter.ByHold, 0)
+		v.Bind(limiter.BoundCooldown, 0)
 	}
 	if m.trial != nil {
-		v.Bind(limiter.ByTrial, m.gross(m.trial.pace))
+		v.Bind(limiter.BoundTrial, m.gross(m.trial.pace))
 	}
 	if s := m.estimate.search; s != nil && !m.queues() {
-		v.Bind(limiter.BySearch, m.gross(s.pace))
+		v.Bind(limiter.BoundSearch, m.gross(s.pace))
 	}
 	for k := range m.used {
 		if m.gauges[k].known() && cost[k] > 0 {
@@ -99,13 +99,13 @@ func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
 		}
 	}
 	if n := m.places(); n > 0 && m.latency > 0 {
-		v.Bind(limiter.ByCap, float64(n)/m.latency)
+		v.Bind(limiter.BoundWindow, float64(n)/m.latency)
 	}
 	if m.mean != nil {
-		v.Bind(limiter.ByLatency, m.mean.Pace())
+		v.Bind(limiter.BoundLatency, m.mean.Pace())
 	}
 	if m.slowed(t) {
-		v.Bind(limiter.ByErrors, float64(m.eased))
+		v.Bind(limiter.BoundErrors, float64(m.eased))
 	}
 	if v.Pace, _ = m.paceOf(t, cost); t < m.hold {
 		v.Pace = 0
@@ -114,20 +114,20 @@ func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
 
 // gaugeBound returns the rate that one limit allows, in units per second, and what gives it:
 // the limit itself, a ramp or the draw of other clients.
-func (m *Law) gaugeBound(k int, t, cost float64) (limiter.Binding, float64) {
+func (m *Law) gaugeBound(k int, t, cost float64) (limiter.Bound, float64) {
 	fastest, ending := m.opened(t), m.ending(t)
 	rate := m.gaugePace(k, t, cost, fastest, ending)
 	if fastest < burstCap && m.gaugePace(k, t, cost, burstCap, ending) > rate {
-		return limiter.ByRamp, rate
+		return limiter.BoundRecovery, rate
 	}
 	if g := &m.gauges[k]; g.draw() > 0 {
 		alone := *m
 		alone.gauges[k].others = 0
 		if alone.gaugePace(k, t, cost, fastest, ending) > rate {
-			return limiter.ByOthers, rate
+			return limiter.BoundOthers, rate
 		}
 	}
-	return [dims]limiter.Binding{limiter.ByRequests, limiter.ByTokens, limiter.ByInputTokens, limiter.ByOutputTokens}[k], rate
+	return limiter.BoundRequests + limiter.Bound(k), rate
 }
 
 // places returns the calls that the server is believed to take at once; 0: as many as come.

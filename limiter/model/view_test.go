@@ -114,7 +114,7 @@ func copied[T any](p *T) *T {
 // What is said to bind is what the pace is: for every law and world the least bound is
 // the pace, unless the floor or the cap on calls in flight is all there is.
 func TestViewBindsThePace(t *testing.T) {
-	by := map[limiter.Binding]int{}
+	by := map[limiter.Bound]int{}
 	for world, g := range worlds {
 		for law, c := range lawsOf {
 			r := newRig(newLaw(c, noon, seeded(1)), g())
@@ -125,13 +125,13 @@ func TestViewBindsThePace(t *testing.T) {
 				switch {
 				case v.Binds.Pace > v.Next.Pace:
 					t.Fatalf("%s, %s: %v binds, and %v less", law, world, v.Binds, v.Next)
-				case v.Binds.By == limiter.ByHold:
+				case v.Binds.By == limiter.BoundCooldown:
 					want(t, "pace in a hold", v.Pace, 0)
-				case v.Binds.By == limiter.ByCap, v.Binds.By == limiter.ByLatency:
+				case v.Binds.By == limiter.BoundWindow, v.Binds.By == limiter.BoundLatency:
 					if v.Pace < v.Binds.Pace {
 						t.Fatalf("%s, %s: a pace of %v, and %v binds", law, world, v.Pace, v.Binds)
 					}
-				case v.Binds.By != limiter.ByNothing && v.Binds.Pace != pace && pace != floorRate:
+				case v.Binds.By != limiter.BoundNone && v.Binds.Pace != pace && pace != floorRate:
 					t.Fatalf("%s, %s: a pace of %v, and %v binds", law, world, pace, v.Binds)
 				case v.Pace != pace:
 					t.Fatalf("%s, %s: a pace of %v, and the law says %v", law, world, v.Pace, pace)
@@ -139,8 +139,11 @@ func TestViewBindsThePace(t *testing.T) {
 			}
 		}
 	}
-	for b := limiter.ByNothing; b <= limiter.ByHold; b++ {
-		if !race.Enabled && by[b] == 0 && b != limiter.ByInputTokens && b != limiter.ByOutputTokens && b != limiter.ByTokens {
+	for _, b := range []limiter.Bound{
+		limiter.BoundNone, limiter.BoundRequests, limiter.BoundOthers, limiter.BoundRecovery, limiter.BoundSearch, limiter.BoundTrial,
+		limiter.BoundWindow, limiter.BoundLatency, limiter.BoundCooldown,
+	} {
+		if !race.Enabled && by[b] == 0 {
 			t.Errorf("in all worlds %v never binds", b)
 		}
 	}
@@ -149,10 +152,10 @@ func TestViewBindsThePace(t *testing.T) {
 // A limit by tokens binds the calls that draw on it, and not the others.
 func TestViewBindsByCost(t *testing.T) {
 	r := newRig(New(limiter.LawConfig{Limits: limiter.Limits{RPM: 600, InputTPM: 6000}}, noon, seeded(1)), anything)
-	want(t, "a large call", r.law.View(r.now, limiter.Cost{Requests: 1, Input: 1000}).Binds.By, limiter.ByInputTokens)
+	want(t, "a large call", r.law.View(r.now, limiter.Cost{Requests: 1, Input: 1000}).Binds.By, limiter.BoundInputTokens)
 	v := r.law.View(r.now, limiter.Cost{Requests: 1})
-	want(t, "a small one", v.Binds.By, limiter.ByRequests)
-	want(t, "after it", v.Next.By, limiter.ByNothing)
+	want(t, "a small one", v.Binds.By, limiter.BoundRequests)
+	want(t, "after it", v.Next.By, limiter.BoundNone)
 	want(t, "told", v.Limits[dimInput].Source, limiter.Told)
 	near(t, "refill", v.Limits[dimInput].Refill, 100, 1e-9)
 }

@@ -62,28 +62,28 @@ func New(c limiter.LawConfig, now time.Time, rng *rand.Rand) *Law {
 }
 
 // Wait is part of [limiter.Law].
-func (p *Law) Wait(now time.Time, c limiter.Cost) (wait time.Duration, h limiter.Holdup) {
+func (p *Law) Wait(now time.Time, c limiter.Cost) (wait time.Duration, by limiter.Bound) {
 	wait, on := p.quota.Wait(now, c)
 	if wait > 0 {
-		h = limiter.Holdup{By: limiter.ByRequests + limiter.Binding(on-limiter.Requests), Short: true}
+		by = limiter.Bound(on) | limiter.BoundShort
 	}
 	if w := p.ramp.Wait(now); w > wait {
-		wait, h = w, limiter.Holdup{By: limiter.ByRamp}
+		wait, by = w, limiter.BoundRecovery
 	}
-	rate, by := p.paced(now)
+	rate, gives := p.paced(now)
 	if w := p.pacer.Wait(now, rate); w > wait {
-		wait, h = w, limiter.Holdup{By: by}
+		wait, by = w, gives
 	}
-	return wait, h
+	return wait, by
 }
 
 // paced returns the rate that spaces calls, and what gives it. The quota and the ramp hold calls
 // to their own rates. But while too many calls break, it is the least of all rates, halved.
-func (p *Law) paced(now time.Time) (rate float64, by limiter.Binding) {
+func (p *Law) paced(now time.Time) (rate float64, by limiter.Bound) {
 	if p.errors.Slows() && p.Slowed(now) > 0 {
-		return p.pace(now), limiter.ByErrors
+		return p.pace(now), limiter.BoundErrors
 	}
-	return p.rate.Limit(), limiter.ByRequests
+	return p.rate.Limit(), limiter.BoundRequests
 }
 
 // ProbeWait is part of [limiter.Law].

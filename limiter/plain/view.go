@@ -10,38 +10,38 @@ import (
 
 // View is part of [limiter.Law].
 func (p *Law) View(now time.Time, c limiter.Cost) limiter.View {
-	asked, nothing := *p, limiter.Bound{Pace: math.Inf(1)}
+	asked, nothing := *p, limiter.PaceBound{Pace: math.Inf(1)}
 	v := limiter.View{
 		At: now, Binds: nothing, Next: nothing,
 		Most: asked.pace(now), Rate: asked.rate.Limit(), Errors: asked.errors.Rate(now), Weight: 1,
 	}
 	if until := asked.cooldown.Until(); now.Before(until) {
 		v.Hold = until
-		v.Bind(limiter.ByHold, 0)
+		v.Bind(limiter.BoundCooldown, 0)
 	}
 	for k := range v.Limits {
 		d := limiter.Dimension(k + 1)
 		v.Limits[k] = asked.toldView(now, d)
 		if cost := of(c, d); cost > 0 && v.Limits[k].Known() {
-			v.Bind(limiter.ByRequests+limiter.Binding(k), v.Limits[k].Refill/cost)
+			v.Bind(limiter.BoundRequests+limiter.Bound(k), v.Limits[k].Refill/cost)
 		}
 	}
 	if !math.IsInf(v.Rate, 1) {
 		asked.learnedView(&v.Limits[0], v.Rate)
-		v.Bind(limiter.ByRequests, v.Rate)
+		v.Bind(limiter.BoundRequests, v.Rate)
 	}
 	if asked.ramp.Active(now) {
 		v.Ramp = asked.ramp.Ends()
 		v.Rate = min(v.Rate, asked.ramp.shape.Target)
-		v.Bind(limiter.ByRamp, asked.ramp.Rate(now))
+		v.Bind(limiter.BoundRecovery, asked.ramp.Rate(now))
 	}
 	if asked.Slowed(now) > 0 {
-		v.Bind(limiter.ByErrors, v.Most)
+		v.Bind(limiter.BoundErrors, v.Most)
 	}
 	v.Pace = v.Binds.Pace
 	if p.mean != nil {
 		v.Window = p.mean.Size()
-		v.Bind(limiter.ByLatency, p.mean.Pace())
+		v.Bind(limiter.BoundLatency, p.mean.Pace())
 	}
 	return v
 }

@@ -81,7 +81,7 @@ func (w wild) lane() observe.Lane {
 		l.Cause = errors.New(w.text())
 	}
 	v := &l.View
-	v.At, v.Search, v.Over, v.Cap, v.Window, v.Binds.By = noon, w.number(), w.number(), w.whole(), w.whole(), limiter.Binding(w.IntN(14))
+	v.At, v.Search, v.Over, v.Cap, v.Window, v.Binds.By = noon, w.number(), w.number(), w.whole(), w.whole(), limiter.Bound(w.IntN(limiter.Bounds+2))
 	v.Hold, v.Ramp, v.Trial, v.Drought, v.Probed = w.moment(), w.moment(), w.moment(), w.moment(), w.IntN(4)
 	v.Chance, v.ChanceSeen, v.Lied = w.Float64(), w.Float64()*10, math.Abs(w.Float64())
 	for k := range v.Limits {

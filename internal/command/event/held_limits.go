@@ -226,7 +226,7 @@ func (s *scene) window() sentence {
 	}
 	v, n := &s.lane.View, s.lane.Window
 	switch {
-	case v.Binds.By == limiter.ByLatency || v.Cap == 0 && v.Window > 0:
+	case v.Binds.By == limiter.BoundLatency || v.Cap == 0 && v.Window > 0:
 		n = v.Window
 		w.by = []string{fmt.Sprintf("your --latency-target: %s in flight%s keep it", count(n, "call"), s.ofModel())}
 		w.short, w.lane = []string{fmt.Sprintf("--latency-target: %d in flight", n)}, []string{"latency target"}

@@ -159,17 +159,17 @@ var scenes = []told{
 	{name: "errors", by: byErrors, p: func(p *observe.Snapshot, l *observe.Lane) { l.Slowed, l.Errors = 0.5, 0.34 }},
 	{name: "errors, to a quarter", by: byErrors, p: func(p *observe.Snapshot, l *observe.Lane) { l.Slowed, l.Errors = 0.25, 0.51 }},
 	{name: "a cap that refusals have taught", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
-		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 2, 2, limiter.ByCap, 2
+		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 2, 2, limiter.BoundWindow, 2
 	}},
 	{name: "your own server", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.Local = true
-		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 8, 8, limiter.ByCap, 8
+		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 8, 8, limiter.BoundWindow, 8
 	}},
 	{name: "your own server, whose pace has grown since", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
-		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 217, 217, limiter.ByCap, 9
+		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 217, 217, limiter.BoundWindow, 9
 	}},
 	{name: "latency target", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
-		l.View.Window, l.Window, l.View.Binds.By = 12, 12, limiter.ByLatency
+		l.View.Window, l.Window, l.View.Binds.By = 12, 12, limiter.BoundLatency
 	}},
 	{name: "guard", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) { l.Window = 1 }},
 	{name: "concurrency", by: byConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
