@@ -29,10 +29,7 @@ type Retry struct {
 // nor its latency includes it. If f panics, that is the item's error, and the call is not
 // made.
 func WithRetryHook(f func(Retry)) Option {
-	return runOption(func(c *config) {
-		c.retryHook = f
-		c.fault(notNil("WithRetryHook", f == nil))
-	}, "WithRetryHook()")
+	return present("WithRetryHook", f == nil, func(c *config) { c.retryHook = f })
 }
 
 // WithGate calls f before each call, and makes the call when f returns. f may wait, for
@@ -42,10 +39,7 @@ func WithRetryHook(f func(Retry)) Option {
 // once, and the call is not made. If f panics, that is the item's error, and the call is
 // not made.
 func WithGate(f func(ctx context.Context)) Option {
-	return runOption(func(c *config) {
-		c.gate = f
-		c.fault(notNil("WithGate", f == nil))
-	}, "WithGate()")
+	return present("WithGate", f == nil, func(c *config) { c.gate = f })
 }
 
 // WithClassifier sets a function that says what the errors of the caller's function mean. f
@@ -57,45 +51,14 @@ func WithGate(f func(ctx context.Context)) Option {
 // f is not called for panics, nor for calls that were cut off by a timeout of the run's or
 // by its end. If f panics, that is the item's error.
 func WithClassifier(f func(error) Kind) Option {
-	return runOption(func(c *config) {
-		c.classifier = f
-		c.fault(notNil("WithClassifier", f == nil))
-	}, "WithClassifier()")
-}
-
-// announce calls the hook before a further call. The error is that of a hook that panicked.
-func (r *run[In, Out]) announce(j *job[In, Out], g machine.Grant) error {
-	if r.retryHook == nil || j.Calls < 2 {
-		return nil
-	}
-	retry := Retry{
-		Index: int(j.Seq), Item: j.result.Item, Pool: j.Pool, Lane: g.Lane,
-		Calls: j.Calls - 1, Attempts: j.Attempts, Err: j.result.Err, Waited: j.Waited,
-	}
-	return guarded(func() { r.retryHook(retry) })
-}
-
-// pass waits at the gate. The error is that of a gate that panicked, or of a run that was
-// abandoned meanwhile.
-func (c *config) pass(ctx context.Context) error {
-	if c.gate == nil {
-		return nil
-	}
-	if err := guarded(func() { c.gate(ctx) }); err != nil {
-		return err
-	}
-	return ctx.Err()
+	return present("WithClassifier", f == nil, func(c *config) { c.classifier = f })
 }
 
 // classified returns the error of a call with the kind that the classifier gives it.
 func (c *config) classified(err error) error {
-	if c.classifier == nil || err == nil {
+	if c.classifier == nil {
 		return err
 	}
-	return c.classify(err)
-}
-
-func (c *config) classify(err error) error {
 	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
 		return err
 	}
@@ -155,10 +118,7 @@ type Call struct {
 // its goroutine, that worker does not call it again, and the run's error includes
 // [ErrObserver].
 func WithCalls(f func(Call)) Option {
-	return runOption(func(c *config) {
-		c.calls = f
-		c.fault(notNil("WithCalls", f == nil))
-	}, "WithCalls()")
+	return present("WithCalls", f == nil, func(c *config) { c.calls = f })
 }
 
 // An End describes the end of one item.
@@ -183,46 +143,7 @@ type End struct {
 // worker that ends it. All else is as with [WithCalls]. f is not called for an item whose
 // Pool, Cost or ItemKey panicked: such an item was never taken over.
 func WithEnds(f func(End)) Option {
-	return runOption(func(c *config) {
-		c.ends = f
-		c.fault(notNil("WithEnds", f == nil))
-	}, "WithEnds()")
-}
-
-// gateClock returns the time before the gate, or the zero time if nothing measures the
-// gate.
-func (c *config) gateClock() (t time.Time) {
-	if c.gate != nil && c.calls != nil {
-		t = c.clock.Now()
-	}
-	return t
-}
-
-// tellCall reports a call that has ended to the function of WithCalls.
-func (r *run[In, Out]) tellCall(l *leash, j *job[In, Out], e *ending, v *judgement) {
-	if r.calls == nil || l.deaf || e.unsent {
-		return
-	}
-	used, doubt := e.used()
-	c := Call{
-		Worker: l.worker, Lane: j.result.Lane, Pool: j.Pool, Item: j.Seq, Attempt: j.Calls,
-		Begun: e.begun, Latency: e.latency, Gated: e.gated, Status: e.record.Status, Err: v.err, Kind: Kind(v.outcome.Way),
-		Usage: used, Doubtful: doubt, Finish: e.record.Finish, RequestID: e.record.RequestID, Again: v.again, Probe: e.probe,
-	}
-	r.measure(l, func() { r.calls(c) })
-}
-
-// tellEnd reports an item that has ended to the function of WithEnds.
-func (r *run[In, Out]) tellEnd(l *leash, j *job[In, Out]) {
-	if r.ends == nil || l.deaf {
-		return
-	}
-	of := &j.result
-	e := End{
-		Worker: l.worker, Item: j.Seq, In: &of.Item, Lane: of.Lane, Pool: of.Pool, Err: of.Err, Attempts: of.Attempts, Calls: of.Calls,
-		Usage: of.Usage, Doubtful: of.Doubtful(), Finish: of.Finish, Queued: of.Queued, Waited: of.Waited, Latency: of.Latency,
-	}
-	r.measure(l, func() { r.ends(e) })
+	return present("WithEnds", f == nil, func(c *config) { c.ends = f })
 }
 
 // measure runs f, which calls a measuring function. If that panics or ends the goroutine,
@@ -281,10 +202,7 @@ const busiestLanes = 32
 // goes on, and its error includes [ErrObserver] in the end. For a run with [ErrConfig], f
 // is not called; for any other run that cannot begin, f gets the summary.
 func WithObserver(f func(Event)) Option {
-	return runOption(func(c *config) {
-		c.observer = f
-		c.fault(notNil("WithObserver", f == nil))
-	}, "WithObserver()")
+	return present("WithObserver", f == nil, func(c *config) { c.observer = f })
 }
 
 // WithProgressEvery sets the period of the observer's status. Default 1 s.

@@ -1,10 +1,10 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -61,12 +61,12 @@ func (s *Shared) Save(ctx context.Context) (Memory, error) {
 // Save returns what the run has learned so far. It waits for the run to begin. The error is
 // ctx's, or that of a run that is over. To know what a run has learned in the end, run it
 // on a [Shared].
-func (c *Control) Save(ctx context.Context) (Memory, error) {
-	if err := c.wait(ctx); err != nil {
-		return Memory{}, err
-	}
-	m, err := c.owner.Save(ctx)
-	return Memory(m), err
+func (c *Control) Save(ctx context.Context) (m Memory, err error) {
+	err = c.do(ctx, func() error {
+		m, err = c.lanes.Save(ctx)
+		return err
+	})
+	return m, err
 }
 
 // When the memory is saved; see [WithMemorySaver].
@@ -170,15 +170,10 @@ func (s *saver) put(m Memory) {
 	if s.broken || m.empty() {
 		return
 	}
-	s.broken, s.err = true, fmt.Errorf("batch: save memory: %w", errGone)
-	defer func() {
-		if v := recover(); v != nil {
-			s.err = fmt.Errorf("batch: save memory: %w", &PanicError{Value: v, Stack: debug.Stack()})
-		}
-	}()
-	err := s.save(m)
-	s.broken, s.err = false, nil
-	if err != nil {
-		s.err = fmt.Errorf("batch: save memory: %w", err)
+	var err error
+	s.broken, s.err = true, fmt.Errorf("batch: save memory: %w", errGone) // unless it returns
+	panicked := guarded(func() { err = s.save(m) })
+	if s.broken, s.err = panicked != nil, cmp.Or(panicked, err); s.err != nil {
+		s.err = fmt.Errorf("batch: save memory: %w", s.err)
 	}
 }

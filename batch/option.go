@@ -72,6 +72,14 @@ func runOption(apply func(*config), format string, args ...any) Option {
 	return Option{text: fmt.Sprintf(format, args...), scope: oneRun, apply: apply}
 }
 
+// present makes an option about one run whose argument must not be missing.
+func present(name string, missing bool, apply func(*config)) Option {
+	return runOption(func(c *config) {
+		apply(c)
+		c.fault(notNil(name, missing))
+	}, "%s()", name)
+}
+
 // sharedOption makes an option about what runs share: lanes, and the coordinator's own.
 func sharedOption(apply func(*config), format string, args ...any) Option {
 	return Option{text: fmt.Sprintf(format, args...), scope: allRuns, apply: apply}

@@ -49,20 +49,14 @@ func poolOption(p machine.PoolConfig, format string) Option {
 // ends once each lane that it knows has stopped: [WithPool] names the lanes of items that
 // were not read yet.
 func WithPoolOf[In any](pool func(In) string) Option {
-	return runOption(func(c *config) {
-		c.poolOf = pool
-		c.fault(notNil("WithPoolOf", pool == nil))
-	}, "WithPoolOf()")
+	return present("WithPoolOf", pool == nil, func(c *config) { c.poolOf = pool })
 }
 
 // WithCostOf says what an item's call is expected to draw. On lanes that have a [Charge],
 // the cost is an estimate. Without WithCostOf a call costs one request, and tokens are
 // counted once the usage is known. cost is called like the function of [WithPoolOf].
 func WithCostOf[In any](cost func(In) Cost) Option {
-	return runOption(func(c *config) {
-		c.costOf = cost
-		c.fault(notNil("WithCostOf", cost == nil))
-	}, "WithCostOf()")
+	return present("WithCostOf", cost == nil, func(c *config) { c.costOf = cost })
 }
 
 // WithKeyOf sets the key under which a run remembers an item that has failed and has not
@@ -70,10 +64,7 @@ func WithCostOf[In any](cost func(In) Cost) Option {
 // count. key is called like the function of [WithPoolOf], where [WithMemory] or
 // [WithMemorySaver] is given.
 func WithKeyOf[In any](key func(In) string) Option {
-	return runOption(func(c *config) {
-		c.keyOf = key
-		c.fault(notNil("WithKeyOf", key == nil))
-	}, "WithKeyOf()")
+	return present("WithKeyOf", key == nil, func(c *config) { c.keyOf = key })
 }
 
 // WithMaxAttempts bounds how many failed attempts an item may have: at least 1, default 5.
@@ -167,19 +158,13 @@ func WithInputOrder() Option {
 // WithDrain drains the run when ch is closed. Calls in flight finish, and waiting items are
 // given back as not run. The run's error is [ErrDrained] if anything was left.
 func WithDrain(ch <-chan struct{}) Option {
-	return runOption(func(c *config) {
-		c.drain = ch
-		c.fault(notNil("WithDrain", ch == nil))
-	}, "WithDrain()")
+	return present("WithDrain", ch == nil, func(c *config) { c.drain = ch })
 }
 
 // WithSummary writes the run's summary to s, before Run returns or the range over Stream
 // ends. A run that cannot begin also writes one; with [ErrConfig] it is the zero Summary.
 func WithSummary(s *Summary) Option {
-	return runOption(func(c *config) {
-		c.summary = s
-		c.fault(notNil("WithSummary", s == nil))
-	}, "WithSummary()")
+	return present("WithSummary", s == nil, func(c *config) { c.summary = s })
 }
 
 // WithPriority sets the run's share where runs on one [Shared] want the same lane:

@@ -194,14 +194,14 @@ func newJobs[In, Out any]() []job[In, Out] {
 }
 
 // note adds what the latest call reported, and its error as it was judged.
-func (j *job[In, Out]) note(lane string, e ending, err error) {
+func (j *job[In, Out]) note(lane string, e *ending) {
 	r := &j.result
-	r.Err, r.Lane, r.Latency = err, lane, e.latency
+	r.Err, r.Lane, r.Latency = e.err, lane, e.latency
 	r.Status, r.RequestID, r.Finish = e.record.Status, e.record.RequestID, e.record.Finish
 	used, doubt := e.used()
 	r.Usage = r.Usage.Add(used)
-	if err != nil {
-		f := failureOf(err)
+	if e.err != nil {
+		f := failureOf(e.err)
 		f.Doubtful = doubt
 		r.Failures = addFailure(r.Failures, f)
 	}

@@ -36,9 +36,9 @@ type policy struct {
 	keepGoing   bool
 }
 
-// ending describes the end of a call, as the worker saw it.
+// ending describes the end of a call as the worker saw it, and then what follows from it.
 type ending struct {
-	err      error
+	err      error               // as judge leaves it, the item's
 	lane     *machine.LaneConfig // the lane that the call went out on; nil: nothing is known of it
 	record   provider.Record
 	begun    time.Time
@@ -50,54 +50,75 @@ type ending struct {
 	expired  bool          // the item's own time was up
 	unsent   bool          // the call was not made
 	doubtful bool          // it was sent, and its answer was cut off
-}
 
-// judgement holds what follows from an ending.
-type judgement struct {
+	// Set by judge:
 	again   bool // the item is handed over; else this is its result
 	tried   bool // the call used up an attempt: it was neither refused nor cut off by us
-	err     error
 	outcome machine.Outcome
 }
 
-// judge decides whether the end of a call is the end of its item, and what the
-// lane learns from it. It is pure: same ending, same judgement.
-func judge(e ending, attempts, refusals int, p policy) judgement {
+// judge decides whether the end of a call is the end of its item, and what the lane learns
+// from it. It is pure: equal endings are judged alike.
+func (e *ending) judge(attempts, refusals int, p policy) {
 	if e.err == nil {
-		return judgement{tried: true, outcome: e.outcome(machine.Succeeded)}
+		e.tried = true
+		e.learn(machine.Succeeded)
+		return
 	}
 	var panicked *PanicError
 	if errors.As(e.err, &panicked) {
-		return judgement{tried: true, err: e.err, outcome: e.outcome(machine.Nothing)}
+		e.tried = true
+		e.learn(machine.Nothing)
+		return
 	}
 	if e.left {
-		return judgement{err: fmt.Errorf("%w: %w", ErrNotRun, e.err), outcome: e.outcome(machine.Nothing)}
+		e.err = fmt.Errorf("%w: %w", ErrNotRun, e.err)
+		e.learn(machine.Nothing)
+		return
 	}
-	told := e.record.Failure(e.err)
-	fault := e.noQuota(told)
-	j := judgement{err: e.err, outcome: e.outcome(signalOf(fault.Kind))}
-	j.tried = j.outcome.Signal == machine.Failed || j.outcome.Signal == machine.Answered
+	said := e.record.Failure(e.err)
+	fault, unsent := e.noQuota(said), provider.Unsent(e.err)
+	e.learn(signalOf(fault.Kind))
+	o := &e.outcome
+	e.tried = o.Signal == machine.Failed || o.Signal == machine.Answered
 	switch {
-	case fault != told:
-		j.err = fault
+	case fault != said:
+		e.err = fault
 	case !errors.Is(e.err, fault.Kind):
-		j.err = &failure{fault, e.err}
+		e.err = &failure{fault, e.err}
 	}
-	j.outcome.Cause, j.outcome.Way = j.err, uint8(fault.Kind)
+	o.Cause, o.Way = e.err, uint8(fault.Kind)
 	if e.expired {
-		j.err = join(ErrItemTimeout, j.err)
-		return j
+		e.err = join(ErrItemTimeout, e.err)
+		return
 	}
-	e.direct(&j.outcome, fault)
-	j.outcome.Slow, j.outcome.On = fault.Slow, dimensions[fault.Quota.On]
-	j.outcome.Unclear, j.outcome.Timeout = fault.Unclear, fault.Kind == provider.Timeout
-	j.outcome.Unsent = provider.Unsent(e.err)
+	switch { // the wait that the server named, in the error or in a header that the client library dropped
+	case fault.HasRetryAfter:
+		o.Directed, o.RetryAfter = true, fault.RetryAfter
+	case e.record.HasRetryAfter:
+		o.Directed, o.RetryAfter = true, e.record.RetryAfter
+	}
+	o.Slow, o.On, o.Unclear = fault.Slow, dimensions[fault.Quota.On], fault.Unclear
+	o.Timeout, o.Unsent = fault.Kind == provider.Timeout, unsent
 	if note, ok := noted(fault.Quota); ok {
-		j.outcome.Sightings = append(j.outcome.Sightings, note)
+		o.Sightings = append(o.Sightings, note)
 	}
-	j.again = e.tryAgain(fault.Kind, refusals, p)
-	j.blame(fault, attempts, p)
-	return j
+	e.again = e.tryAgain(fault.Kind, refusals, p)
+	e.blame(fault, attempts, p)
+}
+
+// learn begins the outcome of the call: what its lane learns from any end.
+func (e *ending) learn(s machine.Signal) {
+	e.outcome = machine.Outcome{Signal: s, Unsent: e.unsent, Latency: e.latency, Sightings: sighted(e.record.Limits, e.lane)}
+	if e.record.HasUsage && !e.doubtful {
+		e.outcome.Measured = true
+		e.outcome.Actual = limiter.Cost{
+			Requests: 1,
+			Input:    float64(e.record.Usage.InputTokens),
+			Output:   float64(e.record.Usage.OutputTokens),
+		}
+		e.outcome.Cached = float64(e.record.Usage.CachedTokens)
+	}
 }
 
 // Statuses of HTTP.
@@ -114,8 +135,8 @@ const forbiddenAlike = 3
 // blame hands the item over if it has no attempt left, or was refused for good, and either
 // the item or its lane may be to blame. The machine finds out which. If the lane is to
 // blame, the item comes back, to go out on another lane or to be released as not run.
-func (j *judgement) blame(fault *provider.Error, attempts int, p policy) {
-	o := &j.outcome
+func (e *ending) blame(fault *provider.Error, attempts int, p policy) {
+	o := &e.outcome
 	first, later := fault.Kind.StopsLaneAfter()
 	switch {
 	case first > 0:
@@ -125,7 +146,7 @@ func (j *judgement) blame(fault *provider.Error, attempts int, p policy) {
 			}
 		}
 	case o.Signal == machine.Exhausted:
-		j.again = true
+		e.again = true
 		return
 	case o.Signal == machine.Failed && !o.Unsent:
 		if o.Last = attempts+1 >= p.maxAttempts; !o.Last {
@@ -137,7 +158,7 @@ func (j *judgement) blame(fault *provider.Error, attempts int, p policy) {
 	default:
 		return
 	}
-	j.again = j.again || o.Last || first > 0
+	e.again = e.again || o.Last || first > 0
 	o.First, o.Later, o.Alike = uint8(first), uint8(later), alikeness(fault)
 }
 
@@ -148,19 +169,14 @@ func alikeness(f *provider.Error) uint32 {
 	return max(1, h.Sum32())
 }
 
-func stopsAfterSome(k provider.Kind) bool {
-	first, _ := k.StopsLaneAfter()
-	return first > 0
-}
-
 // signalOf returns what a lane learns from a failure of that kind.
 func signalOf(k provider.Kind) machine.Signal {
-	switch {
+	switch first, _ := k.StopsLaneAfter(); {
 	case k == provider.Throttled:
 		return machine.Throttled
 	case k == provider.Overloaded:
 		return machine.Overloaded
-	case k.StopsLane() || stopsAfterSome(k):
+	case k.StopsLane() || first > 0:
 		return machine.Exhausted
 	case k.BreakerCounts():
 		return machine.Failed
@@ -173,41 +189,16 @@ func signalOf(k provider.Kind) machine.Signal {
 // tryAgain bounds how often an item comes back that was refused, or whose call never left:
 // by number, and overload by time as well. The machine bounds attempts. It also bounds
 // probes, which the item did not ask for, by how long an outage may last.
-func (e ending) tryAgain(k provider.Kind, refusals int, p policy) bool {
+func (e *ending) tryAgain(k provider.Kind, refusals int, p policy) bool {
 	switch {
 	case !k.Again():
 		return false
-	case e.probe, k.UsesAttempt() && !provider.Unsent(e.err):
+	case e.probe, k.UsesAttempt() && !e.outcome.Unsent:
 		return true
 	case k == provider.Overloaded && e.sinceOne >= p.patience:
 		return false
 	}
 	return refusals+1 < MaxRefusals
-}
-
-func (e ending) outcome(s machine.Signal) machine.Outcome {
-	o := machine.Outcome{Signal: s, Unsent: e.unsent, Latency: e.latency, Sightings: sighted(e.record.Limits, e.lane)}
-	if e.record.HasUsage && !e.doubtful {
-		o.Measured = true
-		o.Actual = limiter.Cost{
-			Requests: 1,
-			Input:    float64(e.record.Usage.InputTokens),
-			Output:   float64(e.record.Usage.OutputTokens),
-		}
-		o.Cached = float64(e.record.Usage.CachedTokens)
-	}
-	return o
-}
-
-// direct passes on a wait that the server named, in the error or in a header
-// that the client library dropped.
-func (e ending) direct(o *machine.Outcome, fault *provider.Error) {
-	switch {
-	case fault.HasRetryAfter:
-		o.Directed, o.RetryAfter = true, fault.RetryAfter
-	case e.record.HasRetryAfter:
-		o.Directed, o.RetryAfter = true, e.record.RetryAfter
-	}
 }
 
 // failure is an error whose text does not tell its kind: errors.As finds both our reading
@@ -271,7 +262,7 @@ var windows = map[string]time.Duration{"plain": time.Second, "minute": time.Minu
 // noQuota turns a refusal whose headers show a limit of 0 into QuotaExhausted, if the
 // lane knows what they mean. No rate was exceeded then: there is no quota. Other failures
 // stay as they are.
-func (e ending) noQuota(fault *provider.Error) *provider.Error {
+func (e *ending) noQuota(fault *provider.Error) *provider.Error {
 	if fault.Kind != provider.Throttled || e.lane == nil {
 		return fault
 	}

@@ -12,6 +12,12 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
+// judge returns an ending as it is judged.
+func judge(e ending, attempts, refusals int, p policy) ending {
+	e.judge(attempts, refusals, p)
+	return e
+}
+
 // Every kind of failure, with attempts to spare: whether the item is tried again,
 // whether it used up an attempt, and what the lane learns.
 func TestJudgeEveryKind(t *testing.T) {

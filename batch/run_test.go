@@ -41,7 +41,7 @@ func TestResultGoesOutFirst(t *testing.T) {
 		}
 		s.Offer([]*machine.Item{{}})
 		s.EndInput()
-		r := &run[int, int]{session: s, results: make(chan *job[int, int])}
+		r := &run[int, int]{config: new(config), session: s, results: make(chan *job[int, int])}
 		settled := func() uint64 {
 			synctest.Wait()
 			status, err := c.Status(t.Context(), 0)
@@ -50,7 +50,7 @@ func TestResultGoesOutFirst(t *testing.T) {
 			}
 			return status.Totals.Settled
 		}
-		go r.settle(new(leash), &job[int, int]{}, <-s.Work(), machine.Outcome{Signal: machine.Succeeded})
+		go r.deliver(new(leash), &job[int, int]{}, <-s.Work(), machine.Outcome{Signal: machine.Succeeded})
 		if n := settled(); n != 0 {
 			t.Errorf("%d settled before the result was out", n)
 		}

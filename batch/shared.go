@@ -152,7 +152,7 @@ type Control struct {
 	drain   chan struct{} // holds one token once Drain was called
 	ready   chan struct{} // closed when the two below are set
 	session *coordinator.Session
-	owner   *coordinator.Coordinator
+	lanes   *Shared // those of the run's coordinator; only its coordinator is set
 }
 
 // NewControl returns a control for one run.
@@ -182,7 +182,7 @@ func (c *Control) made() error {
 func (c *Control) attach(owner *coordinator.Coordinator, s *coordinator.Session) bool {
 	select {
 	case <-c.claim:
-		c.owner, c.session = owner, s
+		c.lanes, c.session = &Shared{coordinator: owner}, s
 		close(c.ready)
 		return true
 	default:
@@ -190,28 +190,15 @@ func (c *Control) attach(owner *coordinator.Coordinator, s *coordinator.Session)
 	}
 }
 
-// wait waits for the run to begin.
-func (c *Control) wait(ctx context.Context) error {
-	if err := c.made(); err != nil {
-		return wrong(err)
-	}
-	select {
-	case <-c.ready:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // Pause makes the run start no further call until Resume. Like Resume and Status it waits
 // for the run to begin; the error is ctx's. A run that is over ignores it.
 func (c *Control) Pause(ctx context.Context) error {
-	return c.do(ctx, (*coordinator.Session).Pause)
+	return c.do(ctx, func() error { c.session.Pause(); return nil })
 }
 
 // Resume undoes Pause.
 func (c *Control) Resume(ctx context.Context) error {
-	return c.do(ctx, (*coordinator.Session).Resume)
+	return c.do(ctx, func() error { c.session.Resume(); return nil })
 }
 
 // Drain lets the calls in flight finish and starts nothing more. It does not wait, and may
@@ -236,21 +223,19 @@ func (c *Control) drains() <-chan struct{} {
 
 // Status returns a snapshot with the n busiest lanes and the run's own progress. For a run
 // that is over, the error is that of its coordinator.
-func (c *Control) Status(ctx context.Context, n int) (Status, error) {
-	if err := c.wait(ctx); err != nil {
-		return Status{}, err
-	}
-	return c.session.Status(ctx, n)
+func (c *Control) Status(ctx context.Context, n int) (s Status, err error) {
+	err = c.do(ctx, func() error {
+		s, err = c.session.Status(ctx, n)
+		return err
+	})
+	return s, err
 }
 
 // SetLimits replaces all limits of a lane from now on; "" is [DefaultLane]. It waits for
 // the run to begin. The error is ctx's, or [ErrConfig] for invalid limits. A run that is
 // over ignores it. On a [Shared] it applies to all runs there.
 func (c *Control) SetLimits(ctx context.Context, lane string, l Limits) error {
-	if err := c.wait(ctx); err != nil {
-		return err
-	}
-	return wrong(c.owner.SetLimits(laneName(lane), l))
+	return c.do(ctx, func() error { return c.lanes.SetLimits(lane, l) })
 }
 
 // Define replaces the settings of one lane from now on, as [WithLane] gives them at the
@@ -258,10 +243,7 @@ func (c *Control) SetLimits(ctx context.Context, lane string, l Limits) error {
 // The error is ctx's, or [ErrConfig] for invalid settings. Items that are read from the
 // input after Define find the new settings. On a [Shared] it applies to all runs there.
 func (c *Control) Define(ctx context.Context, lane string, l LaneConfig) error {
-	if err := c.wait(ctx); err != nil {
-		return err
-	}
-	return wrong(c.owner.Define(laneName(lane), l))
+	return c.do(ctx, func() error { return wrong(c.lanes.coordinator.Define(laneName(lane), l)) })
 }
 
 // ResetLane lets a lane flow again at once, with nothing held against it; "" is
@@ -269,30 +251,33 @@ func (c *Control) Define(ctx context.Context, lane string, l LaneConfig) error {
 // go at once, too. It waits for the run to begin; the error is ctx's. A lane that no item
 // has used yet has nothing to reset. On a [Shared] it applies to all runs there.
 func (c *Control) ResetLane(ctx context.Context, lane string) error {
-	return c.do(ctx, func(*coordinator.Session) { c.owner.ResetLane(laneName(lane)) })
+	return c.do(ctx, func() error { return c.lanes.ResetLane(lane) })
 }
 
 // Tell passes a word from outside to the law of a lane, if the law is a [limiter.Listener];
 // "" is [DefaultLane]. It waits for the run to begin; the error is ctx's. A lane that no
 // item has used yet hears nothing. On a [Shared] it applies to all runs there.
 func (c *Control) Tell(ctx context.Context, lane string, word any) error {
-	return c.do(ctx, func(*coordinator.Session) { c.owner.Tell(laneName(lane), word) })
+	return c.do(ctx, func() error { return c.lanes.Tell(lane, word) })
 }
 
 // Words returns the channel of [Shared.Words] for the run's lanes. It waits for the run to
 // begin, and the channel is closed when the run is over. On a [Shared] all runs get the
 // same channel.
-func (c *Control) Words(ctx context.Context) (<-chan []Word, error) {
-	if err := c.wait(ctx); err != nil {
-		return nil, err
-	}
-	return c.owner.Words(), nil
+func (c *Control) Words(ctx context.Context) (words <-chan []Word, err error) {
+	err = c.do(ctx, func() error { words = c.lanes.Words(); return nil })
+	return words, err
 }
 
-func (c *Control) do(ctx context.Context, f func(*coordinator.Session)) error {
-	if err := c.wait(ctx); err != nil {
-		return err
+// do waits for the run to begin, and then calls f.
+func (c *Control) do(ctx context.Context, f func() error) error {
+	if err := c.made(); err != nil {
+		return wrong(err)
 	}
-	f(c.session)
-	return nil
+	select {
+	case <-c.ready:
+		return f()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -14,9 +14,15 @@ import (
 )
 
 // work makes calls until the run is over. A worker waits only for its own call: results
-// have room, and items that must wait are handed over.
+// have room, and items that must wait are handed over. If a function of the caller's ends
+// the goroutine, which nothing can stop, another worker takes the place of this one.
 func (r *run[In, Out]) work(l *leash) {
-	defer l.drop()
+	over := false
+	defer func() {
+		if l.drop(); !over {
+			r.workers.Go(func() { r.work(l) })
+		}
+	}()
 	hiring := true
 	for g := range r.session.Work() {
 		hiring = hiring && r.hire(l.parent)
@@ -28,6 +34,7 @@ func (r *run[In, Out]) work(l *leash) {
 		j.finish(unrun(g, j.result.Err), false) // the machine has counted the attempt of a failed item
 		r.deliver(l, j, g, machine.Outcome{})
 	}
+	over = true
 }
 
 // hire starts one more worker, and reports false when there are as many as there may be. A
@@ -53,112 +60,95 @@ func (r *run[In, Out]) hire(ctx context.Context) bool {
 	return true
 }
 
-// attempt makes one call and settles its item, or hands it over.
+// attempt makes one call, judges its end and reports it. Then it hands the item over if it
+// is called again, and else delivers it. It does so also if a function of the caller's ends
+// the goroutine.
 func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
-	returned := false
+	var (
+		value    Out
+		e        ending
+		returned bool
+	)
 	defer func() {
 		if !returned {
-			r.gone(l, j, g)
+			e = ending{err: errGone, tried: true}
 		}
-	}()
-	value, e := r.call(l, j, g)
-	v := r.judge(e, g.Item)
-	j.note(g.Lane, e, v.err)
-	returned = true
-	r.report(l, j, g, &e, &v, value)
-}
-
-// report reports a call's end and passes its item on, even if a measuring function ends the
-// goroutine.
-func (r *run[In, Out]) report(l *leash, j *job[In, Out], g machine.Grant, e *ending, v *judgement, value Out) {
-	told := false
-	defer func() {
-		if !told {
-			r.passOn(l, j, g, v, value)
-			r.replace(l)
+		if j.note(g.Lane, &e); e.again {
+			r.session.HandOver(g, e.outcome) // the item is the coordinator's from here on
+			return
 		}
+		j.result.Value = value
+		j.finish(e.err, e.tried)
+		r.deliver(l, j, g, e.outcome)
 	}()
-	r.tellCall(l, j, e, v)
-	told = true
-	r.passOn(l, j, g, v, value)
-}
-
-// passOn hands over an item that is called again, and delivers any other.
-func (r *run[In, Out]) passOn(l *leash, j *job[In, Out], g machine.Grant, v *judgement, value Out) {
-	if v.again {
-		r.session.HandOver(g, v.outcome) // the item is the coordinator's from here on
-		return
-	}
-	j.result.Value = value
-	j.finish(v.err, v.tried)
-	r.deliver(l, j, g, v.outcome)
-}
-
-// judge judges the end of a call. An error whose methods panic fails its item.
-func (r *run[In, Out]) judge(e ending, it *machine.Item) (v judgement) {
-	if e.err == nil {
-		return judge(e, it.Attempts, it.Throttled, r.policy)
-	}
+	value = r.call(l, j, g, &e)
 	p := r.policy
 	if e.lane != nil {
 		p.maxAttempts = cmp.Or(e.lane.MaxAttempts, p.maxAttempts)
 	}
-	if err := guarded(func() { v = judge(e, it.Attempts, it.Throttled, p) }); err != nil {
-		return judgement{tried: true, err: err, outcome: e.outcome(machine.Nothing)}
+	if err := guarded(func() { e.judge(g.Item.Attempts, g.Item.Throttled, p) }); err != nil { // the error's methods panic
+		e.err, e.again, e.tried = err, false, true
+		e.learn(machine.Nothing)
 	}
-	return v
+	if returned = true; r.calls == nil || l.deaf || e.unsent {
+		return
+	}
+	used, doubt := e.used()
+	c := Call{
+		Worker: l.worker, Lane: g.Lane, Pool: j.Pool, Item: j.Seq, Attempt: j.Calls,
+		Begun: e.begun, Latency: e.latency, Gated: e.gated, Status: e.record.Status, Err: e.err, Kind: Kind(e.outcome.Way),
+		Usage: used, Doubtful: doubt, Finish: e.record.Finish, RequestID: e.record.RequestID, Again: e.again, Probe: e.probe,
+	}
+	r.measure(l, func() { r.calls(c) })
 }
 
 // deliver reports an item's end and settles it, even if a measuring function ends the
-// goroutine.
+// goroutine. It lets the result go out before it notifies the coordinator: each item that
+// counts as settled has been delivered, at any moment. The coordinator hears of the run's
+// end before that of this call. In the other order the next call could leave, or items could
+// fail that this call was the last to speak for.
 func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o machine.Outcome) {
-	told := false
 	defer func() {
-		r.settle(l, j, g, o)
-		if !told {
-			r.replace(l)
+		err := j.result.Err
+		r.results <- j // from here on its result is the caller's
+		if r.failures.note(err) || err != nil && l.parent.Err() != nil {
+			r.session.Drain()
 		}
+		r.session.Settle(g, o)
 	}()
-	r.tellEnd(l, j)
-	told = true
-}
-
-// settle lets a result go out before it notifies the coordinator: each item that counts as
-// settled has been delivered, at any moment. The coordinator hears of the run's end before
-// that of this call. In the other order the next call could leave, or items could fail that
-// this call was the last to speak for.
-func (r *run[In, Out]) settle(l *leash, j *job[In, Out], g machine.Grant, o machine.Outcome) {
-	err := j.result.Err
-	r.results <- j // from here on its result is the caller's
-	if r.failures.note(err) || err != nil && l.parent.Err() != nil {
-		r.session.Drain()
+	if r.ends == nil || l.deaf {
+		return
 	}
-	r.session.Settle(g, o)
-}
-
-// gone settles the item of a function that ended the worker's goroutine, which
-// nothing can stop, and starts another worker in its place.
-func (r *run[In, Out]) gone(l *leash, j *job[In, Out], g machine.Grant) {
-	j.note(g.Lane, ending{}, errGone)
-	j.finish(errGone, true)
-	r.deliver(l, j, g, machine.Outcome{})
-	r.replace(l)
-}
-
-// replace starts another worker in the place of one whose goroutine ends.
-func (r *run[In, Out]) replace(l *leash) {
-	next := &leash{clock: l.clock, parent: l.parent, worker: l.worker, deaf: l.deaf}
-	r.workers.Go(func() { r.work(next) })
-}
-
-// call runs the function, bounded in time, with a recorder in its context.
-func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value Out, e ending) {
-	if err := r.announce(j, g); err != nil {
-		return value, ending{err: err, unsent: true}
+	of := &j.result
+	e := End{
+		Worker: l.worker, Item: j.Seq, In: &of.Item, Lane: of.Lane, Pool: of.Pool, Err: of.Err, Attempts: of.Attempts, Calls: of.Calls,
+		Usage: of.Usage, Doubtful: of.Doubtful(), Finish: of.Finish, Queued: of.Queued, Waited: of.Waited, Latency: of.Latency,
 	}
-	came := r.gateClock()
-	if err := r.pass(l.parent); err != nil {
-		return value, ending{err: err, unsent: true, left: l.parent.Err() != nil}
+	r.measure(l, func() { r.ends(e) })
+}
+
+// call runs the function, bounded in time, with a recorder in its context. The hooks come
+// first: a call that the retry hook or the gate does not let through is not made.
+func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant, e *ending) (value Out) {
+	if r.retryHook != nil && j.Calls > 1 {
+		retry := Retry{
+			Index: int(j.Seq), Item: j.result.Item, Pool: j.Pool, Lane: g.Lane,
+			Calls: j.Calls - 1, Attempts: j.Attempts, Err: j.result.Err, Waited: j.Waited,
+		}
+		if e.err = guarded(func() { r.retryHook(retry) }); e.err != nil {
+			e.unsent = true
+			return value
+		}
+	}
+	var came time.Time // before the gate, if it is measured
+	if r.gate != nil {
+		if r.calls != nil {
+			came = r.clock.Now()
+		}
+		if e.err = cmp.Or(guarded(func() { r.gate(l.parent) }), l.parent.Err()); e.err != nil {
+			e.unsent, e.left = true, l.parent.Err() != nil
+			return value
+		}
 	}
 	begun := r.clock.Now()
 	e.begun, e.sinceOne, e.probe, e.lane = begun, begun.Sub(j.First), j.Probe, g.Config
@@ -179,21 +169,25 @@ func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant) (value O
 	}
 	e.left = l.parent.Err() != nil
 	if e.err != nil {
-		cut := context.Cause(ctx) == ctx.cause //nolint:errorlint // identity: the cause is ours, unwrapped
-		r.explain(&e, cut, ctx.limit, ctx.cause)
+		r.explain(e, ctx)
 	}
 	l.put(ctx.limit, e.err != nil || ctx.begun) // once begun, its timer is another's or stopped
-	return value, e
+	return value
 }
 
 // explain finds out whether an error is our own cut, and otherwise asks the classifier. If
 // the error's methods panic, as those of a nil pointer do, that panic becomes the error.
-func (r *run[In, Out]) explain(e *ending, cut bool, limit time.Duration, cause error) {
+func (r *run[In, Out]) explain(e *ending, ctx *callContext) {
 	err := guarded(func() {
 		switch {
-		case cut:
-			e.err = timedOut(e.err, limit)
-			e.expired = cause == ErrItemTimeout //nolint:errorlint // likewise
+		case context.Cause(ctx) == ctx.cause: //nolint:errorlint // identity: the cause is ours, unwrapped
+			// If the function says that it was cancelled, that is our own doing, and would be taken for
+			// the caller's.
+			if errors.Is(e.err, context.Canceled) || errors.Is(e.err, provider.Canceled) {
+				e.err = context.DeadlineExceeded
+			}
+			e.err = &provider.Error{Kind: provider.Timeout, Message: fmt.Sprintf("no answer within %v", ctx.limit), Err: e.err}
+			e.expired = ctx.cause == ErrItemTimeout //nolint:errorlint // likewise
 		case !e.left:
 			e.err = r.classified(e.err)
 		}
@@ -214,15 +208,6 @@ func bound(now, expires time.Time, attempt time.Duration) (time.Duration, error)
 		}
 	}
 	return attempt, errAttemptTimeout
-}
-
-// timedOut returns the error of a call whose time was up. If the function says that it was
-// cancelled, that is our own doing, and would be taken for the caller's.
-func timedOut(err error, limit time.Duration) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, provider.Canceled) {
-		err = context.DeadlineExceeded
-	}
-	return &provider.Error{Kind: provider.Timeout, Message: fmt.Sprintf("no answer within %v", limit), Err: err}
 }
 
 // protect calls the function, and returns its panic as an error. If answers may be
