@@ -115,11 +115,29 @@ func newHolder(began time.Time) *holder {
 // note judges anew. present is the bound that holds the run back at this very moment, and state
 // reports whether that is a state of the run.
 func (h *holder) note(at time.Time, sum *account, present machine.Bound, state bool) {
-	h.share = h.span(at, sum)
-	if h.force(at, present, state) {
+	if last := h.marks[len(h.marks)-1]; at.Sub(last.at) >= markGap {
+		h.marks = append(h.marks, mark{at, *sum})
+	}
+	for len(h.marks) > 1 && at.Sub(h.marks[1].at) >= BottleneckSpan {
+		h.marks = append(h.marks[:0], h.marks[1:]...)
+	}
+	h.share = sum.minus(&h.marks[0].sum)
+	if state || h.forced { // a state is named whatever the shares are, and loses that name when it has ended
+		if place := int(present); h.by != place {
+			h.by, h.since = place, at
+		}
+		h.rival, h.forced = noPlace, state
 		return
 	}
-	leader := h.leader()
+	leader, most := h.by, time.Duration(0)
+	if h.by != noPlace {
+		most = h.share[h.by] // among equal shares, the named one stays
+	}
+	for k, d := range h.share {
+		if d > most {
+			leader, most = k, d
+		}
+	}
 	switch {
 	case leader == noPlace:
 	case h.by == noPlace:
@@ -127,56 +145,12 @@ func (h *holder) note(at time.Time, sum *account, present machine.Bound, state b
 	case leader == h.by:
 		h.rival = noPlace
 	default:
-		h.challenge(at, leader)
-	}
-}
-
-// span returns what was added over the last BottleneckSpan.
-func (h *holder) span(at time.Time, sum *account) account {
-	if last := h.marks[len(h.marks)-1]; at.Sub(last.at) >= markGap {
-		h.marks = append(h.marks, mark{at, *sum})
-	}
-	for len(h.marks) > 1 && at.Sub(h.marks[1].at) >= BottleneckSpan {
-		h.marks = append(h.marks[:0], h.marks[1:]...)
-	}
-	return sum.minus(&h.marks[0].sum)
-}
-
-// force names a state of the run, whatever the shares are. It takes that name back when the
-// state has ended.
-func (h *holder) force(at time.Time, present machine.Bound, state bool) bool {
-	if state || h.forced {
-		if place := int(present); h.by != place {
-			h.by, h.since = place, at
+		if h.rival != leader {
+			h.rival, h.rivalSince = leader, at
 		}
-		h.rival = noPlace
-		h.forced = state
-		return true
-	}
-	return false
-}
-
-// leader returns the place with the largest share; among equal ones, the named one stays.
-func (h *holder) leader() int {
-	leader, most := h.by, time.Duration(0)
-	if h.by != noPlace {
-		most = h.share[h.by]
-	}
-	for k, d := range h.share {
-		if d > most {
-			leader, most = k, d
+		if at.Sub(h.rivalSince) >= heldLead {
+			h.by, h.since, h.rival = h.rival, h.rivalSince, noPlace
 		}
-	}
-	return leader
-}
-
-// challenge notes since when another bound leads, and names it after heldLead.
-func (h *holder) challenge(at time.Time, leader int) {
-	if h.rival != leader {
-		h.rival, h.rivalSince = leader, at
-	}
-	if at.Sub(h.rivalSince) >= heldLead {
-		h.by, h.since, h.rival = h.rival, h.rivalSince, noPlace
 	}
 }
 

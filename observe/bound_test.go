@@ -128,8 +128,8 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 	h := newHolder(start)
 	h.by = 1
 	for at, by := range []int{1, 1, 1, 3} { // the by that is named after each second
-		leader := min(at, 1) + 2
-		if h.challenge(start.Add(time.Duration(at)*time.Second), leader); h.by != by {
+		sum := account{1: 1, 2: 2, 3: 3 * time.Duration(min(at, 1))} // 2 leads, and then 3
+		if h.note(start.Add(time.Duration(at)*time.Second), &sum, machine.BoundNone, false); h.by != by {
 			t.Errorf("after %d s %d is named, want %d", at, h.by, by)
 		}
 	}

@@ -92,39 +92,24 @@ func (r *Recorder) allowed(s *batch.Status) float64 {
 	if held := of.meanHeld(); held > 0 && s.Run.Concurrency > 0 {
 		run = float64(s.Run.Concurrency) / held
 	}
-	lanes, waits := 0.0, anyWaits(s)
-	for k := range s.Lanes {
-		lanes += r.laneAllowed(&s.Lanes[k], waits)
-	}
 	if len(s.Lanes) == 0 || s.Known > len(s.Lanes) {
 		return run
 	}
-	return min(run, lanes)
-}
-
-// anyWaits reports whether an item waits for some lane.
-func anyWaits(s *batch.Status) bool {
+	lanes, anyWaits := 0.0, slices.ContainsFunc(s.Lanes, func(l batch.LaneStatus) bool { return l.Draw != (limiter.Cost{}) })
 	for k := range s.Lanes {
-		if s.Lanes[k].Draw != (limiter.Cost{}) {
-			return true
+		l := &s.Lanes[k]
+		if l.Phase == machine.Stopped {
+			continue
 		}
+		of := r.lane(r.names.slot(l.Name))
+		mean := of.mean()
+		rate := least(capacities(l, r.draws(l, &mean), mean.meanTook()))
+		if anyWaits && l.Draw == (limiter.Cost{}) { // while items wait for others, it needs no more than it uses
+			rate = min(rate, of.items.speed(SpeedSpan))
+		}
+		lanes += rate
 	}
-	return false
-}
-
-// laneAllowed returns one lane's part in that. A lane on which nothing waits, while items wait
-// for others, needs no more than it uses.
-func (r *Recorder) laneAllowed(l *batch.LaneStatus, waits bool) float64 {
-	if l.Phase == machine.Stopped {
-		return 0
-	}
-	of := r.lane(r.names.slot(l.Name))
-	mean := of.mean()
-	rate := least(capacities(l, r.draws(l, &mean), mean.meanTook()))
-	if waits && l.Draw == (limiter.Cost{}) {
-		rate = min(rate, of.items.speed(SpeedSpan))
-	}
-	return rate
+	return min(run, lanes)
 }
 
 // next adds the bound that would hold the run back if the present one were gone, judged by the

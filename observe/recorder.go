@@ -90,8 +90,8 @@ func (r *Recorder) event(e batch.Event) {
 		s = r.noteSummary(e.Summary)
 	}
 	r.tell(s, e)
-	if e.Summary != nil {
-		r.passOn()
+	if err := r.fault.Load(); err != nil && e.Summary != nil {
+		panic(*err)
 	}
 }
 
@@ -120,8 +120,16 @@ func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 	if r.holder == nil {
 		r.begin(s.At.Add(-s.Run.Ledger.Sum()))
 	}
-	r.last, r.state = *s, stateOf(&s.Run)
+	r.last, r.state = *s, Running
 	r.last.Lanes = slices.Clone(s.Lanes)
+	switch {
+	case s.Run.Bound == machine.BoundStopped:
+		r.state = Stopped
+	case s.Run.Bound == machine.BoundDraining:
+		r.state = Draining
+	case s.Run.Paused:
+		r.state = Paused
+	}
 	gap := r.advance(s.At, &fresh)
 	gap -= r.charge(&s.Run.Ledger, &fresh)
 	r.judge(&r.last)
@@ -154,18 +162,6 @@ func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
 // begin sets the run's beginning.
 func (r *Recorder) begin(at time.Time) {
 	r.began, r.at, r.holder = at, at, newHolder(at)
-}
-
-func stateOf(s *machine.RunStatus) State {
-	switch {
-	case s.Bound == machine.BoundStopped:
-		return Stopped
-	case s.Bound == machine.BoundDraining:
-		return Draining
-	case s.Paused:
-		return Paused
-	}
-	return Running
 }
 
 // elapsed returns the time since the run began.
@@ -252,18 +248,11 @@ func (r *Recorder) note(gap time.Duration, fresh *counts) {
 	}
 }
 
-// caught is deferred around all functions of others. It keeps the first panic, which passOn
-// raises with the last event.
+// caught is deferred around all functions of others. It keeps the first panic, which the last
+// event raises.
 func (r *Recorder) caught(what string) {
 	if v := recover(); v != nil {
 		err := fmt.Errorf("observe: %s panicked: %v\n%s", what, v, debug.Stack())
 		r.fault.CompareAndSwap(nil, &err)
-	}
-}
-
-// passOn panics with the panic that was caught, if there was one.
-func (r *Recorder) passOn() {
-	if err := r.fault.Load(); err != nil {
-		panic(*err)
 	}
 }

@@ -194,7 +194,7 @@ func (r *Recorder) sample() *Sample {
 	return &own
 }
 
-// laneSamples returns the busiest lanes since the latest sample.
+// laneSamples returns the busiest lanes since the latest sample, with what is believed of their limits.
 func (r *Recorder) laneSamples() []LaneSample {
 	var lanes []LaneSample
 	for _, of := range r.lanes[:noSlot] {
@@ -204,24 +204,20 @@ func (r *Recorder) laneSamples() []LaneSample {
 	}
 	lanes = busiest(lanes)
 	for k := range lanes {
-		r.believed(&lanes[k])
-	}
-	return lanes
-}
-
-// believed adds the phase and the believed limits of a lane.
-func (r *Recorder) believed(l *LaneSample) {
-	l.Limits = map[string]float64{}
-	s := r.status(l.Name)
-	if s == nil {
-		return
-	}
-	l.Phase = s.Phase.String()
-	for d := range limiter.Dimensions {
-		if limit := &s.View.Limits[d]; limit.Known() {
-			l.Limits[limitNames[d]] = limit.Refill
+		l := &lanes[k]
+		l.Limits = map[string]float64{}
+		s := r.status(l.Name)
+		if s == nil {
+			continue
+		}
+		l.Phase = s.Phase.String()
+		for d := range limiter.Dimensions {
+			if limit := &s.View.Limits[d]; limit.Known() {
+				l.Limits[limitNames[d]] = limit.Refill
+			}
 		}
 	}
+	return lanes
 }
 
 // Buckets is a histogram of latencies. It holds only the buckets that are not empty, in the

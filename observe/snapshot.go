@@ -191,7 +191,7 @@ func (r *Recorder) Snapshot(now time.Time) Snapshot {
 }
 
 // foresee updates the forecast of the run's end and cost. It runs with each snapshot, whether
-// or not anybody looks, so that the forecast does not depend on that.
+// or not anybody asks, so that the forecast does not depend on that.
 func (r *Recorder) foresee() {
 	p := r.snapshot()
 	r.ends = r.forecast.ends(&p, r.cfg.Work)
@@ -199,13 +199,26 @@ func (r *Recorder) foresee() {
 }
 
 // snapshot returns a snapshot without failures, the forecast, and what depends on the moment of
-// looking.
+// asking.
 func (r *Recorder) snapshot() Snapshot {
-	p := Snapshot{At: r.at, Began: r.began, State: r.state, Before: r.cfg.Before, Total: r.total()}
-	r.lookAtItems(&p)
-	r.lookAtCalls(&p)
-	r.lookAtBounds(&p)
-	r.lookAtLanes(&p)
+	t, run, late := &r.run.total, &r.last.Run, r.run.late()
+	p := Snapshot{
+		At: r.at, Began: r.began, State: r.state, Before: r.cfg.Before, Total: r.total(),
+		Answered: t.answered, Failed: t.failed, NotRun: t.notRun, Truncated: t.truncated, Filtered: t.filtered, Spent: t.cost(),
+		Calls: t.calls, Throttled: t.throttled, Broke: t.broke, Slowest: t.slowest,
+		Cooldowns: int(run.Counters.Cooldowns), Concurrency: run.Concurrency, Speed: r.run.items.speed(SpeedSpan),
+		Bottleneck: r.bottleneck, Ledger: r.account.ledger(), Allowed: r.allowing,
+	}
+	p.P50, p.P95 = late.quantiles()
+	if r.allowance > 0 {
+		p.Efficiency = min(1, float64(r.earned)/r.allowance)
+	}
+	if r.state != Over { // or else nothing waits, and no call is under way
+		p.InFlight, p.Open, p.HalfOpen = run.InFlight, r.last.Open, r.last.HalfOpen
+		p.Waiting, p.InputEnded = run.Held, run.InputEnded
+		p.Parked, p.Delayed, p.FirstDue = run.Parked, run.Delayed, run.FirstDue
+	}
+	r.addLanes(&p)
 	return p
 }
 
@@ -225,53 +238,22 @@ func (r *Recorder) total() int {
 	return UnknownTotal
 }
 
-func (r *Recorder) lookAtItems(p *Snapshot) {
-	t := &r.run.total
-	p.Answered, p.Failed, p.NotRun, p.Truncated, p.Filtered = t.answered, t.failed, t.notRun, t.truncated, t.filtered
-	p.Spent = t.cost()
-	p.Speed = r.run.items.speed(SpeedSpan)
-	p.Cooldowns = int(r.last.Run.Counters.Cooldowns)
-	if r.state == Over {
-		return // nothing waits
-	}
-	p.Waiting, p.InputEnded = r.last.Run.Held, r.last.Run.InputEnded
-	p.Parked, p.Delayed, p.FirstDue = r.last.Run.Parked, r.last.Run.Delayed, r.last.Run.FirstDue
-}
-
-func (r *Recorder) lookAtCalls(p *Snapshot) {
-	t, late := &r.run.total, r.run.late()
-	p.Calls, p.Throttled, p.Broke, p.Slowest = t.calls, t.throttled, t.broke, t.slowest
-	p.P50, p.P95 = late.quantiles()
-	p.Concurrency = r.last.Run.Concurrency
-	if r.state == Over {
-		return // none is under way
-	}
-	p.InFlight, p.Open, p.HalfOpen = r.last.Run.InFlight, r.last.Open, r.last.HalfOpen
-}
-
-func (r *Recorder) lookAtBounds(p *Snapshot) {
-	p.Bottleneck, p.Ledger, p.Allowed = r.bottleneck, r.account.ledger(), r.allowing
-	if r.allowance > 0 {
-		p.Efficiency = min(1, float64(r.earned)/r.allowance)
-	}
-}
-
 // quantiles returns the median and the 95th percentile.
 func (h *histogram) quantiles() (p50, p95 time.Duration) {
 	b := h.buckets()
 	return b.Quantile(0.50), b.Quantile(0.95)
 }
 
-// lookAtLanes describes the lanes that have a slot: those that the run reported, those with
+// addLanes describes the lanes that have a slot: those that the run reported, those with
 // counts, and those with work to do.
-func (r *Recorder) lookAtLanes(p *Snapshot) {
+func (r *Recorder) addLanes(p *Snapshot) {
 	p.OfLanes = r.last.Known
 	pending := map[string]float64{}
 	for slot, of := range r.lanes[:noSlot] {
 		if of == nil {
 			continue
 		}
-		l := r.lookAtLane(of)
+		l := r.laneSnapshot(of)
 		if slot == otherSlot || l.Name != "" || l.Answered+l.Failed+int(l.Counters.Calls) > 0 || of.work.Items > 0 {
 			l.Name = of.name
 			pending[of.name] = of.pending()
@@ -284,7 +266,7 @@ func (r *Recorder) lookAtLanes(p *Snapshot) {
 	})
 }
 
-func (r *Recorder) lookAtLane(of *series) Lane {
+func (r *Recorder) laneSnapshot(of *series) Lane {
 	l := Lane{
 		HeldBy: of.heldBy(), Speed: of.items.speed(SpeedSpan), Answered: of.total.answered, Failed: of.total.failed,
 		Throttled: of.total.throttled, Broke: of.total.broke, Left: of.left(), LeftBytes: of.leftBytes(), Spent: of.total.cost(),

@@ -37,15 +37,11 @@ func (t *timeline) add(s Sample) {
 	}
 	t.whole = append(t.whole, t.encode(&t.last))
 	t.last, t.in = s, 1
-	if len(t.whole) == MaxSamples {
-		t.halve()
+	if len(t.whole) < MaxSamples {
+		return
 	}
-}
-
-// halve merges neighbours. MaxSamples is even, so none is left over.
-func (t *timeline) halve() {
 	half := make([][]byte, 0, MaxSamples)
-	for k := 0; k+1 < len(t.whole); k += 2 {
+	for k := 0; k+1 < MaxSamples; k += 2 { // it is even, so none is left over
 		merged := t.decode(t.whole[k]).Merge(t.decode(t.whole[k+1]))
 		half = append(half, t.encode(&merged))
 	}
