@@ -142,18 +142,18 @@ type Forecast struct {
 
 // A Failure is one way in which items failed for good.
 type Failure struct {
-	Kind     string // as in the errors file
-	Code     string // HTTP status, or the provider's code; ""
-	Message  string // without digits and quoted text, by which it is known
-	Count    int
-	Examples []Example // at most three, the first ones
+	Kind     string    `json:"kind"`    // as in the errors file
+	Code     string    `json:"code"`    // HTTP status, or the provider's code; ""
+	Message  string    `json:"message"` // without digits and quoted text, by which it is known
+	Count    int       `json:"count"`
+	Examples []Example `json:"examples"` // at most three, the first ones
 }
 
 // An Example is one item that failed.
 type Example struct {
-	ID      string // "" if it has none
-	Line    int    // in the input, from 1; 0: not known
-	Message string // at most 200 runes
+	Line    int    `json:"line"`    // in the input, from 1; 0: not known
+	ID      string `json:"id"`      // "" if it has none
+	Message string `json:"message"` // at most 200 runes
 }
 
 // A Lane is a snapshot of one lane.

@@ -14,21 +14,31 @@ const endCells = 34
 // ends says when the run ends.
 func (s *scene) ends(e *Progress) {
 	f := &s.p.Ends
-	switch s.p.State {
-	case observe.Draining, observe.Stopped:
-		s.endsSoon(e)
+	if s.p.State == observe.Draining || s.p.State == observe.Stopped { // it only finishes what is in flight
+		when, left := s.soon(), s.left()
+		if s.p.State == observe.Stopped {
+			when += fmt.Sprintf(", exit code %d", exitStopped)
+		}
+		e.EndsText, e.EndsShort, e.EndsWide = fitting(rowCells, when+left, when), fitting(endCells, when), when+left
 		return
 	}
 	if !f.Known {
-		e.EndsWhy = f.Why
-		e.EndsText = clip(s.noEnd(), rowCells)
-		e.EndsShort, e.EndsWide = clip(s.noEndShort(), endCells), e.EndsText
+		why := s.noEnd()
+		e.EndsWhy, e.EndsText = f.Why, clip(why, rowCells)
+		if e.EndsWide = e.EndsText; f.Why == "outage" {
+			why = "unknown: an outage"
+		}
+		e.EndsShort = clip(why, endCells)
 		return
 	}
 	e.Ends = &Ends{LowS: Round(f.Low.Seconds()), LikelyS: Round(f.Likely.Seconds()), HighS: Round(f.High.Seconds())}
 	at := fmt.Sprintf("%s, in %s", s.clock(f.Likely), span(f.Likely))
 	if half := (f.High - f.Low) / 2; half > f.Likely/2 && half > vagueFrom {
-		s.endsVaguely(e, at)
+		between := "between " + s.clock(f.Low) + " and " + s.clock(f.High)
+		likely := between + ", most likely at " + s.clock(f.Likely)
+		e.EndsText = fitting(rowCells, likely+s.provided(), likely, between)
+		e.EndsShort = fitting(endCells, between, at)
+		e.EndsWide = likely + s.lastLane() + s.provided()
 		return
 	}
 	sure := fmt.Sprintf("%s (± %s)", at, span((f.High-f.Low)/2))
@@ -37,20 +47,9 @@ func (s *scene) ends(e *Progress) {
 	e.EndsWide = sure + s.lastLane() + s.provided()
 }
 
-// vagueFrom is half of an interval that is wide enough to be shown as one. It must also be
-// more than half of what is left.
+// vagueFrom is half of an interval that is wide enough to be shown as one: a likely time, give or
+// take nearly as much, would say little. It must also be more than half of what is left.
 const vagueFrom = time.Minute
-
-// endsVaguely gives the interval in which a run ends, where a likely time alone, give or
-// take nearly as much, would say little.
-func (s *scene) endsVaguely(e *Progress, at string) {
-	f := &s.p.Ends
-	between := "between " + s.clock(f.Low) + " and " + s.clock(f.High)
-	likely := between + ", most likely at " + s.clock(f.Likely)
-	e.EndsText = fitting(rowCells, likely+s.provided(), likely, between)
-	e.EndsShort = fitting(endCells, between, at)
-	e.EndsWide = likely + s.lastLane() + s.provided()
-}
 
 // clock shows the time of day then, and the day if that is another.
 func (s *scene) clock(ahead time.Duration) string {
@@ -94,10 +93,11 @@ func (s *scene) lastLane() string {
 	if f.Lane == "" || f.Others <= 0 || s.p.OfLanes < 2 {
 		return ""
 	}
+	others := "others end"
 	if s.p.OfLanes == 2 {
-		return fmt.Sprintf("; %s is the last, the other ends at %s", modelOf(f.Lane), s.clock(f.Others))
+		others = "other ends"
 	}
-	return fmt.Sprintf("; %s is the last, the others end at %s", modelOf(f.Lane), s.clock(f.Others))
+	return fmt.Sprintf("; %s is the last, the %s at %s", modelOf(f.Lane), others, s.clock(f.Others))
 }
 
 // noEnd says why the end is not known.
@@ -110,7 +110,10 @@ func (s *scene) noEnd() string {
 		}
 		return "cannot be said during an outage"
 	case "total":
-		return "when " + s.inputName() + " ends"
+		if s.c.Input == "" {
+			return "when the input ends"
+		}
+		return "when " + clip(s.c.Input, inputCells) + " ends"
 	case "over":
 		return "it is over"
 	}
@@ -120,36 +123,11 @@ func (s *scene) noEnd() string {
 	return "too early to say"
 }
 
-func (s *scene) noEndShort() string {
-	if s.p.Ends.Why == "outage" {
-		return "unknown: an outage"
-	}
-	return s.noEnd()
-}
-
 // inputCells is the width of the input's name in a sentence.
 const inputCells = 40
 
-func (s *scene) inputName() string {
-	if s.c.Input == "" {
-		return "the input"
-	}
-	return clip(s.c.Input, inputCells)
-}
-
 // exitStopped is the exit code of a run that the provider has stopped.
 const exitStopped = 3
-
-// endsSoon says when a run ends that only finishes what is in flight.
-func (s *scene) endsSoon(e *Progress) {
-	when := s.soon()
-	if s.p.State == observe.Stopped {
-		when += fmt.Sprintf(", exit code %d", exitStopped)
-	}
-	left := s.left()
-	e.EndsText = fitting(rowCells, when+left, when)
-	e.EndsShort, e.EndsWide = fitting(endCells, when), when+left
-}
 
 // soon says when the calls in flight will have ended: after the time that nineteen in twenty
 // take, or else when they time out.
@@ -161,13 +139,9 @@ func (s *scene) soon() string {
 	case s.p.P95 > 0 && left > 0:
 		return "within about " + span(max(time.Second, s.p.P95.Round(time.Second)))
 	case s.c.Timeout > s.p.Oldest:
-		return "within " + span(roundUp(s.c.Timeout)) + " at most"
+		return "within " + span(time.Duration(math.Ceil(s.c.Timeout.Seconds()))*time.Second) + " at most"
 	}
 	return "when these calls have ended"
-}
-
-func roundUp(d time.Duration) time.Duration {
-	return time.Duration(math.Ceil(d.Seconds())) * time.Second
 }
 
 // left says how many items are left, and whether a resume can take them.
@@ -179,10 +153,7 @@ func (s *scene) left() string {
 	if n <= 0 {
 		return ""
 	}
-	text := "; " + count(n, "item") + " are left"
-	if n == 1 {
-		text = "; 1 item is left"
-	}
+	text := "; " + count(n, "item") + oneOr(n, " is", " are") + " left"
 	if s.c.Resumable && s.p.State == observe.Stopped {
 		text += " for a resume"
 	}

@@ -1,5 +1,7 @@
 package event
 
+import "github.com/headrace/headrace/observe"
+
 // Format is the version of the events. A minor version adds events or fields.
 const Format = "1.0"
 
@@ -173,18 +175,11 @@ type Disk struct {
 
 // Failure is one way in which items failed.
 type Failure struct {
-	Kind    string  `json:"kind"`
-	Code    string  `json:"code"`
-	Message string  `json:"message"`
-	Count   int     `json:"count"`
-	Example Example `json:"example"`
-}
-
-// Example is one item that failed.
-type Example struct {
-	Line    int    `json:"line"`
-	ID      string `json:"id"`
-	Message string `json:"message"`
+	Kind    string          `json:"kind"`
+	Code    string          `json:"code"`
+	Message string          `json:"message"`
+	Count   int             `json:"count"`
+	Example observe.Example `json:"example"`
 }
 
 // Start is the first event: the settings of the run. It leaves out those that have their

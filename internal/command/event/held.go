@@ -283,6 +283,3 @@ func (s *scene) ofModel() string {
 
 // modelCells is the width of a model's name in a sentence.
 const modelCells = 20
-
-// cooling reports whether the lane cools.
-func (s *scene) cooling() bool { return s.lane != nil && s.lane.Phase == machine.Cooling }

@@ -156,17 +156,12 @@ func (s *scene) search() sentence {
 		w.short = []string{"finding the limit: " + strings.Replace(pace, " calls", "", 1), w.short[0]}
 		w.lane = []string{"search " + strings.Replace(pace, " calls", "", 1), "search"}
 	}
-	w.more = []string{s.skipSearch(), s.beliefs("its limit is not known yet")}
-	return w
-}
-
-// skipSearch names the flags that would set the limit.
-func (s *scene) skipSearch() string {
-	v := &s.lane.View
+	skip := "no header names a limit; --rpm and --tpm would skip this search"
 	if v.Limits[1].Known() || v.Limits[2].Known() || v.Limits[3].Known() {
-		return "no header names the limit on requests; --rpm would skip this search"
+		skip = "no header names the limit on requests; --rpm would skip this search"
 	}
-	return "no header names a limit; --rpm and --tpm would skip this search"
+	w.more = []string{skip, s.beliefs("its limit is not known yet")}
+	return w
 }
 
 // believed returns the law's belief about a lane, with no more calls in flight than the run
@@ -321,12 +316,8 @@ func (s *scene) larger() string {
 	case byWindow:
 		who = "the server's own pace allows"
 	}
-	return fmt.Sprintf("%s %.1f times as many: -c %d next time", who, h.Factor, s.enough(h.Factor))
-}
-
-// enough returns the concurrency for that many times the speed.
-func (s *scene) enough(factor float64) int {
-	return min(machine.MaxConcurrency, int(math.Ceil(factor*float64(s.p.Concurrency))))
+	enough := min(machine.MaxConcurrency, int(math.Ceil(h.Factor*float64(s.p.Concurrency))))
+	return fmt.Sprintf("%s %.1f times as many: -c %d next time", who, h.Factor, enough)
 }
 
 func (s *scene) output() sentence {

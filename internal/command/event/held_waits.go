@@ -38,7 +38,7 @@ func (s *scene) cooldown() sentence {
 
 func (s *scene) overload() sentence {
 	at := time.Time{}
-	if s.cooling() {
+	if s.lane != nil && s.lane.Phase == machine.Cooling {
 		at = s.lane.Until
 	}
 	busy := "the server is too busy"
@@ -46,10 +46,10 @@ func (s *scene) overload() sentence {
 		busy = "the server was too busy"
 	}
 	w := s.pause("an overload", busy, "overload", at)
-	since := s.nothingIn()
-	if since == "" {
+	if s.lane == nil || s.lane.View.Probed < 2 || s.lane.View.Drought.IsZero() { // it lets calls in, or that it does not is news
 		return w
 	}
+	since := "nothing is let in since " + s.zoned(s.lane.View.Drought).Format(time.TimeOnly)
 	what := "an overload" + s.ofModel() + ": " + since
 	if wait := s.wait(at); wait != "" {
 		w.by = []string{what + "; the next call leaves in " + wait, what + "; next call in " + wait, "an overload: " + since + "; next call in " + wait}
@@ -58,14 +58,6 @@ func (s *scene) overload() sentence {
 	}
 	w.more = []string{"the server says that it is too busy", s.met()}
 	return w
-}
-
-// nothingIn says since when the provider lets nothing in; "" if it does, or that is news.
-func (s *scene) nothingIn() string {
-	if s.lane == nil || s.lane.View.Probed < 2 || s.lane.View.Drought.IsZero() {
-		return ""
-	}
-	return "nothing is let in since " + s.zoned(s.lane.View.Drought).Format(time.TimeOnly)
 }
 
 // pause describes a wait after which calls leave again.
@@ -89,11 +81,8 @@ func (s *scene) met() string {
 	if n := s.lane.Wave; n > 0 {
 		parts = append(parts, count(n, "call")+" met this wave")
 	}
-	switch n := s.lane.Parked; {
-	case n == 1:
-		parts = append(parts, "1 item waits for it and goes first")
-	case n > 1:
-		parts = append(parts, number(n)+" items wait for it and go first")
+	if n := s.lane.Parked; n > 0 {
+		parts = append(parts, count(n, "item")+oneOr(n, " waits for it and goes first", " wait for it and go first"))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -108,7 +97,14 @@ func (s *scene) outage() sentence {
 	if l == nil {
 		return w
 	}
-	w.by = []string{"an outage" + s.ofModel() + ": " + howBroken(l.Failures, l.Errors)}
+	how := "calls break"
+	switch {
+	case l.Failures > 1:
+		how = number(l.Failures) + " calls in a row broke"
+	case l.Errors > 0:
+		how = share(l.Errors) + " of the latest calls broke"
+	}
+	w.by = []string{"an outage" + s.ofModel() + ": " + how}
 	if wait := s.wait(l.Until); wait != "" {
 		w.by = []string{w.by[0] + "; next try in " + wait, "an outage: next try in " + wait}
 		w.short = []string{"an outage: next try in " + wait, "an outage"}
@@ -119,16 +115,6 @@ func (s *scene) outage() sentence {
 	}
 	w.more = append(w.more, s.met())
 	return w
-}
-
-func howBroken(inRow int, errors float64) string {
-	switch {
-	case inRow > 1:
-		return number(inRow) + " calls in a row broke"
-	case errors > 0:
-		return share(errors) + " of the latest calls broke"
-	}
-	return "calls break"
 }
 
 // recovery says how far a lane has recovered.
@@ -165,7 +151,7 @@ func (s *scene) backoff() sentence {
 	if n == 0 {
 		return w
 	}
-	text := "their own retry: " + count(n, "item") + waits(n) + " for it"
+	text := "their own retry: " + count(n, "item") + oneOr(n, " waits", " wait") + " for it"
 	w.by = []string{text}
 	if wait := s.wait(s.p.FirstDue); wait != "" {
 		w.by = []string{text + ", the first goes in " + wait}
@@ -173,13 +159,6 @@ func (s *scene) backoff() sentence {
 	}
 	w.short = append([]string{"retries of " + count(n, "item")}, w.short...)
 	return w
-}
-
-func waits(n int) string {
-	if n == 1 {
-		return " waits"
-	}
-	return " wait"
 }
 
 // input says how fast the input comes.
@@ -203,16 +182,14 @@ func (s *scene) draining() sentence {
 	if why == "" {
 		why = "it is to end"
 	}
-	finish, again := "calls finish and are saved", "Ctrl-C drops them"
+	again := "Ctrl-C drops "
 	if why == CtrlC {
-		again = "Ctrl-C again drops them"
+		again = "Ctrl-C again drops "
 	}
 	n := s.p.InFlight
-	if n == 1 {
-		finish, again = "call finishes and is saved", strings.Replace(again, "them", "it", 1)
-	}
+	finish := why + ": " + count(n, "call") + oneOr(n, " finishes and is saved", " finish and are saved")
 	w := sentence{
-		by:    []string{fmt.Sprintf("%s: %s %s; %s", why, number(n), finish, again), fmt.Sprintf("%s: %s %s", why, number(n), finish)},
+		by:    []string{finish + "; " + again + oneOr(n, "it", "them"), finish},
 		short: []string{why + ": " + count(n, "call") + " to finish", count(n, "call") + " to finish", "stopping"}, lane: []string{"stopping"},
 	}
 	if n == 0 {
@@ -263,11 +240,8 @@ func (s *scene) stopped() sentence {
 		}
 	}
 	more := "nothing more is sent"
-	switch n := s.p.InFlight; {
-	case n == 1:
-		more += "; 1 call in flight finishes and is saved"
-	case n > 1:
-		more += "; " + number(n) + " calls in flight finish and are saved"
+	if n := s.p.InFlight; n > 0 {
+		more += "; " + count(n, "call") + " in flight" + oneOr(n, " finishes and is saved", " finish and are saved")
 	}
 	w.more = []string{more, why}
 	return w
@@ -331,14 +305,7 @@ func (s *scene) tail() sentence {
 		w.more = []string{"the slowest answer took " + lasting(s.p.Slowest)}
 	}
 	if left := s.c.Timeout - oldest; s.c.Timeout > 0 && left > 0 && len(w.more) > 0 {
-		w.more = append(w.more, they(n)+" in "+span(left))
+		w.more = append(w.more, oneOr(n, "it times out", "they time out")+" in "+span(left))
 	}
 	return w
-}
-
-func they(n int) string {
-	if n == 1 {
-		return "it times out"
-	}
-	return "they time out"
 }

@@ -120,8 +120,7 @@ func failures(p *observe.Snapshot) []Failure {
 	for _, f := range p.Failures[:min(len(p.Failures), mostFailures)] {
 		of := Failure{Kind: f.Kind, Code: f.Code, Message: f.Message, Count: f.Count}
 		if len(f.Examples) > 0 {
-			x := f.Examples[0]
-			of.Example = Example{Line: x.Line, ID: x.ID, Message: x.Message}
+			of.Example = f.Examples[0]
 		}
 		list = append(list, of)
 	}

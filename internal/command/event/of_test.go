@@ -78,7 +78,7 @@ func TestFigures(t *testing.T) {
 	if len(e.BoundS) != 1 || e.BoundS["requests"] != 3.000000001 || e.ElapsedS != 88*60 || e.At != "2026-11-21T15:16:00.000Z" {
 		t.Errorf("%v, %v, %s", e.BoundS, e.ElapsedS, e.At)
 	}
-	if *e.Spent.USD != 5.21 || e.InAll.USD != 10 || e.Failures[2].Example != (Example{7, "a", "too long: 9"}) || e.Models[0] != "gpt-4o-mini" {
+	if *e.Spent.USD != 5.21 || e.InAll.USD != 10 || e.Failures[2].Example != (observe.Example{Line: 7, ID: "a", Message: "too long: 9"}) || e.Models[0] != "gpt-4o-mini" {
 		t.Errorf("%+v, %+v, %+v", e.Spent, e.InAll, e.Failures)
 	}
 	l := e.Lanes[0]

@@ -55,14 +55,23 @@ func SpeedWord(p *Progress) string { return perSecond(p.PerSecond) }
 // CallsRow says how many calls are in flight, how long they take, and how many items wait.
 // For a run that ends it says only what is still in flight.
 func CallsRow(p *Progress) string {
+	flying, latencies, cooldowns := number(p.InFlight)+" in flight", "", ""
 	if p.State == draining || p.State == stopped {
-		return inFlight(p)
+		if p.OldestS != nil && p.InFlight > 0 {
+			flying += ", the oldest for " + lasting(seconds(*p.OldestS))
+		}
+		return flying
 	}
-	flying := number(p.InFlight) + " in flight"
 	if p.Concurrency > 0 {
 		flying += " of " + number(p.Concurrency)
 	}
-	return row(gap, flying, latencies(p), waiting(p), cooldowns(p))
+	if p.P50MS != nil && p.P95MS != nil {
+		latencies = "p50 " + milliseconds(*p.P50MS) + "  p95 " + milliseconds(*p.P95MS)
+	}
+	if p.Cooldowns != 0 {
+		cooldowns = count(p.Cooldowns, "cooldown")
+	}
+	return row(gap, flying, latencies, waiting(p), cooldowns)
 }
 
 // The states that change the words.
@@ -70,21 +79,6 @@ const (
 	draining = "draining"
 	stopped  = "stopped"
 )
-
-// inFlight says what is still in flight.
-func inFlight(p *Progress) string {
-	if p.OldestS == nil || p.InFlight == 0 {
-		return number(p.InFlight) + " in flight"
-	}
-	return number(p.InFlight) + " in flight, the oldest for " + lasting(seconds(*p.OldestS))
-}
-
-func latencies(p *Progress) string {
-	if p.P50MS == nil || p.P95MS == nil {
-		return ""
-	}
-	return "p50 " + milliseconds(*p.P50MS) + "  p95 " + milliseconds(*p.P95MS)
-}
 
 func milliseconds(ms int64) string { return lasting(time.Duration(ms) * time.Millisecond) }
 
@@ -99,16 +93,9 @@ func waiting(p *Progress) string {
 	return text
 }
 
-func cooldowns(p *Progress) string {
-	if p.Cooldowns == 0 {
-		return ""
-	}
-	return count(p.Cooldowns, "cooldown")
-}
-
 // SpentRow says what the run has cost, what it will cost, and which tokens were billed.
 func SpentRow(p *Progress) string {
-	money, tokens := cost(p), tokens(p, "tokens")
+	money, tokens := cost(p), tokensOf(p, "tokens")
 	switch {
 	case p.Simulated:
 		return row(gap, tokens, "(simulated: nothing is paid)")
@@ -118,7 +105,7 @@ func SpentRow(p *Progress) string {
 		return row(gap, money, count(p.Spent.Unpriced, "item")+" without a price", tokens)
 	}
 	if cells(money)+cells(gap)+cells(tokens) > rowCells {
-		tokens = tokensShort(p)
+		tokens = tokensOf(p, "tok")
 	}
 	if p.InAll == nil && p.EndsWhy == early {
 		return row(gap, money, tokens, "in all: too early to say")
@@ -144,11 +131,9 @@ func cost(p *Progress) string {
 	return text
 }
 
-func tokens(p *Progress, noun string) string {
+func tokensOf(p *Progress, noun string) string {
 	return fmt.Sprintf("%s %s in, %s out", amount(float64(p.Spent.InputTokens)), noun, amount(float64(p.Spent.OutputTokens)))
 }
-
-func tokensShort(p *Progress) string { return tokens(p, "tok") }
 
 // FailedRow says how many items failed for good, and why, and how many calls broke
 // meanwhile.
@@ -164,26 +149,15 @@ func FailedRow(p *Progress) string {
 	if p.Again > 0 {
 		again = number(p.Again) + " failed and were retried"
 	}
-	return row(gap, text, again, filtered(p), truncated(p))
-}
-
-func truncated(p *Progress) string {
-	if p.Truncated == 0 || p.Answered == 0 {
-		return ""
+	// answers counts those that are not whole, with what a content filter or a limit did to them.
+	answers := func(n int, what string) string {
+		if n == 0 || p.Answered == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s %s (%s)", count(n, "answer"), what, share(float64(n)/float64(p.Answered)))
 	}
-	of := " (" + share(float64(p.Truncated)/float64(p.Answered)) + ")"
-	if p.Truncated == 1 {
-		return "1 answer was cut off at its max_tokens" + of
-	}
-	return number(p.Truncated) + " answers were cut off at their max_tokens" + of
-}
-
-// filtered says how many answers a content filter has cut short or emptied.
-func filtered(p *Progress) string {
-	if p.Filtered == 0 || p.Answered == 0 {
-		return ""
-	}
-	return count(p.Filtered, "answer") + " filtered (" + share(float64(p.Filtered)/float64(p.Answered)) + ")"
+	cutOff := oneOr(p.Truncated, "was cut off at its max_tokens", "were cut off at their max_tokens")
+	return row(gap, text, again, answers(p.Filtered, "filtered"), answers(p.Truncated, cutOff))
 }
 
 // mostKinds is the number of kinds of failure that a row names.
@@ -222,19 +196,13 @@ const kindCells = 24
 
 func (k kind) words() string {
 	text := clip(plainWord(k.name), kindCells)
-	if k.code != "" {
-		text += " (" + clip(codeWord(k.code), kindCells) + ")"
-	}
-	return text
-}
-
-// codeWord says what the usual codes mean.
-func codeWord(code string) string {
-	switch code {
+	switch k.code {
+	case "":
+		return text
 	case "context_length_exceeded", "string_above_max_length":
-		return "too long"
+		return text + " (too long)"
 	}
-	return plainWord(code)
+	return text + " (" + clip(plainWord(k.code), kindCells) + ")"
 }
 
 // byKind adds up failures of the same kind. Both lists have the most frequent first.

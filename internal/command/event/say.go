@@ -134,10 +134,15 @@ func number(n int) string { return words.Number(n) }
 
 // count shows a number of things; the noun takes an s.
 func count(n int, noun string) string {
+	return number(n) + " " + noun + oneOr(n, "", "s")
+}
+
+// oneOr returns the words for one thing, or those for several.
+func oneOr(n int, one, several string) string {
 	if n == 1 {
-		return "1 " + noun
+		return one
 	}
-	return number(n) + " " + noun + "s"
+	return several
 }
 
 // share shows a part of a whole, in per cent.

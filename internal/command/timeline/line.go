@@ -280,20 +280,16 @@ func encodeSample(s *observe.Sample) []byte {
 		l.Latency = append(l.Latency, [2]int{b.Number, b.Count})
 	}
 	for _, lane := range s.Lanes[:min(len(s.Lanes), observe.LanesInSample)] {
-		l.Lanes = append(l.Lanes, encodeLane(&lane))
+		one := laneLine{clip(lane.Name, maxName), lane.Phase, lane.Answered, lane.Throttled, make(map[string]float64, len(lane.Limits))}
+		for limit, perSecond := range lane.Limits {
+			if !math.IsInf(perSecond, 0) {
+				one.Limits[limit] = round(perSecond, 1e3)
+			}
+		}
+		l.Lanes = append(l.Lanes, one)
 	}
 	text, _ := json.Marshal(l) // all rounded numbers are finite
 	return append(printable.JSON(text), '\n')
-}
-
-func encodeLane(s *observe.LaneSample) laneLine {
-	l := laneLine{clip(s.Name, maxName), s.Phase, s.Answered, s.Throttled, make(map[string]float64, len(s.Limits))}
-	for limit, perSecond := range s.Limits {
-		if !math.IsInf(perSecond, 0) {
-			l.Limits[limit] = round(perSecond, 1e3)
-		}
-	}
-	return l
 }
 
 // decodeSample reads what encodeSample has written.
@@ -368,23 +364,9 @@ func clip(s string, n int) string {
 
 // failuresLine lists what failed in a run so far.
 type failuresLine struct {
-	Event    string        `json:"event"`
-	At       string        `json:"at"`
-	Failures []failureLine `json:"failures"`
-}
-
-type failureLine struct {
-	Kind     string        `json:"kind"`
-	Code     string        `json:"code"`
-	Message  string        `json:"message"`
-	Count    int           `json:"count"`
-	Examples []exampleLine `json:"examples"`
-}
-
-type exampleLine struct {
-	Line    int    `json:"line"` // 0: not known
-	ID      string `json:"id"`
-	Message string `json:"message"`
+	Event    string            `json:"event"`
+	At       string            `json:"at"`
+	Failures []observe.Failure `json:"failures"`
 }
 
 // Bounds of a failure, in runes, and of its examples.
@@ -397,10 +379,15 @@ const (
 // encodeFailures returns the line of failures, with its line feed. It leaves out the rarest
 // if the line would be too long.
 func encodeFailures(list []observe.Failure, at time.Time) []byte {
-	l := failuresLine{Event: "failures", At: event.Stamp(at), Failures: []failureLine{}}
+	l := failuresLine{Event: "failures", At: event.Stamp(at), Failures: []observe.Failure{}}
 	size := 0
 	for _, f := range list {
-		one := encodeFailure(&f)
+		one := observe.Failure{
+			Kind: clip(f.Kind, maxWord), Code: clip(f.Code, maxWord), Message: clip(f.Message, maxMessage), Count: f.Count, Examples: []observe.Example{},
+		}
+		for _, e := range f.Examples[:min(len(f.Examples), maxExamples)] {
+			one.Examples = append(one.Examples, observe.Example{Line: e.Line, ID: clip(e.ID, maxWord), Message: clip(e.Message, maxMessage)})
+		}
 		text, _ := json.Marshal(one) // text and numbers cannot fail
 		if size += len(text) + 1; size > maxFailures {
 			break
@@ -409,12 +396,4 @@ func encodeFailures(list []observe.Failure, at time.Time) []byte {
 	}
 	text, _ := json.Marshal(l) // likewise
 	return append(printable.JSON(text), '\n')
-}
-
-func encodeFailure(f *observe.Failure) failureLine {
-	l := failureLine{clip(f.Kind, maxWord), clip(f.Code, maxWord), clip(f.Message, maxMessage), f.Count, []exampleLine{}}
-	for _, e := range f.Examples[:min(len(f.Examples), maxExamples)] {
-		l.Examples = append(l.Examples, exampleLine{e.Line, clip(e.ID, maxWord), clip(e.Message, maxMessage)})
-	}
-	return l
 }
