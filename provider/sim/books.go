@@ -40,21 +40,15 @@ type Books struct {
 // tally holds the counts of one ID.
 type tally struct{ received, answered int }
 
-// ledger keeps the books.
+// ledger keeps the books. Its Books count no IDs and no bodies: copy fills these in.
 type ledger struct {
-	received  int
-	accepted  int
-	refused   int
-	abandoned int
-	requests  float64
-	tokens    float64
-	errors    map[Kind]int
-	ids       map[string]*tally // nil: not tracked
-	bodies    map[Digest]int    // nil: not tracked
+	Books
+	ids    map[string]*tally // nil: not tracked
+	bodies map[Digest]int    // nil: not tracked
 }
 
 func newLedger(track, bodies bool) ledger {
-	l := ledger{errors: map[Kind]int{}}
+	l := ledger{Books: Books{Errors: map[Kind]int{}}}
 	if track {
 		l.ids = map[string]*tally{}
 	}
@@ -68,7 +62,7 @@ func newLedger(track, bodies bool) ledger {
 // IDs are tracked, else among all.
 func (l *ledger) serial(id string) uint64 {
 	if l.ids == nil {
-		return uint64(l.received)
+		return uint64(l.Received)
 	}
 	if t := l.ids[id]; t != nil {
 		return uint64(t.received)
@@ -77,14 +71,14 @@ func (l *ledger) serial(id string) uint64 {
 }
 
 func (l *ledger) enter(c Call, k Kind) {
-	l.received++
+	l.Received++
 	switch k {
 	case Accepted:
-		l.accepted++
+		l.Accepted++
 	case RateLimited:
-		l.refused++
+		l.Refused429++
 	default:
-		l.errors[k]++
+		l.Errors[k]++
 	}
 	if l.ids != nil {
 		l.enterID(c.ID, k)
@@ -107,27 +101,20 @@ func (l *ledger) enterID(id string, k Kind) {
 }
 
 func (l *ledger) charge(c Call) {
-	l.requests += c.Requests
-	l.tokens += c.Tokens
+	l.ChargedRequests += c.Requests
+	l.ChargedTokens += c.Tokens
 }
 
 func (l *ledger) abandon(id string) {
-	l.abandoned++
+	l.Abandoned++
 	if t := l.ids[id]; t != nil {
 		t.answered--
 	}
 }
 
 func (l *ledger) copy() Books {
-	b := Books{
-		Received:        l.received,
-		Accepted:        l.accepted,
-		Refused429:      l.refused,
-		Errors:          maps.Clone(l.errors),
-		Abandoned:       l.abandoned,
-		ChargedRequests: l.requests,
-		ChargedTokens:   l.tokens,
-	}
+	b := l.Books
+	b.Errors = maps.Clone(l.Errors)
 	if l.ids != nil {
 		b.Answered = make(map[string]int, len(l.ids))
 	}

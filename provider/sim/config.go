@@ -158,8 +158,7 @@ func (c Config) withDefaults() Config {
 // Validate names everything in the configuration that makes no sense.
 func (c Config) Validate() error {
 	return errors.Join(
-		c.checkLimits(),
-		c.checkTimes(),
+		c.checkAmounts(),
 		c.Errors.check(),
 		c.checkOutages(),
 		c.checkChanges(),
@@ -167,16 +166,11 @@ func (c Config) Validate() error {
 	)
 }
 
-func (c Config) checkLimits() error {
+func (c Config) checkAmounts() error {
 	return errors.Join(
 		amount("RPM", c.RPM),
 		amount("TPM", c.TPM),
 		amount("QuotaAfter", float64(c.QuotaAfter)),
-	)
-}
-
-func (c Config) checkTimes() error {
-	return errors.Join(
 		amount("Burst", float64(c.Burst)),
 		amount("Window", float64(c.Window)),
 		amount("Refusal", float64(c.Refusal)),

@@ -132,7 +132,7 @@ func (m *Model) turnAway(c Call) (Kind, bool) {
 		return BadRequest, true
 	case len(m.cfg.Models) > 0 && !slices.Contains(m.cfg.Models, c.Model):
 		return ModelNotFound, true
-	case m.cfg.QuotaAfter > 0 && m.books.accepted >= m.cfg.QuotaAfter:
+	case m.cfg.QuotaAfter > 0 && m.books.Accepted >= m.cfg.QuotaAfter:
 		return InsufficientQuota, true
 	}
 	return "", false

@@ -32,7 +32,6 @@ const MaxBody = face.MaxBody
 type Server struct {
 	clock  clockwork.Clock
 	face   face.Face
-	keys   []string
 	models []string
 	bodies bool // whether bodies are counted apart
 
@@ -50,7 +49,6 @@ func New(cfg Config, clock clockwork.Clock) *Server {
 	return &Server{
 		clock:  clock,
 		face:   cfg.Face,
-		keys:   cfg.Keys,
 		models: cfg.Models,
 		bodies: cfg.TrackBodies,
 		model:  NewModel(cfg, clock.Now()),
@@ -190,7 +188,11 @@ func (s *Server) showBooks(asked url.Values) ([]byte, error) {
 // list shows the models to a caller with a key: it is neither charged nor counted.
 func (s *Server) list(r *http.Request, e face.Errand) face.Reply {
 	stamp, req := s.stamp(), s.face.Read(r, e, "")
-	a := face.JSON(http.StatusOK, s.face.Models(s.models, stamp))
+	names := s.models
+	if len(names) == 0 {
+		names = []string{"sim"}
+	}
+	a := face.JSON(http.StatusOK, s.face.Models(names, stamp))
 	if s.model.stranger(req.Call()) {
 		a = req.Refuse(Verdict{Kind: Unauthorized, Status: Unauthorized.Status()}, stamp)
 	}

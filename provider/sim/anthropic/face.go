@@ -71,16 +71,9 @@ func keyOf(h http.Header, door string) string {
 
 // Models returns a page with all models.
 func (Face) Models(names []string, _ face.Stamp) []byte {
-	if len(names) == 0 {
-		names = []string{"sim"}
-	}
-	b := []byte(`{"data":[`)
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"type":"model","id":%s,"display_name":%[1]s,"created_at":"2025-01-01T00:00:00Z"}`, face.Quote(name))
-	}
+	b := face.Each([]byte(`{"data":[`), names, func(b []byte, _ int, name string) []byte {
+		return fmt.Appendf(b, `{"type":"model","id":%s,"display_name":%[1]s,"created_at":"2025-01-01T00:00:00Z"}`, face.Quote(name))
+	})
 	return fmt.Appendf(b, `],"has_more":false,"first_id":%s,"last_id":%s}`, face.Quote(names[0]), face.Quote(names[len(names)-1]))
 }
 

@@ -126,12 +126,7 @@ func limitMessage(v face.Verdict) string {
 
 // Tell sets anthropic-ratelimit-*, except at the doors of others, who have no such headers.
 func (r *request) Tell(h http.Header, v face.Verdict, s face.Stamp) {
-	if v.HasRetryAfter {
-		h["Retry-After"] = []string{strconv.FormatInt(face.Seconds(v.RetryAfter), 10)}
-		if v.RetryAfterMS {
-			h["Retry-After-Ms"] = []string{strconv.FormatInt(v.RetryAfter.Milliseconds(), 10)}
-		}
-	}
+	v.TellWait(h, v.RetryAfterMS)
 	if v.HasHeaders && r.door == own {
 		addQuota(h, "Requests", v.Requests, s)
 		addQuota(h, "Tokens", v.Tokens, s)

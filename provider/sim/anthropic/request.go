@@ -169,7 +169,7 @@ func complaint(f face.Flaw) (path, message string) {
 		}
 	}
 	path = strings.Join(steps, ".")
-	why := "Input should be a valid " + typeWord(f.Form.Is)
+	why := "Input should be a valid " + typeWords.Of(f.Form.Is)
 	switch f.What {
 	case face.Unknown:
 		why = "Extra inputs are not permitted"
@@ -191,21 +191,7 @@ func complaint(f face.Flaw) (path, message string) {
 	return path, path + ": " + why
 }
 
-func typeWord(t face.Type) string {
-	switch {
-	case t&face.String != 0:
-		return "string"
-	case t&face.Integer != 0:
-		return "integer"
-	case t&face.Number != 0:
-		return "number"
-	case t&face.Bool != 0:
-		return "boolean"
-	case t&face.Array != 0:
-		return "list"
-	}
-	return "dictionary"
-}
+var typeWords = face.TypeWords{String: "string", Integer: "integer", Number: "number", Bool: "boolean", Array: "list", Other: "dictionary"}
 
 var (
 	text    = face.Form{Is: face.String}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -50,17 +49,9 @@ func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
 
 // Models returns a page with all models.
 func (Face) Models(names []string, _ face.Stamp) []byte {
-	if len(names) == 0 {
-		names = []string{"sim"}
-	}
-	b := []byte(`{"models":[`)
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"name":%s,"endpoints":["rerank","embed"],"finetuned":false,"context_length":4096}`, face.Quote(name))
-	}
-	return append(b, `]}`...)
+	return append(face.Each([]byte(`{"models":[`), names, func(b []byte, _ int, name string) []byte {
+		return fmt.Appendf(b, `{"name":%s,"endpoints":["rerank","embed"],"finetuned":false,"context_length":4096}`, face.Quote(name))
+	}), `]}`...)
 }
 
 // Fault answers in Cohere's words.
@@ -164,34 +155,16 @@ const version = `"meta":{"api_version":{"version":"2"},"billed_units":`
 
 func (r *request) ranked(s face.Stamp) []byte {
 	b := fmt.Appendf(make([]byte, 0, 512), `{"id":"%s","results":[`, s.ID)
-	for i, rank := range face.Ranks(r.query, r.Texts, r.top) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"index":%d,"relevance_score":%g}`, rank.Index, rank.Score)
-	}
+	b = face.Each(b, face.Ranks(r.query, r.Texts, r.top), func(b []byte, _ int, rank face.Rank) []byte {
+		return fmt.Appendf(b, `{"index":%d,"relevance_score":%g}`, rank.Index, rank.Score)
+	})
 	return append(b, `],`+version+`{"search_units":1}}}`...)
 }
 
 func (r *request) embedded(s face.Stamp) []byte {
 	b := fmt.Appendf(make([]byte, 0, 1024), `{"id":"%s","embeddings":{"float":[`, s.ID)
-	for i, text := range r.Texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		for j, x := range face.Embedding(text) {
-			b = append(b, "[,"[min(j, 1)])
-			b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
-		}
-		b = append(b, ']')
-	}
-	b = append(b, `]},"texts":[`...)
-	for i, text := range r.Texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, face.Quote(text)...)
-	}
+	b = face.Each(b, r.Texts, func(b []byte, _ int, text string) []byte { return face.AppendVector(b, text) })
+	b = face.Each(append(b, `]},"texts":[`...), r.Texts, func(b []byte, _ int, text string) []byte { return append(b, face.Quote(text)...) })
 	return fmt.Appendf(b, `],`+version+`{"input_tokens":%d}},"response_type":"embeddings_by_type"}`, r.Read())
 }
 
@@ -236,12 +209,4 @@ func refusal(status int, message string, s face.Stamp) face.Reply {
 }
 
 // Tell names the wait, if the verdict has one.
-func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
-	if !v.HasRetryAfter {
-		return
-	}
-	h["Retry-After"] = []string{strconv.FormatInt(face.Seconds(v.RetryAfter), 10)}
-	if v.RetryAfterMS {
-		h["Retry-After-Ms"] = []string{strconv.FormatInt(v.RetryAfter.Milliseconds(), 10)}
-	}
-}
+func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) { v.TellWait(h, v.RetryAfterMS) }

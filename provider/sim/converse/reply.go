@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net/http"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -108,15 +107,7 @@ func (r *request) stranger() face.Reply {
 }
 
 // Tell names the wait, if the verdict has one.
-func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
-	if !v.HasRetryAfter {
-		return
-	}
-	h["Retry-After"] = []string{strconv.FormatInt(face.Seconds(v.RetryAfter), 10)}
-	if v.RetryAfterMS {
-		h["Retry-After-Ms"] = []string{strconv.FormatInt(v.RetryAfter.Milliseconds(), 10)}
-	}
-}
+func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) { v.TellWait(h, v.RetryAfterMS) }
 
 // streamed turns a whole answer into frames. Usage and metrics come after the end of the message.
 func streamed(answer []byte) face.Reply {

@@ -126,7 +126,7 @@ func (r *request) complainOf(f face.Flaw) {
 		r.Complain(path, fmt.Sprintf("Malformed input request: #: extraneous key [%s] is not permitted, please reformat your input and try again.", path))
 	case face.WrongType:
 		r.unreadable = true
-		r.Complain(path, fmt.Sprintf("%s can not be converted to %s", jsonType(f.Value), typeWord(f.Form.Is)))
+		r.Complain(path, fmt.Sprintf("%s can not be converted to %s", jsonType(f.Value), typeWords.Of(f.Form.Is)))
 	case face.Missing:
 		r.Complain(path, fails+"Member must not be null")
 	case face.WrongWord:
@@ -150,18 +150,11 @@ func member(steps []face.Step) string {
 	return strings.Join(words, ".")
 }
 
-// maxExcerpt bounds the part of a value that is shown, in bytes.
-const maxExcerpt = 100
-
 func excerpt(v gjson.Result) string {
-	raw := v.String()
-	switch {
-	case !v.Exists():
+	if !v.Exists() {
 		return "null"
-	case len(raw) > maxExcerpt:
-		raw = strings.ToValidUTF8(raw[:maxExcerpt], "") + "…"
 	}
-	return "'" + raw + "'"
+	return "'" + face.Excerpt(v.String()) + "'"
 }
 
 func jsonType(v gjson.Result) string {
@@ -178,19 +171,7 @@ func jsonType(v gjson.Result) string {
 	return "NUMBER_VALUE"
 }
 
-func typeWord(t face.Type) string {
-	switch {
-	case t&face.String != 0:
-		return "a String"
-	case t&face.Integer != 0:
-		return "an Integer"
-	case t&face.Number != 0:
-		return "a Float"
-	case t&face.Array != 0:
-		return "a List"
-	}
-	return "a Structure"
-}
+var typeWords = face.TypeWords{String: "a String", Integer: "an Integer", Number: "a Float", Array: "a List", Other: "a Structure"}
 
 // maxTexts is the largest number of texts that Cohere's models take at once.
 const maxTexts = 96
@@ -226,29 +207,16 @@ func (r *request) isTitan() bool { return strings.Contains(r.Model, "titan") }
 func (r *request) vectors(s face.Stamp) face.Reply {
 	var b []byte
 	if r.isTitan() {
-		vector := appendVector(nil, r.First())
+		vector := face.AppendVector(nil, r.First())
 		b = fmt.Appendf(nil, `{"embedding":%s,"embeddingsByType":{"float":%[1]s},"inputTextTokenCount":%d}`, vector, r.Read())
 	} else {
 		b = fmt.Appendf(nil, `{"id":"%s","embeddings":{"float":[`, s.ID)
-		for i, text := range r.Texts {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendVector(b, text)
-		}
+		b = face.Each(b, r.Texts, func(b []byte, _ int, text string) []byte { return face.AppendVector(b, text) })
 		b = append(b, `]},"response_type":"embeddings_by_type"}`...)
 	}
 	a := face.JSON(http.StatusOK, b)
 	a.Header["X-Amzn-Bedrock-Input-Token-Count"] = []string{strconv.Itoa(r.Read())}
 	return a
-}
-
-func appendVector(b []byte, text string) []byte {
-	for i, x := range face.Embedding(text) {
-		b = append(b, "[,"[min(i, 1)])
-		b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
-	}
-	return append(b, ']')
 }
 
 var (

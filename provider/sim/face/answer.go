@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -79,6 +80,26 @@ func Embedding(text string) []float32 {
 		v[i] /= float32(math.Sqrt(norm))
 	}
 	return v
+}
+
+// AppendVector appends the vector for a text as a list of numbers.
+func AppendVector(b []byte, text string) []byte {
+	for i, x := range Embedding(text) {
+		b = append(b, "[,"[min(i, 1)])
+		b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
+	}
+	return append(b, ']')
+}
+
+// Each appends what one makes of each item, with commas between.
+func Each[T any](b []byte, items []T, one func(b []byte, i int, item T) []byte) []byte {
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = one(b, i, item)
+	}
+	return b
 }
 
 // Base64Floats returns a vector in the encoding that some clients ask for by default: float32,
@@ -174,6 +195,29 @@ func Grouped(x float64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// maxExcerpt bounds the part of a value that is shown, in bytes.
+const maxExcerpt = 100
+
+// Excerpt returns a text, or its beginning if it is long.
+func Excerpt(raw string) string {
+	if len(raw) > maxExcerpt {
+		return strings.ToValidUTF8(raw[:maxExcerpt], "") + "…"
+	}
+	return raw
+}
+
+// TellWait names the wait in the headers, if the verdict has one; exactly says that it is told
+// in milliseconds, too.
+func (v Verdict) TellWait(h http.Header, exactly bool) {
+	if !v.HasRetryAfter {
+		return
+	}
+	h["Retry-After"] = []string{strconv.FormatInt(Seconds(v.RetryAfter), 10)}
+	if exactly {
+		h["Retry-After-Ms"] = []string{strconv.FormatInt(v.RetryAfter.Milliseconds(), 10)}
+	}
 }
 
 // Seconds returns the whole seconds of a wait, rounded up and at least one, as in Retry-After:

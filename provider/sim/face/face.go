@@ -26,7 +26,7 @@ type Face interface {
 	// a request that the provider would not take is Invalid in its Call.
 	Read(r *http.Request, e Errand, body string) Request
 
-	// Models lists the models; it is shown where Find says List.
+	// Models lists the models, of which there is at least one; it is shown where Find says List.
 	Models(names []string, s Stamp) []byte
 
 	// Fault answers requests that were never judged: 404 if nothing is at an address, and 405

@@ -20,6 +20,22 @@ const (
 	Array
 )
 
+// TypeWords are the words of a face for types.
+type TypeWords struct{ String, Integer, Number, Bool, Array, Other string }
+
+// Of returns the word for the first type of a set for which there is one; else Other.
+func (w TypeWords) Of(t Type) string {
+	for _, c := range [...]struct {
+		is   Type
+		word string
+	}{{String, w.String}, {Integer, w.Integer}, {Number, w.Number}, {Bool, w.Bool}, {Array, w.Array}} {
+		if t&c.is != 0 && c.word != "" {
+			return c.word
+		}
+	}
+	return w.Other
+}
+
 // Form describes the values that may stand at a place of a body. The zero value takes anything.
 type Form struct {
 	Is     Type            // 0: anything

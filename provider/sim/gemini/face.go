@@ -108,18 +108,10 @@ func keyOf(r *http.Request) string {
 
 // Models returns a page with all models.
 func (Face) Models(names []string, _ face.Stamp) []byte {
-	if len(names) == 0 {
-		names = []string{"sim"}
-	}
-	b := []byte(`{"models":[`)
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"name":%s,"version":"001","displayName":%s,"inputTokenLimit":1048576,"outputTokenLimit":65536,`+
+	return append(face.Each([]byte(`{"models":[`), names, func(b []byte, _ int, name string) []byte {
+		return fmt.Appendf(b, `{"name":%s,"version":"001","displayName":%s,"inputTokenLimit":1048576,"outputTokenLimit":65536,`+
 			`"supportedGenerationMethods":["generateContent","embedContent","batchEmbedContents"]}`, face.Quote("models/"+name), face.Quote(name))
-	}
-	return append(b, `]}`...)
+	}), `]}`...)
 }
 
 // Fault returns a page, as Google's front does for an unknown service.

@@ -31,13 +31,7 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 	case embed:
 		return answer(http.StatusOK, r.appendRead(appendVector([]byte(`{"embedding":`), r.First())))
 	case embedBatch:
-		b := []byte(`{"embeddings":[`)
-		for i, text := range r.Texts {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendVector(b, text)
-		}
+		b := face.Each([]byte(`{"embeddings":[`), r.Texts, func(b []byte, _ int, text string) []byte { return appendVector(b, text) })
 		return answer(http.StatusOK, r.appendRead(append(b, ']')))
 	}
 	whole := r.generated(s)
@@ -53,12 +47,7 @@ func (r *request) appendRead(b []byte) []byte {
 }
 
 func appendVector(b []byte, text string) []byte {
-	b = append(b, `{"values":`...)
-	for i, x := range face.Embedding(text) {
-		b = append(b, "[,"[min(i, 1)])
-		b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
-	}
-	return append(b, `]}`...)
+	return append(face.AppendVector(append(b, `{"values":`...), text), '}')
 }
 
 // generated returns a candidate and its usage. The model's thoughts stand before the answer,

@@ -144,7 +144,7 @@ func (r *request) complainOf(f face.Flaw) {
 		}
 		r.Complain(path, text+": Cannot find field.")
 	case f.What == face.WrongType:
-		r.Complain(path, fmt.Sprintf("Invalid value at '%s' (%s), %s", join(path, name), typeWord(f.Form.Is), excerpt(f.Value.Raw)))
+		r.Complain(path, fmt.Sprintf("Invalid value at '%s' (%s), %s", join(path, name), typeWords.Of(f.Form.Is), face.Excerpt(f.Value.Raw)))
 	case f.Form.Is == face.Array:
 		r.Complain(path, fmt.Sprintf("* GenerateContentRequest.%s: the number of %s must not exceed %g.\n", join(path, name), name, f.Form.Most))
 	default:
@@ -192,29 +192,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// maxExcerpt bounds the part of a value that is shown, in bytes.
-const maxExcerpt = 100
-
-func excerpt(raw string) string {
-	if len(raw) > maxExcerpt {
-		return strings.ToValidUTF8(raw[:maxExcerpt], "") + "…"
-	}
-	return raw
-}
-
-func typeWord(t face.Type) string {
-	switch {
-	case t&face.String != 0:
-		return "TYPE_STRING"
-	case t&face.Integer != 0:
-		return "TYPE_INT32"
-	case t&face.Number != 0:
-		return "TYPE_FLOAT"
-	case t&face.Bool != 0:
-		return "TYPE_BOOL"
-	}
-	return "TYPE_MESSAGE"
-}
+var typeWords = face.TypeWords{String: "TYPE_STRING", Integer: "TYPE_INT32", Number: "TYPE_FLOAT", Bool: "TYPE_BOOL", Other: "TYPE_MESSAGE"}
 
 // camel returns the name of a field as in the forms: Google takes both spellings.
 func camel(name string) string {

@@ -85,7 +85,11 @@ func bearer(h http.Header) string {
 }
 
 // Models returns OpenAI's list.
-func (Face) Models(names []string, s face.Stamp) []byte { return modelList(names, s.Now) }
+func (Face) Models(names []string, s face.Stamp) []byte {
+	return append(face.Each([]byte(`{"object":"list","data":[`), names, func(b []byte, _ int, name string) []byte {
+		return fmt.Appendf(b, `{"id":%s,"object":"model","created":%d,"owned_by":"sim"}`, face.Quote(name), s.Now.Unix())
+	}), `]}`...)
+}
 
 // Fault answers in the words of OpenAI, or Azure's.
 func (Face) Fault(status int, r *http.Request, _ face.Stamp) face.Reply {
@@ -206,12 +210,7 @@ func (r *request) azureLimit(v face.Verdict) string {
 
 // Tell sets headers with OpenAI's names and durations, or Azure's.
 func (r *request) Tell(h http.Header, v face.Verdict, _ face.Stamp) {
-	if v.HasRetryAfter {
-		h["Retry-After"] = []string{strconv.FormatInt(face.Seconds(v.RetryAfter), 10)}
-		if v.RetryAfterMS || r.azure {
-			h["Retry-After-Ms"] = []string{strconv.FormatInt(v.RetryAfter.Milliseconds(), 10)}
-		}
-	}
+	v.TellWait(h, v.RetryAfterMS || r.azure)
 	if !v.HasHeaders {
 		return
 	}

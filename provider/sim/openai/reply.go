@@ -54,18 +54,15 @@ func (r *request) completionBody(id string, now time.Time, prefix, object string
 	b := fmt.Appendf(make([]byte, 0, 768), `{"id":"%s%s","object":"%s","created":%d,"model":%s,"choices":[`,
 		prefix, id, object, now.Unix(), face.Quote(r.Model))
 	written := 0
-	for i, prompt := range r.Texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	b = face.Each(b, r.Texts, func(b []byte, i int, prompt string) []byte {
 		text, whole := r.Write(prompt)
 		finish := "stop"
 		if !whole {
 			finish = "length"
 		}
 		written += face.TokensOf(len(text))
-		b = choice(b, i, text, finish)
-	}
+		return choice(b, i, text, finish)
+	})
 	read := r.Read()
 	return fmt.Appendf(b, `],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,`+
 		`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}},"system_fingerprint":"sim"}`,
@@ -101,40 +98,16 @@ func (r *request) messageBody(id string) []byte {
 }
 
 func (r *request) embeddingBody() []byte {
-	b := []byte(`{"object":"list","data":[`)
-	for i, text := range r.Texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	b := face.Each([]byte(`{"object":"list","data":[`), r.Texts, func(b []byte, i int, text string) []byte {
 		b = fmt.Appendf(b, `{"object":"embedding","index":%d,"embedding":`, i)
-		b = r.appendVector(b, face.Embedding(text))
-		b = append(b, '}')
-	}
+		if r.base64 {
+			return append(append(append(b, '"'), face.Base64Floats(face.Embedding(text))...), `"}`...)
+		}
+		return append(face.AppendVector(b, text), '}')
+	})
 	read := r.Read()
 	return fmt.Appendf(b, `],"model":%s,"usage":{"prompt_tokens":%d,"total_tokens":%d},"system_fingerprint":"sim"}`,
 		face.Quote(r.Model), read, read)
-}
-
-func (r *request) appendVector(b []byte, v []float32) []byte {
-	if r.base64 {
-		return append(append(append(b, '"'), face.Base64Floats(v)...), '"')
-	}
-	for i, x := range v {
-		b = append(b, "[,"[min(i, 1)])
-		b = strconv.AppendFloat(b, float64(x), 'g', -1, 32)
-	}
-	return append(b, ']')
-}
-
-func modelList(models []string, now time.Time) []byte {
-	if len(models) == 0 {
-		models = []string{"sim"}
-	}
-	entries := make([]string, len(models))
-	for i, m := range models {
-		entries[i] = fmt.Sprintf(`{"id":%s,"object":"model","created":%d,"owned_by":"sim"}`, face.Quote(m), now.Unix())
-	}
-	return []byte(`{"object":"list","data":[` + strings.Join(entries, ",") + `]}`)
 }
 
 // defaultModeration is the model of a moderation that names none.
@@ -150,10 +123,7 @@ var categories = [...]string{
 // belong to; all are below a thousandth. It has no usage: a moderation is free.
 func (r *request) moderationBody(id string) []byte {
 	b := fmt.Appendf(make([]byte, 0, 1536), `{"id":"modr-%s","model":%s,"results":[`, id, face.Quote(r.Model))
-	for i, text := range r.Texts {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	return append(face.Each(b, r.Texts, func(b []byte, _ int, text string) []byte {
 		b = append(b, `{"flagged":false,"categories":`...)
 		b = eachCategory(b, func(b []byte) []byte { return append(b, "false"...) })
 		sum := face.Sum(text)
@@ -164,9 +134,8 @@ func (r *request) moderationBody(id string) []byte {
 		})
 		b = append(b, `,"category_applied_input_types":`...)
 		b = eachCategory(b, func(b []byte) []byte { return append(b, `["text"]`...) })
-		b = append(b, '}')
-	}
-	return append(b, `]}`...)
+		return append(b, '}')
+	}), `]}`...)
 }
 
 // eachCategory appends an object with a value for each category.
@@ -193,13 +162,9 @@ func (r *request) readDocuments(v gjson.Result) {
 func (r *request) rerankBody(id string) []byte {
 	b := fmt.Appendf(make([]byte, 0, 512), `{"id":"rerank-%s","model":%s,"object":"list","usage":{"total_tokens":%d},"results":[`,
 		id, face.Quote(r.Model), r.Read())
-	for i, rank := range face.Ranks(r.query, r.Texts, r.top) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = fmt.Appendf(b, `{"index":%d,"relevance_score":%g,"document":{"text":%s}}`, rank.Index, rank.Score, face.Quote(r.Texts[rank.Index]))
-	}
-	return append(b, `]}`...)
+	return append(face.Each(b, face.Ranks(r.query, r.Texts, r.top), func(b []byte, _ int, rank face.Rank) []byte {
+		return fmt.Appendf(b, `{"index":%d,"relevance_score":%g,"document":{"text":%s}}`, rank.Index, rank.Score, face.Quote(r.Texts[rank.Index]))
+	}), `]}`...)
 }
 
 // eventStream is the content type of OpenAI's streams.
