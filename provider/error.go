@@ -138,6 +138,22 @@ func (e *Error) Is(target error) bool {
 	return ok && k == e.Kind
 }
 
+// Without returns a copy of the error with the secrets taken out of all its texts. A cause whose
+// text has one in it is replaced, chain and all, by an error of the text without it.
+func (e *Error) Without(secrets ...string) *Error {
+	own := *e
+	for _, text := range []*string{&own.Message, &own.Code, &own.Type, &own.Param, &own.RequestID} {
+		*text = RedactText(*text, secrets...)
+	}
+	own.Body = Redact(own.Body, secrets...)
+	if own.Err != nil {
+		if text := own.Err.Error(); RedactText(text, secrets...) != text {
+			own.Err = errors.New(RedactText(text, secrets...))
+		}
+	}
+	return &own
+}
+
 // Unwrap returns the cause, nil if there is none.
 func (e *Error) Unwrap() error { return e.Err }
 

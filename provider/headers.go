@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,7 +128,7 @@ func limitsIn(h http.Header, now time.Time, zeros bool) []RateLimit {
 	var out []RateLimit
 	for there := familiesIn(h); there != 0; there &= there - 1 {
 		names := &limitFamilies[bits.TrailingZeros64(there)]
-		if names.last && shown(out, names.on) {
+		if names.last && slices.ContainsFunc(out, func(l RateLimit) bool { return l.On == names.on }) {
 			continue
 		}
 		limit, ok := quantity(first(h, names.limit))
@@ -143,16 +144,6 @@ func limitsIn(h http.Header, now time.Time, zeros bool) []RateLimit {
 		out = append(out, r)
 	}
 	return out
-}
-
-// shown reports whether a limit on a dimension is among these.
-func shown(limits []RateLimit, on Dimension) bool {
-	for i := range limits {
-		if limits[i].On == on {
-			return true
-		}
-	}
-	return false
 }
 
 // familiesIn returns the limitFamilies whose limit is there, a bit for each. Walking through the

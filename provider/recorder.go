@@ -107,6 +107,16 @@ func RecorderFrom(ctx context.Context) *Recorder {
 	return r
 }
 
+// locked runs a change of the Recorder under its lock; a nil Recorder has nothing to change.
+func (r *Recorder) locked(change func()) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}
+
 // Response records an answer's status and headers. It reads the wall clock only
 // for headers that are dates, and only if the answer has no Date of its own.
 func (r *Recorder) Response(status int, h http.Header) {
@@ -130,43 +140,19 @@ func (r *Recorder) Response(status int, h http.Header) {
 // Usage adds the tokens of one call. Once it is called, the usage that Transport has read from
 // answers of the attempt does not count.
 func (r *Recorder) Usage(u Usage) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.record.Usage, r.record.HasUsage = r.record.Usage.Add(u), true
+	r.locked(func() { r.record.Usage, r.record.HasUsage = r.record.Usage.Add(u), true })
 }
 
 // Cut records that the answer of the last call was cut off: the body broke, or a stream ended
 // before its end. The usage that it reported is doubtful then, see [Record.Doubtful].
-func (r *Recorder) Cut() {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.record.Cut = true
-}
+func (r *Recorder) Cut() { r.locked(func() { r.record.Cut = true }) }
 
 // Unsent records that the last call did not leave: no connection was there to write it to.
-func (r *Recorder) Unsent() {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.record.Sent = false
-}
+func (r *Recorder) Unsent() { r.locked(func() { r.record.Sent = false }) }
 
 // Finish records why the answer ended, as one line of at most 256 bytes.
 func (r *Recorder) Finish(reason string) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.record.Finish = clip(reason, maxWord)
+	r.locked(func() { r.record.Finish = clip(reason, maxWord) })
 }
 
 // SetClock gives the attempt a clock, before its function runs.
@@ -175,24 +161,17 @@ func (r *Recorder) SetClock(c Clock) { r.clock = c }
 // AnswerBegins stops the attempt's clock: the first byte of a stream has come. From then on
 // the stream's own silence ends it, and its length does not.
 func (r *Recorder) AnswerBegins() {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.clock != nil {
-		r.clock.AnswerBegins()
-		r.clock = nil
-	}
+	r.locked(func() {
+		if r.clock != nil {
+			r.clock.AnswerBegins()
+			r.clock = nil
+		}
+	})
 }
 
 // Close takes the clock away at the end of an attempt: a goroutine that the attempt left
 // behind would stop the clock of the next one.
-func (r *Recorder) Close() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.clock = nil
-}
+func (r *Recorder) Close() { r.locked(func() { r.clock = nil }) }
 
 // Snapshot returns the record so far. It does not change while the
 // Recorder goes on.
@@ -219,12 +198,9 @@ func (r *Recorder) Snapshot() Record {
 // Hide names secrets that no record may contain. Those in the usual headers of a request, such as
 // Authorization, need not be named.
 func (r *Recorder) Hide(secrets ...string) {
-	if r == nil || len(secrets) == 0 {
-		return
+	if len(secrets) > 0 {
+		r.locked(func() { r.hidden = secrets })
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.hidden = secrets
 }
 
 // answered records what Transport has read from a good answer.
@@ -254,24 +230,18 @@ func (r *Record) take(read *Reply) {
 // sent records that a request goes out, with the credentials that no record of
 // its answer may repeat.
 func (r *Recorder) sent(req *http.Request) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.record.Sent, r.record.Cut, r.record.refused = true, false, false
-	r.secrets = appendCredentials(r.room[:0], req)
+	r.locked(func() {
+		r.record.Sent, r.record.Cut, r.record.refused = true, false, false
+		r.secrets = appendCredentials(r.room[:0], req)
+	})
 }
 
 // errorBody records a piece of a failed answer's body, up to MaxErrorBody in all.
 func (r *Recorder) errorBody(p []byte) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	room := MaxErrorBody - len(r.record.ErrorBody)
-	r.record.ErrorBody = append(r.record.ErrorBody, p[:min(room, len(p))]...)
+	r.locked(func() {
+		room := MaxErrorBody - len(r.record.ErrorBody)
+		r.record.ErrorBody = append(r.record.ErrorBody, p[:min(room, len(p))]...)
+	})
 }
 
 // bound cuts a body to MaxErrorBody; an empty one is nil.

@@ -60,37 +60,10 @@ var words = provider.Wording{
 	},
 }
 
-// Answer reads a message, with its caches as parts of the input: Anthropic counts them
-// separately. It reads anything else as provider.ReplyOf does: a gateway's errors may be in
-// anybody's form.
+// Answer reads an answer as provider.ReplyOf does, with both caches as parts of the input: Anthropic
+// counts them separately. A gateway's errors may be in anybody's form.
 func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
-	if status/100 == 2 {
-		if found, ok := find(provider.ObjectIn(body)); ok {
-			return found.Reply(status, h, body), nil
-		}
-	}
 	return provider.ReplyIn(status, h, body, w, &words)
-}
-
-// find reads a message's members. It returns false for anything that has neither content nor a
-// reason for having none.
-func find(message []byte) (found provider.Found, ok bool) {
-	var kind, content []byte
-	for w := rawjson.WalkIn(message); w.Next(); {
-		value := w.Skip()
-		switch string(w.Name) {
-		case "type":
-			kind = value
-		case "content":
-			content = value
-		case "stop_reason":
-			found.Finish = value
-		case "usage":
-			found.Usage = value
-		}
-	}
-	ends := rawjson.IsString(found.Finish)
-	return found, rawjson.IsWord(kind, "message") && (ends || rawjson.First(content) != nil)
 }
 
 // FromChat translates one of OpenAI's chat requests into the dialect: see the function FromChat.

@@ -243,7 +243,7 @@ func (t *Tokens) GoString() string { return t.String() }
 
 // failure returns why there is no fresh token, without any earlier token in its text.
 func (t *Tokens) failure(err error) *provider.Error {
-	e := *provider.ClassifyErr(err)
+	e := provider.ClassifyErr(err).Without(t.hidden...).Without(t.secrets...)
 	switch e.Kind {
 	case provider.Unknown:
 		e.Kind = provider.Unauthorized
@@ -253,26 +253,14 @@ func (t *Tokens) failure(err error) *provider.Error {
 	if e.Provider == "" {
 		e.Provider = name
 	}
-	for _, text := range []*string{&e.Message, &e.Code, &e.Type, &e.Param, &e.RequestID} {
-		*text = t.quiet(*text)
-	}
-	e.Body = provider.Redact(provider.Redact(e.Body, t.hidden...), t.secrets...)
 	const what = "no fresh token: "
 	if e.Message != "" {
 		e.Message = what + e.Message
 	}
 	if e.Err != nil {
-		if text := e.Err.Error(); t.quiet(text) == text {
-			e.Err = fmt.Errorf(what+"%w", e.Err)
-		} else {
-			e.Err = errors.New(what + t.quiet(text))
-		}
+		e.Err = fmt.Errorf(what+"%w", e.Err)
 	}
-	return &e
-}
-
-func (t *Tokens) quiet(s string) string {
-	return provider.RedactText(provider.RedactText(s, t.hidden...), t.secrets...)
+	return e
 }
 
 // ended says why a context is over, by its cause.

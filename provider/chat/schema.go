@@ -157,18 +157,7 @@ func (k *Keywords) schemas(value []byte, depth int) *refusal {
 	if value[0] != '{' {
 		return refuse("is not an object")
 	}
-	seen := map[string]bool{}
-	for w := rawjson.WalkIn(value); w.Next(); {
-		name := string(w.Name)
-		if seen[name] {
-			return refuse("stands twice").in(shown(w.Name))
-		}
-		seen[name] = true
-		if refused := k.schema(w.Skip(), depth-1); refused != nil {
-			return refused.in(shown([]byte(name)))
-		}
-	}
-	return nil
+	return members(value, func(value []byte) *refusal { return k.schema(value, depth-1) })
 }
 
 // keyword checks a keyword that contains no schema.

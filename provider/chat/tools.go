@@ -102,18 +102,7 @@ func nestedOnce(value []byte, depth int) *refusal {
 		}
 		return nil
 	}
-	seen := map[string]bool{}
-	for w := rawjson.WalkIn(value); w.Next(); {
-		name := string(w.Name)
-		if seen[name] {
-			return refuse("stands twice").in(shown(w.Name))
-		}
-		seen[name] = true
-		if refused := nestedOnce(w.Skip(), depth-1); refused != nil {
-			return refused.in(shown([]byte(name)))
-		}
-	}
-	return nil
+	return members(value, func(value []byte) *refusal { return nestedOnce(value, depth-1) })
 }
 
 // toolChoice checks the rules for using tools, once it is known whether there are any.

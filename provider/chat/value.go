@@ -35,6 +35,22 @@ func object(value []byte, known []string, take func(name string, value []byte) *
 	return nil
 }
 
+// members goes through the members of an object under any names, none of which may stand twice.
+func members(value []byte, take func(value []byte) *refusal) *refusal {
+	seen := map[string]bool{}
+	for w := rawjson.WalkIn(value); w.Next(); {
+		name := string(w.Name)
+		if seen[name] {
+			return refuse("stands twice").in(shown(w.Name))
+		}
+		seen[name] = true
+		if refused := take(w.Skip()); refused != nil {
+			return refused.in(shown([]byte(name)))
+		}
+	}
+	return nil
+}
+
 // list goes through the elements of a value that must be a list with something in it.
 func list(value []byte, take func(i int, value []byte) *refusal) *refusal {
 	if value[0] != '[' {

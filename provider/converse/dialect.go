@@ -41,15 +41,9 @@ func (Dialect) Body(r provider.Request) ([]byte, error) {
 
 var errNoModel = errors.New("the model belongs in the URL, and the request has none")
 
-// Answer reads a message and its counts. Claude's caches are not in the input and those of
-// other models are, and the answer names no model: the total tells them apart. It reads
-// anything else as provider.ReplyOf does.
+// Answer reads an answer as provider.ReplyOf does. Claude's caches are not in the input and those of
+// other models are, and the answer names no model: the total tells them apart.
 func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
-	if status/100 == 2 {
-		if found, ok := find(provider.ObjectIn(body)); ok {
-			return found.Reply(status, h, body), nil
-		}
-	}
 	reply, e := provider.ReplyIn(status, h, body, w, &words)
 	switch {
 	case e != nil:
@@ -58,24 +52,6 @@ func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wordin
 		reply.Usage, reply.HasUsage = readCount(h, body)
 	}
 	return reply, e
-}
-
-// find reads an answer's members. It returns false if the answer has neither a message nor a
-// reason for having none.
-func find(answer []byte) (found provider.Found, ok bool) {
-	var message []byte
-	for w := rawjson.WalkIn(answer); w.Next(); {
-		value := w.Skip()
-		switch string(w.Name) {
-		case "output":
-			message = rawjson.Lookup(value, "message")
-		case "stopReason":
-			found.Finish = value
-		case "usage":
-			found.Usage = value
-		}
-	}
-	return found, !rawjson.IsNull(message) || rawjson.IsString(found.Finish)
 }
 
 // FromChat translates one of OpenAI's chat requests into the dialect: see the function FromChat.

@@ -60,49 +60,16 @@ var words = provider.Wording{
 	},
 }
 
-// Answer reads the first candidate, with the model's thoughts as a part of the output: Gemini
-// counts them separately. It reads an answer without candidates as provider.ReplyOf does. A
-// prompt that was blocked is Refused, and an error may be in any of Google's forms.
+// Answer reads an answer as provider.ReplyOf does, with the model's thoughts as a part of the output:
+// Gemini counts them separately, and puts a request's id into the body. A prompt that was blocked
+// is Refused, and an error may be in any of Google's forms.
 func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
-	if status/100 == 2 {
-		if found, ok := find(provider.ObjectIn(body)); ok {
-			return found.Reply(status, h, body), nil
-		}
+	reply, e := provider.ReplyIn(status, h, body, w, &words)
+	if e == nil && reply.RequestID == "" {
+		found := provider.Found{ID: rawjson.Lookup(rawjson.Trim(body), "responseId")}
+		reply.RequestID = found.Reply(status, nil, nil).RequestID
 	}
-	return provider.ReplyIn(status, h, body, w, &words)
-}
-
-// find reads an answer's members. It returns false if the first candidate has neither content nor
-// a reason for having none.
-func find(answer []byte) (found provider.Found, ok bool) {
-	for w := rawjson.WalkIn(answer); w.Next(); {
-		value := w.Skip()
-		switch string(w.Name) {
-		case "candidates":
-			found.Finish, ok = candidate(rawjson.First(value))
-		case "usageMetadata":
-			found.Usage = value
-		case "responseId":
-			found.ID = value
-		}
-	}
-	return found, ok
-}
-
-func candidate(first []byte) (finish []byte, ok bool) {
-	if len(first) == 0 || first[0] != '{' {
-		return nil, false
-	}
-	for w := rawjson.WalkIn(first); w.Next(); {
-		value := w.Skip()
-		switch string(w.Name) {
-		case "finishReason":
-			finish, ok = value, ok || rawjson.IsString(value)
-		case "content":
-			ok = ok || !rawjson.IsNull(value)
-		}
-	}
-	return finish, ok
+	return reply, e
 }
 
 // FromChat translates one of OpenAI's chat requests into the dialect: see the function FromChat.

@@ -193,13 +193,9 @@ func (c *Client) mayPass(x *Exchange, why *provider.Error) bool {
 // named returns an error of this client's, without secrets. The given one may be the redirect
 // policy's or that of the user's transport.
 func (c *Client) named(e *provider.Error) *provider.Error {
-	own := *e
+	own := e.Without(c.cfg.Auth.Secrets()...)
 	own.Provider = c.cfg.Name
-	own.Err = c.Quiet(own.Err)
-	for _, text := range []*string{&own.Message, &own.Code, &own.Type, &own.Param, &own.RequestID} {
-		*text = c.quietText(*text)
-	}
-	return &own
+	return own
 }
 
 func (c *Client) judge(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {

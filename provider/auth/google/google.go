@@ -152,11 +152,13 @@ func (w *witness) hide(r *http.Request) {
 func (w *witness) explain(err error) error {
 	switch {
 	case w.err != nil:
-		return w.quiet(provider.ClassifyErr(w.err))
+		err = w.err
 	case w.status != 0:
-		return w.quiet(w.refusal())
+		err = w.refusal()
 	}
-	return w.quiet(provider.ClassifyErr(err))
+	e := provider.ClassifyErr(err).Without(w.secrets...)
+	e.Provider = name
+	return e
 }
 
 // refusal turns an answer without a token into an error. A fault of the request is a fault of the
@@ -174,19 +176,4 @@ func (w *witness) refusal() *provider.Error {
 		e.Code, e.Message = told.Error, cmp.Or(told.Description, e.Message)
 	}
 	return e
-}
-
-func (w *witness) quiet(e *provider.Error) error {
-	own := *e
-	own.Provider = name
-	for _, text := range []*string{&own.Message, &own.Code, &own.Type, &own.Param} {
-		*text = provider.RedactText(*text, w.secrets...)
-	}
-	own.Body = provider.Redact(own.Body, w.secrets...)
-	if own.Err != nil {
-		if text := own.Err.Error(); provider.RedactText(text, w.secrets...) != text {
-			own.Err = errors.New(provider.RedactText(text, w.secrets...))
-		}
-	}
-	return &own
 }
