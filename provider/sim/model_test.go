@@ -1,9 +1,19 @@
 package sim
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jonboulle/clockwork"
+	"go.uber.org/goleak"
+
+	"github.com/headrace/headrace/provider/sim/face"
 )
 
 const ms = time.Millisecond
@@ -228,5 +238,120 @@ func TestOutages(t *testing.T) {
 	}
 	if b := m.Books(); b.ChargedRequests != 3 || b.Errors[Overloaded] != 2 {
 		t.Errorf("%+v", b)
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	m := NewModel(Config{RPM: 60_000, TPM: 6_000_000, Latency: Latency{Median: time.Second, Sigma: .4}}, epoch)
+	now, c := epoch, Call{Tokens: 100}
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(time.Millisecond)
+		m.Decide(now, c)
+	}
+}
+
+func BenchmarkTransport(b *testing.B) {
+	client := &http.Client{Transport: NewTransport(New(Fast(), clockwork.NewRealClock()))}
+	body := chatBody(strings.Repeat("What is in the river? ", 20))
+	b.ReportAllocs()
+	for b.Loop() {
+		resp, err := client.Post("http://sim/v1/chat/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+}
+
+// endpoint is one of OpenAI's paths that call a model.
+type endpoint string
+
+const (
+	chatCompletions endpoint = "/v1/chat/completions"
+	completions     endpoint = "/v1/completions"
+	embeddings      endpoint = "/v1/embeddings"
+	responses       endpoint = "/v1/responses"
+
+	invalidRequest = "invalid_request_error"
+	maxInputs      = 2048 // of an array of texts
+	dimensions     = face.Dimensions
+)
+
+func quote(s string) []byte { return face.Quote(s) }
+
+func tokensOf(chars int) int { return face.TokensOf(chars) }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// blocked waits until so many timers are armed on the clock.
+func blocked(t *testing.T, clock *clockwork.FakeClock, timers int) {
+	t.Helper()
+	if err := clock.BlockUntilContext(t.Context(), timers); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// received waits until the server has decided on a call.
+func received(t *testing.T, s *Server) {
+	t.Helper()
+	for s.Books().Received == 0 && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+}
+
+// 240 prompts through 64 workers that stop for what a refusal asks and then go
+// on together meet refusals at once, and are done within 15 to 40 s.
+func TestSilentIsSeenToThrottleAndEndsInTime(t *testing.T) {
+	m := NewModel(Silent(), epoch)
+	type call struct {
+		at time.Time
+		id int
+	}
+	var queue []call
+	for i := range 240 {
+		queue = append(queue, call{at: epoch, id: i})
+	}
+	free, refused, end := slices.Repeat([]time.Time{epoch}, 64), 0, epoch
+	held := epoch
+	for len(queue) > 0 {
+		c := queue[0]
+		queue = queue[1:]
+		slices.SortFunc(free, time.Time.Compare)
+		now := later(free[0], held)
+		v := m.Decide(now, Call{ID: fmt.Sprint(c.id)})
+		free[0] = now.Add(v.Latency)
+		end = later(end, free[0])
+		if v.Kind == RateLimited {
+			refused++
+			queue = append([]call{c}, queue...)
+			held = later(held, free[0].Add(v.RetryAfter))
+		}
+	}
+	if b := m.Books(); b.Accepted != 240 || refused < 2 {
+		t.Errorf("%+v, %d refusals", b, refused)
+	}
+	t.Logf("%v with %d refusals", end.Sub(epoch), refused)
+	if d := end.Sub(epoch); d < 15*time.Second || d > 40*time.Second {
+		t.Errorf("took %v with %d refusals", d, refused)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Demo and Silent are one provider, but that the first one's headers say what is left.
+func TestDemoSaysItsLimit(t *testing.T) {
+	demo := Demo()
+	if !demo.Headers || Silent().Headers {
+		t.Errorf("headers: demo %v, silent %v", demo.Headers, Silent().Headers)
+	}
+	if demo.Headers = false; fmt.Sprint(demo) != fmt.Sprint(Silent()) {
+		t.Errorf("%+v\n%+v", demo, Silent())
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 	"github.com/tidwall/gjson"
+	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/provider/sim/anthropic"
@@ -251,3 +252,5 @@ func FuzzRead(f *testing.F) {
 }
 
 var _ face.Face = anthropic.Face{}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

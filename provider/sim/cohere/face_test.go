@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/provider/sim/cohere"
@@ -142,3 +143,5 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

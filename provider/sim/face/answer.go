@@ -208,7 +208,7 @@ func Excerpt(raw string) string {
 	return raw
 }
 
-// TellWait names the wait in the headers, if the verdict has one; exactly says that it is told
+// TellWait names the wait in the headers, if the verdict has one; exactly adds the wait
 // in milliseconds, too.
 func (v Verdict) TellWait(h http.Header, exactly bool) {
 	if !v.HasRetryAfter {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/provider/sim/gemini"
@@ -240,3 +241,5 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
