@@ -2,11 +2,11 @@ package coordinator
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
-	"github.com/jonboulle/clockwork"
-
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/jonboulle/clockwork"
 )
 
 // loop holds the owner's state. It lives in a variable of Run, so that no other goroutine can
@@ -291,4 +291,69 @@ func (l *loop) beat(now, at time.Time) time.Time {
 	default:
 		return last
 	}
+}
+
+// A message to the loop is a fact for the machine, or one of the questions below. Each question
+// that wants an answer carries the channel for it, of capacity one, so that answering never
+// makes the loop wait.
+type message struct {
+	fact     machine.Event
+	question any // nil, or one of the types below
+}
+
+// offer brings items of a run, by the leave that the run got. Sent by Offer.
+type offer struct {
+	session *Session
+	items   []*machine.Item
+}
+
+// openQuestion asks for a session. Sent by Open.
+type openQuestion struct {
+	config machine.RunConfig
+	reply  chan *Session // nil: the coordinator is closing
+}
+
+// regretQuestion takes an openQuestion back whose caller has left: nobody would ever end that
+// run. It comes after the question, by the same way, so the answer is in the channel when the
+// loop hears it. Sent by Open.
+type regretQuestion struct{ reply chan *Session }
+
+// mute says that nobody reads the news of a run. Sent by Mute.
+type mute struct{ session *Session }
+
+// statusQuestion asks for a picture. Sent by Status.
+type statusQuestion struct {
+	lanes int
+	run   machine.RunID // who asks; 0: nobody's session, as runs count from 1
+	reply chan machine.Status
+}
+
+// closeQuestion asks for the end; the answer is that the loop returns. Sent by
+// Close.
+type closeQuestion struct{}
+
+// say hands on the words of laws to the outside. It takes back the words that were not received
+// yet, and sends them along; the channel then has room, as nobody else sends. Of each lane it
+// keeps only the latest word, so at most as many words wait as there are lanes.
+//
+// An example: the lane says a, and nobody receives it. The lane says b. say takes a back and
+// drops it, and b is received. If a was received just before, there is nothing to take back,
+// and b is received next.
+func (l *loop) say(words []machine.Word) {
+	select {
+	case old := <-l.c.words:
+		l.c.words <- latest(old, words)
+	default:
+		l.c.words <- slices.Clone(words) // the machine uses its slice again
+	}
+}
+
+// latest adds words to old ones; a new word replaces the old one of its lane.
+func latest(old, words []machine.Word) []machine.Word {
+	said := make(map[string]bool, len(words))
+	for _, w := range words {
+		said[w.Lane] = true
+	}
+	old = slices.DeleteFunc(old, func(w machine.Word) bool { return said[w.Lane] })
+	return append(old, words...)
 }

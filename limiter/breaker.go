@@ -2,6 +2,8 @@ package limiter
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter/internal/measure"
@@ -275,3 +277,120 @@ func (b *Breaker) Restore(now time.Time, k BreakerMemory) {
 		b.until = now.Add(min(c.MaxOpen, k.Until.Sub(now)))
 	}
 }
+
+// Defaults of [BackoffConfig].
+const (
+	DefaultBackoffBase   = 500 * time.Millisecond // a server that was reset is back in about that
+	DefaultBackoffMax    = 30 * time.Second       // longer waits are an outage, which is the breaker's
+	DefaultBackoffFactor = 2.0
+)
+
+// BackoffFloor is the share of the first bound that every delay has at least: a
+// twentieth of a second by default, about one round trip. Full jitter alone may draw
+// 0, and a call that failed this instant fails again for the same reason.
+const BackoffFloor = 0.1
+
+// BackoffConfig sets the wait of an item after a failed attempt. A field that is 0 (or cannot
+// be meant) has its default.
+type BackoffConfig struct {
+	Base   time.Duration // the bound of the first delay
+	Max    time.Duration // the bound of all delays
+	Factor float64       // by which the bound grows, 1 or more
+}
+
+func (c BackoffConfig) withDefaults() BackoffConfig {
+	c.Base = measure.OrElseDuration(c.Base, DefaultBackoffBase)
+	c.Max = measure.OrElseDuration(c.Max, DefaultBackoffMax)
+	if !(c.Factor >= 1) {
+		c.Factor = DefaultBackoffFactor
+	}
+	return c
+}
+
+// A Backoff draws the delays before retries: exponential, with full jitter. Full
+// jitter spreads the retries of calls that failed together over the whole span, where
+// a small jitter lets them collide again (Brooker, "Exponential Backoff And Jitter",
+// AWS Architecture Blog, 2015). The zero value has the default configuration.
+type Backoff struct{ config BackoffConfig }
+
+// NewBackoff returns a backoff.
+func NewBackoff(c BackoffConfig) Backoff { return Backoff{config: c} }
+
+// Delay returns the wait after the given attempt failed; the first is 1. It is uniform between
+// a tenth of Base and min(Max, Base·Factor^(attempt−1)), whatever the attempt. The generator
+// must not be nil; the same seed gives the same delays.
+func (b Backoff) Delay(attempt int, rng *rand.Rand) time.Duration {
+	c := b.config.withDefaults()
+	most := measure.Grown(c.Base, c.Factor, max(0, attempt-1), c.Max)
+	least := BackoffFloor * float64(min(c.Base, c.Max))
+	return time.Duration(least + rng.Float64()*(float64(most)-least))
+}
+
+// Bounds of the memory of a [Latency].
+const (
+	// LatencyWeight is the weight of the newest sample in the mean, λ. At 0.2 a
+	// sample's weight is halved after three more and under 1 % after twenty: quick
+	// to see a change, too slow to be led by one outlier.
+	LatencyWeight = 0.2
+
+	// LatencySamples is the size of the ring for the percentile. With 128 samples
+	// six lie above the 95th percentile, so that no single one decides it.
+	LatencySamples = 128
+)
+
+// A MeanLatency follows the latency of calls, exponentially weighted. The zero value is ready.
+type MeanLatency struct {
+	mean  float64 // ns
+	count int
+}
+
+// Observe adds a sample. A negative one counts as 0.
+func (l *MeanLatency) Observe(d time.Duration) {
+	x := float64(measure.Bounded(max(0, d)))
+	if l.count == 0 {
+		l.mean = x
+	}
+	l.mean += LatencyWeight * (x - l.mean)
+	l.count++
+}
+
+// Count returns the number of samples in all.
+func (l *MeanLatency) Count() int { return l.count }
+
+// Mean returns the exponentially weighted mean; 0 before the first sample, and that sample
+// after it.
+func (l *MeanLatency) Mean() time.Duration { return time.Duration(l.mean) }
+
+// A Latency is a [MeanLatency] that also knows the 95th percentile of the last
+// [LatencySamples], to seven digits. The zero value is ready.
+type Latency struct {
+	MeanLatency
+	ring [LatencySamples]float32 // ns; sample i is at i%LatencySamples
+}
+
+// Observe adds a sample. A negative one counts as 0.
+func (l *Latency) Observe(d time.Duration) {
+	l.ring[l.count%LatencySamples] = float32(measure.Bounded(max(0, d)))
+	l.MeanLatency.Observe(d)
+}
+
+// last returns the samples that are judged, in no meaningful order.
+func (l *Latency) last() []float32 { return l.ring[:min(l.count, LatencySamples)] }
+
+// P95 returns the 95th percentile by nearest rank: the smallest sample such that at least 95 %
+// of those in the ring are not above it. 0 before the first sample. It sorts a copy.
+func (l *Latency) P95() time.Duration {
+	if l.count == 0 {
+		return 0
+	}
+	var room [LatencySamples]float32
+	sorted := room[:copy(room[:], l.last())]
+	slices.Sort(sorted)
+	return time.Duration(sorted[rank95(len(sorted))-1])
+}
+
+// Warm is like [Warm].
+func (l *Latency) Warm() uint64 { return uint64(l.count) + uint64(l.ring[l.count%LatencySamples]) }
+
+// rank95 is ⌈0.95·n⌉, in whole numbers so that no rounding moves it.
+func rank95(n int) int { return (95*n + 99) / 100 }

@@ -22,7 +22,7 @@
 // # Laws of other packages
 //
 // A [Maker] gives lanes a law of its own. The law may hear words from outside and say some:
-// [Listener], [Speaker]. See foreign.go.
+// [Listener], [Speaker]. See law.go.
 //
 // # What the package promises
 //

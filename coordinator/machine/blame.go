@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -516,4 +517,30 @@ func (m *Machine) forgiveItems(l *lane) {
 	b.opened = l.epoch
 	m.reopen(l)
 	*b = blame{opened: l.epoch, good: b.good, bad: b.bad}
+}
+
+// An AlikeError says that a lane has stopped because different items failed alike and none was
+// ever answered: the mistake is in all of them. errors.Is finds [ErrAlike] in it, and the
+// server's error.
+type AlikeError struct {
+	Lane  string
+	Items int   // that failed alike
+	Cause error // what the server said of the latest of them
+}
+
+func (e *AlikeError) Error() string {
+	return fmt.Sprintf("%v: %s on lane %s: %v", ErrAlike, items(e.Items), e.Lane, e.Cause)
+}
+
+// Is reports the kind of the error.
+func (e *AlikeError) Is(target error) bool { return target == ErrAlike }
+
+// Unwrap returns the server's error.
+func (e *AlikeError) Unwrap() error { return e.Cause }
+
+func items(n int) string {
+	if n == 1 {
+		return "1 item"
+	}
+	return fmt.Sprintf("%d items", n)
 }

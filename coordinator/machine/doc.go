@@ -72,11 +72,10 @@
 //     no call can decide the question any more, as each one under way is overdue, and nothing
 //     waits. Exempt are lanes that are led, and probes of a run that keeps going.
 //
-// Read it in this order: event.go (the facts it takes), machine.go (Step and Ready), life.go (an item's
-// way), pool.go, lane.go, line.go (whose turn it is), recovery.go (what a lane learns), blame.go (whose
-// a failure is), unanswered.go (outages, overdue calls), firstanswer.go (when a lane is given up
-// unheard), probe.go (its way back), memory.go and item_memory.go (what survives a restart),
-// overheard.go (what it learns of another's calls), outside.go (when it is led), foreign.go (what its
-// law may break), longwait.go, status.go and trace.go (what it shows). Or read the stories in testdata,
+// Read it in this order: event.go (the facts it takes), machine.go (Step and Ready), item.go (an item's
+// way), run.go, pool.go, lane.go, line.go (whose turn it is), learn.go (what a lane learns from a call),
+// recovery.go (its way back), blame.go (whose a failure is), outage.go (overdue calls, outages, and when
+// a lane is given up unheard), memory.go (what survives a restart), remote.go (laws of other packages,
+// and lanes that they lead), longwait.go and status.go (what it shows). Or read the stories in testdata,
 // which show the same by example.
 package machine

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -83,4 +84,389 @@ func (it *Item) Queued() time.Duration {
 // expired reports whether the item's time is up.
 func (it *Item) expired(now time.Time) bool {
 	return !it.Expires.IsZero() && !now.Before(it.Expires)
+}
+
+// fifo is a line of items, linked through the items themselves, so that one in
+// the middle can leave (a withdrawal) without a search and without a hole.
+//
+//	first ⇄ item ⇄ item ⇄ last
+//
+// Invariant: an item is in at most one fifo or heap at a time; its place says
+// which kind.
+type fifo struct {
+	first, last *Item
+	n           int
+}
+
+func (q *fifo) push(it *Item) {
+	it.prev, it.next = q.last, nil
+	if q.last == nil {
+		q.first = it
+	} else {
+		q.last.next = it
+	}
+	q.last = it
+	q.n++
+}
+
+func (q *fifo) pop() *Item {
+	it := q.first
+	if it != nil {
+		q.remove(it)
+	}
+	return it
+}
+
+func (q *fifo) remove(it *Item) {
+	if it.prev == nil {
+		q.first = it.next
+	} else {
+		it.prev.next = it.next
+	}
+	if it.next == nil {
+		q.last = it.prev
+	} else {
+		it.next.prev = it.prev
+	}
+	it.prev, it.next = nil, nil
+	q.n--
+}
+
+// byTurn orders items that come back: refused ones first, and those that failed while others
+// were answered last; then those that failed fewer probes first. Within each group it is the
+// order of the input, in which they first came.
+func byTurn(a, b *Item) bool {
+	if (a.place == Parked) != (b.place == Parked) {
+		return a.place == Parked
+	}
+	if a.suspect() != b.suspect() {
+		return b.suspect()
+	}
+	if a.probed != b.probed {
+		return a.probed < b.probed
+	}
+	return a.Seq < b.Seq
+}
+
+// byDue orders items in backoff.
+func byDue(a, b *Item) bool {
+	if !a.due.Equal(b.due) {
+		return a.due.Before(b.due)
+	}
+	return a.Seq < b.Seq
+}
+
+func byExpiry(a, b *Item) bool { return a.Expires.Before(b.Expires) }
+
+func itemMoved(it *Item, pos int) { it.pos = int32(pos) }
+
+func expiryMoved(it *Item, pos int) { it.timed = int32(pos) + 1 }
+
+// The life of an item, with one function for each way from place to place:
+//
+//	offered ─▶ Waiting ─send─▶ InFlight ─settled──────────▶ Over
+//	              ▲               │ handed over
+//	              │               ├─refused, and its lane cools──▶ Parked ──send──▶ InFlight
+//	              │               ├─refused for a place──────────▶ Parked ──send──▶ InFlight
+//	              ├──────due──────├─refused by itself, or failed─▶ Delayed
+//	              │               └─failed for good──────────────▶ Undecided
+//	              └──nobody's, or the lane's──────────────────────┘
+//
+//	whatever waits ─release─▶ Releasing ─lent and settled─▶ Over
+
+func (m *Machine) offered(now time.Time, r *run, items []*Item) {
+	if r == nil {
+		panic("machine: items offered to a run that is not open")
+	}
+	m.makeRoom(now)
+	for _, it := range items { // in a loop of its own, so that a processor looks for many pools at once
+		it.pool = m.poolNamed(now, r, it.Pool)
+	}
+	for _, it := range items {
+		m.warmth += it.pool.warm()
+	}
+	for _, it := range items {
+		it.run, it.Offered, it.place = r, now, Waiting
+		if c := &it.Cost; !(c.Requests > 0 && c.Input >= 0 && c.Output >= 0 && c.Requests+c.Input+c.Output <= math.MaxFloat64) {
+			it.mendCost()
+		}
+		if len(m.items) > 0 {
+			m.recallItem(now, it)
+		}
+		m.hold(it)
+		m.count(r, nil, offered)
+		if m.turnedAway(it) {
+			continue
+		}
+		it.pool.waiting.push(it)
+		it.pool.wake()
+	}
+}
+
+// mendCost removes impossible values from a cost. A call is one request at least.
+func (it *Item) mendCost() {
+	if it.Cost = it.Cost.Drawn(); it.Cost.Requests == 0 {
+		it.Cost.Requests = 1
+	}
+}
+
+func (m *Machine) hold(it *Item) {
+	m.held++
+	it.run.held++
+	m.touch(it.run)
+	it.pool.comes(it)
+}
+
+// turnedAway releases an item that has no future in its pool.
+func (m *Machine) turnedAway(it *Item) bool {
+	switch {
+	case it.run.draining:
+		m.release(it, EndDrained, nil)
+	case it.pool.dead():
+		m.release(it, EndStopped, it.pool.cause())
+	case it.unwanted:
+		m.release(it, EndWithdrawn, nil)
+	default:
+		return false
+	}
+	return true
+}
+
+// release sends an item that is in no queue on its way out.
+func (m *Machine) release(it *Item, v Verdict, cause error) {
+	m.unexpire(it)
+	it.pool.goes(it)
+	if v == EndStopped && it.run.stopped == nil {
+		it.run.stopped = cause
+	}
+	m.leave(it, v)
+	it.place, it.verdict, it.cause = Releasing, v, cause
+	it.run.releases.push(it)
+	m.touch(it.run)
+}
+
+// ended absorbs the end of a grant. News of an older grant is dropped: the
+// serial rises with each grant and with each end, so nothing can end twice.
+func (m *Machine) ended(now time.Time, e *Event) {
+	it := e.item
+	if it.serial != e.serial || (it.place != InFlight && it.place != Releasing) {
+		m.totals[dropped]++
+		return
+	}
+	it.serial++
+	it.run.busy--
+	if m.touch(it.run); it.run.runnable.n > 0 {
+		m.attend(it.run)
+	}
+	if it.place == Releasing {
+		it.place, it.cause = Over, nil // its grant has passed the cause on
+		m.count(it.run, it.lane, released)
+		if it.verdict == EndFailed {
+			m.count(it.run, it.lane, failedLater)
+		}
+		return
+	}
+	l := it.lane
+	it.pool.inFlight--
+	m.flying--
+	it.run.flights.arrive(int(it.pos))
+	o := &e.outcome
+	if l.outside != nil {
+		m.report(now, it, o)
+	}
+	o.disbelieve()
+	if had := it.Attempts; it.doubts > 0 { // before the lane learns of this end, which may open the breaker
+		it.settleDoubts()
+		o.Last = o.Last && it.Attempts == had // fewer are used up than its worker knew of
+	}
+	m.learn(now, it, o)
+	if e.kind == evSettled {
+		m.unexpire(it)
+		it.place = Over
+		m.count(it.run, l, settled)
+	} else {
+		m.count(it.run, l, handedOver)
+		m.takeBack(now, it, o)
+	}
+	m.wake(l)
+}
+
+// takeBack finds the place of an item that was handed over.
+func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
+	it.since, it.place = now, Waiting
+	m.hold(it)
+	used := m.note(now, it, o)
+	if it.lane.isToldApart(it, o) { // also in a run that drains: nothing is left to find out
+		m.fails(it, false, o.Cause)
+		return
+	}
+	if m.turnedAway(it) {
+		return
+	}
+	if !it.Expires.IsZero() && it.timed == 0 { // it stays in that heap however often it comes back
+		m.expiry.push(it)
+	}
+	if !m.endsIt(now, it, o, used) {
+		m.keep(now, it, o)
+	}
+}
+
+// endsIt reports whether an item that was handed over has failed for good, unless its lane is
+// to blame. On a lane that is led its leader decides that; a stopped lane is to blame.
+func (m *Machine) endsIt(now time.Time, it *Item, o *Outcome, used bool) bool {
+	l, last := it.lane, o.Last && used
+	open := o.Alike != 0 && (o.Signal == Exhausted || o.Signal == Answered)
+	switch {
+	case !last && !open, l.phase == Stopped:
+		return false
+	case l.led():
+		if o.Signal == Exhausted && !o.Again {
+			return false
+		}
+		m.fails(it, last, o.Cause)
+	case o.Signal == Exhausted && it.epoch < l.vouched:
+		return false
+	case it.Probe && last && it.run.cfg.KeepGoing:
+		m.fails(it, last, o.Cause)
+	default:
+		m.failsForGood(now, it, o)
+	}
+	return true
+}
+
+// keep puts an item that was handed over in its pool.
+func (m *Machine) keep(now time.Time, it *Item, o *Outcome) {
+	switch o.Signal {
+	case Throttled, Overloaded, Exhausted:
+		m.park(now, it)
+	case Failed:
+		m.delay(now, it, o)
+	default:
+		it.pool.returned.push(it)
+		it.pool.wake()
+	}
+}
+
+// park keeps a refused item for when its lane lets calls in again. An item that waits alone is
+// delayed, as its lane flows on: chance has struck it, or its refusal is only a sign of more to
+// come. An item for which there was no place waits for the next one, ahead of the line.
+func (m *Machine) park(now time.Time, it *Item) {
+	if it.due.After(now) {
+		m.later(it, it.due)
+		m.waitsAlone(it, ByThrottle, "refused")
+		return
+	}
+	it.place = Parked
+	it.lane.parked++
+	it.run.parked++
+	m.count(it.run, it.lane, parked)
+	it.pool.returned.push(it)
+	it.pool.wake()
+}
+
+// delay keeps an item back until its backoff is over.
+func (m *Machine) delay(now time.Time, it *Item, o *Outcome) {
+	due := m.dueAfter(now, it, o)
+	if it.Probe { // the next probe is another's: this item may be what breaks its call
+		due = latest(due, it.lane.until.Add(due.Sub(now)))
+	}
+	m.later(it, due)
+	m.waitsAlone(it, NoReason, "backoff")
+}
+
+// dueAfter returns when the backoff of a failed item is over. A wait that the server named is a
+// floor under it, never a ceiling.
+func (m *Machine) dueAfter(now time.Time, it *Item, o *Outcome) time.Time {
+	wait := m.backoff.Delay(max(1, it.Attempts), m.rng)
+	if n := int(it.doubts); n > 0 { // others may be answered meanwhile, or the breaker open
+		wait = max(wait, min(it.lane.latency.Mean(), doubtMost))
+		if n > 1 && n == it.Attempts {
+			wait = max(wait, min(doubtBase<<min(n-2, 8), doubtMost))
+		}
+	}
+	if o.Directed {
+		wait = max(wait, min(o.RetryAfter, MaxDirected))
+	}
+	return now.Add(wait)
+}
+
+// later keeps an item in its pool until it is due.
+func (m *Machine) later(it *Item, due time.Time) {
+	it.place, it.due = Delayed, due
+	it.lane.delayed++
+	it.run.delayed++
+	m.count(it.run, it.lane, delayed)
+	it.pool.delayed.push(it)
+	if a := &it.pool.alarm; a.pos < 0 || it.due.Before(a.at) {
+		m.alarms.set(a, it.due)
+	}
+}
+
+// remove takes an item out of its pool, wherever it is there. If it was the head, the next one
+// may be smaller, and need not wait as long.
+func (m *Machine) remove(it *Item) {
+	switch it.place {
+	case Parked:
+		it.lane.parked--
+		it.run.parked--
+	case Delayed, Undecided:
+		it.lane.delayed--
+		it.run.delayed--
+	}
+	it.pool.take(it)
+	if it.pool.wake(); it.pool.head() == nil {
+		m.leaveLines(it.pool)
+	}
+}
+
+// withdrawn takes an item out. If the item is in flight, or was not offered yet, it notes that,
+// and sees to it when the item comes. An item of another machine belongs to that one's owner.
+func (m *Machine) withdrawn(it *Item) {
+	if it.run != nil && m.runs[it.run.id] != it.run {
+		return
+	}
+	switch it.place {
+	case Waiting, Parked, Delayed, Undecided:
+		m.remove(it)
+		m.release(it, EndWithdrawn, nil)
+	case InFlight, Nowhere:
+		it.unwanted = true
+	}
+}
+
+// expire releases the items whose time is up while they wait. It only drops the deadline of an
+// item in flight: that is noted again, and judged, when the item comes back.
+func (m *Machine) expire(now time.Time) {
+	for it := m.expiry.top(); it != nil && it.expired(now); it = m.expiry.top() {
+		m.expiry.pop()
+		switch it.place {
+		case Waiting, Parked, Delayed, Undecided:
+			m.remove(it)
+			m.release(it, EndExpired, nil)
+		}
+	}
+}
+
+// unexpire removes the deadline of an item that is over, or on its way out, so that the
+// deadline does not keep the item alive. Only items that were handed over pay for this.
+func (m *Machine) unexpire(it *Item) {
+	if it.timed > 0 {
+		m.expiry.remove(int(it.timed) - 1)
+	}
+}
+
+// empty releases all items that wait in a pool.
+func (m *Machine) empty(p *pool, v Verdict, cause error) {
+	for _, it := range p.undecidedItems() {
+		m.remove(it)
+		m.release(it, v, cause)
+	}
+	for !p.empty() {
+		it := p.head()
+		if it == nil {
+			it = p.delayed.top()
+		}
+		m.remove(it)
+		m.release(it, v, cause)
+	}
 }

@@ -289,3 +289,146 @@ func (l *lane) nextEpoch() {
 	l.inEpoch = 0
 	l.passAt = time.Time{}
 }
+
+// define sets the config of a lane. A lane that is in use takes over the limits, the window and
+// the ramp, and keeps its lessons. No law can use the lessons of another, so a lane that is to
+// follow another law begins afresh.
+func (m *Machine) define(now time.Time, name string, c LaneConfig) {
+	m.defined[name] = &c
+	l := m.lanes[name]
+	if l == nil {
+		return
+	}
+	old := l.cfg
+	l.cfg = &c
+	if c.Law != old.Law || c.Local != old.Local || c.Maker != old.Maker {
+		m.changeLaw(now, l)
+	} else {
+		l.law.SetLimits(now, c.Limits)
+		m.setRamp(now, l, c.Ramp)
+	}
+	m.wake(l)
+}
+
+// changeLaw has a lane follow the law of its config. Its epoch rises, as the law before let the
+// calls in flight go. The reasons that hold the lane back (a wait that is not over, an open
+// breaker, a stop) stay. A person who wants another law has not said that the server is well.
+// If the new law leads the lane, only a stop stays: the rest is for that law to know.
+func (m *Machine) changeLaw(now time.Time, l *lane) {
+	if l.phase == Probing {
+		m.unprobe(now, l)
+	}
+	l.nextEpoch()
+	m.quiet(l)
+	m.beginLaw(now, l)
+	switch {
+	case l.led() && l.phase != Stopped:
+		m.revive(now, l)
+		return
+	case l.phase == Ramping:
+		m.climb(now, l, ByHand)
+		return
+	}
+	reason := l.reason
+	m.enter(now, l, l.phase, ByHand)
+	l.reason = reason // the reason for its phase has not changed
+}
+
+// setRamp has a lane climb in another shape, at once if it is climbing.
+func (m *Machine) setRamp(now time.Time, l *lane, c limiter.RampConfig) {
+	if until := l.law.SetRamp(now, c); l.phase == Ramping && !until.IsZero() {
+		m.alarms.set(&l.alarm, until)
+	}
+}
+
+func (m *Machine) setLimits(now time.Time, name string, limits limiter.Limits) {
+	c := *m.laneConfig(name)
+	c.Limits = limits
+	m.defined[name] = &c
+	if l := m.lanes[name]; l != nil {
+		l.cfg = &c
+		l.law.SetLimits(now, limits)
+		m.wake(l)
+	}
+}
+
+func (m *Machine) laneConfig(name string) *LaneConfig {
+	if c := m.defined[name]; c != nil {
+		return c
+	}
+	return &m.cfg.Lane
+}
+
+// reset lets a lane flow at once, with nothing held against it, neither by this machine nor by
+// an earlier one whose memory waits for the lane's first use. Its epoch rises, so that calls
+// still in flight cannot close it again with old news.
+func (m *Machine) reset(now time.Time, name string) {
+	delete(m.memory, name)
+	l := m.lanes[name]
+	if l == nil {
+		return
+	}
+	l.nextEpoch()
+	if !l.led() || l.fault() != nil {
+		m.quiet(l)
+		m.beginLaw(now, l)
+	}
+	m.revive(now, l)
+	l.freeItems()
+	m.stir(l)
+}
+
+// freeItems ends the waits of items that wait for themselves after a call on the lane.
+func (l *lane) freeItems() {
+	for _, p := range l.pools {
+		p.freeFrom(l)
+	}
+	if l.wait != nil {
+		l.wait.own = time.Time{}
+	}
+}
+
+// forgive drops what the lane itself holds against its server. Its counts and measurements
+// stay.
+func (l *lane) forgive() {
+	l.vouched = l.epoch
+	l.broke, l.unclear, l.revived, l.hung = false, 0, false, false
+	l.cause, l.until, l.wave = nil, time.Time{}, 0
+	l.listen()
+	l.ill = NoReason
+	l.wait.end()
+}
+
+// phaseBound returns the bound of a lane whose phase lets no call go.
+func (l *lane) phaseBound() Bound {
+	switch {
+	case l.phase == Stopped:
+		return BoundStopped
+	case l.reason == ByOverload:
+		return BoundOverload
+	case l.reason == ByBreaker:
+		return BoundBreaker
+	}
+	return BoundCooldown
+}
+
+// heldBy returns the bound of the lane's own that holds its next call back. It changes nothing.
+func (l *lane) heldBy(now time.Time) Bound {
+	switch {
+	case l.phase == Cooling || l.phase == Stopped:
+		return l.phaseBound()
+	case l.phase == Probing:
+		if l.inEpoch > 0 || l.full(now) || l.law.ProbeWait(now, l.nextCost()) > 0 {
+			return BoundRecovery
+		}
+		return BoundNone
+	case l.hung:
+		return BoundUnanswered
+	case l.full(now):
+		return BoundWindow
+	}
+	if wait, on := l.law.Wait(now, l.nextCost()); wait > 0 {
+		return l.boundOn(on)
+	}
+	return BoundNone
+}

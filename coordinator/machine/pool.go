@@ -227,3 +227,226 @@ func (m *Machine) setAlarm(p *pool) {
 		m.alarms.set(&p.alarm, it.due)
 	}
 }
+
+// Next comes what items draw on lanes. An item carries estimates, and each lane turns
+// them into a cost by the rule of its provider. So the same item may cost more on one lane than
+// on another. A lane keeps its rule for as long as its law. So the charge of a call that left
+// is the same when it ends and is settled.
+//
+// Most lanes take the estimates as they are. They are marked, so their items cost only a look
+// at the mark.
+
+// recharge changes the rule by which the lane charges, and renews the sums that depend on it.
+func (l *lane) recharge(c limiter.Charge) {
+	if l.charge == c {
+		return
+	}
+	l.charge, l.ruled = c, c != limiter.Charge{}
+	for _, p := range l.pools {
+		if p.lanes[0] == l {
+			p.ruled, p.cost = l.ruled, p.sum(l)
+		}
+	}
+}
+
+// settle replaces the costs in the news of a call by those of the lane's rule.
+func (l *lane) settle(n *limiter.News, o *Outcome) {
+	n.Cost = l.charge.Of(n.Cost)
+	if o.Measured {
+		n.Actual = l.charge.Settled(o.Actual, o.Cached)
+		if free := o.Actual.Input - n.Actual.Input; free > 0 {
+			n.Cached = free
+		}
+	}
+}
+
+// comes adds an item's draw to the sum of those that wait in the pool.
+func (p *pool) comes(it *Item) {
+	if p.ruled {
+		p.cost = p.cost.Plus(p.lanes[0].charge.Of(it.Cost))
+		return
+	}
+	p.cost = p.cost.Plus(it.Cost)
+}
+
+// goes takes it away again.
+func (p *pool) goes(it *Item) {
+	if p.ruled {
+		p.cost = p.cost.Minus(p.lanes[0].charge.Of(it.Cost))
+		return
+	}
+	p.cost = p.cost.Minus(it.Cost)
+}
+
+// costOn returns the cost, on one of its lanes, of the items that wait in the pool.
+func (p *pool) costOn(l *lane) limiter.Cost {
+	if p.lanes[0].charge == l.charge {
+		return p.cost
+	}
+	return p.sum(l)
+}
+
+// sum looks at each item that waits, so it is only for pictures and for a change of the rule.
+func (p *pool) sum(l *lane) (c limiter.Cost) {
+	for it := p.waiting.first; it != nil; it = it.next {
+		c = c.Plus(l.charge.Of(it.Cost))
+	}
+	for _, items := range [][]*Item{p.returned.items, p.delayed.items, p.undecidedItems()} {
+		for _, it := range items {
+			c = c.Plus(l.charge.Of(it.Cost))
+		}
+	}
+	return c
+}
+
+// heap is a binary heap: the first element is on top. If the elements know their position, one
+// in the middle can leave in O(log n).
+//
+// It exists because container/heap boxes each element in an interface, and these heaps are on
+// the path of every refused call.
+type heap[T any] struct {
+	items  []T
+	before func(a, b T) bool
+	moved  func(x T, pos int) // told each new position, -1 when out; may be nil
+}
+
+func (h *heap[T]) len() int { return len(h.items) }
+
+func (h *heap[T]) top() (x T) {
+	if len(h.items) > 0 {
+		x = h.items[0]
+	}
+	return x
+}
+
+func (h *heap[T]) push(x T) {
+	h.items = append(h.items, x)
+	h.up(len(h.items) - 1)
+}
+
+func (h *heap[T]) pop() T {
+	x := h.top()
+	h.remove(0)
+	return x
+}
+
+// firsts returns the n elements that come first, in order. It costs n·log n, whatever the size
+// of the heap.
+func (h *heap[T]) firsts(n int) []T {
+	var first []T
+	next := heap[int]{before: func(a, b int) bool { return h.before(h.items[a], h.items[b]) }}
+	if len(h.items) > 0 {
+		next.push(0)
+	}
+	for next.len() > 0 && len(first) < n {
+		at := next.pop()
+		first = append(first, h.items[at])
+		for child := 2*at + 1; child <= 2*at+2 && child < len(h.items); child++ {
+			next.push(child)
+		}
+	}
+	return first
+}
+
+// remove takes out the element at pos.
+func (h *heap[T]) remove(pos int) {
+	var none T
+	last := len(h.items) - 1
+	out, moved := h.items[pos], h.items[last]
+	h.items[last] = none // or the array would keep it alive
+	h.items = h.items[:last]
+	h.tell(out, -1)
+	if pos < last {
+		h.items[pos] = moved
+		h.down(pos)
+		h.up(pos)
+	}
+}
+
+func (h *heap[T]) up(i int) {
+	x := h.items[i]
+	for i > 0 && h.before(x, h.items[(i-1)/2]) {
+		h.set(i, h.items[(i-1)/2])
+		i = (i - 1) / 2
+	}
+	h.set(i, x)
+}
+
+func (h *heap[T]) down(i int) {
+	x, n := h.items[i], len(h.items)
+	for child := 2*i + 1; child < n; child = 2*i + 1 {
+		if child+1 < n && h.before(h.items[child+1], h.items[child]) {
+			child++
+		}
+		if !h.before(h.items[child], x) {
+			break
+		}
+		h.set(i, h.items[child])
+		i = child
+	}
+	h.set(i, x)
+}
+
+func (h *heap[T]) set(i int, x T) {
+	h.items[i] = x
+	h.tell(x, i)
+}
+
+func (h *heap[T]) tell(x T, pos int) {
+	if h.moved != nil {
+		h.moved(x, pos)
+	}
+}
+
+// An alarm is a moment at which a lane or a pool wants to be looked at again.
+// Each has one, so that the driver needs one timer however many wait.
+type alarm struct {
+	at   time.Time
+	seq  uint64 // of its setting: of two for one moment the older rings first
+	pos  int    // in the machine's alarms; -1: not set
+	lane *lane
+	pool *pool
+}
+
+// alarms holds those that are set, the earliest on top.
+type alarms struct {
+	heap[*alarm]
+	settings uint64
+}
+
+func newAlarms() alarms {
+	return alarms{heap: heap[*alarm]{
+		before: byMoment,
+		moved:  func(a *alarm, pos int) { a.pos = pos },
+	}}
+}
+
+func byMoment(a, b *alarm) bool {
+	if !a.at.Equal(b.at) {
+		return a.at.Before(b.at)
+	}
+	return a.seq < b.seq
+}
+
+// set moves an alarm to at, or sets it.
+func (h *alarms) set(a *alarm, at time.Time) {
+	h.clear(a)
+	h.settings++
+	a.at, a.seq = at, h.settings
+	h.push(a)
+}
+
+// clear unsets an alarm; one that is not set may be cleared.
+func (h *alarms) clear(a *alarm) {
+	if a.pos >= 0 {
+		h.remove(a.pos)
+	}
+}
+
+// due removes and returns an alarm whose moment has come; nil if there is none.
+func (h *alarms) due(now time.Time) *alarm {
+	if a := h.top(); a != nil && !a.at.After(now) {
+		return h.pop()
+	}
+	return nil
+}

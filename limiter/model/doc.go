@@ -8,22 +8,22 @@
 //
 //	pacing.go     when may a call leave?                   asks; Sent charges a call
 //	gauge.go      what is believed of one limit?           a value
+//	              how much flows in?                       a value: evidence by supposed depth
 //	blame.go      who is to blame for a refusal?           the questions, in their order
+//	              what follows from an alarm?              the rate is learned; the trial proves it or takes it back
 //	cap.go        too many in flight?                      a value: two tables, and the cap
-//	chance.go     nobody?                                  a value: a table, and two sums
-//	alarm.go      what follows from an alarm?              the rate is learned; the trial proves it or takes it back
-//	drought.go    is nothing let in, and why?              a value
+//	              how many at once, of a server of one's own?
 //	estimate.go   how fast may it be asked?                search, and when evidence is enough
-//	try.go        may it be asked for more?                where time teaches
-//	inflow.go     how much flows in?                       a value: evidence by supposed depth
+//	              may it be asked for more?                where time teaches
 //	headers.go    what do headers tell?                    window or bucket, and per what time
 //	fates.go      what became of which call, in order?     each lesson is taken once, and from here; tables
+//	              was it nobody's fault?                   chance: a table, and two sums
 //	sends.go      what left when, and was let in?          a value that forgets in bounds
 //	ends.go       how do news come in?                     and when headers are wrong
 //	phases.go     what does time teach?                    Tick; and the lane's phases
-//	local.go      how many at once, of a server of one's own?
+//	              is nothing let in, and why?              the drought: a value
 //	memory.go     what is known after a restart?           Save and Restore
-//	view.go       what is believed, and what binds?        asks only
+//	model.go      what is believed, and what binds?        View asks only
 //
 // Calls leave at the gauges' rate, unless a try, a fixed window or the end of a batch says
 // otherwise (pacing.go).
