@@ -3,6 +3,7 @@ package limiter
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,10 +123,11 @@ const (
 // 0..Bounds-1.
 const Bounds = int(bounds)
 
-// Finer bounds, which a [View] tells from those above. [Bound.Booked] says which of these they
-// are.
+// Finer bounds, which a [View], or an observer of a run, tells from those above. [Bound.Booked]
+// says which of these they are.
 const (
-	BoundOthers  Bound = bounds + iota // a limit, as far as other clients draw on it
+	BoundOutput  Bound = bounds + iota // calls in flight, as far as they wait until their results are written or read
+	BoundOthers                        // a limit, as far as other clients draw on it
 	BoundLatency                       // calls in flight at which the mean latency stays at its target; its pace is what that allows
 	named
 )
@@ -137,13 +139,15 @@ const BoundShort Bound = 1 << 7
 var boundWords = [named]string{
 	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "errors", "window",
 	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered", "slept",
-	"others", "latency",
+	"output", "others", "latency",
 }
 
 // Booked returns the bound that a run's time is booked under: a finer one, or one that is marked,
 // counts as that of which it is a part.
 func (b Bound) Booked() Bound {
 	switch b &^= BoundShort; b {
+	case BoundOutput:
+		return BoundConcurrency
 	case BoundOthers:
 		return BoundRequests
 	case BoundLatency:
@@ -154,6 +158,9 @@ func (b Bound) Booked() Bound {
 
 // String returns the bound's word, in the letters that programs read; "" for BoundNone.
 func (b Bound) String() string { return boundWords[b&^BoundShort] }
+
+// ParseBound returns the bound that has the word; BoundNone if none has.
+func ParseBound(word string) Bound { return Bound(max(0, slices.Index(boundWords[:], word))) }
 
 // Why says in a word for people why a lane waits whose law names the bound: "rate" where a call
 // waits only for a pace.

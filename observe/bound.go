@@ -4,81 +4,59 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 )
 
-// An account is a run's time by what held it back, with the time at the gate apart.
-type account [machine.Bounds + 1]time.Duration
+// A Ledger is a run's time by what held it back. Its sum is the time since the run was opened. It
+// is that of the machine, with [limiter.BoundOutput] apart from the concurrency.
+type Ledger [limiter.Bounds + 1]time.Duration
 
-// The places in an account besides those of a [machine.Ledger].
-const (
-	outputPlace = machine.Bounds
-	noPlace     = -1
-)
-
-var placeOf = func() map[Bound]int {
-	places := map[Bound]int{}
-	for k := range len(account{}) {
-		places[boundAt(k)] = k
-	}
-	return places
-}()
-
-// boundAt returns the bound that has the place.
-func boundAt(place int) Bound {
-	if place == outputPlace {
-		return Output
-	}
-	return boundOf(machine.Bound(place))
-}
-
-// boundOf returns the machine's word for a bound.
-func boundOf(b machine.Bound) Bound {
-	if int(b) >= machine.Bounds {
-		return NoBound
-	}
-	return Bound(b.String())
-}
-
-func (a *account) sum() (sum time.Duration) {
-	for _, d := range a {
+// Sum returns the time of all bounds.
+func (l *Ledger) Sum() (sum time.Duration) {
+	for _, d := range l {
 		sum += d
 	}
 	return sum
 }
 
-// minus returns what was added since.
-func (a *account) minus(since *account) (diff account) {
-	for k := range a {
-		diff[k] = a[k] - since[k]
-	}
-	return diff
-}
-
-// ledger returns a copy without the places that are zero.
-func (a *account) ledger() Ledger {
-	l := Ledger{}
-	for k, d := range a {
-		if d != 0 {
-			l[boundAt(k)] = d
-		}
+// plus returns the sum of both.
+func (l Ledger) plus(m *Ledger) Ledger {
+	for k, d := range m {
+		l[k] += d
 	}
 	return l
+}
+
+// minus returns what was added since.
+func (l Ledger) minus(since *Ledger) Ledger {
+	for k, d := range since {
+		l[k] -= d
+	}
+	return l
+}
+
+// Longest returns the bound that took most of the time.
+func (l *Ledger) Longest() (by limiter.Bound) {
+	for k, d := range l {
+		if b := limiter.Bound(k); d > l[by] || d == l[by] && b.String() < by.String() {
+			by = b
+		}
+	}
+	return by
 }
 
 // charge adds what a ledger has more than when it was last seen. Of the time in which the
 // concurrency was the bound, the output gets the share that calls spent at the gate. That
 // neither loses nor adds a nanosecond.
-func (a *account) charge(seen, now *batch.Ledger, atGate float64) {
+func (l *Ledger) charge(seen, now *batch.Ledger, atGate float64) {
 	for k := range now {
 		d := now[k] - seen[k]
-		if machine.Bound(k) == machine.BoundConcurrency {
+		if limiter.Bound(k) == limiter.BoundConcurrency {
 			output := min(d, max(0, time.Duration(float64(d)*atGate)))
-			a[outputPlace] += output
+			l[limiter.BoundOutput] += output
 			d -= output
 		}
-		a[k] += d
+		l[k] += d
 	}
 }
 
@@ -93,28 +71,28 @@ const (
 type holder struct {
 	marks []mark // the first is at least BottleneckSpan old, or the beginning
 
-	by         int // place; noPlace: not known
+	by         limiter.Bound // BoundNone: not known
 	since      time.Time
-	rival      int // that leads instead; noPlace: none
+	rival      limiter.Bound // that leads instead; BoundNone: none
 	rivalSince time.Time
 
-	share  account // of the span that is judged
-	forced bool    // it is a state of the run, which needs no majority
+	share  Ledger // of the span that is judged
+	forced bool   // it is a state of the run, which needs no majority
 }
 
-// A mark is the account at one moment.
+// A mark is the ledger at one moment.
 type mark struct {
 	at  time.Time
-	sum account
+	sum Ledger
 }
 
 func newHolder(began time.Time) *holder {
-	return &holder{marks: []mark{{at: began}}, by: noPlace, rival: noPlace}
+	return &holder{marks: []mark{{at: began}}}
 }
 
 // note judges anew. present is the bound that holds the run back at this very moment, and state
 // reports whether that is a state of the run.
-func (h *holder) note(at time.Time, sum *account, present machine.Bound, state bool) {
+func (h *holder) note(at time.Time, sum *Ledger, present limiter.Bound, state bool) {
 	if last := h.marks[len(h.marks)-1]; at.Sub(last.at) >= markGap {
 		h.marks = append(h.marks, mark{at, *sum})
 	}
@@ -123,51 +101,48 @@ func (h *holder) note(at time.Time, sum *account, present machine.Bound, state b
 	}
 	h.share = sum.minus(&h.marks[0].sum)
 	if state || h.forced { // a state is named whatever the shares are, and loses that name when it has ended
-		if place := int(present); h.by != place {
-			h.by, h.since = place, at
+		if h.by != present {
+			h.by, h.since = present, at
 		}
-		h.rival, h.forced = noPlace, state
+		h.rival, h.forced = limiter.BoundNone, state
 		return
 	}
-	leader, most := h.by, time.Duration(0)
-	if h.by != noPlace {
-		most = h.share[h.by] // among equal shares, the named one stays
-	}
+	leader := h.by // among equal shares, the named one stays
 	for k, d := range h.share {
-		if d > most {
-			leader, most = k, d
+		if d > h.share[leader] {
+			leader = limiter.Bound(k)
 		}
 	}
 	switch {
-	case leader == noPlace:
-	case h.by == noPlace:
+	case leader == limiter.BoundNone:
+	case h.by == limiter.BoundNone:
 		h.by, h.since = leader, h.marks[0].at
 	case leader == h.by:
-		h.rival = noPlace
+		h.rival = limiter.BoundNone
 	default:
 		if h.rival != leader {
 			h.rival, h.rivalSince = leader, at
 		}
 		if at.Sub(h.rivalSince) >= heldLead {
-			h.by, h.since, h.rival = h.rival, h.rivalSince, noPlace
+			h.by, h.since, h.rival = h.rival, h.rivalSince, limiter.BoundNone
 		}
 	}
 }
 
-// held returns what to report.
+// bottleneck returns what to report.
 func (h *holder) bottleneck() (b Bottleneck) {
-	whole := h.share.sum()
-	if h.by == noPlace || whole <= 0 {
+	whole := h.share.Sum()
+	if h.by == limiter.BoundNone || whole <= 0 {
 		return b
 	}
-	part := func(k int) float64 { return float64(h.share[k]) / float64(whole) }
-	b = Bottleneck{By: boundAt(h.by), Share: part(h.by), Since: h.since}
+	part := func(k limiter.Bound) float64 { return float64(h.share[k]) / float64(whole) }
+	b = Bottleneck{By: h.by, Share: part(h.by), Since: h.since}
 	if h.forced {
 		return b
 	}
-	for k := range h.share {
+	for k := range limiter.Bound(len(h.share)) {
 		if k != h.by && part(k) >= secondShare && part(k) > b.SecondShare {
-			b.Second, b.SecondShare = boundAt(k), part(k)
+			b.Second, b.SecondShare = k, part(k)
 		}
 	}
 	return b
@@ -176,21 +151,21 @@ func (h *holder) bottleneck() (b Bottleneck) {
 // present returns what holds the run back at this moment, and whether that is a state of the
 // run. A state is named at once: in an outage nobody wants to read the former bound for five
 // seconds more.
-func (r *Recorder) present(s *batch.Status) (by machine.Bound, state bool) {
+func (r *Recorder) present(s *batch.Status) (by limiter.Bound, state bool) {
 	switch by = s.Run.Bound; by {
-	case machine.BoundPaused, machine.BoundDraining, machine.BoundStopped, machine.BoundBreaker:
+	case limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped, limiter.BoundBreaker:
 		return by, true
-	case machine.BoundOverload:
+	case limiter.BoundOverload:
 		return by, nothingIn(s)
-	case machine.BoundRecovery: // a probe is out, and the state that it tests is not over
-		switch named := machine.Bound(r.holder.by); {
+	case limiter.BoundRecovery: // a probe is out, and the state that it tests is not over
+		switch named := r.holder.by; {
 		case !r.holder.forced:
-		case named == machine.BoundBreaker && s.HalfOpen > 0, named == machine.BoundOverload && nothingIn(s):
+		case named == limiter.BoundBreaker && s.HalfOpen > 0, named == limiter.BoundOverload && nothingIn(s):
 			return named, true
 		}
-	case machine.BoundConcurrency:
+	case limiter.BoundConcurrency:
 		if r.unanswered(s) {
-			return machine.BoundUnanswered, true
+			return limiter.BoundUnanswered, true
 		}
 	}
 	return by, false
@@ -225,30 +200,21 @@ func (r *Recorder) unanswered(s *batch.Status) bool {
 // stated reports whether a limit is the provider's word, or the user's.
 func stated(l *limiter.LimitView) bool { return l.Source == limiter.Told || l.Source == limiter.Seen }
 
-// runWide lists the bounds that belong to no lane.
-var runWide = map[Bound]bool{
-	NoBound: true, Output: true, concurrency: true,
-	boundOf(machine.BoundBackoff): true, boundOf(machine.BoundInput): true, boundOf(machine.BoundTail): true,
-	boundOf(machine.BoundSlept): true, boundOf(machine.BoundPaused): true, boundOf(machine.BoundDraining): true, boundOf(machine.BoundStopped): true,
-}
-
-// ownBound returns what holds a lane's next call back: the lane's own bound, or the run's
-// bound if it applies to all lanes.
-func ownBound(l *batch.LaneStatus, run *machine.RunStatus) Bound {
-	if l.Bound != machine.BoundNone {
-		return boundOf(l.Bound)
+// runWide reports whether a bound belongs to no lane.
+func runWide(b limiter.Bound) bool {
+	switch b {
+	case limiter.BoundNone, limiter.BoundOutput, limiter.BoundConcurrency, limiter.BoundBackoff, limiter.BoundInput, limiter.BoundTail,
+		limiter.BoundSlept, limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped:
+		return true
 	}
-	if b := boundOf(run.Bound); runWide[b] {
-		return b
-	}
-	return NoBound
+	return false
 }
 
 // subject returns the lane that matters, nil if there is none. It names that lane in h if one
 // of several lanes holds the run back.
 func (r *Recorder) subject(h *Bottleneck, s *batch.Status) *batch.LaneStatus {
 	critical := r.critical(s)
-	if critical == nil || s.Known == 1 || runWide[h.By] {
+	if critical == nil || s.Known == 1 || runWide(h.By) {
 		return critical
 	}
 	var held []*batch.LaneStatus

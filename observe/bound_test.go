@@ -7,6 +7,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 )
 
 var start = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -16,7 +17,7 @@ type story struct {
 	at     time.Time
 	ledger batch.Ledger
 	holder *holder
-	told   account
+	told   Ledger
 }
 
 func newStory() *story { return &story{at: start, holder: newHolder(start)} }
@@ -54,23 +55,23 @@ func (s *story) mix(a, b machine.Bound, share float64, d time.Duration) {
 func TestHeldChangesSlowly(t *testing.T) {
 	s := newStory()
 	s.spend(machine.BoundSearch, 500*time.Millisecond)
-	if h := s.holder.bottleneck(); h.By != "search" || h.Share != 1 || !h.Since.Equal(start) {
+	if h := s.holder.bottleneck(); h.By != limiter.BoundSearch || h.Share != 1 || !h.Since.Equal(start) {
 		t.Fatalf("at once: %+v", h)
 	}
 	s.spend(machine.BoundSearch, 20*time.Second)
 	s.spend(machine.BoundCooldown, 1900*time.Millisecond)
 	s.spend(machine.BoundSearch, 10*time.Second)
-	if h := s.holder.bottleneck(); h.By != "search" || !h.Since.Equal(start) {
+	if h := s.holder.bottleneck(); h.By != limiter.BoundSearch || !h.Since.Equal(start) {
 		t.Errorf("two seconds of something else: %+v", h)
 	}
 	turn := s.at
 	s.spend(machine.BoundRequests, 4*time.Second)
-	if h := s.holder.bottleneck(); h.By != "search" {
+	if h := s.holder.bottleneck(); h.By != limiter.BoundSearch {
 		t.Errorf("after 4 s: %+v", h)
 	}
 	s.spend(machine.BoundRequests, 500*time.Millisecond)
 	h := s.holder.bottleneck()
-	if h.By != "requests" || h.Share != 1 {
+	if h.By != limiter.BoundRequests || h.Share != 1 {
 		t.Errorf("after 4.5 s: %+v", h)
 	}
 	if since := h.Since.Sub(turn); since < 2*time.Second || since > 2500*time.Millisecond {
@@ -82,11 +83,11 @@ func TestHeldChangesSlowly(t *testing.T) {
 func TestHeldNamesASecond(t *testing.T) {
 	s := newStory()
 	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.71, 20*time.Second)
-	if h := s.holder.bottleneck(); h.By != "tokens" || h.Second != NoBound || !near(h.Share, 0.71) {
+	if h := s.holder.bottleneck(); h.By != limiter.BoundTokens || h.Second != limiter.BoundNone || !near(h.Share, 0.71) {
 		t.Errorf("%+v", h)
 	}
 	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.69, 20*time.Second)
-	if h := s.holder.bottleneck(); h.By != "tokens" || h.Second != "concurrency" || !near(h.SecondShare, 0.31) {
+	if h := s.holder.bottleneck(); h.By != limiter.BoundTokens || h.Second != limiter.BoundConcurrency || !near(h.SecondShare, 0.31) {
 		t.Errorf("%+v", h)
 	}
 }
@@ -95,14 +96,14 @@ func TestHeldNamesASecond(t *testing.T) {
 func TestHeldNamesTheLargerSecond(t *testing.T) {
 	s := newStory()
 	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.7, 20*time.Second)
-	if h := s.holder.bottleneck(); h.Second != "concurrency" || !near(h.SecondShare, 0.3) {
+	if h := s.holder.bottleneck(); h.Second != limiter.BoundConcurrency || !near(h.SecondShare, 0.3) {
 		t.Errorf("%+v", h)
 	}
 	for _, seconds := range [][2]machine.Bound{{machine.BoundRequests, machine.BoundConcurrency}, {machine.BoundConcurrency, machine.BoundRequests}} {
 		h := newHolder(start)
-		h.by = int(machine.BoundTokens)
+		h.by = limiter.BoundTokens
 		h.share[machine.BoundTokens], h.share[seconds[0]], h.share[seconds[1]] = 36, 34, 30
-		if said := h.bottleneck(); said.By != "tokens" || said.Second != boundOf(seconds[0]) || said.SecondShare != 0.34 {
+		if said := h.bottleneck(); said.By != limiter.BoundTokens || said.Second != seconds[0] || said.SecondShare != 0.34 {
 			t.Errorf("%+v", said)
 		}
 	}
@@ -117,7 +118,7 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 		s.spend(machine.BoundCooldown, 2500*time.Millisecond)
 		s.spend(machine.BoundSearch, 4*time.Second)
 	}
-	if h := s.holder.bottleneck(); h.By != "search" || !h.Since.Equal(start) {
+	if h := s.holder.bottleneck(); h.By != limiter.BoundSearch || !h.Since.Equal(start) {
 		t.Errorf("leads of a second: %+v", h)
 	}
 	s.spend(machine.BoundCooldown, 2500*time.Millisecond)
@@ -127,8 +128,8 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 
 	h := newHolder(start)
 	h.by = 1
-	for at, by := range []int{1, 1, 1, 3} { // the by that is named after each second
-		sum := account{1: 1, 2: 2, 3: 3 * time.Duration(min(at, 1))} // 2 leads, and then 3
+	for at, by := range []limiter.Bound{1, 1, 1, 3} { // the by that is named after each second
+		sum := Ledger{1: 1, 2: 2, 3: 3 * time.Duration(min(at, 1))} // 2 leads, and then 3
 		if h.note(start.Add(time.Duration(at)*time.Second), &sum, machine.BoundNone, false); h.by != by {
 			t.Errorf("after %d s %d is named, want %d", at, h.by, by)
 		}
@@ -141,7 +142,7 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 		s := newStory()
 		s.spend(pair[0], 20*time.Second)
 		s.mix(pair[0], pair[1], 0.5, 20*time.Second)
-		if h := s.holder.bottleneck(); h.By != boundOf(pair[0]) {
+		if h := s.holder.bottleneck(); h.By != pair[0] {
 			t.Errorf("as much of both: %+v, want %s", h, pair[0])
 		}
 	}
@@ -151,7 +152,7 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 // counted anew.
 func TestHeldAroundAState(t *testing.T) {
 	s := newStory()
-	s.holder.note(start, &account{}, machine.BoundPaused, true)
+	s.holder.note(start, &Ledger{}, machine.BoundPaused, true)
 	if h := s.holder.bottleneck(); h != (Bottleneck{}) {
 		t.Errorf("at the very beginning: %+v", h)
 	}
@@ -161,47 +162,32 @@ func TestHeldAroundAState(t *testing.T) {
 	s.spend(machine.BoundPaused, 500*time.Millisecond)
 	since := s.at
 	s.spend(machine.BoundPaused, 500*time.Millisecond)
-	if h := s.holder.bottleneck(); h.By != "paused" || !h.Since.Equal(since) {
+	if h := s.holder.bottleneck(); h.By != limiter.BoundPaused || !h.Since.Equal(since) {
 		t.Errorf("paused: %+v, want since %v", h, since)
 	}
 	s.spend(machine.BoundSearch, time.Second)
-	if h := s.holder.bottleneck(); h.By != "search" {
+	if h := s.holder.bottleneck(); h.By != limiter.BoundSearch {
 		t.Errorf("after the pause: %+v", h)
-	}
-}
-
-// A bound has one place, and a place has one bound; an unknown bound has none. A ledger has no
-// entry of zero.
-func TestBoundsHavePlaces(t *testing.T) {
-	if boundOf(machine.Bound(machine.Bounds)) != NoBound {
-		t.Error("a bound that is not known has a name")
-	}
-	for k := range len(account{}) {
-		var a account
-		a[k] = time.Second
-		if l := a.ledger(); placeOf[boundAt(k)] != k || len(l) != 1 || l[boundAt(k)] != time.Second {
-			t.Errorf("place %d: %v", k, l)
-		}
 	}
 }
 
 // A state of the run is named at once, and taken back at once, and needs no second.
 func TestHeldNamesStatesAtOnce(t *testing.T) {
-	for by, word := range map[machine.Bound]Bound{
-		machine.BoundPaused: "paused", machine.BoundDraining: "draining", machine.BoundStopped: "stopped", machine.BoundBreaker: "breaker",
+	for by, word := range map[machine.Bound]limiter.Bound{
+		machine.BoundPaused: limiter.BoundPaused, machine.BoundDraining: limiter.BoundDraining, machine.BoundStopped: limiter.BoundStopped, machine.BoundBreaker: limiter.BoundBreaker,
 	} {
 		s := newStory()
 		s.spend(machine.BoundRequests, 20*time.Second)
 		s.spend(by, 500*time.Millisecond)
-		if h := s.holder.bottleneck(); h.By != word || h.Second != NoBound || !h.Since.Equal(s.at) {
+		if h := s.holder.bottleneck(); h.By != word || h.Second != limiter.BoundNone || !h.Since.Equal(s.at) {
 			t.Errorf("%+v, want %s", h, word)
 		}
 		s.spend(machine.BoundTokens, 500*time.Millisecond)
-		if h := s.holder.bottleneck(); h.By != "tokens" {
+		if h := s.holder.bottleneck(); h.By != limiter.BoundTokens {
 			t.Errorf("%s is over: %+v", word, h)
 		}
 		s.spend(machine.BoundTokens, 20*time.Second)
-		if h := s.holder.bottleneck(); h.By != "tokens" || h.Share != 1 {
+		if h := s.holder.bottleneck(); h.By != limiter.BoundTokens || h.Share != 1 {
 			t.Errorf("%s is long over: %+v", word, h)
 		}
 	}
@@ -210,7 +196,7 @@ func TestHeldNamesStatesAtOnce(t *testing.T) {
 // What is kept for judging does not grow, however often the run tells of itself.
 func TestHolderIsBounded(t *testing.T) {
 	h := newHolder(start)
-	var sum account
+	var sum Ledger
 	for k := range 100_000 {
 		sum[1] += time.Millisecond
 		h.note(start.Add(time.Duration(k+1)*time.Millisecond), &sum, 1, false)
@@ -218,39 +204,32 @@ func TestHolderIsBounded(t *testing.T) {
 	if n, most := len(h.marks), int(BottleneckSpan/markGap)+3; n > most {
 		t.Errorf("%d marks, at most %d", n, most)
 	}
-	if share := h.share.sum(); share < BottleneckSpan || share > BottleneckSpan+2*markGap {
+	if share := h.share.Sum(); share < BottleneckSpan || share > BottleneckSpan+2*markGap {
 		t.Errorf("judged over %v", share)
 	}
 }
 
-// Whatever part of the concurrency is the output's, an account comes to what the ledger
+// Whatever part of the concurrency is the output's, an Ledger comes to what the ledger
 // does, to the nanosecond.
 func TestAccountIsExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		var seen, now batch.Ledger
-		var a account
+		var a Ledger
 		for range 50 {
 			for range 3 {
 				now[rng.IntN(len(now))] += time.Duration(rng.Int64N(1e12))
 			}
 			a.charge(&seen, &now, rng.Float64()*1.2-0.1)
 			seen = now
-			if a.sum() != now.Sum() {
-				t.Fatalf("%v in the account, %v in the ledger", a.sum(), now.Sum())
+			if a.Sum() != now.Sum() {
+				t.Fatalf("%v in ours, %v in the ledger", a.Sum(), now.Sum())
 			}
 		}
 		for k, d := range a {
-			if d < 0 || k != outputPlace && k != int(machine.BoundConcurrency) && d != now[k] {
-				t.Fatalf("%s: %v", boundAt(k), d)
+			if by := limiter.Bound(k); d < 0 || by != limiter.BoundOutput && by != limiter.BoundConcurrency && d != now[k] {
+				t.Fatalf("%s: %v", by, d)
 			}
-		}
-		var told time.Duration
-		for _, d := range a.ledger() {
-			told += d
-		}
-		if told != now.Sum() {
-			t.Fatalf("told are %v of %v", told, now.Sum())
 		}
 	}
 }
@@ -272,7 +251,7 @@ func TestOutputIsWhatWasSpentAtTheGate(t *testing.T) {
 	want := func(tokens, concurrency, output time.Duration) {
 		t.Helper()
 		l := rec.Snapshot(start).Ledger
-		if l["tokens"] != tokens*time.Millisecond || l["concurrency"] != concurrency*time.Millisecond || l[Output] != output*time.Millisecond {
+		if l[limiter.BoundTokens] != tokens*time.Millisecond || l[limiter.BoundConcurrency] != concurrency*time.Millisecond || l[limiter.BoundOutput] != output*time.Millisecond {
 			t.Errorf("%v", l)
 		}
 	}

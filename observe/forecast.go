@@ -3,6 +3,8 @@ package observe
 import (
 	"math"
 	"time"
+
+	"github.com/headrace/headrace/limiter"
 )
 
 // Before this there is no forecast: an end would be a guess.
@@ -53,9 +55,9 @@ type laneForecast struct {
 func (f *forecaster) note(s *Sample) {
 	a := amounts{
 		float64(s.Answered + s.Failed), float64(s.InputTokens), float64(s.OutputTokens), s.USD,
-		s.Bounds[boundTokens].Seconds(), s.Bounds[boundInputTokens].Seconds(),
+		s.Bounds[limiter.BoundTokens].Seconds(), s.Bounds[limiter.BoundInputTokens].Seconds(),
 	}
-	by := longest(s.Bounds)
+	by := s.Bounds.Longest()
 	f.found(by, s)
 	if representative(by, f.spent.items+a.items > 0) {
 		f.quiet.add(&f.whole, by, s.Span, a)
@@ -67,16 +69,6 @@ func (f *forecaster) note(s *Sample) {
 	f.spent.add(a)
 }
 
-// longest returns the bound that took most of the time.
-func longest(l Ledger) (by Bound) {
-	for b, d := range l {
-		if d > l[by] || d == l[by] && b < by {
-			by = b
-		}
-	}
-	return by
-}
-
 // searchSpan is the number of seconds at the beginning of a run in which the pace of a search
 // is forgotten once the search ends. A search doubles each few seconds, so no pace is out of
 // its reach by then.
@@ -86,9 +78,9 @@ const (
 )
 
 // found forgets the pace of a search that is over: it says nothing of the time after.
-func (f *forecaster) found(by Bound, s *Sample) {
+func (f *forecaster) found(by limiter.Bound, s *Sample) {
 	switch {
-	case by == boundSearch:
+	case by == limiter.BoundSearch:
 		f.searched += s.Span
 	case f.searched >= searchLeast && s.Elapsed <= searchSpan:
 		f.whole, f.searched = pace{}, 0
@@ -96,30 +88,15 @@ func (f *forecaster) found(by Bound, s *Sample) {
 	}
 }
 
-// The bounds that a forecast knows by name.
-const (
-	boundSearch      Bound = "search"
-	boundBreaker     Bound = "breaker"
-	boundUnanswered  Bound = "unanswered"
-	boundOverload    Bound = "overload"
-	boundRecovery    Bound = "recovery"
-	boundPaused      Bound = "paused"
-	boundSlept       Bound = "slept"
-	boundConcurrency Bound = "concurrency"
-	boundWindow      Bound = "window"
-	boundTokens      Bound = "tokens"
-	boundInputTokens Bound = "input_tokens"
-)
-
 // representative reports whether time under a bound is like time to come. An outage, a pause and a
 // sleep of the computer are not. Before the first item ends, time counts only if the calls in
 // flight hold the run back: each of them then takes as long. Otherwise it shows only the
 // latency of the first call.
-func representative(by Bound, begun bool) bool {
+func representative(by limiter.Bound, begun bool) bool {
 	switch by {
-	case boundBreaker, boundUnanswered, boundPaused, boundSlept:
+	case limiter.BoundBreaker, limiter.BoundUnanswered, limiter.BoundPaused, limiter.BoundSlept:
 		return false
-	case boundConcurrency, boundWindow:
+	case limiter.BoundConcurrency, limiter.BoundWindow:
 		return true
 	}
 	return begun
@@ -133,8 +110,8 @@ const longQuiet = 10
 // server answers again, unless it was too long.
 type quiet float64
 
-func (q *quiet) add(to *pace, by Bound, span float64, a amounts) {
-	if a.items == 0 && (by == boundOverload || by == boundRecovery && *q > 0) {
+func (q *quiet) add(to *pace, by limiter.Bound, span float64, a amounts) {
+	if a.items == 0 && (by == limiter.BoundOverload || by == limiter.BoundRecovery && *q > 0) {
 		*q += quiet(span)
 		return
 	}
@@ -191,7 +168,7 @@ func (f *forecaster) whyUnknown(p *Snapshot) string {
 		return ""
 	case p.Total == UnknownTotal:
 		return whyTotal
-	case outage(p) || p.Bottleneck.By == boundUnanswered:
+	case outage(p) || p.Bottleneck.By == limiter.BoundUnanswered:
 		return whyOutage
 	case p.Answered+p.Failed < earlyItems || p.At.Sub(p.Began) < earlySpan:
 		return whyEarly
@@ -215,7 +192,7 @@ type sleeps struct {
 
 // see caps a snapshot's latencies at the earlier ones while such calls are among the answers.
 func (s *sleeps) see(p *Snapshot) {
-	if slept := p.Ledger[boundSlept]; slept > s.slept {
+	if slept := p.Ledger[limiter.BoundSlept]; slept > s.slept {
 		s.slept, s.woke = slept, p.At
 	}
 	if p.At.Sub(s.woke) > LatencySpan+SpeedSpan || s.p95 == 0 {

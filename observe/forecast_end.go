@@ -46,25 +46,25 @@ func (f *forecaster) lane(p *Snapshot, l *Lane) {
 	k := f.lanes[l.Name]
 	if k == nil {
 		if len(f.lanes) <= MaxLanes { // and other
-			f.lanes[l.Name] = &laneForecast{at: p.At, slept: p.Ledger[boundSlept], seen: now}
+			f.lanes[l.Name] = &laneForecast{at: p.At, slept: p.Ledger[limiter.BoundSlept], seen: now}
 		}
 		return
 	}
-	grown, span := now.minus(k.seen), (p.At.Sub(k.at) - p.Ledger[boundSlept] + k.slept).Seconds()
+	grown, span := now.minus(k.seen), (p.At.Sub(k.at) - p.Ledger[limiter.BoundSlept] + k.slept).Seconds()
 	if span <= 0 { // the same snapshot
 		return
 	}
 	switch l.HeldBy {
-	case boundTokens:
+	case limiter.BoundTokens:
 		grown.byTokens = span
-	case boundInputTokens:
+	case limiter.BoundInputTokens:
 		grown.byInput = span
 	}
 	if representative(l.HeldBy, now.items > 0) && l.Breaker == limiter.Closed {
 		k.quiet.add(&k.pace, l.HeldBy, span, grown)
 	}
 	k.spent.add(grown)
-	k.at, k.slept, k.seen = p.At, p.Ledger[boundSlept], now
+	k.at, k.slept, k.seen = p.At, p.Ledger[limiter.BoundSlept], now
 }
 
 // several reports whether there are lanes to tell apart.
@@ -78,7 +78,7 @@ func outage(p *Snapshot) bool {
 		if l.Left == 0 || l.Phase == machine.Stopped {
 			continue
 		}
-		busy := p.Bottleneck.By == boundOverload && refusesAll(&l.LaneStatus) && p.At.Sub(l.View.Drought).Seconds() > longQuiet
+		busy := p.Bottleneck.By == limiter.BoundOverload && refusesAll(&l.LaneStatus) && p.At.Sub(l.View.Drought).Seconds() > longQuiet
 		if busy || l.Breaker != limiter.Closed {
 			return true
 		}

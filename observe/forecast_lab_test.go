@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/tests/lab"
@@ -73,14 +72,9 @@ func (w *watched) tick(now time.Time) {
 	status, _ := lab.Look(w.Law, now)
 	s := &w.second
 	s.At, s.Elapsed, s.Span = now, now.Sub(w.p.Began).Seconds(), now.Sub(w.p.At).Seconds()
-	ledger := Ledger{}
-	s.Bounds = Ledger{}
-	for b, d := range status.Run.Ledger {
-		name := Bound(machine.Bound(b).String())
-		ledger[name] = d
-		s.Bounds[name] = d - w.before[name]
-	}
-	w.before = ledger
+	var ledger Ledger
+	copy(ledger[:], status.Run.Ledger[:])
+	s.Bounds, w.before = ledger.minus(&w.before), ledger
 	w.f.note(s)
 	*s = Sample{}
 	p := &w.p
@@ -92,7 +86,7 @@ func (w *watched) tick(now time.Time) {
 	p.Lanes = p.Lanes[:0]
 	for _, l := range status.Lanes { // there is one
 		w.work[0].Lane = l.Name
-		p.Lanes = append(p.Lanes, Lane{LaneStatus: l, HeldBy: Bound(l.Bound.String()), Answered: p.Answered, Left: p.Total - p.Answered, LeftBytes: w.left})
+		p.Lanes = append(p.Lanes, Lane{LaneStatus: l, HeldBy: l.Bound, Answered: p.Answered, Left: p.Total - p.Answered, LeftBytes: w.left})
 	}
 	w.all = append(w.all, said{now.Sub(p.Began).Seconds(), w.f.ends(p, w.work)})
 }

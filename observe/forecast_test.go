@@ -24,18 +24,18 @@ func newDrive(total int) *drive {
 }
 
 // second lets one pass in which so many items end.
-func (d *drive) second(ended int, by Bound) Forecast {
+func (d *drive) second(ended int, by limiter.Bound) Forecast {
 	p := &d.p
 	p.At = p.At.Add(time.Second)
 	p.Answered += ended
 	l := &p.Lanes[0]
 	l.Answered, l.Left, l.HeldBy = p.Answered, p.Total-p.Answered, by
-	d.f.note(&Sample{At: p.At, Elapsed: p.At.Sub(t0).Seconds(), Span: 1, Answered: ended, Bounds: Ledger{by: time.Second}})
+	d.f.note(&Sample{At: p.At, Elapsed: p.At.Sub(t0).Seconds(), Span: 1, Answered: ended, Bounds: ledgerOf(by)})
 	return d.f.ends(p, d.work)
 }
 
 // seconds lets some pass that are alike.
-func (d *drive) seconds(n, ended int, by Bound) (e Forecast) {
+func (d *drive) seconds(n, ended int, by limiter.Bound) (e Forecast) {
 	for range n {
 		e = d.second(ended, by)
 	}
@@ -53,28 +53,28 @@ func nearly(t *testing.T, what string, got, want, share float64) {
 // when the run is over; of an outage it is said how much work is left.
 func TestForecastUnsaid(t *testing.T) {
 	d := newDrive(10_000)
-	if e := d.seconds(19, 10, "requests"); e.Why != "early" || e.Known {
+	if e := d.seconds(19, 10, limiter.BoundRequests); e.Why != "early" || e.Known {
 		t.Errorf("after 19 s: %+v", e)
 	}
-	if e := d.second(10, "requests"); e.Why != "" || !e.Known {
+	if e := d.second(10, limiter.BoundRequests); e.Why != "" || !e.Known {
 		t.Errorf("after 20 s: %+v", e)
 	}
 	slow := newDrive(10_000)
-	if e := slow.seconds(29, 1, "requests"); e.Why != "early" {
+	if e := slow.seconds(29, 1, limiter.BoundRequests); e.Why != "early" {
 		t.Errorf("after 29 items: %+v", e)
 	}
-	if e := slow.second(1, "requests"); !e.Known {
+	if e := slow.second(1, limiter.BoundRequests); !e.Known {
 		t.Errorf("after 30 items: %+v", e)
 	}
 	l := &d.p.Lanes[0]
 	l.Breaker, l.Phase, l.Until = limiter.Open, machine.Cooling, d.p.At.Add(time.Hour)
-	e := d.seconds(60, 0, "breaker")
+	e := d.seconds(60, 0, limiter.BoundBreaker)
 	if e.Known || e.Why != "outage" {
 		t.Errorf("in an outage: %+v", e)
 	}
 	nearly(t, "left", e.Left.Seconds(), 980, 0.01)
 	l.Breaker, l.Phase = limiter.Closed, machine.Flowing
-	if e := d.second(10, "requests"); !e.Known {
+	if e := d.second(10, limiter.BoundRequests); !e.Known {
 		t.Errorf("after the outage: %+v", e)
 	} else {
 		nearly(t, "after an outage, which is no time like that to come", e.Likely.Seconds(), 979, 0.01)
@@ -105,10 +105,10 @@ func TestForecastAfterAnOverload(t *testing.T) {
 		want float64 // times as long as at the pace between
 	}{{40, 1}, {8, 1.3}} {
 		d := newDrive(10_000)
-		d.seconds(20, 10, "requests")
-		d.seconds(tt.busy-3, 0, "overload")
-		d.seconds(3, 0, "recovery")
-		e := d.seconds(restSeconds, 10, "requests")
+		d.seconds(20, 10, limiter.BoundRequests)
+		d.seconds(tt.busy-3, 0, limiter.BoundOverload)
+		d.seconds(3, 0, limiter.BoundRecovery)
+		e := d.seconds(restSeconds, 10, limiter.BoundRequests)
 		left := float64(10_000-d.p.Answered) / 10
 		nearly(t, fmt.Sprintf("after %d s", tt.busy), e.Likely.Seconds()/left, tt.want, 0.1)
 	}
@@ -121,16 +121,16 @@ func TestForecastByALimit(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		source limiter.Source
-		by     Bound
+		by     limiter.Bound
 		used   float64
 		known  bool
 	}{
-		{"told", limiter.Told, "requests", 1, true},
-		{"seen", limiter.Seen, "requests", 0.9, true},
-		{"learned", limiter.Learned, "requests", 1, false},
-		{"another bound", limiter.Seen, "concurrency", 1, false},
-		{"little used", limiter.Told, "requests", 0.5, false},
-		{"saved up", limiter.Seen, "requests", 2, false},
+		{"told", limiter.Told, limiter.BoundRequests, 1, true},
+		{"seen", limiter.Seen, limiter.BoundRequests, 0.9, true},
+		{"learned", limiter.Learned, limiter.BoundRequests, 1, false},
+		{"another bound", limiter.Seen, limiter.BoundConcurrency, 1, false},
+		{"little used", limiter.Told, limiter.BoundRequests, 0.5, false},
+		{"saved up", limiter.Seen, limiter.BoundRequests, 2, false},
 	} {
 		d := newDrive(300)
 		d.p.Bottleneck.By = tt.by
@@ -153,9 +153,9 @@ func TestForecastByALimit(t *testing.T) {
 // An end is no nearer than for as long as nothing has ended.
 func TestForecastOfASilentRun(t *testing.T) {
 	d := newDrive(301)
-	d.seconds(30, 10, "requests")
+	d.seconds(30, 10, limiter.BoundRequests)
 	for second := 1; second < 60; second++ {
-		if e := d.second(0, "requests"); second >= 5 && e.Likely < time.Second {
+		if e := d.second(0, limiter.BoundRequests); second >= 5 && e.Likely < time.Second {
 			t.Errorf("nothing has ended for %d s: %+v", second, e)
 		}
 	}
@@ -171,7 +171,7 @@ func TestForecastOfLanesAfterASleep(t *testing.T) {
 		for i := range d.p.Lanes {
 			l := &d.p.Lanes[i]
 			l.Answered += 5
-			l.Left, l.HeldBy = 1000-l.Answered, "requests"
+			l.Left, l.HeldBy = 1000-l.Answered, limiter.BoundRequests
 		}
 		d.p.Answered += 10
 		d.p.At = d.p.At.Add(time.Second)
@@ -180,7 +180,7 @@ func TestForecastOfLanesAfterASleep(t *testing.T) {
 	for range 30 {
 		second()
 	}
-	d.p.At, d.p.Ledger = d.p.At.Add(time.Hour), Ledger{boundSlept: time.Hour}
+	d.p.At, d.p.Ledger = d.p.At.Add(time.Hour), Ledger{limiter.BoundSlept: time.Hour}
 	for range 20 {
 		second()
 	}
@@ -205,7 +205,7 @@ func TestForecastOfASmallRun(t *testing.T) {
 			due += mean + math.Sqrt(0.3*mean)*rng.NormFloat64()
 			n := min(240-d.p.Answered, max(0, int(due)))
 			due -= float64(n)
-			e := d.second(n, "requests")
+			e := d.second(n, limiter.BoundRequests)
 			if d.p.Answered >= earlyItems && second >= 20 && !e.Known {
 				t.Fatalf("nothing said after %d s and %d items: %+v", second, d.p.Answered, e)
 			}
@@ -288,13 +288,13 @@ func TestForecastSeesDrift(t *testing.T) {
 // half-life allows.
 func TestForecastIsBounded(t *testing.T) {
 	d := newDrive(math.MaxInt32)
-	d.seconds(20_000, 10, "requests")
+	d.seconds(20_000, 10, limiter.BoundRequests)
 	w := &d.f.whole
 	if len(w.blocks) > mostBlocks || cap(w.blocks) > 2*mostBlocks || w.span != paceSpan {
 		t.Errorf("%d blocks of %v s, room for %d", len(w.blocks), w.span, cap(w.blocks))
 	}
 	nearly(t, "weight", w.weight, 900/math.Ln2, 0.01)
-	allocated := testing.AllocsPerRun(100, func() { d.second(10, "requests") })
+	allocated := testing.AllocsPerRun(100, func() { d.second(10, limiter.BoundRequests) })
 	if allocated > 3 { // the test's own ledger
 		t.Errorf("%v allocations a second", allocated)
 	}
@@ -347,18 +347,18 @@ func TestForecastRests(t *testing.T) {
 // a limit that was found to be lower counts at once, the more the less was seen.
 func TestForecastInACooldown(t *testing.T) {
 	d := newDrive(10_000)
-	d.seconds(60, 20, "requests")
+	d.seconds(60, 20, limiter.BoundRequests)
 	l := &d.p.Lanes[0]
 	l.Phase, l.Until = machine.Cooling, d.p.At.Add(101*time.Second)
 	l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 10}
 	l.Latency = time.Second
 	d.p.Concurrency = 64
-	e := d.second(0, "cooldown")
+	e := d.second(0, limiter.BoundCooldown)
 	nearly(t, "the end", e.Likely.Seconds(), 100+8800/10., 0.02)
 	l.Phase = machine.Ramping
 	l.Window = 5 // half of that
 	d.f.shown = time.Time{}
-	e = d.second(0, "recovery")
+	e = d.second(0, limiter.BoundRecovery)
 	nearly(t, "the end at half the speed", e.Likely.Seconds(), 8800/(9.7*62/362+5*300/362.), 0.03)
 }
 
@@ -366,7 +366,7 @@ func TestForecastInACooldown(t *testing.T) {
 func TestForecastKnowsTheCeiling(t *testing.T) {
 	d := newDrive(10_000)
 	d.p.Lanes[0].View.Limits[0] = limiter.LimitView{Source: limiter.Seen, Refill: 5}
-	nearly(t, "after a burst", d.seconds(20, 40, "requests").Likely.Seconds(), 9200/5., 0.001)
+	nearly(t, "after a burst", d.seconds(20, 40, limiter.BoundRequests).Likely.Seconds(), 9200/5., 0.001)
 }
 
 // The pace of a search is forgotten once it is over, and the wait for the first answer is
@@ -374,16 +374,16 @@ func TestForecastKnowsTheCeiling(t *testing.T) {
 func TestForecastBegins(t *testing.T) {
 	d := newDrive(100_000)
 	for i := range 30 {
-		d.second(i, "search")
+		d.second(i, limiter.BoundSearch)
 	}
-	e := d.seconds(60, 50, "requests")
+	e := d.seconds(60, 50, limiter.BoundRequests)
 	nearly(t, "after a search", e.Likely.Seconds(), float64(100_000-d.p.Answered)/50, 0.03)
 	d = newDrive(1000)
-	d.seconds(30, 0, "requests")
-	nearly(t, "after a long first answer", d.seconds(30, 5, "requests").Likely.Seconds(), 850/5, 0.03)
+	d.seconds(30, 0, limiter.BoundRequests)
+	nearly(t, "after a long first answer", d.seconds(30, 5, limiter.BoundRequests).Likely.Seconds(), 850/5, 0.03)
 	d = newDrive(1000)
-	d.seconds(29, 0, "concurrency")
-	nearly(t, "of calls that take long", d.second(60, "concurrency").Likely.Seconds(), 940/2, 0.03)
+	d.seconds(29, 0, limiter.BoundConcurrency)
+	nearly(t, "of calls that take long", d.second(60, limiter.BoundConcurrency).Likely.Seconds(), 940/2, 0.03)
 }
 
 // Of several lanes the one that ends last gives the end.
@@ -426,8 +426,8 @@ func TestForecastNamesTheLatestLane(t *testing.T) {
 
 // Where tokens are what is limited the rest takes longer if its items are larger.
 func TestForecastCountsBytes(t *testing.T) {
-	for by, want := range map[Bound]float64{
-		"requests": 900 / 2., "input_tokens": 3 * 900 / 2., "tokens": (3*100 + 50) / 150. * 900 / 2,
+	for by, want := range map[limiter.Bound]float64{
+		limiter.BoundRequests: 900 / 2., limiter.BoundInputTokens: 3 * 900 / 2., limiter.BoundTokens: (3*100 + 50) / 150. * 900 / 2,
 	} {
 		d := newDrive(1000)
 		d.work = []Work{{Lane: "a", Items: 1000, Bytes: 100*400 + 900*1200}}
@@ -437,7 +437,7 @@ func TestForecastCountsBytes(t *testing.T) {
 			d.p.At = d.p.At.Add(time.Second)
 			d.p.Answered += 2
 			l.Left, l.LeftBytes = 1000-d.p.Answered, d.work[0].Bytes-400*int64(d.p.Answered)
-			d.f.note(&Sample{Elapsed: d.p.At.Sub(t0).Seconds(), Span: 1, Answered: 2, InputTokens: 200, OutputTokens: 100, Bounds: Ledger{by: time.Second}})
+			d.f.note(&Sample{Elapsed: d.p.At.Sub(t0).Seconds(), Span: 1, Answered: 2, InputTokens: 200, OutputTokens: 100, Bounds: ledgerOf(by)})
 			e = d.f.ends(&d.p, d.work)
 		}
 		nearly(t, string(by), e.Likely.Seconds(), want, 0.03)
@@ -470,14 +470,14 @@ func TestForecastOfTheLastCalls(t *testing.T) {
 		t.Error("of none, of unknown ones, of equal ones, of quick ones")
 	}
 	d := newDrive(1000)
-	d.seconds(60, 16, "requests")
+	d.seconds(60, 16, limiter.BoundRequests)
 	d.p.InFlight, d.p.P50, d.p.P95 = 40, 10*time.Second, 20*time.Second
-	if e := d.second(0, "tail"); e.Likely < 15*time.Second || e.Likely > 30*time.Second {
+	if e := d.second(0, limiter.BoundTail); e.Likely < 15*time.Second || e.Likely > 30*time.Second {
 		t.Errorf("40 calls of 10 to 20 s: %v", e.Likely)
 	}
 	d.p.State, d.p.InFlight = Draining, 3
 	d.f.shown = time.Time{}
-	if e := d.second(0, "draining"); !e.Known || e.Likely > 15*time.Second || e.Likely < 3*time.Second {
+	if e := d.second(0, limiter.BoundDraining); !e.Known || e.Likely > 15*time.Second || e.Likely < 3*time.Second {
 		t.Errorf("3 calls of 10 to 20 s: %+v", e)
 	}
 }
@@ -486,9 +486,9 @@ func TestForecastOfTheLastCalls(t *testing.T) {
 func TestForecastLiesWithin(t *testing.T) {
 	for _, shown := range []time.Duration{20 * time.Minute, 100 * time.Hour} {
 		d := newDrive(20_000)
-		d.seconds(300, 10, "requests")
+		d.seconds(300, 10, limiter.BoundRequests)
 		d.f.shown, d.f.moved = d.p.At.Add(shown), d.p.At
-		if e := d.second(10, "requests"); e.Likely != shown-time.Second || e.Low > e.Likely || e.Likely > e.High {
+		if e := d.second(10, limiter.BoundRequests); e.Likely != shown-time.Second || e.Low > e.Likely || e.Likely > e.High {
 			t.Errorf("%v is shown: %+v", shown, e)
 		}
 	}
@@ -497,7 +497,7 @@ func TestForecastLiesWithin(t *testing.T) {
 // The last item takes its time, too.
 func TestForecastOfTheLastItem(t *testing.T) {
 	d := newDrive(31)
-	if e := d.seconds(30, 1, "requests"); !e.Known || e.Likely < 500*time.Millisecond || e.Likely > 2*time.Second {
+	if e := d.seconds(30, 1, limiter.BoundRequests); !e.Known || e.Likely < 500*time.Millisecond || e.Likely > 2*time.Second {
 		t.Errorf("%+v", e)
 	}
 }
@@ -507,7 +507,7 @@ func TestForecastKnowsWhatHeldALane(t *testing.T) {
 	f := forecaster{lanes: map[string]*laneForecast{}}
 	p := Snapshot{At: t0}
 	l := Lane{LaneStatus: machine.LaneStatus{Name: "a"}, Answered: 1}
-	for _, by := range []Bound{"tokens", "tokens", "input_tokens", "requests", "input_tokens", "input_tokens", "input_tokens"} {
+	for _, by := range []limiter.Bound{limiter.BoundTokens, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundRequests, limiter.BoundInputTokens, limiter.BoundInputTokens, limiter.BoundInputTokens} {
 		p.At, l.HeldBy = p.At.Add(time.Second), by
 		f.lane(&p, &l)
 	}
@@ -526,4 +526,10 @@ func TestForecastKnowsSlowLimits(t *testing.T) {
 	nearly(t, "by requests", limited(&l), 0.4, 1e-9)
 	l.View.Limits[2] = limiter.LimitView{Source: limiter.Learned, Refill: 0.1}
 	nearly(t, "by tokens", limited(&l), 0.2, 1e-9)
+}
+
+// ledgerOf is a second of that bound.
+func ledgerOf(by limiter.Bound) (l Ledger) {
+	l[by] = time.Second
+	return l
 }

@@ -17,19 +17,12 @@ import (
 const usable = 0.98
 
 // limitBounds are the bounds of the dimensions, in the order of a [limiter.View]'s Limits.
-var limitBounds = [limiter.Dimensions]Bound{
-	boundOf(machine.BoundRequests), boundOf(machine.BoundTokens), boundOf(machine.BoundInputTokens), boundOf(machine.BoundOutputTokens),
-}
-
-var (
-	window      = boundOf(machine.BoundWindow)
-	concurrency = boundOf(machine.BoundConcurrency)
-)
+var limitBounds = [limiter.Dimensions]limiter.Bound{limiter.BoundRequests, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens}
 
 // A capacity is the rate that one bound lets through, in calls a second. Each of them answers an
 // item if it goes well.
 type capacity struct {
-	by   Bound
+	by   limiter.Bound
 	rate float64
 }
 
@@ -42,7 +35,7 @@ func capacities(l *batch.LaneStatus, draws [limiter.Dimensions]float64, latency 
 		}
 	}
 	if l.Window > 0 && latency > 0 {
-		known = append(known, capacity{window, float64(l.Window) / latency})
+		known = append(known, capacity{limiter.BoundWindow, float64(l.Window) / latency})
 	}
 	return known
 }
@@ -116,7 +109,7 @@ func (r *Recorder) allowed(s *batch.Status) float64 {
 // lane that matters.
 func (r *Recorder) next(h *Bottleneck, s *batch.Status, l *batch.LaneStatus) {
 	switch h.By {
-	case NoBound, boundOf(machine.BoundPaused), boundOf(machine.BoundDraining), boundOf(machine.BoundStopped), boundOf(machine.BoundTail):
+	case limiter.BoundNone, limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped, limiter.BoundTail:
 		return
 	}
 	span := min(max(s.At.Sub(h.Since), SpeedSpan), LatencySpan)
@@ -140,7 +133,7 @@ func (r *Recorder) next(h *Bottleneck, s *batch.Status, l *batch.LaneStatus) {
 func (r *Recorder) rivals(h *Bottleneck, s *batch.Status, l *batch.LaneStatus, span time.Duration) (rivals []capacity, known bool) {
 	mean := r.run.mean()
 	place := mean.meanHeld()
-	if h.By == Output {
+	if h.By == limiter.BoundOutput {
 		place = mean.meanTook() // without the time at the gate
 	}
 	run, lane := r.run.calls.speed(span), 0.0
@@ -158,12 +151,12 @@ func (r *Recorder) rivals(h *Bottleneck, s *batch.Status, l *batch.LaneStatus, s
 	}
 	queues := l != nil && l.Local
 	if queues { // it is not known whether it would take more at once
-		rivals = slices.DeleteFunc(rivals, func(c capacity) bool { return c.by == window })
+		rivals = slices.DeleteFunc(rivals, func(c capacity) bool { return c.by == limiter.BoundWindow })
 	}
 	// The lane's window keeps calls out for the latency's sake: with more calls in, each would take
 	// longer. So nobody knows when the run's places would be too few.
-	if place > 0 && s.Run.Concurrency > 0 && !(queues && h.By == window) {
-		rivals = append(rivals, capacity{concurrency, float64(s.Run.Concurrency) / place / run})
+	if place > 0 && s.Run.Concurrency > 0 && !(queues && h.By == limiter.BoundWindow) {
+		rivals = append(rivals, capacity{limiter.BoundConcurrency, float64(s.Run.Concurrency) / place / run})
 	}
 	return rivals, known
 }

@@ -62,24 +62,24 @@ func TestNext(t *testing.T) {
 		name       string
 		by         machine.Bound
 		status     batch.Status
-		next, then Bound
+		next, then limiter.Bound
 		factor     float64
 		allowed    float64
 	}{
-		{"requests, then tokens, then -c", machine.BoundRequests, statusOf(64, learned("l", 10/0.98, 31_000/0.98)), "tokens", "concurrency", 3.1, 10},
-		{"requests, then -c", machine.BoundRequests, statusOf(20, learned("l", 10/0.98, 31_000/0.98)), "concurrency", "tokens", 2, 10},
-		{"-c, then requests", machine.BoundConcurrency, statusOf(10, learned("l", 24/0.98, 0)), "requests", NoBound, 2.4, 10},
-		{"-c, nothing else known", machine.BoundConcurrency, statusOf(10, learned("l", 0, 0)), NoBound, NoBound, 0, 10},
-		{"input, with room", machine.BoundInput, statusOf(40, learned("l", 24/0.98, 0)), "requests", "concurrency", 2.4, 24},
-		{"what is least already is as good as bound", machine.BoundTrial, statusOf(40, learned("l", 5/0.98, 0)), "requests", "concurrency", 1, 5},
-		{"a window", machine.BoundWindow, statusOf(64, windowed(learned("l", 30/0.98, 0), 10)), "requests", "concurrency", 3, 10},
-		{"nothing follows the end", machine.BoundTail, statusOf(64, learned("l", 30/0.98, 0)), NoBound, NoBound, 0, 30},
-		{"nor a pause", machine.BoundPaused, statusOf(64, learned("l", 30/0.98, 0)), NoBound, NoBound, 0, 30},
+		{"requests, then tokens, then -c", machine.BoundRequests, statusOf(64, learned("l", 10/0.98, 31_000/0.98)), limiter.BoundTokens, limiter.BoundConcurrency, 3.1, 10},
+		{"requests, then -c", machine.BoundRequests, statusOf(20, learned("l", 10/0.98, 31_000/0.98)), limiter.BoundConcurrency, limiter.BoundTokens, 2, 10},
+		{"-c, then requests", machine.BoundConcurrency, statusOf(10, learned("l", 24/0.98, 0)), limiter.BoundRequests, limiter.BoundNone, 2.4, 10},
+		{"-c, nothing else known", machine.BoundConcurrency, statusOf(10, learned("l", 0, 0)), limiter.BoundNone, limiter.BoundNone, 0, 10},
+		{"input, with room", machine.BoundInput, statusOf(40, learned("l", 24/0.98, 0)), limiter.BoundRequests, limiter.BoundConcurrency, 2.4, 24},
+		{"what is least already is as good as bound", machine.BoundTrial, statusOf(40, learned("l", 5/0.98, 0)), limiter.BoundRequests, limiter.BoundConcurrency, 1, 5},
+		{"a window", machine.BoundWindow, statusOf(64, windowed(learned("l", 30/0.98, 0), 10)), limiter.BoundRequests, limiter.BoundConcurrency, 3, 10},
+		{"nothing follows the end", machine.BoundTail, statusOf(64, learned("l", 30/0.98, 0)), limiter.BoundNone, limiter.BoundNone, 0, 30},
+		{"nor a pause", machine.BoundPaused, statusOf(64, learned("l", 30/0.98, 0)), limiter.BoundNone, limiter.BoundNone, 0, 30},
 	} {
 		w := newWorld(Config{})
 		w.goes(60, c.by, c.status, 10)
 		p := w.Snapshot(w.now)
-		if h := p.Bottleneck; h.By != boundOf(c.by) || h.Next != c.next || h.Then != c.then || math.Abs(h.Factor-c.factor) > 1e-6 {
+		if h := p.Bottleneck; h.By != c.by || h.Next != c.next || h.Then != c.then || math.Abs(h.Factor-c.factor) > 1e-6 {
 			t.Errorf("%s: %+v", c.name, h)
 		}
 		if math.Abs(p.Allowed-c.allowed) > 1e-6 {
@@ -131,7 +131,7 @@ func TestNextAfterTheOutput(t *testing.T) {
 		w.event(batch.Event{Status: &s})
 	}
 	p := w.Snapshot(w.now)
-	if h := p.Bottleneck; h.By != Output || !near(h.Share, 0.75) || h.Next != "concurrency" || math.Abs(h.Factor-4) > 1e-6 {
+	if h := p.Bottleneck; h.By != limiter.BoundOutput || !near(h.Share, 0.75) || h.Next != limiter.BoundConcurrency || math.Abs(h.Factor-4) > 1e-6 {
 		t.Errorf("%+v", h)
 	}
 }
@@ -183,16 +183,16 @@ func TestHeldIsAboutALane(t *testing.T) {
 		if p.Bottleneck.Lane != c.lane || p.Lanes[0].Name != "long" || p.Lanes[0].Left != 60_000-300 {
 			t.Errorf("%s: about %q; %+v", c.name, p.Bottleneck.Lane, p.Lanes[0])
 		}
-		if c.lane == "long" && (p.Bottleneck.Next != "requests" || math.Abs(p.Bottleneck.Factor-3) > 1e-6) {
+		if c.lane == "long" && (p.Bottleneck.Next != limiter.BoundRequests || math.Abs(p.Bottleneck.Factor-3) > 1e-6) {
 			t.Errorf("%s: %+v", c.name, p.Bottleneck)
 		}
-		if want := boundOf(c.lanes[1]); p.Lanes[0].HeldBy != want {
+		if want := c.lanes[1]; p.Lanes[0].HeldBy != want {
 			t.Errorf("%s: long is held by %q, want %q", c.name, p.Lanes[0].HeldBy, want)
 		}
 	}
 	w := newWorld(Config{})
 	w.goes(30, machine.BoundTokens, statusOf(0, bound(learned("one", 0, 10_000), machine.BoundTokens)), 10)
-	if p := w.Snapshot(w.now); p.Bottleneck.Lane != "" || p.Bottleneck.By != "tokens" {
+	if p := w.Snapshot(w.now); p.Bottleneck.Lane != "" || p.Bottleneck.By != limiter.BoundTokens {
 		t.Errorf("%+v", p.Bottleneck)
 	}
 }
@@ -213,7 +213,7 @@ func TestLaneFigures(t *testing.T) {
 	if b.Name != "b" || b.Answered != 310 || b.Failed != 1 || b.Broke != 1 || math.Abs(b.Used[1]-0.25) > 0.01 || b.P50 < 950*time.Millisecond || b.P50 > 1050*time.Millisecond {
 		t.Errorf("%+v", b)
 	}
-	if a.HeldBy != "concurrency" || math.Abs(p.Speed-30) > 0.2 {
+	if a.HeldBy != limiter.BoundConcurrency || math.Abs(p.Speed-30) > 0.2 {
 		t.Errorf("%q, %v", a.HeldBy, p.Speed)
 	}
 }
@@ -222,7 +222,7 @@ func TestLaneFigures(t *testing.T) {
 func TestWindowCapacity(t *testing.T) {
 	l := windowed(learned("l", 0, 0), 10)
 	none := [limiter.Dimensions]float64{}
-	if got := capacities(&l, none, 0.5); len(got) != 1 || got[0] != (capacity{window, 20}) {
+	if got := capacities(&l, none, 0.5); len(got) != 1 || got[0] != (capacity{limiter.BoundWindow, 20}) {
 		t.Errorf("%+v", got)
 	}
 	if got := capacities(&l, none, 0); len(got) != 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 )
 
 // A Recorder watches one run: make one with [New], give its Options to the run, and Snapshot at
@@ -33,7 +33,7 @@ type Recorder struct {
 	fresh [slots]counts  // what was just collected
 	items curve          // that have ended, for as long as a sparkline is
 
-	account    account
+	account    Ledger
 	charged    batch.Ledger // what of the run's is in account
 	atGate     float64      // share of the time of recent calls that they spent at the gate
 	holder     *holder      // nil: there was no event yet
@@ -45,7 +45,7 @@ type Recorder struct {
 
 	sampled  time.Duration // end of the latest sample, since the run began
 	gauges   gauges        // since then
-	reported account       // what of account is in samples
+	reported Ledger        // what of account is in samples
 	timeline timeline
 
 	forecast forecaster
@@ -123,9 +123,9 @@ func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 	r.last, r.state = *s, Running
 	r.last.Lanes = slices.Clone(s.Lanes)
 	switch {
-	case s.Run.Bound == machine.BoundStopped:
+	case s.Run.Bound == limiter.BoundStopped:
 		r.state = Stopped
-	case s.Run.Bound == machine.BoundDraining:
+	case s.Run.Bound == limiter.BoundDraining:
 		r.state = Draining
 	case s.Run.Paused:
 		r.state = Paused
@@ -216,7 +216,7 @@ func (r *Recorder) advance(at time.Time, fresh *counts) (gap time.Duration) {
 // charge takes over what the run's ledger has more than before. It returns how much of that the
 // computer slept.
 func (r *Recorder) charge(now *batch.Ledger, fresh *counts) (slept time.Duration) {
-	slept = now[machine.BoundSlept] - r.charged[machine.BoundSlept]
+	slept = now[limiter.BoundSlept] - r.charged[limiter.BoundSlept]
 	if all := fresh.took + fresh.gated; all > 0 {
 		r.atGate = float64(fresh.gated) / float64(all)
 	}
@@ -228,8 +228,11 @@ func (r *Recorder) charge(now *batch.Ledger, fresh *counts) (slept time.Duration
 // judge sets what holds the run and its lanes back, and how much they could do.
 func (r *Recorder) judge(s *batch.Status) {
 	for k := range s.Lanes {
-		l := &s.Lanes[k]
-		r.lane(r.names.slot(l.Name)).vote(ownBound(l, &s.Run))
+		own := s.Lanes[k].Bound
+		if own == limiter.BoundNone && runWide(s.Run.Bound) {
+			own = s.Run.Bound
+		}
+		r.lane(r.names.slot(s.Lanes[k].Name)).vote(own)
 	}
 	present, state := r.present(s)
 	r.holder.note(s.At, &r.account, present, state)

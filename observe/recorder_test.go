@@ -14,6 +14,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -105,7 +106,7 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 		if p.Slowest != 290*time.Millisecond || p.P50 < 100*time.Millisecond || p.P95 > 320*time.Millisecond {
 			t.Errorf("slowest %v, p50 %v, p95 %v", p.Slowest, p.P50, p.P95)
 		}
-		if got, held := p.At.Sub(p.Began), sumOf(p.Ledger); got != sum.Ran || held != sum.Ran || p.Ledger["tail"] == 0 || p.Ledger["concurrency"] == 0 {
+		if got, held := p.At.Sub(p.Began), sumOf(p.Ledger); got != sum.Ran || held != sum.Ran || p.Ledger[limiter.BoundTail] == 0 || p.Ledger[limiter.BoundConcurrency] == 0 {
 			t.Errorf("the run took %v, the snapshot says %v, of which %v were held back: %v", sum.Ran, got, held, p.Ledger)
 		}
 		addsUp(t, samples, &p)
@@ -160,7 +161,7 @@ func addsUp(t *testing.T, samples []Sample, p *Snapshot) {
 	}
 	for b, d := range p.Ledger {
 		if all.Bounds[b] != d {
-			t.Errorf("%q: samples say %v, the run %v", b, all.Bounds[b], d)
+			t.Errorf("%s: samples say %v, the run %v", limiter.Bound(b), all.Bounds[b], d)
 		}
 	}
 }

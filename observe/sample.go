@@ -60,7 +60,7 @@ func (s Sample) Merge(next Sample) Sample {
 		CachedTokens: s.CachedTokens + next.CachedTokens,
 		USD:          s.USD + next.USD, Unpriced: s.Unpriced + next.Unpriced,
 		InFlightMost: max(s.InFlightMost, next.InFlightMost),
-		Bounds:       s.Bounds.plus(next.Bounds),
+		Bounds:       s.Bounds.plus(&next.Bounds),
 		Latency:      s.Latency.merge(next.Latency),
 		Lanes:        mergeLanes(s.Lanes, next.Lanes),
 	}
@@ -97,18 +97,6 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// plus returns the sum of both.
-func (l Ledger) plus(m Ledger) Ledger {
-	sum := make(Ledger, max(len(l), len(m)))
-	for b, d := range l {
-		sum[b] += d
-	}
-	for b, d := range m {
-		sum[b] += d
-	}
-	return sum
 }
 
 // mergeLanes adds lanes by name, and keeps the busiest.
@@ -171,7 +159,6 @@ func (r *Recorder) sample() *Sample {
 	if elapsed == r.sampled && t.empty() {
 		return nil
 	}
-	bounds := r.account.minus(&r.reported)
 	s := Sample{
 		At: r.at, Elapsed: elapsed.Seconds(), Span: (elapsed - r.sampled).Seconds(),
 		Answered: t.answered, Failed: t.failed, Calls: t.calls, Throttled: t.throttled, Broke: t.broke,
@@ -180,7 +167,7 @@ func (r *Recorder) sample() *Sample {
 		InFlight: per(g.inFlight, g.span), InFlightMost: g.most, Waiting: per(g.waiting, g.span),
 		Parked: per(g.parked, g.span), Delayed: per(g.delayed, g.span),
 		Allowed: per(g.allowed, g.allowedSpan), AllowedSpan: g.allowedSpan,
-		Bounds: bounds.ledger(), Latency: t.answers.buckets(), Lanes: r.laneSamples(),
+		Bounds: r.account.minus(&r.reported), Latency: t.answers.buckets(), Lanes: r.laneSamples(),
 	}
 	r.sampled, r.reported, r.gauges = elapsed, r.account, gauges{}
 	for _, of := range append(r.lanes[:], r.run) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 )
 
 // someSample is one of a run whose lanes are at most LanesInSample.
@@ -26,7 +27,7 @@ func someSample(rng *rand.Rand, at time.Duration) Sample {
 		s.AllowedSpan = s.Span * (0.01 + rng.Float64())
 	}
 	for range rng.IntN(4) {
-		s.Bounds[boundAt(rng.IntN(machine.Bounds+1))] += time.Duration(rng.Int64N(1e9) + 1)
+		s.Bounds[rng.IntN(len(s.Bounds))] += time.Duration(rng.Int64N(1e9) + 1)
 	}
 	var h histogram
 	for range rng.IntN(20) {
@@ -42,13 +43,17 @@ func someSample(rng *rand.Rand, at time.Duration) Sample {
 	return s
 }
 
+func floatsOf(s *Sample) []*float64 {
+	return []*float64{&s.Elapsed, &s.Span, &s.USD, &s.InFlight, &s.Waiting, &s.Parked, &s.Delayed, &s.Allowed, &s.AllowedSpan}
+}
+
 // alike reports whether two samples say the same, but for rounding.
 func alike(a, b Sample) bool {
-	for k, f := range a.floats() {
-		if !near(*f, *b.floats()[k]) && math.Abs(*f-*b.floats()[k]) > 1e-9 {
+	for k, f := range floatsOf(&a) {
+		if !near(*f, *floatsOf(&b)[k]) && math.Abs(*f-*floatsOf(&b)[k]) > 1e-9 {
 			return false
 		}
-		*f = *b.floats()[k]
+		*f = *floatsOf(&b)[k]
 	}
 	order := func(x, y LaneSample) int { return cmpString(x.Name, y.Name) }
 	slices.SortFunc(a.Lanes, order)
@@ -68,9 +73,6 @@ func cmpString(a, b string) int {
 
 func withoutTime(s Sample) Sample {
 	s.At = time.Time{}
-	if len(s.Bounds) == 0 {
-		s.Bounds = nil
-	}
 	if len(s.Latency) == 0 {
 		s.Latency = nil
 	}
@@ -99,21 +101,21 @@ func TestMergeIsAssociative(t *testing.T) {
 // Merging adds counts, takes means by time, and keeps the end of the later one.
 func TestMerge(t *testing.T) {
 	a := Sample{
-		At: start, Elapsed: 10, Span: 1, Answered: 3, InFlight: 10, InFlightMost: 12, Allowed: 30, Bounds: Ledger{"tokens": 1e9},
+		At: start, Elapsed: 10, Span: 1, Answered: 3, InFlight: 10, InFlightMost: 12, Allowed: 30, Bounds: Ledger{limiter.BoundTokens: 1e9},
 		Latency: Buckets{{4, 1}, {9, 2}}, Lanes: []LaneSample{{Name: "l", Phase: "cooling", Answered: 3, Limits: map[string]float64{"requests": 3}}},
 	}
 	b := Sample{
-		At: start.Add(3 * time.Second), Elapsed: 13, Span: 3, Answered: 5, InFlight: 20, InFlightMost: 11, Bounds: Ledger{"tokens": 2e9, Output: 1e9},
+		At: start.Add(3 * time.Second), Elapsed: 13, Span: 3, Answered: 5, InFlight: 20, InFlightMost: 11, Bounds: Ledger{limiter.BoundTokens: 2e9, limiter.BoundOutput: 1e9},
 		Latency: Buckets{{9, 5}}, Lanes: []LaneSample{{Name: "l", Phase: "flowing", Answered: 5, Limits: map[string]float64{"requests": 4}}},
 	}
 	want := Sample{
-		At: b.At, Elapsed: 13, Span: 4, Answered: 8, InFlight: 17.5, InFlightMost: 12, Allowed: 30, AllowedSpan: 1, Bounds: Ledger{"tokens": 3e9, Output: 1e9},
+		At: b.At, Elapsed: 13, Span: 4, Answered: 8, InFlight: 17.5, InFlightMost: 12, Allowed: 30, AllowedSpan: 1, Bounds: Ledger{limiter.BoundTokens: 3e9, limiter.BoundOutput: 1e9},
 		Latency: Buckets{{4, 1}, {9, 7}}, Lanes: []LaneSample{{Name: "l", Phase: "flowing", Answered: 8, Limits: map[string]float64{"requests": 4}}},
 	}
 	if got := a.Merge(b); !alike(got, want) {
 		t.Errorf("\n%+v\n%+v", got, want)
 	}
-	if a.Lanes[0].Answered != 3 || b.Lanes[0].Answered != 5 || a.Bounds["tokens"] != 1e9 {
+	if a.Lanes[0].Answered != 3 || b.Lanes[0].Answered != 5 || a.Bounds[limiter.BoundTokens] != 1e9 {
 		t.Error("merging has changed what was merged")
 	}
 }
@@ -161,11 +163,11 @@ func TestTimelineIsBounded(t *testing.T) {
 		sum = sum.Merge(s)
 	}
 	sum.Lanes, all.Lanes = nil, nil
-	for k, f := range sum.floats() {
-		if math.Abs(*f-*all.floats()[k]) > 1e-6*math.Abs(*f) {
-			t.Errorf("float %d: %v, not %v", k, *f, *all.floats()[k])
+	for k, f := range floatsOf(&sum) {
+		if math.Abs(*f-*floatsOf(&all)[k]) > 1e-6*math.Abs(*f) {
+			t.Errorf("float %d: %v, not %v", k, *f, *floatsOf(&all)[k])
 		}
-		*f = *all.floats()[k]
+		*f = *floatsOf(&all)[k]
 	}
 	if !alike(sum, all) {
 		t.Errorf("\n%+v\n%+v", sum, all)
@@ -176,11 +178,11 @@ func TestTimelineIsBounded(t *testing.T) {
 func TestTimelineIsACopy(t *testing.T) {
 	var tl timeline
 	tl.add(someSample(rand.New(rand.NewPCG(1, 1)), time.Second))
-	tl.last.Bounds, tl.last.Latency = Ledger{"input": 1}, Buckets{{1, 1}}
+	tl.last.Bounds, tl.last.Latency = Ledger{limiter.BoundInput: 1}, Buckets{{1, 1}}
 	tl.last.Lanes = []LaneSample{{Name: "l", Limits: map[string]float64{"requests": 1}}}
 	s := tl.list()[0]
-	s.Bounds["input"], s.Latency[0].Count, s.Lanes[0].Name, s.Lanes[0].Limits["requests"] = 2, 2, "x", 2
-	if got := tl.list()[0]; got.Bounds["input"] != 1 || got.Latency[0].Count != 1 || got.Lanes[0].Name != "l" || got.Lanes[0].Limits["requests"] != 1 {
+	s.Bounds[limiter.BoundInput], s.Latency[0].Count, s.Lanes[0].Name, s.Lanes[0].Limits["requests"] = 2, 2, "x", 2
+	if got := tl.list()[0]; got.Bounds[limiter.BoundInput] != 1 || got.Latency[0].Count != 1 || got.Lanes[0].Name != "l" || got.Lanes[0].Limits["requests"] != 1 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -43,18 +43,18 @@ func TestScenes(t *testing.T) {
 		name     string
 		items    iter.Seq[int]
 		opts     []batch.Option
-		by, next Bound
+		by, next limiter.Bound
 		factor   float64
 		allowed  float64
 	}{
-		{"requests", numbers(900), []batch.Option{limits(600, 1.2e6), batch.WithConcurrency(64)}, "requests", "tokens", 2, 10},
-		{"tokens", numbers(900), []batch.Option{limits(2400, 6e5), batch.WithConcurrency(64)}, "tokens", "requests", 4, 10},
-		{"-c", numbers(900), []batch.Option{limits(1200, 6e6), batch.WithConcurrency(10)}, "concurrency", "requests", 2, 10},
+		{"requests", numbers(900), []batch.Option{limits(600, 1.2e6), batch.WithConcurrency(64)}, limiter.BoundRequests, limiter.BoundTokens, 2, 10},
+		{"tokens", numbers(900), []batch.Option{limits(2400, 6e5), batch.WithConcurrency(64)}, limiter.BoundTokens, limiter.BoundRequests, 4, 10},
+		{"-c", numbers(900), []batch.Option{limits(1200, 6e6), batch.WithConcurrency(10)}, limiter.BoundConcurrency, limiter.BoundRequests, 2, 10},
 		{"a window", numbers(900), []batch.Option{
 			batch.WithLaneDefaults(machine.LaneConfig{Law: limiter.Plain, Window: 10}), batch.WithConcurrency(40),
-		}, "window", "concurrency", 4, 10},
-		{"input", slowly(900, 100*time.Millisecond), []batch.Option{limits(3000, 6e6), batch.WithConcurrency(64)}, "input", "requests", 5, 50},
-		{"output", numbers(900), []batch.Option{batch.WithConcurrency(40), batch.WithGate(func(context.Context) { time.Sleep(3 * time.Second) })}, Output, "concurrency", 4, 10},
+		}, limiter.BoundWindow, limiter.BoundConcurrency, 4, 10},
+		{"input", slowly(900, 100*time.Millisecond), []batch.Option{limits(3000, 6e6), batch.WithConcurrency(64)}, limiter.BoundInput, limiter.BoundRequests, 5, 50},
+		{"output", numbers(900), []batch.Option{batch.WithConcurrency(40), batch.WithGate(func(context.Context) { time.Sleep(3 * time.Second) })}, limiter.BoundOutput, limiter.BoundConcurrency, 4, 10},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			rec := New(Config{})
@@ -95,7 +95,7 @@ func TestStates(t *testing.T) {
 		seen := make(chan string, len(looks))
 		for at, want := range looks {
 			time.AfterFunc(at, func() {
-				if p := rec.Snapshot(time.Now()); p.State != want || (want != Running) != (p.Bottleneck.By == Bound(want.String())) {
+				if p := rec.Snapshot(time.Now()); p.State != want || (want != Running) != (p.Bottleneck.By == limiter.ParseBound(want.String())) {
 					seen <- want.String() + " is " + p.State.String() + ", held by " + string(p.Bottleneck.By)
 					return
 				}
@@ -141,7 +141,7 @@ func TestRunThatReadsNoMore(t *testing.T) {
 		p := <-looked
 		left := float64(sum.Succeeded-p.Answered) / perMinute // how much was read varies
 		near := max(1, left/30)                               // a call more or less of the sixty that were seen
-		if p.State != Running || p.Bottleneck.By != "requests" || math.Abs(p.Ends.Likely.Minutes()-left) > near || left < 5 {
+		if p.State != Running || p.Bottleneck.By != limiter.BoundRequests || math.Abs(p.Ends.Likely.Minutes()-left) > near || left < 5 {
 			t.Errorf("%v, held by %q, %d answered, ends in %v, want %.1f minutes (%+v)", p.State, p.Bottleneck.By, p.Answered, p.Ends.Likely, left, p.Ends)
 		}
 	})

@@ -3,6 +3,8 @@ package observe
 import (
 	"math"
 	"time"
+
+	"github.com/headrace/headrace/limiter"
 )
 
 // Blocks of LatencySpan: its figures are of the present block and those before it, so
@@ -31,7 +33,7 @@ type series struct {
 	block  int64 // number of the present one, since the run began
 	items  curve // that have ended
 	calls  curve // that have ended
-	bounds [heldVotes]Bound
+	bounds [heldVotes]limiter.Bound
 	votes  int // that were cast
 }
 
@@ -113,14 +115,14 @@ func (s *series) pending() float64 {
 }
 
 // vote notes what holds the lane back now.
-func (s *series) vote(b Bound) {
+func (s *series) vote(b limiter.Bound) {
 	s.bounds[s.votes%heldVotes] = b
 	s.votes++
 }
 
 // heldBy returns the bound that held the lane back in most of the latest snapshots. Of bounds
 // with equal counts it takes the latest.
-func (s *series) heldBy() (most Bound) {
+func (s *series) heldBy() (most limiter.Bound) {
 	best := 0
 	for k := range min(s.votes, heldVotes) {
 		b, n := s.bounds[(s.votes-1-k)%heldVotes], 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 )
 
 // taken adds the calls of one lane: as many items in each second of a span, by calls of a
@@ -126,19 +127,19 @@ func TestSeriesPending(t *testing.T) {
 
 // The bound of a lane is that of most of the last eight snapshots; of equal ones, the latest.
 func TestSeriesHeldBy(t *testing.T) {
-	const q, k, w = Bound("requests"), Bound("tokens"), Bound("window")
+	const q, k, w = limiter.BoundRequests, limiter.BoundTokens, limiter.BoundWindow
 	for _, c := range []struct {
-		votes []Bound
-		want  Bound
+		votes []limiter.Bound
+		want  limiter.Bound
 	}{
-		{nil, NoBound},
-		{[]Bound{q}, q},
-		{[]Bound{q, k}, k},
-		{[]Bound{q, q, k}, q},
-		{[]Bound{q, q, NoBound}, q},
-		{[]Bound{q, q, q, q, k, k, k, k}, k},
-		{[]Bound{k, k, q, q, q, q, k, k, k, w}, q}, // the first two are forgotten
-		{[]Bound{k, w, w, w, w, w, w, w, w, q, q, q, q, k, k, k}, q},
+		{nil, limiter.BoundNone},
+		{[]limiter.Bound{q}, q},
+		{[]limiter.Bound{q, k}, k},
+		{[]limiter.Bound{q, q, k}, q},
+		{[]limiter.Bound{q, q, limiter.BoundNone}, q},
+		{[]limiter.Bound{q, q, q, q, k, k, k, k}, k},
+		{[]limiter.Bound{k, k, q, q, q, q, k, k, k, w}, q}, // the first two are forgotten
+		{[]limiter.Bound{k, w, w, w, w, w, w, w, w, q, q, q, q, k, k, k}, q},
 	} {
 		s := newSeries("l")
 		for _, b := range c.votes {
@@ -148,7 +149,7 @@ func TestSeriesHeldBy(t *testing.T) {
 			t.Errorf("%v: held by %q, want %q", c.votes, got, c.want)
 		}
 	}
-	if boundOf(machine.BoundRequests) != q || boundOf(machine.BoundTokens) != k || boundOf(machine.BoundWindow) != w {
+	if machine.BoundRequests != q || machine.BoundTokens != k || machine.BoundWindow != w {
 		t.Error("bounds have other words")
 	}
 }

@@ -89,30 +89,17 @@ func (s State) String() string { return stateWords[s] }
 // Bottleneck says what holds a run back, over the last BottleneckSpan, and what would next. The name
 // changes when another bound has led for two seconds.
 type Bottleneck struct {
-	By          Bound
-	Share       float64 // of the last BottleneckSpan, 0..1
-	Second      Bound   // the next largest, from a share of 0.3 on; else none
+	By          limiter.Bound
+	Share       float64       // of the last BottleneckSpan, 0..1
+	Second      limiter.Bound // the next largest, from a share of 0.3 on; else none
 	SecondShare float64
 	Lane        string    // the lane that it is about; "" for none, or for many
 	Since       time.Time // start of its hold on the run
 
-	Next   Bound   // what would bind if By were gone; none if that is not known
-	Factor float64 // at how many times the speed; 0: not known
-	Then   Bound   // and after that
+	Next   limiter.Bound // what would bind if By were gone; none if that is not known
+	Factor float64       // at how many times the speed; 0: not known
+	Then   limiter.Bound // and after that
 }
-
-// A Bound is a cause that holds a run back: one of package batch, or Output.
-type Bound string
-
-// Bounds besides those of the machine, which have their own words.
-const (
-	NoBound Bound = ""
-	Output  Bound = "output" // writing or reading the results: the part of the concurrency that waits at the gate
-)
-
-// A Ledger is a run's time by what held it back. Its sum is the time since the run was
-// opened.
-type Ledger map[Bound]time.Duration
 
 // Spent is a run's consumption.
 type Spent struct {
@@ -159,8 +146,8 @@ type Example struct {
 // A Lane is a snapshot of one lane.
 type Lane struct {
 	batch.LaneStatus
-	HeldBy    Bound   // what holds its next call back: its own, or the run's
-	Speed     float64 // items ended a second
+	HeldBy    limiter.Bound // what holds its next call back: its own, or the run's
+	Speed     float64       // items ended a second
 	P50, P95  time.Duration
 	Answered  int
 	Failed    int
@@ -207,7 +194,7 @@ func (r *Recorder) snapshot() Snapshot {
 		Answered: t.answered, Failed: t.failed, NotRun: t.notRun, Truncated: t.truncated, Filtered: t.filtered, Spent: t.cost(),
 		Calls: t.calls, Throttled: t.throttled, Broke: t.broke, Slowest: t.slowest,
 		Cooldowns: int(run.Counters.Cooldowns), Concurrency: run.Concurrency, Speed: r.run.items.speed(SpeedSpan),
-		Bottleneck: r.bottleneck, Ledger: r.account.ledger(), Allowed: r.allowing,
+		Bottleneck: r.bottleneck, Ledger: r.account, Allowed: r.allowing,
 	}
 	p.P50, p.P95 = late.quantiles()
 	if r.allowance > 0 {

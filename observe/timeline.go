@@ -70,8 +70,8 @@ func (r *Recorder) Timeline() []Sample {
 	return r.timeline.list()
 }
 
-// A codec writes samples in few bytes: a few hundred each, a tenth of what they take with
-// their maps and slices. Only the codec itself can read them.
+// A codec writes samples in few bytes: a few hundred each, a tenth of what they take with their
+// maps and slices. Only the codec itself can read them.
 type codec struct {
 	words []string // names of lanes and phases: as many as there are
 	place map[string]uint64
@@ -79,134 +79,94 @@ type codec struct {
 
 var limitNames = [limiter.Dimensions]string{"requests", "tokens", "input_tokens", "output_tokens"}
 
-func (p *codec) word(w string) uint64 {
-	if k, ok := p.place[w]; ok {
-		return k
-	}
-	if p.place == nil {
-		p.place = map[string]uint64{}
-	}
-	k := uint64(len(p.words))
-	p.words, p.place[w] = append(p.words, w), k
-	return k
-}
-
-// encode packs a sample of the recorder's own, whose bounds and limits have names that are known
-// here.
-func (p *codec) encode(s *Sample) []byte {
-	b := make([]byte, 0, 512)
-	b = binary.AppendVarint(b, s.At.UnixNano())
-	for _, f := range s.floats() {
-		b = appendFloat(b, *f)
-	}
-	for _, n := range s.ints() {
-		b = binary.AppendVarint(b, int64(*n))
-	}
-	for _, n := range s.tokens() {
-		b = binary.AppendVarint(b, *n)
-	}
-	b = binary.AppendUvarint(b, uint64(len(s.Bounds)))
-	for bound, d := range s.Bounds {
-		b = binary.AppendUvarint(b, uint64(placeOf[bound]))
-		b = binary.AppendVarint(b, int64(d))
-	}
-	b = binary.AppendUvarint(b, uint64(len(s.Latency)))
-	for _, k := range s.Latency {
-		b = binary.AppendUvarint(b, uint64(k.Number))
-		b = binary.AppendVarint(b, int64(k.Count))
-	}
-	b = binary.AppendUvarint(b, uint64(len(s.Lanes)))
-	for k := range s.Lanes {
-		b = p.encodeLane(b, &s.Lanes[k])
-	}
-	return append(make([]byte, 0, len(b)), b...)
-}
-
-func (p *codec) encodeLane(b []byte, l *LaneSample) []byte {
-	b = binary.AppendUvarint(b, p.word(l.Name))
-	b = binary.AppendUvarint(b, p.word(l.Phase))
-	b = binary.AppendVarint(b, int64(l.Answered))
-	b = binary.AppendVarint(b, int64(l.Throttled))
-	for _, name := range limitNames {
-		b = appendFloat(b, l.Limits[name])
-	}
-	return b
-}
-
-// The numbers of a sample that are packed alike, in the order in which they are.
-func (s *Sample) floats() [9]*float64 {
-	return [...]*float64{&s.Elapsed, &s.Span, &s.USD, &s.InFlight, &s.Waiting, &s.Parked, &s.Delayed, &s.Allowed, &s.AllowedSpan}
-}
-
-func (s *Sample) ints() [7]*int {
-	return [...]*int{&s.Answered, &s.Failed, &s.Calls, &s.Throttled, &s.Broke, &s.Unpriced, &s.InFlightMost}
-}
-
-func (s *Sample) tokens() [3]*int64 {
-	return [...]*int64{&s.InputTokens, &s.OutputTokens, &s.CachedTokens}
-}
-
-// appendFloat takes one byte for 0, and few for round numbers, whose last bits are 0.
-func appendFloat(b []byte, f float64) []byte {
-	return binary.AppendUvarint(b, bits.Reverse64(math.Float64bits(f)))
+// encode packs a sample.
+func (c *codec) encode(s *Sample) []byte {
+	p := packed{codec: c, bytes: make([]byte, 0, 512), writes: true}
+	p.sample(*s)
+	return slices.Clone(p.bytes)
 }
 
 // decode returns the sample that was packed.
-func (p *codec) decode(packed []byte) (s Sample) {
-	r := reader(packed)
-	s.At = time.Unix(0, r.varint())
-	for _, f := range s.floats() {
-		*f = r.float()
+func (c *codec) decode(bytes []byte) Sample {
+	p := packed{codec: c, bytes: bytes}
+	return p.sample(Sample{})
+}
+
+// packed is a sample that is being written or read: its methods append their argument, or return
+// what they take off the front in its place. So one function says how both are done.
+type packed struct {
+	*codec
+	bytes  []byte
+	writes bool
+}
+
+func (p *packed) sample(s Sample) Sample {
+	s.At = time.Unix(0, int64(p.number(uint64(s.At.UnixNano()))))
+	for _, f := range []*float64{&s.Elapsed, &s.Span, &s.USD, &s.InFlight, &s.Waiting, &s.Parked, &s.Delayed, &s.Allowed, &s.AllowedSpan} {
+		*f = p.float(*f)
 	}
-	for _, n := range s.ints() {
-		*n = int(r.varint())
+	for _, n := range []*int{&s.Answered, &s.Failed, &s.Calls, &s.Throttled, &s.Broke, &s.Unpriced, &s.InFlightMost} {
+		*n = p.int(*n)
 	}
-	for _, n := range s.tokens() {
-		*n = r.varint()
+	for _, n := range []*int64{&s.InputTokens, &s.OutputTokens, &s.CachedTokens} {
+		*n = int64(p.number(uint64(*n)))
 	}
-	s.Bounds = Ledger{}
-	for range r.uvarint() {
-		bound := boundAt(int(r.uvarint()))
-		s.Bounds[bound] = time.Duration(r.varint())
+	for k, d := range s.Bounds {
+		s.Bounds[k] = time.Duration(p.number(uint64(d)))
 	}
-	for range r.uvarint() {
-		number := int(r.uvarint())
-		s.Latency = append(s.Latency, Bucket{number, int(r.varint())})
-	}
-	for range r.uvarint() {
-		s.Lanes = append(s.Lanes, p.decodeLane(&r))
-	}
+	s.Latency = list(p, s.Latency, func(b Bucket) Bucket { return Bucket{p.int(b.Number), p.int(b.Count)} })
+	s.Lanes = list(p, s.Lanes, p.lane)
 	return s
 }
 
-func (p *codec) decodeLane(r *reader) LaneSample {
-	l := LaneSample{Name: p.words[r.uvarint()], Phase: p.words[r.uvarint()]}
-	l.Answered, l.Throttled = int(r.varint()), int(r.varint())
-	l.Limits = map[string]float64{}
+func (p *packed) lane(l LaneSample) LaneSample {
+	own := LaneSample{Name: p.word(l.Name), Phase: p.word(l.Phase), Answered: p.int(l.Answered), Throttled: p.int(l.Throttled), Limits: map[string]float64{}}
 	for _, name := range limitNames {
-		if rate := r.float(); rate != 0 {
-			l.Limits[name] = rate
+		if rate := p.float(l.Limits[name]); rate != 0 {
+			own.Limits[name] = rate
 		}
 	}
-	return l
+	return own
 }
 
-// A reader takes values off the front of a packed sample.
-type reader []byte
+func list[T any](p *packed, from []T, one func(T) T) (to []T) {
+	n := p.int(len(from))
+	from = append(from, make([]T, n-len(from))...)
+	for _, x := range from {
+		to = append(to, one(x))
+	}
+	return to
+}
 
-func (r *reader) uvarint() uint64 {
-	n, size := binary.Uvarint(*r)
-	*r = (*r)[size:]
+func (p *packed) word(w string) string {
+	k, ok := p.place[w]
+	if p.writes && !ok {
+		if p.place == nil {
+			p.place = map[string]uint64{}
+		}
+		k = uint64(len(p.words))
+		p.words, p.place[w] = append(p.words, w), k
+	}
+	return p.words[p.number(k)]
+}
+
+func (p *packed) int(n int) int { return int(p.number(uint64(n))) }
+
+// float takes one byte for 0, and few for round numbers, whose last bits are 0.
+func (p *packed) float(f float64) float64 {
+	return math.Float64frombits(bits.Reverse64(p.number(bits.Reverse64(math.Float64bits(f)))))
+}
+
+// number takes few bytes for small numbers; no negative one is small.
+func (p *packed) number(n uint64) uint64 {
+	if p.writes {
+		p.bytes = binary.AppendUvarint(p.bytes, n)
+		return n
+	}
+	n, size := binary.Uvarint(p.bytes)
+	p.bytes = p.bytes[size:]
 	return n
 }
-
-func (r *reader) varint() int64 {
-	n, size := binary.Varint(*r)
-	*r = (*r)[size:]
-	return n
-}
-
-func (r *reader) float() float64 { return math.Float64frombits(bits.Reverse64(r.uvarint())) }
 
 // Sparklines: how much of the run they show.
 const (

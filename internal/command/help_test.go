@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/observe"
+	"github.com/headrace/headrace/limiter"
 )
 
 // "headrace help time" has a line for each word that the sum of a run's time may have.
@@ -15,7 +15,7 @@ func TestHelpOfTimeHasEachWord(t *testing.T) {
 	if code != ExitOK || errs != "" {
 		t.Fatal(code, errs)
 	}
-	words := []string{string(observe.Output)}
+	words := []string{limiter.BoundOutput.String()}
 	for b := range machine.Bound(machine.Bounds) {
 		if b != machine.BoundNone {
 			words = append(words, strings.ReplaceAll(b.String(), "_", " "))

@@ -44,23 +44,23 @@ type setting struct {
 }
 
 // knobs are what can be doubled, by the word of the bound.
-var knobs = map[observe.Bound]func(*setting){
-	"requests":    func(s *setting) { s.rpm *= 2 },
-	"tokens":      func(s *setting) { s.tpm *= 2 },
-	"concurrency": func(s *setting) { s.concurrency *= 2 },
-	"window":      func(s *setting) { s.slots *= 2 },
-	"input":       func(s *setting) { s.perSecond *= 2 },
+var knobs = map[limiter.Bound]func(*setting){
+	limiter.BoundRequests:    func(s *setting) { s.rpm *= 2 },
+	limiter.BoundTokens:      func(s *setting) { s.tpm *= 2 },
+	limiter.BoundConcurrency: func(s *setting) { s.concurrency *= 2 },
+	limiter.BoundWindow:      func(s *setting) { s.slots *= 2 },
+	limiter.BoundInput:       func(s *setting) { s.perSecond *= 2 },
 }
 
 // capacities are how many items a second each lets through.
-func (s setting) capacities() map[observe.Bound]float64 {
+func (s setting) capacities() map[limiter.Bound]float64 {
 	latency := s.latency.Seconds() * math.Exp(spread*spread/2)
 	if s.slots > 0 {
 		latency = s.latency.Seconds()
 	}
-	all := map[observe.Bound]float64{"concurrency": float64(s.concurrency) / latency}
-	for by, rate := range map[observe.Bound]float64{
-		"requests": s.rpm / 60, "tokens": s.tpm / 60 / float64(s.tokens), "window": float64(s.slots) / latency, "input": s.perSecond,
+	all := map[limiter.Bound]float64{limiter.BoundConcurrency: float64(s.concurrency) / latency}
+	for by, rate := range map[limiter.Bound]float64{
+		limiter.BoundRequests: s.rpm / 60, limiter.BoundTokens: s.tpm / 60 / float64(s.tokens), limiter.BoundWindow: float64(s.slots) / latency, limiter.BoundInput: s.perSecond,
 	} {
 		if rate > 0 {
 			all[by] = rate
@@ -112,7 +112,7 @@ func draw(seed uint64) setting {
 // outcome is the result of a run of a setting.
 type outcome struct {
 	took   time.Duration
-	by     observe.Bound // what held it back for most of its time
+	by     limiter.Bound // what held it back for most of its time
 	share  float64
 	factor float64 // at how many times the speed the next would bind, as was said half-way; 0: not known
 	said   observe.Bottleneck
@@ -160,7 +160,7 @@ func (s setting) happen(t *testing.T) outcome {
 	}
 	for by, d := range ledger {
 		if share := d.Seconds() / took.Seconds(); share > o.share {
-			o.by, o.share = by, share
+			o.by, o.share = limiter.Bound(by), share
 		}
 	}
 	if half.Bottleneck.By == o.by {

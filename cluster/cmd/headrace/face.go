@@ -107,9 +107,10 @@ func firstInput(r *job.Record) string {
 
 func contextOf(s *node.Standing) event.Context {
 	asked := s.Record.Asking.Provider
+	by, _ := heldBy(s)
 	return event.Context{
 		Input: firstInput(&s.Record), Output: s.Record.Output, Provider: asked, Simulated: asked == "sim",
-		Resumable: true, Skipped: s.Since.Skipped, Stopped: whyStopped(s), Latest: whoWorks(s), Zone: time.Local,
+		Resumable: true, Skipped: s.Since.Skipped, Stopped: whyStopped(s), Bound: by, Latest: whoWorks(s), Zone: time.Local,
 	}
 }
 
@@ -156,7 +157,7 @@ func shortName(name string) string {
 	return name
 }
 
-// pictureOf turns the standing of a job into the picture of a run, with the job's limits as lanes.
+// pictureOf turns the standing of a job into the snapshot of a run, with the job's limits as lanes.
 func pictureOf(s *node.Standing) observe.Snapshot {
 	p := observe.Snapshot{
 		At: s.At, Began: s.Began, Total: observe.UnknownTotal, Before: s.Before, Failed: s.Since.Failed,
@@ -189,8 +190,8 @@ func pictureOf(s *node.Standing) observe.Snapshot {
 		lane.Speed, lane.Name = s.PermitsPerSecond[lane.Name], plainName(lane.Name, s.Limits)
 		p.Lanes = append(p.Lanes, lane)
 	}
-	p.Bottleneck.By, p.Bottleneck.Lane = heldBy(s)
-	p.Bottleneck.Lane = plainName(p.Bottleneck.Lane, s.Limits)
+	by, limit := heldBy(s)
+	p.Bottleneck.By, p.Bottleneck.Lane = limiter.ParseBound(by), plainName(limit, s.Limits)
 	p.Bottleneck.Share = 1
 	return p
 }
@@ -213,17 +214,17 @@ func plainName(name string, of []node.LimitPicture) string {
 
 // Bounds of a job in addition to those of a run.
 const (
-	byNobody observe.Bound = "no worker yet"
-	byNone   observe.Bound = "no worker that can do it"
-	byOffice observe.Bound = "no keeper yet"
-	byWork   observe.Bound = "the parts that are in work"
+	byNobody = "no worker yet"
+	byNone   = "no worker that can do it"
+	byOffice = "no keeper yet"
+	byWork   = "the parts that are in work"
 )
 
 // busy is the share of the allowed calls in flight at which concurrency holds a job back.
 const busy = 0.9
 
 // heldBy returns what holds a job back, and the limit: the one under which the most calls wait.
-func heldBy(s *node.Standing) (by observe.Bound, limit string) {
+func heldBy(s *node.Standing) (by, limit string) {
 	switch {
 	case len(s.Workers) == 0:
 		return byNobody, ""
@@ -236,12 +237,12 @@ func heldBy(s *node.Standing) (by observe.Bound, limit string) {
 	for i := range s.Limits {
 		for _, j := range s.Limits[i].Jobs {
 			if j.Job == s.Record.Job && j.Wanted > most {
-				most, limit, by = j.Wanted, s.Limits[i].Name, observe.Bound(s.Limits[i].Bound)
+				most, limit, by = j.Wanted, s.Limits[i].Name, s.Limits[i].Bound
 			}
 		}
 	}
 	switch {
-	case most > 0 && by != observe.NoBound:
+	case most > 0 && by != "":
 		return by, limit
 	case float64(s.InFlight) >= busy*float64(s.Concurrency):
 		return "concurrency", ""
@@ -269,7 +270,7 @@ func endsOf(s *node.Standing) observe.Forecast {
 
 // laneOf shows a limit as a lane of a run.
 func laneOf(l *node.LimitPicture) observe.Lane {
-	lane := observe.Lane{Left: observe.UnknownTotal, HeldBy: observe.Bound(l.Bound), Throttled: int(l.Refused)}
+	lane := observe.Lane{Left: observe.UnknownTotal, HeldBy: limiter.ParseBound(l.Bound), Throttled: int(l.Refused)}
 	lane.Name, lane.InFlight, lane.Why, lane.Wait = l.Name, l.InFlight, l.Why, time.Duration(l.WaitS*float64(time.Second))
 	for p := machine.Flowing; p <= machine.Stopped; p++ {
 		if p.String() == l.Phase {

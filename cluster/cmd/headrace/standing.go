@@ -23,7 +23,7 @@ func printStanding(out io.Writer, s *node.Standing) error {
 	if limit != "" {
 		limit = " (" + limit + ")"
 	}
-	fmt.Fprintf(out, "%d calls in flight; held by: %s%s\n", s.InFlight, strings.ReplaceAll(string(by), "_", " "), limit)
+	fmt.Fprintf(out, "%d calls in flight; held by: %s%s\n", s.InFlight, strings.ReplaceAll(by, "_", " "), limit)
 	if err := printOffice(out, s.Keeper, s.Epoch, s.Limits, s.Workers); err != nil {
 		return err
 	}

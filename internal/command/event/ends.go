@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -77,11 +78,11 @@ func (s *scene) zoned(t time.Time) time.Time {
 // provided names the condition on which the end holds.
 func (s *scene) provided() string {
 	switch s.bound() {
-	case byRequests, byTokens, byInputTokens, byOutputTokens:
+	case limiter.BoundRequests, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens:
 		return ", if that limit stays"
-	case byCooldown, byOverload, byRecovery, byTrial:
+	case limiter.BoundCooldown, limiter.BoundOverload, limiter.BoundRecovery, limiter.BoundTrial:
 		return ", if the limit of before comes back"
-	case byErrors:
+	case limiter.BoundErrors:
 		return ", if as many break"
 	}
 	return ""

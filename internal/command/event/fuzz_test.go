@@ -17,7 +17,7 @@ import (
 // Every word of the ledger has its words here, and a noun.
 func TestEveryBoundHasWords(t *testing.T) {
 	for b := machine.Bound(1); int(b) < machine.Bounds; b++ {
-		by := observe.Bound(b.String())
+		by := b
 		p := steady(by)
 		s := &scene{p: &p, c: &here}
 		if tellers[by] == nil {
@@ -61,14 +61,8 @@ func (w wild) moment() time.Time {
 	return noon.Add(w.span())
 }
 
-func (w wild) bound() observe.Bound {
-	if w.IntN(10) == 0 {
-		return observe.Bound(w.text())
-	}
-	if w.IntN(10) == 0 {
-		return observe.Output
-	}
-	return observe.Bound(machine.Bound(w.IntN(machine.Bounds)).String())
+func (w wild) bound() limiter.Bound {
+	return limiter.Bound(w.IntN(len(observe.Ledger{})))
 }
 
 func (w wild) lane() observe.Lane {

@@ -1,12 +1,14 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -45,31 +47,26 @@ func (s *scene) held(e *Progress) {
 		w = s.over()
 	}
 	second := ""
-	if s.p.State != observe.Over && h.Second != observe.NoBound && h.Second != by {
+	if s.p.State != observe.Over && h.Second != limiter.BoundNone && h.Second != by {
 		if second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second)); h.SecondShare > h.Share {
 			second = "recently it was " + s.name(h.Second) // the bound is named only after it has led for a while
 		}
 	}
-	e.Bound, e.BoundShare = string(by), Round(h.Share)
+	e.Bound, e.BoundShare = s.word(by), Round(h.Share)
 	e.HeldBy = fitting(rowCells, w.by...)
 	e.HeldMore = clauses(append([]string{second}, w.more...)...)
 	e.HeldShort = fitting(shortCells, append(w.short, e.HeldBy)...)
 	e.HeldWide = s.wide(w)
-	if h.Next != observe.NoBound && h.Factor > 0 && !math.IsInf(h.Factor, 0) {
-		e.Next = &Next{Bound: string(h.Next), Factor: Round(h.Factor), Then: string(h.Then)}
+	if h.Next != limiter.BoundNone && h.Factor > 0 && !math.IsInf(h.Factor, 0) {
+		e.Next = &Next{Bound: h.Next.String(), Factor: Round(h.Factor), Then: h.Then.String()}
 	}
 }
 
 // over says what held an ended run back for longest.
 func (s *scene) over() sentence {
-	most, all := observe.NoBound, time.Duration(0)
-	for by, d := range s.p.Ledger {
-		if all += d; d > s.p.Ledger[most] || d == s.p.Ledger[most] && by < most {
-			most = by
-		}
-	}
+	most, all := s.p.Ledger.Longest(), s.p.Ledger.Sum()
 	w := sentence{by: []string{"nothing now: it is over"}, short: []string{"nothing: it is over"}, lane: []string{"over"}}
-	if most != observe.NoBound && all > 0 {
+	if most != limiter.BoundNone && all > 0 {
 		w.by = []string{"nothing now; " + share(s.p.Ledger[most].Seconds()/all.Seconds()) + " of its time it was " + s.name(most), w.by[0]}
 	}
 	return w
@@ -77,14 +74,14 @@ func (s *scene) over() sentence {
 
 // bound returns what holds the run back now. A run that is ending, or that pauses, is held
 // by that at once.
-func (s *scene) bound() observe.Bound {
+func (s *scene) bound() limiter.Bound {
 	switch s.p.State {
 	case observe.Draining:
-		return byDraining
+		return limiter.BoundDraining
 	case observe.Stopped:
-		return byStopped
+		return limiter.BoundStopped
 	case observe.Paused:
-		return byPaused
+		return limiter.BoundPaused
 	}
 	return s.p.Bottleneck.By
 }
@@ -93,7 +90,7 @@ func (s *scene) bound() observe.Bound {
 func (s *scene) wide(w sentence) string {
 	h, parts := &s.p.Bottleneck, []string{}
 	text := harmless(w.by[0])
-	if h.Second != observe.NoBound && s.p.State != observe.Over {
+	if h.Second != limiter.BoundNone && s.p.State != observe.Over {
 		text += fmt.Sprintf(", %s of the last %s", share(h.Share), span(observe.BottleneckSpan))
 		of := share(h.SecondShare) + " of it " + s.name(h.Second)
 		if h.Share+h.SecondShare >= 0.99 {
@@ -128,9 +125,9 @@ func (s *scene) laneHeld(l *observe.Lane) string {
 
 // laneBound returns what holds a lane back now: whatever stops the run stops the lane as
 // well.
-func (s *scene) laneBound(l *observe.Lane) observe.Bound {
+func (s *scene) laneBound(l *observe.Lane) limiter.Bound {
 	if l.Phase == machine.Stopped {
-		return byStopped
+		return limiter.BoundStopped
 	}
 	if by := s.bound(); s.p.State != observe.Running && s.p.State != observe.Stopped && by != s.p.Bottleneck.By {
 		return by
@@ -138,103 +135,83 @@ func (s *scene) laneBound(l *observe.Lane) observe.Bound {
 	return l.HeldBy
 }
 
-// The words for what holds a run back, as programs read them.
-const (
-	byRequests     observe.Bound = "requests"
-	byTokens       observe.Bound = "tokens"
-	byInputTokens  observe.Bound = "input_tokens"
-	byOutputTokens observe.Bound = "output_tokens"
-	bySearch       observe.Bound = "search"
-	byTrial        observe.Bound = "trial"
-	byErrors       observe.Bound = "errors"
-	byWindow       observe.Bound = "window"
-	byConcurrency  observe.Bound = "concurrency"
-	byCooldown     observe.Bound = "cooldown"
-	byOverload     observe.Bound = "overload"
-	byBreaker      observe.Bound = "breaker"
-	byRecovery     observe.Bound = "recovery"
-	byBackoff      observe.Bound = "backoff"
-	byInput        observe.Bound = "input"
-	byPaused       observe.Bound = "paused"
-	byDraining     observe.Bound = "draining"
-	byStopped      observe.Bound = "stopped"
-	byTail         observe.Bound = "tail"
-	byUnanswered   observe.Bound = "unanswered"
-	bySlept        observe.Bound = "slept"
-)
-
 // tellers explain each of them.
-var tellers = map[observe.Bound]func(*scene) sentence{
-	byRequests:     func(s *scene) sentence { return s.limit(0, "requests") },
-	byTokens:       func(s *scene) sentence { return s.limit(1, "tokens") },
-	byInputTokens:  func(s *scene) sentence { return s.limit(2, "input tokens") },
-	byOutputTokens: func(s *scene) sentence { return s.limit(3, "output tokens") },
-	bySearch:       (*scene).search,
-	byTrial:        (*scene).trial,
-	byErrors:       (*scene).errors,
-	byWindow:       (*scene).window,
-	byConcurrency:  (*scene).concurrency,
-	observe.Output: (*scene).output,
-	byCooldown:     (*scene).cooldown,
-	byOverload:     (*scene).overload,
-	byBreaker:      (*scene).outage,
-	byRecovery:     (*scene).recovery,
-	byBackoff:      (*scene).backoff,
-	byInput:        (*scene).input,
-	byPaused:       (*scene).paused,
-	byDraining:     (*scene).draining,
-	byStopped:      (*scene).stopped,
-	byTail:         (*scene).tail,
-	byUnanswered:   (*scene).unanswered,
-	bySlept:        (*scene).slept,
+var tellers = map[limiter.Bound]func(*scene) sentence{
+	limiter.BoundRequests:     func(s *scene) sentence { return s.limit(0, "requests") },
+	limiter.BoundTokens:       func(s *scene) sentence { return s.limit(1, "tokens") },
+	limiter.BoundInputTokens:  func(s *scene) sentence { return s.limit(2, "input tokens") },
+	limiter.BoundOutputTokens: func(s *scene) sentence { return s.limit(3, "output tokens") },
+	limiter.BoundSearch:       (*scene).search,
+	limiter.BoundTrial:        (*scene).trial,
+	limiter.BoundErrors:       (*scene).errors,
+	limiter.BoundWindow:       (*scene).window,
+	limiter.BoundConcurrency:  (*scene).concurrency,
+	limiter.BoundOutput:       (*scene).output,
+	limiter.BoundCooldown:     (*scene).cooldown,
+	limiter.BoundOverload:     (*scene).overload,
+	limiter.BoundBreaker:      (*scene).outage,
+	limiter.BoundRecovery:     (*scene).recovery,
+	limiter.BoundBackoff:      (*scene).backoff,
+	limiter.BoundInput:        (*scene).input,
+	limiter.BoundPaused:       (*scene).paused,
+	limiter.BoundDraining:     (*scene).draining,
+	limiter.BoundStopped:      (*scene).stopped,
+	limiter.BoundTail:         (*scene).tail,
+	limiter.BoundUnanswered:   (*scene).unanswered,
+	limiter.BoundSlept:        (*scene).slept,
 }
 
-// words returns the sentence of a bound. An unknown bound shows its word.
-func (s *scene) words(by observe.Bound) sentence {
+// word returns the word of what holds the run back.
+func (s *scene) word(by limiter.Bound) string {
+	if by == limiter.BoundNone {
+		return s.c.Bound
+	}
+	return by.String()
+}
+
+// words returns the sentence of a bound. A bound of no run's shows its word.
+func (s *scene) words(by limiter.Bound) sentence {
 	if tell := tellers[by]; tell != nil {
 		return tell(s)
 	}
-	text := string(by)
-	if by == observe.NoBound {
-		text = "nothing: calls leave as they come"
-	}
-	return sentence{by: []string{text}, short: []string{text, "nothing"}, lane: []string{string(by)}}
+	text := cmp.Or(s.c.Bound, "nothing: calls leave as they come")
+	return sentence{by: []string{text}, short: []string{text, "nothing"}, lane: []string{""}}
 }
 
 // name returns a bound as a noun, for the sentence of another.
-func (s *scene) name(by observe.Bound) string {
+func (s *scene) name(by limiter.Bound) string {
 	switch by {
-	case byConcurrency:
+	case limiter.BoundConcurrency:
 		return fmt.Sprintf("your -c %d", s.p.Concurrency)
-	case byRequests, byTokens, byInputTokens, byOutputTokens:
-		return "the limit on " + plainWord(string(by))
-	case byInput:
+	case limiter.BoundRequests, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens:
+		return "the limit on " + plainWord(by.String())
+	case limiter.BoundInput:
 		return "your input"
-	case observe.Output:
+	case limiter.BoundOutput:
 		return s.reader()
 	}
 	if n, ok := nouns[by]; ok {
 		return n
 	}
-	return plainWord(string(by))
+	return plainWord(by.String())
 }
 
-var nouns = map[observe.Bound]string{
-	bySearch: "the search for the limit", byTrial: "a trial",
-	byErrors: "calls that break", byWindow: "the calls that may be in flight", byCooldown: "a cooldown", byOverload: "an overload", byBreaker: "an outage",
-	byRecovery: "coming back", byBackoff: "items that wait for their own retry", byPaused: "a pause", byDraining: "the end", byStopped: "the end", byTail: "the last calls", byUnanswered: "calls that go unanswered",
-	bySlept: "this computer's sleep",
+var nouns = map[limiter.Bound]string{
+	limiter.BoundSearch: "the search for the limit", limiter.BoundTrial: "a trial",
+	limiter.BoundErrors: "calls that break", limiter.BoundWindow: "the calls that may be in flight", limiter.BoundCooldown: "a cooldown", limiter.BoundOverload: "an overload", limiter.BoundBreaker: "an outage",
+	limiter.BoundRecovery: "coming back", limiter.BoundBackoff: "items that wait for their own retry", limiter.BoundPaused: "a pause", limiter.BoundDraining: "the end", limiter.BoundStopped: "the end", limiter.BoundTail: "the last calls", limiter.BoundUnanswered: "calls that go unanswered",
+	limiter.BoundSlept: "this computer's sleep",
 }
 
 // next says what would hold the run back if this did not; "" if that is not known, or no
 // faster.
 func (s *scene) next() string {
 	h := &s.p.Bottleneck
-	if h.Next == observe.NoBound || !(h.Factor >= leastFactor) || h.Factor > mostFactor {
+	if h.Next == limiter.BoundNone || !(h.Factor >= leastFactor) || h.Factor > mostFactor {
 		return ""
 	}
 	text := fmt.Sprintf("next would be %s, at %.1f times this speed", s.nextName(h.Next), h.Factor)
-	if h.Then != observe.NoBound && h.Then != h.Next {
+	if h.Then != limiter.BoundNone && h.Then != h.Next {
 		text += "; then " + s.nextName(h.Then)
 	}
 	return text
@@ -247,13 +224,13 @@ const (
 	mostFactor  = 10_000
 )
 
-func (s *scene) nextName(by observe.Bound) string {
+func (s *scene) nextName(by limiter.Bound) string {
 	switch by {
-	case byConcurrency:
+	case limiter.BoundConcurrency:
 		return fmt.Sprintf("-c %d", s.p.Concurrency)
-	case byRequests, byTokens, byInputTokens, byOutputTokens:
-		return plainWord(string(by))
-	case byWindow:
+	case limiter.BoundRequests, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens:
+		return plainWord(by.String())
+	case limiter.BoundWindow:
 		if s.guarded() {
 			return "the guard on calls in flight"
 		}

@@ -303,7 +303,7 @@ func (s *scene) larger() string {
 	if s.queues() {
 		return "this server may queue: whether a larger -c would help is not known"
 	}
-	if h.Next == observe.NoBound || math.IsInf(h.Factor, 1) || h.Next == byWindow && s.guarded() {
+	if h.Next == limiter.BoundNone || math.IsInf(h.Factor, 1) || h.Next == limiter.BoundWindow && s.guarded() {
 		return "no limit has shown yet: a larger -c may go faster"
 	}
 	if !(h.Factor >= leastFactor) || h.Factor > mostFactor {
@@ -311,9 +311,9 @@ func (s *scene) larger() string {
 	}
 	who := s.name(h.Next) + " allows"
 	switch h.Next {
-	case byRequests, byTokens, byInputTokens, byOutputTokens:
+	case limiter.BoundRequests, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens:
 		who = "the limit allows"
-	case byWindow:
+	case limiter.BoundWindow:
 		who = "the server's own pace allows"
 	}
 	enough := min(machine.MaxConcurrency, int(math.Ceil(h.Factor*float64(s.p.Concurrency))))

@@ -19,7 +19,7 @@ var noon = time.Date(2026, 11, 21, 15, 16, 0, 0, time.UTC)
 func in(d time.Duration) time.Time { return noon.Add(d) }
 
 // steady is a run in its middle: of one lane, whose limit on requests is known.
-func steady(by observe.Bound) observe.Snapshot {
+func steady(by limiter.Bound) observe.Snapshot {
 	l := observe.Lane{HeldBy: by, Left: 47_886}
 	l.Name, l.LaneStatus.Latency = "openai/gpt-4o-mini", 3100*time.Millisecond
 	l.View.At = noon
@@ -39,7 +39,7 @@ var here = Context{Input: "prompts.jsonl", Output: "results.jsonl", Provider: "o
 // told is a scene of the table: how a snapshot differs from steady, and every sentence of it.
 type told struct {
 	name string
-	by   observe.Bound
+	by   limiter.Bound
 	p    func(p *observe.Snapshot, l *observe.Lane)
 	c    func(c *Context)
 }
@@ -96,189 +96,191 @@ var quota = &provider.Error{Kind: provider.QuotaExhausted, Provider: "openai", S
 var errBroken = errors.New("openai: server: 503: upstream connect error")
 
 var scenes = []told{
-	{name: "requests", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
-		p.Bottleneck.Next, p.Bottleneck.Factor, p.Bottleneck.Then = byTokens, 3.1, byConcurrency
+	{name: "requests", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
+		p.Bottleneck.Next, p.Bottleneck.Factor, p.Bottleneck.Then = limiter.BoundTokens, 3.1, limiter.BoundConcurrency
 	}},
-	{name: "requests, more than one clause has room", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
-		p.Bottleneck.Next, p.Bottleneck.Factor, p.Bottleneck.Then = byOutputTokens, 12.1, byWindow
+	{name: "requests, more than one clause has room", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
+		p.Bottleneck.Next, p.Bottleneck.Factor, p.Bottleneck.Then = limiter.BoundOutputTokens, 12.1, limiter.BoundWindow
 	}},
-	{name: "requests, faster than they refill", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) { l.Used[0] = 3.7 }},
-	{name: "requests, a little above", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) { l.Used[0] = 1.09 }},
-	{name: "requests, nobody knows until when", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "requests, faster than they refill", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) { l.Used[0] = 3.7 }},
+	{name: "requests, a little above", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) { l.Used[0] = 1.09 }},
+	{name: "requests, nobody knows until when", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.Ends = observe.Forecast{Low: 20 * time.Minute, Likely: 32 * time.Minute, High: 72 * time.Minute, Known: true}
 	}},
-	{name: "requests, learned, others", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "requests, learned, others", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 10, Others: 3.3}
 		l.Used[0] = 0.65
-		p.Bottleneck.Second, p.Bottleneck.SecondShare, p.Bottleneck.Share = byConcurrency, 0.34, 0.66
+		p.Bottleneck.Second, p.Bottleneck.SecondShare, p.Bottleneck.Share = limiter.BoundConcurrency, 0.34, 0.66
 	}},
-	{name: "requests, in the words of a refusal", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "requests, in the words of a refusal", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[0] = limiter.LimitView{Source: limiter.Seen, Said: true, Refill: 10}
 	}},
-	{name: "tokens, more than estimated", by: byTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "tokens, more than estimated", by: limiter.BoundTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[1] = limiter.LimitView{Source: limiter.Seen, Refill: 500, Others: 50}
 	}},
-	{name: "requests, told, in debt", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "requests, told, in debt", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[0] = limiter.LimitView{Source: limiter.Told, Refill: 0.01, Level: -3}
 		l.Used[0] = 0
 	}},
-	{name: "requests, nothing known", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) { l.View.Limits[0] = limiter.LimitView{} }},
-	{name: "requests of one of three models", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) { p.OfLanes = 3 }},
-	{name: "requests of many models", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) { p.OfLanes, p.Bottleneck.Lane = 3, "" }},
-	{name: "tokens", by: byTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "requests, nothing known", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) { l.View.Limits[0] = limiter.LimitView{} }},
+	{name: "requests of one of three models", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) { p.OfLanes = 3 }},
+	{name: "requests of many models", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) { p.OfLanes, p.Bottleneck.Lane = 3, "" }},
+	{name: "tokens", by: limiter.BoundTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[1] = limiter.LimitView{Source: limiter.Seen, Refill: 200_000. / 60}
 		l.Used[1], l.Draw = 0.98, limiter.Cost{Requests: 1, Input: 478, Output: 512}
 	}},
-	{name: "tokens, all used", by: byTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "tokens, all used", by: limiter.BoundTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[1] = limiter.LimitView{Source: limiter.Seen, Refill: 200_000. / 60}
 		l.Used[1], l.Draw = 0.98, limiter.Cost{Requests: 1, Input: 400, Output: 50}
-		p.Bottleneck.Next, p.Bottleneck.Factor = byConcurrency, 1.4
+		p.Bottleneck.Next, p.Bottleneck.Factor = limiter.BoundConcurrency, 1.4
 	}},
-	{name: "input tokens", by: byInputTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "input tokens", by: limiter.BoundInputTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[2] = limiter.LimitView{Source: limiter.Learned, Refill: 1e6 / 60}
 		l.Used[2] = 0.5
 	}},
-	{name: "output tokens", by: byOutputTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "output tokens", by: limiter.BoundOutputTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[3] = limiter.LimitView{Source: limiter.Told, Refill: 8000. / 60}
 		l.Used[3], l.Draw = 0.99, limiter.Cost{Requests: 1, Input: 400, Output: 512}
 	}},
-	{name: "search", by: bySearch, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "search", by: limiter.BoundSearch, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[0], l.View.Search = limiter.LimitView{}, 64
 		p.Ends = observe.Forecast{Why: "early"}
 	}},
-	{name: "search, refused once", by: bySearch, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "search, refused once", by: limiter.BoundSearch, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[0], l.View.Search, l.View.Over = limiter.LimitView{}, 5.5, 11
 		l.View.Limits[1] = limiter.LimitView{Source: limiter.Seen, Refill: 1000}
 	}},
-	{name: "trial", by: byTrial, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "trial", by: limiter.BoundTrial, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Trial, l.View.Chance, l.View.ChanceSeen = in(-time.Second), 0.05, 20
 	}},
-	{name: "a window of the minute, half of it refused", by: byTrial, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "a window of the minute, half of it refused", by: limiter.BoundTrial, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 10, Capacity: 600, Level: 3, Period: time.Minute, Ends: in(41 * time.Second)}
 	}},
-	{name: "errors", by: byErrors, p: func(p *observe.Snapshot, l *observe.Lane) { l.Slowed, l.Errors = 0.5, 0.34 }},
-	{name: "errors, to a quarter", by: byErrors, p: func(p *observe.Snapshot, l *observe.Lane) { l.Slowed, l.Errors = 0.25, 0.51 }},
-	{name: "a cap that refusals have taught", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "errors", by: limiter.BoundErrors, p: func(p *observe.Snapshot, l *observe.Lane) { l.Slowed, l.Errors = 0.5, 0.34 }},
+	{name: "errors, to a quarter", by: limiter.BoundErrors, p: func(p *observe.Snapshot, l *observe.Lane) { l.Slowed, l.Errors = 0.25, 0.51 }},
+	{name: "a cap that refusals have taught", by: limiter.BoundWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 2, 2, limiter.BoundWindow, 2
 	}},
-	{name: "your own server", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "your own server", by: limiter.BoundWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.Local = true
 		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 8, 8, limiter.BoundWindow, 8
 	}},
-	{name: "your own server, whose pace has grown since", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "your own server, whose pace has grown since", by: limiter.BoundWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Cap, l.Window, l.View.Binds.By, l.InFlight = 217, 217, limiter.BoundWindow, 9
 	}},
-	{name: "latency target", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "latency target", by: limiter.BoundWindow, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Window, l.Window, l.View.Binds.By = 12, 12, limiter.BoundLatency
 	}},
-	{name: "guard", by: byWindow, p: func(p *observe.Snapshot, l *observe.Lane) { l.Window = 1 }},
-	{name: "concurrency", by: byConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
-		p.Bottleneck.Next, p.Bottleneck.Factor, p.InFlight = byRequests, 2.4, 64
+	{name: "guard", by: limiter.BoundWindow, p: func(p *observe.Snapshot, l *observe.Lane) { l.Window = 1 }},
+	{name: "concurrency", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
+		p.Bottleneck.Next, p.Bottleneck.Factor, p.InFlight = limiter.BoundRequests, 2.4, 64
 	}},
-	{name: "concurrency, nothing next", by: byConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) { p.InFlight, p.Concurrency = 1, 1 }},
-	{name: "concurrency, a guard next", by: byConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
-		p.Bottleneck.Next, p.Bottleneck.Factor, p.InFlight = byWindow, 4.4, 64
+	{name: "concurrency, nothing next", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) { p.InFlight, p.Concurrency = 1, 1 }},
+	{name: "concurrency, a guard next", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
+		p.Bottleneck.Next, p.Bottleneck.Factor, p.InFlight = limiter.BoundWindow, 4.4, 64
 	}},
-	{name: "concurrency, a window next", by: byConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "concurrency, a window next", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Cap = 96
-		p.Bottleneck.Next, p.Bottleneck.Factor, p.InFlight = byWindow, 1.5, 60
+		p.Bottleneck.Next, p.Bottleneck.Factor, p.InFlight = limiter.BoundWindow, 1.5, 60
 	}},
-	{name: "concurrency, your own server", by: byConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "concurrency, your own server", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.InFlight, l.Local, l.Latency = 64, true, 9700*time.Millisecond
 	}},
-	{name: "concurrency, few in flight by now", by: byConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "concurrency, few in flight by now", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.InFlight, p.OfLanes, p.Bottleneck.Lane, l.Local = 3, 2, "", true
 	}},
-	{name: "disk", by: observe.Output},
-	{name: "pipe", by: observe.Output, c: func(c *Context) { c.Stdout = true }},
-	{name: "cooldown", by: byCooldown, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "disk", by: limiter.BoundOutput},
+	{name: "pipe", by: limiter.BoundOutput, c: func(c *Context) { c.Stdout = true }},
+	{name: "cooldown", by: limiter.BoundCooldown, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, l.Wave, l.Parked = machine.Cooling, machine.ByThrottle, in(12400*time.Millisecond), 12, 9
 		p.Ends = observe.Forecast{Low: 77 * time.Minute, Likely: 82 * time.Minute, High: 87 * time.Minute, Known: true}
 	}},
-	{name: "cooldown of before", by: byCooldown, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "cooldown of before", by: limiter.BoundCooldown, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, l.Parked = machine.Cooling, machine.ByMemory, in(2*time.Hour), 1
 	}},
-	{name: "hold", by: byCooldown, p: func(p *observe.Snapshot, l *observe.Lane) { l.View.Hold = in(4200 * time.Millisecond) }},
-	{name: "cooldown of many", by: byCooldown, p: func(p *observe.Snapshot, l *observe.Lane) { p.OfLanes, p.Bottleneck.Lane = 12, "" }},
-	{name: "overload", by: byOverload, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "hold", by: limiter.BoundCooldown, p: func(p *observe.Snapshot, l *observe.Lane) { l.View.Hold = in(4200 * time.Millisecond) }},
+	{name: "cooldown of many", by: limiter.BoundCooldown, p: func(p *observe.Snapshot, l *observe.Lane) { p.OfLanes, p.Bottleneck.Lane = 12, "" }},
+	{name: "overload", by: limiter.BoundOverload, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, l.Wave = machine.Cooling, machine.ByOverload, in(4*time.Second), 1
 	}},
-	{name: "overload that is over", by: byOverload, p: func(p *observe.Snapshot, l *observe.Lane) {
-		l.Phase, l.Wave, p.Bottleneck.Second, p.Bottleneck.SecondShare, p.Bottleneck.Share = machine.Flowing, 1, byConcurrency, 0.82, 0.18
+	{name: "overload that is over", by: limiter.BoundOverload, p: func(p *observe.Snapshot, l *observe.Lane) {
+		l.Phase, l.Wave, p.Bottleneck.Second, p.Bottleneck.SecondShare, p.Bottleneck.Share = machine.Flowing, 1, limiter.BoundConcurrency, 0.82, 0.18
 	}},
-	{name: "overload, nothing let in", by: byOverload, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "overload, nothing let in", by: limiter.BoundOverload, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, l.Wave, l.Parked = machine.Cooling, machine.ByOverload, in(2400*time.Millisecond), 1, 8
 		l.View.Probed, l.View.Drought = 7, in(-41*time.Second)
 		p.Ends = observe.Forecast{Why: "outage", Left: 26 * time.Minute}
 	}},
-	{name: "overload, of one model of two, the call leaves", by: byOverload, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "overload, of one model of two, the call leaves", by: limiter.BoundOverload, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, p.OfLanes = machine.Cooling, machine.ByOverload, in(0), 2
 		l.View.Probed, l.View.Drought = 2, in(-3*time.Second)
 	}},
-	{name: "outage", by: byBreaker, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "outage", by: limiter.BoundBreaker, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.Phase, l.Reason, l.Until, l.Failures, l.Cause, p.Open = machine.Cooling, machine.ByBreaker, in(28*time.Second), 23, errBroken, 1
 		p.Ends = observe.Forecast{Why: "outage", Left: 81 * time.Minute}
 	}},
-	{name: "outages", by: byBreaker, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "outages", by: limiter.BoundBreaker, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.Open, p.OfLanes, p.Bottleneck.Lane, p.Ends = 3, 4, "", observe.Forecast{Why: "outage"}
 	}},
-	{name: "probe", by: byRecovery, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "probe", by: limiter.BoundRecovery, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.View.Limits[0] = limiter.LimitView{}
 		l.Phase, l.Wave, l.Parked = machine.Probing, 12, 9
 	}},
-	{name: "ramp", by: byRecovery, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "ramp", by: limiter.BoundRecovery, p: func(p *observe.Snapshot, l *observe.Lane) {
 		l.Phase, l.Until = machine.Ramping, in(6200*time.Millisecond)
 	}},
-	{name: "several come back", by: byRecovery, p: func(p *observe.Snapshot, l *observe.Lane) { p.OfLanes, p.Bottleneck.Lane = 3, "" }},
-	{name: "backoff", by: byBackoff, p: func(p *observe.Snapshot, l *observe.Lane) { p.Delayed, p.FirstDue = 38, in(4200*time.Millisecond) }},
-	{name: "backoff of one", by: byBackoff, p: func(p *observe.Snapshot, l *observe.Lane) { p.Delayed = 1 }},
-	{name: "input", by: byInput, c: func(c *Context) { c.Input, c.Stream = "standard input", true }, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "several come back", by: limiter.BoundRecovery, p: func(p *observe.Snapshot, l *observe.Lane) { p.OfLanes, p.Bottleneck.Lane = 3, "" }},
+	{name: "backoff", by: limiter.BoundBackoff, p: func(p *observe.Snapshot, l *observe.Lane) { p.Delayed, p.FirstDue = 38, in(4200*time.Millisecond) }},
+	{name: "backoff of one", by: limiter.BoundBackoff, p: func(p *observe.Snapshot, l *observe.Lane) { p.Delayed = 1 }},
+	{name: "input", by: limiter.BoundInput, c: func(c *Context) { c.Input, c.Stream = "standard input", true }, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.Total, p.InFlight, p.Speed, p.Ends = observe.UnknownTotal, 4, 3.1, observe.Forecast{Why: "total"}
 	}},
-	{name: "paused", by: byRequests, p: func(p *observe.Snapshot, l *observe.Lane) { p.State = observe.Paused }},
-	{name: "draining", by: byRequests, c: func(c *Context) { c.Draining = CtrlC }, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "paused", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) { p.State = observe.Paused }},
+	{name: "draining", by: limiter.BoundRequests, c: func(c *Context) { c.Draining = CtrlC }, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.State, p.InFlight, p.P95, p.Oldest = observe.Draining, 6, 8*time.Second, 4200*time.Millisecond
 		p.Answered += 25
 	}},
-	{name: "SIGTERM", by: byDraining, c: func(c *Context) { c.Draining = "a SIGTERM" }, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "SIGTERM", by: limiter.BoundDraining, c: func(c *Context) { c.Draining = "a SIGTERM" }, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.State, p.InFlight = observe.Draining, 6
 	}},
-	{name: "deadline, one hangs", by: byDraining, c: func(c *Context) { c.Draining = "your --deadline" }, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "deadline, one hangs", by: limiter.BoundDraining, c: func(c *Context) { c.Draining = "your --deadline" }, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.State, p.InFlight, p.Oldest = observe.Draining, 1, 95*time.Second
 	}},
-	{name: "drained", by: byDraining, c: func(c *Context) { c.Draining = "a full disk" }, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "drained", by: limiter.BoundDraining, c: func(c *Context) { c.Draining = "a full disk" }, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.State, p.InFlight, p.Answered = observe.Draining, 0, 99_968
 	}},
-	{name: "quota", by: byStopped, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "quota", by: limiter.BoundStopped, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.State, p.InFlight, l.Phase, l.Cause = observe.Stopped, 6, machine.Stopped, quota
 	}},
-	{name: "quota, in many words", by: byStopped, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "quota, in many words", by: limiter.BoundStopped, p: func(p *observe.Snapshot, l *observe.Lane) {
 		wordy := *quota
 		wordy.Message = "You exceeded your current quota, please check your plan and billing details."
 		p.State, p.InFlight, l.Phase, l.Cause = observe.Stopped, 6, machine.Stopped, &wordy
 	}},
-	{name: "stopped, one left", by: byStopped, c: func(c *Context) { c.Timeout = 0 }, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "stopped, one left", by: limiter.BoundStopped, c: func(c *Context) { c.Timeout = 0 }, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.State, p.InFlight, p.Answered, p.P95 = observe.Stopped, 1, 99_968, 0
 	}},
-	{name: "tail that hangs", by: byTail, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "tail that hangs", by: limiter.BoundTail, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.InFlight, p.Oldest, p.Slowest, p.Ends = 25, 95*time.Second, 400*time.Millisecond, observe.Forecast{Low: 0, Likely: 25 * time.Second, High: 30 * time.Second, Known: true}
 	}},
-	{name: "tail, slow as ever", by: byTail, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "tail, slow as ever", by: limiter.BoundTail, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.InFlight, p.Oldest, p.Slowest = 3, 6*time.Second, 5*time.Second
 	}},
-	{name: "tail", by: byTail, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "tail", by: limiter.BoundTail, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.InFlight, p.Oldest, p.Slowest = 1, time.Second, 9*time.Second
 	}},
-	{name: "tail, all back", by: byTail, p: func(p *observe.Snapshot, l *observe.Lane) {
+	{name: "tail, all back", by: limiter.BoundTail, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.InFlight, p.State, p.Ends = 0, observe.Over, observe.Forecast{Why: "over"}
 	}},
-	{name: "over", by: byConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
-		p.InFlight, p.State, p.Ends, p.Bottleneck.Second = 0, observe.Over, observe.Forecast{Why: "over"}, byTail
-		p.Ledger = observe.Ledger{"concurrency": 95 * time.Second, "tail": 5 * time.Second}
+	{name: "over", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
+		p.InFlight, p.State, p.Ends, p.Bottleneck.Second = 0, observe.Over, observe.Forecast{Why: "over"}, limiter.BoundTail
+		p.Ledger = observe.Ledger{limiter.BoundConcurrency: 95 * time.Second, limiter.BoundTail: 5 * time.Second}
 	}},
-	{name: "nothing", by: observe.NoBound, p: func(p *observe.Snapshot, l *observe.Lane) { p.Ends = observe.Forecast{Why: "early"} }},
-	{name: "slept", by: bySlept, p: func(p *observe.Snapshot, l *observe.Lane) { p.Ledger = observe.Ledger{bySlept: 61 * time.Second} }},
-	{name: "one of a later version", by: "moon_phase"},
+	{name: "nothing", by: limiter.BoundNone, p: func(p *observe.Snapshot, l *observe.Lane) { p.Ends = observe.Forecast{Why: "early"} }},
+	{name: "slept", by: limiter.BoundSlept, p: func(p *observe.Snapshot, l *observe.Lane) {
+		p.Ledger = observe.Ledger{limiter.BoundSlept: 61 * time.Second}
+	}},
+	{name: "one of no run's", by: limiter.BoundNone, c: func(c *Context) { c.Bound = "moon_phase" }},
 }
 
 // fits complains of words that have no room, or steer a terminal.

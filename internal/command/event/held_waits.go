@@ -8,6 +8,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -279,7 +280,7 @@ func (s *scene) unanswered() sentence {
 // alike.
 func (s *scene) slept() sentence {
 	return sentence{
-		by:    []string{"this computer slept, or this process was stopped: " + span(s.p.Ledger[bySlept]) + " in all", "this computer slept"},
+		by:    []string{"this computer slept, or this process was stopped: " + span(s.p.Ledger[limiter.BoundSlept]) + " in all", "this computer slept"},
 		short: []string{"this computer slept"}, lane: []string{"slept"},
 	}
 }

@@ -24,6 +24,7 @@ type Context struct {
 	Unwritten     int            // lines of ended items that the operating system does not have yet
 	Draining      string         // what ends the run, such as "your Ctrl-C"; "": nothing does
 	Stopped       string         // what stopped the run other than the provider; "": nothing did
+	Bound         string         // the word for what holds the run back, if that is no bound of a run on one machine
 	Latest        string         // the latest event, with its time
 	Zone          *time.Location // of the clock that people read; nil: local
 }
@@ -131,9 +132,9 @@ func failures(p *observe.Snapshot) []Failure {
 // run's time.
 func Seconds(l observe.Ledger) map[string]float64 {
 	of := map[string]float64{}
-	for by, d := range l {
-		if by != observe.NoBound && d != 0 {
-			of[string(by)] = d.Seconds()
+	for k, d := range l {
+		if by := limiter.Bound(k); by != limiter.BoundNone && d != 0 {
+			of[by.String()] = d.Seconds()
 		}
 	}
 	return of
@@ -152,7 +153,7 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 		Name: l.Name, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: Round(l.Wait.Seconds()),
 		Epoch: l.Epoch, Rate: Finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
 		MeanMS: l.Latency.Milliseconds(), P95MS: l.LaneStatus.P95.Milliseconds(), P50MS: milli(l.P50),
-		Bound: string(s.laneBound(l)), HeldShort: s.laneHeld(l), Limits: limits(l),
+		Bound: s.laneBound(l).String(), HeldShort: s.laneHeld(l), Limits: limits(l),
 		Answered: l.Answered, Throttled: l.Throttled, Broke: l.Broke, Failed: l.Failed, DonePerS: Round(l.Speed),
 		Errors: Round(l.Errors), Slowed: Round(l.Slowed), Belief: s.believed(l).String(), Breaker: l.Breaker.String(), Failures: l.Failures,
 		FirstS: Until(s.p.At, l.FirstDue), LastS: Until(s.p.At, l.LastDue),

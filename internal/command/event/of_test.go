@@ -37,7 +37,7 @@ func TestLanePictureForPrograms(t *testing.T) {
 // less.
 func TestBeliefIsWhatBinds(t *testing.T) {
 	for most, want := range map[int]string{0: "", 8: "no more than 8 in flight", 64: "no more than 64 in flight", 256: "no more than 64 in flight"} {
-		p := steady(byTrial)
+		p := steady(limiter.BoundTrial)
 		p.Lanes[0].View = limiter.View{At: noon, Cap: most}
 		e := Of(&p, here)
 		if e.Lanes[0].Belief != want || want != "" && !strings.Contains(e.HeldMore, want) || strings.Contains(e.HeldMore, "256") {
@@ -53,9 +53,9 @@ func TestBeliefIsWhatBinds(t *testing.T) {
 // Counts have the meaning that programs expect: items that earlier runs have ended are done,
 // bad lines failed, and a call that ended its item was not tried again.
 func TestFigures(t *testing.T) {
-	p := steady(byRequests)
+	p := steady(limiter.BoundRequests)
 	p.Before, p.Broke, p.Allowed, p.Efficiency = 100, 120, math.Inf(1), 0.986
-	p.Ledger = observe.Ledger{"requests": 3*time.Second + 1, "tail": 0, "": time.Second}
+	p.Ledger = observe.Ledger{limiter.BoundRequests: 3*time.Second + 1, limiter.BoundTail: 0, limiter.BoundNone: time.Second}
 	p.Failures = []observe.Failure{
 		{Kind: "timeout", Count: 5},
 		{Kind: "server", Code: "500", Count: 3},

@@ -8,6 +8,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -111,7 +112,7 @@ func TestWaitStory(t *testing.T) {
 // The time of a run that was over in an instant has a part all the same, and one that does
 // not add up is said.
 func TestProofOfAnInstant(t *testing.T) {
-	s := Report{Bounds: observe.Ledger{"tail": 300 * time.Microsecond, "input": 100 * time.Microsecond}}
+	s := Report{Bounds: observe.Ledger{limiter.BoundTail: 300 * time.Microsecond, limiter.BoundInput: 100 * time.Microsecond}}
 	s.Ran = 400 * time.Microsecond
 	if text := s.timeProof(); text != "  time 0.000 s = tail 0.000  ✓\n" {
 		t.Errorf("%q", text)
@@ -130,7 +131,7 @@ func TestACleanRunEndsInSixLines(t *testing.T) {
 	clean := func() *Report {
 		s := &Report{Results: "o.jsonl", Reading: "jq . o.jsonl", Spent: event.Spent{}, Truncated: 3, Before: 7}
 		s.Succeeded, s.Elapsed, s.Ran = 1000, 20*time.Second, 20*time.Second
-		s.Bounds = observe.Ledger{"requests": 20 * time.Second}
+		s.Bounds = observe.Ledger{limiter.BoundRequests: 20 * time.Second}
 		s.Counters = batch.Counters{
 			Offered: 1000, Settled: 1000, Calls: 1024, HandedOver: 24, Throttled: 24, Cooldowns: 2, Participants: 9, Probes: 2, Redistributed: 5, Parked: 5,
 		}

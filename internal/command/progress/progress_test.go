@@ -14,6 +14,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/panel"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -204,7 +205,7 @@ func TestProof(t *testing.T) {
 // to be seen counts too.
 func TestProofOfTime(t *testing.T) {
 	s := Report{Summary: batch.Summary{Ran: 22_320_400 * time.Millisecond}, Bounds: observe.Ledger{
-		"requests": 13_980_200 * time.Millisecond, "input_tokens": 8_340_180 * time.Millisecond, "tail": 19_999_999, "": 1,
+		limiter.BoundRequests: 13_980_200 * time.Millisecond, limiter.BoundInputTokens: 8_340_180 * time.Millisecond, limiter.BoundTail: 19_999_999, limiter.BoundNone: 1,
 	}}
 	if got := s.timeProof(); got != "  time 22,320.4 s = requests 13,980.2 + input tokens 8,340.2  ✓\n" {
 		t.Error(got)
@@ -212,11 +213,11 @@ func TestProofOfTime(t *testing.T) {
 	if e := s.Event(); e.ElapsedS != 22320.4 || e.BoundS["input_tokens"] != 8340.18 {
 		t.Errorf("%+v", e)
 	}
-	s.Bounds["tail"]--
+	s.Bounds[limiter.BoundTail]--
 	if got := s.timeProof(); !strings.Contains(got, "DOES NOT HOLD") {
 		t.Error(got)
 	}
-	short := Report{Summary: batch.Summary{Ran: 2_060 * time.Millisecond}, Bounds: observe.Ledger{"cooldown": 2_054 * time.Millisecond, "tail": 6 * time.Millisecond}}
+	short := Report{Summary: batch.Summary{Ran: 2_060 * time.Millisecond}, Bounds: observe.Ledger{limiter.BoundCooldown: 2_054 * time.Millisecond, limiter.BoundTail: 6 * time.Millisecond}}
 	if got := short.timeProof(); got != "  time 2.060 s = cooldown 2.054 + tail 0.006  ✓\n" {
 		t.Error(got)
 	}

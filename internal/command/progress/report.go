@@ -12,6 +12,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider/sim"
 )
@@ -181,28 +182,25 @@ func (s *Report) timeProof() string {
 	if s.Ran <= 0 {
 		return ""
 	}
-	by := slices.SortedFunc(maps.Keys(s.Bounds), func(a, b observe.Bound) int {
-		return cmp.Or(cmp.Compare(s.Bounds[b], s.Bounds[a]), cmp.Compare(a, b))
-	})
 	var (
-		sum   time.Duration
+		by    []limiter.Bound
 		parts []string
 	)
-	for i, b := range by {
-		d := s.Bounds[b]
-		sum += d
-		if i == 0 || d >= s.digit()/2 {
-			parts = append(parts, nameOf(b)+" "+s.shownTime(d))
+	for k, d := range s.Bounds {
+		if d != 0 {
+			by = append(by, limiter.Bound(k))
 		}
 	}
-	return fmt.Sprintf("  time %s s = %s  %s\n", s.shownTime(s.Ran), strings.Join(parts, " + "), holds(sum == s.Ran))
-}
-
-func nameOf(b observe.Bound) string {
-	if b == observe.NoBound {
-		return "nothing"
+	slices.SortFunc(by, func(a, b limiter.Bound) int {
+		return cmp.Or(cmp.Compare(s.Bounds[b], s.Bounds[a]), cmp.Compare(a.String(), b.String()))
+	})
+	for i, b := range by {
+		if d := s.Bounds[b]; i == 0 || d >= s.digit()/2 {
+			name := cmp.Or(strings.ReplaceAll(b.String(), "_", " "), "nothing")
+			parts = append(parts, name+" "+s.shownTime(d))
+		}
 	}
-	return strings.ReplaceAll(string(b), "_", " ")
+	return fmt.Sprintf("  time %s s = %s  %s\n", s.shownTime(s.Ran), strings.Join(parts, " + "), holds(s.Bounds.Sum() == s.Ran))
 }
 
 // inDetail is the length of a run from which on milliseconds are not worth showing.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/internal/race"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -338,5 +339,17 @@ func TestAnotherInItsPlace(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "mine" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// The time of a bound that this version does not know stays in its sample, without its word.
+func TestBoundOfALaterVersionKeepsItsTime(t *testing.T) {
+	line := `{"event":"sample","at":"2026-01-01T00:00:01.000Z","elapsed_s":1,"span_s":1,"bound_s":{"moon_phase":0.25,"output":0.25,"tokens":0.5}}`
+	s, err := decodeSample([]byte(line))
+	if err != nil || s.Bounds.Sum() != time.Second || s.Bounds[limiter.BoundOutput] != time.Second/4 || s.Bounds[limiter.BoundTokens] != time.Second/2 {
+		t.Fatal(s, err)
+	}
+	if text := string(encodeSample(s)); !strings.Contains(text, `"bound_s":{"":0.25,"output":0.25,"tokens":0.5}`) {
+		t.Error(text)
 	}
 }

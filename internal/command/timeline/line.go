@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -258,7 +259,7 @@ func encodeSample(s *observe.Sample) []byte {
 		InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CachedTokens: s.CachedTokens, Unpriced: s.Unpriced,
 		InFlight: round(s.InFlight, 1e3), InFlightMost: s.InFlightMost, Waiting: round(s.Waiting, 1e3),
 		Parked: round(s.Parked, 1e3), Delayed: round(s.Delayed, 1e3),
-		BoundS: make(map[string]float64, len(s.Bounds)), Latency: make([][2]int, 0, len(s.Latency)), Lanes: []laneLine{},
+		BoundS: map[string]float64{}, Latency: make([][2]int, 0, len(s.Latency)), Lanes: []laneLine{},
 	}
 	if s.USD > 0 || s.Unpriced == 0 {
 		usd := round(s.USD, 1e9)
@@ -273,7 +274,7 @@ func encodeSample(s *observe.Sample) []byte {
 	}
 	for b, d := range s.Bounds {
 		if seconds := round(d.Seconds(), 1e6); seconds > 0 {
-			l.BoundS[string(b)] = seconds
+			l.BoundS[limiter.Bound(b).String()] = seconds
 		}
 	}
 	for _, b := range s.Latency {
@@ -336,12 +337,13 @@ func (l *sampleLine) bounds(s *observe.Sample) error {
 	if l.SpanS < 0 || l.SpanS > maxSpan || l.Answered < 0 || l.Failed < 0 || len(l.Lanes) > observe.LanesInSample {
 		return errNoSample
 	}
-	s.Bounds = make(observe.Ledger, len(l.BoundS))
-	for b, seconds := range l.BoundS {
+	for word, seconds := range l.BoundS {
 		if seconds < 0 || seconds > maxSpan {
 			return errNoSample
 		}
-		s.Bounds[observe.Bound(b)] = time.Duration(math.Round(seconds * float64(time.Second)))
+		if by := int(limiter.ParseBound(word)); by < len(s.Bounds) { // the time of a bound that is not known here counts as that of none
+			s.Bounds[by] += time.Duration(math.Round(seconds * float64(time.Second)))
+		}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -36,7 +37,7 @@ func aSample(n int, chance *rand.Rand) observe.Sample {
 		Answered: chance.IntN(50), Failed: chance.IntN(2), Calls: chance.IntN(60), Throttled: chance.IntN(3), Broke: chance.IntN(3),
 		InputTokens: chance.Int64N(50_000), OutputTokens: chance.Int64N(10_000), USD: float64(chance.IntN(1e6)) / 1e9, Unpriced: chance.IntN(2),
 		InFlight: float64(chance.IntN(64_000)) / 1e3, InFlightMost: 64, Waiting: 1024, Parked: float64(chance.IntN(10)), Allowed: float64(1+chance.IntN(100_000)) / 1e3, AllowedSpan: []float64{1, 0.5}[chance.IntN(2)],
-		Bounds: observe.Ledger{"requests": 700 * time.Millisecond, "tokens": 200 * time.Millisecond, "concurrency": 100 * time.Millisecond},
+		Bounds: observe.Ledger{limiter.BoundRequests: 700 * time.Millisecond, limiter.BoundTokens: 200 * time.Millisecond, limiter.BoundConcurrency: 100 * time.Millisecond},
 	}
 	for number := 60; number < 60+chance.IntN(12); number++ {
 		s.Latency = append(s.Latency, observe.Bucket{Number: number, Count: 1 + chance.IntN(9)})
