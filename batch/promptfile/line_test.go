@@ -2,6 +2,7 @@ package promptfile
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -30,9 +31,12 @@ func TestLineForRequest(t *testing.T) {
 // badLines gives the complaints about a text.
 func badLines(t *testing.T, text string) (bad []*prompts.LineError) {
 	t.Helper()
-	_, bad, err := prompts.Check(prompts.NewReader(strings.NewReader(text), prompts.Config{Name: "prompts.jsonl", DefaultModel: "m", MaxLine: 100}))
-	if err != nil {
-		t.Fatal(err)
+	for _, err := range prompts.NewReader(strings.NewReader(text), prompts.Config{Name: "prompts.jsonl", DefaultModel: "m", MaxLine: 100}).All() {
+		if c, is := errors.AsType[*prompts.LineError](err); is {
+			bad = append(bad, c)
+		} else if err != nil {
+			t.Fatal(err)
+		}
 	}
 	return bad
 }

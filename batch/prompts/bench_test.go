@@ -23,8 +23,8 @@ func BenchmarkReader(b *testing.B) {
 			b.SetBytes(int64(text.Len()))
 			b.ReportAllocs()
 			for b.Loop() {
-				if sum, bad, err := Check(NewReader(bytes.NewReader(text.Bytes()), Config{})); sum.Items != 1000 {
-					b.Fatal(sum, bad, err)
+				if items, bad, err := through(NewReader(bytes.NewReader(text.Bytes()), Config{})); items != 1000 {
+					b.Fatal(items, bad, err)
 				}
 			}
 		})

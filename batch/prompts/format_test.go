@@ -58,14 +58,14 @@ func TestPackedInputCutShort(t *testing.T) {
 	for name, data := range packed(t, strings.Repeat(twoPrompts, 100)) {
 		for n := 4; n < len(data); n++ {
 			r := NewReader(bytes.NewReader(data[:n]), Config{Name: "p." + name, DefaultModel: "m"})
-			_, _, err := Check(r)
+			_, _, err := through(r)
 			if _, again := r.Next(); !errors.Is(err, ErrPacked) || again != err || !strings.Contains(err.Error(), "p."+name) { //nolint:errorlint // the same
 				t.Fatalf("%s, %d of %d bytes: %v", name, n, len(data), err)
 			}
 		}
 		data = bytes.Clone(data)
 		data[len(data)/2] ^= 1
-		if _, _, err := Check(NewReader(bytes.NewReader(data), Config{DefaultModel: "m"})); !errors.Is(err, ErrPacked) {
+		if _, _, err := through(NewReader(bytes.NewReader(data), Config{DefaultModel: "m"})); !errors.Is(err, ErrPacked) {
 			t.Errorf("%s, damaged: %v", name, err)
 		}
 	}

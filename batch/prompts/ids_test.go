@@ -96,8 +96,8 @@ func TestMemoryPerItem(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		r := NewReader(&numbered{format: line + "\n", left: items}, Config{DefaultModel: "m"})
-		if sum, _, err := Check(r); err != nil || sum.Items != items {
-			t.Fatalf("%+v %v", sum, err)
+		if n, _, err := through(r); err != nil || n != items {
+			t.Fatalf("%d %v", n, err)
 		}
 		runtime.GC()
 		runtime.ReadMemStats(&after)

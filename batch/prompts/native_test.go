@@ -229,7 +229,7 @@ func TestTakesAllocatesNothing(t *testing.T) {
 	text := strings.Repeat(`{"prompt":"x"}`+"\n", 1000)
 	count := func(takes func(*Request) error) float64 {
 		return testing.AllocsPerRun(5, func() {
-			_, _, _ = Check(NewReader(strings.NewReader(text), Config{DefaultModel: "m", Takes: takes}))
+			_, _, _ = through(NewReader(strings.NewReader(text), Config{DefaultModel: "m", Takes: takes}))
 		})
 	}
 	if with, without := count(func(*Request) error { return nil }), count(nil); with > without+10 {

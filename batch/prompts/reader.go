@@ -29,7 +29,7 @@ type Config struct {
 	MaxLine         int     // longest line in bytes; 0 means DefaultMaxLine
 	Params          []Param // sent with every line that does not set them; each name once
 
-	// Checked says that a Check of the same input has found no id used twice: the reader
+	// Checked says that the same input was found to have no id used twice: the reader
 	// does not remember the ids again.
 	Checked bool
 

@@ -34,6 +34,35 @@ func read(t *testing.T, text string, cfg Config) (reqs []Request, bad []*LineErr
 	return reqs, bad
 }
 
+// through reads an input to its end, and counts its items.
+func through(r *Reader) (items int, bad []*LineError, err error) {
+	r.cfg.Passing, r.cfg.NoKeys = true, true
+	for _, err := range r.All() {
+		var c *LineError
+		switch {
+		case errors.As(err, &c):
+			bad = append(bad, c)
+		case err != nil:
+			return items, bad, err
+		default:
+			items++
+		}
+	}
+	return items, bad, nil
+}
+
+// A file that names a new model on each line does not fill the reader.
+func TestModelsAreBounded(t *testing.T) {
+	var text bytes.Buffer
+	for i := range 2 * knownModels {
+		fmt.Fprintf(&text, `{"prompt":"a","model":"m%d"}`+"\n", i)
+	}
+	r := NewReader(&text, Config{})
+	if items, bad, err := through(r); err != nil || items != 2*knownModels || len(r.models) != knownModels {
+		t.Errorf("%d items, %d known models, %v %v", items, len(r.models), bad, err)
+	}
+}
+
 // one reads a text of one good line.
 func one(t *testing.T, text string, cfg Config) Request {
 	t.Helper()

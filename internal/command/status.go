@@ -149,14 +149,18 @@ func (w *World) howItEnded(flags *statusFlags, output string, p *journal.Progres
 // countItems reads an input to its end. The model and endpoint of its lines do not change
 // their number.
 func countItems(of *runFlags, input promptfile.Input) (items int, err error) {
-	cfg := prompts.Config{DefaultModel: simDefaultModel, Serves: prompts.Operations(), Checked: true, Format: of.formatOf(input.Name)}
+	cfg := prompts.Config{DefaultModel: simDefaultModel, Serves: prompts.Operations(), Checked: true, Passing: true, NoKeys: true, Format: of.formatOf(input.Name)}
 	if slices.ContainsFunc(input.Files(), func(name string) bool { return of.formatOf(name) == prompts.FormatCSV }) {
 		cfg.Template = anyColumns
 	}
 	err = input.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
-		sum, _, err := prompts.Check(prompts.NewReader(file, cfg))
-		items = sum.Items + sum.Bad
-		return err
+		for _, err := range prompts.NewReader(file, cfg).All() {
+			if _, bad := errors.AsType[*prompts.LineError](err); err != nil && !bad {
+				return err
+			}
+			items++
+		}
+		return nil
 	})
 	switch {
 	case errors.Is(err, promptfile.ErrInput):
