@@ -14,7 +14,4 @@
 // Two goroutines of a Saver pass two bundles back and forth: lines gather in one while the
 // other goes to disk. A line for which nobody waits shares its sync with those of the next
 // 10 ms.
-//
-// Reorder passes lines on in the order of their index, for results in the order of the
-// prompts.
 package saver

@@ -1,4 +1,4 @@
-package saver
+package promptfile
 
 import (
 	"errors"
@@ -11,15 +11,27 @@ import (
 	"testing"
 )
 
+// reorder makes turns that hold at most limit bytes in memory and pass their text to emit.
+func reorder(folder string, limit int, emit func([]byte) error) *turns {
+	o := newTurns(folder, nil, func(error) {})
+	if o.emit = emit; limit > 0 {
+		o.limit = limit
+	}
+	return o
+}
+
+// waiting counts the lines that wait for an earlier one.
+func waiting(o *turns) int { return len(o.memory) + o.away }
+
 // Whatever order lines come in, and however little memory there is, they are given
 // in the order of their index, each once, and nothing is left in the folder.
-func TestReorder(t *testing.T) {
+func TestTurns(t *testing.T) {
 	for _, limit := range []int{1, 500, 1 << 20} {
 		const items = 5000
 		r, dir := rand.New(rand.NewPCG(3, 4)), t.TempDir()
 		var got []string
 		most := 0
-		o := NewReorder(dir, limit, func(line []byte) error { got = append(got, string(line)); return nil })
+		o := reorder(dir, limit, func(line []byte) error { got = append(got, string(line)); return nil })
 		indexes := r.Perm(items)
 		slices.SortFunc(indexes, func(a, b int) int { return a/700 - b/700 }) // late by 700 at most
 		for _, i := range indexes {
@@ -27,15 +39,15 @@ func TestReorder(t *testing.T) {
 			if i%9 == 8 {
 				line = "" // it failed: its line is elsewhere
 			}
-			if err := o.Put(i, []byte(line)); err != nil {
+			if err := o.put(i, []byte(line)); err != nil {
 				t.Fatal(err)
 			}
 			if most = max(most, o.held); o.held > limit {
 				t.Fatalf("%d bytes in memory, allowed are %d", o.held, limit)
 			}
 		}
-		if err := o.Close(); err != nil || o.Waiting() != 0 {
-			t.Fatalf("%v, %d wait", err, o.Waiting())
+		if err := o.close(); err != nil || waiting(o) != 0 {
+			t.Fatalf("%v, %d wait", err, waiting(o))
 		}
 		at := 0
 		for i := range items {
@@ -55,38 +67,38 @@ func TestReorder(t *testing.T) {
 
 // A run that ends early gives what it has, in order; an index that comes twice is
 // refused; what emit says comes back.
-func TestReorderAtItsEdges(t *testing.T) {
+func TestTurnsAtItsEdges(t *testing.T) {
 	var got []string
-	o := NewReorder(t.TempDir(), 3, func(line []byte) error { got = append(got, string(line)); return nil })
+	o := reorder(t.TempDir(), 3, func(line []byte) error { got = append(got, string(line)); return nil })
 	for _, i := range []int{5, 2, 9, 0} {
-		if err := o.Put(i, []byte("i"+strconv.Itoa(i))); err != nil {
+		if err := o.put(i, []byte("i"+strconv.Itoa(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if o.Put(0, nil) == nil || o.Put(5, nil) == nil {
+	if o.put(0, nil) == nil || o.put(5, nil) == nil {
 		t.Error("an index came twice and went unseen")
 	}
-	if err := o.Close(); err != nil || !slices.Equal(got, []string{"i0", "i2", "i5", "i9"}) {
+	if err := o.close(); err != nil || !slices.Equal(got, []string{"i0", "i2", "i5", "i9"}) {
 		t.Errorf("%v %v", got, err)
 	}
 	full := errors.New("full")
-	o = NewReorder(t.TempDir(), 0, func([]byte) error { return full })
-	if err := errors.Join(o.Put(1, []byte("b")), o.Put(0, []byte("a"))); !errors.Is(err, full) {
+	o = reorder(t.TempDir(), 0, func([]byte) error { return full })
+	if err := errors.Join(o.put(1, []byte("b")), o.put(0, []byte("a"))); !errors.Is(err, full) {
 		t.Error(err)
 	}
-	if o = NewReorder(t.TempDir()+"/none", 1, nil); o.Put(1, []byte("bb")) == nil {
+	if o = reorder(t.TempDir()+"/none", 1, nil); o.put(1, []byte("bb")) == nil {
 		t.Error("a folder that is not there went unseen")
 	}
 }
 
 // The spilled file has no name while it is open, so that a killed process leaves none; the
 // name is free for others, whose file stays. Its room is used again once nothing is in it.
-func TestReorderSpill(t *testing.T) {
+func TestTurnsSpill(t *testing.T) {
 	dir := t.TempDir()
-	o := NewReorder(dir, 1, func([]byte) error { return nil })
+	o := reorder(dir, 1, func([]byte) error { return nil })
 	line := []byte(strings.Repeat("x", 1000))
 	for i := range 100 {
-		if err := errors.Join(o.Put(2*i+1, line), o.Put(2*i, line)); err != nil {
+		if err := errors.Join(o.put(2*i+1, line), o.put(2*i, line)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,7 +112,7 @@ func TestReorderSpill(t *testing.T) {
 	if err := os.WriteFile(others, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Close(); err != nil {
+	if err := o.close(); err != nil {
 		t.Error(err)
 	}
 	if text, _ := os.ReadFile(others); runtime.GOOS != "windows" && string(text) != "mine" {

@@ -1,0 +1,222 @@
+package promptfile
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/headrace/headrace/batch/journal"
+)
+
+// bytesOfTurns bounds the lines that wait for their turn in memory: thousands of usual
+// lines. The others go to a file.
+const bytesOfTurns = 64 << 20
+
+// turns passes lines on in the order of their index, whatever the order in which they come.
+// Lines that wait for an earlier one lie in memory, up to a bound. Further lines lie in a
+// file that ends with the turns. From index next to the last that came, each index takes 8
+// bytes of memory. Turns belong to the goroutine that takes the results.
+//
+//	       next              last that came
+//	         ▼                     ▼
+//	─given──┤ ∅ │ m │ s │ ∅ │ s │ m │     m in memory, s spilled, ∅ not there yet
+//
+// Waiting lines are not saved: after a kill, a run must ask for them again. Closing passes
+// on the lines that still wait, ahead of earlier ones that never came. Once those have come,
+// journal.Arrange corrects the order. Turns are no second way to do that: Arrange needs a
+// file, which standard output is not, and room for all of it.
+type turns struct {
+	folder string
+	limit  int
+	emit   func(line []byte) error
+	fault  func(error)
+	buf    []byte
+	lost   int   // results that could not be kept while they waited
+	err    error // the first fault
+
+	next   int            // the next index to be passed on
+	ring   []int64        // the place of index next+i: absent, inMemory, or its offset in the file
+	memory map[int][]byte // by index
+	held   int            // bytes in memory
+	spill  *os.File       // nil before the first line that needs it
+	named  bool           // spill still has its name
+	end    int64          // of the spilled lines
+	away   int            // lines in the file
+	size   [4]byte        // room for a length
+}
+
+const (
+	absent   = -1
+	inMemory = -2
+)
+
+// newTurns passes lines to save, starting with index 0. Lines beyond the bound wait in a file
+// in folder. Nobody else can read that file, and it is removed at the end.
+func newTurns(folder string, save func(journal.Line), fault func(error)) *turns {
+	emit := func(text []byte) error {
+		var l journal.Line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return fmt.Errorf("a result that waited for its turn: %w", err)
+		}
+		save(l)
+		return nil
+	}
+	return &turns{folder: folder, limit: bytesOfTurns, emit: emit, fault: fault, memory: make(map[int][]byte)}
+}
+
+// take gives an index its turn. A nil line means an item without a result.
+func (t *turns) take(index int, l *journal.Line) {
+	t.buf = t.buf[:0]
+	if l != nil {
+		t.buf = journal.AppendLine(t.buf, l)
+	}
+	if err := t.put(index, t.buf); err != nil {
+		t.note(err)
+		if l != nil {
+			t.lost++
+		}
+	}
+}
+
+// note reports the first fault.
+func (t *turns) note(err error) {
+	if t.err == nil {
+		t.err = err
+		t.fault(err)
+	}
+}
+
+// put takes the line of an index, and passes on every line whose turn has come. An empty
+// line takes its index's turn and passes on nothing. Each index comes once. The caller may
+// reuse line when put returns.
+func (t *turns) put(index int, line []byte) error {
+	at := index - t.next
+	if at < 0 || at < len(t.ring) && t.ring[at] != absent {
+		return fmt.Errorf("promptfile: order: index %d came twice", index)
+	}
+	if at == 0 {
+		if err := t.give(line); err != nil {
+			return err
+		}
+		return t.drain()
+	}
+	for len(t.ring) <= at {
+		t.ring = append(t.ring, absent)
+	}
+	return t.wait(at, line)
+}
+
+// give emits the line of index next.
+func (t *turns) give(line []byte) error {
+	t.next++
+	if len(t.ring) > 0 {
+		t.ring = t.ring[1:]
+	}
+	if len(line) == 0 {
+		return nil
+	}
+	return t.emit(line)
+}
+
+func (t *turns) drain() error {
+	for len(t.ring) > 0 && t.ring[0] != absent {
+		line, err := t.fetch(t.ring[0])
+		if err != nil {
+			return err
+		}
+		if err := t.give(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *turns) wait(at int, line []byte) error {
+	if t.held+len(line) <= t.limit {
+		t.memory[t.next+at] = append([]byte(nil), line...)
+		t.held += len(line)
+		t.ring[at] = inMemory
+		return nil
+	}
+	offset, err := t.store(line)
+	if err != nil {
+		return fmt.Errorf("promptfile: order: %w", err)
+	}
+	t.ring[at] = offset
+	return nil
+}
+
+// fetch returns the line of index next, and releases its room.
+func (t *turns) fetch(where int64) ([]byte, error) {
+	if where == inMemory {
+		line := t.memory[t.next]
+		delete(t.memory, t.next)
+		t.held -= len(line)
+		return line, nil
+	}
+	line, err := t.load(where)
+	if err != nil {
+		return nil, fmt.Errorf("promptfile: order: %w", err)
+	}
+	return line, nil
+}
+
+// store appends a line and its length to the file.
+func (t *turns) store(line []byte) (offset int64, err error) {
+	if t.spill == nil {
+		if t.spill, err = os.CreateTemp(t.folder, ".headrace-order-*.tmp"); err != nil {
+			return 0, err
+		}
+		// A file without a name goes when the process ends, however that ends. If an open
+		// file cannot lose its name, Close removes it.
+		t.named = os.Remove(t.spill.Name()) != nil
+	}
+	binary.LittleEndian.PutUint32(t.size[:], uint32(len(line)))
+	for _, part := range [][]byte{t.size[:], line} {
+		if _, err := t.spill.WriteAt(part, t.end+offset); err != nil {
+			return 0, err
+		}
+		offset += int64(len(part))
+	}
+	offset, t.end = t.end, t.end+offset
+	t.away++
+	return offset, nil
+}
+
+func (t *turns) load(offset int64) ([]byte, error) {
+	if _, err := t.spill.ReadAt(t.size[:], offset); err != nil {
+		return nil, err
+	}
+	line := make([]byte, binary.LittleEndian.Uint32(t.size[:]))
+	if _, err := t.spill.ReadAt(line, offset+int64(len(t.size))); err != nil && err != io.EOF {
+		return nil, err
+	}
+	if t.away--; t.away == 0 {
+		t.end = 0 // nothing is in use: reuse the room
+	}
+	return line, nil
+}
+
+// close passes on the lines that still wait, in order, even if earlier ones never came. It
+// removes the file. The error is the first fault.
+func (t *turns) close() error {
+	err := t.drain()
+	for err == nil && len(t.ring) > 0 {
+		t.next++
+		t.ring = t.ring[1:]
+		err = t.drain()
+	}
+	if t.spill != nil {
+		_ = t.spill.Close()
+		if t.named {
+			_ = os.Remove(t.spill.Name())
+		}
+		t.spill = nil
+	}
+	if err != nil {
+		t.note(err)
+	}
+	return t.err
+}
