@@ -9,11 +9,29 @@ import (
 	"testing"
 )
 
+// made opens an output behind what it holds, and makes a missing one.
+func made(path string, others ...string) (*Tail, error) {
+	j, err := ReadJournal(path, others...)
+	if err != nil {
+		return nil, err
+	}
+	return j.Append()
+}
+
+// lazily opens an errors file, and leaves a missing one to its first line.
+func lazily(path string, others ...string) (*Tail, error) {
+	j, err := ReadErrorsJournal(path, others...)
+	if err != nil {
+		return nil, err
+	}
+	return j.AppendLazily()
+}
+
 // A file is made for its owner alone, and is empty.
 func TestCreateMakesAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
-	tail, err := Create(path)
-	if err = errors.Join(err, tail.Close(), tail.Close()); err != nil || tail.Size() != 0 {
+	tail, err := made(path)
+	if err = errors.Join(err, tail.Close(), tail.Close()); err != nil || tail.Size != 0 {
 		t.Fatal(err)
 	}
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 || info.Size() != 0 {
@@ -35,7 +53,7 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 		path, other string
 		want        error
 	}{
-		{at("full"), "", ErrNotEmpty},
+		{at("full"), "", ErrForeign},
 		{dir, "", ErrDirectory},
 		{at("full"), at("full"), ErrSameFile},
 		{at("hard"), at("full"), ErrSameFile},
@@ -46,9 +64,9 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 		{at("empty"), at("full"), nil},
 	}
 	for _, tt := range tests {
-		for name, create := range map[string]func(string, ...string) (*Tail, error){"Create": Create, "CreateLazily": CreateLazily} {
+		for name, create := range map[string]func(string, ...string) (*Tail, error){"at once": made, "lazily": lazily} {
 			w, err := create(tt.path, "-", tt.other)
-			if name == "CreateLazily" && tt.want == fs.ErrNotExist { //nolint:errorlint // a table's own value
+			if name == "lazily" && tt.want == fs.ErrNotExist { //nolint:errorlint // a table's own value
 				continue // it looks for the directory with the first line
 			}
 			if tt.want != nil && (!errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.path)) {
@@ -70,8 +88,8 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 // A lazy file is made when it is opened; one that came into being meanwhile is spared.
 func TestLazyFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "e")
-	first, err := CreateLazily(path)
-	late, err2 := CreateLazily(path)
+	first, err := lazily(path)
+	late, err2 := lazily(path)
 	if err := errors.Join(err, err2, first.Close()); err != nil {
 		t.Fatal(err)
 	}

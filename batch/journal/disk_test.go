@@ -42,7 +42,7 @@ func (w *watched) disk() disk.Disk {
 func TestRewriteIsSyncedBeforeItHasTheName(t *testing.T) {
 	path := writeFile(t, journalLine("twice", "timeout")+journalLine("once", "invalid")+journalLine("twice", "server"))
 	var w watched
-	if dropped, err := dropSuperseded(w.disk(), "", path, &KeySet{}, 0); err != nil || dropped != 1 {
+	if dropped, err := (&Journal{path: path}).dropSuperseded(w.disk(), &KeySet{}); err != nil || dropped != 1 {
 		t.Fatalf("%d dropped, %v", dropped, err)
 	}
 	left := journalLine("once", "invalid") + journalLine("twice", "server")
@@ -57,7 +57,7 @@ func TestRewriteThatCannotBeSynced(t *testing.T) {
 	path := writeFile(t, text)
 	d := disk.Real()
 	d.SyncData = func(*os.File) error { return full }
-	if _, err := dropSuperseded(d, "", path, &KeySet{}, 0); !errors.Is(err, full) || textOf(t, path) != text {
+	if _, err := (&Journal{path: path}).dropSuperseded(d, &KeySet{}); !errors.Is(err, full) || textOf(t, path) != text {
 		t.Errorf("%v, then %q", err, textOf(t, path))
 	}
 	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {

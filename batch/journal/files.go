@@ -7,12 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// Why Create does not write to a file; errors.Is finds them in its error.
+// Why a file is not written to; errors.Is finds them in the error.
 var (
 	ErrNotEmpty  = errors.New("it is not empty: move it away, or choose another file")
 	ErrDirectory = errors.New("it is a directory: name a file in it")
@@ -22,28 +23,10 @@ var (
 // fileMode keeps others from reading prompts and answers.
 const fileMode = 0o600
 
-// Create makes the file at path, mode 0600, and returns its Tail. It never overwrites a
-// file that holds something (ErrNotEmpty) or a directory (ErrDirectory). It also refuses a
-// file at others, such as the input or another output, by whatever name (ErrSameFile).
-// Names in others that are not files do not matter.
-func Create(path string, others ...string) (*Tail, error) {
-	t, err := CreateLazily(path, others...)
-	if err != nil {
-		return nil, err
-	}
-	return t.now()
-}
-
-// CreateLazily is Create for a file that may turn out not to be needed, such as that of the
-// errors. It refuses at once what Create refuses, but makes the file with the first line.
-func CreateLazily(path string, others ...string) (*Tail, error) {
-	if err := mayWrite(path, others); err != nil {
-		return nil, fmt.Errorf("journal: create %s: %w", path, err)
-	}
-	return &Tail{name: path, open: func() (*os.File, error) { return openEmpty(path) }}, nil
-}
-
-// mayWrite returns an error if something at path must stay.
+// mayWrite returns an error if something at path must stay: a file that holds something
+// (ErrNotEmpty), a directory (ErrDirectory), or a file at others, such as the input or
+// another output, by whatever name (ErrSameFile). Names in others that are not files do not
+// matter.
 func mayWrite(path string, others []string) error {
 	info, err := os.Stat(path)
 	there := !errors.Is(err, fs.ErrNotExist)
@@ -52,7 +35,7 @@ func mayWrite(path string, others []string) error {
 		return disk.Bare(err)
 	case there && info.IsDir():
 		return ErrDirectory
-	case sameAsAny(path, others):
+	case slices.ContainsFunc(others, func(other string) bool { return SameFile(path, other) }):
 		return ErrSameFile
 	case there && info.Size() > 0:
 		return ErrNotEmpty
@@ -117,14 +100,14 @@ const BackupSuffix = ".bak"
 // StartOver puts the file at path aside, as path.bak or, if that is there already,
 // path.bak.1 and so on: it never overwrites a file. It returns the new name, "" if there
 // was nothing to keep. A link stays a link: the file to which it leads gets another name in
-// its own folder. StartOver also refuses to move what Create never writes to: a directory,
-// or a file of this run at others. The caller holds the lock.
+// its own folder. StartOver also refuses to move a directory, or a file of this run
+// at others. The caller holds the lock.
 func StartOver(path string, others ...string) (kept string, err error) {
 	return startOver(disk.Real(), path, others)
 }
 
 func startOver(d disk.Disk, path string, others []string) (kept string, err error) {
-	holds, err := mayStartOver(path, others)
+	holds, err := MayStartOver(path, others...)
 	if err != nil || !holds {
 		return "", err
 	}
@@ -137,15 +120,9 @@ func startOver(d disk.Disk, path string, others []string) (kept string, err erro
 	return kept, nil
 }
 
-// MayStartOver refuses what StartOver refuses, and moves nothing. With it a caller can
-// check several files before the first is moved.
-func MayStartOver(path string, others ...string) error {
-	_, err := mayStartOver(path, others)
-	return err
-}
-
-// mayStartOver also reports whether the file holds anything.
-func mayStartOver(path string, others []string) (holds bool, err error) {
+// MayStartOver refuses what StartOver refuses, and moves nothing. It reports whether there
+// is anything to move. With it a caller can check several files before the first is moved.
+func MayStartOver(path string, others ...string) (holds bool, err error) {
 	err = mayWrite(path, others)
 	switch {
 	case err == nil: // not there, or empty
@@ -218,15 +195,6 @@ func nameIn(errorsPath, output string) string {
 		return ""
 	}
 	return OutputName(errorsPath, output)
-}
-
-func sameAsAny(path string, others []string) bool {
-	for _, other := range others {
-		if SameFile(path, other) {
-			return true
-		}
-	}
-	return false
 }
 
 // maxLinks is the number of links in a row that are followed: as many as Linux follows.

@@ -91,7 +91,8 @@ type Journal struct {
 
 // ReadJournal reads the output at path and changes nothing. It refuses a file that headrace
 // has not written (ErrForeign), that has a damaged line (ErrDamaged) or that holds failed
-// items (ErrOtherKind). It also refuses what Create refuses.
+// items (ErrOtherKind). It also refuses
+// a directory (ErrDirectory) and a file at others, by whatever name (ErrSameFile).
 func ReadJournal(path string, others ...string) (*Journal, error) {
 	return (&Journal{path: path, IDs: newIDSet()}).from(others)
 }
@@ -142,7 +143,7 @@ const lookAhead = 1000
 // line that lacks nothing but its line feed.
 func (j *Journal) scan(in io.Reader) error {
 	r := lines.New(in, MaxJournalLine)
-	var parse journalParser
+	var parse Parser
 	for {
 		text, whole, err := r.Cut()
 		switch {
@@ -166,7 +167,7 @@ func (j *Journal) scan(in io.Reader) error {
 }
 
 // take counts one line.
-func (j *Journal) take(parse *journalParser, text []byte) error {
+func (j *Journal) take(parse *Parser, text []byte) error {
 	n := int64(len(text))
 	if j.NoFeed {
 		text = fed(text)
@@ -203,7 +204,7 @@ func (j *Journal) take(parse *journalParser, text []byte) error {
 
 // isOurs reports whether the line read last belongs to the output in question. A line that
 // names none may belong to any.
-func (j *Journal) isOurs(parse *journalParser) bool {
+func (j *Journal) isOurs(parse *Parser) bool {
 	return j.output == "" || len(parse.output) == 0 || string(rawjson.Unquote(parse.output)) == j.output
 }
 
@@ -221,7 +222,7 @@ func (j *Journal) complain() error {
 
 // blame is complain, but for a bad first line it finds out whether the file is ours all
 // the same. The line itself may show that, or one that follows it.
-func (j *Journal) blame(text []byte, rest *lines.Reader, parse *journalParser) error {
+func (j *Journal) blame(text []byte, rest *lines.Reader, parse *Parser) error {
 	fault := j.complain()
 	ours := len(text) >= len(opening) && opens(text)
 	for n := 0; errors.Is(fault, ErrForeign) && !ours && n < lookAhead; n++ {
@@ -258,7 +259,13 @@ func (j *Journal) tear(rest []byte) error {
 // Append cuts off the torn line, or adds the line feed that the last line lacks. It returns
 // the Tail behind the last whole line. It makes a missing file, and refuses a file that has
 // changed since it was read (ErrChanged).
-func (j *Journal) Append() (*Tail, error) { return j.tail().now() }
+func (j *Journal) Append() (t *Tail, err error) {
+	t = j.tail()
+	if t.File, err = t.Open(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
 
 // AppendLazily is Append for a file that may turn out not to be needed: a missing file is
 // made with the first line. A file that is there is opened even if it is empty, so that a
@@ -275,7 +282,7 @@ func (j *Journal) tail() *Tail {
 	if j.NoFeed {
 		size++
 	}
-	return &Tail{name: j.path, size: size, open: j.open}
+	return &Tail{Name: j.path, Size: size, Open: j.open}
 }
 
 func (j *Journal) open() (*os.File, error) {
@@ -345,41 +352,21 @@ func (s *IDSet) Len() int { return s.ids.Len() }
 // last whole line of an earlier run, or at the beginning of a new file. Its owner gives
 // it to one saver or closes it.
 type Tail struct {
-	name string
-	size int64    // of the whole lines
-	file *os.File // nil if the first line makes it
-	open func() (*os.File, error)
+	Name string
+	Size int64                    // of the whole lines
+	File *os.File                 // nil if the first line makes it
+	Open func() (*os.File, error) // opens the file, and makes it if it is missing; the caller closes it
 }
-
-// Name returns the name of the file.
-func (t *Tail) Name() string { return t.name }
-
-// Size returns the number of bytes in the file's whole lines.
-func (t *Tail) Size() int64 { return t.size }
-
-// File returns the open file, nil if the first line makes it.
-func (t *Tail) File() *os.File { return t.file }
-
-// Open opens the file, and makes it if it is missing. The caller closes it.
-func (t *Tail) Open() (*os.File, error) { return t.open() }
 
 // Close closes a file to which nobody is going to write.
 func (t *Tail) Close() error {
-	if t.file == nil {
+	if t.File == nil {
 		return nil
 	}
-	file := t.file
-	t.file = nil
+	file := t.File
+	t.File = nil
 	if err := file.Close(); err != nil {
-		return fmt.Errorf("journal: close %s: %w", t.name, disk.Bare(err))
+		return fmt.Errorf("journal: close %s: %w", t.Name, disk.Bare(err))
 	}
 	return nil
-}
-
-// now opens the file before its first line.
-func (t *Tail) now() (_ *Tail, err error) {
-	if t.file, err = t.open(); err != nil {
-		return nil, err
-	}
-	return t, nil
 }

@@ -105,6 +105,11 @@ func TestStartOverKeepsEverything(t *testing.T) {
 	}
 }
 
+// drop drops the superseded lines of an errors file that no run has written to since.
+func drop(path string, results *KeySet) (dropped int, err error) {
+	return (&Journal{path: path}).DropSuperseded(results)
+}
+
 // An item that was tried again has one line in both files together: its result, or
 // what it failed of last. Lines of others stay, to the byte.
 func TestDropSuperseded(t *testing.T) {
@@ -114,12 +119,12 @@ func TestDropSuperseded(t *testing.T) {
 	}
 	path := writeFile(t, journalLine("well", "timeout")+journalLine("twice", "timeout")+
 		journalLine("once", "invalid")+journalLine("twice", "server")+journalLine("twice", "unknown"))
-	dropped, err := DropSuperseded(path, &results.Keys)
+	dropped, err := drop(path, &results.Keys)
 	if want := journalLine("once", "invalid") + journalLine("twice", "unknown"); err != nil || dropped != 3 || textOf(t, path) != want {
 		t.Errorf("%d dropped, %v, left %s", dropped, err, textOf(t, path))
 	}
 	before, _ := os.Stat(path)
-	dropped, err = DropSuperseded(path, &results.Keys)
+	dropped, err = drop(path, &results.Keys)
 	after, _ := os.Stat(path)
 	if err != nil || dropped != 0 || !os.SameFile(before, after) || before.Mode().Perm() != 0o600 {
 		t.Errorf("the second time: %d dropped, %v, same file %v", dropped, err, os.SameFile(before, after))
@@ -127,7 +132,7 @@ func TestDropSuperseded(t *testing.T) {
 	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
 		t.Errorf("left beside it: %v", left)
 	}
-	if dropped, err := DropSuperseded(path+".none", &results.Keys); dropped != 0 || err != nil {
+	if dropped, err := drop(path+".none", &results.Keys); dropped != 0 || err != nil {
 		t.Errorf("no errors file: %d, %v", dropped, err)
 	}
 }
@@ -142,7 +147,7 @@ func TestLinksStayLinks(t *testing.T) {
 	if err = errors.Join(err, os.Symlink("disk/e.jsonl", link)); err != nil {
 		t.Skip(err)
 	}
-	if dropped, err := DropSuperseded(link, &KeySet{}); err != nil || dropped != 1 || textOf(t, file) != journalLine("twice", "server") {
+	if dropped, err := drop(link, &KeySet{}); err != nil || dropped != 1 || textOf(t, file) != journalLine("twice", "server") {
 		t.Errorf("%d dropped, %v: %s", dropped, err, textOf(t, file))
 	}
 	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o640 {
@@ -152,7 +157,7 @@ func TestLinksStayLinks(t *testing.T) {
 	if err != nil || kept != realName(file)+".bak" || textOf(t, kept) != journalLine("twice", "server") {
 		t.Errorf("kept as %q, %v", kept, err)
 	}
-	tail, err := Create(link)
+	tail, err := made(link)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +182,7 @@ func TestRewriteAfterACrash(t *testing.T) {
 	if err := os.WriteFile(path+disk.NextSuffix, []byte(opening[:7]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if dropped, err := DropSuperseded(path, &KeySet{}); err != nil || dropped != 1 || textOf(t, path) != journalLine("twice", "server") {
+	if dropped, err := drop(path, &KeySet{}); err != nil || dropped != 1 || textOf(t, path) != journalLine("twice", "server") {
 		t.Errorf("%d dropped, %v", dropped, err)
 	}
 	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
@@ -187,7 +192,7 @@ func TestRewriteAfterACrash(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Mkdir(path+disk.NextSuffix, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := DropSuperseded(path, &KeySet{}); !errors.Is(err, disk.ErrInTheWay) || textOf(t, path) != text {
+	if _, err := drop(path, &KeySet{}); !errors.Is(err, disk.ErrInTheWay) || textOf(t, path) != text {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(path + disk.NextSuffix); err != nil {
@@ -205,8 +210,8 @@ func TestEmptyFileIsOpenedAtOnce(t *testing.T) {
 		}
 		_, absent := os.Stat(path)
 		tail, err := j.AppendLazily()
-		if err != nil || (tail.File() == nil) != (absent != nil) {
-			t.Errorf("%s: opened %t, %v", path, tail.File() != nil, err)
+		if err != nil || (tail.File == nil) != (absent != nil) {
+			t.Errorf("%s: opened %t, %v", path, tail.File != nil, err)
 		}
 		if err := tail.Close(); err != nil {
 			t.Error(err)

@@ -165,7 +165,7 @@ func TestHardLinkIsTheSameOutput(t *testing.T) {
 // An output that was made during a run is kept from others too.
 func TestHardLinkToANewOutput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
-	tail, err := Create(path)
+	tail, err := made(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestHardLinkToANewOutput(t *testing.T) {
 	if err := os.Link(path, path+".hard"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("no file is owned here: ", err)
 	}
-	if _, err := Create(path + ".hard"); !errors.Is(err, ErrLocked) {
+	if _, err := made(path + ".hard"); !errors.Is(err, ErrLocked) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -184,7 +184,7 @@ func TestDeviceHasNoOwner(t *testing.T) {
 		t.Skip(err)
 	}
 	for range 2 {
-		tail, err := Create(os.DevNull)
+		tail, err := made(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
 		}

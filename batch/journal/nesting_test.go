@@ -25,7 +25,7 @@ func TestNestingCountsTheLineAround(t *testing.T) {
 			l := LineOf("a", Headrace{Line: 1, Key: key, Metadata: json.RawMessage(text)})
 			l.Response = &Response{StatusCode: 200, Body: json.RawMessage(text), Checked: checked}
 			line := AppendLine(nil, &l)
-			var p journalParser
+			var p Parser
 			if sum, err := p.key(line, false); err != nil || sum.String() != key {
 				t.Errorf("checked %t, %.20q of %d bytes: %v", checked, text, len(text), err)
 			}

@@ -46,32 +46,43 @@ type Entry struct {
 // Parser reads lines one by one, results and failures alike, from a file that holds both.
 // The zero value is ready. A Parser belongs to one goroutine.
 type Parser struct {
-	line journalParser
-	room []rawjson.Member // for what lies deeper
+	line  rawjson.Parser
+	inner []rawjson.Member // of what headrace adds
+	room  []rawjson.Member // for what lies deeper
+
+	// Of the line read last:
+	id        []byte // its custom id, quoted
+	output    []byte // the output that it names, quoted; nil if it names none
+	simulated bool
+	fault     []byte // why its item failed, null if it did not
 }
 
 // Parse reads a line that AppendLine has written, line feed included. Any text that differs
 // from such a line by a byte is ErrDamaged.
 func (p *Parser) Parse(text []byte) (Entry, error) {
-	sum, fault, err := p.line.read(text)
+	sum, _, err := p.read(text)
 	if err != nil {
 		return Entry{}, ErrDamaged
 	}
-	e := Entry{Key: sum.String(), Simulated: p.line.simulated}
-	if e.Failed = !rawjson.IsNull(fault); e.Failed {
-		p.room = rawjson.Members(fault, p.room[:0])
-		e.Code = string(rawjson.Unquote(find(p.room, "code")))
+	e, err := p.entry(sum)
+	if e.Line < 1 {
+		err = ErrDamaged
 	}
-	return e, p.headrace(&e)
+	return e, err
 }
 
-// headrace reads the line's last member.
-func (p *Parser) headrace(e *Entry) error {
+// entry returns what the line read last says; sum is its key.
+func (p *Parser) entry(sum keys.Sum) (e Entry, err error) {
 	var (
 		line int64
 		all  numbers
 	)
-	for _, m := range p.line.inner {
+	e = Entry{Key: sum.String(), Simulated: p.simulated}
+	if e.Failed = !rawjson.IsNull(p.fault); e.Failed {
+		p.room = rawjson.Members(p.fault, p.room[:0])
+		e.Code = string(rawjson.Unquote(find(p.room, "code")))
+	}
+	for _, m := range p.inner {
 		switch string(m.Name) {
 		case "line":
 			all.read(&line, m.Value)
@@ -90,10 +101,10 @@ func (p *Parser) headrace(e *Entry) error {
 		}
 	}
 	e.Line = int(line)
-	if all.bad || line < 1 {
-		return ErrDamaged
+	if all.bad {
+		return e, ErrDamaged
 	}
-	return nil
+	return e, nil
 }
 
 // numbers reads the numbers of one line, and records whether one was bad.
@@ -133,18 +144,6 @@ func (n *numbers) usage(u *Usage, ms []rawjson.Member) {
 	}
 }
 
-// journalParser reads keys from lines.
-type journalParser struct {
-	line  rawjson.Parser
-	inner []rawjson.Member
-
-	// Of the line read last:
-	id        []byte // its custom id, quoted
-	output    []byte // the output that it names, quoted; nil if it names none
-	simulated bool
-	fault     []byte // why its item failed, null if it did not
-}
-
 // The codes of input lines that are never asked.
 const (
 	CodeInvalidLine    = "invalid_line"   // it is not a request
@@ -153,13 +152,13 @@ const (
 
 // unasked reports whether the line read last has one of these codes and is from one of the
 // inputs: its message begins with the name.
-func (p *journalParser) unasked(inputs []string) bool {
+func (p *Parser) unasked(inputs []string) bool {
 	if len(inputs) == 0 {
 		return false
 	}
-	p.inner = rawjson.Members(p.fault, p.inner[:0])
-	code := string(rawjson.Unquote(find(p.inner, "code")))
-	message := string(rawjson.Unquote(find(p.inner, "message")))
+	p.room = rawjson.Members(p.fault, p.room[:0])
+	code := string(rawjson.Unquote(find(p.room, "code")))
+	message := string(rawjson.Unquote(find(p.room, "message")))
 	return (code == CodeInvalidLine || code == CodeUntranslatable) &&
 		slices.ContainsFunc(inputs, func(name string) bool { return strings.HasPrefix(message, name+":") })
 }
@@ -167,7 +166,7 @@ func (p *journalParser) unasked(inputs []string) bool {
 var errNotOurs = errors.New("not a line of ours")
 
 // key returns the key of a whole line in a file of results, or of failed items.
-func (p *journalParser) key(text []byte, failed bool) (keys.Sum, error) {
+func (p *Parser) key(text []byte, failed bool) (keys.Sum, error) {
 	sum, fault, err := p.read(text)
 	if err == nil && failed == rawjson.IsNull(fault) {
 		err = ErrOtherKind
@@ -176,7 +175,7 @@ func (p *journalParser) key(text []byte, failed bool) (keys.Sum, error) {
 }
 
 // read reads a whole line. It returns the key, and why the item failed, null if it did not.
-func (p *journalParser) read(text []byte) (sum keys.Sum, fault []byte, err error) {
+func (p *Parser) read(text []byte) (sum keys.Sum, fault []byte, err error) {
 	if len(text) < len(opening) || !opens(text) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
 		return sum, nil, errNotOurs
 	}

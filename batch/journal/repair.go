@@ -71,7 +71,7 @@ type salvage struct {
 	failed bool
 	none   error // the error for a file without a good line
 	disk   disk.Disk
-	parse  journalParser
+	parse  Parser
 	out    *bufio.Writer
 }
 

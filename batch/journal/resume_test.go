@@ -61,10 +61,10 @@ func TestJournalGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Name() != path || w.Size() != int64(len(before)) {
-		t.Errorf("%s goes on behind %d bytes", w.Name(), w.Size())
+	if w.Name != path || w.Size != int64(len(before)) {
+		t.Errorf("%s goes on behind %d bytes", w.Name, w.Size)
 	}
-	_, err = w.File().WriteString(journalLine("c", ""))
+	_, err = w.File.WriteString(journalLine("c", ""))
 	if err := errors.Join(err, w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -157,10 +157,10 @@ func TestLastLineWithoutLineFeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.Size() != int64(len(text)) {
-			t.Errorf("goes on behind %d of %d bytes", w.Size(), len(text))
+		if w.Size != int64(len(text)) {
+			t.Errorf("goes on behind %d of %d bytes", w.Size, len(text))
 		}
-		_, err = w.File().WriteString(journalLine("c", ""))
+		_, err = w.File.WriteString(journalLine("c", ""))
 		if err := errors.Join(err, w.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestLastLineWithoutLineFeed(t *testing.T) {
 func TestLastLineWithoutLineFeedIsRewritten(t *testing.T) {
 	text := journalLine("a", "invalid") + journalLine("b", "invalid") + journalLine("a", "timeout")
 	path := writeFile(t, text[:len(text)-1])
-	dropped, err := DropSuperseded(path, new(KeySet))
+	dropped, err := drop(path, new(KeySet))
 	if err != nil || dropped != 1 {
 		t.Fatalf("%d, %v", dropped, err)
 	}

@@ -92,7 +92,7 @@ func (a *arranger) check() error {
 		return ErrChanged
 	}
 	at := 0
-	return a.journal.each(func(_ int, sum keys.Sum, _ []byte, _ bool) error {
+	return a.journal.each(func(_ int, sum keys.Sum, _ []byte, _ *Parser) error {
 		key := short(sum)
 		for at < len(a.order) && a.order[at] != key {
 			at++
@@ -109,7 +109,7 @@ func (a *arranger) check() error {
 func (a *arranger) sort() (moved bool, err error) {
 	a.places = make([]place, 0, a.journal.Lines)
 	offset := int64(0)
-	err = a.journal.each(func(_ int, sum keys.Sum, text []byte, _ bool) error {
+	err = a.journal.each(func(_ int, sum keys.Sum, text []byte, _ *Parser) error {
 		a.places = append(a.places, place{key: short(sum), offset: offset, size: uint32(len(text)), rank: behind})
 		offset += int64(len(text))
 		return a.until()
@@ -160,84 +160,72 @@ func (a *arranger) write(out *bufio.Writer) error {
 	return nil
 }
 
-// DropSuperseded rewrites the errors file at path without lines that a later try has made
-// obsolete. These are lines of items that have a result by now, and lines that a later
-// line of the same item follows. So an item that was tried again has one line in both
-// files together. DropSuperseded returns how many lines went; if none, it writes nothing.
+// DropSuperseded rewrites an errors file without lines that a later try has made obsolete.
+// These are lines of items that have a result by now, and lines that a later line of the
+// same item follows. So an item that was tried again has one line in both files together.
+// Lines of other outputs stay. DropSuperseded returns how many lines went; if none, it
+// writes nothing.
+//
+// j is the errors file as it was before the run. The run has since read the inputs of these
+// names to their end, and written new lines for input lines that still cannot be asked.
+// Lines of j about input lines that could not be asked go: each was corrected, or has a new
+// line.
 //
 // The new file takes the old one's place at once or not at all: a loss of power leaves one
 // of the two, whole. A link stays a link. Before the call, an item that was tried again may
 // have a line in both files, and then the one in the output counts. No saver may be open on
 // the file, and the caller holds the lock.
-func DropSuperseded(path string, results *KeySet) (dropped int, err error) {
-	return dropSuperseded(disk.Real(), "", path, results, 0)
-}
-
-// DropSuperseded is the function of that name for the output of j: lines of other outputs
-// stay. j is the errors file as it was before the run. The run has since read the inputs of
-// these names to their end, and written new lines for input lines that still cannot be
-// asked. Lines of j about input lines that could not be asked go: each was corrected, or
-// has a new line.
 func (j *Journal) DropSuperseded(results *KeySet, inputs ...string) (dropped int, err error) {
-	return dropSuperseded(disk.Real(), j.output, j.path, results, j.Lines, inputs...)
+	return j.dropSuperseded(disk.Real(), results, inputs...)
 }
 
-// dropSuperseded also drops those of the first lines of the file that are about lines of
-// these inputs that could not be asked.
-func dropSuperseded(d disk.Disk, output, path string, results *KeySet, first int, inputs ...string) (dropped int, err error) {
-	journal, err := (&Journal{path: path, failed: true, output: output, inputs: inputs}).from(nil)
+func (j *Journal) dropSuperseded(d disk.Disk, results *KeySet, inputs ...string) (dropped int, err error) {
+	now, err := (&Journal{path: j.path, failed: true, output: j.output, inputs: inputs}).from(nil)
 	if err != nil {
 		return 0, err
 	}
-	last := newLastLines(journal)
-	err = journal.each(func(line int, sum keys.Sum, _ []byte, ours bool) error {
-		if ours {
-			last.see(line, sum)
+	last := make(map[keys.Sum]int) // the last line of each item that has several
+	var seen KeySet                // all items, if any has several
+	err = now.each(func(line int, sum keys.Sum, _ []byte, p *Parser) error {
+		if now.Repeated > 0 && now.isOurs(p) && !seen.add(sum) {
+			last[sum] = line
 		}
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	keep := func(line int, sum keys.Sum, ours bool) bool {
-		return !ours || !results.sums.Has(sum) && last.is(line, sum) && !(line <= first && journal.unasked.sums.Has(sum))
+	keep := func(line int, sum keys.Sum, p *Parser) bool {
+		latest, several := last[sum]
+		return !now.isOurs(p) ||
+			!results.sums.Has(sum) && (!several || latest == line) && !(line <= j.Lines && now.unasked.sums.Has(sum))
 	}
-	if dropped, err = journal.count(keep); err != nil || dropped == 0 {
+	err = now.each(func(line int, sum keys.Sum, _ []byte, p *Parser) error {
+		if !keep(line, sum, p) {
+			dropped++
+		}
+		return nil
+	})
+	if err != nil || dropped == 0 {
 		return 0, err
 	}
-	if err := journal.rewrite(d, keep); err != nil {
-		return 0, fmt.Errorf("journal: rewrite %s: %w", path, disk.Bare(err))
+	err = replace(d, now.path, func(out *bufio.Writer) error {
+		return now.each(func(line int, sum keys.Sum, text []byte, p *Parser) error {
+			if !keep(line, sum, p) {
+				return nil
+			}
+			_, err := out.Write(text)
+			return err
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("journal: rewrite %s: %w", now.path, disk.Bare(err))
 	}
 	return dropped, nil
 }
 
-// lastLines knows which line of an item is its last. If the journal has repeated lines,
-// it holds a set of all keys, and the last line of each item that has several.
-type lastLines struct {
-	several map[keys.Sum]int
-	seen    KeySet
-}
-
-func newLastLines(j *Journal) *lastLines {
-	if j.Repeated == 0 {
-		return &lastLines{}
-	}
-	return &lastLines{several: make(map[keys.Sum]int)}
-}
-
-func (l *lastLines) see(line int, sum keys.Sum) {
-	if l.several != nil && !l.seen.add(sum) {
-		l.several[sum] = line
-	}
-}
-
-func (l *lastLines) is(line int, sum keys.Sum) bool {
-	last, several := l.several[sum]
-	return !several || last == line
-}
-
 // each goes over the whole lines of a journal again.
-func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte, ours bool) error) error {
+func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte, p *Parser) error) error {
 	if !j.there {
 		return nil
 	}
@@ -247,7 +235,7 @@ func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte, ours bool
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	r := lines.New(io.LimitReader(file, j.Size), MaxJournalLine)
-	var parse journalParser
+	var parse Parser
 	for n := 1; n <= j.Lines; n++ {
 		text, _, err := r.Cut()
 		if err != nil && j.NoFeed && n == j.Lines && lines.AtEnd(err) {
@@ -260,32 +248,9 @@ func (j *Journal) each(visit func(line int, sum keys.Sum, text []byte, ours bool
 		if err != nil {
 			return ErrChanged
 		}
-		if err := visit(n, sum, text, j.isOurs(&parse)); err != nil {
+		if err := visit(n, sum, text, &parse); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (j *Journal) count(keep func(line int, sum keys.Sum, ours bool) bool) (dropped int, err error) {
-	err = j.each(func(line int, sum keys.Sum, _ []byte, ours bool) error {
-		if !keep(line, sum, ours) {
-			dropped++
-		}
-		return nil
-	})
-	return dropped, err
-}
-
-// rewrite writes the file anew, without the lines that keep refuses.
-func (j *Journal) rewrite(d disk.Disk, keep func(line int, sum keys.Sum, ours bool) bool) error {
-	return replace(d, j.path, func(out *bufio.Writer) error {
-		return j.each(func(line int, sum keys.Sum, text []byte, ours bool) error {
-			if !keep(line, sum, ours) {
-				return nil
-			}
-			_, err := out.Write(text)
-			return err
-		})
-	})
 }

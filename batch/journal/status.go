@@ -1,13 +1,13 @@
 package journal
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
 	"time"
 
 	"github.com/headrace/headrace/batch/internal/keys"
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // maxNames bounds how many models, and how many codes of failures, a Progress counts by
@@ -45,8 +45,13 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 		return nil, err
 	}
 	p.Torn = results.Torn
-	asked := newIDSet()
-	if err := p.read(results, func(_ keys.Sum, l *progressLine) bool { asked.Add(l.place()); return true }, p.addResult); err != nil {
+	asked := newIDSet() // each with its line: if two lines give one id, it is good in one of them
+	place := func(l *Parser, e *Entry) string { return fmt.Sprintf("%d %s", e.Line, rawjson.Unquote(l.id)) }
+	err = p.read(results, func(_ keys.Sum, l *Parser, e *Entry) {
+		asked.Add(place(l, e))
+		p.addResult(l, e)
+	})
+	if err != nil {
 		return nil, err
 	}
 	failures, err := ReadErrorsOf(output, errorsPath, output)
@@ -54,10 +59,14 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 		return nil, err
 	}
 	var seen KeySet
-	fresh := func(sum keys.Sum, l *progressLine) bool {
-		return !results.Keys.sums.Has(sum) && !l.corrected(asked) && seen.add(sum)
-	}
-	if err := p.read(failures, fresh, p.addFailure); err != nil {
+	err = p.read(failures, func(sum keys.Sum, l *Parser, e *Entry) {
+		unasked := e.Code == CodeInvalidLine || e.Code == CodeUntranslatable
+		corrected := unasked && asked.Has(place(l, e)) // by now it has a result
+		if !results.Keys.sums.Has(sum) && !corrected && seen.add(sum) {
+			p.addFailure(e)
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
 	if info, err := os.Stat(output); err == nil && info.Mode()&fs.ModeType == 0 {
@@ -66,51 +75,17 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 	return p, nil
 }
 
-// progressLine holds the fields of a line that ReadProgress needs; the rest is not decoded.
-type progressLine struct {
-	CustomID string   `json:"custom_id"`
-	Error    *Failure `json:"error"`
-	Headrace struct {
-		Line      int      `json:"line"`
-		Attempts  int      `json:"attempts"`
-		Model     string   `json:"model"`
-		Simulated bool     `json:"simulated"`
-		Filtered  bool     `json:"filtered"`
-		Usage     Usage    `json:"usage"`
-		Doubtful  Doubtful `json:"doubtful"`
-		CostUSD   *float64 `json:"cost_usd"`
-	} `json:"headrace"`
-}
-
-// place returns the id of a line with its place in the input. If two lines give one id, it
-// is good in one of them.
-func (l *progressLine) place() string { return fmt.Sprintf("%d %s", l.Headrace.Line, l.CustomID) }
-
-// corrected reports whether a line that could not be asked has a result by now.
-func (l *progressLine) corrected(asked *IDSet) bool {
-	unasked := l.Error.Code == CodeInvalidLine || l.Error.Code == CodeUntranslatable
-	return unasked && asked.Has(l.place())
-}
-
-func (p *Progress) read(j *Journal, counts func(keys.Sum, *progressLine) bool, add func(*progressLine)) error {
-	err := j.each(func(_ int, sum keys.Sum, text []byte, ours bool) error {
-		if !ours {
+// read passes the lines of a file to take.
+func (p *Progress) read(j *Journal, take func(keys.Sum, *Parser, *Entry)) error {
+	err := j.each(func(_ int, sum keys.Sum, _ []byte, l *Parser) error {
+		if !j.isOurs(l) {
 			return nil
 		}
-		var l progressLine
-		if err := json.Unmarshal(text, &l); err != nil {
-			return ErrDamaged
+		e, err := l.entry(sum)
+		if err == nil {
+			take(sum, l, &e)
 		}
-		if !counts(sum, &l) {
-			return nil
-		}
-		add(&l)
-		p.Doubtful.Add(l.Headrace.Doubtful)
-		if l.Headrace.Simulated {
-			p.Simulated++
-		}
-		p.span(l.Headrace.Line)
-		return nil
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("journal: read %s: %w", j.path, err)
@@ -118,24 +93,37 @@ func (p *Progress) read(j *Journal, counts func(keys.Sum, *progressLine) bool, a
 	return nil
 }
 
-func (p *Progress) addResult(l *progressLine) {
-	h := &l.Headrace
+func (p *Progress) addResult(l *Parser, e *Entry) {
 	p.Done++
-	if h.Filtered {
+	if string(find(l.inner, "filtered")) == "true" {
 		p.Filtered++
 	}
-	p.Attempts += int64(h.Attempts)
-	p.Usage.add(h.Usage)
-	p.addCost(h.CostUSD)
-	countName(p.Models, h.Model)
+	p.Attempts += e.Attempts
+	p.Usage.add(e.Usage)
+	p.addCost(e.CostUSD)
+	countName(p.Models, string(rawjson.Unquote(find(l.inner, "model"))))
+	p.add(e)
 }
 
-func (p *Progress) addFailure(l *progressLine) {
+func (p *Progress) addFailure(e *Entry) {
 	p.Failed++
-	if h := &l.Headrace; h.CostUSD != nil || h.Usage != (Usage{}) {
-		p.FailedUSD += p.addCost(h.CostUSD)
+	if e.CostUSD != nil || e.Usage != (Usage{}) {
+		p.FailedUSD += p.addCost(e.CostUSD)
 	}
-	countName(p.Failures, l.Error.Code)
+	countName(p.Failures, e.Code)
+	p.add(e)
+}
+
+// add adds what results and failures have in common.
+func (p *Progress) add(e *Entry) {
+	p.Doubtful.Add(e.Doubtful)
+	if e.Simulated {
+		p.Simulated++
+	}
+	if p.FirstLine == 0 || e.Line < p.FirstLine {
+		p.FirstLine = e.Line
+	}
+	p.LastLine = max(p.LastLine, e.Line)
 }
 
 // addCost counts the cost of an item, nil if it is unknown.
@@ -154,11 +142,4 @@ func countName(names map[string]int, name string) {
 	if _, known := names[name]; known || len(names) < maxNames {
 		names[name]++
 	}
-}
-
-func (p *Progress) span(line int) {
-	if p.FirstLine == 0 || line < p.FirstLine {
-		p.FirstLine = line
-	}
-	p.LastLine = max(p.LastLine, line)
 }

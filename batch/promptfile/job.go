@@ -308,7 +308,7 @@ func (c *Config) readPast() (*past, error) {
 		return c.journals()
 	}
 	for _, f := range c.files() {
-		if err := journal.MayStartOver(f.path, f.others...); err != nil {
+		if _, err := journal.MayStartOver(f.path, f.others...); err != nil {
 			return nil, err
 		}
 	}

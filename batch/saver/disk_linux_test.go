@@ -27,7 +27,7 @@ func fill() int {
 			return 1
 		}
 	}
-	w, err := journal.Create(os.Getenv("OUT"))
+	w, err := made(os.Getenv("OUT"))
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -89,7 +89,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })
-	if _, err := journal.Create(filepath.Join(dir, "out")); !errors.Is(err, syscall.EROFS) {
+	if _, err := made(filepath.Join(dir, "out")); !errors.Is(err, syscall.EROFS) {
 		t.Errorf("got %v", err)
 	}
 }

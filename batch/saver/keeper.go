@@ -261,8 +261,8 @@ type writer struct {
 }
 
 func newWriter(tail *journal.Tail) *writer {
-	w := &writer{name: tail.Name(), tail: tail, size: tail.Size()}
-	if file := tail.File(); file != nil {
+	w := &writer{name: tail.Name, tail: tail, size: tail.Size}
+	if file := tail.File; file != nil {
 		w.file, w.out = file, file
 	}
 	return w

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/headrace/headrace/batch/journal"
 )
 
 // A line counts as saved when it was written, then synced, and when the folder knows
@@ -55,7 +53,7 @@ func TestWhatCountsIsSyncedFirst(t *testing.T) {
 // A file that is made with its first line is as safe as one that was there.
 func TestLazyFileIsSyncedToo(t *testing.T) {
 	path := t.TempDir() + "/e"
-	tail, err := journal.CreateLazily(path)
+	tail, err := lazily(path)
 	if err != nil {
 		t.Fatal(err)
 	}

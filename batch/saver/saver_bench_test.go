@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/disk"
 )
 
@@ -19,7 +18,7 @@ func BenchmarkSaver(b *testing.B) {
 	body := []byte(`{"choices":[{"message":{"content":"` + strings.Repeat("the mill wheel turns ", 50) + `"}}]}`)
 	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
 		b.Run(name, func(b *testing.B) {
-			w, err := journal.Create(filepath.Join(b.TempDir(), "out"))
+			w, err := made(filepath.Join(b.TempDir(), "out"))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -44,7 +43,7 @@ func BenchmarkSaver(b *testing.B) {
 func BenchmarkSaverOfCalls(b *testing.B) {
 	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
 		b.Run(name, func(b *testing.B) {
-			w, err := journal.Create(filepath.Join(b.TempDir(), "out"))
+			w, err := made(filepath.Join(b.TempDir(), "out"))
 			if err != nil {
 				b.Fatal(err)
 			}

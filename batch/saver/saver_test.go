@@ -24,11 +24,29 @@ func savedLine(n int) journal.Line {
 	return l
 }
 
+// made is the end of a file, which is made if it is missing.
+func made(path string) (*journal.Tail, error) {
+	j, err := journal.ReadJournal(path)
+	if err != nil {
+		return nil, err
+	}
+	return j.Append()
+}
+
+// lazily is the end of an errors file, which its first line makes.
+func lazily(path string) (*journal.Tail, error) {
+	j, err := journal.ReadErrorsJournal(path)
+	if err != nil {
+		return nil, err
+	}
+	return j.AppendLazily()
+}
+
 // newSaver saves to a new file. meddle, unless nil, sees the keeper before it is used.
 func newSaver(t testing.TB, cfg Config, meddle func(*Saver)) (*Saver, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.jsonl")
-	w, err := journal.Create(path)
+	w, err := made(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,11 +257,7 @@ func behindOneLine(t *testing.T, path string) *journal.Tail {
 	if err := os.WriteFile(path, []byte(lineText(1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j, err := journal.ReadJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tail, err := j.Append()
+	tail, err := made(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +335,7 @@ func TestSaverWithoutAFile(t *testing.T) {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	path := filepath.Join(t.TempDir(), "errors")
-	w, err := journal.CreateLazily(path)
+	w, err := lazily(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/headrace/headrace/batch/journal"
 )
 
 // recorder notes each write.
@@ -46,7 +44,7 @@ func TestLazyFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, want := range map[string]error{"e": nil, "none/e": fs.ErrNotExist} {
 		path := filepath.Join(dir, name)
-		tail, err := journal.CreateLazily(path)
+		tail, err := lazily(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +80,7 @@ func TestTornLineIsCutOff(t *testing.T) {
 
 // What is not a regular file, such as /dev/null, is written and closed like one.
 func TestDevicesHaveNoDisk(t *testing.T) {
-	tail, err := journal.Create(os.DevNull)
+	tail, err := made(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
