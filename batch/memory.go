@@ -61,12 +61,11 @@ func (s *Shared) Save(ctx context.Context) (Memory, error) {
 // Save returns what the run has learned so far. It waits for the run to begin. The error is
 // ctx's, or that of a run that is over. To know what a run has learned in the end, run it
 // on a [Shared].
-func (c *Control) Save(ctx context.Context) (m Memory, err error) {
-	err = c.do(ctx, func() error {
-		m, err = c.lanes.Save(ctx)
-		return err
-	})
-	return m, err
+func (c *Control) Save(ctx context.Context) (Memory, error) {
+	if err := c.wait(ctx); err != nil {
+		return Memory{}, err
+	}
+	return c.lanes.Save(ctx)
 }
 
 // When the memory is saved; see [WithMemorySaver].

@@ -21,7 +21,7 @@ const module = "github.com/headrace/headrace"
 var lockFree = map[string]int{
 	".": 5, "../coordinator": 5, "../coordinator/machine": 5, "../limiter": 5,
 	"../limiter/model": 10, "../limiter/plain": 5, "../limiter/laws": 1, "../limiter/internal/measure": 3, "../limiter/internal/window": 2,
-	"prompts": 5, "journal": 5, "saver": 4, "promptfile": 5, "internal/keys": 3, "internal/lines": 2, "../internal/disk": 3,
+	"prompts": 5, "journal": 5, "saver": 3, "promptfile": 5, "internal/keys": 3, "internal/lines": 2, "../internal/disk": 3,
 }
 
 var clockReads = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}

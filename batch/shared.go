@@ -223,12 +223,11 @@ func (c *Control) drains() <-chan struct{} {
 
 // Status returns a snapshot with the n busiest lanes and the run's own progress. For a run
 // that is over, the error is that of its coordinator.
-func (c *Control) Status(ctx context.Context, n int) (s Status, err error) {
-	err = c.do(ctx, func() error {
-		s, err = c.session.Status(ctx, n)
-		return err
-	})
-	return s, err
+func (c *Control) Status(ctx context.Context, n int) (Status, error) {
+	if err := c.wait(ctx); err != nil {
+		return Status{}, err
+	}
+	return c.session.Status(ctx, n)
 }
 
 // SetLimits replaces all limits of a lane from now on; "" is [DefaultLane]. It waits for
@@ -264,19 +263,29 @@ func (c *Control) Tell(ctx context.Context, lane string, word any) error {
 // Words returns the channel of [Shared.Words] for the run's lanes. It waits for the run to
 // begin, and the channel is closed when the run is over. On a [Shared] all runs get the
 // same channel.
-func (c *Control) Words(ctx context.Context) (words <-chan []Word, err error) {
-	err = c.do(ctx, func() error { words = c.lanes.Words(); return nil })
-	return words, err
+func (c *Control) Words(ctx context.Context) (<-chan []Word, error) {
+	if err := c.wait(ctx); err != nil {
+		return nil, err
+	}
+	return c.lanes.Words(), nil
 }
 
 // do waits for the run to begin, and then calls f.
 func (c *Control) do(ctx context.Context, f func() error) error {
+	if err := c.wait(ctx); err != nil {
+		return err
+	}
+	return f()
+}
+
+// wait waits for the run to begin.
+func (c *Control) wait(ctx context.Context) error {
 	if err := c.made(); err != nil {
 		return wrong(err)
 	}
 	select {
 	case <-c.ready:
-		return f()
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
