@@ -13,8 +13,8 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/printable"
-	"github.com/headrace/headrace/internal/command/progress"
 	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/provider"
 )
@@ -121,7 +121,7 @@ func (r *runner) logStart(plan *promptfile.Plan) {
 func (r *runner) logEvent(e batch.Event) {
 	switch {
 	case e.LongWait != nil:
-		r.log.Warn("long wait", progress.LogAttrs(e.LongWait)...)
+		r.log.Warn("long wait", event.LogAttrs(e.LongWait)...)
 	case e.Transition != nil:
 		r.logTransition(e.Transition)
 	case e.Summary != nil && e.Summary.Dropped > 0:

@@ -12,7 +12,6 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/printable"
-	"github.com/headrace/headrace/internal/command/progress"
 	"github.com/headrace/headrace/internal/command/timeline"
 )
 
@@ -247,7 +246,7 @@ func (l *lines) last(p *event.Progress, _ *timeline.Reader) {
 }
 
 func (l *lines) print(p *event.Progress) {
-	fmt.Fprintln(l.out, printable.Line(progress.Line(p)))
+	fmt.Fprintln(l.out, printable.Line(event.Line(p)))
 	l.shown, l.at = *p, l.now()
 }
 

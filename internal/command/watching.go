@@ -123,7 +123,7 @@ func (r *runner) observe(e batch.Event) {
 	e = r.hear(e)
 	r.logEvent(e)
 	if t := e.Transition; t != nil {
-		text := t.At.Format(time.TimeOnly) + " " + progress.Story(*t)
+		text := t.At.Format(time.TimeOnly) + " " + event.Story(t)
 		r.latestStep.Store(&text)
 	}
 	r.console.Observe(e)

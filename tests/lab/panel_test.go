@@ -14,7 +14,6 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/internal/command/event"
-	"github.com/headrace/headrace/internal/command/progress"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
@@ -45,7 +44,7 @@ type glance struct {
 // text is every sentence.
 func (g *glance) text() string {
 	e := &g.Progress
-	return strings.Join([]string{e.HeldBy, e.HeldMore, e.HeldWide, e.HeldShort, e.EndsText, progress.Line(e)}, "\n")
+	return strings.Join([]string{e.HeldBy, e.HeldMore, e.HeldWide, e.HeldShort, e.EndsText, event.Line(e)}, "\n")
 }
 
 // A stopped clock is that of a process which was stopped for some time, at one moment of its

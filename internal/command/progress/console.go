@@ -73,9 +73,9 @@ func (c *Console) Write(line []byte) (int, error) {
 func (c *Console) Observe(e batch.Event) {
 	switch {
 	case e.Transition != nil:
-		c.tell(func(d display) { d.transition(*e.Transition) })
+		c.tell(func(d display) { d.transition(e.Transition) })
 	case e.LongWait != nil:
-		c.tell(func(d display) { d.longWait(*e.LongWait) })
+		c.tell(func(d display) { d.longWait(e.LongWait) })
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
@@ -53,59 +52,6 @@ func TestSummaryTellsOfWaits(t *testing.T) {
 	e := s.Event()
 	if e.Parked != 12 || e.Redistributed != 11 || e.Participants != 41 || e.Released != 2 || e.Delayed != 5 || e.Stragglers != 7 {
 		t.Errorf("for programs: %+v", e)
-	}
-}
-
-// The line distinguishes open breakers from half-open ones. It says nothing where all are
-// closed.
-func TestBreakersAreToldApart(t *testing.T) {
-	for want, p := range map[string]event.Progress{
-		"":                              {OfModels: 3},
-		"breaker open":                  {OfModels: 1, Open: 1},
-		"breaker half-open":             {OfModels: 1, HalfOpen: 1},
-		"breakers: 1 open":              {OfModels: 3, Open: 1},
-		"breakers: 2 open, 1 half-open": {OfModels: 3, Open: 2, HalfOpen: 1},
-	} {
-		if got := breakerWords(&p); got != want {
-			t.Errorf("%+v: %q, want %q", p, got, want)
-		}
-	}
-	line := strings.Join(figures(&event.Progress{OfModels: 2, Open: 1, HalfOpen: 1}), "  ")
-	if !strings.Contains(line, "breakers: 1 open, 1 half-open") {
-		t.Error(line)
-	}
-}
-
-// Plain words describe each long wait: what waits, why, and until when.
-func TestWaitStory(t *testing.T) {
-	at := time.Date(2026, 1, 2, 14, 31, 8, 0, time.UTC)
-	in := func(d time.Duration) time.Time { return at.Add(d) }
-	for want, w := range map[string]batch.LongWait{
-		"l: rate limit hit: the next call leaves at 14:41:08, in 10 min; 21 items wait": {
-			Phase: machine.Cooling, Cause: machine.ByThrottle, Why: "throttled", Since: at, Until: in(10 * time.Minute), Items: 21,
-		},
-		"l: calls break, the provider seems to be down: nothing was let in for 5 min, a probe is under way; 1 item waits": {
-			Phase: machine.Probing, Cause: machine.ByBreaker, Why: "probe", Since: in(-5 * time.Minute), Items: 1,
-		},
-		"l: its limit on tokens is used up: nothing was let in for 5 min, the next call leaves at 15:01:08, in 30 min; 2 items wait": {
-			Why: "tokens", Since: in(-5 * time.Minute), Until: in(30 * time.Minute), Items: 2,
-		},
-		"l: few calls are allowed, and the next one waits for its turn: nothing was let in for 5 min, for how long is unknown; 2 items wait": {
-			Why: "rate", Since: in(-5 * time.Minute), Items: 2,
-		},
-		"l: it was asked to wait: the next call leaves at 14:32:08, in 60.0 s; 2 items wait": {
-			Why: "hold", Since: at, Until: in(time.Minute), Items: 2,
-		},
-		"l: an item waits alone: its call failed, and the provider named the wait: it is tried again at 14:41:08, in 10 min": {
-			Own: true, Item: 3, Why: "backoff", Since: at, Until: in(10 * time.Minute), Items: 1,
-		},
-		"l: an item waits alone: it alone was refused: it is tried again at 14:41:08, in 10 min": {
-			Own: true, Item: 3, Cause: machine.ByThrottle, Why: "refused", Since: at, Until: in(10 * time.Minute), Items: 1,
-		},
-	} {
-		if w.At, w.Lane = at, "l"; waitStory(w) != want {
-			t.Errorf("got  %s\nwant %s", waitStory(w), want)
-		}
 	}
 }
 

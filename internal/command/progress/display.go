@@ -28,8 +28,8 @@ type display interface {
 	begin(s event.Start, began time.Time)              // what runs, and since when
 	notice(at time.Time, code event.Code, text string) // something the user should know
 	log(line []byte)                                   // a line of the log, as it is
-	transition(t batch.Transition)                     // a lane changed its phase
-	longWait(w batch.LongWait)                         // a lane or an item waits for long
+	transition(t *batch.Transition)                    // a lane changed its phase
+	longWait(w *batch.LongWait)                        // a lane or an item waits for long
 	status(p *event.Progress)                          // how the run stands, once a period
 	all(p *event.Progress)                             // the same in lines, once, when a user asks for it
 	summary(s *Report)                                 // how it ended; nil: there is no report
@@ -48,19 +48,11 @@ func (s silent) notice(_ time.Time, _ event.Code, text string) {
 }
 func (s silent) log(line []byte)              { _, _ = s.out.Write(line) } // a log that cannot be written is lost
 func (s silent) begin(event.Start, time.Time) {}
-func (s silent) transition(batch.Transition)  {}
-func (s silent) longWait(batch.LongWait)      {} // the log has it
+func (s silent) transition(*batch.Transition) {}
+func (s silent) longWait(*batch.LongWait)     {} // the log has it
 func (s silent) status(*event.Progress)       {}
 func (s silent) all(p *event.Progress)        { (&plain{out: s.out}).all(p) }
 func (s silent) summary(*Report)              {}
-
-// textOf returns the text that is shown for a cause; "" for nil.
-func textOf(cause error) string {
-	if cause == nil {
-		return ""
-	}
-	return cause.Error()
-}
 
 // plainEvery is the period of plain lines. It is short enough to see that the run goes on, and
 // long enough that an hour's run leaves a readable log.
@@ -82,16 +74,16 @@ func (p *plain) begin(_ event.Start, began time.Time)          { p.began = began
 func (p *plain) notice(_ time.Time, _ event.Code, text string) { p.say("headrace: " + text) }
 func (p *plain) log(line []byte)                               { _, _ = p.out.Write(line) } // a log that cannot be written is lost
 
-func (p *plain) transition(t batch.Transition) {
-	p.say(clockTime(t.At.Sub(p.began)) + "  " + Story(t))
+func (p *plain) transition(t *batch.Transition) {
+	p.say(event.ClockTime(t.At.Sub(p.began)) + "  " + event.Story(t))
 }
 
-func (p *plain) longWait(w batch.LongWait) {
-	p.say(clockTime(w.At.Sub(p.began)) + "  warning: " + waitStory(w))
+func (p *plain) longWait(w *batch.LongWait) {
+	p.say(event.ClockTime(w.At.Sub(p.began)) + "  warning: " + event.WaitStory(w))
 }
 
 func (p *plain) status(e *event.Progress) {
-	p.say(Line(e))
+	p.say(event.Line(e))
 }
 
 func (p *plain) all(e *event.Progress) {
@@ -105,9 +97,6 @@ func (p *plain) summary(s *Report) {
 		fmt.Fprint(p.out, s.text())
 	}
 }
-
-// clockTime shows the time since the start, in a column.
-func clockTime(d time.Duration) string { return fmt.Sprintf("%7.1fs", d.Seconds()) }
 
 // liveEvery is the period of the live line: as fast as eyes follow figures.
 const liveEvery = 200 * time.Millisecond
@@ -146,14 +135,14 @@ func (l *live) notice(at time.Time, code event.Code, text string) {
 
 func (l *live) log(line []byte) { l.above(func() { l.plain.log(line) }) }
 
-func (l *live) transition(t batch.Transition) { l.above(func() { l.plain.transition(t) }) }
+func (l *live) transition(t *batch.Transition) { l.above(func() { l.plain.transition(t) }) }
 
-func (l *live) longWait(w batch.LongWait) { l.above(func() { l.plain.longWait(w) }) }
+func (l *live) longWait(w *batch.LongWait) { l.above(func() { l.plain.longWait(w) }) }
 
 func (l *live) all(p *event.Progress) { l.above(func() { l.plain.all(p) }) }
 
 func (l *live) status(p *event.Progress) {
-	l.line = fit(append(figures(p), words.Wait(elapsed(p))), l.width()-1, l.style)
+	l.line = fit(append(event.Figures(p), words.Wait(time.Duration(p.ElapsedS*float64(time.Second)))), l.width()-1, l.style)
 	fmt.Fprint(l.screen, eraseLine+l.line)
 }
 
@@ -220,9 +209,9 @@ func (p *painted) notice(at time.Time, code event.Code, text string) {
 
 func (p *painted) log(line []byte) { p.above(func() { p.plain.log(line) }) }
 
-func (p *painted) transition(batch.Transition) {}
+func (p *painted) transition(*batch.Transition) {}
 
-func (p *painted) longWait(w batch.LongWait) { p.above(func() { p.plain.longWait(w) }) }
+func (p *painted) longWait(w *batch.LongWait) { p.above(func() { p.plain.longWait(w) }) }
 
 func (p *painted) all(e *event.Progress) { p.above(func() { p.plain.all(e) }) }
 

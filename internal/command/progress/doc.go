@@ -11,7 +11,7 @@
 //	                                                                            ├─ JSON: an object a line
 //	                                                                            └─ Silent: notices only
 //
-//	event.Progress ─▶ figures      Transition ─▶ Story      LongWait ─▶ waitStory
+//	event.Progress ─▶ Figures      Transition ─▶ Story      LongWait ─▶ WaitStory
 //
 // It does not judge why calls break. It shows a cause's Error, of which the caller has made a
 // line without a key. The words about a run, and the events of JSON, are package event's.

@@ -78,21 +78,9 @@ func (e *events) notice(at time.Time, code event.Code, text string) {
 	e.put(marshal(event.Notice{Event: "notice", Message: text, At: event.Stamp(at), Code: code}), code == event.Checking)
 }
 
-func (e *events) transition(t batch.Transition) {
-	out := event.Transition{
-		Event: "transition", ElapsedS: seconds(t.At.Sub(e.began)), Lane: t.Lane,
-		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
-		Epoch: t.Epoch, Met: t.Wave, Rate: event.Finite(t.Rate), Belief: t.Belief, Cause: textOf(t.Cause),
-		At: event.Stamp(t.At), Text: Story(t),
-	}
-	if t.Span > 0 {
-		out.Slowed, out.Errors = event.Round(t.Slowed), event.Finite(t.Errors)
-	}
-	if !t.Until.IsZero() {
-		out.ForS = seconds(max(0, t.Until.Sub(t.At)))
-	}
-	e.print(out)
-}
+func (e *events) transition(t *batch.Transition) { e.print(event.OfTransition(t, e.began)) }
+
+func (e *events) longWait(w *batch.LongWait) { e.print(event.OfLongWait(w, e.began)) }
 
 func (e *events) status(p *event.Progress) { e.print(p) }
 

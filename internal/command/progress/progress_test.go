@@ -3,7 +3,6 @@ package progress
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -52,14 +51,14 @@ func TestLiveLineFits(t *testing.T) {
 		InFlight: 16, Waiting: 140, OfModels: 1, Lanes: []event.Lane{{Phase: "cooling", WaitS: 1.2}},
 	}
 	for width := range 120 {
-		if got := fit(figures(p), width, panel.Style{}); len([]rune(got)) > width {
+		if got := fit(event.Figures(p), width, panel.Style{}); len([]rune(got)) > width {
 			t.Errorf("%d columns: %q", width, got)
 		}
 	}
-	if got := fit(figures(p), 19, panel.Style{}); got != "84/240  35%  9.8/s" {
+	if got := fit(event.Figures(p), 19, panel.Style{}); got != "84/240  35%  9.8/s" {
 		t.Errorf("20 columns: %q", got)
 	}
-	if got := fit(figures(p), 200, panel.Style{}); got != "84/240  35%  9.8/s  ~16.0 s left  2 failed  cooling 1.2 s  16 in flight  140 waiting" {
+	if got := fit(event.Figures(p), 200, panel.Style{}); got != "84/240  35%  9.8/s  ~16.0 s left  2 failed  cooling 1.2 s  16 in flight  140 waiting" {
 		t.Errorf("wide: %q", got)
 	}
 }
@@ -98,94 +97,6 @@ func TestLiveLineStaysBelow(t *testing.T) {
 	want := eraseLine + "4/10  40%  4.0/s" + eraseLine + "headrace: hello\n" + "4/10  40%  4.0/s" + eraseLine
 	if got, _, _ := strings.Cut(out.String(), "\nitems "); got+"" != want && got != want+"\n" {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// Plain words describe each step of a lane.
-func TestStory(t *testing.T) {
-	at := time.Time{}.Add(time.Hour)
-	in := func(d time.Duration) time.Time { return at.Add(d) }
-	tests := map[string]batch.Transition{
-		"l: rate limit hit: cooling for 2.0 s (epoch 3)":                                              {To: machine.Cooling, Reason: machine.ByThrottle, Until: in(2 * time.Second), Epoch: 3},
-		"l: calls break, the provider seems to be down (EOF): cooling for 4.0 s (epoch 0)":            {To: machine.Cooling, Reason: machine.ByBreaker, Until: in(4 * time.Second), Cause: io.EOF},
-		"l: calls break, the provider seems to be down: cooling for 4.0 s (epoch 0)":                  {To: machine.Cooling, Reason: machine.ByBreaker, Until: in(4 * time.Second)},
-		"l: the provider is overloaded: cooling for 500 ms (epoch 0)":                                 {To: machine.Cooling, Reason: machine.ByOverload, Until: in(500 * time.Millisecond)},
-		"l: cooled; 47 calls met that wave: sending one probe":                                        {To: machine.Probing, Wave: 47},
-		"l: stopped: machine: the server asks for too long a wait":                                    {To: machine.Stopped, Cause: batch.ErrWaitTooLong},
-		"l: stopped: the provider no longer serves it (EOF)":                                          {To: machine.Stopped, Cause: io.EOF},
-		"l: the probe passed: ramping up to 10.0/s over 10.0 s":                                       {To: machine.Ramping, Reason: machine.ByProbe, Rate: 10, Until: in(10 * time.Second)},
-		"l: cooled; 1 call met that wave; the limit is known, no probe needed: ramping up over 3 min": {To: machine.Ramping, Reason: machine.ByKnowledge, Wave: 1, Rate: math.Inf(1), Until: in(3 * time.Minute)},
-		"l: the ramp is over: flowing, at first at up to 250/s":                                       {From: machine.Ramping, To: machine.Flowing, Reason: machine.ByTime, Rate: 250},
-		"l: cooled: flowing, at first at up to 250/s":                                                 {From: machine.Cooling, To: machine.Flowing, Reason: machine.ByKnowledge, Rate: 250},
-		"l: slowed down to half: 34 % of its calls broke in the last minute":                          {Reason: machine.ByErrors, Slowed: 0.5, Errors: 0.34, Span: time.Minute},
-		"l: slowed down to 25 %: 51 % of its calls broke in the last 30.0 s":                          {Reason: machine.ByErrors, Slowed: 0.25, Errors: 0.512, Span: 30 * time.Second},
-		"l: as fast as before again: 3 % of its calls broke in the last minute":                       {Reason: machine.ByAnswers, Errors: 0.03, Span: time.Minute},
-		"l: as an earlier run left it: cooling (epoch 0)":                                             {To: machine.Cooling, Reason: machine.ByMemory},
-		"l: cooled: sending one probe":                                                                {To: machine.Probing},
-		"l: cooled; the limit is known, no probe needed: ramping up over 3 min":                       {To: machine.Ramping, Reason: machine.ByKnowledge, Rate: math.Inf(1), Until: in(3 * time.Minute)},
-		"l: stopped: the provider no longer serves it":                                                {To: machine.Stopped},
-	}
-	for want, tr := range tests {
-		tr.At, tr.Lane = at, "l"
-		if got := Story(tr); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
-		tr.Belief = "no more than 8 in flight"
-		if got := Story(tr); got != want+" — no more than 8 in flight" {
-			t.Errorf("with a belief: %s", got)
-		}
-	}
-}
-
-// A snapshot of a run with one lane says what is believed of it, in lines for people; of
-// several lanes only that for programs does. What holds the run back is said of any.
-func TestBeliefIsShown(t *testing.T) {
-	l := event.Lane{Name: "l", Belief: "no more than 8 in flight"}
-	for lanes, want := range map[int]string{1: "0 waiting  held by -c 64  (no more than 8 in flight)", 2: "0 waiting  held by -c 64"} {
-		var out strings.Builder
-		p := &plain{out: &out}
-		e := &event.Progress{OfModels: lanes, Lanes: []event.Lane{l, l}[:lanes], Bound: "concurrency", HeldShort: "-c 64"}
-		if p.status(e); !strings.HasSuffix(out.String(), want+"\n") {
-			t.Errorf("%d lanes: %s", lanes, out.String())
-		}
-		out.Reset()
-		j := &events{out: &out, begun: true}
-		j.status(e)
-		j.transition(batch.Transition{Belief: "600 a minute"})
-		if strings.Count(out.String(), `"belief":"no more than 8 in flight"`) != lanes || !strings.Contains(out.String(), `"belief":"600 a minute"`) {
-			t.Errorf("%d lanes: %s", lanes, out.String())
-		}
-	}
-}
-
-// That a lane is slowed down because its calls break stands in the line of progress, and
-// in JSON with the share that broke; so does the step.
-func TestSlowedIsShown(t *testing.T) {
-	slow := event.Lane{Name: "l", Slowed: 0.5, Errors: 0.34}
-	for want, lanes := range map[string][]event.Lane{
-		"34 % of calls break: slowed down":       {slow},
-		"calls break: 1 of 2 models slowed down": {slow, {Name: "m"}},
-		"  0 in flight  0 waiting":               {{Name: "m", Errors: 0.3}},
-	} {
-		var out strings.Builder
-		p := &plain{out: &out}
-		if p.status(&event.Progress{OfModels: len(lanes), Lanes: lanes}); !strings.Contains(out.String(), want) {
-			t.Errorf("got %q, want %q in it", out.String(), want)
-		}
-	}
-	began := time.Time{}.Add(time.Hour)
-	var out strings.Builder
-	e := &events{out: &out, begun: true}
-	e.status(&event.Progress{Lanes: []event.Lane{slow}})
-	e.transition(batch.Transition{At: began, Reason: machine.ByErrors, Slowed: 0.5, Errors: 0.34, Span: time.Minute})
-	e.transition(batch.Transition{At: began, Reason: machine.ByAnswers, Span: time.Minute})
-	for _, want := range []string{
-		`"error_rate":0.34,"slowed":0.5`, `"reason":"calls break"`, `"slowed":0.5,"error_rate":0.34`, `"reason":"calls are answered"`, `"error_rate":0,"at":`,
-		`"text":": slowed down to half: 34 % of its calls broke in the last minute"`,
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%s is not in %s", want, out.String())
-		}
 	}
 }
 
@@ -279,6 +190,58 @@ func TestStartIsTheFirstEvent(t *testing.T) {
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A snapshot of a run with one lane says what is believed of it, in lines for people; of
+// several lanes only that for programs does. What holds the run back is said of any.
+func TestBeliefIsShown(t *testing.T) {
+	l := event.Lane{Name: "l", Belief: "no more than 8 in flight"}
+	for lanes, want := range map[int]string{1: "0 waiting  held by -c 64  (no more than 8 in flight)", 2: "0 waiting  held by -c 64"} {
+		var out strings.Builder
+		p := &plain{out: &out}
+		e := &event.Progress{OfModels: lanes, Lanes: []event.Lane{l, l}[:lanes], Bound: "concurrency", HeldShort: "-c 64"}
+		if p.status(e); !strings.HasSuffix(out.String(), want+"\n") {
+			t.Errorf("%d lanes: %s", lanes, out.String())
+		}
+		out.Reset()
+		j := &events{out: &out, begun: true}
+		j.status(e)
+		j.transition(&batch.Transition{Belief: "600 a minute"})
+		if strings.Count(out.String(), `"belief":"no more than 8 in flight"`) != lanes || !strings.Contains(out.String(), `"belief":"600 a minute"`) {
+			t.Errorf("%d lanes: %s", lanes, out.String())
+		}
+	}
+}
+
+// That a lane is slowed down because its calls break stands in the line of progress, and
+// in JSON with the share that broke; so does the step.
+func TestSlowedIsShown(t *testing.T) {
+	slow := event.Lane{Name: "l", Slowed: 0.5, Errors: 0.34}
+	for want, lanes := range map[string][]event.Lane{
+		"34 % of calls break: slowed down":       {slow},
+		"calls break: 1 of 2 models slowed down": {slow, {Name: "m"}},
+		"  0 in flight  0 waiting":               {{Name: "m", Errors: 0.3}},
+	} {
+		var out strings.Builder
+		p := &plain{out: &out}
+		if p.status(&event.Progress{OfModels: len(lanes), Lanes: lanes}); !strings.Contains(out.String(), want) {
+			t.Errorf("got %q, want %q in it", out.String(), want)
+		}
+	}
+	began := time.Time{}.Add(time.Hour)
+	var out strings.Builder
+	e := &events{out: &out, begun: true}
+	e.status(&event.Progress{Lanes: []event.Lane{slow}})
+	e.transition(&batch.Transition{At: began, Reason: machine.ByErrors, Slowed: 0.5, Errors: 0.34, Span: time.Minute})
+	e.transition(&batch.Transition{At: began, Reason: machine.ByAnswers, Span: time.Minute})
+	for _, want := range []string{
+		`"error_rate":0.34,"slowed":0.5`, `"reason":"calls break"`, `"slowed":0.5,"error_rate":0.34`, `"reason":"calls are answered"`, `"error_rate":0,"at":`,
+		`"text":": slowed down to half: 34 % of its calls broke in the last minute"`,
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is not in %s", want, out.String())
 		}
 	}
 }

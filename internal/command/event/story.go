@@ -1,0 +1,223 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/words"
+)
+
+// OfTransition returns the event of a lane's transition, in a run that began then.
+func OfTransition(t *batch.Transition, began time.Time) Transition {
+	e := Transition{
+		Event: "transition", ElapsedS: Round(t.At.Sub(began).Seconds()), Lane: t.Lane,
+		From: t.From.String(), To: t.To.String(), Reason: t.Reason.String(),
+		Epoch: t.Epoch, Met: t.Wave, Rate: Finite(t.Rate), Belief: t.Belief, At: Stamp(t.At), Text: Story(t),
+	}
+	if t.Cause != nil {
+		e.Cause = t.Cause.Error()
+	}
+	if t.Span > 0 {
+		e.Slowed, e.Errors = Round(t.Slowed), Finite(t.Errors)
+	}
+	if !t.Until.IsZero() {
+		e.ForS = Round(max(0, t.Until.Sub(t.At)).Seconds())
+	}
+	return e
+}
+
+// Story describes a lane's transition in plain words, with the belief about the lane.
+func Story(t *batch.Transition) string {
+	belief := t.Belief
+	if t.To == machine.Ramping || t.To == machine.Flowing { // the belief lasted until this step
+		isDrought := func(belief string) bool { return strings.HasPrefix(belief, "nothing is let in") }
+		belief = strings.Join(slices.DeleteFunc(strings.Split(belief, "; "), isDrought), "; ")
+	}
+	if belief == "" {
+		return step(t)
+	}
+	return step(t) + " — " + belief
+}
+
+func step(t *batch.Transition) string {
+	because := ""
+	if t.Cause != nil {
+		because = " (" + t.Cause.Error() + ")"
+	}
+	switch t.Reason {
+	case machine.ByErrors:
+		to := "to half"
+		if t.Slowed != 0.5 {
+			to = fmt.Sprintf("to %.0f %%", 100*t.Slowed)
+		}
+		return fmt.Sprintf("%s: slowed down %s: %s", t.Lane, to, broke(t))
+	case machine.ByAnswers:
+		return fmt.Sprintf("%s: as fast as before again: %s", t.Lane, broke(t))
+	}
+	switch t.To {
+	case machine.Cooling:
+		forHowLong := "" // a cooldown of an earlier run may be over
+		if t.Until.After(t.At) {
+			forHowLong = " for " + words.Wait(t.Until.Sub(t.At))
+		}
+		return fmt.Sprintf("%s: %s: cooling%s (epoch %d)", t.Lane, whyCooling(t.Reason)+because, forHowLong, t.Epoch)
+	case machine.Probing:
+		return fmt.Sprintf("%s: cooled%s: sending one probe", t.Lane, metBy(t.Wave))
+	case machine.Ramping:
+		why := "the probe passed"
+		switch t.Reason {
+		case machine.ByMemory:
+			why = leftSo
+		case machine.ByKnowledge:
+			why = fmt.Sprintf("cooled%s; the limit is known, no probe needed", metBy(t.Wave))
+		}
+		return fmt.Sprintf("%s: %s: ramping up%s over %s", t.Lane, why, upTo(" to ", t.Rate), words.Wait(t.Until.Sub(t.At)))
+	case machine.Stopped:
+		for _, itself := range []error{batch.ErrWaitTooLong, batch.ErrAlike, batch.ErrOutage} {
+			if errors.Is(t.Cause, itself) { // it needs no other words
+				return fmt.Sprintf("%s: stopped: %s", t.Lane, t.Cause.Error())
+			}
+		}
+		return fmt.Sprintf("%s: stopped: the provider no longer serves it%s", t.Lane, because)
+	case machine.Flowing:
+		why := "cooled"
+		switch {
+		case t.Reason == machine.ByHand:
+			return fmt.Sprintf("%s: reset by hand: flowing", t.Lane)
+		case t.From == machine.Ramping:
+			why = "the ramp is over"
+		}
+		return fmt.Sprintf("%s: %s: flowing%s", t.Lane, why, upTo(", at first at up to ", t.Rate))
+	}
+	return t.String()
+}
+
+// metBy says how many calls met a wave; a run that only inherits the wave has none.
+func metBy(calls int) string {
+	if calls == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s met that wave", words.Count(calls, "call"))
+}
+
+// broke says how many calls broke recently.
+func broke(t *batch.Transition) string {
+	span := "minute"
+	if t.Span != time.Minute {
+		span = words.Wait(t.Span)
+	}
+	return fmt.Sprintf("%.0f %% of its calls broke in the last %s", 100*t.Errors, span)
+}
+
+func whyCooling(r machine.Reason) string {
+	switch r {
+	case machine.ByThrottle:
+		return "rate limit hit"
+	case machine.ByOverload:
+		return "the provider is overloaded"
+	case machine.ByBreaker:
+		return "calls break, the provider seems to be down"
+	case machine.ByMemory:
+		return leftSo
+	default:
+		return r.String()
+	}
+}
+
+// leftSo says that a lane begins with what an earlier run has left.
+const leftSo = "as an earlier run left it"
+
+// mostShown is the highest rate, in calls a second, that a sentence mentions: no process
+// makes as many, so something else holds it back.
+const mostShown = 100_000
+
+// upTo names the rate, if one was learned.
+func upTo(words string, perSecond float64) string {
+	if perSecond > mostShown {
+		return ""
+	}
+	return words + rate(perSecond)
+}
+
+func rate(perSecond float64) string {
+	if perSecond >= 100 {
+		return fmt.Sprintf("%.0f/s", perSecond)
+	}
+	return fmt.Sprintf("%.1f/s", perSecond)
+}
+
+// OfLongWait returns the event of a long wait, in a run that began then.
+func OfLongWait(w *batch.LongWait, began time.Time) LongWait {
+	e := LongWait{
+		Event: "long_wait", ElapsedS: Round(w.At.Sub(began).Seconds()), Lane: w.Lane, Phase: w.Phase.String(),
+		Cause: w.Cause.String(), Why: w.Why, Items: w.Items, WaitedS: Round(w.At.Sub(w.Since).Seconds()), Text: WaitStory(w),
+	}
+	if w.Own {
+		e.Item = &w.Item
+	}
+	if !w.Until.IsZero() {
+		at := w.Until.Format(time.RFC3339)
+		e.ForS, e.Until = Until(w.At, w.Until), &at
+	}
+	return e
+}
+
+// WaitStory describes a long wait in plain words: what waits, why, and until when.
+func WaitStory(w *batch.LongWait) string {
+	if w.Own {
+		why := "its call failed, and the provider named the wait"
+		if w.Cause == machine.ByThrottle {
+			why = "it alone was refused"
+		}
+		return fmt.Sprintf("%s: an item waits alone: %s: %s", w.Lane, why, untilWords(w, "it is tried again"))
+	}
+	text := fmt.Sprintf("%s: %s: ", w.Lane, whyWaiting(w))
+	if waited := w.At.Sub(w.Since); waited >= time.Second {
+		text += fmt.Sprintf("nothing was let in for %s, ", words.Wait(waited))
+	}
+	return text + fmt.Sprintf("%s; %s%s", untilWords(w, "the next call leaves"), words.Count(w.Items, "item"), oneOr(w.Items, " waits", " wait"))
+}
+
+// whyWaiting names what a lane waits for: its latest cooldown while that lasts, or else its
+// limits.
+func whyWaiting(w *batch.LongWait) string {
+	switch w.Phase {
+	case machine.Cooling, machine.Probing:
+		return whyCooling(w.Cause)
+	}
+	switch w.Why {
+	case "requests", "tokens", "input tokens", "output tokens":
+		return "its limit on " + w.Why + " is used up"
+	case "rate", "ramp":
+		return "few calls are allowed, and the next one waits for its turn"
+	}
+	return "it was asked to wait"
+}
+
+// untilWords says when the wait ends, by the clock and from now on.
+func untilWords(w *batch.LongWait, what string) string {
+	switch {
+	case !w.Until.IsZero():
+		return fmt.Sprintf("%s at %s, in %s", what, w.Until.Format(time.TimeOnly), words.Wait(w.Until.Sub(w.At)))
+	case w.Phase == machine.Probing:
+		return "a probe is under way"
+	}
+	return "for how long is unknown"
+}
+
+// LogAttrs returns a long wait's attributes in the log.
+func LogAttrs(w *batch.LongWait) []any {
+	attrs := []any{"lane", w.Lane, "phase", w.Phase.String(), "cause", w.Cause.String(), "why", w.Why, "waited_s", Round(w.At.Sub(w.Since).Seconds()), "items", w.Items}
+	if w.Own {
+		attrs = append(attrs, "item", w.Item)
+	}
+	if !w.Until.IsZero() {
+		attrs = append(attrs, "until", w.Until.Format(time.RFC3339), "for_s", Round(w.Until.Sub(w.At).Seconds()))
+	}
+	return attrs
+}
