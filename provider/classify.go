@@ -76,11 +76,11 @@ func statusWithin(a *failure) int {
 func judge(a *failure, body []byte, own []*Wording) *Error {
 	e := &Error{
 		Status: a.status, Code: a.code, Type: a.kind, Param: a.param, Message: a.message,
-		RequestID: cmp.Or(RequestID(a.header), a.id), Body: bound(body), Quota: readNote(a.text),
+		RequestID: cmp.Or(RequestID(a.header), a.id), Body: bound(body), Quota: readLimit(a.text),
 	}
 	if a.google.quota {
-		a.google.note.TryAgain = e.Quota.TryAgain
-		e.Quota = a.google.note
+		a.google.limit.TryAgain = e.Quota.TryAgain
+		e.Quota = a.google.limit
 	}
 	e.RetryAfter, e.HasRetryAfter, e.OddWait = retryAfter(a.header, time.Now())
 	var sure bool

@@ -100,7 +100,7 @@ func (a *failure) readNode(e []byte) {
 		a.addWord(word(at(e, path)))
 	}
 	a.readWait(at(e, "metadata"))
-	// OpenRouter passes on what its upstream said.
+	// OpenRouter passes on what its upstream prose.
 	a.text = text(at(e, "metadata.raw"))
 	if isList(at(e, "metadata.reasons")) && at(e, "metadata.flagged_input") != nil {
 		a.addWord("moderation")
@@ -162,8 +162,8 @@ func (a *failure) says(phrases ...string) bool {
 func messageOf(e []byte) string {
 	for _, path := range [...]string{"message", "Message", "detail", "detail.0.msg", "msg", "error_description"} {
 		v := at(e, path)
-		if said := cmp.Or(text(v), text(rawjson.First(v)), text(at(v, "message")), text(at(v, "error"))); said != "" {
-			return said
+		if prose := cmp.Or(text(v), text(rawjson.First(v)), text(at(v, "message")), text(at(v, "error"))); prose != "" {
+			return prose
 		}
 	}
 	return ""
@@ -223,12 +223,12 @@ func prose(body []byte) string {
 //	…would exceed your organization's rate limit of 40,000 input tokens per minute.
 //	…have exceeded token rate limit… Please retry after 6 seconds.
 var (
-	noteLimit     = regexp.MustCompile(`\blimit(?: of|:)? ([0-9][0-9,]*)`)
-	noteUsed      = regexp.MustCompile(`\b(?:used|current):? ([0-9][0-9,]*)`)
-	noteRequested = regexp.MustCompile(`\brequested:? ([0-9][0-9,]*)`)
-	noteOn        = regexp.MustCompile(`\b(input |output |prompt )?(token|request)s?(?:_usage_based)? per[ -]`)
-	notePer       = regexp.MustCompile(`(?:\bper[ -]?| / ?|[0-9]/)(sec|min|hour|day|month)|\b(daily|monthly)\b`)
-	noteAgain     = regexp.MustCompile(`\b(?:try again|retry|wait) (?:in|after|for) (?:([0-9][0-9hms.]*[hms])\b|([0-9]+(?:\.[0-9]+)?) ?(second|minute|hour|day))`)
+	quotaLimit     = regexp.MustCompile(`\blimit(?: of|:)? ([0-9][0-9,]*)`)
+	quotaUsed      = regexp.MustCompile(`\b(?:used|current):? ([0-9][0-9,]*)`)
+	quotaRequested = regexp.MustCompile(`\brequested:? ([0-9][0-9,]*)`)
+	quotaOn        = regexp.MustCompile(`\b(input |output |prompt )?(token|request)s?(?:_usage_based)? per[ -]`)
+	quotaPer       = regexp.MustCompile(`(?:\bper[ -]?| / ?|[0-9]/)(sec|min|hour|day|month)|\b(daily|monthly)\b`)
+	quotaAgain     = regexp.MustCompile(`\b(?:try again|retry|wait) (?:in|after|for) (?:([0-9][0-9hms.]*[hms])\b|([0-9]+(?:\.[0-9]+)?) ?(second|minute|hour|day))`)
 )
 
 var periods = map[string]string{
@@ -239,19 +239,19 @@ var units = map[string]time.Duration{
 	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
 }
 
-// readNote reads a limit off a message in lower case.
-func readNote(text string) QuotaNote {
+// readLimit reads a limit off a message in lower case.
+func readLimit(text string) QuotaNote {
 	var n QuotaNote
-	n.Limit = noteNumber(noteLimit, text)
-	n.Used = noteNumber(noteUsed, text)
-	n.Requested = noteNumber(noteRequested, text)
-	if m := notePer.FindStringSubmatch(text); m != nil {
+	n.Limit = limitNumber(quotaLimit, text)
+	n.Used = limitNumber(quotaUsed, text)
+	n.Requested = limitNumber(quotaRequested, text)
+	if m := quotaPer.FindStringSubmatch(text); m != nil {
 		n.Per = periods[m[1]+m[2]]
 	}
-	if m := noteOn.FindStringSubmatch(text); m != nil {
+	if m := quotaOn.FindStringSubmatch(text); m != nil {
 		n.On = dimensionOf(m[1], m[2])
 	}
-	n.TryAgain = noteWait(text)
+	n.TryAgain = limitWait(text)
 	return n
 }
 
@@ -267,7 +267,7 @@ func dimensionOf(side, what string) Dimension {
 	return Tokens
 }
 
-func noteNumber(re *regexp.Regexp, text string) float64 {
+func limitNumber(re *regexp.Regexp, text string) float64 {
 	m := re.FindStringSubmatch(text)
 	if m == nil {
 		return 0
@@ -276,9 +276,9 @@ func noteNumber(re *regexp.Regexp, text string) float64 {
 	return x
 }
 
-// noteWait reads "try again in 1m2.5s" or "retry after 6 seconds".
-func noteWait(text string) time.Duration {
-	m := noteAgain.FindStringSubmatch(text)
+// limitWait reads "try again in 1m2.5s" or "retry after 6 seconds".
+func limitWait(text string) time.Duration {
+	m := quotaAgain.FindStringSubmatch(text)
 	if m == nil {
 		return 0
 	}
@@ -302,7 +302,7 @@ type googleDetails struct {
 	hasRetry bool
 	// quota: a QuotaFailure names quotas; daily: one of them counts by the day.
 	quota, daily bool
-	note         QuotaNote
+	limit        QuotaNote
 	reasons      []string
 }
 
@@ -336,14 +336,14 @@ func (g *googleDetails) readQuota(violations []byte) {
 		}
 		daily := strings.Contains(id, "perday") || strings.Contains(id, "daily")
 		if !g.quota || (daily && !g.daily) {
-			g.note = googleNote(v, daily)
+			g.limit = googleLimit(v, daily)
 		}
 		g.quota, g.daily = true, g.daily || daily
 		seen++
 	}
 }
 
-func googleNote(v []byte, daily bool) QuotaNote {
+func googleLimit(v []byte, daily bool) QuotaNote {
 	n := QuotaNote{Per: "min", On: Requests}
 	n.Limit, _ = quantity(word(at(v, "quotaValue")))
 	if daily {

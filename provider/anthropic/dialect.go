@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/chat"
 	"github.com/headrace/headrace/provider/rawjson"
+	"github.com/headrace/headrace/provider/stream"
 )
 
 // name begins every error of this package.
@@ -42,13 +42,10 @@ func (Dialect) Path(operation, _ string) (string, bool) {
 	return provider.Messages, true
 }
 
-// Body returns the request's own body. It refuses one that asks for a stream: an answer that
-// ends early would look like a shorter one.
+// Body returns the request's own body. It refuses one that asks for a stream.
 func (Dialect) Body(r provider.Request) ([]byte, error) {
-	for w := rawjson.WalkIn(rawjson.Trim(r.Body)); w.Next(); {
-		if value := w.Skip(); string(w.Name) == "stream" && string(value) == "true" {
-			return nil, errors.New(`"stream":true is not supported: a result is one JSON value, and whole; leave it out`)
-		}
+	if err := stream.WholeOnly(r.Body, "stream"); err != nil {
+		return nil, err
 	}
 	return r.Body, nil
 }

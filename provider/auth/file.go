@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// lookEvery is the least time between two reads of a file while no key is refused. A read
+	// rereadEvery is the least time between two reads of a file while no key is refused. A read
 	// takes in a page at most, and a fresh key is in use within a second.
-	lookEvery = time.Second
+	rereadEvery = time.Second
 
 	// MaxKeyFile bounds a file with a key, in bytes. Tokens of some providers have 4 KiB;
 	// few servers take headers of more than 16.
@@ -36,7 +36,7 @@ type File struct {
 	mu      sync.Mutex // for what follows
 	key     string
 	values  []string // of the header, with that key
-	looked  time.Time
+	readAt  time.Time
 	refused string // the key that was refused although it was the one in the file
 	secrets []string
 }
@@ -53,7 +53,7 @@ func NewFile(path, header, prefix string) (*File, error) {
 	if err != nil {
 		return nil, &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
 	}
-	f := &File{path: path, place: p, looked: time.Now()}
+	f := &File{path: path, place: p, readAt: time.Now()}
 	f.take(key)
 	return f, nil
 }
@@ -66,13 +66,13 @@ func (f *File) take(key string) {
 // Apply never fails. Once a second it reads the file.
 func (f *File) Apply(_ context.Context, r *http.Request, _ []byte) error {
 	f.mu.Lock()
-	due := time.Since(f.looked) >= lookEvery
+	due := time.Since(f.readAt) >= rereadEvery
 	if due {
-		f.looked = time.Now() // the others need not look
+		f.readAt = time.Now() // the others need not read it
 	}
 	f.mu.Unlock()
 	if due {
-		f.look()
+		f.reload()
 	}
 	f.mu.Lock()
 	values := f.values
@@ -81,8 +81,8 @@ func (f *File) Apply(_ context.Context, r *http.Request, _ []byte) error {
 	return nil
 }
 
-// look reads the file. Only its caller waits for that: a disk may take its time.
-func (f *File) look() {
+// reload reads the file. Only its caller waits for that: a disk may take its time.
+func (f *File) reload() {
 	key, err := readKey(f.path)
 	if err != nil {
 		return
@@ -101,7 +101,7 @@ func (f *File) Refused(r *http.Request) bool {
 	if used == "" {
 		return false
 	}
-	f.look()
+	f.reload()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if used == f.key {

@@ -67,14 +67,14 @@ type Tokens struct {
 	hidden []string
 
 	mu       sync.Mutex // for what follows
-	held     *held      // nil: there was none yet
+	current  *usedToken // nil: there was none yet
 	secrets  []string
 	underway *refresh  // nil: there is none
 	next     time.Time // no refresh without waiting calls begins before
 }
 
-// held is a token that is, or was, in use.
-type held struct {
+// usedToken is a token that is, or was, in use.
+type usedToken struct {
 	token  string
 	values []string // of the header
 	came   time.Time
@@ -87,9 +87,9 @@ type held struct {
 
 // refresh is a refresh that is under way. Its result is there once done is closed.
 type refresh struct {
-	done chan struct{}
-	held *held
-	err  *provider.Error
+	done    chan struct{}
+	current *usedToken
+	err     *provider.Error
 }
 
 // NewTokens makes a source. Nothing is fetched before the first call needs it. An error is of
@@ -122,18 +122,18 @@ func (t *Tokens) Apply(ctx context.Context, r *http.Request, _ []byte) error {
 			e := *wait.err // each caller may add to its own
 			return &e
 		}
-		h = wait.held
+		h = wait.current
 	}
 	t.place.put(r, h.values)
 	return nil
 }
 
 // now returns the token that can be used now, or the refresh to wait for.
-func (t *Tokens) now() (*held, *refresh) {
+func (t *Tokens) now() (*usedToken, *refresh) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if h := t.held; h != nil && !h.stale && (h.end.IsZero() || now.Before(h.end)) {
+	if h := t.current; h != nil && !h.stale && (h.end.IsZero() || now.Before(h.end)) {
 		if !h.soon.IsZero() && !now.Before(h.soon) && !now.Before(t.next) {
 			t.begin()
 		}
@@ -167,7 +167,7 @@ func (t *Tokens) run(r *refresh) {
 		t.next = now.Add(t.pause())
 	} else {
 		t.take(token, now)
-		r.held = t.held
+		r.current = t.current
 	}
 	t.underway = nil
 	close(r.done)
@@ -186,8 +186,8 @@ func check(token Token) error {
 
 // take takes a token up.
 func (t *Tokens) take(token Token, now time.Time) {
-	before := t.held
-	h := &held{token: token.Value, values: t.place.values(token.Value), came: now}
+	before := t.current
+	h := &usedToken{token: token.Value, values: t.place.values(token.Value), came: now}
 	if !token.Expires.IsZero() {
 		life := max(leastLife, token.Expires.Sub(now))
 		h.soon, h.end = now.Add(life-life/early), now.Add(life-life/last)
@@ -196,16 +196,16 @@ func (t *Tokens) take(token Token, now time.Time) {
 		h.mends = before.stale
 		h.final = before.token == h.token && (before.stale || before.final)
 	}
-	t.held, t.secrets = h, remember(t.secrets, h.token)
+	t.current, t.secrets = h, remember(t.secrets, h.token)
 }
 
 // pause returns the wait after a failed refresh while a token is in use: there is time for three
 // tries before its end.
 func (t *Tokens) pause() time.Duration {
-	if t.held == nil || t.held.soon.IsZero() {
+	if t.current == nil || t.current.soon.IsZero() {
 		return 0
 	}
-	return t.held.end.Sub(t.held.soon) / 3
+	return t.current.end.Sub(t.current.soon) / 3
 }
 
 // Refused returns true if a fresher token than the refused one is there, or will be fetched by
@@ -214,7 +214,7 @@ func (t *Tokens) Refused(r *http.Request) bool {
 	used := t.place.in(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.held
+	h := t.current
 	switch {
 	case h == nil || used == "":
 		return false

@@ -59,11 +59,7 @@ func Ended(name, baseURL string) (why string) {
 	if e, gone := ended[strings.ToLower(name)]; gone {
 		return e.why
 	}
-	u, err := url.Parse(baseURL)
-	if err != nil {
-		return ""
-	}
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	host, _ := hostOf(baseURL)
 	for _, e := range ended {
 		if slices.ContainsFunc(e.hosts, func(of string) bool { return isHost(host, of) }) {
 			return e.why
@@ -88,11 +84,7 @@ func nameByURL(base string) string {
 	if base == "" {
 		return usual
 	}
-	u, err := url.Parse(base)
-	if err != nil {
-		return generic
-	}
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	host, _ := hostOf(base)
 	if name := nameByHost(host); name != "" {
 		return name
 	}
@@ -100,6 +92,15 @@ func nameByURL(base string) string {
 		return local
 	}
 	return generic
+}
+
+// hostOf returns the host of a URL in small letters; false if it is not a URL.
+func hostOf(base string) (host string, ok bool) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", false
+	}
+	return strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), true
 }
 
 func nameByHost(host string) string {
@@ -117,11 +118,10 @@ func nameByHost(host string) string {
 // address in any place, or one of another door that takes the same keys. A server of one's own
 // has none.
 func (v Vendor) Answers(baseURL string) bool {
-	u, err := url.Parse(baseURL)
-	if err != nil || v.Local {
+	host, ok := hostOf(baseURL)
+	if !ok || v.Local {
 		return false
 	}
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	is := func(of string) bool { return isHost(host, of) }
 	return slices.ContainsFunc(v.Hosts, is) || slices.ContainsFunc(v.hostsOfBases(), is) || v.sharesKey(nameByHost(host))
 }

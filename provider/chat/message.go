@@ -38,7 +38,7 @@ func (r *reader) message(i int, value []byte) *refusal {
 		return refused
 	}
 	m.leaveOutEmpty()
-	return r.said(i, &m)
+	return r.place(i, &m)
 }
 
 // leaveOutEmpty leaves out empty parts: an empty list of calls, and an empty text before calls.
@@ -51,8 +51,8 @@ func (m *message) leaveOutEmpty() {
 	}
 }
 
-// said puts a message into its place.
-func (r *reader) said(i int, m *message) *refusal {
+// place puts a message into its place.
+func (r *reader) place(i int, m *message) *refusal {
 	role := word(m.role)
 	if m.callID != nil && role != "tool" {
 		return refuse("cannot be in a tool's message").in("tool_call_id")

@@ -125,14 +125,14 @@ func (r *reader) choose(value []byte) *refusal {
 	if value[0] != '"' {
 		return r.chooseOne(value)
 	}
-	switch said := word(value); {
-	case said == "none" && r.Tools == nil, said == "auto" && r.Tools != nil:
+	switch choice := word(value); {
+	case choice == "none" && r.Tools == nil, choice == "auto" && r.Tools != nil:
 		return nil
 	case r.Tools == nil:
 		return refuse("is set without tools")
-	case said == "none":
+	case choice == "none":
 		r.Choice = ChoiceNone
-	case said == "required":
+	case choice == "required":
 		r.Choice = ChoiceAny
 	default:
 		return refuse("has no counterpart")

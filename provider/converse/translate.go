@@ -62,10 +62,10 @@ func fits(c *chat.Request) error {
 // takes no document without a text (API reference, Message).
 func fitsParts(c *chat.Request) error {
 	var document *chat.Part // the first in the turn
-	said := false
+	hasText := false
 	for i, turn := range c.Turns {
 		if i == 0 || c.Turns[i-1].Role != turn.Role {
-			document, said = nil, false
+			document, hasText = nil, false
 		}
 		for k := range turn.Parts {
 			switch p := &turn.Parts[k]; p.Kind {
@@ -74,10 +74,10 @@ func fitsParts(c *chat.Request) error {
 			case chat.Document:
 				document = cmp.Or(document, p)
 			case chat.Text:
-				said = true
+				hasText = true
 			}
 		}
-		if last := i == len(c.Turns)-1 || c.Turns[i+1].Role != turn.Role; last && document != nil && !said {
+		if last := i == len(c.Turns)-1 || c.Turns[i+1].Role != turn.Role; last && document != nil && !hasText {
 			return c.RefusePart(document, "file", "is in a turn without text, which must have some")
 		}
 	}
@@ -124,7 +124,7 @@ func appendTurns(out []byte, turns []chat.Turn) []byte {
 func appendConfig(out []byte, c *chat.Request) []byte {
 	before := len(out)
 	out = append(chat.AppendName(out, "inferenceConfig"), '{')
-	said := len(out)
+	empty := len(out)
 	if c.MaxTokens > 0 {
 		out = strconv.AppendInt(chat.AppendName(out, "maxTokens"), int64(c.MaxTokens), 10)
 	}
@@ -133,7 +133,7 @@ func appendConfig(out []byte, c *chat.Request) []byte {
 	if len(c.Stop) > 0 {
 		out = chat.AppendStrings(chat.AppendName(out, "stopSequences"), c.Stop)
 	}
-	if len(out) == said {
+	if len(out) == empty {
 		return out[:before]
 	}
 	return append(out, '}')
@@ -252,7 +252,7 @@ const inputCount = "X-Amzn-Bedrock-Input-Token-Count"
 
 // readCount returns the usage of an answer of InvokeModel without one in its body, as for
 // embeddings. The count is in a header, and Titan also puts it next to its vector.
-func readCount(h http.Header, body []byte) (u provider.Usage, told bool) {
+func readCount(h http.Header, body []byte) (u provider.Usage, known bool) {
 	count := []byte(h.Get(inputCount))
 	if len(count) == 0 {
 		count = rawjson.Lookup(rawjson.Trim(body), "inputTextTokenCount")

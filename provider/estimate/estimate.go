@@ -26,7 +26,11 @@ import (
 // else is more tokens there: other Latin scripts up to 1.5 times, CJK 1.2 to 1.4,
 // Cyrillic 1.3 to 1.6, Arabic, Greek and Thai 2, Indic scripts and Georgian 3 to 4.5.
 // The ratio of real to estimated tokens of a model, once it is known, corrects both.
-func Text(text []byte) float64 { return weigh(text) }
+func Text(text []byte) float64 {
+	var s scale
+	s.add(text)
+	return s.tokens()
+}
 
 // The costs of a request besides its text, in tokens.
 const (
@@ -114,7 +118,7 @@ func Request(body []byte) (prompt, most float64) {
 			n, many := documents(&m)
 			prompt, ranked = prompt+n, ranked+many
 		case "tools", "functions", "response_format", "text", "toolConfig":
-			prompt += weigh(m.Skip())
+			prompt += Text(m.Skip())
 		case "generationConfig", "generation_config", "inferenceConfig":
 			bound, many := nativeBound(m.Skip())
 			most, answers = max(most, bound), max(answers, many)

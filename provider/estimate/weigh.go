@@ -113,13 +113,6 @@ type scale struct {
 	state uint8
 }
 
-// weigh returns the weight of a text, in tokens.
-func weigh(text []byte) float64 {
-	var s scale
-	s.add(text)
-	return s.tokens()
-}
-
 func (s *scale) tokens() float64 { return float64(s.sum) / 100 }
 
 // add runs the automaton over a text.

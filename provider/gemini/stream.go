@@ -67,8 +67,8 @@ func (c *chunks) Add(e stream.Event) (last bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if told := rawjson.Lookup(object, "error"); !rawjson.IsNull(told) {
-		c.fault = append(append([]byte(`{"error":`), told...), '}')
+	if fault := rawjson.Lookup(object, "error"); !rawjson.IsNull(fault) {
+		c.fault = append(append([]byte(`{"error":`), fault...), '}')
 		return true, nil
 	}
 	for w := rawjson.WalkIn(object); w.Next(); {
@@ -216,8 +216,8 @@ func (g *growing) appendTo(dst []byte) []byte {
 
 // Usage returns the counts so far.
 func (c *chunks) Usage() []byte {
-	if told := c.top.Find("usageMetadata"); told != nil && !told.IsNull() {
-		return told.AppendTo(nil)
+	if usage := c.top.Find("usageMetadata"); usage != nil && !usage.IsNull() {
+		return usage.AppendTo(nil)
 	}
 	return nil
 }

@@ -108,8 +108,8 @@ func (w *writer) build(out []byte) []byte {
 	out = w.appendTools(append(out, ']'))
 	before := len(out)
 	out = append(chat.AppendName(out, "generationConfig"), '{')
-	said := len(out)
-	if out = w.appendConfig(out); len(out) == said {
+	empty := len(out)
+	if out = w.appendConfig(out); len(out) == empty {
 		return append(out[:before], '}')
 	}
 	return append(out, "}}"...)

@@ -1,13 +1,12 @@
 package openai
 
 import (
-	"bytes"
-	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/rawjson"
+	"github.com/headrace/headrace/provider/stream"
 )
 
 // Dialect is OpenAI's: chat, completions, embeddings, Responses and moderations. It also has
@@ -32,33 +31,13 @@ func (Dialect) Path(operation, _ string) (string, bool) {
 	return "", false
 }
 
-// Body returns the request's own body. It refuses one that asks for a stream: an answer that
-// ends early would look like a shorter one. It also refuses one for work in the background,
-// whose answer is an id and no answer yet.
+// Body returns the request's own body. It refuses one that asks for a stream, or for work in the
+// background, whose answer is an id and no answer yet.
 func (Dialect) Body(r provider.Request) ([]byte, error) {
-	if word := notAtOnce(r.Body); word != "" {
-		return nil, fmt.Errorf("%q:true is not supported: a result is one JSON value, and whole; leave it out", word)
+	if err := stream.WholeOnly(r.Body, "stream", "background"); err != nil {
+		return nil, err
 	}
 	return r.Body, nil
-}
-
-// notAtOnce names the field of a body that asks for anything but the whole answer in one value.
-// Most bodies have no true in them, and are not walked through.
-func notAtOnce(body []byte) string {
-	if !bytes.Contains(body, []byte("true")) {
-		return ""
-	}
-	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
-		switch string(w.Name) {
-		case "stream", "background":
-			if string(w.Skip()) == "true" {
-				return string(w.Name)
-			}
-		default:
-			w.Skip()
-		}
-	}
-	return ""
 }
 
 // Answer reads an answer as provider.ReplyOf does: servers of this dialect pass on the answers of

@@ -42,8 +42,8 @@ func (d Dialect) Stream(operation string) (stream.Splitter, stream.Assembler) {
 // object with an error in it, in one that is called an error, or in one in an event of that
 // name. The plain endpoint makes an error of each of these bodies, too.
 func errorIn(e stream.Event, object []byte) []byte {
-	if told := rawjson.Lookup(object, "error"); isPresent(told) {
-		return append(append([]byte(`{"error":`), told...), '}') // with choices it would be an answer
+	if fault := rawjson.Lookup(object, "error"); isPresent(fault) {
+		return append(append([]byte(`{"error":`), fault...), '}') // with choices it would be an answer
 	}
 	if string(e.Name) == "error" || rawjson.IsWord(rawjson.Lookup(object, "object"), "error") || rawjson.IsWord(rawjson.Lookup(object, "type"), "error") {
 		return append([]byte(nil), object...)
@@ -326,8 +326,8 @@ func (c *choice) appendTo(dst []byte) []byte {
 
 // Usage returns the latest usage.
 func (c *completion) Usage() []byte {
-	if told := c.top.Find("usage"); told != nil && !told.IsNull() {
-		return told.AppendTo(nil)
+	if usage := c.top.Find("usage"); usage != nil && !usage.IsNull() {
+		return usage.AppendTo(nil)
 	}
 	return nil
 }

@@ -66,8 +66,8 @@ func (s Subject) Run(t *testing.T, newOne func(baseURL string) Doer) {
 	}{
 		{"a key that the server echoes is in no error", echo},
 		{"an echoed key across the bound of an error body is in no error", echoAtBound},
-		{"an endless answer is left", endlessAnswer},
-		{"an endless error is cut and classified", endlessError},
+		{"an endless answer is left", endlessBody(http.StatusOK, provider.Invalid)},
+		{"an endless error is cut and classified", endlessBody(http.StatusServiceUnavailable, provider.Overloaded)},
 		{"a redirect to another host is not followed", foreignRedirect},
 		{"a redirect that drops the body is not followed", droppingRedirect},
 		{"a deadline is a timeout", deadline},

@@ -87,7 +87,7 @@ func (m *Model) judge(now time.Time, c Call) Verdict {
 		return m.verdict(fault)
 	}
 	if m.tokens.perMinute > 0 && c.Tokens > m.tokens.perMinute {
-		v := m.tell(now, m.verdict(TooLarge))
+		v := m.withQuota(now, m.verdict(TooLarge))
 		v.Dimension = Tokens
 		return v
 	}
@@ -103,7 +103,7 @@ func (m *Model) admit(now time.Time, c Call, fault Kind) Verdict {
 	m.requests.take(c.Requests)
 	m.tokens.take(c.Tokens)
 	m.books.charge(c)
-	return m.tell(now, m.verdict(fault))
+	return m.withQuota(now, m.verdict(fault))
 }
 
 func (m *Model) outage(now time.Time) (Kind, bool) {
@@ -126,7 +126,7 @@ func (m *Model) outage(now time.Time) (Kind, bool) {
 
 func (m *Model) turnAway(c Call) (Kind, bool) {
 	switch {
-	case m.stranger(c):
+	case m.hasNoKey(c):
 		return Unauthorized, true
 	case c.Invalid:
 		return BadRequest, true
@@ -138,8 +138,8 @@ func (m *Model) turnAway(c Call) (Kind, bool) {
 	return "", false
 }
 
-// stranger reports whether the caller has no key that counts. It depends on nothing that changes.
-func (m *Model) stranger(c Call) bool {
+// hasNoKey reports whether the caller has no key that counts. It depends on nothing that changes.
+func (m *Model) hasNoKey(c Call) bool {
 	return c.Keyless || len(m.cfg.Keys) > 0 && !slices.Contains(m.cfg.Keys, c.Key)
 }
 
@@ -182,7 +182,7 @@ func (m *Model) wait(now time.Time, c Call) (time.Duration, Dimension) {
 }
 
 func (m *Model) refuse(now time.Time, wait time.Duration, dim Dimension) Verdict {
-	v := m.tell(now, m.verdict(RateLimited))
+	v := m.withQuota(now, m.verdict(RateLimited))
 	v.Wait, v.Dimension, v.Terse = wait, dim, m.cfg.Terse
 	v.HasRetryAfter = m.cfg.RetryAfter == Always ||
 		m.cfg.RetryAfter == Sometimes && m.chance.uniform() < 0.5
@@ -197,7 +197,7 @@ func (m *Model) refuse(now time.Time, wait time.Duration, dim Dimension) Verdict
 	return v
 }
 
-func (m *Model) tell(now time.Time, v Verdict) Verdict {
+func (m *Model) withQuota(now time.Time, v Verdict) Verdict {
 	v.Requests, v.Tokens = m.requests.quota(now), m.tokens.quota(now)
 	v.HasHeaders = m.cfg.Headers && !v.Hang && !v.Reset
 	return v

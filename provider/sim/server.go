@@ -30,10 +30,8 @@ const MaxBody = face.MaxBody
 // sockets; [Transport] asks it without one. It is safe for concurrent use, and
 // nothing of it runs except the calls being served.
 type Server struct {
-	clock  clockwork.Clock
-	face   face.Face
-	models []string
-	bodies bool // whether bodies are counted apart
+	cfg   Config
+	clock clockwork.Clock
 
 	mu     sync.Mutex // guards what is below: decisions are made one at a time
 	model  *Model
@@ -46,13 +44,7 @@ func New(cfg Config, clock clockwork.Clock) *Server {
 	if cfg.Face == nil {
 		cfg.Face = openai.Face{}
 	}
-	return &Server{
-		clock:  clock,
-		face:   cfg.Face,
-		models: cfg.Models,
-		bodies: cfg.TrackBodies,
-		model:  NewModel(cfg, clock.Now()),
-	}
+	return &Server{cfg: cfg, clock: clock, model: NewModel(cfg, clock.Now())}
 }
 
 // Books returns a copy of the provider's counts. Calls that still wait for their
@@ -117,10 +109,10 @@ type answer struct {
 // respond handles the whole life of a call except the wire. An error means that
 // there is no answer: the connection is reset, or the caller has left.
 func (s *Server) respond(r *http.Request) (answer, error) {
-	e := s.face.Find(r)
+	e := s.cfg.Face.Find(r)
 	switch {
 	case r.URL.Path == "/sim/books", r.URL.Path == "/healthz":
-		return whole(s.look(r))
+		return whole(s.inspect(r))
 	case e.Aim == face.Ask:
 		return s.call(r, e)
 	case e.Aim == face.List:
@@ -143,13 +135,13 @@ func (s *Server) stamp() face.Stamp {
 
 // marked puts on an answer the headers that every answer has.
 func (s *Server) marked(r *http.Request, a face.Reply, stamp face.Stamp) face.Reply {
-	s.face.Mark(a.Header, r, stamp)
+	s.cfg.Face.Mark(a.Header, r, stamp)
 	return a
 }
 
 func (s *Server) fault(status int, r *http.Request) face.Reply {
 	stamp := s.stamp()
-	return s.marked(r, s.face.Fault(status, r, stamp), stamp)
+	return s.marked(r, s.cfg.Face.Fault(status, r, stamp), stamp)
 }
 
 func (s *Server) misuse(r *http.Request, allow string) (face.Reply, error) {
@@ -158,8 +150,8 @@ func (s *Server) misuse(r *http.Request, allow string) (face.Reply, error) {
 	return a, nil
 }
 
-// look answers requests that no real provider has: they are neither charged nor counted.
-func (s *Server) look(r *http.Request) (face.Reply, error) {
+// inspect answers requests that no real provider has: they are neither charged nor counted.
+func (s *Server) inspect(r *http.Request) (face.Reply, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return s.misuse(r, http.MethodGet)
 	}
@@ -187,13 +179,13 @@ func (s *Server) showBooks(asked url.Values) ([]byte, error) {
 
 // list shows the models to a caller with a key: it is neither charged nor counted.
 func (s *Server) list(r *http.Request, e face.Errand) face.Reply {
-	stamp, req := s.stamp(), s.face.Read(r, e, "")
-	names := s.models
+	stamp, req := s.stamp(), s.cfg.Face.Read(r, e, "")
+	names := s.cfg.Models
 	if len(names) == 0 {
 		names = []string{"sim"}
 	}
-	a := face.JSON(http.StatusOK, s.face.Models(names, stamp))
-	if s.model.stranger(req.Call()) {
+	a := face.JSON(http.StatusOK, s.cfg.Face.Models(names, stamp))
+	if s.model.hasNoKey(req.Call()) {
 		a = req.Refuse(Verdict{Kind: Unauthorized, Status: Unauthorized.Status()}, stamp)
 	}
 	return s.marked(r, a, stamp)
@@ -207,10 +199,10 @@ func (s *Server) call(r *http.Request, e face.Errand) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	req := s.face.Read(r, e, body)
+	req := s.cfg.Face.Read(r, e, body)
 	c := req.Call()
 	c.ID = identify(r, body)
-	if s.bodies {
+	if s.cfg.TrackBodies {
 		c.Body = sha256.Sum256([]byte(body))
 	}
 	v, judged := s.decide(c)
@@ -226,11 +218,11 @@ func (s *Server) call(r *http.Request, e face.Errand) (answer, error) {
 	}
 	stamp := s.stamp()
 	stamp.Judged, stamp.Took, stamp.ID = judged, stamp.Now.Sub(judged), c.ID
-	return whole(s.marked(r, word(req, v, stamp), stamp), nil)
+	return whole(s.marked(r, compose(req, v, stamp), stamp), nil)
 }
 
-// word puts a verdict into the words of a face. Reset and Hung have none.
-func word(req face.Request, v Verdict, stamp face.Stamp) face.Reply {
+// compose puts a verdict into the words of a face. Reset and Hung have none.
+func compose(req face.Request, v Verdict, stamp face.Stamp) face.Reply {
 	var a face.Reply
 	switch v.Kind {
 	case Accepted, Truncated, StreamError, StreamSilent:
@@ -350,7 +342,7 @@ type flow struct {
 func (s *Server) stream(r *http.Request, req face.Request, c Call, v Verdict, judged time.Time) (answer, error) {
 	stamp := s.stamp()
 	stamp.Judged, stamp.Took, stamp.ID = judged, v.Latency, c.ID
-	a := s.marked(r, word(req, v, stamp), stamp)
+	a := s.marked(r, compose(req, v, stamp), stamp)
 	f := &flow{server: s, ctx: r.Context(), call: c, kind: v.Kind, begun: judged, pieces: a.Pieces}
 	f.gap = v.Latency / time.Duration(max(1, len(f.pieces)))
 	if half := len(f.pieces) / 2; v.Kind != Accepted {

@@ -3,6 +3,8 @@ package stream
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/headrace/headrace/provider/rawjson"
@@ -98,11 +100,26 @@ func Ask(body []byte, counts bool) []byte {
 	return append(out, '}')
 }
 
+// WholeOnly refuses a body with true for one of the fields, such as a request for a stream: an answer
+// that ends early would look like a shorter one. Most bodies have no true in them, and are not
+// walked through.
+func WholeOnly(body []byte, fields ...string) error {
+	if !bytes.Contains(body, []byte("true")) {
+		return nil
+	}
+	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
+		if value := w.Skip(); string(value) == "true" && slices.Contains(fields, string(w.Name)) {
+			return fmt.Errorf("%q:true is not supported: a result is one JSON value, and whole; leave it out", w.Name)
+		}
+	}
+	return nil
+}
+
 // appendOptions appends a stream's options, with those that the body already has.
-func appendOptions(out, told []byte) []byte {
+func appendOptions(out, options []byte) []byte {
 	out = append(out, `"`+optionsName+`":{"`+countName+`":true`...)
-	for w := rawjson.WalkIn(told); w.Next(); {
-		if name, value := w.Name, w.Skip(); rawjson.IsObject(told) && string(name) != countName {
+	for w := rawjson.WalkIn(options); w.Next(); {
+		if name, value := w.Name, w.Skip(); rawjson.IsObject(options) && string(name) != countName {
 			out = append(append(rawjson.AppendString(append(out, ','), string(name)), ':'), value...)
 		}
 	}

@@ -139,8 +139,8 @@ func (c *Client) exchange(ctx context.Context, r provider.Request) (x Exchange, 
 	}
 	x = c.Fetch(req)
 	reply, e = c.Read(ctx, &x)
-	if told, has := provider.UsageIn(x.told); e != nil && has && !reply.HasUsage {
-		reply.Usage, reply.HasUsage = told, true
+	if usage, has := provider.UsageIn(x.usage); e != nil && has && !reply.HasUsage {
+		reply.Usage, reply.HasUsage = usage, true
 		rec := provider.RecorderFrom(ctx)
 		if rec.Usage(reply.Usage); x.Err != nil {
 			rec.Cut() // whatever the end is called, more may have been used

@@ -36,7 +36,7 @@ type Exchange struct {
 	long  *long // the room that Body takes; nil: none
 	stale bool  // the proof of who calls was refused, and there is a fresher one
 
-	told   []byte // the usage that a stream has reported, as an object; nil: none
+	usage  []byte // the usage that a stream has reported, as an object; nil: none
 	counts bool   // it was asked to tell its usage
 }
 
@@ -159,7 +159,7 @@ func (c *Client) Keep(body []byte) []byte {
 func (c *Client) Read(ctx context.Context, x *Exchange) (provider.Reply, *provider.Error) {
 	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
 	reply, e := c.judge(ctx, x)
-	note(ctx, x, &reply, e)
+	record(ctx, x, &reply, e)
 	if e == nil {
 		reply.RequestID, reply.Dialect = c.quietText(reply.RequestID), c.dialect.Name()
 		return reply, nil
@@ -216,9 +216,9 @@ func (x *Exchange) torn() (r provider.Reply) {
 	return r
 }
 
-// note tells the attempt's Recorder what an answer says of itself, and that it broke off or that
+// record tells the attempt's Recorder what an answer says of itself, and that it broke off or that
 // the request never left. An answer that turns into a refusal counts as a refusal.
-func note(ctx context.Context, x *Exchange, r *provider.Reply, e *provider.Error) {
+func record(ctx context.Context, x *Exchange, r *provider.Reply, e *provider.Error) {
 	rec := provider.RecorderFrom(ctx)
 	switch {
 	case x.Err == nil:

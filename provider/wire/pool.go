@@ -320,8 +320,8 @@ func (p *pool) dial(ctx context.Context) {
 
 // add shares a new connection. Its caller holds mu, which is free while the connection settles.
 func (p *pool) add(c *conn) {
-	said := make(chan struct{})
-	say := sync.OnceFunc(func() { close(said) })
+	changed := make(chan struct{})
+	say := sync.OnceFunc(func() { close(changed) })
 	c.SetStateHook(func(*http.ClientConn) { // there is more room, a call has ended, or the connection has
 		say()
 		select {
@@ -336,7 +336,7 @@ func (p *pool) add(c *conn) {
 	for waited := time.Duration(0); waited < settle && c.Available()+c.InFlight() == firstStreams; waited += glance {
 		p.mu.Unlock()
 		select {
-		case <-said:
+		case <-changed:
 			waited = settle
 		case <-t.C:
 		}

@@ -151,7 +151,7 @@ func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
 		x.long = nil
 		x.Err = s.why(x.Err, &x)
 	}
-	x.Body, x.told = c.redact(x.Body), s.assembler.Usage()
+	x.Body, x.usage = c.redact(x.Body), s.assembler.Usage()
 	return x
 }
 

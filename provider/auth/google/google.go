@@ -168,12 +168,12 @@ func (w *witness) refusal() *provider.Error {
 	if w.status/100 == 4 && w.status != http.StatusRequestTimeout && w.status != http.StatusTooManyRequests {
 		e.Kind = provider.Unauthorized
 	}
-	var told struct { // RFC 6749, 5.2
+	var answer struct { // RFC 6749, 5.2
 		Error       string
 		Description string `json:"error_description"`
 	}
-	if json.Unmarshal(w.body, &told) == nil && told.Error != "" {
-		e.Code, e.Message = told.Error, cmp.Or(told.Description, e.Message)
+	if json.Unmarshal(w.body, &answer) == nil && answer.Error != "" {
+		e.Code, e.Message = answer.Error, cmp.Or(answer.Description, e.Message)
 	}
 	return e
 }

@@ -112,7 +112,7 @@ func (g *generator) stop() string {
 }
 
 // silent returns fields that say nothing.
-func (g *generator) silent(said []string) (pairs []string) {
+func (g *generator) silent(pairsSoFar []string) (pairs []string) {
 	for _, field := range [][2]string{
 		{"n", "1"},
 		{"stream", "false"},
@@ -134,11 +134,11 @@ func (g *generator) silent(said []string) (pairs []string) {
 		{"seed", "null"},
 		{"reasoning_effort", "null"},
 	} {
-		told := false
-		for i := 0; i < len(said); i += 2 {
-			told = told || said[i] == field[0]
+		has := false
+		for i := 0; i < len(pairsSoFar); i += 2 {
+			has = has || pairsSoFar[i] == field[0]
 		}
-		if !told && g.maybe(10) {
+		if !has && g.maybe(10) {
 			pairs = append(pairs, field[0], field[1])
 		}
 	}

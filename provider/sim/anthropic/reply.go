@@ -71,7 +71,7 @@ func (r *request) Refuse(v face.Verdict, s face.Stamp) face.Reply {
 	case face.InsufficientQuota:
 		return refusal(http.StatusBadRequest, invalidRequest, "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.", s)
 	case face.Unauthorized:
-		return refusal(http.StatusUnauthorized, "authentication_error", r.stranger(), s)
+		return refusal(http.StatusUnauthorized, "authentication_error", r.refuseKey(), s)
 	case face.ModelNotFound:
 		return refusal(http.StatusNotFound, notFound, "model: "+r.Model, s)
 	case face.BadRequest:
@@ -84,7 +84,7 @@ func (r *request) Refuse(v face.Verdict, s face.Stamp) face.Reply {
 	return refusal(http.StatusInternalServerError, apiError, "Internal server error", s)
 }
 
-func (r *request) stranger() string {
+func (r *request) refuseKey() string {
 	if r.key == "" {
 		return "x-api-key header is required"
 	}

@@ -75,28 +75,28 @@ func (r *request) take(root gjson.Result) {
 	}
 	r.MaxTokens = max(0, root.Get("max_tokens").Num)
 	r.thinks = slices.Contains([]string{"enabled", "adaptive"}, root.Get("thinking.type").Str)
-	r.hearBlocks(root.Get("tools"))
-	r.Hear(face.TextOf(root.Get("system")))
-	r.hearBlocks(root.Get("system"))
+	r.chargeBlocks(root.Get("tools"))
+	r.Charge(face.TextOf(root.Get("system")))
+	r.chargeBlocks(root.Get("system"))
 	r.Turns(root.Get("messages"), "content")
 	root.Get("messages").ForEach(func(_, turn gjson.Result) bool {
-		r.hearBlocks(turn.Get("content"))
+		r.chargeBlocks(turn.Get("content"))
 		return true
 	})
 	r.stream = root.Get("stream").Bool()
 	r.cacheChars = cached(root)
 }
 
-// hearBlocks charges blocks that are not text by their length as JSON: tools, their use and results.
+// chargeBlocks charges blocks that are not text by their length as JSON: tools, their use and results.
 // A picture or document counts as a page of text, whatever its bytes.
-func (r *request) hearBlocks(blocks gjson.Result) {
+func (r *request) chargeBlocks(blocks gjson.Result) {
 	blocks.ForEach(func(_, block gjson.Result) bool {
 		switch {
 		case !block.IsObject(), block.Get("type").Str == "text":
 		case block.Get("source").Exists():
 			r.Chars += pageChars
 		default:
-			r.Hear(block.Raw)
+			r.Charge(block.Raw)
 		}
 		return true
 	})

@@ -102,7 +102,7 @@ func (r *request) read(body string) {
 
 func (r *request) readRerank(root gjson.Result) {
 	r.query = root.Get("query").String()
-	r.Hear(r.query)
+	r.Charge(r.query)
 	r.top = int(min(max(root.Get("top_n").Num, 0), face.MaxBody))
 	r.addTexts(root.Get("documents"))
 	switch {

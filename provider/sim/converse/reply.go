@@ -67,7 +67,7 @@ func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	case face.RateLimited, face.TooLarge, face.InsufficientQuota:
 		return fault(http.StatusTooManyRequests, "ThrottlingException", throttled(v))
 	case face.Unauthorized:
-		return r.stranger()
+		return r.refuseKey()
 	case face.ModelNotFound:
 		return fault(http.StatusBadRequest, invalid, "The provided model identifier is invalid.")
 	case face.BadRequest:
@@ -94,7 +94,7 @@ func throttled(v face.Verdict) string {
 	return "Too many requests, please wait before trying again."
 }
 
-func (r *request) stranger() face.Reply {
+func (r *request) refuseKey() face.Reply {
 	switch {
 	case r.unsigned == noToken:
 		return fault(http.StatusForbidden, "MissingAuthenticationTokenException", r.unsigned)

@@ -42,9 +42,9 @@ func (r *request) read(body string) {
 		r.complainOf(flaw)
 	}
 	r.MaxTokens = max(0, root.Get("inferenceConfig.maxTokens").Num)
-	r.Hear(face.TextOf(root.Get("system")))
+	r.Charge(face.TextOf(root.Get("system")))
 	if tools := root.Get("toolConfig"); tools.IsObject() {
-		r.Hear(tools.Raw)
+		r.Charge(tools.Raw)
 	}
 	messages := root.Get("messages")
 	r.checkTurns(messages)
@@ -84,7 +84,7 @@ func (r *request) checkBlocks(turn int, content gjson.Result) {
 		case text.Exists() && strings.TrimSpace(text.Str) == "":
 			r.Complain(at, fmt.Sprintf("The text field in the ContentBlock object at %s is blank. Add text to the text field, and try again.", at))
 		case !text.Exists():
-			r.hearBlock(block)
+			r.chargeBlock(block)
 		}
 		place++
 		return r.Complaint == ""
@@ -104,14 +104,14 @@ func members(block gjson.Result) (n int) {
 // picture is the charge for a picture or document, in characters: some 1,000 tokens.
 const picture = 4000
 
-// hearBlock charges the blocks that are not text: tools by their length as JSON, and any block
+// chargeBlock charges the blocks that are not text: tools by their length as JSON, and any block
 // with a source as a page.
-func (r *request) hearBlock(block gjson.Result) {
+func (r *request) chargeBlock(block gjson.Result) {
 	block.ForEach(func(_, member gjson.Result) bool {
 		if member.Get("source").Exists() {
 			r.Chars += picture
 		} else {
-			r.Hear(member.Raw)
+			r.Charge(member.Raw)
 		}
 		return true
 	})

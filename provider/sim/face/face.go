@@ -22,7 +22,7 @@ type Face interface {
 	// Find says what a method and an address ask for. It does not read the body.
 	Find(r *http.Request) Errand
 
-	// Read reads a request for which Find said Ask or List. It returns for any body;
+	// Read reads a request for which Find answered Ask or List. It returns for any body;
 	// a request that the provider would not take is Invalid in its Call.
 	Read(r *http.Request, e Errand, body string) Request
 
@@ -235,7 +235,7 @@ type Prompt struct {
 	Model     string
 	Texts     []string // texts to answer: one, or one for each element of an array
 	Chars     int      // of all the text that a model would read
-	MaxTokens float64  // 0: not said
+	MaxTokens float64  // 0: not answered
 
 	Complaint string // not empty: the request is invalid, and why
 	Param     string // what the complaint is about
@@ -255,23 +255,23 @@ func (p *Prompt) Forget() { p.Texts, p.Chars = nil, 0 }
 // Add takes in a text that has an answer of its own.
 func (p *Prompt) Add(text string) {
 	p.Texts = append(p.Texts, text)
-	p.Hear(text)
+	p.Charge(text)
 }
 
-// Hear takes in a text that is read and charged, but not answered.
-func (p *Prompt) Hear(text string) { p.Chars += utf8.RuneCountInString(text) }
+// Charge takes in a text that is read and charged, but not answered.
+func (p *Prompt) Charge(text string) { p.Chars += utf8.RuneCountInString(text) }
 
 // Turns takes in a conversation: it answers the user's last turn, and reads all. A turn of the
 // user's without words, such as the result of a tool, is passed over if another has some.
 func (p *Prompt) Turns(turns gjson.Result, parts string) {
-	said := false
+	answered := false
 	turns.ForEach(func(_, turn gjson.Result) bool {
 		text := TextOf(turn.Get(parts))
 		ofUser := turn.Get("role").Str == "user" && text != ""
-		if ofUser || !said {
-			p.Texts, said = []string{text}, ofUser
+		if ofUser || !answered {
+			p.Texts, answered = []string{text}, ofUser
 		}
-		p.Hear(text)
+		p.Charge(text)
 		return true
 	})
 }

@@ -196,9 +196,9 @@ func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	case face.RateLimited, face.TooLarge:
 		return r.exhausted(v)
 	case face.InsufficientQuota:
-		return r.penniless()
+		return r.noBalance()
 	case face.Unauthorized:
-		return r.stranger()
+		return r.refuseKey()
 	case face.ModelNotFound:
 		return fault(http.StatusNotFound, notFound, r.noModel())
 	case face.BadRequest:
@@ -263,7 +263,7 @@ func delayOf(v face.Verdict) string {
 	return strconv.FormatInt(face.Seconds(v.RetryAfter), 10) + "s"
 }
 
-func (r *request) penniless() face.Reply {
+func (r *request) noBalance() face.Reply {
 	if r.vertex {
 		return fault(http.StatusForbidden, permissionDenied, "This API method requires billing to be enabled. Please enable billing on the project and try again.",
 			typePrefix+`ErrorInfo","reason":"BILLING_DISABLED","domain":"googleapis.com","metadata":{"service":"aiplatform.googleapis.com"}}`)
@@ -271,7 +271,7 @@ func (r *request) penniless() face.Reply {
 	return fault(http.StatusTooManyRequests, resourceExhausted, "Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage your project and billing.")
 }
 
-func (r *request) stranger() face.Reply {
+func (r *request) refuseKey() face.Reply {
 	switch {
 	case r.vertex:
 		return fault(http.StatusUnauthorized, unauthenticated, "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.",

@@ -84,9 +84,9 @@ func (r *request) takeTurns(root gjson.Result) {
 	contents, config := field(root, "contents"), field(root, "generationConfig")
 	r.MaxTokens = max(0, field(config, "maxOutputTokens").Num)
 	r.thinks = field(field(config, "thinkingConfig"), "includeThoughts").Bool()
-	r.Hear(face.TextOf(field(root, "systemInstruction").Get("parts")))
+	r.Charge(face.TextOf(field(root, "systemInstruction").Get("parts")))
 	if tools := field(root, "tools"); tools.IsArray() {
-		r.Hear(tools.Raw)
+		r.Charge(tools.Raw)
 	}
 	if contents.Get("#").Num == 0 {
 		r.Complain("contents", "* GenerateContentRequest.contents: contents is not specified\n")
@@ -110,7 +110,7 @@ func (r *request) checkTurns(contents gjson.Result) {
 			r.Complain("contents", fmt.Sprintf("* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.\n", place))
 		}
 		turn.Get("parts").ForEach(func(_, part gjson.Result) bool {
-			r.hearPart(part)
+			r.chargePart(part)
 			return true
 		})
 		place++
@@ -121,13 +121,13 @@ func (r *request) checkTurns(contents gjson.Result) {
 // picture is the charge for a picture or file, in characters: Gemini's 258 tokens.
 const picture = 4 * 258
 
-func (r *request) hearPart(part gjson.Result) {
+func (r *request) chargePart(part gjson.Result) {
 	part.ForEach(func(key, v gjson.Result) bool {
 		switch camel(key.Str) {
 		case "inlineData", "fileData":
 			r.Chars += picture
 		case "functionCall", "functionResponse":
-			r.Hear(v.Raw)
+			r.Charge(v.Raw)
 		}
 		return part.IsObject()
 	})

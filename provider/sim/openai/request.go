@@ -60,7 +60,7 @@ func (r *request) field(key string, v gjson.Result) {
 	case "query":
 		if r.operation == rerank {
 			r.query = v.String()
-			r.Hear(r.query)
+			r.Charge(r.query)
 		}
 	case "top_n":
 		r.top = int(min(max(v.Num, 0), maxInputs))

@@ -62,16 +62,16 @@ func Send(t *testing.T, s *sim.Server, method, path, body string, header ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := said(resp.Header.Get("Content-Type"), text)
+	list, err := asJSON(resp.Header.Get("Content-Type"), text)
 	if err != nil {
 		t.Fatalf("%v in %q", err, text)
 	}
-	return Answer{resp.StatusCode, resp.Header, gjson.Parse(said), string(text)}
+	return Answer{resp.StatusCode, resp.Header, gjson.Parse(list), string(text)}
 }
 
-// said returns a body as JSON. For a stream that is the list of its events' data, in order,
+// asJSON returns a body as JSON. For a stream that is the list of its events' data, in order,
 // without OpenAI's end mark. In AWS's form each stands below the name of its event.
-func said(contentType string, body []byte) (string, error) {
+func asJSON(contentType string, body []byte) (string, error) {
 	var events []string
 	switch contentType, _, _ = strings.Cut(contentType, ";"); contentType {
 	case "text/event-stream":
