@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/provider/wire"
 )
 
@@ -24,12 +25,12 @@ func TestLimitsAreAnAccounts(t *testing.T) {
 	}
 	limit := func(env map[string]string, args ...string) string {
 		t.Helper()
-		calls, err := settingsWith(t, env, Whom|Keys|Pace|Config, args...).Connect()
+		calls, err := settingsWith(t, env, settings.Vendor|settings.Keys|settings.Pace|settings.Config, args...).Connect()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer calls.Close()
-		return calls.Limit("m")
+		return calls.Account.Limit("m")
 	}
 	key := func(k string) map[string]string {
 		return map[string]string{"OPENAI_API_KEY": k, "K": k, "AWS_REGION": "eu-west-1"}
@@ -68,8 +69,8 @@ func TestLimitsAreAnAccounts(t *testing.T) {
 
 // The job says when an item is given up, whatever the settings of the machine that calls it.
 func TestAJobSaysWhenAnItemIsGivenUp(t *testing.T) {
-	told := settingsWith(t, map[string]string{"HEADRACE_ITEM_TIMEOUT": "9m"}, Whom|Input|Tries, "--provider", "sim", "--max-attempts", "7", "--stream", "always", "--stream-idle", "9s").Bounds()
-	worker := settingsWith(t, map[string]string{"HEADRACE_MAX_ATTEMPTS": "3", "HEADRACE_TIMEOUT": "1s"}, Whom|Keys|Pace|Tries, "--provider", "sim", "--item-timeout", "1s", "--stream", "never")
+	told := settingsWith(t, map[string]string{"HEADRACE_ITEM_TIMEOUT": "9m"}, settings.Vendor|settings.Input|settings.Tries, "--provider", "sim", "--max-attempts", "7", "--stream", "always", "--stream-idle", "9s").Bounds()
+	worker := settingsWith(t, map[string]string{"HEADRACE_MAX_ATTEMPTS": "3", "HEADRACE_TIMEOUT": "1s"}, settings.Vendor|settings.Keys|settings.Pace|settings.Tries, "--provider", "sim", "--item-timeout", "1s", "--stream", "never")
 	calls, err := worker.For(told)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +81,7 @@ func TestAJobSaysWhenAnItemIsGivenUp(t *testing.T) {
 	if want := (machine.LaneConfig{MaxAttempts: 7, AttemptTimeout: batch.DefaultAttemptTimeout, ItemTimeout: 9 * time.Minute}); !reflect.DeepEqual(lane, want) {
 		t.Errorf("%+v", lane)
 	}
-	if when, idle := calls.s.r.flags.streams(); when != wire.StreamAlways || idle != 9*time.Second {
+	if when, idle := calls.Flags.Streams(); when != wire.StreamAlways || idle != 9*time.Second {
 		t.Errorf("streams %d, idle for %v", when, idle)
 	}
 }

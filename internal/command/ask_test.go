@@ -14,12 +14,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/headrace/headrace/internal/command/settings"
 )
 
 // A run that is asked by SIGUSR1 says how it stands, in lines, also where nothing else is
 // shown; and goes on.
 func TestAskedHowItStands(t *testing.T) {
-	for _, how := range []string{progressNone, progressPlain} {
+	for _, how := range []string{settings.ProgressNone, settings.ProgressPlain} {
 		called, answer := make(chan struct{}), make(chan struct{})
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			close(called)

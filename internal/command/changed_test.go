@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // serveChat answers each chat, and calls atFirst before the first answer.
@@ -63,14 +65,14 @@ func TestRunSaysThatItsInputChanged(t *testing.T) {
 			args := []string{"run", in, "-o", out, "--model", "m", "--durable", "os", "--base-url", serveChat(t, func() { write(c.more) })}
 			code, _, stderr := inWorld(t, nil, nil, args...)
 			last := stderr[strings.LastIndex(strings.TrimRight(stderr, "\n"), "\n")+1:]
-			if code != ExitItemsFailed || !strings.Contains(stderr, c.said) || !strings.HasPrefix(last, "headrace run ") {
+			if code != exit.ItemsFailed || !strings.Contains(stderr, c.said) || !strings.HasPrefix(last, "headrace run ") {
 				t.Errorf("exit %d, %s", code, stderr)
 			}
 			if strings.Contains(stderr, "not run        -") || c.name == "truncated" && strings.Contains(stderr, "not run") {
 				t.Errorf("not run: %s", stderr)
 			}
 			code, _, stderr = inWorld(t, nil, nil, args...)
-			if twice := c.name == "appended twice"; twice != (code == ExitUsage) || !twice && code != ExitOK || !strings.Contains(stderr, c.left) {
+			if twice := c.name == "appended twice"; twice != (code == exit.Usage) || !twice && code != exit.OK || !strings.Contains(stderr, c.left) {
 				t.Errorf("the next run: exit %d, %s", code, stderr)
 			}
 		})

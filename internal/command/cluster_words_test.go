@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
 )
 
 // The line to join by has a token in it. Nothing that a command says repeats it: not the line that resumes, not a
 // complaint about what was typed.
 func TestTheLineToJoinByIsNotRepeated(t *testing.T) {
 	const line = "nats://SECRETTOKEN@10.0.0.1:4222?ca=sha256:00&home=s3%3A%2F%2Fb"
-	extras := []Extra{{Heading: "Many machines", Commands: askOne, Cluster: func(_ context.Context, s *Settings, _ string) error {
+	extras := []Extra{{Heading: "Many machines", Commands: askOne, Cluster: func(_ context.Context, s *run.Settings, _ string) error {
 		if s.Cluster() != line {
 			t.Errorf("the cluster is %q", s.Cluster())
 		}
@@ -34,7 +36,7 @@ func TestTheLineToJoinByIsNotRepeated(t *testing.T) {
 		{"help " + line, nil, "unknown command"},
 	} {
 		var out strings.Builder
-		run(t.Context(), aWorld(&out, one.env, extras, strings.Fields(one.args)...))
+		Run(t.Context(), aWorld(&out, one.env, strings.Fields(one.args)...), extras...)
 		if strings.Contains(out.String(), "SECRET") {
 			t.Errorf("%s: the token is said:\n%s", one.args, out.String())
 		}
@@ -47,8 +49,8 @@ func TestTheLineToJoinByIsNotRepeated(t *testing.T) {
 // An address that is empty is no cluster, and not this machine either.
 func TestAnEmptyClusterIsRefused(t *testing.T) {
 	var out strings.Builder
-	code := run(t.Context(), aWorld(&out, nil, []Extra{{}}, "run", "in.jsonl", "-o", "o.jsonl", "--provider", "sim", "--cluster="))
-	if code != ExitUsage || !strings.Contains(out.String(), "--cluster= has no address") {
+	code := Run(t.Context(), aWorld(&out, nil, "run", "in.jsonl", "-o", "o.jsonl", "--provider", "sim", "--cluster="), Extra{})
+	if code != exit.Usage || !strings.Contains(out.String(), "--cluster= has no address") {
 		t.Errorf("%d\n%s", code, out.String())
 	}
 }

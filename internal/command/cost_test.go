@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/provider"
@@ -91,7 +92,7 @@ func TestCostsOfWhatBroke(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, said := inWorld(t, nil, nil, "run", in, "-o", out, "--base-url", server.URL, "--model", "m", "-c", "1", "--max-attempts", "3", "--price", "2.5,10,1.25")
-	if code != ExitItemsFailed {
+	if code != exit.ItemsFailed {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	all := 0.0
@@ -149,7 +150,7 @@ func TestCostsOfCaches(t *testing.T) {
 		env := map[string]string{"ANTHROPIC_API_KEY": "a-key-of-a-test-123"}
 		code, _, said := inWorld(t, nil, env, append([]string{"run", in, "-o", out, "--provider", "anthropic", "--base-url", server.URL}, tt.given...)...)
 		text, err := os.ReadFile(out)
-		if err != nil || code != ExitOK || !strings.Contains(string(text), tt.want) || !strings.Contains(string(text), `"cached_tokens":600,"cache_write_tokens":300}`) {
+		if err != nil || code != exit.OK || !strings.Contains(string(text), tt.want) || !strings.Contains(string(text), `"cached_tokens":600,"cache_write_tokens":300}`) {
 			t.Errorf("%v: exit code %d, %v: %s%s, want %s", tt.given, code, err, text, said, tt.want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -86,9 +87,9 @@ func roomAgain(t *testing.T, abandoned, toStdout bool) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	want := ExitOutput
+	want := exit.Output
 	if abandoned {
-		want = ExitInterrupted
+		want = exit.Interrupted
 		p.signal(os.Interrupt)
 	} else {
 		release()
@@ -121,7 +122,7 @@ func TestFullDiskOfTheTimeline(t *testing.T) {
 	_, base := serveFor(t, sim.Config{})
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	code, _, errs := inWorld(t, nil, nil, "run", promptsFile(t, 30), "-o", out, "--base-url", base, "--model", "m", "--timeline", filepath.Join(dir, "t.jsonl"))
-	if code != ExitOK || wholeLines(t, out) != 30 || !strings.Contains(errs, "no timeline is written to "+dir+"/t.jsonl: no space left on device\n") {
+	if code != exit.OK || wholeLines(t, out) != 30 || !strings.Contains(errs, "no timeline is written to "+dir+"/t.jsonl: no space left on device\n") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // breaking is a server that cuts the first answer to some prompts off: behind their usage, before it,
@@ -103,7 +104,7 @@ func TestDoubtfulCallsStandApart(t *testing.T) {
 	server := newBreaking(t)
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	code, said := run(server.URL, out, "--progress", "json", "--log-level", "info")
-	if code != ExitItemsFailed {
+	if code != exit.ItemsFailed {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	keeps(t, said)
@@ -123,13 +124,13 @@ func TestDoubtfulCallsStandApart(t *testing.T) {
 		t.Error(says)
 	}
 	server.mended = true
-	if code, said = run(server.URL, out, "--retry-failed"); code != ExitOK || strings.Contains(said, "doubtful") {
+	if code, said = run(server.URL, out, "--retry-failed"); code != exit.OK || strings.Contains(said, "doubtful") {
 		t.Errorf("what is left: exit code %d: %s", code, said)
 	}
 	if got := doubtsIn(t, out)["n"]; got != "1000+100 $0.002, 0: 0+0" {
 		t.Errorf("asked again: %s", got)
 	}
-	if code, said = run(newBreaking(t).URL, filepath.Join(t.TempDir(), "again.jsonl"), "--progress", "plain"); code != ExitItemsFailed || !strings.Contains(said, "\ndoubtful      "+people) {
+	if code, said = run(newBreaking(t).URL, filepath.Join(t.TempDir(), "again.jsonl"), "--progress", "plain"); code != exit.ItemsFailed || !strings.Contains(said, "\ndoubtful      "+people) {
 		t.Errorf("people are told, with exit code %d: %s", code, said)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // embedded are providers into whose words embeddings of OpenAI's are put.
@@ -39,7 +41,7 @@ func TestEmbeddingsGoToOtherDialects(t *testing.T) {
 			env := map[string]string{"A_KEY": "k"}
 			run := append([]string{"run", in, "-o", out, "--api-key-env", "A_KEY", "--progress", "plain"}, whom...)
 			code, _, said := inWorld(t, nil, env, run...)
-			if code != ExitOK || !strings.Contains(said, "jq -c '[.custom_id, (.response.body | .embedding // .embeddings)]'") {
+			if code != exit.OK || !strings.Contains(said, "jq -c '[.custom_id, (.response.body | .embedding // .embeddings)]'") {
 				t.Fatalf("exit code %d: %s", code, said)
 			}
 			text := read(t, out)
@@ -53,12 +55,12 @@ func TestEmbeddingsGoToOtherDialects(t *testing.T) {
 				Items   int
 				Assumed int `json:"output_assumed"`
 			}
-			if err := json.Unmarshal([]byte(planned), &plan); code != ExitOK || err != nil || plan.Items != strings.Count(lines, "\n") || plan.Assumed != 0 {
+			if err := json.Unmarshal([]byte(planned), &plan); code != exit.OK || err != nil || plan.Items != strings.Count(lines, "\n") || plan.Assumed != 0 {
 				t.Errorf("exit code %d: %s%s", code, planned, said)
 			}
 			bad := writeLines(t, lines+`{"custom_id":"bad","url":"/v1/embeddings","body":{"input":"a",`+c.refused+`}}`+"\n")
 			code, _, said = inWorld(t, nil, nil, append([]string{"plan", bad, "--rpm", "60"}, whom...)...)
-			if code != ExitUsage || !strings.Contains(said, fmt.Sprintf("%s:%d: %s ", bad, strings.Count(lines, "\n")+1, c.field)) || !strings.Contains(said, c.why) {
+			if code != exit.Usage || !strings.Contains(said, fmt.Sprintf("%s:%d: %s ", bad, strings.Count(lines, "\n")+1, c.field)) || !strings.Contains(said, c.why) {
 				t.Errorf("exit code %d: %s", code, said)
 			}
 		})
@@ -80,7 +82,7 @@ func TestPromptsAreEmbedded(t *testing.T) {
 		out := filepath.Join(filepath.Dir(in), "out.jsonl")
 		args := append([]string{"run", in, "-o", out, "--provider", "cohere-v2", "--base-url", onHost(t, base, ""), "--api-key-env", "A_KEY", "--model", "m", "--endpoint", "/v1/embeddings", "--param", "input_type=search_query", "--progress", "plain"}, c.args...)
 		code, _, said := inWorld(t, nil, map[string]string{"A_KEY": "k"}, args...)
-		if text := read(t, out); code != ExitOK || !strings.Contains(text, `"texts":["a river"]`) || strings.Contains(said, "max_tokens") {
+		if text := read(t, out); code != exit.OK || !strings.Contains(text, `"texts":["a river"]`) || strings.Contains(said, "max_tokens") {
 			t.Errorf("exit code %d: %s%s", code, said, text)
 		}
 	}
@@ -91,15 +93,15 @@ func TestPromptsAreEmbedded(t *testing.T) {
 func TestVertexEmbedsOneTextALine(t *testing.T) {
 	args := []string{"--project", "p", "--model", "gemini-embedding-2", "--rpm", "60"}
 	one, two := writeLines(t, `{"input":["a"],"dimensions":8}`+"\n"), writeLines(t, `{"input":["a","b"],"dimensions":8}`+"\n")
-	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", one, "--provider", "vertex"}, args...)...); code != ExitOK {
+	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", one, "--provider", "vertex"}, args...)...); code != exit.OK {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	want := two + ":1: input cannot be translated for lane vertex/gemini-embedding-2 (gemini): has more than 1 text"
-	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", two, "--provider", "vertex"}, args...)...); code != ExitUsage || !strings.Contains(said, want) {
+	if code, _, said := inWorld(t, nil, nil, append([]string{"plan", two, "--provider", "vertex"}, args...)...); code != exit.Usage || !strings.Contains(said, want) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	for _, in := range []string{one, two} {
-		if code, _, said := inWorld(t, nil, nil, "plan", in, "--provider", "vertex-express", "--model", "m", "--rpm", "60"); code != ExitUsage || !strings.Contains(said, "vertex-express does not have /v1/embeddings") {
+		if code, _, said := inWorld(t, nil, nil, "plan", in, "--provider", "vertex-express", "--model", "m", "--rpm", "60"); code != exit.Usage || !strings.Contains(said, "vertex-express does not have /v1/embeddings") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 	}

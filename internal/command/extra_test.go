@@ -14,27 +14,30 @@ import (
 
 	"github.com/jonboulle/clockwork"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/provider"
 )
 
-// aWorld is one with extras.
-func aWorld(out io.Writer, env map[string]string, extras []Extra, args ...string) *World {
-	return &World{
-		name: "headrace", args: args, stdin: strings.NewReader(""), stdout: out, stderr: out, clock: clockwork.NewRealClock(),
-		env:     func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-		signals: make(chan os.Signal), release: func() {}, extras: extras,
+// aWorld is one without a terminal.
+func aWorld(out io.Writer, env map[string]string, args ...string) *world.World {
+	return &world.World{
+		Name: "headrace", Args: args, Stdin: strings.NewReader(""), Stdout: out, Stderr: out, Clock: clockwork.NewRealClock(),
+		Env:     func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		Signals: make(chan os.Signal), Release: func() {},
 	}
 }
 
 // askOne is a command of another main: it has some flags of run, and calls whom they say.
-func askOne(w *World) []*cobra.Command {
-	s := NewSettings(w, Whom|Keys|Pace|Says|Config)
+func askOne(w *world.World) []*cobra.Command {
+	s := run.NewSettings(w, settings.Vendor|settings.Keys|settings.Pace|settings.Says|settings.Config)
 	cmd := &cobra.Command{Use: "ask PROMPT", Short: "Ask one prompt"}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := s.Complete(); err != nil {
@@ -57,7 +60,7 @@ func askOne(w *World) []*cobra.Command {
 			return calls.Call(ctx, it)
 		}, append(calls.Options(), batch.WithConcurrency(job.Concurrency))...)
 		if err != nil {
-			return End(ExitItemsFailed, "%s", job.Redact(err.Error()))
+			return exit.End(exit.ItemsFailed, "%s", job.Redact(err.Error()))
 		}
 		return nil
 	}
@@ -75,18 +78,18 @@ func TestAnExtraHasCommands(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"ask hello --provider sim --sim-profile fast", nil, ExitOK, []string{"asked in sim/all-models\n"}},
-		{"ask hello --provider sim --sim-profile fast --log-level debug --log-format json", nil, ExitOK, []string{`"level":"DEBUG","msg":"call"`}},
-		{"ask hello --provider sim", map[string]string{"HEADRACE_SIM_PROFILE": "none"}, ExitUsage, []string{`headrace: --sim-profile: "none" is not known`}},
-		{"ask hello --base-url ftp://x", nil, ExitUsage, []string{"must begin with http:// or https://"}},
-		{"ask hello", nil, ExitUsage, []string{"headrace: OPENAI_API_KEY is not set"}},
-		{"ask hello --output o", nil, ExitUsage, []string{"unknown flag: --output"}},
-		{"ask --help", nil, ExitOK, []string{"\nFlags:\n      --join string", "\nProvider:\n", "\nHow fast:\n  -c, --concurrency N"}},
-		{"--help", nil, ExitOK, []string{"\nMany machines:\n  ask         Ask one prompt\n", "\nAvailable Commands:\n  completion", "  help        Help", "  run         Run a"}},
-		{"worker", nil, ExitUsage, []string{`unknown command "worker"`}},
+		{"ask hello --provider sim --sim-profile fast", nil, exit.OK, []string{"asked in sim/all-models\n"}},
+		{"ask hello --provider sim --sim-profile fast --log-level debug --log-format json", nil, exit.OK, []string{`"level":"DEBUG","msg":"call"`}},
+		{"ask hello --provider sim", map[string]string{"HEADRACE_SIM_PROFILE": "none"}, exit.Usage, []string{`headrace: --sim-profile: "none" is not known`}},
+		{"ask hello --base-url ftp://x", nil, exit.Usage, []string{"must begin with http:// or https://"}},
+		{"ask hello", nil, exit.Usage, []string{"headrace: OPENAI_API_KEY is not set"}},
+		{"ask hello --output o", nil, exit.Usage, []string{"unknown flag: --output"}},
+		{"ask --help", nil, exit.OK, []string{"\nFlags:\n      --join string", "\nProvider:\n", "\nHow fast:\n  -c, --concurrency N"}},
+		{"--help", nil, exit.OK, []string{"\nMany machines:\n  ask         Ask one prompt\n", "\nAvailable Commands:\n  completion", "  help        Help", "  run         Run a"}},
+		{"worker", nil, exit.Usage, []string{`unknown command "worker"`}},
 	} {
 		var out strings.Builder
-		if code := run(t.Context(), aWorld(&out, one.env, extras, strings.Fields(one.args)...)); code != one.code {
+		if code := Run(t.Context(), aWorld(&out, one.env, strings.Fields(one.args)...), extras...); code != one.code {
 			t.Errorf("%s: exit code %d, not %d", one.args, code, one.code)
 		}
 		for _, want := range one.says {
@@ -104,7 +107,7 @@ func TestAnExtraHasCommands(t *testing.T) {
 // where it is not given.
 func TestAnExtraRunsOnACluster(t *testing.T) {
 	var got []string
-	extras := []Extra{{Commands: askOne}, {Cluster: func(_ context.Context, s *Settings, input string) error {
+	extras := []Extra{{Commands: askOne}, {Cluster: func(_ context.Context, s *run.Settings, input string) error {
 		calls, err := s.Connect()
 		if err != nil {
 			return err
@@ -117,13 +120,13 @@ func TestAnExtraRunsOnACluster(t *testing.T) {
 		code int
 		got  []string
 	}{
-		"run in.jsonl -o {}/o.jsonl --provider sim --cluster":            {ExitUsage, []string{"in.jsonl", ClusterTrial, "{}/o.jsonl", "{}/o.errors.jsonl", "{}/o.errors.jsonl"}},
-		"run in.jsonl -o - --errors e --provider sim --cluster=nats://a": {ExitUsage, []string{"in.jsonl", "nats://a", "-", "e", "e"}},
-		"run in.jsonl -o {}/o.jsonl --cluster --order some":              {ExitUsage, nil},
-		"run a.jsonl b.jsonl -o {}/o.jsonl --provider sim --cluster=a":   {ExitUsage, nil},
-		"run a.jsonl nats://a -o {}/o.jsonl --provider sim --cluster":    {ExitUsage, nil},
-		"run {}/in* -o {}/o.jsonl --provider sim --cluster=nats://a":     {ExitUsage, []string{"{}/in.jsonl", "nats://a", "{}/o.jsonl", "{}/o.errors.jsonl", "{}/o.errors.jsonl"}},
-		"run {}/in.jsonl -o {}/o.jsonl --provider sim":                   {ExitOK, nil},
+		"run in.jsonl -o {}/o.jsonl --provider sim --cluster":            {exit.Usage, []string{"in.jsonl", settings.ClusterTrial, "{}/o.jsonl", "{}/o.errors.jsonl", "{}/o.errors.jsonl"}},
+		"run in.jsonl -o - --errors e --provider sim --cluster=nats://a": {exit.Usage, []string{"in.jsonl", "nats://a", "-", "e", "e"}},
+		"run in.jsonl -o {}/o.jsonl --cluster --order some":              {exit.Usage, nil},
+		"run a.jsonl b.jsonl -o {}/o.jsonl --provider sim --cluster=a":   {exit.Usage, nil},
+		"run a.jsonl nats://a -o {}/o.jsonl --provider sim --cluster":    {exit.Usage, nil},
+		"run {}/in* -o {}/o.jsonl --provider sim --cluster=nats://a":     {exit.Usage, []string{"{}/in.jsonl", "nats://a", "{}/o.jsonl", "{}/o.errors.jsonl", "{}/o.errors.jsonl"}},
+		"run {}/in.jsonl -o {}/o.jsonl --provider sim":                   {exit.OK, nil},
 	} {
 		dir, out := t.TempDir(), strings.Builder{}
 		if err := os.WriteFile(filepath.Join(dir, "in.jsonl"), []byte(`{"prompt":"a","id":"a"}`+"\n"), 0o600); err != nil {
@@ -131,7 +134,7 @@ func TestAnExtraRunsOnACluster(t *testing.T) {
 		}
 		here := strings.NewReplacer("{}", dir)
 		got = nil
-		code := run(t.Context(), aWorld(&out, nil, extras, strings.Fields(here.Replace(args))...))
+		code := Run(t.Context(), aWorld(&out, nil, strings.Fields(here.Replace(args))...), extras...)
 		for i := range want.got {
 			want.got[i] = here.Replace(want.got[i])
 		}
@@ -147,26 +150,10 @@ func TestAnExtraRunsOnACluster(t *testing.T) {
 	}
 }
 
-// The groups have each flag of run once, but for the one that says where, and for verbose: only
-// headrace run ends with a summary.
-func TestEachFlagIsInOneGroup(t *testing.T) {
-	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	new(runFlags).register(fs)
-	names := strings.Fields(strings.Join(slices.Collect(maps.Values(flagsIn)), " ") + " cluster verbose")
-	fs.VisitAll(func(f *pflag.Flag) {
-		if n := len(names); n != len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == f.Name }))+1 {
-			t.Errorf("--%s is not in one group", f.Name)
-		}
-	})
-	if len(names) != countFlags(fs) {
-		t.Errorf("%d names for %d flags", len(names), countFlags(fs))
-	}
-}
-
 // settingsWith are those of a command line.
-func settingsWith(t *testing.T, env map[string]string, flags Flags, args ...string) *Settings {
+func settingsWith(t *testing.T, env map[string]string, flags settings.Groups, args ...string) *run.Settings {
 	t.Helper()
-	s, cmd := NewSettings(aWorld(io.Discard, env, nil), flags), &cobra.Command{}
+	s, cmd := run.NewSettings(aWorld(io.Discard, env), flags), &cobra.Command{}
 	s.Register(cmd)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
@@ -184,14 +171,14 @@ func TestOthersReadAsTheyWereTold(t *testing.T) {
 	if err := os.WriteFile(file, []byte("system: of the file\nrpm: 17\noutput: x\nmax-tokens: 55\nidle-lanes: 17m\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	submit := settingsWith(t, map[string]string{"HEADRACE_FORMAT": "csv"}, Whom|Input|Files,
+	submit := settingsWith(t, map[string]string{"HEADRACE_FORMAT": "csv"}, settings.Vendor|settings.Input|settings.Files,
 		"-o", "out", "--template", "{{.a}}", "--model", "m2", "--on-bad-line", "skip", "--max-tokens", "77")
-	told := submit.Told(Input)
+	told := submit.Given(settings.Input)
 	if want := map[string]string{"format": "csv", "template": "{{.a}}", "model": "m2", "on-bad-line": "skip", "max-tokens": "77"}; !maps.Equal(told, want) {
 		t.Errorf("%v, want %v", told, want)
 	}
 	env := map[string]string{"HEADRACE_SYSTEM": "of the environment", "HEADRACE_CONCURRENCY": "5", "AWS_REGION": "eu-west-9", "K": "a-key-123"}
-	worker := settingsWith(t, env, Whom|Keys|Pace|Config, "--provider", "bedrock", "--api-key-env", "K", "--seed", "15", "--config", file)
+	worker := settingsWith(t, env, settings.Vendor|settings.Keys|settings.Pace|settings.Config, "--provider", "bedrock", "--api-key-env", "K", "--seed", "15", "--config", file)
 	calls, err := worker.Connect()
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +225,7 @@ func TestAJobSaysWhomToCall(t *testing.T) {
 		{[]string{"--api-key-env", "K", "--provider", "mistral", "--base-url", "http://127.0.0.1:8/v1"}, "mistral/all-models"},
 		{[]string{"--api-key-env", "K"}, ""},
 	} {
-		worker := settingsWith(t, map[string]string{"K": "a-key-123"}, Whom|Keys|Pace|Config, c.args...)
+		worker := settingsWith(t, map[string]string{"K": "a-key-123"}, settings.Vendor|settings.Keys|settings.Pace|settings.Config, c.args...)
 		calls, err := worker.For(job)
 		if c.lane == "" {
 			if err == nil || !strings.Contains(err.Error(), "--provider") {
@@ -260,9 +247,9 @@ func TestAJobSaysWhomToCall(t *testing.T) {
 // The first signal drains, the second abandons, and a run that was drained says so.
 func TestSettingsWatchSignals(t *testing.T) {
 	signals := make(chan os.Signal)
-	w := aWorld(io.Discard, nil, nil)
-	w.signals = signals
-	s := NewSettings(w, Whom)
+	w := aWorld(io.Discard, nil)
+	w.Signals = signals
+	s := run.NewSettings(w, settings.Vendor)
 	drain, calls, closed := s.Watch(t.Context(), func(event.Code, string) {})
 	defer closed()
 	signals <- os.Interrupt
@@ -270,8 +257,8 @@ func TestSettingsWatchSignals(t *testing.T) {
 	if calls.Err() != nil {
 		t.Error("the first signal abandons the calls")
 	}
-	var end *ending
-	if err := s.Verdict(&promptfile.Sums{Left: true}); !errors.As(err, &end) || end.code != ExitInterrupted {
+	var end *exit.Ending
+	if err := s.Verdict(&promptfile.Sums{Left: true}); !errors.As(err, &end) || end.Code != exit.Interrupted {
 		t.Errorf("%v", err)
 	}
 	signals <- os.Interrupt

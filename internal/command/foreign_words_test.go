@@ -16,6 +16,8 @@ import (
 	"unicode"
 
 	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 // evil would colour a terminal, clear it, turn its text round, and forge a line of ours.
@@ -57,12 +59,12 @@ func TestForeignWordsArePrintable(t *testing.T) {
 				_, _, _ = inWorld(t, nil, nil, evilRun...)
 			}
 			var shown strings.Builder
-			w := &World{
-				name: "headrace", args: args, stdout: &shown, stderr: &shown, clock: clockwork.NewRealClock(),
-				env:     func(string) (string, bool) { return "", false },
-				signals: make(chan os.Signal), release: func() {},
+			w := &world.World{
+				Name: "headrace", Args: args, Stdout: &shown, Stderr: &shown, Clock: clockwork.NewRealClock(),
+				Env:     func(string) (string, bool) { return "", false },
+				Signals: make(chan os.Signal), Release: func() {},
 			}
-			_ = run(t.Context(), w)
+			_ = Run(t.Context(), w)
 			if kind := strings.Fields(name)[0]; (kind == "plain" || kind == "bar" || kind == "json") && !strings.Contains(shown.String(), "cooling") {
 				t.Errorf("nothing was said of the lane: %s", shown.String())
 			}

@@ -9,6 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 var rewriteFrozen = flag.Bool("rewrite-frozen", false, "write the list of commands, flags and exit codes again")
@@ -31,8 +34,8 @@ func TestCommandsAndFlagsAreFrozen(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(newRoot(&World{stdout: &b, stderr: &b}))
-	fmt.Fprintln(&b, "exit codes", ExitOK, ExitItemsFailed, ExitUsage, ExitStopped, ExitBound, ExitOutput, ExitInterrupted, ExitPipe)
+	walk(newRoot(&world.World{Stdout: &b, Stderr: &b}))
+	fmt.Fprintln(&b, "exit codes", exit.OK, exit.ItemsFailed, exit.Usage, exit.Stopped, exit.Bound, exit.Output, exit.Interrupted, exit.Pipe)
 
 	const path = "testdata/frozen.txt"
 	if *rewriteFrozen {

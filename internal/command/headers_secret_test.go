@@ -7,9 +7,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
 )
 
 // A secret of a header is in nothing that is printed or written: not when all goes well, not when
@@ -58,7 +60,7 @@ func TestSecretOfAHeaderIsNowhere(t *testing.T) {
 	}
 	for name, answer := range answers {
 		for how, sent := range map[string]string{"env:K": secret, "Bearer env:K": "Bearer " + secret, "env:BEARS": "Bearer " + secret, "file:" + inFile: secret} {
-			progress := map[bool]string{true: progressJSON, false: progressPlain}[strings.HasPrefix(how, "env")]
+			progress := map[bool]string{true: settings.ProgressJSON, false: settings.ProgressPlain}[strings.HasPrefix(how, "env")]
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				if got := r.Header.Get("X-Gateway-Key"); got != sent {
@@ -71,8 +73,8 @@ func TestSecretOfAHeaderIsNowhere(t *testing.T) {
 			out := filepath.Join(dir, "out.jsonl")
 			_, stdout, stderr := inWorld(t, nil, map[string]string{"K": secret, "BEARS": "Bearer " + secret}, "run", in, "-o", out, "--base-url", server.URL, "--model", "m",
 				"--header", "X-Gateway-Key="+how, "--log-level", "debug", "--progress", progress, "--max-attempts", "1", "--log-file", filepath.Join(dir, "out.log"), "--verbose",
-				"--stream", map[bool]string{true: streamAlways, false: streamNever}[strings.HasPrefix(name, "streamed")])
-			keeps(t, map[bool]string{true: stderr}[progress == progressJSON])
+				"--stream", map[bool]string{true: "always", false: "never"}[strings.HasPrefix(name, "streamed")])
+			keeps(t, map[bool]string{true: stderr}[progress == settings.ProgressJSON])
 			everything := stdout + stderr
 			_, stdout, stderr = inWorld(t, nil, nil, "status", out)
 			everything += stdout + stderr
@@ -116,42 +118,13 @@ func TestSecretTooShortToHide(t *testing.T) {
 	}
 }
 
-// A secret goes to the vendor's own hosts unencrypted only if that was allowed, and to others with
-// a notice. Notices say that others can read its file, and where a file of --config sends it.
+// A secret goes to the vendor's own hosts unencrypted only if that was allowed.
 func TestSecretHeadersInClear(t *testing.T) {
 	env := map[string]string{"K": "pk-0123456789abcdef", "OPENAI_API_KEY": testKey}
 	in := writeLines(t, `{"prompt":"hi"}`+"\n")
 	const openly = "--base-url http://api.openai.com/v1 --api-key-env none --header X-Gateway-Key=env:K"
 	code, _, said := inWorld(t, nil, env, append([]string{"run", in, "-o", in + ".out", "--model", "m"}, strings.Fields(openly)...)...)
-	if code != ExitUsage || !strings.Contains(said, "it says http, so what is in K would be sent unencrypted to api.openai.com: try https://api.openai.com/v1, or add --insecure-http") {
+	if code != exit.Usage || !strings.Contains(said, "it says http, so what is in K would be sent unencrypted to api.openai.com: try https://api.openai.com/v1, or add --insecure-http") {
 		t.Errorf("exit code %d: %s", code, said)
-	}
-	exposed := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(exposed, []byte("pk-0123456789abcdef"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(exposed, 0o644); err != nil { //nolint:gosec // it is what is tested
-		t.Fatal(err)
-	}
-	config := filepath.Join(t.TempDir(), "run.yaml")
-	if err := os.WriteFile(config, []byte("base-url: http://127.0.0.1:9\nheaders:\n  X-Gateway-Key: env:K\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for args, want := range map[string]string{
-		openly + " --insecure-http":                                                "what is in K is sent unencrypted: api.openai.com is not this machine, and --base-url says http",
-		"--base-url http://gateway.lan/v1 --header X-Gateway-Key=env:K":            "what is in K is sent unencrypted: gateway.lan is not this machine",
-		"--base-url https://gateway.lan/v1 --header X-Gateway-Key=file:" + exposed: "others can read the key file " + exposed,
-		"--config " + config: "what is in K is sent to http://127.0.0.1:9, the base-url in " + config,
-	} {
-		b, err := runnerWith(t, env, append([]string{"-o", "x"}, strings.Fields(args)...)...).connect()
-		if err != nil || !slices.ContainsFunc(texts(b), func(text string) bool { return strings.Contains(text, want) }) {
-			t.Errorf("%s: %v, %q", args, err, texts(b))
-		}
-	}
-	for _, args := range []string{"--base-url http://127.0.0.1:9 --header X-Gateway-Key=env:K", "--base-url http://gateway.lan/v1 --header X-Title=t", "--header X-Gateway-Key=env:K"} {
-		b, err := runnerWith(t, env, append([]string{"-o", "x"}, strings.Fields(args)...)...).connect()
-		if err != nil || slices.ContainsFunc(texts(b), func(text string) bool { return strings.Contains(text, "unencrypted") }) {
-			t.Errorf("%s: %v, %q", args, err, texts(b))
-		}
 	}
 }

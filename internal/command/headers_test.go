@@ -8,99 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/jonboulle/clockwork"
-
+	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/provider"
 )
-
-// A header is a name and a value, or the place of a secret. A refusal says what helps, and does not
-// repeat the value.
-func TestHeadersAreRead(t *testing.T) {
-	for text, want := range map[string]addedHeader{
-		"anthropic-beta=context-1m-2025-08-07":               {name: "Anthropic-Beta", value: "context-1m-2025-08-07"},
-		"HTTP-Referer=https://example.com/?a=b&c=d":          {name: "Http-Referer", value: "https://example.com/?a=b&c=d"},
-		"X-Title=A title, with spaces":                       {name: "X-Title", value: "A title, with spaces"},
-		"x-portkey-api-key=env:PORTKEY_API_KEY":              {name: "X-Portkey-Api-Key", variable: "PORTKEY_API_KEY"},
-		"x-portkey-api-key=file:/run/secrets/portkey":        {name: "X-Portkey-Api-Key", file: "/run/secrets/portkey"},
-		"Helicone-Auth=Bearer env:HELICONE_API_KEY":          {name: "Helicone-Auth", prefix: "Bearer ", variable: "HELICONE_API_KEY"},
-		"x-portkey-config=pc-prod-1234":                      {name: "X-Portkey-Config", value: "pc-prod-1234"},
-		"Helicone-User-Id=alice@example.com":                 {name: "Helicone-User-Id", value: "alice@example.com"},
-		"X-Max-Tokens=5":                                     {name: "X-Max-Tokens", value: "5"},
-		"X-Author=keyword":                                   {name: "X-Author", value: "keyword"},
-		"User-Agent=acme-batch/2.0 (ops@example.com)":        {name: "User-Agent", value: "acme-batch/2.0 (ops@example.com)"},
-		"anthropic-beta=files-api-2025-04-14,other-2026-1-2": {name: "Anthropic-Beta", value: "files-api-2025-04-14,other-2026-1-2"},
-		"X-Env=production environment":                       {name: "X-Env", value: "production environment"},
-		`x-gateway={"keyword":"key"}`:                        {name: "X-Gateway", value: `{"keyword":"key"}`},
-	} {
-		if h, err := parseHeader(text); err != nil || h != want {
-			t.Errorf("%s: %+v, %v", text, h, err)
-		}
-	}
-	const secret = "0123456789abcdefXYZ"
-	for text, want := range map[string]string{
-		"":                                        "it has no name and value: want NAME=VALUE",
-		"X-A: " + secret:                          "it has no name and value: want NAME=VALUE",
-		"X-A: a=" + secret:                        "a character that no header's name may have",
-		"=" + secret:                              "it has no name and value",
-		"X A=" + secret:                           "a character that no header's name may have",
-		"X-A\r\nX-B=" + secret:                    "a character that no header's name may have",
-		"X-Ä=" + secret:                           "a character that no header's name may have",
-		"sk-" + secret + "=5":                     "it has no name and value",
-		"Q7x" + secret + "=":                      "it has no name and value",
-		"Q7x" + secret + "==":                     "it has no name and value",
-		"X-A=":                                    "X-A has no value: give one, or remove it",
-		"X-A=  ":                                  "X-A has no value",
-		"X-A=1\r\nX-B: " + secret:                 "only printable ASCII is allowed, on one line",
-		"X-A=1\nX-B=" + secret:                    "only printable ASCII is allowed, on one line",
-		"X-A=env:A\nX-B=" + secret:                "only printable ASCII is allowed, on one line",
-		"X-A=ä" + secret:                          "only printable ASCII is allowed",
-		"x-portkey-api-key=" + secret:             "x-portkey-api-key seems to have a key in its value: put the key into a variable or a file, and write x-portkey-api-key=env:VARIABLE or x-portkey-api-key=file:PATH",
-		"Helicone-Auth=" + secret:                 "Helicone-Auth seems to have a key",
-		"X-AuthToken=" + secret:                   "seems to have a key",
-		"x_session_token=" + secret:               "seems to have a key",
-		"cf-aig-authorization=" + secret:          "seems to have a key",
-		"Cookie=a=" + secret:                      "seems to have a key",
-		"X-Client-Secret=" + secret:               "seems to have a key",
-		"X-Password=" + secret:                    "seems to have a key",
-		"X-A=Bearer " + secret:                    "seems to have a key",
-		"X-A=basic " + secret:                     "seems to have a key",
-		"X-A=sk-" + secret:                        "seems to have a key",
-		"X-A=eyJ" + secret:                        "seems to have a key",
-		`X-Config={"api_key":"sk-` + secret + `"`: "seems to have a key",
-		`X-Config={"retry":3, "virtual_key" : "` + secret + `"}`: "seems to have a key",
-		"X-A=env:":                      "X-A=env: needs the name of a variable, not a key",
-		"X-A=env:sk-" + secret:          "X-A=env: needs the name of a variable, not a key",
-		"X-A=Bearer env:9" + secret:     "X-A=env: needs the name of a variable, not a key",
-		"X-A=file:":                     "X-A=file: needs the name of a file",
-		"X-A=file:sk-" + secret:         "X-A=file: needs the name of a file",
-		"content-type=text/" + secret:   "content-type cannot be set: bodies are JSON",
-		"Content-Length=" + secret:      "cannot be set",
-		"Content-Encoding=" + secret:    "cannot be set",
-		"transfer-encoding=" + secret:   "cannot be set",
-		"CONNECTION=" + secret:          "cannot be set: it is about a connection, which many calls share",
-		"Keep-Alive=" + secret:          "cannot be set",
-		"Proxy-Connection=" + secret:    "cannot be set",
-		"TE=" + secret:                  "cannot be set",
-		"Trailer=" + secret:             "cannot be set",
-		"Upgrade=" + secret:             "cannot be set",
-		"HTTP2-Settings=" + secret:      "cannot be set",
-		"Expect=" + secret:              "cannot be set",
-		"Host=" + secret:                "cannot be set: --base-url names the host",
-		"Accept-Encoding=" + secret:     "cannot be set: answers would come packed",
-		"Proxy-Authorization=" + secret: "cannot be set: user and password of a proxy are a part of its address",
-		"Idempotency-Key=" + secret:     "cannot be set: each call would get the answer to the first",
-		"x-idempotency-key=env:" + "A":  "cannot be set: each call would get the answer to the first",
-	} {
-		if h, err := parseHeader(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "0123456789") {
-			t.Errorf("%q: %+v, %v", text, h, err)
-		}
-	}
-}
 
 // came is a server that answers well, and keeps the headers of each call.
 type came struct {
@@ -163,7 +79,7 @@ func TestHeadersGoOut(t *testing.T) {
 	env := map[string]string{
 		"PORTKEY_API_KEY": "pk-env-0123456789", "HELICONE_API_KEY": "sk-helicone-0123456789\n", "HELICONE": "Bearer sk-helicone-0123456789", "OPENAI_API_KEY": testKey,
 	}
-	own := "headrace/" + strings.Trim(version(), "()")
+	own := "headrace/" + strings.Trim(account.Version(), "()")
 	if !regexp.MustCompile(`^headrace/[!-'*-~]+$`).MatchString(own) {
 		t.Errorf("%q is no product of RFC 9110", own)
 	}
@@ -198,7 +114,7 @@ func TestHeadersGoOut(t *testing.T) {
 		}
 		in := writeLines(t, `{"prompt":"hi"}`+"\n")
 		code, _, said := inWorld(t, nil, all, append([]string{"run", in, "-o", filepath.Join(filepath.Dir(in), "out.jsonl"), "--base-url", s.URL, "--model", "m"}, c.args...)...)
-		if code != ExitOK {
+		if code != exit.OK {
 			t.Fatalf("%q: exit code %d: %s", c.args, code, said)
 		}
 		for name, want := range c.want {
@@ -251,7 +167,7 @@ func TestHeadersThatAreRefused(t *testing.T) {
 		env := map[string]string{"K": secret, "EMPTY": " ", "CONTROL": secret + "\x01z"}
 		code, stdout, said := inWorld(t, nil, env, append([]string{"run", in, "-o", out, "--base-url", s.URL, "--model", "m"}, strings.Fields(c.args)...)...)
 		first, _, _ := strings.Cut(said, "then run:")
-		if code != ExitUsage || !strings.Contains(said, c.says) || strings.Contains(stdout+first, secret) {
+		if code != exit.Usage || !strings.Contains(said, c.says) || strings.Contains(stdout+first, secret) {
 			t.Errorf("%s: exit code %d: %s", c.args, code, said)
 		}
 		if _, err := os.Stat(out); err == nil {
@@ -262,7 +178,7 @@ func TestHeadersThatAreRefused(t *testing.T) {
 		t.Errorf("%d calls were made", s.count())
 	}
 	code, _, said := inWorld(t, nil, nil, "run", "in.jsonl", "-o", "x", "--header", "X-User=a\r\nX-Evil: 1")
-	if code != ExitUsage || !strings.Contains(said, "X-User has a character that headers cannot have") {
+	if code != exit.Usage || !strings.Contains(said, "X-User has a character that headers cannot have") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }
@@ -287,7 +203,7 @@ func TestHeadersStayAtHome(t *testing.T) {
 	for _, away = range []bool{true, false} {
 		in := writeLines(t, `{"prompt":"hi"}`+"\n")
 		code, _, said := inWorld(t, nil, map[string]string{"K": "pk-0123456789abcdef"}, "run", in, "-o", in+".out", "--base-url", server.URL, "--model", "m", "--header", "X-Gateway-Key=env:K", "--header", "X-Title=t")
-		if (code == ExitOK) == away {
+		if (code == exit.OK) == away {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 	}
@@ -302,7 +218,7 @@ func TestHeadersAreNotInKeys(t *testing.T) {
 	in := writeLines(t, `{"prompt":"hi"}`+"\n")
 	out := filepath.Join(filepath.Dir(in), "out.jsonl")
 	for _, header := range []string{"X-Title=one", "X-Title=two", "X-Gateway-Key=env:K"} {
-		if code, _, said := inWorld(t, nil, map[string]string{"K": "pk-0123456789abcdef"}, "run", in, "-o", out, "--base-url", s.URL, "--model", "m", "--header", header); code != ExitOK {
+		if code, _, said := inWorld(t, nil, map[string]string{"K": "pk-0123456789abcdef"}, "run", in, "-o", out, "--base-url", s.URL, "--model", "m", "--header", header); code != exit.OK {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 	}
@@ -331,45 +247,6 @@ func TestHeadersNextToASignature(t *testing.T) {
 	}
 }
 
-// The settings of a run, as its timeline has them, say that there are headers, and not which.
-func TestHeadersAreNotShown(t *testing.T) {
-	for _, one := range runnerWith(t, nil, "-o", "x", "--header", "X-Tenant=acme").flags.given {
-		if one.Name == "header" && one.Value == nil {
-			return
-		}
-	}
-	t.Error("a header is shown, or there is none")
-}
-
-// The advice for a refused key names the variable that has it.
-func TestAdviceNamesTheHeadersSecret(t *testing.T) {
-	for args, want := range map[string]string{
-		"--api-key-env none --header X-Gateway-Key=env:K":                    "put a valid key into K, or ask for access to the model",
-		"--api-key-env none":                                                 "no key was sent, as --api-key-env is none: name the variable with the key there, or add --header NAME=env:VARIABLE",
-		"--header X-Gateway-Key=env:K":                                       "put a valid key into OPENAI_API_KEY, check K, or ask for access to the model",
-		"--header X-Gateway-Key=env:K --base-url https://gateway.example/v1": "no key was sent: if the key in OPENAI_API_KEY is for that server, add --api-key-env OPENAI_API_KEY, or check K",
-	} {
-		r := runnerWith(t, map[string]string{"K": "pk-0123456789abcdef", "OPENAI_API_KEY": testKey}, append([]string{"-o", "x"}, strings.Fields(args)...)...)
-		var err error
-		if r.backend, err = r.connect(); err != nil {
-			t.Fatal(err)
-		}
-		if got := r.keyAdvice(); got != want {
-			t.Errorf("%s: %q", args, got)
-		}
-	}
-}
-
-// The simulated provider gets no header, and a run says so.
-func TestHeadersOfASimulation(t *testing.T) {
-	r := runnerWith(t, nil, "-o", "x", "--provider", "sim", "--header", "X-A=1", "--ca-file", "a.pem")
-	r.clock = clockwork.NewRealClock()
-	b, err := r.connect()
-	if err != nil || !slices.Contains(texts(b), "--header and --ca-file: ignored with --provider sim") {
-		t.Errorf("%v, %q", err, texts(b))
-	}
-}
-
 // A worker's headers, also those of its file and its variable, go only to a provider that the worker
 // names, and to none that a job names. An authority that it trusts gives nothing away.
 func TestHeadersOfAWorker(t *testing.T) {
@@ -391,14 +268,14 @@ func TestHeadersOfAWorker(t *testing.T) {
 		"--base-url " + s.URL + " --header X-Gateway-Key=env:K --header X-B=b":  true,
 		"--provider groq --base-url " + s.URL + " --header X-Gateway-Key=env:K": true,
 	} {
-		calls, err := settingsWith(t, env, Whom|Keys|Net|Pace|Config, strings.Fields(args)...).For(job)
+		calls, err := settingsWith(t, env, settings.Vendor|settings.Keys|settings.Net|settings.Pace|settings.Config, strings.Fields(args)...).For(job)
 		if err == nil != sent {
 			t.Errorf("%s: %v", args, err)
 		}
 		if err != nil {
 			continue
 		}
-		_, err = calls.s.r.backend.do(t.Context(), provider.Request{Endpoint: provider.Chat, Model: "m", Lane: calls.s.r.backend.name, Body: []byte(`{"model":"m","messages":[]}`)})
+		_, err = calls.Account.Do(t.Context(), provider.Request{Endpoint: provider.Chat, Model: "m", Lane: calls.Account.Name, Body: []byte(`{"model":"m","messages":[]}`)})
 		if h := s.latest(t); err != nil || strings.Contains(args, "--base-url") && h.Get("X-Gateway-Key") != "pk-0123456789abcdef" || strings.Contains(args, "X-B") && h.Get("X-B") != "b" {
 			t.Errorf("%s: %v, %v", args, err, h)
 		}
@@ -410,12 +287,12 @@ func TestHeadersOfAWorker(t *testing.T) {
 func TestHeadersTellAccountsApart(t *testing.T) {
 	limit := func(key, own, args string) string {
 		t.Helper()
-		calls, err := settingsWith(t, map[string]string{"K": key, "OPENAI_API_KEY": own}, Whom|Keys|Net|Pace|Config, strings.Fields(args)...).Connect()
+		calls, err := settingsWith(t, map[string]string{"K": key, "OPENAI_API_KEY": own}, settings.Vendor|settings.Keys|settings.Net|settings.Pace|settings.Config, strings.Fields(args)...).Connect()
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer calls.Close()
-		return calls.Limit("m") + " " + calls.s.r.identity()
+		return calls.Account.Limit("m") + " " + calls.Account.Identity()
 	}
 	const none = "--api-key-env none --header X-Gateway-Key=env:K"
 	one, other := limit("pk-one-0123456789", "", none), limit("pk-other-0123456789", "", none)

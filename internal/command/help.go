@@ -2,130 +2,20 @@ package command
 
 import (
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/settings"
 )
-
-// A flagGroup holds the flags under one heading.
-type flagGroup struct {
-	heading string
-	flags   string // names, in order
-}
-
-// runGroups contains each flag of run once.
-var runGroups = []flagGroup{
-	{"Files", "output errors timeline text filtered durable fresh retry-failed"},
-	{"Provider", "provider base-url insecure-http api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
-	{"Network", "header ca-file client-cert client-key"},
-	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},
-	{"Prices", "price prices"},
-	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
-	{"When to give up", "max-attempts timeout stream stream-idle item-timeout first-answer outage-patience max-failures keep-going deadline"},
-	{"Output on the terminal", "progress verbose color long-wait log-level log-format log-file"},
-	{"Many machines", "cluster"},
-	{"Other", "config seed help"},
-}
-
-// groupFlags shows a command's flags under headings. Flags of another command that stand
-// under none come first. Each heading keeps its own columns.
-func groupFlags(cmd *cobra.Command, groups []flagGroup) {
-	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
-		out := cmd.OutOrStderr()
-		fmt.Fprintf(out, "Usage:\n  %s\n", cmd.UseLine())
-		if cmd.HasExample() {
-			fmt.Fprintf(out, "\nExamples:\n%s\n", cmd.Example)
-		}
-		shown := append([]flagGroup{{"Flags", ungrouped(cmd.Flags(), groups)}}, groups...)
-		for _, g := range shown {
-			if flags := g.of(cmd.Flags()); flags.HasFlags() {
-				fmt.Fprintf(out, "\n%s:\n%s", g.heading, flags.FlagUsages())
-			}
-		}
-		return nil
-	})
-}
-
-// ungrouped names the flags that stand under no heading.
-func ungrouped(all *pflag.FlagSet, groups []flagGroup) string {
-	var names, grouped []string
-	for _, g := range groups {
-		grouped = append(grouped, strings.Fields(g.flags)...)
-	}
-	all.VisitAll(func(f *pflag.Flag) {
-		if !slices.Contains(grouped, f.Name) {
-			names = append(names, f.Name)
-		}
-	})
-	return strings.Join(names, " ")
-}
-
-func (g flagGroup) of(all *pflag.FlagSet) *pflag.FlagSet {
-	fs := pflag.NewFlagSet(g.heading, pflag.ContinueOnError)
-	fs.SortFlags = false
-	for name := range strings.FieldsSeq(g.flags) {
-		if f := all.Lookup(name); f != nil {
-			fs.AddFlag(f)
-		}
-	}
-	return fs
-}
 
 // newConfigTopic explains the file of --config. It is not a command: "headrace help config"
 // shows it.
 func newConfigTopic() *cobra.Command {
 	var text strings.Builder
-	writeConfigHelp(&text)
+	settings.WriteConfigHelp(&text)
 	return &cobra.Command{Use: "config", Short: "Settings of the --config file", Long: strings.TrimRight(text.String(), "\n")}
-}
-
-const configHelp = `The file of --config is YAML. Each flag of headrace run is a line, without its dashes; a flag
-or a variable beats it. Nothing in it is executed, expanded or included, and keys are not
-allowed in it: a secret of headers is named by its variable or file (headrace help network).
-
-  base-url: http://127.0.0.1:8080/v1
-  rpm: 600
-  headers:
-    X-Title: nightly
-    x-portkey-api-key: env:PORTKEY_API_KEY
-  law: plain
-  ramp:
-    initial: 5
-    target: 20
-    duration: 5m
-
-The settings below have no flag and apply to every model. Each line shows the default. rate,
-ramp and cooldown belong to --law plain: without ramp, a model climbs within 10 s to the rate
-that headrace has learned. --law model takes rate.initial only, and its breaker, if open and
-max-open are not set, opens for 2.3s at a time. --law none limits only the calls in flight,
-and takes neither these nor error-window.
-`
-
-// writeConfigHelp lists the settings that have no flag, section by section.
-func writeConfigHelp(out io.Writer) {
-	fmt.Fprint(out, configHelp)
-	s, latest := newLaneSettings(""), ""
-	for _, one := range s.table() {
-		section, key, within := strings.Cut(one.name, ".")
-		if !within {
-			section = "" // the settings without a section stand together
-		}
-		if section != latest {
-			fmt.Fprintln(out)
-			latest = section
-		}
-		if !within {
-			fmt.Fprintf(out, "  %-16s %-6s %s (%s)\n", one.name+":", s.shown(one.name), one.means, one.allowed())
-			continue
-		}
-		if key == s.keys(section)[0] {
-			fmt.Fprintf(out, "  %s:\n", section)
-		}
-		fmt.Fprintf(out, "    %-14s %-6s %s (%s)\n", key+":", s.shown(one.name), one.means, one.allowed())
-	}
 }
 
 // newTimeTopic explains the words in the sum of a run's time. It is not a command: "headrace
@@ -157,3 +47,85 @@ it back most. Finding the limit is search, trial and recovery together.
   draining      after Ctrl-C or a deadline: finishing the calls in flight
   stopped       after the provider stopped the run: finishing the calls in flight
   tail          the last calls: nothing is left to start`
+
+// newInputTopic explains how inputs are read. It is not a command: "headrace help input" shows
+// it.
+func newInputTopic() *cobra.Command {
+	return &cobra.Command{Use: "input", Short: "What each field of a line and each column of a table means", Long: fmt.Sprintf(inputHelp, wrapped(prompts.Parameters(), "  "))}
+}
+
+// helpWidth is the width of lists in the help, in characters.
+const helpWidth = 90
+
+// wrapped breaks words into lines, each after the same indent.
+func wrapped(words []string, indent string) string {
+	var out strings.Builder
+	width := 0
+	for i, word := range words {
+		if i < len(words)-1 {
+			word += ","
+		}
+		switch {
+		case width == 0:
+			out.WriteString(indent)
+		case width+1+len(word) > helpWidth:
+			out.WriteString("\n" + indent)
+			width = 0
+		default:
+			out.WriteByte(' ')
+			width++
+		}
+		out.WriteString(word)
+		width += len(word)
+	}
+	return out.String()
+}
+
+const inputHelp = `INPUT is JSONL, text (--format text, one prompt a line) or a table (a name that ends in .csv,
+or --format csv). Each line of JSONL has one of these forms. A line in two of them is refused.
+
+Several files, or a pattern in quotes such as 'part-*.jsonl', are one input, in their order. An id
+is unique over all of them. Lines are numbered on from file to file, and so are the ids of lines
+that give none; file and file_line of a result say where it stands. The same files again go on.
+
+A prompt: {"prompt":"…"}
+  prompt             the question
+  id, custom_id      names the result (default: the number of the line, as in line-000042)
+  system             system message (default: --system)
+  model              model (default: --model)
+  metadata           an object that comes back with the result, and is not sent
+  url, body, input   data of your own, if they are text or numbers: they come back as metadata
+  all others         are sent unchanged, such as "temperature":0.2 or "max_tokens":50
+
+A request body: {"model":…,"messages":[…]}, {"model":…,"input":…} or, to have documents
+ranked, {"model":…,"query":…,"documents":[…]}
+  id, custom_id and metadata as above; all others are sent unchanged
+
+A batch line: {"custom_id","url","body"} of OpenAI, {"custom_id","params"} of Anthropic,
+{"key","request"} of Gemini, {"recordId","modelInput"} of Bedrock
+  body, params, request or modelInput is sent byte for byte; --stream adds only what asks for
+  a stream. A line with a model, a system message or a parameter next to body or params is
+  refused, as these would not be sent. Next to request and modelInput a model is correct, as
+  it is part of the URL.
+
+A row of a table
+  prompt, id, custom_id, system and model mean what they mean in a prompt. These columns are
+  sent as parameters; an empty cell counts as missing:
+%s
+  All other columns come back as metadata. If a column has one of these names and another
+  meaning, rename it, or use --template.
+
+With --template TEXT
+  id and custom_id name the result. All other fields and columns are data for the template, as
+  in "Translate: {{.text}}": none is sent as a parameter, model or system message. Objects and
+  lists are printed as JSON. A field that is null or missing fails the line where it is printed;
+  {{if .text}}…{{end}} tests for it first. metadata comes back if it is an object.
+
+With --endpoint /v1/rerank
+  a prompt, also one of a template, is the query. Its line has a list of documents, or
+  --param 'documents=["…","…"]' gives one to all lines.
+
+With --param NAME=VALUE, as often as you like
+  the parameter is sent with every line that does not set it. VALUE is JSON if it parses as
+  JSON, else a string: --param max_tokens=50 --param stop=END --param 'user="7"'
+  A variable or the file of --config may have several, one a line.`

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // shortKeys accepts one key at a time, and gives out the next after so many answers. Like a
@@ -101,7 +103,7 @@ func TestKeyFileChangesWhileItRuns(t *testing.T) {
 func TestKeyFileIsNotKeptFresh(t *testing.T) {
 	s, flags := newShortKeys(t, 15, 2)
 	code, said := runsTo(t, nil, append(flags, "-c", "4")...)
-	if results := resultsOf(t, flags[2]); code != ExitStopped || len(results) != 30 || !strings.Contains(said, s.file) || strings.Contains(said, "-0123456789") {
+	if results := resultsOf(t, flags[2]); code != exit.Stopped || len(results) != 30 || !strings.Contains(said, s.file) || strings.Contains(said, "-0123456789") {
 		t.Errorf("exit code %d with %d results: %s", code, len(results), said)
 	}
 	if s.refused > 2*4+15 {

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/command/simulator"
+	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -63,12 +65,12 @@ type theProvider struct{ server *sim.Server }
 // startProvider serves the simulated provider, with the flags of headrace sim, and
 // puts its base URL into $BASE.
 func startProvider(ts *testscript.TestScript, _ bool, args []string) {
-	var flags simFlags
+	var flags simulator.SimFlags
 	fs := pflag.NewFlagSet("provider", pflag.ContinueOnError)
-	flags.register(fs)
+	flags.Register(fs)
 	key := fs.String("key", "", "the only key that is accepted")
 	ts.Check(fs.Parse(append([]string{"--profile=fast"}, args...)))
-	cfg, err := flags.config(fs)
+	cfg, err := flags.Config(fs)
 	ts.Check(err)
 	if *key != "" {
 		cfg.Keys = []string{*key}
@@ -76,7 +78,7 @@ func startProvider(ts *testscript.TestScript, _ bool, args []string) {
 	server := sim.New(cfg, clockwork.NewRealClock())
 	base, stop := serveSim(server)
 	ts.Defer(stop)
-	ts.Setenv("BASE", strings.TrimSuffix(base, "/v1")+simBase(cfg))
+	ts.Setenv("BASE", strings.TrimSuffix(base, "/v1")+simulator.SimBase(cfg))
 	ts.Value(theProvider{}).(*theProvider).server = server
 }
 
@@ -159,11 +161,11 @@ func inWorld(t *testing.T, stdin io.Reader, env map[string]string, args ...strin
 func inWorldTo(t *testing.T, stderr io.Writer, stdin io.Reader, env map[string]string, args ...string) (code int, stdout string) {
 	t.Helper()
 	var out strings.Builder
-	w := &World{
-		name: "headrace", args: args, stdin: stdin, stdout: &out, stderr: stderr, clock: clockwork.NewRealClock(),
-		env:     func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-		signals: make(chan os.Signal), release: func() {},
+	w := &world.World{
+		Name: "headrace", Args: args, Stdin: stdin, Stdout: &out, Stderr: stderr, Clock: clockwork.NewRealClock(),
+		Env:     func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		Signals: make(chan os.Signal), Release: func() {},
 	}
-	code = run(t.Context(), w)
+	code = Run(t.Context(), w)
 	return code, out.String()
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -150,7 +151,7 @@ func writeLines(t *testing.T, text string) (file string) {
 func runs(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	code, said := runsTo(t, env, args...)
-	if code != ExitOK {
+	if code != exit.OK {
 		t.Fatalf("headrace run %s: exit code %d: %s", strings.Join(args, " "), code, said)
 	}
 	return said

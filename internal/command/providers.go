@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/provider/catalog"
 )
 
@@ -53,7 +54,7 @@ func writeProviders(out io.Writer) {
 	for _, v := range catalog.Rows() {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", v.Name, keysOf(&v), v.Dialect.Name(), cmp.Or(v.Day, "-"), needsOf(&v))
 	}
-	fmt.Fprintf(table, "  %s\t%s\t%s\t-\t\n", providerSim, "none", "openai")
+	fmt.Fprintf(table, "  %s\t%s\t%s\t-\t\n", settings.ProviderSim, "none", "openai")
 	_ = table.Flush() // to memory
 	for line := range strings.Lines(rows.String()) {
 		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
@@ -63,7 +64,7 @@ func writeProviders(out io.Writer) {
 
 // placeVariables lists the variables that may hold the parts of an address.
 func placeVariables() (names []string) {
-	for _, part := range placeParts {
+	for _, part := range settings.PlaceParts {
 		names = append(names, catalog.Variables(part)...)
 	}
 	for _, v := range catalog.Rows() {
@@ -75,7 +76,7 @@ func placeVariables() (names []string) {
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(append(names, openAIBaseURL))
+	return slices.Compact(append(names, settings.OpenAIBaseURL))
 }
 
 // ownServers lists the names of servers of one's own.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -93,7 +94,7 @@ func TestPanelOnATerminal(t *testing.T) {
 				script = strings.TrimPrefix(script, "exec ")
 			}
 			o := startOnTerminal(t, script, c.size, append([]string{"LC_ALL=C.UTF-8"}, c.env)...)
-			if code := o.end(); code != ExitOK {
+			if code := o.end(); code != exit.OK {
 				t.Errorf("exit code %d", code)
 			}
 			running, summary, _ := strings.Cut(strings.ReplaceAll(o.shown.String(), "\r", ""), "\nitems ")
@@ -124,8 +125,8 @@ func TestTerminalGoesAway(t *testing.T) {
 		before      string
 		items, code int
 	}{
-		"usual": {"exec ", 2000, ExitInterrupted},
-		"nohup": {"trap '' HUP; exec ", 100, ExitOK},
+		"usual": {"exec ", 2000, exit.Interrupted},
+		"nohup": {"trap '' HUP; exec ", 100, exit.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, base := serveFor(t, sim.Config{Latency: sim.Latency{Median: 300 * time.Millisecond}})
@@ -138,7 +139,7 @@ func TestTerminalGoesAway(t *testing.T) {
 			if code := o.cmd.ProcessState.ExitCode(); code != c.code {
 				t.Errorf("exit code %d", code)
 			}
-			if n, b := wholeLines(t, out), server.Books(); n != b.Accepted || b.Abandoned != 0 || n == 0 || c.code == ExitOK && n != c.items {
+			if n, b := wholeLines(t, out), server.Books(); n != b.Accepted || b.Abandoned != 0 || n == 0 || c.code == exit.OK && n != c.items {
 				t.Errorf("%d lines, and the provider answered %d and was left waiting by %d", n, b.Accepted, b.Abandoned)
 			}
 		})

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // refusedFields are fields of a chat without an exact counterpart in any other dialect, each
@@ -97,7 +99,7 @@ func TestEachFieldThatCannotBeSaid(t *testing.T) {
 			env := map[string]string{"K": "k"}
 			code, _, said := inWorld(t, nil, env, args...)
 			want := fmt.Sprintf("%s:1: %s cannot be translated for lane %s/m (", in, path, provider)
-			if code != ExitUsage || !strings.Contains(said, want) {
+			if code != exit.Usage || !strings.Contains(said, want) {
 				t.Errorf("%s: %s: exit code %d, and not %q: %s", provider, chatWith(path, value), code, want, said)
 			}
 			if _, err := os.Stat(args[3]); err == nil {
@@ -105,7 +107,7 @@ func TestEachFieldThatCannotBeSaid(t *testing.T) {
 			}
 			code, _, said = inWorld(t, nil, env, append(args, "--on-untranslatable", "skip")...)
 			failed := read(t, filepath.Join(filepath.Dir(in), "out.errors.jsonl"))
-			if code != ExitItemsFailed || strings.Count(failed, "\n") != 1 || gjson.Get(failed, "error.code").Str != "untranslatable" || !strings.Contains(gjson.Get(failed, "error.message").Str, want) {
+			if code != exit.ItemsFailed || strings.Count(failed, "\n") != 1 || gjson.Get(failed, "error.code").Str != "untranslatable" || !strings.Contains(gjson.Get(failed, "error.message").Str, want) {
 				t.Errorf("%s: %s: skipped: exit code %d: %s%s", provider, path, code, said, failed)
 			}
 		}

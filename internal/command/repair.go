@@ -3,17 +3,21 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
-func newRepairCommand(w *World) *cobra.Command {
-	of := &runFlags{}
+func newRepairCommand(w *world.World) *cobra.Command {
+	of := &settings.Flags{}
 	cmd := &cobra.Command{
 		Use:   "repair OUTPUT [flags]",
 		Short: "Keep every good line of a damaged output",
@@ -26,29 +30,29 @@ command again: it asks only the dropped items.`,
 			if len(args) == 1 {
 				return nil
 			}
-			return refuse("repair takes one output: see %s --help", cmd.CommandPath())
+			return exit.Refuse("repair takes one output: see %s --help", cmd.CommandPath())
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			of.output = args[0]
-			return w.repair(of)
+			of.Output = args[0]
+			return repairFiles(w, of)
 		},
 	}
-	cmd.Flags().StringVar(&of.errors, "errors", "", "file of failed items (default: OUTPUT with .errors before its ending)")
-	nameValues(cmd.Flags(), map[string]string{"errors": "FILE"})
+	cmd.Flags().StringVar(&of.Errors, "errors", "", "file of failed items (default: OUTPUT with .errors before its ending)")
+	settings.NameValues(cmd.Flags(), map[string]string{"errors": "FILE"})
 	return cmd
 }
 
-func (w *World) repair(of *runFlags) error {
-	if _, err := os.Stat(of.output); errors.Is(err, fs.ErrNotExist) {
-		return refuse("%s: there is no such file: check the name of the output", of.output)
+func repairFiles(w *world.World, of *settings.Flags) error {
+	if _, err := os.Stat(of.Output); errors.Is(err, fs.ErrNotExist) {
+		return exit.Refuse("%s: there is no such file: check the name of the output", of.Output)
 	}
-	output, err := journal.LockOutput(of.output)
+	output, err := journal.LockOutput(of.Output)
 	if err != nil {
 		return repairFault(err)
 	}
-	failed, err := journal.LockOutput(of.errorsPath(), output)
+	failed, err := journal.LockOutput(of.ErrorsPath(), output)
 	if err == nil {
-		err = errors.Join(w.repairBoth(of), failed.Unlock())
+		err = errors.Join(repairBoth(w, of), failed.Unlock())
 	}
 	if err = errors.Join(err, output.Unlock()); err != nil {
 		return repairFault(err)
@@ -56,14 +60,14 @@ func (w *World) repair(of *runFlags) error {
 	return nil
 }
 
-func (w *World) repairBoth(of *runFlags) error {
-	r, err := journal.Repair(of.output)
+func repairBoth(w *world.World, of *settings.Flags) error {
+	r, err := journal.Repair(of.Output)
 	if err != nil {
 		return err
 	}
-	w.sayRepaired(of.output, r)
-	if r, err = journal.RepairErrors(of.errorsPath()); err == nil && r.As != "" {
-		w.sayRepaired(of.errorsPath(), r)
+	sayRepaired(w.Stdout, of.Output, r)
+	if r, err = journal.RepairErrors(of.ErrorsPath()); err == nil && r.As != "" {
+		sayRepaired(w.Stdout, of.ErrorsPath(), r)
 	}
 	return err
 }
@@ -72,28 +76,28 @@ func (w *World) repairBoth(of *runFlags) error {
 func repairFault(err error) error {
 	for _, theirs := range []error{journal.ErrForeign, journal.ErrRuined, journal.ErrOtherKind, journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile} {
 		if errors.Is(err, theirs) {
-			return refuse("%s", plainText(err))
+			return exit.Refuse("%s", exit.PlainText(err))
 		}
 	}
-	return &ending{code: ExitOutput, text: plainText(err) + ": check the disk or the permissions"}
+	return &exit.Ending{Code: exit.Output, Text: exit.PlainText(err) + ": check the disk or the permissions"}
 }
 
-func (w *World) sayRepaired(name string, r *journal.Repaired) {
+func sayRepaired(out io.Writer, name string, r *journal.Repaired) {
 	if r.As == "" {
-		fmt.Fprintf(w.stdout, "%s: all good, %s\n", name, words.Count(r.Kept, "line"))
+		fmt.Fprintf(out, "%s: all good, %s\n", name, words.Count(r.Kept, "line"))
 		return
 	}
-	fmt.Fprintf(w.stdout, "%s: %s kept, %d dropped; the original file is %s\n",
+	fmt.Fprintf(out, "%s: %s kept, %d dropped; the original file is %s\n",
 		name, words.Count(r.Kept, "good line"), len(r.Dropped)+r.More, r.As)
 	for _, d := range r.Dropped {
 		whose := "its item cannot be read"
 		if d.ID != "" {
 			whose = fmt.Sprintf("item %q", d.ID)
 		}
-		fmt.Fprintf(w.stdout, "  line %d: %s, %s\n", d.Line, words.Count(d.Bytes, "byte"), whose)
+		fmt.Fprintf(out, "  line %d: %s, %s\n", d.Line, words.Count(d.Bytes, "byte"), whose)
 	}
 	if r.More > 0 {
-		fmt.Fprintf(w.stdout, "  and %d more\n", r.More)
+		fmt.Fprintf(out, "  and %d more\n", r.More)
 	}
-	fmt.Fprintln(w.stdout, "run the same command again: it asks only the dropped items")
+	fmt.Fprintln(out, "run the same command again: it asks only the dropped items")
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // Lines for /v1/rerank are run and planned in every form: by url, by the default, by a template,
@@ -25,7 +27,7 @@ func TestRerankFromTheInputToTheResults(t *testing.T) {
 		out := filepath.Join(filepath.Dir(in), "out.jsonl")
 		flags := append([]string{in, "--provider", "sim", "--model", "m", "--price", "1000000,1"}, c.args...)
 		code, _, said := inWorld(t, nil, nil, append([]string{"run", "-o", out, "--sim-profile", "fast", "--progress", "plain"}, flags...)...)
-		if code != ExitOK || !strings.Contains(said, "jq -c '[.custom_id, .response.body.results]'") {
+		if code != exit.OK || !strings.Contains(said, "jq -c '[.custom_id, .response.body.results]'") {
 			t.Errorf("%s: exit code %d: %s", how, code, said)
 			continue
 		}
@@ -52,7 +54,7 @@ func TestRerankFromTheInputToTheResults(t *testing.T) {
 				Output float64 `json:"output_tokens"`
 			}
 		}
-		if err := json.Unmarshal([]byte(planned), &plan); code != ExitOK || err != nil || plan.Items != 1 || plan.Assumed != 0 || len(plan.Models) != 1 || plan.Models[0].Input < 3 || plan.Models[0].Output != 0 {
+		if err := json.Unmarshal([]byte(planned), &plan); code != exit.OK || err != nil || plan.Items != 1 || plan.Assumed != 0 || len(plan.Models) != 1 || plan.Models[0].Input < 3 || plan.Models[0].Output != 0 {
 			t.Errorf("%s: exit code %d: %s%s", how, code, planned, said)
 		}
 	}
@@ -64,7 +66,7 @@ func TestRerankAtCohere(t *testing.T) {
 	in := writeLines(t, `{"query":"which river?","documents":["Inn","Enns"],"top_n":1}`+"\n")
 	out := filepath.Join(filepath.Dir(in), "out.jsonl")
 	code, _, said := inWorld(t, nil, map[string]string{"A_KEY": "k"}, "run", in, "-o", out, "--provider", "cohere-v2", "--base-url", onHost(t, base, ""), "--api-key-env", "A_KEY", "--model", "rerank-v3.5", "--progress", "plain")
-	if text := read(t, out); code != ExitOK || !strings.Contains(text, `"results":[{"index":`) || !strings.Contains(text, `"input_tokens":0`) || strings.Contains(text, "cost_usd") || strings.Contains(text, "translated") {
+	if text := read(t, out); code != exit.OK || !strings.Contains(text, `"results":[{"index":`) || !strings.Contains(text, `"input_tokens":0`) || strings.Contains(text, "cost_usd") || strings.Contains(text, "translated") {
 		t.Errorf("exit code %d: %s%s", code, said, text)
 	}
 }
@@ -75,7 +77,7 @@ func TestRerankIsRefusedWhereThereIsNone(t *testing.T) {
 	in := writeLines(t, `{"query":"q","documents":["a"]}`+"\n")
 	for _, provider := range []string{"openai", "anthropic", "cohere"} {
 		code, _, said := inWorld(t, nil, nil, "plan", in, "--provider", provider, "--model", "m", "--rpm", "60")
-		if want := fmt.Sprintf("%s:1: a line (request body) for /v1/rerank, which this provider does not have", in); code != ExitUsage || !strings.Contains(said, want) || !strings.Contains(said, "--provider cohere-v2 takes lines for /v1/rerank") || !strings.Contains(said, "a template makes prompts of them") {
+		if want := fmt.Sprintf("%s:1: a line (request body) for /v1/rerank, which this provider does not have", in); code != exit.Usage || !strings.Contains(said, want) || !strings.Contains(said, "--provider cohere-v2 takes lines for /v1/rerank") || !strings.Contains(said, "a template makes prompts of them") {
 			t.Errorf("%s: exit code %d: %s", provider, code, said)
 		}
 	}

@@ -6,26 +6,37 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/plan"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/simulator"
+	"github.com/headrace/headrace/internal/command/status"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
-// run runs the command and returns the exit code.
-func run(ctx context.Context, w *World) int {
-	w.screen, w.stderr = w.stderr, forPeople(w.stderr)
-	root := newRoot(w)
-	root.SetArgs(w.args)
-	root.SetIn(w.stdin)
-	root.SetOut(w.stdout)
-	root.SetErr(w.stderr)
+// Run runs the command in that world, with what the extras add to it, and returns the exit code. When it returns, nothing
+// of it runs any more.
+func Run(ctx context.Context, w *world.World, extras ...Extra) int {
+	w.Screen, w.Stderr = w.Stderr, exit.ForPeople(w.Stderr)
+	root := newRoot(w, extras...)
+	root.SetArgs(w.Args)
+	root.SetIn(w.Stdin)
+	root.SetOut(w.Stdout)
+	root.SetErr(w.Stderr)
 	err := root.ExecuteContext(ctx)
 	if word, ok := unknownWord(err); ok {
 		err = unknownCommand(root, word)
 	}
-	return w.report(err)
+	return exit.Report(w.Stderr, err)
 }
 
 // unknownWord returns the word that cobra takes for a missing command.
@@ -43,7 +54,7 @@ func unknownWord(err error) (word string, ok bool) {
 	return word, err == nil
 }
 
-func newRoot(w *World) *cobra.Command {
+func newRoot(w *world.World, extras ...Extra) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "headrace",
 		Short: "Run prompt files against rate-limited model APIs, every item exactly once",
@@ -61,8 +72,8 @@ an item.`,
 	root.Flags().Bool("version", false, "print the version and how it was built")
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(newRunCommand(w), newPlanCommand(w), newStatusCommand(w), newRepairCommand(w), newSimCommand(w), newVersionCommand(), newConfigTopic(), newInputTopic(), newNetworkTopic(), newProvidersTopic(), newTimeTopic())
-	w.addExtras(root)
+	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), status.Command(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic())
+	addExtras(root, w, extras)
 	return root
 }
 
@@ -78,31 +89,31 @@ func flagFault(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		return err
-	case errors.As(err, &unknown) && isKeyFlag(unknown.GetSpecifiedName()):
-		return refuse("%v: %s", err, keyAdvice)
+	case errors.As(err, &unknown) && settings.IsKeyFlag(unknown.GetSpecifiedName()):
+		return exit.Refuse("%v: %s", err, keyAdvice)
 	case errors.As(err, &unknown) && isShortFlag(unknown.GetSpecifiedShortnames(), cmd.Flags()):
 		typed := unknown.GetSpecifiedShortnames()
-		return refuse("unknown flag: -%s: %s%s", typed, didYouMean(nearestFlag(typed, cmd.Flags())), advice)
+		return exit.Refuse("unknown flag: -%s: %s%s", typed, settings.DidYouMean(nearestFlag(typed, cmd.Flags())), advice)
 	case errors.As(err, &unknown) && !isFlagName(unknown.GetSpecifiedName()):
-		return refuse("unknown flag (not shown, as it may contain a key): %s", keyAdvice)
+		return exit.Refuse("unknown flag (not shown, as it may contain a key): %s", keyAdvice)
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
-		return refuse("--%s: %s is not a %s: %s", f.Name, quotedUnlessKey(invalid.GetValue()), kindOfFlag(f), advice)
+		return exit.Refuse("--%s: %s is not a %s: %s", f.Name, quotedUnlessKey(invalid.GetValue()), settings.KindOfFlag(f), advice)
 	case errors.As(err, &missing):
-		return refuse("--%s needs a %s: %s", missing.GetFlag().Name, kindOfFlag(missing.GetFlag()), advice)
+		return exit.Refuse("--%s needs a %s: %s", missing.GetFlag().Name, settings.KindOfFlag(missing.GetFlag()), advice)
 	case unknown == nil:
-		return refuse("malformed flag: %s", advice) // the error's text contains the whole word
+		return exit.Refuse("malformed flag: %s", advice) // the error's text contains the whole word
 	default:
-		advice = didYouMean(nearestFlag(unknown.GetSpecifiedName(), cmd.Flags())) + advice
+		advice = settings.DidYouMean(nearestFlag(unknown.GetSpecifiedName(), cmd.Flags())) + advice
 	}
-	return refuse("%v: %s", err, advice)
+	return exit.Refuse("%v: %s", err, advice)
 }
 
 // nearestFlag returns the flag that a name was most likely meant for, "" if there is none.
 func nearestFlag(name string, fs *pflag.FlagSet) string {
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if name = nearest(name, names); name == "" {
+	if name = settings.Nearest(name, names); name == "" {
 		return ""
 	}
 	return "--" + name
@@ -111,7 +122,7 @@ func nearestFlag(name string, fs *pflag.FlagSet) string {
 // unknownCommand says that a word is no command, and what the user may have meant.
 func unknownCommand(root *cobra.Command, word string) error {
 	if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
-		return refuse("unknown command %q: to run that file: headrace run %s -o %s", word, shellQuote(word), resultsName)
+		return exit.Refuse("unknown command %q: to run that file: headrace run %s -o %s", word, settings.ShellQuote(word), settings.ResultsName)
 	}
 	var names []string
 	for _, c := range root.Commands() {
@@ -119,7 +130,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return refuse("unknown command %q: %ssee headrace --help", word, didYouMean(nearest(word, names)))
+	return exit.Refuse("unknown command %q: %ssee headrace --help", word, settings.DidYouMean(settings.Nearest(word, names)))
 }
 
 // newHelpCommand is cobra's, except that an unknown command is an error.
@@ -152,56 +163,120 @@ func isShortFlag(typed string, fs *pflag.FlagSet) bool {
 	return shortFlags.MatchString(typed) || isFlagName(typed) && nearestFlag(typed, fs) != ""
 }
 
-func isFlagName(name string) bool { return flagName.MatchString(name) && !keyShape.MatchString(name) }
-
-// keyShape matches the beginnings of providers' keys, with enough characters after them to
-// be of use.
-var keyShape = regexp.MustCompile(`\b(?:sk|rk|gsk|csk|hf|r8|xai|nvapi|pplx|tgp|ghp|github_pat|bedrock-api-key)[-_][A-Za-z0-9_-]{8,}|\bfw_[A-Za-z0-9]{8,}|\b(?:AIza|ABSK)[A-Za-z0-9_-]{8,}`)
-
-// tokenShape matches the token that lets others into a cluster, as it stands in a line to
-// join by.
-var tokenShape = regexp.MustCompile(`\b(nats|tls)://[^\s@/]+@`)
-
-// withoutKeys returns a text that repeats the user's words, with anything that looks like a key, or like a
-// cluster's token, redacted.
-func withoutKeys(text string) string {
-	return keyShape.ReplaceAllString(tokenShape.ReplaceAllString(text, "$1://[redacted]@"), "[redacted]")
+func isFlagName(name string) bool {
+	return flagName.MatchString(name) && !exit.KeyShape.MatchString(name)
 }
 
 func quotedUnlessKey(value string) string {
-	if withoutKeys(value) != value {
+	if exit.WithoutKeys(value) != value {
 		return "its value"
 	}
 	return strconv.Quote(value)
 }
 
-func isKeyFlag(name string) bool {
-	switch name {
-	case "api-key", "apikey", "api_key", "key", "token":
-		return true
-	}
-	return false
+// An Extra is a set of features that only some mains have. The zero value adds nothing, but
+// marks the main as not the light one.
+type Extra struct {
+	// Heading stands above the commands in headrace help, without a colon, such as "Many
+	// machines". The commands of every main then stand under a heading of their own.
+	Heading string
+	// Commands makes them. A command ends with End; any other error ends it with ExitUsage.
+	Commands func(*world.World) []*cobra.Command
+	// Cluster takes over headrace run where --cluster is given. Until then only the flags
+	// are checked. Among several extras the first that has it takes over.
+	Cluster func(ctx context.Context, s *run.Settings, input string) error
 }
 
-// kindOfFlag names the kind of value that a flag takes, in words.
-func kindOfFlag(f *pflag.Flag) string {
-	value := f.Value
-	if n, ok := value.(named); ok {
-		value = n.Value
+// clusterCommands lists the commands that only the full command has.
+var clusterCommands = []string{"worker", "hub", "submit", "jobs", "limits", "cluster"}
+
+// ownHeading stands above the commands that every main has, where an extra adds others. It
+// is cobra's heading where there are no groups.
+const ownHeading = "Available Commands"
+
+// addExtras gives the root the commands of the extras. Without any, it adds words that say
+// where to get those commands.
+func addExtras(root *cobra.Command, w *world.World, extras []Extra) {
+	if len(extras) == 0 {
+		for _, word := range clusterCommands {
+			root.AddCommand(absentCommand(word))
+		}
+		return
 	}
-	switch value.Type() {
-	case "int", "uint64":
-		return "whole number"
-	case "float64":
-		return "number"
-	case "bool":
-		return "choice between true and false"
-	case "duration":
-		return "length of time such as 500ms, 30s or 2m"
-	case "string":
-		return "value"
-	case boundType:
-		return "number of items, such as 20, or share of them, such as 5% (more than 0% and less than 100%)"
+	head(root, ownHeading, root.Commands()...)
+	root.SetHelpCommandGroupID(ownHeading)
+	root.SetCompletionCommandGroupID(ownHeading)
+	for _, e := range extras {
+		if e.Commands == nil {
+			continue
+		}
+		commands := e.Commands(w)
+		head(root, e.Heading, commands...)
+		root.AddCommand(commands...)
 	}
-	return value.Type()
+}
+
+// head puts commands under a heading.
+func head(root *cobra.Command, heading string, commands ...*cobra.Command) {
+	if !root.ContainsGroup(heading) {
+		root.AddGroup(&cobra.Group{ID: heading, Title: heading + ":"})
+	}
+	for _, c := range commands {
+		c.GroupID = heading
+	}
+}
+
+// absentCommand says that another build has a word, no matter which arguments follow it.
+func absentCommand(word string) *cobra.Command {
+	return &cobra.Command{
+		Use: word, Hidden: true, Long: run.NotHere(word), DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error { return exit.Refuse("%s", run.NotHere(word)) },
+	}
+}
+
+// clusterOf returns the first function among the extras that takes over a run with --cluster; nil if none does.
+func clusterOf(extras []Extra) run.OnCluster {
+	for _, e := range extras {
+		if e.Cluster != nil {
+			return e.Cluster
+		}
+	}
+	return nil
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and how it was built",
+		Args:  settings.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintln(cmd.OutOrStdout(), versionText())
+			return nil
+		},
+	}
+}
+
+// versionText is the text that version and --version print.
+func versionText() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionLine(info)
+}
+
+// versionLine returns the build's own description: "(devel)" is a build from a working copy.
+func versionLine(info *debug.BuildInfo) string {
+	words := []string{"headrace", "(unknown)"}
+	if info != nil {
+		if info.Main.Version != "" {
+			words[1] = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				words = append(words, "commit "+s.Value)
+			case s.Key == "vcs.modified" && s.Value == "true":
+				words = append(words, "(with changes)")
+			}
+		}
+	}
+	return strings.Join(append(words, runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH), " ")
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // runAt runs ten prompts with a provider whose server is answered by answer.
@@ -35,7 +37,7 @@ func TestPathOfTheRow(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"choices":[{"index":0,"message":{"content":"Well."},"finish_reason":"stop"}]}`)
 	})
-	if code != ExitOK || elsewhere.Load() > 0 {
+	if code != exit.OK || elsewhere.Load() > 0 {
 		t.Errorf("exit %d, %d calls elsewhere: %s", code, elsewhere.Load(), stderr)
 	}
 }
@@ -46,10 +48,10 @@ func TestWordsOfTheRow(t *testing.T) {
 		w.WriteHeader(http.StatusPreconditionFailed)
 		_, _ = io.WriteString(w, `{"error":"account acme is suspended"}`)
 	}
-	if code, stderr := runAt(t, "fireworks", "FIREWORKS_API_KEY", suspended, "--keep-going"); code != ExitStopped {
+	if code, stderr := runAt(t, "fireworks", "FIREWORKS_API_KEY", suspended, "--keep-going"); code != exit.Stopped {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if code, stderr := runAt(t, "together", "TOGETHER_API_KEY", suspended, "--keep-going"); code != ExitItemsFailed {
+	if code, stderr := runAt(t, "together", "TOGETHER_API_KEY", suspended, "--keep-going"); code != exit.ItemsFailed {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

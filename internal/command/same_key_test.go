@@ -12,49 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-)
 
-// Runs with one key find each other by pid and output, those with another do not; one that leaves is gone, and so is
-// one whose process died, with its file. Nothing in the folder has the key, and nobody else can read it.
-func TestNeighboursFindEachOther(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "headrace")
-	const key = "sk-some-long-key"
-	a := joinNeighbours(folder, key, neighbour{1, 11, "/a"}, 1)
-	if a == nil || len(a.others()) != 0 {
-		t.Fatalf("alone: %v", a)
-	}
-	b := joinNeighbours(folder, key, neighbour{1, 12, "/b"}, 1)
-	c := joinNeighbours(folder, "another key", neighbour{1, 13, "/c"}, 1)
-	defer c.leave()
-	if got := a.others(); len(got) != 1 || got[0].PID != 12 || got[0].Output != "/b" {
-		t.Errorf("the first finds %v", got)
-	}
-	if got := b.others(); len(got) != 1 || got[0].PID != 11 || len(c.others()) != 0 {
-		t.Errorf("the second finds %v, the one with another key %v", got, c.others())
-	}
-	for _, e := range entries(t, folder) {
-		info, err := os.Stat(filepath.Join(folder, e))
-		if err != nil || info.Mode().Perm() != 0o600 || strings.Contains(e+read(t, filepath.Join(folder, e)), key) {
-			t.Errorf("%s: %v, %v", e, info, err)
-		}
-	}
-	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the folder: %v, %v", info, err)
-	}
-	_ = b.held.Close() // as when its process is killed
-	if err := os.WriteFile(filepath.Join(folder, b.prefix+"notes"), []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := a.others(); len(got) != 0 {
-		t.Errorf("a run that died is found: %v", got)
-	}
-	if got := entries(t, folder); len(got) != 3 || read(t, filepath.Join(folder, b.prefix+"notes")) != "mine" {
-		t.Errorf("in the folder are %q", got)
-	}
-	if a.leave(); len(entries(t, folder)) != 2 {
-		t.Errorf("after it has left: %q", entries(t, folder))
-	}
-}
+	"github.com/headrace/headrace/internal/command/exit"
+)
 
 func entries(t *testing.T, folder string) (names []string) {
 	t.Helper()
@@ -66,33 +26,6 @@ func entries(t *testing.T, folder string) (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
-}
-
-// Where there is no folder to meet in, a run has no neighbours and goes on: none can be made, it is a file, or a link.
-func TestNoFolderForNeighbours(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	for _, folder := range []string{"no/such", "file", "link", "file/in"} {
-		if n := joinNeighbours(filepath.Join(dir, folder), "k", neighbour{1, 1, "/o"}, 1); n != nil {
-			t.Errorf("%s: %+v", folder, n)
-		}
-	}
-	none := func(string) (string, bool) { return "", false }
-	xdg := func(string) (string, bool) { return "/run/user/7", true }
-	relative := func(string) (string, bool) { return "run", true }
-	if got := runtimeFolder(xdg); got != "/run/user/7/headrace" {
-		t.Error(got)
-	}
-	for _, env := range []func(string) (string, bool){none, relative} {
-		if got := runtimeFolder(env); filepath.Dir(got) != filepath.Clean(os.TempDir()) || !strings.HasPrefix(filepath.Base(got), "headrace-") {
-			t.Error(got)
-		}
-	}
 }
 
 // Two runs with one key on one machine both say so once, each with the pid and the output of the other; one with
@@ -150,7 +83,7 @@ func TestRunsWithOneKeySaySo(t *testing.T) {
 			}
 			said = said || same(e)
 		}
-		if _ = p.cmd.Wait(); said || p.cmd.ProcessState.ExitCode() != ExitOK {
+		if _ = p.cmd.Wait(); said || p.cmd.ProcessState.ExitCode() != exit.OK {
 			t.Errorf("exit code %d; said once more: %t", p.cmd.ProcessState.ExitCode(), said)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/headrace/headrace/internal/command/settings"
 )
 
 // schemaFile is the contract of --progress json.
@@ -140,7 +142,7 @@ const contractBroken = 99
 // --progress json is held against the schema.
 func checkedMain() {
 	file, isSet := os.LookupEnv(schemaVariable)
-	if !isSet || !slices.Contains(os.Args, progressJSON) && !slices.Contains(os.Args, "--progress=json") {
+	if !isSet || !slices.Contains(os.Args, settings.ProgressJSON) && !slices.Contains(os.Args, "--progress=json") {
 		os.Exit(Main())
 	}
 	c, err := newContract(file)

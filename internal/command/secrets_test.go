@@ -1,26 +1,18 @@
 package command
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
-
-	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/provider"
-	"github.com/headrace/headrace/provider/auth"
-	"github.com/headrace/headrace/provider/catalog"
+	"github.com/headrace/headrace/internal/command/settings"
 )
 
 const testKey = "sk-proj-0123456789abcdefTHEKEY"
@@ -54,7 +46,7 @@ func TestKeyIsNowhere(t *testing.T) {
 		},
 	}
 	for name, answer := range answers {
-		for _, progress := range []string{progressPlain, progressJSON} {
+		for _, progress := range []string{settings.ProgressPlain, settings.ProgressJSON} {
 			t.Run(name+"/"+progress, func(t *testing.T) {
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
@@ -104,84 +96,6 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// backendWith is one that has a key.
-func backendWith(t *testing.T, key string) *backend {
-	t.Helper()
-	proof, err := auth.Bearer(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &backend{name: providerOpenAI, proof: proof, proven: defaultKeyEnv}
-}
-
-// OpenAI's key goes to OpenAI and to servers on this machine; to any other host only if
-// its variable was named for it, and else a notice says that it stays here.
-func TestKeyGoesToItsOwnHost(t *testing.T) {
-	for _, c := range []struct {
-		base  string
-		named bool
-		sent  bool
-	}{
-		{"", false, true},
-		{"https://api.openai.com/v1", false, true},
-		{"https://EU.api.openai.com/v1", false, true},
-		{"http://127.0.0.1:8080/v1", false, true},
-		{"http://[::1]:8080/v1", false, true},
-		{"http://localhost:8080", false, true},
-		{"https://api.groq.com/openai/v1", false, false},
-		{"https://api.groq.com/openai/v1", true, true},
-		{"https://api.openai.com.example.test/v1", false, false},
-		{"https://notapi.openai.com/v1", false, false},
-		{"https://127.0.0.1.example.test/v1", false, false},
-	} {
-		r := &runner{
-			World: &World{env: func(string) (string, bool) { return testKey, true }},
-			flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{provider: providerOpenAI, baseURL: c.base}}, keyEnv: defaultKeyEnv, keyEnvGiven: c.named},
-		}
-		r.flags.vendor, _ = catalog.Named(providerOpenAI)
-		b := &backend{}
-		if err := r.prove(b); err != nil {
-			t.Fatal(err)
-		}
-		said := slices.ContainsFunc(b.notice, func(n notice) bool { return strings.Contains(n.text, "is not sent to") })
-		if slices.Contains(b.secrets(), testKey) != c.sent || said == c.sent {
-			t.Errorf("%+v: the keys are %q, said: %q", c, b.secrets(), b.notice)
-		}
-	}
-}
-
-// Vertex has no variable for a key: OpenAI's is not sent there. Tokens of Google's go to Google
-// and to servers on this machine, and to nobody else.
-func TestGoogleTokensGoToGoogle(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "credentials.json")
-	const user = `{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`
-	if err := os.WriteFile(file, []byte(user), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
-	for base, tokens := range map[string]bool{
-		"https://europe-west4-aiplatform.googleapis.com/v1/projects/p": true,
-		"http://127.0.0.1:8080": true,
-		"https://europe-west4-aiplatform.googleapis.com.example.test": false,
-		"https://gateway.example.test/v1":                             false,
-	} {
-		r := &runner{
-			World: &World{env: func(string) (string, bool) { return testKey, true }}, halt: &halt{ctx: t.Context()},
-			flags: &runFlags{inputFlags: inputFlags{whomFlags: whomFlags{provider: "vertex", baseURL: base}}, keyEnv: defaultKeyEnv},
-		}
-		r.flags.vendor, _ = catalog.Named("vertex")
-		b := &backend{}
-		if err := r.prove(b); err != nil {
-			t.Fatal(err)
-		}
-		_, are := b.proof.(*auth.Tokens)
-		said := slices.ContainsFunc(b.notice, func(n notice) bool { return strings.Contains(n.text, "is not sent to") })
-		if are != tokens || said == tokens || b.proof != nil && !are || slices.Contains(b.secrets(), testKey) {
-			t.Errorf("%s: %v, %q", base, b.proof, b.notice)
-		}
-	}
-}
-
 // A key that was typed where none belongs is not repeated, wherever it stood.
 func TestTypedKeyIsNotRepeated(t *testing.T) {
 	const key = "sk-live-1234567890abcdefABCDEF"
@@ -223,39 +137,6 @@ func TestTypedKeyIsNotRepeated(t *testing.T) {
 	}
 }
 
-// Neither reported failures nor the settings of a run contain the key, no matter where a
-// server puts it.
-func TestEventsHaveNoKey(t *testing.T) {
-	r := &runner{backend: backendWith(t, testKey)}
-	kind, code := r.failureCode(&provider.Error{Kind: provider.Invalid, Status: 400, Code: "bad_" + testKey})
-	if kind != "invalid" || code != "bad_[redacted]" {
-		t.Errorf("%s, %s", kind, code)
-	}
-	if kind, code := r.failureCode(&provider.Error{Kind: provider.Server, Status: 502}); kind != "server" || code != "502" {
-		t.Errorf("%s, %s", kind, code)
-	}
-	for err, want := range map[error]string{&batch.PanicError{Value: 1}: "panic", errors.New("no"): "unknown"} {
-		if kind, code := r.failureCode(err); kind != want || code != "" {
-			t.Errorf("%v: %s, %s", err, kind, code)
-		}
-	}
-	f, fs := &runFlags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
-	f.register(fs)
-	if err := fs.Parse([]string{"-o", "out-" + testKey, "--system", "a part of a prompt", "--template", "{{.x}}", "--cluster=nats://a-token@bus"}); err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{"HEADRACE_RPM": "60"}
-	if err := f.complete(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(f.given)
-	want := `[{"name":"output","value":"out-[redacted]","from":"flag"},{"name":"template","value":null,"from":"flag"},` +
-		`{"name":"system","value":null,"from":"flag"},{"name":"rpm","value":"60","from":"environment"},{"name":"cluster","value":null,"from":"flag"}]`
-	if err != nil || string(text) != want {
-		t.Errorf("%v: %s, want %s", err, text, want)
-	}
-}
-
 // What a server says of a key that it refuses repeats a part of it, which nobody can know for
 // one. While the last call finishes, no picture of the run shows that, nor does its timeline.
 func TestPartOfKeyIsNowhere(t *testing.T) {
@@ -282,7 +163,7 @@ func TestPartOfKeyIsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	inWorldTo(t, said, nil, map[string]string{"OPENAI_API_KEY": testKey}, "run", in, "-o", filepath.Join(dir, "out.jsonl"),
-		"--base-url", server.URL, "--model", "m", "--progress", progressJSON)
+		"--base-url", server.URL, "--model", "m", "--progress", settings.ProgressJSON)
 	if strings.Count(said.String(), why) < 2 {
 		t.Fatalf("no two events are of the time in which the run had stopped: %s", said)
 	}

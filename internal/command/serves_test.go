@@ -5,12 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // A prompt goes to the operation that its provider has before all others. A line for one that
@@ -47,23 +46,11 @@ func TestLinesGoWhereTheProviderServes(t *testing.T) {
 		base := server.URL + map[string]string{"azure": "/openai/v1", "azure-deployments": "/openai"}[c.provider]
 		args := append([]string{"run", in, "-o", filepath.Join(filepath.Dir(in), "out.jsonl"), "--provider", c.provider, "--base-url", base, "--api-key-env", "K", "--model", "m"}, strings.Fields(c.more)...)
 		code, _, said := inWorld(t, nil, map[string]string{"K": "k"}, args...)
-		if got := strings.Join(called, "\n"); got != c.calls || !strings.Contains(said, c.says) || (code == ExitUsage) != (c.says != "") {
+		if got := strings.Join(called, "\n"); got != c.calls || !strings.Contains(said, c.says) || (code == exit.Usage) != (c.says != "") {
 			t.Errorf("%s %s: exit code %d after %q: %s", c.provider, c.line, code, got, said)
 		}
 		if strings.Contains(said, " or mistral or ") {
 			t.Errorf("a hint names half of all providers: %s", said)
-		}
-	}
-}
-
-// OpenAI has neither messages nor rerank, also where a flag or a variable says its own address.
-func TestOpenAIServesItsOwnAtEachOfItsAddresses(t *testing.T) {
-	for base, has := range map[string]bool{"": false, "https://api.openai.com/v1": false, "https://eu.api.openai.com/v1": false, "https://gateway.example.test/v1": true} {
-		for _, variable := range []string{"HEADRACE_BASE_URL", "OPENAI_BASE_URL"} {
-			served := runnerWith(t, map[string]string{variable: base}, "-o", "x").flags.serves()
-			if slices.Contains(served, provider.Messages) != has || slices.Contains(served, provider.Rerank) != has || !slices.Contains(served, provider.Chat) {
-				t.Errorf("%s=%s: %q", variable, base, served)
-			}
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/provider/sim"
 )
@@ -172,7 +173,7 @@ func TestFirstSignalDrains(t *testing.T) {
 			p.signal(sig)
 			p.until(stopping)
 			code, sum := p.end()
-			if code != ExitInterrupted || !sum.Proved || sum.NotRun == 0 {
+			if code != exit.Interrupted || !sum.Proved || sum.NotRun == 0 {
 				t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
 			}
 			if want := "headrace run --progress json " + strings.Replace(strings.Join(args, " "), out, "'"+out+"'", 1); p.last != want {
@@ -197,7 +198,7 @@ func TestSecondSignalAbandons(t *testing.T) {
 		p.until(stopping)
 		p.signal(pair[1])
 		code, sum := p.end()
-		if code != ExitInterrupted || !sum.Proved || !strings.HasPrefix(p.last, "headrace run ") {
+		if code != exit.Interrupted || !sum.Proved || !strings.HasPrefix(p.last, "headrace run ") {
 			t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
 		}
 		if n := wholeLines(t, out); n != 0 || server.Books().Accepted != 0 {
@@ -239,12 +240,12 @@ func TestInputOrderAfterSecondSignal(t *testing.T) {
 	p.signal(os.Interrupt)
 	p.until(stopping)
 	p.signal(os.Interrupt)
-	if code, _ := p.end(); code != ExitInterrupted || wholeLines(t, out) < 5 {
+	if code, _ := p.end(); code != exit.Interrupted || wholeLines(t, out) < 5 {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}
 	p = start(t, nil, args...)
 	p.until(func(e shownEvent) bool { return strings.Contains(e.Message, "now in the order of the input") })
-	if code, _ := p.end(); code != ExitOK {
+	if code, _ := p.end(); code != exit.OK {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}
 	lines, err := os.ReadFile(out)
@@ -279,7 +280,7 @@ func TestSignalWhileStandardInputStalls(t *testing.T) {
 	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done == 1 })
 	p.signal(os.Interrupt)
 	code, sum := p.end()
-	if code != ExitInterrupted || !sum.Proved || wholeLines(t, out) != 1 || server.Books().Received != 1 {
+	if code != exit.Interrupted || !sum.Proved || wholeLines(t, out) != 1 || server.Books().Received != 1 {
 		t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
 	}
 }
@@ -299,7 +300,7 @@ func TestStoppedWhileStandardInputStalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _ := p.end()
-	if code != ExitStopped || wholeLines(t, out) != 0 {
+	if code != exit.Stopped || wholeLines(t, out) != 0 {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}
 }
@@ -371,7 +372,7 @@ func TestCostsOfAKilledRun(t *testing.T) {
 		p.end()
 	}
 	p := start(t, nil, args...)
-	if code, sum := p.end(); code != ExitOK || !sum.Proved {
+	if code, sum := p.end(); code != exit.OK || !sum.Proved {
 		t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
 	}
 	text, err := os.ReadFile(out)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/headrace/headrace/internal/command/simulator"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/sim"
 )
@@ -101,7 +102,7 @@ func TestSimSaysHowItIsCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	ranks := writeLines(t, `{"query":"hello","documents":["a"]}`+"\n")
-	for _, dialect := range simDialects() {
+	for _, dialect := range simulator.SimDialects() {
 		p, _ := childSim(t, "--dialect", dialect)
 		if _, ok := p.next(); !ok {
 			t.Fatal("it has ended")
@@ -128,7 +129,7 @@ func TestSimSaysHowItIsCalled(t *testing.T) {
 		if dialect == "cohere" {
 			answered = gjson.Get(read(t, out), "response.body.results.0.relevance_score").Exists()
 		}
-		if code != 0 || answered == (dialect == "openai" || dialect == dialectAzure) {
+		if code != 0 || answered == (dialect == "openai" || dialect == "azure") {
 			t.Errorf("%s: exit %d, %s", dialect, code, stderr)
 		}
 	}

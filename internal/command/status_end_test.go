@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -28,10 +29,10 @@ func TestStatusEndsAsTheRunDid(t *testing.T) {
 		more              []string
 		code, filesOnly   int
 	}{
-		{"well", good, base, nil, ExitOK, ExitOK},
-		{"failed", good + bad, base, nil, ExitItemsFailed, ExitItemsFailed},
-		{"stopped", strings.Repeat(`{"prompt":"p"}`+"\n", 9), poor, nil, ExitStopped, ExitOK},
-		{"bound", good + bad + strings.ReplaceAll(good, "a", "c"), base, []string{"--max-failures", "1", "-c", "1"}, ExitBound, ExitItemsFailed},
+		{"well", good, base, nil, exit.OK, exit.OK},
+		{"failed", good + bad, base, nil, exit.ItemsFailed, exit.ItemsFailed},
+		{"stopped", strings.Repeat(`{"prompt":"p"}`+"\n", 9), poor, nil, exit.Stopped, exit.OK},
+		{"bound", good + bad + strings.ReplaceAll(good, "a", "c"), base, []string{"--max-failures", "1", "-c", "1"}, exit.Bound, exit.ItemsFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := writeLines(t, c.lines)
@@ -86,7 +87,7 @@ func TestStatusOfARunThatIsKilled(t *testing.T) {
 	for _, form := range []string{"--timeline=its", "--timeline=none", "--json"} {
 		form = strings.TrimPrefix(form, "--timeline=its")
 		code, said := status(strings.Fields(form)...)
-		if code != ExitOK || strings.Contains(said, "killed") || form != "--json" && !strings.Contains(said, "run        goes on (process ") {
+		if code != exit.OK || strings.Contains(said, "killed") || form != "--json" && !strings.Contains(said, "run        goes on (process ") {
 			t.Errorf("status %s of a run that goes on: exit code %d: %s", form, code, said)
 		}
 	}
@@ -98,15 +99,15 @@ func TestStatusOfARunThatIsKilled(t *testing.T) {
 		"": "run        was killed, or its machine went down: the same command resumes it", "--timeline=none": "was killed",
 		"--json": `"state":"killed"`, "--json ": "the run has stopped: it was killed",
 	} {
-		if code, said := status(strings.Fields(form)...); code != ExitInterrupted || !strings.Contains(said, want) {
+		if code, said := status(strings.Fields(form)...); code != exit.Interrupted || !strings.Contains(said, want) {
 			t.Errorf("status %s of a run that was killed: exit code %d: %s", form, code, said)
 		}
 	}
 	close(release)
-	if code, _, stderr := inWorld(t, nil, nil, append([]string{"run"}, args...)...); code != ExitItemsFailed {
+	if code, _, stderr := inWorld(t, nil, nil, append([]string{"run"}, args...)...); code != exit.ItemsFailed {
 		t.Fatalf("the next run: exit code %d: %s", code, stderr)
 	}
-	if code, said := status(); code != ExitItemsFailed || strings.Contains(said, "killed") {
+	if code, said := status(); code != exit.ItemsFailed || strings.Contains(said, "killed") {
 		t.Errorf("status after the next run: exit code %d: %s", code, said)
 	}
 }
@@ -118,10 +119,10 @@ func TestStatusOfARunThatIsInterrupted(t *testing.T) {
 	p := start(t, nil, promptsFile(t, 2000), "-o", out, "--base-url", base, "--model", "m", "-c", "2")
 	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 0 })
 	p.signal(os.Interrupt)
-	if code, _ := p.end(); code != ExitInterrupted {
+	if code, _ := p.end(); code != exit.Interrupted {
 		t.Fatalf("exit code %d", code)
 	}
-	if code, stdout, _ := inWorld(t, nil, nil, "status", out); code != ExitInterrupted || strings.Contains(stdout, "killed") {
+	if code, stdout, _ := inWorld(t, nil, nil, "status", out); code != exit.Interrupted || strings.Contains(stdout, "killed") {
 		t.Errorf("exit code %d: %s", code, stdout)
 	}
 	if journal.LockLeft(out) {
@@ -140,10 +141,10 @@ func TestStatusCountsATableForATemplate(t *testing.T) {
 	}
 	_, base := serveFor(t, sim.Config{})
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	if code, _, stderr := inWorld(t, nil, nil, "run", in, "-o", out, "--base-url", base, "--model", "m", "--template", "{{.text}} in {{.lang}}", "--limit", "1"); code != ExitOK {
+	if code, _, stderr := inWorld(t, nil, nil, "run", in, "-o", out, "--base-url", base, "--model", "m", "--template", "{{.text}} in {{.lang}}", "--limit", "1"); code != exit.OK {
 		t.Fatal(stderr)
 	}
-	if code, stdout, stderr := inWorld(t, nil, nil, "status", out, "--input", in); code != ExitOK || !strings.Contains(stdout, "remaining  2 of 3 in ") {
+	if code, stdout, stderr := inWorld(t, nil, nil, "status", out, "--input", in); code != exit.OK || !strings.Contains(stdout, "remaining  2 of 3 in ") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 }

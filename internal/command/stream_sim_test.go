@@ -81,7 +81,7 @@ func TestStreamsOfEachDialectGiveTheSameLines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var lines [2]map[string]any
 			var books [2]sim.Books
-			for i, when := range []string{streamNever, streamAlways} {
+			for i, when := range []string{"never", "always"} {
 				server := sim.New(sim.Config{Face: c.face}, clockwork.NewRealClock())
 				var streams atomic.Int64
 				front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +129,7 @@ func TestBrokenStreamsAreAskedForAgain(t *testing.T) {
 		server := sim.New(sim.Config{Face: c.face, Errors: faults, TrackIDs: true, Seed: 3}, clockwork.NewRealClock())
 		front := httptest.NewServer(server)
 		t.Cleanup(front.Close)
-		lines, code, stderr := asked(t, front.URL+c.face.Base(), in, append([]string{"--stream", streamAlways, "--stream-idle", "2s", "--max-attempts", "9"}, c.args...)...)
+		lines, code, stderr := asked(t, front.URL+c.face.Base(), in, append([]string{"--stream", "always", "--stream-idle", "2s", "--max-attempts", "9"}, c.args...)...)
 		if code != 0 || len(lines) != n {
 			t.Errorf("%s: exit %d, %d lines: %s", c.name, code, len(lines), stderr)
 		}
@@ -160,10 +160,10 @@ func TestLongAnswersOfEachDialect(t *testing.T) {
 		ask := func(when string) (map[string]any, int, string) {
 			return asked(t, gateway, in, append([]string{"--max-attempts", "1", "--first-answer", "0", "--timeout", "8s", "--stream", when}, c.args...)...)
 		}
-		if lines, code, stderr := ask(streamNever); code == 0 || len(lines) != 0 || !strings.Contains(stderr, "504") {
+		if lines, code, stderr := ask("never"); code == 0 || len(lines) != 0 || !strings.Contains(stderr, "504") {
 			t.Errorf("%s in one piece: exit %d, %d lines: %s", c.name, code, len(lines), stderr)
 		}
-		if lines, code, stderr := ask(streamAlways); code != 0 || len(lines) != 1 {
+		if lines, code, stderr := ask("always"); code != 0 || len(lines) != 1 {
 			t.Errorf("%s as a stream: exit %d, %d lines: %s", c.name, code, len(lines), stderr)
 		}
 	})

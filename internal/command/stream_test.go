@@ -153,7 +153,7 @@ func TestStreamsGiveTheSameLines(t *testing.T) {
 		server, base := serveSlowly(t, 0)
 		in, dir := streamedInput(t, format, 30), t.TempDir()
 		outs := map[string]string{}
-		for _, when := range []string{streamNever, streamAlways, streamAuto} {
+		for _, when := range []string{"never", "always", "auto"} {
 			out := filepath.Join(dir, when+".jsonl")
 			outs[when] = out
 			code, _, stderr := inWorld(t, nil, map[string]string{"K": "the-key-123"}, "run", in, "-o", out, "--provider", provider, "--base-url", base, "--api-key-env", "K", "--stream", when)
@@ -164,12 +164,12 @@ func TestStreamsGiveTheSameLines(t *testing.T) {
 		if got := server.streams.Load(); got != 30 { // auto: these are short
 			t.Errorf("%s: %d streams", provider, got)
 		}
-		plain := plainLines(t, outs[streamNever])
-		if streamed := plainLines(t, outs[streamAlways]); !reflect.DeepEqual(streamed, plain) || len(plain) != 30 {
+		plain := plainLines(t, outs["never"])
+		if streamed := plainLines(t, outs["always"]); !reflect.DeepEqual(streamed, plain) || len(plain) != 30 {
 			t.Errorf("%s: as streams\n%v\nplain\n%v", provider, streamed["3"], plain["3"])
 		}
 		before := server.calls.Load()
-		code, _, stderr := inWorld(t, nil, map[string]string{"K": "the-key-123"}, "run", in, "-o", outs[streamNever], "--provider", provider, "--base-url", base, "--api-key-env", "K", "--stream", "always")
+		code, _, stderr := inWorld(t, nil, map[string]string{"K": "the-key-123"}, "run", in, "-o", outs["never"], "--provider", provider, "--base-url", base, "--api-key-env", "K", "--stream", "always")
 		if code != 0 || server.calls.Load() != before {
 			t.Errorf("%s: %d more calls, exit %d: %s", provider, server.calls.Load()-before, code, stderr)
 		}
@@ -185,13 +185,13 @@ func TestWhichLinesAreStreamed(t *testing.T) {
 		code                    int
 		streams                 int32
 	}{
-		{"openai", `"stream":true,`, streamAlways, 2, 0},
-		{"openai", `"stream":false,"stream_options":{"include_usage":false},`, streamAlways, 0, 1},
-		{"openai", `"max_tokens":100000,`, streamAuto, 0, 0},
-		{"anthropic", `"stream":true,"max_tokens":9,`, streamAlways, 2, 0},
-		{"anthropic", `"max_tokens":21333,`, streamAuto, 0, 0},
-		{"anthropic", `"max_tokens":21334,`, streamAuto, 0, 1},
-		{"anthropic", `"max_tokens":21334,`, streamNever, 0, 0},
+		{"openai", `"stream":true,`, "always", 2, 0},
+		{"openai", `"stream":false,"stream_options":{"include_usage":false},`, "always", 0, 1},
+		{"openai", `"max_tokens":100000,`, "auto", 0, 0},
+		{"anthropic", `"stream":true,"max_tokens":9,`, "always", 2, 0},
+		{"anthropic", `"max_tokens":21333,`, "auto", 0, 0},
+		{"anthropic", `"max_tokens":21334,`, "auto", 0, 1},
+		{"anthropic", `"max_tokens":21334,`, "never", 0, 0},
 	} {
 		before := server.streams.Load()
 		body := `{` + c.members + `"model":"m","messages":[{"role":"user","content":"Hi"}]}`
@@ -298,10 +298,10 @@ func TestLongAnswersComeThroughGateways(t *testing.T) {
 			"--timeout", "4500ms", "--max-attempts", "1", "--first-answer", "0")
 		return code, stderr, plainLines(t, out)
 	}
-	if code, stderr, lines := try(streamNever); code != 1 || len(lines) != 0 {
+	if code, stderr, lines := try("never"); code != 1 || len(lines) != 0 {
 		t.Errorf("in one piece: exit %d, %d lines: %s", code, len(lines), stderr)
 	}
-	code, stderr, lines := try(streamAlways)
+	code, stderr, lines := try("always")
 	if code != 0 || len(lines) != 1 || !strings.Contains(fmt.Sprint(lines), strings.Join(slowWords[:], "")) || server.streams.Load() != 1 {
 		t.Errorf("as a stream: exit %d, %v: %s", code, lines, stderr)
 	}

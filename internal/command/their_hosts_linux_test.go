@@ -30,6 +30,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/sim"
@@ -188,7 +189,7 @@ func TestAzureEndpointIsEnough(t *testing.T) {
 		}
 	}
 	env := []string{"AZURE_OPENAI_ENDPOINT=https://me.openai.azure.com/", "ANTHROPIC_FOUNDRY_API_KEY=the-key-0123456789"}
-	if code, said := runsTo(t, env, in, "-o", "out.jsonl", "--provider", "azure-anthropic", "--model", "m"); code != ExitUsage || !strings.Contains(said, "--resource") {
+	if code, said := runsTo(t, env, in, "-o", "out.jsonl", "--provider", "azure-anthropic", "--model", "m"); code != exit.Usage || !strings.Contains(said, "--resource") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }
@@ -309,7 +310,7 @@ func TestRequestsOfGroqAreADays(t *testing.T) {
 	}), theirHost(t, &v))
 	in := writeLines(t, strings.Repeat(threePrompts, 40))
 	code, said := runsTo(t, append(env, "GROQ_API_KEY=the-key-0123456789"), in, "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--provider", "groq", "--model", "m", "-c", "1")
-	if code != ExitStopped || calls.Load() > left+2 || calls.Load() < left-2 || !strings.Contains(said, "requests") {
+	if code != exit.Stopped || calls.Load() > left+2 || calls.Load() < left-2 || !strings.Contains(said, "requests") {
 		t.Errorf("exit code %d after %d calls: %s", code, calls.Load(), said)
 	}
 }

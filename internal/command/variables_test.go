@@ -5,10 +5,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // A body goes without its model where the address names that: to Claude on Vertex with the version
@@ -28,7 +29,7 @@ func TestModelsInAddresses(t *testing.T) {
 		code, _, said := inWorld(t, nil, map[string]string{"K": "k"}, "run", in, "-o", filepath.Join(filepath.Dir(in), "out.jsonl"),
 			"--provider", c.provider, "--base-url", server.URL+"/x", "--api-key-env", "K", "--model", "claude-haiku-4-5@20251001")
 		server.Close()
-		if code != ExitOK || path != c.path || body != c.body {
+		if code != exit.OK || path != c.path || body != c.body {
 			t.Errorf("%s: exit code %d, %s with %s: %s", c.provider, code, path, body, said)
 		}
 	}
@@ -83,7 +84,7 @@ func TestTokensInVariables(t *testing.T) {
 			if header == c.header {
 				want = c.prefix + "the-one-0123456789"
 			}
-			if got := h.Get(header); got != want || code != ExitOK {
+			if got := h.Get(header); got != want || code != exit.OK {
 				t.Errorf("%s with %q: %s: %q, want %q: %s", c.provider, c.env, header, got, want, said)
 			}
 		}
@@ -97,116 +98,19 @@ func TestTokensInVariables(t *testing.T) {
 // The address in OpenAI's own variable counts as --base-url does, which counts before it.
 func TestBaseURLOfOpenAI(t *testing.T) {
 	h, code, said := heardFrom(t, aChat, map[string]string{"OPENAI_BASE_URL": " SERVER/v1\n", "OPENAI_API_KEY": "the-key-0123456789"})
-	if code != ExitOK || h.Get("Authorization") != "Bearer the-key-0123456789" {
+	if code != exit.OK || h.Get("Authorization") != "Bearer the-key-0123456789" {
 		t.Errorf("exit code %d, %q: %s", code, h, said)
 	}
 	h, code, said = heardFrom(t, aChat, map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": "the-key-0123456789"}, "--base-url", "SERVER/v1")
-	if code != ExitOK || h == nil {
+	if code != exit.OK || h == nil {
 		t.Errorf("exit code %d: %s", code, said)
-	}
-	if r := runnerWith(t, map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "-o", "x", "--provider", "groq"); r.flags.baseURL != r.flags.vendor.Base {
-		t.Errorf("another provider is called at %s", r.flags.baseURL)
 	}
 	for base, want := range map[string]string{
 		"example.test/v1":               "OPENAI_BASE_URL: it must begin with http:// or https://: try https://example.test/v1",
 		"https://models.github.ai/chat": "OPENAI_BASE_URL: models.github.ai answers no longer",
 	} {
-		if _, code, said := heardFrom(t, aChat, map[string]string{"OPENAI_BASE_URL": base, "OPENAI_API_KEY": "k"}); code != ExitUsage || !strings.Contains(said, want) {
+		if _, code, said := heardFrom(t, aChat, map[string]string{"OPENAI_BASE_URL": base, "OPENAI_API_KEY": "k"}); code != exit.Usage || !strings.Contains(said, want) {
 			t.Errorf("%s: exit code %d: %s", base, code, said)
-		}
-	}
-}
-
-// OpenAI's key goes to another host than OpenAI's only if its variable is named, also where the
-// address is in a variable.
-func TestKeyAndBaseURLOfOpenAI(t *testing.T) {
-	env := map[string]string{"OPENAI_BASE_URL": "https://gateway.example.test/v1", "OPENAI_API_KEY": testKey}
-	for _, c := range []struct {
-		args []string
-		sent bool
-	}{{nil, false}, {[]string{"--api-key-env", "OPENAI_API_KEY"}, true}} {
-		r := runnerWith(t, env, append([]string{"-o", "x"}, c.args...)...)
-		b := &backend{name: "openai"}
-		if err := r.prove(b); err != nil {
-			t.Fatal(err)
-		}
-		said := slices.ContainsFunc(texts(b), func(text string) bool { return strings.Contains(text, "is not sent to gateway.example.test") })
-		if slices.Contains(b.secrets(), testKey) != c.sent || said == c.sent {
-			t.Errorf("%q: keys %q, %q", c.args, b.secrets(), texts(b))
-		}
-	}
-}
-
-// A token for the server in Anthropic's own variable does not go to Anthropic, and to that server
-// only if its variable is named.
-func TestTokenAndBaseURLOfAnthropic(t *testing.T) {
-	env := map[string]string{"ANTHROPIC_BASE_URL": "https://gateway.example.test", "ANTHROPIC_AUTH_TOKEN": testKey}
-	for _, c := range []struct {
-		args []string
-		sent bool
-	}{{nil, false}, {[]string{"--api-key-env", "ANTHROPIC_AUTH_TOKEN"}, true}} {
-		r := runnerWith(t, env, append([]string{"-o", "x", "--provider", "anthropic"}, c.args...)...)
-		b := &backend{name: "anthropic"}
-		err := r.prove(b)
-		if hostOf(r.flags.baseURL) != "gateway.example.test" || err != nil || slices.Contains(b.secrets(), testKey) != c.sent {
-			t.Errorf("%q: keys %q to %s, %q: %v", c.args, b.secrets(), r.flags.baseURL, texts(b), err)
-		}
-	}
-}
-
-// The organisation and the project of OpenAI's variables are sent to OpenAI alone.
-func TestOrganisationStaysAtOpenAI(t *testing.T) {
-	env := map[string]string{"OPENAI_ORG_ID": "org-1", "OPENAI_PROJECT_ID": "proj_1", "GOOGLE_CLOUD_QUOTA_PROJECT": "counted"}
-	for _, c := range []struct {
-		args         string
-		organisation string
-		counted      string
-	}{
-		{"", "org-1", ""},
-		{"--base-url https://eu.api.openai.com/v1", "org-1", ""},
-		{"--base-url http://127.0.0.1:1/v1", "", ""},
-		{"--base-url https://gateway.example.test/v1", "", ""},
-		{"--provider groq", "", ""},
-		{"--provider azure --resource r", "", ""},
-		{"--provider vertex --project p --location l", "", "counted"},
-		{"--provider vertex --base-url https://gateway.example.test/v1", "", ""},
-	} {
-		r := runnerWith(t, env, append([]string{"-o", "x"}, strings.Fields(c.args)...)...)
-		h, err := r.headers(&backend{})
-		if err != nil || h.Get("OpenAI-Organization") != c.organisation || (h.Get("OpenAI-Project") != "") != (c.organisation != "") || h.Get("X-Goog-User-Project") != c.counted {
-			t.Errorf("%s: %q, %v", c.args, h, err)
-		}
-	}
-	r := runnerWith(t, map[string]string{"OPENAI_ORG_ID": "org\n1"}, "-o", "x")
-	if _, err := r.headers(&backend{}); err == nil || !strings.Contains(err.Error(), "OPENAI_ORG_ID has a character that headers cannot have") {
-		t.Errorf("%v", err)
-	}
-	r = runnerWith(t, nil, "-o", "x", "--provider", "anthropic")
-	if h, err := r.headers(&backend{}); err != nil || h.Get("Anthropic-Version") == "" {
-		t.Errorf("the dialect's own header is missing: %q, %v", h, err)
-	}
-}
-
-// A part of the place may be in a variable of the vendor's own, which counts before the usual one.
-func TestPlacesOfVendors(t *testing.T) {
-	for _, c := range []struct{ provider, variable, want string }{
-		{"azure-anthropic", "ANTHROPIC_FOUNDRY_RESOURCE", "https://mine.services.ai.azure.com/anthropic"},
-		{"azure-anthropic", "AZURE_RESOURCE_NAME", "https://mine.services.ai.azure.com/anthropic"},
-		{"databricks", "DATABRICKS_HOST", "https://adb-1.2.azuredatabricks.net/serving-endpoints"},
-		{"vertex-anthropic", "ANTHROPIC_VERTEX_PROJECT_ID", "https://us-east5-aiplatform.googleapis.com/v1/projects/mine/locations/us-east5/publishers/anthropic"},
-		{"azure", "ANTHROPIC_FOUNDRY_RESOURCE", "https://other.openai.azure.com/openai/v1"},
-		{"anthropic", "ANTHROPIC_BASE_URL", "https://gateway.example.test/team-a"},
-		{"azure-anthropic", "ANTHROPIC_BASE_URL", "https://other.services.ai.azure.com/anthropic"},
-	} {
-		env := map[string]string{"AZURE_RESOURCE_NAME": "other", "GOOGLE_CLOUD_PROJECT": "other", "CLOUD_ML_REGION": "us-east5"}
-		switch env[c.variable] = "mine"; c.variable {
-		case "DATABRICKS_HOST":
-			env[c.variable] = "https://adb-1.2.azuredatabricks.net/serving-endpoints/"
-		case "ANTHROPIC_BASE_URL":
-			env[c.variable] = "https://gateway.example.test/team-a/"
-		}
-		if r := runnerWith(t, env, "-o", "x", "--provider", c.provider); r.flags.baseURL != c.want {
-			t.Errorf("%s with %s: %s", c.provider, c.variable, r.flags.baseURL)
 		}
 	}
 }

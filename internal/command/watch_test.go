@@ -14,7 +14,9 @@ import (
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/timeline"
+	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -56,12 +58,12 @@ func (r *aRun) second() {
 // watching is headrace status --watch in a bubble.
 func watching(t *testing.T, out io.Writer, signals chan os.Signal, args ...string) (ended chan int) {
 	t.Helper()
-	w := &World{
-		name: "headrace", args: append([]string{"status", "--watch"}, args...), stdout: out, stderr: out, clock: clockwork.NewRealClock(),
-		env: func(string) (string, bool) { return "", false }, signals: signals, release: func() {},
+	w := &world.World{
+		Name: "headrace", Args: append([]string{"status", "--watch"}, args...), Stdout: out, Stderr: out, Clock: clockwork.NewRealClock(),
+		Env: func(string) (string, bool) { return "", false }, Signals: signals, Release: func() {},
 	}
 	ended = make(chan int, 1)
-	go func() { ended <- run(t.Context(), w) }()
+	go func() { ended <- Run(t.Context(), w) }()
 	return ended
 }
 
@@ -82,7 +84,7 @@ func TestWatchFollowsARun(t *testing.T) {
 		r.writer.Close(event.Summary{Event: "summary"})
 		code := <-ended
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if n := len(lines); code != ExitOK || n < 6 || n > 7 || lines[n-1] != "the run has ended" || !strings.Contains(lines[n-2], "20 done") {
+		if n := len(lines); code != exit.OK || n < 6 || n > 7 || lines[n-1] != "the run has ended" || !strings.Contains(lines[n-2], "20 done") {
 			t.Errorf("exit code %d:\n%s", code, out.String())
 		}
 		if strings.Count(out.String(), "tokens limit") < 2 || !strings.Contains(lines[3], "13 done") {
@@ -117,7 +119,7 @@ func TestWatchOfASilentRun(t *testing.T) {
 				}
 				code, took := <-ended, time.Since(began)
 				said := strings.Contains(out.String(), "the run has stopped: it was killed, or its machine went down, after ")
-				if (code == ExitInterrupted) == locked || !locked && code != ExitInterrupted || said == locked || !strings.Contains(out.String(), "1 done") || !locked && took > silence+time.Second {
+				if (code == exit.Interrupted) == locked || !locked && code != exit.Interrupted || said == locked || !strings.Contains(out.String(), "1 done") || !locked && took > 6*time.Second {
 					t.Errorf("exit code %d after %v:\n%s", code, took, out.String())
 				}
 			})
@@ -135,7 +137,7 @@ func TestWatchWithoutALock(t *testing.T) {
 		began := time.Now()
 		ended := watching(t, &out, nil, "-", "--timeline", timeline.Path(r.output))
 		code, took := <-ended, time.Since(began)
-		if code != ExitOK || !strings.Contains(out.String(), "no sign of the run since ") || took < longSilence || took > longSilence+time.Second {
+		if code != exit.OK || !strings.Contains(out.String(), "no sign of the run since ") || took < 15*time.Second || took > 16*time.Second {
 			t.Errorf("exit code %d after %v:\n%s", code, took, out.String())
 		}
 	})
@@ -151,7 +153,7 @@ func TestWatchOfATimelineThatGoesAway(t *testing.T) {
 		if err := os.Remove(timeline.Path(r.output)); err != nil {
 			t.Fatal(err)
 		}
-		if code := <-ended; code != ExitUsage || !strings.Contains(out.String(), "is not there") {
+		if code := <-ended; code != exit.Usage || !strings.Contains(out.String(), "is not there") {
 			t.Errorf("exit code %d:\n%s", code, out.String())
 		}
 		r.writer.Close(nil)
@@ -173,7 +175,7 @@ func TestEventOfAKilledRun(t *testing.T) {
 			code, out, errs := inWorld(t, nil, nil, "status", r.output, "--json")
 			said := strings.Contains(errs, "the run has stopped: it was killed")
 			state := strings.Contains(out, `"state":"killed"`)
-			if said != c.killed || state != c.killed || (code == ExitInterrupted) != c.killed || !c.killed && code != ExitOK || !strings.Contains(out, `"done":1`) {
+			if said != c.killed || state != c.killed || (code == exit.Interrupted) != c.killed || !c.killed && code != exit.OK || !strings.Contains(out, `"done":1`) {
 				t.Errorf("%v later: exit code %d: %s%s", c.later, code, out, errs)
 			}
 		}

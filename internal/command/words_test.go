@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
 )
 
 // innerPackages are the names of all packages of this module: what begins the errors of
@@ -29,7 +31,7 @@ func innerPackages(t *testing.T) (names []string) {
 		if name := d.Name(); name == "testdata" || path != root && strings.HasPrefix(name, ".") {
 			return filepath.SkipDir
 		}
-		if files, _ := filepath.Glob(filepath.Join(path, "*.go")); len(files) > 0 && d.Name() != providerOpenAI && d.Name() != "headrace" {
+		if files, _ := filepath.Glob(filepath.Join(path, "*.go")); len(files) > 0 && d.Name() != settings.ProviderOpenAI && d.Name() != "headrace" {
 			names = append(names, d.Name())
 		}
 		return nil
@@ -72,7 +74,7 @@ func TestEveryPackagesNameIsTakenOut(t *testing.T) {
 		t.Errorf("found %v", found)
 	}
 	for name, is := range found {
-		if got := withoutPackages(name + ": why"); is && got != "why" {
+		if got := exit.WithoutPackages(name + ": why"); is && got != "why" {
 			t.Errorf("%s is shown: %q", name, got)
 		}
 	}
@@ -89,7 +91,7 @@ func TestPackagesWithin(t *testing.T) {
 		"openai: invalid: 400: my batch: empty":                        "openai: invalid: 400: my batch: empty",
 	} {
 		two := errors.Join(errors.New(text), errors.New(text))
-		if got := plainText(two); got != want+"\n"+want {
+		if got := exit.PlainText(two); got != want+"\n"+want {
 			t.Errorf("%q, want %q twice", got, want)
 		}
 	}
@@ -108,7 +110,7 @@ func TestAFolderThatVanishes(t *testing.T) {
 	})
 	code, _, errs := inWorld(t, strings.NewReader(`{"prompt":"a","id":"a"}`), nil,
 		"run", "-", "-o", "o.jsonl", "--errors", "gone/e.jsonl", "--base-url", base, "--model", "m", "--progress", "none")
-	if code != ExitOutput || inner.MatchString(errs) || !strings.Contains(errs, "headrace: create gone/e.jsonl: no such file or directory: 1 result is not saved: a\n") {
+	if code != exit.Output || inner.MatchString(errs) || !strings.Contains(errs, "headrace: create gone/e.jsonl: no such file or directory: 1 result is not saved: a\n") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -203,7 +205,7 @@ func TestMistakes(t *testing.T) {
 				args = append(args[:1:1], append([]string{"--provider", "sim", "--sim-profile", "fast"}, args[1:]...)...)
 			}
 			code, _, errs := inWorld(t, nil, nil, args...)
-			if code != ExitUsage {
+			if code != exit.Usage {
 				t.Errorf("exit code %d", code)
 			}
 			for _, want := range m.says {
@@ -237,7 +239,7 @@ func serverOf(t *testing.T, answer http.HandlerFunc) string {
 // An input that may not be read is said with what may be done.
 func TestUnreadableInput(t *testing.T) {
 	err := fmt.Errorf("promptfile: %w: %w", &fs.PathError{Op: "open", Path: "p.jsonl", Err: fs.ErrPermission}, promptfile.ErrInput)
-	if got := inputFault("p.jsonl", err).Error(); got != "p.jsonl: permission denied: check the permissions of the input" {
+	if got := settings.InputFault("p.jsonl", err).Error(); got != "p.jsonl: permission denied: check the permissions of the input" {
 		t.Error(got)
 	}
 }
@@ -249,7 +251,7 @@ func lineOfARealRun(t *testing.T) string {
 	base := serverOf(t, says(200, "application/json", goodAnswer))
 	code, _, errs := inWorld(t, strings.NewReader(`{"prompt":"hi","id":"a"}`), nil, "run", "-", "-o", out, "--base-url", base, "--model", "m")
 	text, err := os.ReadFile(out)
-	if code != ExitOK || err != nil {
+	if code != exit.OK || err != nil {
 		t.Fatal(code, errs, err)
 	}
 	return string(text)
@@ -309,7 +311,7 @@ func TestWhatFailedCanBeAskedOnceMore(t *testing.T) {
 	for n, args := range [][]string{{"-o", "o.jsonl"}, {"-o", "o.jsonl"}, {"-o", "o.jsonl", "--retry-failed"}, {"-o", "-"}} {
 		args = append([]string{"run", "-", "--base-url", base, "--model", "m", "--progress", "none"}, args...)
 		code, _, errs := inWorld(t, strings.NewReader(`{"prompt":"a","id":"a"}`), nil, args...)
-		if said := strings.Contains(errs, "\nheadrace: retry them with the same command and --retry-failed\n"); code != ExitItemsFailed || said != (n < 2) {
+		if said := strings.Contains(errs, "\nheadrace: retry them with the same command and --retry-failed\n"); code != exit.ItemsFailed || said != (n < 2) {
 			t.Errorf("%v: exit code %d: %s", args, code, errs)
 		}
 	}
@@ -332,7 +334,7 @@ func TestResultsAndHowToReadThem(t *testing.T) {
 	sim := func(args ...string) string {
 		t.Helper()
 		code, _, errs := inWorld(t, strings.NewReader(""), nil, append([]string{"run", "--provider", "sim", "--sim-profile", "fast", "--progress", "plain"}, args...)...)
-		if code != ExitOK {
+		if code != exit.OK {
 			t.Errorf("%v: exit code %d: %s", args, code, errs)
 		}
 		return errs
@@ -377,7 +379,7 @@ func TestNothingToReadBeforeTheEnd(t *testing.T) {
 		says(200, "application/json", goodAnswer)(w, r)
 	})
 	code, _, errs := inWorld(t, nil, nil, "run", "p.jsonl", "-o", "o.jsonl", "--base-url", base, "--model", "m", "-c", "1", "--progress", "plain")
-	if code != ExitStopped || strings.Contains(errs, "to read them") || !strings.Contains(errs, "\nresults        o.jsonl\n") {
+	if code != exit.Stopped || strings.Contains(errs, "to read them") || !strings.Contains(errs, "\nresults        o.jsonl\n") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

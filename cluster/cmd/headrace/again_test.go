@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // The same command again is the same job: it ends as it ended, keeps what it was submitted with, and is another job only if its input
@@ -23,7 +23,7 @@ func TestTheSameCommandAgain(t *testing.T) {
 	const submit = "submit {}/in.jsonl -o {}/out.jsonl --provider sim --sim-profile fast --wait"
 	again := func(line string, says ...string) string {
 		t.Helper()
-		return strings.TrimSpace(h.must(command.ExitItemsFailed, line, says...))
+		return strings.TrimSpace(h.must(exit.ItemsFailed, line, says...))
 	}
 	first := again(submit, "20 results in")
 	for name, c := range map[string]struct{ flags, says string }{
@@ -82,14 +82,14 @@ func TestTheSameCommandOfACanceledJob(t *testing.T) {
 		t.Errorf("%s and %s", job, again)
 	}
 	h.must(0, "jobs cancel night", "canceled")
-	if again := strings.TrimSpace(h.must(command.ExitInterrupted, submit, "headrace jobs resume "+job)); again != job {
+	if again := strings.TrimSpace(h.must(exit.Interrupted, submit, "headrace jobs resume "+job)); again != job {
 		t.Errorf("%s and %s", job, again)
 	}
 	h.must(0, "jobs resume night")
 	h.worker("-c 8")
 	h.must(0, submit+" --wait", "20 results in")
-	h.must(command.ExitUsage, submit+" --system brief", "job "+job+" was submitted with another input or setting: --system brief: it has none; give what it has, or another name")
-	h.must(command.ExitUsage, submit+" --job Night", "small letters")
+	h.must(exit.Usage, submit+" --system brief", "job "+job+" was submitted with another input or setting: --system brief: it has none; give what it has, or another name")
+	h.must(exit.Usage, submit+" --job Night", "small letters")
 }
 
 func (h *here) remove(names ...string) {

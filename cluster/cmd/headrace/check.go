@@ -12,7 +12,8 @@ import (
 
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/cluster/store"
-	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 const checkLong = `Test bus and store from this machine, and show for each item whether it is safe, and why not.
@@ -23,7 +24,7 @@ exactly one of two writers of one name win? Clocks are not compared and need not
 
 Exit codes: 0 everything is safe; 1 something is not; 2 no cluster was named.`
 
-func newClusterCommand(w *command.World) *cobra.Command {
+func newClusterCommand(w *world.World) *cobra.Command {
 	f, asJSON := &joinFlags{}, false
 	cmd := &cobra.Command{Use: "cluster COMMAND", Short: "Check whether bus and store are safe", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	check := &cobra.Command{
@@ -42,7 +43,7 @@ const takeOverLong = `Name the hub of the line to join by as the one hub of the 
 Use it where the earlier hub is gone for good, or its token was lost or replaced. Workers of the earlier hub
 finish their calls within seconds and end with exit code 2. Jobs, results and limits are in the store and stay.`
 
-func newTakeOverCommand(w *command.World) *cobra.Command {
+func newTakeOverCommand(w *world.World) *cobra.Command {
 	f := &joinFlags{}
 	cmd := &cobra.Command{
 		Use: "take-over --cluster LINE", Short: "Name another hub for the store", Long: takeOverLong, Args: noArguments,
@@ -53,7 +54,7 @@ func newTakeOverCommand(w *command.World) *cobra.Command {
 	return cmd
 }
 
-func (f *joinFlags) takeOver(ctx context.Context, cmd *cobra.Command, w *command.World) error {
+func (f *joinFlags) takeOver(ctx context.Context, cmd *cobra.Command, w *world.World) error {
 	cfg, err := f.config(w, sayTo(cmd))
 	if err != nil {
 		return err
@@ -63,11 +64,11 @@ func (f *joinFlags) takeOver(ctx context.Context, cmd *cobra.Command, w *command
 	defer stop()
 	n, err := node.Join(ctx, cfg)
 	if err != nil {
-		return command.EndOf(command.ExitUsage, err)
+		return exit.EndOf(exit.Usage, err)
 	}
 	before, err := n.TakeOver(ctx)
 	if err = errors.Join(err, n.Close()); err != nil {
-		return command.EndOf(command.ExitUsage, err)
+		return exit.EndOf(exit.Usage, err)
 	}
 	if before == "" {
 		before = "none, or this one"
@@ -76,12 +77,12 @@ func (f *joinFlags) takeOver(ctx context.Context, cmd *cobra.Command, w *command
 	return nil
 }
 
-func (f *joinFlags) check(ctx context.Context, cmd *cobra.Command, w *command.World, asJSON bool) error {
+func (f *joinFlags) check(ctx context.Context, cmd *cobra.Command, w *world.World, asJSON bool) error {
 	cfg, err := f.config(w, sayTo(cmd))
 	if err != nil {
 		return err
 	}
-	found := node.Check(ctx, cfg, rand.New(rand.NewPCG(w.Chance(), 0)), store.ProbeConfig{})
+	found := node.Check(ctx, cfg, rand.New(rand.NewPCG(w.Chance, 0)), store.ProbeConfig{})
 	if asJSON {
 		if err := json.NewEncoder(cmd.OutOrStdout()).Encode(found); err != nil {
 			return err
@@ -96,7 +97,7 @@ func (f *joinFlags) check(ctx context.Context, cmd *cobra.Command, w *command.Wo
 		}
 	}
 	if unsafe > 0 {
-		return command.End(command.ExitItemsFailed, "not safe: %d of %d things that were looked at must be put right first", unsafe, len(found))
+		return exit.End(exit.ItemsFailed, "not safe: %d of %d things that were looked at must be put right first", unsafe, len(found))
 	}
 	return nil
 }

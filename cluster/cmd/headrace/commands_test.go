@@ -16,8 +16,10 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/node"
-	"github.com/headrace/headrace/internal/command"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
 )
 
 // Each command says what it is, and refuses what it does not know, with the codes of the light one.
@@ -65,7 +67,7 @@ func TestHelpAndRefusals(t *testing.T) {
 
 		"run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster --law none": "--law none cannot be used in a cluster",
 	} {
-		h.must(command.ExitUsage, line, says)
+		h.must(exit.Usage, line, says)
 	}
 }
 
@@ -85,8 +87,8 @@ func TestTrialNamesWhatFailed(t *testing.T) {
 	} {
 		h.write(file, c.text)
 		flags := " --provider sim --sim-profile fast --seed 7 --concurrency 1"
-		h.must(command.ExitItemsFailed, "run {}/"+file+" -o {}/alone-"+file+flags, c.says)
-		h.must(command.ExitItemsFailed, "run {}/"+file+" -o {}/cluster-"+file+" --cluster"+flags, c.says)
+		h.must(exit.ItemsFailed, "run {}/"+file+" -o {}/alone-"+file+flags, c.says)
+		h.must(exit.ItemsFailed, "run {}/"+file+" -o {}/cluster-"+file+" --cluster"+flags, c.says)
 	}
 }
 
@@ -126,7 +128,7 @@ func TestBadLinesAreRefused(t *testing.T) {
 	t.Parallel()
 	h := newHere(t)
 	h.write("in.jsonl", questions(2)+"no line\n")
-	h.must(command.ExitUsage, "run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster", "in.jsonl:3: not JSON", "headrace: 1 bad line, nothing was called: correct or remove what is wrong, then run:\nheadrace run ")
+	h.must(exit.Usage, "run {}/in.jsonl -o {}/o.jsonl --provider sim --cluster", "in.jsonl:3: not JSON", "headrace: 1 bad line, nothing was called: correct or remove what is wrong, then run:\nheadrace run ")
 }
 
 // A job's life, as its user types it: given, looked at, ended, asked for again, fetched.
@@ -138,15 +140,15 @@ func TestAJobsLife(t *testing.T) {
 	if got := h.must(0, "jobs ls --json"); strings.TrimSpace(got) != "[]" {
 		t.Errorf("no jobs are %s", got)
 	}
-	h.must(command.ExitUsage, "jobs status none", "no job of that name")
-	h.must(command.ExitUsage, "jobs watch none", "no job of that name")
-	h.must(command.ExitUsage, "jobs cancel none", "no job of that name")
-	h.must(command.ExitUsage, "jobs rm none", "no job of that name")
+	h.must(exit.Usage, "jobs status none", "no job of that name")
+	h.must(exit.Usage, "jobs watch none", "no job of that name")
+	h.must(exit.Usage, "jobs cancel none", "no job of that name")
+	h.must(exit.Usage, "jobs rm none", "no job of that name")
 	h.write("in.jsonl.gz", packed(questions(80)))
 	name := strings.TrimSpace(h.must(0, "submit {}/in.jsonl.gz -o {}/out.jsonl --provider sim --sim-profile fast --max-attempts 2 --limit-name org --weight 2"))
-	h.must(command.ExitUsage, "jobs rm "+name, "cancel it first")
+	h.must(exit.Usage, "jobs rm "+name, "cancel it first")
 	h.must(0, "jobs cancel "+name, "canceled")
-	h.must(command.ExitUsage, "jobs retry-failed "+name, "it is canceled")
+	h.must(exit.Usage, "jobs retry-failed "+name, "it is canceled")
 	h.must(0, "jobs resume "+name)
 	end := h.worker("-c 8 --ack-wait 20s --log-level debug --log-file {}/worker.log")
 	h.must(0, "jobs watch "+name+" --progress plain", "80/80", "job "+name+": done")
@@ -159,16 +161,16 @@ func TestAJobsLife(t *testing.T) {
 	if got := h.resultsOf("out.jsonl"); len(got) != 80 {
 		t.Errorf("%d results", len(got))
 	}
-	h.must(command.ExitUsage, "jobs cancel "+name, "it is done")
+	h.must(exit.Usage, "jobs cancel "+name, "it is done")
 	h.must(0, "jobs rm "+strings.TrimSpace(h.must(0, "submit {}/in.jsonl.gz -o {}/third.jsonl --provider sim --sim-profile fast --limit-name org --limit 7 --chunk-lines 1 --wait")), "is deleted")
-	h.must(command.ExitUsage, "jobs add "+name+" {}/in.jsonl.gz", "it was submitted whole")
+	h.must(exit.Usage, "jobs add "+name+" {}/in.jsonl.gz", "it was submitted whole")
 	h.must(0, "submit {}/in.jsonl.gz -o {}/second.jsonl --provider sim --sim-profile fast --limit-name org --wait --progress json", `"event":"start"`, `"event":"progress"`)
 
-	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/third.jsonl --provider sim --chunk-lines -1", "--chunk-lines -1: it must be 1 or more")
-	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/in.jsonl.gz --provider sim", "the output is the input", "choose another file")
-	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/x.jsonl --errors {}/in.jsonl.gz --provider sim", "the errors file is the input")
-	h.must(command.ExitUsage, "submit {}/in.jsonl.gz -o {}/none/x.jsonl --provider sim --wait", "none/x.jsonl: there is no folder", "create it first")
-	h.must(command.ExitUsage, "submit - -o {}/third.jsonl --provider sim", "workers cannot read standard input")
+	h.must(exit.Usage, "submit {}/in.jsonl.gz -o {}/third.jsonl --provider sim --chunk-lines -1", "--chunk-lines -1: it must be 1 or more")
+	h.must(exit.Usage, "submit {}/in.jsonl.gz -o {}/in.jsonl.gz --provider sim", "the output is the input", "choose another file")
+	h.must(exit.Usage, "submit {}/in.jsonl.gz -o {}/x.jsonl --errors {}/in.jsonl.gz --provider sim", "the errors file is the input")
+	h.must(exit.Usage, "submit {}/in.jsonl.gz -o {}/none/x.jsonl --provider sim --wait", "none/x.jsonl: there is no folder", "create it first")
+	h.must(exit.Usage, "submit - -o {}/third.jsonl --provider sim", "workers cannot read standard input")
 	if got := h.resultsOf("third.jsonl"); len(got) != 7 {
 		t.Errorf("%d results", len(got))
 	}
@@ -181,10 +183,10 @@ func TestAJobsLife(t *testing.T) {
 	h.must(0, "limits set org --rpm 600")
 	h.eventually("limits ls", "600 requests/min (told)")
 	h.must(0, "limits reset org")
-	h.must(command.ExitUsage, "limits set org --rpm -1", "requests per minute: -1")
+	h.must(exit.Usage, "limits set org --rpm -1", "requests per minute: -1")
 
-	h.must(command.ExitUsage, "worker --lease 9s", "--lease 9s: in this cluster it is 3s")
-	h.must(command.ExitUsage, "worker --ack-wait 30s", "--ack-wait 30s: in this cluster it is 20s")
+	h.must(exit.Usage, "worker --lease 9s", "--lease 9s: in this cluster it is 3s")
+	h.must(exit.Usage, "worker --ack-wait 30s", "--ack-wait 30s: in this cluster it is 20s")
 	h.must(0, "cluster check", "a stored message came back", "--ack-wait 20s and --lease 3s", "one of two writers of one name wins")
 	if code := end(); code != 0 {
 		t.Errorf("the worker ends with %d", code)
@@ -246,7 +248,7 @@ func TestCheckSaysWhatIsUnsafe(t *testing.T) {
 	h.must(2, "jobs ls --store {}/another", "it is not the store of this cluster")
 	for _, one := range []string{"jobs ls --cluster " + wrong, "limits ls --cluster " + wrong, "submit {}/hub -o o --provider sim --cluster " + wrong} {
 		code, stdout, stderr := h.typed(one)
-		if code != command.ExitUsage || !strings.Contains(stderr, "token (or user and password) is wrong") || strings.Contains(stdout+stderr, "another-token") {
+		if code != exit.Usage || !strings.Contains(stderr, "token (or user and password) is wrong") || strings.Contains(stdout+stderr, "another-token") {
 			t.Errorf("headrace %s: %d\n%s%s", one, code, stdout, stderr)
 		}
 	}
@@ -333,12 +335,8 @@ func TestAWorkerFollowsTheJob(t *testing.T) {
 	t.Parallel()
 	h := newHere(t)
 	h.env["OPENAI_API_KEY"] = "sk-test-0123456789abcdef"
-	var world *command.World
 	out := &said{}
-	command.RunIn(t.Context(), command.Outside{Args: []string{"version"}, Stdout: out, Stderr: out, Env: h.env}, command.Extra{
-		Heading: "Many machines", Commands: func(w *command.World) []*cobra.Command { world = w; return nil },
-	})
-	s := command.NewSettings(world, command.Whom|command.Keys|command.Pace)
+	s := run.NewSettings(h.world(nil, out, out), settings.Vendor|settings.Keys|settings.Pace)
 	r := &job.Record{Asking: job.Asking{Settings: map[string]string{"max-attempts": "2", "timeout": "7s", "item-timeout": "9s"}}}
 	s.Register(&cobra.Command{})
 	if err := s.Complete(); err != nil {

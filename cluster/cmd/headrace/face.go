@@ -10,9 +10,9 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/internal/command"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/command/run"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
@@ -20,7 +20,7 @@ import (
 
 // A face shows the progress of a job as headrace run shows a run, in the form that --progress names.
 type face struct {
-	s       *command.Settings
+	s       *run.Settings
 	console *progress.Console
 	closed  func()
 	began   bool
@@ -30,7 +30,7 @@ type face struct {
 }
 
 // openFace opens the display that the flags choose. The caller closes it.
-func openFace(s *command.Settings) (*face, error) {
+func openFace(s *run.Settings) (*face, error) {
 	console, _, closed, err := s.Face()
 	if err != nil {
 		return nil, err

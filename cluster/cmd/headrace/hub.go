@@ -13,7 +13,9 @@ import (
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/node"
-	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 // readyWait bounds the time until a single hub serves. One of three reports at this interval that it waits.
@@ -33,8 +35,8 @@ type hubFlags struct {
 	peers                                                    []string
 }
 
-func newHubCommand(w *command.World) *cobra.Command {
-	f, s := &hubFlags{}, command.NewSettings(w, 0)
+func newHubCommand(w *world.World) *cobra.Command {
+	f, s := &hubFlags{}, run.NewSettings(w, 0)
 	cmd := &cobra.Command{
 		Use:   "hub --store HOME [flags]",
 		Short: "Serve the bus of a cluster",
@@ -60,15 +62,15 @@ func newHubCommand(w *command.World) *cobra.Command {
 	return cmd
 }
 
-func newHubInitCommand(w *command.World) *cobra.Command {
+func newHubInitCommand(w *world.World) *cobra.Command {
 	return &cobra.Command{
 		Use: "init FOLDER", Short: "Make what three hubs share: a token and certificates",
 		Long:    "Make the token, ca.pem and ca.key that three hubs share. Copy the folder to all three machines, and start each hub with --tls-dir FOLDER.",
 		Example: "  headrace hub init shared",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := bus.MakeShared(args[0], w.Clock().Now()); err != nil {
-				return command.EndOf(command.ExitUsage, err)
+			if err := bus.MakeShared(args[0], w.Clock.Now()); err != nil {
+				return exit.EndOf(exit.Usage, err)
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "copy %s to all three machines, and start each hub with --tls-dir\n", args[0])
 			return nil
@@ -76,7 +78,7 @@ func newHubInitCommand(w *command.World) *cobra.Command {
 	}
 }
 
-func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, w *command.World, s *command.Settings) error {
+func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, w *world.World, s *run.Settings) error {
 	if err := s.Complete(); err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, w *command.Wor
 	}
 	home, err := node.HomeOf(f.home)
 	if err != nil {
-		return command.End(command.ExitUsage, "--store: %v", err)
+		return exit.End(exit.Usage, "--store: %v", err)
 	}
 	if err := f.sayLines(cmd.ErrOrStderr(), hub, home); err != nil {
 		return err
@@ -125,7 +127,7 @@ func (f *hubFlags) awaitReady(ctx context.Context, drain <-chan struct{}, hub *b
 		case <-time.After(readyWait):
 			if f.route == "" {
 				stop()
-				return false, command.End(command.ExitStopped, "the hub does not serve: %v", <-ready)
+				return false, exit.End(exit.Stopped, "the hub does not serve: %v", <-ready)
 			}
 			say.line("this hub waits for the others: two of the three must reach each other, and at their first start all three")
 		}
@@ -134,7 +136,7 @@ func (f *hubFlags) awaitReady(ctx context.Context, drain <-chan struct{}, hub *b
 
 // stateFolder returns the folder for data that a hub must not lose, if no --dir is given. A hub that began in the user's
 // cache folder, as older versions did, stays there.
-func stateFolder(w *command.World) (string, error) {
+func stateFolder(w *world.World) (string, error) {
 	state, _ := w.Env("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
 		home, err := os.UserHomeDir()
@@ -155,20 +157,20 @@ func isHub(dir string) bool {
 	return err == nil
 }
 
-func (f *hubFlags) start(w *command.World, say *speaker) (hub *bus.Hub, err error) {
+func (f *hubFlags) start(w *world.World, say *speaker) (hub *bus.Hub, err error) {
 	if f.home == "" {
 		say.line("no --store: each machine that joins must set it, as the join line does not have it")
 	}
 	if f.dir == "" {
 		if f.dir, err = stateFolder(w); err != nil {
-			return nil, command.End(command.ExitUsage, "--dir: name a folder: %v", err)
+			return nil, exit.End(exit.Usage, "--dir: name a folder: %v", err)
 		}
 	}
 	hub, err = bus.StartHub(bus.HubConfig{
 		Dir: f.dir, Listen: f.listen, Advertise: f.advertise, TLSDir: f.tlsDir, Route: f.route, Peers: f.peers, Name: f.name, Say: say.error,
 	})
 	if err != nil {
-		return nil, command.EndOf(command.ExitUsage, err)
+		return nil, exit.EndOf(exit.Usage, err)
 	}
 	return hub, nil
 }
@@ -179,12 +181,12 @@ func (f *hubFlags) sayLines(out io.Writer, hub *bus.Hub, home string) error {
 	for _, r := range bus.Roles {
 		lines[r] = node.JoinLine(hub.RoleURL(r), home)
 		if err := writeLine(filepath.Join(f.dir, "join-"+string(r)), lines[r]); err != nil {
-			return command.End(command.ExitUsage, "--dir: %v", err)
+			return exit.End(exit.Usage, "--dir: %v", err)
 		}
 	}
 	if f.ready != "" {
 		if err := writeLine(f.ready, lines[bus.AdminRole]); err != nil {
-			return command.End(command.ExitUsage, "--ready-file: %v", err)
+			return exit.End(exit.Usage, "--ready-file: %v", err)
 		}
 	}
 	if !hub.MadeToken() {

@@ -10,18 +10,20 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/node"
-	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
 )
 
 // recordOf makes the record of the job from the flags, for these inputs.
-func recordOf(ctx context.Context, s *command.Settings, lines promptfile.Config, inputs []string) (r job.Record, err error) {
+func recordOf(ctx context.Context, s *run.Settings, lines promptfile.Config, inputs []string) (r job.Record, err error) {
 	for _, name := range inputs {
 		if name == "-" {
-			return r, command.End(command.ExitUsage, "workers cannot read standard input: name a file that all of them see")
+			return r, exit.End(exit.Usage, "workers cannot read standard input: name a file that all of them see")
 		}
 		all, err := node.InputsOf(ctx, name)
 		if err != nil {
-			return r, command.EndOf(command.ExitUsage, err)
+			return r, exit.EndOf(exit.Usage, err)
 		}
 		for _, in := range all {
 			if err := apart(s, in.Name); err != nil {
@@ -38,10 +40,10 @@ func recordOf(ctx context.Context, s *command.Settings, lines promptfile.Config,
 }
 
 // apart rejects a job whose files would replace an input: its results would be bought, and could not be written.
-func apart(s *command.Settings, input string) error {
+func apart(s *run.Settings, input string) error {
 	for what, path := range map[string]string{"output": s.Output(), "errors file": s.Errors()} {
 		if journal.SameFile(input, path) {
-			return command.End(command.ExitUsage, "the %s is the input, %s: choose another file", what, input)
+			return exit.End(exit.Usage, "the %s is the input, %s: choose another file", what, input)
 		}
 	}
 	return nil
@@ -58,8 +60,8 @@ func formatWord(f prompts.Format) string {
 	return job.JSONL
 }
 
-func readingOf(s *command.Settings, lines promptfile.Config) job.Reading {
-	told := s.Told(command.Input)
+func readingOf(s *run.Settings, lines promptfile.Config) job.Reading {
+	told := s.Given(settings.Input)
 	bad, untranslatable := s.Skips()
 	return job.Reading{
 		Template: told["template"], System: told["system"], Params: lines.Reader.Params, Model: lines.Reader.DefaultModel, Endpoint: lines.Reader.DefaultEndpoint,
@@ -68,10 +70,10 @@ func readingOf(s *command.Settings, lines promptfile.Config) job.Reading {
 }
 
 // askingOf returns the provider and settings of a job from the flags, for workers that have no flags of their own.
-func askingOf(s *command.Settings) job.Asking {
-	told := s.Told(command.Whom)
+func askingOf(s *run.Settings) job.Asking {
+	told := s.Given(settings.Vendor)
 	a := job.Asking{Provider: told["provider"], BaseURL: withoutUser(told["base-url"]), Settings: maps.Clone(told)}
-	maps.Copy(a.Settings, s.Told(command.Input))
+	maps.Copy(a.Settings, s.Given(settings.Input))
 	maps.Copy(a.Settings, s.Bounds())
 	return a
 }

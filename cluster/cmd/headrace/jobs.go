@@ -12,8 +12,11 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/node"
-	"github.com/headrace/headrace/internal/command"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 // jobsFlags are the flags of all commands about jobs.
@@ -24,7 +27,7 @@ type jobsFlags struct {
 	partial, close bool
 }
 
-func newJobsCommand(w *command.World) *cobra.Command {
+func newJobsCommand(w *world.World) *cobra.Command {
 	f := &jobsFlags{}
 	cmd := &cobra.Command{
 		Use:   "jobs COMMAND",
@@ -58,7 +61,7 @@ func newJobsCommand(w *command.World) *cobra.Command {
 	list := &cobra.Command{Use: "ls", Short: "List the jobs", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.list) }}
 	cmd.AddCommand(list)
 	about("status JOB", "Show how a job stands", f.status)
-	faces := command.NewSettings(w, command.Faces|command.Says)
+	faces := run.NewSettings(w, settings.Faces|settings.Says)
 	watch := about("watch JOB", "Show how a job stands, until it ends", func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 		return f.watch(ctx, cmd, faces, n, args[0])
 	})
@@ -78,17 +81,17 @@ func newJobsCommand(w *command.World) *cobra.Command {
 }
 
 // with joins the cluster, runs do, and leaves.
-func (f *jobsFlags) with(w *command.World, cmd *cobra.Command, do func(context.Context, *cobra.Command, *node.Node) error) error {
+func (f *jobsFlags) with(w *world.World, cmd *cobra.Command, do func(context.Context, *cobra.Command, *node.Node) error) error {
 	n, err := f.join(cmd.Context(), w, sayTo(cmd))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = n.Close() }() // nothing is left to report
 	if err := do(cmd.Context(), cmd, n); err != nil {
-		if command.IsEnd(err) {
+		if exit.IsEnd(err) {
 			return err
 		}
-		return command.EndOf(command.ExitUsage, err)
+		return exit.EndOf(exit.Usage, err)
 	}
 	return nil
 }
@@ -187,7 +190,7 @@ A terminal shows the panel of headrace run, else a line now and then, as --progr
 end of the job is printed on standard output. With --json standard output has one line a second: parts from the store,
 calls from the workers, and limits from the keeper.`
 
-func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *command.Settings, n *node.Node, name string) error {
+func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *run.Settings, n *node.Node, name string) error {
 	if err := s.Complete(); err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 // keeperWait bounds the wait for the keeper's word on the limits. A keeper sends one each second, and
@@ -23,7 +24,7 @@ const keeperWait = 10 * time.Second
 // limitFlags are the flags of limits set that describe a limit.
 var limitFlags = []string{"rpm", "tpm", "input-tpm", "output-tpm", "concurrency"}
 
-func newLimitsCommand(w *command.World) *cobra.Command {
+func newLimitsCommand(w *world.World) *cobra.Command {
 	f := &jobsFlags{}
 	var lane machine.LaneConfig
 	cmd := &cobra.Command{
@@ -38,10 +39,10 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 	}}
 	set := &cobra.Command{Use: "set LIMIT", Short: "Say what a limit lets through, also before a worker is there", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
-			return command.End(command.ExitUsage, "nothing to set for limit %s: give --rpm, or another of the flags in %s --help", args[0], cmd.CommandPath())
+			return exit.End(exit.Usage, "nothing to set for limit %s: give --rpm, or another of the flags in %s --help", args[0], cmd.CommandPath())
 		}
 		if err := lane.Validate(); err != nil {
-			return command.EndOf(command.ExitUsage, err)
+			return exit.EndOf(exit.Usage, err)
 		}
 		return f.with(w, cmd, func(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
 			err := refused(n.SetLimit(ctx, args[0], lane))
@@ -64,7 +65,7 @@ func newLimitsCommand(w *command.World) *cobra.Command {
 // refused turns an error of a role without permission into a usage error.
 func refused(err error) error {
 	if errors.Is(err, bus.ErrRole) {
-		return command.EndOf(command.ExitUsage, err)
+		return exit.EndOf(exit.Usage, err)
 	}
 	return err
 }
@@ -83,7 +84,7 @@ func (f *jobsFlags) limits(ctx context.Context, cmd *cobra.Command, n *node.Node
 	defer stop()
 	o, err := n.Office(ctx, standWait)
 	if err != nil {
-		return command.End(command.ExitStopped, "no keeper has said how limits stand within %v: is a worker there?", keeperWait)
+		return exit.End(exit.Stopped, "no keeper has said how limits stand within %v: is a worker there?", keeperWait)
 	}
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(o)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 func main() {
@@ -17,7 +18,7 @@ func main() {
 }
 
 // commands returns the commands that only this main has.
-func commands(w *command.World) []*cobra.Command {
+func commands(w *world.World) []*cobra.Command {
 	return []*cobra.Command{
 		newWorkerCommand(w), newHubCommand(w), newSubmitCommand(w), newJobsCommand(w), newLimitsCommand(w), newClusterCommand(w),
 	}

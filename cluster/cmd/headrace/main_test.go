@@ -13,11 +13,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jonboulle/clockwork"
 	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 // together is the number of parallel tests: they wait for leases and periods, and not for processors.
@@ -71,9 +73,17 @@ func (h *here) typed(line string) (code int, stdout, stderr string) {
 
 func (h *here) run(line string, out, errs *said, signals <-chan os.Signal) int {
 	args := strings.Fields(strings.ReplaceAll(line, "{}", h.dir))
-	return command.RunIn(h.t.Context(), command.Outside{
-		Args: args, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Env: h.env, Signals: signals, Seed: seeds.Add(1),
-	}, command.Extra{Heading: "Many machines", Commands: commands, Cluster: runTrial})
+	w := h.world(args, out, errs)
+	w.Signals = signals
+	return command.Run(h.t.Context(), w, command.Extra{Heading: "Many machines", Commands: commands, Cluster: runTrial})
+}
+
+// world has the environment of the test, and no terminal.
+func (h *here) world(args []string, out, errs *said) *world.World {
+	return &world.World{
+		Name: "headrace", Args: args, Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Clock: clockwork.NewRealClock(), Chance: seeds.Add(1),
+		Env: func(name string) (string, bool) { v, ok := h.env[name]; return v, ok }, Release: func() {},
+	}
 }
 
 // must runs a command that ends so, and gives its standard output.

@@ -8,12 +8,13 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/node"
-	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
 	"github.com/headrace/headrace/provider"
 )
 
 // opener makes the callers of jobs: the job names the provider, and this machine has the key.
-func opener(s *command.Settings) func(*job.Record) (*node.Caller, error) {
+func opener(s *run.Settings) func(*job.Record) (*node.Caller, error) {
 	return func(r *job.Record) (*node.Caller, error) {
 		calls, err := s.For(r.Asking.Settings)
 		if err != nil {
@@ -24,7 +25,7 @@ func opener(s *command.Settings) func(*job.Record) (*node.Caller, error) {
 }
 
 // callerOf makes a caller from the flags of this process.
-func callerOf(calls *command.Calls) (*node.Caller, error) {
+func callerOf(calls *run.Calls) (*node.Caller, error) {
 	lane, err := batch.LaneOf(calls.Options()...)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func callerOf(calls *command.Calls) (*node.Caller, error) {
 		Call: func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 			return calls.Call(ctx, it)
 		},
-		Lines: lines, LimitOf: calls.Limit, Reader: lines.Reader, Limit: limit, Lane: lane, Close: calls.Close,
+		Lines: lines, LimitOf: calls.Account.Limit, Reader: lines.Reader, Limit: limit, Lane: lane, Close: calls.Close,
 	}, nil
 }
 
@@ -49,7 +50,7 @@ func ended(calls context.Context, drain <-chan struct{}, err, closed error) erro
 	select {
 	case <-drain:
 		if calls.Err() != nil {
-			return command.End(command.ExitInterrupted, "interrupted: what was in flight is asked again by others")
+			return exit.End(exit.Interrupted, "interrupted: what was in flight is asked again by others")
 		}
 		if !errors.Is(err, node.ErrForeign) {
 			err = nil
@@ -57,10 +58,10 @@ func ended(calls context.Context, drain <-chan struct{}, err, closed error) erro
 	default:
 	}
 	if errors.Is(err, node.ErrForeign) {
-		return command.EndOf(command.ExitUsage, err)
+		return exit.EndOf(exit.Usage, err)
 	}
 	if err = errors.Join(err, closed); err != nil {
-		return command.EndOf(command.ExitItemsFailed, err)
+		return exit.EndOf(exit.ItemsFailed, err)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headrace/headrace/internal/command"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // A voice tells people what they should know.
@@ -39,5 +39,5 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return command.End(command.ExitUsage, "unexpected argument %q: %s takes none", args[0], cmd.CommandPath())
+	return exit.End(exit.Usage, "unexpected argument %q: %s takes none", args[0], cmd.CommandPath())
 }

@@ -15,8 +15,11 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/node"
-	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 // submitFlags are the flags of submit.
@@ -30,9 +33,9 @@ type submitFlags struct {
 	open, wait bool
 }
 
-func newSubmitCommand(w *command.World) *cobra.Command {
+func newSubmitCommand(w *world.World) *cobra.Command {
 	f := &submitFlags{joinFlags: joinFlags{founds: true}}
-	s := command.NewSettings(w, command.Whom|command.Keys|command.Input|command.Files|command.Tries|command.Until|command.Fails|command.Faces|command.Says|command.Config)
+	s := run.NewSettings(w, settings.Vendor|settings.Keys|settings.Input|settings.Files|settings.Tries|settings.Until|settings.Fails|settings.Faces|settings.Says|settings.Config)
 	cmd := &cobra.Command{
 		Use:   "submit INPUT… -o OUTPUT --cluster LINE [flags]",
 		Short: "Give a job to a cluster",
@@ -64,12 +67,12 @@ so does --fresh.`,
 
 func someInputs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return command.End(command.ExitUsage, "no input: name a prompt file that all workers see: see %s --help", cmd.CommandPath())
+		return exit.End(exit.Usage, "no input: name a prompt file that all workers see: see %s --help", cmd.CommandPath())
 	}
 	return nil
 }
 
-func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.Command, s *command.Settings, inputs []string) error {
+func (f *submitFlags) submit(ctx context.Context, w *world.World, cmd *cobra.Command, s *run.Settings, inputs []string) error {
 	if err := s.Complete(); err != nil {
 		return err
 	}
@@ -111,9 +114,9 @@ func (f *submitFlags) submit(ctx context.Context, w *command.World, cmd *cobra.C
 func (f *submitFlags) check(chunks bool) error {
 	switch {
 	case !(f.weight > 0) || math.IsInf(f.weight, 0):
-		return command.End(command.ExitUsage, "--weight %v: it must be a number more than 0", f.weight)
+		return exit.End(exit.Usage, "--weight %v: it must be a number more than 0", f.weight)
 	case chunks && f.chunkLines < 1:
-		return command.End(command.ExitUsage, "--chunk-lines %d: it must be 1 or more", f.chunkLines)
+		return exit.End(exit.Usage, "--chunk-lines %d: it must be 1 or more", f.chunkLines)
 	}
 	return nil
 }
@@ -137,14 +140,14 @@ func (g *given) sayMet(say voice) {
 }
 
 // give makes a job from the flags and submits it. If the same job was submitted before, it returns that job.
-func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Settings, inputs []string) (g given, err error) {
+func (f *submitFlags) give(ctx context.Context, n *node.Node, s *run.Settings, inputs []string) (g given, err error) {
 	lines := s.Lines()
 	asked, err := recordOf(ctx, s, lines, inputs)
 	if err != nil {
 		return g, err
 	}
 	if n := len(asked.Inputs); lines.Reader.Limit > 0 && n > 1 {
-		return g, command.End(command.ExitUsage, "--limit counts the items of one input, and there are %d: submit one", n)
+		return g, exit.End(exit.Usage, "--limit counts the items of one input, and there are %d: submit one", n)
 	}
 	asked.Limit, asked.Weight, asked.Open, asked.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
 	asked.Bounds = f.bounds(s)
@@ -164,15 +167,15 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *command.Setting
 		g.State, err = job.Running, n.RetryFailed(ctx, g.Job)
 	}
 	if err != nil {
-		err = command.EndOf(command.ExitUsage, err)
+		err = exit.EndOf(exit.Usage, err)
 	}
 	return g, err
 }
 
 // submission returns the identity of the job, from the flags.
-func (f *submitFlags) submission(s *command.Settings, r *job.Record) (*job.Submission, error) {
+func (f *submitFlags) submission(s *run.Settings, r *job.Record) (*job.Submission, error) {
 	output, err := node.HomeOf(r.Output)
-	told := s.Told(command.Whom | command.Input | command.Tries | command.Fails)
+	told := s.Given(settings.Vendor | settings.Input | settings.Tries | settings.Fails)
 	if base := told["base-url"]; base != "" {
 		told["base-url"] = withoutUser(base)
 	}
@@ -188,7 +191,7 @@ func (f *submitFlags) submission(s *command.Settings, r *job.Record) (*job.Submi
 }
 
 // bounds returns the bounds at which the job stops.
-func (f *submitFlags) bounds(s *command.Settings) (b job.Bounds) {
+func (f *submitFlags) bounds(s *run.Settings) (b job.Bounds) {
 	b.Failures, b.Share = s.MaxFailures()
 	if f.deadline > 0 {
 		b.Deadline = s.Clock().Now().Add(f.deadline)
@@ -197,7 +200,7 @@ func (f *submitFlags) bounds(s *command.Settings) (b job.Bounds) {
 }
 
 // startOver makes the same command another job, and puts the files of the earlier one aside, as headrace run does.
-func startOver(ctx context.Context, n *node.Node, s *command.Settings, r *job.Record, name string) error {
+func startOver(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record, name string) error {
 	for _, path := range []string{s.Output(), s.Errors()} {
 		if strings.Contains(path, "://") {
 			return fmt.Errorf("--fresh puts aside no object of a store, and %s is one: name another output", path)
@@ -218,21 +221,21 @@ func startOver(ctx context.Context, n *node.Node, s *command.Settings, r *job.Re
 const waitEvery = time.Second
 
 // waitFor waits for a job's end and makes its files. It ends as headrace run does.
-func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, r job.Record, say *face) error {
+func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Settings, r job.Record, say *face) error {
 	waiting, stop := untilDrained(ctx, drain)
 	defer stop()
 	status, err := say.watch(waiting, n, r.Job)
 	if errors.Is(err, job.ErrMissing) {
-		return command.End(command.ExitInterrupted, "job %s was deleted: it is no longer in the store", r.Job)
+		return exit.End(exit.Interrupted, "job %s was deleted: it is no longer in the store", r.Job)
 	}
 	if err != nil {
-		return command.End(command.ExitInterrupted, "interrupted; the job continues. To see it, run:\nheadrace jobs status %s", r.Job)
+		return exit.End(exit.Interrupted, "interrupted; the job continues. To see it, run:\nheadrace jobs status %s", r.Job)
 	}
 	return conclude(context.WithoutCancel(ctx), n, s, status, r, say)
 }
 
 // conclude makes the files of a job that has ended, and ends as headrace run does.
-func conclude(ctx context.Context, n *node.Node, s *command.Settings, status node.JobStatus, r job.Record, say voice) error {
+func conclude(ctx context.Context, n *node.Node, s *run.Settings, status node.JobStatus, r job.Record, say voice) error {
 	if status.Record.State == job.Refused {
 		why, complaints, _ := strings.Cut(strings.TrimPrefix(status.Record.Why, "promptfile: "), "\n")
 		return s.BadLines(why, strings.Split(complaints, "\n"))
@@ -244,13 +247,13 @@ func conclude(ctx context.Context, n *node.Node, s *command.Settings, status nod
 	got, err := n.Fetch(ctx, r.Job, s.Output(), s.Errors(), status.Record.State != job.Done, names...)
 	switch {
 	case err != nil:
-		return command.EndOf(command.ExitOutput, err)
+		return exit.EndOf(exit.Output, err)
 	case status.Record.State == job.Stopped && status.Record.Bound:
-		return goOn(s, command.ExitBound, "stopped: "+status.Record.Why, got.Done, r.Job)
+		return goOn(s, exit.Bound, "stopped: "+status.Record.Why, got.Done, r.Job)
 	case status.Record.State == job.Stopped:
-		return goOn(s, command.ExitStopped, "stopped: "+status.Record.Why, got.Done, r.Job)
+		return goOn(s, exit.Stopped, "stopped: "+status.Record.Why, got.Done, r.Job)
 	case status.Record.State == job.Canceled:
-		return goOn(s, command.ExitInterrupted, "the job was canceled", got.Done, r.Job)
+		return goOn(s, exit.Interrupted, "the job was canceled", got.Done, r.Job)
 	}
 	say.line(fmt.Sprintf("%s in %s%s", words.Count(got.Done, "result"), s.Output(), costOf(&got)))
 	s.NameFailed(got.First, got.Failed)
@@ -258,13 +261,13 @@ func conclude(ctx context.Context, n *node.Node, s *command.Settings, status nod
 }
 
 // goOn ends a job that can continue. A trial continues by the same command, because its cluster ends with it.
-func goOn(s *command.Settings, code int, why string, results int, name string) error {
+func goOn(s *run.Settings, code int, why string, results int, name string) error {
 	const soFar = "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:"
 	saved := words.Count(results, "result")
-	if s.Cluster() == command.ClusterTrial {
+	if s.Cluster() == settings.ClusterTrial {
 		return s.GoOn(code, soFar, why, saved, s.Output())
 	}
-	return command.End(code, soFar+"\nheadrace jobs resume %s", why, saved, s.Output(), name)
+	return exit.End(code, soFar+"\nheadrace jobs resume %s", why, saved, s.Output(), name)
 }
 
 // costOf returns the known cost of a job, and the calls that may be billed as well; "" if there is

@@ -12,21 +12,23 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/node"
-	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
 )
 
 // runTrial is headrace run --cluster. It runs bus, keeper and worker in this process. If an address is given, it
 // submits a job to the cluster there instead.
-func runTrial(ctx context.Context, s *command.Settings, input string) error {
+func runTrial(ctx context.Context, s *run.Settings, input string) error {
 	if input == "-" || s.Output() == "-" {
-		return command.End(command.ExitUsage, "--cluster: other machines cannot read standard input, nor write standard output: name files")
+		return exit.End(exit.Usage, "--cluster: other machines cannot read standard input, nor write standard output: name files")
 	}
 	if err := s.CheckFolders(); err != nil {
 		return err
 	}
 	f := submitFlags{weight: 1}
-	if s.Cluster() != command.ClusterTrial {
+	if s.Cluster() != settings.ClusterTrial {
 		f.deadline = s.TakeDeadline()
 	}
 	say, err := openFace(s)
@@ -36,29 +38,29 @@ func runTrial(ctx context.Context, s *command.Settings, input string) error {
 	defer say.close()
 	drain, calls, closed := s.Watch(ctx, say.event)
 	defer closed()
-	if s.Cluster() != command.ClusterTrial {
+	if s.Cluster() != settings.ClusterTrial {
 		return f.submitAndWait(calls, drain, s, input, say)
 	}
 	home, err := node.Home(s.Output())
 	if err != nil {
-		return command.EndOf(command.ExitOutput, err)
+		return exit.EndOf(exit.Output, err)
 	}
 	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(home, "bus"), Listen: "127.0.0.1:0", Say: say.error})
 	if err != nil {
-		return command.EndOf(command.ExitUsage, err)
+		return exit.EndOf(exit.Usage, err)
 	}
 	defer hub.Shutdown()
 	line := node.JoinLine(hub.JoinURL(), home)
 	say.line("a cluster in this process; on this machine another terminal joins with: headrace worker --join '" + line + "'")
 	n, err := node.Join(calls, node.Config{Line: line, Settles: true, Founds: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
-		return command.EndOf(command.ExitUsage, err)
+		return exit.EndOf(exit.Usage, err)
 	}
 	return errors.Join(workAlone(calls, drain, n, s, input, say), n.Close())
 }
 
 // workAlone works on a job until the job has ended, or a signal stops the process.
-func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *command.Settings, input string, say *face) error {
+func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Settings, input string, say *face) error {
 	// A missing key shows before anything is done.
 	calls, err := s.Connect()
 	if err != nil {
@@ -87,20 +89,20 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *comm
 }
 
 // cutShort ends a trial whose job has not ended: it writes the finished parts to the output.
-func cutShort(ctx context.Context, n *node.Node, s *command.Settings, r job.Record, why error) error {
+func cutShort(ctx context.Context, n *node.Node, s *run.Settings, r job.Record, why error) error {
 	got, err := n.Fetch(ctx, r.Job, s.Output(), s.Errors(), true)
 	if err != nil {
-		return command.EndOf(command.ExitOutput, err)
+		return exit.EndOf(exit.Output, err)
 	}
-	code, text := command.ExitInterrupted, "interrupted"
+	code, text := exit.Interrupted, "interrupted"
 	if errors.Is(why, batch.ErrStopped) {
-		code, text = command.ExitStopped, why.Error()
+		code, text = exit.Stopped, why.Error()
 	}
 	return s.GoOn(code, "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:", text, words.Count(got.Done, "result"), s.Output())
 }
 
 // trialJob returns the job that an earlier trial with this output began, if it asks the same, or else a new one.
-func trialJob(ctx context.Context, n *node.Node, s *command.Settings, input string) (job.Record, error) {
+func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string) (job.Record, error) {
 	lines := s.Lines()
 	r, err := recordOf(ctx, s, lines, []string{input})
 	if err != nil {
@@ -113,16 +115,16 @@ func trialJob(ctx context.Context, n *node.Node, s *command.Settings, input stri
 		}
 	}
 	if r, err = n.Submit(ctx, r, &node.Caller{Lines: lines, Reader: lines.Reader}, lines.Reader.Limit); err != nil {
-		return r, command.EndOf(command.ExitUsage, err)
+		return r, exit.EndOf(exit.Usage, err)
 	}
 	return r, nil
 }
 
 // earlier finds the latest job that asks the same, and continues it.
-func earlier(ctx context.Context, n *node.Node, s *command.Settings, r *job.Record) (old job.Record, found bool, err error) {
+func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record) (old job.Record, found bool, err error) {
 	all, err := n.Jobs(ctx)
 	if err != nil {
-		return old, false, command.EndOf(command.ExitOutput, err)
+		return old, false, exit.EndOf(exit.Output, err)
 	}
 	for _, o := range all {
 		if o.State != job.Refused && sameInputs(&o, r) && reflect.DeepEqual(o.Reading, r.Reading) {
@@ -165,11 +167,11 @@ func sameInputs(a, b *job.Record) bool {
 }
 
 // submitAndWait runs the input in the cluster at an address.
-func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, s *command.Settings, input string, say *face) error {
+func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, s *run.Settings, input string, say *face) error {
 	say.line("this runs in the cluster at " + bus.HostsOf(s.Cluster()))
 	n, err := node.Join(ctx, node.Config{Line: s.Cluster(), Founds: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
 	if err != nil {
-		return command.EndOf(command.ExitUsage, err)
+		return exit.EndOf(exit.Usage, err)
 	}
 	g, err := f.give(ctx, n, s, []string{input})
 	if err == nil {

@@ -10,7 +10,10 @@ import (
 	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/cluster/store"
-	"github.com/headrace/headrace/internal/command"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 const workerLong = `Work for a cluster: claim parts of its jobs, call the provider, save the answers.
@@ -53,7 +56,7 @@ func (f *joinFlags) checkTimes() error {
 		told time.Duration
 	}{{"--ack-wait", f.ackWait}, {"--lease", f.term}} {
 		if one.told != 0 && one.told < leastTime {
-			return command.End(command.ExitUsage, "%s %v: it must be %v or more", one.flag, one.told, leastTime)
+			return exit.End(exit.Usage, "%s %v: it must be %v or more", one.flag, one.told, leastTime)
 		}
 	}
 	return nil
@@ -66,19 +69,19 @@ const reachWait = 10 * time.Second
 const clusterVariable = "HEADRACE_CLUSTER"
 
 // config returns the settings of the node, from the flags or the environment.
-func (f *joinFlags) config(w *command.World, say voice) (cfg node.Config, err error) {
+func (f *joinFlags) config(w *world.World, say voice) (cfg node.Config, err error) {
 	if f.line == "" {
 		f.line, _ = w.Env(clusterVariable)
 	}
 	if f.line == "" {
-		return cfg, command.End(command.ExitUsage, "no cluster is named: give the line that headrace hub prints, or set %s", clusterVariable)
+		return cfg, exit.End(exit.Usage, "no cluster is named: give the line that headrace hub prints, or set %s", clusterVariable)
 	}
 	return node.Config{
-		Line: f.line, Home: f.home, Patient: f.patient, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Settles: f.works, Founds: f.founds, Seed: w.Chance(), Clock: w.Clock(), Say: say.line,
+		Line: f.line, Home: f.home, Patient: f.patient, Times: node.Times{AckWait: f.ackWait, Term: f.term}, Settles: f.works, Founds: f.founds, Seed: w.Chance, Clock: w.Clock, Say: say.line,
 	}, nil
 }
 
-func (f *joinFlags) join(ctx context.Context, w *command.World, say voice) (*node.Node, error) {
+func (f *joinFlags) join(ctx context.Context, w *world.World, say voice) (*node.Node, error) {
 	cfg, err := f.config(w, say)
 	if err != nil {
 		return nil, err
@@ -90,7 +93,7 @@ func (f *joinFlags) join(ctx context.Context, w *command.World, say voice) (*nod
 	}
 	n, err := node.Join(ctx, cfg)
 	if err != nil {
-		return nil, command.EndOf(command.ExitUsage, err)
+		return nil, exit.EndOf(exit.Usage, err)
 	}
 	return n, nil
 }
@@ -102,9 +105,9 @@ type workerFlags struct {
 	saveEvery time.Duration
 }
 
-func newWorkerCommand(w *command.World) *cobra.Command {
+func newWorkerCommand(w *world.World) *cobra.Command {
 	f := &workerFlags{joinFlags: joinFlags{patient: true}}
-	s := command.NewSettings(w, command.Whom|command.Keys|command.Net|command.Pace|command.Until|command.Says|command.Config)
+	s := run.NewSettings(w, settings.Vendor|settings.Keys|settings.Net|settings.Pace|settings.Until|settings.Says|settings.Config)
 	cmd := &cobra.Command{
 		Use:   "worker --join LINE [flags]",
 		Short: "Work for a cluster until stopped",
@@ -123,19 +126,19 @@ func newWorkerCommand(w *command.World) *cobra.Command {
 	return cmd
 }
 
-func (f *workerFlags) work(ctx context.Context, w *command.World, s *command.Settings) error {
+func (f *workerFlags) work(ctx context.Context, w *world.World, s *run.Settings) error {
 	if err := s.Complete(); err != nil {
 		return err
 	}
 	candidacy, err := keeping.ParseCandidacy(f.keeper)
 	if err != nil {
-		return command.End(command.ExitUsage, "--keeper: %v", err)
+		return exit.End(exit.Usage, "--keeper: %v", err)
 	}
 	if err := f.checkTimes(); err != nil {
 		return err
 	}
 	if f.saveEvery <= 0 {
-		return command.End(command.ExitUsage, "--save-every %v: more than nothing", f.saveEvery)
+		return exit.End(exit.Usage, "--save-every %v: more than nothing", f.saveEvery)
 	}
 	say, err := openFace(s)
 	if err != nil {

@@ -1,0 +1,88 @@
+package account
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// accountDigits is the number of hexadecimal digits that tell accounts apart. Among a hundred accounts in one cluster two
+// get the same digits once in 3,000 times. These two then share one limit, which is slow and never too fast. So few digits
+// reveal nothing about a key.
+const accountDigits = 6
+
+// Limit names the quota that a call of a model draws on, among those of many machines:
+//
+//	openai/gpt-4o-mini#3f9a1c          provider, model, account
+//	openai/llama@10.0.0.5:8000         a server of somebody else's, without a key
+//
+// It is the lane of a run, with the address where that is not the provider's own, and with a
+// hash. The hash covers the path of the address (it may name a project), the key, and the
+// organisation in the headers: these tell accounts apart. Fetched tokens and signatures are
+// left out, as they differ on each machine. So are words that stand for no key, such as "none".
+func (b *Account) Limit(model string) string {
+	return b.Lane(model) + accountOf(b.flags.ForeignAddress(), strings.Join(append([]string{b.key()}, b.accountHeaders...), "\x00"))
+}
+
+// accountOf returns the part of a limit's name that follows the lane.
+func accountOf(address, key string) (text string) {
+	path := ""
+	if u, err := url.Parse(strings.TrimSpace(address)); err == nil && u.Host != "" {
+		text, path = "@"+u.Host, strings.Trim(u.Path, "/")
+	}
+	if key == "" && (path == "" || path == "v1") {
+		return text
+	}
+	sum := sha256.Sum256([]byte(path + "\x00" + key))
+	return text + "#" + hex.EncodeToString(sum[:])[:accountDigits]
+}
+
+// staticKey returns the key that a source sends, if that is the same for days and on each machine; ""
+// otherwise.
+func staticKey(source auth.Source) string {
+	switch source.(type) {
+	case *auth.Key, *auth.File:
+		if keys := source.Secrets(); len(keys) > 0 { // placeholders are not among them
+			return keys[0]
+		}
+	}
+	return ""
+}
+
+// ServerOf returns the name of the called server, for people, and a print of the whole
+// address, the key and the organisation. The print tells another server apart.
+//
+// The print is one byte. In any list of keys to try, one in 256 has the same print, so it
+// confirms no guess. A foreign state passes for one's own as seldom. It is then a false
+// belief about limits, which a run corrects.
+func (b *Account) ServerOf() (server, mark string) {
+	if b.Books != nil {
+		return settings.ProviderSim + " " + b.flags.SimProfile, ""
+	}
+	base := strings.TrimRight(b.flags.BaseURL, "/")
+	server = b.Name
+	if u, err := url.Parse(base); err == nil && u.Host != "" && !settings.IsOpenAI(base) {
+		server += " at " + u.Scheme + "://" + u.Host
+	}
+	sum := sha256.Sum256([]byte("headrace state\n" + base + "\n" + b.Identity()))
+	return server, hex.EncodeToString(sum[:1])
+}
+
+// Identity tells one account from another, as far as that is possible without a call.
+func (b *Account) Identity() string {
+	known := []string{b.Proven}
+	if key, is := b.proof.(*auth.Key); is {
+		known = key.Secrets()
+	}
+	for _, source := range b.added {
+		if key, is := source.(*auth.Key); is {
+			known = slices.Concat(known, key.Secrets())
+		}
+	}
+	return strings.Join(slices.Concat(known, b.accountHeaders), "\n")
+}

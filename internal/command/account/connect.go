@@ -1,0 +1,291 @@
+package account
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+	"github.com/headrace/headrace/provider/catalog"
+	"github.com/headrace/headrace/provider/fleet"
+	"github.com/headrace/headrace/provider/sim"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// Account is the provider that a run calls.
+type Account struct {
+	Fleet          *fleet.Fleet
+	Name           string      // of the provider: the first part of its lanes
+	proof          auth.Source // what proves the caller's identity; nil: nothing does
+	Proven         string      // the name of the variable or file that it comes from
+	accountHeaders []string    // further header values that tell accounts apart: the vendor's
+	counted        string      // Google's project that calls count against, where its credentials name one
+	Shared         bool        // all models draw on one quota
+
+	tls       *tls.Config   // the authorities to trust and the certificate to show; nil: the usual ones
+	added     []auth.Source // further secrets in headers
+	addedFrom []string      // the variables and files that they come from
+
+	*world.World
+	flags *settings.Flags
+	ctx   context.Context // of the search for a proof
+
+	Books  func() sim.Books // the simulated provider's own; nil for a real one
+	Notice []notice         // what the user should know about it
+}
+
+// notice is something that the user should know.
+type notice struct {
+	Code event.Code
+	Text string
+}
+
+func (b *Account) Note(code event.Code, text string) {
+	b.Notice = append(b.Notice, notice{code, text})
+}
+
+func (b *Account) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
+	return b.Fleet.Do(ctx, r)
+}
+
+// Secrets returns the texts that must never be shown.
+func (b *Account) Secrets() []string { return b.auth().Secrets() }
+
+// auth returns everything that proves the caller's identity. The provider's own source comes last,
+// as a signature covers the rest.
+func (b *Account) auth() auth.Source { return auth.Join(append(slices.Clone(b.added), b.proof)...) }
+
+// key returns the key that is the same for days and on each machine: the provider's, or else those
+// in the user's headers; "" if there is none.
+func (b *Account) key() string {
+	if key := staticKey(b.proof); key != "" {
+		return key
+	}
+	var all []string
+	for _, source := range b.added {
+		if key := staticKey(source); key != "" {
+			all = append(all, key)
+		}
+	}
+	return strings.Join(all, "\x00")
+}
+
+// Lane names the quota that a call of a model draws on. Most hosted providers count a quota
+// for each model; the simulated one has a single quota for all.
+func (b *Account) Lane(model string) string { return settings.LaneOf(b.Name, model, b.Shared) }
+
+// Connect makes the client; no call is made.
+func Connect(ctx context.Context, w *world.World, flags *settings.Flags) (*Account, error) {
+	b := &Account{World: w, flags: flags, ctx: ctx, Name: flags.Name(), Shared: flags.Vendor.ByAccount}
+	if flags.Provider == settings.ProviderSim {
+		return b.simulate()
+	}
+	if err := b.useNetwork(); err != nil {
+		return nil, err
+	}
+	if err := b.prove(); err != nil {
+		return nil, err
+	}
+	if flags.FewInFlight {
+		b.Note(event.LoweredConcurrency, fmt.Sprintf("some accounts of %s may have only %s in flight, so this run has no more: --concurrency N raises it",
+			b.Name, words.Count(flags.Concurrency, "call")))
+	}
+	b.sayUnused()
+	cfg := b.ClientConfig()
+	var err error
+	if cfg.Header, err = b.headers(); err != nil {
+		return nil, err
+	}
+	cfg.Auth = b.auth()
+	if err := b.aim(cfg); err != nil {
+		return nil, b.addressFault(err)
+	}
+	return b, nil
+}
+
+// aim gives the run a client.
+func (b *Account) aim(cfg wire.Config) error {
+	client, err := wire.New(cfg)
+	if err != nil {
+		return err
+	}
+	b.Fleet, err = fleet.New(fleet.Lane{Name: b.Name, Client: client})
+	return err
+}
+
+// ClientConfig says how to call a real provider. An answer keeps its room until the files
+// have taken over its line: the job says so.
+func (b *Account) ClientConfig() wire.Config {
+	v := &b.flags.Vendor
+	cfg := v.Config(cmp.Or(b.flags.BaseURL, v.Base))
+	cfg.TLS, cfg.Text, cfg.Conns = b.tls, b.flags.WritesText(), b.flags.Concurrency
+	cfg.MaxBodies, cfg.HoldBodies = int64(b.flags.MaxBodies)*settings.Mebibyte, true
+	cfg.Stream, cfg.StreamIdle = b.flags.Streams()
+	return cfg
+}
+
+// headers lists the further headers of every call: those of the dialect, those of the vendor's
+// variables, and the user's, which beat both. Headers from variables go only to the vendor's own
+// hosts.
+func (b *Account) headers() (http.Header, error) {
+	all := http.Header{}
+	if own, has := b.flags.Dialect.(interface{ Header() http.Header }); has {
+		all = own.Header()
+	}
+	all.Set("User-Agent", userAgent())
+	if !b.isTheirs() {
+		return all, b.addHeaders(all)
+	}
+	if b.counted != "" {
+		all.Set(b.flags.Vendor.Headers[quotaVariable], b.counted) // unless the variable names another
+	}
+	for variable, header := range b.flags.Vendor.Headers {
+		value, _ := b.Env(variable)
+		if value = strings.TrimSpace(value); value == "" {
+			continue
+		}
+		if strings.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			return nil, exit.Refuse("%s has a character that headers cannot have: check it", variable)
+		}
+		if b.flags.IsInClear() {
+			return nil, exit.Refuse("%v", b.flags.InClear("what is in "+variable))
+		}
+		all.Set(header, value)
+	}
+	if err := b.addHeaders(all); err != nil {
+		return nil, err
+	}
+	for _, header := range b.flags.Vendor.Headers {
+		if value := all.Get(header); value != "" {
+			b.accountHeaders = append(b.accountHeaders, header+": "+value)
+		}
+	}
+	slices.Sort(b.accountHeaders)
+	return all, nil
+}
+
+// quotaVariable names the Google project whose quota the calls draw on.
+const quotaVariable = "GOOGLE_CLOUD_QUOTA_PROJECT"
+
+// configFault says why a client cannot be made, in words for people.
+func configFault(err error) string {
+	var e *provider.Error
+	if errors.As(err, &e) && e.Err != nil {
+		err = e.Err
+	}
+	return err.Error()
+}
+
+// addressFault says what is wrong with the address.
+func (b *Account) addressFault(err error) error {
+	text, where := strings.TrimPrefix(configFault(err), "base URL: "), b.flags.AddressSource()
+	if !strings.Contains(b.flags.BaseURL, "://") {
+		scheme := "https"
+		if settings.IsLoopback(settings.HostOf("http://" + b.flags.BaseURL)) {
+			scheme = "http"
+		}
+		return exit.Refuse("%s: %s: try %s://%s", where, text, scheme, exit.WithoutKeys(b.flags.BaseURL))
+	}
+	return exit.Refuse("%s: %s", where, text)
+}
+
+// simulate serves the run in its own process, through the client that also calls real
+// providers.
+func (b *Account) simulate() (*Account, error) {
+	cfg, err := b.SimConfig()
+	if err != nil {
+		return nil, err
+	}
+	server := sim.New(cfg, b.Clock)
+	when, idle := b.flags.Streams()
+	b.Shared, b.Books = true, server.Books
+	err = b.aim(wire.Config{
+		Dialect: b.flags.Dialect, Text: b.flags.WritesText(), Stream: when, StreamIdle: idle,
+		BaseURL:   "http://simulated.invalid/v1", // no such host can exist: nothing is sent there
+		Transport: sim.NewTransport(server),
+	})
+	if err != nil {
+		return nil, exit.Refuse("%s", configFault(err))
+	}
+	b.Note(event.Simulated, "the answers are simulated: nothing is sent anywhere")
+	if b.flags.SimProfile == settings.ProfileSilent {
+		b.Note(event.Simulated, "this provider does not say what its limit is: a few calls are refused, for that is how the run finds it")
+	}
+	b.sayUnused()
+	if b.flags.BaseURL != "" {
+		b.Note(event.Unused, "--base-url: ignored with --provider sim")
+	}
+	b.sayUnusedNetwork()
+	return b, nil
+}
+
+// SimConfig returns the settings of the simulated provider.
+func (b *Account) SimConfig() (sim.Config, error) {
+	cfg, err := settings.Profile(b.flags.SimProfile)
+	if b.flags.Seeded {
+		// A call's fate then follows from its own id, and not from which worker came first.
+		cfg.Seed, cfg.TrackIDs = b.flags.Seed, true
+	}
+	return cfg, err
+}
+
+// ownFiles is the number of files and sockets that the process needs besides its calls. These
+// are three streams, three files, the runtime's own, name lookups, and as much again.
+const ownFiles = 32
+
+// LowerConcurrency keeps a run from a storm of failures to open a socket, and returns the
+// notice about it.
+func (b *Account) LowerConcurrency() string {
+	limit, asked := world.OpenFiles(), b.flags.Concurrency
+	if b.Books != nil {
+		return ""
+	}
+	if b.flags.Concurrency = callsWithin(limit, asked); b.flags.Concurrency == asked {
+		return ""
+	}
+	return fmt.Sprintf("at most %d files may be open here, too few for --concurrency %d: lowered to %d (ulimit -n raises it)",
+		limit, asked, b.flags.Concurrency)
+}
+
+// callsWithin returns how many of the calls asked for may be in flight where limit files may be
+// open. A limit of 0 means that it is not known.
+func callsWithin(limit uint64, asked int) int {
+	if limit == 0 || uint64(asked)+ownFiles <= limit {
+		return asked
+	}
+	return max(1, int(limit)-ownFiles)
+}
+
+// sayUnused names the flags of a place that do not affect the address. It also says that a
+// bound is not added to lines that are sent as they are.
+func (b *Account) sayUnused() {
+	if b.flags.MaxTokensGiven && b.flags.IsOpenAIShaped() {
+		b.Note(event.Unused, fmt.Sprintf("--max-tokens: ignored with --provider %s: give lines their own max_tokens", b.Name))
+	}
+	signs := b.flags.Vendor.Auth == catalog.AWS // for a region, wherever it is
+	var unused []string
+	for _, part := range b.flags.Placed {
+		if !slices.Contains(b.flags.Vendor.Needs(), part) || b.flags.MadeOf == "" && !(signs && part == "region") {
+			unused = append(unused, part)
+		}
+	}
+	if len(unused) == 0 {
+		return
+	}
+	with := "--provider " + b.Name
+	if b.flags.MadeOf == "" && len(b.flags.Vendor.Needs()) > 0 {
+		with = "--base-url"
+	}
+	b.Note(event.Unused, fmt.Sprintf("%s: ignored with %s", settings.Dashed(unused), with))
+}

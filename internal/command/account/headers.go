@@ -1,0 +1,89 @@
+package account
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// addHeaders adds the user's headers to those of every call. Secrets become sources, so that
+// they are redacted like keys.
+func (b *Account) addHeaders(all http.Header) error {
+	for i := range b.flags.Added {
+		h := &b.flags.Added[i]
+		if !h.IsSecret() {
+			all.Set(h.Name, h.Value)
+			continue
+		}
+		if b.flags.IsInClear() {
+			return exit.Refuse("%v", b.flags.InClear("what is in "+h.From()))
+		}
+		source, err := b.secretHeader(h)
+		if err != nil {
+			return err
+		}
+		b.added, b.addedFrom = append(b.added, source), append(b.addedFrom, h.From())
+		b.sayWhereHeaderGoes(h)
+		if !slices.ContainsFunc(source.Secrets(), isRemoved) {
+			b.Note(event.Key, fmt.Sprintf("what is in %s is short, a plain word or a number: it is not removed from answers that repeat it", h.From()))
+		}
+	}
+	return nil
+}
+
+// isRemoved reports whether redaction removes a secret from texts.
+func isRemoved(secret string) bool { return provider.RedactText(secret, secret) != secret }
+
+// secretHeader finds the secret of a header.
+func (b *Account) secretHeader(h *settings.AddedHeader) (auth.Source, error) {
+	if h.File != "" {
+		file, err := auth.NewFile(h.File, h.Name, h.Prefix)
+		if err != nil {
+			return nil, keyFileFault("--header "+h.Name, h.File, err)
+		}
+		if text := auth.Exposed(h.File); text != "" {
+			b.Note(event.Key, text)
+		}
+		return file, nil
+	}
+	text, _ := b.Env(h.Variable)
+	if strings.TrimSpace(text) == "" {
+		return nil, b.flags.Again(b.World, exit.Usage, "%s is not set, and --header %s has its value there: set it\nthen run:", h.Variable, h.Name)
+	}
+	key, err := auth.NewKey(h.Name, h.Prefix, text)
+	if err != nil {
+		return nil, exit.Refuse("%s: check %s", configFault(err), h.Variable)
+	}
+	return key, nil
+}
+
+// sayWhereHeaderGoes names an unexpected destination of a secret, as sayWhereKeyGoes does
+// for a key.
+func (b *Account) sayWhereHeaderGoes(h *settings.AddedHeader) {
+	if b.flags.ConfigBaseURL {
+		b.Note(event.Key, fmt.Sprintf("what is in %s is sent to %s, the base-url in %s", h.From(), b.flags.BaseURL, b.flags.Config))
+	}
+	if u, err := url.Parse(b.flags.BaseURL); err == nil && u.Scheme == "http" && !settings.IsLoopback(u.Hostname()) {
+		b.Note(event.Key, fmt.Sprintf("what is in %s is sent unencrypted: %s is not this machine, and %s says http", h.From(), u.Hostname(), b.flags.AddressSource()))
+	}
+}
+
+// userAgent returns the name that this program sends with its calls.
+func userAgent() string { return "headrace/" + strings.Trim(Version(), "()") }
+
+// Version returns the build's version; "(unknown)" if the build has none.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown)"
+}

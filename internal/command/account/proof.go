@@ -1,0 +1,244 @@
+package account
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/provider/auth"
+	"github.com/headrace/headrace/provider/auth/google"
+	"github.com/headrace/headrace/provider/auth/sigv4"
+	"github.com/headrace/headrace/provider/catalog"
+)
+
+// keyFile sends the key or the token in a file as the vendor expects it. The choice between
+// the two does not change later.
+func keyFile(v *catalog.Vendor, path string) (*auth.File, error) {
+	header, prefix := v.Header("", "")
+	file, err := auth.NewFile(path, header, prefix)
+	if err != nil || len(file.Secrets()) == 0 {
+		return file, err
+	}
+	if bears, before := v.Header("", file.Secrets()[0]); bears != header {
+		return auth.NewFile(path, bears, before)
+	}
+	return file, nil
+}
+
+// prove finds what proves the caller's identity to the provider: a key in a file or a
+// variable, a signature, tokens. A real provider needs one; other endpoints may not.
+func (b *Account) prove() (err error) {
+	v := &b.flags.Vendor
+	switch {
+	case b.flags.SendsNoKey():
+		return nil
+	case b.flags.KeyFile != "":
+		err = b.useKeyFile()
+	case v.Auth == catalog.None && !b.flags.KeyEnvGiven:
+		return nil
+	case b.keyInEnvironment() != "":
+		err = b.useKey()
+	case b.flags.KeyEnvGiven:
+		return b.noKey()
+	case v.Auth == catalog.AWS: // to any address: a signature is of use only to its host
+		return b.sign()
+	case v.Auth == catalog.Google && !b.mayGetKey():
+		b.Note(event.Key, fmt.Sprintf("Google's token is not sent to %s: if that server takes one, put it into a file and name the file with --api-key-file", settings.HostOf(b.flags.BaseURL)))
+		return nil
+	case v.Auth == catalog.Google:
+		err = b.fetchTokens()
+	case b.isTheirs():
+		return b.noKey()
+	default:
+		return nil
+	}
+	if err == nil {
+		b.sayWhereKeyGoes()
+	}
+	return err
+}
+
+func (b *Account) useKeyFile() error {
+	file, err := keyFile(&b.flags.Vendor, b.flags.KeyFile)
+	if err != nil {
+		return keyFileFault("--api-key-file", b.flags.KeyFile, err)
+	}
+	b.proof, b.Proven = file, b.flags.KeyFile
+	if b.flags.KeyEnvGiven {
+		b.Note(event.Unused, "--api-key-env is ignored: --api-key-file has the key")
+	}
+	if text := auth.Exposed(b.flags.KeyFile); text != "" {
+		b.Note(event.Key, text)
+	}
+	return nil
+}
+
+func (b *Account) useKey() error {
+	text := b.keyInEnvironment()
+	header, prefix := b.flags.Vendor.Header(b.flags.KeyEnv, text)
+	key, err := auth.NewKey(header, prefix, text)
+	if err != nil {
+		return exit.Refuse("%s: check %s", configFault(err), b.flags.KeyEnv)
+	}
+	b.proof, b.Proven = key, b.flags.KeyEnv
+	return nil
+}
+
+// keyInEnvironment returns the key in its variable, if it may go to the called address; ""
+// otherwise. For a vendor without a variable of its own only a variable that the user named
+// counts: the usual one holds another vendor's key.
+func (b *Account) keyInEnvironment() string {
+	if !b.flags.KeyEnvGiven && len(b.flags.Vendor.Keys) == 0 {
+		return ""
+	}
+	key, _ := b.Env(b.flags.KeyEnv)
+	if key = strings.TrimSpace(key); key == "" || b.flags.KeyEnvGiven || b.mayGetKey() {
+		return key
+	}
+	if len(b.Notice) == 0 {
+		b.Note(event.Key, fmt.Sprintf("the key in %s is for %s and is not sent to %s: if it is for that server, add --api-key-env %[1]s",
+			b.flags.KeyEnv, b.whoseKey(), settings.HostOf(b.flags.BaseURL)))
+	}
+	return ""
+}
+
+// isTheirs reports whether the run calls the vendor's own servers. They need a key. Only
+// they, and this machine, get the vendor's usual key without the user naming it. To any
+// other server the key reveals an account, which that server could use.
+func (b *Account) isTheirs() bool {
+	return b.flags.BaseURL == "" || b.flags.Vendor.Answers(b.flags.BaseURL)
+}
+
+// mayGetKey reports whether the called address gets the caller's proof although the user has
+// not said so.
+func (b *Account) mayGetKey() bool {
+	return b.isTheirs() || settings.IsLoopback(settings.HostOf(b.flags.BaseURL))
+}
+
+func (b *Account) noKey() error {
+	keys := b.flags.Vendor.Keys
+	if !b.flags.KeyEnvGiven && len(keys) == 0 {
+		return exit.Refuse("--provider %s needs a token, and no variable is known for it: put it into a file and name that with --api-key-file, or name a variable with --api-key-env", b.flags.Provider)
+	}
+	if b.flags.KeyEnvGiven || len(keys) < 2 {
+		return b.flags.Again(b.World, exit.Usage, "%s is not set: put your key into it, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", b.flags.KeyEnv)
+	}
+	return b.flags.Again(b.World, exit.Usage, "none of %s is set: put your key into one, name another variable with --api-key-env, or try without a key: --provider sim\nthen run:", strings.Join(keys, ", "))
+}
+
+// whoseKey names the vendor that the variable of the key belongs to: the first row that
+// names it.
+func (b *Account) whoseKey() string {
+	for _, v := range catalog.Rows() {
+		if slices.Contains(v.Keys, b.flags.KeyEnv) {
+			return v.Title
+		}
+	}
+	return b.flags.Vendor.Title
+}
+
+// keyFileFault says why there is no key in a file. The user may have typed a key in place of
+// the file's name.
+func keyFileFault(flag, path string, err error) error {
+	switch {
+	case exit.WithoutKeys(path) != path:
+		return exit.Refuse("%s takes the name of a file, not a key: put the key into a file and give its name", flag)
+	case errors.Is(err, fs.ErrNotExist):
+		return exit.Refuse("%s: %s: there is no such file: check its name", flag, path)
+	case errors.Is(err, fs.ErrPermission):
+		return exit.Refuse("%s: %s: permission denied: check its permissions", flag, path)
+	}
+	return exit.Refuse("%s: %s", flag, strings.TrimPrefix(configFault(err), "key file "))
+}
+
+// KeyAdvice says what a user may do about a call that was refused for its key.
+func (b *Account) KeyAdvice() string {
+	set, _ := b.Env(b.flags.KeyEnv)
+	added := strings.Join(b.addedFrom, " and ")
+	switch {
+	case b.proof != nil:
+		var check strings.Builder
+		for _, one := range []string{b.flags.MadeOf, added} { // a key is often for one place, and a gateway has its own
+			if one != "" {
+				check.WriteString(", check " + one)
+			}
+		}
+		return "put a valid key into " + b.Proven + check.String() + ", or ask for access to the model"
+	case b.flags.SendsNoKey() && added == "":
+		return "no key was sent, as --api-key-env is none: name the variable with the key there, or add --header NAME=env:VARIABLE"
+	case strings.TrimSpace(set) != "" && b.flags.Vendor.Auth != catalog.None && !b.flags.SendsNoKey():
+		text := "no key was sent: if the key in " + b.flags.KeyEnv + " is for that server, add --api-key-env " + b.flags.KeyEnv
+		if added != "" {
+			text += ", or check " + added
+		}
+		return text
+	case added != "":
+		return "put a valid key into " + added + ", or ask for access to the model"
+	case b.flags.Provider != settings.ProviderOpenAI && len(b.flags.Vendor.Keys) > 0:
+		return "no key was sent: put that server's key into " + b.flags.KeyEnv + ", or name its variable with --api-key-env NAME"
+	}
+	return "name the variable with that server's key: --api-key-env NAME"
+}
+
+// sayWhereKeyGoes names destinations of a key that the user may not have meant.
+func (b *Account) sayWhereKeyGoes() {
+	if b.flags.ConfigBaseURL {
+		b.Note(event.Key, fmt.Sprintf("the key in %s is sent to %s, the base-url in %s", b.Proven, b.flags.BaseURL, b.flags.Config))
+	}
+	if u, err := url.Parse(b.flags.BaseURL); err == nil && u.Scheme == "http" && !settings.IsLoopback(u.Hostname()) {
+		b.Note(event.Key, fmt.Sprintf("the key is sent unencrypted: %s is not this machine, and %s says http", u.Hostname(), b.flags.AddressSource()))
+	}
+}
+
+// sign makes requests carry a signature for AWS.
+func (b *Account) sign() error {
+	credentials, err := sigv4.Environment(func(name string) string { value, _ := b.Env(name); return value })
+	if err != nil {
+		return b.flags.Again(b.World, exit.Usage, "%s is not set, so requests cannot be signed: put your key into it, or set %s and %s\nthen run:",
+			b.flags.KeyEnv, sigv4.AccessKeyIDVariable, sigv4.SecretAccessKeyVariable)
+	}
+	if missing := b.flags.Missing([]string{"region"}); missing != "" {
+		return exit.Refuse("--provider %s needs %s to sign requests", b.Name, missing)
+	}
+	signer, err := sigv4.New(credentials, b.flags.Place.Region, b.flags.Vendor.Service)
+	if err != nil {
+		return exit.Refuse("%s: check --region and %s", configFault(err), sigv4.AccessKeyIDVariable)
+	}
+	b.proof, b.Proven = signer, sigv4.AccessKeyIDVariable
+	return nil
+}
+
+// fetchTokens makes requests carry tokens of Google.
+func (b *Account) fetchTokens() error {
+	found, err := google.Find(b.ctx, b.tls)
+	if err != nil {
+		return b.flags.Again(b.World, exit.Usage, "no Google credentials were found%s: run gcloud auth application-default login, name a file of credentials in GOOGLE_APPLICATION_CREDENTIALS, or keep a token in a file (--api-key-file)\nthen run:",
+			b.googleFault(err))
+	}
+	b.proof, b.Proven, b.counted = found.Tokens, "Google's credentials", found.QuotaProject
+	return nil
+}
+
+// googleFault says what is wrong with the file of credentials; "" if none was named.
+func (b *Account) googleFault(err error) string {
+	path, _ := b.Env("GOOGLE_APPLICATION_CREDENTIALS")
+	switch {
+	case path == "":
+		return ""
+	case isMissing(path):
+		return fmt.Sprintf(" (%s, which GOOGLE_APPLICATION_CREDENTIALS names, is not there)", path)
+	}
+	return fmt.Sprintf(" (%s)", strings.TrimPrefix(strings.TrimPrefix(configFault(err), "default credentials: "), "google: "))
+}
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,203 @@
+package account
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/disk"
+)
+
+const (
+	// neighboursEvery is the time between two looks for other runs: a look reads one small
+	// folder.
+	neighboursEvery = time.Second
+	// mostNeighbours bounds the files of one key that a look opens.
+	mostNeighbours = 100
+)
+
+// neighbour is a run of another process that calls with the same key.
+type neighbour struct {
+	Version int    `json:"headrace_run"`
+	PID     int    `json:"pid"`
+	Output  string `json:"output"`
+}
+
+// neighbours are the runs with one key on this machine. Each has a file in the folder, which it
+// holds locked: the system drops the lock when the process ends, in whatever way.
+type neighbours struct {
+	folder, prefix, name string
+	held                 *flock.Flock
+}
+
+// keyPrint tells keys apart. It is as short as an account's digits, and so confirms no guess
+// of a key.
+func keyPrint(key string) string {
+	sum := sha256.Sum256([]byte("headrace key\n" + key))
+	return hex.EncodeToString(sum[:])[:accountDigits]
+}
+
+// joinNeighbours adds a run to those with the key. The file gets its name only when it is
+// locked, so that it does not look like one left behind. Nil: there is no such folder, or no
+// lock.
+func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbours {
+	if err := ownFolder(folder); err != nil {
+		return nil
+	}
+	n := &neighbours{folder: folder, prefix: keyPrint(key) + "-"}
+	n.name = fmt.Sprintf("%s%d-%08x", n.prefix, one.PID, chance&0xffffffff)
+	fresh := filepath.Join(folder, "new-"+n.name)
+	n.held = flock.New(fresh, flock.SetFlag(os.O_CREATE|os.O_EXCL|os.O_RDWR|disk.NoFollow), flock.SetPermissions(0o600))
+	if ours, err := n.held.TryLock(); err != nil || !ours {
+		return nil
+	}
+	text, err := json.Marshal(one)
+	if err == nil {
+		err = os.WriteFile(fresh, text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(fresh, filepath.Join(folder, n.name))
+	}
+	if err != nil {
+		_ = os.Remove(fresh)
+		_ = n.held.Close()
+		return nil
+	}
+	return n
+}
+
+// ownFolder makes a folder that only its owner can write to. Only the owner can change its
+// mode.
+func ownFolder(folder string) error {
+	_ = os.Mkdir(folder, 0o700) // it may be there
+	info, err := os.Lstat(folder)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder", folder)
+	}
+	return os.Chmod(folder, 0o700)
+}
+
+// others returns the other runs with this key. It removes files that a killed run has left.
+func (n *neighbours) others() (all []neighbour) {
+	entries, err := os.ReadDir(n.folder)
+	if err != nil {
+		return nil
+	}
+	looked := 0
+	for _, e := range entries {
+		if e.Name() == n.name || !strings.HasPrefix(e.Name(), n.prefix) || !e.Type().IsRegular() {
+			continue
+		}
+		if looked++; looked > mostNeighbours {
+			break
+		}
+		if one, runs := neighbourAt(filepath.Join(n.folder, e.Name())); runs {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// neighbourAt reads the file of a run. It removes one of ours that no process holds.
+func neighbourAt(path string) (one neighbour, runs bool) {
+	text, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(text, &one) != nil || one.Version == 0 {
+		return one, false
+	}
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY|disk.NoFollow))
+	free, err := lock.TryRLock()
+	if err != nil || !free {
+		return one, err == nil
+	}
+	_ = os.Remove(path)
+	_ = lock.Close()
+	return one, false
+}
+
+// leave withdraws this run from the neighbours.
+func (n *neighbours) leave() {
+	_ = os.Remove(filepath.Join(n.folder, n.name))
+	_ = n.held.Close()
+}
+
+// MeetNeighbours warns once if another process on this machine calls with the same key, now or
+// until leave is called. It also makes this run known to that process. It never keeps a run from
+// going on.
+func (b *Account) MeetNeighbours(notice func(event.Code, string)) (leave func()) {
+	key := cmp.Or(b.key(), b.Identity())
+	if key == "" || b.Runtime == "" {
+		return func() {}
+	}
+	n := joinNeighbours(b.Runtime, key, neighbour{Version: 1, PID: os.Getpid(), Output: b.fullOutput()}, b.Chance)
+	if n == nil {
+		return func() {}
+	}
+	if n.say(notice) {
+		return n.leave
+	}
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		n.await(b.Clock, over, notice)
+	}()
+	return func() {
+		close(over)
+		<-done
+		n.leave()
+	}
+}
+
+// await looks until there is another run, and once more at the end.
+func (n *neighbours) await(clock clockwork.Clock, over <-chan struct{}, notice func(event.Code, string)) {
+	ticker := clock.NewTicker(neighboursEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.Chan():
+		case <-over:
+			n.say(notice)
+			return
+		}
+		if n.say(notice) {
+			return
+		}
+	}
+}
+
+// say gives the notice if there is another run.
+func (n *neighbours) say(notice func(event.Code, string)) (said bool) {
+	others := n.others()
+	if len(others) == 0 {
+		return false
+	}
+	text := fmt.Sprintf("process %d calls with the same key, for %s", others[0].PID, others[0].Output)
+	if more := len(others) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more do", more)
+	}
+	notice(event.SameKey, text+": they draw on the same limits, and each may be refused because of the other")
+	return true
+}
+
+// fullOutput returns the absolute path of the output.
+func (b *Account) fullOutput() string {
+	if b.flags.ToStdout() {
+		return b.flags.OutputName()
+	}
+	if full, err := filepath.Abs(b.flags.Output); err == nil {
+		return full
+	}
+	return b.flags.Output
+}

@@ -1,0 +1,102 @@
+//go:build unix
+
+package account
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/headrace/headrace/internal/command/world"
+)
+
+// Runs with one key find each other by pid and output, those with another do not; one that leaves is gone, and so is
+// one whose process died, with its file. Nothing in the folder has the key, and nobody else can read it.
+func TestNeighboursFindEachOther(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "headrace")
+	const key = "sk-some-long-key"
+	a := joinNeighbours(folder, key, neighbour{1, 11, "/a"}, 1)
+	if a == nil || len(a.others()) != 0 {
+		t.Fatalf("alone: %v", a)
+	}
+	b := joinNeighbours(folder, key, neighbour{1, 12, "/b"}, 1)
+	c := joinNeighbours(folder, "another key", neighbour{1, 13, "/c"}, 1)
+	defer c.leave()
+	if got := a.others(); len(got) != 1 || got[0].PID != 12 || got[0].Output != "/b" {
+		t.Errorf("the first finds %v", got)
+	}
+	if got := b.others(); len(got) != 1 || got[0].PID != 11 || len(c.others()) != 0 {
+		t.Errorf("the second finds %v, the one with another key %v", got, c.others())
+	}
+	for _, e := range filesOfRuns(t, folder) {
+		info, err := os.Stat(filepath.Join(folder, e))
+		if err != nil || info.Mode().Perm() != 0o600 || strings.Contains(e+textOfRun(t, filepath.Join(folder, e)), key) {
+			t.Errorf("%s: %v, %v", e, info, err)
+		}
+	}
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder: %v, %v", info, err)
+	}
+	_ = b.held.Close() // as when its process is killed
+	if err := os.WriteFile(filepath.Join(folder, b.prefix+"notes"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.others(); len(got) != 0 {
+		t.Errorf("a run that died is found: %v", got)
+	}
+	if got := filesOfRuns(t, folder); len(got) != 3 || textOfRun(t, filepath.Join(folder, b.prefix+"notes")) != "mine" {
+		t.Errorf("in the folder are %q", got)
+	}
+	if a.leave(); len(filesOfRuns(t, folder)) != 2 {
+		t.Errorf("after it has left: %q", filesOfRuns(t, folder))
+	}
+}
+
+// Where there is no folder to meet in, a run has no neighbours and goes on: none can be made, it is a file, or a link.
+func TestNoFolderForNeighbours(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"no/such", "file", "link", "file/in"} {
+		if n := joinNeighbours(filepath.Join(dir, folder), "k", neighbour{1, 1, "/o"}, 1); n != nil {
+			t.Errorf("%s: %+v", folder, n)
+		}
+	}
+	none := func(string) (string, bool) { return "", false }
+	xdg := func(string) (string, bool) { return "/run/user/7", true }
+	relative := func(string) (string, bool) { return "run", true }
+	if got := world.RuntimeFolder(xdg); got != "/run/user/7/headrace" {
+		t.Error(got)
+	}
+	for _, env := range []func(string) (string, bool){none, relative} {
+		if got := world.RuntimeFolder(env); filepath.Dir(got) != filepath.Clean(os.TempDir()) || !strings.HasPrefix(filepath.Base(got), "headrace-") {
+			t.Error(got)
+		}
+	}
+}
+
+func filesOfRuns(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	all, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func textOfRun(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,7 +1,0 @@
-//go:build unix && !(darwin || dragonfly || freebsd || netbsd || openbsd)
-
-package command
-
-import "os"
-
-var infoSignal []os.Signal

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package command
-
-import "os"
-
-// askSignals is empty: this system has no such signals.
-func askSignals() []os.Signal { return nil }

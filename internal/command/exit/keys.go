@@ -1,0 +1,31 @@
+package exit
+
+import (
+	"regexp"
+	"strings"
+)
+
+// KeyShape matches the beginnings of providers' keys, with enough characters after them to
+// be of use.
+var KeyShape = regexp.MustCompile(`\b(?:sk|rk|gsk|csk|hf|r8|xai|nvapi|pplx|tgp|ghp|github_pat|bedrock-api-key)[-_][A-Za-z0-9_-]{8,}|\bfw_[A-Za-z0-9]{8,}|\b(?:AIza|ABSK)[A-Za-z0-9_-]{8,}`)
+
+// tokenShape matches the token that lets others into a cluster, as it stands in a line to
+// join by.
+var tokenShape = regexp.MustCompile(`\b(nats|tls)://[^\s@/]+@`)
+
+// WithoutKeys returns a text that repeats the user's words, with anything that looks like a key, or like a
+// cluster's token, redacted.
+func WithoutKeys(text string) string {
+	return KeyShape.ReplaceAllString(tokenShape.ReplaceAllString(text, "$1://[redacted]@"), "[redacted]")
+}
+
+// leastKey is the least length of a text that looks like a key by its letters alone. The
+// shortest keys that providers give are longer, and most names of variables are shorter.
+const leastKey = 20
+
+// LooksLikeKey is true of the known shapes, and of long texts with digits and small letters:
+// names of variables seldom have both.
+func LooksLikeKey(text string) bool {
+	return WithoutKeys(text) != text ||
+		len(text) >= leastKey && strings.ContainsAny(text, "0123456789") && strings.ToUpper(text) != text
+}

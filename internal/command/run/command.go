@@ -1,0 +1,119 @@
+package run
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/world"
+)
+
+const runLong = `Run the items of a prompt file against a provider, each exactly once. Calls that were in
+flight when the process was killed are asked again.
+
+INPUT is JSONL, or text or a table with --format ("-" reads standard input). Several files, or
+a pattern such as 'part-*.jsonl', make one run. Each line of JSONL has one of these forms, in
+any mix:
+
+  {"prompt":"Name three rivers.","id":"rivers","max_tokens":50}
+  {"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}],"metadata":{"row":7}}
+  {"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{…}}
+
+or is a batch line of the provider: {"custom_id","params"} of Anthropic, {"key","request"}
+of Gemini, {"recordId","modelInput"} of Bedrock. headrace help input explains every field,
+headrace help providers lists the providers.
+
+Results are lines in the form of OpenAI's offline batches. Items that failed for good are
+in the errors file. After an interruption, run the same command again: it continues where it
+stopped, and nothing that was saved is bought again. For results.jsonl, results.state.json
+keeps what was learned about the provider, and how long it asked to wait.
+
+Each line has its cost in cost_usd if the price of its model is known: from the built-in
+list, from --prices or from --price. The list has the prices of all providers, from the data
+of genai-prices, on the day that headrace plan names: with cache reads and writes, and steps
+by the length of the prompt. Calls that were sent and whose answer was cut off may be billed as
+well: they are counted apart, in doubtful, with the tokens that the answer had told, and are no
+part of any cost.
+
+The key comes from the provider's usual variable, or from a file. Every flag can be set in
+the environment, --base-url as HEADRACE_BASE_URL, and in the YAML file of --config, as in
+"base-url: http://…". A flag beats the environment, which beats the file. Two runs of yours on
+one machine with the same key say so: they find each other in $XDG_RUNTIME_DIR/headrace, by a
+short hash of the key.
+
+Ctrl-C finishes the calls in flight; a second one abandons them. Files are whole either way.
+
+The last lines say what was answered, what failed, time, cost, and how to read the results.
+--verbose adds the proof that nothing was lost, and where the time went (headrace help time).
+
+Exit codes:
+  0    every item succeeded
+  1    some items failed, a bad line came after calls (standard input), or the input changed
+  2    usage, configuration or input is wrong, and nothing was called
+  3    stopped by the provider (quota, balance, key, no answer at all, a long outage), or by a
+       mistake in every line
+  4    stopped by a limit of yours (--deadline, --max-failures)
+  5    the output cannot be written, or could not for a while
+  130  interrupted
+  141  the reader of standard output has gone, as in | head`
+
+func Command(w *world.World, cluster OnCluster) *cobra.Command {
+	flags := &settings.Flags{}
+	cmd := &cobra.Command{
+		Use:   "run INPUT... -o OUTPUT [flags]",
+		Short: "Run a prompt file, or several, or resume it",
+		Long:  runLong,
+		Example: `  headrace run examples/prompts.jsonl -o results.jsonl --provider sim
+  headrace run prompts.jsonl -o results.jsonl --model gpt-4o-mini
+  headrace run prompts.jsonl -o results.jsonl --provider anthropic --model claude-haiku-4-5
+  headrace run prompts.jsonl -o results.jsonl --base-url http://127.0.0.1:8080/v1 --rpm 600
+  headrace run part-*.jsonl -o results.jsonl --model gpt-4o-mini
+  cat prompts.jsonl | headrace run - -o - --model gpt-4o-mini | jq -r '.response.body.choices[0].message.content'`,
+		Args: settings.SomeInputs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := flags.Complete(cmd.Flags(), w.Env); err != nil {
+				return err
+			}
+			inputs, err := settings.Matching(args)
+			switch {
+			case err != nil:
+				return err
+			case flags.Cluster != "":
+				return runOnCluster(w, cmd.Context(), flags, inputs, cluster)
+			}
+			return runFiles(w, cmd.Context(), flags, inputs)
+		},
+	}
+	flags.Register(cmd.Flags())
+	settings.CompleteProvider(cmd)
+	settings.GroupFlags(cmd, settings.RunGroups)
+	return cmd
+}
+
+// OnCluster runs an input in a cluster.
+type OnCluster func(ctx context.Context, s *Settings, input string) error
+
+// runOnCluster has another main run the input.
+func runOnCluster(w *world.World, ctx context.Context, flags *settings.Flags, inputs []string, cluster OnCluster) error {
+	own := flags.SetOf(settings.Ends)
+	if flags.Cluster == settings.ClusterTrial {
+		own = flags.SetOf(settings.Ends | settings.Fails)
+	}
+	if len(own) > 0 {
+		return exit.Refuse("%s: only for runs on one machine, as a cluster decides by itself when to stop: remove them", settings.Dashed(own))
+	}
+	switch {
+	case cluster == nil:
+		return exit.Refuse("%s", NotHere("--cluster"))
+	case len(inputs) > 1:
+		return exit.Refuse("--cluster: %d inputs, and a run takes one there: headrace submit --wait takes several", len(inputs))
+	}
+	return cluster(ctx, settingsOf(w, flags, inputs[0]), inputs[0])
+}
+
+// NotHere says that only the full command has a word or a flag.
+func NotHere(what string) string {
+	return what + ": this is the light command, for one machine; install the full one: go install github.com/headrace/headrace/cluster/cmd/headrace@latest"
+}

@@ -1,0 +1,235 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/verdict"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// A namedFile is one of a run's own files.
+type namedFile struct{ what, name string }
+
+// files lists the files that a run reads and writes, without its timeline and its log.
+func (r *runner) files() (list []namedFile) {
+	for _, name := range r.Inputs {
+		if name != "-" {
+			list = append(list, namedFile{"input", name})
+		}
+	}
+	if !r.Flags.ToStdout() {
+		list = append(list, namedFile{"output", r.Flags.Output}, namedFile{"state file", settings.StatePath(r.Flags.Output)})
+	}
+	return append(list, namedFile{"errors file", r.Flags.ErrorsPath()})
+}
+
+// outputFault is the end of a run whose files cannot be used: either the user chose the
+// wrong ones, or the disk refuses them.
+func (r *runner) outputFault(err error) error {
+	if errors.Is(err, journal.ErrLocked) && r.Flags.Errors == "" && r.Flags.ErrorsPath() == settings.StdoutErrors {
+		return exit.Refuse("%s, or choose another errors file with --errors", exit.PlainText(err))
+	}
+	for _, choice := range []error{
+		journal.ErrForeign, journal.ErrDamaged, journal.ErrOtherKind, journal.ErrChanged,
+		journal.ErrLocked, journal.ErrForeignLock, journal.ErrDirectory, journal.ErrSameFile, journal.ErrNotEmpty,
+		promptfile.ErrSimulated, promptfile.ErrReal, promptfile.ErrPacked, promptfile.ErrReserved,
+	} {
+		if errors.Is(err, choice) {
+			return exit.Refuse("%s", exit.PlainText(err))
+		}
+	}
+	if text := settings.NoFolder(r.Flags.Output, r.Flags.ErrorsPath()); text != "" && errors.Is(err, fs.ErrNotExist) {
+		return exit.Refuse("%s", text)
+	}
+	advice := "check the disk"
+	if errors.Is(err, fs.ErrPermission) {
+		advice = "check the permissions of the file and its folder"
+	}
+	return r.verdict.FailAgain(exit.Output, "%s: %s, then run:", exit.PlainText(err), advice)
+}
+
+// job describes what the run does: the input, its files, and how to read lines.
+func (r *runner) job(in promptfile.Input) promptfile.Config {
+	output := r.Flags.Output
+	if r.Flags.ToStdout() {
+		output = ""
+	}
+	return promptfile.Config{
+		Input: in, Output: output, Stdout: r.Stdout, Errors: r.Flags.ErrorsPath(),
+		Reader: r.Flags.ReaderConfig(in.Name), SkipBad: r.Flags.SkipsBadLines(), SkipUntranslatable: r.Flags.SkipsUntranslatable(),
+		MaxTokens: r.Flags.BoundOfChats(), MaxTokensOfPrompts: r.Flags.MaxTokens, Fields: r.Flags.Fields(),
+		FilteredFails: r.Flags.Filtered == settings.FilteredFail, RetryFailed: r.Flags.RetryFailed, Fresh: r.Flags.Fresh, InputOrder: r.Flags.Order == settings.OrderInput, Durability: r.Flags.Durability(),
+		Concurrency: r.Flags.Concurrency, Drain: r.Halt.Drain,
+		Lane: r.Account.Lane, Cost: settings.EstimateOf,
+		Simulated: r.Account.Books != nil,
+		Price:     r.Flags.Known.Cost,
+		Checked:   true, // the client passes on only valid JSON as an answer
+		Redact:    func(text string) string { return exit.WithoutPackages(r.Redact(text)) }, Watch: r.watchJob(in.Name),
+	}
+}
+
+// watchJob reports what happens to items, and counts bad lines for those who watch the run.
+func (r *runner) watchJob(input string) promptfile.Watch {
+	return promptfile.Watch{
+		Checked: func(items int) {
+			r.console.Notice(event.Checking, fmt.Sprintf("checking %s before any call: %d items so far", input, items))
+		},
+		Ended:   r.itemEnded,
+		Written: func(lines int) { r.unwritten.Add(-int64(lines)) },
+		Skipped: func(bad *prompts.LineError) {
+			r.skipped.Add(1)
+			r.unwritten.Add(1)
+			if verdict.IsNoJSONL(bad) {
+				r.console.Notice(event.ReadOtherwise, verdict.FormatHint(bad.File))
+			}
+		},
+		Renamed: r.sayRenamed(),
+		Broke: func(err error) {
+			r.console.Notice(event.InputBroke, exit.PlainText(err)+" (reading stops here; items before it are finished)")
+			var bad *prompts.LineError
+			if errors.As(err, &bad) {
+				for _, hint := range verdict.HintsFor([]*prompts.LineError{bad}) {
+					r.console.Notice(event.ReadOtherwise, hint)
+				}
+			}
+		},
+		Fault: r.Halt.Fault,
+	}
+}
+
+// sayRenamed says what became of the first item whose id was taken.
+func (r *runner) sayRenamed() func(*prompts.Request, string) {
+	said := false
+	return func(req *prompts.Request, was string) {
+		if !said {
+			r.console.Notice(event.Renamed, fmt.Sprintf("%s has a result for a different question with the id %q: the result of %s gets the id %s, and so on",
+				r.Flags.Output, was, placeOf(req), req.ID))
+		}
+		said = true
+	}
+}
+
+// placeOf names the line of a request, in words.
+func placeOf(req *prompts.Request) string {
+	if req.File == "" {
+		return fmt.Sprintf("line %d", req.Line)
+	}
+	return fmt.Sprintf("line %d of %s", req.FileLine, req.File)
+}
+
+// sayOrder says what became of an output that was to stand in the order of the input.
+func (r *runner) sayOrder(s *promptfile.Sums) {
+	switch {
+	case s.Arranged:
+		r.console.Notice(event.Ordered, r.Flags.Output+": its lines are now in the order of the input")
+	case s.Unordered:
+		r.console.Notice(event.Ordered, r.Flags.Output+": its lines may not be in the order of the input yet: a run that reaches the end sorts them")
+	}
+}
+
+func (r *runner) itemEnded(res *promptfile.Result) {
+	r.unwritten.Add(1)
+	if len(res.Failures) > 0 {
+		r.failing.drop(res.Item.ID)
+	}
+	if res.Err == nil {
+		r.answered.note(r.answeredAs(res))
+		return
+	}
+	r.verdict.NoteFailed(res)
+	r.logItem(res)
+}
+
+// answeredAs returns the operation that gives an item's answer its shape.
+func (r *runner) answeredAs(res *promptfile.Result) string {
+	if res.Value.Translated {
+		if res.Item.Endpoint == prompts.Embeddings {
+			return provider.EmbedContent // of one or of several: all are read alike
+		}
+		return wire.Served(r.Flags.Dialect, r.Flags.Vendor.Serves...)[0]
+	}
+	return res.Item.Endpoint
+}
+
+// begin opens the files, and says what became of earlier ones.
+func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
+	begun, err := job.Begin()
+	for _, f := range begun.Kept {
+		r.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
+	}
+	for _, f := range begun.Torn {
+		r.console.Notice(event.TornLine, fmt.Sprintf("%s ended in an incomplete line of %d bytes: it is removed, and its item is asked again", f.Name, f.Bytes))
+	}
+	if r.verdict.StartedOver = begun.Fresh; errors.Is(err, promptfile.ErrHalted) {
+		return begun, r.verdict.HaltedEarly()
+	}
+	if err != nil {
+		return begun, r.outputFault(err)
+	}
+	return begun, nil
+}
+
+// introduce says what the user should know before the first call.
+func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
+	if r.Flags.Law == settings.LawNone {
+		r.console.Notice(event.Unlimited, fmt.Sprintf("--law none: at most %s in flight, and no other limit, however many are refused",
+			words.Count(r.Flags.Concurrency, "call")))
+	}
+	for _, text := range r.Account.Notice {
+		r.console.Notice(text.Code, text.Text)
+	}
+	switch {
+	case plan == nil && begun.Results > 0:
+		r.console.Notice(event.Resumed, fmt.Sprintf("resuming: %s in %s already; items that have one are skipped", words.Count(begun.Results, "result"), r.Flags.Output))
+	case plan == nil:
+	case plan.Items == 0 && plan.Bad.All == 0 && plan.Untranslatable.All == 0:
+		r.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: nothing to do", src.Name, haveOrHas(src)))
+	case plan.Done+plan.Failed > 0:
+		r.console.Notice(event.Resumed, fmt.Sprintf("resuming: of %s, %d %s in %s already%s: %d to do",
+			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.Flags.Output, r.failedBefore(plan.Failed), plan.Left()))
+	}
+	if plan != nil && begun.Results > 0 && plan.Done == 0 && plan.Items > 0 {
+		r.console.Notice(event.OtherOutput, fmt.Sprintf("none of the %s in %s match %s: wrong file, or other --model, --system or --template? %s would be asked again; --fresh starts over and keeps the old file",
+			words.Count(begun.Results, "result"), r.Flags.Output, src.Name, words.Count(plan.Left(), "item")))
+	}
+	if plan != nil && plan.Bad.All > 0 {
+		r.console.Notice(event.BadLines, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.Flags.ErrorsPath()))
+	}
+	if plan != nil && plan.Untranslatable.All > 0 {
+		r.console.Notice(event.Untranslatable, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Untranslatable.All, "untranslatable line"), src.Name, r.Flags.ErrorsPath()))
+	}
+	if lowered != "" {
+		r.console.Notice(event.LoweredConcurrency, lowered)
+	}
+}
+
+func haveOrHas(src promptfile.Input) string {
+	if src.Several() {
+		return "have"
+	}
+	return "has"
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func (r *runner) failedBefore(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d failed for good (%s; --retry-failed retries them)", n, r.Flags.ErrorsPath())
+}

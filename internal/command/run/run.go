@@ -1,0 +1,181 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/timeline"
+	"github.com/headrace/headrace/internal/command/verdict"
+	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/observe"
+)
+
+// runner is one run of a file.
+type runner struct {
+	*verdict.Facts
+	verdict *verdict.Verdict
+	console *progress.Console
+	every   time.Duration // the period in which it shows how the run stands
+	log     *slog.Logger
+
+	recorder   *observe.Recorder
+	watched    chan struct{}          // closed when there is a recorder
+	timeline   *timeline.Writer       // nil: there is none
+	timelineAt string                 // its path; "": none
+	shown      time.Time              // when the console last showed how the run stands; the observer's
+	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
+
+	answered  endpoints    // of the items that have a result
+	skipped   atomic.Int64 // bad lines of the input
+	unwritten atomic.Int64 // lines that the operating system does not have yet; briefly it may be below zero
+
+	troubles troubles
+	failing  failing
+	oddOnce  sync.Once // whether an implausible wait was reported
+
+	bounds atomic.Bool // prompts have a bound that the user has not set, and no notice said so yet
+
+	known          batch.Memory // what an earlier run has learned
+	state          *stateFile   // keeps what the run learns; nil: nothing does
+	answeredBefore bool         // by an earlier run of the same output, at the provider of this one
+}
+
+func newRunner(f *verdict.Facts) *runner {
+	return &runner{Facts: f, verdict: &verdict.Verdict{Facts: f}, watched: make(chan struct{})}
+}
+
+// runFiles runs files to their end, and says everything but the last lines, which belong to
+// the ending.
+func runFiles(w *world.World, ctx context.Context, flags *settings.Flags, inputs []string) error {
+	r := newRunner(&verdict.Facts{World: w, Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
+	manner := r.manner()
+	r.every, r.console = manner.Every(), progress.Open(manner, w.Clock.Now)
+	closeLog, err := r.openLog()
+	if err != nil {
+		r.console.Close(nil)
+		return err
+	}
+	defer closeLog()
+	r.Halt = w.Watch(ctx, flags.Deadline, r.console.Notice)
+	answered := r.answerAsks()
+	err = r.run()
+	r.Halt.Close()
+	<-answered
+	r.conclude(err)
+	r.closeTimeline()
+	r.console.Close(r.verdict.Report)
+	return err
+}
+
+// conclude adds to the report what is known only at the very end.
+func (r *runner) conclude(err error) {
+	if r.verdict.Report == nil {
+		return
+	}
+	var end *exit.Ending
+	if errors.As(err, &end) {
+		r.verdict.Report.ExitCode, r.verdict.Report.Resume = end.Code, exit.WithoutKeys(end.Resume)
+	}
+}
+
+// run does everything in the order in which a fault costs the least. It refuses what it can
+// before it touches a file, and handles files before calls.
+func (r *runner) run() error {
+	var err error
+	if r.Account, err = account.Connect(r.Halt.Ctx, r.World, r.Flags); err != nil {
+		return err
+	}
+	defer r.Account.Fleet.CloseIdle()
+	src, err := settings.OpenInputs(r.Stdin, r.Inputs, r.Flags.FormatOf)
+	if err != nil {
+		return err
+	}
+	if src.Several() {
+		r.Input = src.Name
+	}
+	if err := r.placeTimeline(); err != nil {
+		return err
+	}
+	r.bounds.Store(!r.Flags.MaxTokensGiven && r.Flags.DemandsBound())
+	lowered := r.Account.LowerConcurrency()
+	job, err := promptfile.Open(r.job(src))
+	if err != nil {
+		return r.outputFault(err)
+	}
+	defer r.closeJob(job)
+	plan, err := r.plan(job, src)
+	if err != nil {
+		return err
+	}
+	if r.Halt.Expire(r.Clock.Now()); r.Halt.Called() {
+		return r.verdict.HaltedEarly()
+	}
+	begun, err := r.begin(job)
+	if err != nil {
+		return err
+	}
+	r.introduce(src, plan, begun, lowered)
+	defer r.Account.MeetNeighbours(r.console.Notice)()
+	r.recall(begun)
+	return r.process(job, plan)
+}
+
+func (r *runner) closeJob(job *promptfile.Job) {
+	if err := job.Close(); err != nil {
+		r.log.Warn("the lock file could not be removed", "error", err)
+	}
+}
+
+// plan checks the input. A stream has a nil plan, as it cannot be read before the run.
+func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Plan, error) {
+	plan, err := job.Plan()
+	switch {
+	case errors.Is(err, promptfile.ErrHalted):
+		return nil, r.verdict.HaltedEarly()
+	case errors.Is(err, promptfile.ErrInput):
+		return nil, settings.InputFault(src.Name, err)
+	case err != nil:
+		return nil, exit.Refuse("%s", exit.PlainText(err))
+	case src.Stream:
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if fatal := plan.Fatal(r.Flags.SkipsBadLines(), r.Flags.SkipsUntranslatable()); fatal != nil {
+		return nil, r.verdict.BadLines(fatal)
+	}
+	return &plan, nil
+}
+
+// process makes the calls.
+func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
+	defer tuneGarbage(r.Env)()
+	began := r.Clock.Now()
+	r.console.Begin(r.startOf(plan), began)
+	r.logStart(plan)
+	r.record(plan)
+	r.openTimeline(r.startOf(plan))
+	r.shown = began
+	close(r.watched)
+	r.Halt.Expire(began)
+	sums, _ := job.Run(r.Halt.Ctx, r.call, append(r.options(), r.recorder.Options()...)...) // its error is in the sums
+	r.logEnd(&sums)
+	r.sayUnsaved(sums.SaveErr)
+	r.sayOrder(&sums)
+	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped+sums.Untranslatable == 0 {
+		r.console.Notice(event.EmptyInput, "the input has no items: nothing to do")
+	}
+	if !verdict.IsClosedPipe(sums.FilesErr) { // a reader that has gone does not ask how it went
+		r.verdict.Report = r.reportOf(&sums, plan)
+	}
+	return r.verdict.Of(&sums)
+}

@@ -1,0 +1,387 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/disk"
+)
+
+// EnvironmentPrefix begins the name of each flag's variable.
+const EnvironmentPrefix = "HEADRACE_"
+
+func environmentName(flag string) string {
+	return EnvironmentPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// fromEnvironment sets the flags that were not given from their variables. An empty variable
+// counts as unset.
+func fromEnvironment(fs *pflag.FlagSet, env func(string) (string, bool)) error {
+	var faults []error
+	fs.VisitAll(func(f *pflag.Flag) {
+		value, ok := env(environmentName(f.Name))
+		if f.Changed || !ok || value == "" || f.Name == "help" {
+			return
+		}
+		if f.Name == "header" {
+			value = headersInLines(value)
+		}
+		if err := fs.Set(f.Name, value); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %q is not a %s: correct or unset it", environmentName(f.Name), value, KindOfFlag(f)))
+		}
+	})
+	return Usage(faults...)
+}
+
+// maxConfig is the greatest length of a --config file, in bytes: every flag with a page of
+// text for a template, many times over.
+const maxConfig = 1 << 20
+
+// fromFile sets the flags that neither the command line nor the environment gave, from the
+// file of --config. Such a file holds flags and their values: nothing in it is executed,
+// expanded or included.
+func (f *Flags) fromFile() error {
+	if f.Config == "" {
+		return nil
+	}
+	text, err := readConfig(f.Config)
+	if err != nil {
+		return err
+	}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return configSyntax(f.Config, err)
+	}
+	f.Lanes = newLaneSettings(f.Config)
+	c := configFile{name: f.Config, flags: f.All, lanes: f.Lanes, headers: &f.headers}
+	for i, doc := range file.Docs {
+		if i > 0 {
+			c.complain(doc.Body, "a second YAML document begins", "keep one, without a --- line")
+			break
+		}
+		c.settings(doc.Body)
+	}
+	f.ConfigBaseURL = c.baseURL
+	return Usage(c.faults...)
+}
+
+func readConfig(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, configUnread(path, err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
+	switch {
+	case err != nil:
+		return nil, configUnread(path, err)
+	case len(text) > maxConfig:
+		return nil, exit.Refuse("--config: %s is longer than %d bytes: name a YAML file of flags", path, maxConfig)
+	}
+	return text, nil
+}
+
+// configUnread says why a config file cannot be read.
+func configUnread(path string, err error) error {
+	switch err = disk.Bare(err); {
+	case errors.Is(err, fs.ErrNotExist):
+		return exit.Refuse("--config: %s: there is no such file: check the name", path)
+	case errors.Is(err, syscall.EISDIR):
+		return exit.Refuse("--config: %s: it is a directory: name a YAML file of flags", path)
+	}
+	return exit.Refuse("--config: %s: %v: check the permissions", path, err)
+}
+
+// configSyntax names the line. The parser's own text would repeat the lines around it, and
+// any secret in them.
+func configSyntax(name string, err error) error {
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil {
+		return exit.Refuse("%s:%d: not YAML: %s: write one flag a line, as in \"rpm: 600\"", name, at.GetToken().Position.Line, exit.OneLine(at.GetMessage()))
+	}
+	return exit.Refuse("%s: not YAML: write one flag a line, as in \"rpm: 600\"", name)
+}
+
+// configFile is a --config file while it sets the flags.
+type configFile struct {
+	name    string
+	flags   *pflag.FlagSet
+	lanes   *laneSettings
+	headers *headerTexts
+	faults  []error
+	baseURL bool // it sets the base URL
+
+	ownHeaders []string // the headers that the file has set
+}
+
+func (c *configFile) complain(at ast.Node, what, advice string) {
+	line := 1
+	if at != nil && at.GetToken() != nil {
+		line = at.GetToken().Position.Line
+	}
+	c.faults = append(c.faults, fmt.Errorf("%s:%d: %s: %s", c.name, line, what, advice))
+}
+
+func (c *configFile) settings(body ast.Node) {
+	switch body := body.(type) {
+	case nil:
+	case *ast.CommentGroupNode, *ast.NullNode:
+	case *ast.MappingValueNode:
+		c.setting(body)
+	case *ast.MappingNode:
+		for _, one := range body.Values {
+			c.setting(one)
+		}
+	default:
+		c.complain(body, "not a flag and its value", `write one flag a line, as in "rpm: 600"`)
+	}
+}
+
+func (c *configFile) setting(s *ast.MappingValueNode) {
+	name := s.Key.GetToken().Value
+	f := c.flags.Lookup(name)
+	if name == "headers" {
+		c.headersSection(s)
+		return
+	}
+	if f == nil && c.lane(s) {
+		return
+	}
+	switch {
+	case IsKeyFlag(name):
+		c.complain(s.Key, "keys are not allowed in this file", "put it into a variable, and name the variable with api-key-env")
+		return
+	case f == nil || name == "help" || name == "config":
+		c.complain(s.Key, fmt.Sprintf("unknown setting %q", Clipped(name)), DidYouMean(Nearest(name, c.names()))+"settings are the flags of headrace run, without their dashes")
+		return
+	}
+	value, ok := plainValue(s.Value)
+	if !ok {
+		c.complain(s.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
+		return
+	}
+	if !f.Changed {
+		c.set(s, f, value)
+	}
+}
+
+// names lists the names of all settings.
+func (c *configFile) names() (names []string) {
+	c.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "config" && f.Name != "help" {
+			names = append(names, f.Name)
+		}
+	})
+	names = append(names, "headers")
+	for _, one := range c.lanes.table() {
+		section, _, _ := strings.Cut(one.name, ".")
+		names = append(names, section)
+	}
+	return names
+}
+
+func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {
+	if err := c.flags.Set(f.Name, value); err != nil {
+		c.complain(s.Key, fmt.Sprintf("%s: %q is not a %s", f.Name, Clipped(value), KindOfFlag(f)), "correct or remove it")
+	}
+	c.baseURL = c.baseURL || f.Name == "base-url"
+}
+
+// plainValue returns a scalar as it is written. Anchors, aliases, tags, lists and maps have
+// no meaning for a flag.
+func plainValue(v ast.Node) (string, bool) {
+	switch v := v.(type) {
+	case *ast.StringNode:
+		return v.Value, true
+	case *ast.LiteralNode:
+		return v.Value.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return v.GetToken().Value, true
+	}
+	return "", false
+}
+
+// Clipped shortens a text of the file to what helps to find it.
+func Clipped(s string) string {
+	const shown = 40
+	if r := []rune(s); len(r) > shown {
+		return string(r[:shown]) + "…"
+	}
+	return s
+}
+
+// origins maps the name of each flag that was set to the source of its value.
+type origins map[string]string
+
+// note records that all flags set since its last call have their values from there.
+func (o origins) note(fs *pflag.FlagSet, from string) {
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Changed && o[f.Name] == "" {
+			o[f.Name] = from
+		}
+	})
+}
+
+// isHidden names the flags whose values are never shown: parts of prompts, headers, and an
+// address that may contain a token.
+var isHidden = map[string]bool{"system": true, "template": true, "param": true, "header": true, "cluster": true}
+
+// settings lists the flags that were set, for readers who want to know how a run was made.
+// Nothing in them looks like a key.
+func (o origins) settings(fs *pflag.FlagSet) []event.Setting {
+	list := []event.Setting{}
+	fs.VisitAll(func(f *pflag.Flag) {
+		if from := o[f.Name]; from != "" {
+			s := event.Setting{Name: f.Name, From: from}
+			if !isHidden[f.Name] {
+				value := exit.WithoutKeys(f.Value.String())
+				s.Value = &value
+			}
+			list = append(list, s)
+		}
+	})
+	return list
+}
+
+// settings lists the settings of the file that have no flag.
+func (s *laneSettings) settings() (list []event.Setting) {
+	if s == nil {
+		return nil
+	}
+	for _, one := range s.table() {
+		if s.given(one.name) {
+			value := s.shown(one.name)
+			list = append(list, event.Setting{Name: one.name, Value: &value, From: "file"})
+		}
+	}
+	return list
+}
+
+// lane takes a section of the file, or a setting of all lanes outside any section.
+func (c *configFile) lane(s *ast.MappingValueNode) (taken bool) {
+	name := s.Key.GetToken().Value
+	keys := c.lanes.keys(name)
+	if len(keys) == 0 {
+		if c.lanes.fs.Lookup(name) == nil || strings.Contains(name, ".") {
+			return false
+		}
+		c.laneSetting(s, name)
+		return true
+	}
+	c.lanes.lines[name] = s.Key.GetToken().Position.Line
+	c.section(s, name, keys)
+	return true
+}
+
+// section takes the settings of one section.
+func (c *configFile) section(s *ast.MappingValueNode, name string, keys []string) {
+	body := sectionOf(s)
+	if len(body) == 0 {
+		c.complain(s.Key, name+" has no settings", fmt.Sprintf("write them below it, indented, as in \"%s: …\": there are %s", keys[0], strings.Join(keys, ", ")))
+	}
+	for _, one := range body {
+		key := one.Key.GetToken().Value
+		if !slices.Contains(keys, key) {
+			c.complain(one.Key, fmt.Sprintf("%s has no setting %q", name, Clipped(key)), "there are "+strings.Join(keys, ", "))
+			continue
+		}
+		c.laneSetting(one, name+"."+key)
+	}
+}
+
+// sectionOf returns the lines of a section; none if it is not one.
+func sectionOf(s *ast.MappingValueNode) []*ast.MappingValueNode {
+	switch v := s.Value.(type) {
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{v}
+	case *ast.MappingNode:
+		return v.Values
+	}
+	return nil
+}
+
+func (c *configFile) laneSetting(s *ast.MappingValueNode, name string) {
+	value, ok := plainValue(s.Value)
+	if !ok {
+		c.complain(s.Key, name+" needs a single value", "write a number or a length of time")
+		return
+	}
+	c.lanes.lines[name] = s.Key.GetToken().Position.Line
+	if err := c.lanes.fs.Set(name, value); err != nil {
+		c.complain(s.Key, fmt.Sprintf("%s: %q is not a %s", name, Clipped(value), KindOfFlag(c.lanes.fs.Lookup(name))), "correct or remove it")
+		return
+	}
+	for _, one := range c.lanes.table() {
+		if x := one.value(); one.name == name && !(x >= one.least && x <= one.most) { // NaN too
+			c.complain(s.Key, fmt.Sprintf("%s: %s is out of bounds", name, Clipped(value)), "it may be "+one.allowed())
+		}
+	}
+}
+
+// check finds settings that contradict each other, or the law of the run.
+func (s *laneSettings) check(law string) (faults []error) {
+	if s == nil {
+		return nil
+	}
+	for _, part := range []string{"ramp", "cooldown", "rate.min", "rate.max", "rate.increase", "rate.decrease"} {
+		if s.given(part) && law != LawPlain {
+			faults = append(faults, s.fault(part, fmt.Sprintf("it needs \"law: plain\", and the law is %s: add that, or remove it", law)))
+		}
+	}
+	for _, part := range []string{"rate.initial", "error-window"} {
+		if s.given(part) && law == LawNone {
+			faults = append(faults, s.fault(part, "the law is none, which limits nothing: choose another law, or remove it"))
+		}
+	}
+	for _, pair := range [][2]string{
+		{"rate.min", "rate.initial"},
+		{"rate.min", "rate.max"},
+		{"rate.initial", "rate.max"},
+		{"cooldown.base", "cooldown.max"},
+		{"error-window.low", "error-window.high"},
+		{"breaker.open", "breaker.max-open"},
+		{"backoff.base", "backoff.max"},
+	} {
+		faults = append(faults, s.inOrder(pair[0], pair[1]))
+	}
+	return faults
+}
+
+// inOrder finds bounds whose lower one exceeds the higher. It complains about one that the
+// file sets.
+func (s *laneSettings) inOrder(low, high string) error {
+	a, b := s.fs.Lookup(low), s.fs.Lookup(high)
+	switch {
+	case s.number(low) <= s.number(high), s.number(high) == 0: // 0: any
+		return nil
+	case a.Changed:
+		return s.fault(low, fmt.Sprintf("%s is more than %s, which is %s: lower it, or raise that", a.Value, high, b.Value))
+	}
+	return s.fault(high, fmt.Sprintf("%s is less than %s, which is %s: raise it, or lower that", b.Value, low, a.Value))
+}
+
+func (s *laneSettings) fault(name, what string) error {
+	return fmt.Errorf("%s:%d: %s: %s", s.file, s.lines[name], name, what)
+}
+
+func (s *laneSettings) number(name string) float64 {
+	for _, one := range s.table() {
+		if one.name == name {
+			return one.value()
+		}
+	}
+	return 0
+}

@@ -1,0 +1,59 @@
+package settings
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/headrace/headrace/batch"
+)
+
+// failureBound is the value of --max-failures: a number of items, or a share of them. The zero
+// value sets no bound.
+type failureBound struct {
+	Items int
+	Share float64
+}
+
+// Set reads "20" or "5%".
+func (b *failureBound) Set(text string) error {
+	percent, isShare := strings.CutSuffix(strings.TrimSpace(text), "%")
+	if isShare {
+		p, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
+		if err != nil || !(p > 0 && p < 100) { // the negation also catches NaN
+			return errors.New("want a share above 0% and below 100%")
+		}
+		*b = failureBound{Share: p / 100}
+		return nil
+	}
+	n, err := strconv.Atoi(percent)
+	if err != nil || n < 0 {
+		return errors.New("want a number of items, such as 20, or a share, such as 5%")
+	}
+	*b = failureBound{Items: n}
+	return nil
+}
+
+// String returns the bound as the user gave it.
+func (b *failureBound) String() string {
+	if b.Share > 0 {
+		return strconv.FormatFloat(100*b.Share, 'g', 6, 64) + "%" // six digits: 0.07 is 7 %, though not exactly in binary
+	}
+	return strconv.Itoa(b.Items)
+}
+
+// boundType is the type of a failureBound that the help shows.
+const boundType = "N|P%"
+
+// Type is part of [pflag.Value].
+func (b *failureBound) Type() string { return boundType }
+
+func (b *failureBound) Options() []batch.Option {
+	switch {
+	case b.Items > 0:
+		return []batch.Option{batch.WithMaxFailures(b.Items)}
+	case b.Share > 0:
+		return []batch.Option{batch.WithMaxFailureShare(b.Share)}
+	}
+	return nil
+}

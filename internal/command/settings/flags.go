@@ -1,0 +1,523 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider/openai"
+	"github.com/headrace/headrace/provider/sim"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// Flags are the flags of run, by name. The names are a promise.
+type Flags struct {
+	InputFlags
+	NetworkFlags
+	priceFlags
+	Output, Errors string
+	Timeline       string
+	Preset         string
+	Law            string
+	KeyEnv         string
+	KeyEnvGiven    bool
+	KeyFile        string
+	text           string
+	Concurrency    int
+	FewInFlight    bool // concurrency is the vendor's, as the user set none
+	rpm, tpm       float64
+	inputTPM       float64
+	outputTPM      float64
+	burst          time.Duration
+	MaxAttempts    int
+	MaxBodies      int // MiB
+	LatencyTarget  time.Duration
+	Timeout        time.Duration
+	stream         string
+	streamIdle     time.Duration
+	ItemTimeout    time.Duration
+	Deadline       time.Duration
+	LongWait       time.Duration
+	FirstAnswer    time.Duration
+	OutagePatience time.Duration
+	MaxFailures    failureBound
+	KeepGoing      bool
+	Filtered       string
+	Cluster        string // "": none
+	Config         string
+	Planned        func() error  // what plan checks in addition, as it calls nobody; nil: of another command
+	ConfigBaseURL  bool          // the config file gives the base URL
+	Lanes          *laneSettings // in the config file; nil: there is no such file
+	SimProfile     string
+	durable        string
+	Fresh          bool
+	Forget         bool
+	RetryFailed    bool
+	Order          string
+	Progress       string
+	Verbose        bool
+	Color          string
+	logLevel       string
+	logFormat      string
+	LogFile        string
+	Seed           uint64
+	Seeded         bool
+	All            *pflag.FlagSet  // every flag of run; a command may have only some of them
+	Given          []event.Setting // values that are not the default, and where they came from
+}
+
+// mebibyte is the unit of --max-bodies, in bytes, and mostBodies its largest sensible value:
+// a tebibyte.
+const (
+	Mebibyte   = 1 << 20
+	mostBodies = 1 << 20
+)
+
+// Values of --progress.
+const (
+	ProgressAuto  = "auto"
+	ProgressPanel = "panel"
+	ProgressBar   = "bar"
+	ProgressPlain = "plain"
+	ProgressJSON  = "json"
+	ProgressNone  = "none"
+)
+
+// Values of --color.
+const (
+	ColorAuto   = "auto"
+	ColorAlways = "always"
+	colorNever  = "never"
+)
+
+// Values of --on-bad-line, --order and --format.
+const (
+	badLineFail     = "fail"
+	badLineSkip     = "skip"
+	orderCompletion = "completion"
+	OrderInput      = "input"
+	FormatAuto      = "auto"
+	FormatJSONL     = "jsonl"
+	FormatText      = "text"
+	FormatCSV       = "csv"
+)
+
+// Values of --durable.
+const (
+	durableSync = "sync"
+	durableOS   = "os"
+)
+
+// Values of --filtered.
+const (
+	filteredKeep = "keep"
+	FilteredFail = "fail"
+)
+
+// Values of --stream.
+const (
+	streamAuto   = "auto"
+	streamAlways = "always"
+	streamNever  = "never"
+)
+
+// Values of --text.
+const (
+	textAuto   = "auto"
+	textAlways = "always"
+	textNever  = "never"
+)
+
+func (f *Flags) Register(fs *pflag.FlagSet) {
+	f.All, fs.SortFlags = fs, false
+	fs.StringVarP(&f.Output, "output", "o", "", "results file (required); - is standard output")
+	fs.StringVar(&f.Errors, "errors", "", "file for failed items (default: OUTPUT with .errors before its ending)")
+	fs.StringVar(&f.Timeline, "timeline", "", "record of the run, one line a second, read by headrace status --watch (default: OUTPUT with .run.jsonl for .jsonl); none turns it off")
+	fs.StringVar(&f.Provider, "provider", ProviderOpenAI, "provider to call: openai, anthropic, gemini, azure, bedrock, groq, … (see headrace help providers); sim is simulated and needs no key")
+	fs.StringVar(&f.BaseURL, "base-url", "", "another server that speaks the provider's dialect, such as http://127.0.0.1:8080/v1")
+	fs.BoolVar(&f.insecureHTTP, "insecure-http", false, "let a --base-url with http:// send the provider's usual key unencrypted to the provider's own hosts")
+	f.registerVendor(fs)
+	registerPreset(fs, &f.Preset)
+	registerLaw(fs, &f.Law)
+	fs.StringVar(&f.KeyEnv, "api-key-env", "", "environment variable that holds the key (default: the provider's own, such as OPENAI_API_KEY); none: send no key")
+	fs.StringVar(&f.KeyFile, "api-key-file", "", "file that holds the key, instead of a variable; read again when it changes")
+	f.registerNetwork(fs)
+	fs.StringVar(&f.text, "text", textAuto, "add the answer's text to result lines, as headrace.text: always, never, or auto (if answers are not in OpenAI's shape)")
+	f.registerInput(fs, "fail (nothing is called) or skip (bad lines go to the errors file)")
+	f.registerPrices(fs)
+	fs.IntVarP(&f.Concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
+	fs.Float64Var(&f.rpm, "rpm", 0, "requests a minute allowed for each model; 0: learn it")
+	fs.Float64Var(&f.tpm, "tpm", 0, "tokens a minute allowed for each model; 0: learn it")
+	fs.Float64Var(&f.inputTPM, "input-tpm", 0, "input tokens a minute allowed for each model, where they have a limit of their own; 0: learn it")
+	fs.Float64Var(&f.outputTPM, "output-tpm", 0, "output tokens a minute allowed for each model, where they have a limit of their own; 0: learn it")
+	fs.DurationVar(&f.burst, "burst", 0, "how much of --rpm/--tpm may be spent at once; 1m if a whole minute is available up front (default 200ms, spent within half a minute; with --law plain 1s, spent at once)")
+	fs.DurationVar(&f.LatencyTarget, "latency-target", 0, "keep the mean latency below this, with fewer calls in flight if needed; 0: no target")
+	fs.IntVar(&f.MaxAttempts, "max-attempts", batch.DefaultMaxAttempts, "attempts per item; rate-limit refusals do not count")
+	fs.IntVar(&f.MaxBodies, "max-bodies", openai.DefaultMaxBodies/Mebibyte, "MiB of long answers held in memory, all calls together; further ones wait (the first 64 KiB of each do not count)")
+	fs.DurationVar(&f.Timeout, "timeout", batch.DefaultAttemptTimeout, "time limit of one call; waiting to be sent does not count; 0: none")
+	fs.StringVar(&f.stream, "stream", streamAuto, "take answers as streams, so that --timeout bounds only the wait for their first byte: always, never, or auto (where the provider wants streams for long answers)")
+	fs.DurationVar(&f.streamIdle, "stream-idle", wire.DefaultStreamIdle, "longest silence of a stream after its first byte; 0: no limit")
+	fs.DurationVar(&f.FirstAnswer, "first-answer", batch.DefaultFirstAnswer, "give up (exit 3) if every call failed alike for this long and none was answered; 0: never")
+	fs.DurationVar(&f.OutagePatience, "outage-patience", batch.DefaultOutagePatience, "give up (exit 3) if a model that answered before has answered nothing for this long; 0: never")
+	fs.BoolVar(&f.KeepGoing, "keep-going", false, "never stop because items fail alike; in an outage, good items then fail, too")
+	fs.Var(&f.MaxFailures, "max-failures", "stop (exit 4) when this many items have failed in this run, or this share of them, as in 5% (after the first 100); 0: never")
+	fs.DurationVar(&f.ItemTimeout, "item-timeout", 0, "time limit of one item, all attempts together, from its first call; 0: none")
+	fs.DurationVar(&f.Deadline, "deadline", 0, "time limit of the run, which then stops as at Ctrl-C (exit 4); 0: none")
+	fs.DurationVar(&f.LongWait, "long-wait", batch.DefaultLongWait, "warn when a model or item has waited longer than this; 0: never")
+	fs.StringVar(&f.Filtered, "filtered", filteredKeep, "answers that a content filter cut short or emptied: keep (they are results, and counted) or fail (they go to the errors file)")
+	fs.StringVar(&f.Order, "order", orderCompletion, "order of results: completion (as they come) or input (finished answers are held, and lost if killed, until earlier ones are done; a resumed run sorts its file at the end)")
+	fs.BoolVar(&f.RetryFailed, "retry-failed", false, "also retry items that failed for good in an earlier run")
+	fs.BoolVar(&f.Fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
+	fs.BoolVar(&f.Forget, "forget", false, "ignore limits learned by earlier runs (OUTPUT with .state.json for .jsonl has them)")
+	fs.StringVar(&f.durable, "durable", durableSync, "sync: safe from power loss within 10 ms; os: safe from a crash of headrace only")
+	fs.StringVar(&f.Progress, "progress", ProgressAuto, "what standard error shows: auto, panel, bar, plain, json or none; auto is the panel on a terminal, else plain")
+	fs.BoolVar(&f.Verbose, "verbose", false, "show more at the end: cooldowns, probes, redistributed items, where the time went, and the proof that nothing was lost")
+	fs.StringVar(&f.Color, "color", ColorAuto, "auto, always or never; auto colors the panel of a terminal unless NO_COLOR is set")
+	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
+	fs.StringVar(&f.logFormat, "log-format", logAuto, "text, json or auto (json with --progress json, else text)")
+	fs.StringVar(&f.LogFile, "log-file", "", "append the log to this file (default: standard error)")
+	fs.Uint64Var(&f.Seed, "seed", 0, "makes jitter and simulation reproducible (default: a new one each time)")
+	fs.StringVar(&f.SimProfile, "sim-profile", ProfileDemo, "what --provider sim is like: demo (its headers say what its limit is), silent (only refusals show it) or fast (no limit)")
+	fs.StringVar(&f.Config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\", and of settings that have no flag (ramp, breaker, …: see headrace help config)")
+	fs.StringVar(&f.Cluster, "cluster", "", "run on many machines (the full command only): in the cluster at an address, as in --cluster=nats://…; without an address, in a trial cluster in this process")
+	fs.Lookup("cluster").NoOptDefVal = ClusterTrial
+	NameValues(fs, map[string]string{
+		"cluster": "ADDRESS",
+		"output":  "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
+		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
+		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
+		"durable": "MODE", "progress": "MODE", "color": "WHEN", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
+	})
+}
+
+// Complete sets missing flags from the environment, then from the file of --config. It checks
+// everything for which it need not open the run's files or call anybody. If a command has only
+// some of the flags, fs holds those. The file may set the others, which have no meaning there,
+// so that one file serves all commands.
+func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
+	from, hasOutput := origins{}, fs.Lookup("output") != nil
+	from.note(fs, "flag")
+	if err := fromEnvironment(fs, env); err != nil {
+		return err
+	}
+	from.note(fs, "environment")
+	if err := f.fromFile(); err != nil {
+		return err
+	}
+	from.note(fs, "file")
+	f.Given = append(from.settings(fs), f.Lanes.settings()...)
+	fs = f.All
+	f.Seeded, f.KeyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
+	f.Lanes.useLaw(f.Law)
+	whom := f.Resolve(fs, env)
+	if whom == nil && f.Planned == nil {
+		whom = f.locate(env)
+	}
+	f.useVendor(fs, env)
+	return Usage(append(f.Lanes.check(f.Law),
+		f.checkOutput(hasOutput),
+		f.checkCluster(),
+		f.checkTimeline(),
+		whom,
+		f.checkKeyEnv(env),
+		f.checkInClear(),
+		f.checkHeaders(),
+		f.checkNetwork(),
+		OneOf("text", f.text, textAuto, textAlways, textNever),
+		OneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
+		checkPreset(f.Preset),
+		f.checkLaw(!hasOutput && f.Planned == nil || f.Cluster != ""), // other commands without an output belong to a cluster
+		f.checkEndpoint(),
+		f.checkLimits(),
+		AtLeast("concurrency", f.Concurrency, 1),
+		atMost("concurrency", f.Concurrency, machine.MaxConcurrency),
+		AtLeast("max-attempts", f.MaxAttempts, 1),
+		AtLeast("max-bodies", f.MaxBodies, 1),
+		atMost("max-bodies", f.MaxBodies, mostBodies),
+		AtLeast("limit", f.limit, 0),
+		AtLeast("latency-target", f.LatencyTarget, 0),
+		AtLeast("timeout", f.Timeout, 0),
+		OneOf("stream", f.stream, streamAuto, streamAlways, streamNever),
+		AtLeast("stream-idle", f.streamIdle, 0),
+		AtLeast("item-timeout", f.ItemTimeout, 0),
+		AtLeast("deadline", f.Deadline, 0),
+		AtLeast("long-wait", f.LongWait, 0),
+		AtLeast("first-answer", f.FirstAnswer, 0),
+		AtLeast("outage-patience", f.OutagePatience, 0),
+		OneOf("filtered", f.Filtered, filteredKeep, FilteredFail),
+		OneOf("sim-profile", f.SimProfile, ProfileDemo, ProfileSilent, profileFast),
+		OneOf("order", f.Order, orderCompletion, OrderInput),
+		OneOf("format", f.Format, FormatAuto, FormatJSONL, FormatText, FormatCSV),
+		OneOf("on-bad-line", f.onBadLine, badLineFail, badLineSkip),
+		f.parseTemplate(),
+		f.parseParams(),
+		OneOf("durable", f.durable, durableSync, durableOS),
+		OneOf("progress", f.Progress, ProgressAuto, ProgressPanel, ProgressBar, ProgressPlain, ProgressJSON, ProgressNone),
+		OneOf("color", f.Color, ColorAuto, ColorAlways, colorNever),
+		f.checkLevel(),
+		f.readPrices(&f.InputFlags, f.Preset),
+		f.checkLog(),
+		f.checkPlanned(),
+	)...)
+}
+
+func (f *Flags) checkOutput(needed bool) error {
+	if needed && f.Output == "" {
+		return fmt.Errorf("no output: name a file with -o %s, or standard output with -o -", ResultsName)
+	}
+	if f.Errors == "-" {
+		return errors.New(`--errors "-": standard output carries results only: name a file`)
+	}
+	return nil
+}
+
+// checkCluster refuses an empty address, which an unset variable gives: the command would run on this machine alone.
+func (f *Flags) checkCluster() error {
+	if f.Cluster == "" && f.All.Changed("cluster") {
+		return errors.New("--cluster= has no address: give the line that headrace hub prints, or write --cluster alone for a trial in this process")
+	}
+	return nil
+}
+
+// variableName matches the names that shells allow for a variable. A key does not match, and
+// so no error repeats it.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// checkKeyEnv refuses a text that cannot be a variable's name, and one that names no
+// variable and looks like a key. It repeats neither.
+func (f *Flags) checkKeyEnv(env func(string) (string, bool)) error {
+	_, set := env(f.KeyEnv)
+	if f.SendsNoKey() && f.KeyFile != "" {
+		return errors.New("--api-key-env none sends no key, and --api-key-file names one: remove one of the two")
+	}
+	if !variableName.MatchString(f.KeyEnv) || !set && exit.LooksLikeKey(f.KeyEnv) {
+		return errors.New("--api-key-env takes the name of a variable, not a key: put the key into a variable and give its name")
+	}
+	return nil
+}
+
+// keyEnvNone is the value of --api-key-env with which no key is sent: it then does not displace
+// a header of the user's.
+const keyEnvNone = "none"
+
+func (f *Flags) SendsNoKey() bool { return f.KeyEnvGiven && f.KeyEnv == keyEnvNone }
+
+// checkInClear refuses to send, unencrypted to the vendor's own hosts, a key that the user has
+// not named. It also applies where others have the key, as workers do.
+func (f *Flags) checkInClear() error {
+	if f.Planned != nil || f.KeyEnvGiven || f.KeyFile != "" || !f.IsInClear() {
+		return nil
+	}
+	return f.InClear("what proves who calls")
+}
+
+// IsInClear reports whether calls go unencrypted to the vendor's own hosts without the user's
+// permission.
+func (f *Flags) IsInClear() bool {
+	u, err := url.Parse(f.BaseURL)
+	return err == nil && u.Scheme == "http" && !f.insecureHTTP && f.Vendor.Answers(f.BaseURL)
+}
+
+// InClear is the fault of an address to which a secret would go unencrypted.
+func (f *Flags) InClear(what string) error {
+	u, err := url.Parse(f.BaseURL)
+	if err != nil {
+		return err
+	}
+	safe := url.URL{Scheme: "https", Host: strings.TrimSuffix(u.Host, ":80"), Path: u.Path}
+	return fmt.Errorf("%s: it says http, so %s would be sent unencrypted to %s: try %s, or add --insecure-http to allow that",
+		cmp.Or(f.MadeOf, "--base-url"), what, u.Hostname(), exit.WithoutKeys(safe.String()))
+}
+
+func (f *InputFlags) checkEndpoint() error {
+	return OneOf("endpoint", f.endpoint, prompts.Endpoints()...)
+}
+
+func (f *Flags) Limits() limiter.Limits {
+	return limiter.Limits{RPM: f.rpm, TPM: f.tpm, InputTPM: f.inputTPM, OutputTPM: f.outputTPM, Burst: f.burst}
+}
+
+func (f *Flags) checkLimits() error {
+	if f.Planned != nil {
+		return checkLimits(f.Limits(), "means not known")
+	}
+	return checkLimits(f.Limits(), "learns it")
+}
+
+func (f *Flags) checkPlanned() error {
+	if f.Planned == nil {
+		return nil
+	}
+	return f.Planned()
+}
+
+// checkLimits names each invalid limit. The meaning of 0 differs between commands.
+func checkLimits(l limiter.Limits, zero string) error {
+	faults := []error{AtLeast("burst", l.Burst, 0)}
+	if l.Burst > limiter.MaxBurst {
+		faults = append(faults, fmt.Errorf("--burst: %v is too large: at most %v", l.Burst, limiter.MaxBurst))
+	}
+	for _, one := range []struct {
+		flag  string
+		value float64
+	}{{"rpm", l.RPM}, {"tpm", l.TPM}, {"input-tpm", l.InputTPM}, {"output-tpm", l.OutputTPM}} {
+		if (limiter.Limits{RPM: one.value}).Validate() != nil {
+			faults = append(faults, fmt.Errorf("--%s: %v is not a limit: want a number of 0 or more; 0 %s", one.flag, one.value, zero))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (f *Flags) checkLevel() error {
+	if _, err := f.Level(); err != nil {
+		return OneOf("log-level", f.logLevel, "debug", "info", "warn", "error")
+	}
+	return nil
+}
+
+func (f *Flags) Level() (slog.Level, error) {
+	var l slog.Level
+	err := l.UnmarshalText([]byte(f.logLevel))
+	return l, err
+}
+
+func (f *InputFlags) parseTemplate() (err error) {
+	if f.template == "" {
+		return nil
+	}
+	if f.parsed, err = prompts.ParseTemplate(f.template); err != nil {
+		return fmt.Errorf("--template: %s: write fields as in {{.text}}", exit.PlainText(err))
+	}
+	return nil
+}
+
+// FormatOf returns the format of the input of that name. It ignores an ending that says how the
+// file is packed.
+func (f *InputFlags) FormatOf(name string) prompts.Format {
+	format := f.Format
+	if format == FormatAuto {
+		name = strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(name), ".gz"), ".zst")
+		if strings.HasSuffix(name, ".csv") {
+			format = FormatCSV
+		}
+	}
+	switch format {
+	case FormatText:
+		return prompts.FormatText
+	case FormatCSV:
+		return prompts.FormatCSV
+	}
+	return prompts.FormatJSONL
+}
+
+func (f *InputFlags) SkipsBadLines() bool { return f.onBadLine == badLineSkip }
+
+func (f *InputFlags) SkipsUntranslatable() bool { return f.onUntranslatable == badLineSkip }
+
+func (f *Flags) Durability() saver.Durability {
+	if f.durable == durableOS {
+		return saver.OS
+	}
+	return saver.Sync
+}
+
+// The laws of admission that --law chooses from.
+const (
+	lawModel = "model"
+	LawPlain = "plain"
+	LawNone  = "none"
+)
+
+func registerLaw(fs *pflag.FlagSet, to *string) {
+	fs.StringVar(to, "law", lawModel, "how calls are paced: model (follows the provider's own limits), plain (given limits, trial and a ramp) or none (only -c limits calls)")
+	NameValues(fs, map[string]string{"law": "NAME"})
+}
+
+// checkLaw refuses an unknown law, and flags that the law does not use. In a cluster a keeper
+// keeps the limit, by its law.
+func (f *Flags) checkLaw(inCluster bool) error {
+	faults := []error{OneOf("law", f.Law, lawModel, LawPlain, LawNone)}
+	if f.Law == LawNone {
+		if inCluster {
+			faults = append(faults, errors.New("--law none cannot be used in a cluster, which keeps one limit for all: use model or plain"))
+		}
+		for _, name := range []string{"rpm", "tpm", "input-tpm", "output-tpm", "burst", "latency-target"} {
+			if flag := f.All.Lookup(name); flag.Changed && strings.Trim(flag.Value.String(), "0s") != "" {
+				faults = append(faults, fmt.Errorf("--%s: %s has no effect with --law none, which limits nothing: remove one of the two", name, flag.Value))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// LawOptions returns the options that pace the lanes. A server of one's own queues instead
+// of refusing, so its latency is watched as well as its refusals. The simulated provider
+// refuses wherever it is.
+func (f *Flags) LawOptions() []batch.Option {
+	opts := []batch.Option{batch.WithLatencyTarget(f.LatencyTarget)}
+	switch {
+	case f.Law == LawPlain:
+		opts = append(opts, batch.WithPlainLaw())
+	case f.Law == lawModel && f.Answering(f.Preset).Local:
+		opts = append(opts, batch.WithLocalServer(cmp.Or(f.LatencyTarget, limiter.LocalTarget(f.Timeout))))
+	}
+	return opts
+}
+
+func Profile(name string) (sim.Config, error) {
+	switch name {
+	case ProfileDemo:
+		return sim.Demo(), nil
+	case ProfileSilent:
+		return sim.Silent(), nil
+	case profileFast:
+		return sim.Fast(), nil
+	}
+	return sim.Config{}, exit.Refuse("--profile: %q is not known: use demo, silent or fast", name)
+}
+
+// Values of --profile, and of --sim-profile.
+const (
+	ProfileDemo   = "demo"
+	ProfileSilent = "silent"
+	profileFast   = "fast"
+)
+
+// LogsJSON reports whether the log is lines of JSON. With --progress json it is, unless a
+// flag says otherwise.
+func (f *Flags) LogsJSON() bool {
+	return f.logFormat == logJSON || f.logFormat == logAuto && f.LogFile == "" && f.Progress == ProgressJSON
+}
+
+// checkLog refuses a log of text lines among lines of JSON.
+func (f *Flags) checkLog() error {
+	if f.LogFile == "" && f.logFormat == logText && f.Progress == ProgressJSON {
+		return errors.New("--log-format text: --progress json writes JSON to standard error: add a --log-file, or remove --log-format")
+	}
+	return OneOf("log-format", f.logFormat, logAuto, logText, logJSON)
+}
+
+// Values of --log-format.
+const (
+	logAuto = "auto"
+	logText = "text"
+	logJSON = "json"
+)
+
+// ClusterTrial is the value of --cluster without an address: a cluster in this process, for
+// a trial.
+const ClusterTrial = "trial"

@@ -1,0 +1,244 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/price"
+	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
+	"github.com/headrace/headrace/provider/wire"
+)
+
+// InputFlags are the flags of every command that reads prompts: they say how to read a line,
+// and for which provider. All such commands take and refuse the same values.
+type InputFlags struct {
+	VendorFlags
+	model, endpoint  string
+	Format, template string
+	parsed           *template.Template // --template, nil for none
+	system           string
+	params           paramTexts
+	parsedParams     []prompts.Param
+	onBadLine        string
+	onUntranslatable string
+	limit            int
+}
+
+// registerInput registers the flags about the input alone.
+func (f *InputFlags) registerInput(fs *pflag.FlagSet, onBadLine string) {
+	fs.StringVar(&f.model, "model", "", "model for lines that name none")
+	fs.StringVar(&f.endpoint, "endpoint", prompts.ChatCompletions, "endpoint for lines that name none")
+	fs.StringVar(&f.Format, "format", FormatAuto, "format of the input: jsonl, text (one prompt a line), csv (one item a row) or auto (csv if the name ends so, else jsonl)")
+	fs.StringVar(&f.template, "template", "", "Go template that makes the prompt from an item's fields, such as \"Translate: {{.text}}\"")
+	fs.Var(&f.params, "param", "parameter for lines that do not set it, such as max_tokens=50 or stop=END; repeatable (see headrace help input)")
+	fs.StringVar(&f.onBadLine, "on-bad-line", badLineFail, onBadLine)
+	fs.StringVar(&f.onUntranslatable, "on-untranslatable", badLineFail, "when a chat cannot be converted to the provider's API: fail (nothing is called) or skip")
+	fs.StringVar(&f.system, "system", "", "system message for lines that are only a prompt")
+	fs.IntVar(&f.limit, "limit", 0, "run only the first N items; 0: all")
+	NameValues(fs, map[string]string{
+		"model": "NAME", "endpoint": "PATH", "format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "on-untranslatable": "MODE", "system": "TEXT", "limit": "N",
+	})
+}
+
+// ReaderConfig says how to read the input of that name.
+func (f *InputFlags) ReaderConfig(name string) prompts.Config {
+	return prompts.Config{
+		DefaultModel: f.defaultModel(), DefaultEndpoint: f.endpoint,
+		System: f.system, Serves: f.serves(), Takes: f.takesLine(),
+		Params: f.parsedParams, Format: f.FormatOf(name), Template: f.parsed, Limit: f.limit,
+	}
+}
+
+func (f *InputFlags) defaultModel() string {
+	if f.model == "" && f.Provider == ProviderSim {
+		return SimDefaultModel
+	}
+	return f.model
+}
+
+// serves lists the endpoints that a line may be for. OpenAI itself does not have Anthropic's
+// and rerank; servers at another address have them or answer that they do not.
+func (f *InputFlags) serves() []string {
+	served := wire.Served(f.Dialect, f.Vendor.Serves...)
+	served = append(served, wire.Translates(f.Dialect)...)
+	if f.Provider == ProviderOpenAI && IsOpenAI(f.BaseURL) {
+		served = slices.DeleteFunc(served, func(operation string) bool {
+			return operation == provider.Messages || operation == provider.Rerank
+		})
+	}
+	return served
+}
+
+// paramTexts holds the values of --param, as they were given. A value may contain several, a line
+// each: a variable and the file of --config give one value to a flag.
+type paramTexts []string
+
+// Set adds the parameters of a value.
+func (p *paramTexts) Set(value string) error {
+	for text := range strings.Lines(value) {
+		if text = strings.TrimRight(text, "\r\n"); text != "" {
+			*p = append(*p, text)
+		}
+	}
+	return nil
+}
+
+// String returns a text from which Set reads the same parameters.
+func (p *paramTexts) String() string { return strings.Join(*p, "\n") }
+
+// Type is part of [pflag.Value]: the help shows it.
+func (p *paramTexts) Type() string { return "NAME=VALUE" }
+
+func (f *InputFlags) parseParams() error {
+	var faults []error
+	given := map[string]bool{}
+	f.parsedParams = nil
+	for _, text := range f.params {
+		one, err := prompts.ParseParam(text)
+		switch {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("--param: %s", exit.PlainText(err)))
+		case given[one.Name]:
+			faults = append(faults, fmt.Errorf("--param: %s is set twice: keep one", one.Name))
+		}
+		given[one.Name] = true
+		f.parsedParams = append(f.parsedParams, one)
+	}
+	return errors.Join(faults...)
+}
+
+// OpenInputs makes one input of files. Format says how a file of that name holds its items, where
+// there are several.
+func OpenInputs(stdin io.Reader, paths []string, format func(name string) prompts.Format) (promptfile.Input, error) {
+	var all []promptfile.Input
+	for _, path := range paths {
+		if path == "-" && len(paths) > 1 {
+			return promptfile.Input{}, exit.Refuse("standard input is an input of its own: join the files to it, as in cat part-1.jsonl … | headrace run -")
+		}
+		in, err := openInput(stdin, path)
+		if err != nil {
+			return in, err
+		}
+		all = append(all, in)
+	}
+	in, err := promptfile.Join(format, all...)
+	if err != nil {
+		text, _, _ := strings.Cut(exit.PlainText(err), ": ")
+		return in, exit.Refuse("%s: leave one of them out", text)
+	}
+	return in, nil
+}
+
+// Matching replaces each pattern by the files that it matches, sorted by name. An argument that
+// is the name of a file is no pattern.
+func Matching(args []string) (paths []string, err error) {
+	for _, arg := range args {
+		if _, err := os.Lstat(arg); err == nil || !strings.ContainsAny(arg, "*?[") || strings.Contains(arg, "://") {
+			paths = append(paths, arg)
+			continue
+		}
+		found, err := filepath.Glob(arg)
+		switch {
+		case err != nil:
+			return nil, exit.Refuse("%s: the pattern is not well-formed: check the name of the input", arg)
+		case len(found) == 0:
+			return nil, exit.Refuse("%s: no file matches the pattern: check the name of the input", arg)
+		}
+		paths = append(paths, found...)
+	}
+	return paths, nil
+}
+
+// openInput returns one prompt file. An input that can be read only once (standard input, a
+// pipe) is a stream: its lines are checked as they come.
+func openInput(stdin io.Reader, path string) (promptfile.Input, error) {
+	if path == "-" {
+		return promptfile.Stream("standard input", stdin), nil
+	}
+	in, err := promptfile.File(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return in, exit.Refuse("%s: there is no such file: check the name of the input", path)
+	case errors.Is(err, journal.ErrDirectory):
+		return in, exit.Refuse("%s: it is a directory: name a prompt file in it", path)
+	case err != nil:
+		return in, InputFault(path, err)
+	}
+	return in, nil
+}
+
+// InputFault says why an input cannot be read. The error names the file where there are
+// several.
+func InputFault(name string, err error) error {
+	if at, is := errors.AsType[*fs.PathError](err); is {
+		name = at.Path
+	}
+	return exit.Refuse("%s: %v: check the permissions of the input", name, disk.Bare(err))
+}
+
+// EstimateOf returns what is known of a request before its lane is: its prompt, and the
+// bound on its output. The real usage corrects it right after the call.
+func EstimateOf(q *prompts.Request) limiter.Cost {
+	input, output := estimate.For(q.Endpoint, q.Body)
+	return limiter.Cost{Requests: 1, Input: input, Output: output}
+}
+
+// CostOf returns the cost that a request draws when its provider lets it in.
+func CostOf(c limiter.Charge, q *prompts.Request) limiter.Cost { return c.Of(EstimateOf(q)) }
+
+// presetAuto leaves the preset to the base URL.
+const presetAuto = "auto"
+
+// presets lists the vendors that --preset names.
+var presets = []string{
+	"anthropic", "azure", "bedrock", "deepseek", "gemini", "generic", "groq", "llamacpp",
+	"local", "mistral", "ollama", "openai", "openrouter", "together", "vllm",
+}
+
+func registerPreset(fs *pflag.FlagSet, to *string) {
+	fs.StringVar(to, "preset", presetAuto, "how the provider counts tokens: auto (by --provider, and for openai by the base URL), or "+strings.Join(presets, ", "))
+	NameValues(fs, map[string]string{"preset": "NAME"})
+}
+
+func checkPreset(name string) error {
+	return OneOf("preset", name, append([]string{presetAuto}, presets...)...)
+}
+
+// priceFlags are the flags about prices, which plan and run share, and their table.
+type priceFlags struct {
+	price, prices string
+	Known         price.Table
+}
+
+func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
+	fs.StringVar(&f.price, "price", "", "USD per million tokens of input, output, cached input and cache writes, for models whose price is not known")
+	fs.StringVar(&f.prices, "prices", "", `file of prices, which beat the built-in ones: {"model":{"input":2.5,"output":10,"cached":1.25,"cache_write":3}}`)
+	NameValues(fs, map[string]string{"price": "IN,OUT[,CACHED[,WRITE]]", "prices": "FILE"})
+}
+
+// readPrices makes the table, with the built-in prices of the called vendor. The simulated
+// provider and a server of one's own have none, no matter what they call their models.
+func (f *priceFlags) readPrices(whom *InputFlags, preset string) (err error) {
+	vendor := whom.Answering(preset).Name
+	if whom.Provider == ProviderSim {
+		vendor = ""
+	}
+	f.Known, err = price.Read(f.prices, f.price, vendor)
+	return err
+}

@@ -1,0 +1,164 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/exit"
+)
+
+// named is a flag's value with a word for it in the help.
+type named struct {
+	pflag.Value
+	word string
+}
+
+// NameValues gives flags the words for their values, and shows default times as a user would
+// write them. A default of no time is not shown, as the help says what it means.
+func NameValues(fs *pflag.FlagSet, words map[string]string) {
+	for flag, word := range words {
+		f := fs.Lookup(flag)
+		f.Value = named{f.Value, word}
+		if d, err := time.ParseDuration(f.DefValue); err == nil && strings.HasSuffix(f.DefValue, "s") {
+			f.DefValue = Span(d.Seconds())
+		}
+		if f.DefValue == "0s" {
+			f.DefValue = "0"
+		}
+	}
+}
+
+// Type is part of [pflag.Value]: the help shows it.
+func (n named) Type() string { return n.word }
+
+// Usage makes one refusal of all faults; nil if there are none.
+func Usage(faults ...error) error {
+	if err := errors.Join(faults...); err != nil {
+		return exit.Refuse("%v", err)
+	}
+	return nil
+}
+
+// KindOfFlag names the kind of value that a flag takes, in words.
+func KindOfFlag(f *pflag.Flag) string {
+	value := f.Value
+	if n, ok := value.(named); ok {
+		value = n.Value
+	}
+	switch value.Type() {
+	case "int", "uint64":
+		return "whole number"
+	case "float64":
+		return "number"
+	case "bool":
+		return "choice between true and false"
+	case "duration":
+		return "length of time such as 500ms, 30s or 2m"
+	case "string":
+		return "value"
+	case boundType:
+		return "number of items, such as 20, or share of them, such as 5% (more than 0% and less than 100%)"
+	}
+	return value.Type()
+}
+
+func IsKeyFlag(name string) bool {
+	switch name {
+	case "api-key", "apikey", "api_key", "key", "token":
+		return true
+	}
+	return false
+}
+
+func AtLeast[N int | time.Duration](flag string, n, least N) error {
+	if n < least {
+		return fmt.Errorf("--%s: %v is too small: at least %v", flag, n, least)
+	}
+	return nil
+}
+
+func atMost(flag string, n, most int) error {
+	if n > most {
+		return fmt.Errorf("--%s: %d is too large: at most %d", flag, n, most)
+	}
+	return nil
+}
+
+func OneOf(flag, value string, words ...string) error {
+	for _, w := range words {
+		if value == w {
+			return nil
+		}
+	}
+	return fmt.Errorf("--%s: %q is not known: use %s or %s", flag, value,
+		strings.Join(words[:len(words)-1], ", "), words[len(words)-1])
+}
+
+// Nearest returns the word that the user most likely meant; "" if there is none.
+func Nearest(typed string, words []string) string {
+	best, least := "", mostTypos+1
+	for _, w := range words {
+		if d := distance(typed, w); d < least && 2*d < len(w) {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// mostTypos is the largest number of wrong letters in a word that passes for another.
+const mostTypos = 2
+
+// DidYouMean asks whether the user meant a word; "" for none.
+func DidYouMean(word string) string {
+	if word == "" {
+		return ""
+	}
+	return "did you mean " + word + "? "
+}
+
+// distance returns the number of letters to insert, remove, replace, or swap with their
+// neighbour to turn one word into the other.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+		for j := 1; j <= len(b); j++ {
+			switch {
+			case i == 0:
+				rows[0][j] = j
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+func SomeInputs(cmd *cobra.Command, args []string) error {
+	f := cmd.Flags().Lookup("cluster")
+	switch {
+	case len(args) == 0:
+		return exit.Refuse("no input: name a prompt file, or \"-\" for standard input: see %s --help", cmd.CommandPath())
+	case len(args) > 1 && f != nil && f.Changed && f.Value.String() == f.NoOptDefVal:
+		return exit.Refuse("%d inputs, and only one can be run in a cluster: is one of them the address of --cluster? write it as in --cluster=nats://…", len(args))
+	}
+	return nil
+}
+
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return exit.Refuse("unexpected argument %q: %s takes none", args[0], cmd.CommandPath())
+}

@@ -1,0 +1,251 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/verdict"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/internal/command/world"
+)
+
+// statusFlags are the flags of status.
+type statusFlags struct {
+	errors, format, timeline string
+	input                    []string
+	watch, json              bool
+}
+
+func Command(w *world.World) *cobra.Command {
+	flags := &statusFlags{}
+	cmd := &cobra.Command{
+		Use:   "status OUTPUT [flags]",
+		Short: "Show the state of an output: done, failed, remaining, spent",
+		Long: `Show what the result files of a run contain: how many items are done and failed, and what
+they used and cost, as far as their lines say. Nothing is changed, and a run may be writing
+to them. The number of remaining items needs the input: add --input.
+
+status exits as the run did: with 0 if every item succeeded, 1 if some failed, 3 if the provider
+stopped it, 4 or 5 by a limit of yours or the disk, and with 130 if it was interrupted or killed.
+While the run goes on it exits with 0. An output that cannot be read, or a mistake, is 2.
+
+--watch shows the panel of a running run from any other terminal, until the run ends or until
+Ctrl-C, which ends only the watching. Without a terminal it prints a line when the reason that
+holds the run back changes, when something fails, and every 5 s. --json prints the latest
+progress event of the run, as --progress json does, and ends; the state of a run that was killed
+is "killed". Both read the timeline of the run, results.run.jsonl for results.jsonl, and show the
+last state of a run that was killed.`,
+		Example: `  headrace status results.jsonl
+  headrace status results.jsonl --input prompts.jsonl
+  headrace status results.jsonl --watch
+  headrace status results.jsonl --json | jq .held_by`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return nil
+			}
+			return exit.Refuse("status takes one output: see %s --help", cmd.CommandPath())
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.watch || flags.json {
+				return follow(w, cmd.Context(), flags, args[0])
+			}
+			return countedIn(w, flags, args[0])
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&flags.errors, "errors", "", "file of failed items (default: OUTPUT with .errors before its ending)")
+	fs.StringArrayVar(&flags.input, "input", nil, "the prompt file, to count what remains; once for each of several files, or a pattern")
+	fs.StringVar(&flags.format, "format", settings.FormatAuto, "format of the input, as in headrace run")
+	fs.BoolVar(&flags.watch, "watch", false, "show the run until it ends")
+	fs.BoolVar(&flags.json, "json", false, "print the latest progress event of the run")
+	fs.StringVar(&flags.timeline, "timeline", "", "the timeline that --watch and --json read, as in headrace run (default: OUTPUT with .run.jsonl for .jsonl)")
+	settings.NameValues(fs, map[string]string{"errors": "FILE", "input": "FILE", "format": "NAME", "timeline": "FILE"})
+	return cmd
+}
+
+// follow shows a run by its timeline.
+func follow(w *world.World, ctx context.Context, flags *statusFlags, output string) error {
+	if flags.watch && flags.json {
+		return exit.Refuse("--watch and --json exclude each other: give one of them")
+	}
+	run, err := watchedRun(w, flags, output)
+	if err != nil {
+		return err
+	}
+	if flags.json {
+		return run.printProgress(ctx)
+	}
+	return run.watch(ctx)
+}
+
+// anyColumns makes every row count, no matter what its columns are called.
+var anyColumns = template.Must(template.New("").Parse("-"))
+
+// unknownItems is the length of an input that the user has not named.
+const unknownItems = -1
+
+func countedIn(w *world.World, flags *statusFlags, output string) error {
+	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
+		return exit.Refuse("%s: there is no such file: check the name of the output", output)
+	}
+	of := settings.Flags{Output: output, Errors: flags.errors, InputFlags: settings.InputFlags{Format: flags.format}}
+	if err := settings.OneOf("format", of.Format, settings.FormatAuto, settings.FormatJSONL, settings.FormatText, settings.FormatCSV); err != nil {
+		return settings.Usage(err)
+	}
+	p, err := journal.ReadProgress(output, of.ErrorsPath())
+	if err != nil {
+		return exit.Refuse("%s", exit.PlainText(err))
+	}
+	items, input := unknownItems, promptfile.Input{}
+	if len(flags.input) > 0 {
+		paths, err := settings.Matching(flags.input)
+		if err != nil {
+			return err
+		}
+		if input, err = settings.OpenInputs(w.Stdin, paths, of.FormatOf); err != nil {
+			return err
+		}
+		if items, err = countItems(&of, input); err != nil {
+			return err
+		}
+	}
+	printStatus(exit.ForPeople(w.Stdout), &of, p, input, items)
+	return howItEnded(w, flags, output, p)
+}
+
+// howItEnded says whether the run goes on or was killed, and ends with the run's exit code.
+// The files answer what the timeline does not.
+func howItEnded(w *world.World, flags *statusFlags, output string, p *journal.Progress) error {
+	run, err := watchedRun(w, flags, output)
+	if err != nil { // there is no timeline
+		run = &watched{World: w, output: output}
+	}
+	v, err := run.reader.Look()
+	if err != nil && (runtime.GOOS == "windows" || !journal.LockLeft(output)) { // on Windows each run leaves its lock
+		v.Ended = true
+	}
+	if who, runs := journal.LockedBy(output); runs {
+		fmt.Fprintf(w.Stdout, "  %-10s goes on (%s)\n", "run", who)
+	} else if run.wasKilled(&v) {
+		fmt.Fprintf(w.Stdout, "  %-10s was killed, or its machine went down: the same command resumes it\n", "run")
+	}
+	return run.exit(&v, p.Failed > 0)
+}
+
+// countItems reads an input to its end. The model and endpoint of its lines do not change
+// their number.
+func countItems(of *settings.Flags, input promptfile.Input) (items int, err error) {
+	cfg := prompts.Config{DefaultModel: settings.SimDefaultModel, Serves: prompts.Operations(), Checked: true, Passing: true, NoKeys: true, Format: of.FormatOf(input.Name)}
+	if slices.ContainsFunc(input.Files(), func(name string) bool { return of.FormatOf(name) == prompts.FormatCSV }) {
+		cfg.Template = anyColumns
+	}
+	err = input.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
+		for _, err := range prompts.NewReader(file, cfg).All() {
+			if _, bad := errors.AsType[*prompts.LineError](err); err != nil && !bad {
+				return err
+			}
+			items++
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, promptfile.ErrInput):
+		return 0, settings.InputFault(input.Name, err)
+	case err != nil:
+		return 0, exit.Refuse("%s", exit.PlainText(err))
+	}
+	return items, nil
+}
+
+func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, input promptfile.Input, items int) {
+	row := func(name string, format string, args ...any) {
+		fmt.Fprintf(out, "  %-10s %s\n", name, exit.Sayf(format, args...))
+	}
+	fmt.Fprintln(out, printable.Line(of.Output))
+	row("done", "%d%s", p.Done, inBrackets(p.Models, ""))
+	if p.Filtered > 0 {
+		row("filtered", "%d of these: a content filter cut them short or emptied them", p.Filtered)
+	}
+	row("failed", "%d%s", p.Failed, inBrackets(p.Failures, "see "+of.ErrorsPath()))
+	if p.Simulated > 0 {
+		row("simulated", "%d: no provider was asked", p.Simulated)
+	}
+	if items == unknownItems {
+		row("remaining", "unknown without the input: add --input FILE%s", spanWords(p))
+	} else {
+		row("remaining", "%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, verdict.ItOrThem(len(input.Files())))
+	}
+	row("spent", "%s", spentWords(p))
+	if d := &p.Doubtful; d.Calls > 0 {
+		row("doubtful", "%s", words.Doubtful(int(d.Calls), d.InputTokens, d.OutputTokens))
+	}
+	if p.Torn > 0 {
+		row("torn", "the last line, after %d bytes: a run was killed, or is writing now; the next run repairs it", p.Torn)
+	}
+	if !p.Changed.IsZero() {
+		row("changed", "%s", p.Changed.Format("2006-01-02 15:04:05"))
+	}
+}
+
+func spanWords(p *journal.Progress) string {
+	if p.LastLine == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (lines %d to %d were reached)", p.FirstLine, p.LastLine)
+}
+
+func spentWords(p *journal.Progress) string {
+	text := fmt.Sprintf("%d tokens in, %d out, in %s", p.Usage.InputTokens, p.Usage.OutputTokens, words.Count(int(p.Attempts), "call"))
+	if p.Priced > 0 {
+		text += "; " + words.Money(p.CostUSD)
+		if p.FailedUSD > 0 {
+			text += fmt.Sprintf(", of it %s for items that failed", words.Money(p.FailedUSD))
+		}
+	}
+	if without := words.Unpriced(p.Unpriced); without != "" && (p.Priced > 0 || p.Simulated < p.Done+p.Failed) {
+		text += " " + without
+	}
+	return text
+}
+
+// shownNames bounds how many names a row lists, the most frequent first.
+const shownNames = 5
+
+func inBrackets(counts map[string]int, hint string) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	if len(names) == 0 {
+		return ""
+	}
+	var shown []string
+	for _, name := range names[:min(shownNames, len(names))] {
+		shown = append(shown, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	text := strings.Join(shown, ", ")
+	if more := len(names) - shownNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if hint != "" {
+		text += "; " + hint
+	}
+	return "  (" + text + ")"
+}

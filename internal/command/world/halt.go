@@ -1,0 +1,183 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+)
+
+// Causes that stop a run from outside.
+var (
+	errInterrupted = errors.New("interrupted")
+	errDeadline    = errors.New("the deadline was reached")
+)
+
+// Halt stops a run from outside, in two stages.
+type Halt struct {
+	Drain chan struct{} // closed by the first signal, at the deadline, or by a full disk: start nothing more
+	full  chan error    // one place: the disk is full
+	why   error         // what closed drain; read it only once drain is closed
+	by    string        // the same in the words of a sentence; likewise
+	at    time.Time     // when that was; only for the goroutine that watches
+	Ctx   context.Context
+	Stop  context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
+	Over  chan struct{}           // closed when no more signals are watched
+	ends  time.Time               // the deadline; zero: there is none
+}
+
+// Watch waits for signals, and for the deadline unless it is 0, until the returned halt is
+// closed. The first of them drains, a signal after it abandons, and one more has its usual
+// effect, in case something hangs.
+func (w *World) Watch(ctx context.Context, deadline time.Duration, say func(event.Code, string)) *Halt {
+	h := &Halt{Drain: make(chan struct{}), full: make(chan error, 1), Over: make(chan struct{})}
+	h.Ctx, h.Stop = context.WithCancelCause(ctx)
+	var expired <-chan time.Time
+	if deadline > 0 {
+		h.ends = w.Clock.Now().Add(deadline)
+		timer := w.Clock.NewTimer(deadline)
+		expired = timer.Chan()
+		context.AfterFunc(h.Ctx, func() { timer.Stop() })
+	}
+	go func() {
+		defer close(h.Over)
+		if h.first(w, deadline, expired, say) {
+			h.second(w, say)
+		}
+	}()
+	return h
+}
+
+// first waits for the cause that drains the run; false if the run ends before.
+func (h *Halt) first(w *World, deadline time.Duration, expired <-chan time.Time, say func(event.Code, string)) bool {
+	select {
+	case <-h.Ctx.Done():
+		return false
+	case sig := <-w.Signals:
+		h.why, h.by = errInterrupted, calledBy(sig)
+		say(event.Stopping, stoppingBy(sig))
+	case <-expired:
+		h.why, h.by = errDeadline, "your --deadline"
+		say(event.Stopping, fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
+	case h.why = <-h.full:
+		h.by = "a full disk"
+		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish, and their answers are kept until there is room; Ctrl-C abandons them", exit.PlainText(h.why)))
+	}
+	h.at = w.Clock.Now()
+	close(h.Drain)
+	return true
+}
+
+// Expire waits, once the deadline has passed, until the watcher has noticed: the run is
+// drained before it begins, and calls nothing.
+func (h *Halt) Expire(now time.Time) {
+	if h.ends.IsZero() || now.Before(h.ends) {
+		return
+	}
+	select {
+	case <-h.Drain:
+	case <-h.Ctx.Done():
+	}
+}
+
+// sameCall is the time within which a second SIGTERM may be the first one, sent twice:
+// timeout(1) sends it to the process and to its group.
+const sameCall = time.Second
+
+// second waits for a signal that abandons the calls: one that a person sends.
+func (h *Halt) second(w *World, say func(event.Code, string)) {
+	for {
+		select {
+		case <-h.Ctx.Done():
+			return
+		case sig := <-w.Signals:
+			if sig == syscall.SIGHUP { // shells and kernels both report that a terminal has gone
+				continue
+			}
+			if sig == syscall.SIGTERM && w.Clock.Since(h.at) < sameCall {
+				continue
+			}
+			say(event.Abandoning, "abandoning the calls in flight")
+			w.Release()
+			h.Stop(errInterrupted)
+			return
+		}
+	}
+}
+
+// Fault reports that a result cannot be kept, if there may be room again: then it is worth
+// waiting for the calls in flight. Otherwise the run is being abandoned.
+func (h *Halt) Fault(err error) {
+	if !promptfile.DiskFull(err) {
+		return
+	}
+	select {
+	case h.full <- err:
+	default: // the other file reported it: the run is stopping already
+	}
+}
+
+// Close ends the watch.
+func (h *Halt) Close() {
+	h.Stop(nil)
+	<-h.Over
+}
+
+// Called reports whether something outside has stopped the run.
+func (h *Halt) Called() bool {
+	select {
+	case <-h.Drain:
+		return true
+	default:
+		return h.Interrupted()
+	}
+}
+
+// Interrupted reports whether a signal has abandoned the calls in flight.
+func (h *Halt) Interrupted() bool { return errors.Is(context.Cause(h.Ctx), errInterrupted) }
+
+// Reason returns what drains the run, as it stands in a sentence; "" if nothing does.
+func (h *Halt) Reason() string {
+	select {
+	case <-h.Drain:
+		return h.by
+	default:
+		return ""
+	}
+}
+
+// calledBy names a signal as it stands in a sentence.
+func calledBy(sig os.Signal) string {
+	switch sig {
+	case syscall.SIGTERM:
+		return "a SIGTERM"
+	case syscall.SIGHUP:
+		return "a SIGHUP"
+	}
+	return event.CtrlC
+}
+
+// stoppingBy says what a first signal does. Only a user who has pressed Ctrl-C can do so
+// again.
+func stoppingBy(sig os.Signal) string {
+	if by := calledBy(sig); by != event.CtrlC {
+		return "stopping: " + by + ": calls in flight finish and are saved; Ctrl-C abandons them"
+	}
+	return "stopping: calls in flight finish and are saved; Ctrl-C again abandons them"
+}
+
+// ByDeadline reports whether the deadline, and no signal, stopped the run.
+func (h *Halt) ByDeadline() bool {
+	select {
+	case <-h.Drain:
+		return errors.Is(h.why, errDeadline) && !h.Interrupted()
+	default:
+		return false
+	}
+}
