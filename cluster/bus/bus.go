@@ -145,7 +145,8 @@ func newBus(config Config) (*Bus, error) {
 		space = DefaultSpace
 	}
 	b := &Bus{config: config, address: address, space: escape(space), closed: make(chan struct{})}
-	b.dialer = newDialer(config.Clock)
+	b.dialer = &dialer{}
+	b.dialer.ctx, b.dialer.cancel = context.WithCancel(context.Background())
 	if b.shown, err = address.Files.options(); err == nil {
 		b.tls, err = address.tlsConfig()
 	}
@@ -173,8 +174,8 @@ func (b *Bus) dial() error {
 
 // why turns an error of a connection attempt into one of ours: final, or only for now.
 func (b *Bus) why(err error) error {
-	if seen := b.dialer.refusal(); seen != nil {
-		err = seen
+	if denied := b.dialer.denied.Load(); denied != nil {
+		err = *denied
 	}
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {
@@ -185,7 +186,10 @@ func (b *Bus) why(err error) error {
 			return fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 	}
-	return b.reached(err)
+	if failed := b.dialer.failed.Load(); failed != nil && *failed != nil && errors.Is(err, nats.ErrNoServers) {
+		return fmt.Errorf("%w: %w", nats.ErrNoServers, *failed)
+	}
+	return err
 }
 
 func (b *Bus) options() nats.Options {
@@ -205,21 +209,18 @@ func (b *Bus) options() nats.Options {
 	o.PingInterval, o.MaxPingsOut = aliveEvery, alivePings
 	o.FlusherTimeout, o.ReconnectOnFlusherError = flushWait, true
 	o.SubChanLen = fetchedMost
-	o.DisconnectedErrCB, o.ReconnectedCB = b.lost, b.found
+	o.DisconnectedErrCB = func(_ *nats.Conn, err error) {
+		if err != nil {
+			b.say(fmt.Errorf("%w: %w", ErrAway, err))
+		}
+	}
+	o.ReconnectedCB = func(*nats.Conn) {
+		now := b.config.Clock.Now()
+		b.reconnected.Store(&now)
+	}
 	o.AsyncErrorCB = func(_ *nats.Conn, _ *nats.Subscription, err error) { b.say(err) }
 	o.ClosedCB = func(*nats.Conn) { close(b.closed) }
 	return o
-}
-
-func (b *Bus) lost(_ *nats.Conn, err error) {
-	if err != nil {
-		b.say(fmt.Errorf("%w: %w", ErrAway, err))
-	}
-}
-
-func (b *Bus) found(*nats.Conn) {
-	now := b.config.Clock.Now()
-	b.reconnected.Store(&now)
 }
 
 func (b *Bus) say(err error) {
@@ -255,10 +256,6 @@ func (b *Bus) Reached(ctx context.Context) error {
 	return nil
 }
 
-// HeardAt returns when the server last sent anything, by our clock. While all is well that is at most a
-// second ago, because the client pings it that often.
-func (b *Bus) HeardAt() time.Time { return b.dialer.heardAt() }
-
 // limited bounds a request in time.
 func (b *Bus) limited(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	return clockwork.WithTimeout(ctx, b.config.Clock, wait)
@@ -281,44 +278,21 @@ func kind(err error) error {
 	return err
 }
 
-// A dialer makes the client's connections. It records when data last came in and why a certificate was
-// rejected, and it can cancel an attempt that is under way.
+// A dialer makes the client's connections. It records what the client does not report: why an attempt
+// failed, and why a certificate was rejected. It can cancel an attempt that is under way.
 type dialer struct {
-	clock  clockwork.Clock
 	ctx    context.Context //nolint:containedctx // it is the life of the dialer
 	cancel context.CancelFunc
-	heard  atomic.Pointer[time.Time]
 	failed atomic.Pointer[error] // why the last attempt failed; of nil: it succeeded
 	denied atomic.Pointer[error] // why the last rejected certificate was rejected
-}
-
-func newDialer(clock clockwork.Clock) *dialer {
-	d := &dialer{clock: clock}
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	now := clock.Now()
-	d.heard.Store(&now)
-	return d
 }
 
 // Dial makes one connection.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	plain := net.Dialer{Timeout: DialWait}
 	conn, err := plain.DialContext(d.ctx, network, address)
-	if d.noted(err) != nil {
-		return nil, err
-	}
-	return &listening{Conn: conn, dialer: d}, nil
-}
-
-func (d *dialer) heardAt() time.Time { return *d.heard.Load() }
-
-// refusal returns why the last certificate was rejected, or nil. The client says only that it could not
-// reach any server.
-func (d *dialer) refusal() error {
-	if err := d.denied.Load(); err != nil {
-		return *err
-	}
-	return nil
+	d.failed.Store(&err)
+	return conn, err
 }
 
 // watched makes config record why a certificate is rejected.
@@ -337,22 +311,6 @@ func (d *dialer) watched(config *tls.Config) *tls.Config {
 		return err
 	}
 	return config
-}
-
-// A listening connection records when data comes in.
-type listening struct {
-	net.Conn
-	dialer *dialer
-}
-
-// Read reads from the connection.
-func (l *listening) Read(p []byte) (int, error) {
-	n, err := l.Conn.Read(p)
-	if n > 0 {
-		now := l.dialer.clock.Now()
-		l.dialer.heard.Store(&now)
-	}
-	return n, err
 }
 
 // Unreached describes why [Connect] failed, and what to do about it.
@@ -387,26 +345,4 @@ func unreached(err error) (what, why string) {
 		return "it does not answer", "is it that host and port, and does a firewall let them through?"
 	}
 	return err.Error(), "nothing of a cluster works without its bus"
-}
-
-// noted records why the latest attempt to connect failed, which the client does not report.
-func (d *dialer) noted(err error) error {
-	d.failed.Store(&err)
-	return err
-}
-
-// failure returns why the latest attempt to connect failed; nil if it succeeded.
-func (d *dialer) failure() error {
-	if err := d.failed.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// reached adds the reason why no server was reached, where the client gives none.
-func (b *Bus) reached(err error) error {
-	if failed := b.dialer.failure(); failed != nil && errors.Is(err, nats.ErrNoServers) {
-		return fmt.Errorf("%w: %w", nats.ErrNoServers, failed)
-	}
-	return err
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -239,5 +238,3 @@ func isInTheWay(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == codeNotUnique || api.ErrorCode == codeNotSo)
 }
-
-var _ nats.CustomDialer = (*dialer)(nil)

@@ -269,15 +269,6 @@ func (h *Hub) RoleURL(r Role) string {
 	return h.lineTo(host, port, r)
 }
 
-// LocalURL returns a join line for this process, whatever address JoinURL names.
-func (h *Hub) LocalURL() string {
-	host, _, _ := net.SplitHostPort(h.config.Listen)
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return h.lineTo(host, fmt.Sprint(h.Port()), AdminRole)
-}
-
 func (h *Hub) lineTo(host, port string, r Role) string {
 	line := Address{Hosts: []string{net.JoinHostPort(host, port)}, Token: roleToken(h.config.Token, r)}
 	if h.ca != nil {

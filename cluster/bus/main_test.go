@@ -167,7 +167,7 @@ func childMain() {
 		fmt.Println("error:", err)
 		os.Exit(2)
 	}
-	fmt.Println("join:", hub.LocalURL())
+	fmt.Println("join:", hub.JoinURL())
 	_, _ = bufio.NewReader(os.Stdin).ReadByte() // it ends with the test, however that ends
 	hub.Shutdown()
 }

@@ -75,13 +75,6 @@ const (
 	gone                  // it is over
 )
 
-var stateWords = [...]string{
-	"looking", "listing", "asking", "naming", "settling", "checking",
-	"reading", "working", "closing", "joining", "acking", "cleaning", "gone",
-}
-
-func (s state) String() string { return stateWords[s] }
-
 // An exit is the reason why a claim leaves early. Of two reasons, the one listed later counts.
 type exit uint8
 

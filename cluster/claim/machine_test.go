@@ -200,7 +200,7 @@ func atWork(t *testing.T, m *Machine, now time.Time, id ID, chunk Chunk) {
 		m.Step(now, e)
 		m.Ready(now)
 	}
-	if c := m.claim(id); c == nil || c.state.String() != "working" {
+	if c := m.claim(id); c == nil || c.state != working {
 		t.Fatalf("it does not work: %+v", c)
 	}
 }

@@ -277,7 +277,15 @@ func (f *fleet) join(c *job.Chunk) *parts.Joined {
 // claim asks what no journal has of a chunk, until its worker dies after so many answers.
 func (f *fleet) claim(c *job.Chunk, dies int) {
 	f.t.Helper()
-	ended := f.join(c)
+	ended := map[int]bool{} // by line
+	var parse journal.Parser
+	for text, err := range f.join(c).All() {
+		e, fault := parse.Parse(text)
+		if err := errors.Join(err, fault); err != nil {
+			f.t.Fatal(err)
+		}
+		ended[e.Line] = true
+	}
 	f.turns++
 	out, err := store.CreateJournal(f.t.Context(), f.store, fmt.Sprintf("%s%04d-w", job.WorkFolder(c.Job, c.Number, c.Round), f.turns), store.JournalConfig{})
 	if err != nil {
@@ -295,13 +303,13 @@ func (f *fleet) claim(c *job.Chunk, dies int) {
 	}
 	lines, bad := f.lines(c)
 	for _, e := range bad {
-		if !ended.Has(e.Line) && !save(maker.BadLine(e)) {
+		if !ended[e.Line] && !save(maker.BadLine(e)) {
 			return
 		}
 	}
 	items := func(yield func(*promptfile.Item) bool) {
 		for _, req := range lines {
-			if !ended.Has(req.Line) && !yield(maker.Item(req)) {
+			if !ended[req.Line] && !yield(maker.Item(req)) {
 				return
 			}
 		}

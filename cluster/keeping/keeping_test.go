@@ -335,7 +335,10 @@ func TestAForgottenStopIsLifted(t *testing.T) {
 }
 
 // hanging is a store that answers when its context ends, and counts those who wait.
-type hanging struct{ waiting chan struct{} }
+type hanging struct {
+	store.Store
+	waiting chan struct{}
+}
 
 func (h hanging) wait(ctx context.Context) error {
 	h.waiting <- struct{}{}
@@ -360,7 +363,7 @@ func (h hanging) Delete(ctx context.Context, _ string) error { return h.wait(ctx
 // A keeper whose store hangs goes on; what waits for the store is one of each kind, however long it takes.
 func TestAStoreThatHangsHoldsOneOfEach(t *testing.T) {
 	n := newConfig(t)
-	h := hanging{make(chan struct{}, 100)}
+	h := hanging{waiting: make(chan struct{}, 100)}
 	n.Home, n.Epochs = h, NewEpochs(h, n.Clock)
 	k := n.candidate(MayKeep)
 	ctx, cancel := context.WithCancel(t.Context())

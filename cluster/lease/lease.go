@@ -128,20 +128,11 @@ func (l *Lease) Keeper(now time.Time) (epoch uint64, until time.Time, is bool) {
 	return l.epoch, l.until, l.holder && l.epoch > 0 && now.Before(l.until)
 }
 
-// Lapsed says whether this process was the last keeper, for all it knows, and its time has run out. If it writes the
-// lease again it goes on.
-func (l *Lease) Lapsed(now time.Time) bool {
-	return l.holder && l.epoch > 0 && !now.Before(l.until)
-}
-
 // Before returns the snapshot that the previous keeper left; nil: none.
 func (l *Lease) Before() json.RawMessage { return l.before }
 
 // Snapshot sets what the next write leaves for the next keeper.
 func (l *Lease) Snapshot(s json.RawMessage) { l.state = s }
-
-// Highest returns the highest epoch heard of.
-func (l *Lease) Highest() uint64 { return max(l.highest, l.epoch) }
 
 // Step absorbs a fact.
 func (l *Lease) Step(now time.Time, f Fact) {

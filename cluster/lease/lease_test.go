@@ -74,7 +74,7 @@ func TestTakesOver(t *testing.T) {
 	if wait := l.sent.Sub(noon); wait < 3030*time.Millisecond || wait > 3400*time.Millisecond {
 		t.Errorf("it has waited for %v", wait)
 	}
-	if _, _, is := l.Keeper(until); is || !l.Lapsed(until) {
+	if _, _, is := l.Keeper(until); is {
 		t.Error("it is keeper when its time has run out")
 	}
 }
@@ -136,7 +136,7 @@ func TestLoses(t *testing.T) {
 	} {
 		l := keeperAt(t)
 		lose(l)
-		if _, _, is := l.Keeper(at(5)); is || l.Lapsed(at(9)) {
+		if _, _, is := l.Keeper(at(5)); is || l.holder {
 			t.Errorf("%s: still keeper", name)
 		}
 	}

@@ -197,12 +197,9 @@ func foreignTo(home, here, there string) error {
 }
 
 // DefaultTerm is the time for which a keeper lasts without renewal, with one hub. It is four times as long as it
-// takes to notice a lost answer and ask again. With three hubs, 3 to 4 s pass from the death of the leading hub until
-// another leads: ThreeTerm.
-const (
-	DefaultTerm = 3 * time.Second
-	ThreeTerm   = 6 * time.Second
-)
+// takes to notice a lost answer and ask again. Three hubs need twice as long: 3 to 4 s pass from the death of the
+// leading hub until another leads.
+const DefaultTerm = 3 * time.Second
 
 // Times holds the times that the processes of a cluster must share. They stand in its store from the time when the
 // first working process joins. A worker that takes others for dead sooner than they expect has their work done twice.

@@ -41,7 +41,7 @@ func ObjectOf(ctx context.Context, input string) (o job.Object, err error) {
 }
 
 func objectOf(ctx context.Context, s store.Store, folder, name, input string) (job.Object, error) {
-	identity, size, err := store.Identity(ctx, s, name)
+	identity, size, err := s.Identity(ctx, name)
 	if err != nil {
 		return job.Object{}, fmt.Errorf("%s: %w", input, err)
 	}

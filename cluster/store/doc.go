@@ -8,8 +8,7 @@
 //
 //	Open(address) ─▶ Store ── Create, Open, List, Delete
 //	                  │  └─ Identity, OpenSame: inputs, which others may change
-//	                  ├─ Sub(prefix)
-//	                  ├─ Probe, Mark, CheckMark: can it be trusted, from two machines too?
+//	                  ├─ Probe: can it be trusted?
 //	                  └─ CreateJournal ─▶ Journal: lines as they come, ReadJournal reads them back
 //
 //	in a folder   temporary ─▶ sync ─▶ link(2) to the name ─▶ sync the folder   EEXIST: somebody was first

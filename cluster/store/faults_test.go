@@ -253,7 +253,7 @@ func TestTheRestThroughFaults(t *testing.T) {
 				return nil
 			},
 			"identity": func() error {
-				_, size, err := store.Identity(t.Context(), s, name)
+				_, size, err := s.Identity(t.Context(), name)
 				if size != 4 {
 					return fmt.Errorf("%d bytes, %w", size, err)
 				}
@@ -281,7 +281,7 @@ func TestTheRestWhileDown(t *testing.T) {
 	server, s := faulty(t)
 	server.Fault(s3test.First(1000, s3test.SlowDown, every))
 	_, opened := s.Open(t.Context(), "k", 0, -1)
-	_, _, identified := store.Identity(t.Context(), s, "k")
+	_, _, identified := s.Identity(t.Context(), "k")
 	var listed error
 	for _, err := range s.List(t.Context(), "", "") {
 		listed = err

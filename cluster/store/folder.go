@@ -62,7 +62,7 @@ func (f *folder) Open(ctx context.Context, name string, offset, length int64) (i
 	return &section{Reader: stretch(ctx, file, offset, length), file: file}, nil
 }
 
-// OpenSame implements Identifier.
+// OpenSame implements Store.
 func (f *folder) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
 	file, err := f.file(ctx, name, offset)
 	if err != nil {
@@ -97,7 +97,7 @@ func (f *folder) file(ctx context.Context, name string, offset int64) (*os.File,
 	return file, disk.Bare(err)
 }
 
-// Identity implements Identifier.
+// Identity implements Store.
 func (f *folder) Identity(ctx context.Context, name string) (string, int64, error) {
 	info, err := f.stat(ctx, name)
 	if err != nil {

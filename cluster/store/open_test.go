@@ -375,7 +375,7 @@ func TestAFolderThatIsUnmounted(t *testing.T) {
 	away := func(what string) {
 		t.Helper()
 		_, read := store.ReadAll(ctx, s, "a/k", 10)
-		_, _, identified := store.Identity(ctx, s, "a/k")
+		_, _, identified := s.Identity(ctx, "a/k")
 		_, appended := store.Append(ctx, s, "a/l")
 		var listed error
 		for _, err := range s.List(ctx, "a/", "") {

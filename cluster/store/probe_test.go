@@ -92,10 +92,8 @@ func TestProbeRefusesLookThenRename(t *testing.T) {
 func TestProbeSaysWhatKeptIt(t *testing.T) {
 	down := errors.New("down")
 	broken := storetest.Broken{Err: down}
-	_, marked := store.Mark(t.Context(), broken, chance())
 	for i, err := range []error{
 		store.Probe(t.Context(), broken, chance(), store.ProbeConfig{}),
-		store.CheckMark(t.Context(), broken, "probe/mark-1"), marked,
 		store.Probe(t.Context(), &fails{Memory: storetest.NewMemory(), open: down}, chance(), store.ProbeConfig{}),
 		store.Probe(t.Context(), &fails{Memory: storetest.NewMemory(), list: down}, chance(), store.ProbeConfig{}),
 		store.Probe(t.Context(), &fails{Memory: storetest.NewMemory(), remove: down}, chance(), store.ProbeConfig{}),
@@ -131,49 +129,6 @@ func (f *fails) List(ctx context.Context, prefix, after string) iter.Seq2[store.
 		return storetest.Broken{Err: f.list}.List(ctx, prefix, after)
 	}
 	return f.Memory.List(ctx, prefix, after)
-}
-
-// A mark that is another's, or is not listed, or whose name can be taken, is refused.
-func TestCheckMark(t *testing.T) {
-	name, err := store.Mark(t.Context(), storetest.NewMemory(), chance())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		says string
-		put  map[string]string
-	}{
-		{"cannot be read here", nil},
-		{"something else is read", map[string]string{name: "x"}},
-	} {
-		s := storetest.NewMemory()
-		for name, content := range c.put {
-			if err := store.CreateBytes(t.Context(), s, name, []byte(content)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		err := store.CheckMark(t.Context(), s, name)
-		if !errors.Is(err, store.ErrUnsafe) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v does not say %q", err, c.says)
-		}
-	}
-	for _, bad := range storetest.Bad() {
-		says := map[string]string{
-			"the last writer wins": "once more", "who comes late writes": "once more",
-			"is listed from the second time on": "not listed here",
-		}[bad.Breaks]
-		if says == "" {
-			continue
-		}
-		name, err := store.Mark(t.Context(), bad.Store, chance())
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = store.CheckMark(t.Context(), bad.Store, name)
-		if !errors.Is(err, store.ErrUnsafe) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v does not say %q", bad.Breaks, err, says)
-		}
-	}
 }
 
 // A probe takes away what it wrote, also when it is broken off.

@@ -28,21 +28,25 @@ import (
 // bucket is a Store in a bucket of S3. A name is taken by a PUT with If-None-Match: *.
 type bucket struct {
 	client *minio.Core
+	http   http.Client
 	bucket string
+	prefix string // of the keys of all objects; "" or ends with a slash
 	clock  clockwork.Clock
 	seed   uint64 // for the chance in waits
 }
 
-// opened is the part of a bucket that an address names, and its HTTP client.
-type opened struct {
-	*sub
-	http http.Client
+// Close closes idle connections.
+func (b *bucket) Close() error {
+	b.http.CloseIdleConnections()
+	return nil
 }
 
-// Close closes idle connections.
-func (o *opened) Close() error {
-	o.http.CloseIdleConnections()
-	return nil
+// key returns the key of an object's name. It keeps "" as it is: a prefix would turn it into a valid name.
+func (b *bucket) key(name string) string {
+	if name == "" {
+		return ""
+	}
+	return b.prefix + name
 }
 
 // roleTimeout bounds a request to the local address that hands out roles: without such a service
@@ -66,17 +70,16 @@ func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
 	if o.transport == nil {
 		o.transport = newTransport()
 	}
-	b := &bucket{bucket: u.Host, clock: o.clock, seed: newSeed()}
-	s := &opened{sub: &sub{whole: b, prefix: prefix}, http: http.Client{Transport: o.transport}}
+	b := &bucket{bucket: u.Host, prefix: prefix, http: http.Client{Transport: o.transport}, clock: o.clock, seed: newSeed()}
 	err := b.dial(ctx, u, o.transport)
 	if err == nil {
-		err = b.reachable(ctx, prefix)
+		err = b.reachable(ctx)
 	}
 	if err != nil {
-		_ = s.Close() // it holds only idle connections
+		_ = b.Close() // it holds only idle connections
 		return nil, err
 	}
-	return s, nil
+	return b, nil
 }
 
 // newSeed differs from machine to machine, so that clients refused together do not come back
@@ -88,8 +91,8 @@ func newSeed() uint64 {
 }
 
 // reachable asks for a first name, whether or not there is one.
-func (b *bucket) reachable(ctx context.Context, prefix string) error {
-	for _, err := range b.List(ctx, prefix, "") {
+func (b *bucket) reachable(ctx context.Context) error {
+	for _, err := range b.List(ctx, "", "") {
 		return errors.Unwrap(err) // the caller's error names the address
 	}
 	return nil

@@ -39,6 +39,7 @@ var (
 //
 // Proxies repeat a PUT by themselves, so even a first 412 may mean our own object.
 func (b *bucket) Create(ctx context.Context, name string, body io.Reader, size int64) error {
+	name = b.key(name)
 	if err := b.create(ctx, name, body, size); err != nil {
 		return fmt.Errorf("store: create %s: %w", name, err)
 	}
@@ -141,6 +142,7 @@ func nonceOf(info minio.ObjectInfo) string {
 
 // Delete implements Store.
 func (b *bucket) Delete(ctx context.Context, name string) error {
+	name = b.key(name)
 	err := ready(ctx, name)
 	if err == nil {
 		err = b.retry(ctx, func() error {
@@ -161,8 +163,9 @@ func (b *bucket) Open(ctx context.Context, name string, offset, length int64) (i
 	return b.OpenSame(ctx, name, "", offset, length)
 }
 
-// OpenSame implements Identifier.
+// OpenSame implements Store.
 func (b *bucket) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
+	name = b.key(name)
 	s := &stream{ctx: ctx, from: b, name: name, etag: identity, next: offset, end: math.MaxInt64}
 	if length >= 0 && length < math.MaxInt64-offset {
 		s.end = offset + length
@@ -180,8 +183,9 @@ func (b *bucket) OpenSame(ctx context.Context, name, identity string, offset, le
 	return s, nil
 }
 
-// Identity implements Identifier.
+// Identity implements Store.
 func (b *bucket) Identity(ctx context.Context, name string) (string, int64, error) {
+	name = b.key(name)
 	err := ready(ctx, name)
 	var info minio.ObjectInfo
 	if err == nil {
@@ -302,7 +306,8 @@ func (s *stream) Close() error {
 // List implements Store. A broken list resumes behind the last name.
 func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		l := &listing{from: b, prefix: prefix, after: after, yield: yield, wait: b.backoff()}
+		prefix := b.prefix + prefix
+		l := &listing{from: b, prefix: prefix, after: b.key(after), yield: yield, wait: b.backoff()}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // the client's goroutines end with us
 		err := checkPrefix(prefix)
@@ -351,7 +356,7 @@ func (l *listing) visit(info minio.ObjectInfo) error {
 	if err := CheckName(info.Key); err != nil {
 		return fmt.Errorf("%q: %w", info.Key, err)
 	}
-	if !l.yield(Object{Name: info.Key, Size: info.Size}, nil) {
+	if !l.yield(Object{Name: strings.TrimPrefix(info.Key, l.from.prefix), Size: info.Size}, nil) {
 		return errEnough
 	}
 	return nil

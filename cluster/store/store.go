@@ -52,23 +52,19 @@ type Store interface {
 	List(ctx context.Context, prefix, after string) iter.Seq2[Object, error]
 	// Delete removes an object; a missing one is no error. The object may come back if a folder's machine loses power.
 	Delete(ctx context.Context, name string) error
+	// Identity returns a text that differs for each state of an object, which others may change, as users may change their
+	// inputs: the etag, or size and time (nanoseconds) of a
+	// file. size is in bytes.
+	Identity(ctx context.Context, name string) (identity string, size int64, err error)
+	// OpenSame is Open for an object that has not changed. ErrChanged if it has: at once, or, if a file is written
+	// during the reading, at the end.
+	OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error)
 }
 
 // Object is an object as a list shows it.
 type Object struct {
 	Name string
 	Size int64 // in bytes
-}
-
-// An Identifier is a store whose objects others may change, as users may change their inputs. All stores of this
-// package are Identifiers.
-type Identifier interface {
-	// Identity returns a text that differs for each state of an object: the etag, or size and time (nanoseconds) of a
-	// file. size is in bytes.
-	Identity(ctx context.Context, name string) (identity string, size int64, err error)
-	// OpenSame is Open for an object that has not changed. ErrChanged if it has: at once, or, if a file is written
-	// during the reading, at the end.
-	OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error)
 }
 
 // An Appender is a store whose objects can also be written bit by bit. In this package only a folder can; elsewhere the
@@ -84,22 +80,6 @@ type Tail interface {
 	io.WriteCloser
 	// Sync returns when everything written survives the loss of power.
 	Sync() error
-}
-
-// Identity calls s.Identity; errors.ErrUnsupported if s is no Identifier.
-func Identity(ctx context.Context, s Store, name string) (identity string, size int64, err error) {
-	if i, ok := s.(Identifier); ok {
-		return i.Identity(ctx, name)
-	}
-	return "", 0, fmt.Errorf("store: identity of %s: %w", name, errors.ErrUnsupported)
-}
-
-// OpenSame calls s.OpenSame; errors.ErrUnsupported if s is no Identifier.
-func OpenSame(ctx context.Context, s Store, name, identity string, offset, length int64) (io.ReadCloser, error) {
-	if i, ok := s.(Identifier); ok {
-		return i.OpenSame(ctx, name, identity, offset, length)
-	}
-	return nil, fmt.Errorf("store: open %s: %w", name, errors.ErrUnsupported)
 }
 
 // Append calls s.Append; errors.ErrUnsupported if s is no Appender.
@@ -217,61 +197,4 @@ func ReadAll(ctx context.Context, s Store, name string, most int64) ([]byte, err
 		return nil, fmt.Errorf("store: read %s: it has more than %d bytes", name, most)
 	}
 	return content, nil
-}
-
-// Sub returns the part of a store under prefix, a name or "". Its objects are those whose names
-// begin with prefix and a slash, and their names in it are the rest. Close leaves s as it is.
-func Sub(s Store, prefix string) Store {
-	if prefix == "" {
-		return s
-	}
-	return &sub{whole: s, prefix: prefix + "/"}
-}
-
-type sub struct {
-	whole  Store
-	prefix string
-}
-
-// name keeps "" as it is: a prefix would turn it into a valid name.
-func (s *sub) name(name string) string {
-	if name == "" {
-		return ""
-	}
-	return s.prefix + name
-}
-
-func (s *sub) Create(ctx context.Context, name string, body io.Reader, size int64) error {
-	return s.whole.Create(ctx, s.name(name), body, size)
-}
-
-func (s *sub) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
-	return s.whole.Open(ctx, s.name(name), offset, length)
-}
-
-func (s *sub) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
-		for o, err := range s.whole.List(ctx, s.prefix+prefix, s.name(after)) {
-			o.Name = strings.TrimPrefix(o.Name, s.prefix)
-			if !yield(o, err) {
-				return
-			}
-		}
-	}
-}
-
-func (s *sub) Delete(ctx context.Context, name string) error {
-	return s.whole.Delete(ctx, s.name(name))
-}
-
-func (s *sub) Identity(ctx context.Context, name string) (string, int64, error) {
-	return Identity(ctx, s.whole, s.name(name))
-}
-
-func (s *sub) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
-	return OpenSame(ctx, s.whole, s.name(name), identity, offset, length)
-}
-
-func (s *sub) Append(ctx context.Context, name string) (Tail, error) {
-	return Append(ctx, s.whole, s.name(name))
 }

@@ -141,7 +141,7 @@ func startBus(t *testing.T, c *child) *bus.Bus {
 		t.Fatal(err)
 	}
 	t.Cleanup(hub.Shutdown)
-	c.Line = hub.LocalURL()
+	c.Line = hub.JoinURL()
 	b, err := bus.Connect(t.Context(), bus.Config{URL: c.Line, Name: "parent", AckWait: processAckWait})
 	if err != nil {
 		t.Fatal(err)
@@ -426,22 +426,22 @@ func chunkNamed(w bus.Work) (c claim.Chunk, ok bool) {
 
 // mortal is a store to which a dead worker writes nothing.
 type mortal struct {
-	whole store.Store
-	dead  *grave
+	store.Store
+	dead *grave
 }
 
 func (m mortal) Create(ctx context.Context, name string, body io.Reader, size int64) error {
 	if err := m.dead.dead(); err != nil {
 		return err
 	}
-	return m.whole.Create(ctx, name, body, size)
+	return m.Store.Create(ctx, name, body, size)
 }
 
 func (m mortal) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if err := m.dead.dead(); err != nil {
 		return nil, err
 	}
-	return m.whole.Open(ctx, name, offset, length)
+	return m.Store.Open(ctx, name, offset, length)
 }
 
 func (m mortal) List(ctx context.Context, prefix, after string) iter.Seq2[store.Object, error] {
@@ -450,7 +450,7 @@ func (m mortal) List(ctx context.Context, prefix, after string) iter.Seq2[store.
 			yield(store.Object{}, err)
 			return
 		}
-		m.whole.List(ctx, prefix, after)(yield)
+		m.Store.List(ctx, prefix, after)(yield)
 	}
 }
 
@@ -458,14 +458,14 @@ func (m mortal) Delete(ctx context.Context, name string) error {
 	if err := m.dead.dead(); err != nil {
 		return err
 	}
-	return m.whole.Delete(ctx, name)
+	return m.Store.Delete(ctx, name)
 }
 
 func (m mortal) Append(ctx context.Context, name string) (store.Tail, error) {
 	if err := m.dead.dead(); err != nil {
 		return nil, err
 	}
-	t, err := store.Append(ctx, m.whole, name)
+	t, err := store.Append(ctx, m.Store, name)
 	if err != nil {
 		return nil, err
 	}

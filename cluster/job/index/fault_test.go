@@ -69,12 +69,8 @@ func TestInputThatChanges(t *testing.T) {
 // changesAtEnd is a store whose objects turn out to have changed once they were read to their end.
 type changesAtEnd struct{ store.Store }
 
-func (s changesAtEnd) Identity(ctx context.Context, name string) (string, int64, error) {
-	return store.Identity(ctx, s.Store, name)
-}
-
 func (s changesAtEnd) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
-	in, err := store.OpenSame(ctx, s.Store, name, identity, offset, length)
+	in, err := s.Store.OpenSame(ctx, name, identity, offset, length)
 	return atEnd{in}, err
 }
 

@@ -272,7 +272,7 @@ func TestAJobOfFormat1GoesOn(t *testing.T) {
 	var whole []byte
 	for i := range w.src.Record.Inputs {
 		in := &w.src.Record.Inputs[i].Objects[0]
-		if in.Identity, _, err = store.Identity(t.Context(), w.store, in.Name); err != nil {
+		if in.Identity, _, err = w.store.Identity(t.Context(), in.Name); err != nil {
 			t.Fatal(err)
 		}
 		whole = append(whole, withoutMark(old.Objects[in.Name])...)

@@ -42,7 +42,7 @@ func (s *Source) look(ctx context.Context, f File, who string) (in job.Input, er
 	if err != nil {
 		return in, err
 	}
-	if o.Identity, o.Bytes, err = store.Identity(ctx, from, f.Object); err != nil {
+	if o.Identity, o.Bytes, err = from.Identity(ctx, f.Object); err != nil {
 		return in, err
 	}
 	packed, err := s.packed(ctx, o)
@@ -188,7 +188,7 @@ func (u *unpacking) piece(n int64) error {
 		return err
 	}
 	var err error
-	if o.Identity, o.Bytes, err = store.Identity(u.ctx, u.Store, o.Name); err != nil {
+	if o.Identity, o.Bytes, err = u.Store.Identity(u.ctx, o.Name); err != nil {
 		return err
 	}
 	u.in.Objects = append(u.in.Objects, o)

@@ -54,7 +54,7 @@ func (s *Source) open(ctx context.Context, o *job.Object, offset, length int64) 
 	if err != nil {
 		return nil, err
 	}
-	return store.OpenSame(ctx, in, o.Name, o.Identity, offset, length)
+	return in.OpenSame(ctx, o.Name, o.Identity, offset, length)
 }
 
 // config returns the settings for reading the lines of an input.

@@ -139,7 +139,7 @@ func (w *world) input(name, format string, added int, pieces ...[]byte) {
 		if err := store.CreateBytes(w.t.Context(), w.store, object, text); err != nil {
 			w.t.Fatal(err)
 		}
-		identity, size, err := store.Identity(w.t.Context(), w.store, object)
+		identity, size, err := w.store.Identity(w.t.Context(), object)
 		if err != nil {
 			w.t.Fatal(err)
 		}

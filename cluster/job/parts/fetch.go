@@ -58,24 +58,8 @@ func (f *Fetched) name(l *Line) error {
 	return nil
 }
 
-// To writes all results to one writer and all failures to another, which may be nil, in the order of
-// the input: the lines that a run writes. Of a line that several rounds have, the last counts.
-// Damage is ErrDamaged, found at the latest when a chunk was written.
-func (f *Fetch) To(ctx context.Context, results, failures io.Writer) (Fetched, error) {
-	if failures == nil {
-		failures = io.Discard
-	}
-	return f.each(ctx, func(l *Line) error {
-		out := results
-		if l.Failed {
-			out = failures
-		}
-		_, err := out.Write(l.Text)
-		return err
-	})
-}
-
-// each visits the lines that count.
+// each visits the lines that count: the lines that a run writes, in the order of the input. Of a line that several
+// rounds have, the last counts. Damage is ErrDamaged, found at the latest when a chunk was visited.
 func (f *Fetch) each(ctx context.Context, visit func(*Line) error) (Fetched, error) {
 	var all Fetched
 	open := ahead(ctx, atOnce, f.groups(ctx), f.open, func(p *opened) { p.close() })

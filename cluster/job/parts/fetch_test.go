@@ -53,20 +53,29 @@ func fetchable(t *testing.T, chunks int) (s *storetest.Memory, results, failures
 	return s, results, failures
 }
 
+// to writes all results to one writer, and all failures to another.
+func (f *Fetch) to(ctx context.Context, results, failures io.Writer) (Fetched, error) {
+	return f.each(ctx, func(l *Line) error {
+		out := results
+		if l.Failed {
+			out = failures
+		}
+		_, err := out.Write(l.Text)
+		return err
+	})
+}
+
 // All lines come in the order of the input, and of each that of its last round.
 func TestFetchTo(t *testing.T) {
 	s, results, failures := fetchable(t, 60)
 	var out, failed bytes.Buffer
 	f := &Fetch{Store: s, Job: "j", Chunks: 60}
-	all, err := f.To(t.Context(), &out, &failed)
+	all, err := f.to(t.Context(), &out, &failed)
 	if err != nil || out.String() != results || failed.String() != failures {
 		t.Fatalf("%v: %d and %d bytes, not %d and %d", err, out.Len(), failed.Len(), len(results), len(failures))
 	}
 	if all.Chunks != 60 || all.Lines != 600 || all.Done != strings.Count(results, "\n") || all.Failed+all.Skipped != strings.Count(failures, "\n") {
 		t.Errorf("%+v", all)
-	}
-	if _, err := f.To(t.Context(), io.Discard, nil); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -76,7 +85,7 @@ func TestFetchNamesTheFirstFailures(t *testing.T) {
 	write(t, s, 0, 0, text(1, "timeout", "first"), text(2, "timeout", "answered later"), text(3, promptfile.CodeInvalidLine, "bad"), text(4, "server", "once"))
 	write(t, s, 0, 1, text(1, "timeout", "again"), text(2, "", "yes"))
 	write(t, s, 1, 0, text(5, "server", "five"), text(6, "server", "six"))
-	all, err := (&Fetch{Store: s, Job: "j", Chunks: 2}).To(t.Context(), io.Discard, nil)
+	all, err := (&Fetch{Store: s, Job: "j", Chunks: 2}).to(t.Context(), io.Discard, io.Discard)
 	if err != nil || all.Failed != 4 {
 		t.Fatalf("%+v, %v", all.Sums, err)
 	}
@@ -96,7 +105,7 @@ func TestFetchTheLastRound(t *testing.T) {
 		write(t, s, 0, round, text(1, "timeout", fmt.Sprint(round)))
 	}
 	var failed bytes.Buffer
-	if _, err := (&Fetch{Store: s, Job: "j", Chunks: 1}).To(t.Context(), io.Discard, &failed); err != nil || failed.String() != string(text(1, "timeout", "10")) {
+	if _, err := (&Fetch{Store: s, Job: "j", Chunks: 1}).to(t.Context(), io.Discard, &failed); err != nil || failed.String() != string(text(1, "timeout", "10")) {
 		t.Errorf("%v: %s", err, failed.String())
 	}
 }
@@ -110,11 +119,11 @@ func TestFetchWhatIsNotWhole(t *testing.T) {
 		}
 		_ = s.Delete(t.Context(), job.PartName("j", missing, 1))
 		f := &Fetch{Store: s, Job: "j", Chunks: 60}
-		if _, err := f.To(t.Context(), io.Discard, nil); !errors.Is(err, ErrUnfinished) {
+		if _, err := f.to(t.Context(), io.Discard, io.Discard); !errors.Is(err, ErrUnfinished) {
 			t.Errorf("without chunk %d: %v", missing, err)
 		}
 		f.Partial = true
-		if all, err := f.To(t.Context(), io.Discard, nil); err != nil || all.Chunks != 59 || all.Lines != 590 {
+		if all, err := f.to(t.Context(), io.Discard, io.Discard); err != nil || all.Chunks != 59 || all.Lines != 590 {
 			t.Errorf("without chunk %d: %+v, %v", missing, all, err)
 		}
 		write(t, s, missing, 0, some(1+missing*10, 10)...)
@@ -124,7 +133,7 @@ func TestFetchWhatIsNotWhole(t *testing.T) {
 	}
 	put(t, s, 20, 0)
 	f := &Fetch{Store: s, Job: "j", Chunks: 60, Partial: true}
-	if _, err := f.To(t.Context(), io.Discard, nil); !errors.Is(err, ErrDamaged) {
+	if _, err := f.to(t.Context(), io.Discard, io.Discard); !errors.Is(err, ErrDamaged) {
 		t.Error(err)
 	}
 }

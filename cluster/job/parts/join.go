@@ -92,15 +92,6 @@ func (j *Joined) keep(p place) {
 	j.places = append(j.places, p)
 }
 
-// Has reports whether the item of a line of the input has ended.
-func (j *Joined) Has(line int) bool {
-	_, found := slices.BinarySearchFunc(j.places, line, func(p place, line int) int { return cmp.Compare(p.line, line) })
-	return found
-}
-
-// Bytes returns the size of its lines in bytes.
-func (j *Joined) Bytes() int64 { return j.bytes }
-
 // All yields the lines in the order of the input, line feeds included; each is valid until the
 // next. The first error ends them.
 func (j *Joined) All() iter.Seq2[[]byte, error] {

@@ -81,7 +81,7 @@ func TestLedgerKnowsWhatIsThere(t *testing.T) {
 			checkLedger(t, l, s, chunks, round, want)
 			for range 20 {
 				n := rng.IntN(chunks + 1)
-				if _, _, err := store.Identity(t.Context(), s, job.PartName("j", n, round)); err != nil {
+				if _, _, err := s.Identity(t.Context(), job.PartName("j", n, round)); err != nil {
 					put(t, s, n, round)
 					if rng.IntN(2) == 0 {
 						l.Note(n)
@@ -101,7 +101,7 @@ func checkLedger(t *testing.T, l *Ledger, s store.Store, chunks, round int, want
 			continue
 		}
 		in++
-		if _, _, err := store.Identity(t.Context(), s, job.PartName("j", n, round)); err != nil {
+		if _, _, err := s.Identity(t.Context(), job.PartName("j", n, round)); err != nil {
 			missing = append(missing, n)
 		}
 	}

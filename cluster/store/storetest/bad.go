@@ -213,3 +213,13 @@ func (b Broken) List(_ context.Context, prefix, _ string) iter.Seq2[store.Object
 
 // Delete implements store.Store.
 func (b Broken) Delete(_ context.Context, name string) error { return b.err("delete", name) }
+
+// Identity implements store.Store.
+func (b Broken) Identity(_ context.Context, name string) (string, int64, error) {
+	return "", 0, b.err("identity of", name)
+}
+
+// OpenSame implements store.Store.
+func (b Broken) OpenSame(ctx context.Context, name, _ string, offset, length int64) (io.ReadCloser, error) {
+	return b.Open(ctx, name, offset, length)
+}

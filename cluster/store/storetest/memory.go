@@ -108,7 +108,7 @@ func (m *Memory) Open(ctx context.Context, name string, offset, length int64) (i
 	return m.OpenSame(ctx, name, "", offset, length)
 }
 
-// OpenSame implements store.Identifier.
+// OpenSame implements store.Store.
 func (m *Memory) OpenSame(ctx context.Context, name, identity string, offset, length int64) (io.ReadCloser, error) {
 	err := check(ctx, name)
 	var found thing
@@ -145,7 +145,7 @@ func (w *while) Read(p []byte) (int, error) {
 	return w.in.Read(p)
 }
 
-// Identity implements store.Identifier.
+// Identity implements store.Store.
 func (m *Memory) Identity(ctx context.Context, name string) (string, int64, error) {
 	err := check(ctx, name)
 	var found thing

@@ -60,12 +60,12 @@ func large(t *testing.T, s store.Store) {
 
 func identity(t *testing.T, s store.Store) {
 	put(t, s, "in", "line 1\nline 2\n")
-	id, size, err := store.Identity(t.Context(), s, "in")
+	id, size, err := s.Identity(t.Context(), "in")
 	if err != nil || id == "" || size != 14 {
 		t.Fatal(id, size, err)
 	}
 	read := func(id string) (string, error) {
-		in, err := store.OpenSame(t.Context(), s, "in", id, 7, 6)
+		in, err := s.OpenSame(t.Context(), "in", id, 7, 6)
 		if err != nil {
 			return "", err
 		}
@@ -76,7 +76,7 @@ func identity(t *testing.T, s store.Store) {
 	if got, err := read(id); err != nil || got != "line 2" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if again, _, err := store.Identity(t.Context(), s, "in"); err != nil || again != id {
+	if again, _, err := s.Identity(t.Context(), "in"); err != nil || again != id {
 		t.Errorf("it became %s, %v", again, err)
 	}
 	if err := s.Delete(t.Context(), "in"); err != nil {
@@ -85,41 +85,13 @@ func identity(t *testing.T, s store.Store) {
 	_, err = read(id)
 	is(t, err, store.ErrMissing, "in")
 	put(t, s, "in", "line 3\nline 2\n and more")
-	if other, size, err := store.Identity(t.Context(), s, "in"); err != nil || other == id || size != 23 {
+	if other, size, err := s.Identity(t.Context(), "in"); err != nil || other == id || size != 23 {
 		t.Errorf("another object has the identity %s, %d bytes, %v", other, size, err)
 	}
 	_, err = read(id)
 	is(t, err, store.ErrChanged, "in")
-	_, _, err = store.Identity(t.Context(), s, "missing")
+	_, _, err = s.Identity(t.Context(), "missing")
 	is(t, err, store.ErrMissing, "missing")
-}
-
-func part(t *testing.T, s store.Store) {
-	job := store.Sub(store.Sub(s, "jobs"), "j/k")
-	put(t, job, "parts/7", "seven")
-	put(t, s, "jobs/j/kk", "beside")
-	if got := get(t, s, "jobs/j/k/parts/7"); got != "seven" {
-		t.Errorf("it became %q", got)
-	}
-	put(t, s, "jobs/j/k/parts/8", "eight")
-	same(t, "all", list(t, job, "", ""), []string{"parts/7", "parts/8"})
-	same(t, "after", list(t, job, "p", "parts/7"), []string{"parts/8"})
-	if id, _, err := store.Identity(t.Context(), job, "parts/8"); err != nil {
-		t.Error(err)
-	} else if in, err := store.OpenSame(t.Context(), job, "parts/8", id, 0, -1); err != nil {
-		t.Error(err)
-	} else {
-		_ = in.Close()
-	}
-	if err := job.Delete(t.Context(), "parts/7"); err != nil {
-		t.Error(err)
-	}
-	is(t, store.CreateBytes(t.Context(), job, "", nil), store.ErrName, "")
-	is(t, store.CreateBytes(t.Context(), job, "../out", nil), store.ErrName, "")
-	same(t, "what is left", list(t, s, "", ""), []string{"jobs/j/k/parts/8", "jobs/j/kk"})
-	if store.Sub(s, "") != s {
-		t.Error("no part is the whole")
-	}
 }
 
 func canceled(t *testing.T, s store.Store) {
@@ -139,7 +111,7 @@ func canceled(t *testing.T, s store.Store) {
 	}
 	_ = in.Close()
 	_, opened := s.Open(ctx, "k", 0, -1)
-	_, _, identified := store.Identity(ctx, s, "k")
+	_, _, identified := s.Identity(ctx, "k")
 	var listed error
 	for _, err := range s.List(ctx, "", "") {
 		listed = err
@@ -161,23 +133,6 @@ func probe(t *testing.T, s store.Store) {
 	same(t, "what is left", list(t, s, "", ""), nil)
 }
 
-func mark(t *testing.T, s store.Store) {
-	name, err := store.Mark(t.Context(), s, rand.New(rand.NewPCG(5, 6)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.CheckMark(t.Context(), s, name); err != nil {
-		t.Error(err)
-	}
-	if err := s.Delete(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
-	is(t, store.CheckMark(t.Context(), s, name), store.ErrUnsafe, "cannot be read here")
-	if err := store.CheckMark(t.Context(), s, "parts/1"); err == nil {
-		t.Error("a part is taken for a mark")
-	}
-}
-
 func names(t *testing.T, s store.Store) {
 	for _, name := range []string{
 		"", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", "a/..", "a\x00b", "a\nb", "\xff",
@@ -188,7 +143,7 @@ func names(t *testing.T, s store.Store) {
 		_, err := s.Open(t.Context(), name, 0, -1)
 		is(t, err, store.ErrName, "open")
 		is(t, s.Delete(t.Context(), name), store.ErrName, "delete")
-		_, _, err = store.Identity(t.Context(), s, name)
+		_, _, err = s.Identity(t.Context(), name)
 		is(t, err, store.ErrName, "identity")
 	}
 	for _, prefix := range []string{"/", "../", "a/../", "a//"} {

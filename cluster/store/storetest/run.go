@@ -32,12 +32,10 @@ func Run(t *testing.T, open func(t testing.TB) store.Store) {
 		{"deleted", deleted},
 		{"an object of 20 MB", large},
 		{"identity", identity},
-		{"a part of a store", part},
 		{"a context that is over", canceled},
 		{"journals", journals},
 		{"a journal without appending", piecewise},
 		{"the probe", probe},
-		{"a mark", mark},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, open(t)) })
 	}
