@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"strings"
@@ -163,7 +164,7 @@ func TestWhatARolePermits(t *testing.T) {
 	if err := work.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
-	news, err := admin.Listen(News, "", 16)
+	news, err := Listen[json.RawMessage](admin, News, "", 16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestWhatARolePermits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pictures, err := watch.Listen(Keeper, "", 16)
+	pictures, err := Listen[json.RawMessage](watch, Keeper, "", 16)
 	if err != nil {
 		t.Fatal(err)
 	}

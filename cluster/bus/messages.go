@@ -69,24 +69,24 @@ func (b *Bus) Cools(capacity int) (*Feed[permit.Cool], error) {
 	return subscribe(b, under(b.space, coolWord), capacity, readJSON[permit.Cool])
 }
 
-// A Word is a message about a job or from a worker. Its body is JSON, whose meaning the sender defines.
-type Word struct {
-	About string // a job, or a worker
-	Body  json.RawMessage
+// A Message is about a job, or from a worker.
+type Message[T any] struct {
+	About string // the job, or the worker
+	Body  T
 }
 
-// A Topic says what a word is about.
+// A Topic says what a message is about.
 type Topic string
 
 // Topics.
 const (
-	Done   Topic = doneWord   // a chunk of a job has its part
-	Status Topic = statusWord // what a worker is doing
-	News   Topic = newsWord   // a job was changed, cancelled, submitted
-	Keeper Topic = keeperWord // the state of all limits, once a second from the keeper
+	Done   Topic = doneWord   // [PartDone]: a chunk of a job has its part
+	Status Topic = statusWord // [WorkerStatus]: what a worker is doing
+	News   Topic = newsWord   // [Change]: a job was changed, cancelled, submitted
+	Keeper Topic = keeperWord // [Picture]: the state of all limits, once a second from the keeper
 )
 
-// Say sends a word to the current listeners.
+// Say sends a message to the current listeners.
 func (b *Bus) Say(t Topic, about string, body any) error {
 	if err := errors.Join(named(about), b.Role().may(string(t), about)); err != nil {
 		return fmt.Errorf("bus: say: %w", err)
@@ -94,8 +94,8 @@ func (b *Bus) Say(t Topic, about string, body any) error {
 	return b.send(subject(b.space, string(t), about), body)
 }
 
-// Listen returns the words about one job, or of one worker; about all if about is "".
-func (b *Bus) Listen(t Topic, about string, capacity int) (*Feed[Word], error) {
+// Listen returns the messages about one job, or of one worker; about all if about is "". Their bodies are of type T.
+func Listen[T any](b *Bus, t Topic, about string, capacity int) (*Feed[Message[T]], error) {
 	at := under(b.space, string(t))
 	if about != "" {
 		if err := named(about); err != nil {
@@ -104,9 +104,10 @@ func (b *Bus) Listen(t Topic, about string, capacity int) (*Feed[Word], error) {
 		at = subject(b.space, string(t), about)
 	}
 	prefix := len(subject(b.space, string(t))) + 1
-	return subscribe(b, at, capacity, func(m *nats.Msg) (Word, error) {
-		about, err := unescape(m.Subject[prefix:])
-		return Word{About: about, Body: m.Data}, err
+	return subscribe(b, at, capacity, func(m *nats.Msg) (Message[T], error) {
+		about, err1 := unescape(m.Subject[prefix:])
+		body, err2 := readJSON[T](m)
+		return Message[T]{About: about, Body: body}, errors.Join(err1, err2)
 	})
 }
 
@@ -127,8 +128,11 @@ func (f *Feed[T]) Dropped() uint64 { return f.dropped.Load() }
 // Foreign counts the messages that could not be read.
 func (f *Feed[T]) Foreign() uint64 { return f.foreign.Load() }
 
-// Close ends the feed and waits until nothing comes any more.
+// Close ends the feed and waits until nothing comes any more. Close of a nil feed does nothing.
 func (f *Feed[T]) Close() {
+	if f == nil {
+		return
+	}
 	_ = f.sub.Unsubscribe() // it fails if it has ended
 	<-f.ended
 }
@@ -239,13 +243,6 @@ func (b *Bus) Answer(who string, holds func(Work) bool) (stop func(), err error)
 		_ = sub.Unsubscribe() // it fails if it has ended
 		<-ended
 	}, nil
-}
-
-// A Taken announces a takeover: the work belongs to the new worker, who has the higher turn.
-type Taken struct {
-	Work Work   `json:"work"`
-	Turn int    `json:"turn"`
-	By   string `json:"by"` // the life that holds the work now
 }
 
 // Tell informs a worker that its work now belongs to another.

@@ -78,11 +78,11 @@ func TestFeedDropsTheOldest(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1")
-	feed, err := b.Listen(Status, "", 3)
+	feed, err := Listen[json.RawMessage](b, Status, "", 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := b.Listen(Status, "end", 1)
+	last, err := Listen[json.RawMessage](b, Status, "end", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,9 +143,9 @@ func TestTopics(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1")
-	all, err1 := b.Listen(Done, "", 10)
-	mine, err2 := b.Listen(Done, "my.job", 10)
-	news, err3 := b.Listen(News, "", 10)
+	all, err1 := Listen[json.RawMessage](b, Done, "", 10)
+	mine, err2 := Listen[json.RawMessage](b, Done, "my.job", 10)
+	news, err3 := Listen[json.RawMessage](b, News, "", 10)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}

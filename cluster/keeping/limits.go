@@ -16,18 +16,6 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 )
 
-// News is a message about a job or a limit; the zero value says that a job has changed.
-type News struct {
-	Reset string    `json:"reset,omitempty"` // a person vouches for a limit
-	Set   *LimitSet `json:"set,omitempty"`   // a person sets a limit
-}
-
-// A LimitSet holds the properties of a limit.
-type LimitSet struct {
-	Name string             `json:"name"`
-	Lane machine.LaneConfig `json:"lane"`
-}
-
 // setPrefix begins the names of the objects that hold limits set by people. Of two for one limit the higher number
 // counts.
 const setPrefix = "limits/set-"
@@ -37,7 +25,7 @@ const setMost = 64 << 10
 
 // SetLimit sets a limit and keeps it in the store. A keeper that misses the message reads it there.
 func SetLimit(ctx context.Context, b *bus.Bus, home store.Store, limit string, lane machine.LaneConfig) error {
-	text, err := json.Marshal(LimitSet{limit, lane})
+	text, err := json.Marshal(bus.LimitSet{Name: limit, Lane: lane})
 	if err != nil {
 		return err
 	}
@@ -53,7 +41,7 @@ func SetLimit(ctx context.Context, b *bus.Bus, home store.Store, limit string, l
 			_ = home.Delete(ctx, Numbered(setPrefix, number)) // the later one outdoes any that stays
 		}
 	}
-	_ = b.Say(bus.News, bus.LimitNews, News{Set: &LimitSet{limit, lane}}) // for the present keeper
+	_ = b.Say(bus.News, bus.LimitNews, bus.Change{Set: &bus.LimitSet{Name: limit, Lane: lane}}) // for the present keeper
 	return nil
 }
 
@@ -75,8 +63,8 @@ func keepSet(ctx context.Context, home store.Store, text []byte) error {
 }
 
 // setLimits returns the limits that people have set since a number, by number, and the latest number.
-func setLimits(ctx context.Context, home store.Store, known uint64) (all map[uint64]LimitSet, latest uint64, err error) {
-	all, latest = map[uint64]LimitSet{}, known
+func setLimits(ctx context.Context, home store.Store, known uint64) (all map[uint64]bus.LimitSet, latest uint64, err error) {
+	all, latest = map[uint64]bus.LimitSet{}, known
 	for o, err := range home.List(ctx, setPrefix, Numbered(setPrefix, known)) {
 		if err != nil {
 			return nil, known, fmt.Errorf("keeping: limits that were set: %w", err)
@@ -89,7 +77,7 @@ func setLimits(ctx context.Context, home store.Store, known uint64) (all map[uin
 		if errors.Is(err, store.ErrMissing) {
 			continue // a later one has taken its place
 		}
-		var l LimitSet
+		var l bus.LimitSet
 		if err == nil {
 			err = json.Unmarshal(text, &l)
 		}
@@ -131,12 +119,12 @@ func (k *Keeper) hearLimits(ctx context.Context) {
 	}
 	ticker := k.clock.NewTicker(listEvery)
 	defer ticker.Stop()
-	status, err := k.cfg.Bus.Listen(bus.Status, "", newsKept)
+	status, err := bus.Listen[bus.WorkerStatus](k.cfg.Bus, bus.Status, "", newsKept)
 	if err != nil {
 		return // the connection has ended, and with it this keeper
 	}
 	defer status.Close()
-	news, err := k.cfg.Bus.Listen(bus.News, "", newsKept)
+	news, err := bus.Listen[bus.Change](k.cfg.Bus, bus.News, "", newsKept)
 	if err != nil {
 		return
 	}
@@ -151,7 +139,9 @@ func (k *Keeper) hearLimits(ctx context.Context) {
 			if !open {
 				return
 			}
-			k.hearStatus(ctx, said)
+			for name, lane := range said.Body.Limits { // a worker names the limits under which it has calls
+				k.tell(ctx, limitOrder(name, lane))
+			}
 		case said, open := <-news.C:
 			if !open {
 				return
@@ -169,26 +159,10 @@ func (k *Keeper) pause(ctx context.Context) {
 	}
 }
 
-// hearStatus learns limits from a worker that has calls under them.
-func (k *Keeper) hearStatus(ctx context.Context, w bus.Word) {
-	var s struct {
-		Limits map[string]machine.LaneConfig `json:"limits"`
-	}
-	if json.Unmarshal(w.Body, &s) != nil {
-		return
-	}
-	for name, lane := range s.Limits {
-		k.tell(ctx, limitOrder(name, lane))
-	}
-}
-
 // hearNews obeys a person's message about a limit.
-func (k *Keeper) hearNews(ctx context.Context, w bus.Word) {
-	var n News
-	if w.About != bus.LimitNews || json.Unmarshal(w.Body, &n) != nil { // only an admin may send news about limits
-		return
-	}
-	switch {
+func (k *Keeper) hearNews(ctx context.Context, m bus.Message[bus.Change]) {
+	switch n := m.Body; {
+	case m.About != bus.LimitNews: // only an admin may send news about limits
 	case n.Reset != "":
 		k.tell(ctx, resetOrder(n.Reset))
 	case n.Set != nil:

@@ -85,7 +85,7 @@ func TestAResetReachesTheKeeper(t *testing.T) {
 	if !isStopped() {
 		t.Fatal("the limit of the keeper before is not stopped")
 	}
-	k.hearNews(t.Context(), bus.Word{About: "-limits", Body: []byte(`{"reset":"l"}`)})
+	k.hearNews(t.Context(), bus.Message[bus.Change]{About: "-limits", Body: bus.Change{Reset: "l"}})
 	(<-k.orders)(now, k)
 	if isStopped() {
 		t.Error("it is stopped still")
@@ -97,7 +97,7 @@ func TestASetLimitReachesTheKeeper(t *testing.T) {
 	n := newConfig(t)
 	k := newKeeper(n, 8, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": {Limits: batch.Limits{RPM: 100}}}})
 	k.orders = make(chan order, 1)
-	said, err := n.Bus.Listen(bus.News, "", 1)
+	said, err := bus.Listen[bus.Change](n.Bus, bus.News, "", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/headrace/headrace/cluster/claim"
 	"github.com/headrace/headrace/cluster/claim/executor"
 	"github.com/headrace/headrace/cluster/job"
-	"github.com/headrace/headrace/cluster/keeping"
 )
 
 const (
@@ -112,14 +111,7 @@ func (p peers) Tell(_ context.Context, who string, c claim.Chunk, name claim.Nam
 
 // SayDone tells the foreman of a part. If the message is lost, he sees the part when he lists.
 func (p peers) SayDone(c job.Chunk, footer []byte) {
-	_ = p.node.bus.Say(bus.Done, c.Job, doneWord{Chunk: c.Number, Round: c.Round, Footer: json.RawMessage(footer)})
-}
-
-// doneWord is the message that a chunk's part is there.
-type doneWord struct {
-	Chunk  int             `json:"n"`
-	Round  int             `json:"round,omitempty"`
-	Footer json.RawMessage `json:"footer,omitempty"`
+	_ = p.node.bus.Say(bus.Done, c.Job, bus.PartDone{Chunk: c.Number, Round: c.Round, Footer: json.RawMessage(footer)})
 }
 
 // holds tells other workers whether this one works on something.
@@ -217,7 +209,7 @@ func (n *Node) newHeeder(cancel, resume func(job string)) *heeder {
 
 // run hears news and reads records until ctx ends.
 func (h *heeder) run(ctx context.Context) {
-	news, err := h.bus.Listen(bus.News, "", newsKept)
+	news, err := bus.Listen[bus.Change](h.bus, bus.News, "", newsKept)
 	if err != nil {
 		return
 	}
@@ -266,12 +258,11 @@ func (h *heeder) meet(ctx context.Context, name string) {
 	h.jobs[name] = false
 }
 
-func (h *heeder) hear(ctx context.Context, n bus.Word) {
-	var word keeping.News
+func (h *heeder) hear(ctx context.Context, n bus.Message[bus.Change]) {
 	switch {
-	case json.Unmarshal(n.Body, &word) != nil || word.Set != nil:
-	case word.Reset != "":
-		h.flows(word.Reset)
+	case n.Body.Set != nil:
+	case n.Body.Reset != "":
+		h.flows(n.Body.Reset)
 	case job.CheckName(n.About) == nil:
 		h.look(ctx, n.About)
 	}

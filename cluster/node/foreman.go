@@ -13,7 +13,6 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/job/parts"
-	"github.com/headrace/headrace/cluster/keeping"
 )
 
 const (
@@ -84,27 +83,26 @@ func (f *foreman) run(ctx context.Context) {
 }
 
 // words holds the feeds that a foreman hears.
-type words struct{ done, news, status *bus.Feed[bus.Word] }
+type words struct {
+	done   *bus.Feed[bus.Message[bus.PartDone]]
+	news   *bus.Feed[bus.Message[bus.Change]]
+	status *bus.Feed[bus.Message[bus.WorkerStatus]]
+}
 
 func (f *foreman) listen() (w words, err error) {
-	for _, about := range []struct {
-		topic bus.Topic
-		feed  **bus.Feed[bus.Word]
-	}{{bus.Done, &w.done}, {bus.News, &w.news}, {bus.Status, &w.status}} {
-		if *about.feed, err = f.bus.Listen(about.topic, "", newsKept); err != nil {
-			*about.feed = nil
-			break
-		}
+	if w.done, err = bus.Listen[bus.PartDone](f.bus, bus.Done, "", newsKept); err == nil {
+		w.news, err = bus.Listen[bus.Change](f.bus, bus.News, "", newsKept)
+	}
+	if err == nil {
+		w.status, err = bus.Listen[bus.WorkerStatus](f.bus, bus.Status, "", newsKept)
 	}
 	return w, err
 }
 
 func (w *words) close() {
-	for _, feed := range []*bus.Feed[bus.Word]{w.done, w.news, w.status} {
-		if feed != nil {
-			feed.Close()
-		}
-	}
+	w.done.Close()
+	w.news.Close()
+	w.status.Close()
 }
 
 // next waits for an event and handles it; false: the feeds or ctx have ended.
@@ -124,7 +122,7 @@ func (f *foreman) next(ctx context.Context, w words, ticker clockwork.Ticker) bo
 		return open
 	case said, open := <-w.status.C:
 		if open {
-			f.hearStatus(said)
+			f.seen[said.About] = heardOf{f.clock.Now(), said.Body.Refuses}
 		}
 		return open
 	case <-ticker.Chan():
@@ -136,15 +134,7 @@ func (f *foreman) next(ctx context.Context, w words, ticker clockwork.Ticker) bo
 // heardOf is a worker's latest status, and its time.
 type heardOf struct {
 	at      time.Time
-	refuses map[string]Refusal
-}
-
-func (f *foreman) hearStatus(w bus.Word) {
-	var s struct {
-		Refuses map[string]Refusal `json:"refuses"`
-	}
-	_ = json.Unmarshal(w.Body, &s) // any status shows that it lives
-	f.seen[w.About] = heardOf{f.clock.Now(), s.Refuses}
+	refuses map[string]bus.Refusal
 }
 
 const (
@@ -201,26 +191,24 @@ func (n *Node) stopJob(ctx context.Context, name, why string) (r job.Record, cha
 }
 
 // hearDone notes that a part is there.
-func (f *foreman) hearDone(w bus.Word) {
-	var d doneWord
-	o := f.jobs[w.About]
-	if o != nil && o.ledger != nil && json.Unmarshal(w.Body, &d) == nil && d.Round == o.record.Round {
+func (f *foreman) hearDone(m bus.Message[bus.PartDone]) {
+	d := &m.Body
+	if o := f.jobs[m.About]; o != nil && o.ledger != nil && d.Round == o.record.Round {
 		o.ledger.Note(d.Chunk)
-		o.hearSums(&d)
+		o.hearSums(d)
 	}
 }
 
 // hearNews looks at a job that a message says has changed. The keeper handles messages about limits.
-func (f *foreman) hearNews(ctx context.Context, w bus.Word) {
-	var n keeping.News
-	if json.Unmarshal(w.Body, &n) != nil || n.Reset != "" || n.Set != nil {
+func (f *foreman) hearNews(ctx context.Context, m bus.Message[bus.Change]) {
+	if m.Body != (bus.Change{}) {
 		return
 	}
-	if o := f.jobs[w.About]; o != nil {
+	if o := f.jobs[m.About]; o != nil {
 		o.stale, o.untold = true, false
 	}
-	f.meet(ctx, w.About)
-	f.see(ctx, w.About)
+	f.meet(ctx, m.About)
+	f.see(ctx, m.About)
 }
 
 // meet begins to oversee a job.
@@ -398,7 +386,7 @@ func (o *overseen) tally(ctx context.Context) error {
 }
 
 // hearSums counts the sums of an announced part.
-func (o *overseen) hearSums(d *doneWord) {
+func (o *overseen) hearSums(d *bus.PartDone) {
 	var sums parts.Sums
 	if o.counted != nil && json.Unmarshal(d.Footer, &sums) == nil {
 		o.counted[d.Chunk] = sums

@@ -81,7 +81,7 @@ func (n *Node) queued(t *testing.T, name string) int {
 // told gives a function that waits until the workers hear of a change of a job.
 func (c *cluster) told(n *Node, name string) func() {
 	c.t.Helper()
-	news, err := n.bus.Listen(bus.News, name, 10)
+	news, err := bus.Listen[bus.Change](n.bus, bus.News, name, 10)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestForemanSaysOnceThatAJobIsDeleted(t *testing.T) {
 	n, r := c.submitted(200)
 	f, _ := c.foremanAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	heard, err := n.bus.Listen(bus.News, r.Job, 10)
+	heard, err := bus.Listen[bus.Change](n.bus, bus.News, r.Job, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestAWordConcernsOneJob(t *testing.T) {
 	silently(t, n, r.Job, job.Canceled)
 	silently(t, n, other.Job, job.Canceled)
 	f.jobs[other.Job].stale = true
-	f.hearNews(t.Context(), bus.Word{About: r.Job, Body: []byte("{}")})
+	f.hearNews(t.Context(), bus.Message[bus.Change]{About: r.Job})
 	if got := f.jobs[r.Job].record.State; got != job.Canceled {
 		t.Errorf("the job of the word is %s", got)
 	}
@@ -399,7 +399,7 @@ func TestFailuresThatWereThereAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	footer, _ := json.Marshal(o.counted[1])
-	o.hearSums(&doneWord{Chunk: 1, Footer: footer})
+	o.hearSums(&bus.PartDone{Chunk: 1, Footer: footer})
 	failed := 0
 	for _, sums := range o.counted {
 		failed += sums.Failed
@@ -423,7 +423,7 @@ func TestAChunkOfACanceledJobIsLookedAt(t *testing.T) {
 	h, heard := c.heeding(n)
 	h.meet(t.Context(), r.Job)
 	silently(t, n, r.Job, job.Canceled)
-	h.hear(t.Context(), bus.Word{About: r.Job, Body: []byte("{}")})
+	h.hear(t.Context(), bus.Message[bus.Change]{About: r.Job})
 	h.meet(t.Context(), r.Job)
 	if heard[r.Job] != "canceled" {
 		t.Fatalf("%v", heard)
@@ -461,7 +461,7 @@ func TestNewsWaitForTheStore(t *testing.T) {
 	silently(t, n, r.Job, job.Canceled)
 	home := n.home
 	n.home = storetest.Broken{Err: store.ErrAway}
-	h.hear(t.Context(), bus.Word{About: r.Job, Body: []byte("{}")})
+	h.hear(t.Context(), bus.Message[bus.Change]{About: r.Job})
 	h.again(t.Context())
 	if len(heard) > 0 {
 		t.Fatalf("%v", heard)
@@ -471,7 +471,7 @@ func TestNewsWaitForTheStore(t *testing.T) {
 	if heard[r.Job] != "canceled" {
 		t.Errorf("%v", heard)
 	}
-	for _, other := range []bus.Word{{About: "-limits", Body: []byte("{}")}, {About: r.Job, Body: []byte(`{"reset":"x"}`)}, {About: "none", Body: []byte("{}")}} {
+	for _, other := range []bus.Message[bus.Change]{{About: "-limits"}, {About: r.Job, Body: bus.Change{Reset: "x"}}, {About: "none"}} {
 		delete(heard, r.Job)
 		h.hear(t.Context(), other)
 		h.again(t.Context())

@@ -507,7 +507,7 @@ func TestFalseWordsStopNobody(t *testing.T) {
 		t.Fatalf("%d, %v", epoch, err)
 	}
 	limit := "test/m"
-	picture := func(epoch uint64) Picture { return Picture{Version: permit.Version + 1, Epoch: epoch} }
+	picture := func(epoch uint64) bus.Picture { return bus.Picture{Version: permit.Version + 1, Epoch: epoch} }
 	for _, lie := range []func() error{
 		func() error {
 			return n.bus.SendCool(permit.Cool{Version: permit.Version, Limit: limit, Epoch: farEpoch, Wave: 1})
@@ -593,7 +593,11 @@ func TestAnAccordFollowsTheLatestKeeper(t *testing.T) {
 		{"keeper", `{"epoch":6}`, keeping.BelieveEvery, permit.Version != 1},
 	} {
 		clock.Advance(said.after)
-		a.hear(t.Context(), bus.Word{About: said.by, Body: json.RawMessage(said.body)})
+		m := bus.Message[bus.Picture]{About: said.by}
+		if err := json.Unmarshal([]byte(said.body), &m.Body); err != nil {
+			t.Fatal(err)
+		}
+		a.hear(t.Context(), m)
 		if a.differs() != said.differs {
 			t.Fatalf("after %s of %s the keeper differs: %v", said.body, said.by, a.differs())
 		}

@@ -24,12 +24,6 @@ const (
 	passesAtOnce = 2
 )
 
-// A task is a job whose inputs are to be read through, and cut for a number of workers.
-type task struct {
-	Job     string `json:"job"`
-	Workers int    `json:"workers"`
-}
-
 // indexer reads the inputs of any job through.
 type indexer struct {
 	node     *Node
@@ -67,7 +61,7 @@ func (x *indexer) next(ctx context.Context) {
 
 // index does one task, and sends heartbeats meanwhile. A task that fails goes back to the queue.
 func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
-	var t task
+	var t bus.Task
 	if err := json.Unmarshal(d.Body, &t); err != nil {
 		_ = d.Done(ctx) // no process can ever read it
 		return
@@ -117,7 +111,7 @@ func (x *indexer) beat(ctx context.Context, d *bus.Delivery) {
 }
 
 // cut makes the plan of a job and starts the job, or refuses it. If two workers do so at once, the first one counts.
-func (x *indexer) cut(ctx context.Context, t task) error {
+func (x *indexer) cut(ctx context.Context, t bus.Task) error {
 	o, err := x.jobs.open(ctx, t.Job)
 	if err != nil {
 		return err

@@ -257,7 +257,7 @@ const tellTries = 30
 // tellSurely announces that a job has changed; the message gets through if the bus is back before long.
 func (n *Node) tellSurely(ctx context.Context, name string) {
 	for range tellTries {
-		if n.bus.Say(bus.News, name, keeping.News{}) == nil || ctx.Err() != nil {
+		if n.bus.Say(bus.News, name, bus.Change{}) == nil || ctx.Err() != nil {
 			return
 		}
 		n.pause(ctx)
@@ -267,7 +267,7 @@ func (n *Node) tellSurely(ctx context.Context, name string) {
 
 // Wait waits until a job has ended, in whatever way, and returns its state then. It passes each state to told.
 func (n *Node) Wait(ctx context.Context, name string, every time.Duration, told func(JobStatus)) (JobStatus, error) {
-	news, err := n.bus.Listen(bus.News, name, newsKept)
+	news, err := bus.Listen[bus.Change](n.bus, bus.News, name, newsKept)
 	if err != nil {
 		return JobStatus{}, err
 	}
@@ -296,7 +296,7 @@ func (n *Node) ResetLimit(limit string) error {
 	if n.bus.Role() != bus.AdminRole {
 		return adminOnly()
 	}
-	return n.bus.Say(bus.News, bus.LimitNews, keeping.News{Reset: limit})
+	return n.bus.Say(bus.News, bus.LimitNews, bus.Change{Reset: limit})
 }
 
 // SetLimit sets a limit and keeps it in the store. A keeper that misses the message reads it there.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/headrace/headrace/cluster/bus"
-	"github.com/headrace/headrace/cluster/claim"
+	"github.com/headrace/headrace/cluster/claim/executor"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/job/parts"
@@ -69,7 +69,7 @@ func (f *foreman) queueChunks(ctx context.Context, chunks []job.Chunk) error {
 		if err != nil {
 			return err
 		}
-		works[i], bodies[i] = workOf(claimOf(&chunks[i])), body
+		works[i], bodies[i] = workOf(executor.NameOf(&chunks[i])), body
 	}
 	return f.unqueued(ctx, f.bus.QueueAll(ctx, works, bodies))
 }
@@ -98,7 +98,7 @@ func (f *foreman) index(ctx context.Context, o *overseen) error {
 	queued, err := f.bus.Queued(ctx, bus.Tasks, o.record.Job)
 	if err == nil && queued == 0 {
 		var body []byte
-		if body, err = json.Marshal(task{o.record.Job, f.workers()}); err == nil {
+		if body, err = json.Marshal(bus.Task{Job: o.record.Job, Workers: f.workers()}); err == nil {
 			_, err = f.bus.Queue(ctx, bus.Work{Kind: bus.Tasks, Job: o.record.Job, Name: strconv.Itoa(o.record.Version)}, body)
 		}
 	}
@@ -182,8 +182,4 @@ func (f *foreman) finish(ctx context.Context, o *overseen) error {
 	}
 	f.tellChanged(o.record.Job)
 	return nil
-}
-
-func claimOf(c *job.Chunk) claim.Chunk {
-	return claim.Chunk{Job: c.Job, Number: c.Number, Round: c.Round}
 }

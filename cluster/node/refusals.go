@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/store"
 )
 
@@ -23,16 +24,6 @@ const (
 	refusedAtMost = 30 * time.Second
 )
 
-// A Refusal says why a worker cannot work on a job.
-type Refusal struct {
-	Why string `json:"why"`
-	// Final marks a reason that stops the job once all workers refuse it: the input is missing, or the limit has
-	// stopped.
-	Final bool    `json:"final,omitempty"`
-	ForS  float64 `json:"for_s"` // age of the refusal in seconds, so that no clocks need to be compared
-	Tries int     `json:"tries"` // tries that have failed since then, with a pause after each
-}
-
 // refusals holds the jobs that a worker refuses. The worker takes one of their chunks now and then to see whether it
 // can, and no others. Any goroutine may call its methods.
 type refusals struct {
@@ -43,7 +34,7 @@ type refusals struct {
 }
 
 type refused struct {
-	Refusal
+	bus.Refusal
 	limit string // the stopped limit; "": no limit is the reason
 	since time.Time
 	again time.Time // when the job is tried again
@@ -67,7 +58,7 @@ func (r *refusals) refuse(job, limit, why string, final bool) {
 	case now.Before(one.again): // a chunk that was taken before
 		return
 	}
-	one.Refusal, one.limit = Refusal{Why: why, Final: final, Tries: one.Tries + 1}, limit
+	one.Refusal, one.limit = bus.Refusal{Why: why, Final: final, Tries: one.Tries + 1}, limit
 	one.pause = min(2*one.pause, refusedAtMost)
 	one.again = now.Add(one.pause)
 }
@@ -138,16 +129,16 @@ func (r *refusals) has(job string) bool {
 	return r.jobs[job] != nil
 }
 
-// said returns the refusals as others hear them, at most jobsSaid.
-func (r *refusals) said() map[string]Refusal {
+// said returns the refusals as others hear them, at most bus.MostJobs.
+func (r *refusals) said() map[string]bus.Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all map[string]Refusal
+	var all map[string]bus.Refusal
 	for job, one := range r.jobs {
 		if all == nil {
-			all = map[string]Refusal{}
+			all = map[string]bus.Refusal{}
 		}
-		if len(all) < jobsSaid {
+		if len(all) < bus.MostJobs {
 			s := one.Refusal
 			s.ForS = r.clock.Since(one.since).Seconds()
 			all[job] = s

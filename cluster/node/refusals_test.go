@@ -25,7 +25,7 @@ import (
 const long = 10 * time.Minute
 
 // refusedBy waits until a worker says that it refuses a job, and gives the reason.
-func (c *cluster) refusedBy(n, worker *Node, name string) Refusal {
+func (c *cluster) refusedBy(n, worker *Node, name string) bus.Refusal {
 	c.t.Helper()
 	for {
 		o, err := n.Office(c.t.Context(), time.Second)
@@ -47,7 +47,7 @@ func (c *cluster) stands(n *Node) {
 	c.t.Cleanup(func() { stop(); speaks.Wait() })
 	speaks.Go(func() {
 		for ctx.Err() == nil {
-			_ = n.bus.Say(bus.Status, "stands", WorkerStatus{}) // once a second, as workers do
+			_ = n.bus.Say(bus.Status, "stands", bus.WorkerStatus{}) // once a second, as workers do
 			n.pause(ctx)
 		}
 	})
@@ -207,24 +207,24 @@ func TestRefusals(t *testing.T) {
 
 // A foreman stops a job only once every living worker refuses it, one of them for good, and for some seconds.
 func TestWhenTheForemanStopsAJob(t *testing.T) {
-	missing, key := Refusal{Why: "it is missing", Final: true, ForS: 10, Tries: 3}, Refusal{Why: "no key", ForS: 10, Tries: 3}
+	missing, key := bus.Refusal{Why: "it is missing", Final: true, ForS: 10, Tries: 3}, bus.Refusal{Why: "no key", ForS: 10, Tries: 3}
 	fresh := missing
 	fresh.Tries = 2
 	for name, c := range map[string]struct {
-		said    []*Refusal
+		said    []*bus.Refusal
 		heard   time.Duration // for which the foreman has listened
 		resumed time.Duration // ago; 0: it was not
 		stops   bool
 	}{
-		"all":                       {[]*Refusal{&missing, &missing}, time.Minute, 0, true},
-		"one lacks its key":         {[]*Refusal{&missing, &key}, time.Minute, 0, true},
-		"one has not said so":       {[]*Refusal{&missing, nil}, time.Minute, 0, false},
-		"all lack their keys":       {[]*Refusal{&key, &key}, time.Minute, 0, false},
-		"one may be wrong":          {[]*Refusal{&missing, &fresh}, time.Minute, 0, false},
+		"all":                       {[]*bus.Refusal{&missing, &missing}, time.Minute, 0, true},
+		"one lacks its key":         {[]*bus.Refusal{&missing, &key}, time.Minute, 0, true},
+		"one has not said so":       {[]*bus.Refusal{&missing, nil}, time.Minute, 0, false},
+		"all lack their keys":       {[]*bus.Refusal{&key, &key}, time.Minute, 0, false},
+		"one may be wrong":          {[]*bus.Refusal{&missing, &fresh}, time.Minute, 0, false},
 		"no worker":                 {nil, time.Minute, 0, false},
-		"a foreman that is new":     {[]*Refusal{&missing}, time.Second, 0, false},
-		"from before it is resumed": {[]*Refusal{&missing}, time.Minute, 9 * time.Second, false},
-		"resumed long ago":          {[]*Refusal{&missing}, time.Minute, 11 * time.Second, true},
+		"a foreman that is new":     {[]*bus.Refusal{&missing}, time.Second, 0, false},
+		"from before it is resumed": {[]*bus.Refusal{&missing}, time.Minute, 9 * time.Second, false},
+		"resumed long ago":          {[]*bus.Refusal{&missing}, time.Minute, 11 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl := newCluster(t)
@@ -235,12 +235,11 @@ func TestWhenTheForemanStopsAJob(t *testing.T) {
 			clock.Advance(c.heard)
 			f.meet(t.Context(), r.Job)
 			for i, s := range c.said {
-				refuses := map[string]Refusal{}
+				refuses := map[string]bus.Refusal{}
 				if s != nil {
 					refuses[r.Job] = *s
 				}
-				w := watchRig{t: t}
-				f.hearStatus(w.word([]string{"a", "b"}[i], WorkerStatus{Refuses: refuses}))
+				f.seen[[]string{"a", "b"}[i]] = heardOf{clock.Now(), refuses}
 			}
 			o := f.jobs[r.Job]
 			if c.resumed > 0 {
@@ -275,7 +274,7 @@ func TestAJobThatHasEndedIsRefusedNoMore(t *testing.T) {
 			defer func() { stop(); running.Wait() }()
 			w.refusals.refuse(r.Job, "", "no key is set", false)
 			silently(t, n, r.Job, s)
-			w.heeder.hear(ctx, bus.Word{About: r.Job, Body: []byte("{}")})
+			w.heeder.hear(ctx, bus.Message[bus.Change]{About: r.Job})
 			if w.refusals.has(r.Job) {
 				t.Errorf("a job that is %s is refused", s)
 			}

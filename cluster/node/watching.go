@@ -37,9 +37,9 @@ type Standing struct {
 	P95MS       int64        `json:"p95_ms"`
 	Workers     []WorkerLook `json:"workers"` // workers heard within workerGone, by name
 
-	Keeper string         `json:"keeper"` // "": none was heard
-	Epoch  uint64         `json:"epoch"`
-	Limits []LimitPicture `json:"limits"` // limits that the job uses
+	Keeper string             `json:"keeper"` // "": none was heard
+	Epoch  uint64             `json:"epoch"`
+	Limits []bus.LimitPicture `json:"limits"` // limits that the job uses
 	// PermitsPerSecond holds the rate of permits given to the job under each limit, over the last SpeedSpan.
 	PermitsPerSecond map[string]float64 `json:"permits_per_second"`
 }
@@ -47,11 +47,11 @@ type Standing struct {
 // A WorkerLook is a worker's own report of its state.
 type WorkerLook struct {
 	Name string `json:"name"`
-	WorkerStatus
+	bus.WorkerStatus
 }
 
 // lookAt leaves out the part for the keeper alone.
-func lookAt(name string, s WorkerStatus) WorkerLook {
+func lookAt(name string, s bus.WorkerStatus) WorkerLook {
 	s.Limits = nil
 	return WorkerLook{name, s}
 }
@@ -76,7 +76,7 @@ type watching struct {
 }
 
 type heard struct {
-	status WorkerStatus
+	status bus.WorkerStatus
 	at     time.Time
 }
 
@@ -123,28 +123,34 @@ func (n *Node) Watch(ctx context.Context, name string, every time.Duration, told
 }
 
 // feeds holds the feeds that a watching hears.
-type feeds struct{ news, done, workers, keeper *bus.Feed[bus.Word] }
+type feeds struct {
+	news    *bus.Feed[bus.Message[bus.Change]]
+	done    *bus.Feed[bus.Message[bus.PartDone]]
+	workers *bus.Feed[bus.Message[bus.WorkerStatus]]
+	keeper  *bus.Feed[bus.Message[bus.Picture]]
+}
 
 func (n *Node) listenTo(name string) (f feeds, err error) {
-	for _, one := range []struct {
-		to    **bus.Feed[bus.Word]
-		topic bus.Topic
-		about string
-	}{{&f.news, bus.News, name}, {&f.done, bus.Done, name}, {&f.workers, bus.Status, ""}, {&f.keeper, bus.Keeper, ""}} {
-		if *one.to, err = n.bus.Listen(one.topic, one.about, watchKept); err != nil {
-			f.close()
-			return f, err
-		}
+	if f.news, err = bus.Listen[bus.Change](n.bus, bus.News, name, watchKept); err == nil {
+		f.done, err = bus.Listen[bus.PartDone](n.bus, bus.Done, name, watchKept)
 	}
-	return f, nil
+	if err == nil {
+		f.workers, err = bus.Listen[bus.WorkerStatus](n.bus, bus.Status, "", watchKept)
+	}
+	if err == nil {
+		f.keeper, err = bus.Listen[bus.Picture](n.bus, bus.Keeper, "", watchKept)
+	}
+	if err != nil {
+		f.close()
+	}
+	return f, err
 }
 
 func (f *feeds) close() {
-	for _, one := range []*bus.Feed[bus.Word]{f.news, f.done, f.workers, f.keeper} {
-		if one != nil {
-			one.Close()
-		}
-	}
+	f.news.Close()
+	f.done.Close()
+	f.workers.Close()
+	f.keeper.Close()
 }
 
 // next hears messages until a period is over, or until the job has changed, which is worth a look into the store.
@@ -202,39 +208,36 @@ func ofParts(s *JobStatus) int {
 	return int(int64(s.Items) * int64(s.Parts) / int64(s.Chunks))
 }
 
-func (w *watching) hearDone(word bus.Word) {
-	var d doneWord
+func (w *watching) hearDone(m bus.Message[bus.PartDone]) {
+	d := &m.Body
 	var sums parts.Sums
-	if json.Unmarshal(word.Body, &d) != nil || d.Round != w.s.Record.Round || w.counted[d.Chunk] || json.Unmarshal(d.Footer, &sums) != nil {
+	if d.Round != w.s.Record.Round || w.counted[d.Chunk] || json.Unmarshal(d.Footer, &sums) != nil {
 		return
 	}
 	w.counted[d.Chunk] = true
 	w.s.Since = w.s.Since.Plus(sums)
 }
 
-func (w *watching) hearWorker(word bus.Word, now time.Time) {
-	var s WorkerStatus
-	if json.Unmarshal(word.Body, &s) != nil {
-		return
-	}
-	if _, known := w.base[word.About]; !known {
-		w.base[word.About] = 0
+func (w *watching) hearWorker(m bus.Message[bus.WorkerStatus], now time.Time) {
+	s := m.Body
+	if _, known := w.base[m.About]; !known {
+		w.base[m.About] = 0
 		if s.UpS > now.Sub(w.s.Began).Seconds() { // it was there before; a later one begins with nothing
-			w.base[word.About] = int(s.Jobs[w.job].Done)
+			w.base[m.About] = int(s.Jobs[w.job].Done)
 		}
 	}
-	w.heard[word.About] = heard{s, now}
+	w.heard[m.About] = heard{s, now}
 }
 
-func (w *watching) hearKeeper(word bus.Word, now time.Time) {
-	var p Picture
-	if json.Unmarshal(word.Body, &p) != nil || p.Epoch < w.s.Epoch || !w.believes(p.Epoch) {
+func (w *watching) hearKeeper(m bus.Message[bus.Picture], now time.Time) {
+	p := &m.Body
+	if p.Epoch < w.s.Epoch || !w.believes(p.Epoch) {
 		return
 	}
-	w.keeper, w.s.Keeper, w.s.Epoch = now, word.About, p.Epoch
+	w.keeper, w.s.Keeper, w.s.Epoch = now, m.About, p.Epoch
 	w.s.Limits = w.s.Limits[:0]
 	for _, l := range p.Limits {
-		if slices.ContainsFunc(l.Jobs, func(j JobPicture) bool { return j.Job == w.job }) {
+		if slices.ContainsFunc(l.Jobs, func(j bus.JobPicture) bool { return j.Job == w.job }) {
 			w.s.Limits = append(w.s.Limits, l)
 		}
 	}
@@ -326,26 +329,26 @@ func (n *Node) Stand(ctx context.Context, name string, wait time.Duration) (*Sta
 
 // An Office shows the keeper of a cluster, the state of all limits, and the workers.
 type Office struct {
-	Keeper  string         `json:"keeper"`
-	Epoch   uint64         `json:"epoch"`
-	Limits  []LimitPicture `json:"limits"`
-	Workers []WorkerLook   `json:"workers"`
+	Keeper  string             `json:"keeper"`
+	Epoch   uint64             `json:"epoch"`
+	Limits  []bus.LimitPicture `json:"limits"`
+	Workers []WorkerLook       `json:"workers"`
 }
 
 // Office listens to workers for wait, and to the keeper until it has reported. If ctx ends before, the result has the
 // workers alone.
 func (n *Node) Office(ctx context.Context, wait time.Duration) (o Office, err error) {
-	workers, err := n.bus.Listen(bus.Status, "", watchKept)
+	workers, err := bus.Listen[bus.WorkerStatus](n.bus, bus.Status, "", watchKept)
 	if err != nil {
 		return o, err
 	}
 	defer workers.Close()
-	keeper, err := n.bus.Listen(bus.Keeper, "", newsKept)
+	keeper, err := bus.Listen[bus.Picture](n.bus, bus.Keeper, "", newsKept)
 	if err != nil {
 		return o, err
 	}
 	defer keeper.Close()
-	over, heardOf := n.clock.After(wait), map[string]WorkerStatus{}
+	over, heardOf := n.clock.After(wait), map[string]bus.WorkerStatus{}
 	defer func() {
 		for _, name := range slices.Sorted(maps.Keys(heardOf)) {
 			o.Workers = append(o.Workers, lookAt(name, heardOf[name]))
@@ -358,19 +361,15 @@ func (n *Node) Office(ctx context.Context, wait time.Duration) (o Office, err er
 		case <-over:
 			waited = true
 		case word, open := <-workers.C:
-			var s WorkerStatus
 			if !open {
 				return o, bus.ErrAway
 			}
-			if json.Unmarshal(word.Body, &s) == nil {
-				heardOf[word.About] = s
-			}
+			heardOf[word.About] = word.Body
 		case word, open := <-keeper.C:
-			var p Picture
 			if !open {
 				return o, bus.ErrAway
 			}
-			if json.Unmarshal(word.Body, &p) == nil && p.Epoch >= o.Epoch && n.epochs.Believes(ctx, p.Epoch) {
+			if p := &word.Body; p.Epoch >= o.Epoch && n.epochs.Believes(ctx, p.Epoch) {
 				o.Keeper, o.Epoch, o.Limits = word.About, p.Epoch, p.Limits
 			}
 		}

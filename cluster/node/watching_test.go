@@ -27,12 +27,8 @@ func (r *watchRig) look(items, chunks, parts int, state job.State) {
 	r.w.look(JobStatus{Record: job.Record{Job: "j", State: state}, Items: items, Chunks: chunks, Parts: parts})
 }
 
-func (r *watchRig) word(about string, body any) bus.Word {
-	text, err := json.Marshal(body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return bus.Word{About: about, Body: text}
+func from[T any](about string, body T) bus.Message[T] {
+	return bus.Message[T]{About: about, Body: body}
 }
 
 func (r *watchRig) worker(name string, done uint64, inFlight int) {
@@ -40,8 +36,8 @@ func (r *watchRig) worker(name string, done uint64, inFlight int) {
 	if name == "a" { // it was there before
 		up += 60
 	}
-	s := WorkerStatus{UpS: up, Concurrency: 8, Jobs: map[string]JobWork{"j": {Done: done, InFlight: inFlight}, "other": {Done: 1000}}}
-	r.w.hearWorker(r.word(name, s), r.now)
+	s := bus.WorkerStatus{UpS: up, Concurrency: 8, Jobs: map[string]bus.JobWork{"j": {Done: done, InFlight: inFlight}, "other": {Done: 1000}}}
+	r.w.hearWorker(from(name, s), r.now)
 }
 
 func (r *watchRig) done(after time.Duration) (done int) {
@@ -78,14 +74,14 @@ func TestWatchingForgetsTheDead(t *testing.T) {
 	r := newWatchRig(t, 100, 1, 0)
 	r.worker("a", 0, 5)
 	r.worker("b", 0, 3)
-	r.w.hearKeeper(r.word("a", Picture{Epoch: 4, Limits: []LimitPicture{{Name: "l", Jobs: []JobPicture{{Job: "j", Given: 10}}}, {Name: "m", Jobs: []JobPicture{{Job: "other"}}}}}), r.now)
-	r.w.hearKeeper(r.word("old", Picture{Epoch: 3}), r.now)
+	r.w.hearKeeper(from("a", bus.Picture{Epoch: 4, Limits: []bus.LimitPicture{{Name: "l", Jobs: []bus.JobPicture{{Job: "j", Given: 10}}}, {Name: "m", Jobs: []bus.JobPicture{{Job: "other"}}}}}), r.now)
+	r.w.hearKeeper(from("old", bus.Picture{Epoch: 3}), r.now)
 	if s := r.w.picture(r.now); s.InFlight != 8 || s.Concurrency != 16 || len(s.Workers) != 2 || s.Keeper != "a" || s.Epoch != 4 || len(s.Limits) != 1 || s.Limits[0].Name != "l" {
 		t.Errorf("%+v", s)
 	}
 	r.now = r.now.Add(6 * time.Second)
 	r.worker("b", 9, 2)
-	r.w.hearKeeper(r.word("a", Picture{Epoch: 4, Limits: []LimitPicture{{Name: "l", Jobs: []JobPicture{{Job: "j", Given: 70}}}}}), r.now)
+	r.w.hearKeeper(from("a", bus.Picture{Epoch: 4, Limits: []bus.LimitPicture{{Name: "l", Jobs: []bus.JobPicture{{Job: "j", Given: 70}}}}}), r.now)
 	if s := r.w.picture(r.now); s.PermitsPerSecond["l"] != 10 || s.PerSecond != 1.5 {
 		t.Errorf("%v permits and %v items a second", s.PermitsPerSecond, s.PerSecond)
 	}
@@ -104,10 +100,9 @@ func TestWatchingSumsParts(t *testing.T) {
 	r := newWatchRig(t, 100, 4, 0)
 	footer := json.RawMessage(`{"chunk":1,"done":20,"failed":5,"cost_usd":0.5,"usage":{"input_tokens":7}}`)
 	for range 3 {
-		r.w.hearDone(r.word("j", doneWord{Chunk: 1, Footer: footer}))
+		r.w.hearDone(from("j", bus.PartDone{Chunk: 1, Footer: footer}))
 	}
-	r.w.hearDone(r.word("j", doneWord{Chunk: 2, Round: 1, Footer: footer}))
-	r.w.hearDone(bus.Word{About: "j", Body: []byte("no JSON")})
+	r.w.hearDone(from("j", bus.PartDone{Chunk: 2, Round: 1, Footer: footer}))
 	if s := r.w.picture(r.now).Since; s.Done != 20 || s.Failed != 5 || s.CostUSD != 0.5 || s.Usage.InputTokens != 7 {
 		t.Errorf("%+v", s)
 	}

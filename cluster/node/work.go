@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -113,8 +112,8 @@ type worker struct {
 	control  *batch.Control
 	link     *link
 	heeder   *heeder
-	lanes    map[string]bool       // lanes that the stream has met; only the reading goroutine uses it
-	limits   chan keeping.LimitSet // limits that it works under
+	lanes    map[string]bool   // lanes that the stream has met; only the reading goroutine uses it
+	limits   chan bus.LimitSet // limits that it works under
 }
 
 // limitsKept bounds the limits that wait to be reported: a job has one for each of its models.
@@ -125,7 +124,7 @@ func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err err
 	r := n.newRefusals()
 	w := &worker{
 		Node: n, how: how, accord: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(), lanes: map[string]bool{},
-		limits: make(chan keeping.LimitSet, limitsKept),
+		limits: make(chan bus.LimitSet, limitsKept),
 	}
 	if w.link, err = newLink(n, w.control, r); err != nil {
 		return err
@@ -224,7 +223,7 @@ func (w *worker) drainNow() {
 // to one goroutine at a time.
 type accord struct {
 	*Node
-	said    *bus.Feed[bus.Word]
+	said    *bus.Feed[bus.Message[bus.Picture]]
 	epoch   uint64    // of the latest keeper with another version than the one before
 	version int       // that keeper's version; 0: as far as is known, this process's
 	asked   time.Time // when the store was last asked for the keeper of an epoch
@@ -234,7 +233,7 @@ type accord struct {
 const picturesKept = 16
 
 func (n *Node) newAccord() (*accord, error) {
-	said, err := n.bus.Listen(bus.Keeper, "", picturesKept)
+	said, err := bus.Listen[bus.Picture](n.bus, bus.Keeper, "", picturesKept)
 	return &accord{Node: n, said: said}, err
 }
 
@@ -243,22 +242,15 @@ func (a *accord) close() { a.said.Close() }
 // hear notes a keeper's version, unless the sender is not keeper any more. A change of the version ends or begins all
 // work, so the store must name the sender as the keeper of that epoch. It asks the store at most once in
 // keeping.BelieveEvery.
-func (a *accord) hear(ctx context.Context, w bus.Word) {
-	var said struct {
-		Version int    `json:"v"`
-		Epoch   uint64 `json:"epoch"`
-	}
-	if json.Unmarshal(w.Body, &said) != nil || said.Epoch < a.epoch {
-		return
-	}
-	version := cmp.Or(said.Version, 1) // the first version did not send it
-	if version == cmp.Or(a.version, permit.Version) {
+func (a *accord) hear(ctx context.Context, m bus.Message[bus.Picture]) {
+	version := cmp.Or(m.Body.Version, 1) // the first version did not send it
+	if m.Body.Epoch < a.epoch || version == cmp.Or(a.version, permit.Version) {
 		return
 	}
 	if now := a.clock.Now(); now.Sub(a.asked) >= keeping.BelieveEvery {
 		a.asked = now
-		if a.epochs.IsKeeper(ctx, w.About, said.Epoch) {
-			a.epoch, a.version = said.Epoch, version
+		if a.epochs.IsKeeper(ctx, m.About, m.Body.Epoch) {
+			a.epoch, a.version = m.Body.Epoch, version
 		}
 	}
 }

@@ -336,7 +336,7 @@ func TestFalseMessagesStopNobody(t *testing.T) {
 		for what, err := range map[string]error{
 			"wave":    b.SendCool(permit.Cool{Version: permit.Version, Limit: "org", Epoch: far, Wave: 1}),
 			"ask":     b.SendAsk(permit.Ask{Version: permit.Version, Worker: "liar", Job: job, Limit: "org", Seq: 1, Epoch: far}),
-			"version": b.Say(bus.Keeper, "liar", node.Picture{Version: permit.Version + 1, Epoch: far}),
+			"version": b.Say(bus.Keeper, "liar", bus.Picture{Version: permit.Version + 1, Epoch: far}),
 		} {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)

@@ -253,7 +253,7 @@ func (x *Executor) forget(d *desk) {
 	d.over, d.ready = true, nil
 	d.end()
 	for id, had := range x.deliveries {
-		if nameOf(&had.chunk) == nameOf(&d.chunk) {
+		if NameOf(&had.chunk) == NameOf(&d.chunk) {
 			delete(x.deliveries, id)
 		}
 	}

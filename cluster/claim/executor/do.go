@@ -106,14 +106,15 @@ func (x *Executor) delivered(d delivered, job string, err error) {
 	x.number++
 	x.deliveries[x.number] = d
 	if err == nil {
-		x.step(claim.Delivered{Delivery: x.number, Chunk: nameOf(&d.chunk)})
+		x.step(claim.Delivered{Delivery: x.number, Chunk: NameOf(&d.chunk)})
 		return
 	}
 	x.step(claim.FetchEnded{Job: job, Err: err})
 	x.putBack(claim.Return{Delivery: x.number, After: x.machine.Config().AckWait, Why: "it is not a chunk: " + err.Error()})
 }
 
-func nameOf(c *job.Chunk) claim.Chunk {
+// NameOf returns the name by which a chunk is claimed.
+func NameOf(c *job.Chunk) claim.Chunk {
 	return claim.Chunk{Job: c.Job, Number: c.Number, Round: c.Round}
 }
 
@@ -143,7 +144,7 @@ func (x *Executor) note(id claim.ID, why string) {
 func (x *Executor) ask(d *desk, who []string) {
 	for _, who := range who {
 		x.inBackground(func() func() {
-			holds, answered, err := x.cfg.Peers.Holds(d.ctx, who, nameOf(&d.chunk))
+			holds, answered, err := x.cfg.Peers.Holds(d.ctx, who, NameOf(&d.chunk))
 			return func() {
 				x.step(claim.Answered{ID: d.id, Who: who, Holds: holds, Silent: err != nil || !answered})
 			}
@@ -156,7 +157,7 @@ func (x *Executor) tellAll(d *desk, a claim.Tell) {
 		x.inBackground(func() func() {
 			ctx, cancel := x.bounded(x.ctx, wordTime)
 			defer cancel()
-			if err := x.cfg.Peers.Tell(ctx, who, nameOf(&d.chunk), a.Name); err != nil {
+			if err := x.cfg.Peers.Tell(ctx, who, NameOf(&d.chunk), a.Name); err != nil {
 				x.cfg.Say(fmt.Sprintf("chunk %v is taken over from %s, which could not be informed: %v", &d.chunk, who, err))
 			}
 			return func() {}
@@ -166,7 +167,7 @@ func (x *Executor) tellAll(d *desk, a claim.Tell) {
 
 func (x *Executor) sayDone(c claim.Chunk) {
 	for _, d := range x.desks {
-		if !d.over && nameOf(&d.chunk) == c {
+		if !d.over && NameOf(&d.chunk) == c {
 			chunk, footer := d.chunk, d.footer
 			x.inBackground(func() func() {
 				x.cfg.Peers.SayDone(chunk, footer)

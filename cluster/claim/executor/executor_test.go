@@ -185,7 +185,7 @@ func TestTakenWhileNaming(t *testing.T) {
 					return nil
 				}).in)
 				time.Sleep(time.Second)
-				k.x.Told(nameOf(&w.chunks[0]), claim.Name{Turn: 9, Who: "another"})
+				k.x.Told(NameOf(&w.chunks[0]), claim.Name{Turn: 9, Who: "another"})
 				time.Sleep(2 * time.Second)
 				if left := w.journals(); len(left) > 0 || naming == 0 || w.called() > 0 {
 					t.Errorf("journals are left: %q", left)
@@ -380,7 +380,7 @@ func TestTaken(t *testing.T) {
 		w := newWorld(t, 1, 100)
 		k := w.start("w1", nil)
 		time.Sleep(time.Second)
-		c := nameOf(&w.chunks[0])
+		c := NameOf(&w.chunks[0])
 		if !k.x.Answer(c) || k.x.Answer(claim.Chunk{Job: testJob, Number: 1}) {
 			t.Error("it does not know what it holds")
 		}

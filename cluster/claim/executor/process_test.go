@@ -61,7 +61,7 @@ func TestProcessesAreKilled(t *testing.T) {
 	}
 	b := startBus(t, &c)
 	for _, chunk := range w.chunks {
-		if _, err := b.Queue(t.Context(), workOf(nameOf(&chunk)), mustJSON(t, chunk)); err != nil {
+		if _, err := b.Queue(t.Context(), workOf(NameOf(&chunk)), mustJSON(t, chunk)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/node"
@@ -259,14 +260,14 @@ func TestCheckSaysWhatIsUnsafe(t *testing.T) {
 func TestPictureOfAJob(t *testing.T) {
 	t.Parallel()
 	pace := 10.0
-	limit := func(name, bound string, wanted int) node.LimitPicture {
-		return node.LimitPicture{Name: name, Phase: "flowing", Bound: bound, Pace: &pace, Jobs: []node.JobPicture{{Job: "j", Wanted: wanted}}, Known: []node.Known{{Limit: "requests", PerSecond: 10, Source: "told"}}}
+	limit := func(name, bound string, wanted int) bus.LimitPicture {
+		return bus.LimitPicture{Name: name, Phase: "flowing", Bound: bound, Pace: &pace, Jobs: []bus.JobPicture{{Job: "j", Wanted: wanted}}, Known: []bus.Known{{Limit: "requests", PerSecond: 10, Source: "told"}}}
 	}
 	whole := func() *node.Standing {
 		s := &node.Standing{Began: time.Unix(0, 0), At: time.Unix(100, 0), Done: 400, PerSecond: 4, InFlight: 3, Concurrency: 64, Keeper: "k-1-a", Epoch: 2}
 		s.Record.Job, s.Record.State, s.Items, s.Chunks = "j", job.Running, 1000, 10
 		s.Workers = []node.WorkerLook{{Name: "w-1-a"}}
-		s.Limits = []node.LimitPicture{limit("p/a#123456", "tokens", 2), limit("p/b@h:1#123456", "requests", 9)}
+		s.Limits = []bus.LimitPicture{limit("p/a#123456", "tokens", 2), limit("p/b@h:1#123456", "requests", 9)}
 		return s
 	}
 	for name, c := range map[string]struct {
@@ -279,7 +280,7 @@ func TestPictureOfAJob(t *testing.T) {
 		"places of workers":               {func(s *node.Standing) { s.InFlight, s.Limits = 64, s.Limits[:0] }, "your -c 64"},
 		"the parts in work":               {func(s *node.Standing) { s.Limits = s.Limits[:0] }, "the parts that are in work"},
 		"a cooldown": {func(s *node.Standing) {
-			s.Limits = []node.LimitPicture{limit("p/a", "cooldown", 1)}
+			s.Limits = []bus.LimitPicture{limit("p/a", "cooldown", 1)}
 			s.Limits[0].Phase = "cooling"
 		}, "cooldown"},
 		"its deadline": {func(s *node.Standing) { s.Record.State, s.Record.Why = job.Stopped, "its deadline was reached" }, "its deadline was reached"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/coordinator/machine"
@@ -116,7 +117,7 @@ func contextOf(s *node.Standing) event.Context {
 
 // whyStopped returns why a job has stopped: a bound, or an input that is gone. It returns "" if the provider has stopped a limit of the job.
 func whyStopped(s *node.Standing) string {
-	byProvider := slices.ContainsFunc(s.Limits, func(l node.LimitPicture) bool { return l.Phase == machine.Stopped.String() })
+	byProvider := slices.ContainsFunc(s.Limits, func(l bus.LimitPicture) bool { return l.Phase == machine.Stopped.String() })
 	if s.Record.State != job.Stopped || byProvider {
 		return ""
 	}
@@ -197,7 +198,7 @@ func pictureOf(s *node.Standing) observe.Snapshot {
 }
 
 // plainName returns a limit's name without address and account, unless another limit would then have the same name.
-func plainName(name string, of []node.LimitPicture) string {
+func plainName(name string, of []bus.LimitPicture) string {
 	cut := func(name string) string {
 		if at := strings.IndexAny(name, "@#"); at > 0 {
 			return name[:at]
@@ -269,7 +270,7 @@ func endsOf(s *node.Standing) observe.Forecast {
 }
 
 // laneOf shows a limit as a lane of a run.
-func laneOf(l *node.LimitPicture) observe.Lane {
+func laneOf(l *bus.LimitPicture) observe.Lane {
 	lane := observe.Lane{Left: observe.UnknownTotal, HeldBy: limiter.ParseBound(l.Bound), Throttled: int(l.Refused)}
 	lane.Name, lane.InFlight, lane.Why, lane.Wait = l.Name, l.InFlight, l.Why, time.Duration(l.WaitS*float64(time.Second))
 	for p := machine.Flowing; p <= machine.Stopped; p++ {

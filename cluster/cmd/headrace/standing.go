@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/node"
 )
 
@@ -45,7 +46,7 @@ func refusalsOf(s *node.Standing) (all []string) {
 }
 
 // printOffice prints the keeper, the state of the limits, and the workers.
-func printOffice(out io.Writer, keeper string, epoch uint64, limits []node.LimitPicture, workers []node.WorkerLook) error {
+func printOffice(out io.Writer, keeper string, epoch uint64, limits []bus.LimitPicture, workers []node.WorkerLook) error {
 	if keeper == "" {
 		fmt.Fprintln(out, "\nkeeper: none found")
 	} else {
@@ -68,7 +69,7 @@ func printOffice(out io.Writer, keeper string, epoch uint64, limits []node.Limit
 	return t.Flush()
 }
 
-func printLimits(out io.Writer, limits []node.LimitPicture) error {
+func printLimits(out io.Writer, limits []bus.LimitPicture) error {
 	if len(limits) == 0 {
 		fmt.Fprintln(out, "limits: none yet; there is one from the first call under it")
 		return nil
@@ -91,7 +92,7 @@ func printLimits(out io.Writer, limits []node.LimitPicture) error {
 }
 
 // paceOf returns how many calls a second a limit lets through; - where the limit has no pace.
-func paceOf(l *node.LimitPicture) string {
+func paceOf(l *bus.LimitPicture) string {
 	if l.Pace == nil {
 		return "-"
 	}
@@ -100,7 +101,7 @@ func paceOf(l *node.LimitPicture) string {
 
 // whyOf returns what holds the calls of a limit back. A keeper names the input as the bound where workers ask for no
 // more permits than they get, and that counts as nothing.
-func whyOf(l *node.LimitPicture) string {
+func whyOf(l *bus.LimitPicture) string {
 	switch l.Bound {
 	case "", "input", "tail":
 		return "nothing"
@@ -116,7 +117,7 @@ func whyOf(l *node.LimitPicture) string {
 const perMinute = 60
 
 // knownOf lists the known rates of a limit, per minute.
-func knownOf(l *node.LimitPicture) string {
+func knownOf(l *bus.LimitPicture) string {
 	var all []string
 	for _, k := range l.Known {
 		all = append(all, fmt.Sprintf("%.4g %s/min (%s)", k.PerSecond*perMinute, strings.ReplaceAll(k.Limit, "_", " "), k.Source))
