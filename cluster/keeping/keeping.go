@@ -52,7 +52,7 @@ type Keeper struct {
 	keeper *keeper.Keeper
 	limits map[string]machine.LaneConfig // as they were set
 	halted map[string][]string           // the jobs under limits that have stopped: their workers ask no more
-	orders chan order                    // from the foreman, and from people
+	orders chan order                    // from the scheduler, and from people
 	terms  chan time.Time                // when this process stops being keeper; one place, the latest counts
 	good   time.Time                     // the latest of them
 	put    func(snapshot)                // stores a snapshot; it does not wait

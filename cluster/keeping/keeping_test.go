@@ -154,7 +154,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A job has the weight that the foreman has told.
+// A job has the weight that the scheduler has told.
 func TestAJobHasItsWeight(t *testing.T) {
 	n := newConfig(t)
 	k, end := keeps(t, n)
@@ -297,7 +297,7 @@ func TestALawIsStored(t *testing.T) {
 // A keeper begins with the snapshot that it finds in the lease.
 func TestAKeeperBeginsWithTheLeasesSnapshot(t *testing.T) {
 	n := newConfig(t)
-	n.Foreman = func(ctx context.Context, _ *Keeper) { <-ctx.Done() }
+	n.Scheduler = func(ctx context.Context, _ *Keeper) { <-ctx.Done() }
 	k := n.candidate(PrefersKeep)
 	now := n.Clock.Now()
 	k.lease.Ready(now)
@@ -464,7 +464,7 @@ func newConfig(t *testing.T) *Config {
 }
 
 // candidate is one that does not run yet.
-func (cfg *Config) candidate(c Candidacy) *Candidate {
+func (cfg *Config) candidate(c Candidacy) *Election {
 	one := *cfg
 	one.Candidacy = c
 	return New(one)

@@ -109,7 +109,7 @@ func keptOrder(name string, c machine.LaneConfig) order {
 }
 
 // hearLimits tells the keeper what workers and people say of limits, until ctx ends. It does nothing else: a limit must
-// be known before its first permit, and a foreman may be busy for seconds. Limits that people set stand in the store
+// be known before its first permit, and a scheduler may be busy for seconds. Limits that people set stand in the store
 // and come before a worker's word. It reads them again each minute, as a message on the bus may be lost.
 func (k *Keeper) hearLimits(ctx context.Context) {
 	set, err := k.takeSet(ctx, 0)

@@ -13,7 +13,7 @@ import (
 )
 
 // Nothing is given under a limit of which nobody has said what it is like: it would be taken for one without bounds. What
-// a worker says of it reaches the keeper while its foreman is busy, and so does a person's word.
+// a worker says of it reaches the keeper while its scheduler is busy, and so does a person's word.
 func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
 	n := newConfig(t)
 	k, end := keeps(t, n)
@@ -21,7 +21,7 @@ func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	heard := make(chan struct{})
 	go func() {
-		k.hearLimits(ctx) // no foreman is there
+		k.hearLimits(ctx) // no scheduler is there
 		close(heard)
 	}()
 	defer func() { stop(); <-heard }()
@@ -67,7 +67,7 @@ func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
 	rpm(60)
 }
 
-// A person's word that vouches for a limit reaches the keeper without a foreman.
+// A person's word that vouches for a limit reaches the keeper without a scheduler.
 func TestAResetReachesTheKeeper(t *testing.T) {
 	n := newConfig(t)
 	k := newKeeper(n, 8, 1, snapshot{

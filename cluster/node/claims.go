@@ -27,14 +27,14 @@ const (
 // queue is the bus's queue, for chunks.
 type queue struct {
 	bus      *bus.Bus
-	heeder   *heeder
+	watch    *recordWatch
 	refusals *refusals
 }
 
 func (q queue) Fetch(ctx context.Context, job string) (executor.Delivery, bool, error) {
 	d, came, err := q.bus.Fetch(ctx, bus.Chunks, job, fetchWait)
 	if came {
-		q.heeder.arrive(ctx, d.Work.Job)
+		q.watch.arrive(ctx, d.Work.Job)
 	}
 	if came && q.refusals.refuses(d.Work.Job) {
 		return nil, false, errors.Join(errRefused, d.Return(ctx, refusedAfter))
@@ -109,7 +109,7 @@ func (p peers) Tell(_ context.Context, who string, c claim.Chunk, name claim.Nam
 	return p.node.bus.Tell(who, bus.Taken{Work: workOf(c), Turn: name.Turn, By: name.String()})
 }
 
-// SayDone tells the foreman of a part. If the message is lost, he sees the part when he lists.
+// SayDone tells the scheduler of a part. If the message is lost, it sees the part when it lists.
 func (p peers) SayDone(c job.Chunk, footer []byte) {
 	_ = p.node.bus.Say(bus.Done, c.Job, bus.PartDone{Chunk: c.Number, Round: c.Round, Footer: json.RawMessage(footer)})
 }
@@ -177,9 +177,9 @@ func (w *worker) watchBus(ctx context.Context) {
 // others' silence then means nothing.
 const connectionEvery = 200 * time.Millisecond
 
-// A heeder keeps a worker from running canceled jobs, and lets it run resumed ones. It hears news. It reads records
+// A recordWatch keeps a worker from running canceled jobs, and lets it run resumed ones. It hears news. It reads records
 // again if news may have been lost, or if the store was away when they came. It is one goroutine, that of run.
-type heeder struct {
+type recordWatch struct {
 	*Node
 	cancel, resume func(job string)
 	flows          func(limit string) // called when a person vouches for a limit
@@ -200,15 +200,15 @@ type arrival struct {
 // recordTime bounds a look at a record: an arrived chunk waits for it, without heartbeats.
 const recordTime = 5 * time.Second
 
-func (n *Node) newHeeder(cancel, resume func(job string)) *heeder {
-	return &heeder{
+func (n *Node) newRecordWatch(cancel, resume func(job string)) *recordWatch {
+	return &recordWatch{
 		Node: n, cancel: cancel, resume: resume, flows: func(string) {}, end: func(context.Context, string) {}, came: make(chan arrival), jobs: map[string]bool{}, unread: map[string]bool{},
 		connected: n.bus.ReconnectedAt(),
 	}
 }
 
 // run hears news and reads records until ctx ends.
-func (h *heeder) run(ctx context.Context) {
+func (h *recordWatch) run(ctx context.Context) {
 	news, err := bus.Listen[bus.Change](h.bus, bus.News, "", newsKept)
 	if err != nil {
 		return
@@ -234,10 +234,10 @@ func (h *heeder) run(ctx context.Context) {
 	}
 }
 
-// arrive reports that the queue gives out a chunk of a job, and returns once the heeder knows whether that job is
+// arrive reports that the queue gives out a chunk of a job, and returns once the recordWatch knows whether that job is
 // canceled. It prevents this order of events. A job is canceled, and the worker hears it. The job is resumed while the
 // worker has no connection. Its chunks come, and would be dropped, each time, for ever.
-func (h *heeder) arrive(ctx context.Context, name string) {
+func (h *recordWatch) arrive(ctx context.Context, name string) {
 	a := arrival{name, make(chan struct{})}
 	select {
 	case h.came <- a:
@@ -250,7 +250,7 @@ func (h *heeder) arrive(ctx context.Context, name string) {
 	}
 }
 
-func (h *heeder) meet(ctx context.Context, name string) {
+func (h *recordWatch) meet(ctx context.Context, name string) {
 	if h.jobs[name] || h.unread[name] {
 		h.look(ctx, name)
 		return
@@ -258,7 +258,7 @@ func (h *heeder) meet(ctx context.Context, name string) {
 	h.jobs[name] = false
 }
 
-func (h *heeder) hear(ctx context.Context, n bus.Message[bus.Change]) {
+func (h *recordWatch) hear(ctx context.Context, n bus.Message[bus.Change]) {
 	switch {
 	case n.Body.Set != nil:
 	case n.Body.Reset != "":
@@ -270,7 +270,7 @@ func (h *heeder) hear(ctx context.Context, n bus.Message[bus.Change]) {
 
 // again looks at records that could not be read. After the bus was away it looks at those of all jobs, as messages sent
 // meanwhile are lost.
-func (h *heeder) again(ctx context.Context) {
+func (h *recordWatch) again(ctx context.Context) {
 	if at := h.bus.ReconnectedAt(); !at.Equal(h.connected) {
 		h.connected = at
 		for name := range h.jobs {
@@ -283,7 +283,7 @@ func (h *heeder) again(ctx context.Context) {
 }
 
 // look reads a record, and acts on it. It retries a record later that cannot be read, unless it never can be.
-func (h *heeder) look(ctx context.Context, name string) {
+func (h *recordWatch) look(ctx context.Context, name string) {
 	ctx, stop := context.WithTimeout(ctx, recordTime)
 	defer stop()
 	r, err := job.Load(ctx, h.home, name)
@@ -303,7 +303,7 @@ func (h *heeder) look(ctx context.Context, name string) {
 	}
 }
 
-func (h *heeder) do(ctx context.Context, name string, s job.State) {
+func (h *recordWatch) do(ctx context.Context, name string, s job.State) {
 	switch s {
 	case job.Canceled, job.Stopped, job.Refused:
 		h.jobs[name] = true

@@ -7,6 +7,6 @@
 //	           Join
 //	            │
 //	Work ───────┼──▶ worker: executor ─items─▶ batch.Stream ─▶ Caller     link: lanes ◀─▶ bus
-//	            └──▶ keeping.Candidate ─(it is keeper)─▶ keeping.Keeper, and the foreman here
+//	            └──▶ keeping.Election ─(it is keeper)─▶ keeping.Keeper, and the scheduler here
 //	Submit, Cancel, Watch, Fetch, Check, …  ─▶ the store and the bus
 package node

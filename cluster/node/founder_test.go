@@ -579,7 +579,7 @@ func TestAnAccordFollowsTheLatestKeeper(t *testing.T) {
 		after   time.Duration
 		differs bool
 	}{
-		{"keeper", `nothing`, keeping.BelieveEvery, false},
+		{"keeper", `null`, keeping.BelieveEvery, false},
 		{"keeper", fmt.Sprintf(`{"epoch":9,"v":%d}`, other), keeping.BelieveEvery, false},
 		{"keeper", fmt.Sprintf(`{"epoch":%d,"v":%d}`, uint64(1)<<62, other), keeping.BelieveEvery, false},
 		{"liar", fmt.Sprintf(`{"epoch":3,"v":%d}`, other), keeping.BelieveEvery, false},

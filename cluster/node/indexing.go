@@ -120,7 +120,7 @@ func (x *indexer) cut(ctx context.Context, t bus.Task) error {
 	if err != nil {
 		return err
 	}
-	if r.State != job.Indexing { // the foreman has missed the change
+	if r.State != job.Indexing { // the scheduler has missed the change
 		x.node.tellChanged(t.Job)
 		return nil
 	}

@@ -197,12 +197,12 @@ func TestAJobIsMadeAnewUnderItsName(t *testing.T) {
 	}
 }
 
-// The foreman takes a job that was made anew for what it is, also before it has seen that the old one is gone.
-func TestTheForemanSeesAJobMadeAnew(t *testing.T) {
+// The scheduler takes a job that was made anew for what it is, also before it has seen that the old one is gone.
+func TestTheSchedulerSeesAJobMadeAnew(t *testing.T) {
 	c := newCluster(t)
 	n := c.join(nil)
 	defer n.Close()
-	f, _ := c.foremanAlone(n)
+	f, _ := c.schedulerAlone(n)
 	r, _ := c.once(n, c.input(10))
 	f.meet(t.Context(), r.Job)
 	if err := os.RemoveAll(filepath.Join(c.dir, "home", "jobs", r.Job)); err != nil {
@@ -214,7 +214,7 @@ func TestTheForemanSeesAJobMadeAnew(t *testing.T) {
 	o.stale = true
 	f.reload(t.Context(), r.Job, o)
 	if o.record.State != job.Indexing {
-		t.Errorf("to the foreman it is %s", o.record.State)
+		t.Errorf("to the scheduler it is %s", o.record.State)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 const QueuedAhead = 10_000
 
 // fill keeps the queue filled with chunks that have no part, and finishes the job when no part is missing.
-func (f *foreman) fill(ctx context.Context, o *overseen) error {
+func (f *scheduler) fill(ctx context.Context, o *overseen) error {
 	if err := f.count(ctx, o); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (f *foreman) fill(ctx context.Context, o *overseen) error {
 }
 
 // queue puts the first chunks without parts into the queue, which refuses those that it already has.
-func (f *foreman) queue(ctx context.Context, o *overseen) error {
+func (f *scheduler) queue(ctx context.Context, o *overseen) error {
 	var some []job.Chunk
 	put := 0
 	for n := range o.ledger.Missing(0) {
@@ -62,7 +62,7 @@ func (f *foreman) queue(ctx context.Context, o *overseen) error {
 	return f.queueChunks(ctx, some)
 }
 
-func (f *foreman) queueChunks(ctx context.Context, chunks []job.Chunk) error {
+func (f *scheduler) queueChunks(ctx context.Context, chunks []job.Chunk) error {
 	works, bodies := make([]bus.Work, len(chunks)), make([][]byte, len(chunks))
 	for i := range chunks {
 		body, err := json.Marshal(&chunks[i])
@@ -75,7 +75,7 @@ func (f *foreman) queueChunks(ctx context.Context, chunks []job.Chunk) error {
 }
 
 // unqueued makes the queue again if it is gone.
-func (f *foreman) unqueued(ctx context.Context, err error) error {
+func (f *scheduler) unqueued(ctx context.Context, err error) error {
 	if errors.Is(err, bus.ErrGone) {
 		return f.bus.Ensure(ctx)
 	}
@@ -83,8 +83,8 @@ func (f *foreman) unqueued(ctx context.Context, err error) error {
 }
 
 // purge removes the chunks and tasks of an ended job from the queue, once, and ends its offer. A worker that begins
-// later does not know that the job has ended. The previous foreman may have died before he did this.
-func (f *foreman) purge(ctx context.Context, o *overseen) error {
+// later does not know that the job has ended. The previous scheduler may have died before it did this.
+func (f *scheduler) purge(ctx context.Context, o *overseen) error {
 	if o.purged {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (f *foreman) purge(ctx context.Context, o *overseen) error {
 }
 
 // index has a worker read the inputs of a job through; that worker then starts the job, or refuses it.
-func (f *foreman) index(ctx context.Context, o *overseen) error {
+func (f *scheduler) index(ctx context.Context, o *overseen) error {
 	queued, err := f.bus.Queued(ctx, bus.Tasks, o.record.Job)
 	if err == nil && queued == 0 {
 		var body []byte
@@ -107,7 +107,7 @@ func (f *foreman) index(ctx context.Context, o *overseen) error {
 
 // count finds which parts are there. It reads the store at first and every minute; in between it relies on the
 // workers' messages.
-func (f *foreman) count(ctx context.Context, o *overseen) error {
+func (f *scheduler) count(ctx context.Context, o *overseen) error {
 	if o.plan == nil {
 		plan, err := index.LoadPlan(ctx, f.home, &o.record)
 		if err != nil {
@@ -161,7 +161,7 @@ func (n *Node) newLedger(r *job.Record, round, chunks int, want []int) *parts.Le
 }
 
 // finish ends a round: all parts are there. An open job waits for more.
-func (f *foreman) finish(ctx context.Context, o *overseen) error {
+func (f *scheduler) finish(ctx context.Context, o *overseen) error {
 	if o.record.Open {
 		return nil
 	}

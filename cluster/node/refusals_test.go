@@ -205,14 +205,14 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A foreman stops a job only once every living worker refuses it, one of them for good, and for some seconds.
-func TestWhenTheForemanStopsAJob(t *testing.T) {
+// A scheduler stops a job only once every living worker refuses it, one of them for good, and for some seconds.
+func TestWhenTheSchedulerStopsAJob(t *testing.T) {
 	missing, key := bus.Refusal{Why: "it is missing", Final: true, ForS: 10, Tries: 3}, bus.Refusal{Why: "no key", ForS: 10, Tries: 3}
 	fresh := missing
 	fresh.Tries = 2
 	for name, c := range map[string]struct {
 		said    []*bus.Refusal
-		heard   time.Duration // for which the foreman has listened
+		heard   time.Duration // for which the scheduler has listened
 		resumed time.Duration // ago; 0: it was not
 		stops   bool
 	}{
@@ -222,14 +222,14 @@ func TestWhenTheForemanStopsAJob(t *testing.T) {
 		"all lack their keys":       {[]*bus.Refusal{&key, &key}, time.Minute, 0, false},
 		"one may be wrong":          {[]*bus.Refusal{&missing, &fresh}, time.Minute, 0, false},
 		"no worker":                 {nil, time.Minute, 0, false},
-		"a foreman that is new":     {[]*bus.Refusal{&missing}, time.Second, 0, false},
+		"a scheduler that is new":   {[]*bus.Refusal{&missing}, time.Second, 0, false},
 		"from before it is resumed": {[]*bus.Refusal{&missing}, time.Minute, 9 * time.Second, false},
 		"resumed long ago":          {[]*bus.Refusal{&missing}, time.Minute, 11 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl := newCluster(t)
 			n, r := cl.submitted(10)
-			f, clock := cl.foremanAlone(n)
+			f, clock := cl.schedulerAlone(n)
 			clock.Advance(time.Until(clock.Now()) * -1) // the connection's age is by the real time
 			f.began = clock.Now()
 			clock.Advance(c.heard)
@@ -246,7 +246,7 @@ func TestWhenTheForemanStopsAJob(t *testing.T) {
 				o.resumed = clock.Now().Add(-c.resumed)
 			}
 			if got := f.stopRefused(t.Context(), o); got != c.stops || (o.record.State == job.Stopped) != c.stops {
-				t.Errorf("stops: %v, and the foreman takes it for %s", got, o.record.State)
+				t.Errorf("stops: %v, and the scheduler takes it for %s", got, o.record.State)
 			}
 			if got, err := job.Load(t.Context(), n.home, r.Job); err != nil || (got.State == job.Stopped) != c.stops || c.stops && got.Why != missing.Why {
 				t.Errorf("%v: %+v", err, got)
@@ -274,7 +274,7 @@ func TestAJobThatHasEndedIsRefusedNoMore(t *testing.T) {
 			defer func() { stop(); running.Wait() }()
 			w.refusals.refuse(r.Job, "", "no key is set", false)
 			silently(t, n, r.Job, s)
-			w.heeder.hear(ctx, bus.Message[bus.Change]{About: r.Job})
+			w.watch.hear(ctx, bus.Message[bus.Change]{About: r.Job})
 			if w.refusals.has(r.Job) {
 				t.Errorf("a job that is %s is refused", s)
 			}

@@ -96,8 +96,8 @@ func (n *Node) keeps(c keeping.Candidacy) keeping.Config {
 			err = n.sameHub(ctx)
 			return errors.Is(err, ErrForeign), err
 		},
-		Foreman: func(ctx context.Context, k *keeping.Keeper) { newForeman(n, k).run(ctx) },
-		Status:  n.sayKeeper, Say: n.cfg.Say,
+		Scheduler: func(ctx context.Context, k *keeping.Keeper) { newScheduler(n, k).run(ctx) },
+		Status:    n.sayKeeper, Say: n.cfg.Say,
 	}
 }
 
@@ -111,7 +111,7 @@ type worker struct {
 	exec     *executor.Executor
 	control  *batch.Control
 	link     *link
-	heeder   *heeder
+	watch    *recordWatch
 	lanes    map[string]bool   // lanes that the stream has met; only the reading goroutine uses it
 	limits   chan bus.LimitSet // limits that it works under
 }
@@ -137,12 +137,12 @@ func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err err
 }
 
 func (w *worker) newExecutor() (err error) {
-	w.heeder = w.newHeeder(w.cancel, w.resume)
-	w.heeder.end = w.end
-	w.heeder.flows = w.refusals.flows
+	w.watch = w.newRecordWatch(w.cancel, w.resume)
+	w.watch.end = w.end
+	w.watch.flows = w.refusals.flows
 	w.exec, err = executor.New(executor.Config{
 		Claim:     claim.Config{Who: w.Name(), Concurrency: w.how.Concurrency, Ahead: w.ahead(), AckWait: w.cfg.Times.AckWait},
-		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus, w.heeder, w.refusals}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
+		Connected: w.bus.ReconnectedAt(), Store: w.home, Queue: queue{w.bus, w.watch, w.refusals}, Peers: peers{w.Node}, Open: w.openJob, Clock: w.clock, Say: w.cfg.Say,
 		Journal: store.JournalConfig{Every: w.how.SaveEvery},
 	})
 	return err
@@ -194,7 +194,7 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) start(ctx context.Context, taken *bus.Feed[bus.Taken]) *sync.WaitGroup {
 	parts := &sync.WaitGroup{}
 	for _, part := range []func(context.Context){
-		w.jobs.run, w.link.run, (&indexer{w.Node, w.jobs, w.refusals}).run, w.drain, w.drainIfKeeperDiffers, w.watchBus, w.watchOffers, w.heeder.run, w.sayStatus,
+		w.jobs.run, w.link.run, (&indexer{w.Node, w.jobs, w.refusals}).run, w.drain, w.drainIfKeeperDiffers, w.watchBus, w.watchOffers, w.watch.run, w.sayStatus,
 		func(ctx context.Context) { w.hearTaken(ctx, taken) },
 	} {
 		parts.Go(func() { part(ctx) })

@@ -84,7 +84,7 @@ func TestADeletedFolderEndsItsJob(t *testing.T) {
 	if code := f.finishes(customer); code != 0 || linesOf(t, output) != 200 {
 		t.Errorf("exit %d: %s", code, customer.lastWords())
 	}
-	over := time.Now().Add(2 * time.Minute) // the foreman looks for the folder once a minute
+	over := time.Now().Add(2 * time.Minute) // the scheduler looks for the folder once a minute
 	for before := -1; before != f.judge.asked(); time.Sleep(3 * time.Second) {
 		if before = f.judge.asked(); time.Now().After(over) {
 			t.Fatal("calls of the deleted job go on")

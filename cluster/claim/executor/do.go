@@ -42,32 +42,32 @@ func (x *Executor) doOf(a claim.Action) {
 			x.step(claim.BeatEnded{ID: a.ID, Err: err, Forgotten: errors.Is(err, ErrForgotten)})
 		})
 	case claim.Ack:
-		x.desk(a.ID) // the first that is heard of a claim, if its job is canceled
+		x.stateOf(a.ID) // the first that is heard of a claim, if its job is canceled
 		x.say(a.Delivery, claim.AckTime, Delivery.Done, func(err error) { x.step(claim.Acked{ID: a.ID, Err: err}) })
 	case claim.Ask:
-		x.ask(x.desk(a.ID), a.Who)
+		x.ask(x.stateOf(a.ID), a.Who)
 	case claim.Tell:
-		x.tellAll(x.desk(a.ID), a)
+		x.tellAll(x.stateOf(a.ID), a)
 	case claim.LookPart:
-		x.lookPart(x.desk(a.ID))
+		x.lookPart(x.stateOf(a.ID))
 	case claim.List:
-		x.list(x.desk(a.ID))
+		x.list(x.stateOf(a.ID))
 	case claim.Create:
-		x.create(x.desk(a.ID), a.Name)
+		x.create(x.stateOf(a.ID), a.Name)
 	case claim.Remove:
-		x.remove(x.desk(a.ID), a.Name)
+		x.remove(x.stateOf(a.ID), a.Name)
 	case claim.ReadJournals:
-		x.begin(x.desk(a.ID), a.Names)
+		x.begin(x.stateOf(a.ID), a.Names)
 	case claim.Flush:
-		x.desk(a.ID).dueAt = time.Time{}
+		x.stateOf(a.ID).dueAt = time.Time{}
 	case claim.Close:
-		x.close(x.desk(a.ID))
+		x.close(x.stateOf(a.ID))
 	case claim.Join:
-		x.join(x.desk(a.ID), a.Names)
+		x.join(x.stateOf(a.ID), a.Names)
 	case claim.Clean:
-		x.clean(x.desk(a.ID))
+		x.clean(x.stateOf(a.ID))
 	case claim.Forget:
-		x.forget(x.desk(a.ID))
+		x.forget(x.stateOf(a.ID))
 	}
 }
 
@@ -141,7 +141,7 @@ func (x *Executor) note(id claim.ID, why string) {
 	x.cfg.Say(fmt.Sprintf("chunk %v goes back: %s", &d.chunk, why))
 }
 
-func (x *Executor) ask(d *desk, who []string) {
+func (x *Executor) ask(d *claimState, who []string) {
 	for _, who := range who {
 		x.inBackground(func() func() {
 			holds, answered, err := x.cfg.Peers.Holds(d.ctx, who, NameOf(&d.chunk))
@@ -152,7 +152,7 @@ func (x *Executor) ask(d *desk, who []string) {
 	}
 }
 
-func (x *Executor) tellAll(d *desk, a claim.Tell) {
+func (x *Executor) tellAll(d *claimState, a claim.Tell) {
 	for _, who := range a.Who {
 		x.inBackground(func() func() {
 			ctx, cancel := x.bounded(x.ctx, wordTime)
@@ -166,7 +166,7 @@ func (x *Executor) tellAll(d *desk, a claim.Tell) {
 }
 
 func (x *Executor) sayDone(c claim.Chunk) {
-	for _, d := range x.desks {
+	for _, d := range x.states {
 		if !d.over && NameOf(&d.chunk) == c {
 			chunk, footer := d.chunk, d.footer
 			x.inBackground(func() func() {
@@ -202,7 +202,7 @@ func swapLast(s, from, to string) string {
 }
 
 // lookPart looks whether the part exists.
-func (x *Executor) lookPart(d *desk) {
+func (x *Executor) lookPart(d *claimState) {
 	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(d.ctx, storeTime)
 		defer cancel()
@@ -224,7 +224,7 @@ func isThere(ctx context.Context, s store.Store, name string) (bool, error) {
 }
 
 // list lists the journals.
-func (x *Executor) list(d *desk) {
+func (x *Executor) list(d *claimState) {
 	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(d.ctx, storeTime)
 		defer cancel()
@@ -247,7 +247,7 @@ func (x *Executor) journals(ctx context.Context, c *job.Chunk) (names []claim.Na
 }
 
 // clean deletes the journals. Journals that stay are in nobody's way, because the part is there.
-func (x *Executor) clean(d *desk) {
+func (x *Executor) clean(d *claimState) {
 	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(d.ctx, storeTime)
 		defer cancel()

@@ -8,7 +8,7 @@
 //
 //	Queue ─▶ ┌───────── owner ─────────┐ ─Items─▶ batch.Stream ─▶ Call ─ Begin ─▶ Job.Call
 //	Peers ◀▶ │ claim.Machine           │ ◀──────────Took──────────────┘
-//	words ─▶ │ desks: one for a claim  │
+//	words ─▶ │ the state of each claim │
 //	         └─┬───────────────────────┘
 //	           ├─▶ look, list, join, clean   at the store
 //	           ├─▶ a reader a claim          lines of the input, as they are wanted

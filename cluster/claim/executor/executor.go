@@ -175,7 +175,7 @@ type Executor struct {
 	number     claim.ID        // of the latest delivery
 	fetching   context.Context // bounds fetches
 	stopFetch  context.CancelFunc
-	desks      map[claim.ID]*desk
+	states     map[claim.ID]*claimState
 	begins     map[place]*begin
 	wanting    chan<- *Item
 	waiting    int           // bytes of unsaved results
@@ -195,7 +195,7 @@ func New(cfg Config) (*Executor, error) {
 	return &Executor{
 		cfg: cfg, machine: machine, news: make(chan func()), took: make(chan taken), want: make(chan chan<- *Item),
 		over: make(chan struct{}), joins: make(chan struct{}, joinsAtOnce),
-		deliveries: make(map[claim.ID]delivered), desks: make(map[claim.ID]*desk), begins: make(map[place]*begin),
+		deliveries: make(map[claim.ID]delivered), states: make(map[claim.ID]*claimState), begins: make(map[place]*begin),
 	}, nil
 }
 
@@ -339,7 +339,7 @@ func (x *Executor) leave() {
 	}
 	ctx, cancel := x.bounded(context.WithoutCancel(x.ctx), leaveTime)
 	defer cancel()
-	for _, d := range x.desks {
+	for _, d := range x.states {
 		d.abandon(ctx)
 		d.closeJob()
 	}

@@ -117,8 +117,8 @@ func (k *worker) doAll() {
 	k.w.t.Helper()
 	k.w.finish(10 * time.Minute)
 	k.drain()
-	if x := k.x; len(x.desks)+len(x.deliveries)+len(x.begins)+x.waiting+x.flying > 0 {
-		k.w.t.Errorf("it keeps %d desks, %d deliveries, %d calls, %d bytes, %d tasks", len(x.desks), len(x.deliveries), len(x.begins), x.waiting, x.flying)
+	if x := k.x; len(x.states)+len(x.deliveries)+len(x.begins)+x.waiting+x.flying > 0 {
+		k.w.t.Errorf("it keeps %d claims, %d deliveries, %d calls, %d bytes, %d tasks", len(x.states), len(x.deliveries), len(x.begins), x.waiting, x.flying)
 	}
 }
 

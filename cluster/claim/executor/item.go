@@ -19,7 +19,7 @@ type Item struct {
 	*promptfile.Item
 
 	job    *Job
-	desk   *desk // the owner's
+	claim  *claimState // the owner's
 	number int
 	stage  stage // owned by the goroutine that calls it, later by the one that takes its result
 }
@@ -43,7 +43,7 @@ type place struct {
 	item int
 }
 
-func (it *Item) place() place { return place{it.desk.id, it.number} }
+func (it *Item) place() place { return place{it.claim.id, it.number} }
 
 // begin is a call that waits for permission to leave.
 type begin struct {
@@ -102,11 +102,11 @@ func (x *Executor) feed() (fed bool) {
 		x.give(nil)
 		return false
 	}
-	id, ok := x.machine.Next(func(id claim.ID) bool { return len(x.desks[id].ready) > 0 })
+	id, ok := x.machine.Next(func(id claim.ID) bool { return len(x.states[id].ready) > 0 })
 	if !ok {
 		return false
 	}
-	d := x.desks[id]
+	d := x.states[id]
 	it := d.next()
 	x.step(claim.Fed{ID: id, Item: it.number})
 	x.readOut(d)
@@ -242,7 +242,7 @@ func tooLong(l journal.Line, size, most int) []byte {
 
 // take is Took in the owner. A result that the journal does not take any more counts as none.
 func (x *Executor) take(t taken) {
-	d, p := t.it.desk, t.it.place()
+	d, p := t.it.claim, t.it.place()
 	switch {
 	case t.it.stage == refused:
 	case t.line == nil || d.ended:

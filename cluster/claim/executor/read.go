@@ -23,7 +23,7 @@ type reading struct {
 }
 
 // begin finds out which items of a chunk are left to do, and begins to read them.
-func (x *Executor) begin(d *desk, names []claim.Name) {
+func (x *Executor) begin(d *claimState, names []claim.Name) {
 	x.inBackground(func() func() {
 		r, err := x.prepare(d, names)
 		gone := errors.Is(err, store.ErrMissing)
@@ -40,7 +40,7 @@ func (x *Executor) begin(d *desk, names []claim.Name) {
 	})
 }
 
-func (x *Executor) prepare(d *desk, names []claim.Name) (r reading, err error) {
+func (x *Executor) prepare(d *claimState, names []claim.Name) (r reading, err error) {
 	if r.job, err = x.cfg.Open(d.ctx, d.chunk.Job); err != nil {
 		return r, fmt.Errorf("executor: job %s: %w", d.chunk.Job, apart(err))
 	}
@@ -81,7 +81,7 @@ func (x *Executor) ended(ctx context.Context, name string, done map[string]bool)
 }
 
 // read reads the items of a chunk that have not ended, as they are wanted.
-func (x *Executor) read(d *desk, r reading) {
+func (x *Executor) read(d *claimState, r reading) {
 	x.inBackground(func() func() {
 		plan, err := x.readAll(d, r)
 		return func() {
@@ -95,13 +95,13 @@ func (x *Executor) read(d *desk, r reading) {
 }
 
 // readOut reports that everything has been read and given.
-func (x *Executor) readOut(d *desk) {
+func (x *Executor) readOut(d *claimState) {
 	if d.read && len(d.ready) == 0 {
 		x.step(claim.ReadOut{ID: d.id})
 	}
 }
 
-func (x *Executor) readAll(d *desk, r reading) (p plan, err error) {
+func (x *Executor) readAll(d *claimState, r reading) (p plan, err error) {
 	for req, err := range r.job.Read(d.ctx, d.chunk) {
 		var bad *prompts.LineError
 		switch {
@@ -146,7 +146,7 @@ type joining struct {
 
 // join makes the part of a chunk from its journals. Few are made at once, because each takes up to parts.Held
 // bytes of memory.
-func (x *Executor) join(d *desk, names []claim.Name) {
+func (x *Executor) join(d *claimState, names []claim.Name) {
 	j := joining{store: x.cfg.Store, chunk: d.chunk, job: d.job, plan: d.plan, journals: names}
 	x.inBackground(func() func() {
 		select {

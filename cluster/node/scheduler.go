@@ -16,38 +16,38 @@ import (
 )
 
 const (
-	// lookEvery is the time between two looks of the foreman at the needs of each job, besides those that messages
+	// lookEvery is the time between two looks of the scheduler at the needs of each job, besides those that messages
 	// cause.
 	lookEvery = time.Second
 	// listEvery is the time between two looks into the store for jobs and parts that no message announced.
 	listEvery = time.Minute
 	// workerGone is the silence after which a worker does not count any more.
 	workerGone = 10 * time.Second
-	// newsKept bounds the messages that wait to be heard: a second of fast chunks. The foreman sees in the store what
+	// newsKept bounds the messages that wait to be heard: a second of fast chunks. The scheduler sees in the store what
 	// is lost.
 	newsKept = 4096
 )
 
-// A foreman does the next step of each job. He has its input indexed, cuts it, keeps the queue filled, counts parts,
-// and marks the job as done. He lives with the keeper, and holds nothing that is not in the store.
-type foreman struct {
+// A scheduler does the next step of each job. It has its input indexed, cuts it, keeps the queue filled, counts parts,
+// and marks the job as done. It lives with the keeper, and holds nothing that is not in the store.
+type scheduler struct {
 	*Node
 	keep   limits
 	jobs   map[string]*overseen
 	seen   map[string]heardOf // workers, with the latest status of each
 	began  time.Time
 	listed time.Time
-	// connected is the time at which the bus came back: the foreman may have missed earlier messages.
+	// connected is the time at which the bus came back: the scheduler may have missed earlier messages.
 	connected time.Time
 }
 
-// limits is the part of a keeper that its foreman needs: [keeping.Keeper].
+// limits is the part of a keeper that its scheduler needs: [keeping.Keeper].
 type limits interface {
 	Job(ctx context.Context, name string, weight float64)
 	Vouch(ctx context.Context, job string)
 }
 
-// overseen is a job as its foreman sees it.
+// overseen is a job as its scheduler sees it.
 type overseen struct {
 	record  job.Record
 	plan    *index.Plan // nil: not loaded yet
@@ -59,15 +59,15 @@ type overseen struct {
 	told    bool               // the keeper knows its weight
 	purged  bool               // it has ended, and the queue has nothing of it
 	counted map[int]parts.Sums // sums of the parts of a job with a bound on failures; nil: it has none
-	// resumed is the time at which the foreman saw it go on after a stop.
+	// resumed is the time at which the scheduler saw it go on after a stop.
 	resumed time.Time
 }
 
-func newForeman(n *Node, k limits) *foreman {
-	return &foreman{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]heardOf{}, began: n.clock.Now(), connected: n.bus.ReconnectedAt()}
+func newScheduler(n *Node, k limits) *scheduler {
+	return &scheduler{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]heardOf{}, began: n.clock.Now(), connected: n.bus.ReconnectedAt()}
 }
 
-func (f *foreman) run(ctx context.Context) {
+func (f *scheduler) run(ctx context.Context) {
 	w, err := f.listen()
 	defer w.close()
 	if err != nil {
@@ -82,14 +82,14 @@ func (f *foreman) run(ctx context.Context) {
 	}
 }
 
-// words holds the feeds that a foreman hears.
+// words holds the feeds that a scheduler hears.
 type words struct {
 	done   *bus.Feed[bus.Message[bus.PartDone]]
 	news   *bus.Feed[bus.Message[bus.Change]]
 	status *bus.Feed[bus.Message[bus.WorkerStatus]]
 }
 
-func (f *foreman) listen() (w words, err error) {
+func (f *scheduler) listen() (w words, err error) {
 	if w.done, err = bus.Listen[bus.PartDone](f.bus, bus.Done, "", newsKept); err == nil {
 		w.news, err = bus.Listen[bus.Change](f.bus, bus.News, "", newsKept)
 	}
@@ -106,7 +106,7 @@ func (w *words) close() {
 }
 
 // next waits for an event and handles it; false: the feeds or ctx have ended.
-func (f *foreman) next(ctx context.Context, w words, ticker clockwork.Ticker) bool {
+func (f *scheduler) next(ctx context.Context, w words, ticker clockwork.Ticker) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -141,14 +141,14 @@ const (
 	// triesToStop is the number of vain tries of each worker before a job stops. A file server may be away for a
 	// moment, and news of a limit's reset comes after news of its job.
 	triesToStop = 3
-	// heardToStop is the time for which a foreman must have listened to the workers before that: each sends its status
+	// heardToStop is the time for which a scheduler must have listened to the workers before that: each sends its status
 	// once a second.
 	heardToStop = 3 * time.Second
 )
 
 // stopRefused stops a job that all workers refuse, if one of the reasons is final. It waits for a worker that has not
 // tried the job, as that one may be able to go on. A refusal from before the job was resumed does not count.
-func (f *foreman) stopRefused(ctx context.Context, o *overseen) bool {
+func (f *scheduler) stopRefused(ctx context.Context, o *overseen) bool {
 	now, why := f.clock.Now(), ""
 	f.workers()
 	for _, w := range f.seen {
@@ -191,7 +191,7 @@ func (n *Node) stopJob(ctx context.Context, name, why string) (r job.Record, cha
 }
 
 // hearDone notes that a part is there.
-func (f *foreman) hearDone(m bus.Message[bus.PartDone]) {
+func (f *scheduler) hearDone(m bus.Message[bus.PartDone]) {
 	d := &m.Body
 	if o := f.jobs[m.About]; o != nil && o.ledger != nil && d.Round == o.record.Round {
 		o.ledger.Note(d.Chunk)
@@ -200,7 +200,7 @@ func (f *foreman) hearDone(m bus.Message[bus.PartDone]) {
 }
 
 // hearNews looks at a job that a message says has changed. The keeper handles messages about limits.
-func (f *foreman) hearNews(ctx context.Context, m bus.Message[bus.Change]) {
+func (f *scheduler) hearNews(ctx context.Context, m bus.Message[bus.Change]) {
 	if m.Body != (bus.Change{}) {
 		return
 	}
@@ -212,7 +212,7 @@ func (f *foreman) hearNews(ctx context.Context, m bus.Message[bus.Change]) {
 }
 
 // meet begins to oversee a job.
-func (f *foreman) meet(ctx context.Context, name string) {
+func (f *scheduler) meet(ctx context.Context, name string) {
 	if f.jobs[name] != nil || job.CheckName(name) != nil {
 		return
 	}
@@ -227,7 +227,7 @@ func (f *foreman) meet(ctx context.Context, name string) {
 }
 
 // look does what each job needs.
-func (f *foreman) look(ctx context.Context) {
+func (f *scheduler) look(ctx context.Context) {
 	f.lookAround(ctx)
 	for name := range f.jobs {
 		f.see(ctx, name)
@@ -235,7 +235,7 @@ func (f *foreman) look(ctx context.Context) {
 }
 
 // see does what one job needs: a message about a job is no reason to ask the bus about all the others.
-func (f *foreman) see(ctx context.Context, name string) {
+func (f *scheduler) see(ctx context.Context, name string) {
 	o := f.jobs[name]
 	if o == nil {
 		return
@@ -250,13 +250,13 @@ func (f *foreman) see(ctx context.Context, name string) {
 
 // lookAround looks for changes that no message announced: new jobs, and changes of the jobs under way. After the bus was
 // away, it looks for changes of all jobs.
-func (f *foreman) lookAround(ctx context.Context) {
+func (f *scheduler) lookAround(ctx context.Context) {
 	now, connected := f.clock.Now(), f.bus.ReconnectedAt()
 	again := !connected.Equal(f.connected)
 	if !again && now.Sub(f.listed) < listEvery {
 		return
 	}
-	// A job submitted after the look reaches this foreman by a message, as the hub knows by now that he listens.
+	// A job submitted after the look reaches this scheduler by a message, as the hub knows by now that it listens.
 	// Without this question, a job submitted in between would announce itself to nobody, and wait for the next look.
 	if err := f.bus.Reached(ctx); err != nil {
 		return // the hub is away: the next look tries again
@@ -275,7 +275,7 @@ func (f *foreman) lookAround(ctx context.Context) {
 	f.listed, f.connected = now, connected
 }
 
-func (f *foreman) reload(ctx context.Context, name string, o *overseen) {
+func (f *scheduler) reload(ctx context.Context, name string, o *overseen) {
 	r, err := job.Load(ctx, f.home, name)
 	if errors.Is(err, job.ErrMissing) {
 		f.removed(name, o)
@@ -304,8 +304,8 @@ const removedVersion = -1
 
 // removed ends a job whose record is not in the store any more. Else its calls would be made again, as all parts are
 // missing.
-func (f *foreman) removed(name string, o *overseen) {
-	if o.record.Version == removedVersion && !o.untold { // this is the foreman's own message
+func (f *scheduler) removed(name string, o *overseen) {
+	if o.record.Version == removedVersion && !o.untold { // this is the scheduler's own message
 		o.stale = false
 		return
 	}
@@ -318,7 +318,7 @@ func (f *foreman) removed(name string, o *overseen) {
 }
 
 // serve does the next step of a job.
-func (f *foreman) serve(ctx context.Context, o *overseen) error {
+func (f *scheduler) serve(ctx context.Context, o *overseen) error {
 	if s := o.record.State; (s == job.Indexing || s == job.Running) && (f.bounded(ctx, o) || f.stopRefused(ctx, o)) {
 		return nil
 	}
@@ -336,7 +336,7 @@ func (f *foreman) serve(ctx context.Context, o *overseen) error {
 }
 
 // weigh tells the keeper a job's share, once; 0: the job is over.
-func (f *foreman) weigh(ctx context.Context, o *overseen, weight float64) {
+func (f *scheduler) weigh(ctx context.Context, o *overseen, weight float64) {
 	if is := weight > 0; is != o.told {
 		o.told = is
 		f.keep.Job(ctx, o.record.Job, weight)
@@ -344,14 +344,14 @@ func (f *foreman) weigh(ctx context.Context, o *overseen, weight float64) {
 }
 
 // workers returns the number of workers heard within workerGone, at least 1 for this process.
-func (f *foreman) workers() int {
+func (f *scheduler) workers() int {
 	now := f.clock.Now()
 	maps.DeleteFunc(f.seen, func(_ string, w heardOf) bool { return now.Sub(w.at) > workerGone })
 	return max(1, len(f.seen))
 }
 
 // bounded stops a job that has reached a bound set by its user, and reports whether it has reached one.
-func (f *foreman) bounded(ctx context.Context, o *overseen) bool {
+func (f *scheduler) bounded(ctx context.Context, o *overseen) bool {
 	var all parts.Sums
 	for _, sums := range o.counted {
 		all = all.Plus(sums)

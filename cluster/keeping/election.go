@@ -40,9 +40,9 @@ func ParseCandidacy(word string) (Candidacy, error) {
 // the lease.
 const leaseShare = 4
 
-// A Candidate is this process's part in the election of the keeper. One goroutine passes facts from the bus and the
+// An Election is this process's part in the election of the keeper. One goroutine passes facts from the bus and the
 // store to a lease.Lease, obeys it, and runs a keeper while this process is one.
-type Candidate struct {
+type Election struct {
 	cfg     Config
 	clock   clockwork.Clock
 	lease   *lease.Lease
@@ -69,8 +69,8 @@ type Config struct {
 	Seed      uint64
 	// SameHub returns an error if the store names another hub, which is foreign, or cannot be asked.
 	SameHub func(ctx context.Context) (foreign bool, err error)
-	// Foreman runs next to each keeper, until ctx ends.
-	Foreman func(ctx context.Context, k *Keeper)
+	// Scheduler runs next to each keeper, until ctx ends.
+	Scheduler func(ctx context.Context, k *Keeper)
 	// Status receives the state of all limits once a second; it does not wait.
 	Status func(keeper.Status)
 	// Say receives messages for a person; it does not wait.
@@ -86,8 +86,8 @@ type term struct {
 }
 
 // New makes a candidate that does not stand yet.
-func New(cfg Config) *Candidate {
-	return &Candidate{
+func New(cfg Config) *Election {
+	return &Election{
 		cfg: cfg, clock: cfg.Clock, facts: make(chan lease.Fact), foreign: make(chan error, 1), latest: make(chan snapshot, 1),
 		storing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
 		lease: lease.New(lease.Config{Who: cfg.Bus.Name(), Term: cfg.Term, Yields: cfg.Candidacy == MayKeep}),
@@ -97,7 +97,7 @@ func New(cfg Config) *Candidate {
 
 // Run stands for keeper until ctx ends, and keeps while this process is keeper. It returns an error once the store
 // names another hub.
-func (c *Candidate) Run(ctx context.Context) error {
+func (c *Election) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer c.work.Wait()
 	defer c.end()
@@ -128,7 +128,7 @@ func (c *Candidate) Run(ctx context.Context) error {
 }
 
 // decide does what the lease decides.
-func (c *Candidate) decide(ctx context.Context, now time.Time, timer clockwork.Timer) {
+func (c *Election) decide(ctx context.Context, now time.Time, timer clockwork.Timer) {
 	r := c.lease.Ready(now)
 	for _, a := range r.Do {
 		c.begin(ctx, a)
@@ -145,7 +145,7 @@ func (c *Candidate) decide(ctx context.Context, now time.Time, timer clockwork.T
 
 // follow runs a keeper while the lease says that this process is keeper. A keeper whose lease has lapsed sends
 // nothing until the lease is written again, or another holds it.
-func (c *Candidate) follow(ctx context.Context, now time.Time) {
+func (c *Election) follow(ctx context.Context, now time.Time) {
 	epoch, until, is := c.lease.Keeper(now)
 	if c.running != nil && c.running.epoch != epoch {
 		c.end()
@@ -158,7 +158,7 @@ func (c *Candidate) follow(ctx context.Context, now time.Time) {
 	}
 }
 
-func (c *Candidate) start(ctx context.Context, epoch uint64) {
+func (c *Election) start(ctx context.Context, epoch uint64) {
 	before := c.before(ctx)
 	k := newKeeper(&c.cfg, epoch, c.seed.Uint64(), before)
 	k.put = c.put
@@ -166,18 +166,18 @@ func (c *Candidate) start(ctx context.Context, epoch uint64) {
 	t := &term{epoch: epoch, keep: k, stop: stop, ended: make(chan struct{}, 1)}
 	c.running = t
 	c.work.Go(func() {
-		var foreman sync.WaitGroup
-		foreman.Go(func() { k.hearLimits(ctx) })
-		foreman.Go(func() { c.cfg.Foreman(ctx, k) })
+		var scheduler sync.WaitGroup
+		scheduler.Go(func() { k.hearLimits(ctx) })
+		scheduler.Go(func() { c.cfg.Scheduler(ctx, k) })
 		_ = k.run(ctx) // the reason makes no difference: this process is keeper no more
 		stop()
-		foreman.Wait()
+		scheduler.Wait()
 		t.ended <- struct{}{}
 	})
 }
 
 // end stops being keeper.
-func (c *Candidate) end() {
+func (c *Election) end() {
 	if c.running == nil {
 		return
 	}
@@ -187,14 +187,14 @@ func (c *Candidate) end() {
 }
 
 // outbid gives up the lease after the keeper has ended by itself, as it does when there is a later one.
-func (c *Candidate) outbid() {
+func (c *Election) outbid() {
 	c.lease.Step(c.clock.Now(), lease.EpochHeard{Epoch: c.running.epoch + 1})
 	c.running.stop()
 	c.running = nil
 }
 
 // put hands over the keeper's latest snapshot in place of an older one, and does not wait.
-func (c *Candidate) put(s snapshot) {
+func (c *Election) put(s snapshot) {
 	select {
 	case <-c.latest:
 	default:
@@ -206,7 +206,7 @@ func (c *Candidate) put(s snapshot) {
 }
 
 // aside puts a snapshot into the lease with its next write, and into the store now and then.
-func (c *Candidate) aside(ctx context.Context, s snapshot) {
+func (c *Election) aside(ctx context.Context, s snapshot) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return // the next keeper learns it again
@@ -241,7 +241,7 @@ func leave(place chan struct{}) { <-place }
 const snapshotMost = bus.MaxLease - 4<<10
 
 // before returns the previous keeper's snapshot: from the lease, or from the store if the bus has forgotten it.
-func (c *Candidate) before(ctx context.Context) (s snapshot) {
+func (c *Election) before(ctx context.Context) (s snapshot) {
 	text := c.lease.Before()
 	if len(text) == 0 || json.Unmarshal(text, &s) != nil || s.Memory == nil {
 		ctx, stop := clockwork.WithTimeout(ctx, c.clock, c.cfg.Term/leaseShare)
@@ -252,7 +252,7 @@ func (c *Candidate) before(ctx context.Context) (s snapshot) {
 }
 
 // begin does an action in a goroutine of its own, which reports the result as a fact.
-func (c *Candidate) begin(ctx context.Context, a lease.Action) {
+func (c *Election) begin(ctx context.Context, a lease.Action) {
 	c.work.Go(func() {
 		if f := c.do(ctx, a); f != nil {
 			select {
@@ -263,7 +263,7 @@ func (c *Candidate) begin(ctx context.Context, a lease.Action) {
 	})
 }
 
-func (c *Candidate) do(ctx context.Context, a lease.Action) lease.Fact {
+func (c *Election) do(ctx context.Context, a lease.Action) lease.Fact {
 	wait := c.cfg.Term / leaseShare
 	switch a := a.(type) {
 	case lease.Read:
@@ -287,7 +287,7 @@ func (c *Candidate) do(ctx context.Context, a lease.Action) lease.Fact {
 }
 
 // sameHub returns an error if the store names another hub, or cannot be asked. Another hub ends the candidate.
-func (c *Candidate) sameHub(ctx context.Context) error {
+func (c *Election) sameHub(ctx context.Context) error {
 	foreign, err := c.cfg.SameHub(ctx)
 	if foreign {
 		select {
@@ -299,7 +299,7 @@ func (c *Candidate) sameHub(ctx context.Context) error {
 }
 
 // look finds the latest epoch, unless another look is under way: the lease wants one with each write.
-func (c *Candidate) look(ctx context.Context) lease.Fact {
+func (c *Election) look(ctx context.Context) lease.Fact {
 	if !enter(c.looking) {
 		return nil
 	}
@@ -312,7 +312,7 @@ func (c *Candidate) look(ctx context.Context) lease.Fact {
 }
 
 // read reads the lease. It makes a bucket that is gone; a missing bucket does not show that nobody is keeper.
-func (c *Candidate) read(ctx context.Context, wait time.Duration) lease.Fact {
+func (c *Election) read(ctx context.Context, wait time.Duration) lease.Fact {
 	held, err := c.cfg.Bus.ReadLease(ctx, wait)
 	if errors.Is(err, bus.ErrGone) {
 		_ = c.cfg.Bus.EnsureLease(ctx) // if it fails, the next read finds it gone again

@@ -12,8 +12,8 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// A desk holds an executor's state of one claim. It belongs to the owner.
-type desk struct {
+// A claimState holds an executor's state of one claim. It belongs to the owner.
+type claimState struct {
 	id    claim.ID
 	chunk job.Chunk
 	ctx   context.Context // ends with the claim
@@ -43,20 +43,20 @@ type desk struct {
 // work is one task for a journal; nil: there is no journal. The owner runs the function that it returns.
 type work func(store.Journal) (then func())
 
-// desk returns the desk of a claim, and sets it up when the machine first names the claim.
-func (x *Executor) desk(id claim.ID) *desk {
-	if d := x.desks[id]; d != nil {
+// stateOf returns the state of a claim, and sets it up when the machine first names the claim.
+func (x *Executor) stateOf(id claim.ID) *claimState {
+	if d := x.states[id]; d != nil {
 		return d
 	}
-	d := &desk{id: id, chunk: x.deliveries[id].chunk, places: make(chan struct{}, readAhead)}
+	d := &claimState{id: id, chunk: x.deliveries[id].chunk, places: make(chan struct{}, readAhead)}
 	d.ctx, d.end = context.WithCancel(x.ctx)
-	x.desks[id] = d
+	x.states[id] = d
 	return d
 }
 
 // next takes the next item.
-func (d *desk) next() *Item {
-	it := &Item{Item: d.job.Item(d.ready[0]), job: d.job, desk: d, number: d.given}
+func (d *claimState) next() *Item {
+	it := &Item{Item: d.job.Item(d.ready[0]), job: d.job, claim: d, number: d.given}
 	d.ready = d.ready[1:]
 	<-d.places
 	d.given++
@@ -65,12 +65,12 @@ func (d *desk) next() *Item {
 }
 
 // inTurn runs w on the journal once all earlier work is done.
-func (x *Executor) inTurn(d *desk, w work) {
+func (x *Executor) inTurn(d *claimState, w work) {
 	d.queue = append(d.queue, w)
 	x.turn(d)
 }
 
-func (x *Executor) turn(d *desk) {
+func (x *Executor) turn(d *claimState) {
 	if d.busy || len(d.queue) == 0 || x.leaving { // leave does the rest
 		return
 	}
@@ -88,7 +88,7 @@ func (x *Executor) turn(d *desk) {
 }
 
 // create makes the claim's journal.
-func (x *Executor) create(d *desk, name claim.Name) {
+func (x *Executor) create(d *claimState, name claim.Name) {
 	object := journalName(&d.chunk, name)
 	x.inTurn(d, func(store.Journal) func() {
 		j, err := store.CreateJournal(x.ctx, x.cfg.Store, object, x.cfg.Journal)
@@ -104,7 +104,7 @@ func (x *Executor) create(d *desk, name claim.Name) {
 }
 
 // remove deletes the claim's journal.
-func (x *Executor) remove(d *desk, name claim.Name) {
+func (x *Executor) remove(d *claimState, name claim.Name) {
 	object := journalName(&d.chunk, name)
 	x.inTurn(d, func(j store.Journal) func() {
 		ctx, cancel := x.bounded(x.ctx, storeTime)
@@ -125,7 +125,7 @@ func closeJournal(ctx context.Context, j store.Journal) {
 }
 
 // keep queues a line for the journal.
-func (x *Executor) keep(d *desk, line []byte) {
+func (x *Executor) keep(d *claimState, line []byte) {
 	if d.ended || d.over || d.journal == nil {
 		return
 	}
@@ -140,7 +140,7 @@ func (x *Executor) keep(d *desk, line []byte) {
 // commit writes the lines that are due, and returns when the next ones are due.
 func (x *Executor) commit() (wake time.Time) {
 	now := x.cfg.Clock.Now()
-	for _, d := range x.desks {
+	for _, d := range x.states {
 		switch {
 		case len(d.lines) == 0 || d.writing:
 		case now.Before(d.dueAt):
@@ -153,7 +153,7 @@ func (x *Executor) commit() (wake time.Time) {
 }
 
 // write writes the waiting lines, and syncs them.
-func (x *Executor) write(d *desk) {
+func (x *Executor) write(d *claimState) {
 	lines, size := d.lines, d.bytes
 	d.lines, d.bytes, d.writing = nil, 0, true
 	x.inTurn(d, func(j store.Journal) func() {
@@ -166,7 +166,7 @@ func (x *Executor) write(d *desk) {
 	})
 }
 
-func (x *Executor) wrote(d *desk, lines int, err error) {
+func (x *Executor) wrote(d *claimState, lines int, err error) {
 	if err == nil {
 		x.step(claim.Saved{ID: d.id, Lines: lines})
 		return
@@ -176,7 +176,7 @@ func (x *Executor) wrote(d *desk, lines int, err error) {
 }
 
 // stop takes no more lines, and drops the waiting ones.
-func (x *Executor) stop(d *desk) {
+func (x *Executor) stop(d *claimState) {
 	x.waiting -= d.bytes
 	d.ended, d.lines, d.bytes = true, nil, 0
 }
@@ -215,7 +215,7 @@ func writeLines(ctx context.Context, j store.Journal, lines [][]byte) error {
 }
 
 // close saves the waiting lines and ends the journal.
-func (x *Executor) close(d *desk) {
+func (x *Executor) close(d *claimState) {
 	if len(d.lines) > 0 {
 		x.write(d)
 	}
@@ -248,7 +248,7 @@ func (x *Executor) flush(ctx context.Context, j store.Journal) {
 }
 
 // forget ends a claim.
-func (x *Executor) forget(d *desk) {
+func (x *Executor) forget(d *claimState) {
 	x.stop(d)
 	d.over, d.ready = true, nil
 	d.end()
@@ -265,23 +265,23 @@ func (x *Executor) forget(d *desk) {
 	})
 }
 
-// drop removes a desk that nothing needs any more.
-func (x *Executor) drop(d *desk) {
-	if !d.over || d.busy || len(d.queue) > 0 || d.out > 0 || x.desks[d.id] == nil {
+// drop removes the state of a claim that nothing needs any more.
+func (x *Executor) drop(d *claimState) {
+	if !d.over || d.busy || len(d.queue) > 0 || d.out > 0 || x.states[d.id] == nil {
 		return
 	}
-	delete(x.desks, d.id)
+	delete(x.states, d.id)
 	d.closeJob()
 }
 
-func (d *desk) closeJob() {
+func (d *claimState) closeJob() {
 	if d.job != nil && d.job.Close != nil {
 		d.job.Close()
 	}
 }
 
 // abandon saves as much as it can of a claim that Run leaves behind.
-func (d *desk) abandon(ctx context.Context) {
+func (d *claimState) abandon(ctx context.Context) {
 	d.end()
 	if d.journal == nil {
 		return

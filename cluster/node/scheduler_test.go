@@ -19,7 +19,7 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// toldLimits notes what a foreman tells a keeper.
+// toldLimits notes what a scheduler tells a keeper.
 type toldLimits struct {
 	weights []float64
 	vouched []string
@@ -31,17 +31,17 @@ func (l *toldLimits) Job(_ context.Context, _ string, weight float64) {
 
 func (l *toldLimits) Vouch(_ context.Context, job string) { l.vouched = append(l.vouched, job) }
 
-// foremanAlone returns a foreman that hears nothing except from the store, with a clock that the test moves.
-func (c *cluster) foremanAlone(n *Node) (*foreman, *clockwork.FakeClock) {
+// schedulerAlone returns a scheduler that hears nothing except from the store, with a clock that the test moves.
+func (c *cluster) schedulerAlone(n *Node) (*scheduler, *clockwork.FakeClock) {
 	c.t.Helper()
 	clock := clockwork.NewFakeClock()
 	n.clock = clock
-	f := newForeman(n, &toldLimits{})
+	f := newScheduler(n, &toldLimits{})
 	return f, clock
 }
 
-// runsUntilQueued has a foreman look until chunks of a job are in the queue. The inputs are read through here.
-func (f *foreman) runsUntilQueued(t *testing.T, name string) {
+// runsUntilQueued has a scheduler look until chunks of a job are in the queue. The inputs are read through here.
+func (f *scheduler) runsUntilQueued(t *testing.T, name string) {
 	t.Helper()
 	for range 10 {
 		f.look(t.Context())
@@ -57,7 +57,7 @@ func (f *foreman) runsUntilQueued(t *testing.T, name string) {
 }
 
 // indexed does what a worker does of the tasks in the queue.
-func (f *foreman) indexed(t *testing.T) {
+func (f *scheduler) indexed(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	r := f.newRefusals()
@@ -108,12 +108,12 @@ func silently(t *testing.T, n *Node, name string, state job.State) {
 	}
 }
 
-// A message sent while the foreman's connection is away is lost. So a resumed job has its record changed without his
+// A message sent while the scheduler's connection is away is lost. So a resumed job has its record changed without his
 // knowledge. He looks at all jobs when he is back, and each minute at those under way.
-func TestForemanSeesWhatNobodyTold(t *testing.T) {
+func TestSchedulerSeesWhatNobodyTold(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)
-	f, clock := c.foremanAlone(n)
+	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	told := c.told(n, r.Job)
 	for _, state := range []job.State{job.Canceled, job.Running, job.Stopped, job.Running} {
@@ -125,7 +125,7 @@ func TestForemanSeesWhatNobodyTold(t *testing.T) {
 		}
 		f.look(t.Context())
 		if got := f.jobs[r.Job].record.State; got != state {
-			t.Fatalf("the foreman takes it for %s, and it is %s", got, state)
+			t.Fatalf("the scheduler takes it for %s, and it is %s", got, state)
 		}
 		if queued := f.queued(t, r.Job); (queued > 0) != (state == job.Running) {
 			t.Errorf("%s, and %d chunks are queued", state, queued)
@@ -134,11 +134,11 @@ func TestForemanSeesWhatNobodyTold(t *testing.T) {
 	}
 }
 
-// A job whose folder is deleted without a message ends within a minute, and the foreman tells the workers.
-func TestForemanSeesADeletedFolder(t *testing.T) {
+// A job whose folder is deleted without a message ends within a minute, and the scheduler tells the workers.
+func TestSchedulerSeesADeletedFolder(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)
-	f, clock := c.foremanAlone(n)
+	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	told := c.told(n, r.Job)
 	if err := job.Remove(t.Context(), n.home, r.Job); err != nil {
@@ -152,11 +152,11 @@ func TestForemanSeesADeletedFolder(t *testing.T) {
 	told()
 }
 
-// The foreman hears its own words. That a job is deleted is said once, or each word would bring forth the next.
-func TestForemanSaysOnceThatAJobIsDeleted(t *testing.T) {
+// The scheduler hears its own words. That a job is deleted is said once, or each word would bring forth the next.
+func TestSchedulerSaysOnceThatAJobIsDeleted(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)
-	f, _ := c.foremanAlone(n)
+	f, _ := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	heard, err := bus.Listen[bus.Change](n.bus, bus.News, r.Job, 10)
 	if err != nil {
@@ -167,29 +167,29 @@ func TestForemanSaysOnceThatAJobIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.tellChanged(r.Job)
-	for range 2 { // the one that was said here, and the foreman's own
+	for range 2 { // the one that was said here, and the scheduler's own
 		f.hearNews(t.Context(), <-heard.C)
 	}
 	select {
 	case <-heard.C:
-		t.Error("the foreman answers its own word")
+		t.Error("the scheduler answers its own word")
 	case <-time.After(time.Second): // it would have come in a millisecond
 	}
 }
 
 // The order of events: a job is canceled; the keeper dies before he takes its chunks out of the queue. Then the
 // next one does: workers that begin later know nothing of the end of the job.
-func TestTheNextForemanEmptiesTheQueue(t *testing.T) {
+func TestTheNextSchedulerEmptiesTheQueue(t *testing.T) {
 	for _, state := range []job.State{job.Canceled, job.Stopped} {
 		t.Run(string(state), func(t *testing.T) {
 			c := newCluster(t)
 			n := c.join(nil)
 			defer n.Close()
 			r := c.submit(n, c.input(200), 1)
-			f, _ := c.foremanAlone(n)
+			f, _ := c.schedulerAlone(n)
 			f.runsUntilQueued(t, r.Job)
 			silently(t, n, r.Job, state)
-			next, _ := c.foremanAlone(n)
+			next, _ := c.schedulerAlone(n)
 			away, cancel := context.WithCancel(t.Context())
 			next.meet(away, r.Job)
 			cancel()
@@ -204,11 +204,11 @@ func TestTheNextForemanEmptiesTheQueue(t *testing.T) {
 	}
 }
 
-// A foreman keeps no more in the queue than he should, and does not queue again what is there.
-func TestForemanQueuesOnce(t *testing.T) {
+// A scheduler keeps no more in the queue than he should, and does not queue again what is there.
+func TestSchedulerQueuesOnce(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)
-	f, clock := c.foremanAlone(n)
+	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	for range 3 {
 		clock.Advance(lookEvery)
@@ -232,7 +232,7 @@ func TestForemanQueuesOnce(t *testing.T) {
 func TestAWordConcernsOneJob(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(10)
-	f, _ := c.foremanAlone(n)
+	f, _ := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	other := c.submit(n, c.input(10), 1)
 	f.meet(t.Context(), other.Job)
@@ -254,7 +254,7 @@ func TestADoneJobHasNoWeight(t *testing.T) {
 	n := c.join(nil)
 	defer n.Close()
 	r := c.submit(n, c.input(10), 2)
-	f, clock := c.foremanAlone(n)
+	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	told := f.keep.(*toldLimits)
 	if !slices.Equal(told.weights, []float64{r.Weight}) {
@@ -272,7 +272,7 @@ func TestADoneJobHasNoWeight(t *testing.T) {
 func TestAResumedJobVouchesOnce(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)
-	f, clock := c.foremanAlone(n)
+	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	told := f.keep.(*toldLimits)
 	for _, change := range []struct {
@@ -289,11 +289,11 @@ func TestAResumedJobVouchesOnce(t *testing.T) {
 	}
 }
 
-// A part of which nobody has told the foreman is seen within a minute.
-func TestForemanListsPartsAgain(t *testing.T) {
+// A part of which nobody has told the scheduler is seen within a minute.
+func TestSchedulerListsPartsAgain(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)
-	f, clock := c.foremanAlone(n)
+	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	if err := store.CreateBytes(t.Context(), n.home, job.PartName(r.Job, 2, 0), []byte("a part")); err != nil {
 		t.Fatal(err)
@@ -311,12 +311,12 @@ func TestForemanListsPartsAgain(t *testing.T) {
 	}
 }
 
-// A foreman stops a job at its deadline, and none before; a job that is resumed has none any more.
+// A scheduler stops a job at its deadline, and none before; a job that is resumed has none any more.
 func TestADeadlineStopsAJob(t *testing.T) {
 	c := newCluster(t)
 	n := c.join(nil)
 	defer n.Close()
-	f, clock := c.foremanAlone(n)
+	f, clock := c.schedulerAlone(n)
 	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Bounds: job.Bounds{Deadline: clock.Now().Add(time.Minute)}})
 	state := func() job.Record {
 		t.Helper()
@@ -347,7 +347,7 @@ func TestADeadlineOfAnotherZoneStopsAJob(t *testing.T) {
 	c := newCluster(t)
 	n := c.join(nil)
 	defer n.Close()
-	f, clock := c.foremanAlone(n)
+	f, clock := c.schedulerAlone(n)
 	zone := time.FixedZone("", 5*60*60+45*60)
 	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Bounds: job.Bounds{Deadline: clock.Now().In(zone).Truncate(time.Second)}})
 	clock.Advance(time.Minute)
@@ -377,7 +377,7 @@ func TestAnotherReasonIsNoBound(t *testing.T) {
 	}
 }
 
-// A foreman that begins when parts are there counts the failures in them, and counts an announced part once.
+// A scheduler that begins when parts are there counts the failures in them, and counts an announced part once.
 func TestFailuresThatWereThereAreCounted(t *testing.T) {
 	c := newCluster(t)
 	end := c.workers(1, func(_ context.Context, it *promptfile.Item) (provider.Reply, error) {
@@ -392,7 +392,7 @@ func TestFailuresThatWereThereAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, _ := c.foremanAlone(n)
+	f, _ := c.schedulerAlone(n)
 	o := &overseen{record: r}
 	o.record.Bounds.Failures = 1000
 	if err := f.count(t.Context(), o); err != nil {
@@ -409,10 +409,10 @@ func TestFailuresThatWereThereAreCounted(t *testing.T) {
 	}
 }
 
-// heeding is a heeder alone, and what it has told the worker last of each job.
-func (c *cluster) heeding(n *Node) (h *heeder, heard map[string]string) {
+// heeding is a recordWatch alone, and what it has told the worker last of each job.
+func (c *cluster) heeding(n *Node) (h *recordWatch, heard map[string]string) {
 	heard = map[string]string{}
-	h = n.newHeeder(func(name string) { heard[name] = "canceled" }, func(name string) { heard[name] = "resumed" })
+	h = n.newRecordWatch(func(name string) { heard[name] = "canceled" }, func(name string) { heard[name] = "resumed" })
 	return h, heard
 }
 
