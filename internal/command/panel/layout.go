@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -91,7 +92,11 @@ func (g *page) panel(wide bool) []row {
 	held, more := g.held(wide)
 	add(g.heldName(), held, g.gravity())
 	add("", more, calm)
-	add("Ends", g.ends(wide), calm)
+	ends := g.EndsText
+	if wide && g.EndsWide != "" && g.fits(g.EndsWide) {
+		ends = g.EndsWide
+	}
+	add("Ends", ends, calm)
 	if !g.isEnding() {
 		add("Speed", g.speed(), calm)
 	}
@@ -99,7 +104,11 @@ func (g *page) panel(wide bool) []row {
 		add("Calls", g.calls(), calm)
 	}
 	add("Spent", g.spent(), calm)
-	add("Failed", g.failed(), g.failedTone())
+	failed := calm
+	if g.Failed > 0 {
+		failed = bad
+	}
+	add("Failed", g.plain(event.FailedRow(g.Progress)), failed)
 	if !g.isEnding() && g.Latest != "" {
 		rows = append(rows, row{text: g.shorten(g.Latest, g.room), tone: faint})
 	}
@@ -139,53 +148,35 @@ func (g *page) held(wide bool) (text, more string) {
 	return g.HeldBy, g.HeldMore
 }
 
-func (g *page) ends(wide bool) string {
-	if wide && g.EndsWide != "" && g.fits(g.EndsWide) {
-		return g.EndsWide
-	}
-	return g.EndsText
-}
-
 // fits reports whether a text fits after a row's name.
 func (g *page) fits(text string) bool { return g.Cells(g.plain(text)) <= g.room-nameCells }
 
-func (g *page) failedTone() tone {
-	if g.Failed > 0 {
-		return bad
-	}
-	return calm
-}
-
-// small returns the four rows for a small terminal.
+// small returns the four rows for a small terminal. The last says how fast the run goes, what
+// failed and what it cost, or, of a run that ends, what is still in flight.
 func (g *page) small() []row {
+	progress := g.streamed()
+	if g.Total != nil {
+		tail := fmt.Sprintf(" %s  %s/%s", g.share(), number(g.Done), thousands(*g.Total))
+		progress = g.Clip(g.bar(g.room-2-len(tail))+tail, g.room)
+	}
+	name, ends := g.heldName()+" ", g.EndsText
+	if g.EndsShort != "" && g.Cells(g.plain(ends)) > g.room-len("Ends ") {
+		ends = g.EndsShort
+	}
+	figures := g.calls()
+	if !g.isEnding() {
+		beside, speed := g.counts(), event.SpeedWord(g.Progress)
+		if room := min(g.room-besideSmallSpeeds, g.room-len(speed)-1-g.Cells(beside)); len(g.speeds) > 0 && room > 0 {
+			speed += " " + g.sparkline(room)
+		}
+		figures = speed + beside
+	}
 	return []row{
-		{text: g.smallProgress()},
-		{g.heldName() + " ", g.shorten(g.HeldShort, g.room-len(g.heldName())-1), g.gravity()},
-		{"Ends ", g.smallEnds(g.room - len("Ends ")), calm},
-		{text: g.smallFigures()},
+		{text: progress},
+		{name, g.shorten(g.HeldShort, g.room-len(name)), g.gravity()},
+		{"Ends ", g.shorten(ends, g.room-len("Ends ")), calm},
+		{text: g.shorten(figures, g.room)},
 	}
-}
-
-// smallEnds says when the run ends, in the longest words that fit.
-func (g *page) smallEnds(room int) string {
-	if g.EndsShort != "" && g.Cells(g.plain(g.EndsText)) > room {
-		return g.shorten(g.EndsShort, room)
-	}
-	return g.shorten(g.EndsText, room)
-}
-
-// smallFigures says how fast the run goes, what failed and what it cost. For a run that ends
-// it says what is still in flight.
-func (g *page) smallFigures() string {
-	if g.isEnding() {
-		return g.shorten(g.calls(), g.room)
-	}
-	beside := g.counts()
-	speed := event.SpeedWord(g.Progress)
-	if room := min(g.room-besideSmallSpeeds, g.room-len(speed)-1-g.Cells(beside)); len(g.speeds) > 0 && room > 0 {
-		speed += " " + g.sparkline(room)
-	}
-	return g.shorten(speed+beside, g.room)
 }
 
 // besideSmallSpeeds is the room for the words next to the speeds of the four rows.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,15 +16,21 @@ import (
 const gap = "   "
 
 // The rows that are the event's own words, in characters that the terminal has.
-func (g *page) calls() string  { return g.plain(event.CallsRow(g.Progress)) }
-func (g *page) spent() string  { return g.plain(event.SpentRow(g.Progress)) }
-func (g *page) failed() string { return g.plain(event.FailedRow(g.Progress)) }
+func (g *page) calls() string { return g.plain(event.CallsRow(g.Progress)) }
+func (g *page) spent() string { return g.plain(event.SpentRow(g.Progress)) }
 
 // header names the input, the output and the provider, and on the right the running time.
 func (g *page) header() string {
 	ran := g.running()
 	room := g.room - g.Cells(ran) - 2
-	in, out := g.plain(g.input()), g.plain(g.output())
+	in, out := g.Input, g.Output
+	if in == "-" {
+		in = "standard input"
+	}
+	if out == "-" {
+		out = "standard output"
+	}
+	in, out = g.plain(in), g.plain(out)
 	bases := g.files(path.Base(in), path.Base(out))
 	models, provider := g.models()
 	for _, left := range []string{
@@ -38,20 +45,6 @@ func (g *page) header() string {
 	}
 	left := g.Clip(bases, room)
 	return left + strings.Repeat(" ", max(0, g.room-g.Cells(left)-g.Cells(ran))) + ran
-}
-
-func (g *page) input() string {
-	if g.Input == "-" {
-		return "standard input"
-	}
-	return g.Input
-}
-
-func (g *page) output() string {
-	if g.Output == "-" {
-		return "standard output"
-	}
-	return g.Output
 }
 
 func (g *page) files(in, out string) string {
@@ -118,7 +111,7 @@ const (
 // progress shows the bar and the counts.
 func (g *page) progress() string {
 	if g.Total == nil {
-		return g.shorten(g.streamed(), g.room)
+		return g.streamed()
 	}
 	total := number(*g.Total)
 	tail := fmt.Sprintf(" %5s%s%*s of %s", g.share(), gap, max(7, len(total)), number(g.Done), total)
@@ -127,15 +120,7 @@ func (g *page) progress() string {
 
 // streamed says what is known of an input that can be read only once.
 func (g *page) streamed() string {
-	return fmt.Sprintf("%s done, %s failed; how many come is not known", number(g.Done), number(int(g.Failed)))
-}
-
-func (g *page) smallProgress() string {
-	if g.Total == nil {
-		return g.shorten(g.streamed(), g.room)
-	}
-	tail := fmt.Sprintf(" %s  %s/%s", g.share(), number(g.Done), thousands(*g.Total))
-	return g.Clip(g.bar(g.room-2-len(tail))+tail, g.room)
+	return g.shorten(fmt.Sprintf("%s done, %s failed; how many come is not known", number(g.Done), number(int(g.Failed))), g.room)
 }
 
 // Characters of the bar and of the speeds, from least to most. Those of ASCII are each one
@@ -302,7 +287,7 @@ func (g *page) columns() (shown []column, indent string) {
 		return shown, strings.Repeat(" ", nameCells)
 	}
 	for i := len(spare); i > 0 && sumOf(shown) > g.room; i-- {
-		shown = without(shown, spare[i-1])
+		shown = slices.DeleteFunc(slices.Clone(shown), func(c column) bool { return c.name == spare[i-1] })
 	}
 	return shown, ""
 }
@@ -312,15 +297,6 @@ func sumOf(list []column) (n int) {
 		n += c.space + c.cells
 	}
 	return n
-}
-
-func without(list []column, name string) (rest []column) {
-	for _, c := range list {
-		if c.name != name {
-			rest = append(rest, c)
-		}
-	}
-	return rest
 }
 
 // line is one line of the table.

@@ -16,11 +16,20 @@ import (
 // names no locale, and its terminals show all characters. StyleOf does not decide about
 // colour.
 func StyleOf(env func(string) (string, bool), windows bool) Style {
-	locale := localeOf(env)
-	if term, _ := env("TERM"); term == "linux" || !windows && !isUTF8(locale) {
+	locale := "" // of characters, as setlocale finds it: the first of these variables that is not empty
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value, _ := env(name); value != "" {
+			locale = strings.ToLower(value)
+			break
+		}
+	}
+	utf8 := strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
+	if term, _ := env("TERM"); term == "linux" || !windows && !utf8 {
 		return Style{ASCII: true}
 	}
-	return Style{Wide: isCJK(locale)}
+	return Style{Wide: slices.ContainsFunc([]string{"zh", "ja", "ko"}, func(language string) bool { // terminals there show ambiguous characters two cells wide
+		return strings.HasPrefix(locale, language+"_") || strings.HasPrefix(locale, language+".")
+	})}
 }
 
 // reflowing lists the variables of terminals that break rows again when they become
@@ -34,32 +43,6 @@ var reflowing = []string{
 func Reflows(env func(string) (string, bool)) bool {
 	is := func(name string) bool { value, _ := env(name); return value != "" }
 	return is("TMUX") || !is("STY") && slices.ContainsFunc(reflowing, is)
-}
-
-// localeOf returns the locale of characters, as setlocale finds it: the first of these
-// variables that is not empty.
-func localeOf(env func(string) (string, bool)) string {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if value, _ := env(name); value != "" {
-			return strings.ToLower(value)
-		}
-	}
-	return ""
-}
-
-func isUTF8(locale string) bool {
-	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
-}
-
-// isCJK reports whether terminals of a locale's language show ambiguous characters two cells
-// wide.
-func isCJK(locale string) bool {
-	for _, language := range []string{"zh", "ja", "ko"} {
-		if strings.HasPrefix(locale, language+"_") || strings.HasPrefix(locale, language+".") {
-			return true
-		}
-	}
-	return false
 }
 
 // A tone is the meaning of a row that colour repeats.
@@ -145,27 +128,15 @@ const mostBytes = 4096
 // plain returns a text of others on one line that steers nothing, in characters that the
 // terminal has.
 func (s Style) plain(text string) string {
-	text = strings.Map(withoutSelectors, printable.Line(text[:min(len(text), mostBytes)]))
+	text = strings.Map(func(r rune) rune {
+		if r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF {
+			return -1 // it only chooses between two pictures of a character: terminals do not agree on its width then
+		}
+		return r
+	}, printable.Line(text[:min(len(text), mostBytes)]))
 	if !s.ASCII {
 		return text
 	}
-	return inASCII(text)
-}
-
-// withoutSelectors drops the runes that only choose between two snapshots of a character:
-// terminals do not agree on its width then.
-func withoutSelectors(r rune) rune {
-	if r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF {
-		return -1
-	}
-	return r
-}
-
-// signsOf replaces our own special characters by ASCII. Letters of others are shown by their
-// numbers.
-var signsOf = strings.NewReplacer("± ", "+-", "±", "+-", "→", ">", "…", "...", "—", "-", "–", "-", "·", ".", "×", "x", "≤", "<=", "≥", ">=", "’", "'")
-
-func inASCII(text string) string {
 	var b strings.Builder
 	for _, r := range signsOf.Replace(text) {
 		if r < 0x80 {
@@ -177,6 +148,10 @@ func inASCII(text string) string {
 	}
 	return b.String()
 }
+
+// signsOf replaces our own special characters by ASCII. Letters of others are shown by their
+// numbers.
+var signsOf = strings.NewReplacer("± ", "+-", "±", "+-", "→", ">", "…", "...", "—", "-", "–", "-", "·", ".", "×", "x", "≤", "<=", "≥", ">=", "’", "'")
 
 // Clip returns the part of a text that fits in n cells; a mark shows that some is cut off.
 func (s Style) Clip(text string, n int) string {
