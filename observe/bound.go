@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -163,8 +164,10 @@ func (r *Recorder) present(s *batch.Status) (by limiter.Bound, state bool) {
 		case named == limiter.BoundBreaker && s.HalfOpen > 0, named == limiter.BoundOverload && nothingIn(s):
 			return named, true
 		}
-	case limiter.BoundConcurrency:
-		if r.unanswered(s) {
+	case limiter.BoundConcurrency: // where all calls in flight are overdue, and none has ended lately, more would only wait with them
+		slowest := r.run.total.slowest
+		if slowest > 0 && r.run.calls.speed(SpeedSpan) == 0 && !s.Run.Oldest.IsZero() &&
+			s.At.Sub(s.Run.Oldest) > max(SpeedSpan, overdueTimes*slowest) {
 			return limiter.BoundUnanswered, true
 		}
 	}
@@ -173,12 +176,7 @@ func (r *Recorder) present(s *batch.Status) (by limiter.Bound, state bool) {
 
 // nothingIn reports whether a server lets nothing in on some lane.
 func nothingIn(s *batch.Status) bool {
-	for k := range s.Lanes {
-		if refusesAll(&s.Lanes[k]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Lanes, func(l batch.LaneStatus) bool { return refusesAll(&l) })
 }
 
 // refusesAll reports whether a server has let in none of the probes: one refusal alone says
@@ -188,17 +186,6 @@ func refusesAll(l *batch.LaneStatus) bool { return l.View.Probed >= 2 && !l.View
 // overdueTimes says when a call is overdue: once it has been under way for more than that many
 // times the slowest answer.
 const overdueTimes = 2
-
-// unanswered reports whether all calls in flight are overdue, and none has ended within
-// SpeedSpan. More calls at once would only wait with them.
-func (r *Recorder) unanswered(s *batch.Status) bool {
-	slowest := r.run.total.slowest
-	return slowest > 0 && r.run.calls.speed(SpeedSpan) == 0 && !s.Run.Oldest.IsZero() &&
-		s.At.Sub(s.Run.Oldest) > max(SpeedSpan, overdueTimes*slowest)
-}
-
-// stated reports whether a limit is the provider's word, or the user's.
-func stated(l *limiter.LimitView) bool { return l.Source == limiter.Told || l.Source == limiter.Seen }
 
 // runWide reports whether a bound belongs to no lane.
 func runWide(b limiter.Bound) bool {

@@ -199,42 +199,33 @@ func fingerprint(message string) string {
 			i++
 			continue
 		}
-		end := wordEnd(runes, i)
-		putWord(runes[i:end], put)
+		end := i
+		for end < len(runes) && inWord(runes[end]) {
+			end++
+		}
+		word, digits := runes[i:end], 0
 		i = end
+		for _, r := range word {
+			if unicode.IsNumber(r) {
+				digits++
+			}
+		}
+		if digits >= idDigits || digits > 0 && len(word) >= longWord {
+			put(takenOut)
+			continue
+		}
+		for _, r := range word {
+			if unicode.IsNumber(r) {
+				r = takenOut
+			}
+			put(r)
+		}
 	}
 	return b.String()
 }
 
-// putWord puts a word with takenOut for its digits, or takenOut for the whole word.
-func putWord(word []rune, put func(rune)) {
-	digits := 0
-	for _, r := range word {
-		if unicode.IsNumber(r) {
-			digits++
-		}
-	}
-	if digits >= idDigits || digits > 0 && len(word) >= longWord {
-		put(takenOut)
-		return
-	}
-	for _, r := range word {
-		if unicode.IsNumber(r) {
-			r = takenOut
-		}
-		put(r)
-	}
-}
-
 func inWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || r == '_' || r == '-' || r == takenOut
-}
-
-func wordEnd(runes []rune, i int) int {
-	for i < len(runes) && inWord(runes[i]) {
-		i++
-	}
-	return i
 }
 
 var closing = map[rune]rune{'"': '"', '\'': '\'', '`': '`', '“': '”', '‘': '’', '«': '»'}

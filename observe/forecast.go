@@ -58,7 +58,13 @@ func (f *forecaster) note(s *Sample) {
 		s.Bounds[limiter.BoundTokens].Seconds(), s.Bounds[limiter.BoundInputTokens].Seconds(),
 	}
 	by := s.Bounds.Longest()
-	f.found(by, s)
+	switch {
+	case by == limiter.BoundSearch:
+		f.searched += s.Span
+	case f.searched >= searchLeast && s.Elapsed <= searchSpan: // the pace of a search that is over says nothing of the time after
+		f.whole, f.searched = pace{}, 0
+		clear(f.lanes)
+	}
 	if representative(by, f.spent.items+a.items > 0) {
 		f.quiet.add(&f.whole, by, s.Span, a)
 		f.silent += s.Span
@@ -76,17 +82,6 @@ const (
 	searchSpan  = 120
 	searchLeast = 5 // seconds of it; less leaves the pace as it is
 )
-
-// found forgets the pace of a search that is over: it says nothing of the time after.
-func (f *forecaster) found(by limiter.Bound, s *Sample) {
-	switch {
-	case by == limiter.BoundSearch:
-		f.searched += s.Span
-	case f.searched >= searchLeast && s.Elapsed <= searchSpan:
-		f.whole, f.searched = pace{}, 0
-		clear(f.lanes)
-	}
-}
 
 // representative reports whether time under a bound is like time to come. An outage, a pause and a
 // sleep of the computer are not. Before the first item ends, time counts only if the calls in
@@ -267,25 +262,17 @@ func (s *spending) deviation() float64 {
 	return math.Sqrt(max(0, (s.squares-mean*mean*s.items)/(s.samples-1)))
 }
 
-// inputShare returns the input tokens' part of the cost, 0..1, by least squares. It returns 0 if
-// the part cannot be told, as both kinds of tokens always come in the same proportion.
-func (s *spending) inputShare() float64 {
-	det := s.inIn*s.outOut - s.inOut*s.inOut
-	if s.usd <= 0 || det <= 1e-9*s.inIn*s.outOut {
-		return 0
-	}
-	price := (s.inUSD*s.outOut - s.outUSD*s.inOut) / det
-	return min(1, max(0, price*s.input/s.usd))
-}
-
 // rest returns the USD left to spend, and their standard deviation.
 func (s *spending) rest(left rest) (usd, deviation float64) {
 	if s.items == 0 {
 		return 0, 0
 	}
-	dearer := 1.0
-	if left.input > 0 && s.input > 0 {
-		dearer += s.inputShare() * (left.input*s.items/s.input - 1)
+	dearer, det := 1.0, s.inIn*s.outOut-s.inOut*s.inOut
+	// The input tokens' part of the cost is found by least squares, unless both kinds of tokens
+	// always come in the same proportion.
+	if left.input > 0 && s.input > 0 && s.usd > 0 && det > 1e-9*s.inIn*s.outOut {
+		price := (s.inUSD*s.outOut - s.outUSD*s.inOut) / det
+		dearer += min(1, max(0, price*s.input/s.usd)) * (left.input*s.items/s.input - 1)
 	}
 	return left.items * s.usd / s.items * dearer, s.deviation() * math.Sqrt(left.items*left.items/s.items+left.items)
 }

@@ -167,7 +167,10 @@ const believedSpan = 5 * 60
 // saved-up quota is soon spent. While the lane cools and climbs back, the believed capacity of
 // its limits counts too.
 func (p *pace) coming(of *Snapshot, l *Lane, left rest) (rate, wait float64) {
-	rate = min(p.rate()/p.dearer(left), ceiling(l))
+	rate = p.rate() / p.dearer(left)
+	if of := &l.View.Limits[0]; of.Known() && of.Refill > 0 { // neither others, who come and go, nor the tokens of waiting items count
+		rate = min(rate, of.Refill)
+	}
 	if l.Breaker != limiter.Closed { // the question is how long the work that is left takes
 		return rate, 0
 	}
@@ -278,22 +281,14 @@ func byLimit(p *Snapshot, work []Work) (ending, bool) {
 	l := &p.Lanes[0]
 	for k, by := range limitBounds {
 		v, used := &l.View.Limits[k], l.Used[k]
-		if p.Bottleneck.By == by && stated(v) && used >= limitLeast && used <= limitMost {
+		stated := v.Source == limiter.Told || v.Source == limiter.Seen
+		if p.Bottleneck.By == by && stated && used >= limitLeast && used <= limitMost {
 			if rate := limited(l); rate > 0 && !math.IsInf(rate, 1) {
 				return ending{after: leftOf(p) / rate, s: limitSpread}, true
 			}
 		}
 	}
 	return ending{}, false
-}
-
-// ceiling returns the items a second that the limit on requests lets through in the long run.
-// Neither others, who come and go, nor the tokens of waiting items count.
-func ceiling(l *Lane) float64 {
-	if of := &l.View.Limits[0]; of.Known() && of.Refill > 0 {
-		return of.Refill
-	}
-	return math.Inf(1)
 }
 
 // z95 is the number of standard deviations from the median up to the 95th percentile.

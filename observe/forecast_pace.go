@@ -78,26 +78,17 @@ func (p *pace) close() {
 	p.blocks = append(p.blocks, p.open)
 	p.open = block{}
 	p.n++
-	if len(p.blocks) == growAt && p.span < paceSpan {
-		p.grow()
+	if len(p.blocks) == growAt && p.span < paceSpan { // one block of each two
+		for i := range growAt / 2 {
+			a, b := p.blocks[2*i], p.blocks[2*i+1]
+			p.blocks[i] = block{a.span + b.span, a.plus(b.amounts)}
+		}
+		p.blocks = p.blocks[:growAt/2]
+		p.n = growAt / 2
+		p.span *= 2
 	}
-	p.fit()
-}
-
-// grow makes one block of each two.
-func (p *pace) grow() {
-	for i := range growAt / 2 {
-		a, b := p.blocks[2*i], p.blocks[2*i+1]
-		p.blocks[i] = block{a.span + b.span, a.plus(b.amounts)}
-	}
-	p.blocks = p.blocks[:growAt/2]
-	p.n = growAt / 2
-	p.span *= 2
-}
-
-// fit weighs the blocks. A half-life of 15 min makes the end follow a limit that has
-// changed, and lets waves of refusals average out.
-func (p *pace) fit() {
+	// A half-life of 15 min makes the end follow a limit that has changed, and lets waves of
+	// refusals average out.
 	p.recent, p.weight = amounts{}, 0
 	age := 0.0
 	for i := len(p.blocks) - 1; i >= 0; i-- {

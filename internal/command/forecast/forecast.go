@@ -97,27 +97,22 @@ func (w *world) forecast() Forecast {
 	var sending time.Duration
 	for i := range w.lanes {
 		l := &w.lanes[i]
-		f.Lanes = append(f.Lanes, w.laneForecast(i))
-		f.Took = max(f.Took, f.Lanes[i].Took)
-		sending = max(sending, l.lastSent.Sub(start))
+		out := Lane{Used: map[limiter.Dimension]float64{}, TooLarge: l.tooLarge}
+		calling := l.lastSent.Sub(start)
+		for _, d := range Dimensions {
+			if perMinute := w.cfg.Limits[i].PerMinute(d); perMinute > 0 && calling > 0 {
+				out.Used[d] = min(1, of(l.drawn, d)/(perMinute*calling.Minutes()))
+			}
+		}
+		out.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.rest(w.sample.total[i].calls)
+		f.Lanes = append(f.Lanes, out)
+		f.Took = max(f.Took, out.Took)
+		sending = max(sending, calling)
 	}
 	if sending > 0 {
 		f.Concurrency = min(1, w.busy/float64(w.cfg.Concurrency)/sending.Seconds())
 	}
 	return f
-}
-
-func (w *world) laneForecast(i int) Lane {
-	l, limits := &w.lanes[i], w.cfg.Limits[i]
-	out := Lane{Used: map[limiter.Dimension]float64{}, TooLarge: l.tooLarge}
-	sending := l.lastSent.Sub(start)
-	for _, d := range Dimensions {
-		if perMinute := limits.PerMinute(d); perMinute > 0 && sending > 0 {
-			out.Used[d] = min(1, of(l.drawn, d)/(perMinute*sending.Minutes()))
-		}
-	}
-	out.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.rest(w.sample.total[i].calls)
-	return out
 }
 
 // rest returns the time of the calls that did not run. They go on at the pace of the second

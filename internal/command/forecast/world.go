@@ -135,15 +135,10 @@ func (w *world) next(wake time.Time) {
 	if wake.IsZero() && w.left > 0 {
 		panic("forecast: the machine waits for nothing")
 	}
-	// The world asks again, a moment later, for an alarm that is due already.
-	w.pass(later(wake, w.now.Add(time.Nanosecond)))
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+	if soon := w.now.Add(time.Nanosecond); soon.After(wake) { // the world asks again, a moment later, for an alarm that is due already
+		wake = soon
 	}
-	return b
+	w.pass(wake)
 }
 
 // pass lets time pass. Calls in flight count while there are more to send.
