@@ -96,6 +96,3 @@ func (e *events) summary(s *Report) {
 		e.open()
 	}
 }
-
-// seconds rounds to milliseconds: what is behind them is noise.
-func seconds(d time.Duration) float64 { return event.Round(d.Seconds()) }

@@ -50,7 +50,7 @@ type Report struct {
 // last of which is a command that shows its results. Verbose adds the waits and the proof; a proof that
 // does not hold is always shown.
 func (s *Report) text() string {
-	if s.empty() {
+	if s.Items() == 0 && s.Left == 0 && s.Skipped == 0 && s.Untranslatable == 0 && s.Unsaved == 0 && s.Counters == (batch.Counters{}) {
 		return ""
 	}
 	var b strings.Builder
@@ -114,11 +114,29 @@ func (s *Report) detailRows(row func(name string, value any, more ...string)) {
 	c := s.Counters
 	row("calls", c.Calls)
 	row("throttled", c.Throttled)
-	row("cooldowns", c.Cooldowns, s.waveWords()...)
+	if c.Cooldowns == 0 {
+		row("cooldowns", c.Cooldowns)
+	} else {
+		met := "met by " + words.Count(int(c.Participants), "call")
+		if c.Participants > 1 {
+			met += " together"
+		}
+		row("cooldowns", c.Cooldowns, met)
+	}
 	row("probes", c.Probes)
 	row("redistributed", c.Redistributed)
-	for _, r := range s.waitRows() {
-		row(r.name, r.count, r.words)
+	for _, r := range []struct {
+		name  string
+		count uint64
+		words string
+	}{
+		{"parked", c.Parked, fmt.Sprintf("%s an item waited behind a refusal, %d given out again", oneOr(c.Parked, "time"), c.Redistributed)},
+		{"delayed", c.Delayed, oneOr(c.Delayed, "time") + " an item waited alone: its call failed, or only it was refused"},
+		{"stragglers", c.Stragglers, "of the throttled calls had left before the cooldown"},
+	} {
+		if r.count > 0 { // most runs have none
+			row(r.name, r.count, r.words)
+		}
 	}
 	if s.Books != nil {
 		row("simulator saw", fmt.Sprintf("%s, answered %d, refused %d", words.Count(s.Books.Received, "call"), s.Books.Accepted, s.Books.Refused429))
@@ -153,11 +171,6 @@ func (s *Report) timeWords() string {
 	return text + fmt.Sprintf(", %s refused by a rate limit", words.Number(int(c.Throttled)))
 }
 
-// empty reports whether there was nothing to do.
-func (s *Report) empty() bool {
-	return s.Items() == 0 && s.Left == 0 && s.Skipped == 0 && s.Untranslatable == 0 && s.Unsaved == 0 && s.Counters == (batch.Counters{})
-}
-
 // proof returns the sums that hold if the run lost nothing, gave nothing out twice, and
 // accounts for all its time.
 func (s *Report) proof() string {
@@ -166,14 +179,6 @@ func (s *Report) proof() string {
 	calls := c.Calls == c.Settled+c.HandedOver
 	return fmt.Sprintf("  offered %d = settled %d + released %d  %s\n", c.Offered, c.Settled, c.Released, holds(items)) +
 		fmt.Sprintf("  calls %d = settled %d + handed over %d  %s\n", c.Calls, c.Settled, c.HandedOver, holds(calls)) + s.timeProof()
-}
-
-// took returns how long the run took, by its ledger, or by the clock if it has none.
-func (s *Report) took() time.Duration {
-	if s.Ran > 0 {
-		return s.Ran
-	}
-	return s.Elapsed
 }
 
 // timeProof gives the run's time as the sum of what held it back, the largest part first; ""
@@ -253,50 +258,16 @@ func (s *Report) costWords() string {
 
 // markedWords counts the answers that are not whole.
 func (s *Report) markedWords() []string {
-	var parts []string
-	if s.Truncated > 0 {
-		parts = append(parts, fmt.Sprintf("%d cut off at their max_tokens", s.Truncated))
+	cutOff, filtered := fmt.Sprintf("%d cut off at their max_tokens", s.Truncated), fmt.Sprintf("%d filtered", s.Filtered)
+	switch {
+	case s.Truncated > 0 && s.Filtered > 0:
+		return []string{"(" + cutOff + ", " + filtered + ")"}
+	case s.Truncated > 0:
+		return []string{"(" + cutOff + ")"}
+	case s.Filtered > 0:
+		return []string{"(" + filtered + ")"}
 	}
-	if s.Filtered > 0 {
-		parts = append(parts, fmt.Sprintf("%d filtered", s.Filtered))
-	}
-	if parts == nil {
-		return nil
-	}
-	return []string{"(" + strings.Join(parts, ", ") + ")"}
-}
-
-func (s *Report) waveWords() []string {
-	if s.Counters.Cooldowns == 0 {
-		return nil
-	}
-	met := "met by " + words.Count(int(s.Counters.Participants), "call")
-	if s.Counters.Participants > 1 {
-		met += " together"
-	}
-	return []string{met}
-}
-
-type countRow struct {
-	name  string
-	count uint64
-	words string
-}
-
-// waitRows returns the counts that most runs do not have: what became of items that had to
-// wait.
-func (s *Report) waitRows() (rows []countRow) {
-	c := s.Counters
-	for _, r := range []countRow{
-		{"parked", c.Parked, fmt.Sprintf("%s an item waited behind a refusal, %d given out again", oneOr(c.Parked, "time"), c.Redistributed)},
-		{"delayed", c.Delayed, oneOr(c.Delayed, "time") + " an item waited alone: its call failed, or only it was refused"},
-		{"stragglers", c.Stragglers, "of the throttled calls had left before the cooldown"},
-	} {
-		if r.count > 0 {
-			rows = append(rows, r)
-		}
-	}
-	return rows
+	return nil
 }
 
 // oneOr returns a noun in the form that follows a number.
@@ -324,9 +295,12 @@ func (s *Report) kindWords() []string {
 
 // Event returns the report for programs.
 func (s *Report) Event() event.Summary {
-	c := s.Counters
+	c, took := s.Counters, s.Ran // by its ledger, or by the clock if it has none
+	if took <= 0 {
+		took = s.Elapsed
+	}
 	e := event.Summary{
-		Event: "summary", ElapsedS: seconds(s.took()), Items: s.Items(), Before: s.Before,
+		Event: "summary", ElapsedS: event.Round(took.Seconds()), Items: s.Items(), Before: s.Before,
 		Succeeded: s.Succeeded, Truncated: s.Truncated, Filtered: s.Filtered, Failed: s.Failed, FailedBy: s.Kinds, NotRun: s.NotRun, Left: s.Left, Unsaved: s.Unsaved, BadLines: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
 		Offered: c.Offered, Settled: c.Settled, Released: c.Released, Calls: c.Calls, HandedOver: c.HandedOver,
 		Throttled: c.Throttled, Cooldowns: c.Cooldowns, Participants: c.Participants, Probes: c.Probes,

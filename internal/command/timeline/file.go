@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/disk"
@@ -146,35 +147,21 @@ func (t *file) put(line, held, news []byte) error {
 			return err
 		}
 	}
-	news = pad(news, len(t.end)-len(line)-len(held))
+	if short := len(t.end) - len(line) - len(held) - len(news); short > 0 && len(news) > 0 { // spaces before its line feed make up the difference
+		news = slices.Concat(news[:len(news)-1], bytes.Repeat([]byte{' '}, short), []byte{'\n'})
+	}
 	end := bytes.Join([][]byte{line, held, news}, nil)
 	_, err := t.f.WriteAt(end, t.sound)
 	if err == nil && len(end) < len(t.end) { // there is no progress line to pad
 		err = t.f.Truncate(t.sound + int64(len(end)))
 	}
-	if err != nil {
-		t.putBack()
+	if err != nil { // the end as it was needs no further room; if even that fails, the next run cuts it off
+		_, again := t.f.WriteAt(t.end, t.sound)
+		_ = errors.Join(again, t.f.Truncate(t.sound+int64(len(t.end))))
 		return disk.Bare(err)
 	}
 	t.end = end
 	return nil
-}
-
-// pad lengthens a line with spaces before its line feed.
-func pad(line []byte, n int) []byte {
-	if len(line) == 0 || len(line) >= n {
-		return line
-	}
-	padded := append(make([]byte, 0, n), line[:len(line)-1]...)
-	padded = append(padded, bytes.Repeat([]byte{' '}, n-len(line))...)
-	return append(padded, '\n')
-}
-
-// putBack restores the end of the file after a failed write: it needs no further room. If
-// even this fails, the next run cuts the end off.
-func (t *file) putBack() {
-	_, err := t.f.WriteAt(t.end, t.sound)
-	_ = errors.Join(err, t.f.Truncate(t.sound+int64(len(t.end))))
 }
 
 func (t *file) close() error { return t.f.Close() }

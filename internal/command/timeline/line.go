@@ -318,8 +318,16 @@ func decodeSample(line []byte) (*observe.Sample, error) {
 			s.AllowedSpan = l.SpanS
 		}
 	}
-	if err := l.bounds(s); err != nil {
-		return nil, err
+	if l.SpanS < 0 || l.SpanS > maxSpan || l.Answered < 0 || l.Failed < 0 || len(l.Lanes) > observe.LanesInSample {
+		return nil, errNoSample
+	}
+	for word, seconds := range l.BoundS {
+		if seconds < 0 || seconds > maxSpan {
+			return nil, errNoSample
+		}
+		if by := int(limiter.ParseBound(word)); by < len(s.Bounds) { // the time of a bound that is not known here counts as that of none
+			s.Bounds[by] += time.Duration(math.Round(seconds * float64(time.Second)))
+		}
 	}
 	for _, b := range l.Latency {
 		s.Latency = append(s.Latency, observe.Bucket{Number: b[0], Count: b[1]})
@@ -331,22 +339,6 @@ func decodeSample(line []byte) (*observe.Sample, error) {
 }
 
 var errNoSample = errors.New("it is not a sample of a run")
-
-// bounds checks the other fields of a sample, and reads what held the run back.
-func (l *sampleLine) bounds(s *observe.Sample) error {
-	if l.SpanS < 0 || l.SpanS > maxSpan || l.Answered < 0 || l.Failed < 0 || len(l.Lanes) > observe.LanesInSample {
-		return errNoSample
-	}
-	for word, seconds := range l.BoundS {
-		if seconds < 0 || seconds > maxSpan {
-			return errNoSample
-		}
-		if by := int(limiter.ParseBound(word)); by < len(s.Bounds) { // the time of a bound that is not known here counts as that of none
-			s.Bounds[by] += time.Duration(math.Round(seconds * float64(time.Second)))
-		}
-	}
-	return nil
-}
 
 // round rounds to a fraction of one; a value that is no number becomes 0.
 func round(x, parts float64) float64 {

@@ -117,16 +117,11 @@ func (w *Writer) Close(summary any) {
 	select {
 	case <-w.over:
 	case <-hangs:
-		w.leave()
+		w.say(fmt.Sprintf("%s is not up to date: its disk has not answered for %v", w.cfg.Path, w.wait))
+		w.saying.Lock()
+		w.left = true
+		w.saying.Unlock()
 	}
-}
-
-// leave reports that Close does not wait for the writer, and stops all further notices.
-func (w *Writer) leave() {
-	w.say(fmt.Sprintf("%s is not up to date: its disk has not answered for %v", w.cfg.Path, w.wait))
-	w.saying.Lock()
-	defer w.saying.Unlock()
-	w.left = true
 }
 
 func (w *Writer) say(text string) {
