@@ -3,6 +3,7 @@ package provider
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,31 +89,20 @@ func judge(a *failure, body []byte, own []*Wording) *Error {
 	obeyShouldRetry(a, e, sure)
 	e.addWait(a)
 	e.exhaust(a)
-	e.slow(a)
-	e.nameTooLong(a)
-	e.addNoQuota(a)
-	return e
-}
-
-// addNoQuota adds to an error's message that there is no quota at all, if the headers say so.
-// The message itself may speak of a rate alone.
-func (e *Error) addNoQuota(a *failure) {
-	if name := a.noQuota(); name != "" && e.Kind == QuotaExhausted {
+	if e.Kind == Throttled { // is it about the growth of the rate?
+		e.Slow = slices.Contains(a.words, "slow_down") ||
+			a.says("acceleration limit", "usage increase rate", "sharp increase", "more gradually")
+	}
+	if e.Kind == Invalid && a.tooLong() {
+		e.long = true
+		if _, weak := weakWords[strings.ToLower(e.Code)]; e.Code == "" || weak || e.Code == strconv.Itoa(e.Status) { // it says no more than the status
+			e.Code = tooLongCode
+		}
+	}
+	if name := a.noQuota(); name != "" && e.Kind == QuotaExhausted { // the message may speak of a rate alone
 		e.Message = clip(e.Message+": no quota for this model, its limit is 0 ("+name+")", maxMessage)
 	}
-}
-
-// nameTooLong sets the code of a prompt that is too long, unless the provider's own
-// code says more than its status does.
-func (e *Error) nameTooLong(a *failure) {
-	if e.Kind != Invalid || !a.tooLong() {
-		return
-	}
-	e.long = true
-	_, weak := weakWords[strings.ToLower(e.Code)]
-	if e.Code == "" || weak || e.Code == strconv.Itoa(e.Status) {
-		e.Code = tooLongCode
-	}
+	return e
 }
 
 // verdict returns the kind before the exceptions, and whether the provider's own
@@ -130,8 +120,10 @@ func verdict(a *failure, e *Error, own []*Wording) (kind Kind, sure bool) {
 		return k, true
 	}
 	for _, w := range own {
-		if k, ok := w.decidesStatus(a.status); ok {
-			return k, true
+		if w != nil {
+			if k, ok := w.Statuses[a.status]; ok {
+				return k, true
+			}
 		}
 	}
 	return byStatus(a, e), false
@@ -215,15 +207,4 @@ func (e *Error) exhaust(a *failure) {
 		e.Kind == Throttled && a.google.hasRetry && !soon:
 		e.Kind = QuotaExhausted
 	}
-}
-
-// slow marks throttles that are about the growth of the rate.
-func (e *Error) slow(a *failure) {
-	if e.Kind != Throttled {
-		return
-	}
-	for _, w := range a.words {
-		e.Slow = e.Slow || w == "slow_down"
-	}
-	e.Slow = e.Slow || a.says("acceleration limit", "usage increase rate", "sharp increase", "more gradually")
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -182,8 +183,11 @@ func (r *Recorder) Snapshot() Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec := r.record
-	if r.answer != nil {
-		rec.take(r.answer)
+	if r.answer != nil { // the client may well have read and reported the same answer
+		if !rec.HasUsage {
+			rec.Usage, rec.HasUsage = r.answer.Usage, r.answer.HasUsage
+		}
+		rec.Finish = cmp.Or(rec.Finish, r.answer.Finish)
 	}
 	for _, secrets := range [...][]string{r.secrets, r.hidden} {
 		if len(rec.ErrorBody) > 0 {
@@ -214,17 +218,6 @@ func (r *Recorder) answered(reply *Reply) {
 		r.answer.Usage, r.answer.HasUsage = r.answer.Usage.Add(reply.Usage), true
 	}
 	r.answer.Finish = reply.Finish
-}
-
-// take adds what Transport read where the client has reported nothing itself: it may well have
-// read the same answer.
-func (r *Record) take(read *Reply) {
-	if !r.HasUsage {
-		r.Usage, r.HasUsage = read.Usage, read.HasUsage
-	}
-	if r.Finish == "" {
-		r.Finish = read.Finish
-	}
 }
 
 // sent records that a request goes out, with the credentials that no record of

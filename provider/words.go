@@ -2,6 +2,7 @@ package provider
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -252,7 +253,13 @@ func byStatus(a *failure, e *Error) Kind {
 		}
 		return QuotaExhausted
 	case http.StatusNotFound, http.StatusGone:
-		return notFound(a)
+		// A missing object that the item names, such as a file, is no missing model or address.
+		// Servers of files say "file not found" of an address, too, but have no type for it.
+		isFile := len(a.words) > 0 && a.says("file not found", "file_01")
+		if a.param != "" && a.param != "model" || isFile {
+			return Invalid
+		}
+		return ModelNotFound
 	case http.StatusRequestTimeout:
 		return Timeout
 	case http.StatusConflict, http.StatusTooEarly, statusClientGone:
@@ -260,46 +267,20 @@ func byStatus(a *failure, e *Error) Kind {
 	case http.StatusProxyAuthRequired:
 		return Misconfigured
 	case http.StatusBadRequest:
-		return badRequest(a)
+		if slices.ContainsFunc(a.words, func(w string) bool { return weakWords[w] >= http.StatusInternalServerError }) {
+			return Server // the type blames it
+		}
+		return Invalid
 	case http.StatusNotImplemented: // llama.cpp: "this server does not support embeddings"
 		return Invalid
 	}
-	return byClass(a.status)
-}
-
-func byClass(status int) Kind {
-	switch status / 100 {
+	switch a.status / 100 {
 	case 4:
 		return Invalid
 	case 5:
 		return Server
 	}
 	return Unknown
-}
-
-// notFound tells a missing model or address from a missing object that
-// the item names, such as a file.
-func notFound(a *failure) Kind {
-	if a.param != "" && a.param != "model" || a.namesFile() {
-		return Invalid
-	}
-	return ModelNotFound
-}
-
-// namesFile finds Anthropic's words for a file that is not there. Servers of files say the same
-// of an address, but have no type for it.
-func (a *failure) namesFile() bool {
-	return len(a.words) > 0 && a.says("file not found", "file_01")
-}
-
-// badRequest is Invalid unless the type blames the server.
-func badRequest(a *failure) Kind {
-	for _, w := range a.words {
-		if weakWords[w] >= http.StatusInternalServerError {
-			return byClass(weakWords[w])
-		}
-	}
-	return Invalid
 }
 
 // Wording gives a vendor's or a dialect's meaning of words and statuses that others use
@@ -337,13 +318,4 @@ func (w *Wording) decides(a *failure) (Kind, bool) {
 		}
 	}
 	return Unknown, false
-}
-
-// decidesStatus returns the kind that the Wording gives to a status.
-func (w *Wording) decidesStatus(status int) (Kind, bool) {
-	if w == nil {
-		return Unknown, false
-	}
-	k, ok := w.Statuses[status]
-	return k, ok
 }

@@ -71,12 +71,8 @@ func (Dialect) FromChat(r provider.Request, d provider.Defaults) ([]byte, error)
 // Text returns the blocks of text, one after another, without blocks of thinking and calls of
 // tools.
 func (Dialect) Text(body []byte) (string, bool) {
-	return textOf(rawjson.Lookup(rawjson.Trim(body), "content"))
-}
-
-func textOf(content []byte) (string, bool) {
 	var text []byte
-	for w := rawjson.WalkIn(content); w.Next(); {
+	for w := rawjson.WalkIn(rawjson.Lookup(rawjson.Trim(body), "content")); w.Next(); {
 		if block := w.Skip(); rawjson.IsWord(rawjson.Lookup(block, "type"), "text") {
 			text = rawjson.AppendText(text, rawjson.Lookup(block, "text"))
 		}

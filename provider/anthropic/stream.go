@@ -54,7 +54,7 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	kind := string(rawjson.Unquote(wordOf(rawjson.Lookup(event, "type"))))
+	kind := string(rawjson.AppendText(nil, rawjson.Lookup(event, "type")))
 	switch kind {
 	case "error":
 		m.fault = bytes.Clone(event)
@@ -84,14 +84,6 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 		return true, m.Err()
 	}
 	return false, m.Err()
-}
-
-// wordOf returns a value that is a string; else an empty one.
-func wordOf(value []byte) []byte {
-	if rawjson.IsString(value) {
-		return value
-	}
-	return []byte(`""`)
 }
 
 func (m *message) start(object []byte) {
@@ -209,18 +201,13 @@ func (m *message) update(event []byte) {
 	}
 }
 
-// hasReason reports whether the message says why it ended, as each whole one does.
-func (m *message) hasReason() bool {
-	reason := m.top.Find("stop_reason")
-	return reason != nil && !reason.IsNull()
-}
-
 // Body returns the message.
 func (m *message) Body() ([]byte, error) {
+	reason := m.top.Find("stop_reason") // each whole message has one
 	switch {
 	case m.fault != nil:
 		return nil, &stream.Fault{Body: m.fault}
-	case !m.ended, !m.hasReason():
+	case !m.ended, reason == nil, reason.IsNull():
 		return nil, stream.ErrUnended
 	}
 	content := append(make([]byte, 0, m.Size()), '[')

@@ -194,7 +194,11 @@ func (r *Request) Refuse(field, why string) error {
 
 // RefusePart is Refuse for a field of a part of the conversation; "" is the part itself.
 func (r *Request) RefusePart(p *Part, field, why string) error {
-	return r.Refuse(joined(p.path(), field), why)
+	at := p.path()
+	if field != "" {
+		at += "." + field
+	}
+	return r.Refuse(at, why)
 }
 
 // NoEffort refuses to say how much a model is to think, for dialects whose makers do not document
@@ -273,11 +277,4 @@ func (r *Request) noBlank(parts []Part) error {
 		return r.RefusePart(p, field, "is white space and nothing else")
 	}
 	return nil
-}
-
-func joined(outer, field string) string {
-	if field == "" {
-		return outer
-	}
-	return outer + "." + field
 }

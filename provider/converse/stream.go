@@ -67,7 +67,10 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 		return false, err
 	}
 	if e.Fault {
-		m.fault = faultOf(string(e.Name), event)
+		// The body that the plain operation has for an exception, with the exception's name added.
+		var v stream.Value
+		new(stream.Builder).Open(&v, event)
+		m.fault = v.AppendWith(nil, "__type", rawjson.AppendString(nil, string(e.Name)))
 		return true, nil
 	}
 	kind := string(e.Name)
@@ -111,15 +114,6 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 		m.take(event)
 	}
 	return m.ended, m.Err()
-}
-
-// faultOf returns the body that the plain operation has for an exception, with the exception's
-// name added.
-func faultOf(name string, payload []byte) []byte {
-	var v stream.Value
-	var b stream.Builder
-	b.Open(&v, payload)
-	return v.AppendWith(nil, "__type", rawjson.AppendString(nil, name))
 }
 
 // take takes members of the answer, except the noise that hides lengths.

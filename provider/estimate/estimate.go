@@ -229,7 +229,7 @@ func part(w *rawjson.Walk, depth int) (n float64) {
 				continue
 			}
 		case "detail":
-			detail = earliest(detail, valueAhead(&in))
+			detail = earliest(detail, in.Ahead()[:rawjson.SkipValue(in.Ahead(), 0)])
 		case "image_url":
 			inside = earliest(inside, rawjson.Lookup(in.Ahead(), "detail"))
 		}
@@ -240,13 +240,13 @@ func part(w *rawjson.Walk, depth int) (n float64) {
 		}
 	}
 	w.Leave(&in)
-	return price(kind, rawjson.IsWord(detail, "low") || rawjson.IsWord(inside, "low"), n)
-}
-
-// valueAhead returns the next value, which is not passed over.
-func valueAhead(w *rawjson.Walk) []byte {
-	ahead := w.Ahead()
-	return ahead[:rawjson.SkipValue(ahead, 0)]
+	switch {
+	case kind == noAttachment:
+		return n
+	case kind == picture && (rawjson.IsWord(detail, "low") || rawjson.IsWord(inside, "low")):
+		return lowDetailTokens
+	}
+	return pictureTokens
 }
 
 // earliest returns had, unless it is nil: of a name that comes twice the first counts.
@@ -279,15 +279,4 @@ func kindBy(typ []byte) kindOfPart {
 		}
 	}
 	return noAttachment
-}
-
-// price returns the tokens of a part of that kind, n of which are text.
-func price(kind kindOfPart, low bool, n float64) float64 {
-	switch {
-	case kind == noAttachment:
-		return n
-	case kind == picture && low:
-		return lowDetailTokens
-	}
-	return pictureTokens
 }

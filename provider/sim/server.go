@@ -258,10 +258,11 @@ func (s *Server) abandon(c Call, v Verdict) {
 // wait waits for the call's latency, or until the caller leaves.
 func (s *Server) wait(ctx context.Context, v Verdict) error {
 	if v.Hang {
+		closing, _ := ctx.Value(closingKey{}).(<-chan struct{})
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-closing(ctx):
+		case <-closing:
 			return errClosing
 		}
 	}
@@ -280,11 +281,6 @@ func (s *Server) wait(ctx context.Context, v Verdict) error {
 
 // closingKey finds in a request's context the end of the listener that took it.
 type closingKey struct{}
-
-func closing(ctx context.Context) <-chan struct{} {
-	done, _ := ctx.Value(closingKey{}).(<-chan struct{})
-	return done
-}
 
 var errTooLong = errors.New("sim: body: too long")
 

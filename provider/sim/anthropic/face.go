@@ -53,20 +53,15 @@ func vertexModel(path string) (string, bool) {
 
 // Read reads a body as Anthropic does.
 func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
-	req := &request{door: e.Operation, key: keyOf(r.Header, e.Operation)}
+	req := &request{door: e.Operation, key: face.Bearer(r.Header)} // Vertex has Bearer alone
+	if e.Operation != vertex {
+		req.key = cmp.Or(r.Header.Get("X-Api-Key"), req.key)
+	}
 	req.Model = e.Model
 	if e.Aim == face.Ask {
 		req.read(r.Header.Get("Anthropic-Version"), body)
 	}
 	return req
-}
-
-// keyOf takes x-api-key before Bearer; Vertex has Bearer alone.
-func keyOf(h http.Header, door string) string {
-	if door == vertex {
-		return face.Bearer(h)
-	}
-	return cmp.Or(h.Get("X-Api-Key"), face.Bearer(h))
 }
 
 // Models returns a page with all models.

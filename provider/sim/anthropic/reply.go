@@ -29,7 +29,7 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 	}
 	written, thought := face.TokensOf(len(text)), ""
 	if r.thinks {
-		thinking := thoughtOf(r.First())
+		thinking := "The prompt's checksum is " + face.Checksum(r.First()) + "."
 		written += face.TokensOf(len(thinking))
 		thought = fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":"c2lt"},`, face.Quote(thinking))
 	}
@@ -44,11 +44,6 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 		return Stream(body, s)
 	}
 	return face.JSON(http.StatusOK, body)
-}
-
-// thoughtOf returns the model's thoughts before it answers.
-func thoughtOf(prompt string) string {
-	return "The prompt's checksum is " + face.Checksum(prompt) + "."
 }
 
 // Types of errors.

@@ -72,11 +72,7 @@ func addressOf(path string) (a address, ok bool) {
 	}
 	model, err := url.PathUnescape(parts[1])
 	a.model = model
-	return a, err == nil && a.serves()
-}
-
-func (a address) serves() bool {
-	return a.operation == generate || a.operation == stream || a.operation == embed || !a.vertex && a.operation == embedBatch
+	return a, err == nil && (slices.Contains([]string{generate, stream, embed}, a.operation) || !a.vertex && a.operation == embedBatch)
 }
 
 // Find knows both addresses.
@@ -93,17 +89,13 @@ func (Face) Find(r *http.Request) face.Errand {
 
 // Read reads a body as Google does.
 func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
-	req := &request{key: keyOf(r), sse: r.URL.Query().Get("alt") == "sse"}
+	req := &request{key: cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"), face.Bearer(r.Header)), sse: r.URL.Query().Get("alt") == "sse"}
 	req.address, _ = addressOf(r.URL.EscapedPath())
 	req.Model = e.Model
 	if e.Aim == face.Ask {
 		req.read(body)
 	}
 	return req
-}
-
-func keyOf(r *http.Request) string {
-	return cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"), face.Bearer(r.Header))
 }
 
 // Models returns a page with all models.

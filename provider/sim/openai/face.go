@@ -61,10 +61,12 @@ func methodOf(operation string) string {
 
 // Read reads a body as OpenAI does: it ignores unknown fields.
 func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
-	req := &request{operation: e.Operation, key: bearer(r.Header)}
+	req := &request{operation: e.Operation}
+	req.key, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ") // also of a client that leaves out the word
 	if _, ok := azureAddress(r.URL); ok {
 		req.azure = true
-		req.readAzureKey(r.Header)
+		req.key = cmp.Or(r.Header.Get("Api-Key"), face.Bearer(r.Header)) // a key, or a token
+		req.keyless = req.key == ""
 	}
 	if e.Model != "" {
 		req.Model, req.deployed = e.Model, true
@@ -76,12 +78,6 @@ func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
 // Call charges as OpenAI does.
 func (r *request) Call() face.Call {
 	return face.Call{Tokens: r.charge(), Key: r.key, Keyless: r.keyless, Model: r.Model, Invalid: r.Complaint != "", Stream: r.stream}
-}
-
-// bearer returns the key, also of a client that leaves out the word before it.
-func bearer(h http.Header) string {
-	key, _ := strings.CutPrefix(h.Get("Authorization"), "Bearer ")
-	return key
 }
 
 // Models returns OpenAI's list.
@@ -150,12 +146,6 @@ func azureAddress(u *url.URL) (address, bool) {
 		return address{}, true
 	}
 	return address{operation: "/v1/" + operation, deployment: deployment}, true
-}
-
-// readAzureKey takes api-key, or Bearer with a key or a token.
-func (r *request) readAzureKey(h http.Header) {
-	r.key = cmp.Or(h.Get("Api-Key"), face.Bearer(h))
-	r.keyless = r.key == ""
 }
 
 // azureReset returns the seconds until a reset, without a unit.

@@ -3,6 +3,7 @@ package openai
 import (
 	"fmt"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -157,14 +158,9 @@ func (r *request) readList(v gjson.Result) {
 	})
 }
 
-// streams reports whether the operation has streams.
-func (r *request) streams() bool {
-	return r.operation == chat || r.operation == completions || r.operation == responses || r.operation == messages
-}
-
 func (r *request) check() {
 	switch {
-	case r.stream && !r.streams():
+	case r.stream && !slices.Contains([]string{chat, completions, responses, messages}, r.operation):
 		r.Complain("stream", "Unrecognized request argument supplied: stream")
 	case r.options && !r.stream:
 		r.Complain("stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
