@@ -197,8 +197,14 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	if h.Simulated {
 		dst = append(dst, `,"simulated":true`...)
 	}
-	dst = appendOrigin(dst, h)
-	dst = appendUsage(dst, h.Usage)
+	dst = appendKnown(dst, `,"provider":`, h.Provider)
+	dst = appendKnown(dst, `,"dialect":`, h.Dialect)
+	dst = appendKnown(dst, `,"served":`, h.Served)
+	if h.Translated {
+		dst = append(dst, `,"translated":true`...)
+	}
+	dst = appendKnown(dst, `,"finish":`, h.Finish)
+	dst = append(appendTokens(append(dst, `,"usage":{`...), h.Usage), '}')
 	dst = appendDoubtful(dst, h.Doubtful)
 	dst = appendCost(dst, h.CostUSD)
 	dst = appendNumber(dst, `,"queued_ms":`, h.QueuedMS)
@@ -241,17 +247,6 @@ func appendFailures(dst []byte, h *Headrace) []byte {
 	return dst
 }
 
-// appendOrigin writes the fields of runs at providers of several kinds.
-func appendOrigin(dst []byte, h *Headrace) []byte {
-	dst = appendKnown(dst, `,"provider":`, h.Provider)
-	dst = appendKnown(dst, `,"dialect":`, h.Dialect)
-	dst = appendKnown(dst, `,"served":`, h.Served)
-	if h.Translated {
-		dst = append(dst, `,"translated":true`...)
-	}
-	return appendKnown(dst, `,"finish":`, h.Finish)
-}
-
 func appendKnown(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
@@ -278,10 +273,6 @@ func appendText(dst []byte, n int, text *string) []byte {
 
 func textFits(line, text int) bool {
 	return text <= (MaxJournalLine-aroundText-line)/escapedByte
-}
-
-func appendUsage(dst []byte, u Usage) []byte {
-	return append(appendTokens(append(dst, `,"usage":{`...), u), '}')
 }
 
 func appendTokens(dst []byte, u Usage) []byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"reflect"
 	"strings"
@@ -270,5 +271,142 @@ func TestWrongWordForABodyEnds(t *testing.T) {
 		if got := AppendLine(nil, &l); len(got) == 0 {
 			t.Errorf("%q gave nothing", body)
 		}
+	}
+}
+
+// unsummed is a line as AppendLine wrote it, without its sum.
+func unsummed(line string) string {
+	at := strings.LastIndex(line, sumBegins)
+	return line[:at] + line[at+len(sumBegins)+sumDigits+1:]
+}
+
+// The sum is what anyone can compute: CRC-32C of the bytes before it.
+func TestSumIsCRC32C(t *testing.T) {
+	line := journalLine("a", "")
+	at := strings.LastIndex(line, `,"sum":"`)
+	want := fmt.Sprintf("%08x", crc32.Checksum([]byte(line[:at]), crc32.MakeTable(crc32.Castagnoli)))
+	if line[at:] != `,"sum":"`+want+"\"}}\n" {
+		t.Errorf("the line ends in %q, want %s", line[at:], want)
+	}
+}
+
+// A line that is appended to others has a sum of its own bytes alone.
+func TestSumIsOfOneLine(t *testing.T) {
+	l := savedLine(1)
+	both := AppendLine(AppendLine(nil, &l), &l)
+	if !sumHolds(both[len(both)/2:]) || sumHolds(both) || sumHolds(nil) {
+		t.Error("a sum holds for what it should not, or the reverse")
+	}
+}
+
+// nativeLine returns a line of item n with every field set; its text looks like lines and
+// sums.
+func nativeLine(n int) Line {
+	l, plain := native(), savedLine(n)
+	text := string(AppendLine(nil, &plain)) + `{"id":"hr-000000000000000000000000","custom_id":"x"},"sum":"00000000"}}`
+	l.ID, l.CustomID, l.Headrace.Key, l.Headrace.Line, l.Headrace.Text = plain.ID, plain.CustomID, plain.Headrace.Key, n, &text
+	return l
+}
+
+// Lines that tell of other dialects are read as any other: gone on with, summed up, and, of
+// a damaged file, kept as they were. Both sorts stand in one file.
+func TestLinesOfOtherDialectsAreReadBack(t *testing.T) {
+	plain, native, last := savedLine(1), nativeLine(2), nativeLine(3)
+	last.Headrace.Text = nil
+	file := string(AppendLine(nil, &plain)) + string(AppendLine(nil, &native)) + string(AppendLine(nil, &last))
+	j, err := ReadJournal(writeFile(t, file))
+	if err != nil || j.Lines != 3 || j.Keys.Len() != 3 || j.Repeated != 0 || !j.Keys.Has(native.Headrace.Key) {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	p, err := ReadProgress(writeFile(t, file), "none")
+	if err != nil || p.Done != 3 || p.Usage.InputTokens != 18 || p.Usage.CacheWriteTokens != 8 || p.Usage.ReasoningTokens != 10 || p.Priced != 2 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	path := writeFile(t, strings.Replace(file, `"custom_id":"item-1"`, `"custom_id":"item-7"`, 1))
+	r, err := Repair(path)
+	if want := file[strings.Index(file, "\n")+1:]; err != nil || r.Kept != 2 || len(r.Dropped) != 1 || textOf(t, path) != want {
+		t.Errorf("%+v, %v:\n%s", r, err, textOf(t, path))
+	}
+	torn, err := ReadJournal(writeFile(t, file[:len(file)-100]))
+	if err != nil || torn.Lines != 2 || torn.Torn == 0 {
+		t.Errorf("%+v, %v", torn, err)
+	}
+}
+
+// nested is a JSON value that nests so deep.
+func nested(open, inner, closing string, deep int) string {
+	return strings.Repeat(open, deep-1) + inner + strings.Repeat(closing, deep-1)
+}
+
+// A line can be read back however deep what is put into it nests. What stands in a line at
+// all stays JSON up to the last level that a reader takes, and is a text beyond.
+func TestNestingCountsTheLineAround(t *testing.T) {
+	const key = "00112233445566778899aabbccddeeff"
+	for _, checked := range []bool{true, false} {
+		for text, isJSON := range map[string]bool{
+			nested("[", "[]", "]", 9998): true, nested("[", "[]", "]", 9999): false, nested("[", "[]", "]", 10_000): false,
+			nested(`{"a":`, "{}", "}", 9998): true, nested(`{"a":`, "{}", "}", 9999): false,
+			nested("\n[", "[]", "]", 9999): false, nested("\n[", "[]", "]", 9998): true,
+			`["` + strings.Repeat("[", 30_000) + `"]`: true, "[" + strings.Repeat("[],", 20_000) + "[]]": true,
+		} {
+			l := LineOf("a", Headrace{Line: 1, Key: key, Metadata: json.RawMessage(text)})
+			l.Response = &Response{StatusCode: 200, Body: json.RawMessage(text), Checked: checked}
+			line := AppendLine(nil, &l)
+			var p Parser
+			if sum, err := p.key(line, false); err != nil || sum.String() != key {
+				t.Errorf("checked %t, %.20q of %d bytes: %v", checked, text, len(text), err)
+			}
+			var back Line
+			if err := json.Unmarshal(line, &back); err != nil {
+				t.Fatalf("checked %t, %.20q of %d bytes: %v", checked, text, len(text), err)
+			}
+			for _, got := range []json.RawMessage{back.Response.Body, back.Headrace.Metadata} {
+				var whole string
+				said := json.Unmarshal(got, &whole) == nil && whole == strings.TrimSpace(text)
+				if want := strings.ReplaceAll(text, "\n", ""); isJSON && string(got) != want || !isJSON && !said {
+					t.Errorf("checked %t, %.20q of %d bytes became %.20q of %d", checked, text, len(text), got, len(got))
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkAppendLine: a line as it comes from a provider that indents its answers.
+func BenchmarkAppendLine(b *testing.B) {
+	l := full()
+	words := strings.Repeat("the mill wheel turns as fast as the water lets it ", 20)
+	for name, body := range map[string]string{
+		"compact":  `{"choices":[{"index":0,"message":{"role":"assistant","content":"` + words + `"}}]}`,
+		"indented": "{\n  \"choices\": [\n    {\n      \"index\": 0,\n      \"message\": {\n        \"content\": \"" + words + "\"\n      }\n    }\n  ]\n}",
+	} {
+		b.Run(name, func(b *testing.B) {
+			l.Response.Body = []byte(body)
+			dst := AppendLine(nil, &l)
+			b.SetBytes(int64(len(dst)))
+			b.ReportAllocs()
+			for b.Loop() {
+				dst = AppendLine(dst[:0], &l)
+			}
+		})
+	}
+}
+
+// BenchmarkAnswerLine: a line as it comes from a provider that answers on one line,
+// whose answer is parsed here or was parsed before.
+func BenchmarkAnswerLine(b *testing.B) {
+	l := savedLine(1)
+	l.Response = &Response{StatusCode: 200, RequestID: "req_1", Body: []byte(`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"bench-1","choices":[{"index":0,"message":{"role":"assistant","content":"` +
+		strings.Repeat("which rivers does it cross ", 8) + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":60,"completion_tokens":50,"total_tokens":110}}`)}
+	l.Headrace.Lane = "openai/bench-1"
+	dst := AppendLine(nil, &l)
+	for name, checked := range map[string]bool{"unknown": false, "checked": true} {
+		l.Response.Checked = checked
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(dst)))
+			b.ReportAllocs()
+			for b.Loop() {
+				dst = AppendLine(dst[:0], &l)
+			}
+		})
 	}
 }

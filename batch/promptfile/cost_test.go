@@ -257,16 +257,19 @@ func TestWithoutPricesNothingIsWritten(t *testing.T) {
 
 // To keep a cost allocates once for many lines, and no two lines share one.
 func TestCostsAreKeptApart(t *testing.T) {
-	var c costs
+	m := NewMaker(Config{Price: func(_ string, u provider.Usage) (float64, bool) { return float64(u.InputTokens), true }})
+	keep := func(n int) *float64 {
+		return m.spend(&Result{Item: &Item{}, Usage: provider.Usage{InputTokens: int64(n)}}, &Sums{})
+	}
 	seen := map[*float64]bool{}
 	for n := range 3 * costsAtOnce {
-		p := c.keep(float64(n))
+		p := keep(n)
 		if seen[p] || *p != float64(n) {
 			t.Fatalf("%d is kept where another is", n)
 		}
 		seen[p] = true
 	}
-	if n := testing.AllocsPerRun(10*costsAtOnce, func() { c.keep(1) }); n != 0 {
+	if n := testing.AllocsPerRun(10*costsAtOnce, func() { keep(1) }); n != 0 {
 		t.Errorf("%v allocations a line", n)
 	}
 }

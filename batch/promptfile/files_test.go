@@ -1,13 +1,21 @@
 package promptfile
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -130,4 +138,184 @@ func TestNoResultsUnderThePackedName(t *testing.T) {
 	if left, _ := os.ReadDir(d.dir); len(left) != 1 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// idsIn are the custom ids of a result file, in order.
+func idsIn(t *testing.T, path string) (ids []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		var l journal.Line
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, l.CustomID)
+	}
+	return ids
+}
+
+// No id stands twice in an output, whatever became of the input between two runs. An item
+// that has the id of another question's result gets a unique suffix, which is reported. If
+// the same question comes again, nothing is reported.
+func TestNoIDStandsTwice(t *testing.T) {
+	bare := func(prompt, model string) string { return fmt.Sprintf(`{"prompt":%q,"model":%q}`, prompt, model) }
+	d := newDesk(t)
+	var told []string
+	d.cfg.Watch.Renamed = func(req *prompts.Request, was string) { told = append(told, was+">"+req.ID) }
+	for _, step := range []struct {
+		what  string
+		input []string
+		asked string
+		told  string
+	}{
+		{"the first run", []string{bare("a", "m"), bare("b", "m")}, "line-000001 line-000002", ""},
+		{"again", []string{bare("a", "m"), bare("b", "m")}, "", ""},
+		{"a line above", []string{bare("z", "m"), bare("a", "m"), bare("b", "m")}, "line-000001-2", "line-000001>line-000001-2"},
+		{"again, moved", []string{bare("b", "m"), bare("a", "m"), bare("z", "m")}, "", ""},
+		{"another model", []string{bare("a", "n")}, "line-000001-3", "line-000001>line-000001-3"},
+		{"a given id that is a suffix, before", []string{ask("line-000002-2"), bare("q", "m")}, "line-000002-2 line-000002-3", "line-000002>line-000002-3"},
+		{
+			"a given id that is a suffix, behind",
+			[]string{bare("r", "m"), ask("line-000001-4")},
+			"line-000001-4 line-000001-4-2",
+			"line-000001>line-000001-4 line-000001-4>line-000001-4-2",
+		},
+		{"a line of its own, changed", []string{strings.Replace(ask("line-000002-2"), `"p"`, `"p2"`, 1)}, "line-000002-2-2", "line-000002-2>line-000002-2-2"},
+	} {
+		write(t, d.in, strings.Join(step.input, "\n"))
+		told = nil
+		sums, asked, err := d.run()
+		if err != nil || asked != step.asked || strings.Join(told, " ") != step.told || sums.Renamed != len(told) {
+			t.Errorf("%s: asked %q, told %q, %+v, %v", step.what, asked, told, sums, err)
+		}
+	}
+	seen := map[string]bool{}
+	for _, id := range idsIn(t, d.out) {
+		if seen[id] {
+			t.Errorf("%s stands twice", id)
+		}
+		seen[id] = true
+	}
+	if len(seen) != 9 {
+		t.Errorf("%v", seen)
+	}
+}
+
+// An item that failed leaves its id to the corrected one; ids count in the output alone.
+func TestFailedItemKeepsNoID(t *testing.T) {
+	d := newDesk(t, ask("a"), ask("b"))
+	d.answer = func(it *Item) (provider.Reply, error) {
+		if it.ID == "a" {
+			return provider.Reply{}, batch.Permanent(errors.New("no"))
+		}
+		return good, nil
+	}
+	d.run()
+	d.answer = func(*Item) (provider.Reply, error) { return good, nil }
+	write(t, d.in, strings.Replace(ask("a"), `"p"`, `"corrected"`, 1)+"\n"+ask("b"))
+	if sums, asked, err := d.run(); err != nil || asked != "a" || sums.Renamed != 0 {
+		t.Errorf("asked %q, %+v, %v", asked, sums, err)
+	}
+}
+
+// lender answers at length out of a room for one answer, which Done gives back.
+type lender struct {
+	room chan struct{}
+	slow string // the item whose answer comes last
+	lent int    // answers that gave their room back
+	body []byte
+}
+
+// long is more than a saver takes without looking at it, longer a quarter of a bundle.
+var long, longer = answerOf(100_000), answerOf(1 << 20)
+
+func answerOf(n int) []byte { return []byte(`{"a":"` + strings.Repeat("a", n) + `"}`) }
+
+func (l *lender) call(ctx context.Context, it *Item) (provider.Reply, error) {
+	if it.ID == l.slow {
+		time.Sleep(time.Second) // others come first; less than a call may take
+	}
+	select {
+	case l.room <- struct{}{}:
+	case <-ctx.Done():
+		return provider.Reply{}, ctx.Err()
+	}
+	reply := good
+	reply.Body = l.body
+	reply.Done = func() { l.lent++; <-l.room }
+	return reply, nil
+}
+
+// lend runs a file of that many items over a room for one answer.
+func (d *desk) lend(l *lender, items int) Sums {
+	d.t.Helper()
+	var sums Sums
+	synctest.Test(d.t, func(t *testing.T) {
+		l.room = make(chan struct{}, 1)
+		job := d.open()
+		var err error
+		sums, err = job.Run(t.Context(), l.call)
+		if fault := job.Close(); err != nil || fault != nil {
+			t.Error(err, fault)
+		}
+	})
+	if l.lent != items {
+		d.t.Errorf("%d of %d answers gave their room back", l.lent, items)
+	}
+	return sums
+}
+
+// Each answer gives its room back as soon as its line is taken over, so where there is
+// room for one all come through; also where they wait for the first in the input, which
+// comes last and finds no room but what they give back.
+func TestAnswersGiveTheirRoomBack(t *testing.T) {
+	const items = 20
+	for _, ordered := range []bool{false, true} {
+		d := newDesk(t, manyItems(items)...)
+		d.cfg.InputOrder, d.cfg.Concurrency = ordered, 8
+		if sums := d.lend(&lender{slow: "0", body: long}, items); sums.Succeeded != items {
+			t.Errorf("ordered: %t: %+v", ordered, sums)
+		}
+		if p := d.progress(); p.Done != items {
+			t.Errorf("ordered: %t: %+v", ordered, p)
+		}
+	}
+}
+
+// halting is a disk that stands still until it is let go.
+type halting struct{ free chan struct{} }
+
+func (h halting) Write(p []byte) (int, error) { <-h.free; return len(p), nil }
+
+// While the disk stands still, answers keep their room but for some megabytes that are on
+// their way to it.
+func TestAnswersKeepTheirRoomWhileTheDiskStalls(t *testing.T) {
+	const items = 30
+	d := newDesk(t, manyItems(items)...)
+	d.cfg.Errors, d.cfg.Concurrency, d.cfg.Checked = d.dir+"/errors", items, true
+	synctest.Test(t, func(t *testing.T) {
+		disk, l := halting{make(chan struct{})}, &lender{room: make(chan struct{}, items), body: longer}
+		d.cfg.Stdout = disk
+		d.cfg.Input, _ = File(d.in)
+		job, err := Open(d.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan error)
+		go func() { _, err := job.Run(t.Context(), l.call); over <- err }()
+		time.Sleep(time.Minute)
+		if held := len(l.room); held < items-10 || held == items {
+			t.Errorf("%d of %d answers have their room still", held, items)
+		}
+		close(disk.free)
+		if err := <-over; err != nil || len(l.room) > 0 || l.lent != items {
+			t.Errorf("%v, %d of %d gave their room back", err, l.lent, items)
+		}
+		if err := job.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -69,17 +69,12 @@ func (in *intake) take(req prompts.Request) *Item {
 	req.ID = in.past.freeID(was)
 	it := in.maker.Item(req)
 	if it.ID != was {
-		in.rename(&it.Request, was)
+		in.renamed++ // the result of another question has its old id
+		if in.cfg.Watch.Renamed != nil {
+			in.cfg.Watch.Renamed(&it.Request, was)
+		}
 	}
 	return it
-}
-
-// rename reports an item with a new id, as the result of another question has its old one.
-func (in *intake) rename(req *prompts.Request, was string) {
-	in.renamed++
-	if in.cfg.Watch.Renamed != nil {
-		in.cfg.Watch.Renamed(req, was)
-	}
 }
 
 // skip puts a bad line into the errors file, if such lines are skipped. It reports whether
@@ -120,7 +115,7 @@ func (in *intake) fail(err error) {
 // lines reads a file directly, and a stream so that the run can leave it.
 func (in *intake) lines() iter.Seq2[prompts.Request, error] {
 	if in.cfg.Input.Stream {
-		return newStream(in).all
+		return in.stream
 	}
 	return in.file
 }
@@ -139,62 +134,49 @@ func (in *intake) file(yield func(prompts.Request, error) bool) {
 	}
 }
 
-// stream reads an input that can be read only once, in a goroutine of its own. Nothing ends
-// a stalled read from a terminal or a pipe. So a run that is over leaves that goroutine
-// behind until the process ends.
-type stream struct {
-	in    *intake
-	lines chan streamed
-	left  chan struct{} // closed when no lines are taken any more
-}
-
-type streamed struct {
-	req prompts.Request
-	err error
-}
-
-func newStream(in *intake) *stream {
-	return &stream{in: in, lines: make(chan streamed), left: make(chan struct{})}
-}
-
-// all yields the lines until the input ends or the run must take no more.
-func (s *stream) all(yield func(prompts.Request, error) bool) {
-	defer close(s.left)
-	go s.read()
+// stream reads an input that can be read only once, in a goroutine of its own. It yields the
+// lines until the input ends or the run must take no more. Nothing ends a stalled read from
+// a terminal or a pipe. So a run that is over leaves that goroutine behind until the process
+// ends.
+func (in *intake) stream(yield func(prompts.Request, error) bool) {
+	type line struct {
+		req prompts.Request
+		err error
+	}
+	lines, left := make(chan line), make(chan struct{})
+	defer close(left) // no lines are taken any more
+	give := func(req prompts.Request, err error) bool {
+		select {
+		case lines <- line{req, err}:
+			return true
+		case <-left:
+			return false
+		}
+	}
+	go func() {
+		defer close(lines)
+		cfg := in.cfg.reader()
+		cfg.Takes = in.takes()
+		err := in.cfg.Input.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
+			prompts.NewReader(file, cfg).All()(give)
+			return nil
+		})
+		if err != nil {
+			give(prompts.Request{}, err)
+		}
+	}()
 	for {
 		select {
-		case l, ok := <-s.lines:
+		case l, ok := <-lines:
 			if !ok || !yield(l.req, l.err) {
 				return
 			}
 			continue
-		case <-s.in.halted:
-		case <-s.in.drain:
-		case <-s.in.ctx.Done():
+		case <-in.halted:
+		case <-in.drain:
+		case <-in.ctx.Done():
 		}
-		s.in.left = true
+		in.left = true
 		return
-	}
-}
-
-func (s *stream) read() {
-	defer close(s.lines)
-	cfg := s.in.cfg.reader()
-	cfg.Takes = s.in.takes()
-	err := s.in.cfg.Input.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
-		prompts.NewReader(file, cfg).All()(s.give)
-		return nil
-	})
-	if err != nil {
-		s.give(prompts.Request{}, err)
-	}
-}
-
-func (s *stream) give(req prompts.Request, err error) bool {
-	select {
-	case s.lines <- streamed{req, err}:
-		return true
-	case <-s.left:
-		return false
 	}
 }

@@ -124,21 +124,16 @@ func (j *Job) startOver() (all []Kept, err error) {
 	for _, f := range j.cfg.files() {
 		as, err := journal.StartOver(f.path, f.others...)
 		if err != nil {
-			return nil, errors.Join(err, putBack(all))
+			for _, k := range all {
+				err = errors.Join(err, journal.PutBack(k.As, k.Name))
+			}
+			return nil, err
 		}
 		if as != "" {
 			all = append(all, Kept{f.path, as})
 		}
 	}
 	return all, nil
-}
-
-func putBack(all []Kept) error {
-	var faults []error
-	for _, k := range all {
-		faults = append(faults, journal.PutBack(k.As, k.Name))
-	}
-	return errors.Join(faults...)
 }
 
 func (b *Begun) tear(of *journal.Journal, name string) {

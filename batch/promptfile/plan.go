@@ -48,10 +48,11 @@ func (j *Job) Plan() (Plan, error) {
 	if j.cfg.Input.Stream {
 		return p, nil
 	}
-	err := j.look()
-	if err == nil {
-		err = j.survey(&p)
+	files, err := j.cfg.Input.stat() // a later change shows as another time or size
+	if j.checked.files = files; err != nil {
+		return p, fmt.Errorf("promptfile: %w: %w", err, ErrInput)
 	}
+	err = j.survey(&p)
 	j.plan = p
 	return p, err
 }
@@ -198,15 +199,6 @@ var ErrChanged = errors.New("the input changed after it was checked")
 type checked struct {
 	files  []os.FileInfo
 	digest prompts.Digest
-}
-
-// look records which files are about to be checked. A later change shows as another time or
-// size.
-func (j *Job) look() (err error) {
-	if j.checked.files, err = j.cfg.Input.stat(); err != nil {
-		return fmt.Errorf("promptfile: %w: %w", err, ErrInput)
-	}
-	return nil
 }
 
 // changed compares the checked input with the one that was read to its end, and with the

@@ -158,7 +158,8 @@ func (r *run) fault(err error) {
 }
 
 func (r *run) options(opts []batch.Option) []batch.Option {
-	if !shares(opts) {
+	// The lanes of a Shared belong to it: its options say how they charge.
+	if !slices.ContainsFunc(opts, func(o batch.Option) bool { return strings.HasPrefix(o.String(), "WithShared(") }) {
 		opts = append(r.maker.Options(), opts...) // the caller's options come later, and win
 	}
 	if r.cfg.FilteredFails {
@@ -171,11 +172,6 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 		batch.WithControl(r.cfg.Control),
 		batch.WithSummary(&r.sums.Summary),
 	)
-}
-
-// shares reports whether the lanes belong to a Shared, whose options say how they charge.
-func shares(opts []batch.Option) bool {
-	return slices.ContainsFunc(opts, func(o batch.Option) bool { return strings.HasPrefix(o.String(), "WithShared(") })
 }
 
 // leaving wraps call so that a call without an answer, or with one that fails its item,
@@ -239,31 +235,23 @@ func (r *run) noLaneLeft() bool {
 	return true
 }
 
-// arrange brings the output into the order of the input, unless the run must end now.
-func (r *run) arrange() {
-	moved, err := journal.Arrange(r.cfg.Output, r.in.order, r.goOn)
-	if errors.Is(err, ErrHalted) {
-		return
-	}
-	r.sums.Arranged, r.sums.Unordered, r.sums.FilesErr = moved, err != nil, err
-}
-
-// goOn returns ErrHalted if the run must end.
-func (r *run) goOn() error {
-	if isClosed(r.cfg.Drain) || r.ctx.Err() != nil {
-		return ErrHalted
-	}
-	return nil
-}
-
-// end waits until all saved lines are safe, and completes the sums.
+// end waits until all saved lines are safe, and brings the output into the order of the
+// input where this run's lines stand behind earlier ones. Then it completes the sums.
 func (r *run) end() {
 	s := &r.sums
 	if s.FilesErr = r.out.close(); s.FilesErr == nil {
 		s.FilesErr = r.cfg.dropSuperseded(r.past, r.in.whole)
 	}
 	if s.Unordered = r.in.order != nil; s.Unordered && s.FilesErr == nil && r.in.whole {
-		r.arrange()
+		moved, err := journal.Arrange(r.cfg.Output, r.in.order, func() error {
+			if isClosed(r.cfg.Drain) || r.ctx.Err() != nil {
+				return ErrHalted // the run must end now
+			}
+			return nil
+		})
+		if !errors.Is(err, ErrHalted) {
+			s.Arranged, s.Unordered, s.FilesErr = moved, err != nil, err
+		}
 	}
 	s.EarlierDone, s.EarlierFailed, s.Skipped, s.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
 	s.Untranslatable = r.in.foreign

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"go.uber.org/goleak"
+
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
@@ -319,3 +321,5 @@ func TestItemsHaveLanesAndCosts(t *testing.T) {
 	}
 	d.run()
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -40,26 +40,25 @@ func (r *Reader) buildBatch(req *Request, f *fields) (c *LineError) {
 	if f.body == nil || f.body[0] != '{' {
 		return complain(ErrShape, adviceFix, "no body object")
 	}
-	r.body = rawjson.Members(f.body, r.body[:0])
-	var in fields
-	if c = in.sort(r.body); c != nil {
-		return c
-	}
-	return r.finish(req, f.body, r.body, &in, keepAll)
+	return r.buildAsIs(req, f.body)
 }
 
 // buildParams takes params as they stand, byte for byte, except for a missing model.
-func (r *Reader) buildParams(req *Request, f *fields) (c *LineError) {
+func (r *Reader) buildParams(req *Request, f *fields) *LineError {
 	req.Endpoint = Messages
 	if f.params[0] != '{' {
 		return complain(ErrShape, adviceFix, "params is %s, not an object", rawjson.KindOf(f.params))
 	}
-	r.body = rawjson.Members(f.params, r.body[:0])
+	return r.buildAsIs(req, f.params)
+}
+
+func (r *Reader) buildAsIs(req *Request, body []byte) *LineError {
+	r.body = rawjson.Members(body, r.body[:0])
 	var in fields
-	if c = in.sort(r.body); c != nil {
+	if c := in.sort(r.body); c != nil {
 		return c
 	}
-	return r.finish(req, f.params, r.body, &in, keepAll)
+	return r.finish(req, body, r.body, &in, keepAll)
 }
 
 // buildBare takes the line as the body, without the user's own fields.
@@ -115,7 +114,7 @@ func (r *Reader) finish(req *Request, obj []byte, ms []rawjson.Member, f *fields
 	switch {
 	case supplied:
 		req.Body = r.splice(obj, ms, func(m rawjson.Member) bool { return drop(m) || string(m.Name) == "model" })
-	case len(r.front) > 0 || anyOf(ms, drop):
+	case len(r.front) > 0 || slices.ContainsFunc(ms, drop):
 		req.Body = r.splice(obj, ms, drop)
 	default:
 		req.Body = r.own(obj)
@@ -189,15 +188,6 @@ func appendGap(out, obj []byte, ms []rawjson.Member, i int) []byte {
 		return append(out, ',')
 	}
 	return append(out, obj[ms[i-1].End:ms[i].Start]...)
-}
-
-func anyOf(ms []rawjson.Member, drop func(rawjson.Member) bool) bool {
-	for _, m := range ms {
-		if drop(m) {
-			return true
-		}
-	}
-	return false
 }
 
 // buildPrompt makes the body that the endpoint needs from a prompt. A chat gets messages,

@@ -51,12 +51,6 @@ func (f *fields) slot(name []byte) *[]byte {
 		return &f.recordID
 	case "modelInput":
 		return &f.modelInput
-	}
-	return f.bodySlot(name)
-}
-
-func (f *fields) bodySlot(name []byte) *[]byte {
-	switch string(name) {
 	case "messages":
 		return &f.messages
 	case "input":
@@ -341,7 +335,7 @@ func endpoint(url []byte, byDefault string) (string, *LineError) {
 			return known, nil
 		}
 	}
-	return "", complain(ErrURL, "a line may name one of "+endpointList(), "url %q is not known", lines.Clip(path))
+	return "", complain(ErrURL, "a line may name one of "+strings.Join(endpoints, ", "), "url %q is not known", lines.Clip(path))
 }
 
 // model returns the model that a body names, else the default; supplied says that the model

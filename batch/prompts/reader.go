@@ -121,7 +121,8 @@ func NewReader(in io.Reader, cfg Config) *Reader {
 	}
 	r.open(in)
 	if cfg.Section != nil {
-		r.begin(cfg.Section)
+		r.lines.After(max(cfg.Section.FirstLine, 1) - 1) // the place before its first line
+		r.columns = cfg.Section.Columns
 	} else if !cfg.Checked {
 		r.ids = newIDSet()
 	}

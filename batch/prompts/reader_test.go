@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"go.uber.org/goleak"
+
 	"github.com/headrace/headrace/batch/internal/lines"
 )
 
@@ -274,3 +276,5 @@ func TestPassingAllocations(t *testing.T) {
 		t.Errorf("%v allocations a line", n)
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

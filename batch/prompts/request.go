@@ -46,8 +46,6 @@ func Endpoints() []string { return slices.Clone(endpoints) }
 // Operations returns all endpoints of all forms of line, for [Config.Serves].
 func Operations() []string { return append(Endpoints(), Messages, GenerateContent, Converse) }
 
-func endpointList() string { return strings.Join(endpoints, ", ") }
-
 // Form is the shape in which a line asks. The zero value is no form.
 type Form uint8
 

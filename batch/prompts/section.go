@@ -64,12 +64,6 @@ func (r *Reader) above() int {
 	return r.cfg.Section.Above
 }
 
-// begin sets the reader to the place before a section's first line.
-func (r *Reader) begin(s *Section) {
-	r.lines.After(max(s.FirstLine, 1) - 1)
-	r.columns = s.Columns
-}
-
 // Columns returns the columns of a CSV, once its first row is read; else nil.
 func (r *Reader) Columns() []string { return r.columns }
 

@@ -135,12 +135,17 @@ func (k *keeper) fail(err error) {
 
 // settle waits for the disk, as far as Durability asks for it, and checks whether the file
 // still has its name.
-func (k *keeper) settle() error {
+func (k *keeper) settle() (err error) {
 	if k.w.file == nil {
 		return nil
 	}
-	if err := k.see(); err != nil || !k.ours.Mode().IsRegular() {
-		return err
+	if k.ours == nil { // this is the file that is being written to
+		if k.ours, err = k.w.file.Stat(); err != nil {
+			return err
+		}
+	}
+	if !k.ours.Mode().IsRegular() {
+		return nil
 	}
 	if k.cfg.Durability == Sync {
 		if err := k.disk.SyncData(k.w.file); err != nil {
@@ -155,19 +160,11 @@ func (k *keeper) settle() error {
 	return k.w.stillThere(k.ours)
 }
 
-// see records which file is being written to.
-func (k *keeper) see() (err error) {
-	if k.ours == nil {
-		k.ours, err = k.w.file.Stat()
-	}
-	return err
-}
-
 // hold keeps unsaved lines for another try, as far as there is room. Before it loses a
 // line it makes such a try: the disk may have room again. Later lines never displace held
 // ones.
 func (k *keeper) hold(b *bundle) {
-	if !k.fits(b) {
+	if len(k.held.buf)+len(b.buf) > k.room {
 		k.again()
 	}
 	if k.lost {
@@ -191,8 +188,6 @@ func (k *keeper) hold(b *bundle) {
 	}
 	k.over = true
 }
-
-func (k *keeper) fits(b *bundle) bool { return len(k.held.buf)+len(b.buf) <= k.room }
 
 // again tries to write the lines that are held. Lines that it cannot write stay held.
 func (k *keeper) again() {
@@ -268,24 +263,16 @@ func newWriter(tail *journal.Tail) *writer {
 	return w
 }
 
-// create makes the file of a lazy writer.
-func (w *writer) create() bool {
-	file, err := w.tail.Open()
-	if err != nil {
-		w.err = err
-		return false
-	}
-	w.file, w.out = file, file
-	return true
-}
-
 // writeLines writes a bundle and returns how many of its lines are whole in the file. It
 // cuts off the part of a line that a failed write has left; if even that fails, no line may
 // follow. It cuts nothing off a foreign writer: a line feed ends the torn piece before the
 // next line, so that the piece spoils only itself.
 func (w *writer) writeLines(b *bundle) (n int, err error) {
-	if w.out == nil && !w.create() {
-		return 0, w.err
+	if w.out == nil { // its first line makes the file
+		if w.file, w.err = w.tail.Open(); w.err != nil {
+			return 0, w.err
+		}
+		w.out = w.file
 	}
 	if w.torn {
 		if _, err := w.out.Write([]byte{'\n'}); err != nil {

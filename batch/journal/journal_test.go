@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/internal/lines"
 )
@@ -405,4 +407,17 @@ func FuzzResume(f *testing.F) {
 			t.Errorf("%d and %d of %d bytes", j.Size, j.Torn, len(text))
 		}
 	})
+}
+
+// childEnv names what a test binary that was started by a test is to do instead
+// of the tests.
+const childEnv = "JOURNAL_TEST_CHILD"
+
+var children = map[string]func() int{}
+
+func TestMain(m *testing.M) {
+	if child := children[os.Getenv(childEnv)]; child != nil {
+		os.Exit(child())
+	}
+	goleak.VerifyTestMain(m)
 }
