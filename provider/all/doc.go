@@ -7,6 +7,8 @@
 //	provider/gemini,    provider/sim/gemini ────┼──▶ one slice ──▶ All, Named
 //	provider/converse,  provider/sim/converse ──┘
 //
+// It is a package of its own because it alone needs both the dialects and the simulator.
+//
 // It promises that the slice is the only place where a dialect is registered, and that no
 // package registers itself.
 package all

@@ -47,8 +47,8 @@ type Fixed interface {
 
 // Join returns a Source that applies each of the sources, in order. So a request has a key of its
 // provider and one of a gateway, each in its own header. A source that signs requests comes last:
-// it signs what the others have put in. Nil sources are left out. The result is a [Fixed] if all
-// sources are, and a [Dated] if one is.
+// it signs what the others have put in. Nil sources are left out. The result of several is a [Dated],
+// and a [Fixed] if all sources are.
 func Join(sources ...Source) Source {
 	var all joined
 	for _, s := range sources {
@@ -57,7 +57,6 @@ func Join(sources ...Source) Source {
 		}
 	}
 	isFixed := func(s Source) bool { _, is := s.(Fixed); return is }
-	isDated := func(s Source) bool { _, is := s.(Dated); return is }
 	switch {
 	case len(all) == 0:
 		return None{}
@@ -65,8 +64,6 @@ func Join(sources ...Source) Source {
 		return all[0]
 	case !slices.ContainsFunc(all, func(s Source) bool { return !isFixed(s) }):
 		return fixedJoined{all, all.Secrets()}
-	case slices.ContainsFunc(all, isDated):
-		return datedJoined{all}
 	}
 	return all
 }
@@ -88,6 +85,18 @@ func (j joined) Apply(ctx context.Context, r *http.Request, body []byte) error {
 func (j joined) Refused(r *http.Request) (again bool) {
 	for _, s := range j {
 		again = s.Refused(r) || again
+	}
+	return again
+}
+
+// RefusedFor asks each source. One without a clock is asked only about an Unauthorized call.
+func (j joined) RefusedFor(r *http.Request, why *provider.Error, answer http.Header) (again bool) {
+	for _, s := range j {
+		if dated, is := s.(Dated); is {
+			again = dated.RefusedFor(r, why, answer) || again
+		} else if why.Kind == provider.Unauthorized {
+			again = s.Refused(r) || again
+		}
 	}
 	return again
 }
@@ -123,21 +132,6 @@ func (f fixedJoined) Header() http.Header {
 
 // Secrets returns those of all.
 func (f fixedJoined) Secrets() []string { return f.secrets }
-
-// datedJoined is several sources, one of which proves with the time.
-type datedJoined struct{ joined }
-
-// RefusedFor asks each source. One without a clock is asked only about an Unauthorized call.
-func (d datedJoined) RefusedFor(r *http.Request, why *provider.Error, answer http.Header) (again bool) {
-	for _, s := range d.joined {
-		if dated, is := s.(Dated); is {
-			again = dated.RefusedFor(r, why, answer) || again
-		} else if why.Kind == provider.Unauthorized {
-			again = s.Refused(r) || again
-		}
-	}
-	return again
-}
 
 // The header of most providers, and the prefix before a key in it.
 const (

@@ -28,15 +28,9 @@ func OnReady(tell func(net.Addr)) ServeOption {
 	return func(s *serving) { s.ready = tell }
 }
 
-// AllowPublic permits an address that other machines can reach.
-func AllowPublic() ServeOption {
-	return func(s *serving) { s.public = true }
-}
-
 type serving struct {
-	public bool
-	ready  func(net.Addr)
-	alive  sync.WaitGroup // connections, and the calls on them
+	ready func(net.Addr)
+	alive sync.WaitGroup // connections, and the calls on them
 }
 
 // ErrPublic is the refusal to listen where other machines can connect.
@@ -50,7 +44,7 @@ func Serve(ctx context.Context, addr string, server *Server, opts ...ServeOption
 	for _, o := range opts {
 		o(s)
 	}
-	listener, err := s.listen(ctx, addr)
+	listener, err := listen(ctx, addr)
 	if err != nil {
 		return fmt.Errorf("sim: listen on %s: %w", addr, err)
 	}
@@ -58,15 +52,15 @@ func Serve(ctx context.Context, addr string, server *Server, opts ...ServeOption
 	return s.serve(ctx, listener, server)
 }
 
-func (s *serving) listen(ctx context.Context, addr string) (net.Listener, error) {
+func listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
 	}
-	if host == "" && !s.public {
+	if host == "" {
 		host = "127.0.0.1"
 	}
-	if !s.public && host != "localhost" && !net.ParseIP(host).IsLoopback() {
+	if host != "localhost" && !net.ParseIP(host).IsLoopback() {
 		return nil, ErrPublic
 	}
 	var config net.ListenConfig
