@@ -184,7 +184,7 @@ func TestOrderAgainstSlowTwin(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		n, window := 1+rng.IntN(60), 1+rng.IntN(12)
-		ring := newOrder[int, int](true, window)
+		ring := order[int, int]{cap: window}
 		var early, fast, slow []int
 		for _, i := range arrivals(rng, n, window) {
 			early = append(early, i)
@@ -222,19 +222,6 @@ func arrivals(rng *rand.Rand, n, window int) []int {
 		missing = slices.Delete(missing, at, at+1)
 	}
 	return all
-}
-
-// Without order every result goes straight through, and nothing is kept.
-func TestOrderAsTheyCome(t *testing.T) {
-	o := newOrder[int, int](false, 1000)
-	for _, i := range []int{5, 0, 3} {
-		if r, ok := o.push(Result[int, int]{Index: i}); !ok || r.Index != i {
-			t.Errorf("%v %v", r, ok)
-		}
-	}
-	if _, ok := o.pop(); ok || o.ring != nil {
-		t.Error("something was kept")
-	}
 }
 
 // A document is an input so large that it matters whether it is held.

@@ -149,10 +149,10 @@ func WithEnds(f func(End)) Option {
 // measure runs f, which calls a measuring function. If that panics or ends the goroutine,
 // this worker never calls one again.
 func (r *run[In, Out]) measure(l *leash, f func()) {
-	l.deaf = true
+	l.muted = true
 	err := errGone // unless it returns
 	defer func() {
-		if l.deaf = err != nil; !l.deaf {
+		if l.muted = err != nil; !l.muted {
 			return
 		}
 		select {
@@ -241,11 +241,11 @@ func (r *run[In, Out]) observe(ctx context.Context) {
 			return
 		}
 	}
-	r.lastWord()
+	r.lastEvent()
 }
 
-// lastWord waits for the summary and passes it on.
-func (r *run[In, Out]) lastWord() {
+// lastEvent waits for the summary and passes it on.
+func (r *run[In, Out]) lastEvent() {
 	s := <-r.over
 	r.tell(Event{Summary: &s})
 }

@@ -91,7 +91,7 @@ type config struct {
 	machine        machine.Config
 	limits         machine.RunConfig
 	together       int // calls in flight of all runs of a Shared; 0: no bound
-	lanes          laneWords
+	lanes          laneOptions
 	attemptTimeout time.Duration
 	readAhead      int
 	maxFailures    int  // 0: no bound
@@ -199,7 +199,7 @@ func (c *config) checkNumbers() error {
 		within("WithOutagePatience", c.outagePatience, 0, math.MaxInt64),
 		within("WithAlikeFailures", c.alike, 0, MaxAlikeFailures),
 		within("WithIdleLanes", c.machine.IdleTTL, 1, math.MaxInt64),
-		said("WithBackoff", c.machine.Backoff.Validate()),
+		inOption("WithBackoff", c.machine.Backoff.Validate()),
 	)
 }
 
@@ -209,7 +209,7 @@ func (c *config) checkLanes() error {
 		c.machine.Lane.Validate(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.machine.Lanes)) {
-		faults = append(faults, said(fmt.Sprintf("WithLane(%q)", name), c.machine.Lanes[name].Validate()))
+		faults = append(faults, inOption(fmt.Sprintf("WithLane(%q)", name), c.machine.Lanes[name].Validate()))
 	}
 	return errors.Join(faults...)
 }
@@ -221,8 +221,8 @@ func (c *config) fault(err error) {
 	}
 }
 
-// said names the option that brought an error; nil stays nil.
-func said(option string, err error) error {
+// inOption names the option that brought an error; nil stays nil.
+func inOption(option string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -15,9 +15,9 @@ import (
 // Options about lanes, and about what watches over all of them. If several runs share one
 // coordinator, these options go to [NewShared].
 
-// laneWords holds what options say of the lanes that no WithLane names. It keeps them as
+// laneOptions holds what options say of the lanes that no WithLane names. It keeps them as
 // given until all options are applied, so that their order does not matter.
-type laneWords struct {
+type laneOptions struct {
 	defaults LaneConfig     // WithLaneDefaults
 	limits   *Limits        // WithLimits; nil: not given, as in the fields below
 	ramp     *RampConfig    // WithRamp
@@ -29,7 +29,7 @@ type laneWords struct {
 }
 
 // compose returns the settings that the options add up to.
-func (w laneWords) compose(attemptTimeout time.Duration) (LaneConfig, error) {
+func (w laneOptions) compose(attemptTimeout time.Duration) (LaneConfig, error) {
 	c := w.defaults
 	if w.limits != nil {
 		c.Limits = *w.limits
@@ -50,30 +50,30 @@ func (w laneWords) compose(attemptTimeout time.Duration) (LaneConfig, error) {
 
 // contradictions returns an error for options that are invalid, alone or together. Two
 // options that say the same do not contradict each other.
-func (w laneWords) contradictions() error {
+func (w laneOptions) contradictions() error {
 	d := w.defaults
 	var shape error
 	if w.ramp != nil {
 		shape = w.ramp.Validate()
 	}
 	return errors.Join(
-		said("WithRamp", shape),
-		atOdds("WithLimits", "WithLaneDefaults", w.limits != nil && d.Limits != Limits{} && d.Limits != *w.limits),
-		atOdds("WithRamp", "WithLaneDefaults", w.ramp != nil && (d.Local || d.Law == limiter.NoLaw || d.Ramp != RampConfig{} && d.Ramp != *w.ramp)),
-		atOdds("WithPlainLaw", "WithLaneDefaults", w.plain && (d.Local || d.Law == limiter.NoLaw)),
-		atOdds("WithLocalServer", "WithLaneDefaults", w.local != nil && (d.Law != limiter.Model || !mayBoth(*w.local, d.Target))),
-		atOdds("WithLatencyTarget", "WithLaneDefaults", !mayBoth(w.latency, d.Target)),
-		atOdds("WithLatencyTarget", "WithLocalServer", w.local != nil && !mayBoth(w.latency, *w.local)),
-		atOdds("WithLocalServer", "WithPlainLaw", w.local != nil && w.plain),
-		atOdds("WithLocalServer", "WithRamp", w.local != nil && w.ramp != nil),
+		inOption("WithRamp", shape),
+		conflict("WithLimits", "WithLaneDefaults", w.limits != nil && d.Limits != Limits{} && d.Limits != *w.limits),
+		conflict("WithRamp", "WithLaneDefaults", w.ramp != nil && (d.Local || d.Law == limiter.NoLaw || d.Ramp != RampConfig{} && d.Ramp != *w.ramp)),
+		conflict("WithPlainLaw", "WithLaneDefaults", w.plain && (d.Local || d.Law == limiter.NoLaw)),
+		conflict("WithLocalServer", "WithLaneDefaults", w.local != nil && (d.Law != limiter.Model || !mayBoth(*w.local, d.Target))),
+		conflict("WithLatencyTarget", "WithLaneDefaults", !mayBoth(w.latency, d.Target)),
+		conflict("WithLatencyTarget", "WithLocalServer", w.local != nil && !mayBoth(w.latency, *w.local)),
+		conflict("WithLocalServer", "WithPlainLaw", w.local != nil && w.plain),
+		conflict("WithLocalServer", "WithRamp", w.local != nil && w.ramp != nil),
 	)
 }
 
 // mayBoth reports whether two targets agree: one is not given, or both are the same.
 func mayBoth(a, b time.Duration) bool { return a == 0 || b == 0 || a == b }
 
-func atOdds(a, b string, they bool) error {
-	if they {
+func conflict(a, b string, is bool) error {
+	if is {
 		return fmt.Errorf("%s and %s contradict each other", a, b)
 	}
 	return nil

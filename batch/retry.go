@@ -76,13 +76,13 @@ func (e *ending) judge(attempts, refusals int, p policy) {
 		e.learn(machine.Nothing)
 		return
 	}
-	said := e.record.Failure(e.err)
-	fault, unsent := e.noQuota(said), provider.Unsent(e.err)
+	reported := e.record.Failure(e.err)
+	fault, unsent := e.noQuota(reported), provider.Unsent(e.err)
 	e.learn(signalOf(fault.Kind))
 	o := &e.outcome
 	e.tried = o.Signal == machine.Failed || o.Signal == machine.Answered
 	switch {
-	case fault != said:
+	case fault != reported:
 		e.err = fault
 	case !errors.Is(e.err, fault.Kind):
 		e.err = &failure{fault, e.err}

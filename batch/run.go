@@ -248,7 +248,7 @@ func (r *run[In, Out]) unbegun(err error) error {
 		return err
 	}
 	if r.observer != nil {
-		r.group.Go(r.lastWord)
+		r.group.Go(r.lastEvent)
 	}
 	return errors.Join(err, r.conclude())
 }
@@ -342,7 +342,7 @@ func (r *run[In, Out]) give(yield func(Result[In, Out], error) bool) (stayed boo
 			_ = r.end(false) // a caller that has left gets no error; the summary is written
 		}
 	}()
-	line := newOrder[In, Out](r.inOrder, cap(r.results))
+	line := order[In, Out]{cap: cap(r.results)}
 	for j := range r.results {
 		result := j.take()
 		r.note(&result)

@@ -133,7 +133,7 @@ func wrong(err error) error {
 func WithShared(s *Shared) Option {
 	return runOption(func(c *config) {
 		if err := s.made(); err != nil {
-			c.fault(said("WithShared", err))
+			c.fault(inOption("WithShared", err))
 			return
 		}
 		c.shared = s
@@ -166,7 +166,7 @@ func NewControl() *Control {
 func WithControl(ctl *Control) Option {
 	return runOption(func(c *config) {
 		c.control = ctl
-		c.fault(said("WithControl", ctl.made()))
+		c.fault(inOption("WithControl", ctl.made()))
 	}, "WithControl()")
 }
 

@@ -90,7 +90,7 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 		e.err, e.again, e.tried = err, false, true
 		e.learn(machine.Nothing)
 	}
-	if returned = true; r.calls == nil || l.deaf || e.unsent {
+	if returned = true; r.calls == nil || l.muted || e.unsent {
 		return
 	}
 	used, doubt := e.used()
@@ -116,7 +116,7 @@ func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o mac
 		}
 		r.session.Settle(g, o)
 	}()
-	if r.ends == nil || l.deaf {
+	if r.ends == nil || l.muted {
 		return
 	}
 	of := &j.result
@@ -280,7 +280,7 @@ type leash struct {
 	clock  clockwork.Clock
 	parent context.Context
 	worker int  // the worker that owns it
-	deaf   bool // a measuring function has panicked: this worker calls none any more
+	muted  bool // a measuring function has panicked: this worker calls none any more
 
 	ctx    context.Context // nil: there is none now
 	cancel context.CancelCauseFunc
@@ -329,7 +329,7 @@ func (l *leash) drop() {
 	if l.ctx != nil {
 		l.cancel(nil)
 	}
-	*l = leash{clock: l.clock, parent: l.parent, worker: l.worker, deaf: l.deaf}
+	*l = leash{clock: l.clock, parent: l.parent, worker: l.worker, muted: l.muted}
 }
 
 // callContext is the context of one call. It lies on its worker's leash and holds the lane,

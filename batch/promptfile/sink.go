@@ -44,15 +44,15 @@ func (j *Job) newSink(fault func(error)) *sink {
 	if j.cfg.InputOrder {
 		s.turns = newTurns(j.cfg.folder(), s.put, fault)
 	}
-	told := j.cfg.Watch.Written
-	if told == nil {
-		told = func(int) {}
+	written := j.cfg.Watch.Written
+	if written == nil {
+		written = func(int) {}
 	}
-	cfg.Written = told
+	cfg.Written = written
 	s.errors = saver.New(j.files.errors, cfg)
 	cfg.Written = func(lines int) {
 		s.leave(lines)
-		told(lines)
+		written(lines)
 	}
 	s.results = j.saver(cfg)
 	j.files = nil // they are the savers'

@@ -60,14 +60,14 @@ var (
 
 // parseFault says why a template does not parse, with its line if it is not the first.
 func parseFault(err error) error {
-	said := parsing.FindStringSubmatch(err.Error())
+	match := parsing.FindStringSubmatch(err.Error())
 	switch {
-	case said == nil:
+	case match == nil:
 		return fmt.Errorf("prompts: %w", err)
-	case said[1] != "1":
-		return fmt.Errorf("prompts: line %s: %s", said[1], said[2])
+	case match[1] != "1":
+		return fmt.Errorf("prompts: line %s: %s", match[1], match[2])
 	}
-	return fmt.Errorf("prompts: %s", said[2])
+	return fmt.Errorf("prompts: %s", match[2])
 }
 
 // templateFault says why a template cannot be filled from these fields. For a missing field
@@ -75,18 +75,18 @@ func parseFault(err error) error {
 func (r *Reader) templateFault(err error, fields map[string]any) *LineError {
 	advice := "give the line this field, or change the template"
 	text := strings.ReplaceAll(err.Error(), "\n", " ")
-	said := executing.FindStringSubmatch(text)
-	if null, is := errors.AsType[*nullError](err); is && said != nil {
+	match := executing.FindStringSubmatch(text)
+	if null, is := errors.AsType[*nullError](err); is && match != nil {
 		if null.at == "" {
-			null.at = said[1]
+			null.at = match[1]
 		}
 		return complain(ErrTemplate, "give the line a value, or ask for it first, as in {{if .n}}{{.n}}{{end}}",
 			"the template at {{%s}}: %v", null.at, null)
 	}
-	if said == nil {
+	if match == nil {
 		return complain(ErrTemplate, advice, "%s", strings.TrimPrefix(text, "template: "))
 	}
-	at, why := said[1], strings.TrimSuffix(said[2], " in type interface {}")
+	at, why := match[1], strings.TrimSuffix(match[2], " in type interface {}")
 	if !strings.HasPrefix(why, "map has no entry") || strings.Count(at, ".") != 1 {
 		return complain(ErrTemplate, advice, "the template at {{%s}}: %s", at, why)
 	}
