@@ -16,7 +16,52 @@ import (
 // A call is judged by the epoch in which it left. Only a call of the present epoch can start a
 // cooldown, raise its escalation, or end it.
 
-// learn takes the lesson of a call.
+// A source says who let a call go. It decides which parts of the lane hear of the call's end.
+type source uint8
+
+// The sources.
+const (
+	ownCall     source = iota // the lane's present law
+	earlierCall               // the lane's law before that
+	ledCall                   // a law that leads the lane: it decides itself, and the lane counts and measures
+	elsewhere                 // another machine, whose lane this one has taken over
+)
+
+// teaches says which parts of a lane hear of a call's end, by its source. Counts, the latency and
+// long waits hear of each.
+//
+//   - law: the law and the latency of refusals. A law that did not charge a call of its own lane
+//     does not know in whose company that left, and has nothing to correct. An elsewhere call
+//     tells the truth about the server all the same.
+//   - blame: an answer is a witness, a refusal lengthens a cooldown, and a refusal for good stops
+//     the lane.
+//   - recovery: the breaker, the phase and the pace.
+var teaches = [...]struct{ law, blame, recovery bool }{
+	ownCall:     {law: true, blame: true, recovery: true},
+	earlierCall: {blame: true},
+	ledCall:     {},
+	elsewhere:   {law: true, blame: true},
+}
+
+// A lesson is the end of a call, on its way to the parts of its lane. Its outcome goes beside it: in
+// it, each outcome would need room of its own.
+type lesson struct {
+	lane *lane
+	from source
+	it   *Item        // nil: another machine's
+	news limiter.News // what the law hears; Present only of an ownCall
+}
+
+// voided reports whether somebody has vouched for the lane since the call left: a refusal for
+// good is void then.
+func (e *lesson) voided() bool {
+	if e.it == nil {
+		return !e.news.Sent.After(e.lane.vouchedAt)
+	}
+	return e.it.epoch < e.lane.vouched
+}
+
+// learn takes the lesson of a call of the lane's own.
 func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	l := it.lane
 	present := it.epoch == l.epoch
@@ -27,109 +72,245 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	l.ended, l.flying, l.hung = now, l.inFlight, false
 	it.counted = it.counted || o.Again && !l.led()
 	m.idle.touch(l, now)
+	e := lesson{lane: l, it: it}
 	switch {
 	case l.led():
-		m.learnLed(it, o)
-		return
+		e.from = ledCall
 	case it.epoch < l.began:
-		m.learnLate(now, it, o)
+		e.from = earlierCall
+	}
+	e.news = newsOf(it, o, present && e.from == ownCall)
+	m.teach(now, &e, o)
+}
+
+// overheard takes the lesson of a call of another machine's. On a led lane it does nothing: the
+// leader hears of such calls outside.
+func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome) {
+	if m.lanes[name] == nil && m.roomFor([]string{name}) != nil {
 		return
+	}
+	l := m.laneNamed(now, name)
+	if l.led() {
+		return
+	}
+	m.idle.touch(l, now)
+	o.disbelieve()
+	e := lesson{lane: l, from: elsewhere, news: newsOf(&Item{Sent: d.sent, Cost: d.cost.Drawn()}, o, false)}
+	e.news.Overheard = true
+	m.teach(now, &e, o)
+	m.stir(l)
+	m.wake(l)
+}
+
+// teach passes a lesson to the parts of its lane that hear of it.
+func (m *Machine) teach(now time.Time, e *lesson, o *Outcome) {
+	l, hears := e.lane, &teaches[e.from]
+	if l.ruled && hears.law {
+		l.settle(&e.news, o)
 	}
 	answered := o.Signal == Succeeded || o.Signal == Answered
-	if !answered && len(o.Sightings) > 0 {
-		m.stopUsedUp(now, l, o)
-	}
-	news := newsOf(it, o, present)
-	n := &news // it is large, and goes through many hands
-	if l.ruled {
-		l.settle(n, o)
+	speaks := answered && e.from == ownCall
+	if !speaks {
+		m.stopUsedUp(now, e, o)
 	}
 	switch o.Signal {
 	case Succeeded, Answered:
-		m.wasAnswered(now, l, n, o.asHoped())
-		l.letIn()
-		m.heed(now, l)
+		m.wasAnswered(now, e, o)
 	case Throttled, Overloaded:
-		if l.isDaily(o, present) {
-			m.stop(now, l, o.Cause)
-		}
-		m.wasRefused(now, it, n, o.Cause)
+		m.wasRefused(now, e, o)
 	case Failed:
-		m.hasFailed(now, it, n, o)
-		l.letIn()
-		m.heed(now, l) // after the breaker, which may take care of it
+		m.hasFailed(now, e, o)
 	case Exhausted:
-		l.law.Vanished(now, *n)
-		m.exhausted(now, it, o)
-		if o.Alike != 0 && present && l.phase == Probing {
-			m.letProbeIn(now, l)
-		}
+		m.exhausted(now, e, o)
 	case Nothing:
-		l.law.Vanished(now, *n)
-		if present && l.phase == Probing {
+		if e.from == ownCall {
+			l.law.Vanished(now, e.news)
+		}
+		if e.news.Present && l.phase == Probing {
 			m.unprobe(now, l)
 		}
 	}
-	if answered && len(o.Sightings) > 0 {
-		m.stopUsedUp(now, l, o) // after the answer has spoken for or against other items
+	if answered || o.Signal == Failed {
+		l.letIn()
+		if hears.recovery {
+			m.heed(now, l) // after the breaker, which may take care of it
+		}
+	}
+	if speaks {
+		m.stopUsedUp(now, e, o) // after the answer has spoken for or against other items
 	}
 }
 
 // stopUsedUp stops a lane whose server says that a day's limit has nothing left.
-func (m *Machine) stopUsedUp(now time.Time, l *lane, o *Outcome) {
-	if s := l.usedUp(o); s != nil {
-		m.stop(now, l, l.waitFor(now, s.Reset, &UsedUpError{Dimension: s.Dimension, Limit: s.Limit, Window: s.Window}))
+func (m *Machine) stopUsedUp(now time.Time, e *lesson, o *Outcome) {
+	if len(o.Sightings) == 0 || !teaches[e.from].law || e.from == elsewhere && e.voided() {
+		return
+	}
+	if s := e.lane.usedUp(o); s != nil {
+		m.stop(now, e.lane, e.lane.waitFor(now, s.Reset, &UsedUpError{Dimension: s.Dimension, Limit: s.Limit, Window: s.Window}))
 	}
 }
 
-// learnLate takes the news of a call that left under the law before this one. The present law
-// did not charge it, does not know in whose company it left, and has nothing to correct. So it
-// does not hear of it. The lane still learns what the server has said of itself: that it
-// answers, and after what time. It also learns how long a cooling lane must wait, and that the
-// server will serve the lane no more.
-func (m *Machine) learnLate(now time.Time, it *Item, o *Outcome) {
-	l := it.lane
-	switch o.Signal {
-	case Succeeded, Answered:
-		l.answers++
-		if l.answered = l.answered || o.asHoped(); l.blame != nil {
-			m.witness(now, l, &limiter.News{Sent: it.Sent, Again: it.counted}, o.asHoped())
-		}
-		if o.Signal == Succeeded && o.Latency > 0 {
-			l.latency.Observe(o.Latency)
-		}
-		l.letIn()
-	case Throttled, Overloaded:
-		m.refusedLate(now, it, o)
-	case Failed:
-		l.letIn()
-	case Exhausted:
-		m.exhausted(now, it, o)
+// exhausted handles a refusal for good. One that says whom it concerns stops the lane, unless
+// somebody has vouched for that. The meaning of a refusal that does not say so shows when more
+// items have ended; see endsIt.
+func (m *Machine) exhausted(now time.Time, e *lesson, o *Outcome) {
+	l, open := e.lane, o.Alike != 0
+	if e.from == ownCall {
+		l.law.Vanished(now, e.news)
+	}
+	switch {
+	case e.from == ledCall:
+		e.it.counted = e.it.counted || open
+	case open:
+		l.answers++ // the server is there
+	case !e.voided():
+		m.stop(now, l, o.Cause)
+	}
+	if open && e.news.Present && l.phase == Probing {
+		m.letProbeIn(now, l)
 	}
 }
 
-func (m *Machine) refusedLate(now time.Time, it *Item, o *Outcome) {
-	l := it.lane
-	it.due = time.Time{}
-	m.count(it.run, l, throttled)
+func (m *Machine) wasAnswered(now time.Time, e *lesson, o *Outcome) {
+	l, n, hears, endsRow := e.lane, &e.news, &teaches[e.from], true
+	l.answers++
+	if hears.blame {
+		l.answered = l.answered || o.asHoped()
+		endsRow = l.blame == nil || m.witness(now, l, n, o.asHoped())
+	}
+	if hears.law {
+		l.unclear, l.broke = 0, false
+		l.law.Answered(now, *n)
+	}
+	if n.Good && n.Latency > 0 {
+		l.latency.Observe(n.Latency)
+	}
+	if !n.Present {
+		return
+	}
+	l.breaker.Success(now, endsRow)
+	if l.phase == Probing {
+		m.passed(now, l)
+	}
+}
+
+// wasRefused handles 429, 503 and 529. A refusal of the present epoch starts a cooldown, unless
+// its law finds that it concerns its item alone. Older refusals are participants of the
+// cooldown, and can at most lengthen it.
+//
+// An example: calls 1 and 2 leave. Call 1 is refused, and the lane cools. Call 2 is refused,
+// which is the same wave and no second cooldown. The lane is probed and climbs. Call 3 left
+// before the cooldown and took long, and is refused: that says nothing about now.
+func (m *Machine) wasRefused(now time.Time, e *lesson, o *Outcome) {
+	l, it, n, hears := e.lane, e.it, &e.news, &teaches[e.from]
+	if e.from == ownCall && l.isDaily(o, n.Present) {
+		m.stop(now, l, o.Cause)
+	}
+	if it == nil {
+		l.elsewhere = true
+	} else {
+		m.count(it.run, l, throttled)
+	}
+	if !hears.blame {
+		return
+	}
+	if hears.law && n.Latency > 0 {
+		l.refusal.Observe(n.Latency)
+	}
+	if it != nil {
+		if it.due = (time.Time{}); l.phase == Stopped {
+			return
+		}
+	}
+	if !n.Present {
+		m.straggled(now, e)
+		return
+	}
+	if n.Directed && n.RetryAfter > l.cfg.longestWait() {
+		m.stop(now, l, l.waitFor(now, n.RetryAfter, o.Cause))
+		return
+	}
+	n.Refusals = int(it.refused)
+	reason := ByThrottle
+	if n.Overloaded {
+		reason = ByOverload
+	}
+	if l.phase == Probing {
+		m.probeRefused(now, l, n)
+	}
+	r := l.law.Refused(now, *n)
+	switch {
+	case r.Alone:
+		it.due = r.Until
+	case m.outlasts(now, l):
+		m.stop(now, l, l.outage(now, o.Cause))
+	default:
+		m.cool(now, l, reason, r.Until)
+	}
+}
+
+// probeRefused reports a refused probe to the breaker. If the server says busy, and the lane
+// has let nothing in since it cooled, it is a failure: the server may be down. A server that
+// says slow down is up: neither a success nor a failure.
+func (m *Machine) probeRefused(now time.Time, l *lane, n *limiter.News) {
+	if n.Overloaded {
+		l.breaker.Failure(now, 0)
+	} else {
+		l.breaker.Abandon(now)
+	}
+}
+
+// straggled takes a refusal of a wave that the lane has reacted to, or that another machine's
+// lane has.
+func (m *Machine) straggled(now time.Time, e *lesson) {
+	l, n, own := e.lane, &e.news, e.from == ownCall
+	if e.it != nil {
+		m.count(e.it.run, l, stragglers)
+	}
+	n.Directed = n.Directed && n.RetryAfter <= l.cfg.longestWait() && l.phase == Cooling
+	until := now.Add(n.RetryAfter)
+	if teaches[e.from].law {
+		until = l.law.Straggled(now, *n)
+	}
+	if own && l.phase == Cooling && e.it.epoch+1 == l.epoch {
+		l.wave++
+		m.count(nil, l, participants)
+	}
+	if n.Directed {
+		m.lengthen(l, until)
+	}
+}
+
+// hasFailed handles calls that broke; blame.go finds out whose failure it is. A probe that broke was
+// not refused, and so has passed, unless it was the breaker's.
+func (m *Machine) hasFailed(now time.Time, e *lesson, o *Outcome) {
+	l, it, n, hears := e.lane, e.it, &e.news, &teaches[e.from]
+	if hears.law {
+		l.law.Failed(now, *n)
+	}
+	if e.from == ledCall {
+		it.counted = true
+	}
+	if !hears.recovery {
+		return
+	}
+	l.broke = true
 	if l.phase == Stopped {
 		return
 	}
-	m.count(it.run, l, stragglers)
-	if o.Directed && o.RetryAfter <= l.cfg.longestWait() && l.phase == Cooling {
-		m.coolUntil(l, now.Add(o.RetryAfter))
-	}
-}
-
-// exhausted handles a refusal for good that says whom it concerns, unless a person has vouched
-// for the lane since the call left. The meaning of a refusal that does not say so shows when
-// more items have ended; see endsIt.
-func (m *Machine) exhausted(now time.Time, it *Item, o *Outcome) {
+	opens := n.Present && l.breaks(now, it, o)
 	switch {
-	case o.Alike != 0:
-		it.lane.answers++ // the server is there
-	case it.epoch >= it.lane.vouched:
-		m.stop(now, it.lane, o.Cause)
+	case m.staysSilent(now, it, o):
+		m.stop(now, l, l.unheard(now, o.Cause))
+	case opens && m.outlasts(now, l):
+		m.stop(now, l, l.outage(now, o.Cause))
+	case opens:
+		l.law.Broken(now)
+		l.cause = o.Cause
+		m.cool(now, l, ByBreaker, time.Time{})
+	case n.Present && l.phase == Probing && l.breaker.State(now) == limiter.Closed:
+		m.climb(now, l, ByProbe)
 	}
 }
 
@@ -182,124 +363,9 @@ func (o *Outcome) mendReport() {
 	}
 }
 
-func (m *Machine) wasAnswered(now time.Time, l *lane, n *limiter.News, asHoped bool) {
-	l.answers++
-	l.answered = l.answered || asHoped
-	endsRow := l.blame == nil || m.witness(now, l, n, asHoped)
-	l.unclear, l.broke = 0, false
-	l.law.Answered(now, *n)
-	if n.Good && n.Latency > 0 {
-		l.latency.Observe(n.Latency)
-	}
-	if !n.Present {
-		return
-	}
-	l.breaker.Success(now, endsRow)
-	if l.phase == Probing {
-		m.passed(now, l)
-	}
-}
-
-// wasRefused handles 429, 503 and 529. A refusal of the present epoch starts a cooldown, unless
-// its law finds that it concerns its item alone. Older refusals are participants of the
-// cooldown, and can at most lengthen it.
-//
-// An example: calls 1 and 2 leave. Call 1 is refused, and the lane cools. Call 2 is refused,
-// which is the same wave and no second cooldown. The lane is probed and climbs. Call 3 left
-// before the cooldown and took long, and is refused: that says nothing about now.
-func (m *Machine) wasRefused(now time.Time, it *Item, n *limiter.News, cause error) {
-	l := it.lane
-	it.due = time.Time{}
-	m.count(it.run, l, throttled)
-	if n.Latency > 0 {
-		l.refusal.Observe(n.Latency)
-	}
-	if l.phase == Stopped {
-		return
-	}
-	if !n.Present {
-		m.straggled(now, it, n)
-		return
-	}
-	if n.Directed && n.RetryAfter > l.cfg.longestWait() {
-		m.stop(now, l, l.waitFor(now, n.RetryAfter, cause))
-		return
-	}
-	n.Refusals = int(it.refused)
-	reason := ByThrottle
-	if n.Overloaded {
-		reason = ByOverload
-	}
-	if l.phase == Probing {
-		m.probeRefused(now, l, n)
-	}
-	r := l.law.Refused(now, *n)
-	switch {
-	case r.Alone:
-		it.due = r.Until
-	case m.outlasts(now, l):
-		m.stop(now, l, l.outage(now, cause))
-	default:
-		m.cool(now, l, reason, r.Until)
-	}
-}
-
-// probeRefused reports a refused probe to the breaker. If the server says busy, and the lane
-// has let nothing in since it cooled, it is a failure: the server may be down. A server that
-// says slow down is up: neither a success nor a failure.
-func (m *Machine) probeRefused(now time.Time, l *lane, n *limiter.News) {
-	if n.Overloaded {
-		l.breaker.Failure(now, 0)
-	} else {
-		l.breaker.Abandon(now)
-	}
-}
-
-func (m *Machine) straggled(now time.Time, it *Item, n *limiter.News) {
-	l := it.lane
-	m.count(it.run, l, stragglers)
-	n.Directed = n.Directed && n.RetryAfter <= l.cfg.longestWait() && l.phase == Cooling
-	until := l.law.Straggled(now, *n)
-	if l.phase != Cooling {
-		return
-	}
-	if it.epoch+1 == l.epoch {
-		l.wave++
-		m.count(nil, l, participants)
-	}
-	if n.Directed {
-		m.lengthen(l, until)
-	}
-}
-
-// hasFailed handles calls that broke; blame.go finds out whose failure it is. A probe that broke was
-// not refused, and so has passed, unless it was the breaker's.
-func (m *Machine) hasFailed(now time.Time, it *Item, n *limiter.News, o *Outcome) {
-	l := it.lane
-	l.law.Failed(now, *n)
-	l.broke = true
-	if l.phase == Stopped {
-		return
-	}
-	opens := n.Present && l.breaks(now, it, o)
-	switch {
-	case m.staysSilent(now, it, o):
-		m.stop(now, l, l.unheard(now, o.Cause))
-	case opens && m.outlasts(now, l):
-		m.stop(now, l, l.outage(now, o.Cause))
-	case opens:
-		l.law.Broken(now)
-		l.cause = o.Cause
-		m.cool(now, l, ByBreaker, time.Time{})
-	case n.Present && l.phase == Probing && l.breaker.State(now) == limiter.Closed:
-		m.climb(now, l, ByProbe)
-	}
-}
-
-// The last part is about calls that another machine let go, on a lane that is now this one's. A
-// machine that takes over from one that has died hears how its last calls end. The present law
-// did not charge for them, and was not asked. Their ends tell the truth about the server all
-// the same.
+// Calls that another machine let go end on a lane that is now this one's. A machine that takes over
+// from one that has died hears how its last calls end. The present law did not charge for them, and
+// was not asked.
 
 // departure records when an overheard call left, and its cost.
 type departure struct {
@@ -319,77 +385,4 @@ type departure struct {
 // then on. A lane that is led ignores the call.
 func Overheard(lane string, sent time.Time, cost limiter.Cost, o Outcome) Event {
 	return Event{kind: evOverheard, name: lane, outcome: o, config: departure{sent: sent, cost: cost}}
-}
-
-// overheard takes the lesson of a call of another machine's. On a led lane it does nothing: the
-// leader hears of such calls outside.
-func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome) {
-	if m.lanes[name] == nil && m.roomFor([]string{name}) != nil {
-		return
-	}
-	l := m.laneNamed(now, name)
-	if l.led() {
-		return
-	}
-	m.idle.touch(l, now)
-	o.disbelieve()
-	n := newsOf(&Item{Sent: d.sent, Cost: d.cost.Drawn()}, o, false)
-	n.Overheard = true
-	if l.ruled {
-		l.settle(&n, o)
-	}
-	if s := l.usedUp(o); s != nil && d.sent.After(l.vouchedAt) {
-		m.stop(now, l, l.waitFor(now, s.Reset, &UsedUpError{Dimension: s.Dimension, Limit: s.Limit, Window: s.Window}))
-	}
-	switch o.Signal {
-	case Succeeded, Answered:
-		m.wasAnswered(now, l, &n, o.asHoped())
-		l.letIn()
-	case Throttled, Overloaded:
-		m.refusedElsewhere(now, l, &n)
-	case Failed:
-		l.law.Failed(now, n)
-		l.letIn()
-	case Exhausted:
-		switch {
-		case o.Alike != 0:
-			l.answers++ // the server is there
-		case d.sent.After(l.vouchedAt):
-			m.stop(now, l, o.Cause)
-		}
-	}
-	m.stir(l)
-	m.wake(l)
-}
-
-// refusedElsewhere takes a refusal of another machine's call.
-func (m *Machine) refusedElsewhere(now time.Time, l *lane, n *limiter.News) {
-	l.elsewhere = true
-	if n.Latency > 0 {
-		l.refusal.Observe(n.Latency)
-	}
-	n.Directed = n.Directed && n.RetryAfter <= l.cfg.longestWait() && l.phase == Cooling
-	if until := l.law.Straggled(now, *n); n.Directed {
-		m.lengthen(l, until)
-	}
-}
-
-// learnLed takes the end of a call on a led lane: it counts and measures, and decides nothing.
-func (m *Machine) learnLed(it *Item, o *Outcome) {
-	l := it.lane
-	switch o.Signal {
-	case Succeeded, Answered:
-		l.answers++
-		if o.Signal == Succeeded && o.Latency > 0 {
-			l.latency.Observe(o.Latency)
-		}
-		l.letIn()
-	case Throttled, Overloaded:
-		m.count(it.run, l, throttled)
-	case Failed:
-		it.counted = true
-		l.letIn()
-	case Exhausted:
-		it.counted = it.counted || o.Alike != 0
-	}
 }
