@@ -43,8 +43,8 @@ var teaches = [...]struct{ law, blame, recovery bool }{
 	elsewhere:   {law: true, blame: true},
 }
 
-// A lesson is the end of a call, on its way to the parts of its lane. Its outcome goes beside it: in
-// it, each outcome would need room of its own.
+// A lesson is the end of a call, on its way to the parts of its lane. The outcome is no field
+// of it: each event would then be allocated.
 type lesson struct {
 	lane *lane
 	from source
