@@ -174,7 +174,10 @@ func (k *Keywords) keyword(name string, value []byte) *refusal {
 	case "enum":
 		return list(value, func(_ int, value []byte) *refusal { return k.constant(value) })
 	case "type":
-		return types(value)
+		if value[0] == '"' {
+			return nil
+		}
+		return list(value, func(_ int, value []byte) *refusal { return str(new([]byte), value) })
 	case "required":
 		return list(value, func(_ int, value []byte) *refusal { return str(new([]byte), value) })
 	case "title", "description", "$ref":
@@ -194,13 +197,6 @@ func (k *Keywords) constant(value []byte) *refusal {
 		return refuse("is not a value that every dialect has")
 	}
 	return nil
-}
-
-func types(value []byte) *refusal {
-	if value[0] == '"' {
-		return nil
-	}
-	return list(value, func(_ int, value []byte) *refusal { return str(new([]byte), value) })
 }
 
 func (k *Keywords) bound(name string, value []byte) *refusal {

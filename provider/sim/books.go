@@ -100,11 +100,6 @@ func (l *ledger) enterID(id string, k Kind) {
 	}
 }
 
-func (l *ledger) charge(c Call) {
-	l.ChargedRequests += c.Requests
-	l.ChargedTokens += c.Tokens
-}
-
 func (l *ledger) abandon(id string) {
 	l.Abandoned++
 	if t := l.ids[id]; t != nil {

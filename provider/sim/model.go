@@ -102,7 +102,8 @@ func (m *Model) admit(now time.Time, c Call, fault Kind) Verdict {
 	}
 	m.requests.take(c.Requests)
 	m.tokens.take(c.Tokens)
-	m.books.charge(c)
+	m.books.ChargedRequests += c.Requests
+	m.books.ChargedTokens += c.Tokens
 	return m.withQuota(now, m.verdict(fault))
 }
 

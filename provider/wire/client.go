@@ -71,7 +71,8 @@ func (c *Client) aim() (err error) {
 	if c.base, err = baseURL(c.cfg.BaseURL, c.dialect.Root()); err != nil {
 		return err
 	}
-	if m := c.cfg.InBody; m != "" && !isMember(m) {
+	object := []byte("{" + c.cfg.InBody + "}")
+	if m := c.cfg.InBody; m != "" && (!rawjson.Valid(object) || len(rawjson.Members(object, nil)) != 1) {
 		return fmt.Errorf(`in bodies: %q is not one member of an object, such as "a":"b"`, m)
 	}
 	return c.makeBlanks()
@@ -235,12 +236,6 @@ func Translate(d provider.Dialect, served []string, r provider.Request) (operati
 		return operation, nil, &provider.Untranslatable{Dialect: d.Name(), Field: "input", Why: "has more than 1 text"}
 	}
 	return r.Endpoint, nil, notServed(r.Endpoint, served)
-}
-
-// isMember reports whether a text is one member of an object.
-func isMember(text string) bool {
-	object := []byte("{" + text + "}")
-	return rawjson.Valid(object) && len(rawjson.Members(object, nil)) == 1
 }
 
 // inPlaceOfModel returns an object without its model and with member in its place, unless the object

@@ -64,7 +64,10 @@ func (c *Client) take(req *http.Request, resp *http.Response) Exchange {
 		x.Body, x.long, x.Err = c.readAnswer(req.Context(), resp)
 		x.Body = c.redact(x.Body)
 	} else {
-		x.Body = c.readFailure(resp)
+		// If the rest does not come, that does not matter: the status is known.
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, provider.MaxErrorBody))
+		_, _ = io.CopyN(io.Discard, resp.Body, drain)
+		x.Body = c.Keep(body)
 	}
 	return x
 }
@@ -135,14 +138,6 @@ func readAll(body io.Reader, n int) ([]byte, error) {
 		err = nil
 	}
 	return room[:got], err
-}
-
-// readFailure reads the part that is kept of a failed answer, without the key. If the rest
-// does not come, that does not matter: the status is known.
-func (c *Client) readFailure(resp *http.Response) []byte {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, provider.MaxErrorBody))
-	_, _ = io.CopyN(io.Discard, resp.Body, drain)
-	return c.Keep(body)
 }
 
 // Keep cuts a body to the length that an error keeps, and takes the secrets out of it.

@@ -51,15 +51,6 @@ const (
 // pieces are buffers to read into.
 var pieces = sync.Pool{New: func() any { return new([readAhead]byte) }}
 
-// wantsStream reports whether the answer to a request is to come as a stream.
-func (c *Client) wantsStream(operation, model string, body []byte) bool {
-	if c.cfg.Stream == StreamAuto && (c.cfg.StreamOver <= 0 || maxOutput(body) <= float64(c.cfg.StreamOver)) {
-		return false
-	}
-	_, has := c.streams.StreamPath(operation, model)
-	return has
-}
-
 // maxOutput returns a request's bound on the output, in tokens; 0 if it has none.
 func maxOutput(body []byte) (most float64) {
 	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
@@ -73,7 +64,13 @@ func maxOutput(body []byte) (most float64) {
 
 // newStreamed prepares for a stream; it returns nil if the answer is to come in one piece.
 func (c *Client) newStreamed(ctx context.Context, operation, model string, body []byte) *streamed {
-	if c.streams == nil || !c.wantsStream(operation, model, body) {
+	switch {
+	case c.streams == nil:
+		return nil
+	case c.cfg.Stream == StreamAuto && (c.cfg.StreamOver <= 0 || maxOutput(body) <= float64(c.cfg.StreamOver)):
+		return nil
+	}
+	if _, has := c.streams.StreamPath(operation, model); !has {
 		return nil
 	}
 	s := &streamed{Context: ctx, client: c, recorder: provider.RecorderFrom(ctx), counts: !c.bare.Load()}

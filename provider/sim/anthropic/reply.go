@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -70,7 +71,10 @@ func (r *request) Refuse(v face.Verdict, s face.Stamp) face.Reply {
 	case face.ModelNotFound:
 		return refusal(http.StatusNotFound, notFound, "model: "+r.Model, s)
 	case face.BadRequest:
-		return r.refuseBody(s)
+		if r.oversize {
+			return refusal(http.StatusRequestEntityTooLarge, tooLarge, tooLargeMessage, s)
+		}
+		return refusal(http.StatusBadRequest, invalidRequest, cmp.Or(r.Complaint, "The simulated provider was told to refuse this request."), s)
 	case face.Overloaded:
 		return refusal(statusFull, "overloaded_error", "Overloaded", s)
 	case face.Malformed:
@@ -84,16 +88,6 @@ func (r *request) refuseKey() string {
 		return "x-api-key header is required"
 	}
 	return "invalid x-api-key"
-}
-
-func (r *request) refuseBody(s face.Stamp) face.Reply {
-	switch {
-	case r.oversize:
-		return refusal(http.StatusRequestEntityTooLarge, tooLarge, tooLargeMessage, s)
-	case r.Complaint == "":
-		return refusal(http.StatusBadRequest, invalidRequest, "The simulated provider was told to refuse this request.", s)
-	}
-	return refusal(http.StatusBadRequest, invalidRequest, r.Complaint, s)
 }
 
 func refusal(status int, kind, message string, s face.Stamp) face.Reply {

@@ -232,14 +232,11 @@ func (r *request) exhausted(v face.Verdict) face.Reply {
 		message += "\nPlease retry in " + delay + "."
 		wait = fmt.Sprintf(typePrefix+`RetryInfo","retryDelay":"%s"}`, delay)
 	}
-	return fault(status, resourceExhausted, message, quota, help(quota), wait)
-}
-
-func help(quota string) string {
-	if quota == "" {
-		return ""
+	help := ""
+	if quota != "" {
+		help = typePrefix + `Help","links":[{"description":"Learn more about Gemini API quotas","url":"https://ai.google.dev/gemini-api/docs/rate-limits"}]}`
 	}
-	return typePrefix + `Help","links":[{"description":"Learn more about Gemini API quotas","url":"https://ai.google.dev/gemini-api/docs/rate-limits"}]}`
+	return fault(status, resourceExhausted, message, quota, help, wait)
 }
 
 // quotaFailure says which quota was hit, and how large it is.
