@@ -135,30 +135,56 @@ func (s *scene) laneBound(l *observe.Lane) limiter.Bound {
 	return l.HeldBy
 }
 
-// tellers explain each of them.
-var tellers = map[limiter.Bound]func(*scene) sentence{
-	limiter.BoundRequests:     func(s *scene) sentence { return s.limit(0, "requests") },
-	limiter.BoundTokens:       func(s *scene) sentence { return s.limit(1, "tokens") },
-	limiter.BoundInputTokens:  func(s *scene) sentence { return s.limit(2, "input tokens") },
-	limiter.BoundOutputTokens: func(s *scene) sentence { return s.limit(3, "output tokens") },
-	limiter.BoundSearch:       (*scene).search,
-	limiter.BoundTrial:        (*scene).trial,
-	limiter.BoundErrors:       (*scene).errors,
-	limiter.BoundWindow:       (*scene).window,
-	limiter.BoundConcurrency:  (*scene).concurrency,
-	limiter.BoundOutput:       (*scene).output,
-	limiter.BoundCooldown:     (*scene).cooldown,
-	limiter.BoundOverload:     (*scene).overload,
-	limiter.BoundBreaker:      (*scene).outage,
-	limiter.BoundRecovery:     (*scene).recovery,
-	limiter.BoundBackoff:      (*scene).backoff,
-	limiter.BoundInput:        (*scene).input,
-	limiter.BoundPaused:       (*scene).paused,
-	limiter.BoundDraining:     (*scene).draining,
-	limiter.BoundStopped:      (*scene).stopped,
-	limiter.BoundTail:         (*scene).tail,
-	limiter.BoundUnanswered:   (*scene).unanswered,
-	limiter.BoundSlept:        (*scene).slept,
+// A reason holds the words for a bound: in a row, where there are only 40 columns, and in a table
+// of lanes. {of} stands for the model. Details are added to that, or take its place; nil: there
+// are none.
+type reason struct {
+	by, short, lane string
+	details         func(*scene, *sentence)
+}
+
+// reasons are the sentences of all bounds, and nouns names them in the sentence of another.
+var reasons = map[limiter.Bound]reason{
+	limiter.BoundRequests:     {"the provider's limit on requests{of}", "requests limit", "requests limit", func(s *scene, w *sentence) { s.limit(w, 0, "requests") }},
+	limiter.BoundTokens:       {"the provider's limit on tokens{of}", "tokens limit", "tokens limit", func(s *scene, w *sentence) { s.limit(w, 1, "tokens") }},
+	limiter.BoundInputTokens:  {"the provider's limit on input tokens{of}", "input tokens limit", "input tokens limit", func(s *scene, w *sentence) { s.limit(w, 2, "input tokens") }},
+	limiter.BoundOutputTokens: {"the provider's limit on output tokens{of}", "output tokens limit", "output tokens limit", func(s *scene, w *sentence) { s.limit(w, 3, "output tokens") }},
+	limiter.BoundSearch:       {"nothing known yet: the pace rises until it is refused", "finding the limit", "search", (*scene).search},
+	limiter.BoundTrial: {"a trial{of}: slower for a while, to see whether refusals stop", "a trial: slower for a while", "trial", func(s *scene, w *sentence) {
+		w.more = []string{s.beliefs("going slower"), s.next()}
+	}},
+	limiter.BoundErrors:      {"calls break: slowed down", "calls break: slowed down", "calls break", (*scene).errors},
+	limiter.BoundWindow:      {"the server's own pace{of}", "the server's own pace", "server's pace", (*scene).window},
+	limiter.BoundConcurrency: {"", "", "", (*scene).concurrency},
+	limiter.BoundOutput: {"", "the output", "output", func(s *scene, w *sentence) {
+		who := s.reader()
+		w.by, w.short = []string{who + ": answers wait until they are written"}, []string{who, w.short[0]}
+		w.more = []string{"more calls at once would not help", s.next()}
+	}},
+	limiter.BoundCooldown:   {"a cooldown", "a cooldown", "cooldown", (*scene).cooldown},
+	limiter.BoundOverload:   {"an overload", "an overload", "overload", (*scene).overload},
+	limiter.BoundBreaker:    {"an outage: calls break", "an outage", "outage", (*scene).outage},
+	limiter.BoundRecovery:   {"coming back{of}", "coming back", "coming back", (*scene).recovery},
+	limiter.BoundBackoff:    {"items that wait for their own retry", "items wait for their retry", "backoff", (*scene).backoff},
+	limiter.BoundInput:      {"", "your input", "your input", (*scene).input},
+	limiter.BoundPaused:     {"a pause: nothing is sent until it is resumed", "paused", "paused", nil},
+	limiter.BoundDraining:   {"", "stopping", "stopping", (*scene).draining},
+	limiter.BoundStopped:    {"the provider serves nothing more", "the provider stopped it", "stopped", (*scene).stopped},
+	limiter.BoundTail:       {"the last calls: all have ended", "the last calls", "last calls", (*scene).tail},
+	limiter.BoundUnanswered: {"calls that go unanswered", "calls go unanswered", "unanswered", (*scene).unanswered},
+	limiter.BoundSlept: {"this computer slept", "this computer slept", "slept", func(s *scene, w *sentence) { // or the process was stopped: the two look alike
+		w.by = []string{"this computer slept, or this process was stopped: " + span(s.p.Ledger[limiter.BoundSlept]) + " in all", w.by[0]}
+	}},
+}
+
+var nouns = map[limiter.Bound]string{
+	limiter.BoundRequests: "the limit on requests", limiter.BoundTokens: "the limit on tokens",
+	limiter.BoundInputTokens: "the limit on input tokens", limiter.BoundOutputTokens: "the limit on output tokens",
+	limiter.BoundSearch: "the search for the limit", limiter.BoundTrial: "a trial", limiter.BoundErrors: "calls that break",
+	limiter.BoundWindow: "the calls that may be in flight", limiter.BoundCooldown: "a cooldown", limiter.BoundOverload: "an overload",
+	limiter.BoundBreaker: "an outage", limiter.BoundRecovery: "coming back", limiter.BoundBackoff: "items that wait for their own retry",
+	limiter.BoundInput: "your input", limiter.BoundPaused: "a pause", limiter.BoundDraining: "the end", limiter.BoundStopped: "the end",
+	limiter.BoundTail: "the last calls", limiter.BoundUnanswered: "calls that go unanswered", limiter.BoundSlept: "this computer's sleep",
 }
 
 // word returns the word of what holds the run back.
@@ -171,11 +197,16 @@ func (s *scene) word(by limiter.Bound) string {
 
 // words returns the sentence of a bound. A bound of no run's shows its word.
 func (s *scene) words(by limiter.Bound) sentence {
-	if tell := tellers[by]; tell != nil {
-		return tell(s)
+	r, ok := reasons[by]
+	if !ok {
+		text := cmp.Or(s.c.Bound, "nothing: calls leave as they come")
+		return sentence{by: []string{text}, short: []string{text, "nothing"}, lane: []string{""}}
 	}
-	text := cmp.Or(s.c.Bound, "nothing: calls leave as they come")
-	return sentence{by: []string{text}, short: []string{text, "nothing"}, lane: []string{""}}
+	w := sentence{by: []string{strings.Replace(r.by, "{of}", s.ofModel(), 1)}, short: []string{r.short}, lane: []string{r.lane}}
+	if r.details != nil {
+		r.details(s, &w)
+	}
+	return w
 }
 
 // name returns a bound as a noun, for the sentence of another.
@@ -183,24 +214,10 @@ func (s *scene) name(by limiter.Bound) string {
 	switch by {
 	case limiter.BoundConcurrency:
 		return fmt.Sprintf("your -c %d", s.p.Concurrency)
-	case limiter.BoundRequests, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens:
-		return "the limit on " + plainWord(by.String())
-	case limiter.BoundInput:
-		return "your input"
 	case limiter.BoundOutput:
 		return s.reader()
 	}
-	if n, ok := nouns[by]; ok {
-		return n
-	}
-	return plainWord(by.String())
-}
-
-var nouns = map[limiter.Bound]string{
-	limiter.BoundSearch: "the search for the limit", limiter.BoundTrial: "a trial",
-	limiter.BoundErrors: "calls that break", limiter.BoundWindow: "the calls that may be in flight", limiter.BoundCooldown: "a cooldown", limiter.BoundOverload: "an overload", limiter.BoundBreaker: "an outage",
-	limiter.BoundRecovery: "coming back", limiter.BoundBackoff: "items that wait for their own retry", limiter.BoundPaused: "a pause", limiter.BoundDraining: "the end", limiter.BoundStopped: "the end", limiter.BoundTail: "the last calls", limiter.BoundUnanswered: "calls that go unanswered",
-	limiter.BoundSlept: "this computer's sleep",
+	return nouns[by]
 }
 
 // next says what would hold the run back if this did not; "" if that is not known, or no

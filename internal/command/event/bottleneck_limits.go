@@ -12,21 +12,16 @@ import (
 )
 
 // limit says how much of a limit is drawn: 588 of 600 a minute.
-func (s *scene) limit(k int, noun string) sentence {
-	kind := strings.TrimSuffix(noun, " tokens")
-	w := sentence{
-		by: []string{"the provider's limit on " + noun + s.ofModel()}, short: []string{noun + " limit"},
-		lane: []string{noun + " limit", kind + " limit"},
-	}
+func (s *scene) limit(w *sentence, k int, noun string) {
+	w.lane = append(w.lane, strings.TrimSuffix(noun, " tokens")+" limit")
 	if s.lane == nil {
 		w.more = []string{s.next()}
-		return w
+		return
 	}
 	if v := &s.lane.View.Limits[k]; v.Known() && v.Refill > 0 {
-		s.limitFigures(&w, v, s.lane.Used[k], noun)
+		s.limitFigures(w, v, s.lane.Used[k], noun)
 	}
 	w.more = append(w.more, s.others(k, noun), s.draw(k), s.next())
-	return w
 }
 
 // limitFigures adds the figures to the words.
@@ -140,11 +135,10 @@ func calls(perSecond float64) string {
 }
 
 // search says how fast the run searches for the limit.
-func (s *scene) search() sentence {
-	w := sentence{by: []string{"nothing known yet: the pace rises until it is refused"}, short: []string{"finding the limit"}, lane: []string{"search"}}
+func (s *scene) search(w *sentence) {
 	if s.lane == nil {
 		w.more = []string{"--rpm and --tpm would skip this search"}
-		return w
+		return
 	}
 	v := &s.lane.View
 	if v.Search > 0 {
@@ -161,7 +155,6 @@ func (s *scene) search() sentence {
 		skip = "no header names the limit on requests; --rpm would skip this search"
 	}
 	w.more = []string{skip, s.beliefs("its limit is not known yet")}
-	return w
 }
 
 // believed returns the law's belief about a lane, with no more calls in flight than the run
@@ -187,18 +180,8 @@ func (s *scene) beliefs(but ...string) string {
 	return row("; ", said...)
 }
 
-func (s *scene) trial() sentence {
-	return sentence{
-		by: []string{"a trial" + s.ofModel() + ": slower for a while, to see whether refusals stop"}, more: []string{s.beliefs("going slower"), s.next()},
-		short: []string{"a trial: slower for a while"}, lane: []string{"trial"},
-	}
-}
-
-func (s *scene) errors() sentence {
-	w := sentence{
-		by: []string{"calls break: slowed down"}, more: []string{"as fast as before once fewer break", s.next()},
-		short: []string{"calls break: slowed down"}, lane: []string{"calls break"},
-	}
+func (s *scene) errors(w *sentence) {
+	w.more = []string{"as fast as before once fewer break", s.next()}
 	if l := s.lane; l != nil && l.Slowed > 0 {
 		to := "to half"
 		if l.Slowed != 0.5 {
@@ -207,17 +190,13 @@ func (s *scene) errors() sentence {
 		w.by = []string{fmt.Sprintf("calls%s break: slowed down %s, as %s of the latest did", s.ofModel(), to, share(l.Errors))}
 		w.short = []string{share(l.Errors) + " of calls break: slowed", w.short[0]}
 	}
-	return w
 }
 
 // window names the source of the bound on calls in flight.
-func (s *scene) window() sentence {
-	w := sentence{
-		by: []string{"the server's own pace" + s.ofModel()}, more: []string{s.next()},
-		short: []string{"the server's own pace"}, lane: []string{"server's pace"},
-	}
+func (s *scene) window(w *sentence) {
 	if s.lane == nil {
-		return w
+		w.more = []string{s.next()}
+		return
 	}
 	v, n := &s.lane.View, s.lane.Window
 	switch {
@@ -245,7 +224,6 @@ func (s *scene) window() sentence {
 		w.lane = append([]string{w.lane[0] + " " + number(n), fmt.Sprintf("window %d", n)}, w.lane...)
 	}
 	w.more = []string{s.taking(), s.next()}
-	return w
 }
 
 // taking says how long a call takes.
@@ -256,7 +234,7 @@ func (s *scene) taking() string {
 	return ""
 }
 
-func (s *scene) concurrency() sentence {
+func (s *scene) concurrency(w *sentence) {
 	n := s.p.Concurrency
 	all := fmt.Sprintf("your -c %d: all %s are in flight", n, count(n, "call"))
 	flying := float64(s.p.InFlight) >= allFlying*float64(n)
@@ -266,7 +244,7 @@ func (s *scene) concurrency() sentence {
 	case n == 1:
 		all = "your -c 1: the one call is in flight"
 	}
-	w := sentence{by: []string{all}, short: []string{fmt.Sprintf("your -c %d: all in flight", n)}, lane: []string{fmt.Sprintf("-c %d", n)}}
+	w.by, w.short, w.lane = []string{all}, []string{fmt.Sprintf("your -c %d: all in flight", n)}, []string{fmt.Sprintf("-c %d", n)}
 	if !flying {
 		w.short = []string{fmt.Sprintf("your -c %d", n)}
 	}
@@ -274,7 +252,6 @@ func (s *scene) concurrency() sentence {
 		w.by = []string{all + ", " + takes, all}
 	}
 	w.more = []string{s.larger()}
-	return w
 }
 
 // allFlying is the share of the concurrency from which on all of it counts as in flight: a
@@ -318,14 +295,6 @@ func (s *scene) larger() string {
 	}
 	enough := min(machine.MaxConcurrency, int(math.Ceil(h.Factor*float64(s.p.Concurrency))))
 	return fmt.Sprintf("%s %.1f times as many: -c %d next time", who, h.Factor, enough)
-}
-
-func (s *scene) output() sentence {
-	who := s.reader()
-	return sentence{
-		by: []string{who + ": answers wait until they are written"}, more: []string{"more calls at once would not help", s.next()},
-		short: []string{who, "the output"}, lane: []string{"output"},
-	}
 }
 
 // reader names the taker of the results.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
-	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -21,7 +20,7 @@ func (s *scene) latency() time.Duration {
 }
 
 // cooldown says until when no call leaves after a refusal.
-func (s *scene) cooldown() sentence {
+func (s *scene) cooldown(w *sentence) {
 	why := "refused (429)"
 	at := time.Time{}
 	switch l := s.lane; {
@@ -34,10 +33,10 @@ func (s *scene) cooldown() sentence {
 	case !l.View.Hold.IsZero():
 		at, why = l.View.Hold, "told to wait"
 	}
-	return s.pause("a cooldown", why, "cooldown", at)
+	s.pause(w, why, at)
 }
 
-func (s *scene) overload() sentence {
+func (s *scene) overload(w *sentence) {
 	at := time.Time{}
 	if s.lane != nil && s.lane.Phase == machine.Cooling {
 		at = s.lane.Until
@@ -46,9 +45,9 @@ func (s *scene) overload() sentence {
 	if s.lane != nil && (s.lane.Phase == machine.Flowing || s.lane.Phase == machine.Ramping) {
 		busy = "the server was too busy"
 	}
-	w := s.pause("an overload", busy, "overload", at)
+	s.pause(w, busy, at)
 	if s.lane == nil || s.lane.View.Probed < 2 || s.lane.View.Drought.IsZero() { // it lets calls in, or that it does not is news
-		return w
+		return
 	}
 	since := "nothing is let in since " + s.zoned(s.lane.View.Drought).Format(time.TimeOnly)
 	what := "an overload" + s.ofModel() + ": " + since
@@ -58,19 +57,18 @@ func (s *scene) overload() sentence {
 		w.by = []string{what, "an overload: " + since}
 	}
 	w.more = []string{"the server says that it is too busy", s.met()}
-	return w
 }
 
 // pause describes a wait after which calls leave again.
-func (s *scene) pause(what, why, word string, until time.Time) sentence {
-	w := sentence{by: []string{what + s.ofModel() + ": " + why}, short: []string{what}, lane: []string{word}}
+func (s *scene) pause(w *sentence, why string, until time.Time) {
+	what, word := w.short[0], w.lane[0]
+	w.by = []string{what + s.ofModel() + ": " + why}
 	if wait := s.wait(until); wait != "" {
 		w.by = []string{w.by[0] + "; the next call leaves in " + wait, what + ": " + why + "; the next call leaves in " + wait}
 		w.short = []string{what + ": next call in " + wait, what + ": " + wait, what}
 		w.lane = []string{word + " " + wait, word}
 	}
 	w.more = []string{s.met()}
-	return w
 }
 
 // met says how many calls met a wave of refusals, and what waits for its end.
@@ -89,14 +87,13 @@ func (s *scene) met() string {
 }
 
 // outage says how calls broke, and when the next trial call leaves.
-func (s *scene) outage() sentence {
-	w := sentence{by: []string{"an outage: calls break"}, short: []string{"an outage"}, lane: []string{"outage"}}
+func (s *scene) outage(w *sentence) {
 	if s.p.Open > 1 {
 		w.by = []string{fmt.Sprintf("an outage: the calls of %d models break", s.p.Open)}
 	}
 	l := s.lane
 	if l == nil {
-		return w
+		return
 	}
 	how := "calls break"
 	switch {
@@ -115,24 +112,22 @@ func (s *scene) outage() sentence {
 		w.more = []string{l.Cause.Error()}
 	}
 	w.more = append(w.more, s.met())
-	return w
 }
 
 // recovery says how far a lane has recovered.
-func (s *scene) recovery() sentence {
-	w := sentence{by: []string{"coming back" + s.ofModel()}, short: []string{"coming back"}, lane: []string{"coming back"}}
+func (s *scene) recovery(w *sentence) {
 	l := s.lane
 	if l == nil {
 		if s.p.OfLanes > 1 {
 			w.by = []string{fmt.Sprintf("coming back after refusals, more than one of %d models", s.p.OfLanes)}
 		}
-		return w
+		return
 	}
 	w.more = []string{s.met(), s.beliefs()}
 	if l.Phase == machine.Probing {
 		w.by = []string{w.by[0] + ": a probe finds out whether calls are let in"}
 		w.short, w.lane = []string{"coming back: a probe is out"}, []string{"probe"}
-		return w
+		return
 	}
 	ends := l.View.Ramp
 	if ends.IsZero() && l.Phase == machine.Ramping {
@@ -142,15 +137,13 @@ func (s *scene) recovery() sentence {
 		w.by = []string{w.by[0] + ": the pace rises for " + wait + " more"}
 		w.short = []string{"coming back: full in " + wait, "coming back"}
 	}
-	return w
 }
 
 // backoff says how many items wait for a retry of their own.
-func (s *scene) backoff() sentence {
+func (s *scene) backoff(w *sentence) {
 	n := s.p.Delayed
-	w := sentence{by: []string{"items that wait for their own retry"}, short: []string{"items wait for their retry"}, lane: []string{"backoff"}}
 	if n == 0 {
-		return w
+		return
 	}
 	text := "their own retry: " + count(n, "item") + oneOr(n, " waits", " wait") + " for it"
 	w.by = []string{text}
@@ -159,26 +152,19 @@ func (s *scene) backoff() sentence {
 		w.lane = []string{"backoff " + wait, "backoff"}
 	}
 	w.short = append([]string{"retries of " + count(n, "item")}, w.short...)
-	return w
 }
 
 // input says how fast the input comes.
-func (s *scene) input() sentence {
+func (s *scene) input(w *sentence) {
 	speed := perSecond(Round(s.p.Speed))
 	items := strings.Replace(speed, "/s", " items/s", 1)
 	flying := fmt.Sprintf("(%s of %s in flight)", number(s.p.InFlight), number(s.p.Concurrency))
-	return sentence{
-		by:    []string{"your input: it gives " + items + ", nothing waits " + flying, "your input: it gives " + items + ", nothing waits"},
-		short: []string{"your input: " + items, "your input"}, lane: []string{"your input"},
-	}
-}
-
-func (s *scene) paused() sentence {
-	return sentence{by: []string{"a pause: nothing is sent until it is resumed"}, short: []string{"paused"}, lane: []string{"paused"}}
+	w.by = []string{"your input: it gives " + items + ", nothing waits " + flying, "your input: it gives " + items + ", nothing waits"}
+	w.short = []string{"your input: " + items, "your input"}
 }
 
 // draining says what ends the run, and what happens to the calls in flight.
-func (s *scene) draining() sentence {
+func (s *scene) draining(w *sentence) {
 	why := s.c.Draining
 	if why == "" {
 		why = "it is to end"
@@ -189,14 +175,11 @@ func (s *scene) draining() sentence {
 	}
 	n := s.p.InFlight
 	finish := why + ": " + count(n, "call") + oneOr(n, " finishes and is saved", " finish and are saved")
-	w := sentence{
-		by:    []string{finish + "; " + again + oneOr(n, "it", "them"), finish},
-		short: []string{why + ": " + count(n, "call") + " to finish", count(n, "call") + " to finish", "stopping"}, lane: []string{"stopping"},
-	}
+	w.by = []string{finish + "; " + again + oneOr(n, "it", "them"), finish}
+	w.short = []string{why + ": " + count(n, "call") + " to finish", count(n, "call") + " to finish", "stopping"}
 	if n == 0 {
 		w.by, w.short = []string{why + ": nothing is in flight"}, []string{why, "stopping"}
 	}
-	return w
 }
 
 // CtrlC is a [Context]'s Draining for most runs that a user ends.
@@ -219,8 +202,7 @@ var refusals = []struct {
 var saysItself = map[error]bool{provider.Unauthorized: true, batch.ErrAlike: true, batch.ErrOutage: true}
 
 // stopped says why the provider no longer serves the run.
-func (s *scene) stopped() sentence {
-	w := sentence{by: []string{"the provider serves nothing more"}, short: []string{"the provider stopped it"}, lane: []string{"stopped"}}
+func (s *scene) stopped(w *sentence) {
 	if s.c.Stopped != "" {
 		w.by, w.short = []string{s.c.Stopped, "it has stopped"}, []string{"it has stopped"}
 	}
@@ -245,7 +227,6 @@ func (s *scene) stopped() sentence {
 		more += "; " + count(n, "call") + " in flight" + oneOr(n, " finishes and is saved", " finish and are saved")
 	}
 	w.more = []string{more, why}
-	return w
 }
 
 // whyStopped returns the cause of the first lane that has stopped; nil: it is not known.
@@ -262,26 +243,13 @@ func (s *scene) whyStopped() error {
 }
 
 // unanswered says that calls are overdue, and what the run does about it.
-func (s *scene) unanswered() sentence {
-	w := sentence{
-		by:    []string{"calls that go unanswered: none of " + number(s.p.InFlight) + " has ended for long"},
-		short: []string{"calls go unanswered"}, lane: []string{"unanswered"},
-	}
+func (s *scene) unanswered(w *sentence) {
+	w.by = []string{w.by[0] + ": none of " + number(s.p.InFlight) + " has ended for long"}
 	if s.p.InFlight < s.p.Concurrency {
 		w.by = append([]string{w.by[0] + "; one more leaves at a time"}, w.by...)
 	}
 	if s.p.Oldest > 0 {
 		w.more = []string{"the oldest has been under way for " + lasting(s.p.Oldest)}
-	}
-	return w
-}
-
-// slept says for how long the computer slept, or the process was stopped: the two look
-// alike.
-func (s *scene) slept() sentence {
-	return sentence{
-		by:    []string{"this computer slept, or this process was stopped: " + span(s.p.Ledger[limiter.BoundSlept]) + " in all", "this computer slept"},
-		short: []string{"this computer slept"}, lane: []string{"slept"},
 	}
 }
 
@@ -290,15 +258,14 @@ func (s *scene) slept() sentence {
 const hanging = 2
 
 // tail says how long the last calls take.
-func (s *scene) tail() sentence {
-	n := s.p.InFlight
+func (s *scene) tail(w *sentence) {
+	n, oldest := s.p.InFlight, s.p.Oldest
 	if n == 0 {
-		return sentence{by: []string{"the last calls: all have ended"}, short: []string{"the last calls"}, lane: []string{"last calls"}}
+		return
 	}
-	w := sentence{by: []string{"the last calls: " + count(n, "call") + " in flight"}, short: []string{"the last " + count(n, "call")}, lane: []string{"last calls"}}
-	oldest := s.p.Oldest
+	w.by, w.short = []string{"the last calls: " + count(n, "call") + " in flight"}, []string{"the last " + count(n, "call")}
 	if oldest <= 0 {
-		return w
+		return
 	}
 	w.by = []string{w.by[0] + ", the oldest for " + lasting(oldest), w.by[0]}
 	w.short = []string{w.short[0] + ": " + lasting(oldest), w.short[0]}
@@ -308,5 +275,4 @@ func (s *scene) tail() sentence {
 	if left := s.c.Timeout - oldest; s.c.Timeout > 0 && left > 0 && len(w.more) > 0 {
 		w.more = append(w.more, oneOr(n, "it times out", "they time out")+" in "+span(left))
 	}
-	return w
 }
