@@ -198,16 +198,14 @@ func (n *names) add(lane string) int {
 	return k
 }
 
-// all returns the names, by slot.
-func (n *names) all() []string {
-	var all []string
-	if table := n.table.Load(); table != nil {
-		all = make([]string, len(*table))
-		for name, k := range *table {
-			all[k] = name
+// of returns the lane that has the slot.
+func (n *names) of(slot int) string {
+	for name, k := range *n.table.Load() {
+		if k == slot {
+			return name
 		}
 	}
-	return all
+	return ""
 }
 
 // counts has the numbers of calls and items in some span. The zero value is empty.

@@ -191,7 +191,7 @@ func (r *Recorder) lane(slot int) *series {
 		case slot == noSlot:
 			name = ""
 		case slot < MaxLanes:
-			name = r.names.all()[slot]
+			name = r.names.of(slot)
 		}
 		r.lanes[slot] = newSeries(name)
 	}

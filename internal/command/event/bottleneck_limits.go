@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
@@ -221,7 +222,7 @@ func (s *scene) window(w *sentence) {
 		w.short, w.lane = []string{"guard: " + count(n, "call") + " in flight"}, []string{"guard"}
 	}
 	if n > 0 {
-		w.lane = append([]string{w.lane[0] + " " + number(n), fmt.Sprintf("window %d", n)}, w.lane...)
+		w.lane = append([]string{w.lane[0] + " " + words.Number(n), fmt.Sprintf("window %d", n)}, w.lane...)
 	}
 	w.more = []string{s.taking(), s.next()}
 }

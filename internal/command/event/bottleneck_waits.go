@@ -8,6 +8,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -98,7 +99,7 @@ func (s *scene) outage(w *sentence) {
 	how := "calls break"
 	switch {
 	case l.Failures > 1:
-		how = number(l.Failures) + " calls in a row broke"
+		how = words.Number(l.Failures) + " calls in a row broke"
 	case l.Errors > 0:
 		how = share(l.Errors) + " of the latest calls broke"
 	}
@@ -158,7 +159,7 @@ func (s *scene) backoff(w *sentence) {
 func (s *scene) input(w *sentence) {
 	speed := perSecond(Round(s.p.Speed))
 	items := strings.Replace(speed, "/s", " items/s", 1)
-	flying := fmt.Sprintf("(%s of %s in flight)", number(s.p.InFlight), number(s.p.Concurrency))
+	flying := fmt.Sprintf("(%s of %s in flight)", words.Number(s.p.InFlight), words.Number(s.p.Concurrency))
 	w.by = []string{"your input: it gives " + items + ", nothing waits " + flying, "your input: it gives " + items + ", nothing waits"}
 	w.short = []string{"your input: " + items, "your input"}
 }
@@ -244,7 +245,7 @@ func (s *scene) whyStopped() error {
 
 // unanswered says that calls are overdue, and what the run does about it.
 func (s *scene) unanswered(w *sentence) {
-	w.by = []string{w.by[0] + ": none of " + number(s.p.InFlight) + " has ended for long"}
+	w.by = []string{w.by[0] + ": none of " + words.Number(s.p.InFlight) + " has ended for long"}
 	if s.p.InFlight < s.p.Concurrency {
 		w.by = append([]string{w.by[0] + "; one more leaves at a time"}, w.by...)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
@@ -44,7 +45,7 @@ func TestBeliefIsWhatBinds(t *testing.T) {
 			t.Errorf("of %d calls: %q, and %q", most, e.Lanes[0].Belief, e.HeldMore)
 		}
 		p.Concurrency = 0 // not known
-		if got := Of(&p, here).Lanes[0].Belief; most > 0 && got != "no more than "+number(most)+" in flight" {
+		if got := Of(&p, here).Lanes[0].Belief; most > 0 && got != "no more than "+words.Number(most)+" in flight" {
 			t.Errorf("of %d calls with no concurrency: %q", most, got)
 		}
 	}

@@ -39,9 +39,9 @@ func Lines(p *Progress) []string {
 
 // heading names the run, and says how much of it is done.
 func heading(p *Progress) string {
-	done := number(p.Done) + " done"
+	done := words.Number(p.Done) + " done"
 	if p.Total != nil {
-		done = number(p.Done) + " of " + number(*p.Total)
+		done = words.Number(p.Done) + " of " + words.Number(*p.Total)
 		if *p.Total > 0 {
 			done += fmt.Sprintf(" (%d %%)", 100*p.Done / *p.Total)
 		}
@@ -55,7 +55,7 @@ func SpeedWord(p *Progress) string { return perSecond(p.PerSecond) }
 // CallsRow says how many calls are in flight, how long they take, and how many items wait.
 // For a run that ends it says only what is still in flight.
 func CallsRow(p *Progress) string {
-	flying, latencies, cooldowns := number(p.InFlight)+" in flight", "", ""
+	flying, latencies, cooldowns := words.Number(p.InFlight)+" in flight", "", ""
 	if p.State == draining || p.State == stopped {
 		if p.OldestS != nil && p.InFlight > 0 {
 			flying += ", the oldest for " + lasting(seconds(*p.OldestS))
@@ -63,7 +63,7 @@ func CallsRow(p *Progress) string {
 		return flying
 	}
 	if p.Concurrency > 0 {
-		flying += " of " + number(p.Concurrency)
+		flying += " of " + words.Number(p.Concurrency)
 	}
 	if p.P50MS != nil && p.P95MS != nil {
 		latencies = "p50 " + milliseconds(*p.P50MS) + "  p95 " + milliseconds(*p.P95MS)
@@ -83,12 +83,12 @@ const (
 func milliseconds(ms int64) string { return lasting(time.Duration(ms) * time.Millisecond) }
 
 func waiting(p *Progress) string {
-	text := number(p.Waiting) + " wait"
+	text := words.Number(p.Waiting) + " wait"
 	if p.Parked > 0 {
-		text += ", " + number(p.Parked) + " parked"
+		text += ", " + words.Number(p.Parked) + " parked"
 	}
 	if p.Delayed > 0 {
-		text += ", " + number(p.Delayed) + " in backoff"
+		text += ", " + words.Number(p.Delayed) + " in backoff"
 	}
 	return text
 }
@@ -140,14 +140,14 @@ func tokensOf(p *Progress, noun string) string {
 func FailedRow(p *Progress) string {
 	text := "none"
 	if p.Failed > 0 {
-		text = number(int(p.Failed)) + failedBy(p)
+		text = words.Number(int(p.Failed)) + failedBy(p)
 	}
 	if p.State == draining || p.State == stopped {
 		return row(gap, text)
 	}
 	again := ""
 	if p.Again > 0 {
-		again = number(p.Again) + " failed and were retried"
+		again = words.Number(p.Again) + " failed and were retried"
 	}
 	// answers counts those that are not whole, with what a content filter or a limit did to them.
 	answers := func(n int, what string) string {
@@ -172,13 +172,13 @@ func failedBy(p *Progress) string {
 			break
 		}
 		said += k.count
-		parts = append(parts, number(k.count)+" "+k.words())
+		parts = append(parts, words.Number(k.count)+" "+k.words())
 	}
 	if len(parts) == 0 {
 		return ""
 	}
 	if more := int(p.Failed) - said; more > 0 {
-		parts = append(parts, number(more)+" more")
+		parts = append(parts, words.Number(more)+" more")
 	}
 	return ": " + strings.Join(parts, ", ")
 }

@@ -77,7 +77,7 @@ func amount(x float64) string {
 	case math.IsNaN(x) || math.IsInf(x, 0):
 		return "?"
 	case math.Abs(x) < 9999.5:
-		return number(int(math.Round(x)))
+		return words.Number(int(math.Round(x)))
 	case math.Abs(x) < 999_500:
 		return fmt.Sprintf("%.0f k", x/1e3)
 	case math.Abs(x) < 99.95e6:
@@ -129,12 +129,9 @@ func two(large int, unit string, small int, units string) string {
 	return fmt.Sprintf("%d %s %d %s", large, unit, small, units)
 }
 
-// number shows a whole number with commas at the thousands.
-func number(n int) string { return words.Number(n) }
-
 // count shows a number of things; the noun takes an s.
 func count(n int, noun string) string {
-	return number(n) + " " + noun + oneOr(n, "", "s")
+	return words.Number(n) + " " + noun + oneOr(n, "", "s")
 }
 
 // oneOr returns the words for one thing, or those for several.

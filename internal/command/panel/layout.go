@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/words"
 )
 
 // A Style describes what a terminal can show. Its zero value has no colour, and all
@@ -156,7 +157,7 @@ func (g *page) fits(text string) bool { return g.Cells(g.plain(text)) <= g.room-
 func (g *page) small() []row {
 	progress := g.streamed()
 	if g.Total != nil {
-		tail := fmt.Sprintf(" %s  %s/%s", g.share(), number(g.Done), thousands(*g.Total))
+		tail := fmt.Sprintf(" %s  %s/%s", g.share(), words.Number(g.Done), thousands(*g.Total))
 		progress = g.Clip(g.bar(g.room-2-len(tail))+tail, g.room)
 	}
 	name, ends := g.heldName()+" ", g.EndsText
@@ -185,7 +186,7 @@ const besideSmallSpeeds = 27
 // counts says what failed and what it cost, each after two spaces.
 func (g *page) counts() (text string) {
 	if g.Failed > 0 {
-		text += "  " + number(int(g.Failed)) + " failed"
+		text += "  " + words.Number(int(g.Failed)) + " failed"
 	}
 	if g.Spent.USD != nil {
 		money, _, _ := strings.Cut(g.spent(), ", ")

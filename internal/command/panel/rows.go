@@ -60,7 +60,7 @@ func (g *page) models() (models, provider string) {
 	provider = g.plain(g.Provider)
 	switch {
 	case g.OfModels > 1:
-		return number(g.OfModels) + " models", " on " + provider
+		return words.Number(g.OfModels) + " models", " on " + provider
 	case len(g.Models) == 0:
 		return "", provider
 	}
@@ -97,7 +97,7 @@ func (g *page) done() float64 {
 // share says how far the run is. It rounds down, and so it is 100 % only at the end.
 func (g *page) share() string {
 	if g.Total == nil {
-		return number(g.Done) + " done"
+		return words.Number(g.Done) + " done"
 	}
 	return fmt.Sprintf("%d %%", int(g.done()*100))
 }
@@ -113,14 +113,14 @@ func (g *page) progress() string {
 	if g.Total == nil {
 		return g.streamed()
 	}
-	total := number(*g.Total)
-	tail := fmt.Sprintf(" %5s%s%*s of %s", g.share(), gap, max(7, len(total)), number(g.Done), total)
+	total := words.Number(*g.Total)
+	tail := fmt.Sprintf(" %5s%s%*s of %s", g.share(), gap, max(7, len(total)), words.Number(g.Done), total)
 	return g.Clip(g.bar(min(g.room-besideBar, mostBar, g.room-2-len(tail)))+tail, g.room)
 }
 
 // streamed says what is known of an input that can be read only once.
 func (g *page) streamed() string {
-	return g.shorten(fmt.Sprintf("%s done, %s failed; how many come is not known", number(g.Done), number(int(g.Failed))), g.room)
+	return g.shorten(fmt.Sprintf("%s done, %s failed; how many come is not known", words.Number(g.Done), words.Number(int(g.Failed))), g.room)
 }
 
 // Characters of the bar and of the speeds, from least to most. Those of ASCII are each one
@@ -257,12 +257,12 @@ var columns = []column{
 	{"held by", 1, 16, true, func(_ *page, l *event.Lane) string { return l.HeldShort }},
 	{"items/s", 1, 7, false, func(_ *page, l *event.Lane) string { return fmt.Sprintf("%.1f", l.DonePerS) }},
 	{"of limit", 3, 8, false, func(_ *page, l *event.Lane) string { return used(l) }},
-	{"in flight", 3, 9, false, func(_ *page, l *event.Lane) string { return number(l.InFlight) }},
+	{"in flight", 3, 9, false, func(_ *page, l *event.Lane) string { return words.Number(l.InFlight) }},
 	{"p50  ", 2, 6, false, func(_ *page, l *event.Lane) string { return latency(l.P50MS) }},
 	{"p95  ", 2, 6, false, func(_ *page, l *event.Lane) string { return latency(&l.P95MS) }},
-	{"refused", 2, 7, false, func(_ *page, l *event.Lane) string { return number(l.Throttled) }},
-	{"broke", 2, 6, false, func(_ *page, l *event.Lane) string { return number(l.Broke) }},
-	{"failed", 3, 6, false, func(_ *page, l *event.Lane) string { return number(l.Failed) }},
+	{"refused", 2, 7, false, func(_ *page, l *event.Lane) string { return words.Number(l.Throttled) }},
+	{"broke", 2, 6, false, func(_ *page, l *event.Lane) string { return words.Number(l.Broke) }},
+	{"failed", 3, 6, false, func(_ *page, l *event.Lane) string { return words.Number(l.Failed) }},
 	{"left", 3, 7, false, func(_ *page, l *event.Lane) string { return left(l) }},
 }
 
@@ -340,5 +340,5 @@ func left(l *event.Lane) string {
 	if l.Left == nil {
 		return "-"
 	}
-	return number(*l.Left)
+	return words.Number(*l.Left)
 }

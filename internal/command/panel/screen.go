@@ -67,8 +67,7 @@ func (s *Screen) Paint(p *event.Progress, speeds []float64, span time.Duration) 
 		return
 	}
 	rows := Layout(p, speeds, span, s.seen.width, s.seen.height, s.style)
-	var f frame
-	f.from(s.rows)
+	f := frame{on: s.rows}
 	switch {
 	case s.isLost():
 		f.broken(s.style, s.seen.width, s.Reflows)
@@ -76,7 +75,7 @@ func (s *Screen) Paint(p *event.Progress, speeds []float64, span time.Duration) 
 	case s.held.Len() > 0:
 		f.erase()
 	case s.painted != s.seen:
-		f.forget()
+		f.old = true
 	}
 	f.lines(s.held.Bytes())
 	f.paint(rows)
@@ -101,8 +100,7 @@ func (s *Screen) Above(write func(io.Writer)) {
 		}
 		return
 	}
-	var f frame
-	f.from(s.rows)
+	f := frame{on: s.rows}
 	f.erase()
 	f.lines(s.held.Bytes())
 	f.paint(s.rows)
@@ -115,8 +113,7 @@ func (s *Screen) Above(write func(io.Writer)) {
 func (s *Screen) Close() {
 	if s.mine() && len(s.rows) > 0 {
 		s.look()
-		var f frame
-		f.from(s.rows)
+		f := frame{on: s.rows}
 		if s.isLost() {
 			f.broken(s.style, s.seen.width, s.Reflows)
 		}
@@ -200,11 +197,6 @@ const (
 	eraseRow  = "\x1b[2K"
 	eraseRest = "\x1b[K"
 )
-
-func (f *frame) from(rows []string) { f.on = rows }
-
-// forget marks the rows on the terminal as having other text.
-func (f *frame) forget() { f.old = true }
 
 func (f *frame) up(n int) {
 	if n > 0 {

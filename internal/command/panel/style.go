@@ -227,14 +227,11 @@ func padded(text string, n int) string {
 	return text + strings.Repeat(" ", max(0, n-len([]rune(text))))
 }
 
-// number shows a whole number with commas at the thousands.
-func number(n int) string { return words.Number(n) }
-
 // thousands shows a number in at most four digits, and their unit.
 func thousands(n int) string {
 	switch {
 	case n < 10_000:
-		return number(n)
+		return words.Number(n)
 	case n < 10_000_000:
 		return fmt.Sprintf("%dk", n/1000)
 	}
