@@ -175,10 +175,10 @@ func (s *scene) beliefs(but ...string) string {
 		return ""
 	}
 	but = append(but, "its headers say", "its refusals say")
-	said := slices.DeleteFunc(s.believed(s.lane).Words(), func(text string) bool {
+	beliefs := slices.DeleteFunc(s.believed(s.lane).Words(), func(text string) bool {
 		return !strings.HasSuffix(text, "wrong") && slices.ContainsFunc(but, func(b string) bool { return strings.HasPrefix(text, b) })
 	})
-	return row("; ", said...)
+	return row("; ", beliefs...)
 }
 
 func (s *scene) errors(w *sentence) {

@@ -2,7 +2,7 @@
 // and figures what holds a run back, when it ends, what it spends and what fails.
 //
 //	observe.Snapshot ──Of──▶ Progress ─┬─ its JSON ─────────────────────▶ --progress json, /status
-//	          Context ──┘             └─ CallsRow, SpentRow, FailedRow ─▶ panel, lines
+//	         Context ───┘              └─ CallsRow, SpentRow, FailedRow ─▶ panel, lines
 //
 // A line of --progress json is a Start, Notice, Transition, LongWait, Summary or Progress;
 // docs/progress.schema.json is the contract.

@@ -166,18 +166,18 @@ const mostKinds = 3
 // failedBy counts the failures by kind, the most frequent first.
 func failedBy(p *Progress) string {
 	var parts []string
-	said := 0
+	named := 0
 	for _, k := range byKind(p.Failures) {
 		if len(parts) == mostKinds {
 			break
 		}
-		said += k.count
+		named += k.count
 		parts = append(parts, words.Number(k.count)+" "+k.words())
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	if more := int(p.Failed) - said; more > 0 {
+	if more := int(p.Failed) - named; more > 0 {
 		parts = append(parts, words.Number(more)+" more")
 	}
 	return ": " + strings.Join(parts, ", ")

@@ -52,7 +52,7 @@ type Writer struct {
 	wait    time.Duration // closeWait
 
 	at     time.Time // of the latest sample
-	told   time.Time // when the failures were last written
+	listed time.Time // when the failures were last written
 	failed string    // the failures written then
 
 	saying sync.Mutex // held during Notice
@@ -71,7 +71,7 @@ func Open(cfg Config) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{cfg: cfg, file: t, samples: make(chan observe.Sample, sampleRoom), over: make(chan struct{}), wait: closeWait, at: cfg.At, told: cfg.At}
+	w := &Writer{cfg: cfg, file: t, samples: make(chan observe.Sample, sampleRoom), over: make(chan struct{}), wait: closeWait, at: cfg.At, listed: cfg.At}
 	if err := t.start(h, w.news()); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
@@ -159,15 +159,15 @@ func (w *Writer) add(s observe.Sample) error {
 	if err := w.file.add(s, w.news()); err != nil {
 		return err
 	}
-	if s.At.Sub(w.told) < failuresEvery {
+	if s.At.Sub(w.listed) < failuresEvery {
 		return nil
 	}
-	w.told = s.At
-	return w.tellFailures()
+	w.listed = s.At
+	return w.writeFailures()
 }
 
-// tellFailures writes the failures, if they have changed.
-func (w *Writer) tellFailures() error {
+// writeFailures writes the failures, if they have changed.
+func (w *Writer) writeFailures() error {
 	if w.cfg.Failures == nil {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (w *Writer) tellFailures() error {
 
 // finish writes the last lines of the run.
 func (w *Writer) finish() error {
-	if err := w.tellFailures(); err != nil {
+	if err := w.writeFailures(); err != nil {
 		return err
 	}
 	if err := w.file.settle(); err != nil {
