@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
@@ -17,58 +18,71 @@ import (
 	"github.com/headrace/headrace/provider/estimate"
 )
 
+// calls makes the calls of a run, and notes those that break.
+type calls struct {
+	*verdict.Facts
+	verdict *verdict.Verdict
+	log     *runLog
+	show    *display
+	memory  *memory
+
+	failing failing
+	oddOnce sync.Once   // whether an implausible wait was reported
+	bounds  atomic.Bool // prompts have a bound that the user has not set, and no notice said so yet
+}
+
 // options returns the options of the run's calls.
-func (r *runner) options() []batch.Option {
-	seed := r.Chance
-	if r.Flags.Seeded {
-		seed = r.Flags.Seed
+func (c *calls) options() []batch.Option {
+	seed := c.Chance
+	if c.Flags.Seeded {
+		seed = c.Flags.Seed
 	}
-	answers := r.Flags.Answering(r.Flags.Preset)
+	answers := c.Flags.Answering(c.Flags.Preset)
 	opts := []batch.Option{
-		batch.WithLimits(r.Flags.Limits()),
+		batch.WithLimits(c.Flags.Limits()),
 		batch.WithCharge(answers.Charge),
 		batch.WithPeriods(answers.Periods),
-		batch.WithMaxAttempts(r.Flags.MaxAttempts),
-		batch.WithAttemptTimeout(r.Flags.Timeout),
-		batch.WithItemTimeout(r.Flags.ItemTimeout),
+		batch.WithMaxAttempts(c.Flags.MaxAttempts),
+		batch.WithAttemptTimeout(c.Flags.Timeout),
+		batch.WithItemTimeout(c.Flags.ItemTimeout),
 		batch.WithSeed(seed),
-		batch.WithClock(r.Clock),
-		batch.WithLongWait(r.Flags.LongWait),
-		batch.WithFirstAnswer(r.Flags.FirstAnswer),
+		batch.WithClock(c.Clock),
+		batch.WithLongWait(c.Flags.LongWait),
+		batch.WithFirstAnswer(c.Flags.FirstAnswer),
 	}
-	if r.log != nil && r.log.Enabled(context.Background(), slog.LevelDebug) { // another main may set its log later
-		opts = append(opts, batch.WithRetryHook(r.logRetry))
+	if c.log.Logger != nil && c.log.Enabled(context.Background(), slog.LevelDebug) { // another main may set its log later
+		opts = append(opts, batch.WithRetryHook(c.log.retry))
 	}
-	opts = append(opts, r.endOptions()...)
-	opts = append(opts, r.Flags.LawOptions()...)
-	opts = append(opts, r.Flags.Lanes.Options(r.Flags.Law)...)
-	return append(opts, r.stateOptions()...)
+	opts = append(opts, c.endOptions()...)
+	opts = append(opts, c.Flags.LawOptions()...)
+	opts = append(opts, c.Flags.Lanes.Options(c.Flags.Law)...)
+	return append(opts, c.memory.options()...)
 }
 
 // call makes one call of one item.
-func (r *runner) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+func (c *calls) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 	asks := it.Asks()
 	asks.Lane = batch.LaneFrom(ctx)
-	r.sayBound(it)
-	if !r.log.Enabled(ctx, slog.LevelDebug) {
-		reply, err := r.Account.Do(ctx, asks)
-		r.noteFault(it, err)
+	c.sayBound(it)
+	if !c.log.Enabled(ctx, slog.LevelDebug) {
+		reply, err := c.Account.Do(ctx, asks)
+		c.noteFault(it, err)
 		return reply, err
 	}
-	began := r.Clock.Now()
-	reply, err := r.Account.Do(ctx, asks)
-	r.noteFault(it, err)
-	r.logCall(ctx, it, &reply, r.Clock.Now().Sub(began), err)
+	began := c.Clock.Now()
+	reply, err := c.Account.Do(ctx, asks)
+	c.noteFault(it, err)
+	c.log.call(ctx, it, &reply, c.Clock.Now().Sub(began), err)
 	return reply, err
 }
 
 // sayBound says once that a prompt has a bound on its answer that the user has not set.
-func (r *runner) sayBound(it *promptfile.Item) {
-	if !r.bounds.Load() || !it.Form.IsPrompt() || estimate.MaxOutput(it.Body) > 0 || !r.bounds.Swap(false) {
+func (c *calls) sayBound(it *promptfile.Item) {
+	if !c.bounds.Load() || !it.Form.IsPrompt() || estimate.MaxOutput(it.Body) > 0 || !c.bounds.Swap(false) {
 		return
 	}
-	r.console.Notice(event.MaxTokens, fmt.Sprintf("prompts without max_tokens get %s, as %s requires a max_tokens: --max-tokens sets another",
-		words.Thousands(float64(r.Flags.MaxTokens)), r.Account.Name))
+	c.show.console.Notice(event.MaxTokens, fmt.Sprintf("prompts without max_tokens get %s, as %s requires a max_tokens: --max-tokens sets another",
+		words.Thousands(float64(c.Flags.MaxTokens)), c.Account.Name))
 }
 
 // failing holds the items whose calls break and that have not ended. Workers note them.
@@ -115,17 +129,17 @@ func (f *failing) say(p *observe.Snapshot) (items int, now bool) {
 
 // noteFailing notes a call that broke, and says once that an item keeps failing while the
 // others are answered.
-func (r *runner) noteFailing(it *promptfile.Item, e *provider.Error) {
-	if r.recorder == nil || !e.Kind.BreakerCounts() || e.Kind.Cools() || !r.failing.note(it.ID) {
+func (c *calls) noteFailing(it *promptfile.Item, e *provider.Error) {
+	if c.show.recorder == nil || !e.Kind.BreakerCounts() || e.Kind.Cools() || !c.failing.note(it.ID) {
 		return
 	}
-	p := r.recorder.Snapshot(r.Clock.Now())
-	if n, now := r.failing.say(&p); now {
-		text := fmt.Sprintf("%s so far while the rest are answered: %s", keepFailing(n), r.verdict.FailedAs(it.ID, verdict.FailingCalls, e))
+	p := c.show.recorder.Snapshot(c.Clock.Now())
+	if n, now := c.failing.say(&p); now {
+		text := fmt.Sprintf("%s so far while the rest are answered: %s", keepFailing(n), c.verdict.FailedAs(it.ID, verdict.FailingCalls, e))
 		if n > 1 {
 			text += ", and so on"
 		}
-		r.console.Notice(event.Failing, text)
+		c.show.console.Notice(event.Failing, text)
 	}
 }
 
@@ -144,17 +158,17 @@ func keepFailing(items int) string {
 const alikeFailures = 20
 
 // endOptions returns the options that say when a run stops, or goes on, as its calls fail.
-func (r *runner) endOptions() []batch.Option {
-	opts := []batch.Option{batch.WithOutagePatience(r.Flags.OutagePatience)}
-	if r.Flags.KeepGoing {
+func (c *calls) endOptions() []batch.Option {
+	opts := []batch.Option{batch.WithOutagePatience(c.Flags.OutagePatience)}
+	if c.Flags.KeepGoing {
 		opts = append(opts, batch.WithKeepGoing())
 	} else {
 		opts = append(opts, batch.WithAlikeFailures(alikeFailures))
 	}
-	if r.answeredBefore {
+	if c.memory.answeredBefore {
 		opts = append(opts, batch.WithAnsweredBefore())
 	}
-	return append(opts, r.Flags.MaxFailures.Options()...)
+	return append(opts, c.Flags.MaxFailures.Options()...)
 }
 
 // troubles records the breakers that opened during a run. Only the observer uses it until
@@ -164,14 +178,14 @@ type troubles struct {
 	why    string // why calls broke, the latest time
 }
 
-// plain puts an event's reasons for broken calls into words, and notes them.
-func (r *runner) plain(e batch.Event) batch.Event {
+// inWords puts an event's reasons for broken calls into words, and notes them.
+func (d *display) inWords(e batch.Event) batch.Event {
 	if e.Transition != nil {
 		t := *e.Transition // others get the same event
-		t.Cause = r.Reason(t.Cause)
+		t.Cause = d.Reason(t.Cause)
 		if t.Reason == machine.ByBreaker && t.To == machine.Cooling {
-			r.troubles.opened++
-			r.troubles.why = verdict.ReasonOf(t.Cause)
+			d.troubles.opened++
+			d.troubles.why = verdict.ReasonOf(t.Cause)
 		}
 		e.Transition = &t
 	}
@@ -180,16 +194,16 @@ func (r *runner) plain(e batch.Event) batch.Event {
 
 // noteFault notes a call that was not answered, and says once that a server names an
 // implausible wait.
-func (r *runner) noteFault(it *promptfile.Item, err error) {
+func (c *calls) noteFault(it *promptfile.Item, err error) {
 	e := verdict.FaultOf(err)
 	if e == nil {
 		return
 	}
-	r.verdict.Latest.Store(e)
-	r.noteFailing(it, e)
+	c.verdict.Latest.Store(e)
+	c.noteFailing(it, e)
 	if e.OddWait != "" {
-		r.oddOnce.Do(func() {
-			r.console.Notice(event.OddWait, fmt.Sprintf("the provider asks for an absurd wait (%s), which is ignored", verdict.Shown(r.Redact(e.OddWait))))
+		c.oddOnce.Do(func() {
+			c.show.console.Notice(event.OddWait, fmt.Sprintf("the provider asks for an absurd wait (%s), which is ignored", verdict.Shown(c.Redact(e.OddWait))))
 		})
 	}
 }

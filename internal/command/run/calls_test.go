@@ -24,7 +24,7 @@ import (
 func TestFirstAnswerReachesTheRun(t *testing.T) {
 	w := &world.World{Clock: clockwork.NewRealClock()}
 	r := newRunner(&verdict.Facts{World: w, Flags: &settings.Flags{FirstAnswer: 42 * time.Second}, Halt: &world.Halt{}})
-	for _, o := range r.options() {
+	for _, o := range r.calls.options() {
 		if o.String() == "WithFirstAnswer(42s)" {
 			return
 		}
@@ -43,9 +43,9 @@ func TestAnswersAreWatchedWithoutAllocation(t *testing.T) {
 	r := newRunner(&verdict.Facts{Flags: &settings.Flags{}})
 	r.Flags.Known = known
 	for what, f := range map[string]func(){
-		"an answer": func() { r.noteFault(nil, nil) },
+		"an answer": func() { r.calls.noteFault(nil, nil) },
 		"a size":    func() { sizeOf(&item) },
-		"a price":   func() { r.priceOf(&item, used) },
+		"a price":   func() { r.show.priceOf(&item, used) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", what, n)
@@ -57,20 +57,20 @@ func TestAnswersAreWatchedWithoutAllocation(t *testing.T) {
 func TestWhatHappensToTheInputIsSaid(t *testing.T) {
 	var said strings.Builder
 	r := newRunner(&verdict.Facts{World: &world.World{}, Halt: new(world.Halt), Account: new(account.Account)})
-	r.console, r.log = progress.Open(progress.Plain(&said), time.Now), slog.New(slog.DiscardHandler)
+	r.show.console, r.log.Logger = progress.Open(progress.Plain(&said), time.Now), slog.New(slog.DiscardHandler)
 	w := r.watchJob("in.jsonl")
 	w.Checked(3_000_000)
 	w.Broke(errors.New("the pipe broke"))
 	w.Skipped(&prompts.LineError{Line: 2, Err: errors.New("no")})
 	w.Ended(&promptfile.Result{Item: new(promptfile.Item), Err: errors.New("no")})
 	w.Ended(&promptfile.Result{Item: new(promptfile.Item)})
-	r.console.Close(nil)
+	r.show.console.Close(nil)
 	for _, want := range []string{"checking in.jsonl before any call: 3000000 items so far", "the pipe broke (reading stops here;"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("no %q in %s", want, said.String())
 		}
 	}
-	if n := r.skipped.Load(); n != 1 {
+	if n := r.show.skipped.Load(); n != 1 {
 		t.Errorf("%d skipped, not 1", n)
 	}
 }

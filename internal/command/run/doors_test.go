@@ -159,11 +159,11 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	}
 	r.Account.Fleet.CloseIdle()
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	manner := r.manner()
-	r.every = manner.Every()
-	say("every=%v", r.every)
-	r.record(nil)
-	for _, o := range append(r.options(), r.recorder.Options()...) {
+	manner := r.show.manner()
+	r.show.every = manner.Every()
+	say("every=%v", r.show.every)
+	r.show.record(nil)
+	for _, o := range append(r.calls.options(), r.show.recorder.Options()...) {
 		say("option %v", o)
 	}
 	for part := range strings.FieldsSeq(strings.Trim(fmt.Sprintf("%+v", r.Flags.Limits()), "{}")) {
@@ -175,7 +175,7 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, state := r.job(promptfile.Input{Name: r.Input}), r.stateFile()
+	job, state := r.job(promptfile.Input{Name: r.Input}), r.memory.stateFile()
 	lines = append(lines, fields("job", job)...)
 	cfg := r.Account.ClientConfig()
 	lines = append(lines, fields("client", cfg)...)
@@ -200,8 +200,8 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	}
 	say("timeline=%s", r.Flags.TimelinePath())
 	say("display=%s", reflect.ValueOf(manner).FieldByName("display").Elem().Type())
-	say("style=%+v", r.style())
-	log := r.logHandler(io.Discard)
+	say("style=%+v", r.show.style())
+	log := r.log.handler(io.Discard)
 	say("log=%T", log)
 	say("debug=%t", log.Enabled(t.Context(), slog.LevelDebug))
 	return lines

@@ -21,16 +21,16 @@ import (
 type namedFile struct{ what, name string }
 
 // files lists the files that a run reads and writes, without its timeline and its log.
-func (r *runner) files() (list []namedFile) {
-	for _, name := range r.Inputs {
+func files(f *verdict.Facts) (list []namedFile) {
+	for _, name := range f.Inputs {
 		if name != "-" {
 			list = append(list, namedFile{"input", name})
 		}
 	}
-	if !r.Flags.ToStdout() {
-		list = append(list, namedFile{"output", r.Flags.Output}, namedFile{"state file", settings.StatePath(r.Flags.Output)})
+	if !f.Flags.ToStdout() {
+		list = append(list, namedFile{"output", f.Flags.Output}, namedFile{"state file", settings.StatePath(f.Flags.Output)})
 	}
-	return append(list, namedFile{"errors file", r.Flags.ErrorsPath()})
+	return append(list, namedFile{"errors file", f.Flags.ErrorsPath()})
 }
 
 // outputFault is the end of a run whose files cannot be used: either the user chose the
@@ -82,24 +82,24 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 func (r *runner) watchJob(input string) promptfile.Watch {
 	return promptfile.Watch{
 		Checked: func(items int) {
-			r.console.Notice(event.Checking, fmt.Sprintf("checking %s before any call: %d items so far", input, items))
+			r.show.console.Notice(event.Checking, fmt.Sprintf("checking %s before any call: %d items so far", input, items))
 		},
 		Ended:   r.itemEnded,
-		Written: func(lines int) { r.unwritten.Add(-int64(lines)) },
+		Written: func(lines int) { r.show.unwritten.Add(-int64(lines)) },
 		Skipped: func(bad *prompts.LineError) {
-			r.skipped.Add(1)
-			r.unwritten.Add(1)
+			r.show.skipped.Add(1)
+			r.show.unwritten.Add(1)
 			if verdict.IsNoJSONL(bad) {
-				r.console.Notice(event.ReadOtherwise, verdict.FormatHint(bad.File))
+				r.show.console.Notice(event.ReadOtherwise, verdict.FormatHint(bad.File))
 			}
 		},
 		Renamed: r.sayRenamed(),
 		Broke: func(err error) {
-			r.console.Notice(event.InputBroke, exit.PlainText(err)+" (reading stops here; items before it are finished)")
+			r.show.console.Notice(event.InputBroke, exit.PlainText(err)+" (reading stops here; items before it are finished)")
 			var bad *prompts.LineError
 			if errors.As(err, &bad) {
 				for _, hint := range verdict.HintsFor([]*prompts.LineError{bad}) {
-					r.console.Notice(event.ReadOtherwise, hint)
+					r.show.console.Notice(event.ReadOtherwise, hint)
 				}
 			}
 		},
@@ -112,7 +112,7 @@ func (r *runner) sayRenamed() func(*prompts.Request, string) {
 	said := false
 	return func(req *prompts.Request, was string) {
 		if !said {
-			r.console.Notice(event.Renamed, fmt.Sprintf("%s has a result for a different question with the id %q: the result of %s gets the id %s, and so on",
+			r.show.console.Notice(event.Renamed, fmt.Sprintf("%s has a result for a different question with the id %q: the result of %s gets the id %s, and so on",
 				r.Flags.Output, was, placeOf(req), req.ID))
 		}
 		said = true
@@ -131,23 +131,23 @@ func placeOf(req *prompts.Request) string {
 func (r *runner) sayOrder(s *promptfile.Sums) {
 	switch {
 	case s.Arranged:
-		r.console.Notice(event.Ordered, r.Flags.Output+": its lines are now in the order of the input")
+		r.show.console.Notice(event.Ordered, r.Flags.Output+": its lines are now in the order of the input")
 	case s.Unordered:
-		r.console.Notice(event.Ordered, r.Flags.Output+": its lines may not be in the order of the input yet: a run that reaches the end sorts them")
+		r.show.console.Notice(event.Ordered, r.Flags.Output+": its lines may not be in the order of the input yet: a run that reaches the end sorts them")
 	}
 }
 
 func (r *runner) itemEnded(res *promptfile.Result) {
-	r.unwritten.Add(1)
+	r.show.unwritten.Add(1)
 	if len(res.Failures) > 0 {
-		r.failing.drop(res.Item.ID)
+		r.calls.failing.drop(res.Item.ID)
 	}
 	if res.Err == nil {
 		r.answered.note(r.answeredAs(res))
 		return
 	}
 	r.verdict.NoteFailed(res)
-	r.logItem(res)
+	r.log.item(res)
 }
 
 // answeredAs returns the operation that gives an item's answer its shape.
@@ -165,10 +165,10 @@ func (r *runner) answeredAs(res *promptfile.Result) string {
 func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
 	begun, err := job.Begin()
 	for _, f := range begun.Kept {
-		r.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
+		r.show.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
 	}
 	for _, f := range begun.Torn {
-		r.console.Notice(event.TornLine, fmt.Sprintf("%s ended in an incomplete line of %d bytes: it is removed, and its item is asked again", f.Name, f.Bytes))
+		r.show.console.Notice(event.TornLine, fmt.Sprintf("%s ended in an incomplete line of %d bytes: it is removed, and its item is asked again", f.Name, f.Bytes))
 	}
 	if r.verdict.StartedOver = begun.Fresh; errors.Is(err, promptfile.ErrHalted) {
 		return begun, r.verdict.HaltedEarly()
@@ -182,34 +182,34 @@ func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
 // introduce says what the user should know before the first call.
 func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
 	if r.Flags.Law == settings.LawNone {
-		r.console.Notice(event.Unlimited, fmt.Sprintf("--law none: at most %s in flight, and no other limit, however many are refused",
+		r.show.console.Notice(event.Unlimited, fmt.Sprintf("--law none: at most %s in flight, and no other limit, however many are refused",
 			words.Count(r.Flags.Concurrency, "call")))
 	}
 	for _, text := range r.Account.Notice {
-		r.console.Notice(text.Code, text.Text)
+		r.show.console.Notice(text.Code, text.Text)
 	}
 	switch {
 	case plan == nil && begun.Results > 0:
-		r.console.Notice(event.Resumed, fmt.Sprintf("resuming: %s in %s already; items that have one are skipped", words.Count(begun.Results, "result"), r.Flags.Output))
+		r.show.console.Notice(event.Resumed, fmt.Sprintf("resuming: %s in %s already; items that have one are skipped", words.Count(begun.Results, "result"), r.Flags.Output))
 	case plan == nil:
 	case plan.Items == 0 && plan.Bad.All == 0 && plan.Untranslatable.All == 0:
-		r.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: nothing to do", src.Name, haveOrHas(src)))
+		r.show.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: nothing to do", src.Name, haveOrHas(src)))
 	case plan.Done+plan.Failed > 0:
-		r.console.Notice(event.Resumed, fmt.Sprintf("resuming: of %s, %d %s in %s already%s: %d to do",
+		r.show.console.Notice(event.Resumed, fmt.Sprintf("resuming: of %s, %d %s in %s already%s: %d to do",
 			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.Flags.Output, r.failedBefore(plan.Failed), plan.Left()))
 	}
 	if plan != nil && begun.Results > 0 && plan.Done == 0 && plan.Items > 0 {
-		r.console.Notice(event.OtherOutput, fmt.Sprintf("none of the %s in %s match %s: wrong file, or other --model, --system or --template? %s would be asked again; --fresh starts over and keeps the old file",
+		r.show.console.Notice(event.OtherOutput, fmt.Sprintf("none of the %s in %s match %s: wrong file, or other --model, --system or --template? %s would be asked again; --fresh starts over and keeps the old file",
 			words.Count(begun.Results, "result"), r.Flags.Output, src.Name, words.Count(plan.Left(), "item")))
 	}
 	if plan != nil && plan.Bad.All > 0 {
-		r.console.Notice(event.BadLines, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.Flags.ErrorsPath()))
+		r.show.console.Notice(event.BadLines, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.Flags.ErrorsPath()))
 	}
 	if plan != nil && plan.Untranslatable.All > 0 {
-		r.console.Notice(event.Untranslatable, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Untranslatable.All, "untranslatable line"), src.Name, r.Flags.ErrorsPath()))
+		r.show.console.Notice(event.Untranslatable, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Untranslatable.All, "untranslatable line"), src.Name, r.Flags.ErrorsPath()))
 	}
 	if lowered != "" {
-		r.console.Notice(event.LoweredConcurrency, lowered)
+		r.show.console.Notice(event.LoweredConcurrency, lowered)
 	}
 }
 

@@ -38,9 +38,9 @@ func TestCallsTellTheirLane(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newRunner(&verdict.Facts{World: &world.World{Clock: clockwork.NewRealClock()}, Flags: &settings.Flags{}, Account: &account.Account{Fleet: f}})
-		r.log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
+		r.log.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
 		items := slices.Values([]*promptfile.Item{{Request: prompts.Request{ID: "a"}}, {Request: prompts.Request{ID: "b"}}})
-		results, err := batch.Run(t.Context(), items, r.call, batch.WithConcurrency(1))
+		results, err := batch.Run(t.Context(), items, r.calls.call, batch.WithConcurrency(1))
 		if err != nil || len(client.lanes) != 2 {
 			t.Fatal(err, client.lanes)
 		}

@@ -3,78 +3,60 @@ package run
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/progress"
 	"github.com/headrace/headrace/internal/command/settings"
-	"github.com/headrace/headrace/internal/command/timeline"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/world"
-	"github.com/headrace/headrace/observe"
 )
 
-// runner is one run of a file.
+// runner is one run of a file. Each question of a run has a value of its own: what is known of
+// it, how it ends, what it logs, how it is shown, what it learns, and how it calls.
 type runner struct {
 	*verdict.Facts
 	verdict *verdict.Verdict
-	console *progress.Console
-	every   time.Duration // the period in which it shows how the run stands
-	log     *slog.Logger
+	log     *runLog
+	show    *display
+	memory  *memory
+	calls   *calls
 
-	recorder   *observe.Recorder
-	watched    chan struct{}          // closed when there is a recorder
-	timeline   *timeline.Writer       // nil: there is none
-	timelineAt string                 // its path; "": none
-	shown      time.Time              // when the console last showed how the run stands; the observer's
-	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
-
-	answered  endpoints    // of the items that have a result
-	skipped   atomic.Int64 // bad lines of the input
-	unwritten atomic.Int64 // lines that the operating system does not have yet; briefly it may be below zero
-
-	troubles troubles
-	failing  failing
-	oddOnce  sync.Once // whether an implausible wait was reported
-
-	bounds atomic.Bool // prompts have a bound that the user has not set, and no notice said so yet
-
-	known          batch.Memory // what an earlier run has learned
-	state          *stateFile   // keeps what the run learns; nil: nothing does
-	answeredBefore bool         // by an earlier run of the same output, at the provider of this one
+	answered endpoints // of the items that have a result
 }
 
 func newRunner(f *verdict.Facts) *runner {
-	return &runner{Facts: f, verdict: &verdict.Verdict{Facts: f}, watched: make(chan struct{})}
+	v, l := &verdict.Verdict{Facts: f}, &runLog{Facts: f}
+	d := &display{Facts: f, verdict: v, log: l, watched: make(chan struct{})}
+	m := &memory{Facts: f, show: d}
+	return &runner{
+		Facts: f, verdict: v, log: l, show: d, memory: m,
+		calls: &calls{Facts: f, verdict: v, log: l, show: d, memory: m},
+	}
 }
 
 // runFiles runs files to their end, and says everything but the last lines, which belong to
 // the ending.
 func runFiles(w *world.World, ctx context.Context, flags *settings.Flags, inputs []string) error {
 	r := newRunner(&verdict.Facts{World: w, Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
-	manner := r.manner()
-	r.every, r.console = manner.Every(), progress.Open(manner, w.Clock.Now)
-	closeLog, err := r.openLog()
+	manner := r.show.manner()
+	r.show.every, r.show.console = manner.Every(), progress.Open(manner, w.Clock.Now)
+	closeLog, err := r.log.open(r.show.console)
 	if err != nil {
-		r.console.Close(nil)
+		r.show.console.Close(nil)
 		return err
 	}
 	defer closeLog()
-	r.Halt = w.Watch(ctx, flags.Deadline, r.console.Notice)
-	answered := r.answerAsks()
+	r.Halt = w.Watch(ctx, flags.Deadline, r.show.console.Notice)
+	answered := r.show.answerAsks()
 	err = r.run()
 	r.Halt.Close()
 	<-answered
 	r.conclude(err)
-	r.closeTimeline()
-	r.console.Close(r.verdict.Report)
+	r.show.closeTimeline()
+	r.show.console.Close(r.verdict.Report)
 	return err
 }
 
@@ -104,10 +86,10 @@ func (r *runner) run() error {
 	if src.Several() {
 		r.Input = src.Name
 	}
-	if err := r.placeTimeline(); err != nil {
+	if err := r.show.placeTimeline(); err != nil {
 		return err
 	}
-	r.bounds.Store(!r.Flags.MaxTokensGiven && r.Flags.DemandsBound())
+	r.calls.bounds.Store(!r.Flags.MaxTokensGiven && r.Flags.DemandsBound())
 	lowered := r.Account.LowerConcurrency()
 	job, err := promptfile.Open(r.job(src))
 	if err != nil {
@@ -126,8 +108,8 @@ func (r *runner) run() error {
 		return err
 	}
 	r.introduce(src, plan, begun, lowered)
-	defer r.Account.MeetNeighbours(r.console.Notice)()
-	r.recall(begun)
+	defer r.Account.MeetNeighbours(r.show.console.Notice)()
+	r.memory.recall(begun)
 	return r.process(job, plan)
 }
 
@@ -160,19 +142,19 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	defer tuneGarbage(r.Env)()
 	began := r.Clock.Now()
-	r.console.Begin(r.startOf(plan), began)
-	r.logStart(plan)
-	r.record(plan)
-	r.openTimeline(r.startOf(plan))
-	r.shown = began
-	close(r.watched)
+	r.show.console.Begin(r.show.startOf(plan), began)
+	r.log.start(plan)
+	r.show.record(plan)
+	r.show.openTimeline(r.show.startOf(plan))
+	r.show.shown = began
+	close(r.show.watched)
 	r.Halt.Expire(began)
-	sums, _ := job.Run(r.Halt.Ctx, r.call, append(r.options(), r.recorder.Options()...)...) // its error is in the sums
-	r.logEnd(&sums)
-	r.sayUnsaved(sums.SaveErr)
+	sums, _ := job.Run(r.Halt.Ctx, r.calls.call, append(r.calls.options(), r.show.recorder.Options()...)...) // its error is in the sums
+	r.log.end(&sums)
+	r.memory.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped+sums.Untranslatable == 0 {
-		r.console.Notice(event.EmptyInput, "the input has no items: nothing to do")
+		r.show.console.Notice(event.EmptyInput, "the input has no items: nothing to do")
 	}
 	if !verdict.IsClosedPipe(sums.FilesErr) { // a reader that has gone does not ask how it went
 		r.verdict.Report = r.reportOf(&sums, plan)

@@ -197,26 +197,26 @@ func (s *Settings) Face() (console *progress.Console, log *slog.Logger, closed f
 	if how := &s.r.Flags.Progress; s.flags&settings.Faces == 0 && *how != settings.ProgressJSON && *how != settings.ProgressNone {
 		*how = settings.ProgressPlain
 	}
-	manner := s.r.manner()
-	s.r.every, s.r.console = manner.Every(), progress.Open(manner, s.r.Clock.Now)
-	closeLog, err := s.r.openLog()
+	manner := s.r.show.manner()
+	s.r.show.every, s.r.show.console = manner.Every(), progress.Open(manner, s.r.Clock.Now)
+	closeLog, err := s.r.log.open(s.r.show.console)
 	if err != nil {
-		s.r.console.Close(nil)
+		s.r.show.console.Close(nil)
 		return nil, nil, nil, err
 	}
-	return s.r.console, s.r.log, func() { closeLog(); s.r.console.Close(nil) }, nil
+	return s.r.show.console, s.r.log.Logger, func() { closeLog(); s.r.show.console.Close(nil) }, nil
 }
 
 // Every returns the period in which the display that Face opens shows how a run stands.
-func (s *Settings) Every() time.Duration { return s.r.every }
+func (s *Settings) Every() time.Duration { return s.r.show.every }
 
 // Begin tells the display that Face has opened about the run: its input, its start, and its number
 // of items, if that is known.
 func (s *Settings) Begin(input string, items *int) {
 	s.r.Input = input
-	start := s.r.startOf(nil)
+	start := s.r.show.startOf(nil)
 	start.Items = items
-	s.r.console.Begin(start, s.r.Began)
+	s.r.show.console.Begin(start, s.r.Began)
 }
 
 // Watch waits for signals and for the --deadline until closed is called. The first of them
@@ -287,12 +287,12 @@ func (c *Calls) Notices() (list []string) {
 // Call makes the call of an item, as headrace run does, and logs it if the log wants that. The caller must have
 // called [Settings.Face]. Its errors are a [*provider.Error] and those of the context.
 func (c *Calls) Call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-	return c.s.r.call(ctx, it)
+	return c.s.r.calls.call(ctx, it)
 }
 
 // Options returns how to pace, retry and bound the calls, without what an earlier run has
 // learned.
-func (c *Calls) Options() []batch.Option { return c.s.r.options() }
+func (c *Calls) Options() []batch.Option { return c.s.r.calls.options() }
 
 // Job returns what headrace run would do with the input. It sets the lane of each model's
 // calls, the cost of a request for the lane and in money, and the most calls in flight. It
@@ -372,7 +372,7 @@ func envOfOthers(env func(string) (string, bool)) func(string) (string, bool) {
 // share takes over from another runner what all jobs have in common. The flags in the file
 // of --config are in the other's settings already.
 func (r *runner) share(of *runner) {
-	r.console, r.log, r.Halt = of.console, of.log, of.Halt
+	r.show.console, r.log.Logger, r.Halt = of.show.console, of.log.Logger, of.Halt
 	r.Flags.Lanes = of.Flags.Lanes
 	r.Flags.Seed, r.Flags.Seeded = of.Flags.Seed, of.Flags.Seeded
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -23,30 +24,50 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
+// A display shows a run: on the console, in its timeline, and to a user who asks by a signal.
+type display struct {
+	*verdict.Facts
+	verdict *verdict.Verdict
+	log     *runLog
+	console *progress.Console
+	every   time.Duration // the period in which it shows how the run stands
+
+	recorder   *observe.Recorder
+	watched    chan struct{}          // closed when there is a recorder
+	timeline   *timeline.Writer       // nil: there is none
+	timelineAt string                 // its path; "": none
+	shown      time.Time              // when the console last showed how the run stands; the observer's
+	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
+
+	skipped   atomic.Int64 // bad lines of the input
+	unwritten atomic.Int64 // lines that the operating system does not have yet; briefly it may be below zero
+	troubles  troubles
+}
+
 // manner returns how the run is shown. Where no flag says it, a terminal has the panel;
 // anything else gets lines, as a panel needs a terminal.
-func (r *runner) manner() progress.Manner {
-	switch r.Flags.Progress {
+func (d *display) manner() progress.Manner {
+	switch d.Flags.Progress {
 	case settings.ProgressNone:
-		return progress.Silent(r.Stderr)
+		return progress.Silent(d.Stderr)
 	case settings.ProgressJSON:
-		return progress.JSON(r.Stderr, r.startOf(nil))
+		return progress.JSON(d.Stderr, d.startOf(nil))
 	case settings.ProgressBar:
-		return progress.Live(r.Screen, r.Width, r.style())
+		return progress.Live(d.Screen, d.Width, d.style())
 	case settings.ProgressAuto, settings.ProgressPanel:
-		if r.Terminal.Size != nil {
-			return progress.Panel(r.newScreen(), r.speeds)
+		if d.Terminal.Size != nil {
+			return progress.Panel(d.newScreen(), d.speeds)
 		}
 	}
-	return progress.Plain(r.Stderr)
+	return progress.Plain(d.Stderr)
 }
 
 // speeds returns the most recent speeds, once there is a run.
-func (r *runner) speeds(n int) (perSecond []float64, span time.Duration) {
-	if r.recorder == nil {
+func (d *display) speeds(n int) (perSecond []float64, span time.Duration) {
+	if d.recorder == nil {
 		return nil, 0
 	}
-	return r.recorder.Speeds(n)
+	return d.recorder.Speeds(n)
 }
 
 // spentOn returns what a run has used and cost, by the lines of its files.
@@ -66,7 +87,7 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 	rep := &progress.Report{
 		Summary: s.Summary, Spent: spentOn(s), Truncated: s.Truncated, Kinds: s.Kinds,
 		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.Flags.ErrorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
-		Verbose: r.Flags.Verbose, BreakerOpened: r.troubles.opened, Broke: r.troubles.why, Stopped: r.Redact(verdict.ReasonOf(s.Stopped)),
+		Verbose: r.Flags.Verbose, BreakerOpened: r.show.troubles.opened, Broke: r.show.troubles.why, Stopped: r.Redact(verdict.ReasonOf(s.Stopped)),
 	}
 	if s.Succeeded+s.EarlierDone > 0 && !r.Flags.ToStdout() && !settings.IsNoFile(r.Flags.Output) {
 		rep.Results = r.Flags.Output
@@ -80,24 +101,24 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 		books := r.Account.Books()
 		rep.Books = &books
 	}
-	r.account(rep)
+	r.show.account(rep)
 	return rep
 }
 
 // record makes the recorder of a run, which every display of the run asks.
-func (r *runner) record(plan *promptfile.Plan) {
+func (d *display) record(plan *promptfile.Plan) {
 	cfg := observe.Config{
-		Describe: describe, Code: r.FailureCode, Redact: func(text string) string { return exit.WithoutPackages(r.Redact(text)) },
-		Observer: r.observe, OnSample: r.onSample, Every: min(r.every, observe.DefaultEvery),
+		Describe: describe, Code: d.FailureCode, Redact: func(text string) string { return exit.WithoutPackages(d.Redact(text)) },
+		Observer: d.observe, OnSample: d.onSample, Every: min(d.every, observe.DefaultEvery),
 	}
-	cfg.Size, cfg.Price = sizeOf, r.priceOf
+	cfg.Size, cfg.Price = sizeOf, d.priceOf
 	if plan != nil {
 		cfg.Total, cfg.Before = plan.Items, plan.Done+plan.Failed
 		for _, w := range plan.Work {
 			cfg.Work = append(cfg.Work, observe.Work(w))
 		}
 	}
-	r.recorder = observe.New(cfg)
+	d.recorder = observe.New(cfg)
 }
 
 // itemOf returns the item that a recorder asks about; nil if there is none.
@@ -117,12 +138,12 @@ func sizeOf(in any) int64 {
 }
 
 // priceOf returns the cost of an item, as its line says.
-func (r *runner) priceOf(in any, u provider.Usage) (usd float64, ok bool) {
+func (d *display) priceOf(in any, u provider.Usage) (usd float64, ok bool) {
 	it := itemOf(in)
 	if it == nil {
 		return 0, false
 	}
-	return r.Flags.Known.Cost(it.Model, u)
+	return d.Flags.Known.Cost(it.Model, u)
 }
 
 // describe names an item as the input does.
@@ -134,59 +155,59 @@ func describe(in any) (id string, line int) {
 }
 
 // stands returns the progress of the run.
-func (r *runner) stands() *event.Progress {
-	p := r.recorder.Snapshot(r.Clock.Now())
+func (d *display) stands() *event.Progress {
+	p := d.recorder.Snapshot(d.Clock.Now())
 	for i := range p.Lanes {
-		p.Lanes[i].Cause = r.Reason(p.Lanes[i].Cause)
+		p.Lanes[i].Cause = d.Reason(p.Lanes[i].Cause)
 	}
 	e := event.Of(&p, event.Context{
-		Input: r.inputName(), Output: r.Flags.OutputName(), Provider: r.Account.Name, Simulated: r.Account.Books != nil,
-		Timeout: r.Flags.Timeout, Stdout: r.Flags.ToStdout(), Stream: r.Input == "-", Resumable: !r.Flags.ToStdout() && r.Input != "-",
-		Skipped: int(r.skipped.Load()), Unwritten: int(max(0, r.unwritten.Load())), Draining: r.Halt.Reason(), Latest: r.newest(), Zone: time.Local,
+		Input: inputName(d.Facts), Output: d.Flags.OutputName(), Provider: d.Account.Name, Simulated: d.Account.Books != nil,
+		Timeout: d.Flags.Timeout, Stdout: d.Flags.ToStdout(), Stream: d.Input == "-", Resumable: !d.Flags.ToStdout() && d.Input != "-",
+		Skipped: int(d.skipped.Load()), Unwritten: int(max(0, d.unwritten.Load())), Draining: d.Halt.Reason(), Latest: d.newest(), Zone: time.Local,
 	})
 	return &e
 }
 
-func (r *runner) inputName() string {
-	if r.Input == "-" {
+func inputName(f *verdict.Facts) string {
+	if f.Input == "-" {
 		return "standard input"
 	}
-	return r.Input
+	return f.Input
 }
 
 // newest returns the latest transition, in words; "" if there was none.
-func (r *runner) newest() string {
-	if text := r.latestStep.Load(); text != nil {
+func (d *display) newest() string {
+	if text := d.latestStep.Load(); text != nil {
 		return *text
 	}
 	return ""
 }
 
 // observe passes on the run's events: those worth a line to the log, and all to the console.
-func (r *runner) observe(e batch.Event) {
-	e = r.plain(e)
-	r.logEvent(e)
+func (d *display) observe(e batch.Event) {
+	e = d.inWords(e)
+	d.log.event(e)
 	if t := e.Transition; t != nil {
 		text := t.At.Format(time.TimeOnly) + " " + event.Story(t)
-		r.latestStep.Store(&text)
+		d.latestStep.Store(&text)
 	}
-	r.console.Observe(e)
-	if e.Status != nil && r.due(e.Status.At) {
-		r.console.Show(r.stands())
+	d.console.Observe(e)
+	if e.Status != nil && d.due(e.Status.At) {
+		d.console.Show(d.stands())
 	}
 }
 
 // answerAsks reports how the run stands to a user who asks by a signal, until the run is
 // over; the channel that it returns is then closed.
-func (r *runner) answerAsks() (over <-chan struct{}) {
+func (d *display) answerAsks() (over <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
 			select {
-			case <-r.Asks:
-				r.answerAsk()
-			case <-r.Halt.Over:
+			case <-d.Asks:
+				d.answerAsk()
+			case <-d.Halt.Over:
 				return
 			}
 		}
@@ -194,114 +215,114 @@ func (r *runner) answerAsks() (over <-chan struct{}) {
 	return done
 }
 
-func (r *runner) answerAsk() {
+func (d *display) answerAsk() {
 	select {
-	case <-r.watched:
-		r.console.ShowAll(r.stands())
+	case <-d.watched:
+		d.console.ShowAll(d.stands())
 	default:
-		r.console.Notice(event.Asked, "no call has been made yet")
+		d.console.Notice(event.Asked, "no call has been made yet")
 	}
 }
 
 // due reports whether it is time to show how the run stands. Pictures come more often than
 // some manners show them, and never quite on time.
-func (r *runner) due(at time.Time) bool {
-	if at.Sub(r.shown) < r.every-observe.DefaultEvery/10 {
+func (d *display) due(at time.Time) bool {
+	if at.Sub(d.shown) < d.every-observe.DefaultEvery/10 {
 		return false
 	}
-	r.shown = at
+	d.shown = at
 	return true
 }
 
 // startOf returns the first event. A stream has no counts of items and of those done; nor
 // has an input that is not yet read.
-func (r *runner) startOf(plan *promptfile.Plan) event.Start {
+func (d *display) startOf(plan *promptfile.Plan) event.Start {
 	s := event.Start{
-		Event: "start", Format: event.Format, Headrace: account.Version(), Run: r.runID(), At: event.Stamp(r.Began),
-		Input: r.inputName(), Output: r.Flags.OutputName(), Errors: r.Flags.ErrorsPath(),
-		Concurrency: r.Flags.Concurrency, Settings: r.Flags.Given,
+		Event: "start", Format: event.Format, Headrace: account.Version(), Run: runID(d.Facts), At: event.Stamp(d.Began),
+		Input: inputName(d.Facts), Output: d.Flags.OutputName(), Errors: d.Flags.ErrorsPath(),
+		Concurrency: d.Flags.Concurrency, Settings: d.Flags.Given,
 	}
 	if plan != nil {
 		before := plan.Done + plan.Failed
 		s.Items, s.Before = &plan.Items, &before
 	}
-	if r.timelineAt != "" {
-		s.Timeline = &r.timelineAt
+	if d.timelineAt != "" {
+		s.Timeline = &d.timelineAt
 	}
 	return s
 }
 
 // runID names a run, by its start and a random number.
-func (r *runner) runID() string {
-	return fmt.Sprintf("%s-%04x", r.Began.UTC().Format("20060102T150405"), r.Chance&0xffff)
+func runID(f *verdict.Facts) string {
+	return fmt.Sprintf("%s-%04x", f.Began.UTC().Format("20060102T150405"), f.Chance&0xffff)
 }
 
 // account adds the recorder's figures to a run's report.
-func (r *runner) account(rep *progress.Report) {
-	p := r.recorder.Snapshot(r.Clock.Now())
+func (d *display) account(rep *progress.Report) {
+	p := d.recorder.Snapshot(d.Clock.Now())
 	rep.At, rep.Bounds = p.At, p.Ledger
 	e := event.Of(&p, event.Context{})
 	rep.Efficiency = e.Efficiency // Spent is summed up from the lines
 }
 
 // placeTimeline finds the path of the timeline, and refuses that of another file of the run.
-func (r *runner) placeTimeline() error {
-	path := r.Flags.TimelinePath()
-	for _, other := range r.files() {
+func (d *display) placeTimeline() error {
+	path := d.Flags.TimelinePath()
+	for _, other := range files(d.Facts) {
 		switch {
 		case !journal.SameFile(path, other.name):
-		case r.Flags.Timeline != "":
+		case d.Flags.Timeline != "":
 			return exit.Refuse("the timeline, %s, is the %s, %s: choose another file", path, other.what, other.name)
 		default:
-			r.sayTimeline(fmt.Sprintf("no timeline is written: %s is the %s; choose another file with --timeline", path, other.what))
+			d.sayTimeline(fmt.Sprintf("no timeline is written: %s is the %s; choose another file with --timeline", path, other.what))
 			return nil
 		}
 	}
-	r.timelineAt = path
+	d.timelineAt = path
 	return nil
 }
 
 // openTimeline begins the timeline of the run. The run also works without one, so faults are
 // notices, not errors.
-func (r *runner) openTimeline(s event.Start) {
-	if r.timelineAt == "" {
+func (d *display) openTimeline(s event.Start) {
+	if d.timelineAt == "" {
 		return
 	}
-	err := r.putTimelineAside()
+	err := d.putTimelineAside()
 	if err == nil {
-		r.timeline, err = timeline.Open(timeline.Config{
-			Path: r.timelineAt, At: r.Began, Start: s, Progress: r.stands, Notice: r.sayTimeline,
-			Failures: func() []observe.Failure { return r.recorder.Snapshot(r.Clock.Now()).Failures },
+		d.timeline, err = timeline.Open(timeline.Config{
+			Path: d.timelineAt, At: d.Began, Start: s, Progress: d.stands, Notice: d.sayTimeline,
+			Failures: func() []observe.Failure { return d.recorder.Snapshot(d.Clock.Now()).Failures },
 		})
 	}
 	if err != nil {
-		r.sayTimeline(fmt.Sprintf("no timeline is written to %s: %s", r.timelineAt, exit.PlainText(err)))
+		d.sayTimeline(fmt.Sprintf("no timeline is written to %s: %s", d.timelineAt, exit.PlainText(err)))
 	}
 }
 
 // putTimelineAside keeps the old timeline of an output that starts over.
-func (r *runner) putTimelineAside() error {
-	if !r.verdict.StartedOver {
+func (d *display) putTimelineAside() error {
+	if !d.verdict.StartedOver {
 		return nil
 	}
-	as, err := timeline.PutAside(r.timelineAt)
+	as, err := timeline.PutAside(d.timelineAt)
 	if as != "" {
-		r.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", r.timelineAt, as))
+		d.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", d.timelineAt, as))
 	}
 	return err
 }
 
-func (r *runner) sayTimeline(text string) { r.console.Notice(event.Timeline, text) }
+func (d *display) sayTimeline(text string) { d.console.Notice(event.Timeline, text) }
 
-func (r *runner) onSample(s observe.Sample) { r.timeline.Sample(s) }
+func (d *display) onSample(s observe.Sample) { d.timeline.Sample(s) }
 
 // closeTimeline writes the outcome of the run. If the reader of the output has gone, it
 // writes only that the run has ended.
-func (r *runner) closeTimeline() {
-	if r.timeline == nil {
+func (d *display) closeTimeline() {
+	if d.timeline == nil {
 		return
 	}
-	r.timeline.Close(summaryOf(r.verdict.Report, event.Stamp(r.Clock.Now())))
+	d.timeline.Close(summaryOf(d.verdict.Report, event.Stamp(d.Clock.Now())))
 }
 
 func summaryOf(report *progress.Report, at string) any {
@@ -361,21 +382,21 @@ func (e *endpoints) reading(file string, text bool) string {
 }
 
 // newScreen returns a screen on the terminal, which must exist.
-func (r *runner) newScreen() *panel.Screen {
-	screen := panel.NewScreen(r.Screen, r.Terminal.Size, r.style())
-	screen.Clock, screen.Foreground, screen.Continued = r.Clock, r.Terminal.Foreground, r.Terminal.Continued
-	screen.Reflows = panel.Reflows(r.Env)
+func (d *display) newScreen() *panel.Screen {
+	screen := panel.NewScreen(d.Screen, d.Terminal.Size, d.style())
+	screen.Clock, screen.Foreground, screen.Continued = d.Clock, d.Terminal.Foreground, d.Terminal.Continued
+	screen.Reflows = panel.Reflows(d.Env)
 	return screen
 }
 
 // style returns what the terminal may show.
-func (r *runner) style() panel.Style {
-	style := panel.StyleOf(r.Env, runtime.GOOS == "windows")
-	switch r.Flags.Color {
+func (d *display) style() panel.Style {
+	style := panel.StyleOf(d.Env, runtime.GOOS == "windows")
+	switch d.Flags.Color {
 	case settings.ColorAlways:
 		style.Color = true
 	case settings.ColorAuto:
-		no, _ := r.Env("NO_COLOR")
+		no, _ := d.Env("NO_COLOR")
 		style.Color = no == ""
 	}
 	return style

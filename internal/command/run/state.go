@@ -21,65 +21,75 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/internal/disk"
 )
 
+// A memory is what a run knows from earlier ones, and where it keeps what it learns.
+type memory struct {
+	*verdict.Facts
+	show           *display
+	known          batch.Memory // what an earlier run has learned
+	state          *stateFile   // keeps what the run learns; nil: nothing does
+	answeredBefore bool         // by an earlier run of the same output, at the provider of this one
+}
+
 // stateFile returns the file in which this run keeps its state; nil where the output is no
 // file for it to lie next to.
-func (r *runner) stateFile() *stateFile {
-	if r.Flags.ToStdout() || settings.IsNoFile(r.Flags.Output) {
+func (m *memory) stateFile() *stateFile {
+	if m.Flags.ToStdout() || settings.IsNoFile(m.Flags.Output) {
 		return nil
 	}
-	s := &stateFile{path: settings.StatePath(r.Flags.Output), law: r.Flags.Law, now: r.Clock.Now, disk: disk.Real(), synced: r.Flags.Durability() == saver.Sync}
-	for _, other := range append(slices.Clone(r.Inputs), r.Flags.Output, r.Flags.ErrorsPath()) {
+	s := &stateFile{path: settings.StatePath(m.Flags.Output), law: m.Flags.Law, now: m.Clock.Now, disk: disk.Real(), synced: m.Flags.Durability() == saver.Sync}
+	for _, other := range append(slices.Clone(m.Inputs), m.Flags.Output, m.Flags.ErrorsPath()) {
 		if journal.SameFile(other, s.path) {
 			return nil
 		}
 	}
-	s.server, s.print = r.Account.ServerOf()
+	s.server, s.print = m.Account.ServerOf()
 	return s
 }
 
 // recall finds what an earlier run has left, and where to save to. It reports faults as
 // notices, not as errors.
-func (r *runner) recall(begun promptfile.Begun) {
-	r.answeredBefore = begun.Results > 0
-	s := r.stateFile()
+func (m *memory) recall(begun promptfile.Begun) {
+	m.answeredBefore = begun.Results > 0
+	s := m.stateFile()
 	if s == nil {
 		return
 	}
 	known, err := s.load()
 	if errors.Is(err, errNotOurs) || errors.Is(err, errUnread) {
-		r.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v", s.path, err))
+		m.show.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v", s.path, err))
 		return
 	}
-	r.state = s
-	r.answeredBefore = r.answeredBefore && !errors.Is(err, errOthers)
+	m.state = s
+	m.answeredBefore = m.answeredBefore && !errors.Is(err, errOthers)
 	switch {
-	case r.Flags.Forget:
+	case m.Flags.Forget:
 		_ = os.Remove(s.path) // if it stays, the next save replaces it, or it is too old one day
 	case err != nil:
-		r.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v; the run learns the provider's limits again", s.path, err))
+		m.show.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v; the run learns the provider's limits again", s.path, err))
 	default:
-		r.known = known
+		m.known = known
 	}
 	if begun.Fresh {
-		r.known.Items = nil // each item is asked for the first time
+		m.known.Items = nil // each item is asked for the first time
 	}
 }
 
-func (r *runner) stateOptions() []batch.Option {
-	if r.state == nil {
+func (m *memory) options() []batch.Option {
+	if m.state == nil {
 		return nil
 	}
-	return []batch.Option{batch.WithMemory(r.known), batch.WithMemorySaver(r.state.save)}
+	return []batch.Option{batch.WithMemory(m.known), batch.WithMemorySaver(m.state.save)}
 }
 
 // sayUnsaved says that what the run has learned is not saved, and why.
-func (r *runner) sayUnsaved(err error) {
+func (m *memory) sayUnsaved(err error) {
 	if err != nil {
-		r.console.Notice(event.State, fmt.Sprintf("%s is not up to date: %s; only what was learned about the provider is lost", r.state.path, exit.PlainText(errors.Unwrap(err))))
+		m.show.console.Notice(event.State, fmt.Sprintf("%s is not up to date: %s; only what was learned about the provider is lost", m.state.path, exit.PlainText(errors.Unwrap(err))))
 	}
 }
 
