@@ -16,10 +16,10 @@ import (
 func TestTheLineToJoinByIsNotRepeated(t *testing.T) {
 	const line = "nats://SECRETTOKEN@10.0.0.1:4222?ca=sha256:00&home=s3%3A%2F%2Fb"
 	extras := []Extra{{Heading: "Many machines", Commands: askOne, Cluster: func(_ context.Context, s *run.Settings, _ string) error {
-		if s.Cluster() != line {
-			t.Errorf("the cluster is %q", s.Cluster())
+		if s.Flags.Cluster != line {
+			t.Errorf("the cluster is %q", s.Flags.Cluster)
 		}
-		return errors.Join(s.Verdict(&promptfile.Sums{InputErr: errors.New("it broke at " + line)}))
+		return errors.Join(s.Verdict.Of(&promptfile.Sums{InputErr: errors.New("it broke at " + line)}))
 	}}}
 	for _, one := range []struct {
 		args string

@@ -113,8 +113,8 @@ func TestAnExtraRunsOnACluster(t *testing.T) {
 			return err
 		}
 		defer calls.Close()
-		got = []string{input, s.Cluster(), s.Output(), s.Errors(), calls.Job(promptfile.Input{}).Errors}
-		return s.Verdict(&promptfile.Sums{InputErr: errors.New("it broke")})
+		got = []string{input, s.Flags.Cluster, s.Flags.Output, s.Flags.ErrorsPath(), calls.Job(promptfile.Input{}).Errors}
+		return s.Verdict.Of(&promptfile.Sums{InputErr: errors.New("it broke")})
 	}}}
 	for args, want := range map[string]struct {
 		code int
@@ -258,7 +258,7 @@ func TestSettingsWatchSignals(t *testing.T) {
 		t.Error("the first signal abandons the calls")
 	}
 	var end *exit.Ending
-	if err := s.Verdict(&promptfile.Sums{Left: true}); !errors.As(err, &end) || end.Code != exit.Interrupted {
+	if err := s.Verdict.Of(&promptfile.Sums{Left: true}); !errors.As(err, &end) || end.Code != exit.Interrupted {
 		t.Errorf("%v", err)
 	}
 	signals <- os.Interrupt

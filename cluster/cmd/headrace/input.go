@@ -29,11 +29,11 @@ func recordOf(ctx context.Context, s *run.Settings, lines promptfile.Config, inp
 			if err := apart(s, in.Name); err != nil {
 				return r, err
 			}
-			in.Format = formatWord(s.Reader(in.Name).Format)
+			in.Format = formatWord(s.Flags.ReaderConfig(in.Name).Format)
 			r.Inputs = append(r.Inputs, in)
 		}
 	}
-	r.Output, r.Errors = s.Output(), s.Errors()
+	r.Output, r.Errors = s.Flags.Output, s.Flags.ErrorsPath()
 	r.Reading = readingOf(s, lines)
 	r.Asking = askingOf(s)
 	return r, nil
@@ -41,7 +41,7 @@ func recordOf(ctx context.Context, s *run.Settings, lines promptfile.Config, inp
 
 // apart rejects a job whose files would replace an input: its results would be bought, and could not be written.
 func apart(s *run.Settings, input string) error {
-	for what, path := range map[string]string{"output": s.Output(), "errors file": s.Errors()} {
+	for what, path := range map[string]string{"output": s.Flags.Output, "errors file": s.Flags.ErrorsPath()} {
 		if journal.SameFile(input, path) {
 			return exit.End(exit.Usage, "the %s is the input, %s: choose another file", what, input)
 		}
@@ -62,7 +62,7 @@ func formatWord(f prompts.Format) string {
 
 func readingOf(s *run.Settings, lines promptfile.Config) job.Reading {
 	told := s.Given(settings.Input)
-	bad, untranslatable := s.Skips()
+	bad, untranslatable := s.Flags.SkipsBadLines(), s.Flags.SkipsUntranslatable()
 	return job.Reading{
 		Template: told["template"], System: told["system"], Params: lines.Reader.Params, Model: lines.Reader.DefaultModel, Endpoint: lines.Reader.DefaultEndpoint,
 		SkipBad: bad, SkipUntranslatable: untranslatable, MaxTokens: lines.MaxTokens, MaxTokensOfPrompts: lines.MaxTokensOfPrompts,

@@ -84,7 +84,7 @@ func (f *submitFlags) submit(ctx context.Context, w *world.World, cmd *cobra.Com
 			return err
 		}
 	}
-	f.deadline = s.TakeDeadline()
+	f.deadline, s.Flags.Deadline = s.Flags.Deadline, 0 // the cluster keeps it
 	say, err := openFace(s)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *run.Settings, i
 	}
 	asked.Limit, asked.Weight, asked.Open, asked.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
 	asked.Bounds = f.bounds(s)
-	if asked.Submission, err = f.submission(s, &asked); err == nil && s.StartsOver() {
+	if asked.Submission, err = f.submission(s, &asked); err == nil && s.Flags.Fresh {
 		err = startOver(ctx, n, s, &asked, f.job)
 	}
 	if err == nil {
@@ -163,7 +163,7 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *run.Settings, i
 			err = fmt.Errorf("job %s was submitted with another input or setting: %s; give what it has, or another name", g.Job, strings.Join(g.others, "; "))
 		}
 	}
-	if err == nil && g.met && s.RetriesFailed() && g.State == job.Done {
+	if err == nil && g.met && s.Flags.RetryFailed && g.State == job.Done {
 		g.State, err = job.Running, n.RetryFailed(ctx, g.Job)
 	}
 	if err != nil {
@@ -192,16 +192,16 @@ func (f *submitFlags) submission(s *run.Settings, r *job.Record) (*job.Submissio
 
 // bounds returns the bounds at which the job stops.
 func (f *submitFlags) bounds(s *run.Settings) (b job.Bounds) {
-	b.Failures, b.Share = s.MaxFailures()
+	b.Failures, b.Share = s.Flags.MaxFailures.Items, s.Flags.MaxFailures.Share
 	if f.deadline > 0 {
-		b.Deadline = s.Clock().Now().Add(f.deadline)
+		b.Deadline = s.Clock.Now().Add(f.deadline)
 	}
 	return b
 }
 
 // startOver makes the same command another job, and puts the files of the earlier one aside, as headrace run does.
 func startOver(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record, name string) error {
-	for _, path := range []string{s.Output(), s.Errors()} {
+	for _, path := range []string{s.Flags.Output, s.Flags.ErrorsPath()} {
 		if strings.Contains(path, "://") {
 			return fmt.Errorf("--fresh puts aside no object of a store, and %s is one: name another output", path)
 		}
@@ -238,13 +238,13 @@ func waitFor(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Se
 func conclude(ctx context.Context, n *node.Node, s *run.Settings, status node.JobStatus, r job.Record, say voice) error {
 	if status.Record.State == job.Refused {
 		why, complaints, _ := strings.Cut(strings.TrimPrefix(status.Record.Why, "promptfile: "), "\n")
-		return s.BadLines(why, strings.Split(complaints, "\n"))
+		return s.Verdict.FaultyInput(why, strings.Split(complaints, "\n"))
 	}
 	var names []string
 	for _, in := range r.Inputs {
 		names = append(names, in.Name)
 	}
-	got, err := n.Fetch(ctx, r.Job, s.Output(), s.Errors(), status.Record.State != job.Done, names...)
+	got, err := n.Fetch(ctx, r.Job, s.Flags.Output, s.Flags.ErrorsPath(), status.Record.State != job.Done, names...)
 	switch {
 	case err != nil:
 		return exit.EndOf(exit.Output, err)
@@ -255,19 +255,19 @@ func conclude(ctx context.Context, n *node.Node, s *run.Settings, status node.Jo
 	case status.Record.State == job.Canceled:
 		return goOn(s, exit.Interrupted, "the job was canceled", got.Done, r.Job)
 	}
-	say.line(fmt.Sprintf("%s in %s%s", words.Count(got.Done, "result"), s.Output(), costOf(&got)))
-	s.NameFailed(got.First, got.Failed)
-	return s.Verdict(sumsOf(got))
+	say.line(fmt.Sprintf("%s in %s%s", words.Count(got.Done, "result"), s.Flags.Output, costOf(&got)))
+	s.Verdict.NameFailed(got.First, got.Failed)
+	return s.Verdict.Of(sumsOf(got))
 }
 
 // goOn ends a job that can continue. A trial continues by the same command, because its cluster ends with it.
 func goOn(s *run.Settings, code int, why string, results int, name string) error {
 	const soFar = "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:"
 	saved := words.Count(results, "result")
-	if s.Cluster() == settings.ClusterTrial {
-		return s.GoOn(code, soFar, why, saved, s.Output())
+	if s.Flags.Cluster == settings.ClusterTrial {
+		return s.Verdict.FailAgain(code, soFar, why, saved, s.Flags.Output)
 	}
-	return exit.End(code, soFar+"\nheadrace jobs resume %s", why, saved, s.Output(), name)
+	return exit.End(code, soFar+"\nheadrace jobs resume %s", why, saved, s.Flags.Output, name)
 }
 
 // costOf returns the known cost of a job, and the calls that may be billed as well; "" if there is

@@ -21,15 +21,15 @@ import (
 // runTrial is headrace run --cluster. It runs bus, keeper and worker in this process. If an address is given, it
 // submits a job to the cluster there instead.
 func runTrial(ctx context.Context, s *run.Settings, input string) error {
-	if input == "-" || s.Output() == "-" {
+	if input == "-" || s.Flags.Output == "-" {
 		return exit.End(exit.Usage, "--cluster: other machines cannot read standard input, nor write standard output: name files")
 	}
 	if err := s.CheckFolders(); err != nil {
 		return err
 	}
 	f := submitFlags{weight: 1}
-	if s.Cluster() != settings.ClusterTrial {
-		f.deadline = s.TakeDeadline()
+	if s.Flags.Cluster != settings.ClusterTrial {
+		f.deadline, s.Flags.Deadline = s.Flags.Deadline, 0 // the cluster keeps it
 	}
 	say, err := openFace(s)
 	if err != nil {
@@ -38,10 +38,10 @@ func runTrial(ctx context.Context, s *run.Settings, input string) error {
 	defer say.close()
 	drain, calls, closed := s.Watch(ctx, say.event)
 	defer closed()
-	if s.Cluster() != settings.ClusterTrial {
+	if s.Flags.Cluster != settings.ClusterTrial {
 		return f.submitAndWait(calls, drain, s, input, say)
 	}
-	home, err := node.Home(s.Output())
+	home, err := node.Home(s.Flags.Output)
 	if err != nil {
 		return exit.EndOf(exit.Output, err)
 	}
@@ -52,7 +52,7 @@ func runTrial(ctx context.Context, s *run.Settings, input string) error {
 	defer hub.Shutdown()
 	line := node.JoinLine(hub.JoinURL(), home)
 	say.line("a cluster in this process; on this machine another terminal joins with: headrace worker --join '" + line + "'")
-	n, err := node.Join(calls, node.Config{Line: line, Settles: true, Founds: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
+	n, err := node.Join(calls, node.Config{Line: line, Settles: true, Founds: true, Seed: s.Seed(), Clock: s.Clock, Say: say.line})
 	if err != nil {
 		return exit.EndOf(exit.Usage, err)
 	}
@@ -76,7 +76,7 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { // it ends when over is closed, or before; it is waited for below
-		worked <- n.Work(ctx, node.Worker{Open: opener(s), Keeper: keeping.PrefersKeep, Concurrency: s.Concurrency(), Options: s.Options(), Drain: either(ctx, drain, over)})
+		worked <- n.Work(ctx, node.Worker{Open: opener(s), Keeper: keeping.PrefersKeep, Concurrency: s.Flags.Concurrency, Options: s.Options(), Drain: either(ctx, drain, over)})
 		stop()
 	}()
 	status, err := say.watch(waiting, n, r.Job)
@@ -90,7 +90,7 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.
 
 // cutShort ends a trial whose job has not ended: it writes the finished parts to the output.
 func cutShort(ctx context.Context, n *node.Node, s *run.Settings, r job.Record, why error) error {
-	got, err := n.Fetch(ctx, r.Job, s.Output(), s.Errors(), true)
+	got, err := n.Fetch(ctx, r.Job, s.Flags.Output, s.Flags.ErrorsPath(), true)
 	if err != nil {
 		return exit.EndOf(exit.Output, err)
 	}
@@ -98,7 +98,7 @@ func cutShort(ctx context.Context, n *node.Node, s *run.Settings, r job.Record, 
 	if errors.Is(why, batch.ErrStopped) {
 		code, text = exit.Stopped, why.Error()
 	}
-	return s.GoOn(code, "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:", text, words.Count(got.Done, "result"), s.Output())
+	return s.Verdict.FailAgain(code, "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:", text, words.Count(got.Done, "result"), s.Flags.Output)
 }
 
 // trialJob returns the job that an earlier trial with this output began, if it asks the same, or else a new one.
@@ -109,7 +109,7 @@ func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string) 
 		return r, err
 	}
 	r.Weight = 1
-	if !s.StartsOver() {
+	if !s.Flags.Fresh {
 		if old, found, err := earlier(ctx, n, s, &r); err != nil || found {
 			return old, err
 		}
@@ -144,7 +144,7 @@ func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record) 
 		err = n.Resume(ctx, old.Job)
 	case old.State == job.Done:
 		err = n.Resume(ctx, old.Job) // parts that are lost come first: nobody else can resume a trial's job
-		if whole := errors.Is(err, node.ErrState); whole && s.RetriesFailed() {
+		if whole := errors.Is(err, node.ErrState); whole && s.Flags.RetryFailed {
 			err = n.RetryFailed(ctx, old.Job)
 		} else if whole {
 			err = nil
@@ -168,8 +168,8 @@ func sameInputs(a, b *job.Record) bool {
 
 // submitAndWait runs the input in the cluster at an address.
 func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, s *run.Settings, input string, say *face) error {
-	say.line("this runs in the cluster at " + bus.HostsOf(s.Cluster()))
-	n, err := node.Join(ctx, node.Config{Line: s.Cluster(), Founds: true, Seed: s.Seed(), Clock: s.Clock(), Say: say.line})
+	say.line("this runs in the cluster at " + bus.HostsOf(s.Flags.Cluster))
+	n, err := node.Join(ctx, node.Config{Line: s.Flags.Cluster, Founds: true, Seed: s.Seed(), Clock: s.Clock, Say: say.line})
 	if err != nil {
 		return exit.EndOf(exit.Usage, err)
 	}

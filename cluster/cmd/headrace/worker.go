@@ -152,7 +152,7 @@ func (f *workerFlags) work(ctx context.Context, w *world.World, s *run.Settings)
 		return err
 	}
 	err = n.Work(calls, node.Worker{
-		Open: opener(s), Keeper: candidacy, Concurrency: s.Concurrency(), Options: s.Options(), Drain: drain,
+		Open: opener(s), Keeper: candidacy, Concurrency: s.Flags.Concurrency, Options: s.Options(), Drain: drain,
 		SaveEvery: f.saveEvery,
 	})
 	return ended(calls, drain, err, n.Close())

@@ -33,10 +33,6 @@ type calls struct {
 
 // options returns the options of the run's calls.
 func (c *calls) options() []batch.Option {
-	seed := c.Chance
-	if c.Flags.Seeded {
-		seed = c.Flags.Seed
-	}
 	answers := c.Flags.Answering(c.Flags.Preset)
 	opts := []batch.Option{
 		batch.WithLimits(c.Flags.Limits()),
@@ -45,7 +41,7 @@ func (c *calls) options() []batch.Option {
 		batch.WithMaxAttempts(c.Flags.MaxAttempts),
 		batch.WithAttemptTimeout(c.Flags.Timeout),
 		batch.WithItemTimeout(c.Flags.ItemTimeout),
-		batch.WithSeed(seed),
+		batch.WithSeed(c.Seed()),
 		batch.WithClock(c.Clock),
 		batch.WithLongWait(c.Flags.LongWait),
 		batch.WithFirstAnswer(c.Flags.FirstAnswer),

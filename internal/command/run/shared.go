@@ -2,21 +2,17 @@ package run
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jonboulle/clockwork"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
-	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/event"
@@ -33,18 +29,20 @@ import (
 //
 //	NewSettings ─ Register ─ (cobra parses) ─ Complete ─▶ Reader, Told, Face, Connect
 type Settings struct {
-	r     *runner
-	flags settings.Groups
-	own   *pflag.FlagSet // the flags that the command has
+	*verdict.Facts
+	Verdict *verdict.Verdict
+	r       *runner
+	groups  settings.Groups
+	own     *pflag.FlagSet // the flags that the command has
 }
 
 // NewSettings returns the settings of a command with these flags.
-func NewSettings(w *world.World, flags settings.Groups) *Settings {
+func NewSettings(w *world.World, groups settings.Groups) *Settings {
 	f := &settings.Flags{}
 	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.Register(all)
 	s := settingsOf(w, f, "")
-	s.flags, s.own = flags, all
+	s.groups, s.own = groups, all
 	return s
 }
 
@@ -53,7 +51,7 @@ func settingsOf(w *world.World, f *settings.Flags, input string) *Settings {
 	ctx, stop := context.WithCancelCause(context.Background())
 	quiet := &world.Halt{Drain: make(chan struct{}), Ctx: ctx, Stop: stop} // nothing stops it until a call of Watch
 	r := newRunner(&verdict.Facts{World: w, Flags: f, Input: input, Halt: quiet, Began: w.Clock.Now()})
-	return &Settings{r: r, flags: ^settings.Groups(0), own: f.All}
+	return &Settings{r.Facts, r.verdict, r, ^settings.Groups(0), f.All}
 }
 
 // Register adds the flags to the command. Its help shows them under the headings of run,
@@ -61,12 +59,12 @@ func settingsOf(w *world.World, f *settings.Flags, input string) *Settings {
 func (s *Settings) Register(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
 	s.own = cmd.Flags()
-	s.r.Flags.All.VisitAll(func(f *pflag.Flag) {
-		if s.flags.Has(f.Name) {
+	s.Flags.All.VisitAll(func(f *pflag.Flag) {
+		if s.groups.Has(f.Name) {
 			s.own.AddFlag(f)
 		}
 	})
-	if s.flags&settings.Vendor != 0 {
+	if s.groups&settings.Vendor != 0 {
 		settings.CompleteProvider(cmd)
 	}
 	settings.GroupFlags(cmd, settings.RunGroups)
@@ -77,40 +75,22 @@ func (s *Settings) Register(cmd *cobra.Command) {
 // error, and has then called nothing. A file may set flags that the command does not have,
 // so that one file serves all commands.
 func (s *Settings) Complete() error {
-	return s.r.Flags.Complete(s.own, s.r.Env)
+	return s.Flags.Complete(s.own, s.Env)
 }
-
-// Cluster returns the value of --cluster: an address, ClusterTrial, or "" where it is not
-// given. An address may contain a token.
-func (s *Settings) Cluster() string { return s.r.Flags.Cluster }
-
-// Output returns the name of the output; "-" is standard output.
-func (s *Settings) Output() string { return s.r.Flags.Output }
-
-// Errors returns the name of the errors file: that of --errors, or one derived from the
-// output's.
-func (s *Settings) Errors() string { return s.r.Flags.ErrorsPath() }
 
 // CheckFolders refuses an output or an errors file on this machine whose folder does not exist.
 func (s *Settings) CheckFolders() error {
-	local := slices.DeleteFunc([]string{s.Output(), s.Errors()}, func(path string) bool { return strings.Contains(path, "://") })
+	local := slices.DeleteFunc([]string{s.Flags.Output, s.Flags.ErrorsPath()}, func(path string) bool { return strings.Contains(path, "://") })
 	if text := settings.NoFolder(local...); text != "" {
 		return exit.Refuse("%s", text)
 	}
 	return nil
 }
 
-// Reader says how to read the lines of an input of that name: the name gives the format
-// where no flag does.
-func (s *Settings) Reader(name string) prompts.Config { return s.r.Flags.ReaderConfig(name) }
-
-// Concurrency returns the most calls that may be in flight.
-func (s *Settings) Concurrency() int { return s.r.Flags.Concurrency }
-
 // Options returns the options of a run whose lanes have bounds of their own, as [Calls.Bound]
 // gives them.
 func (s *Settings) Options() []batch.Option {
-	return []batch.Option{batch.WithAttemptTimeout(0), batch.WithLongWait(s.r.Flags.LongWait)}
+	return []batch.Option{batch.WithAttemptTimeout(0), batch.WithLongWait(s.Flags.LongWait)}
 }
 
 // Lines says how to read an input's lines and write results, as [Calls.Job] does, for a
@@ -118,51 +98,12 @@ func (s *Settings) Options() []batch.Option {
 func (s *Settings) Lines() promptfile.Config {
 	r := s.r
 	if r.Account == nil {
-		r = newRunner(&verdict.Facts{World: s.r.World, Flags: s.r.Flags, Halt: s.r.Halt})
+		r = newRunner(&verdict.Facts{World: s.World, Flags: s.Flags, Halt: s.Halt})
 		r.Account = &account.Account{Name: r.Flags.Name(), Shared: r.Flags.Vendor.ByAccount || r.Flags.Provider == settings.ProviderSim}
 	}
 	job := r.job(promptfile.Input{})
 	job.Watch = promptfile.Watch{}
 	return job
-}
-
-// Clock returns the clock of the command. Seed returns that of --seed, or another each time.
-func (s *Settings) Clock() clockwork.Clock { return s.r.Clock }
-
-// Seed is explained at Clock.
-func (s *Settings) Seed() uint64 {
-	if s.r.Flags.Seeded {
-		return s.r.Flags.Seed
-	}
-	return s.r.Chance
-}
-
-// GoOn ends a command that the same command line can continue: that line is the last one
-// shown.
-func (s *Settings) GoOn(code int, format string, args ...any) error {
-	return s.r.verdict.FailAgain(code, format, args...)
-}
-
-// BadLines ends a run whose input has faults. The complaints about its lines have the form that editors jump to.
-func (s *Settings) BadLines(text string, complaints []string) error {
-	end := s.r.verdict.Ending(exit.Usage, "%s: correct or remove what is wrong, then run:", text)
-	for _, one := range complaints {
-		end.List = append(end.List, errors.New(one))
-	}
-	return end
-}
-
-// RetriesFailed reports whether items that failed for good before are tried again, and
-// StartsOver whether earlier results do not count.
-func (s *Settings) RetriesFailed() bool { return s.r.Flags.RetryFailed }
-
-// StartsOver is explained at RetriesFailed.
-func (s *Settings) StartsOver() bool { return s.r.Flags.Fresh }
-
-// Skips reports whether bad lines, and chats that the provider's dialect cannot express, are
-// left out instead of ending the command.
-func (s *Settings) Skips() (bad, untranslatable bool) {
-	return s.r.Flags.SkipsBadLines(), s.r.Flags.SkipsUntranslatable()
 }
 
 // Given lists the flags of the groups that were set anywhere, by name. With them another
@@ -182,7 +123,7 @@ func (s *Settings) Given(groups settings.Groups) map[string]string {
 // called.
 func (s *Settings) Bounds() map[string]string {
 	all := map[string]string{}
-	s.r.Flags.All.VisitAll(func(f *pflag.Flag) {
+	s.Flags.All.VisitAll(func(f *pflag.Flag) {
 		if settings.Tries.Has(f.Name) {
 			all[f.Name] = f.Value.String()
 		}
@@ -194,11 +135,11 @@ func (s *Settings) Bounds() map[string]string {
 // command without Faces shows no run: it writes as lines what --progress would show in a panel
 // or next to a bar.
 func (s *Settings) Face() (console *progress.Console, log *slog.Logger, closed func(), err error) {
-	if how := &s.r.Flags.Progress; s.flags&settings.Faces == 0 && *how != settings.ProgressJSON && *how != settings.ProgressNone {
+	if how := &s.Flags.Progress; s.groups&settings.Faces == 0 && *how != settings.ProgressJSON && *how != settings.ProgressNone {
 		*how = settings.ProgressPlain
 	}
 	manner := s.r.show.manner()
-	s.r.show.every, s.r.show.console = manner.Every(), progress.Open(manner, s.r.Clock.Now)
+	s.r.show.every, s.r.show.console = manner.Every(), progress.Open(manner, s.Clock.Now)
 	closeLog, err := s.r.log.open(s.r.show.console)
 	if err != nil {
 		s.r.show.console.Close(nil)
@@ -223,38 +164,9 @@ func (s *Settings) Begin(input string, items *int) {
 // closes drain: start nothing more. A signal after that cancels calls: abandon what is in
 // flight. One more has its usual effect. Watch says each in words for people.
 func (s *Settings) Watch(ctx context.Context, say func(event.Code, string)) (drain <-chan struct{}, calls context.Context, closed func()) {
-	s.r.Halt = s.r.Watch(ctx, s.r.Flags.Deadline, say)
-	return s.r.Halt.Drain, s.r.Halt.Ctx, s.r.Halt.Close
+	s.Halt = s.r.Watch(ctx, s.Flags.Deadline, say)
+	return s.Halt.Drain, s.Halt.Ctx, s.Halt.Close
 }
-
-// TakeDeadline returns --deadline to a command that has others keep it; Watch then ignores it. 0
-// is none.
-func (s *Settings) TakeDeadline() time.Duration {
-	d := s.r.Flags.Deadline
-	s.r.Flags.Deadline = 0
-	return d
-}
-
-// MaxFailures returns --max-failures: a number of items, or a share of them. Both are 0
-// without a bound.
-func (s *Settings) MaxFailures() (items int, share float64) {
-	return s.r.Flags.MaxFailures.Items, s.r.Flags.MaxFailures.Share
-}
-
-// NameFailed tells the verdict which items have failed: the first of them by their lines in the
-// errors file, and the number of all.
-func (s *Settings) NameFailed(first []journal.Line, all int) {
-	f := &s.r.verdict.Failed
-	for i := range first[:min(len(first), verdict.MostNamed)] {
-		l := &first[i]
-		f.Named = append(f.Named, s.r.verdict.FailedAs(l.CustomID, l.Headrace.Calls, verdict.FaultIn(l)))
-	}
-	f.Unsaid = all - len(f.Named)
-}
-
-// Verdict returns how a run with these sums ends, as headrace run does: the code, the words,
-// and the command that continues it. Nil means that every item succeeded.
-func (s *Settings) Verdict(sums *promptfile.Sums) error { return s.r.verdict.Of(sums) }
 
 // Calls makes the calls that the flags describe: it holds a client with its key, and the bounds
 // and the pace of the calls. Any number of goroutines may use Call.
@@ -267,21 +179,13 @@ type Calls struct {
 // call. The command ends with its error.
 func (s *Settings) Connect() (*Calls, error) {
 	var err error
-	if s.r.Account, err = account.Connect(s.r.Halt.Ctx, s.r.World, s.r.Flags); err != nil {
+	if s.Account, err = account.Connect(s.Halt.Ctx, s.World, s.Flags); err != nil {
 		return nil, err
 	}
-	if lowered := s.r.Account.LowerConcurrency(); lowered != "" {
-		s.r.Account.Note(event.LoweredConcurrency, lowered)
+	if lowered := s.Account.LowerConcurrency(); lowered != "" {
+		s.Account.Note(event.LoweredConcurrency, lowered)
 	}
 	return &Calls{s.r.Facts, s}, nil
-}
-
-// Notices returns what the user should know about the called provider, in words for people.
-func (c *Calls) Notices() (list []string) {
-	for _, n := range c.Account.Notice {
-		list = append(list, n.Text)
-	}
-	return list
 }
 
 // Call makes the call of an item, as headrace run does, and logs it if the log wants that. The caller must have
@@ -326,7 +230,7 @@ func (s *Settings) For(told map[string]string) (*Calls, error) {
 	if theirs.Has("provider") && len(own) > 0 {
 		return nil, exit.Refuse("%s: add --provider or --base-url, so that no job sends what is yours elsewhere", settings.Dashed(slices.Sorted(maps.Keys(own))))
 	}
-	j := NewSettings(s.r.World, s.flags|settings.Vendor|settings.Input|settings.Tries)
+	j := NewSettings(s.World, s.groups|settings.Vendor|settings.Input|settings.Tries)
 	j.Register(&cobra.Command{})
 	if err := j.take(told, theirs); err != nil {
 		return nil, err
@@ -376,9 +280,6 @@ func (r *runner) share(of *runner) {
 	r.Flags.Lanes = of.Flags.Lanes
 	r.Flags.Seed, r.Flags.Seeded = of.Flags.Seed, of.Flags.Seeded
 }
-
-// Settings returns the settings of the calls.
-func (c *Calls) Settings() *Settings { return c.s }
 
 // Close closes the connections that wait for another call.
 func (c *Calls) Close() { c.Account.Fleet.CloseIdle() }

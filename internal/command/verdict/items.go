@@ -26,8 +26,8 @@ const (
 	// MostFailing bounds the items that are watched: only in an outage do as many fail at
 	// once.
 	MostFailing = 1000
-	// MostNamed is the number of items that a sentence names.
-	MostNamed = 3
+	// mostNamed is the number of items that a sentence names.
+	mostNamed = 3
 	// nameLength is the number of characters that a sentence shows of an item's name.
 	nameLength = 40
 )
@@ -35,21 +35,32 @@ const (
 // failedItems holds the first items of a run that failed, and why. It belongs to the
 // goroutine that takes the results.
 type failedItems struct {
-	Named  []string
-	Unsaid int
+	named  []string
+	unsaid int
 }
 
 func (v *Verdict) NoteFailed(res *promptfile.Result) {
-	if len(v.Failed.Named) == MostNamed {
-		v.Failed.Unsaid++
+	if len(v.Failed.named) == mostNamed {
+		v.Failed.unsaid++
 		return
 	}
-	v.Failed.Named = append(v.Failed.Named, v.FailedAs(res.Item.ID, res.Calls, FaultOf(res.Err)))
+	v.Failed.named = append(v.Failed.named, v.FailedAs(res.Item.ID, res.Calls, FaultOf(res.Err)))
 }
 
-// FaultIn restores, from a line of the errors file, the error that the line was written from;
+// NameFailed names the items that have failed elsewhere: the first of them by their lines in the
+// errors file, and the number of all.
+func (v *Verdict) NameFailed(first []journal.Line, all int) {
+	f := &v.Failed
+	for i := range first[:min(len(first), mostNamed)] {
+		l := &first[i]
+		f.named = append(f.named, v.FailedAs(l.CustomID, l.Headrace.Calls, faultIn(l)))
+	}
+	f.unsaid = all - len(f.named)
+}
+
+// faultIn restores, from a line of the errors file, the error that the line was written from;
 // nil if no call has failed.
-func FaultIn(l *journal.Line) *provider.Error {
+func faultIn(l *journal.Line) *provider.Error {
 	e := &provider.Error{}
 	for e.Kind.String() != l.Error.Code {
 		if e.Kind++; e.Kind > provider.Misconfigured {
@@ -89,8 +100,8 @@ func saysWhatCame(message string) bool {
 
 // String names them.
 func (f *failedItems) String() string {
-	text := strings.Join(f.Named, ", ")
-	if f.Unsaid > 0 {
+	text := strings.Join(f.named, ", ")
+	if f.unsaid > 0 {
 		text += ", …"
 	}
 	return text

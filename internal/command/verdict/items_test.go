@@ -34,11 +34,31 @@ func TestNamedByItsLine(t *testing.T) {
 		if e.Status != 0 {
 			l.Response = &journal.Response{StatusCode: e.Status}
 		}
-		if got, want := v.FailedAs("a", 2, FaultIn(&l)), v.FailedAs("a", 2, e); got != want {
+		if got, want := v.FailedAs("a", 2, faultIn(&l)), v.FailedAs("a", 2, e); got != want {
 			t.Errorf("%s: %s\nwant %s", name, got, want)
 		}
 	}
-	if e := FaultIn(&journal.Line{Error: &journal.Failure{Code: "panic", Message: "panic: oh"}}); e != nil {
+	if e := faultIn(&journal.Line{Error: &journal.Failure{Code: "panic", Message: "panic: oh"}}); e != nil {
 		t.Errorf("a panic: %v, want no call that failed", e)
+	}
+}
+
+// The first items are named, and the rest are counted.
+func TestNameFailed(t *testing.T) {
+	t.Parallel()
+	one := journal.Line{CustomID: "a", Error: &journal.Failure{Code: "panic"}}
+	for _, c := range []struct {
+		lines, all int
+		want       string
+	}{{1, 1, "a"}, {3, 3, "a, a, a"}, {3, 4, "a, a, a, …"}, {4, 4, "a, a, a, …"}} {
+		v := &Verdict{Facts: &Facts{Flags: &settings.Flags{}}}
+		lines := make([]journal.Line, c.lines)
+		for i := range lines {
+			lines[i] = one
+		}
+		v.NameFailed(lines, c.all)
+		if got := v.Failed.String(); got != c.want {
+			t.Errorf("%d of %d: %q, want %q", c.lines, c.all, got, c.want)
+		}
 	}
 }

@@ -35,6 +35,14 @@ type Facts struct {
 	Began   time.Time
 }
 
+// Seed returns the seed of --seed, or else one that differs each time.
+func (f *Facts) Seed() uint64 {
+	if f.Flags.Seeded {
+		return f.Flags.Seed
+	}
+	return f.Chance
+}
+
 // A Verdict says how a run has ended, in words and an exit code, and how to continue it.
 type Verdict struct {
 	*Facts
@@ -46,10 +54,10 @@ type Verdict struct {
 
 // FailAgain is an ending from which the same command continues.
 func (v *Verdict) FailAgain(code int, format string, args ...any) error {
-	return v.Ending(code, format, args...)
+	return v.ending(code, format, args...)
 }
 
-func (v *Verdict) Ending(code int, format string, args ...any) *exit.Ending {
+func (v *Verdict) ending(code int, format string, args ...any) *exit.Ending {
 	command := v.Args
 	if v.StartedOver {
 		command = settings.NotAgain(command)
@@ -69,7 +77,7 @@ func (v *Verdict) redactEarly(s string) string {
 
 // BadLines is the end of a run whose input has faults: it shows each, up to a bound.
 func (v *Verdict) BadLines(s *promptfile.BadLines) error {
-	end := v.Ending(exit.Usage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), v.Input, ItOrThem(s.All))
+	end := v.ending(exit.Usage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), v.Input, ItOrThem(s.All))
 	if s.NoModel > 0 {
 		end.Resume += v.withModel()
 	}
@@ -86,6 +94,16 @@ func (v *Verdict) BadLines(s *promptfile.BadLines) error {
 	}
 	if more := s.All - len(s.First); more > 0 {
 		end.Text = fmt.Sprintf("and %d more\n", more) + end.Text
+	}
+	return end
+}
+
+// FaultyInput is the end of a run whose input has faults that were found elsewhere. The complaints about its lines have the
+// form that editors jump to.
+func (v *Verdict) FaultyInput(text string, complaints []string) error {
+	end := v.ending(exit.Usage, "%s: correct or remove what is wrong, then run:", text)
+	for _, one := range complaints {
+		end.List = append(end.List, errors.New(one))
 	}
 	return end
 }
@@ -163,7 +181,7 @@ func (v *Verdict) inputEnded(s *promptfile.Sums) error {
 	}
 	var bad *prompts.LineError
 	if errors.As(s.InputErr, &bad) && bad.LacksModel() {
-		end := v.Ending(code, "%s; %s", sofar, v.goOn("name a model for lines that have none"))
+		end := v.ending(code, "%s; %s", sofar, v.goOn("name a model for lines that have none"))
 		end.Resume += v.withModel()
 		return end
 	}
