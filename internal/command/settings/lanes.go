@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -149,7 +150,7 @@ func (one *laneSetting) value() float64 {
 // allowed says in words which values the setting may have.
 func (one *laneSetting) allowed() string {
 	if _, is := one.to.(*time.Duration); is {
-		return fmt.Sprintf("from %s to %s", Span(one.least), Span(one.most))
+		return fmt.Sprintf("from %s to %s", words.Span(one.least), words.Span(one.most))
 	}
 	return fmt.Sprintf("from %s to %s", plainNumber(one.least), plainNumber(one.most))
 }
@@ -161,7 +162,7 @@ var unset = map[string]string{"breaker.failure-rate": "never", "rate.initial": "
 func (s *laneSettings) shown(name string) string {
 	for _, one := range s.table() {
 		if _, is := one.to.(*time.Duration); is && one.name == name {
-			return Span(one.value())
+			return words.Span(one.value())
 		}
 	}
 	if word := unset[name]; word != "" && s.number(name) == 0 {
@@ -171,18 +172,6 @@ func (s *laneSettings) shown(name string) string {
 }
 
 func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
-
-// Span shows a duration as a user would write it: 90m as 1h30m, and no zeros.
-func Span(seconds float64) string {
-	text := time.Duration(seconds * 1e9).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
 
 // given reports whether the file has the section or the setting.
 func (s *laneSettings) given(name string) bool { return s != nil && s.lines[name] > 0 }

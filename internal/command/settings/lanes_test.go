@@ -13,6 +13,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -84,7 +85,7 @@ func TestLaneSettingsAreAllowed(t *testing.T) {
 			section, key, within := strings.Cut(one.name, ".")
 			value := plainNumber(x)
 			if _, is := one.to.(*time.Duration); is {
-				value = Span(x)
+				value = words.Span(x)
 			}
 			text := fmt.Sprintf("law: plain\n%s: %s\n", section, value)
 			if within {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/words"
 )
 
 // named is a flag's value with a word for it in the help.
@@ -20,12 +21,12 @@ type named struct {
 
 // NameValues gives flags the words for their values, and shows default times as a user would
 // write them. A default of no time is not shown, as the help says what it means.
-func NameValues(fs *pflag.FlagSet, words map[string]string) {
-	for flag, word := range words {
+func NameValues(fs *pflag.FlagSet, kinds map[string]string) {
+	for flag, word := range kinds {
 		f := fs.Lookup(flag)
 		f.Value = named{f.Value, word}
 		if d, err := time.ParseDuration(f.DefValue); err == nil && strings.HasSuffix(f.DefValue, "s") {
-			f.DefValue = Span(d.Seconds())
+			f.DefValue = words.Span(d.Seconds())
 		}
 		if f.DefValue == "0s" {
 			f.DefValue = "0"

@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
@@ -281,7 +282,7 @@ func encodeSample(s *observe.Sample) []byte {
 		l.Latency = append(l.Latency, [2]int{b.Number, b.Count})
 	}
 	for _, lane := range s.Lanes[:min(len(s.Lanes), observe.LanesInSample)] {
-		one := laneLine{clip(lane.Name, maxName), lane.Phase, lane.Answered, lane.Throttled, make(map[string]float64, len(lane.Limits))}
+		one := laneLine{words.Clip(lane.Name, maxName), lane.Phase, lane.Answered, lane.Throttled, make(map[string]float64, len(lane.Limits))}
 		for limit, perSecond := range lane.Limits {
 			if !math.IsInf(perSecond, 0) {
 				one.Limits[limit] = round(perSecond, 1e3)
@@ -348,14 +349,6 @@ func round(x, parts float64) float64 {
 	return 0
 }
 
-// clip returns a text of at most n runes.
-func clip(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
-}
-
 // failuresLine lists what failed in a run so far.
 type failuresLine struct {
 	Event    string            `json:"event"`
@@ -377,10 +370,10 @@ func encodeFailures(list []observe.Failure, at time.Time) []byte {
 	size := 0
 	for _, f := range list {
 		one := observe.Failure{
-			Kind: clip(f.Kind, maxWord), Code: clip(f.Code, maxWord), Message: clip(f.Message, maxMessage), Count: f.Count, Examples: []observe.Example{},
+			Kind: words.Clip(f.Kind, maxWord), Code: words.Clip(f.Code, maxWord), Message: words.Clip(f.Message, maxMessage), Count: f.Count, Examples: []observe.Example{},
 		}
 		for _, e := range f.Examples[:min(len(f.Examples), maxExamples)] {
-			one.Examples = append(one.Examples, observe.Example{Line: e.Line, ID: clip(e.ID, maxWord), Message: clip(e.Message, maxMessage)})
+			one.Examples = append(one.Examples, observe.Example{Line: e.Line, ID: words.Clip(e.ID, maxWord), Message: words.Clip(e.Message, maxMessage)})
 		}
 		text, _ := json.Marshal(one) // text and numbers cannot fail
 		if size += len(text) + 1; size > maxFailures {

@@ -9,7 +9,6 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/internal/command/printable"
-	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/provider"
 )
@@ -109,16 +108,13 @@ func (f *failedItems) String() string {
 
 // FailedAs names an item, its failure, and the number of its calls.
 func (v *Verdict) FailedAs(id string, calls int, e *provider.Error) string {
-	name := printable.Line(id)
-	if runes := []rune(name); len(runes) > nameLength {
-		name = string(runes[:nameLength-1]) + "…"
-	}
+	name := words.Clip(printable.Line(id), nameLength)
 	switch {
 	case e == nil:
 		return name
 	case e.Kind == provider.Timeout && v.Flags.Timeout > 0:
 		return fmt.Sprintf("%s (%s of %s each went unanswered; --timeout %s if it needs longer)",
-			name, words.Count(calls, "call"), settings.Span(v.Flags.Timeout.Seconds()), settings.Span(longer*v.Flags.Timeout.Seconds()))
+			name, words.Count(calls, "call"), words.Span(v.Flags.Timeout.Seconds()), words.Span(longer*v.Flags.Timeout.Seconds()))
 	case calls > 1:
 		return fmt.Sprintf("%s (%s, %s)", name, v.redactEarly(ReasonOf(e)), words.Count(calls, "call"))
 	}

@@ -158,13 +158,7 @@ func moment(at time.Time, ahead time.Duration) string {
 }
 
 // Shown returns a foreign text as one printable line of bounded length.
-func Shown(s string) string {
-	s = printable.Line(s)
-	if runes := []rune(s); len(runes) > maxReason {
-		return string(runes[:maxReason-1]) + "…"
-	}
-	return s
-}
+func Shown(s string) string { return words.Clip(printable.Line(s), maxReason) }
 
 // toCheck says what a user may check where no call is answered: a few words for each thing
 // that is usually wrong.

@@ -10,6 +10,7 @@ package words
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -62,4 +63,24 @@ func Lasted(d time.Duration) string {
 		text = fmt.Sprintf("%d h %s", s/3600, text)
 	}
 	return text
+}
+
+// Span shows seconds as a user would write them in a flag: 5400 as 1h30m, and no zeros.
+func Span(seconds float64) string {
+	text := time.Duration(seconds * 1e9).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// Clip shortens a text to n characters. The last of a text that was longer is an ellipsis.
+func Clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
 }

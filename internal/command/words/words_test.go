@@ -46,3 +46,21 @@ func TestLasted(t *testing.T) {
 		}
 	}
 }
+
+// A flag's value is as a user would write it.
+func TestSpan(t *testing.T) {
+	for seconds, want := range map[float64]string{0: "0s", 0.001: "1ms", 2.3: "2.3s", 60: "1m", 90: "1m30s", 3600: "1h", 5400: "1h30m", 7261: "2h1m1s"} {
+		if got := Span(seconds); got != want {
+			t.Errorf("%v: %s, want %s", seconds, got, want)
+		}
+	}
+}
+
+// A clipped text has the length that was asked for, in characters.
+func TestClip(t *testing.T) {
+	for n, want := range map[int]string{3: "äö…", 4: "äöüß", 5: "äöüß"} {
+		if got := Clip("äöüß", n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
