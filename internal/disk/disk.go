@@ -1,7 +1,12 @@
 package disk
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -41,3 +46,148 @@ func syncOne(name string) error {
 	}
 	return errors.Join(folder.Sync(), folder.Close())
 }
+
+// NextSuffix ends the name of a file that will replace another. Each file has one such name,
+// so a later call finds and removes what a crash left.
+const NextSuffix = ".headrace.tmp"
+
+// ErrInTheWay says that headrace neither removes nor replaces a file, as it has not written it.
+var ErrInTheWay = errors.New("it is in the way, and headrace has not written it: move it away")
+
+const (
+	// newMode lets only the owner read prompts and answers.
+	newMode = 0o600
+	// lookBytes is the number of bytes of a file that Look passes to ours: no mark of
+	// headrace's files is as long.
+	lookBytes = 64
+)
+
+// Unsynced returns the disk without its waits: a loss of power may lose what it writes.
+func (d Disk) Unsynced() Disk {
+	d.SyncData = func(*os.File) error { return nil }
+	d.SyncFolder = func(string) {}
+	return d
+}
+
+// Replace replaces the file at path, or makes it for the first time. The new file is written
+// next to the old one. It is on the disk before it takes the name, at once or not at all. A
+// link at path is replaced and not followed. The new file has the rights of an old one. An
+// error of write ends it.
+//
+// A file that a crash has left under the new file's name is removed if it is ours, by its
+// beginning. Any other is ErrInTheWay, and stays.
+func (d Disk) Replace(path string, ours func(head []byte) bool, write func(*bufio.Writer) error) error {
+	file, err := sibling(path, ours)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(file)
+	if err = write(out); err == nil {
+		err = errors.Join(out.Flush(), d.SyncData(file))
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = d.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return err
+	}
+	d.SyncFolder(path)
+	return nil
+}
+
+// sibling makes the file that will replace the one at path, in the same folder.
+func sibling(path string, ours func([]byte) bool) (*os.File, error) {
+	name := path + NextSuffix
+	if err := Look(name, ours); err != nil {
+		return nil, err
+	}
+	_ = os.Remove(name) // if it stays, the file cannot be made, and the error says so
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newMode)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		_ = file.Chmod(info.Mode().Perm()) // otherwise only its owner may read it
+	}
+	return file, nil
+}
+
+// Look returns nil if the file at path does not exist, is empty, or is ours by its
+// beginning. Any other, also a file that another process owns, is ErrInTheWay. It does not
+// follow links. A loss of power leaves zeros: a file of zeros only counts as empty.
+func Look(path string, ours func(head []byte) bool) error {
+	named, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !named.Mode().IsRegular() { // opening a pipe could take for ever
+		return inTheWay(path)
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|NoFollow, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	opened, err := file.Stat()
+	if err != nil || !os.SameFile(named, opened) || errors.Is(Own(file), ErrOwned) {
+		return inTheWay(path)
+	}
+	in := bufio.NewReader(file)
+	head, err := in.Peek(lookBytes)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if head = bytes.TrimRight(head, "\x00"); err == nil && len(head) == 0 {
+		head, err = firstByte(in)
+	}
+	if err == nil && len(head) > 0 && !ours(head) {
+		return inTheWay(path)
+	}
+	return err
+}
+
+// firstByte returns the first byte that is not zero; none if all are.
+func firstByte(in *bufio.Reader) ([]byte, error) {
+	for {
+		switch c, err := in.ReadByte(); {
+		case errors.Is(err, io.EOF):
+			return nil, nil
+		case err != nil || c != 0:
+			return []byte{c}, err
+		}
+	}
+}
+
+func inTheWay(path string) error { return fmt.Errorf("%s: %w", path, ErrInTheWay) }
+
+// Marked returns a function that reports whether a file with that mark at its beginning may
+// begin with head. A crash may have cut off either.
+func Marked(mark string) func(head []byte) bool {
+	return func(head []byte) bool {
+		n := min(len(mark), len(head))
+		return mark[:n] == string(head[:n])
+	}
+}
+
+// Bare returns an error of the file system without the operation and the paths, which the
+// caller's own text names.
+func Bare(err error) error {
+	var (
+		path *fs.PathError
+		link *os.LinkError
+	)
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
+}
+
+// ErrOwned says that somebody else owns an open file.
+var ErrOwned = errors.New("another user owns the file")
