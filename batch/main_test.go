@@ -60,16 +60,12 @@ func pause(ctx context.Context, d time.Duration) error {
 // its results what they are: each item that was taken exactly once.
 func proved[In, Out any](ctx context.Context, t *testing.T, items iter.Seq[In], fn Func[In, Out], opts ...Option) ([]Result[In, Out], Summary, error) {
 	t.Helper()
-	var sum Summary
+	if slices.ContainsFunc(opts, func(o Option) bool { return o.String() == "WithShared()" }) {
+		return judged(ctx, t, items, fn, opts...) // its lanes are not this run's to choose
+	}
 	// The plain law first, as it starts at full speed: most of these tests are about
 	// what happens then. An option of the test's own may choose another.
-	first := []Option{WithPlainLaw(), WithSummary(&sum)}
-	if slices.ContainsFunc(opts, func(o Option) bool { return o.String() == "WithShared()" }) {
-		first = first[1:] // its lanes are not this run's to choose
-	}
-	results, err := Run(ctx, items, fn, append(first, opts...)...)
-	agrees(t, sum, results)
-	return results, sum, err
+	return judged(ctx, t, items, fn, append([]Option{WithPlainLaw()}, opts...)...)
 }
 
 // agrees fails the test unless the summary proves and tells the same as the

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/headrace/headrace/batch/internal/lines"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/saver"
 )
@@ -22,9 +23,9 @@ type Job struct {
 
 	plan    Plan
 	planned bool
-	checked checked  // the input as Plan has read it
-	refused lineSet  // the lines of a file that Reader.Takes refused during Plan
-	files   *outputs // nil until Begin
+	checked checked   // the input as Plan has read it
+	refused lines.Set // the lines of a file that Reader.Takes refused during Plan
+	files   *outputs  // nil until Begin
 }
 
 // Open locks the output and the errors file, and reads what earlier runs have left there;

@@ -158,7 +158,7 @@ func (j *Job) takes() func(*prompts.Request) error {
 		}
 		err := ask(r)
 		if err != nil && !j.cfg.Input.Stream {
-			j.refused.add(r.Line)
+			j.refused.Add(r.Line)
 		}
 		return err
 	}
@@ -167,29 +167,15 @@ func (j *Job) takes() func(*prompts.Request) error {
 // takesAgain returns Reader.Takes for later passes over a checked input. It asks again only
 // about lines that were refused, to say why.
 func (j *Job) takesAgain() func(*prompts.Request) error {
-	if j.refused.bits == nil {
+	if j.refused.Empty() {
 		return nil
 	}
 	return func(r *prompts.Request) error {
-		if !j.refused.has(r.Line) {
+		if !j.refused.Has(r.Line) {
 			return nil
 		}
 		return j.cfg.Reader.Takes(r)
 	}
-}
-
-// lineSet is a set of line numbers: a bit for each line up to the last one in it.
-type lineSet struct{ bits []uint64 }
-
-func (s *lineSet) add(line int) {
-	for len(s.bits) <= line/64 {
-		s.bits = append(s.bits, 0)
-	}
-	s.bits[line/64] |= 1 << (line % 64)
-}
-
-func (s *lineSet) has(line int) bool {
-	return line/64 < len(s.bits) && s.bits[line/64]&(1<<(line%64)) != 0
 }
 
 // ErrChanged says that the input changed during the run. Another run asks what is left.

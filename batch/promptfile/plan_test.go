@@ -338,16 +338,3 @@ func TestBoundsByForm(t *testing.T) {
 		t.Errorf("%v, %v", bounds, err)
 	}
 }
-
-// A set of lines has those that were added, and no neighbour of theirs.
-func TestLineSet(t *testing.T) {
-	var s lineSet
-	for _, line := range []int{1, 63, 64, 1000} {
-		s.add(line)
-	}
-	for line, want := range map[int]bool{0: false, 1: true, 2: false, 62: false, 63: true, 64: true, 65: false, 999: false, 1000: true, 1 << 20: false} {
-		if s.has(line) != want {
-			t.Errorf("line %d: not %t", line, want)
-		}
-	}
-}

@@ -35,7 +35,7 @@ type idSet struct {
 	hash  keys.Hasher
 	given keys.Set
 	first map[keys.Sum]int // the lines of the first ids
-	bare  []uint64         // a bit for each line that gave no id, and so has its LineID
+	bare  lines.Set        // the lines that gave no id, and so have their LineID
 }
 
 func newIDSet() *idSet {
@@ -49,7 +49,7 @@ func newIDSet() *idSet {
 // give records that line gave id. If the id is taken, give changes nothing and returns the
 // line that has it, 0 if that is not remembered.
 func (s *idSet) give(id string, line int) (by int, taken bool) {
-	if n, ok := lineOfID(id); ok && s.isBare(n) {
+	if n, ok := lineOfID(id); ok && s.bare.Has(n) {
 		return n, true
 	}
 	h := s.hash.Text(id)
@@ -70,15 +70,8 @@ func (s *idSet) generate(id string, line int) (by int, taken bool) {
 			return s.first[h], true
 		}
 	}
-	for len(s.bare) <= line/64 {
-		s.bare = append(s.bare, 0)
-	}
-	s.bare[line/64] |= 1 << (line % 64)
+	s.bare.Add(line)
 	return 0, false
-}
-
-func (s *idSet) isBare(line int) bool {
-	return line/64 < len(s.bare) && s.bare[line/64]&(1<<(line%64)) != 0
 }
 
 // lineOfID is the inverse of LineID. It returns false if id is not the LineID of any line.

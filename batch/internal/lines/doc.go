@@ -1,4 +1,4 @@
-// Package lines cuts files into lines of bounded length.
+// Package lines cuts files into lines of bounded length, and keeps sets of line numbers.
 //
 // The memory of a Reader is bounded by the bound on lines, however long a line is. A line
 // over the bound is skipped and named, and the next one read. A Reader tells the end of a

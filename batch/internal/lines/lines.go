@@ -122,3 +122,22 @@ func ClipTo(s string, most int) string {
 	}
 	return s[:end] + "…"
 }
+
+// Set is a set of line numbers: a bit for each line up to the last one in it.
+type Set struct{ bits []uint64 }
+
+// Add adds a line.
+func (s *Set) Add(line int) {
+	for len(s.bits) <= line/64 {
+		s.bits = append(s.bits, 0)
+	}
+	s.bits[line/64] |= 1 << (line % 64)
+}
+
+// Has reports whether a line is in the set.
+func (s *Set) Has(line int) bool {
+	return line/64 < len(s.bits) && s.bits[line/64]&(1<<(line%64)) != 0
+}
+
+// Empty reports whether no line was added.
+func (s *Set) Empty() bool { return s.bits == nil }

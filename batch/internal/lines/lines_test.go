@@ -50,3 +50,16 @@ func TestClip(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A set of lines has those that were added, and no neighbour of theirs.
+func TestLineSet(t *testing.T) {
+	var s Set
+	for _, line := range []int{1, 63, 64, 1000} {
+		s.Add(line)
+	}
+	for line, want := range map[int]bool{0: false, 1: true, 2: false, 62: false, 63: true, 64: true, 65: false, 999: false, 1000: true, 1 << 20: false} {
+		if s.Has(line) != want {
+			t.Errorf("line %d: not %t", line, want)
+		}
+	}
+}
