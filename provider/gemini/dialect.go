@@ -67,7 +67,7 @@ func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wordin
 	reply, e := provider.ReplyIn(status, h, body, w, &words)
 	if e == nil && reply.RequestID == "" {
 		found := provider.Found{ID: rawjson.Lookup(rawjson.Trim(body), "responseId")}
-		reply.RequestID = found.Reply(status, nil, nil).RequestID
+		reply.RequestID = found.Reply(status, nil, nil).RequestID // bounded, and one line
 	}
 	return reply, e
 }
