@@ -180,6 +180,7 @@ func TestJudgeTellsWhatNeverLeft(t *testing.T) {
 		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, true},
 		{&url.Error{Op: "Post", URL: "http://x", Err: &net.DNSError{Err: "no such host", Name: "x"}}, true},
 		{&net.OpError{Op: "read", Err: errors.New("connection reset by peer")}, false},
+		{errors.Join(&provider.Error{Kind: provider.Canceled}, provider.ErrUnsent), true},
 		{provider.Throttled, false},
 	} {
 		if got := judge(ending{err: c.err}, 0, 0, policy{maxAttempts: 3}).outcome.Unsent; got != c.unsent {

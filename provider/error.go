@@ -275,14 +275,17 @@ func Plain(err error) error {
 // own word.
 const opProxy = "proxyconnect"
 
+// ErrUnsent is in the error of a call that its caller did not let leave; [Unsent] finds it.
+var ErrUnsent = errors.New("provider: the call did not leave")
+
 // Unsent reports whether a call certainly never reached the server: no connection to it
-// was made. So it drew nothing from a limit.
+// was made, or it was not let go ([ErrUnsent]). So it drew nothing from a limit.
 func Unsent(err error) bool {
 	var (
 		op  *net.OpError
 		dns *net.DNSError
 	)
-	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == opProxy)
+	return errors.Is(err, ErrUnsent) || errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == opProxy)
 }
 
 // isMisconfigured finds faults that no repetition mends.

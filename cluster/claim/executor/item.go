@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
@@ -56,9 +55,9 @@ type begin struct {
 var ErrRefused = errors.New("executor: the item is not to be called here")
 
 // errUnsent is the stream's error for a call that was not let go. It says that the caller asked for the end, so
-// the stream learns nothing and does not try again. It also says that the call did not leave, in the form in
-// which networks report it, so the stream refunds the charge for it.
-var errUnsent = errors.Join(ErrRefused, &provider.Error{Kind: provider.Canceled}, &net.OpError{Op: "dial", Err: ErrRefused})
+// the stream learns nothing and does not try again. It also says that the call did not leave, so the stream refunds the
+// charge for it.
+var errUnsent = errors.Join(ErrRefused, &provider.Error{Kind: provider.Canceled}, provider.ErrUnsent)
 
 // Items yields the items of all chunks, one after the other, for a stream. One goroutine ranges over it,
 // once. It ends when the executor drains. A stream that stops before that drains the executor.
