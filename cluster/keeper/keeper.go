@@ -380,16 +380,7 @@ type JobStatus struct {
 	Given   uint64
 	Wanted  int // permits that its workers want, and have not been given
 	Out     int // permits that its workers have: calls in flight, or permits in hand
-	Workers []WorkerStatus
-}
-
-// WorkerStatus is a picture of one worker's lane.
-type WorkerStatus struct {
-	Name   string
-	Heard  time.Time
-	Given  uint64
-	Wanted int
-	Out    int
+	Workers int // that have asked and are not forgotten
 }
 
 // Status takes a picture.
@@ -412,11 +403,10 @@ func (k *Keeper) Status(now time.Time) Status {
 		s.Limits = append(s.Limits, ls)
 	}
 	for _, p := range k.line {
-		w := WorkerStatus{Name: p.name.worker, Heard: p.heard, Given: p.given, Wanted: max(0, p.wanted()-p.taken) + len(p.offers), Out: len(p.permits)}
 		j := jobs[p.team]
-		j.Wanted += w.Wanted
-		j.Out += w.Out
-		j.Workers = append(j.Workers, w)
+		j.Wanted += max(0, p.wanted()-p.taken) + len(p.offers)
+		j.Out += len(p.permits)
+		j.Workers++
 	}
 	return s
 }

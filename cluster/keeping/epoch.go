@@ -132,22 +132,26 @@ const keeperMost = 4 << 10
 
 // mint creates an epoch that only this process has, higher than any before it.
 func (e *Epochs) mint(ctx context.Context, who string) (uint64, error) {
-	epoch, err := e.Latest(ctx)
-	for range mintTries {
-		if err != nil {
-			return 0, err
-		}
-		epoch++
-		err = store.CreateBytes(ctx, e.home, Numbered(epochPrefix, epoch), []byte(who+"\n"))
-		if !errors.Is(err, store.ErrExists) {
-			break
-		}
-		err = nil
-	}
+	epoch, err := createNext(ctx, e.home, epochPrefix, e.latest.Load(), []byte(who+"\n"))
 	if err == nil {
 		e.learn(epoch)
 	}
 	return epoch, err
+}
+
+// createNext creates the object with the next number under a prefix. Known is a number that is there, or 0.
+func createNext(ctx context.Context, s store.Store, prefix string, known uint64, text []byte) (number uint64, err error) {
+	number, err = LatestNumber(ctx, s, prefix, known)
+	if err != nil {
+		return 0, err
+	}
+	for range mintTries {
+		number++
+		if err = store.CreateBytes(ctx, s, Numbered(prefix, number), text); !errors.Is(err, store.ErrExists) {
+			break
+		}
+	}
+	return number, err
 }
 
 // storeLaw puts the law's knowledge into the store, and deletes the previous copy. A failure does no harm: it is only

@@ -216,9 +216,10 @@ func (k *Keeper) next(ctx context.Context, asks *bus.Feed[permit.Ask]) (now time
 
 // hear passes an ask to the keeper. An ask that the keeper rejects gets no answer. Its worker speaks another version,
 // or is one too many, and stops by itself. An ask that names a later keeper unknown to the store is not heard either:
-// the candidate looks there with each renewal.
+// the candidate looks there with each renewal. Nor is an ask under a limit that nobody has defined: a worker defines a
+// limit when it first has a call under it, and then each second.
 func (k *Keeper) hear(now time.Time, a permit.Ask) {
-	if a.Epoch <= max(k.epoch, k.cfg.Epochs.latest.Load()) && k.knows(&a) {
+	if _, known := k.limits[a.Limit]; known && a.Epoch <= max(k.epoch, k.cfg.Epochs.latest.Load()) {
 		_ = k.keeper.Heard(now, a)
 	}
 }

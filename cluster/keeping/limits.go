@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/cluster/bus"
-	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/coordinator/machine"
 )
@@ -33,7 +32,7 @@ func SetLimit(ctx context.Context, b *bus.Bus, home store.Store, limit string, l
 	if err != nil {
 		return err
 	}
-	if err := keepSet(ctx, home, text); err != nil {
+	if _, err := createNext(ctx, home, setPrefix, 0, text); err != nil {
 		return fmt.Errorf("keeping: set limit %s: %w", limit, err)
 	}
 	for number, l := range before {
@@ -43,23 +42,6 @@ func SetLimit(ctx context.Context, b *bus.Bus, home store.Store, limit string, l
 	}
 	_ = b.Say(bus.News, bus.LimitNews, bus.Change{Set: &bus.LimitSet{Name: limit, Lane: lane}}) // for the present keeper
 	return nil
-}
-
-// keepSet creates the object with the next number.
-func keepSet(ctx context.Context, home store.Store, text []byte) error {
-	latest, err := LatestNumber(ctx, home, setPrefix, 0)
-	for range mintTries {
-		if err != nil {
-			return err
-		}
-		latest++
-		err = store.CreateBytes(ctx, home, Numbered(setPrefix, latest), text)
-		if !errors.Is(err, store.ErrExists) {
-			break
-		}
-		err = nil
-	}
-	return err
 }
 
 // setLimits returns the limits that people have set since a number, by number, and the latest number.
@@ -170,9 +152,3 @@ func (k *Keeper) hearNews(ctx context.Context, m bus.Message[bus.Change]) {
 	}
 }
 
-// knows reports whether the keeper may hear an ask: it gives nothing under a limit that nobody has defined. A worker
-// defines a limit when it first has a call under it, and then each second.
-func (k *Keeper) knows(a *permit.Ask) bool {
-	_, known := k.limits[a.Limit]
-	return known
-}

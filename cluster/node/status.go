@@ -115,7 +115,7 @@ func limitOf(l *keeper.LimitStatus) bus.LimitPicture {
 		p.Stopped = l.Stopped.Text
 	}
 	for _, j := range l.Jobs {
-		p.Jobs = append(p.Jobs, bus.JobPicture{Job: j.Name, Weight: j.Weight, Given: j.Given, Wanted: j.Wanted, Out: j.Out, Workers: len(j.Workers)})
+		p.Jobs = append(p.Jobs, bus.JobPicture{Job: j.Name, Weight: j.Weight, Given: j.Given, Wanted: j.Wanted, Out: j.Out, Workers: j.Workers})
 	}
 	return p
 }
