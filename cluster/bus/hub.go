@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -163,7 +164,7 @@ func (h *Hub) start() error {
 		return err
 	}
 	h.server = s
-	return writePort(h.config.Dir, h.Port())
+	return writeWhole(filepath.Join(h.config.Dir, "port"), []byte(strconv.Itoa(h.Port())+"\n"), 0o644)
 }
 
 // begin starts the server, which reads its store. If reading never ends, this process cannot stop
@@ -264,12 +265,8 @@ func (h *Hub) JoinURL() string { return h.RoleURL(AdminRole) }
 func (h *Hub) RoleURL(r Role) string {
 	host, port, err := net.SplitHostPort(h.config.Advertise)
 	if err != nil {
-		host, port = strings.Trim(h.config.Advertise, "[]"), fmt.Sprint(h.Port())
+		host, port = strings.Trim(h.config.Advertise, "[]"), strconv.Itoa(h.Port())
 	}
-	return h.lineTo(host, port, r)
-}
-
-func (h *Hub) lineTo(host, port string, r Role) string {
 	line := Address{Hosts: []string{net.JoinHostPort(host, port)}, Token: roleToken(h.config.Token, r)}
 	if h.ca != nil {
 		line.CA = h.ca.fingerprint()

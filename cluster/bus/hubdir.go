@@ -153,10 +153,6 @@ func newToken() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-func writePort(dir string, port int) error {
-	return writeWhole(filepath.Join(dir, "port"), []byte(strconv.Itoa(port)+"\n"), 0o644)
-}
-
 // lastPort returns the port of the last start if it is known and free, and otherwise 0.
 func lastPort(dir, host string) int {
 	data, err := os.ReadFile(filepath.Join(dir, "port"))

@@ -309,7 +309,11 @@ func (b *Bus) delivered(msg *nats.Msg) (*Delivery, error) {
 	default:
 		return nil, fmt.Errorf("answered by %s %s", status, msg.Header.Get("Description"))
 	}
-	return newDelivery(b, msg)
+	work, err := parseWork(b.space, msg.Subject)
+	if err != nil {
+		return nil, fmt.Errorf("%s is on subject %q: %w", b.workStream(), msg.Subject, err)
+	}
+	return &Delivery{Work: work, Body: msg.Data, bus: b, reply: msg.Reply}, nil
 }
 
 // Words of JetStream about a delivery. The client's own methods send heartbeats and returns as messages, so the sender
@@ -328,14 +332,6 @@ type Delivery struct {
 
 	bus   *Bus
 	reply string
-}
-
-func newDelivery(b *Bus, msg *nats.Msg) (*Delivery, error) {
-	work, err := parseWork(b.space, msg.Subject)
-	if err != nil {
-		return nil, fmt.Errorf("%s is on subject %q: %w", b.workStream(), msg.Subject, err)
-	}
-	return &Delivery{Work: work, Body: msg.Data, bus: b, reply: msg.Reply}, nil
 }
 
 // Working sends a heartbeat. It succeeds when the server has confirmed it. The server then gives the work to nobody else

@@ -559,7 +559,7 @@ func TestFalseWordsStopNobody(t *testing.T) {
 // The version that counts is the latest keeper's: what an earlier one has said may come after it, and one that says
 // none is of the first version. A speaker that is not the keeper of its epoch by the store is not heard, and the store is
 // asked once a second at most.
-func TestAnAccordFollowsTheLatestKeeper(t *testing.T) {
+func TestAWorkerFollowsTheLatestKeeper(t *testing.T) {
 	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "home"))
 	if err != nil {
 		t.Fatal(err)
@@ -571,7 +571,7 @@ func TestAnAccordFollowsTheLatestKeeper(t *testing.T) {
 		}
 	}
 	clock := clockwork.NewFakeClock()
-	a := &accord{Node: &Node{clock: clock, home: s, epochs: keeping.NewEpochs(s, clock)}}
+	a := &keeperVersion{Node: &Node{clock: clock, home: s, epochs: keeping.NewEpochs(s, clock)}}
 	const other = permit.Version + 1
 	for _, said := range []struct {
 		by      string

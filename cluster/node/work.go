@@ -42,11 +42,12 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 	if err := n.ensure(ctx, n.bus.Ensure); err != nil {
 		return err
 	}
-	a, err := n.newAccord()
+	pictures, err := bus.Listen[bus.Picture](n.bus, bus.Keeper, "", picturesKept)
 	if err != nil {
 		return err
 	}
-	defer a.close()
+	defer pictures.Close()
+	a := &keeperVersion{Node: n, pictures: pictures}
 	var standing sync.WaitGroup
 	defer standing.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -73,7 +74,7 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 		}
 	})
 	for {
-		err := n.workInAccord(ctx, how, a)
+		err := n.workInVersion(ctx, how, a)
 		select {
 		case <-expelled:
 			return errors.Join(foreign, err)
@@ -105,7 +106,7 @@ func (n *Node) keeps(c keeping.Candidacy) keeping.Config {
 type worker struct {
 	*Node
 	how      Worker
-	accord   *accord
+	keeper   *keeperVersion
 	jobs     *jobs
 	refusals *refusals
 	exec     *executor.Executor
@@ -119,11 +120,11 @@ type worker struct {
 // limitsKept bounds the limits that wait to be reported: a job has one for each of its models.
 const limitsKept = 1024
 
-// workInAccord works until the keeper speaks another version, or the work here has ended.
-func (n *Node) workInAccord(ctx context.Context, how Worker, a *accord) (err error) {
+// workInVersion works until the keeper speaks another version, or the work here has ended.
+func (n *Node) workInVersion(ctx context.Context, how Worker, a *keeperVersion) (err error) {
 	r := n.newRefusals()
 	w := &worker{
-		Node: n, how: how, accord: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(), lanes: map[string]bool{},
+		Node: n, how: how, keeper: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(), lanes: map[string]bool{},
 		limits: make(chan bus.LimitSet, limitsKept),
 	}
 	if w.link, err = newLink(n, w.control, r); err != nil {
@@ -217,32 +218,25 @@ func (w *worker) drainNow() {
 	w.control.Drain()
 }
 
-// An accord is a worker's knowledge of the version that the keeper speaks. While a cluster is upgraded there are
+// A keeperVersion is a worker's knowledge of the version that the keeper speaks. While a cluster is upgraded there are
 // workers of two versions, and one keeper of either. Workers of the other version get no permits. They must not hold
-// chunks meanwhile, as nobody else could work on those. They wait until the keeper is one of theirs. An accord belongs
+// chunks meanwhile, as nobody else could work on those. They wait until the keeper is one of theirs. A keeperVersion belongs
 // to one goroutine at a time.
-type accord struct {
+type keeperVersion struct {
 	*Node
-	said    *bus.Feed[bus.Message[bus.Picture]]
-	epoch   uint64    // of the latest keeper with another version than the one before
-	version int       // that keeper's version; 0: as far as is known, this process's
-	asked   time.Time // when the store was last asked for the keeper of an epoch
+	pictures *bus.Feed[bus.Message[bus.Picture]]
+	epoch    uint64    // of the latest keeper with another version than the one before
+	version  int       // that keeper's version; 0: as far as is known, this process's
+	asked    time.Time // when the store was last asked for the keeper of an epoch
 }
 
 // picturesKept bounds the keepers' messages that wait to be heard: each keeper sends one a second.
 const picturesKept = 16
 
-func (n *Node) newAccord() (*accord, error) {
-	said, err := bus.Listen[bus.Picture](n.bus, bus.Keeper, "", picturesKept)
-	return &accord{Node: n, said: said}, err
-}
-
-func (a *accord) close() { a.said.Close() }
-
 // hear notes a keeper's version, unless the sender is not keeper any more. A change of the version ends or begins all
 // work, so the store must name the sender as the keeper of that epoch. It asks the store at most once in
 // keeping.BelieveEvery.
-func (a *accord) hear(ctx context.Context, m bus.Message[bus.Picture]) {
+func (a *keeperVersion) hear(ctx context.Context, m bus.Message[bus.Picture]) {
 	version := cmp.Or(m.Body.Version, 1) // the first version did not send it
 	if m.Body.Epoch < a.epoch || version == cmp.Or(a.version, permit.Version) {
 		return
@@ -255,18 +249,18 @@ func (a *accord) hear(ctx context.Context, m bus.Message[bus.Picture]) {
 	}
 }
 
-func (a *accord) differs() bool { return a.version != 0 && a.version != permit.Version }
+func (a *keeperVersion) differs() bool { return a.version != 0 && a.version != permit.Version }
 
 // await hears keepers until their version differs, or agrees, as differ says; false: done was closed or ctx ended
 // first.
-func (a *accord) await(ctx context.Context, done <-chan struct{}, differ bool) bool {
+func (a *keeperVersion) await(ctx context.Context, done <-chan struct{}, differ bool) bool {
 	for a.differs() != differ {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-done:
 			return false
-		case w, open := <-a.said.C:
+		case w, open := <-a.pictures.C:
 			if !open {
 				return false
 			}
@@ -278,15 +272,15 @@ func (a *accord) await(ctx context.Context, done <-chan struct{}, differ bool) b
 
 // drainIfKeeperDiffers ends the work softly once the keeper speaks another version.
 func (w *worker) drainIfKeeperDiffers(ctx context.Context) {
-	if w.accord.await(ctx, nil, true) {
+	if w.keeper.await(ctx, nil, true) {
 		w.sayf("the keeper of the limits is another version of headrace (its messages are of version %d, this worker's of %d): "+
-			"this worker gives its work to others, and waits", w.accord.version, permit.Version)
+			"this worker gives its work to others, and waits", w.keeper.version, permit.Version)
 		w.drainNow()
 	}
 }
 
 // waitFor waits for a keeper of this version, or until the worker is drained.
-func (a *accord) waitFor(ctx context.Context, drain <-chan struct{}) (drained bool) {
+func (a *keeperVersion) waitFor(ctx context.Context, drain <-chan struct{}) (drained bool) {
 	if a.await(ctx, drain, false) {
 		a.sayf("the keeper of the limits is this version of headrace again: this worker goes on")
 		return false

@@ -189,11 +189,6 @@ func journalName(c *job.Chunk, n claim.Name) string {
 
 const inJournals = "_"
 
-// claimOf undoes journalName, for the part behind the folder.
-func claimOf(journal string) (claim.Name, bool) {
-	return claim.ParseName(swapLast(journal, inJournals, "."))
-}
-
 func swapLast(s, from, to string) string {
 	if at := strings.LastIndex(s, from); at >= 0 {
 		return s[:at] + to + s[at+len(from):]
@@ -239,7 +234,7 @@ func (x *Executor) journals(ctx context.Context, c *job.Chunk) (names []claim.Na
 		if err != nil {
 			return nil, err
 		}
-		if n, ok := claimOf(object[len(folder):]); ok {
+		if n, ok := claim.ParseName(swapLast(object[len(folder):], inJournals, ".")); ok {
 			names = append(names, n)
 		}
 	}
