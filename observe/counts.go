@@ -261,18 +261,10 @@ func (t *figures) ended() int { return t.answered + t.failed }
 func (t *figures) empty() bool { return t.calls+t.answered+t.failed+t.notRun == 0 }
 
 // meanTook returns the mean time of a call without its time at the gate; 0: there was none.
-func (t *figures) meanTook() float64 { return perCall(t.took, t.calls) }
+func (t *figures) meanTook() float64 { return per(t.took.Seconds(), float64(t.calls)) }
 
 // meanHeld returns the mean time for which a call holds its place; 0: there was none.
-func (t *figures) meanHeld() float64 { return perCall(t.took+t.gated, t.calls) }
-
-// perCall returns the mean in seconds.
-func perCall(d time.Duration, calls int) float64 {
-	if calls == 0 {
-		return 0
-	}
-	return d.Seconds() / float64(calls)
-}
+func (t *figures) meanHeld() float64 { return per((t.took + t.gated).Seconds(), float64(t.calls)) }
 
 // A histogram counts the latencies in each bucket.
 type histogram [lastBucket + 1]uint32

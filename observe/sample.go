@@ -41,10 +41,11 @@ const LanesInSample = 4
 
 // A LaneSample is one lane in a sample.
 type LaneSample struct {
-	Name                string
-	Phase               string // at the end of the span
-	Answered, Throttled int
-	Limits              map[string]float64 // by dimension: what it is believed to let through, units a second, at the end of the span
+	Name      string             `json:"name"`
+	Phase     string             `json:"phase"` // at the end of the span
+	Answered  int                `json:"answered"`
+	Throttled int                `json:"throttled"`
+	Limits    map[string]float64 `json:"limits"` // by dimension: what it is believed to let through, units a second, at the end of the span
 }
 
 // Merge returns both spans as one; next is the later one. Counts, times and latencies add up.
@@ -64,11 +65,11 @@ func (s Sample) Merge(next Sample) Sample {
 		Latency:      s.Latency.merge(next.Latency),
 		Lanes:        mergeLanes(s.Lanes, next.Lanes),
 	}
-	mean := func(a, b float64) float64 { return weighed(a, s.Span, b, next.Span) }
+	mean := func(a, b float64) float64 { return per(a*s.Span+b*next.Span, s.Span+next.Span) }
 	sum.InFlight, sum.Waiting = mean(s.InFlight, next.InFlight), mean(s.Waiting, next.Waiting)
 	sum.Parked, sum.Delayed = mean(s.Parked, next.Parked), mean(s.Delayed, next.Delayed)
-	sum.Allowed = weighed(s.Allowed, s.allowedSpan(), next.Allowed, next.allowedSpan())
 	sum.AllowedSpan = s.allowedSpan() + next.allowedSpan()
+	sum.Allowed = per(s.Allowed*s.allowedSpan()+next.Allowed*next.allowedSpan(), sum.AllowedSpan)
 	return sum
 }
 
@@ -82,14 +83,6 @@ func (s *Sample) allowedSpan() float64 {
 		return s.Span
 	}
 	return s.AllowedSpan
-}
-
-// weighed returns the weighted mean of two values; 0 if they have no weight.
-func weighed(a, weightA, b, weightB float64) float64 {
-	if weightA+weightB == 0 {
-		return 0
-	}
-	return (a*weightA + b*weightB) / (weightA + weightB)
 }
 
 func later(a, b time.Time) time.Time {

@@ -215,38 +215,30 @@ const timeLayout = time.RFC3339Nano
 // sampleLine is a sample as the file has it. A number that is not known is null, or absent
 // if it is money.
 type sampleLine struct {
-	Event        string             `json:"event"`
-	At           string             `json:"at"` // its end
-	ElapsedS     float64            `json:"elapsed_s"`
-	SpanS        float64            `json:"span_s"`
-	Answered     int                `json:"answered"`
-	Failed       int                `json:"failed"`
-	Calls        int                `json:"calls"`
-	Throttled    int                `json:"throttled"`
-	Broke        int                `json:"broke"`
-	InputTokens  int64              `json:"input_tokens"`
-	OutputTokens int64              `json:"output_tokens"`
-	CachedTokens int64              `json:"cached_tokens"`
-	CostUSD      *float64           `json:"cost_usd,omitempty"` // absent: nothing has a price
-	Unpriced     int                `json:"unpriced,omitempty"` // items without a price
-	InFlight     float64            `json:"in_flight"`
-	InFlightMost int                `json:"in_flight_max"`
-	Waiting      float64            `json:"waiting"`
-	Parked       float64            `json:"parked"`
-	Delayed      float64            `json:"delayed"`
-	Allowed      *float64           `json:"allowed_per_second"`
-	AllowedS     float64            `json:"allowed_s,omitempty"` // seconds for which that is known; absent: the whole span
-	BoundS       map[string]float64 `json:"bound_s"`
-	Latency      [][2]int           `json:"latency"` // index of a bucket, and its count
-	Lanes        []laneLine         `json:"lanes"`
-}
-
-type laneLine struct {
-	Name      string             `json:"name"`
-	Phase     string             `json:"phase"`
-	Answered  int                `json:"answered"`
-	Throttled int                `json:"throttled"`
-	Limits    map[string]float64 `json:"limits"`
+	Event        string               `json:"event"`
+	At           string               `json:"at"` // its end
+	ElapsedS     float64              `json:"elapsed_s"`
+	SpanS        float64              `json:"span_s"`
+	Answered     int                  `json:"answered"`
+	Failed       int                  `json:"failed"`
+	Calls        int                  `json:"calls"`
+	Throttled    int                  `json:"throttled"`
+	Broke        int                  `json:"broke"`
+	InputTokens  int64                `json:"input_tokens"`
+	OutputTokens int64                `json:"output_tokens"`
+	CachedTokens int64                `json:"cached_tokens"`
+	CostUSD      *float64             `json:"cost_usd,omitempty"` // absent: nothing has a price
+	Unpriced     int                  `json:"unpriced,omitempty"` // items without a price
+	InFlight     float64              `json:"in_flight"`
+	InFlightMost int                  `json:"in_flight_max"`
+	Waiting      float64              `json:"waiting"`
+	Parked       float64              `json:"parked"`
+	Delayed      float64              `json:"delayed"`
+	Allowed      *float64             `json:"allowed_per_second"`
+	AllowedS     float64              `json:"allowed_s,omitempty"` // seconds for which that is known; absent: the whole span
+	BoundS       map[string]float64   `json:"bound_s"`
+	Latency      [][2]int             `json:"latency"` // index of a bucket, and its count
+	Lanes        []observe.LaneSample `json:"lanes"`
 }
 
 // maxName bounds the name of a lane, in runes: it comes from a model's name.
@@ -260,7 +252,7 @@ func encodeSample(s *observe.Sample) []byte {
 		InputTokens: s.InputTokens, OutputTokens: s.OutputTokens, CachedTokens: s.CachedTokens, Unpriced: s.Unpriced,
 		InFlight: round(s.InFlight, 1e3), InFlightMost: s.InFlightMost, Waiting: round(s.Waiting, 1e3),
 		Parked: round(s.Parked, 1e3), Delayed: round(s.Delayed, 1e3),
-		BoundS: map[string]float64{}, Latency: make([][2]int, 0, len(s.Latency)), Lanes: []laneLine{},
+		BoundS: map[string]float64{}, Latency: make([][2]int, 0, len(s.Latency)), Lanes: []observe.LaneSample{},
 	}
 	if s.USD > 0 || s.Unpriced == 0 {
 		usd := round(s.USD, 1e9)
@@ -282,13 +274,14 @@ func encodeSample(s *observe.Sample) []byte {
 		l.Latency = append(l.Latency, [2]int{b.Number, b.Count})
 	}
 	for _, lane := range s.Lanes[:min(len(s.Lanes), observe.LanesInSample)] {
-		one := laneLine{words.Clip(lane.Name, maxName), lane.Phase, lane.Answered, lane.Throttled, make(map[string]float64, len(lane.Limits))}
+		limits := make(map[string]float64, len(lane.Limits))
 		for limit, perSecond := range lane.Limits {
 			if !math.IsInf(perSecond, 0) {
-				one.Limits[limit] = round(perSecond, 1e3)
+				limits[limit] = round(perSecond, 1e3)
 			}
 		}
-		l.Lanes = append(l.Lanes, one)
+		lane.Name, lane.Limits = words.Clip(lane.Name, maxName), limits
+		l.Lanes = append(l.Lanes, lane)
 	}
 	text, _ := json.Marshal(l) // all rounded numbers are finite
 	return append(printable.JSON(text), '\n')
@@ -333,9 +326,7 @@ func decodeSample(line []byte) (*observe.Sample, error) {
 	for _, b := range l.Latency {
 		s.Latency = append(s.Latency, observe.Bucket{Number: b[0], Count: b[1]})
 	}
-	for _, lane := range l.Lanes {
-		s.Lanes = append(s.Lanes, observe.LaneSample(lane))
-	}
+	s.Lanes = append(s.Lanes, l.Lanes...)
 	return s, nil
 }
 
