@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/plan"
 	"github.com/headrace/headrace/internal/command/run"
@@ -259,16 +260,13 @@ func newVersionCommand() *cobra.Command {
 // versionText is the text that version and --version print.
 func versionText() string {
 	info, _ := debug.ReadBuildInfo()
-	return versionLine(info)
+	return versionLine(account.Version(), info)
 }
 
 // versionLine returns the build's own description: "(devel)" is a build from a working copy.
-func versionLine(info *debug.BuildInfo) string {
-	words := []string{"headrace", "(unknown)"}
+func versionLine(version string, info *debug.BuildInfo) string {
+	words := []string{"headrace", version}
 	if info != nil {
-		if info.Main.Version != "" {
-			words[1] = info.Main.Version
-		}
 		for _, s := range info.Settings {
 			switch {
 			case s.Key == "vcs.revision":

@@ -29,13 +29,13 @@ func TestCalledAs(t *testing.T) {
 
 // The version is what the build knows.
 func TestVersionLine(t *testing.T) {
-	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+	info := &debug.BuildInfo{Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"},
 	}}
-	if got := versionLine(info); !strings.HasPrefix(got, "headrace v1.2.3 commit abc (with changes) go1.") {
+	if got := versionLine("v1.2.3", info); !strings.HasPrefix(got, "headrace v1.2.3 commit abc (with changes) go1.") {
 		t.Error(got)
 	}
-	if got := versionLine(nil); !strings.HasPrefix(got, "headrace (unknown) go1.") {
+	if got := versionLine("(unknown)", nil); !strings.HasPrefix(got, "headrace (unknown) go1.") {
 		t.Error(got)
 	}
 }

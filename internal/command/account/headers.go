@@ -80,8 +80,15 @@ func (b *Account) sayWhereHeaderGoes(h *settings.AddedHeader) {
 // userAgent returns the name that this program sends with its calls.
 func userAgent() string { return "headrace/" + strings.Trim(Version(), "()") }
 
+// release is the version that a release build was given, by -ldflags. Every other build names itself
+// after its commit, or after the version that go install was asked for.
+var release string
+
 // Version returns the build's version; "(unknown)" if the build has none.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
 	}
