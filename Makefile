@@ -7,7 +7,7 @@ COUNT    ?= 6
 TOOL = go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test/race test/storm test/sim test/cluster storms fuzz bench bench/peers bench/since lab bank peers foreign lint fmt vuln prices ci demo
+.PHONY: help build test test/race test/storm test/sim test/cluster storms fuzz bench bench/peers bench/since lab bank peers foreign lint fmt vuln prices release ci demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ vuln: ## known vulnerabilities in what is really called
 
 prices: ## fetch the list of prices anew; needs npm and Node.js
 	go -C tools run ./prices
+
+release: ## archives, wheels, npm and Debian packages of all platforms into dist/, a quarter of an hour
+	go -C tools/release run .
 
 ci: ## everything that must hold before a change is taken
 	.ci/run
