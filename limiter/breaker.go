@@ -104,9 +104,6 @@ type Breaker struct {
 // NewBreaker returns a closed breaker.
 func NewBreaker(c BreakerConfig) Breaker { return Breaker{config: c} }
 
-// Warm is like [Warm].
-func (b *Breaker) Warm() uint64 { return uint64(b.consecutive) }
-
 // State returns the state of the breaker at now.
 func (b *Breaker) State(now time.Time) BreakerState {
 	if b.state == Open && !now.Before(b.until) {
@@ -388,9 +385,6 @@ func (l *Latency) P95() time.Duration {
 	slices.Sort(sorted)
 	return time.Duration(sorted[rank95(len(sorted))-1])
 }
-
-// Warm is like [Warm].
-func (l *Latency) Warm() uint64 { return uint64(l.count) + uint64(l.ring[l.count%LatencySamples]) }
 
 // rank95 is ⌈0.95·n⌉, in whole numbers so that no rounding moves it.
 func rank95(n int) int { return (95*n + 99) / 100 }

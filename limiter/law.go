@@ -86,18 +86,6 @@ type Law interface {
 	Restore(now time.Time, m Memory) error
 }
 
-// Warm reads a word of each line of memory that a call will touch, if the law has such a
-// method, and does nothing else. An owner that is about to ask many laws, one after the other,
-// warms them all first. A processor fetches the memory of many at once, but not that of a law
-// whose turn is far ahead. Without Warm an item of one of ten thousand lanes costs a third
-// more. The result means nothing.
-func Warm(l Law) uint64 {
-	if w, warms := l.(interface{ Warm() uint64 }); warms {
-		return w.Warm()
-	}
-	return 0
-}
-
 // News is the report of a call's end to its law.
 type News struct {
 	Ticket     Ticket    // as Sent gave it

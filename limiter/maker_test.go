@@ -50,7 +50,6 @@ func TestMakerMakesTheLaw(t *testing.T) {
 	for _, name := range []limiter.LawName{limiter.Model, limiter.Plain} {
 		c := limiter.LawConfig{Law: name, Maker: maker, Limits: limiter.Limits{RPM: 60}}
 		law := laws.New(c, noon, rand.New(rand.NewPCG(1, 1)))
-		limiter.Warm(law)
 		for range 2 {
 			law.Sent(noon, limiter.Cost{Requests: 1}, 0)
 		}
@@ -66,7 +65,6 @@ func TestMakerMakesTheLaw(t *testing.T) {
 // Unlimited lets everything leave at any time, however many calls break, has nothing to remember and takes up nothing.
 func TestUnlimitedHoldsNothingBack(t *testing.T) {
 	law := limiter.Law(&open{})
-	limiter.Warm(law)
 	cost := limiter.Cost{Requests: 1, Input: 1e9}
 	for i := range 100 {
 		now := noon.Add(time.Duration(i))

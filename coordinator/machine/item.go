@@ -183,9 +183,6 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 		it.pool = m.poolNamed(now, r, it.Pool)
 	}
 	for _, it := range items {
-		m.warmth += it.pool.warm()
-	}
-	for _, it := range items {
 		it.run, it.Offered, it.place = r, now, Waiting
 		if c := &it.Cost; !(c.Requests > 0 && c.Input >= 0 && c.Output >= 0 && c.Requests+c.Input+c.Output <= math.MaxFloat64) {
 			it.mendCost()

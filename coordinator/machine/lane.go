@@ -206,10 +206,6 @@ func (l *lane) full(now time.Time) bool {
 
 func over(n, window int) bool { return window > 0 && n >= window }
 
-func (l *lane) warm() uint64 {
-	return uint64(l.inFlight) + l.counts[calls] + uint64(l.unclear) + l.latency.Warm() + l.breaker.Warm() + limiter.Warm(l.law)
-}
-
 // usable reports whether the lane is well, if perhaps busy.
 func (l *lane) usable() bool { return l.phase == Flowing || l.phase == Ramping }
 

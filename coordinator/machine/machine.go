@@ -40,7 +40,6 @@ type Machine struct {
 	accused []*lane   // those with items that are Undecided
 	faulty  []*lane   // those whose law has failed, to be stopped
 	askings uint64    // how often one was asked
-	warmth  uint64    // of warmed memory; it means nothing, and keeps a compiler from leaving it out
 	out     Ready
 	said    int // transitions in the latest answer
 }

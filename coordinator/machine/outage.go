@@ -199,13 +199,6 @@ func (l *latency) P95() time.Duration {
 	return l.all.P95()
 }
 
-func (l *latency) Warm() uint64 {
-	if l.all == nil {
-		return uint64(l.first)
-	}
-	return l.all.Warm()
-}
-
 // An OutageError says that a lane has stopped because nothing was answered for longer than
 // [Config].OutagePatience. errors.Is finds [ErrOutage] in it, and the error of the latest call.
 type OutageError struct {

@@ -72,15 +72,6 @@ func (p *pool) inTurn() *Item {
 	return it
 }
 
-// warm reads the memory that the next call of the pool will touch.
-func (p *pool) warm() uint64 {
-	if len(p.lanes) == 0 {
-		return 0
-	}
-	l := p.lanes[0]
-	return uint64(p.inFlight+p.returned.len()) + l.warm()
-}
-
 // take removes an item from any place in the pool.
 func (p *pool) take(it *Item) {
 	switch {

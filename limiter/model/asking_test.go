@@ -30,7 +30,6 @@ func ask(law limiter.Law, rng *rand.Rand, from, to time.Time) {
 			law.Window(now)
 			lookAt(law, now)
 			law.View(now, c)
-			limiter.Warm(law)
 		}
 	}
 }

@@ -212,8 +212,6 @@ func (w *localWindow) recall(size float64) {
 	}
 }
 
-func (w *localWindow) warm() uint64 { return uint64(w.Target) + uint64(w.answers) }
-
 // Answered judges, once enough calls were answered.
 func (w *localWindow) Answered(latency time.Duration) {
 	share := float64(latency) / float64(measure.OrElseDuration(w.Target, limiter.DefaultLocalTarget))

@@ -81,14 +81,6 @@ func (f *fates) get(n uint64) *awaited { return &f.ring[n&uint64(len(f.ring)-1)]
 // open reports whether the fate of call n is awaited.
 func (f *fates) open(n uint64) bool { return n >= f.first && n < f.next && n > 0 }
 
-// warm reads the memory that the next call and the oldest one use.
-func (f *fates) warm() uint64 {
-	if len(f.ring) == 0 {
-		return 0
-	}
-	return uint64(f.get(f.first).beside + f.get(f.next).beside)
-}
-
 // mute marks a call: nothing will follow from its fate.
 func (f *fates) mute(n uint64) {
 	if f.open(n) {
@@ -188,9 +180,6 @@ func (t *table) upTo(bin int) []counted {
 	}
 	return t.bins[:bin]
 }
-
-// warm reads a word of the line that a bin is on.
-func (t *table) warm(bin int) uint64 { return uint64(t.at(bin).calls) }
 
 // noBins are the bins of every empty table. Nothing writes to them.
 var noBins [tableBins]counted

@@ -124,8 +124,6 @@ func (g *gauge) takeOf(charged, n float64) {
 	g.level = min(g.capacity, max(g.level-n, -max(bound, leastDebt, charged)))
 }
 
-func (g *gauge) warm() uint64 { return uint64(g.source) + uint64(int64(g.ceiling)) }
-
 // capped returns a refill within the user's ceiling.
 func (g *gauge) capped(refill float64) float64 {
 	if g.ceiling > 0 {

@@ -144,22 +144,6 @@ func (m *Law) believed() float64 {
 // Slowed is part of [limiter.Law].
 func (m *Law) Slowed(now time.Time) float64 { return m.errors.Slowed(now) }
 
-// Warm is for [limiter.Warm].
-func (m *Law) Warm() uint64 {
-	n := m.answered.Warm() + m.errors.Warm() + uint64(m.used)
-	for k := range m.used {
-		n += m.gauges[k].warm()
-	}
-	if m.serves {
-		n += m.local.warm()
-	}
-	if m.mean != nil {
-		n += m.mean.Warm()
-	}
-	n += m.recent + m.sends.warm() + m.fates.warm() + m.chance.paces.warm(0) + m.crowd.paces.warm(0) + m.crowd.beside.warm(0)
-	return n + uint64(int64(m.hold+m.credited+m.remains.Requests))
-}
-
 const (
 	droughtGrowth = 1.5
 	droughtLeast  = 0.1  // seconds of the shortest hold

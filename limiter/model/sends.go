@@ -1,8 +1,6 @@
 package model
 
-import (
-	"github.com/headrace/headrace/limiter"
-)
+import "github.com/headrace/headrace/limiter"
 
 const (
 	// slotsKept bounds the memory of a law's sends, to 64 KB. A lane of ordinary traffic has a
@@ -236,11 +234,4 @@ func (s *sends) latest() slot {
 	e := *s.get(s.count - 1)
 	e.refused = 0
 	return e
-}
-
-func (s *sends) warm() uint64 {
-	if s.count == s.first {
-		return 0
-	}
-	return uint64(s.get(s.count - 1).sent)
 }

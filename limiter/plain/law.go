@@ -386,9 +386,3 @@ func (p *Law) Window(time.Time) int {
 
 // SetLimits is part of [limiter.Law].
 func (p *Law) SetLimits(now time.Time, l limiter.Limits) { p.quota.SetLimits(now, l) }
-
-// Warm is for [limiter.Warm].
-func (p *Law) Warm() uint64 {
-	n := p.count + p.sent.Warm() + p.answered.Warm() + p.rate.answered.Warm() + p.errors.Warm()
-	return n + uint64(p.cooldown.escalation+int(p.ramp.credit+p.quota.free.cost.Requests+p.pacer.credit))
-}

@@ -74,9 +74,6 @@ func (m *Meter) PerSecond(now time.Time) float64 {
 	return float64(m.countAt(bucket)) / max(1, covered.Seconds())
 }
 
-// Warm is like limiter.Warm.
-func (m *Meter) Warm() uint64 { return uint64(m.total + m.filling) }
-
 // countAt returns the meter's count when bucket, at or after the head, is filling.
 func (m *Meter) countAt(bucket int64) uint32 {
 	if bucket-m.head >= meterBuckets {

@@ -100,11 +100,6 @@ func (c *Tallies) Add(since time.Duration, failed bool) {
 	}
 }
 
-// Warm is like limiter.Warm.
-func (c *Tallies) Warm() uint64 {
-	return uint64(c.Slots) + uint64(c.filling.Total)
-}
-
 // forward makes slot the head, and drops the counts that this leaves behind.
 func (c *Tallies) forward(slot int64) {
 	c.own()

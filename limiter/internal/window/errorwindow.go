@@ -206,6 +206,3 @@ func (e *Errors) Slows() bool { return e.slowed }
 
 // Part parts a copy from what it was copied from.
 func (e *Errors) Part() { e.calls.Part() }
-
-// Warm is like limiter.Warm.
-func (e *Errors) Warm() uint64 { return e.calls.Warm() }

@@ -190,8 +190,5 @@ func (w *Mean) Pace() float64 {
 	return float64(w.Size()) / w.mean
 }
 
-// Warm is like limiter.Warm.
-func (w *Mean) Warm() uint64 { return uint64(w.answers) + uint64(w.Target) }
-
 // Found returns the size that was found, in parts of a call; 0: none was.
 func (w *Mean) Found() float64 { return w.size }
