@@ -61,18 +61,18 @@ func formatWord(f prompts.Format) string {
 }
 
 func readingOf(s *run.Settings, lines promptfile.Config) job.Reading {
-	told := s.Given(settings.Input)
+	given := s.Given(settings.Input)
 	bad, untranslatable := s.Flags.SkipsBadLines(), s.Flags.SkipsUntranslatable()
 	return job.Reading{
-		Template: told["template"], System: told["system"], Params: lines.Reader.Params, Model: lines.Reader.DefaultModel, Endpoint: lines.Reader.DefaultEndpoint,
+		Template: given["template"], System: given["system"], Params: lines.Reader.Params, Model: lines.Reader.DefaultModel, Endpoint: lines.Reader.DefaultEndpoint,
 		SkipBad: bad, SkipUntranslatable: untranslatable, MaxTokens: lines.MaxTokens, MaxTokensOfPrompts: lines.MaxTokensOfPrompts,
 	}
 }
 
 // askingOf returns the provider and settings of a job from the flags, for workers that have no flags of their own.
 func askingOf(s *run.Settings) job.Asking {
-	told := s.Given(settings.Vendor)
-	a := job.Asking{Provider: told["provider"], BaseURL: withoutUser(told["base-url"]), Settings: maps.Clone(told)}
+	given := s.Given(settings.Vendor)
+	a := job.Asking{Provider: given["provider"], BaseURL: withoutUser(given["base-url"]), Settings: maps.Clone(given)}
 	maps.Copy(a.Settings, s.Given(settings.Input))
 	maps.Copy(a.Settings, s.Bounds())
 	return a

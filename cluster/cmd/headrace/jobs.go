@@ -202,12 +202,12 @@ func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *run.Settin
 	defer closed()
 	looking, stop := untilDrained(ctx, drain)
 	defer stop()
-	told, period := say.show, every
+	show, period := say.show, every
 	if f.asJSON {
 		period = waitEvery
-		told = func(st *node.Standing) { err = errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(st)) }
+		show = func(st *node.Standing) { err = errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(st)) }
 	}
-	ended, watched := n.Watch(looking, name, period, told)
+	ended, watched := n.Watch(looking, name, period, show)
 	say.close()
 	switch {
 	case err != nil || f.asJSON && watched == nil:

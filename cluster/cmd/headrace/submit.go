@@ -175,19 +175,19 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *run.Settings, i
 // submission returns the identity of the job, from the flags.
 func (f *submitFlags) submission(s *run.Settings, r *job.Record) (*job.Submission, error) {
 	output, err := node.HomeOf(r.Output)
-	told := s.Given(settings.Vendor | settings.Input | settings.Tries | settings.Fails)
-	if base := told["base-url"]; base != "" {
-		told["base-url"] = withoutUser(base)
+	given := s.Given(settings.Vendor | settings.Input | settings.Tries | settings.Fails)
+	if base := given["base-url"]; base != "" {
+		given["base-url"] = withoutUser(base)
 	}
 	for flag, value := range map[string]string{
 		"limit-name": f.limitName, "weight": fmt.Sprint(f.weight), "chunk-lines": fmt.Sprint(f.chunkLines), "open": fmt.Sprint(f.open),
 	} {
-		told[flag] = value
+		given[flag] = value
 	}
 	if f.deadline > 0 {
-		told["deadline"] = f.deadline.String()
+		given["deadline"] = f.deadline.String()
 	}
-	return &job.Submission{Output: output, Settings: told}, err
+	return &job.Submission{Output: output, Settings: given}, err
 }
 
 // bounds returns the bounds at which the job stops.

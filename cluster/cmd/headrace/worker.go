@@ -52,11 +52,11 @@ const leastTime = time.Second
 // checkTimes rejects times that no cluster can keep. 0 means that the flag was not given.
 func (f *joinFlags) checkTimes() error {
 	for _, one := range []struct {
-		flag string
-		told time.Duration
+		flag  string
+		value time.Duration
 	}{{"--ack-wait", f.ackWait}, {"--lease", f.term}} {
-		if one.told != 0 && one.told < leastTime {
-			return exit.End(exit.Usage, "%s %v: it must be %v or more", one.flag, one.told, leastTime)
+		if one.value != 0 && one.value < leastTime {
+			return exit.End(exit.Usage, "%s %v: it must be %v or more", one.flag, one.value, leastTime)
 		}
 	}
 	return nil

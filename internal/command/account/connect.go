@@ -51,10 +51,12 @@ type notice struct {
 	Text string
 }
 
+// Note keeps what the user should know about the provider.
 func (b *Account) Note(code event.Code, text string) {
 	b.Notice = append(b.Notice, notice{code, text})
 }
 
+// Do makes one call.
 func (b *Account) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
 	return b.Fleet.Do(ctx, r)
 }

@@ -30,6 +30,7 @@ plan reads and checks the input as run does, with the same flags and the same fi
 --config, and lists bad lines in the same way. A law, its lanes' settings, a burst and a
 latency target change the time as they do in a run.`
 
+// Command makes headrace plan.
 func Command(w *world.World) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{

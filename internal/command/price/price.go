@@ -1,7 +1,15 @@
 package price
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"math"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/headrace/headrace/provider"
 )
@@ -79,3 +87,211 @@ func Tidy(usd float64) float64 {
 const mostPrice = 1e9
 
 func isPrice(usd float64) bool { return usd >= 0 && usd <= mostPrice }
+
+// Table knows the prices of models by their names. A model that it does not know has no
+// price, which is not a price of 0. The zero value knows no model. It does not change, so
+// many goroutines may use it at once. A lookup of a name in small letters allocates nothing.
+type Table struct {
+	fromFile map[string]Price // --prices
+	listed   []modelPrices    // the built-in list's for one vendor; the first that knows a model counts
+	others   *Price           // --price
+}
+
+// Read puts the user's prices over those that the built-in list has for a vendor. The user's
+// are those of a file, and one price for all models that have no other, written IN,OUT,
+// IN,OUT,CACHED or IN,OUT,CACHED,WRITE. Each may be "". The error says which flag is wrong.
+func Read(file, others, vendor string) (Table, error) {
+	l := list()
+	t := Table{listed: l.of(vendor)}
+	if file != "" {
+		if err := t.read(file); err != nil {
+			return Table{}, err
+		}
+	}
+	if others != "" {
+		p, err := parse(others)
+		if err != nil {
+			return Table{}, err
+		}
+		t.others = &p
+	}
+	return t, nil
+}
+
+func (t *Table) read(file string) error {
+	own, err := readFile(file)
+	if err != nil {
+		return err
+	}
+	t.fromFile = make(map[string]Price, len(own))
+	for name, e := range own {
+		p, fault := e.price()
+		if fault != "" {
+			return fmt.Errorf("--prices: %s: %s: %s", file, name, fault)
+		}
+		t.fromFile[name] = p
+	}
+	return nil
+}
+
+// Of returns the price of a model. It finds it by its name, by the name of which it is a
+// dated build, or by a pattern of the list. It guesses no other name: gpt-4o-mini is not a
+// gpt-4o. Dated means that the price is that of AsOf; it is false for the user's prices.
+func (t Table) Of(model string) (p Price, dated, ok bool) {
+	if p, ok = t.fromFile[model]; ok {
+		return p, false, true
+	}
+	if p, ok = t.fromFile[Undated(model)]; ok {
+		return p, false, true
+	}
+	for i := range t.listed {
+		listed, known := t.listed[i].find(model)
+		if listed != nil {
+			return *listed, true, true
+		}
+		if known {
+			break // no other source has this vendor's price
+		}
+	}
+	if t.others != nil {
+		return *t.others, false, true
+	}
+	return Price{}, false, false
+}
+
+// Cost returns the cost of a model's tokens, in USD; false: it is not known.
+func (t Table) Cost(model string, u provider.Usage) (usd float64, known bool) {
+	p, _, ok := t.Of(model)
+	if !ok {
+		return 0, false
+	}
+	return p.Of(u)
+}
+
+// Undated returns the name of a model without the date at the end of a build's name: gpt-4o
+// for gpt-4o-2024-08-06, claude-sonnet-4 for claude-sonnet-4-20250514.
+func Undated(model string) string {
+	for _, date := range [...]string{"-20dd-dd-dd", "-20dddddd"} {
+		if at := len(model) - len(date); at >= 0 && isDate(model[at:], date) {
+			return model[:at]
+		}
+	}
+	return model
+}
+
+// isDate reports whether s looks like the pattern date, where d is any digit. Both have the
+// same length.
+func isDate(s, date string) bool {
+	for i := range len(s) {
+		if date[i] != s[i] && (date[i] != 'd' || s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// entry is a price as a file writes it. A missing part is not known.
+type entry struct {
+	rates
+	Above []above `json:"above"`
+}
+
+// rates are Rates as a file writes them.
+type rates struct {
+	Input  *float64 `json:"input"`
+	Output *float64 `json:"output"`
+	Cached *float64 `json:"cached"`
+	Write  *float64 `json:"cache_write"`
+}
+
+// above is a Step as a file writes it.
+type above struct {
+	Tokens int64 `json:"tokens"`
+	rates
+}
+
+// price returns the price in the file, or its fault.
+func (e entry) price() (p Price, fault string) {
+	if p.Rates, fault = e.read(); fault != "" {
+		return p, fault
+	}
+	last := int64(0)
+	for _, a := range e.Above {
+		r, fault := a.read()
+		if fault == "" && a.Tokens <= last {
+			fault = fmt.Sprintf("tokens of %d: want more than %d", a.Tokens, last)
+		}
+		if fault != "" {
+			return p, "above: " + fault
+		}
+		last, p.Above = a.Tokens, append(p.Above, Step{a.Tokens, r})
+	}
+	return p, ""
+}
+
+// read returns the rates in the file, or their fault. It refuses rates without one for input or
+// for output, which would be 0. A missing rate of a cache is that of input, as such tokens
+// count as input.
+func (r rates) read() (out Rates, fault string) {
+	if r.Input == nil || r.Output == nil {
+		return out, "its input or output is missing: write 0 for free"
+	}
+	out = Rates{Input: *r.Input, Output: *r.Output, Cached: *r.Input, Write: *r.Input}
+	if r.Cached != nil {
+		out.Cached = *r.Cached
+	}
+	if r.Write != nil {
+		out.Write = *r.Write
+	}
+	if !isPrice(out.Input) || !isPrice(out.Output) || !isPrice(out.Cached) || !isPrice(out.Write) {
+		return out, "want a number from 0 to 1e9"
+	}
+	return out, ""
+}
+
+const fileHelp = `write {"model":{"input":2.5,"output":10}}, in USD per million tokens; cached input and cache writes ` +
+	`may have prices of their own, "cached":1.25 and "cache_write":3, and a long prompt its own prices, "above":[{"tokens":200000,"input":5,"output":20}]`
+
+// readFile reads a file of prices. It refuses unknown fields, since it would not count them.
+func readFile(file string) (own map[string]entry, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--prices: %w: check the name of the file", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&own); err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more after its end")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--prices: %s: %w: %s", file, err, fileHelp)
+	}
+	return own, nil
+}
+
+// parse reads IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE.
+func parse(s string) (Price, error) {
+	var amounts []*float64
+	for part := range strings.SplitSeq(s, ",") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return Price{}, notUnderstood(s)
+		}
+		amounts = append(amounts, &x)
+	}
+	if len(amounts) < 2 || len(amounts) > 4 {
+		return Price{}, notUnderstood(s)
+	}
+	amounts = append(amounts, nil, nil)
+	p, fault := entry{rates: rates{amounts[0], amounts[1], amounts[2], amounts[3]}}.price()
+	if fault != "" {
+		return Price{}, notUnderstood(s)
+	}
+	return p, nil
+}
+
+func notUnderstood(s string) error {
+	return fmt.Errorf("--price: %q is invalid: write IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE in USD per million tokens, such as 2.5,10, none of them above 1e9", s)
+}

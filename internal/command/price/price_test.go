@@ -100,7 +100,7 @@ func TestRefusedPrices(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "--prices: "+path+": ") || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", file, err)
 		}
-		if table.told != nil || table.listed != nil {
+		if table.fromFile != nil || table.listed != nil {
 			t.Errorf("%s: there is a table beside the error", file)
 		}
 	}

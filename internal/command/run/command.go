@@ -59,6 +59,7 @@ Exit codes:
   130  interrupted
   141  the reader of standard output has gone, as in | head`
 
+// Command makes headrace run. A line with --cluster goes to cluster; nil: this build has none.
 func Command(w *world.World, cluster OnCluster) *cobra.Command {
 	flags := &settings.Flags{}
 	cmd := &cobra.Command{
@@ -81,9 +82,9 @@ func Command(w *world.World, cluster OnCluster) *cobra.Command {
 			case err != nil:
 				return err
 			case flags.Cluster != "":
-				return runOnCluster(w, cmd.Context(), flags, inputs, cluster)
+				return runOnCluster(cmd.Context(), w, flags, inputs, cluster)
 			}
-			return runFiles(w, cmd.Context(), flags, inputs)
+			return runFiles(cmd.Context(), w, flags, inputs)
 		},
 	}
 	flags.Register(cmd.Flags())
@@ -96,7 +97,7 @@ func Command(w *world.World, cluster OnCluster) *cobra.Command {
 type OnCluster func(ctx context.Context, s *Settings, input string) error
 
 // runOnCluster has another main run the input.
-func runOnCluster(w *world.World, ctx context.Context, flags *settings.Flags, inputs []string, cluster OnCluster) error {
+func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, inputs []string, cluster OnCluster) error {
 	own := flags.SetOf(settings.Ends)
 	if flags.Cluster == settings.ClusterTrial {
 		own = flags.SetOf(settings.Ends | settings.Fails)

@@ -32,7 +32,7 @@ type sentinel struct{ *garbage }
 
 // tuneGarbage sets the collector for a run; restore sets it back.
 func tuneGarbage(env func(string) (string, bool)) (restore func()) {
-	if _, told := env("GOGC"); told {
+	if _, set := env("GOGC"); set {
 		return func() {}
 	}
 	g := &garbage{percent: percentFor(liveHeap())}

@@ -39,7 +39,7 @@ func newRunner(f *verdict.Facts) *runner {
 
 // runFiles runs files to their end, and says everything but the last lines, which belong to
 // the ending.
-func runFiles(w *world.World, ctx context.Context, flags *settings.Flags, inputs []string) error {
+func runFiles(ctx context.Context, w *world.World, flags *settings.Flags, inputs []string) error {
 	r := newRunner(&verdict.Facts{World: w, Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
 	manner := r.show.manner()
 	r.show.every, r.show.console = manner.Every(), progress.Open(manner, w.Clock.Now)

@@ -27,7 +27,7 @@ import (
 // Settings holds the values of run's flags, for another command that has some of them; a
 // flag that it does not have has its default. They belong to one goroutine.
 //
-//	NewSettings ─ Register ─ (cobra parses) ─ Complete ─▶ Reader, Told, Face, Connect
+//	NewSettings ─ Register ─ (cobra parses) ─ Complete ─▶ Flags, Given, Face, Connect, Verdict
 type Settings struct {
 	*verdict.Facts
 	Verdict *verdict.Verdict
@@ -110,13 +110,13 @@ func (s *Settings) Lines() promptfile.Config {
 // machine reads an input as this one does: [Calls.For]. A value may be a part of every
 // prompt. A flag of a group holds no key, except a base-url into which its author put one.
 func (s *Settings) Given(groups settings.Groups) map[string]string {
-	told := map[string]string{}
+	given := map[string]string{}
 	s.own.VisitAll(func(f *pflag.Flag) {
 		if f.Changed && groups.Has(f.Name) {
-			told[f.Name] = f.Value.String()
+			given[f.Name] = f.Value.String()
 		}
 	})
-	return told
+	return given
 }
 
 // Bounds lists the flags of Tries, set or not. They decide the fate of an item, and so are the same wherever it is
@@ -172,7 +172,7 @@ func (s *Settings) Watch(ctx context.Context, say func(event.Code, string)) (dra
 // and the pace of the calls. Any number of goroutines may use Call.
 type Calls struct {
 	*verdict.Facts
-	s *Settings
+	r *runner
 }
 
 // Connect makes the client, with the key from the place that the flags name; it makes no
@@ -185,25 +185,25 @@ func (s *Settings) Connect() (*Calls, error) {
 	if lowered := s.Account.LowerConcurrency(); lowered != "" {
 		s.Account.Note(event.LoweredConcurrency, lowered)
 	}
-	return &Calls{s.r.Facts, s}, nil
+	return &Calls{s.Facts, s.r}, nil
 }
 
 // Call makes the call of an item, as headrace run does, and logs it if the log wants that. The caller must have
 // called [Settings.Face]. Its errors are a [*provider.Error] and those of the context.
 func (c *Calls) Call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-	return c.s.r.calls.call(ctx, it)
+	return c.r.calls.call(ctx, it)
 }
 
 // Options returns how to pace, retry and bound the calls, without what an earlier run has
 // learned.
-func (c *Calls) Options() []batch.Option { return c.s.r.calls.options() }
+func (c *Calls) Options() []batch.Option { return c.r.calls.options() }
 
 // Job returns what headrace run would do with the input. It sets the lane of each model's
 // calls, the cost of a request for the lane and in money, and the most calls in flight. It
 // also says how to read lines and write answers, and what must not be shown. Watch is left
 // to the caller.
 func (c *Calls) Job(in promptfile.Input) promptfile.Config {
-	job := c.s.r.job(in)
+	job := c.r.job(in)
 	job.Watch = promptfile.Watch{}
 	return job
 }
@@ -215,12 +215,12 @@ func (c *Calls) Bound(lane *machine.LaneConfig) {
 }
 
 // For returns the calls of a job that other settings describe. These say how to read lines, and
-// when to give up an item. They also say whom to call, unless this command's own flags do. The
-// pace and the key are those of this command. For refuses a name that is no flag of Whom, Input
+// when to give up an item. They also name the provider, unless this command's own flags do. The
+// pace and the key are those of this command. For refuses a name that is no flag of Vendor, Input
 // or Tries, and a value that its flag refuses. A key, header or certificate that the command
 // names never goes to a provider that a job names. For returns an error for such a command,
-// unless it says itself whom to call. It makes no call.
-func (s *Settings) For(told map[string]string) (*Calls, error) {
+// unless it names the provider itself. It makes no call.
+func (s *Settings) For(job map[string]string) (*Calls, error) {
 	theirs := settings.Input | settings.Tries
 	if len(s.Given(settings.Vendor)) == 0 {
 		theirs |= settings.Vendor
@@ -232,30 +232,33 @@ func (s *Settings) For(told map[string]string) (*Calls, error) {
 	}
 	j := NewSettings(s.World, s.groups|settings.Vendor|settings.Input|settings.Tries)
 	j.Register(&cobra.Command{})
-	if err := j.take(told, theirs); err != nil {
+	if err := j.take(job, theirs); err != nil {
 		return nil, err
 	}
 	for flag, value := range s.Given(^(settings.Input | settings.Tries | settings.Config)) {
 		_ = j.own.Set(flag, value) // the flag took it before
 	}
-	if err := j.r.Flags.Complete(j.own, envOfOthers(j.r.Env)); err != nil {
+	if err := j.Flags.Complete(j.own, envOfOthers(j.Env)); err != nil {
 		return nil, err
 	}
-	j.r.share(s.r)
+	// What all jobs have in common. The flags in the file of --config are in these settings already.
+	j.r.show.console, j.r.log.Logger, j.Halt = s.r.show.console, s.r.log.Logger, s.Halt
+	j.Flags.Lanes = s.Flags.Lanes
+	j.Flags.Seed, j.Flags.Seeded = s.Flags.Seed, s.Flags.Seeded
 	return j.Connect()
 }
 
-// take sets the flags of these groups from other settings, and ignores flags of Whom that are
+// take sets the flags of these groups from other settings, and ignores flags of Vendor that are
 // not wanted.
-func (s *Settings) take(told map[string]string, groups settings.Groups) error {
-	for _, name := range slices.Sorted(maps.Keys(told)) {
+func (s *Settings) take(job map[string]string, groups settings.Groups) error {
+	for _, name := range slices.Sorted(maps.Keys(job)) {
 		if !(settings.Vendor | settings.Input | settings.Tries).Has(name) {
 			return exit.Refuse("unknown job setting %q", name)
 		}
 		if !groups.Has(name) {
 			continue
 		}
-		if err := s.own.Set(name, told[name]); err != nil {
+		if err := s.own.Set(name, job[name]); err != nil {
 			return exit.Refuse("the settings of a job: %s: %v", name, err)
 		}
 	}
@@ -271,14 +274,6 @@ func envOfOthers(env func(string) (string, bool)) func(string) (string, bool) {
 		}
 		return env(name)
 	}
-}
-
-// share takes over from another runner what all jobs have in common. The flags in the file
-// of --config are in the other's settings already.
-func (r *runner) share(of *runner) {
-	r.show.console, r.log.Logger, r.Halt = of.show.console, of.log.Logger, of.Halt
-	r.Flags.Lanes = of.Flags.Lanes
-	r.Flags.Seed, r.Flags.Seeded = of.Flags.Seed, of.Flags.Seeded
 }
 
 // Close closes the connections that wait for another call.

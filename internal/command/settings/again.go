@@ -35,6 +35,7 @@ func (f *Flags) Again(w *world.World, code int, format string, args ...any) *exi
 	return f.ContinuesBy(w.Name, w.Args, code, format, args...)
 }
 
+// ContinuesBy is an ending from which that command line continues.
 func (f *Flags) ContinuesBy(name string, args []string, code int, format string, a ...any) *exit.Ending {
 	return &exit.Ending{Code: code, Text: exit.Sayf(format, a...), Resume: commandLine(name, args, f.ToStdout())}
 }

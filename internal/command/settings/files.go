@@ -21,6 +21,7 @@ const StdoutErrors = "headrace.errors.jsonl"
 // the system.
 var stdoutNames = []string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 
+// ToStdout reports whether results go to standard output.
 func (f *Flags) ToStdout() bool { return f.Output == "-" || slices.Contains(stdoutNames, f.Output) }
 
 // ErrorsPath is the name of the errors file.
@@ -54,6 +55,7 @@ func NoFolder(paths ...string) string {
 	return ""
 }
 
+// OutputName names the output for people.
 func (f *Flags) OutputName() string {
 	if f.ToStdout() {
 		return "standard output"

@@ -142,6 +142,7 @@ const (
 	textNever  = "never"
 )
 
+// Register adds the flags of run, in the order of the help.
 func (f *Flags) Register(fs *pflag.FlagSet) {
 	f.All, fs.SortFlags = fs, false
 	fs.StringVarP(&f.Output, "output", "o", "", "results file (required); - is standard output")
@@ -223,16 +224,16 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 	fs = f.All
 	f.Seeded, f.KeyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
 	f.Lanes.useLaw(f.Law)
-	whom := f.Resolve(fs, env)
-	if whom == nil && f.Planned == nil {
-		whom = f.locate(env)
+	fault := f.Resolve(fs, env)
+	if fault == nil && f.Planned == nil {
+		fault = f.locate(env)
 	}
 	f.useVendor(fs, env)
 	return Usage(append(f.Lanes.check(f.Law),
 		f.checkOutput(hasOutput),
 		f.checkCluster(),
 		f.checkTimeline(),
-		whom,
+		fault,
 		f.checkKeyEnv(env),
 		f.checkInClear(),
 		f.checkHeaders(),
@@ -314,6 +315,7 @@ func (f *Flags) checkKeyEnv(env func(string) (string, bool)) error {
 // a header of the user's.
 const keyEnvNone = "none"
 
+// SendsNoKey reports whether the user wants calls without a key.
 func (f *Flags) SendsNoKey() bool { return f.KeyEnvGiven && f.KeyEnv == keyEnvNone }
 
 // checkInClear refuses to send, unencrypted to the vendor's own hosts, a key that the user has
@@ -347,6 +349,7 @@ func (f *InputFlags) checkEndpoint() error {
 	return OneOf("endpoint", f.endpoint, prompts.Endpoints()...)
 }
 
+// Limits returns the limits that the user gives.
 func (f *Flags) Limits() limiter.Limits {
 	return limiter.Limits{RPM: f.rpm, TPM: f.tpm, InputTPM: f.inputTPM, OutputTPM: f.outputTPM, Burst: f.burst}
 }
@@ -389,6 +392,7 @@ func (f *Flags) checkLevel() error {
 	return nil
 }
 
+// Level returns the lowest level of the log.
 func (f *Flags) Level() (slog.Level, error) {
 	var l slog.Level
 	err := l.UnmarshalText([]byte(f.logLevel))
@@ -424,10 +428,13 @@ func (f *InputFlags) FormatOf(name string) prompts.Format {
 	return prompts.FormatJSONL
 }
 
+// SkipsBadLines reports whether bad lines are left out.
 func (f *InputFlags) SkipsBadLines() bool { return f.onBadLine == badLineSkip }
 
+// SkipsUntranslatable reports whether lines that the provider cannot take are left out.
 func (f *InputFlags) SkipsUntranslatable() bool { return f.onUntranslatable == badLineSkip }
 
+// Durability returns how safe a result is before it counts as saved.
 func (f *Flags) Durability() saver.Durability {
 	if f.durable == durableOS {
 		return saver.OS
@@ -478,6 +485,7 @@ func (f *Flags) LawOptions() []batch.Option {
 	return opts
 }
 
+// Profile returns the simulated provider of a name in --profile.
 func Profile(name string) (sim.Config, error) {
 	switch name {
 	case ProfileDemo:

@@ -61,6 +61,7 @@ type AddedHeader struct {
 	Value    string // of a header without a secret
 }
 
+// IsSecret reports whether the value comes from a variable or a file.
 func (h *AddedHeader) IsSecret() bool { return h.Variable != "" || h.File != "" }
 
 // From names the variable or the file that holds the secret.

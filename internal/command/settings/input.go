@@ -234,9 +234,9 @@ func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
 
 // readPrices makes the table, with the built-in prices of the called vendor. The simulated
 // provider and a server of one's own have none, no matter what they call their models.
-func (f *priceFlags) readPrices(whom *InputFlags, preset string) (err error) {
-	vendor := whom.Answering(preset).Name
-	if whom.Provider == ProviderSim {
+func (f *priceFlags) readPrices(in *InputFlags, preset string) (err error) {
+	vendor := in.Answering(preset).Name
+	if in.Provider == ProviderSim {
 		vendor = ""
 	}
 	f.Known, err = price.Read(f.prices, f.price, vendor)

@@ -68,6 +68,7 @@ func KindOfFlag(f *pflag.Flag) string {
 	return value.Type()
 }
 
+// IsKeyFlag reports whether a name is one under which users look for a flag with the key.
 func IsKeyFlag(name string) bool {
 	switch name {
 	case "api-key", "apikey", "api_key", "key", "token":
@@ -76,6 +77,7 @@ func IsKeyFlag(name string) bool {
 	return false
 }
 
+// AtLeast refuses a value below the least.
 func AtLeast[N int | time.Duration](flag string, n, least N) error {
 	if n < least {
 		return fmt.Errorf("--%s: %v is too small: at least %v", flag, n, least)
@@ -90,6 +92,7 @@ func atMost(flag string, n, most int) error {
 	return nil
 }
 
+// OneOf refuses a value that is not among the words.
 func OneOf(flag, value string, words ...string) error {
 	for _, w := range words {
 		if value == w {
@@ -146,6 +149,7 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
+// SomeInputs refuses a command line without an input.
 func SomeInputs(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags().Lookup("cluster")
 	switch {
@@ -157,6 +161,7 @@ func SomeInputs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// NoArguments refuses arguments.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

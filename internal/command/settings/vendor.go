@@ -413,11 +413,11 @@ const DefaultKeyEnv = "OPENAI_API_KEY"
 
 // Fields says which extra fields result lines have about the answering provider, where not
 // all answers are in OpenAI's shape.
-func (f *Flags) Fields() (told promptfile.Fields) {
-	if told.Text = f.WritesText(); !f.IsOpenAIShaped() {
-		told.Provider = f.Name()
+func (f *Flags) Fields() (fields promptfile.Fields) {
+	if fields.Text = f.WritesText(); !f.IsOpenAIShaped() {
+		fields.Provider = f.Name()
 	}
-	return told
+	return fields
 }
 
 // WritesText reports whether result lines have the answer's text in a field of its own.
@@ -433,6 +433,7 @@ func (f *Flags) Streams() (when wire.StreamWhen, idle time.Duration) {
 	return map[string]wire.StreamWhen{streamAlways: wire.StreamAlways, streamAuto: wire.StreamAuto}[f.stream], idle
 }
 
+// IsOpenAI reports whether an address is OpenAI's own; the empty one is.
 func IsOpenAI(base string) bool {
 	host := strings.ToLower(HostOf(base))
 	return base == "" || host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com") // regions precede the name
@@ -447,10 +448,12 @@ func HostOf(base string) string {
 	return u.Hostname()
 }
 
+// IsLoopback reports whether a host is this machine.
 func IsLoopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
+// LaneOf names the lane of a model: one for all where they draw on one quota.
 func LaneOf(provider, model string, shared bool) string {
 	if shared {
 		return provider + "/all-models"

@@ -31,6 +31,7 @@ type SimFlags struct {
 // modeWords maps the modes to the values of --retry-after.
 var modeWords = map[sim.Mode]string{sim.Never: "never", sim.Always: "always", sim.Sometimes: "sometimes"}
 
+// Register adds the flags to a command.
 func (f *SimFlags) Register(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address to listen on; port 0 takes any free one")

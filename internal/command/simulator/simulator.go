@@ -22,6 +22,7 @@ import (
 	"github.com/headrace/headrace/provider/sim/openai"
 )
 
+// Command makes headrace sim.
 func Command(w *world.World) *cobra.Command {
 	flags := &SimFlags{}
 	cmd := &cobra.Command{
@@ -50,7 +51,7 @@ its middle, stream-error puts an error there, and after stream-silent nothing mo
 				return err
 			}
 			cfg.TrackBodies = true // so that the books contain what was sent
-			return serve(w, cmd.Context(), flags.addr, cfg)
+			return serve(cmd.Context(), w, flags.addr, cfg)
 		},
 	}
 	flags.Register(cmd.Flags())
@@ -58,7 +59,7 @@ its middle, stream-error puts an error there, and after stream-silent nothing mo
 }
 
 // serve runs the provider until a signal, and then prints its books.
-func serve(w *world.World, ctx context.Context, addr string, cfg sim.Config) error {
+func serve(ctx context.Context, w *world.World, addr string, cfg sim.Config) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	over := make(chan struct{})

@@ -34,6 +34,7 @@ type statusFlags struct {
 	watch, json              bool
 }
 
+// Command makes headrace status.
 func Command(w *world.World) *cobra.Command {
 	flags := &statusFlags{}
 	cmd := &cobra.Command{
@@ -65,7 +66,7 @@ last state of a run that was killed.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.watch || flags.json {
-				return follow(w, cmd.Context(), flags, args[0])
+				return follow(cmd.Context(), w, flags, args[0])
 			}
 			return countedIn(w, flags, args[0])
 		},
@@ -82,7 +83,7 @@ last state of a run that was killed.`,
 }
 
 // follow shows a run by its timeline.
-func follow(w *world.World, ctx context.Context, flags *statusFlags, output string) error {
+func follow(ctx context.Context, w *world.World, flags *statusFlags, output string) error {
 	if flags.watch && flags.json {
 		return exit.Refuse("--watch and --json exclude each other: give one of them")
 	}

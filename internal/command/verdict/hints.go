@@ -47,12 +47,12 @@ const mostSpeakers = 6
 func otherVendors(bad []*prompts.LineError) (hints []string) {
 	said := map[string]bool{}
 	for _, e := range bad {
-		whom := vendorsFor(e.Endpoint)
-		if said[e.Endpoint] || len(whom) == 0 || len(whom) > mostSpeakers {
+		vendors := vendorsFor(e.Endpoint)
+		if said[e.Endpoint] || len(vendors) == 0 || len(vendors) > mostSpeakers {
 			continue
 		}
 		said[e.Endpoint] = true
-		hints = append(hints, "--provider "+strings.Join(whom, " or ")+" takes lines for "+e.Endpoint)
+		hints = append(hints, "--provider "+strings.Join(vendors, " or ")+" takes lines for "+e.Endpoint)
 	}
 	return hints
 }
@@ -67,6 +67,7 @@ func vendorsFor(endpoint string) (names []string) {
 	return names
 }
 
+// FormatHint says how an input is read, and which flags read it otherwise.
 func FormatHint(input string) string {
 	return input + " is read as JSONL, one object a line: --format text reads each line as a prompt, --format csv each row as an item"
 }

@@ -38,6 +38,7 @@ type failedItems struct {
 	unsaid int
 }
 
+// NoteFailed notes an item that failed for good.
 func (v *Verdict) NoteFailed(res *promptfile.Result) {
 	if len(v.Failed.named) == mostNamed {
 		v.Failed.unsaid++

@@ -118,6 +118,7 @@ func (v *Verdict) withModel() string {
 	return " --model " + model
 }
 
+// ItOrThem refers to a number of things.
 func ItOrThem(n int) string {
 	if n == 1 {
 		return "it"
@@ -380,6 +381,7 @@ func (f *Facts) Redact(s string) string {
 	return provider.RedactText(s, f.Account.Secrets()...)
 }
 
+// RedactError returns the text of an error without the key; "" for nil.
 func (f *Facts) RedactError(err error) string {
 	if err == nil {
 		return ""
