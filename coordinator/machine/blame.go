@@ -124,7 +124,7 @@ func (m *Machine) note(now time.Time, it *Item, o *Outcome) (used bool) {
 			it.refused = min(it.refused, math.MaxUint8-1) + 1
 		}
 	case o.Signal != Failed:
-	case l.led():
+	case l.remote():
 		used = !it.Probe
 	case it.Probe && l.down(now):
 		it.probed = min(it.probed, math.MaxUint8-1) + 1
@@ -254,7 +254,7 @@ func (l *lane) needs(o *Outcome) int {
 // such refusals, whatever their number.
 func (l *lane) isToldApart(it *Item, o *Outcome) bool {
 	open := o.Alike != 0 && (o.Signal == Answered || o.Signal == Exhausted && it.epoch >= l.vouched)
-	return open && !l.led() && l.phase != Stopped && l.needs(o) == 0
+	return open && !l.remote() && l.phase != Stopped && l.needs(o) == 0
 }
 
 // failsForGood takes an item that has no attempt left, or was refused for good in words that do

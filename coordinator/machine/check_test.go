@@ -249,10 +249,10 @@ func (m *Machine) checkLine(b *book, l *lane) {
 
 func (m *Machine) checkLane(b *book, l *lane) {
 	m.checkLine(b, l)
-	if l.led() != (l.cfg.Maker != nil) {
-		b.w.failf("lane %s is led: %v", l.name, l.led())
+	if l.remote() != (l.cfg.Maker != nil) {
+		b.w.failf("lane %s is led: %v", l.name, l.remote())
 	}
-	if l.led() {
+	if l.remote() {
 		m.checkLed(b, l)
 	} else if _, plain := l.law.(*plain.Law); plain != (l.cfg.Law == limiter.Plain) {
 		b.w.failf("lane %s does not follow the law that it is configured with", l.name)

@@ -316,7 +316,7 @@ func (m *Machine) endsIt(now time.Time, it *Item, o *Outcome, used bool) bool {
 	switch {
 	case !last && !open, l.phase == Stopped:
 		return false
-	case l.led():
+	case l.remote():
 		if o.Signal == Exhausted && !o.Again {
 			return false
 		}

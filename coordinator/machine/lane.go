@@ -212,7 +212,7 @@ func (l *lane) usable() bool { return l.phase == Flowing || l.phase == Ramping }
 // departed notes that a call leaves.
 func (m *Machine) departed(now time.Time, l *lane, it *Item) {
 	if l.slowed > 0 {
-		m.heed(now, l)
+		m.reportPace(now, l)
 	}
 	if l.inFlight == 0 {
 		l.ended, l.flying = now, 0
@@ -318,7 +318,7 @@ func (m *Machine) changeLaw(now time.Time, l *lane) {
 	m.quiet(l)
 	m.beginLaw(now, l)
 	switch {
-	case l.led() && l.phase != Stopped:
+	case l.remote() && l.phase != Stopped:
 		m.revive(now, l)
 		return
 	case l.phase == Ramping:
@@ -365,7 +365,7 @@ func (m *Machine) reset(now time.Time, name string) {
 		return
 	}
 	l.nextEpoch()
-	if !l.led() || l.fault() != nil {
+	if !l.remote() || l.fault() != nil {
 		m.quiet(l)
 		m.beginLaw(now, l)
 	}

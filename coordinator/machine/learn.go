@@ -23,7 +23,7 @@ type source uint8
 const (
 	ownCall     source = iota // the lane's present law
 	earlierCall               // the lane's law before that
-	ledCall                   // a law that leads the lane: it decides itself, and the lane counts and measures
+	remoteCall                // a law that leads the lane: it decides itself, and the lane counts and measures
 	elsewhere                 // another machine, whose lane this one has taken over
 )
 
@@ -39,7 +39,7 @@ const (
 var teaches = [...]struct{ law, blame, recovery bool }{
 	ownCall:     {law: true, blame: true, recovery: true},
 	earlierCall: {blame: true},
-	ledCall:     {},
+	remoteCall:  {},
 	elsewhere:   {law: true, blame: true},
 }
 
@@ -70,12 +70,12 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 		l.inEpoch--
 	}
 	l.ended, l.flying, l.hung = now, l.inFlight, false
-	it.counted = it.counted || o.Again && !l.led()
+	it.counted = it.counted || o.Again && !l.remote()
 	m.idle.touch(l, now)
 	e := lesson{lane: l, it: it}
 	switch {
-	case l.led():
-		e.from = ledCall
+	case l.remote():
+		e.from = remoteCall
 	case it.epoch < l.began:
 		e.from = earlierCall
 	}
@@ -90,7 +90,7 @@ func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome)
 		return
 	}
 	l := m.laneNamed(now, name)
-	if l.led() {
+	if l.remote() {
 		return
 	}
 	m.idle.touch(l, now)
@@ -133,7 +133,7 @@ func (m *Machine) teach(now time.Time, e *lesson, o *Outcome) {
 	if answered || o.Signal == Failed {
 		l.letIn()
 		if hears.recovery {
-			m.heed(now, l) // after the breaker, which may take care of it
+			m.reportPace(now, l) // after the breaker, which may take care of it
 		}
 	}
 	if speaks {
@@ -160,7 +160,7 @@ func (m *Machine) exhausted(now time.Time, e *lesson, o *Outcome) {
 		l.law.Vanished(now, e.news)
 	}
 	switch {
-	case e.from == ledCall:
+	case e.from == remoteCall:
 		e.it.counted = e.it.counted || open
 	case open:
 		l.answers++ // the server is there
@@ -289,7 +289,7 @@ func (m *Machine) hasFailed(now time.Time, e *lesson, o *Outcome) {
 	if hears.law {
 		l.law.Failed(now, *n)
 	}
-	if e.from == ledCall {
+	if e.from == remoteCall {
 		it.counted = true
 	}
 	if !hears.recovery {

@@ -116,7 +116,7 @@ func (m *Machine) recall(now time.Time, l *lane) {
 		return
 	}
 	l.revived = true
-	if l.led() { // its law decides when it may flow
+	if l.remote() { // its law decides when it may flow
 		return
 	}
 	l.breaker.Restore(now, k.Breaker)
@@ -330,7 +330,7 @@ func (l *lane) wanted() bool {
 // owes reports whether the lane's law still holds something back that a new law would let leave
 // once more. A law that leads its lane keeps its knowledge elsewhere.
 func (l *lane) owes(now time.Time) bool {
-	if l.led() {
+	if l.remote() {
 		return false
 	}
 	v := l.law.View(now, limiter.Cost{Requests: 1})

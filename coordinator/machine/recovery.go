@@ -74,10 +74,10 @@ func (m *Machine) climb(now time.Time, l *lane, reason Reason) {
 	m.wake(l)
 }
 
-// heed reports when a lane slows down because its calls break, and when it is restored. It runs
+// reportPace reports when a lane slows down because its calls break, and when it is restored. It runs
 // when a call has ended, and before a call leaves a lane that was slowed down. So no call
 // leaves at another pace than the one that was reported last.
-func (m *Machine) heed(now time.Time, l *lane) {
+func (m *Machine) reportPace(now time.Time, l *lane) {
 	share := l.law.Slowed(now)
 	if float32(share) == l.slowed || l.phase == Stopped {
 		return

@@ -92,12 +92,12 @@ func outsideOf(l *lane) *outside {
 	return o
 }
 
-// led reports whether the lane's law decides alone.
-func (l *lane) led() bool { return l.outside != nil && l.outside.leads != nil }
+// remote reports whether the lane's law decides alone.
+func (l *lane) remote() bool { return l.outside != nil && l.outside.leads != nil }
 
 // restsOutside reports whether a led lane cools, by its law's word. A cooldown that is decided
 // outside is no phase here.
-func (l *lane) restsOutside() bool { return l.led() && l.bound == BoundCooldown }
+func (l *lane) restsOutside() bool { return l.remote() && l.bound == BoundCooldown }
 
 // told passes a word on.
 func (m *Machine) told(now time.Time, name string, word any) {
@@ -238,7 +238,7 @@ func (p *pool) foremost(n int) []*Item {
 // report passes the end of a call to the law that leads the lane, before the machine reads a
 // meaning into it.
 func (m *Machine) report(now time.Time, it *Item, o *Outcome) {
-	if l := it.lane; l.led() && it.epoch >= l.began {
+	if l := it.lane; l.remote() && it.epoch >= l.began {
 		o.Again = it.counted
 		l.outside.leads.Ended(now, it.ticket, *o)
 	}

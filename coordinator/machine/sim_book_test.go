@@ -322,7 +322,7 @@ func (b *book) waitsAlone(x *bookItem, before [2]uint64, present bool) {
 		x.place, x.alone = Delayed, x.item.due
 	}
 	switch {
-	case flows && lane.cfg.Law == limiter.Plain && !lane.led():
+	case flows && lane.cfg.Law == limiter.Plain && !lane.remote():
 		b.w.failf("item %d was refused, and its lane flows on by the plain law", x.item.Seq)
 	case is == Delayed && !flows:
 		b.w.failf("item %d waits alone: present news: %v, epoch %d after %d", x.item.Seq, present, lane.epoch, before[0])

@@ -56,7 +56,7 @@ func (b *book) transition(t Transition) {
 	switch {
 	case t.To == Cooling && l.of.breaker.State(b.w.m.now) != limiter.Closed:
 		l.blame.opened = t.Epoch
-	case t.Reason == ByHand && t.To == Flowing && (b.w.telling == evLaneReset || b.w.telling == evOffered || l.of.led()):
+	case t.Reason == ByHand && t.To == Flowing && (b.w.telling == evLaneReset || b.w.telling == evOffered || l.of.remote()):
 		l.blame = bookBlame{opened: t.Epoch, ever: l.blame.ever}
 	}
 	if rises {

@@ -400,7 +400,7 @@ func (b *book) areUpToDate() {
 
 func (b *book) isUpToDate(page *ledPage, stopped bool) {
 	l := b.w.m.lanes[page.lane]
-	if l == nil || !l.led() || page.asked == 0 || page.broken {
+	if l == nil || !l.remote() || page.asked == 0 || page.broken {
 		return
 	}
 	up, free := b.upcoming(l)
