@@ -2,103 +2,29 @@ package batch
 
 import (
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/purity"
 )
 
 const module = "github.com/headrace/headrace"
 
-// lockFree are the folders where one goroutine owns and the others send messages,
-// and where time is an argument or a clockwork.Clock.
-// Of each it is said how many files it has at least.
+// lockFree lists the folders where one goroutine owns and the others send messages, and where
+// time is an argument or a clockwork.Clock, each with the least number of its files.
 var lockFree = map[string]int{
 	".": 5, "../coordinator": 5, "../coordinator/machine": 5, "../limiter": 5,
 	"../limiter/model": 10, "../limiter/plain": 5, "../limiter/laws": 1, "../limiter/internal/measure": 3, "../limiter/internal/window": 2,
 	"prompts": 5, "journal": 5, "saver": 3, "promptfile": 5, "internal/keys": 3, "internal/lines": 2, "../internal/disk": 3,
 }
 
-var clockReads = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
-
 // No lock, no atomic and no clock of the world's is in what decides.
 func TestNoLockAndNoClock(t *testing.T) {
 	for dir, least := range lockFree {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		looked := 0
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			looked++
-			for _, fault := range locksAndClocks(t, name, nil) {
-				t.Error(fault)
-			}
-		}
-		if looked < least {
-			t.Errorf("%s: only %d files were looked at", dir, looked)
-		}
+		purity.Each(t, dir, least, func(name string) ([]string, error) { return purity.LockFree(name, nil) })
 	}
-}
-
-// The test above sees what it forbids: without this it could pass by blindness.
-func TestNoLockTestSees(t *testing.T) {
-	for _, body := range []string{
-		`import "sync"; var m sync.Mutex`,
-		`import "sync/atomic"; var n atomic.Int64`,
-		`import _ "sync"`,
-		`import "time"; var x = time.Now()`,
-		`import "time"; var now = time.Now`,
-		`import wall "time"; var x = wall.Since(wall.Time{})`,
-		`import . "time"; var x = Now()`,
-		`import "time"; func f() { <-time.After(1) }`,
-	} {
-		if len(locksAndClocks(t, "x.go", "package x;"+body)) == 0 {
-			t.Errorf("not seen: %s", body)
-		}
-	}
-	const fine = `package x; import ("golang.org/x/sync/errgroup"; "time"); var g errgroup.Group; const d = time.Second`
-	if got := locksAndClocks(t, "x.go", fine); len(got) > 0 {
-		t.Errorf("waiting for a group of goroutines is fine, but: %v", got)
-	}
-}
-
-// locksAndClocks finds what may not be in a file. A nil src is read from it.
-func locksAndClocks(t *testing.T, name string, src any) (faults []string) {
-	t.Helper()
-	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, name, src, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fault := func(n ast.Node, what string) {
-		faults = append(faults, set.Position(n.Pos()).String()+": "+what)
-	}
-	for _, spec := range file.Imports {
-		switch path, _ := strconv.Unquote(spec.Path.Value); {
-		case path == "sync", path == "sync/atomic":
-			fault(spec, "import of "+path)
-		case path == "time" && spec.Name != nil:
-			fault(spec, "renamed import of time, under which this test would not know it")
-		}
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		if sel, ok := n.(*ast.SelectorExpr); ok {
-			if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "time" && slices.Contains(clockReads, sel.Sel.Name) {
-				fault(n, "time."+sel.Sel.Name)
-			}
-		}
-		return true
-	})
-	return faults
 }
 
 // Dependencies point one way: batch, coordinator, machine, limiter; a provider

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/cluster/internal/purity"
+	"github.com/headrace/headrace/internal/purity"
 )
 
 // A config is completed, and refused where it makes no sense.

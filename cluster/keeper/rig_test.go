@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/cluster/internal/purity"
+	"github.com/headrace/headrace/internal/purity"
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/cluster/internal/purity"
+	"github.com/headrace/headrace/internal/purity"
 )
 
 const term = 3 * time.Second

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -71,9 +70,7 @@ func (s *stage) measure(cmd *exec.Cmd) (f figures, err error) {
 	}
 	f.wall = time.Since(began)
 	f.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	if use, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		f.peak = use.Maxrss << 10 // Linux counts in KiB
-	}
+	f.peak = peakMemory(cmd.ProcessState)
 	f.allocs, _ = strconv.ParseFloat(strings.TrimSpace(says.String()), 64) // the command prints none
 	b, err := s.readBooks()
 	if err == nil && b.Calls != int64(s.items) {
