@@ -71,7 +71,7 @@ vuln: ## known vulnerabilities in what is really called
 prices: ## fetch the list of prices anew; needs npm and Node.js
 	go -C tools run ./prices
 
-release: ## archives, wheels, npm and Debian packages of all platforms into dist/, a quarter of an hour
+release: ## archives, wheels, npm and Debian packages of all platforms into dist/, ten minutes the first time
 	go -C tools/release run .
 
 ci: ## everything that must hold before a change is taken
