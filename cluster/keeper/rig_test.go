@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/internal/purity"
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/purity"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )

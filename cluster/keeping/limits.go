@@ -151,4 +151,3 @@ func (k *Keeper) hearNews(ctx context.Context, m bus.Message[bus.Change]) {
 		k.tell(ctx, setOrder(n.Set.Name, n.Set.Lane))
 	}
 }
-

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headrace/headrace/internal/purity"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/purity"
 	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"

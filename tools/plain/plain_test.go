@@ -51,8 +51,13 @@ const text = "whoever reads this is not asked here"
 		got = append(got, place{filepath.Base(f.file), f.word, f.line})
 	}
 	want := []place{
-		{"a.go", "is told", 3}, {"a.go", "of late", 3}, {"a.go", "beside", 6}, {"a.go", "Whoever", 9},
-		{"c.go", "anew", 3}, {"page.md", "hangs on", 1}, {"page.md", "nought", 8},
+		{"a.go", "is told", 3},
+		{"a.go", "of late", 3},
+		{"a.go", "beside", 6},
+		{"a.go", "Whoever", 9},
+		{"c.go", "anew", 3},
+		{"page.md", "hangs on", 1},
+		{"page.md", "nought", 8},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %v\nwant  %v", got, want)
