@@ -154,7 +154,7 @@ type RampConfig struct {
 
 // Defaults of [CooldownConfig].
 const (
-	DefaultCooldownBase = time.Second
+	DefaultCooldownBase = time.Second      // also an item's wait under [Unlimited]
 	DefaultCooldownMax  = 30 * time.Second // by then a limit per minute is half refilled
 
 	// DefaultMaxDirected is the longest named wait that a lane accepts. Limits are per second,
@@ -167,8 +167,9 @@ const (
 	DefaultCooldownJitter = 0.20
 )
 
-// CooldownConfig sets the time for which a refusal stops a lane. A field that is 0 has its
-// default.
+// CooldownConfig sets the time for which a refusal stops a lane. Base, Max and Jitter are the plain
+// law's; the model law finds its own holds, from what it has seen of the lane. A field that is 0 has
+// its default.
 type CooldownConfig struct {
 	Base        time.Duration // the first wait that the server did not name
 	Max         time.Duration // the longest such wait, before jitter

@@ -100,6 +100,7 @@ type packed struct {
 	writes bool
 }
 
+// sample writes or reads a sample. The order of these lines is the form in which samples are kept.
 func (p *packed) sample(s Sample) Sample {
 	s.At = time.Unix(0, int64(p.number(uint64(s.At.UnixNano()))))
 	for _, f := range []*float64{&s.Elapsed, &s.Span, &s.USD, &s.InFlight, &s.Waiting, &s.Parked, &s.Delayed, &s.Allowed, &s.AllowedSpan} {

@@ -242,6 +242,8 @@ func (w *localWindow) share() float64 {
 	return paceOf(bin+1) / localFine
 }
 
+// judge sets the size of the window after a round of answers: smaller if too many were over the
+// target, slightly larger once the target was near, and else as large as the latency allows.
 func (w *localWindow) judge() {
 	size := w.size
 	if size == 0 {
@@ -251,7 +253,7 @@ func (w *localWindow) judge() {
 	switch {
 	case w.over > w.rank():
 		size *= localCut
-	case float64(w.peak) < localUsed*math.Floor(size):
+	case float64(w.peak) < localUsed*math.Floor(size): // it was not full: the round says nothing of a larger one
 	case w.slow:
 		size += max(1, window.Creep*size)
 	default:

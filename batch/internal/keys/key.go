@@ -107,6 +107,8 @@ func (c *Maker) array(b []byte, i int) int {
 	return i + 1
 }
 
+// object writes the object that begins at b[i], its members in the order of their names, and returns
+// where it ends. Objects in it share the stack of members: each takes off what it has put on.
 func (c *Maker) object(b []byte, i int) int {
 	first := len(c.members)
 	c.out = append(c.out, '{')
@@ -124,6 +126,7 @@ func (c *Maker) object(b []byte, i int) int {
 	return i + 1
 }
 
+// member writes one member, notes its place in out, and returns where it ends in b.
 func (c *Maker) member(b []byte, i int) int {
 	m := span{start: len(c.out)}
 	end := rawjson.SkipString(b, i)

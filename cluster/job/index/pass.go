@@ -355,7 +355,8 @@ type pieces struct {
 	open io.ReadCloser
 }
 
-// Read implements io.Reader.
+// Read reads the objects of the input, one after the other, as one stream. An object's end is no end
+// of the stream, unless closing it fails.
 func (p *pieces) Read(b []byte) (n int, err error) {
 	for n == 0 && err == nil {
 		if p.open == nil {

@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Groups are groups of the flags of run, for a command of an Extra that has some of them.
-// Their names, defaults, variables and checks are the same.
+// Groups are groups of the flags of run. A command of an Extra (worker, submit, keeper) names the
+// groups that it has: a flag that joins a group joins those commands, too. Names, defaults, variables
+// and checks are the same.
 type Groups uint
 
-// The groups. Each flag of run is in one of them, except --cluster and --help.
+// The groups. Each flag of run is in one of them, except --cluster, --verbose and --help.
 const (
 	Vendor Groups = 1 << iota // the called provider: provider, base-url, region, preset, text, …
 	Keys                      // the place of the key: api-key-env, api-key-file
@@ -28,7 +29,7 @@ const (
 	Costs                     // price, prices
 	Faces                     // what a run shows: color, long-wait
 	Says                      // in which form: progress, log-level, log-format, log-file
-	Config                    // config, seed
+	Config                    // the flags --config and --seed
 )
 
 // flagsIn names the flags of each group.
