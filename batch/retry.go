@@ -58,7 +58,7 @@ type ending struct {
 }
 
 // judge decides whether the end of a call is the end of its item, and what the lane learns
-// from it. It is pure: equal endings are judged alike.
+// from it. Equal endings are judged alike. It judges in place, and so only once.
 func (e *ending) judge(attempts, refusals int, p policy) {
 	if e.err == nil {
 		e.tried = true

@@ -94,7 +94,7 @@ func (t *turns) note(err error) {
 func (t *turns) put(index int, line []byte) error {
 	at := index - t.next
 	if at < 0 || at < len(t.ring) && t.ring[at] != absent {
-		return fmt.Errorf("promptfile: order: index %d came twice", index)
+		return fmt.Errorf("promptfile: reorder: index %d came twice", index)
 	}
 	if at == 0 {
 		if err := t.give(line); err != nil {
@@ -142,7 +142,7 @@ func (t *turns) wait(at int, line []byte) error {
 	}
 	offset, err := t.store(line)
 	if err != nil {
-		return fmt.Errorf("promptfile: order: %w", err)
+		return fmt.Errorf("promptfile: reorder: %w", err)
 	}
 	t.ring[at] = offset
 	return nil
@@ -158,7 +158,7 @@ func (t *turns) fetch(where int64) ([]byte, error) {
 	}
 	line, err := t.load(where)
 	if err != nil {
-		return nil, fmt.Errorf("promptfile: order: %w", err)
+		return nil, fmt.Errorf("promptfile: reorder: %w", err)
 	}
 	return line, nil
 }
@@ -170,7 +170,7 @@ func (t *turns) store(line []byte) (offset int64, err error) {
 			return 0, err
 		}
 		// A file without a name goes when the process ends, however that ends. If an open
-		// file cannot lose its name, Close removes it.
+		// file cannot lose its name, close removes it.
 		t.named = os.Remove(t.spill.Name()) != nil
 	}
 	binary.LittleEndian.PutUint32(t.size[:], uint32(len(line)))

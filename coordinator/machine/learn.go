@@ -27,10 +27,10 @@ const (
 	elsewhere                 // another machine, whose lane this one has taken over
 )
 
-// teaches says which parts of a lane hear of a call's end, by its source. Counts, the latency and
-// long waits hear of each.
+// teaches says which parts of a lane hear of a call's end, by its source. The latency and long waits
+// hear of each, and the counts of each but an elsewhere call.
 //
-//   - law: the law and the latency of refusals. A law that did not charge a call of its own lane
+//   - law: the law, the latency of refusals, and limits that are used up. A law that did not charge a call of its own lane
 //     does not know in whose company that left, and has nothing to correct. An elsewhere call
 //     tells the truth about the server all the same.
 //   - blame: an answer is a witness, a refusal lengthens a cooldown, and a refusal for good stops

@@ -66,6 +66,27 @@ func TestLongerCooldownIsTold(t *testing.T) {
 	}
 }
 
+// A call from before a reset lengthens a cooldown that began after it, and that is worth saving, too.
+func TestLongerCooldownFromBeforeAResetIsTold(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
+	b.offer(1, DefaultPool, 0)
+	b.Step(b.now, LaneReset(DefaultPool))
+	b.offer(1, DefaultPool, 1)
+	for _, c := range []struct {
+		call       Grant
+		retryAfter time.Duration
+		lengthens  bool
+	}{{b.calls[1], time.Second, false}, {b.calls[0], time.Minute, true}} {
+		b.Step(b.now, Settled(c.call, Outcome{Signal: Throttled, Directed: true, RetryAfter: c.retryAfter}))
+		if got := b.Ready(b.now).Lengthened; got != c.lengthens {
+			t.Errorf("a wait of %v: lengthened %v", c.retryAfter, got)
+		}
+	}
+	if until := b.lane().Until; until.Before(b.now.Add(time.Minute)) {
+		t.Errorf("the lane cools until %v, less than a minute from %v", until, b.now)
+	}
+}
+
 // Who resets a lane that was not used yet holds nothing against it, not even what is
 // remembered.
 func TestResetForgetsTheMemory(t *testing.T) {
