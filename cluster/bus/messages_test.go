@@ -73,6 +73,34 @@ func settled(t testing.TB, buses ...*Bus) {
 	}
 }
 
+// A state of a later version is heard, without the fields that have another type. A message that obliges its
+// reader to act is not.
+func TestStatesOfALaterVersionAreHeard(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	b := connect(t, hub.JoinURL(), "w1")
+	states, err1 := Listen[Picture](b, Keeper, "", 2)
+	status, err2 := Listen[WorkerStatus](b, Status, "", 2)
+	parts, err3 := Listen[PartDone](b, Done, "", 2)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, b)
+	err1 = b.Say(Keeper, "k", json.RawMessage(`{"v":99,"limits":"of another form","epoch":7}`))
+	err2 = b.Say(Status, "w1", json.RawMessage(`{"limits":[1],"in_flight":3}`))
+	err3 = b.Say(Done, "job", json.RawMessage(`{"n":"seven"}`))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	if m := take(t, states); m.Body.Version != 99 || m.Body.Epoch != 7 {
+		t.Errorf("the keeper's state is %+v", m.Body)
+	}
+	if m := take(t, status); m.Body.InFlight != 3 {
+		t.Errorf("the worker's status is %+v", m.Body)
+	}
+	eventually(t, "the part is not understood", func() bool { return parts.Foreign() == 1 })
+}
+
 // Who reads too slowly loses the oldest, and it is counted; what cannot be read is counted, too.
 func TestFeedDropsTheOldest(t *testing.T) {
 	t.Parallel()

@@ -181,7 +181,7 @@ type Extra struct {
 	// Heading stands above the commands in headrace help, without a colon, such as "Many
 	// machines". The commands of every main then stand under a heading of their own.
 	Heading string
-	// Commands makes them. A command ends with End; any other error ends it with ExitUsage.
+	// Commands makes them. A command ends with End; any other error ends it with exit.Usage.
 	Commands func(*world.World) []*cobra.Command
 	// Cluster takes over headrace run where --cluster is given. Until then only the flags
 	// are checked. Among several extras the first that has it takes over.

@@ -44,7 +44,7 @@ func tuneGarbage(env func(string) (string, bool)) (restore func()) {
 	}
 }
 
-// watch makes the collector call look after the next collection.
+// watch makes the collector call adjust after the next collection.
 func (g *garbage) watch() {
 	runtime.SetFinalizer(&sentinel{g}, func(s *sentinel) { s.adjust() })
 }

@@ -262,7 +262,7 @@ func certificateToCheck(err error) string {
 	return ""
 }
 
-// Reason is reasonOf without the key; nil for nil.
+// Reason is ReasonOf without the key; nil for nil.
 func (f *Facts) Reason(err error) error {
 	if err == nil {
 		return nil

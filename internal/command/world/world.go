@@ -21,7 +21,7 @@ type World struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
-	Screen  io.Writer // stderr as it is, for what steers a terminal; run sets it
+	Screen  io.Writer // stderr as it is, for what steers a terminal; Run sets it
 	Env     func(string) (string, bool)
 	Clock   clockwork.Clock
 	Chance  uint64           // the seed where the user sets none
