@@ -133,6 +133,8 @@ func (s *saver) wait() error {
 	return s.err
 }
 
+// run saves soon after each change, and else every SaveEvery, until the coordinator has ended.
+// Between two saves it pauses, so that the coordinator spends little time on them.
 func (s *saver) run() {
 	defer close(s.over)
 	for s.until(s.watch.Changed(), SaveEvery) {

@@ -127,6 +127,8 @@ func (c *config) remembers() bool {
 	return c.save != nil || c.hasMemory || c.shared != nil && c.shared.remembers
 }
 
+// configure applies the options to the defaults, in their order. It refuses nothing: it gathers
+// the faults, and check returns them.
 func configure(opts []Option) *config {
 	c := &config{
 		policy:         policy{maxAttempts: DefaultMaxAttempts, patience: OverloadPatience},
@@ -181,6 +183,7 @@ func (c *config) check(further ...error) error {
 	return nil
 }
 
+// checkNumbers returns every number that is out of its bounds, under the name of its option.
 func (c *config) checkNumbers() error {
 	return errors.Join(
 		within("WithConcurrency", c.limits.Concurrency, 1, machine.MaxConcurrency),

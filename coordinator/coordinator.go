@@ -75,6 +75,8 @@ func (c *Coordinator) Status(ctx context.Context, n int) (machine.Status, error)
 	return c.status(ctx, n, 0)
 }
 
+// status asks the owner for a picture, as one run sees it; run 0: as nobody's. Room for the
+// answer lets the caller leave at any time without holding up the owner.
 func (c *Coordinator) status(ctx context.Context, n int, run machine.RunID) (machine.Status, error) {
 	reply := make(chan machine.Status, 1)
 	c.send(message{question: statusQuestion{lanes: n, run: run, reply: reply}})
@@ -166,6 +168,7 @@ type Config struct {
 	Mailbox   int             // messages that may wait to be heard, at some 200 bytes each; 0: DefaultMailbox
 }
 
+// withDefaults puts the defaults in place of zero and negative values.
 func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = clockwork.NewRealClock()

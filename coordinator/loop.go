@@ -107,6 +107,8 @@ func (l *loop) absorb(now time.Time) {
 	}
 }
 
+// hear takes one message: it passes a fact to the machine, or answers a question. It never
+// blocks, as each channel for an answer has room.
 func (l *loop) hear(now time.Time, m message) {
 	switch q := m.question.(type) {
 	case nil:
@@ -133,6 +135,8 @@ func (l *loop) hear(now time.Time, m message) {
 	}
 }
 
+// open opens a run and returns its session; nil: the coordinator is closing. The session has
+// room for as many grants as its run may have calls in flight, so dispatch never waits.
 func (l *loop) open(now time.Time, cfg machine.RunConfig) *Session {
 	if l.closing {
 		return nil

@@ -136,6 +136,7 @@ const (
 	OutputTokens                  // what the model writes
 )
 
+// String returns the dimension in words. Memories contain them, so they must not change.
 func (d Dimension) String() string {
 	switch d {
 	case None:

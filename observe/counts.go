@@ -179,6 +179,8 @@ func (n *names) slot(lane string) int {
 	return n.add(lane)
 }
 
+// add gives the lane the next slot, or otherSlot if there is none. It looks the lane up again,
+// under the lock: another goroutine may have added it meanwhile.
 func (n *names) add(lane string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -71,6 +71,8 @@ func (p *pace) add(span float64, a amounts) {
 	p.close()
 }
 
+// close ends the block that is being filled, and weighs all blocks anew. At growAt short blocks,
+// each two neighbours become one, and later blocks are twice as long.
 func (p *pace) close() {
 	if len(p.blocks) == mostBlocks {
 		p.blocks = append(p.blocks[:0], p.blocks[1:]...)

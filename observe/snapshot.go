@@ -253,6 +253,8 @@ func (r *Recorder) addLanes(p *Snapshot) {
 	})
 }
 
+// laneSnapshot describes one lane. Its Name is empty if the run has no status of the lane, and
+// then no rate is known (+Inf). After the end nothing of it waits or is in flight.
 func (r *Recorder) laneSnapshot(of *series) Lane {
 	l := Lane{
 		HeldBy: of.heldBy(), Speed: of.items.speed(SpeedSpan), Answered: of.total.answered, Failed: of.total.failed,

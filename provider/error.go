@@ -232,6 +232,7 @@ func ClassifyErr(err error) *Error {
 	return &Error{Kind: kindOf(err), Err: err}
 }
 
+// kindOf returns the kind of a Go error in whose chain no kind is named.
 func kindOf(err error) Kind {
 	switch {
 	// Before the rest: net/http wraps these in errors that look like the network's.

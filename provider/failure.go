@@ -61,6 +61,8 @@ func read(status int, h http.Header, body []byte) *failure {
 	return a
 }
 
+// readJSON takes the members of a JSON body. Those of an error object come first. Those next to it
+// fill in what it lacks, and add their words behind its own.
 func (a *failure) readJSON(root []byte) {
 	if isList(root) {
 		root = rawjson.First(root)
@@ -309,6 +311,7 @@ type googleDetails struct {
 // maxDetails bounds how many details and violations are read.
 const maxDetails = 32
 
+// readGoogle reads Google's error details: the wait, the quotas, and the reasons.
 func readGoogle(details []byte) googleDetails {
 	var g googleDetails
 	seen := 0
@@ -326,6 +329,8 @@ func readGoogle(details []byte) googleDetails {
 	return g
 }
 
+// readQuota reads the violations that name a quota. The limit of the first one is kept, or that of
+// the first one by the day, if there is one.
 func (g *googleDetails) readQuota(violations []byte) {
 	seen := 0
 	for w := rawjson.WalkIn(violations); w.Next() && seen < maxDetails; {

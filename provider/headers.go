@@ -293,6 +293,8 @@ func parseReset(s string, h http.Header, now time.Time) (time.Duration, bool) {
 	return until(at, h, now)
 }
 
+// resetNumber reads a number by its magnitude: as seconds to wait, or as a Unix time in seconds or
+// milliseconds. It returns false for a number that makes sense in no reading.
 func resetNumber(x float64, h http.Header, now time.Time) (time.Duration, bool) {
 	switch {
 	case x < 0 || x >= toUnixMillis:

@@ -78,6 +78,9 @@ func mayHold(body []byte, secret string) bool {
 		strings.IndexByte(secret, '/') >= 0 && bytes.Contains(body, []byte(`\/`))
 }
 
+// replaceSecret replaces every spelling of the secret in body, with or without escapes. A backslash
+// that would escape the replacement is taken out, too. Without any spelling the result is body
+// itself.
 func replaceSecret(body []byte, secret string) []byte {
 	var out []byte
 	rest := body

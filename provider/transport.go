@@ -241,6 +241,8 @@ func (b *goodBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
+// keep adds bytes that were read to those before; an answer over MaxHeard is not kept at all. At
+// the end the Recorder gets the answer, if it is good or reports a usage.
 func (b *goodBody) keep(p []byte, last bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -203,6 +203,8 @@ func byPhrase(a *failure) (Kind, bool) {
 	return Unknown, false
 }
 
+// byRefusalPhrase decides by prose for statuses that refuse, and for an error in a 200. Each of
+// these statuses has several meanings.
 func byRefusalPhrase(a *failure) (Kind, bool) {
 	switch {
 	case a.says("content filter", "content management policy", "input was flagged", "prompt was flagged",

@@ -106,6 +106,7 @@ func StartOver(path string, others ...string) (kept string, err error) {
 	return startOver(disk.Real(), path, others)
 }
 
+// startOver is StartOver on the disk d, which tests replace.
 func startOver(d disk.Disk, path string, others []string) (kept string, err error) {
 	holds, err := MayStartOver(path, others...)
 	if err != nil || !holds {

@@ -285,6 +285,8 @@ func (j *Journal) tail() *Tail {
 	return &Tail{Name: j.path, Size: size, Open: j.open}
 }
 
+// open opens the file for lines behind its last whole one, and makes a missing file. Until it is
+// closed, the file is this process's own. A file that has changed since it was read is refused.
 func (j *Journal) open() (*os.File, error) {
 	if !j.there {
 		return openEmpty(j.path)

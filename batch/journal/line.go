@@ -188,6 +188,8 @@ func appendFailure(dst []byte, f *Failure) []byte {
 	return append(dst, '}')
 }
 
+// appendHeadrace writes the last member of a line, and leaves it open: the text may follow, and
+// the sum closes it. Rare fields are left out where they are zero.
 func appendHeadrace(dst []byte, h *Headrace) []byte {
 	dst = appendNumber(dst, `,"headrace":{"line":`, int64(h.Line))
 	dst = appendField(dst, `,"key":`, h.Key)
@@ -275,6 +277,8 @@ func textFits(line, text int) bool {
 	return text <= (MaxJournalLine-aroundText-line)/escapedByte
 }
 
+// appendTokens writes the members of a usage, without braces around them. The last two are rare,
+// and left out where they are zero.
 func appendTokens(dst []byte, u Usage) []byte {
 	dst = appendNumber(dst, `"input_tokens":`, u.InputTokens)
 	dst = appendNumber(dst, `,"output_tokens":`, u.OutputTokens)

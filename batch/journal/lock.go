@@ -42,6 +42,8 @@ func LockOutput(path string, others ...*Lock) (*Lock, error) {
 	return l, nil
 }
 
+// lockName locks the file of that name and signs it. It begins again if the file lost its name
+// before the lock was had: such a lock would keep nobody out.
 func lockName(name string, others []*Lock) (*Lock, error) {
 	for {
 		if err := mayLock(name); err != nil {
@@ -178,6 +180,8 @@ func LockLeft(path string) bool {
 	return !held
 }
 
+// holder names the process that has the lock, by the pid in the lock file. It says "another
+// process" if the file cannot be read or has no pid.
 func holder(name string) string {
 	const unknown = "another process"
 	file, err := os.OpenFile(name, os.O_RDONLY|disk.NoFollow, 0)

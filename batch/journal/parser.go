@@ -127,6 +127,8 @@ func (n *numbers) doubtful(d *Doubtful, ms []rawjson.Member) {
 	n.usage(&d.Usage, ms)
 }
 
+// usage reads the counts of tokens among the members. It passes over all others, as the members
+// of doubtful usage also hold a number of calls.
 func (n *numbers) usage(u *Usage, ms []rawjson.Member) {
 	for _, m := range ms {
 		switch string(m.Name) {

@@ -46,6 +46,8 @@ func Repair(path string) (*Repaired, error) { return repair(disk.Real(), path, f
 // RepairErrors is Repair for a file of failed items.
 func RepairErrors(path string) (*Repaired, error) { return repair(disk.Real(), path, true) }
 
+// repair repairs the output at path, or the errors file there if failed. It works on the disk d,
+// which tests replace. If the file is good, nothing is written and As is empty.
 func repair(d disk.Disk, path string, failed bool) (*Repaired, error) {
 	j, err := readJournal(path, failed, nil)
 	switch {

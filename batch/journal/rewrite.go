@@ -47,6 +47,8 @@ func Arrange(path string, order *Order, until func() error) (moved bool, err err
 	return arrange(disk.Real(), path, order, until)
 }
 
+// arrange is Arrange on the disk d, which tests replace. It sorts only after a check, which
+// takes no memory, has found a line out of order.
 func arrange(d disk.Disk, path string, order *Order, until func() error) (moved bool, err error) {
 	a := arranger{journal: Journal{path: path, noKeys: true}, order: order.keys, until: until}
 	if _, err := a.journal.from(nil); err != nil {
@@ -179,6 +181,9 @@ func (j *Journal) DropSuperseded(results *KeySet, inputs ...string) (dropped int
 	return j.dropSuperseded(disk.Real(), results, inputs...)
 }
 
+// dropSuperseded is DropSuperseded on the disk d, which tests replace. It goes over the file
+// once to find each item's last line, and once to count. Only if some line goes does it write
+// the others. So it holds no line in memory.
 func (j *Journal) dropSuperseded(d disk.Disk, results *KeySet, inputs ...string) (dropped int, err error) {
 	now, err := (&Journal{path: j.path, failed: true, output: j.output, inputs: inputs}).from(nil)
 	if err != nil {

@@ -122,6 +122,7 @@ type Watch struct {
 	Fault   func(error) // the first failure to save of each file, in a goroutine of its own
 }
 
+// withDefaults fills in the fields that the caller left empty, and derives the unexported ones.
 func (c Config) withDefaults() Config {
 	if c.Errors == "" {
 		c.Errors = journal.ErrorsPath(c.Output)

@@ -186,6 +186,8 @@ func Scan(in Input, cfg prompts.Config, halt <-chan struct{}, take func(prompts.
 	return found, nameFirst(in, cfg, found.Bad.First)
 }
 
+// read adds what it finds to s, and passes each good request to take. A bad line is counted and
+// ends nothing. Lines and Digest tell how far it came, also after an error.
 func (s *Scanned) read(in Input, cfg prompts.Config, halt <-chan struct{}, take func(prompts.Request)) error {
 	return in.Read(cfg, func(file io.Reader, cfg prompts.Config) error {
 		reader := prompts.NewReader(file, cfg)

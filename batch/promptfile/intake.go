@@ -120,6 +120,8 @@ func (in *intake) lines() iter.Seq2[prompts.Request, error] {
 	return in.file
 }
 
+// file yields the lines of a file, and an error if it cannot be opened. It keeps the digest of
+// what it read, which must equal that of the check.
 func (in *intake) file(yield func(prompts.Request, error) bool) {
 	cfg := in.cfg.reader()
 	cfg.Takes = in.takesAgain()

@@ -146,6 +146,7 @@ func (b *Begun) tear(of *journal.Journal, name string) {
 // outputs holds the two result files, open for writing.
 type outputs struct{ results, errors *journal.Tail } // results is nil for standard output
 
+// open opens both result files, or neither. A missing errors file is made with its first line.
 func (j *Job) open() (*outputs, error) {
 	var (
 		o   outputs

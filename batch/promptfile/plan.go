@@ -57,6 +57,8 @@ func (j *Job) Plan() (Plan, error) {
 	return p, err
 }
 
+// survey reads the input to its end. It counts into p the items, the refused lines and the work
+// that is left. It keeps the digest, which shows later whether the content has changed.
 func (j *Job) survey(p *Plan) error {
 	cfg := j.cfg.reader()
 	cfg.NoKeys, cfg.Takes = j.past.empty(), j.takes()

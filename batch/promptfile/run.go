@@ -107,6 +107,8 @@ type run struct {
 	gone  chan struct{} // closed when the goroutine that closes drain has ended
 }
 
+// start makes the state of a run, and starts brake. It calls nothing yet. brake ends when the
+// run is over.
 func (j *Job) start(ctx context.Context) *run {
 	r := &run{
 		Job: j, full: make(chan error, 1), drain: make(chan struct{}),
@@ -157,6 +159,8 @@ func (r *run) fault(err error) {
 	}
 }
 
+// options returns the options of the whole run. The job's own stand last, so that they win over
+// the caller's. Those of the maker stand first, so that the caller's win over them.
 func (r *run) options(opts []batch.Option) []batch.Option {
 	// The lanes of a Shared belong to it: its options say how they charge.
 	if !slices.ContainsFunc(opts, func(o batch.Option) bool { return strings.HasPrefix(o.String(), "WithShared(") }) {
@@ -222,6 +226,8 @@ func (r *run) notRun(err error) {
 	}
 }
 
+// noLaneLeft reports whether all lanes that the run's status knows have stopped, or the run is
+// over.
 func (r *run) noLaneLeft() bool {
 	s, err := r.cfg.Control.Status(r.ctx, math.MaxInt)
 	if err != nil {

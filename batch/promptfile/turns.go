@@ -92,7 +92,7 @@ func (t *turns) note(err error) {
 // line takes its index's turn and passes on nothing. Each index comes once. The caller may
 // reuse line when put returns.
 func (t *turns) put(index int, line []byte) error {
-	at := index - t.next
+	at := index - t.next // the place in the ring
 	if at < 0 || at < len(t.ring) && t.ring[at] != absent {
 		return fmt.Errorf("promptfile: reorder: index %d came twice", index)
 	}
@@ -120,6 +120,8 @@ func (t *turns) give(line []byte) error {
 	return t.emit(line)
 }
 
+// drain passes on the lines whose turn has come, up to the first index that is absent. A line
+// that cannot be fetched keeps its place, and holds up those behind it.
 func (t *turns) drain() error {
 	for len(t.ring) > 0 && t.ring[0] != absent {
 		line, err := t.fetch(t.ring[0])
@@ -133,6 +135,8 @@ func (t *turns) drain() error {
 	return nil
 }
 
+// wait keeps a line until its turn: in memory while the bound allows it, else in the file. The
+// ring notes the place. The caller may reuse line.
 func (t *turns) wait(at int, line []byte) error {
 	if t.held+len(line) <= t.limit {
 		t.memory[t.next+at] = append([]byte(nil), line...)
@@ -185,6 +189,8 @@ func (t *turns) store(line []byte) (offset int64, err error) {
 	return offset, nil
 }
 
+// load reads a line back that store has put at offset. When all lines are read back, the file
+// fills from its beginning again.
 func (t *turns) load(offset int64) ([]byte, error) {
 	if _, err := t.spill.ReadAt(t.size[:], offset); err != nil {
 		return nil, err

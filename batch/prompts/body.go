@@ -256,6 +256,9 @@ func (r *Reader) system(endpoint string, f *fields) ([]byte, *LineError) {
 	return f.system, nil
 }
 
+// promptBody makes the body for a line with a prompt. It holds the model, the question, the
+// line's own parameters, and those set for all lines that it lacks. The size is computed first,
+// so that the body is one allocation.
 func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
 	size := len(prompt) + len(system) + len(req.Model) + 128
 	for _, m := range r.line.Members {
@@ -274,6 +277,8 @@ func (r *Reader) promptBody(req *Request, prompt, system []byte) []byte {
 	return append(r.appendMissing(out, r.line.Members), '}')
 }
 
+// appendQuestion writes the prompt into the member in which the endpoint expects it. The system
+// message, if any, goes before it. Any other endpoint gets the messages of a chat.
 func appendQuestion(out []byte, endpoint string, prompt, system []byte) []byte {
 	switch endpoint {
 	case Embeddings, Moderations:

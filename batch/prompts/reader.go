@@ -65,6 +65,7 @@ type Config struct {
 	Takes func(*Request) error
 }
 
+// withDefaults fills in the fields whose zero value stands for another one.
 func (c Config) withDefaults() Config {
 	if c.Name == "" {
 		c.Name = "input"
@@ -275,8 +276,10 @@ func (r *Reader) note() {
 	}
 }
 
+// understand makes a request of a line, whatever its format. A line that is not JSON, or that a
+// template reads, is first checked and then converted to JSON.
 func (r *Reader) understand(req *Request, text []byte) (c *LineError) {
-	plain := r.cfg.Format == FormatJSONL
+	plain := r.cfg.Format == FormatJSONL // the line itself is JSON
 	switch {
 	case plain:
 		c = r.checkJSON(text)

@@ -53,6 +53,8 @@ func (m *members) next() error {
 	return err
 }
 
+// Read unpacks the members one after the other, as one stream. The stream ends only where a
+// member ends and nothing follows: a cut member is an error.
 func (m *members) Read(p []byte) (int, error) {
 	for {
 		n, err := m.one.Read(p)

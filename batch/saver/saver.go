@@ -95,6 +95,8 @@ func To(out io.Writer, name string, cfg Config) *Saver {
 	return start(&writer{name: name, out: out}, cfg)
 }
 
+// start starts a saver and its two goroutines. It makes two bundles: gather fills one while
+// commit writes the other.
 func start(w *writer, cfg Config) *Saver {
 	s := &Saver{
 		cfg: cfg, lines: make(chan saving, saveRoom), commits: make(chan *bundle),
@@ -175,6 +177,8 @@ func (s *Saver) more(b *bundle) bool {
 	return len(s.lines) > 0
 }
 
+// commit writes each bundle and gives it back empty. Meanwhile it syncs when the timer says so.
+// After the last bundle it settles what is still open, and lets Close return.
 func (s *Saver) commit() {
 	defer close(s.over)
 	for open := true; open; {

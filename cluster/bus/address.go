@@ -60,6 +60,8 @@ func ParseAddress(line string) (Address, error) {
 	return a, nil
 }
 
+// parseUser reads the part of a line before the @: USER:PASSWORD, or a token alone. It undoes
+// %-escapes, so a secret may have any byte in it.
 func (a *Address) parseUser(text string) error {
 	user, password, two := strings.Cut(text, ":")
 	user, err1 := url.PathUnescape(user)
@@ -75,6 +77,8 @@ func (a *Address) parseUser(text string) error {
 	return nil
 }
 
+// parseHosts reads the hosts, and adds the default port where none is given. An IPv6 address
+// without a port needs no brackets.
 func (a *Address) parseHosts(text string) error {
 	for _, host := range strings.Split(text, ",") {
 		if _, _, err := net.SplitHostPort(host); err != nil {
@@ -89,6 +93,8 @@ func (a *Address) parseHosts(text string) error {
 	return nil
 }
 
+// parseQuery reads the parameters of a line. It refuses an unknown one, because a nats:// line
+// whose ca is misspelt would go without TLS.
 func (a *Address) parseQuery(text string) error {
 	query, err := url.ParseQuery(text)
 	if err != nil {
@@ -117,6 +123,8 @@ func (a Address) String() string { return a.line(url.PathEscape(a.Token), url.Pa
 // Redacted returns the line without its secrets, for people.
 func (a Address) Redacted() string { return a.line("***", "***") }
 
+// line writes the line again, with the given words in place of token and password. It writes
+// tls:// only where no ca= says that there is TLS.
 func (a Address) line(token, password string) string {
 	var b strings.Builder
 	b.WriteString("nats://")

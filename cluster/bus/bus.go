@@ -126,6 +126,8 @@ func (b *Bus) Settle(founder string, ackWait time.Duration) {
 	b.founder, b.config.AckWait = founder, ackWait
 }
 
+// newBus returns a Bus that has not connected yet. It reads the line, and the files that the line
+// names. Another try with the same Config would end with the same error.
 func newBus(config Config) (*Bus, error) {
 	address, err := ParseAddress(config.URL)
 	if err != nil {
@@ -156,6 +158,8 @@ func newBus(config Config) (*Bus, error) {
 	return b, nil
 }
 
+// dial makes one attempt to connect. After an error of kind [ErrRefused] another attempt is in
+// vain.
 func (b *Bus) dial() error {
 	nc, err := b.options().Connect()
 	if err != nil {
@@ -192,6 +196,8 @@ func (b *Bus) why(err error) error {
 	return err
 }
 
+// options returns the client's settings. Once connected, the client reconnects for ever, even
+// after the server has rejected it. It keeps no message for later.
 func (b *Bus) options() nats.Options {
 	o := nats.GetDefaultOptions()
 	o.Servers, o.Name, o.InboxPrefix = b.address.Hosts, b.config.Name, b.Role().inbox()
@@ -323,6 +329,8 @@ func Unreached(line string, err error) Finding {
 	return Finding{Unsafe: true, What: hosts + ": " + what, Why: why}
 }
 
+// unreached turns an error of an attempt to connect into words for people: the fault, and advice.
+// For an unknown error the fault is the error's own text.
 func unreached(err error) (what, why string) {
 	var certificate *tls.CertificateVerificationError
 	var noHost *net.DNSError

@@ -105,6 +105,8 @@ func (b *Bus) account(ctx context.Context) (jetstream.AccountLimits, time.Durati
 	return info.Limits, b.config.Clock.Since(asked), nil
 }
 
+// checkStreams records the settings of the queue and of the lease's bucket, for judge. Replicas
+// and Hubs of the report are those of the queue, which comes first.
 func (b *Bus) checkStreams(ctx context.Context, r *Report, f *facts) error {
 	for _, want := range []jetstream.StreamConfig{b.workConfig(), b.leaseConfig()} {
 		info, err := b.settingsOf(ctx, want.Name)
@@ -176,6 +178,8 @@ func judge(r Report, f facts) (found []Finding) {
 // low reports whether a limit is below need. 0 and -1 mean no limit.
 func low(limit, need int64) bool { return limit > 0 && limit < need }
 
+// judgeStream returns the defects of one stream. Most are differences from the settings with which
+// [Bus.Ensure] would make it.
 func judgeStream(r Report, s streamFacts) (found []Finding) {
 	say := func(is, unsafe bool, what, why string) {
 		if is {

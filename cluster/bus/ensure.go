@@ -53,6 +53,8 @@ func (b *Bus) workStream() string { return streamName(b.space, "work") }
 
 func streamName(space, what string) string { return space + "-" + what }
 
+// ensureWork makes the queue and the consumer of tasks, unless they exist. It then remembers the
+// life of the queue, which is part of the names of consumers.
 func (b *Bus) ensureWork(ctx context.Context) (*streams, error) {
 	info, err := b.ensureQueue(ctx)
 	if err != nil {
@@ -203,6 +205,9 @@ func lifeOf(info *jetstream.StreamInfo) *streams {
 	return &streams{life: strconv.FormatInt(info.Created.UnixNano(), 36), copies: info.Config.Replicas}
 }
 
+// ensureConsumer makes the consumer that gives out tasks or a job's chunks, or updates an existing
+// one. If a consumer of an earlier version is in the way, it deletes that one. The queue then
+// gives out again all work that is not done.
 func (b *Bus) ensureConsumer(ctx context.Context, k Kind, job string, known *streams) error {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()

@@ -102,6 +102,9 @@ func StartHub(config HubConfig) (*Hub, error) {
 	return hub, nil
 }
 
+// startLocked starts a hub in a folder that its caller has locked. It counts the start on disk
+// before the server reads its store, which may end the process. Later, settle takes the count
+// back.
 func startLocked(config HubConfig, lock *flock.Flock) (*Hub, error) {
 	config, ca, err := config.secured()
 	if err != nil {
@@ -141,6 +144,9 @@ func (h *Hub) startOrEmpty() error {
 	return h.start()
 }
 
+// start starts a server on the present store, and returns when it listens. Its error is of kind
+// errStore if another try on an empty store may succeed. It writes down the port for the next
+// start.
 func (h *Hub) start() error {
 	if err := h.config.portFree(); err != nil {
 		return err
@@ -188,6 +194,8 @@ var errHangs = fmt.Errorf("the server has not read its store within %v: it will 
 // errStore is the kind of error of a server that got as far as its store.
 var errStore = errors.New("the store cannot be used")
 
+// listening waits until a begun server listens. Its error is of kind errStore if the server has
+// given up, has turned JetStream off, or has not recovered everything.
 func (h *Hub) listening(s *server.Server) error {
 	if fatal := h.log.fatal.Load(); fatal != nil {
 		return fmt.Errorf("%w: %s", errStore, *fatal)

@@ -57,6 +57,8 @@ func (c HubConfig) completed() (HubConfig, error) {
 	return c, os.MkdirAll(c.Dir, 0o700)
 }
 
+// completeRoute checks the settings of a hub of three, and names it if it has no name. It leaves a
+// single hub as it is.
 func (c *HubConfig) completeRoute() error {
 	if n := len(c.Peers); n != 0 && n != 3 {
 		return fmt.Errorf("%d peers: a cluster has three hubs, or is a single one", n)
@@ -113,6 +115,8 @@ func (c HubConfig) portFree() error {
 	return l.Close()
 }
 
+// options returns the server's settings. The server syncs each write before it answers. A client
+// that does not read makes no other client wait.
 func (c HubConfig) options(ca *authority) (*server.Options, error) {
 	host, port := c.port()
 	if port == 0 {

@@ -75,6 +75,8 @@ func (b *Bus) ReadLease(ctx context.Context, wait time.Duration) (Held, error) {
 	return held, nil
 }
 
+// readLease returns the lease's value, and the revision over which to write. An empty bucket has a
+// revision too, so that of several first writes one succeeds.
 func (b *Bus) readLease(ctx context.Context) (Held, error) {
 	bucket, err := b.bucket(ctx)
 	if err != nil {

@@ -47,6 +47,8 @@ func (w Work) check() error {
 	return nil
 }
 
+// parseWork reverses Work.subject. It takes any first token but that of tasks for that of chunks,
+// because the stream has no other subjects.
 func parseWork(space, subject string) (Work, error) {
 	tokens := strings.Split(strings.TrimPrefix(subject, space+"."), ".")
 	if len(tokens) != 3 {
@@ -174,6 +176,8 @@ func (b *Bus) chunksOf(ctx context.Context, job string) (int, error) {
 	return int(info.NumPending) + info.NumAckPending, nil
 }
 
+// subjectsOf counts the queued messages under the subjects of a filter. The server's answer lists
+// all these subjects, so it is for tasks: see chunksOf.
 func (b *Bus) subjectsOf(ctx context.Context, filter string) (int, error) {
 	ctx, cancel := b.limited(ctx, 2*RequestWait)
 	defer cancel()
@@ -225,6 +229,8 @@ func (b *Bus) withdraw(ctx context.Context, job string) error {
 	return kind(err)
 }
 
+// purge removes all messages under these subjects. A stream that does not exist has none, so that
+// is no error.
 func (b *Bus) purge(ctx context.Context, subjects string) error {
 	ctx, cancel := b.limited(ctx, RequestWait)
 	defer cancel()
@@ -299,6 +305,8 @@ const (
 	statusUnheard  = "503"
 )
 
+// delivered reads the answer to a fetch. It returns nil, without an error, if no work came in
+// time. The error is of kind [ErrGone] if the consumer may be gone, so that the next fetch looks.
 func (b *Bus) delivered(msg *nats.Msg) (*Delivery, error) {
 	switch status := msg.Header.Get("Status"); status {
 	case "":

@@ -63,6 +63,8 @@ const JobsAtHand = 64
 // chunk has more than a thousand items.
 func (c Config) AtHand() int { return 2 + c.Concurrency/1000 }
 
+// complete fills in the default durations. It refuses a negative duration, and a name that cannot
+// be part of a journal's name.
 func (c *Config) complete() error {
 	for _, d := range []struct {
 		is        *time.Duration

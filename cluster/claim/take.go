@@ -205,6 +205,8 @@ func (m *Machine) created(c *claim, e Created) {
 	}
 }
 
+// journalsRead begins the work. If a journal is gone, another worker has made the part, so the
+// claim looks for the part once more.
 func (m *Machine) journalsRead(c *claim, e JournalsRead) {
 	switch {
 	case c.state != reading:

@@ -245,6 +245,8 @@ func (m *Machine) join(c *claim) {
 	m.do(Join{c.id, append(c.others(), c.name)})
 }
 
+// joined acknowledges the chunk once its part is there. It lets a failed join be tried again, up
+// to joinTries times. It gives the chunk back after the last try, or if the journals lack lines.
 func (m *Machine) joined(c *claim, e Joined) {
 	switch {
 	case c.state != joining:

@@ -59,6 +59,8 @@ func Load(ctx context.Context, s store.Store, name string) (Record, error) {
 	return r, nil
 }
 
+// load finds the latest version of a job's record by a list, and reads it. It refuses a record
+// whose text names another job or version.
 func load(ctx context.Context, s store.Store, name string) (Record, error) {
 	latest := -1
 	for o, err := range s.List(ctx, recordsPrefix(name), "") {

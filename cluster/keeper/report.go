@@ -27,8 +27,10 @@ func (k *Keeper) reports(now time.Time, p *peer, a *permit.Ask) {
 	}
 }
 
+// report handles one new report. A permit that is not in the books is of another keeper, or was
+// given up: see overheard.
 func (k *Keeper) report(now time.Time, p *peer, a *permit.Ask, r *permit.Report) {
-	var h *held
+	var h *held // the permit; nil: it is not in the books
 	if r.Epoch == k.epoch {
 		h = p.permits[r.Number]
 	}
@@ -73,6 +75,8 @@ func (k *Keeper) layLong(now time.Time, a *permit.Ask, r *permit.Report) bool {
 	return r.Epoch == k.epoch || a.Epoch < k.epoch && now.Sub(k.began) > permit.Forgotten
 }
 
+// ended settles the permit of a call that has ended. A worker measures from the call's leaving,
+// and the machine from the permit's grant, so ended changes one into the other.
 func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
 	o, err := r.Ended.Machine()
 	if err != nil {

@@ -158,6 +158,8 @@ func (c *Election) follow(ctx context.Context, now time.Time) {
 	}
 }
 
+// start begins a term: a keeper with the knowledge of the one before, and a scheduler next to it.
+// The term has ended only when both have, so a process never has two keepers at work.
 func (c *Election) start(ctx context.Context, epoch uint64) {
 	before := c.before(ctx)
 	k := newKeeper(&c.cfg, epoch, c.seed.Uint64(), before)
@@ -263,6 +265,8 @@ func (c *Election) begin(ctx context.Context, a lease.Action) {
 	})
 }
 
+// do carries out an action of the lease, and returns its result as a fact; nil: there is nothing
+// to report. A process whose store names another hub gets no epoch.
 func (c *Election) do(ctx context.Context, a lease.Action) lease.Fact {
 	wait := c.cfg.Term / leaseShare
 	switch a := a.(type) {

@@ -122,6 +122,8 @@ func (k *Keeper) define(now time.Time, name string, c machine.LaneConfig) {
 	k.keeper.Limit(now, name, c)
 }
 
+// newKeeper makes a keeper with the knowledge of the one before. It sends nothing before until
+// says how long it is keeper.
 func newKeeper(cfg *Config, epoch uint64, seed uint64, before snapshot) *Keeper {
 	limits := before.Limits
 	if limits == nil {
@@ -224,6 +226,7 @@ func (k *Keeper) hear(now time.Time, a permit.Ask) {
 	}
 }
 
+// absorb hears the asks that wait already, asksAtOnce at most.
 func (k *Keeper) absorb(now time.Time, asks *bus.Feed[permit.Ask]) {
 	for range asksAtOnce {
 		select {

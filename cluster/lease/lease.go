@@ -229,6 +229,9 @@ func (l *Lease) wrote(now time.Time, f WriteEnded) {
 	}
 }
 
+// minted takes an epoch that is the highest known, if this process still holds the lease. The
+// first keeper of all did not wait for an earlier one: see hurry. Any epoch but 1 shows that there
+// was one, so minted gives up the lease.
 func (l *Lease) minted(now time.Time, f MintEnded) {
 	switch {
 	case f.Err != nil:

@@ -120,6 +120,8 @@ func (w *worker) holds(work bus.Work) bool {
 	return ok && w.exec.Answer(c)
 }
 
+// hearTaken brings to the executor the news of chunks that other workers have taken over, until
+// ctx ends.
 func (w *worker) hearTaken(ctx context.Context, taken *bus.Feed[bus.Taken]) {
 	for {
 		select {
@@ -303,6 +305,8 @@ func (h *recordWatch) look(ctx context.Context, name string) {
 	}
 }
 
+// do acts on the state of a job: it has the job's chunks dropped, or taken again. It also releases
+// a job that has ended.
 func (h *recordWatch) do(ctx context.Context, name string, s job.State) {
 	switch s {
 	case job.Canceled, job.Stopped, job.Refused:

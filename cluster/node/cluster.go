@@ -268,6 +268,8 @@ func (t Times) agree(told Times) error {
 	return errors.Join(faults...)
 }
 
+// readTimes reads the settled times of the cluster: [store.ErrMissing] if nobody has worked yet. A
+// damaged object does not count as missing, because others may work by its times.
 func readTimes(ctx context.Context, s store.Store) (t Times, err error) {
 	text, err := store.ReadAll(ctx, s, timesName, timesMost)
 	if err != nil {

@@ -97,6 +97,7 @@ func (x *indexer) giveBack(ctx context.Context, d *bus.Delivery, after time.Dura
 // beatsOfAckWait is the number of heartbeats in the time after which work goes to another worker.
 const beatsOfAckWait = 4
 
+// beat sends heartbeats for a task until ctx ends, so that the queue gives it to nobody else.
 func (x *indexer) beat(ctx context.Context, d *bus.Delivery) {
 	ticker := x.node.clock.NewTicker(x.node.cfg.Times.AckWait / beatsOfAckWait)
 	defer ticker.Stop()
@@ -176,6 +177,8 @@ type otherStores struct {
 	opened map[string]store.Store
 }
 
+// open returns the store of an address. It holds the lock while it opens one, so that no store is
+// opened twice.
 func (o *otherStores) open(ctx context.Context, address string) (store.Store, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -118,6 +118,8 @@ func (j *jobs) run(ctx context.Context) {
 	}
 }
 
+// load opens a job, and counts it as a user of its caller. A job that this machine cannot call is
+// noted as refused here.
 func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	r, err := job.Load(ctx, j.node.home, name)
 	if err != nil {

@@ -67,6 +67,8 @@ func newScheduler(n *Node, k limits) *scheduler {
 	return &scheduler{Node: n, keep: k, jobs: map[string]*overseen{}, seen: map[string]heardOf{}, began: n.clock.Now(), connected: n.bus.ReconnectedAt()}
 }
 
+// run oversees all jobs until ctx or the connection ends. It listens before its first look, so
+// that it misses no change in between.
 func (f *scheduler) run(ctx context.Context) {
 	w, err := f.listen()
 	defer w.close()
@@ -275,6 +277,8 @@ func (f *scheduler) lookAround(ctx context.Context) {
 	f.listed, f.connected = now, connected
 }
 
+// reload reads a job's record again. If the record has changed, the scheduler forgets the plan and
+// the count of parts. Resuming a stopped job vouches for its limits.
 func (f *scheduler) reload(ctx context.Context, name string, o *overseen) {
 	r, err := job.Load(ctx, f.home, name)
 	if errors.Is(err, job.ErrMissing) {

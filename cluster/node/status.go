@@ -75,6 +75,8 @@ func (w *worker) sayStatus(ctx context.Context) {
 	}
 }
 
+// takeStatus brings the worker's report up to date. If the stream does not answer within a period,
+// the report repeats the earlier numbers.
 func (w *worker) takeStatus(ctx context.Context, s *bus.WorkerStatus) {
 	ctx, stop := context.WithTimeout(ctx, statusEvery)
 	defer stop()
@@ -102,6 +104,8 @@ func pictureOf(s *keeper.Status) bus.Picture {
 	return p
 }
 
+// limitOf turns the state of a limit into its form on the bus. It leaves out a pace without bound,
+// because JSON has no number for that.
 func limitOf(l *keeper.LimitStatus) bus.LimitPicture {
 	p := bus.LimitPicture{
 		Name: l.Name, Phase: l.Lane.Phase.String(), InFlight: l.Lane.InFlight, Jobs: make([]bus.JobPicture, 0, len(l.Jobs)),

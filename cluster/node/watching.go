@@ -130,6 +130,8 @@ type feeds struct {
 	keeper  *bus.Feed[bus.Message[bus.Picture]]
 }
 
+// listenTo opens the feeds of a job's changes and parts, and of all workers and keepers. After an
+// error none of them is open.
 func (n *Node) listenTo(name string) (f feeds, err error) {
 	if f.news, err = bus.Listen[bus.Change](n.bus, bus.News, name, watchKept); err == nil {
 		f.done, err = bus.Listen[bus.PartDone](n.bus, bus.Done, name, watchKept)
@@ -229,6 +231,8 @@ func (w *watching) hearWorker(m bus.Message[bus.WorkerStatus], now time.Time) {
 	w.heard[m.About] = heard{s, now}
 }
 
+// hearKeeper records the state of the job's limits by the latest keeper. It ignores an earlier
+// keeper, and one whose epoch is not in the store.
 func (w *watching) hearKeeper(m bus.Message[bus.Picture], now time.Time) {
 	p := &m.Body
 	if p.Epoch < w.s.Epoch || !w.believes(p.Epoch) {

@@ -204,6 +204,9 @@ func (l *Law) believe(epoch uint64) {
 	}
 }
 
+// given takes the permits of a give. It reports a permit as unused if it is void, or no longer
+// good, or there is no room for it. A permit whose number is not above the latest one changes
+// nothing.
 func (l *Law) given(now time.Time, g *Give) (r limiter.Reply) {
 	l.believe(g.Epoch)
 	l.answered = l.answered || g.Answered
@@ -258,6 +261,8 @@ func (l *Law) newWave(now time.Time, wave uint64) (resume bool) {
 	return resume
 }
 
+// cooled voids the permits of older waves, and stops the lane or resumes it. It ignores an older
+// wave, and a message that says nothing new.
 func (l *Law) cooled(now time.Time, c *Cool) (r limiter.Reply) {
 	later := c.Epoch > l.epoch
 	l.believe(c.Epoch)

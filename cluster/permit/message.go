@@ -149,6 +149,8 @@ func (a *Ask) Validate() error {
 // oldest is more than any call takes.
 const oldest = 7 * 24 * time.Hour
 
+// validate checks that a report makes sense by itself. Only the keeper knows whether there is such
+// a permit.
 func (r *Report) validate() error {
 	switch {
 	case r.Number == 0 || r.Epoch == 0:

@@ -162,6 +162,7 @@ func (w *Outcome) Machine() (o machine.Outcome, err error) {
 	return o, err
 }
 
+// sightings returns the sightings in the core's terms. One that makes no sense spoils them all.
 func (w *Outcome) sightings() (seen []limiter.Sighting, err error) {
 	if len(w.Sightings) > MaxSightings {
 		return nil, fmt.Errorf("%w: outcome: %d sightings are more than %d", ErrMessage, len(w.Sightings), MaxSightings)

@@ -130,6 +130,8 @@ func (l *Law) due(wanted int) time.Time {
 	return time.Time{}
 }
 
+// ask makes an ask that is due, and remembers it for the give that will answer it. It forgets asks
+// that were sent a Life ago: the permits that answer them are no longer good.
 func (l *Law) ask(now time.Time, wants []Cost, more int) *Ask {
 	a := &l.asks
 	a.seq++

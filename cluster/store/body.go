@@ -35,6 +35,7 @@ func newWhole(ctx context.Context, body io.Reader, size int64) *whole {
 	return w
 }
 
+// Read implements [io.Reader]. After an error it returns that error for good.
 func (w *whole) Read(p []byte) (int, error) {
 	switch {
 	case w.failed != nil:
@@ -48,6 +49,8 @@ func (w *whole) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// next reads on. It looks for the end before it returns the last bytes, so that no server gets all
+// bytes of a body that goes on.
 func (w *whole) next(p []byte) (int, error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err

@@ -106,6 +106,8 @@ func (f *folder) Identity(ctx context.Context, name string) (string, int64, erro
 	return identityOf(info), info.Size(), nil
 }
 
+// stat returns the facts about an object's file. As in file, anything but a regular file is
+// missing.
 func (f *folder) stat(ctx context.Context, name string) (fs.FileInfo, error) {
 	if err := ready(ctx, name); err != nil {
 		return nil, err
@@ -178,7 +180,8 @@ func (l *lasting) Read(p []byte) (int, error) {
 	return l.in.Read(p)
 }
 
-// Delete implements Store. It also removes folders that become empty: a claim of each chunk has one.
+// Delete implements Store. It also removes folders that become empty: the journals of each chunk
+// have one.
 func (f *folder) Delete(ctx context.Context, name string) error {
 	err := f.remove(ctx, name)
 	if err != nil {
@@ -187,6 +190,8 @@ func (f *folder) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
+// remove deletes an object, and the folders that it leaves empty. A missing object is no error,
+// and neither is a folder of others.
 func (f *folder) remove(ctx context.Context, name string) error {
 	if err := ready(ctx, name); err != nil {
 		return err
@@ -307,6 +312,7 @@ func (w *walk) under(base string) error {
 	return nil
 }
 
+// places returns the entries of a folder that belong to the list, sorted as under needs them.
 func (w *walk) places(base string) ([]place, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
@@ -355,6 +361,8 @@ func (w *walk) wanted(name string) bool {
 		(name > w.after || strings.HasPrefix(w.after, name))
 }
 
+// visit yields an object, or lists a folder. A name that no object can have is an error, because a
+// list must not leave out anything without a word.
 func (w *walk) visit(p place) error {
 	if err := CheckName(strings.TrimSuffix(p.name, "/")); err != nil {
 		return fmt.Errorf("%q: %w", p.name, err)

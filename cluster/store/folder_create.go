@@ -40,6 +40,8 @@ func (f *folder) Create(ctx context.Context, name string, body io.Reader, size i
 	return nil
 }
 
+// create does what Create describes. The look whether the name is free only saves work: publish
+// decides which writer wins.
 func (f *folder) create(ctx context.Context, name string, body io.Reader, size int64) error {
 	if err := ready(ctx, name); err != nil {
 		return err
@@ -253,6 +255,8 @@ func (f *folder) Append(ctx context.Context, name string) (Tail, error) {
 	return &tail{file, f.disk.SyncData}, nil
 }
 
+// append makes an empty file under the object's own name, and syncs its presence. It makes nothing
+// in a folder that was lost: see present.
 func (f *folder) append(ctx context.Context, name string) (*os.File, error) {
 	if err := ready(ctx, name); err != nil {
 		return nil, err

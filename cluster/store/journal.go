@@ -118,7 +118,8 @@ func begins(journal, object string) bool {
 	return object == journal+"."+appended || object == pieceName(journal, 0)
 }
 
-// Journals lists the names of the journals that begin with prefix, in order.
+// Journals lists the names of the journals that begin with prefix, in the order of their objects:
+// a-b before a.
 func Journals(ctx context.Context, s Store, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		last := ""
@@ -152,6 +153,8 @@ func ReadJournal(ctx context.Context, s Store, name string) iter.Seq2[[]byte, er
 	}
 }
 
+// readJournal yields the lines of all objects of a journal, in order. A piece that is missing
+// between others is an error. It returns errEnough if the caller wants no more.
 func readJournal(ctx context.Context, s Store, name string, yield func([]byte, error) bool) error {
 	objects, err := objectsOf(ctx, s, name)
 	if err != nil {
@@ -188,6 +191,7 @@ func objectsOf(ctx context.Context, s Store, name string) ([]string, error) {
 	return objects, nil
 }
 
+// readLines yields the lines of one object. It returns errEnough if the caller wants no more.
 func readLines(ctx context.Context, s Store, object string, yield func([]byte, error) bool) error {
 	in, err := s.Open(ctx, object, 0, -1)
 	if err != nil {
@@ -195,7 +199,7 @@ func readLines(ctx context.Context, s Store, object string, yield func([]byte, e
 	}
 	defer func() { _ = in.Close() }()
 	lines := bufio.NewReaderSize(in, 64<<10)
-	var long []byte
+	var long []byte // the beginning of a line that is longer than the buffer
 	for {
 		line, err := lines.ReadSlice('\n')
 		switch {
@@ -243,6 +247,8 @@ type appendedJournal struct {
 	closed  bool
 }
 
+// Write implements [Journal]. It keeps the line until a Sync succeeds, so a failed write is no
+// error: Sync writes all unsaved lines again.
 func (j *appendedJournal) Write(_ context.Context, line []byte) error {
 	if err := checkLine(line); err != nil {
 		return fmt.Errorf("store: journal %s: %w", j.name, err)

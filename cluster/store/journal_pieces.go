@@ -50,6 +50,8 @@ type flush struct {
 	done  chan error // capacity 1
 }
 
+// newPieces returns a journal whose piece 0 is there already. It starts the goroutine that owns
+// the gathered lines, which runs until Close or an error that ends the journal.
 func newPieces(ctx context.Context, s Store, name string, cfg JournalConfig) *pieces {
 	cfg.Every = cmp.Or(cfg.Every, DefaultPieceEvery)
 	cfg.Lines = cmp.Or(cfg.Lines, DefaultPieceLines)
@@ -70,6 +72,7 @@ func newPieces(ctx context.Context, s Store, name string, cfg JournalConfig) *pi
 	return j
 }
 
+// Write implements [Journal]. It waits while the goroutine takes no line: see door.
 func (j *pieces) Write(ctx context.Context, line []byte) error {
 	if err := checkLine(line); err != nil {
 		return fmt.Errorf("store: journal %s: %w", j.name, err)
@@ -93,6 +96,8 @@ func (j *pieces) Sync(context.Context) error {
 	}
 }
 
+// Flush implements [Journal]. It returns the error of one failed write; the goroutine goes on
+// trying.
 func (j *pieces) Flush(ctx context.Context) error {
 	f := flush{done: make(chan error, 1)}
 	select {
@@ -142,6 +147,8 @@ type piece struct {
 	first   time.Time // arrival of its first line
 }
 
+// run gathers lines, and writes each piece when it is due. It returns why the journal is over,
+// which is never nil. It first waits for a write under way, so that Close leaves nothing running.
 func (k *pieceKeeper) run(life context.Context, j *pieces) error {
 	timer := k.cfg.Clock.NewTimer(k.cfg.Every)
 	defer timer.Stop()

@@ -68,6 +68,7 @@ func redacted(address string) string {
 	return address
 }
 
+// open opens a store by its address. An address without a scheme is the path of a folder.
 func open(ctx context.Context, address string, o *options) (Store, error) {
 	scheme, _, ok := strings.Cut(address, "://")
 	if !ok {
@@ -89,6 +90,8 @@ func open(ctx context.Context, address string, o *options) (Store, error) {
 	return nil, fmt.Errorf("%s:// is not supported: want file:// or s3://", scheme)
 }
 
+// openFile opens the folder of a file:// URL. It refuses a mode that keeps the owner out, or that
+// makes files executable.
 func openFile(u *url.URL, o *options) (Store, error) {
 	if u.Host != "" && u.Host != "localhost" {
 		return nil, errors.New("a file:// URL has three slashes before its path")

@@ -53,6 +53,8 @@ func (b *bucket) key(name string) string {
 // the connection is not even refused.
 const roleTimeout = 5 * time.Second
 
+// openBucket makes a bucket's client, and asks for a first name, so that a wrong address shows at
+// once.
 func openBucket(ctx context.Context, u *url.URL, o *options) (Store, error) {
 	if err := knows(u.Query(), "endpoint", "region"); err != nil {
 		return nil, err
@@ -241,6 +243,8 @@ func passing(err error) bool {
 	return !certificate && !plain
 }
 
+// passingAnswer reports whether a request with this answer may succeed later. The code decides
+// where one status stands for lasting and passing faults.
 func passingAnswer(answer minio.ErrorResponse) bool {
 	switch answer.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:

@@ -46,6 +46,8 @@ func (b *bucket) Create(ctx context.Context, name string, body io.Reader, size i
 	return nil
 }
 
+// create sends the object until an answer is final. After an error that is no fault of the body or
+// the server, it finds out by the nonce whose object is there.
 func (b *bucket) create(ctx context.Context, name string, body io.Reader, size int64) error {
 	if err := ready(ctx, name); err != nil {
 		return err
@@ -344,6 +346,8 @@ func (l *listing) pages(ctx context.Context) error {
 	return ctx.Err() // the client takes a canceled list for a complete one
 }
 
+// visit yields an object, unless lists leave it out. A name that no object can have is an error,
+// because a list must not leave out anything else without a word.
 func (l *listing) visit(info minio.ObjectInfo) error {
 	if strings.HasSuffix(info.Key, "/") && info.Size == 0 {
 		return nil // the mark by which other tools show a folder

@@ -128,6 +128,7 @@ func CheckName(name string) error {
 	return fmt.Errorf("%w: %s", ErrName, why)
 }
 
+// flaw returns why no object can have a name; "" if one can.
 func flaw(name string) string {
 	switch {
 	case name == "":
@@ -150,6 +151,7 @@ func flaw(name string) string {
 	return ""
 }
 
+// flawOf returns why no name can have such a segment; "" if one can.
 func flawOf(segment string) string {
 	switch {
 	case segment == "":

@@ -233,6 +233,7 @@ func (c RunConfig) Validate() error {
 	return nil
 }
 
+// validate refuses a pool without lanes, and one that draws on a lane twice.
 func (c PoolConfig) validate() error {
 	if len(c.Lanes) == 0 {
 		return fmt.Errorf("machine: pool %q: no lane", c.Name)
@@ -255,6 +256,8 @@ func (c RunConfig) withDefaults() RunConfig {
 	return c
 }
 
+// withDefaults puts the default in place of each zero that stands for one. Negative waits stay:
+// they mean that there is no bound.
 func (c Config) withDefaults() Config {
 	if c.IdleTTL == 0 {
 		c.IdleTTL = DefaultIdleTTL

@@ -117,6 +117,7 @@ func (q *fifo) pop() *Item {
 	return it
 }
 
+// remove takes an item out of the queue, wherever it stands. The item must be in it.
 func (q *fifo) remove(it *Item) {
 	if it.prev == nil {
 		q.first = it.next
@@ -174,6 +175,8 @@ func expiryMoved(it *Item, pos int) { it.timed = int32(pos) + 1 }
 //
 //	whatever waits ─release─▶ Releasing ─lent and settled─▶ Over
 
+// offered takes in a run's items. Each finds its pool, and recalls the failures of an earlier
+// run. Then it waits there, or is released at once if it has no future.
 func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 	if r == nil {
 		panic("machine: items offered to a run that is not open")

@@ -172,6 +172,9 @@ func (m *Machine) exhausted(now time.Time, e *lesson, o *Outcome) {
 	}
 }
 
+// wasAnswered takes an answer to the parts of the lane that hear of its source. The breaker and
+// a probe hear of answers of the present epoch only: an older one does not tell how the server
+// is now.
 func (m *Machine) wasAnswered(now time.Time, e *lesson, o *Outcome) {
 	l, n, hears, endsRow := e.lane, &e.news, &teaches[e.from], true
 	l.answers++

@@ -33,6 +33,8 @@ func (q *list[T]) push(k *link[T], x *T) {
 	q.last = k
 }
 
+// remove takes an element out of the list, wherever it stands. The element must be in it. Its
+// link becomes zero, which means that it is in no list.
 func (q *list[T]) remove(k *link[T]) {
 	if k.prev == nil {
 		q.first = k.next
@@ -299,6 +301,8 @@ func (m *Machine) leaveLines(p *pool) {
 	p.rouse()
 }
 
+// leaveLine takes a pool out of the line of one lane, and its run's seat if no other pool sits
+// there. If the pool was the first, the next one is to be asked.
 func (m *Machine) leaveLine(l *lane, s *stand) {
 	if s.link.of == nil {
 		return

@@ -114,6 +114,8 @@ func (m *Machine) look(now time.Time) {
 	}
 }
 
+// lookAtLane reports the wait of a lane if it has become long, or will. Else it notes when to
+// look again, or ends a wait that nobody has any more.
 func (m *Machine) lookAtLane(now time.Time, l *lane) {
 	items, first := l.wantedBy()
 	switch {

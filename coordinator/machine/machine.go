@@ -194,6 +194,9 @@ func (m *Machine) Ready(now time.Time) Ready {
 	return ready
 }
 
+// decide makes one pass. It grants all that the facts and the time allow. Then it stops lanes
+// whose law has failed, and decides about the items of accused lanes. Either may set items free,
+// so it grants again.
 func (m *Machine) decide(now time.Time) {
 	m.stepped = false
 	m.ring(now)

@@ -79,6 +79,8 @@ func (m *Machine) SaveLanes(now time.Time) map[string]LaneMemory {
 	return saved
 }
 
+// save returns what a later machine needs to know of the lane. It reports false if there is
+// nothing: no call was made and no memory restored, or the law keeps none.
 func (l *lane) save(now time.Time) (LaneMemory, bool) {
 	if l.counts[calls] == 0 && !l.revived {
 		return LaneMemory{}, false
@@ -248,6 +250,7 @@ func (q *laneList) push(l *lane) {
 	q.last = l
 }
 
+// remove takes a lane out of the list, wherever it stands. The lane must be in it.
 func (q *laneList) remove(l *lane) {
 	if l.prev == nil {
 		q.first = l.next

@@ -363,6 +363,7 @@ func (h *heap[T]) up(i int) {
 	h.set(i, x)
 }
 
+// down moves the element at i away from the top until none below it comes before it.
 func (h *heap[T]) down(i int) {
 	x, n := h.items[i], len(h.items)
 	for child := 2*i + 1; child < n; child = 2*i + 1 {

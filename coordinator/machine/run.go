@@ -105,6 +105,8 @@ func (m *Machine) poolNamed(now time.Time, r *run, name string) *pool {
 	return p
 }
 
+// openPool makes a run's pool, with lanes of its config or one of its own name. If there is no
+// room for the lanes, the pool is shut, and the run is given up.
 func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 	name = strings.Clone(name) // it may be a piece of an item, which would be kept as long as the pool
 	c := PoolConfig{Name: name, Lanes: []string{name}}
@@ -147,6 +149,7 @@ type poolRing struct {
 	n           int
 }
 
+// push puts a pool at the end, unless it is in the line already.
 func (q *poolRing) push(p *pool) {
 	if p.queued {
 		return
@@ -161,6 +164,7 @@ func (q *poolRing) push(p *pool) {
 	q.n++
 }
 
+// pop takes the first pool out; nil: there is none. The pool may then be put in again.
 func (q *poolRing) pop() *pool {
 	p := q.first
 	if p == nil {
@@ -196,6 +200,8 @@ func (m *Machine) close(r *run) {
 	delete(m.runs, r.id)
 }
 
+// closePool ends a pool's draw on its lanes, and forgets it. It first counts for the run what
+// befell the lanes.
 func (m *Machine) closePool(p *pool) {
 	m.alarms.clear(&p.alarm)
 	m.leaveLines(p)

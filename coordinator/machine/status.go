@@ -191,6 +191,8 @@ func busier(a, b *lane) int {
 	)
 }
 
+// status takes a picture of the lane. It looks at each pool and each delayed item of the lane,
+// so it is for pictures only.
 func (l *lane) status(now time.Time) LaneStatus {
 	v := l.law.View(now, l.nextCost())
 	s := LaneStatus{

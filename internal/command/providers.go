@@ -46,6 +46,8 @@ headrace help network explains proxies, certificates and further headers.
 docs/providers.md has what is known about each provider, with sources.
 `
 
+// writeProviders writes the help about providers. Its table comes from the catalog, with the
+// simulator as the last row.
 func writeProviders(out io.Writer) {
 	fmt.Fprint(out, providersHelp)
 	var rows strings.Builder

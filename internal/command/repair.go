@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/internal/command/world"
 )
 
+// newRepairCommand makes headrace repair.
 func newRepairCommand(w *world.World) *cobra.Command {
 	of := &settings.Flags{}
 	cmd := &cobra.Command{
@@ -42,6 +43,8 @@ command again: it asks only the dropped items.`,
 	return cmd
 }
 
+// repairFiles repairs an output and its errors file, while it has the locks of both. An output
+// that does not exist is refused before the locks, which would make files.
 func repairFiles(w *world.World, of *settings.Flags) error {
 	if _, err := os.Stat(of.Output); errors.Is(err, fs.ErrNotExist) {
 		return exit.Refuse("%s: there is no such file: check the name of the output", of.Output)
@@ -82,6 +85,7 @@ func repairFault(err error) error {
 	return &exit.Ending{Code: exit.Output, Text: exit.PlainText(err) + ": check the disk or the permissions"}
 }
 
+// sayRepaired says what was kept of a file, lists what was dropped, and says what to do next.
 func sayRepaired(out io.Writer, name string, r *journal.Repaired) {
 	if r.As == "" {
 		fmt.Fprintf(out, "%s: all good, %s\n", name, words.Count(r.Kept, "line"))

@@ -55,6 +55,8 @@ func unknownWord(err error) (word string, ok bool) {
 	return word, err == nil
 }
 
+// newRoot makes the command headrace with its subcommands and those of the extras. cobra prints
+// no errors: the caller reports them.
 func newRoot(w *world.World, extras ...Extra) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "headrace",

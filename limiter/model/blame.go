@@ -421,8 +421,10 @@ func (r *trial) odds() float64 {
 	return r.refused*math.Log(r.excess/less) + (r.calls-r.refused)*lessLikely(less, r.excess)
 }
 
+// verdict returns what the trial has shown; open: not enough yet. A trial at which most calls
+// are refused has itself been too fast, whatever the odds say.
 func (r *trial) verdict() verdict {
-	let := r.calls - r.refused
+	let := r.calls - r.refused // the calls that were let in
 	switch odds := r.odds(); {
 	case r.refused >= trialLost && r.refused > let:
 		return tooFast

@@ -184,6 +184,8 @@ func (t *table) upTo(bin int) []counted {
 // noBins are the bins of every empty table. Nothing writes to them.
 var noBins [tableBins]counted
 
+// book counts a call in a bin. It first halves a bin that is full: so old calls fade, and a
+// count fits into a byte.
 func (t *table) book(bin int, refused bool) {
 	if t.bins == nil {
 		t.bins = new([tableBins]counted)

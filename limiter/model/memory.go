@@ -344,6 +344,8 @@ func (m *Law) Save(now time.Time) limiter.Memory {
 	return k
 }
 
+// saveBeliefs adds what the law has found out from the fates of calls to a memory. A cap that is
+// only guessed is left out.
 func (m *Law) saveBeliefs(k *limiter.Memory, at func(float64) time.Time) {
 	k.Estimate = m.estimate.save(at)
 	k.Chance = m.chance.paces.counts()
@@ -359,6 +361,8 @@ func (m *Law) saveBeliefs(k *limiter.Memory, at func(float64) time.Time) {
 	}
 }
 
+// saveLimit returns the memory of one limit at t. It keeps the debt and not the level, so that
+// the limit may change meanwhile. Only a limit that headers have shown has a period or a window.
 func (m *Law) saveLimit(d int, t float64, at func(float64) time.Time) limiter.LimitMemory {
 	g := &m.gauges[d]
 	k := limiter.LimitMemory{

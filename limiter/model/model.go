@@ -225,6 +225,8 @@ func (m *Law) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
 	return goes
 }
 
+// limitView describes one limit at t. Only the ceiling of a limit that is not known shows. A
+// fixed window is advanced in a copy, as a view changes nothing.
 func (m *Law) limitView(k int, t float64) limiter.LimitView {
 	g := &m.gauges[k]
 	if !g.known() {
@@ -315,6 +317,8 @@ func (m *Law) places() int {
 	return n
 }
 
+// viewBeliefs adds what the law believes apart from limits: how many calls go at once, refusals
+// by chance, a search, headers that were wrong. A belief that it does not hold stays zero.
 func (m *Law) viewBeliefs(v *limiter.View) {
 	v.Cap, v.Lied = m.places(), m.lied
 	if m.mean != nil {
@@ -333,6 +337,8 @@ func (m *Law) viewBeliefs(v *limiter.View) {
 	}
 }
 
+// viewUnderWay adds the waits, with the time at which each ends, and the experiments and
+// droughts, with the time at which each began. Those that are not under way at t stay zero.
 func (m *Law) viewUnderWay(v *limiter.View, t float64) {
 	if t < m.hold {
 		v.Hold = m.time(m.hold)

@@ -130,6 +130,8 @@ func above1(number []byte) bool {
 	return err == nil && n > 1
 }
 
+// build appends the Messages body of a request that fits has passed. Members without a value are
+// left out.
 func build(c *chat.Request, model []byte, bound int, out []byte) []byte {
 	out = chat.AppendMember(append(out, '{'), "model", model)
 	out = chat.AppendMember(out, "max_tokens", strconv.AppendInt(nil, int64(bound), 10))
@@ -169,6 +171,8 @@ func appendParts(out []byte, parts []chat.Part) []byte {
 	return append(out, ']')
 }
 
+// appendPart appends a part as one block of content. The content of a result is its text, or the
+// parts in which it came.
 func appendPart(out []byte, p *chat.Part) []byte {
 	switch p.Kind {
 	case chat.Image:
@@ -198,6 +202,7 @@ func appendPart(out []byte, p *chat.Part) []byte {
 	return append(out, '}')
 }
 
+// appendTools appends the tools and the choice among them, if there are any tools.
 func appendTools(out []byte, c *chat.Request) []byte {
 	if len(c.Tools) == 0 {
 		return out
@@ -216,6 +221,8 @@ func appendTools(out []byte, c *chat.Request) []byte {
 	return appendChoice(append(out, ']'), c)
 }
 
+// appendChoice appends tool_choice. It leaves out Anthropic's default: the model decides, and may
+// call several tools at a time.
 func appendChoice(out []byte, c *chat.Request) []byte {
 	kind := [...]string{chat.ChoiceAuto: "auto", chat.ChoiceNone: "none", chat.ChoiceAny: "any", chat.ChoiceNamed: "tool"}[c.Choice]
 	if c.Choice == chat.ChoiceAuto && !c.OneCall {

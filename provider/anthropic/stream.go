@@ -86,6 +86,8 @@ func (m *message) Add(e stream.Event) (last bool, err error) {
 	return false, m.Err()
 }
 
+// start takes the message as it begins. Content and usage only get their place among the members
+// here: Body fills them in.
 func (m *message) start(object []byte) {
 	switch {
 	case m.top.IsSet():
@@ -119,6 +121,8 @@ func (m *message) count(usage []byte) {
 	}
 }
 
+// startBlock begins a block. Its index must be the number of blocks so far, as blocks begin in
+// order.
 func (m *message) startBlock(event []byte) {
 	object := rawjson.Lookup(event, "content_block")
 	switch {

@@ -80,6 +80,8 @@ func For(name, baseURL string) Vendor {
 	return v
 }
 
+// nameByURL returns the name of the vendor at a base URL, and usual if there is no URL. A host that
+// no vendor has is local if it is private, else generic.
 func nameByURL(base string) string {
 	if base == "" {
 		return usual

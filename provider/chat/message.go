@@ -204,6 +204,8 @@ func (p *Part) image(value []byte) *refusal {
 // mediaTypes lists the types that stand before the data, by Media.
 var mediaTypes = []string{PNG: "image/png", JPEG: "image/jpeg", WebP: "image/webp", GIF: "image/gif"}
 
+// imageAt makes the part a Link to an address of the web, or an Image with the data of a data URL.
+// It refuses media types that OpenAI does not take.
 func (p *Part) imageAt(url []byte) *refusal {
 	if isSecure(rawjson.Inner(url)) {
 		p.Kind, p.Text = Link, url
@@ -213,6 +215,7 @@ func (p *Part) imageAt(url []byte) *refusal {
 	if !ok {
 		return refuse("is neither a data URL in base64 nor an address that begins with https://")
 	}
+	// at is the Media itself: the list has no type at 0.
 	at := slices.Index(mediaTypes, media)
 	if at <= 0 {
 		return refuse("is not png, jpeg, webp or gif")

@@ -121,6 +121,7 @@ func (r *reader) shape(name string, value []byte) *refusal {
 	return refuse("has no counterpart")
 }
 
+// stop reads a string, or a list of strings. An empty list says nothing, and leaves Stop unset.
 func (r *reader) stop(value []byte) *refusal {
 	if value[0] == '"' {
 		r.Stop = [][]byte{value}

@@ -259,6 +259,7 @@ func (r *Request) NoBlankText() error {
 	return nil
 }
 
+// noBlank refuses the first text that is blank, also within the results of tools.
 func (r *Request) noBlank(parts []Part) error {
 	for i := range parts {
 		p := &parts[i]

@@ -40,6 +40,8 @@ func (r *reader) format(value []byte) *refusal {
 	return r.Format.read(schema).in("json_schema")
 }
 
+// read reads json_schema. It demands strict: others hold every answer to the schema, and OpenAI
+// does so only then.
 func (f *Format) read(value []byte) *refusal {
 	strict := false
 	refused := object(value, schemaFields, func(name string, value []byte) *refusal {

@@ -121,6 +121,8 @@ func (r *reader) toolChoice() *refusal {
 	return r.choose(r.choice).in("tool_choice")
 }
 
+// choose reads tool_choice. Without tools, "none" is the default and says nothing, and any other
+// choice is refused. With tools, "auto" is the default.
 func (r *reader) choose(value []byte) *refusal {
 	if value[0] != '"' {
 		return r.chooseOne(value)
@@ -140,6 +142,8 @@ func (r *reader) choose(value []byte) *refusal {
 	return nil
 }
 
+// chooseOne reads a choice that names the function to call. It does not look for that name among
+// the tools.
 func (r *reader) chooseOne(value []byte) *refusal {
 	function, refused := functionOf(value, toolFields, nil)
 	if refused != nil {
@@ -185,6 +189,8 @@ func (r *reader) calling(i int, m *message) *refusal {
 	return refused.in("tool_calls")
 }
 
+// call reads a call of a tool in a message of the model's. It demands the id, the name and the
+// arguments.
 func (p *Part) call(value []byte) *refusal {
 	function, refused := functionOf(value, callFields, func(_ string, value []byte) *refusal {
 		return name64(&p.Tool.ID, value)

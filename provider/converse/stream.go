@@ -125,6 +125,8 @@ func (m *message) take(event []byte) {
 	}
 }
 
+// startBlock begins a block that says what it is. Its index must be above those of all blocks so
+// far. A tool is the only kind that is known.
 func (m *message) startBlock(event []byte) {
 	last := len(m.blocks) - 1
 	index := rawjson.Number(rawjson.Lookup(event, "contentBlockIndex"))
@@ -142,8 +144,8 @@ func (m *message) startBlock(event []byte) {
 	}
 }
 
-// block returns the block that an event is about: the latest, or a new one. Texts have no event
-// for their start.
+// block returns the block that an event is about: one that has not stopped, or a new one behind
+// all others. Texts have no event for their start.
 func (m *message) block(event []byte) *contentBlock {
 	index := rawjson.Number(rawjson.Lookup(event, "contentBlockIndex"))
 	for i := len(m.blocks) - 1; i >= 0; i-- {
@@ -166,6 +168,8 @@ func (m *message) block(event []byte) *contentBlock {
 	return b
 }
 
+// grow adds a delta to its block. A delta of an unknown kind is a fault: without it the answer
+// would lack a part. For a nil block the fault is noted already.
 func (m *message) grow(b *contentBlock, delta []byte) {
 	if b == nil {
 		return
@@ -187,6 +191,7 @@ func (m *message) grow(b *contentBlock, delta []byte) {
 	}
 }
 
+// reason adds a delta of reasoning to a block.
 func (m *message) reason(b *contentBlock, delta []byte) {
 	for w := rawjson.WalkIn(delta); w.Next(); {
 		switch value := w.Skip(); string(w.Name) {

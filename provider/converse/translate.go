@@ -84,6 +84,8 @@ func fitsParts(c *chat.Request) error {
 	return nil
 }
 
+// build appends the Converse body of a request that fits has passed. Members without a value are
+// left out.
 func build(c *chat.Request, out []byte) []byte {
 	out = append(out, '{')
 	if len(c.System) > 0 {
@@ -121,6 +123,7 @@ func appendTurns(out []byte, turns []chat.Turn) []byte {
 	return out
 }
 
+// appendConfig appends inferenceConfig, or nothing if it would be empty.
 func appendConfig(out []byte, c *chat.Request) []byte {
 	before := len(out)
 	out = append(chat.AppendName(out, "inferenceConfig"), '{')
@@ -146,6 +149,8 @@ func appendParts(out []byte, parts []chat.Part) []byte {
 	return out
 }
 
+// appendPart appends the one member of a block of content. A result is always a list of blocks
+// there, also if it came as one text.
 func appendPart(out []byte, p *chat.Part) []byte {
 	switch p.Kind {
 	case chat.Image:
@@ -173,6 +178,8 @@ func appendPart(out []byte, p *chat.Part) []byte {
 	return chat.AppendMember(out, "text", p.Text)
 }
 
+// appendTools appends toolConfig, if there are any tools. The default choice, in which the model
+// decides, is left out.
 func appendTools(out []byte, c *chat.Request) []byte {
 	if len(c.Tools) == 0 {
 		return out

@@ -190,6 +190,8 @@ func wide(text []byte, i int) (class, int) {
 	return rare, 1
 }
 
+// buildASCII returns the class of each character of ASCII, where control characters count as
+// punctuation. The classes of bytes beyond ASCII are not used.
 func buildASCII() (kinds [256]class) {
 	for c := range kinds {
 		switch {
@@ -251,6 +253,8 @@ func buildBlocks() (kinds [0x10000 / blockSize]class) {
 	return kinds
 }
 
+// buildWeights returns the cost of entering each state, in hundredths of a token. The states that
+// it does not name cost nothing.
 func buildWeights() (w [states]uint16) {
 	w[space2], w[space3], w[newline1] = indent, furtherIndent, newlines
 	w[mark1], w[mark2] = mark, furtherMark

@@ -84,6 +84,8 @@ func (c *chunks) Add(e stream.Event) (last bool, err error) {
 	return false, c.Err()
 }
 
+// addCandidate adds a piece of a candidate. Log probabilities grow as the content does; of other
+// members the latest value counts. The piece that gives the reason for the end may also have words.
 func (c *chunks) addCandidate(piece []byte) {
 	if !rawjson.IsObject(piece) {
 		c.Fail(errShape)
@@ -106,6 +108,8 @@ func (c *chunks) addCandidate(piece []byte) {
 	}
 }
 
+// candidate returns the candidate with that index, a new one if there is none. It returns nil, and
+// notes the fault, if there are too many.
 func (c *chunks) candidate(index float64) *growing {
 	for _, one := range c.candidates {
 		if one.index == index { //nolint:gocritic // identity: both are as the server wrote them
@@ -126,6 +130,7 @@ func (g *growing) hasEnd() bool {
 	return end != nil && !end.IsNull()
 }
 
+// addContent adds a piece of content. After its end a candidate may only get empty texts.
 func (c *chunks) addContent(to *growing, content []byte, ended bool) {
 	for w := rawjson.WalkIn(content); w.Next(); {
 		value := w.Skip()
@@ -198,6 +203,8 @@ func (c *chunks) Body() ([]byte, error) {
 	return c.top.AppendWith(make([]byte, 0, len(list)+512), "candidates", append(list, ']')), nil
 }
 
+// appendTo appends the candidate. One that got no content, such as a blocked one, has no member
+// content.
 func (g *growing) appendTo(dst []byte) []byte {
 	if !g.content.IsSet() && len(g.parts) == 0 {
 		return g.rest.AppendTo(dst)

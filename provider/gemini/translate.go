@@ -90,6 +90,7 @@ type writer struct {
 	signs  bool   // the model wants a signature with the first call of a turn
 }
 
+// build appends the generateContent body. generationConfig is left out if it would be empty.
 func (w *writer) build(out []byte) []byte {
 	out = append(out, '{')
 	if len(w.System) > 0 {
@@ -115,6 +116,7 @@ func (w *writer) build(out []byte) []byte {
 	return append(out, "}}"...)
 }
 
+// appendConfig appends the members of generationConfig for which the request has a value.
 func (w *writer) appendConfig(out []byte) []byte {
 	if w.MaxTokens > 0 {
 		out = strconv.AppendInt(chat.AppendName(out, "maxOutputTokens"), int64(w.MaxTokens), 10)
@@ -135,6 +137,8 @@ func (w *writer) appendConfig(out []byte) []byte {
 	return out
 }
 
+// appendParts appends the member parts. Only the first call among them may get a signature, as the
+// model wants one there.
 func (w *writer) appendParts(out []byte, parts []chat.Part) []byte {
 	out = append(chat.AppendName(out, "parts"), '[')
 	called := false
@@ -186,6 +190,7 @@ func fitsTools(c *chat.Request) error {
 	return nil
 }
 
+// appendTools appends the tools and the way in which they are used, if there are any tools.
 func (w *writer) appendTools(out []byte) []byte {
 	if len(w.Tools) == 0 {
 		return out

@@ -82,6 +82,8 @@ func New(cfg Config) (*Client, error) {
 	return &Client{api: openai.NewClientWithConfig(api), wire: w}, nil
 }
 
+// wire returns the configuration of the wire.Client underneath. It sets OpenAI's address as the
+// default, as wire.Config has none.
 func (cfg *Config) wire(key auth.Source) wire.Config {
 	c := wire.Config{
 		Dialect: Dialect{}, BaseURL: cfg.BaseURL, Auth: key, Text: cfg.Text,

@@ -209,6 +209,8 @@ func says(delta []byte) bool {
 	return false
 }
 
+// choice returns the choice with that index, a new one if there is none. It returns nil, and notes
+// the fault, if there are too many.
 func (c *completion) choice(index float64) *choice {
 	for i := len(c.choices) - 1; i >= 0; i-- {
 		if c.choices[i].index == index { //nolint:gocritic // identity: both are as the server wrote them

@@ -88,6 +88,8 @@ func (c Case) Again() bool { return !c.Fine && c.Kind.Again() }
 // does not parse, as no test could do anything about that.
 func Cases() []Case { return casesIn(recordings, "testdata") }
 
+// casesIn parses the recordings in a folder, in the order of their names. It panics at the first
+// one that does not parse.
 func casesIn(files embed.FS, folder string) []Case {
 	entries, err := files.ReadDir(folder)
 	if err != nil {
@@ -204,6 +206,7 @@ func sourceOf(value string) (Source, error) {
 	return Source{How: how, Where: where}, nil
 }
 
+// noteOf reads a note in its one form: all fields of a QuotaNote, in this order.
 func noteOf(value string) (*provider.QuotaNote, error) {
 	var (
 		n         provider.QuotaNote

@@ -91,6 +91,8 @@ func endlessBody(status int, want provider.Kind) func(*testing.T, func(string) D
 	}
 }
 
+// foreignRedirect proves that a redirect to another server is a misconfiguration, and that no
+// request goes there.
 func foreignRedirect(t *testing.T, newClient func(string) Doer) {
 	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 		stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -134,6 +136,8 @@ func deadline(t *testing.T, newClient func(string) Doer) {
 	expect(ctx, t, client, provider.Timeout)
 }
 
+// deadlineByCause proves that a cancel whose cause is a deadline gives a timeout. The cancel comes
+// while the server works on the call.
 func deadlineByCause(t *testing.T, newClient func(string) Doer) {
 	for _, cause := range []error{context.DeadlineExceeded, provider.Timeout} {
 		arrived := make(chan struct{}, 1)
@@ -147,6 +151,8 @@ func deadlineByCause(t *testing.T, newClient func(string) Doer) {
 	}
 }
 
+// cancel proves that any other cancel gives kind Canceled, with a cause of the caller's or without
+// one. It comes while the server works on the call.
 func cancel(t *testing.T, newClient func(string) Doer) {
 	for _, cause := range []error{nil, errors.New("the user went home")} {
 		arrived := make(chan struct{}, 1)

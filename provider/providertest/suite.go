@@ -262,6 +262,7 @@ func (c Case) CheckText(t *testing.T, text string, has bool) {
 	}
 }
 
+// checkRecord compares the record of a call with the recording's expectations.
 func (c Case) checkRecord(t *testing.T, r provider.Record) {
 	t.Helper()
 	if c.Fine {

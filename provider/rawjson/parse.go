@@ -99,6 +99,8 @@ func (p *Parser) value(b []byte, i, depth int) int {
 	return number(b, i)
 }
 
+// array passes over the array whose bracket opens at i. Its own level is depth, and 1 is the
+// outermost.
 func (p *Parser) array(b []byte, i, depth int) int {
 	if depth > MaxNesting {
 		p.deep = true
@@ -122,6 +124,8 @@ func (p *Parser) array(b []byte, i, depth int) int {
 	return i + 1
 }
 
+// object passes over the object whose brace opens at i. Its own level is depth, and 1 is the
+// outermost.
 func (p *Parser) object(b []byte, i, depth int) int {
 	if depth > MaxNesting {
 		p.deep = true

@@ -184,6 +184,8 @@ func SkipValue(b []byte, i int) int {
 	return SkipScalar(b, i)
 }
 
+// skipNested returns the index after the object or array that begins at i, or the end of b if it
+// has no end. It counts braces and brackets together, as the text is not checked.
 func skipNested(b []byte, i int) int {
 	for depth := 0; i < len(b); {
 		switch b[i] {
@@ -331,6 +333,8 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[plain:]...), '"')
 }
 
+// appendEscape appends the escape of a quote, a backslash or a control character: the short form
+// for the most frequent ones, else four digits.
 func appendEscape(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':

@@ -70,6 +70,7 @@ func (l *ledger) serial(id string) uint64 {
 	return 0
 }
 
+// enter counts a call by its kind, once: Received stays the sum of the other counts.
 func (l *ledger) enter(c Call, k Kind) {
 	l.Received++
 	switch k {
@@ -107,6 +108,8 @@ func (l *ledger) abandon(id string) {
 	}
 }
 
+// copy returns the books with the counts of IDs and bodies filled in. Its maps are copies: they do
+// not change when the next call is entered.
 func (l *ledger) copy() Books {
 	b := l.Books
 	b.Errors = maps.Clone(l.Errors)

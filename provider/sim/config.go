@@ -142,6 +142,7 @@ const (
 	defaultSpread = 10
 )
 
+// withDefaults returns the configuration with its defaults in place of zeros.
 func (c Config) withDefaults() Config {
 	if c.Burst == 0 {
 		c.Burst = defaultBurst
@@ -166,6 +167,7 @@ func (c Config) Validate() error {
 	)
 }
 
+// checkAmounts refuses every amount that is negative or not finite.
 func (c Config) checkAmounts() error {
 	return errors.Join(
 		amount("RPM", c.RPM),
@@ -187,6 +189,7 @@ func amount(name string, v float64) error {
 	return fmt.Errorf("sim: config: %s is %v: must be zero or more, and finite", name, v)
 }
 
+// check refuses rates that are negative or not finite, and a sum of rates above 1.
 func (r Rates) check() error {
 	sum, errs := 0.0, []error(nil)
 	for _, p := range []float64{
@@ -203,6 +206,7 @@ func (r Rates) check() error {
 	return errors.Join(errs...)
 }
 
+// checkOutages refuses outages that do not last, begin before the start, or have an unknown mode.
 func (c Config) checkOutages() error {
 	var errs []error
 	for i, o := range c.Outages {
@@ -218,6 +222,8 @@ func (c Config) checkOutages() error {
 	return errors.Join(errs...)
 }
 
+// checkChanges refuses changes that are not in the order of their instants, and limits that are
+// negative or not finite. Two changes may have one instant.
 func (c Config) checkChanges() error {
 	var errs []error
 	last := time.Duration(0)
@@ -231,6 +237,8 @@ func (c Config) checkChanges() error {
 	return errors.Join(errs...)
 }
 
+// checkWords refuses an unknown RetryAfter, a RetryAfterMS that nothing would carry, and an empty
+// key.
 func (c Config) checkWords() error {
 	var errs []error
 	if c.RetryAfter < Never || c.RetryAfter > Sometimes {

@@ -52,6 +52,7 @@ func Serve(ctx context.Context, addr string, server *Server, opts ...ServeOption
 	return s.serve(ctx, listener, server)
 }
 
+// listen opens the port, on a loopback address only. For any other host the error is ErrPublic.
 func listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -67,6 +68,8 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	return config.Listen(ctx, "tcp", net.JoinHostPort(host, port))
 }
 
+// serve answers requests until ctx ends or the listener fails. Every connection and call has ended
+// when it returns. The end of ctx is no error.
 func (s *serving) serve(ctx context.Context, l net.Listener, server *Server) error {
 	// Requests outlive ctx by the grace; only what hangs looks at its end.
 	base := context.WithValue(context.WithoutCancel(ctx), closingKey{}, ctx.Done())
@@ -157,6 +160,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response(a, r), nil
 }
 
+// response makes an HTTP response of an answer. A cut one breaks off in the middle, yet announces
+// its whole length, as over a socket. A stream has no length.
 func response(a answer, r *http.Request) *http.Response {
 	body, length := io.NopCloser(bytes.NewReader(a.Body)), int64(len(a.Body))
 	switch {

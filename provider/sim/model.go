@@ -107,6 +107,7 @@ func (m *Model) admit(now time.Time, c Call, fault Kind) Verdict {
 	return m.withQuota(now, m.verdict(fault))
 }
 
+// outage returns the kind of every call that arrives now, and false if there is no outage.
 func (m *Model) outage(now time.Time) (Kind, bool) {
 	since := now.Sub(m.start)
 	for _, o := range m.cfg.Outages {
@@ -125,6 +126,8 @@ func (m *Model) outage(now time.Time) (Kind, bool) {
 	return "", false
 }
 
+// turnAway returns the kind of a call that is refused for its key, its body, its model, or a spent
+// balance; false for any other. Such a call draws no fault and is not charged.
 func (m *Model) turnAway(c Call) (Kind, bool) {
 	switch {
 	case m.hasNoKey(c):
@@ -182,6 +185,8 @@ func (m *Model) wait(now time.Time, c Call) (time.Duration, Dimension) {
 	return r, Requests
 }
 
+// refuse returns the verdict on a call that came too early, with the wait for it. RetryAfter is
+// that wait, rounded up to whole seconds or milliseconds.
 func (m *Model) refuse(now time.Time, wait time.Duration, dim Dimension) Verdict {
 	v := m.withQuota(now, m.verdict(RateLimited))
 	v.Wait, v.Dimension, v.Terse = wait, dim, m.cfg.Terse

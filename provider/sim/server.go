@@ -191,6 +191,9 @@ func (s *Server) list(r *http.Request, e face.Errand) face.Reply {
 	return s.marked(r, a, stamp)
 }
 
+// call handles a call of the model. A body that is too long or breaks off is not judged, and is not
+// in the books. An accepted call whose caller leaves before the answer is due is booked as
+// abandoned. A stream is returned when its first piece is due.
 func (s *Server) call(r *http.Request, e face.Errand) (answer, error) {
 	body, err := readBody(r)
 	if errors.Is(err, errTooLong) {

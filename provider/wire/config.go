@@ -100,6 +100,8 @@ type Config struct {
 	HoldBodies bool
 }
 
+// withDefaults returns the configuration with its defaults. Negative numbers of bytes and
+// connections count as unset. A negative StreamIdle stays: it means no bound.
 func (c Config) withDefaults() Config {
 	c.Name = cmp.Or(c.Name, c.Dialect.Name())
 	c.Path = cmp.Or(c.Path, "{path}")
@@ -114,6 +116,7 @@ func (c Config) withDefaults() Config {
 	if c.Auth == nil {
 		c.Auth = auth.None{}
 	}
+	// own is the dialect, seen as one with headers of its own.
 	if own, has := c.Dialect.(interface{ Header() http.Header }); has && c.Header == nil {
 		c.Header = own.Header()
 	}

@@ -110,6 +110,9 @@ func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
 // errTooLong is the end of an answer over MaxBody.
 var errTooLong = errors.New("the answer is longer than allowed")
 
+// readAnswer reads a good answer, of at most MaxBody bytes. A body longer than firstRead takes
+// room, which the second result gives back; nil: it has none. If a shorter one breaks off, the part
+// that has come is returned with the error.
 func (c *Client) readAnswer(ctx context.Context, resp *http.Response) ([]byte, *long, error) {
 	switch n := resp.ContentLength; {
 	case n > c.cfg.MaxBody:

@@ -45,6 +45,8 @@ func bare(j job) error {
 	return errors.Join(fault, g.Wait(), out.Close())
 }
 
+// post sends a line and appends the body of the answer, as a line. All workers write to one file,
+// so each line is one write.
 func post(client *http.Client, url string, line []byte, out io.Writer) error {
 	resp, err := client.Post(url+chatPath, "application/json", bytes.NewReader(line))
 	if err != nil {

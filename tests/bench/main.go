@@ -42,6 +42,8 @@ func exit(err error) {
 	os.Exit(0)
 }
 
+// run measures the chosen contestants and prints the table. It stops the server and removes the
+// files at the end.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	p, err := parse(args)
 	if err != nil {
@@ -63,6 +65,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return table(out, p, some, rounds)
 }
 
+// parse reads the flags, and refuses values that no measurement can have.
 func parse(args []string) (plan, error) {
 	var p plan
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)

@@ -57,6 +57,9 @@ func (s *stage) turn(c contestant) (figures, error) {
 		"-prompts", s.prompts, "-out", out, "-url", s.url, "-inflight", strconv.Itoa(s.inFlight)))
 }
 
+// measure runs a contestant's process and returns its figures. It first empties the server's books,
+// and then demands as many calls as there are prompts. The command prints no allocs: they stay 0
+// until countCommand.
 func (s *stage) measure(cmd *exec.Cmd) (f figures, err error) {
 	if _, err := s.readBooks(); err != nil {
 		return f, err
@@ -100,6 +103,8 @@ func (s *stage) countCommand(some []contestant, rounds []round) error {
 	return nil
 }
 
+// count runs a contestant once more, in the counting build, and returns the number of objects that
+// it allocated. It works on a copy of the stage.
 func (s *stage) count(c contestant) (float64, error) {
 	told := filepath.Join(s.folder, "allocs")
 	counting := *s

@@ -186,6 +186,8 @@ func init() {
 }
 `
 
+// overlay writes the teller and the list that puts it into the command's package. It returns the
+// path of the list, for go build -overlay.
 func (s *stage) overlay(dir string) (string, error) {
 	source, list := filepath.Join(s.folder, "teller.go"), filepath.Join(s.folder, "overlay.json")
 	content, err := json.Marshal(map[string]map[string]string{

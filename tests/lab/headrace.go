@@ -67,6 +67,8 @@ func Look(law Law, now time.Time) (machine.Status, bool) {
 
 func (h *headrace) Over() bool { return h.left == 0 }
 
+// Ready asks the machine, and reports its transitions before the calls leave. The machine of a lab
+// ends no item without a call, so it panics if one ends so.
 func (h *headrace) Ready(now time.Time) (calls []Call, wakeAt time.Time) {
 	r := h.machine.Ready(now)
 	if h.listen != nil {
@@ -83,6 +85,8 @@ func (h *headrace) Ready(now time.Time) (calls []Call, wakeAt time.Time) {
 	return calls, r.WakeAt
 }
 
+// Ended settles an item that was answered, with its measured tokens if it has any. Any other end
+// hands the item back to the machine: it is not done.
 func (h *headrace) Ended(now time.Time, c Call, v sim.Verdict) bool {
 	g := c.ref.(machine.Grant)
 	o := machine.Outcome{

@@ -50,8 +50,12 @@ func randomKnowledge(s *Scenario, rng *rand.Rand) {
 	}
 }
 
+// randomEvents may draw a change of the limit, an outage and a neighbour. A limit that the user has
+// set never rises: the law takes it for a ceiling.
 func randomEvents(s *Scenario, rng *rand.Rand) {
+	// length is the time that the limit needs for all items, in seconds.
 	length := float64(s.Items) / s.RPM * 60
+	// at draws the moment at which something begins, well before the items end.
 	at := func() time.Duration { return seconds(length * (0.1 + 0.6*rng.Float64())) }
 	if rng.Float64() < 0.3 {
 		factor := math.Pow(4, 2*rng.Float64()-1)

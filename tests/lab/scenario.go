@@ -140,6 +140,8 @@ func newFluid(perMinute float64, depth, window time.Duration) fluid {
 	return f
 }
 
+// flow fills the level for the step dt that begins at t. A new window replaces the rest of the one
+// before; a bucket keeps its rest, up to its depth.
 func (f *fluid) flow(perMinute float64, t, dt time.Duration) {
 	if f.window > 0 {
 		if nth := t / f.window; nth != f.nth {

@@ -81,6 +81,8 @@ var (
 	one    = burst(time.Second)
 )
 
+// withHeaders lists scenarios in which every answer shows the limit, and each refusal names the
+// wait.
 func withHeaders() []Scenario {
 	return []Scenario{
 		named("headers, 60 s: steady", headers, minute),
@@ -98,6 +100,8 @@ func withHeaders() []Scenario {
 	}
 }
 
+// withLimits lists scenarios in which the user has set the limit or guessed it, rightly or wrongly.
+// The provider's answers do not show it.
 func withLimits() []Scenario {
 	limits := limiter.Limits{RPM: 600}
 	return []Scenario{
@@ -112,6 +116,8 @@ func withLimits() []Scenario {
 	}
 }
 
+// silent lists scenarios in which only refusals, and the wait that some of them name, show the
+// limit.
 func silent() []Scenario {
 	return []Scenario{
 		named("silent, 60 s", minute),

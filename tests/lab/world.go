@@ -143,6 +143,8 @@ func (w World) Run(law Law) History {
 	return r.history
 }
 
+// run lets calls leave and events happen until the law is over, or until the time to stop. The law
+// is asked again after each event.
 func (w *world) run() {
 	tooLate := start.Add(w.Stop)
 
@@ -201,6 +203,8 @@ func (w *world) next(wake time.Time) {
 	}
 }
 
+// arrive lets the provider judge a call, and sends the news of its end on the way. A call that
+// hangs ends with the timeout.
 func (w *world) arrive(c Call) {
 	v := w.Provider.Decide(w.now, sim.Call{Tokens: w.Batch.tokens(c.Item)})
 	took := v.Latency
@@ -214,6 +218,7 @@ func (w *world) arrive(c Call) {
 	}
 }
 
+// end counts the end of a call and passes it to the law. The last good answer sets the makespan.
 func (w *world) end(c Call, v sim.Verdict) {
 	w.watch(c, &v, true)
 	f := &w.history.Figures

@@ -73,6 +73,7 @@ func (m mutant) isIn(in string) bool {
 	return in == "" || in == m.pkg.dir || in == m.file || in == fmt.Sprintf("%s:%d", m.file, m.line)
 }
 
+// findIn returns every mutant of one file, in the order of its declarations.
 func findIn(path string, pkg *target, file string) ([]mutant, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -171,6 +172,8 @@ func harmless(name string) bool {
 	return name == "string" || name == "error" || name == "warm" || strings.HasSuffix(name, "words")
 }
 
+// walk finds the mutants of a node and of all below it, except in panics. Within a function literal
+// result is the literal's own, for the zeros that it may return.
 func (f *finder) walk(n ast.Node) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.FuncLit); ok {

@@ -40,6 +40,8 @@ func main() {
 	}
 }
 
+// run finds, chooses and tries mutants, or lists those that it would try. The scratch folder is
+// removed at the end.
 func run(ctx context.Context, o options) error {
 	root, err := findRoot(o.root)
 	if err != nil {

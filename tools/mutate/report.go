@@ -14,6 +14,7 @@ func newReport(all int) *report { return &report{all: all, counts: map[string]*[
 
 var verdictWords = [...]string{"SURVIVED", "killed", "invalid"}
 
+// add counts a verdict and prints it, except that of a mutant that does not compile.
 func (r *report) add(m mutant, v verdict, by string) {
 	c := r.counts[m.pkg.dir]
 	if c == nil {
@@ -38,6 +39,7 @@ func (r *report) tried() (n int) {
 	return n
 }
 
+// sum prints the counts of each package, in the order of their first trials, and the survivors.
 func (r *report) sum() {
 	fmt.Printf("\n%d mutants tried of %d that there are\n", r.tried(), r.all)
 	for _, pkg := range r.order {

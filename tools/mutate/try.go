@@ -162,6 +162,8 @@ func (t *trier) test(ctx context.Context, dir, overlay string) (verdict, string,
 
 var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)$|^fatal error: (.*)$`)
 
+// runTests runs a built test binary and reports whether it failed, and by which test. A run that
+// takes too long has failed: the mutant may have made a loop endless.
 func (t *trier) runTests(ctx context.Context, dir, binary string, args []string) (failed bool, by string) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()

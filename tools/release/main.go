@@ -47,6 +47,9 @@ func main() {
 	}
 }
 
+// run empties the folder and writes the whole release into it. It always builds for this machine,
+// whose binaries print the man pages and completions. The formula needs the archives of all
+// targets, and is left out if one is missing.
 func run(names, out string) error {
 	targets, err := parseTargets(names)
 	if err != nil {
@@ -110,6 +113,8 @@ func run(names, out string) error {
 	return r.checksums()
 }
 
+// parseTargets reads a list of targets, "all" or "host". Only platforms that a release is for are
+// valid.
 func parseTargets(names string) ([]target, error) {
 	switch names {
 	case "all":

@@ -94,6 +94,8 @@ func (c *Maker) value(b []byte, i int) int {
 	return end
 }
 
+// array writes the array that begins at b[i], without white space, and returns the index after
+// it. The order of its elements stays.
 func (c *Maker) array(b []byte, i int) int {
 	c.out = append(c.out, '[')
 	for i = rawjson.SkipSpace(b, i+1); b[i] != ']'; {

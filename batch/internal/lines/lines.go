@@ -81,6 +81,8 @@ func (l *Reader) Cut() (text []byte, whole bool, err error) {
 	return text, whole, err
 }
 
+// cut is Cut without the count of lines. The text lasts until the next call. It lies in the
+// reader's buffer, or in long if it did not fit there.
 func (l *Reader) cut() (text []byte, whole bool, err error) {
 	if cap(l.long) > KeepBuffer {
 		l.long = nil

@@ -77,6 +77,8 @@ type delivered struct {
 	chunk job.Chunk
 }
 
+// fetch asks the queue for a chunk of a job, and brings the result to the machine. A chunk of
+// another job counts as one that cannot be read.
 func (x *Executor) fetch(job string) {
 	x.inBackground(func() func() {
 		d, came, err := x.cfg.Queue.Fetch(x.fetching, job)
@@ -152,6 +154,8 @@ func (x *Executor) ask(d *claimState, who []string) {
 	}
 }
 
+// tellAll informs the workers from which a claim has taken its chunk over. They are taken for
+// dead, so a failure is only worth a notice.
 func (x *Executor) tellAll(d *claimState, a claim.Tell) {
 	for _, who := range a.Who {
 		x.inBackground(func() func() {
@@ -228,6 +232,8 @@ func (x *Executor) list(d *claimState) {
 	})
 }
 
+// journals lists the claims that have a journal of a chunk. It leaves out objects of that folder
+// that are no claim's journal.
 func (x *Executor) journals(ctx context.Context, c *job.Chunk) (names []claim.Name, err error) {
 	folder := workFolder(c)
 	for object, err := range store.Journals(ctx, x.cfg.Store, folder) {

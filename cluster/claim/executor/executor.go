@@ -98,6 +98,8 @@ type Config struct {
 // bounds hold the constants of those names, except where a test sets others.
 type bounds struct{ waitingMost, lineMost int }
 
+// complete checks the settings, and fills in defaults. It refuses a dot in the worker's name,
+// which is part of a journal's name: the store permits no dot there.
 func (c *Config) complete() error {
 	if c.Store == nil || c.Queue == nil || c.Peers == nil || c.Open == nil {
 		return errors.New("executor: config: a store, a queue, peers and a way to open jobs are needed")

@@ -211,6 +211,8 @@ func (x *Executor) Took(res *Result) {
 	}
 }
 
+// lineOf returns the journal's line of a result; nil for an item that was not run. If the line is
+// too long for a journal, it returns that of a failed item.
 func (x *Executor) lineOf(res *Result) []byte {
 	r := promptfile.Result{
 		Index: res.Index, Item: res.Item.Item, Value: res.Value, Err: res.Err, Pool: res.Pool, Lane: res.Lane,

@@ -40,6 +40,9 @@ func (x *Executor) begin(d *claimState, names []claim.Name) {
 	})
 }
 
+// prepare opens a claim's job, and finds the items of its round that have no line in these
+// journals. The error is [store.ErrMissing] only if a journal is gone: see apart. Once the job is
+// open the result has it even with an error, so that the claim closes it.
 func (x *Executor) prepare(d *claimState, names []claim.Name) (r reading, err error) {
 	if r.job, err = x.cfg.Open(d.ctx, d.chunk.Job); err != nil {
 		return r, fmt.Errorf("executor: job %s: %w", d.chunk.Job, apart(err))
@@ -101,6 +104,8 @@ func (x *Executor) readOut(d *claimState) {
 	}
 }
 
+// readAll reads a chunk, and brings each item that has not ended to the owner. It waits while
+// readAhead items are ready. The plan that it returns counts the items that had ended before, too.
 func (x *Executor) readAll(d *claimState, r reading) (p plan, err error) {
 	for req, err := range r.job.Read(d.ctx, d.chunk) {
 		var bad *prompts.LineError

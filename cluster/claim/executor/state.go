@@ -70,6 +70,8 @@ func (x *Executor) inTurn(d *claimState, w work) {
 	x.turn(d)
 }
 
+// turn starts the next work on a claim's journal, unless one is under way. So the works on a
+// journal run one at a time, in their order.
 func (x *Executor) turn(d *claimState) {
 	if d.busy || len(d.queue) == 0 || x.leaving { // leave does the rest
 		return

@@ -24,6 +24,7 @@ exactly one of two writers of one name win? Clocks are not compared and need not
 
 Exit codes: 0 everything is safe; 1 something is not; 2 no cluster was named.`
 
+// newClusterCommand makes headrace cluster, with its commands check and take-over.
 func newClusterCommand(w *world.World) *cobra.Command {
 	f, asJSON := &joinFlags{}, false
 	cmd := &cobra.Command{Use: "cluster COMMAND", Short: "Check whether bus and store are safe", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -54,6 +55,8 @@ func newTakeOverCommand(w *world.World) *cobra.Command {
 	return cmd
 }
 
+// takeOver names the hub of the line as the one hub of the store, and prints the name of the one
+// before.
 func (f *joinFlags) takeOver(ctx context.Context, cmd *cobra.Command, w *world.World) error {
 	cfg, err := f.config(w, sayTo(cmd))
 	if err != nil {
@@ -77,6 +80,8 @@ func (f *joinFlags) takeOver(ctx context.Context, cmd *cobra.Command, w *world.W
 	return nil
 }
 
+// check prints all findings, as lines or as JSON. It ends with [exit.ItemsFailed] if one of them
+// is unsafe.
 func (f *joinFlags) check(ctx context.Context, cmd *cobra.Command, w *world.World, asJSON bool) error {
 	cfg, err := f.config(w, sayTo(cmd))
 	if err != nil {

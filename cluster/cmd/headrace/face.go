@@ -56,6 +56,8 @@ func (f *face) watch(ctx context.Context, n *node.Node, name string) (node.JobSt
 // every is the interval between two looks at the job, for the fastest face. The end of a job shows within that time.
 const every = 500 * time.Millisecond
 
+// show shows how the job stands, and reports each refusal of a worker once. Once the input is
+// read, it shows a running job in each period of the face, and any other job each time.
 func (f *face) show(s *node.Standing) {
 	r := &s.Record
 	if !f.began && r.Job != "" {

@@ -35,6 +35,7 @@ type hubFlags struct {
 	peers                                                    []string
 }
 
+// newHubCommand makes headrace hub, with its command init.
 func newHubCommand(w *world.World) *cobra.Command {
 	f, s := &hubFlags{}, run.NewSettings(w, 0)
 	cmd := &cobra.Command{
@@ -62,6 +63,7 @@ func newHubCommand(w *world.World) *cobra.Command {
 	return cmd
 }
 
+// newHubInitCommand makes headrace hub init, which needs no running hub.
 func newHubInitCommand(w *world.World) *cobra.Command {
 	return &cobra.Command{
 		Use: "init FOLDER", Short: "Make what three hubs share: a token and certificates",
@@ -78,6 +80,8 @@ func newHubInitCommand(w *world.World) *cobra.Command {
 	}
 }
 
+// serve runs the hub until a signal ends it. It prints the join lines, and writes them into files,
+// only once the hub serves.
 func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, w *world.World, s *run.Settings) error {
 	if err := s.Complete(); err != nil {
 		return err
@@ -157,6 +161,8 @@ func isHub(dir string) bool {
 	return err == nil
 }
 
+// start starts the hub. Without --dir it sets f.dir to the folder that it uses, which sayLines
+// needs.
 func (f *hubFlags) start(w *world.World, say *speaker) (hub *bus.Hub, err error) {
 	if f.home == "" {
 		say.line("no --store: each machine that joins must set it, as the join line does not have it")

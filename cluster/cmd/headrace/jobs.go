@@ -27,6 +27,8 @@ type jobsFlags struct {
 	partial, close bool
 }
 
+// newJobsCommand makes headrace jobs and its commands. A person may name a job as submit --job
+// did; each command gets the job's own name.
 func newJobsCommand(w *world.World) *cobra.Command {
 	f := &jobsFlags{}
 	cmd := &cobra.Command{
@@ -113,6 +115,8 @@ func steer(how func(*node.Node, context.Context, string) error) func(context.Con
 	}
 }
 
+// list prints all jobs, and their progress as the store shows it. If its progress cannot be read,
+// a job is listed with its record alone.
 func (f *jobsFlags) list(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
 	all, err := n.Jobs(ctx)
 	if err != nil {
@@ -166,6 +170,8 @@ func (f *jobsFlags) show(cmd *cobra.Command, s node.JobStatus) error {
 	return nil
 }
 
+// status prints how a job stands. For a job under way it first listens to the workers and the
+// keeper for standWait.
 func (f *jobsFlags) status(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 	s, err := n.Job(ctx, args[0])
 	if err != nil {
@@ -190,6 +196,8 @@ A terminal shows the panel of headrace run, else a line now and then, as --progr
 end of the job is printed on standard output. With --json standard output has one line a second: parts from the store,
 calls from the workers, and limits from the keeper.`
 
+// watch shows a job until it ends, and then prints its end. It ends without an error when the user
+// leaves; the job goes on. With --json the last line is the end.
 func (f *jobsFlags) watch(ctx context.Context, cmd *cobra.Command, s *run.Settings, n *node.Node, name string) error {
 	if err := s.Complete(); err != nil {
 		return err
@@ -245,6 +253,7 @@ func (f *jobsFlags) remove(ctx context.Context, cmd *cobra.Command, n *node.Node
 	return nil
 }
 
+// add adds inputs to an open job, in the format of its first input. After --close none may follow.
 func (f *jobsFlags) add(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 	s, err := n.Job(ctx, args[0])
 	if err != nil {
@@ -264,6 +273,8 @@ func (f *jobsFlags) add(ctx context.Context, cmd *cobra.Command, n *node.Node, a
 	return n.Add(ctx, args[0], inputs, f.close)
 }
 
+// fetch makes the files of a job on this machine, or in a store. Without --output both files are
+// those of the submission, whatever --errors says.
 func (f *jobsFlags) fetch(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 	s, err := n.Job(ctx, args[0])
 	if err != nil {

@@ -24,6 +24,7 @@ const keeperWait = 10 * time.Second
 // limitFlags are the flags of limits set that describe a limit.
 var limitFlags = []string{"rpm", "tpm", "input-tpm", "output-tpm", "concurrency"}
 
+// newLimitsCommand makes headrace limits, with its commands ls, set and reset.
 func newLimitsCommand(w *world.World) *cobra.Command {
 	f := &jobsFlags{}
 	var lane machine.LaneConfig
@@ -79,6 +80,8 @@ func (f *jobsFlags) reset(cmd *cobra.Command, n *node.Node, limit string) error 
 	return err
 }
 
+// limits prints the keeper, the workers, and the state of all limits. It waits up to keeperWait
+// for a keeper to report.
 func (f *jobsFlags) limits(ctx context.Context, cmd *cobra.Command, n *node.Node) error {
 	ctx, stop := context.WithTimeout(ctx, keeperWait)
 	defer stop()

@@ -69,6 +69,8 @@ func printOffice(out io.Writer, keeper string, epoch uint64, limits []bus.LimitP
 	return t.Flush()
 }
 
+// printLimits prints a table of the limits. Below it a line for each stopped limit says how to
+// have it flow again.
 func printLimits(out io.Writer, limits []bus.LimitPicture) error {
 	if len(limits) == 0 {
 		fmt.Fprintln(out, "limits: none yet; there is one from the first call under it")

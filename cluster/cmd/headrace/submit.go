@@ -33,6 +33,7 @@ type submitFlags struct {
 	open, wait bool
 }
 
+// newSubmitCommand makes headrace submit, whose process founds the cluster if nobody has before.
 func newSubmitCommand(w *world.World) *cobra.Command {
 	f := &submitFlags{joinFlags: joinFlags{founds: true}}
 	s := run.NewSettings(w, settings.Vendor|settings.Keys|settings.Input|settings.Files|settings.Tries|settings.Until|settings.Fails|settings.Faces|settings.Says|settings.Config)
@@ -72,6 +73,9 @@ func someInputs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// submit gives a job to the cluster, and prints its name. It then ends, unless --wait is given or
+// the same job had ended before. Otherwise it waits for the end, makes the files, and ends as
+// headrace run does.
 func (f *submitFlags) submit(ctx context.Context, w *world.World, cmd *cobra.Command, s *run.Settings, inputs []string) error {
 	if err := s.Complete(); err != nil {
 		return err

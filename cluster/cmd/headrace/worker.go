@@ -81,6 +81,8 @@ func (f *joinFlags) config(w *world.World, say voice) (cfg node.Config, err erro
 	}, nil
 }
 
+// join joins the cluster. A command for a person gives up after reachWait; a worker waits for a
+// bus that is away.
 func (f *joinFlags) join(ctx context.Context, w *world.World, say voice) (*node.Node, error) {
 	cfg, err := f.config(w, say)
 	if err != nil {
@@ -105,6 +107,8 @@ type workerFlags struct {
 	saveEvery time.Duration
 }
 
+// newWorkerCommand makes headrace worker. A worker founds the cluster, and settles its times, if
+// nobody has before. It waits for an absent store.
 func newWorkerCommand(w *world.World) *cobra.Command {
 	f := &workerFlags{joinFlags: joinFlags{patient: true}}
 	s := run.NewSettings(w, settings.Vendor|settings.Keys|settings.Net|settings.Pace|settings.Until|settings.Says|settings.Config)
@@ -126,6 +130,8 @@ func newWorkerCommand(w *world.World) *cobra.Command {
 	return cmd
 }
 
+// work works for the cluster until a signal, or the --deadline, and then finishes the calls in
+// flight. It checks its flags before it joins.
 func (f *workerFlags) work(ctx context.Context, w *world.World, s *run.Settings) error {
 	if err := s.Complete(); err != nil {
 		return err

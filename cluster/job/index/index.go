@@ -281,6 +281,7 @@ func (p *markParser) number() int {
 	return int(n)
 }
 
+// mark reads one mark, as block.add wrote it. Bytes that are no mark set bad.
 func (p *markParser) mark() (m prompts.Mark) {
 	flags := p.number() // it is below 128, and so one byte
 	m.Taken = flags&markTaken != 0

@@ -35,6 +35,8 @@ func (s *Source) Look(ctx context.Context, f File, who string) (job.Input, error
 	return in, nil
 }
 
+// look makes an input with the present identity and size of its object. It reads text only for a
+// limit, for the header of a CSV, and to see whether the file is packed.
 func (s *Source) look(ctx context.Context, f File, who string) (in job.Input, err error) {
 	in = job.Input{Name: f.Name, Format: f.Format, Objects: []job.Object{{Store: f.Store, Name: f.Object}}}
 	o := &in.Objects[0]
@@ -158,6 +160,8 @@ func (u *unpacking) Write(p []byte) (int, error) {
 	return u.held.Write(p)
 }
 
+// all reads the text to its end or its limit, and cuts it into pieces. A faulty line stays in its
+// piece, where the job's pass finds it again.
 func (u *unpacking) all() error {
 	for u.ctx.Err() == nil {
 		_, err := u.reader.Next()

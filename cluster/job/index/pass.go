@@ -56,6 +56,9 @@ type pass struct {
 // mostSteps bounds the bytes of a stretch's steps: a million of them, for chunks of one line.
 const mostSteps = 4 << 20
 
+// all adds the inputs that the old plan lacks, unless that plan has faults already. It reads all
+// inputs, because lines depend on lines before them. If lines keep the job from being called, the
+// plan names them, and has only the old segments.
 func (p *pass) all(workers int) error {
 	old, err := LoadPlan(p.ctx, p.Store, &p.Record)
 	if err != nil {
@@ -224,6 +227,8 @@ func (p *pass) write() error {
 	return err
 }
 
+// writeIndex writes the segment at hand: first its marks, and then the index that names them. It
+// notes each name before it writes: after an error the object may be there all the same.
 func (p *pass) writeIndex() error {
 	number := len(p.plan.Segments)
 	name := fmt.Sprintf("%s-%s", oldIndex(p.Record.Job, number), p.who)

@@ -96,6 +96,8 @@ func lineError(err error) *prompts.LineError {
 	return bad
 }
 
+// read yields the requests of a chunk. If its reader ends with another line than the chunk does,
+// the input has changed since it was indexed.
 func (s *Source) read(ctx context.Context, c *job.Chunk, marks func(int) prompts.Mark) iter.Seq2[prompts.Request, error] {
 	return func(yield func(prompts.Request, error) bool) {
 		r, done, err := s.reader(ctx, c, marks)
@@ -115,6 +117,9 @@ func (s *Source) read(ctx context.Context, c *job.Chunk, marks func(int) prompts
 	}
 }
 
+// reader opens the text of a chunk, and returns a reader of it, and the function that closes it.
+// The reader numbers lines as one of the whole file does. It asks Takes only in a chunk of a
+// segment that has refused lines.
 func (s *Source) reader(ctx context.Context, c *job.Chunk, marks func(int) prompts.Mark) (*prompts.Reader, func() error, error) {
 	if err := s.names(c.Input, c.Piece); err != nil {
 		return nil, nil, err

@@ -132,6 +132,7 @@ type opened struct {
 	lines []iter.Seq2[Line, error] // of the latest round first
 }
 
+// open opens all parts of a chunk, the latest round first. After an error none of them is open.
 func (f *Fetch) open(ctx context.Context, g group) (*opened, error) {
 	p := &opened{}
 	for _, round := range slices.Backward(g.rounds) {

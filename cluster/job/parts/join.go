@@ -54,6 +54,8 @@ func Join(hold int64, journals ...iter.Seq2[[]byte, error]) (*Joined, error) {
 	return j, nil
 }
 
+// read adds the lines of journal i, except those of items that have a line already. seen holds the
+// keys of these items, by the line of the input.
 func (j *Joined) read(i int, lines iter.Seq2[[]byte, error], seen map[int]string) error {
 	var parse journal.Parser
 	for text, err := range lines {

@@ -392,6 +392,8 @@ func Again(ctx context.Context, s store.Store, c *job.Chunk) (map[string]bool, e
 	return nil, fmt.Errorf("parts: %s: there is no part before it: %w", c, store.ErrMissing)
 }
 
+// failedIn returns the keys of the items that failed in one round's part of a chunk. The error is
+// [store.ErrMissing] if the round has no such part.
 func failedIn(ctx context.Context, s store.Store, c *job.Chunk, round int) (map[string]bool, error) {
 	failed := map[string]bool{}
 	for l, err := range Read(ctx, s, c.Job, c.Number, round) {

@@ -63,6 +63,8 @@ func (l *Ledger) Settle(ctx context.Context, folder int) (FolderSums, error) {
 	return sums, err
 }
 
+// settle returns the sums of a full folder from the store, and makes them if nobody has. If
+// another process makes them at the same time, the first one's count.
 func (l *Ledger) settle(ctx context.Context, folder int) (FolderSums, error) {
 	name := job.SumsName(l.job, folder, l.round)
 	sums, err := loadSums(ctx, l.store, name)
@@ -82,6 +84,8 @@ func (l *Ledger) settle(ctx context.Context, folder int) (FolderSums, error) {
 	return sums, err
 }
 
+// loadSums reads the sums of a folder. The error is [store.ErrMissing] if there are none yet, and
+// [job.ErrNewer] if a newer version has written them.
 func loadSums(ctx context.Context, s store.Store, name string) (sums FolderSums, err error) {
 	text, err := store.ReadAll(ctx, s, name, maxSums)
 	if err != nil {

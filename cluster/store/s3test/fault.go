@@ -129,6 +129,7 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.do(fault, w, r)
 }
 
+// do does the fault to a request, or forwards the request.
 func (f *faults) do(fault Fault, w http.ResponseWriter, r *http.Request) {
 	switch fault {
 	case SlowDown:

@@ -14,7 +14,7 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
-// Plain is a store with its four verbs alone, like those that cannot append.
+// Plain is a store with the methods of [store.Store] alone, like those that cannot append.
 type Plain struct{ store.Store }
 
 // still configures a journal that writes a piece only when it is full, or on request: its clock stands.
@@ -45,6 +45,8 @@ func begin(t testing.TB, s store.Store, name string, cfg store.JournalConfig) st
 
 func piecewise(t *testing.T, s store.Store) { journals(t, Plain{s}) }
 
+// journals tests a journal from its beginning to its end, and then the names, the deletion and the
+// tearing of journals.
 func journals(t *testing.T, s store.Store) {
 	j := begin(t, s, "work/7/1-me", still(3))
 	same(t, "one that was begun", lines(t, s, "work/7/1-me"), nil)
@@ -87,6 +89,8 @@ func written(t testing.TB, j store.Journal) []string {
 	return want
 }
 
+// journalNames tests which names count as journals, in the order of their objects. It needs the
+// one that journals has made.
 func journalNames(t *testing.T, s store.Store) {
 	put(t, s, "work/7/no-journal", "")
 	put(t, s, "work/7/1-me.other", "")
@@ -117,6 +121,8 @@ func journalNames(t *testing.T, s store.Store) {
 	}
 }
 
+// journalDeleted tests that a deletion takes all of one journal and nothing else, and can be
+// repeated. It needs those that journalNames has made.
 func journalDeleted(t *testing.T, s store.Store) {
 	for range 2 {
 		if err := store.DeleteJournal(t.Context(), s, "work/7/2-me"); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 )
 
+// deleted tests that Delete removes one object alone, and that a missing one is no error.
 func deleted(t *testing.T, s store.Store) {
 	all := plant(t, s)
 	for range 2 {
@@ -32,6 +33,8 @@ func deleted(t *testing.T, s store.Store) {
 	same(t, "what is left", list(t, s, "", ""), slices.DeleteFunc(all, func(n string) bool { return n == "a/b/c" }))
 }
 
+// large tests an object of more than [store.HeldBody] bytes, from a body that can seek and from
+// one that cannot.
 func large(t *testing.T, s store.Store) {
 	content := make([]byte, 20<<20)
 	chance := rand.NewChaCha8([32]byte{1})
@@ -58,6 +61,8 @@ func large(t *testing.T, s store.Store) {
 	}
 }
 
+// identity tests that each state of an object has its own identity, and that OpenSame reads no
+// other state.
 func identity(t *testing.T, s store.Store) {
 	put(t, s, "in", "line 1\nline 2\n")
 	id, size, err := s.Identity(t.Context(), "in")
@@ -94,6 +99,7 @@ func identity(t *testing.T, s store.Store) {
 	is(t, err, store.ErrMissing, "missing")
 }
 
+// canceled tests that after the end of a context its reader ends, and methods do nothing.
 func canceled(t *testing.T, s store.Store) {
 	put(t, s, "k", strings.Repeat("x", 1<<20))
 	put(t, s, "l", "")
@@ -133,6 +139,8 @@ func probe(t *testing.T, s store.Store) {
 	same(t, "what is left", list(t, s, "", ""), nil)
 }
 
+// names tests that methods refuse names that no object can have, and that lists refuse beginnings
+// that no name can have.
 func names(t *testing.T, s store.Store) {
 	for _, name := range []string{
 		"", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", "a/..", "a\x00b", "a\nb", "\xff",
@@ -154,6 +162,7 @@ func names(t *testing.T, s store.Store) {
 	same(t, "what is left", list(t, s, "", ""), nil)
 }
 
+// stretches tests reading from all kinds of offsets, in all kinds of lengths.
 func stretches(t *testing.T, s store.Store) {
 	put(t, s, "ten", "0123456789")
 	put(t, s, "none", "")
@@ -197,6 +206,8 @@ func stretches(t *testing.T, s store.Store) {
 // tree is in the byte order of the names, in which a slash is one of the bytes.
 var tree = []string{"a!", "a-b", "a-b/c", "a.b/c", "a/b", "a/b.c", "a/b/c", "a0", "a/c", "ab", "b", "é", "日"}
 
+// plant makes the objects of tree that can all be there together, in a mixed order. It returns
+// their names, sorted.
 func plant(t testing.TB, s store.Store) []string {
 	var sorted []string
 	for _, name := range rand.New(rand.NewPCG(1, 2)).Perm(len(tree)) {
@@ -210,6 +221,7 @@ func plant(t testing.TB, s store.Store) []string {
 	return sorted
 }
 
+// lists tests that a list has all objects under a prefix, in byte order, with their sizes.
 func lists(t *testing.T, s store.Store) {
 	same(t, "nothing", list(t, s, "", ""), nil)
 	all := plant(t, s)
@@ -230,6 +242,7 @@ func lists(t *testing.T, s store.Store) {
 	}
 }
 
+// after tests that a list begins behind a name, whether or not an object has that name.
 func after(t *testing.T, s store.Store) {
 	all := plant(t, s)
 	for _, from := range append(slices.Clone(all), "a", "a/", "a/b", "a/a", "a/zzz", "a-b", "A", "~", "zzz") {
@@ -277,6 +290,7 @@ func pages(t *testing.T, s store.Store) {
 	}
 }
 
+// left tests that a list can be left early.
 func left(t *testing.T, s store.Store) {
 	all := plant(t, s)
 	for _, err := range s.List(t.Context(), "", "") {

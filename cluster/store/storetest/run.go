@@ -91,6 +91,7 @@ var objects = []string{
 	strings.Repeat(strings.Repeat("m", 99)+"/", 6) + "end",
 }
 
+// created tests that objects of unusual names hold what was written, and that lists have them.
 func created(t *testing.T, s store.Store) {
 	for _, name := range objects {
 		put(t, s, name, "content of "+name)
@@ -117,6 +118,8 @@ func created(t *testing.T, s store.Store) {
 	same(t, "list", list(t, s, "", ""), want)
 }
 
+// taken tests that the first object of a name stays, and that a deletion makes the name free
+// again.
 func taken(t *testing.T, s store.Store) {
 	put(t, s, "k", "first")
 	for _, again := range []string{"first", "second", ""} {
@@ -163,6 +166,7 @@ func races(t *testing.T, s store.Store) {
 // blind hides that a reader can seek.
 type blind struct{ io.Reader }
 
+// sizes tests that a body must have the announced size, whatever its reader does at its end.
 func sizes(t *testing.T, s store.Store) {
 	for _, c := range []struct{ has, told int }{{0, 1}, {1, 0}, {10, 11}, {11, 10}, {70_000, 70_001}, {70_001, 70_000}, {2 << 20, 1 << 20}} {
 		for _, body := range []io.Reader{

@@ -65,6 +65,8 @@ func (b *Account) prove() (err error) {
 	return err
 }
 
+// useKeyFile takes the key from the file of --api-key-file. It notes a useless --api-key-env,
+// and a file that is open to others on this machine.
 func (b *Account) useKeyFile() error {
 	file, err := keyFile(&b.flags.Vendor, b.flags.KeyFile)
 	if err != nil {

@@ -241,6 +241,8 @@ const (
 	mostFactor  = 10_000
 )
 
+// nextName names a bound that would come next. A limit goes by its plain word, and a window by
+// its cause. For other bounds it asks name.
 func (s *scene) nextName(by limiter.Bound) string {
 	switch by {
 	case limiter.BoundConcurrency:

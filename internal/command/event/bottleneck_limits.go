@@ -235,6 +235,8 @@ func (s *scene) taking() string {
 	return ""
 }
 
+// concurrency says that the user's own bound on calls in flight holds the run back. It claims
+// that all are in flight only if nearly all are at this moment.
 func (s *scene) concurrency(w *sentence) {
 	n := s.p.Concurrency
 	all := fmt.Sprintf("your -c %d: all %s are in flight", n, count(n, "call"))

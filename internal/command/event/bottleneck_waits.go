@@ -37,6 +37,8 @@ func (s *scene) cooldown(w *sentence) {
 	s.pause(w, why, at)
 }
 
+// overload says that the server is too busy, and when the next call leaves. Where the law has
+// found that nothing is let in, it says since when.
 func (s *scene) overload(w *sentence) {
 	at := time.Time{}
 	if s.lane != nil && s.lane.Phase == machine.Cooling {

@@ -77,6 +77,8 @@ func modelOf(lane string) string {
 	return printable.Line(lane)
 }
 
+// spent fills in the tokens and the money. The money is left out if no call had a price, and its
+// forecast also while it is not known.
 func spent(e *Progress, p *observe.Snapshot) {
 	e.Spent = Spent{
 		InputTokens: p.Spent.InputTokens, OutputTokens: p.Spent.OutputTokens, CachedTokens: p.Spent.CachedTokens, Unpriced: p.Spent.Unpriced,
@@ -148,6 +150,8 @@ func lanes(s *scene) []Lane {
 	return list
 }
 
+// laneEvent describes a lane as programs read it, with times in seconds or milliseconds. A
+// pointer is nil where the value is not known, or infinite.
 func (s *scene) laneEvent(l *observe.Lane) Lane {
 	e := Lane{
 		Name: l.Name, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: Round(l.Wait.Seconds()),

@@ -44,6 +44,8 @@ func Story(t *batch.Transition) string {
 	return step(t) + " — " + belief
 }
 
+// step says what happened to the lane, why, and for how long it lasts. It looks at the reason
+// first: a lane that slows down or recovers stays in its phase.
 func step(t *batch.Transition) string {
 	because := ""
 	if t.Cause != nil {
@@ -114,6 +116,7 @@ func broke(t *batch.Transition) string {
 	return fmt.Sprintf("%.0f %% of its calls broke in the last %s", 100*t.Errors, span)
 }
 
+// whyCooling returns the reason for a cooldown, in plain words.
 func whyCooling(r machine.Reason) string {
 	switch r {
 	case machine.ByThrottle:

@@ -43,6 +43,8 @@ type lane struct {
 	ended              time.Time
 }
 
+// newWorld returns a world at its start: all items of the sample are offered, and no call has
+// left. A lane of the machine has the limits of its provider.
 func newWorld(c Config, s *Sample) *world {
 	w := &world{cfg: c, sample: s, now: start, left: s.Kept(), lanes: make([]lane, len(s.total))}
 	conf := machine.Config{Lanes: map[string]machine.LaneConfig{}, Seed: c.Seed}
@@ -62,6 +64,8 @@ func newWorld(c Config, s *Sample) *world {
 
 func laneName(i int) string { return strconv.Itoa(i) }
 
+// offer offers all items of the sample at once, each to the pool of its lane, and ends the
+// input.
 func (w *world) offer() {
 	items := make([]machine.Item, w.sample.Kept())
 	offered := make([]*machine.Item, len(items))
@@ -166,6 +170,8 @@ type gate struct {
 	main, input, output *sim.Model
 }
 
+// newGate makes a provider with those limits. A model of input or output that has no limit stays
+// nil. Only main draws latencies: they lie around a second, and decide stretches them.
 func newGate(l limiter.Limits, seed uint64) gate {
 	g := gate{main: sim.NewModel(sim.Config{
 		RPM: l.RPM, TPM: l.TPM, Seed: seed, Latency: sim.Latency{Median: time.Second, Sigma: spread},

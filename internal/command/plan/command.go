@@ -146,6 +146,7 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 	return nil
 }
 
+// planOf translates the flags into the settings of a plan.
 func (f *planFlags) planOf(input string) Config {
 	answers := f.Answering(f.Preset)
 	lane := f.Lanes.Lane(f.Law)

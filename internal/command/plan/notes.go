@@ -22,6 +22,7 @@ func (p *Plan) printNotes(out io.Writer) {
 	}
 }
 
+// notes lists what the figures rest on, and why a run may differ from them.
 func (p *Plan) notes() []string {
 	notes := []string{
 		"tokens in are estimated from the text: give or take 15 % (charged as by " + p.cfg.Counts + ": --preset)",
@@ -121,6 +122,8 @@ func (p *Plan) rampsUp() bool {
 	return false
 }
 
+// priceNote says where the prices come from, and how to set those that are unknown. A single
+// list price makes it name the list.
 func (p *Plan) priceNote() string {
 	dated, unknown := false, false
 	for _, m := range p.models {

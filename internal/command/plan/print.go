@@ -31,6 +31,7 @@ func (p *Plan) Text(out io.Writer) {
 	p.printNotes(out)
 }
 
+// leftOut says which lines are no items, as the end of the first sentence; "" if there are none.
 func (p *Plan) leftOut() string {
 	var left []string
 	if p.bad > 0 {
@@ -48,6 +49,8 @@ func (p *Plan) leftOut() string {
 // mostModels is the number of models listed; the less used ones share one line.
 const mostModels = 20
 
+// printModels prints a row for each of the models with the most items, one for all others
+// together, and one for the sum.
 func (p *Plan) printModels(out io.Writer) {
 	rows := [][]string{{"model", "items", "tokens in", "tokens out", "cost"}}
 	row := func(name string, m modelPlan, cost string) {
@@ -254,6 +257,8 @@ func (p *Plan) JSON(out io.Writer) error {
 	return err
 }
 
+// picture returns the plan as JSON has it. Its lists are never null; a cost is null if some
+// price is unknown.
 func (p *Plan) picture() planJSON {
 	t := planJSON{
 		Lines: p.lines, Items: p.items, BadLines: p.bad, Foreign: p.foreign, Models: []planModelJSON{}, PricesAsOf: price.AsOf(), Preset: p.cfg.Counts,

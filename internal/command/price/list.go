@@ -72,6 +72,8 @@ func (p pattern) matches(name string) bool {
 		strings.Contains(name[len(p.start):len(name)-len(p.end)], p.middle)
 }
 
+// modelPricesOf makes a source's list ready for find. A model without a price in tokens is
+// known, and has none.
 func modelPricesOf(models []listed) modelPrices {
 	c := modelPrices{names: make(map[string]*Price, len(models))}
 	for _, m := range models {

@@ -118,6 +118,7 @@ func Read(file, others, vendor string) (Table, error) {
 	return t, nil
 }
 
+// read takes the prices of the user's file. A single faulty one refuses the file.
 func (t *Table) read(file string) error {
 	own, err := readFile(file)
 	if err != nil {

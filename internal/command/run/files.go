@@ -137,6 +137,8 @@ func (r *runner) sayOrder(s *promptfile.Sums) {
 	}
 }
 
+// itemEnded passes an item that ended to those who count or report it. Its line is not saved
+// yet: it counts as unwritten until Watch.Written says otherwise.
 func (r *runner) itemEnded(res *promptfile.Result) {
 	r.show.unwritten.Add(1)
 	if len(res.Failures) > 0 {

@@ -49,6 +49,8 @@ func (g *garbage) watch() {
 	runtime.SetFinalizer(&sentinel{g}, func(s *sentinel) { s.adjust() })
 }
 
+// adjust sets the room for garbage by the heap that is alive now, and asks for its next call. It
+// runs in the goroutine of finalizers, perhaps while the run ends.
 func (g *garbage) adjust() {
 	if g.over.Load() {
 		return

@@ -117,6 +117,8 @@ func (l *runLog) event(e batch.Event) {
 	}
 }
 
+// transition logs what happened to a lane. It warns of what may cost a run much time; short
+// cooldowns and steps of recovery are no more than information.
 func (l *runLog) transition(t *batch.Transition) {
 	attrs := []any{"lane", t.Lane, "epoch", t.Epoch, "reason", t.Reason.String()}
 	if t.Cause != nil {

@@ -78,6 +78,8 @@ func (f *Flags) fromFile() error {
 	return Usage(c.faults...)
 }
 
+// readConfig returns the text of a config file, and refuses one that is longer than maxConfig.
+// It reads no more than that: a device may have no end.
 func readConfig(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -135,6 +137,7 @@ func (c *configFile) complain(at ast.Node, what, advice string) {
 	c.faults = append(c.faults, fmt.Errorf("%s:%d: %s: %s", c.name, line, what, advice))
 }
 
+// settings takes the settings of a document, which may be empty or hold only comments.
 func (c *configFile) settings(body ast.Node) {
 	switch body := body.(type) {
 	case nil:
@@ -150,6 +153,8 @@ func (c *configFile) settings(body ast.Node) {
 	}
 }
 
+// setting takes one setting: headers, those of lanes, or a flag. A flag that was given otherwise
+// keeps its value. A key is refused: it belongs into a variable.
 func (c *configFile) setting(s *ast.MappingValueNode) {
 	name := s.Key.GetToken().Value
 	f := c.flags.Lookup(name)
@@ -313,6 +318,8 @@ func sectionOf(s *ast.MappingValueNode) []*ast.MappingValueNode {
 	return nil
 }
 
+// laneSetting sets a lane setting by its full name, and complains if the value is out of its
+// bounds. It notes the line, which also says that the setting was given.
 func (c *configFile) laneSetting(s *ast.MappingValueNode, name string) {
 	value, ok := plainValue(s.Value)
 	if !ok {

@@ -105,6 +105,7 @@ func (p *paramTexts) String() string { return strings.Join(*p, "\n") }
 // Type is part of [pflag.Value]: the help shows it.
 func (p *paramTexts) Type() string { return "NAME=VALUE" }
 
+// parseParams parses the values of --param, and returns the faults of all of them.
 func (f *InputFlags) parseParams() error {
 	var faults []error
 	given := map[string]bool{}

@@ -87,6 +87,8 @@ func (s *laneSettings) table() []laneSetting {
 	}
 }
 
+// newLaneSettings returns the settings of lanes at their defaults, each bound to its name in fs.
+// A setting without a default is zero.
 func newLaneSettings(file string) *laneSettings {
 	s := &laneSettings{
 		fs: pflag.NewFlagSet("lanes", pflag.ContinueOnError), file: file, lines: map[string]int{},

@@ -134,6 +134,8 @@ func setOutages(to *[]sim.Outage, words string) error {
 	return nil
 }
 
+// outage reads "10s+5s:hang". Without a mode, calls are answered by 503. Whether there is such a
+// mode is checked later.
 func outage(word string) (o sim.Outage, err error) {
 	span, mode, named := strings.Cut(word, ":")
 	from, length, ok := strings.Cut(span, "+")

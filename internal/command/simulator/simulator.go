@@ -83,6 +83,8 @@ func serve(ctx context.Context, w *world.World, addr string, cfg sim.Config) err
 	return nil
 }
 
+// simFault says why the simulator cannot listen, and what to do about it. It takes the text from
+// inside net's errors, which repeat the address.
 func simFault(addr string, err error) error {
 	if errors.Is(err, sim.ErrPublic) {
 		return exit.Refuse("%s: the simulator listens on this machine only: use --addr 127.0.0.1:PORT", exit.PlainText(err))
@@ -152,6 +154,7 @@ func simWords(c sim.Config) string {
 	return strings.Join(list, ", ")
 }
 
+// booksText returns the simulator's counts as a table, for the end of a session.
 func booksText(b sim.Books) string {
 	var s strings.Builder
 	row := func(name string, value any) { fmt.Fprintf(&s, "  %-20s %v\n", name, value) }

@@ -103,6 +103,8 @@ var anyColumns = template.Must(template.New("").Parse("-"))
 // unknownItems is the length of an input that the user has not named.
 const unknownItems = -1
 
+// countedIn prints the state of a run as its result files tell it, and ends with the run's exit
+// code. It reads the input only if the user has named it.
 func countedIn(w *world.World, flags *statusFlags, output string) error {
 	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
 		return exit.Refuse("%s: there is no such file: check the name of the output", output)
@@ -176,6 +178,8 @@ func countItems(of *settings.Flags, input promptfile.Input) (items int, err erro
 	return items, nil
 }
 
+// printStatus prints a row for each thing that the files tell. items may be unknownItems. What
+// remains is never negative: the input may be shorter by now.
 func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, input promptfile.Input, items int) {
 	row := func(name string, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s %s\n", name, exit.Sayf(format, args...))
@@ -213,6 +217,8 @@ func spanWords(p *journal.Progress) string {
 	return fmt.Sprintf(" (lines %d to %d were reached)", p.FirstLine, p.LastLine)
 }
 
+// spentWords says what the calls used and cost. It does not speak of missing prices if every
+// item was simulated and none had a price.
 func spentWords(p *journal.Progress) string {
 	text := fmt.Sprintf("%d tokens in, %d out, in %s", p.Usage.InputTokens, p.Usage.OutputTokens, words.Count(int(p.Attempts), "call"))
 	if p.Priced > 0 {
@@ -230,6 +236,8 @@ func spentWords(p *journal.Progress) string {
 // shownNames bounds how many names a row lists, the most frequent first.
 const shownNames = 5
 
+// inBrackets lists the most frequent names with their counts, and a hint behind them, in
+// brackets; "" if there are none.
 func inBrackets(counts map[string]int, hint string) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

@@ -260,6 +260,8 @@ func condense(file io.Reader, holds contents, span int) (contents, []byte, error
 	}
 }
 
+// take takes the next line of the file. The latest failures and summary wait until their run
+// ends, as an earlier one of the same run is obsolete. A line of any other kind is an error.
 func (c *condenser) take(line []byte) error {
 	switch p := parse(line); p.kind {
 	case start:
@@ -353,6 +355,8 @@ func PutAside(path string) (kept string, err error) {
 	return journal.StartOver(path)
 }
 
+// mayMove refuses a file that is no timeline, and one that a run writes. It keeps the file from
+// runs only until it returns.
 func mayMove(path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0)
 	if err != nil {

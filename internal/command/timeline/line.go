@@ -80,6 +80,8 @@ func parse(line []byte) (p parsed) {
 	return p
 }
 
+// read reads a line of kind k. An error says that the line is not ours or not whole. Of kinds
+// whose content is not needed here, it checks only that.
 func (p *parsed) read(k kind, line []byte) (err error) {
 	switch k {
 	case start:

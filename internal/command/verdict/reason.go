@@ -186,6 +186,7 @@ func toCheck(err error) string {
 	return connectionToCheck(err)
 }
 
+// connectionToCheck says what to check if no connection came about, by the cause that err holds.
 func connectionToCheck(err error) string {
 	var (
 		op     *net.OpError
@@ -242,6 +243,8 @@ func wantsCertificate(err error) bool {
 	return false
 }
 
+// certificateToCheck says what to check if the server's certificate was refused; "" if err is
+// about something else.
 func certificateToCheck(err error) string {
 	var (
 		authority x509.UnknownAuthorityError

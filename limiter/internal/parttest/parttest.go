@@ -25,6 +25,8 @@ func Of[T any](v T, teach func(v *T, now time.Time)) Part {
 // shows. It leaves out the fields of the outermost struct that are named in without.
 func Contents(v any, without ...string) any { return deep(reflect.ValueOf(v), without) }
 
+// deep returns the contents of a value as nested lists of basic values. It panics at a map, a
+// function or an interface, so that nothing in a part escapes the comparison.
 func deep(v reflect.Value, without []string) any {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -138,9 +138,12 @@ func (w *Mean) shrink() {
 	w.size, w.over, w.calm, w.tried = max(1, size), true, 0, 0
 }
 
+// grow enlarges the window after answers that kept the target, and never shrinks it. Before the
+// mean was once over the target, a window in use may go to twice its peak. Afterwards Little's
+// law and the answers per second both bound it, except for what try adds.
 func (w *Mean) grow(now time.Time) {
 	size, more := w.sized(), w.safe()
-	borne := w.Target.Seconds() * float64(w.answers) / max(1e-9, now.Sub(w.since).Seconds())
+	borne := w.Target.Seconds() * float64(w.answers) / max(1e-9, now.Sub(w.since).Seconds()) // by the answers per second
 	used := float64(w.peak) >= meanUsed*math.Floor(size)
 	if used && !w.over {
 		more, borne = meanDouble*float64(w.peak), meanBold*borne

@@ -103,6 +103,8 @@ var secretFields = [...]string{"assertion", "client_assertion", "client_secret",
 // maxRequest bounds the part that is read of a request for a token, in bytes.
 const maxRequest = 1 << 20
 
+// RoundTrip sends a request, and keeps how it failed for explain. Each request forgets the failure
+// of the one before. The body of a failed answer can still be read, up to MaxErrorBody.
 func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.hide(r)
 	w.err, w.status = nil, 0

@@ -145,6 +145,8 @@ func (g *generator) silent(pairsSoFar []string) (pairs []string) {
 	return pairs
 }
 
+// messages returns a list of messages: those of the system first, then turns. The first and the
+// last turn are the user's. Two turns of the user's may follow one another.
 func (g *generator) messages() string {
 	var all []string
 	for g.maybe(40) && len(all) < 3 {
@@ -173,6 +175,7 @@ func (g *generator) messages() string {
 
 func (g *generator) user() string { return g.object("role", `"user"`, "content", g.content(true)) }
 
+// content returns a text or a list of parts. Only a user's message has parts other than texts.
 func (g *generator) content(user bool) string {
 	if g.maybe(60) {
 		return g.text()
@@ -224,6 +227,7 @@ func (g *generator) schema(depth int) string {
 	return g.object("type", `"object"`, "properties", g.object(pairs...), "required", g.list(names...), "additionalProperties", "false")
 }
 
+// property returns the schema of a property. Its nesting is bounded by depth, in levels.
 func (g *generator) property(depth int) string {
 	switch {
 	case depth > 0 && g.maybe(20):

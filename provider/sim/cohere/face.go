@@ -100,6 +100,7 @@ func (r *request) read(body string) {
 	}
 }
 
+// readRerank reads a rerank. The query and all documents are charged; neither may be empty.
 func (r *request) readRerank(root gjson.Result) {
 	r.query = root.Get("query").String()
 	r.Charge(r.query)

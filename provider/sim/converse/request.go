@@ -73,9 +73,12 @@ func (r *request) checkTurns(messages gjson.Result) {
 	}
 }
 
+// checkBlocks finds the first flaw in the blocks of a turn, and charges the blocks without text.
+// Texts are charged elsewhere, by Turns.
 func (r *request) checkBlocks(turn int, content gjson.Result) {
 	place := 0
 	content.ForEach(func(_, block gjson.Result) bool {
+		// at is the path of the block, as Bedrock prints it.
 		at := fmt.Sprintf("messages.%d.content.%d", turn, place)
 		text := block.Get("text")
 		switch {
@@ -157,6 +160,7 @@ func excerpt(v gjson.Result) string {
 	return "'" + face.Excerpt(v.String()) + "'"
 }
 
+// jsonType returns the name that AWS's parser has for the token with which a value begins.
 func jsonType(v gjson.Result) string {
 	switch {
 	case v.IsObject():

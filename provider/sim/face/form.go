@@ -88,6 +88,8 @@ func (f Form) Check(v gjson.Result) (Flaw, bool) {
 	return flaw, flaw.What != NoMistake
 }
 
+// check sets flaw to the first flaw in v, which is at path; without a flaw it changes nothing. It
+// copies the path, whose memory serves for the values after v.
 func (f Form) check(v gjson.Result, path []Step, flaw *Flaw) {
 	if what := f.mistake(v); what != NoMistake {
 		*flaw = Flaw{Path: slices.Clone(path), What: what, Form: f, Value: v}
@@ -106,6 +108,8 @@ func (f Form) check(v gjson.Result, path []Step, flaw *Flaw) {
 	}
 }
 
+// checkFields checks the fields of an object in the order in which they come. Missing ones are
+// looked for last, and null counts as missing.
 func (f Form) checkFields(v gjson.Result, path []Step, flaw *Flaw) {
 	had := map[string]bool{}
 	v.ForEach(func(key, value gjson.Result) bool {
@@ -160,6 +164,8 @@ func (f Form) mistake(v gjson.Result) Mistake {
 	return NoMistake
 }
 
+// typeOf returns the types of a value, none for null. A whole number is both a Number and an
+// Integer.
 func typeOf(v gjson.Result) Type {
 	switch {
 	case v.IsObject():

@@ -65,6 +65,8 @@ func (r *request) takeText(root gjson.Result) {
 	r.Add(face.TextOf(content.Get("parts")))
 }
 
+// takeTexts reads the requests of a batch, one text each. It complains of a batch that is empty or
+// too long.
 func (r *request) takeTexts(requests gjson.Result) {
 	count := 0
 	requests.ForEach(func(_, one gjson.Result) bool {
@@ -80,6 +82,8 @@ func (r *request) takeTexts(requests gjson.Result) {
 	}
 }
 
+// takeTurns reads a request for content. It charges the system instruction, the tools and all
+// turns; the last turn of the user's is answered.
 func (r *request) takeTurns(root gjson.Result) {
 	contents, config := field(root, "contents"), field(root, "generationConfig")
 	r.MaxTokens = max(0, field(config, "maxOutputTokens").Num)

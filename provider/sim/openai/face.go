@@ -256,6 +256,7 @@ func (r *request) Refuse(v face.Verdict, _ face.Stamp) face.Reply {
 	return face.JSON(v.Status, r.errorBody(v))
 }
 
+// errorBody returns OpenAI's error object for a verdict.
 func (r *request) errorBody(v face.Verdict) []byte {
 	switch v.Kind {
 	case face.RateLimited, face.TooLarge:

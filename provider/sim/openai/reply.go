@@ -22,6 +22,7 @@ func (r *request) Answer(s face.Stamp) face.Reply {
 	return face.JSON(http.StatusOK, body)
 }
 
+// answer returns the whole answer of the operation; a stream is made from it later.
 func (r *request) answer(id string, now time.Time) []byte {
 	switch r.operation {
 	case embeddings:
@@ -50,6 +51,8 @@ func completionChoice(b []byte, i int, text, finish string) []byte {
 	return fmt.Appendf(b, `{"text":%s,"index":%d,"logprobs":null,"finish_reason":"%s"}`, face.Quote(text), i, finish)
 }
 
+// completionBody returns an answer with one choice for each text. A chat has only one; a completion
+// has one for each prompt.
 func (r *request) completionBody(id string, now time.Time, prefix, object string, choice func([]byte, int, string, string) []byte) []byte {
 	b := fmt.Appendf(make([]byte, 0, 768), `{"id":"%s%s","object":"%s","created":%d,"model":%s,"choices":[`,
 		prefix, id, object, now.Unix(), face.Quote(r.Model))
@@ -69,6 +72,8 @@ func (r *request) completionBody(id string, now time.Time, prefix, object string
 		read, written, read+written)
 }
 
+// responseBody returns an answer of Responses, with a single message. An answer that is cut at its
+// bound is incomplete there.
 func (r *request) responseBody(id string, now time.Time) []byte {
 	text, whole := r.Write(r.Texts[0])
 	status, incomplete := "completed", "null"
@@ -97,6 +102,7 @@ func (r *request) messageBody(id string) []byte {
 		id, face.Quote(r.Model), face.Quote(text), reason, r.Read(), face.TokensOf(len(text)))
 }
 
+// embeddingBody returns a vector for each text, in base64 if the request asks for that.
 func (r *request) embeddingBody() []byte {
 	b := face.Each([]byte(`{"object":"list","data":[`), r.Texts, func(b []byte, i int, text string) []byte {
 		b = fmt.Appendf(b, `{"object":"embedding","index":%d,"embedding":`, i)

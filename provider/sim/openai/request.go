@@ -52,6 +52,8 @@ func (r *request) peek(body string) {
 	r.check()
 }
 
+// field takes in one field of the body. An input under the name of another operation's is ignored,
+// as unknown fields are.
 func (r *request) field(key string, v gjson.Result) {
 	switch key {
 	case "model":
@@ -82,6 +84,7 @@ func (r *request) field(key string, v gjson.Result) {
 	}
 }
 
+// inputField returns the name of the field with the operation's input.
 func (r *request) inputField() string {
 	switch r.operation {
 	case chat, messages:
@@ -158,6 +161,8 @@ func (r *request) readList(v gjson.Result) {
 	})
 }
 
+// check complains of fields that are missing or do not go together. It runs after all fields were
+// read, as they come in any order.
 func (r *request) check() {
 	switch {
 	case r.stream && !slices.Contains([]string{chat, completions, responses, messages}, r.operation):

@@ -112,6 +112,8 @@ func Serve(t *testing.T, cmd *exec.Cmd, word string) string {
 	return ""
 }
 
+// follow copies a server's output to log until its end, so that the server never waits for a
+// reader. It sends the first address that it finds, or closes the channel if none has come.
 func follow(r io.Reader, log *bytes.Buffer, word string, address chan<- string) {
 	const line = 1 << 20
 	lines := bufio.NewScanner(r)

@@ -18,5 +18,4 @@
 // list the worlds. weak.go and weak_traits.go do the same for weak points, and target.go
 // holds the targets. run.go measures, report.go prints, against.go compares, and trace.go
 // shows one world second by second.
-// compares, and trace.go tells one world second by second.
 package bank

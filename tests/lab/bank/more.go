@@ -35,6 +35,8 @@ func liars(v Vary) []World {
 	}
 }
 
+// sizes lists servers with small and large limits, with quick and slow answers, and without any
+// limit.
 func sizes(v Vary) []World {
 	few := func(w *World) { limit(30)(w); items(600)(w) }
 	many := func(w *World) { limit(6000)(w); items(30000)(w) }
@@ -53,6 +55,8 @@ func sizes(v Vary) []World {
 	}
 }
 
+// strict lists servers with headers that save up one call or two, so that a call a moment too early
+// is refused.
 func strict(v Vary) []World {
 	one := func(name string, perMinute, calls float64, t Target) World {
 		return v.world("W17", name, t, limit(perMinute), items(600), bucketOf(calls), headers)

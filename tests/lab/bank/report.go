@@ -136,6 +136,7 @@ type sum struct {
 	met, asked, undone int
 }
 
+// total adds up results. A world without a target is in the sums, and not among the worlds asked.
 func total(some []Result) sum {
 	var s sum
 	for _, r := range some {

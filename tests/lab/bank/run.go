@@ -54,6 +54,8 @@ func (w World) Run(law lab.Rival, seed uint64) Result {
 	return w.result(h, server, seed)
 }
 
+// result returns the figures of one run. The makespan of a world that did not end is the time at
+// which it was stopped. Recovery is measured after the last outage.
 func (w World) result(h lab.History, server *gates.Server, seed uint64) Result {
 	optimum := w.optimum(seed, h.Foreign)
 	makespan := h.Makespan

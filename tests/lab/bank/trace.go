@@ -35,6 +35,8 @@ type teller struct {
 	sent, accepted, refused, other int // all but sent as they arrive at the server
 }
 
+// watch counts a call in the second in which it leaves, or arrives at the server and is judged. The
+// news of its end only lowers the number in flight.
 func (t *teller) watch(at time.Duration, _ lab.Call, v *sim.Verdict, end bool) {
 	t.until(at)
 	switch {

@@ -51,6 +51,7 @@ func ceilings(v Vary) []World {
 	return worlds
 }
 
+// windowed lists servers with fixed windows, with sliding ones, and with a time between two calls.
 func windowed(v Vary) []World {
 	return []World{
 		v.world("W2", "windows 1 s", asWindows, windows(tick)),
@@ -81,6 +82,7 @@ func caps(v Vary) []World {
 	}
 }
 
+// chances lists servers that refuse a share of the calls at any pace, some with a bucket as well.
 func chances(v Vary) []World {
 	half := named(500 * millis)
 	quick := answers(100*millis, 0.4)
@@ -112,6 +114,8 @@ func broken(v Vary) []World {
 	}
 }
 
+// shared lists servers whose room for our calls changes with the load of others or with the
+// machines at work.
 func shared(v Vary) []World {
 	return []World{
 		v.world("W7", "shared pool", asShared, pool),
@@ -126,6 +130,7 @@ func shared(v Vary) []World {
 	}
 }
 
+// tokens lists servers that limit tokens, most of them requests as well.
 func tokens(v Vary) []World {
 	both := func(span time.Duration) trait {
 		return func(w *World) { inTokens(w); requestBucket(span)(w); tokenBucket(span)(w) }

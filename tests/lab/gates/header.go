@@ -11,6 +11,8 @@ type teller interface {
 	quota(at time.Duration) (sim.Dimension, sim.Quota)
 }
 
+// quota returns the bucket's state as headers print it. The limit is per minute whatever the depth,
+// and a debt is shown as nothing remaining.
 func (b *Bucket) quota(at time.Duration) (sim.Dimension, sim.Quota) {
 	b.advance(at)
 	perSecond := b.rate.of(b.at)

@@ -117,6 +117,8 @@ func (s *Server) retryAfter(wait time.Duration) (time.Duration, bool) {
 	return (wait + time.Second - 1).Truncate(time.Second), true
 }
 
+// admit takes a call through every gate, and draws the time of its answer. A call that breaks has
+// passed the gates and takes as long as a good one.
 func (s *Server) admit(at time.Duration, tokens float64, foreign bool) sim.Verdict {
 	v := sim.Verdict{Status: sim.Accepted.Status(), Kind: sim.Accepted, Latency: s.answers.next()}
 	for _, g := range s.Gates {

@@ -89,6 +89,8 @@ func show(socket string) ([][]string, error) {
 	return csv.NewReader(c).ReadAll()
 }
 
+// frontend adds up the responses in the frontend's row. Each class of status counts as the one
+// status of it that HAProxy gives here.
 func frontend(names, row []string) (t Tally, err error) {
 	for i, name := range names {
 		class, is := strings.CutPrefix(name, "hrsp_")

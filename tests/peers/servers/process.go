@@ -79,6 +79,8 @@ func process(ctx context.Context, log *os.File, argv []string) (<-chan struct{},
 	return ended, nil
 }
 
+// listens waits until the server takes connections. It gives up when the process has ended, or
+// after listenWithin.
 func listens(addr string, ended <-chan struct{}) error {
 	for by := time.Now().Add(listenWithin); time.Now().Before(by); {
 		if c, err := net.DialTimeout("tcp", addr, time.Second); err == nil {

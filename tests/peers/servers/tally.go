@@ -12,7 +12,7 @@ type Tally struct {
 	Faults   int64 `json:"faults"`  // any other status
 }
 
-// add books one answer by its status.
+// add books answers of one status.
 func (t *Tally) add(status, times int64) {
 	switch status {
 	case http.StatusOK:

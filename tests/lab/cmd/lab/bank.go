@@ -22,6 +22,7 @@ type bankFlags struct {
 	parallel      int
 }
 
+// define declares the flags of the bank.
 func (b *bankFlags) define(flags *flag.FlagSet) {
 	flags.BoolVar(&b.on, "bank", false, "the bank of worlds instead of the scenarios")
 	flags.StringVar(&b.worlds, "worlds", "", "of the bank: only worlds whose title this regular expression matches")
@@ -46,6 +47,8 @@ func (b *bankFlags) check() error {
 	return nil
 }
 
+// run prints the report of a law in the bank, or the trace of one world. A trace is of the first
+// world that matches, with the first seed.
 func (b *bankFlags) run(out io.Writer, law lab.Rival, seeds []uint64) error {
 	if err := b.check(); err != nil {
 		return err
@@ -70,6 +73,7 @@ func (b *bankFlags) run(out io.Writer, law lab.Rival, seeds []uint64) error {
 	return b.report(out, report)
 }
 
+// report saves and prints a report. Next to an older one it prints only what differs.
 func (b *bankFlags) report(out io.Writer, report bank.Report) error {
 	if b.save != "" {
 		if err := report.Save(b.save); err != nil {
@@ -86,6 +90,8 @@ func (b *bankFlags) report(out io.Writer, report bank.Report) error {
 	return report.PrintAgainst(out, old)
 }
 
+// pick returns the worlds and weak points whose title the expression matches. To match none is an
+// error.
 func (b *bankFlags) pick(expression string) ([]bank.World, error) {
 	match, err := regexp.Compile(expression)
 	if err != nil {

@@ -18,6 +18,8 @@ func main() {
 	}
 }
 
+// run prints the table of scenarios, or what the bank's flags ask for. The bank takes only the
+// first of the laws.
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
 	scenario := flags.String("scenario", "", "only scenarios whose name contains this; random:N or random:N-M for drawn ones")
@@ -56,6 +58,8 @@ func show(out io.Writer, rows []lab.Scenario, laws []lab.Rival, seeds []uint64, 
 	return lab.Table(out, rows, lab.HeldOut(laws[0]))
 }
 
+// scenarios returns the scenarios whose name contains the filter. A filter of random: and numbers
+// draws others. To find none is an error.
 func scenarios(filter string) ([]lab.Scenario, error) {
 	if span, drawn := strings.CutPrefix(filter, "random:"); drawn {
 		return random(span)
@@ -72,6 +76,7 @@ func scenarios(filter string) ([]lab.Scenario, error) {
 	return some, nil
 }
 
+// random returns the scenarios drawn by one number, or by each number of a range.
 func random(span string) ([]lab.Scenario, error) {
 	first, last, ranged := strings.Cut(span, "-")
 	if !ranged {
@@ -100,6 +105,7 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
+// laws returns the named laws, in the order of the list. An empty list is all of them.
 func laws(list string) ([]lab.Rival, error) {
 	if list == "" {
 		return lab.Rivals(), nil

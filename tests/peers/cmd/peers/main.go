@@ -37,6 +37,7 @@ func main() {
 	}
 }
 
+// run runs the chosen rows and reports on them. A row that fails makes it return errMissed.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	p, err := parse(args)
 	if err != nil {
@@ -58,6 +59,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return report(out, p, found)
 }
 
+// report saves the outcomes if the flags ask for that, and prints them. Only faults make a row
+// fail: one that misses its target passes.
 func report(out io.Writer, p plan, found []outcome) error {
 	if p.json != "" {
 		if err := save(p.json, found); err != nil {
@@ -72,6 +75,7 @@ func report(out io.Writer, p plan, found []outcome) error {
 	return nil
 }
 
+// parse reads the flags, and finds the command that is measured.
 func parse(args []string) (p plan, err error) {
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
 	flags.Func("only", "rows whose name matches this regular expression", func(text string) (err error) {

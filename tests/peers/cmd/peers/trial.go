@@ -90,6 +90,9 @@ func trial(ctx context.Context, p plan, parent string, r row) (o outcome, err er
 	return judge(r, s, took, counted), nil
 }
 
+// judge returns the outcome of a run, with its misses and faults. Two more faults are possible once
+// every item is done. The server has not given one answer for each, or headrace has not proved its
+// own books.
 func judge(r row, s said, took time.Duration, counted servers.Tally) outcome {
 	o := outcome{
 		Name: r.name, Items: r.items, Ideal: r.ideal(r.items), Took: took.Seconds(),
