@@ -166,10 +166,11 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 	if !slices.ContainsFunc(opts, func(o batch.Option) bool { return strings.HasPrefix(o.String(), "WithShared(") }) {
 		opts = append(r.maker.Options(), opts...) // the caller's options come later, and win
 	}
+	opts = slices.Clip(opts) // another job may use the caller's slice
 	if r.cfg.FilteredFails {
 		opts = append(opts, batch.WithFilteredFailing())
 	}
-	return append(opts[:len(opts):len(opts)],
+	return append(opts,
 		batch.WithConcurrency(r.cfg.Concurrency),
 		batch.WithDrain(r.drain),
 		batch.WithGate(r.out.enter),

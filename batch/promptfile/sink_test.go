@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -128,6 +129,7 @@ func TestTurns(t *testing.T) {
 			if err := o.put(i, []byte(line)); err != nil {
 				t.Fatal(err)
 			}
+			o.drain()
 			if most = max(most, o.held); o.held > limit {
 				t.Fatalf("%d bytes in memory, allowed are %d", o.held, limit)
 			}
@@ -160,6 +162,7 @@ func TestTurnsAtItsEdges(t *testing.T) {
 		if err := o.put(i, []byte("i"+strconv.Itoa(i))); err != nil {
 			t.Fatal(err)
 		}
+		o.drain()
 	}
 	if o.put(0, nil) == nil || o.put(5, nil) == nil {
 		t.Error("an index came twice and went unseen")
@@ -177,6 +180,30 @@ func TestTurnsAtItsEdges(t *testing.T) {
 	}
 }
 
+// A line that cannot be read back is counted as lost, and those behind it are given all the same.
+func TestTurnsLoseOnlyWhatCannotBeReadBack(t *testing.T) {
+	var got []string
+	faults := 0
+	o := newTurns(t.TempDir(), func(l journal.Line) { got = append(got, l.ID) }, func(error) { faults++ })
+	o.limit = 1 // all but an empty line goes to the file
+	for _, i := range []int{1, 2, 3, 5} {
+		o.take(i, &journal.Line{ID: strconv.Itoa(i)})
+	}
+	if err := o.spill.Truncate(o.end - 1); err != nil { // of the last line a byte is gone
+		t.Fatal(err)
+	}
+	if _, err := o.spill.WriteAt([]byte{'x'}, o.ring[2]+4); err != nil { // and index 2 begins with no brace
+		t.Fatal(err)
+	}
+	o.take(0, &journal.Line{ID: "0"})
+	if want := []string{"0", "1", "3"}; !slices.Equal(got, want) || o.lost != 1 {
+		t.Errorf("%v were given, want %v; %d are lost, want 1", got, want, o.lost)
+	}
+	if err := o.close(); err == nil || faults != 1 || o.lost != 2 || len(got) != 3 {
+		t.Errorf("%v: %d faults, %d are lost, want 1 and 2; given are %v", err, faults, o.lost, got)
+	}
+}
+
 // The spilled file has no name while it is open, so that a killed process leaves none; the
 // name is free for others, whose file stays. Its room is used again once nothing is in it.
 func TestTurnsSpill(t *testing.T) {
@@ -187,6 +214,7 @@ func TestTurnsSpill(t *testing.T) {
 		if err := errors.Join(o.put(2*i+1, line), o.put(2*i, line)); err != nil {
 			t.Fatal(err)
 		}
+		o.drain()
 	}
 	if info, err := o.spill.Stat(); err != nil || info.Size() > 2*int64(len(line)) {
 		t.Errorf("100 lines that waited one by one took %d bytes, %v", info.Size(), err)

@@ -3,8 +3,8 @@ package promptfile
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/headrace/headrace/batch/journal"
@@ -78,6 +78,7 @@ func (t *turns) take(index int, l *journal.Line) {
 			t.lost++
 		}
 	}
+	t.drain()
 }
 
 // note reports the first fault.
@@ -88,19 +89,16 @@ func (t *turns) note(err error) {
 	}
 }
 
-// put takes the line of an index, and passes on every line whose turn has come. An empty
-// line takes its index's turn and passes on nothing. Each index comes once. The caller may
-// reuse line when put returns.
+// put passes on the line of an index if its turn has come, and else keeps it. An empty line
+// takes its index's turn and passes on nothing. Each index comes once. The caller may reuse
+// line when put returns.
 func (t *turns) put(index int, line []byte) error {
 	at := index - t.next // the place in the ring
 	if at < 0 || at < len(t.ring) && t.ring[at] != absent {
 		return fmt.Errorf("promptfile: reorder: index %d came twice", index)
 	}
 	if at == 0 {
-		if err := t.give(line); err != nil {
-			return err
-		}
-		return t.drain()
+		return t.give(line)
 	}
 	for len(t.ring) <= at {
 		t.ring = append(t.ring, absent)
@@ -121,18 +119,15 @@ func (t *turns) give(line []byte) error {
 }
 
 // drain passes on the lines whose turn has come, up to the first index that is absent. A line
-// that cannot be fetched keeps its place, and holds up those behind it.
-func (t *turns) drain() error {
+// that cannot be fetched is lost, and holds up none of those behind it.
+func (t *turns) drain() {
 	for len(t.ring) > 0 && t.ring[0] != absent {
 		line, err := t.fetch(t.ring[0])
-		if err != nil {
-			return err
-		}
-		if err := t.give(line); err != nil {
-			return err
+		if err = errors.Join(err, t.give(line)); err != nil {
+			t.note(err)
+			t.lost++
 		}
 	}
-	return nil
 }
 
 // wait keeps a line until its turn: in memory while the bound allows it, else in the file. The
@@ -196,7 +191,7 @@ func (t *turns) load(offset int64) ([]byte, error) {
 		return nil, err
 	}
 	line := make([]byte, binary.LittleEndian.Uint32(t.size[:]))
-	if _, err := t.spill.ReadAt(line, offset+int64(len(t.size))); err != nil && err != io.EOF {
+	if n, err := t.spill.ReadAt(line, offset+int64(len(t.size))); n < len(line) {
 		return nil, err
 	}
 	if t.away--; t.away == 0 {
@@ -208,11 +203,9 @@ func (t *turns) load(offset int64) ([]byte, error) {
 // close passes on the lines that still wait, in order, even if earlier ones never came. It
 // removes the file. The error is the first fault.
 func (t *turns) close() error {
-	err := t.drain()
-	for err == nil && len(t.ring) > 0 {
+	for t.drain(); len(t.ring) > 0; t.drain() {
 		t.next++
 		t.ring = t.ring[1:]
-		err = t.drain()
 	}
 	if t.spill != nil {
 		_ = t.spill.Close()
@@ -220,9 +213,6 @@ func (t *turns) close() error {
 			_ = os.Remove(t.spill.Name())
 		}
 		t.spill = nil
-	}
-	if err != nil {
-		t.note(err)
 	}
 	return t.err
 }

@@ -55,10 +55,10 @@ func (m *message) leaveOutEmpty() {
 func (r *reader) place(i int, m *message) *refusal {
 	role := word(m.role)
 	if m.callID != nil && role != "tool" {
-		return refuse("cannot be in a tool's message").in("tool_call_id")
+		return refuse("can only be in a tool's message").in("tool_call_id")
 	}
 	if m.calls != nil && role != "assistant" {
-		return refuse("cannot be in a model's message").in("tool_calls")
+		return refuse("can only be in an assistant's message").in("tool_calls")
 	}
 	if len(r.pending) > 0 && role != "tool" {
 		return refuse("comes before the results of all calls of tools").in("role")

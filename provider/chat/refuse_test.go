@@ -196,6 +196,18 @@ func TestWhatOneDemands(t *testing.T) {
 	}
 }
 
+// A refusal says in whose message a field may stand.
+func TestRefusalsSayWhereAFieldBelongs(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"messages":[{"role":"user","content":"a","tool_call_id":"1"}]}`:          "messages[0].tool_call_id: can only be in a tool's message",
+		`{"messages":[{"role":"user","content":"a","tool_calls":[` + call + `]}]}`: "messages[0].tool_calls: can only be in an assistant's message",
+	} {
+		if _, err := converse.FromChat(provider.Request{Body: []byte(body)}, provider.Defaults{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", body, err, want)
+		}
+	}
+}
+
 // A body of any size is read in time that grows as its length: these would take minutes if
 // anything in it were looked at once for each of the others.
 func TestLongBodies(t *testing.T) {
