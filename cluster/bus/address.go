@@ -3,6 +3,7 @@ package bus
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -103,7 +104,8 @@ func (a *Address) parseQuery(text string) error {
 	for key, values := range query {
 		switch value := values[0]; {
 		case key == "ca":
-			if isFingerprint(value) && len(value) != len(fingerprintBegins)+64 || !isFingerprint(value) && !strings.Contains(value, "/") {
+			digits, pinned := strings.CutPrefix(value, fingerprintBegins)
+			if _, err := hex.DecodeString(digits); pinned && (err != nil || len(digits) != 64) || !pinned && !strings.Contains(value, "/") {
 				return errors.New("no fingerprint: want ca=sha256: and 64 hexadecimal digits, or ca= and the path of a file")
 			}
 			a.CA, a.TLS = value, true

@@ -159,6 +159,7 @@ func TestParseAddress(t *testing.T) {
 	for _, line := range []string{
 		"", "SECRET@h", "http://SECRET@h", "nats://SECRET@", "nats://SECRET@h:x", "nats://SECRET@h:0", "nats://SECRET@h:70000",
 		"nats://SECRET@h?cq=1", "nats://SECRET@h?ca=sha256:SECRET", "nats://SECRET%zz@h", "nats://SECRET@h,,g", "nats://SECRET@h?ca=md5:1",
+		"nats://SECRET@h?ca=sha256:" + strings.Repeat("g", 64),
 	} {
 		if _, err := ParseAddress(line); err == nil || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%q: %v", line, err)
@@ -236,4 +237,22 @@ func TestFilesThatAreWrong(t *testing.T) {
 			t.Errorf("%s: %v, want %q", line, err, says)
 		}
 	}
+}
+
+// A hub that cannot write down its port, as on a full disk, does not go on serving without an owner.
+func TestAHubThatCannotWriteItsPortEnds(t *testing.T) {
+	t.Parallel()
+	address, dir := freePorts(t, 1)[0], filepath.Join(t.TempDir(), "hub")
+	if err := os.MkdirAll(filepath.Join(dir, "port", "in-the-way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if hub, err := StartHub(HubConfig{Dir: dir, Listen: address, Token: tokenForTests}); err == nil {
+		hub.Shutdown()
+		t.Fatal("it serves")
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatalf("its server still listens: %v", err)
+	}
+	_ = l.Close()
 }

@@ -170,7 +170,12 @@ func (h *Hub) start() error {
 		return err
 	}
 	h.server = s
-	return writeWhole(filepath.Join(h.config.Dir, "port"), []byte(strconv.Itoa(h.Port())+"\n"), 0o644)
+	if err := writeWhole(filepath.Join(h.config.Dir, "port"), []byte(strconv.Itoa(h.Port())+"\n"), 0o644); err != nil {
+		s.Shutdown() // it would serve without an owner
+		s.WaitForShutdown()
+		return err
+	}
+	return nil
 }
 
 // begin starts the server, which reads its store. If reading never ends, this process cannot stop

@@ -44,8 +44,11 @@ func TestHelpAndRefusals(t *testing.T) {
 		"worker --max-attempts 3":            "unknown flag: --max-attempts",
 		"worker --color never":               "unknown flag: --color",
 		"worker --join nats://T@127.0.0.1:1": "name it with --store",
-		"jobs status":                        "requires at least 1 arg",
+		"jobs status":                        "accepts 1 arg",
 		"limits reset":                       "accepts 1 arg",
+		"jobs status a b":                    "accepts 1 arg",
+		"jobs watch a b":                     "accepts 1 arg",
+		"jobs fetch a b":                     "accepts 1 arg",
 		"submit -o o.jsonl":                  "no input: name a prompt file",
 
 		"worker --ack-wait 1ms --join nats://T@h":                                           "--ack-wait 1ms: it must be 1s or more",

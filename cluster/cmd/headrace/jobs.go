@@ -62,12 +62,13 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	}
 	list := &cobra.Command{Use: "ls", Short: "List the jobs", Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.list) }}
 	cmd.AddCommand(list)
-	about("status JOB", "Show how a job stands", f.status)
+	one := cobra.ExactArgs(1)
+	about("status JOB", "Show how a job stands", f.status).Args = one
 	faces := run.NewSettings(w, settings.Faces|settings.Says)
 	watch := about("watch JOB", "Show how a job stands, until it ends", func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 		return f.watch(ctx, cmd, faces, n, args[0])
 	})
-	watch.Long = watchLong
+	watch.Long, watch.Args = watchLong, one
 	faces.Register(watch)
 	about("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steer((*node.Node).Cancel))
 	about("resume JOB", "Resume a job that was canceled or stopped, or whose results are no longer whole", steer((*node.Node).Resume))
@@ -76,6 +77,7 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
 	add.Flags().BoolVar(&f.close, "close", false, "no further inputs will come")
 	fetch := about("fetch JOB", "Make the files of a job that headrace run would make", f.fetch)
+	fetch.Args = one
 	fetch.Flags().StringVarP(&f.output, "output", "o", "", "where results go: a file, or s3://bucket/results.jsonl (default: as it was submitted)")
 	fetch.Flags().StringVar(&f.errors, "errors", "", "file for failed items (default: OUTPUT with .errors before its ending)")
 	fetch.Flags().BoolVar(&f.partial, "partial", false, "take the finished parts of a job that is not done")
