@@ -473,3 +473,29 @@ func TestOnlyAnAnswerAsHopedEndsARow(t *testing.T) {
 		}
 	}
 }
+
+// A memory says whether its lane was ever answered, also where its law's part is of another law.
+// Items that all fail alike are then to blame, and not the lane.
+func TestAnsweredIsRemembered(t *testing.T) {
+	for answered, stops := range map[bool]bool{true: false, false: true} {
+		earlier := newBed(LaneConfig{}, RunConfig{}) // the model law
+		earlier.offer(1, "", 0)
+		earlier.Step(earlier.now, Settled(earlier.calls[0], Outcome{Signal: Failed}))
+		saved := earlier.SaveLanes(earlier.now)
+		k := saved[DefaultPool]
+		k.Answered = answered
+		saved[DefaultPool] = k
+
+		b := &bed{Machine: New(Config{Memory: saved, Lane: LaneConfig{Law: limiter.Plain}}), now: storyStart}
+		b.Step(b.now, RunOpened(1, RunConfig{}))
+		b.offer(20, "", 0)
+		for i := range uint64(20) {
+			if b.phase() != Stopped {
+				b.endOfItem(i, time.Millisecond, Outcome{Signal: Answered, Alike: 7, First: 20})
+			}
+		}
+		if got := b.phase() == Stopped; got != stops {
+			t.Errorf("answered before: %t: the lane stopped: %t, want %t", answered, got, stops)
+		}
+	}
+}
