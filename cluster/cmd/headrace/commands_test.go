@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -199,6 +201,38 @@ func TestAJobsLife(t *testing.T) {
 		t.Errorf("the worker's log: %v\n%s", err, log)
 	}
 	_ = line
+}
+
+// Each file of a job goes where its own flag says, else where the submission said. An errors file that nobody named stands
+// next to its output.
+func TestFetchedFiles(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ output, errors, submitted, want string }{
+		{"", "", "", "s.jsonl s.errors.jsonl"},
+		{"", "", "e.jsonl", "s.jsonl e.jsonl"},
+		{"", "mine.jsonl", "e.jsonl", "s.jsonl mine.jsonl"},
+		{"o.jsonl", "", "e.jsonl", "o.jsonl o.errors.jsonl"},
+		{"o.jsonl", "mine.jsonl", "e.jsonl", "o.jsonl mine.jsonl"},
+	} {
+		f := jobsFlags{output: c.output, errors: c.errors}
+		output, failed := f.filesOf(&job.Record{Output: "s.jsonl", Errors: c.submitted})
+		if got := output + " " + failed; got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// Only a keeper that was waited for in vain is called missing; a bus that is away, or Ctrl-C, keeps its own words.
+func TestLimitsSayWhyNoReportCame(t *testing.T) {
+	t.Parallel()
+	if err := unheard(context.DeadlineExceeded); !exit.IsEnd(err) || !strings.Contains(err.Error(), "no keeper has said") {
+		t.Errorf("after the wait: %v", err)
+	}
+	for _, err := range []error{bus.ErrAway, context.Canceled} {
+		if got := unheard(err); !errors.Is(got, err) {
+			t.Errorf("%v is reported as %v", err, got)
+		}
+	}
 }
 
 // eventually types a command until it says something.

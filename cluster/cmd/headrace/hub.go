@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -48,16 +49,16 @@ func newHubCommand(w *world.World) *cobra.Command {
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), cmd, w, s) },
 	}
-	fs := cmd.Flags()
-	fs.StringVar(&f.home, "store", "", "the cluster's home: a folder that all machines share, or s3://bucket/prefix (it is in the line to join by)")
-	fs.StringVar(&f.listen, "listen", bus.DefaultListen, "address to listen on; port 0 picks one, and keeps it")
-	fs.StringVar(&f.advertise, "advertise", "", "host, or host:port, by which others reach this one (default: that of --listen, or this machine's name)")
-	fs.StringVar(&f.dir, "dir", "", "folder for tokens, certificates and the queue, of this machine's own disk (default: headrace-hub in XDG_STATE_HOME, or in ~/.local/state)")
-	fs.StringVar(&f.route, "route", "", "of three: address on which this one hears the others")
-	fs.StringSliceVar(&f.peers, "peers", nil, "of three: where all three hear each other, as a:6222,b:6222,c:6222")
-	fs.StringVar(&f.name, "name", "", "of three: a name that stays the same over restarts (default: of this machine)")
-	fs.StringVar(&f.tlsDir, "tls-dir", "", "of three: folder with the token, ca.pem and ca.key that all three have, as headrace hub init makes it (default: tls in --dir)")
-	fs.StringVar(&f.ready, "ready-file", "", "file that gets the line to join by once the hub serves")
+	flags := cmd.Flags()
+	flags.StringVar(&f.home, "store", "", "the cluster's home: a folder that all machines share, or s3://bucket/prefix (it is in the line to join by)")
+	flags.StringVar(&f.listen, "listen", bus.DefaultListen, "address to listen on; port 0 picks one, and keeps it")
+	flags.StringVar(&f.advertise, "advertise", "", "host, or host:port, by which others reach this one (default: that of --listen, or this machine's name)")
+	flags.StringVar(&f.dir, "dir", "", "folder for tokens, certificates and the queue, of this machine's own disk (default: headrace-hub in XDG_STATE_HOME, or in ~/.local/state)")
+	flags.StringVar(&f.route, "route", "", "of three: address on which this one hears the others")
+	flags.StringSliceVar(&f.peers, "peers", nil, "of three: where all three hear each other, as a:6222,b:6222,c:6222")
+	flags.StringVar(&f.name, "name", "", "of three: a name that stays the same over restarts (default: of this machine)")
+	flags.StringVar(&f.tlsDir, "tls-dir", "", "of three: folder with the token, ca.pem and ca.key that all three have, as headrace hub init makes it (default: tls in --dir)")
+	flags.StringVar(&f.ready, "ready-file", "", "file that gets the line to join by once the hub serves")
 	s.Register(cmd)
 	cmd.AddCommand(newHubInitCommand(w))
 	return cmd
@@ -161,7 +162,7 @@ func isHub(dir string) bool {
 	return err == nil
 }
 
-// start starts the hub. Without --dir it sets f.dir to the folder that it uses, which sayLines
+// start starts the hub, and removes the ready file of an earlier start. Without --dir it sets f.dir to the folder that it uses, which sayLines
 // needs.
 func (f *hubFlags) start(w *world.World, say *speaker) (hub *bus.Hub, err error) {
 	if f.home == "" {
@@ -177,6 +178,12 @@ func (f *hubFlags) start(w *world.World, say *speaker) (hub *bus.Hub, err error)
 	})
 	if err != nil {
 		return nil, exit.EndOf(exit.Usage, err)
+	}
+	if f.ready != "" { // the line of an earlier start; a reader would take it for this one's
+		if err := os.Remove(f.ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			hub.Shutdown()
+			return nil, exit.End(exit.Usage, "--ready-file: %v", err)
+		}
 	}
 	return hub, nil
 }

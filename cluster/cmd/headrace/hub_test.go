@@ -99,6 +99,35 @@ func TestAHubPrintsItsTokensOnce(t *testing.T) {
 	}
 }
 
+// A reader of --ready-file never takes the line of an earlier start for that of this one: the file is gone once the hub has
+// its folder, before it serves. A hub that does not get its folder leaves the file of the hub that serves.
+func TestReadyFileIsOfThisStart(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	ready := filepath.Join(h.dir, "ready")
+	start := func() (*bus.Hub, error) {
+		f := &hubFlags{listen: "127.0.0.1:0", home: h.dir, dir: filepath.Join(h.dir, "dir"), ready: ready}
+		return f.start(h.world(nil, &said{}, &said{}), &speaker{out: &said{}})
+	}
+	h.write("ready", "an earlier line")
+	hub, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hub.Shutdown()
+	if _, err := os.Stat(ready); !os.IsNotExist(err) {
+		t.Errorf("the line of an earlier start is still there: %v", err)
+	}
+	h.write("ready", "the line")
+	if second, err := start(); err == nil {
+		second.Shutdown()
+		t.Fatal("two hubs have one folder")
+	}
+	if _, err := os.Stat(ready); err != nil {
+		t.Errorf("a hub without a folder took the line of another: %v", err)
+	}
+}
+
 // Three hubs do not make three tokens: without a shared one none begins, and hub init makes it.
 func TestThreeHubsShareAToken(t *testing.T) {
 	t.Parallel()

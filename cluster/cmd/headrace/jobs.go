@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -275,24 +276,27 @@ func (f *jobsFlags) add(ctx context.Context, cmd *cobra.Command, n *node.Node, a
 	return n.Add(ctx, args[0], inputs, f.close)
 }
 
-// fetch makes the files of a job on this machine, or in a store. Without --output both files are
-// those of the submission, whatever --errors says.
+// fetch makes the files of a job on this machine, or in a store.
 func (f *jobsFlags) fetch(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 	s, err := n.Job(ctx, args[0])
 	if err != nil {
 		return err
 	}
-	output, failed := f.output, f.errors
-	if output == "" {
-		output, failed = s.Record.Output, s.Record.Errors
-	}
-	if failed == "" {
-		failed = journal.ErrorsPath(output)
-	}
+	output, failed := f.filesOf(&s.Record)
 	got, err := n.Fetch(ctx, args[0], output, failed, f.partial)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%d results in %s, %d failed\n", got.Done, output, got.Failed)
 	return nil
+}
+
+// filesOf returns where the results and the failed items of a job go: where the flags say, else where the submission
+// said. With another output the submission's errors file is not used.
+func (f *jobsFlags) filesOf(r *job.Record) (output, failed string) {
+	output, failed = f.output, f.errors
+	if output == "" {
+		output, failed = r.Output, cmp.Or(failed, r.Errors)
+	}
+	return output, cmp.Or(failed, journal.ErrorsPath(output))
 }

@@ -87,10 +87,18 @@ func (f *jobsFlags) limits(ctx context.Context, cmd *cobra.Command, n *node.Node
 	defer stop()
 	o, err := n.Office(ctx, standWait)
 	if err != nil {
-		return exit.End(exit.Stopped, "no keeper has said how limits stand within %v: is a worker there?", keeperWait)
+		return unheard(err)
 	}
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(o)
 	}
 	return printOffice(cmd.OutOrStdout(), o.Keeper, o.Epoch, o.Limits, o.Workers)
+}
+
+// unheard explains why the keeper's report did not come. Only the end of keeperWait means that there is no keeper.
+func unheard(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return exit.End(exit.Stopped, "no keeper has said how limits stand within %v: is a worker there?", keeperWait)
+	}
+	return err
 }
