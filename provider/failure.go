@@ -333,7 +333,7 @@ func readGoogle(details []byte) googleDetails {
 // the first one by the day, if there is one.
 func (g *googleDetails) readQuota(violations []byte) {
 	seen := 0
-	for w := rawjson.WalkIn(violations); w.Next() && seen < maxDetails; {
+	for w := rawjson.WalkIn(violations); w.Next() && seen < maxDetails; seen++ {
 		v := w.Skip()
 		id := strings.ToLower(text(at(v, "quotaId")))
 		if id == "" {
@@ -344,7 +344,6 @@ func (g *googleDetails) readQuota(violations []byte) {
 			g.limit = googleLimit(v, daily)
 		}
 		g.quota, g.daily = true, g.daily || daily
-		seen++
 	}
 }
 

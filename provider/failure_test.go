@@ -148,4 +148,7 @@ func TestGoogleDetailsAreBounded(t *testing.T) {
 	if e := google(failure(append(minutes, day)...)); e.Kind != provider.Throttled {
 		t.Errorf("one violation too many: %v", e.Kind)
 	}
+	if e := google(failure(strings.Repeat(`{"quotaValue":"1"},`, most) + day)); e.Kind != provider.Throttled {
+		t.Errorf("behind too many violations without a name: %v", e.Kind)
+	}
 }

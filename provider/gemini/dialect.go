@@ -62,12 +62,15 @@ var words = provider.Wording{
 
 // Answer reads an answer as provider.ReplyOf does, with the model's thoughts as a part of the output:
 // Gemini counts them separately, and puts a request's id into the body. A prompt that was blocked
-// is Refused, and an error may be in any of Google's forms.
+// is Refused, with the answer's id, and an error may be in any of Google's forms.
 func (Dialect) Answer(status int, h http.Header, body []byte, w *provider.Wording) (provider.Reply, *provider.Error) {
 	reply, e := provider.ReplyIn(status, h, body, w, &words)
-	if e == nil && reply.RequestID == "" {
+	if reply.RequestID == "" && status < http.StatusMultipleChoices {
 		found := provider.Found{ID: rawjson.Lookup(rawjson.Trim(body), "responseId")}
 		reply.RequestID = found.Reply(status, nil, nil).RequestID // bounded, and one line
+		if e != nil && e.RequestID == "" {
+			e.RequestID = reply.RequestID
+		}
 	}
 	return reply, e
 }

@@ -42,3 +42,20 @@ func TestForbidden(t *testing.T) {
 		}
 	}
 }
+
+// An answer and a prompt that was blocked have the id in the body, as Google sends no header with one. A refusal by status has none.
+func TestRequestIDOfTheBody(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}],"responseId":"PxYi"}`: "PxYi",
+		`{"promptFeedback":{"blockReason":"SAFETY"},"responseId":"PxYi"}`:                                  "PxYi",
+		`{"promptFeedback":{"blockReason":"SAFETY"}}`:                                                      "",
+	} {
+		reply, e := gemini.Dialect{}.Answer(http.StatusOK, nil, []byte(body), nil)
+		if reply.RequestID != want || e != nil && e.RequestID != want {
+			t.Errorf("%s: reply %q, error %v, want %q", body, reply.RequestID, e, want)
+		}
+	}
+	if _, e := (gemini.Dialect{}).Answer(http.StatusTooManyRequests, nil, []byte(`{"error":{"code":429},"responseId":"PxYi"}`), nil); e.RequestID != "" {
+		t.Errorf("a refusal by status: %q", e.RequestID)
+	}
+}
