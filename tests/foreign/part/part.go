@@ -120,8 +120,9 @@ func follow(r io.Reader, log *bytes.Buffer, word string, address chan<- string) 
 	lines.Buffer(nil, line)
 	for lines.Scan() {
 		log.WriteString(lines.Text() + "\n")
-		if _, rest, found := strings.Cut(lines.Text(), word); found && address != nil {
-			address <- strings.Fields(rest)[0]
+		_, rest, _ := strings.Cut(lines.Text(), word)
+		if named := strings.Fields(rest); len(named) > 0 && address != nil {
+			address <- named[0]
 			address = nil
 		}
 	}

@@ -129,7 +129,9 @@ func (s *Server) admit(at time.Duration, tokens float64, foreign bool) sim.Verdi
 		s.Admitted++
 	}
 	if s.breaks.next() {
-		s.Broken++
+		if !foreign {
+			s.Broken++
+		}
 		v.Status, v.Kind = sim.ServerError.Status(), sim.ServerError
 	}
 	return s.tell(at, v)

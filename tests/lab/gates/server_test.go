@@ -66,6 +66,13 @@ func TestNeighbourIsNotBooked(t *testing.T) {
 	if len(calls) < 50 || ours != 1 || s.Admitted+s.Refused != 1 {
 		t.Errorf("%d calls, %d ours, %+v", len(calls), ours, s.Books)
 	}
+	breaking := server(Config{Breaks: 1})
+	for _, c := range calls {
+		breaking.Decide(at(0), c)
+	}
+	if breaking.Broken != 1 {
+		t.Errorf("a server that breaks each call: %+v", breaking.Books)
+	}
 }
 
 type provider func(time.Time, sim.Call) sim.Verdict

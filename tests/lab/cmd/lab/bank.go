@@ -54,13 +54,13 @@ func (b *bankFlags) run(out io.Writer, law lab.Rival, seeds []uint64) error {
 		return err
 	}
 	if b.trace != "" {
-		some, err := b.pick(b.trace)
+		some, err := b.pick("-trace", b.trace)
 		if err != nil {
 			return err
 		}
 		return some[0].Trace(out, law, seeds[0])
 	}
-	worlds, err := b.pick(b.worlds)
+	worlds, err := b.pick("-worlds", b.worlds)
 	if err != nil {
 		return err
 	}
@@ -90,12 +90,12 @@ func (b *bankFlags) report(out io.Writer, report bank.Report) error {
 	return report.PrintAgainst(out, old)
 }
 
-// pick returns the worlds and weak points whose title the expression matches. To match none is an
+// pick returns the worlds and weak points whose title the flag's expression matches. To match none is an
 // error.
-func (b *bankFlags) pick(expression string) ([]bank.World, error) {
+func (b *bankFlags) pick(flag, expression string) ([]bank.World, error) {
 	match, err := regexp.Compile(expression)
 	if err != nil {
-		return nil, fmt.Errorf("-worlds: %w", err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	var some []bank.World
 	for _, w := range append(bank.Worlds(b.vary), bank.WeakPoints(b.vary)...) {
@@ -104,7 +104,7 @@ func (b *bankFlags) pick(expression string) ([]bank.World, error) {
 		}
 	}
 	if len(some) == 0 {
-		return nil, fmt.Errorf("-worlds: no title matches %q", expression)
+		return nil, fmt.Errorf("%s: no title matches %q", flag, expression)
 	}
 	return some, nil
 }
