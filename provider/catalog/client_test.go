@@ -213,3 +213,19 @@ func TestOpenAIsClientAndRowAgree(t *testing.T) {
 		t.Errorf("%s, and its client %s", v.Base, openai.DefaultBaseURL)
 	}
 }
+
+// A tier of service that a row has can be put into bodies, and no row has one without the other.
+func TestTiersAreMembers(t *testing.T) {
+	for _, v := range catalog.Rows() {
+		for _, name := range []string{catalog.Flex, catalog.Standard} {
+			if (v.Tiers[name] == "") != (v.Tiers == nil) {
+				t.Errorf("%s: no %s among %v", v.Name, name, v.Tiers)
+			}
+			cfg := v.Config("http://127.0.0.1:9")
+			cfg.Tier = v.Tiers[name]
+			if _, err := wire.New(cfg); err != nil {
+				t.Errorf("%s: %v", v.Name, err)
+			}
+		}
+	}
+}

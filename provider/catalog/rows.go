@@ -66,6 +66,14 @@ var (
 // believed, too, and Azure shows 0 where it means nothing.
 var byMinute = limiter.Periods{{Family: "openai", Per: minute}}
 
+// Tiers that several rows have. Google's examples say service_tier, and its servers take
+// serviceTier as well.
+var (
+	tiersOfOpenAI  = map[string]string{Flex: `"service_tier":"flex"`, Standard: `"service_tier":"default"`}
+	tiersOfGemini  = map[string]string{Flex: `"service_tier":"flex"`, Standard: `"service_tier":"standard"`}
+	tiersOfBedrock = map[string]string{Flex: `"serviceTier":{"type":"flex"}`, Standard: `"serviceTier":{"type":"default"}`}
+)
+
 // billingOff is for Google: the project's billing is switched off, as a 403.
 var billingOff = map[string]provider.Kind{"billing_disabled": provider.QuotaExhausted}
 
@@ -126,9 +134,9 @@ var makers = []Vendor{
 		Keys:         []string{"OPENAI_API_KEY"},
 		Headers:      map[string]string{"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}, // openai-go v3.98.0
 		Wording:      provider.Wording{Kinds: map[string]provider.Kind{"resource_unavailable": provider.Overloaded}},   // no room in the flex tier, as a 429
-		Organisation: "Openai-Organization",
-		Note:         "Limits are of an organisation and a model, and some models share theirs. Flex tiers are slow: set a longer timeout.",
-		Source:       "github.com/openai/openai-go/v3 v3.96.0; https://developers.openai.com/docs/guides/error-codes; its limits of 2026-10-18", Day: "2026-11-26",
+		Organisation: "Openai-Organization", Tiers: tiersOfOpenAI,
+		Note:   "Limits are of an organisation and a model, and some models share theirs. --service-tier flex costs half, is slow, and has no room at times.",
+		Source: "github.com/openai/openai-go/v3 v3.96.0; https://developers.openai.com/docs/guides/error-codes; its limits of 2026-10-18", Day: "2026-11-26",
 	},
 	{
 		Name: "anthropic", Title: "Anthropic", Dialect: anthropic.Dialect{},
@@ -143,7 +151,7 @@ var makers = []Vendor{
 	{
 		Name: "gemini", Title: "Gemini (AI Studio)", Dialect: gemini.Dialect{},
 		Base: "https://generativelanguage.googleapis.com/v1beta", Hosts: []string{"generativelanguage.googleapis.com"},
-		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, Charge: byGemini,
+		Auth: GoogAPIKey, Keys: []string{"GOOGLE_API_KEY", "GEMINI_API_KEY"}, Charge: byGemini, Tiers: tiersOfGemini, // https://ai.google.dev/gemini-api/docs/flex-inference
 		Wording: provider.Wording{Kinds: billingOff},
 		Note:    "Limits are of a project: more keys of one project give nothing. No headers. A refused prompt that is too long still counts (second-hand).",
 		Source:  "google.golang.org/genai v1.77.0; its limits of 2026-10-18: https://ai.google.dev/gemini-api/docs/rate-limits", Day: "2026-11-26",
@@ -226,6 +234,7 @@ var makers = []Vendor{
 		Bases: map[string]string{"cn-": "https://bedrock-runtime.{region}.amazonaws.com.cn"},
 		Hosts: []string{"bedrock-runtime.{region}.amazonaws.com", "bedrock-runtime-fips.{region}.amazonaws.com", "bedrock-runtime.{region}.amazonaws.com.cn"},
 		Auth:  AWS, Service: "bedrock", Keys: []string{awsKey}, Charge: byBedrock, Settles: true, Wording: ofBedrock,
+		Tiers:  tiersOfBedrock, // API_runtime_ServiceTier: priority, default, flex or reserved
 		Note:   "Many models are reached by the id of an inference profile only. Output burns faster than it is written with some: 5 times with Claude 3.7 and later (second-hand). Embeddings: Titan 2, Cohere 3 and 4. No headers.",
 		Source: "https://docs.aws.amazon.com/bedrock/latest/userguide: Endpoints, API keys, Troubleshooting API error codes", Day: "2026-10-18",
 	},

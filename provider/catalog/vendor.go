@@ -67,6 +67,9 @@ type Vendor struct {
 	// StreamOver is the bound on its output, in tokens, over which the maker wants an answer
 	// taken as a stream; 0: over none.
 	StreamOver int
+	// Tiers are the tiers of service that a body may name: the names are flex, which is cheap and
+	// slow, and standard. A value is the member that names the tier. nil: none are known.
+	Tiers map[string]string
 	// Timeout bounds one attempt where the usual bound is too short for good answers; 0: the usual
 	// bound.
 	Timeout time.Duration
@@ -90,6 +93,12 @@ type Vendor struct {
 	// Day is the day on which they were read there, as 2026-11-26.
 	Day string
 }
+
+// The names of Tiers.
+const (
+	Flex     = "flex"
+	Standard = "standard"
+)
 
 // Auth is the way in which a caller proves to a vendor who it is.
 type Auth uint8

@@ -160,6 +160,7 @@ const (
 	BadRequest        = face.BadRequest
 	ServerError       = face.ServerError
 	Overloaded        = face.Overloaded
+	NoRoom            = face.NoRoom
 	ResetByPeer       = face.ResetByPeer
 	Hung              = face.Hung
 	Truncated         = face.Truncated

@@ -108,7 +108,8 @@ type Rates struct {
 	StreamError, StreamSilent               float64
 }
 
-// Outage is a stretch [From, From+For) in which every call meets Mode.
+// Outage is a stretch [From, From+For) in which every call meets Mode, or with OutageFlex those of
+// one tier.
 type Outage struct {
 	From, For time.Duration
 	Mode      OutageMode
@@ -122,6 +123,9 @@ const (
 	Outage503   OutageMode = "503"
 	OutageHang  OutageMode = "hang"
 	OutageReset OutageMode = "reset"
+	// OutageFlex refuses the calls that ask for the flex tier of service: it has no room. All
+	// others are answered.
+	OutageFlex OutageMode = "flex"
 )
 
 // Change sets both limits at an instant; 0 is unlimited. A gauge keeps its level,
@@ -214,9 +218,9 @@ func (c Config) checkOutages() error {
 			errs = append(errs, fmt.Errorf("sim: config: outage %d lasts %v from %v: must last and not begin before the start", i, o.For, o.From))
 		}
 		switch o.Mode {
-		case Outage503, OutageHang, OutageReset:
+		case Outage503, OutageHang, OutageReset, OutageFlex:
 		default:
-			errs = append(errs, fmt.Errorf("sim: config: outage %d has mode %q: must be 503, hang or reset", i, o.Mode))
+			errs = append(errs, fmt.Errorf("sim: config: outage %d has mode %q: must be 503, hang, reset or flex", i, o.Mode))
 		}
 	}
 	return errors.Join(errs...)

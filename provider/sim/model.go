@@ -76,7 +76,7 @@ func (m *Model) fill(now time.Time) {
 // judge asks in the order in which a real service can know: is it up, who is
 // calling, for what, is there money, is there room.
 func (m *Model) judge(now time.Time, c Call) Verdict {
-	if kind, down := m.outage(now); down {
+	if kind, down := m.outage(now, c); down {
 		return m.verdict(kind)
 	}
 	if kind, away := m.turnAway(c); away {
@@ -107,11 +107,11 @@ func (m *Model) admit(now time.Time, c Call, fault Kind) Verdict {
 	return m.withQuota(now, m.verdict(fault))
 }
 
-// outage returns the kind of every call that arrives now, and false if there is no outage.
-func (m *Model) outage(now time.Time) (Kind, bool) {
+// outage returns the kind of such a call that arrives now, and false if no outage meets it.
+func (m *Model) outage(now time.Time, c Call) (Kind, bool) {
 	since := now.Sub(m.start)
 	for _, o := range m.cfg.Outages {
-		if since < o.From || since >= o.From+o.For {
+		if since < o.From || since >= o.From+o.For || o.Mode == OutageFlex && !c.Flex {
 			continue
 		}
 		switch o.Mode {
@@ -119,6 +119,8 @@ func (m *Model) outage(now time.Time) (Kind, bool) {
 			return Hung, true
 		case OutageReset:
 			return ResetByPeer, true
+		case OutageFlex:
+			return NoRoom, true
 		default:
 			return Overloaded, true
 		}

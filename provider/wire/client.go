@@ -71,9 +71,11 @@ func (c *Client) aim() (err error) {
 	if c.base, err = baseURL(c.cfg.BaseURL, c.dialect.Root()); err != nil {
 		return err
 	}
-	object := []byte("{" + c.cfg.InBody + "}")
-	if m := c.cfg.InBody; m != "" && (!rawjson.Valid(object) || len(rawjson.Members(object, nil)) != 1) {
-		return fmt.Errorf(`in bodies: %q is not one member of an object, such as "a":"b"`, m)
+	for _, m := range []string{c.cfg.InBody, c.cfg.Tier} {
+		object := []byte("{" + m + "}")
+		if m != "" && (!rawjson.Valid(object) || len(rawjson.Members(object, nil)) != 1) {
+			return fmt.Errorf(`in bodies: %q is not one member of an object, such as "a":"b"`, m)
+		}
 	}
 	return c.makeBlanks()
 }
@@ -171,6 +173,9 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if c.cfg.InBody != "" && rawjson.IsObject(rawjson.Trim(body)) {
 		body = inPlaceOfModel(body, c.cfg.InBody)
 	}
+	if c.cfg.Tier != "" && asksForWords(operation) && rawjson.IsObject(rawjson.Trim(body)) {
+		body = withTier(body, c.cfg.Tier)
+	}
 	signing := ctx // a source may make requests of its own, whose departure is not this one's
 	if !c.foreign {
 		ctx = watched(ctx)
@@ -253,6 +258,40 @@ func inPlaceOfModel(object []byte, member string) []byte {
 		}
 	}
 	return append(bytes.TrimSuffix(out, []byte{','}), '}')
+}
+
+// asksForWords reports whether a request for an operation may name a tier of service. OpenAI's
+// older completions, and whatever only reads, know no tiers.
+func asksForWords(operation string) bool {
+	switch operation {
+	case provider.Chat, provider.Responses, provider.GenerateContent, provider.Converse:
+		return true
+	}
+	return false
+}
+
+// withTier returns an object with member in front, unless the object names a tier itself. The object
+// stays as it is.
+func withTier(object []byte, member string) []byte {
+	object = rawjson.Trim(object)
+	own := spelled(rawjson.Members([]byte("{"+member+"}"), nil)[0].Name)
+	members := rawjson.Members(object, nil)
+	for _, m := range members {
+		if spelled(m.Name) == own {
+			return object
+		}
+	}
+	out := append(append(make([]byte, 0, len(object)+len(member)+1), '{'), member...)
+	if len(members) > 0 {
+		out = append(out, ',')
+	}
+	return append(out, object[1:]...)
+}
+
+// spelled returns a name as all of its spellings have it: Google's servers take service_tier and
+// serviceTier for one member, and refuse a body with both.
+func spelled(name []byte) string {
+	return strings.ToLower(strings.ReplaceAll(string(name), "_", ""))
 }
 
 // serves reports whether a request goes out in its own words. If the configuration names no

@@ -336,6 +336,38 @@ func TestBodiesWithoutModel(t *testing.T) {
 	}
 }
 
+// manifold is plain with every operation.
+type manifold struct{ plain }
+
+func (manifold) Path(operation, _ string) (string, bool) { return operation, true }
+
+// A body that asks for words names the tier of service that the client is for, unless it names one
+// itself, in whichever spelling. What was asked stays as it was.
+func TestBodiesNameTheirTier(t *testing.T) {
+	const flex = `"service_tier":"flex"`
+	for _, c := range []struct{ endpoint, tier, body, want string }{
+		{provider.Chat, flex, `{"model":"m", "n" : 1}`, `{"service_tier":"flex","model":"m", "n" : 1}`},
+		{provider.Responses, flex, ` {} `, `{"service_tier":"flex"}`},
+		{provider.Chat, flex, `{"model":"m","service_tier":"default"}`, `{"model":"m","service_tier":"default"}`},
+		{provider.Chat, flex, `{"serviceTier":null}`, `{"serviceTier":null}`},
+		{provider.Chat, flex, `{"a":{"service_tier":"x"}}`, `{"service_tier":"flex","a":{"service_tier":"x"}}`},
+		{provider.Embeddings, flex, `{"model":"m"}`, `{"model":"m"}`}, // OpenAI refuses it there
+		{provider.Completions, flex, `{"model":"m"}`, `{"model":"m"}`},
+		{provider.Chat, flex, `[1]`, `[1]`}, // it is no object: the server says so
+		{provider.Chat, "", `{"model":"m"}`, `{"model":"m"}`},
+	} {
+		asked := []byte(c.body)
+		got, err := do(t, Config{Dialect: manifold{}, BaseURL: "http://h", Tier: c.tier, Transport: &echo{status: http.StatusOK}}, provider.Request{Endpoint: c.endpoint, Model: "m", Body: asked})
+		if err != nil || !strings.HasSuffix(got, `"body":`+c.want+`}`) || string(asked) != c.body {
+			t.Errorf("%s with %s in %s: %s, want %s: %v", c.endpoint, c.tier, c.body, got, c.want, err)
+		}
+	}
+	_, err := New(Config{Dialect: plain{}, BaseURL: "http://h", Tier: "flex"})
+	if !errors.Is(err, provider.Misconfigured) || !strings.Contains(err.Error(), "is not one member of an object") {
+		t.Errorf("a tier that is no member: %v", err)
+	}
+}
+
 // A key of a gateway next to the provider's is in no answer, no error and no record of a call,
 // wherever the server repeats it.
 func TestSecretsOfOtherHeaders(t *testing.T) {

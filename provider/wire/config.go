@@ -43,6 +43,9 @@ type Config struct {
 	// if the address names the model; "" leaves bodies as they are. A body with a member of that
 	// name of its own keeps it.
 	InBody string
+	// Tier is a member of a JSON object, such as "service_tier":"flex", that every body gets which
+	// asks for words; "" leaves bodies as they are. A body with such a member of its own keeps it.
+	Tier string
 	// Serves lists the operations of the dialect that the server has; nil: all of them. A
 	// request for another is refused before it is sent.
 	Serves []string

@@ -131,6 +131,7 @@ func (b *Account) aim(cfg wire.Config) error {
 func (b *Account) ClientConfig() wire.Config {
 	v := &b.flags.Vendor
 	cfg := v.Config(cmp.Or(b.flags.BaseURL, v.Base))
+	cfg.Tier = b.flags.Tier()
 	cfg.TLS, cfg.Text, cfg.Conns = b.tls, b.flags.WritesText(), b.flags.Concurrency
 	cfg.MaxBodies, cfg.HoldBodies = int64(b.flags.MaxBodies)*settings.Mebibyte, true
 	cfg.Stream, cfg.StreamIdle = b.flags.Streams()
@@ -213,7 +214,7 @@ func (b *Account) simulate() (*Account, error) {
 	when, idle := b.flags.Streams()
 	b.Shared, b.Books = true, server.Books
 	err = b.aim(wire.Config{
-		Dialect: b.flags.Dialect, Text: b.flags.WritesText(), Stream: when, StreamIdle: idle,
+		Dialect: b.flags.Dialect, Text: b.flags.WritesText(), Stream: when, StreamIdle: idle, Tier: b.flags.Tier(),
 		BaseURL:   "http://simulated.invalid/v1", // no such host can exist: nothing is sent there
 		Transport: sim.NewTransport(server),
 	})

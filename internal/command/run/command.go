@@ -37,6 +37,9 @@ by the length of the prompt. Calls that were sent and whose answer was cut off m
 well: they are counted apart, in doubtful, with the tokens that the answer had told, and are no
 part of any cost.
 
+--service-tier flex asks for the cheap and slow tier of OpenAI, Gemini or Bedrock, for lines that
+name no tier. While that tier has no room, lines wait. The output may be continued in any tier.
+
 The key comes from the provider's usual variable, or from a file. Every flag can be set in
 the environment, --base-url as HEADRACE_BASE_URL, and in the YAML file of --config, as in
 "base-url: http://…". A flag beats the environment, which beats the file. Two runs of yours on

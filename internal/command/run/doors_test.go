@@ -95,6 +95,7 @@ var doors = map[string]struct {
 	"log-level":         {"--log-level debug", []string{"debug=true"}, ""},
 	"log-format":        {"--log-format json", []string{"log=*slog.JSONHandler"}, ""},
 	"log-file":          {in: "log.txtar"},
+	"service-tier":      {"--service-tier flex", []string{`client.Tier="service_tier":"flex"`, "option WithAttemptTimeout(15m0s)"}, ""},
 	"limit":             {"--limit 14", []string{"job.Reader.Limit=14"}, ""},
 	"seed":              {"--seed 15", []string{"option WithSeed(15)", "sim.Seed=15", "sim.TrackIDs=true"}, ""},
 	"sim-profile":       {"--sim-profile fast --provider sim", []string{"sim.RPM=0", "server=sim fast"}, ""},

@@ -243,6 +243,7 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		checkPreset(f.Preset),
 		f.checkLaw(!hasOutput && f.Planned == nil || f.Cluster != ""), // other commands without an output belong to a cluster
 		f.checkEndpoint(),
+		f.checkTier(),
 		f.checkLimits(),
 		AtLeast("concurrency", f.Concurrency, 1),
 		atMost("concurrency", f.Concurrency, machine.MaxConcurrency),

@@ -46,7 +46,7 @@ func (f *SimFlags) Register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.headers, "headers", false, "send headers with the state of the limit, if the dialect has any")
 	fs.StringVar(&f.retryAfter, "retry-after", "never", "whether refusals name a wait: never, always or sometimes")
 	fs.StringVar(&f.errors, "errors", "", "shares of faults: 500=0.1,503=0.05,400=0.01,reset=0.01,hang=0.01,truncated=0.01,malformed=0.01, and of streams alone stream-error=0.01,stream-silent=0.01")
-	fs.StringVar(&f.outage, "outage", "", "outage, as FROM+FOR or FROM+FOR:MODE (503, hang or reset), such as 10s+5s or 1m+30s:hang")
+	fs.StringVar(&f.outage, "outage", "", "outage, as FROM+FOR or FROM+FOR:MODE (503, hang, reset, or flex: only calls of the flex tier are refused), such as 10s+5s or 1m+30s:hang")
 	fs.IntVar(&f.quotaAfter, "quota-after", 0, "answers after which the balance is spent; 0: never")
 	fs.Uint64Var(&f.seed, "seed", 0, "seed for all random choices")
 	settings.NameValues(fs, map[string]string{

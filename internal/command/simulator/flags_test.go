@@ -22,14 +22,14 @@ func TestSimFlags(t *testing.T) {
 		return f.Config(fs)
 	}
 	got, err := config("--rpm", "60", "--latency", "1s", "--sigma", "0.1", "--retry-after", "sometimes",
-		"--errors", "500=0.1, reset=0.02", "--outage", "10s+5s,1m+30s:hang", "--quota-after", "7", "--headers", "--seed", "3")
+		"--errors", "500=0.1, reset=0.02", "--outage", "10s+5s,1m+30s:hang,2m+1s:flex", "--quota-after", "7", "--headers", "--seed", "3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := sim.Demo()
 	want.RPM, want.Latency, want.RetryAfter, want.Headers = 60, sim.Latency{Median: time.Second, Sigma: 0.1}, sim.Sometimes, true
 	want.Errors = sim.Rates{Server500: 0.1, Reset: 0.02}
-	want.Outages = []sim.Outage{{From: 10 * time.Second, For: 5 * time.Second, Mode: sim.Outage503}, {From: time.Minute, For: 30 * time.Second, Mode: sim.OutageHang}}
+	want.Outages = []sim.Outage{{From: 10 * time.Second, For: 5 * time.Second, Mode: sim.Outage503}, {From: time.Minute, For: 30 * time.Second, Mode: sim.OutageHang}, {From: 2 * time.Minute, For: time.Second, Mode: sim.OutageFlex}}
 	want.QuotaAfter, want.Seed, want.TrackIDs = 7, 3, true
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -133,6 +133,7 @@ type Call struct {
 	ID       string // the same for every try at one item
 	Invalid  bool   // the body cannot be read: 400 and no charge
 	Stream   bool   // the answer is to come as a stream
+	Flex     bool   // it asks for the flex tier of service
 	Body     Digest // of the body as it came; all zero where bodies are not told apart
 }
 
@@ -154,6 +155,7 @@ const (
 	BadRequest        Kind = "bad_request"
 	ServerError       Kind = "server_error"
 	Overloaded        Kind = "overloaded"
+	NoRoom            Kind = "no_room" // in the flex tier
 	ResetByPeer       Kind = "reset"
 	Hung              Kind = "hang"
 	Truncated         Kind = "truncated"
@@ -166,7 +168,7 @@ const (
 // answer comes.
 func (k Kind) Status() int {
 	switch k {
-	case RateLimited, TooLarge, InsufficientQuota:
+	case RateLimited, TooLarge, InsufficientQuota, NoRoom:
 		return http.StatusTooManyRequests
 	case Unauthorized:
 		return http.StatusUnauthorized

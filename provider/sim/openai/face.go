@@ -77,7 +77,7 @@ func (Face) Read(r *http.Request, e face.Errand, body string) face.Request {
 
 // Call charges as OpenAI does.
 func (r *request) Call() face.Call {
-	return face.Call{Tokens: r.charge(), Key: r.key, Keyless: r.keyless, Model: r.Model, Invalid: r.Complaint != "", Stream: r.stream}
+	return face.Call{Tokens: r.charge(), Key: r.key, Keyless: r.keyless, Model: r.Model, Invalid: r.Complaint != "", Stream: r.stream, Flex: r.tier == flex}
 }
 
 // Models returns OpenAI's list.
@@ -230,7 +230,7 @@ func spell(d time.Duration) string {
 	return ((d + ms - 1) / ms * ms).String()
 }
 
-// errorBody returns OpenAI's error object; an empty param or code is null.
+// errorBody returns OpenAI's error object; an empty kind, param or code is null.
 func errorBody(message, kind, param, code string) []byte {
 	orNull := func(s string) []byte {
 		if s == "" {
@@ -239,7 +239,7 @@ func errorBody(message, kind, param, code string) []byte {
 		return face.Quote(s)
 	}
 	return fmt.Appendf(nil, `{"error":{"message":%s,"type":%s,"param":%s,"code":%s}}`,
-		face.Quote(message), face.Quote(kind), orNull(param), orNull(code))
+		face.Quote(message), orNull(kind), orNull(param), orNull(code))
 }
 
 const (
@@ -274,6 +274,8 @@ func (r *request) errorBody(v face.Verdict) []byte {
 		return errorBody(cmp.Or(r.Complaint, toldToRefuse), invalidRequest, r.Param, "")
 	case face.Overloaded:
 		return errorBody("The engine is currently overloaded, please try again later.", "server_error", "", "server_is_overloaded")
+	case face.NoRoom:
+		return errorBody("There are not enough resources for this request in the flex tier at the moment. Please try again later, or use the default tier.", "", "", "resource_unavailable")
 	case face.Malformed:
 		return errorBody("The upstream gave no answer.", "server_error", "", "")
 	default:

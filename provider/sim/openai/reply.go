@@ -68,8 +68,8 @@ func (r *request) completionBody(id string, now time.Time, prefix, object string
 	})
 	read := r.Read()
 	return fmt.Appendf(b, `],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,`+
-		`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}},"system_fingerprint":"sim"}`,
-		read, written, read+written)
+		`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}},"system_fingerprint":"sim"%s}`,
+		read, written, read+written, r.served())
 }
 
 // responseBody returns an answer of Responses, with a single message. An answer that is cut at its
@@ -85,8 +85,8 @@ func (r *request) responseBody(id string, now time.Time) []byte {
 		`"incomplete_details":%s,"model":%s,"output":[{"type":"message","id":"msg_%s","status":"%s","role":"assistant",`+
 		`"content":[{"type":"output_text","text":%s,"annotations":[]}]}],"usage":{"input_tokens":%d,`+
 		`"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},`+
-		`"total_tokens":%d},"system_fingerprint":"sim"}`,
-		id, now.Unix(), status, incomplete, face.Quote(r.Model), id, status, face.Quote(text), read, written, read+written)
+		`"total_tokens":%d},"system_fingerprint":"sim"%s}`,
+		id, now.Unix(), status, incomplete, face.Quote(r.Model), id, status, face.Quote(text), read, written, read+written, r.served())
 }
 
 // messageBody returns an answer in Anthropic's dialect.
@@ -208,8 +208,8 @@ func (r *request) chunks(whole gjson.Result, object, text string, choice func(in
 		} else {
 			usage = ""
 		}
-		pieces = append(pieces, face.Event("", fmt.Appendf(nil, `{"id":%s,"object":"%s","created":%s,"model":%s,"choices":[%s]%s,"system_fingerprint":"sim"%s}`,
-			whole.Get("id").Raw, object, whole.Get("created").Raw, whole.Get("model").Raw, choices, usage, padding)))
+		pieces = append(pieces, face.Event("", fmt.Appendf(nil, `{"id":%s,"object":"%s","created":%s,"model":%s,"choices":[%s]%s,"system_fingerprint":"sim"%s%s}`,
+			whole.Get("id").Raw, object, whole.Get("created").Raw, whole.Get("model").Raw, choices, usage, r.served(), padding)))
 	}
 	choices := whole.Get("choices").Array()
 	if r.operation == chat {

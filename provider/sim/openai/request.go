@@ -24,13 +24,29 @@ type request struct {
 	key       string
 	keyless   bool
 	base64    bool
-	stream    bool // the answer is to come as a stream
-	options   bool // there are options for the stream
-	counts    bool // its last chunk is the usage
-	bare      bool // it has no padding
+	stream    bool   // the answer is to come as a stream
+	options   bool   // there are options for the stream
+	counts    bool   // its last chunk is the usage
+	bare      bool   // it has no padding
+	tier      string // of service, "" if it names none
 
 	query string // of a rerank, whose documents are Texts
 	top   int
+}
+
+// flex is the tier of service that is cheap, and at times has no room.
+const flex = "flex"
+
+// served says in an answer which tier served it, if the request names one: any but flex is the
+// usual one.
+func (r *request) served() string {
+	switch r.tier {
+	case "":
+		return ""
+	case flex:
+		return `,"service_tier":"flex"`
+	}
+	return `,"service_tier":"default"`
 }
 
 // peek reads a body without building a tree of it. It returns for any body;
@@ -75,6 +91,8 @@ func (r *request) field(key string, v gjson.Result) {
 		r.readMaxTokens(key, v)
 	case "encoding_format":
 		r.base64 = v.String() == "base64"
+	case "service_tier":
+		r.tier = v.String()
 	case "stream":
 		r.stream = v.Bool()
 	case "stream_options":
