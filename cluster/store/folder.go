@@ -205,7 +205,7 @@ func (f *folder) remove(ctx context.Context, name string) error {
 		f.prune(filepath.Dir(path))
 	}
 	if absent(err) {
-		return nil
+		return f.present() // in a lost folder the object may be there all the same
 	}
 	return disk.Bare(err)
 }

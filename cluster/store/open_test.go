@@ -383,6 +383,7 @@ func TestAFolderThatIsUnmounted(t *testing.T) {
 		}
 		for verb, err := range map[string]error{
 			"read": read, "identified": identified, "appended": appended, "listed": listed, "created": store.CreateBytes(ctx, s, "a/m", nil),
+			"deleted": s.Delete(ctx, "a/k"),
 		} {
 			if !errors.Is(err, store.ErrAway) || errors.Is(err, store.ErrMissing) {
 				t.Errorf("%s: %s: %v", what, verb, err)

@@ -374,6 +374,28 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// A job that opens only after its claim has ended is closed.
+func TestALateJobIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 50)
+		late := func(c *Config) {
+			open := c.Open
+			c.Open = func(ctx context.Context, job string) (*Job, error) {
+				time.Sleep(time.Minute)
+				return open(ctx, job)
+			}
+		}
+		k := w.start("w1", late)
+		time.Sleep(30 * time.Second)
+		k.x.Cancel(testJob)
+		time.Sleep(time.Minute)
+		k.drain()
+		if w.opened == 0 || w.opened != w.closed {
+			t.Errorf("opened too late: %d jobs are opened, %d closed", w.opened, w.closed)
+		}
+	})
+}
+
 // A worker that learns of a later claim of its chunk lets its calls in flight end, and makes no other call.
 func TestTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,9 @@ func (x *Executor) begin(d *claimState, names []claim.Name) {
 			err = nil
 		}
 		return func() {
-			d.job = r.job
+			if d.job = r.job; x.states[d.id] != d {
+				d.closeJob() // nothing needs the claim any more, so nobody else closes it
+			}
 			x.step(claim.JournalsRead{ID: d.id, Gone: gone, Err: err})
 			if err == nil && !gone && !d.over {
 				x.read(d, r)
