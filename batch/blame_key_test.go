@@ -280,10 +280,16 @@ func TestKeepGoingAndKeys(t *testing.T) {
 	for name, c := range rows {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				results, sum, err := judged(t.Context(), t, numbers(50), byItem(always(c.err)), WithConcurrency(1), WithKeepGoing(), WithPlainLaw())
+				again := 0 // calls of which the hook heard that their item is not over
+				hook := WithCalls(func(c Call) {
+					if c.Again {
+						again++
+					}
+				})
+				results, sum, err := judged(t.Context(), t, numbers(50), byItem(always(c.err)), WithConcurrency(1), WithKeepGoing(), WithPlainLaw(), hook)
 				if name == "403" {
-					if err != nil || sum.Failed != 50 {
-						t.Errorf("%v, %+v", err, sum)
+					if err != nil || sum.Failed != 50 || again > 0 {
+						t.Errorf("%v, %+v, %d items go on", err, sum, again)
 					}
 					return
 				}
