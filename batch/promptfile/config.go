@@ -108,6 +108,7 @@ type Fields struct {
 // not called; none may block.
 type Watch struct {
 	Checked func(items int)          // by Plan, every million items
+	Left    func(*prompts.Request)   // by Plan, each item that is left to do; the function must not keep it
 	Ended   func(*Result)            // an item that ended, in the goroutine of Run, before its line is saved; the function must not keep it
 	Skipped func(*prompts.LineError) // a bad or untranslatable line that goes to the errors file, in the goroutine that reads
 	// Renamed gets an item whose id already stands in the output, at another question's

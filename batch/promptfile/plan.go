@@ -68,6 +68,9 @@ func (j *Job) survey(p *Plan) error {
 		p.note(how)
 		if how == notEnded {
 			left.add(req.Model, len(req.Body))
+			if j.cfg.Watch.Left != nil {
+				j.cfg.Watch.Left(&req)
+			}
 		}
 		if p.Items%checkedEvery == 0 && j.cfg.Watch.Checked != nil {
 			j.cfg.Watch.Checked(p.Items)

@@ -33,7 +33,7 @@ func Main(extras ...Extra) int {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Env: os.LookupEnv, Clock: clockwork.NewRealClock(),
 		Chance:  rand.Uint64(), //nolint:forbidigo // the seed of all other chance; --seed replaces it
-		Signals: signals, Asks: asks, Terminal: world.TerminalAt(os.Stderr),
+		Signals: signals, Asks: asks, Terminal: world.TerminalAt(os.Stderr), Converse: world.Converse(os.Stdin, os.Stderr),
 		Release: func() { signal.Reset(os.Interrupt, syscall.SIGTERM) },
 		Runtime: world.RuntimeFolder(os.LookupEnv),
 	}

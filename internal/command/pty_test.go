@@ -145,3 +145,47 @@ func TestTerminalGoesAway(t *testing.T) {
 		})
 	}
 }
+
+// Before its first call a run asks a person whether it may cost much. It asks nobody who cannot
+// answer, and nobody whose flags have answered.
+func TestAskedWhatItMayCost(t *testing.T) {
+	const dear, question = " --price 10000,10000", "100 items to do for about $306.86"
+	for name, c := range map[string]struct {
+		flags, typed string // "": there is no question
+		code, calls  int
+		says         string
+	}{
+		"yes":                {dear, "y\n", exit.OK, 100, "100 answered"},
+		"no":                 {dear, "\n", exit.Interrupted, 0, "nothing was called, as you said. Start again with:"},
+		"Ctrl-C":             {dear, "\x03", exit.Interrupted, 0, "interrupted before the first call. Start again with:"},
+		"Ctrl-D":             {dear, "\x04", exit.Interrupted, 0, "[y/N] \r\nheadrace: nothing was called"},
+		"--yes":              {dear + " --yes", "", exit.OK, 100, ""},
+		"a higher threshold": {dear + " --confirm-above 600", "", exit.OK, 100, ""},
+		"cheap":              {" --price 3000,3000", "", exit.OK, 100, ""},
+		"unknown price":      {"", "", exit.OK, 100, ""},
+		"nobody types":       {dear + " </dev/null", "", exit.OK, 100, ""},
+		"nobody reads":       {dear + " 2>err.txt", "", exit.OK, 100, ""},
+		"a program reads":    {dear + " --progress json", "", exit.OK, 100, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, base := serveFor(t, sim.Config{})
+			dir := t.TempDir()
+			o := startOnTerminal(t, "exec headrace run "+promptsFile(t, 100)+" -o "+dir+"/out.jsonl --model m --base-url "+base+c.flags, usual)
+			if c.typed != "" {
+				o.until("Go on? [y/N] ")
+				if _, err := os.Stat(dir + "/out.jsonl"); server.Books().Received != 0 || err == nil {
+					t.Errorf("%d calls before the answer: %v", server.Books().Received, err)
+				}
+				if _, err := io.WriteString(o.master, c.typed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code := o.end()
+			shown := o.shown.String()
+			if got := server.Books().Accepted; code != c.code || got != c.calls || !strings.Contains(shown, c.says) || strings.Contains(shown, question) != (c.typed != "") {
+				t.Errorf("exit code %d, %d calls: %s", code, got, shown)
+			}
+		})
+	}
+}

@@ -79,6 +79,13 @@ func (c *Console) Observe(e batch.Event) {
 	}
 }
 
+// Settle waits until everything was shown that came before it.
+func (c *Console) Settle() {
+	shown := make(chan struct{})
+	c.news <- func(display) { close(shown) }
+	<-shown
+}
+
 // Close waits until everything was shown, the report of a run last, unless it is nil. No
 // method may be called afterwards.
 func (c *Console) Close(s *Report) {

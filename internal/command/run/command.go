@@ -37,6 +37,9 @@ by the length of the prompt. Calls that were sent and whose answer was cut off m
 well: they are counted apart, in doubtful, with the tokens that the answer had told, and are no
 part of any cost.
 
+On a terminal a run that may cost more than $100 (--confirm-above) asks before its first call.
+--yes answers in advance; without a terminal nothing is asked.
+
 --service-tier flex asks for the cheap and slow tier of OpenAI, Gemini or Bedrock, for lines that
 name no tier. While that tier has no room, lines wait. The output may be continued in any tier.
 

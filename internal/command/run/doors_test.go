@@ -96,6 +96,8 @@ var doors = map[string]struct {
 	"log-format":        {"--log-format json", []string{"log=*slog.JSONHandler"}, ""},
 	"log-file":          {in: "log.txtar"},
 	"service-tier":      {"--service-tier flex", []string{`client.Tier="service_tier":"flex"`, "option WithAttemptTimeout(15m0s)"}, ""},
+	"yes":               {"--yes", []string{"confirms=false"}, ""},
+	"confirm-above":     {"--confirm-above 5", []string{"confirms above 5"}, ""},
 	"limit":             {"--limit 14", []string{"job.Reader.Limit=14"}, ""},
 	"seed":              {"--seed 15", []string{"option WithSeed(15)", "sim.Seed=15", "sim.TrackIDs=true"}, ""},
 	"sim-profile":       {"--sim-profile fast --provider sim", []string{"sim.RPM=0", "server=sim fast"}, ""},
@@ -185,6 +187,8 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	}
 	lines = append(lines, fields("sim", sim)...)
 	say("lane=%s", job.Lane("m"))
+	say("confirms=%t", r.Flags.Confirms())
+	say("confirms above %v", r.Flags.ConfirmAbove)
 	say("cost=%v", job.Cost(&prompts.Request{Body: []byte(`{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`)}))
 	for _, model := range []string{"m", "mine", "gpt-4o"} {
 		usd, ok := job.Price(model, provider.Usage{InputTokens: 2_000_000, CachedTokens: 1_000_000, OutputTokens: 1_000_000})

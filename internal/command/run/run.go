@@ -23,6 +23,7 @@ type runner struct {
 	show    *display
 	memory  *memory
 	calls   *calls
+	cost    *question
 
 	answered endpoints // of the items that have a result
 }
@@ -34,6 +35,7 @@ func newRunner(f *verdict.Facts) *runner {
 	return &runner{
 		Facts: f, verdict: v, log: l, show: d, memory: m,
 		calls: &calls{Facts: f, verdict: v, log: l, show: d, memory: m},
+		cost:  &question{Facts: f, verdict: v, show: d},
 	}
 }
 
@@ -91,7 +93,11 @@ func (r *runner) run() error {
 	}
 	r.calls.bounds.Store(!r.Flags.MaxTokensGiven && r.Flags.DemandsBound())
 	lowered := r.Account.LowerConcurrency()
-	job, err := promptfile.Open(r.job(src))
+	cfg := r.job(src)
+	if r.cost.may(src) {
+		cfg.Watch.Left = r.cost.take
+	}
+	job, err := promptfile.Open(cfg)
 	if err != nil {
 		return r.outputFault(err)
 	}
@@ -102,6 +108,9 @@ func (r *runner) run() error {
 	}
 	if r.Halt.Expire(r.Clock.Now()); r.Halt.Called() {
 		return r.verdict.HaltedEarly()
+	}
+	if err := r.cost.ask(); err != nil {
+		return err
 	}
 	begun, err := r.begin(job)
 	if err != nil {

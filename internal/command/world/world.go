@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jonboulle/clockwork"
+	"golang.org/x/term"
 
 	"github.com/headrace/headrace/internal/command/panel"
 	"github.com/headrace/headrace/internal/command/progress"
@@ -31,6 +32,7 @@ type World struct {
 	Runtime string           // the folder in which runs of this user find each other; "": they do not
 
 	Terminal Terminal
+	Converse bool // stdin and stderr are terminals: a person reads a question and can answer it
 }
 
 // A Terminal is the one at stderr. The zero value is none.
@@ -47,6 +49,11 @@ func TerminalAt(f *os.File) Terminal {
 		return Terminal{}
 	}
 	return Terminal{Size: size, Foreground: panel.ForegroundOf(f), Continued: panel.Continued()}
+}
+
+// Converse reports whether a person can read a question at out and answer it at in.
+func Converse(in, out *os.File) bool {
+	return term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 
 // CalledAs returns the words to type to call this program again. "go run" builds it in a

@@ -1,0 +1,22 @@
+package settings
+
+import "fmt"
+
+// usualConfirm is the cost of a run, in USD, above which a person is asked: more than most people
+// spend without a look.
+const usualConfirm = 100
+
+// checkConfirm refuses what is no amount of money.
+func (f *Flags) checkConfirm() error {
+	if f.ConfirmAbove >= 0 { // NaN fails too
+		return nil
+	}
+	return fmt.Errorf("--confirm-above: %v is not an amount of money: want USD, 0 or more", f.ConfirmAbove)
+}
+
+// Confirms reports whether the user may be asked about the cost of the run: no flag answers the
+// question in advance, and no program reads what is shown.
+func (f *Flags) Confirms() bool {
+	capped := f.All.Lookup("max-cost")
+	return !f.Yes && f.Progress != ProgressJSON && f.Provider != ProviderSim && (capped == nil || !capped.Changed)
+}
