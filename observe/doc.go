@@ -6,7 +6,7 @@
 //	                                                                               ▼
 //	batch.WithObserver ─▶ a status, twice a second ──────────────────────────▶ Recorder ──▶ Snapshot
 //	                                                                               │
-//	                                       Timeline, bounded ◀── a Sample a second ┘
+//	                            Config.OnSample ◀── a Sample a second ┘
 //
 // Use:
 //
@@ -17,7 +17,7 @@
 //
 // It promises that watching changes nothing: a run makes the same calls at the same moments
 // with a Recorder or without one. A call costs it some hundred nanoseconds and no
-// allocation, and it holds at most 4 MiB, however long the run and however many its lanes.
+// allocation, and it holds at most 2 MiB, however long the run and however many its lanes.
 // It starts no goroutine: it computes every figure in the run's own callbacks. A snapshot has
 // what was computed there, so no figure depends on how often one asks. It keeps the first
 // MaxLanes lanes apart, and counts all others under OtherLanes.

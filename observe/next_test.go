@@ -138,7 +138,8 @@ func TestNextAfterTheOutput(t *testing.T) {
 
 // The efficiency is what was answered of what was allowed, while that is known.
 func TestEfficiency(t *testing.T) {
-	w := newWorld(Config{})
+	var all Sample
+	w := newWorld(Config{OnSample: func(s Sample) { all = all.Merge(s) }})
 	w.goes(100, machine.BoundInput, statusOf(0, learned("l", 0, 0)), 10)
 	if p := w.Snapshot(w.now); p.Efficiency != 0 || !math.IsInf(p.Allowed, 1) {
 		t.Errorf("nothing is known: %v, %v", p.Efficiency, p.Allowed)
@@ -150,10 +151,6 @@ func TestEfficiency(t *testing.T) {
 	w.goes(100, machine.BoundCooldown, statusOf(0, learned("l", 20/0.98, 0)))
 	if p := w.Snapshot(w.now); !near(p.Efficiency, 0.25) {
 		t.Errorf("%v", p.Efficiency)
-	}
-	var all Sample
-	for _, s := range w.Timeline() {
-		all = all.Merge(s)
 	}
 	if !near(all.Allowed, 20) || math.Abs(all.AllowedSpan-200) > 1 {
 		t.Errorf("%v over %v s", all.Allowed, all.AllowedSpan)

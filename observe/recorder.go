@@ -47,7 +47,6 @@ type Recorder struct {
 	sampled  time.Duration // end of the latest sample, since the run began
 	gauges   gauges        // since then
 	reported Ledger        // what of account is in samples
-	timeline timeline
 
 	forecast forecaster
 	ends     Forecast

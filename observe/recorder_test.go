@@ -110,7 +110,6 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 			t.Errorf("the run took %v, the snapshot says %v, of which %v were held back: %v", sum.Ran, got, held, p.Ledger)
 		}
 		addsUp(t, samples, &p)
-		addsUp(t, rec.Timeline(), &p)
 	})
 }
 
@@ -132,7 +131,6 @@ func lookOn(rec *Recorder) (over chan struct{}) {
 				select {
 				case now := <-tick.C:
 					rec.Snapshot(now)
-					rec.Timeline()
 					rec.Speeds(30)
 				case <-over:
 					return
@@ -259,7 +257,7 @@ func TestFunctionsThatPanic(t *testing.T) {
 			if len(results) != 20 || !errors.Is(err, batch.ErrObserver) || !strings.Contains(err.Error(), "boom") || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s: %d results, %v", name, len(results), err)
 			}
-			if p.Answered+p.Failed != 20 || p.State != Over || len(rec.Timeline()) == 0 {
+			if p.Answered+p.Failed != 20 || p.State != Over {
 				t.Errorf("%s: %+v", name, p)
 			}
 		})
@@ -310,7 +308,7 @@ func TestBroken(t *testing.T) {
 // Nothing that a run may tell makes the recorder panic.
 func TestOddNews(t *testing.T) {
 	rec := New(Config{Work: []Work{{}, {Lane: "x", Items: -4}}})
-	look := func() { rec.Snapshot(time.Time{}); rec.Timeline(); rec.Speeds(-1); rec.Speeds(1 << 20) }
+	look := func() { rec.Snapshot(time.Time{}); rec.Speeds(-1); rec.Speeds(1 << 20) }
 	look()
 	rec.call(&batch.Call{Worker: -9, Latency: -time.Hour, Gated: -1, Kind: 200, Err: errors.New("")})
 	rec.call(&batch.Call{Worker: 1 << 40, Latency: 1 << 62})

@@ -145,8 +145,7 @@ func per(sum, span float64) float64 {
 	return sum / span
 }
 
-// sample closes the sample of what has happened since the latest one, and returns a copy of it;
-// nil if nothing happened.
+// sample closes the sample of what has happened since the latest one; nil if nothing happened.
 func (r *Recorder) sample() *Sample {
 	t, g, elapsed := &r.run.span, &r.gauges, r.elapsed()
 	if elapsed == r.sampled && t.empty() {
@@ -169,10 +168,10 @@ func (r *Recorder) sample() *Sample {
 		}
 	}
 	r.forecast.note(&s)
-	r.timeline.add(s)
-	own := r.timeline.copy(&s)
-	return &own
+	return &s
 }
+
+var limitNames = [limiter.Dimensions]string{"requests", "tokens", "input_tokens", "output_tokens"}
 
 // laneSamples returns the busiest lanes since the latest sample, with what is believed of their limits.
 func (r *Recorder) laneSamples() []LaneSample {

@@ -49,7 +49,8 @@ func TestShortRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Hour)
-				rec, began := New(Config{}), time.Now()
+				var line []Sample
+				rec, began := New(Config{OnSample: func(s Sample) { line = append(line, s) }}), time.Now()
 				var sum batch.Summary
 				_, _ = batch.Run(t.Context(), numbers(7), of.fn, append(rec.Options(), batch.WithPoolOf(of.pool), batch.WithSummary(&sum), batch.WithPlainLaw())...)
 				p := rec.Snapshot(time.Now().Add(time.Minute))
@@ -66,7 +67,6 @@ func TestShortRuns(t *testing.T) {
 				if held != sum.Ran {
 					t.Errorf("%v of %v are accounted for: %v", held, sum.Ran, p.Ledger)
 				}
-				line := rec.Timeline()
 				if len(line) != 1 || line[0].Failed != of.failed || line[0].Answered != 7-of.failed {
 					t.Errorf("%+v", line)
 				}
