@@ -88,7 +88,7 @@ func TestWorkersCountTogether(t *testing.T) {
 	}
 }
 
-// After a week with 40 lanes a recorder holds less than 4 MiB.
+// After a week with 40 lanes a recorder holds less than 2 MiB.
 func TestRecorderIsBounded(t *testing.T) {
 	lanes := make([]machine.LaneStatus, 40)
 	var work []Work

@@ -27,6 +27,19 @@ func TestSampleComesBack(t *testing.T) {
 	}
 }
 
+// The time of a bound that only a later version knows stays in a file that this version writes anew, under a word of its own.
+func TestUnknownBoundKeepsAWord(t *testing.T) {
+	s := aSample(1, newChance(1))
+	line := bytes.Replace(encodeSample(&s), []byte(`"bound_s":{`), []byte(`"bound_s":{"moonlight":7,`), 1)
+	for range 2 {
+		got, err := decodeSample(line)
+		must(t, err)
+		if line = encodeSample(got); !bytes.Contains(line, []byte(`"other":7`)) || bytes.Contains(line, []byte(`"":`)) {
+			t.Fatalf("%s", line)
+		}
+	}
+}
+
 // After a simulated week the file has at most so many samples and bytes, each sample of
 // about four minutes, and no count is lost.
 func TestWeek(t *testing.T) {

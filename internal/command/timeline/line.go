@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -246,6 +247,10 @@ type sampleLine struct {
 // maxName bounds the name of a lane, in runes: it comes from a model's name.
 const maxName = 100
 
+// otherBound is the word for bounds that are not known here. A run never has BoundNone, so only a line of a later version
+// brings time under it.
+const otherBound = "other"
+
 // encodeSample returns the line of a sample, with its line feed.
 func encodeSample(s *observe.Sample) []byte {
 	l := sampleLine{
@@ -269,7 +274,7 @@ func encodeSample(s *observe.Sample) []byte {
 	}
 	for b, d := range s.Bounds {
 		if seconds := round(d.Seconds(), 1e6); seconds > 0 {
-			l.BoundS[limiter.Bound(b).String()] = seconds
+			l.BoundS[cmp.Or(limiter.Bound(b).String(), otherBound)] = seconds
 		}
 	}
 	for _, b := range s.Latency {
