@@ -276,6 +276,7 @@ type (
 	//		Oldest      time.Time // when the one that left first did; zero: there is none
 	//		Concurrency int       // its ceiling on calls in flight, or that of all runs together if that is less
 	//		InputEnded  bool      // nothing more will be offered
+	//		Money       Spending  // against its budget; zero: it has none
 	//	}
 	RunStatus = machine.RunStatus
 	// Phase is the state of a lane, from full flow to a stop.

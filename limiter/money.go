@@ -1,6 +1,9 @@
 package limiter
 
-import "math"
+import (
+	"math"
+	"strconv"
+)
 
 // Money is a sum of money in picodollars. A token at a millionth of a dollar per million of
 // tokens costs one, so that the cheapest embedding is not rounded away. Nine million dollars
@@ -37,4 +40,13 @@ func (m Money) Plus(n Money) Money {
 		return math.MinInt64
 	}
 	return m + n
+}
+
+// String returns the sum in dollars, with as many digits as it has: "$0.00015".
+func (m Money) String() string {
+	sign := ""
+	if m < 0 {
+		sign = "-"
+	}
+	return sign + "$" + strconv.FormatFloat(math.Abs(m.USD()), 'f', -1, 64)
 }

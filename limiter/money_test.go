@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"math"
+	"math/big"
 	"testing"
 )
 
@@ -41,4 +42,34 @@ func TestMoneySaturates(t *testing.T) {
 			t.Errorf("%d + %d = %d, want %d", tt.b, tt.a, got, tt.want)
 		}
 	}
+}
+
+// People read a sum in dollars, with all of its digits and no more.
+func TestMoneyReadsAsDollars(t *testing.T) {
+	for m, want := range map[Money]string{
+		0: "$0", 1: "$0.000000000001", USD(0.00015): "$0.00015", USD(25): "$25", USD(-2.5): "-$2.5",
+	} {
+		if got := m.String(); got != want {
+			t.Errorf("%d picodollars read %s, want %s", int64(m), got, want)
+		}
+	}
+}
+
+// A sum is that of whole numbers, as far as it fits.
+func FuzzMoneyPlus(f *testing.F) {
+	f.Add(int64(1), int64(-1))
+	f.Add(int64(math.MaxInt64), int64(1))
+	f.Add(int64(math.MinInt64), int64(math.MinInt64))
+	f.Fuzz(func(t *testing.T, a, b int64) {
+		want := new(big.Int).Add(big.NewInt(a), big.NewInt(b))
+		if most := big.NewInt(math.MaxInt64); want.Cmp(most) > 0 {
+			want = most
+		}
+		if least := big.NewInt(math.MinInt64); want.Cmp(least) < 0 {
+			want = least
+		}
+		if got := Money(a).Plus(Money(b)); int64(got) != want.Int64() {
+			t.Errorf("%d + %d is %d, want %d", a, b, int64(got), want)
+		}
+	})
 }

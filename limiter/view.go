@@ -116,6 +116,7 @@ const (
 	BoundTail               // nothing waits, and the input has ended: the last calls
 	BoundUnanswered         // calls are overdue, and none has ended for as long
 	BoundSlept              // the computer slept, or the process was stopped
+	BoundBudget             // the run's money: the next call must wait for what is reserved for those in flight
 	bounds
 )
 
@@ -138,7 +139,7 @@ const BoundShort Bound = 1 << 7
 
 var boundWords = [named]string{
 	"", "requests", "tokens", "input_tokens", "output_tokens", "search", "trial", "errors", "window",
-	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered", "slept",
+	"concurrency", "cooldown", "overload", "breaker", "recovery", "backoff", "input", "paused", "draining", "stopped", "tail", "unanswered", "slept", "budget",
 	"output", "others", "latency",
 }
 

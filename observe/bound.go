@@ -191,7 +191,7 @@ const overdueTimes = 2
 func runWide(b limiter.Bound) bool {
 	switch b {
 	case limiter.BoundNone, limiter.BoundOutput, limiter.BoundConcurrency, limiter.BoundBackoff, limiter.BoundInput, limiter.BoundTail,
-		limiter.BoundSlept, limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped:
+		limiter.BoundSlept, limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped, limiter.BoundBudget:
 		return true
 	}
 	return false

@@ -109,7 +109,7 @@ func (r *Recorder) allowed(s *batch.Status) float64 {
 // lane that matters.
 func (r *Recorder) next(h *Bottleneck, s *batch.Status, l *batch.LaneStatus) {
 	switch h.By {
-	case limiter.BoundNone, limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped, limiter.BoundTail:
+	case limiter.BoundNone, limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped, limiter.BoundTail, limiter.BoundBudget:
 		return
 	}
 	span := min(max(s.At.Sub(h.Since), SpeedSpan), LatencySpan)

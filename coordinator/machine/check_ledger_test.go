@@ -36,14 +36,17 @@ func (m *Machine) checkBooks(b *book, r *run) {
 // checkHeld: what is said to hold a run back does so, by another way of finding out. It is
 // true after Ready only.
 func (m *Machine) checkHeld(b *book, r *run) {
-	heads, delayed, reasons := 0, 0, map[Bound]bool{}
+	heads, delayed, short, reasons := 0, 0, 0, map[Bound]bool{}
 	for _, p := range r.opened {
 		delayed += p.delayed.len() + p.undecided
 		if p.head() == nil {
 			continue
 		}
-		if heads++; r.free() && !r.paused && !m.full() && p.counted == 0 {
+		if heads++; r.free() && !r.paused && !m.full() && p.counted == 0 && !p.short {
 			b.w.failf("pool %s has something to give, and is awake", p.name)
+		}
+		if p.short {
+			short++
 		}
 		for _, l := range p.lanes {
 			reasons[m.holds(l)] = true
@@ -67,6 +70,8 @@ func (m *Machine) checkHeld(b *book, r *run) {
 		ok = heads+delayed == 0 && r.inputEnded && r.busy > 0
 	case BoundConcurrency:
 		ok = r.busy >= r.cfg.Concurrency || m.full()
+	case BoundBudget:
+		ok = short > 0 || r.purse.over != nil && r.held == 0
 	case BoundBackoff:
 		ok = heads == 0 && delayed > 0
 	default:

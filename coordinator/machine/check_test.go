@@ -36,6 +36,7 @@ func (m *Machine) check(b *book) {
 		total += r.held
 		m.checkRun(b, r, c)
 		m.checkBooks(b, r)
+		m.checkMoney(b, r)
 	}
 	if m.held != total {
 		b.w.failf("the machine holds %d; counted %d", m.held, total)
@@ -320,7 +321,10 @@ func (m *Machine) checkAwake(b *book) {
 			if it := p.delayed.top(); it != nil && !it.due.After(m.now) {
 				b.w.failf("item %d is due, and is still kept back", it.Seq)
 			}
-			if it := p.head(); it != nil {
+			switch it := p.head(); {
+			case it != nil && p.short:
+				m.checkShort(b, p, it)
+			case it != nil:
 				m.checkAsleep(b, p, it)
 			}
 		}

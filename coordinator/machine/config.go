@@ -159,6 +159,11 @@ type RunConfig struct {
 	// KeepGoing has failed probes use up attempts, so that items which always fail come to an
 	// end also where nothing tells them from an outage.
 	KeepGoing bool
+	// Budget bounds the money that the run's calls may cost; 0: nothing does. Spent is the part
+	// of it that was spent before. Price, which a run with a budget needs, says what to reserve
+	// for a call.
+	Budget, Spent limiter.Money
+	Price         PriceFunc
 }
 
 // A RunID names a run to its machine.
@@ -219,6 +224,12 @@ func (c RunConfig) Validate() error {
 	}
 	if c.Total < 0 {
 		return fmt.Errorf("machine: run: total %d is negative", c.Total)
+	}
+	if c.Budget < 0 || c.Spent < 0 {
+		return fmt.Errorf("machine: run: budget %v, of which %v are spent: neither may be negative", c.Budget, c.Spent)
+	}
+	if c.Budget > 0 && c.Price == nil {
+		return fmt.Errorf("machine: run: a budget of %v needs a Price", c.Budget)
 	}
 	names := map[string]bool{}
 	for _, p := range c.Pools {

@@ -71,9 +71,12 @@
 //     says that the item is to blame; or another item was answered whose call left later; or
 //     no call can decide the question any more, as each one under way is overdue, and nothing
 //     waits. Exempt are lanes that are led, and probes of a run that keeps going.
+//  14. A call of a run with a budget leaves only if its price fits into what is neither spent nor
+//     reserved nor in doubt. Reserved is the sum over its calls in flight. So a run costs no more
+//     than its budget and what calls have cost beyond their price.
 //
 // Read it in this order: event.go (the facts it takes), machine.go (Step and Ready), item.go (an item's
-// way), run.go, pool.go, lane.go, line.go (whose turn it is), learn.go (what a lane learns from a call),
+// way), run.go, money.go (its budget), pool.go, lane.go, line.go (whose turn it is), learn.go (what a lane learns from a call),
 // recovery.go (its way back), blame.go (whose a failure is), outage.go (overdue calls, outages, and when
 // a lane is given up unheard), memory.go (what survives a restart), remote.go (laws of other packages,
 // and lanes that they lead), longwait.go and status.go (what it shows). Or read the stories in testdata,

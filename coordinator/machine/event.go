@@ -45,6 +45,8 @@ type Outcome struct {
 	Measured   bool               // the real cost is known
 	Actual     limiter.Cost       // tokens read and written, if Measured; the Charge of the lane makes the cost from it
 	Cached     float64            // the part of Actual's input that came from a cache
+	Spent      limiter.Money      // what it cost, if its run has a budget; 0: it was refused, or nothing was sent
+	Doubtful   bool               // it may have cost something that nobody knows: what is reserved for it stays so, or Spent if that is more
 	Cause      error              // of a call that was not answered: the server's error, or what broke the call; kept and shown where it stops a lane or opens its breaker
 
 	// Last says of a call that Failed, and is handed over, that its item has no attempt left if

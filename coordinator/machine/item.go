@@ -222,6 +222,8 @@ func (m *Machine) turnedAway(it *Item) bool {
 	switch {
 	case it.run.draining:
 		m.release(it, EndDrained, nil)
+	case it.run.purse != nil && it.run.purse.over != nil:
+		m.release(it, EndUnpaid, it.run.purse.over)
 	case it.pool.dead():
 		m.release(it, EndStopped, it.pool.cause())
 	case it.unwanted:
@@ -236,7 +238,7 @@ func (m *Machine) turnedAway(it *Item) bool {
 func (m *Machine) release(it *Item, v Verdict, cause error) {
 	m.unexpire(it)
 	it.pool.goes(it)
-	if v == EndStopped && it.run.stopped == nil {
+	if (v == EndStopped || v == EndUnpaid) && it.run.stopped == nil {
 		it.run.stopped = cause
 	}
 	m.leave(it, v)
@@ -275,6 +277,9 @@ func (m *Machine) ended(now time.Time, e *Event) {
 		m.report(now, it, o)
 	}
 	o.disbelieve()
+	if it.run.purse != nil {
+		it.run.purse.settle(it, o)
+	}
 	if had := it.Attempts; it.doubts > 0 { // before the lane learns of this end, which may open the breaker
 		it.settleDoubts()
 		o.Last = o.Last && it.Attempts == had // fewer are used up than its worker knew of
@@ -416,6 +421,9 @@ func (m *Machine) remove(it *Item) {
 	it.pool.take(it)
 	if it.pool.wake(); it.pool.head() == nil {
 		m.leaveLines(it.pool)
+		if it.pool.short {
+			it.run.purse.waits(it.pool, false)
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ type Machine struct {
 	totals  tally
 	lookAt  time.Time // when to look for long waits; zero: nobody waits
 	looked  time.Time // when that was last done and nothing else
+	unpaid  bool      // a budget was spent since the latest look at the releases
 	stepped bool      // a fact was absorbed since the latest Ready
 	stirred []*lane   // those whose law may have something to say
 	accused []*lane   // those with items that are Undecided
@@ -61,9 +62,10 @@ type Ready struct {
 type Finish struct {
 	Run      RunID
 	Counters Counters
-	Stopped  error         // why the first item that ended by EndStopped did; nil: none did
+	Stopped  error         // why the first item that ended by EndStopped or EndUnpaid did; nil: none did
 	Held     Ledger        // its time by what held it back
 	Ran      time.Duration // from when it was opened: the sum of Held
+	Money    Spending      // against its budget; zero: it has none
 }
 
 // A Stranding says that no lane is left for any pool of a run, and why; or that the run needs
@@ -84,9 +86,10 @@ const (
 	EndStopped                  // no lane is left that could take it, or none may be made for it
 	EndWithdrawn                // it was withdrawn
 	EndFailed                   // a call of it, handed over, was its failure; Attempts counts that one too
+	EndUnpaid                   // the budget of its run does not cover the next call
 )
 
-var verdictWords = [...]string{"call", "expired", "drained", "stopped", "withdrawn", "failed"}
+var verdictWords = [...]string{"call", "expired", "drained", "stopped", "withdrawn", "failed", "unpaid"}
 
 func (v Verdict) String() string { return verdictWords[v] }
 
@@ -100,7 +103,7 @@ type Grant struct {
 	Config  *LaneConfig // of the lane, shared with others: to be read only; nil unless it is to be called
 	Epoch   uint64      // of the lane: news from an older one cannot start a cooldown
 	Serial  uint64      // of the item: news of an older grant is dropped
-	Cause   error       // for EndStopped: the error that stopped the lane, or ErrTooManyLanes; for EndFailed: the server's error
+	Cause   error       // for EndStopped: the error that stopped the lane, or ErrTooManyLanes; for EndFailed: the server's error; for EndUnpaid: a *BudgetError
 }
 
 // New returns a machine that knows nothing yet.
@@ -265,6 +268,10 @@ func (m *Machine) grant(now time.Time) {
 	}
 	clear(m.woken[kept:])
 	m.woken = m.woken[:kept]
+	if m.unpaid {
+		m.unpaid = false
+		m.lendReleases()
+	}
 }
 
 // lendReleases lends the items that end without a further call. They need no place among the
@@ -320,7 +327,18 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	if l.phase == Probing {
 		it = p.probeOn(now, l, it)
 	}
+	var price limiter.Money
+	q := p.run.purse
+	if q != nil {
+		var fits bool
+		if price, fits = m.affords(p, it, l); !fits {
+			return false
+		}
+	}
 	m.send(now, it, l)
+	if q != nil {
+		q.reserve(int(it.pos), price)
+	}
 	if m.takeTurn(p); p.head() == nil {
 		m.leaveLines(p)
 	}
@@ -396,9 +414,11 @@ func (m *Machine) finish(now time.Time) {
 			continue
 		}
 		m.close(r)
-		m.out.Finished = append(m.out.Finished, Finish{
-			Run: r.id, Counters: r.counts.counters(), Stopped: r.stopped, Held: r.accounted(now), Ran: now.Sub(r.books.opened),
-		})
+		f := Finish{Run: r.id, Counters: r.counts.counters(), Stopped: r.stopped, Held: r.accounted(now), Ran: now.Sub(r.books.opened)}
+		if r.purse != nil {
+			f.Money = r.purse.Spending
+		}
+		m.out.Finished = append(m.out.Finished, f)
 	}
 	m.touched = m.touched[:0]
 }

@@ -28,6 +28,7 @@ type pool struct {
 	queued    bool     // in run.runnable
 	fallback  bool
 	ruled     bool  // the first lane charges by a rule of its own
+	short     bool  // its head waits for money of its run
 	yields    bool  // the latest to go had failed before: one that was never called goes next
 	turn      int   // the lane that is asked first, where they take turns
 	counted   int   // its items that count at behind; 0: it is awake, or has none to give

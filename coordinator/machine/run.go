@@ -32,6 +32,7 @@ type run struct {
 	stopped  error    // why no lane could take the first of them; nil: none ended so
 	books    books
 	flights  flights
+	purse    *purse // its money; nil: it has no budget
 	asked    uint64 // the latest asking of a lane that has counted its places
 
 	touched, inputEnded, draining, paused, stranded bool
@@ -184,7 +185,7 @@ func (m *Machine) open(id RunID, c RunConfig) {
 		panic("machine: a run was opened twice")
 	}
 	r := &run{m: m, id: id, cfg: c.withDefaults(), pools: map[string]*pool{}}
-	r.books = newBooks(m.now)
+	r.books, r.purse = newBooks(m.now), newPurse(&r.cfg)
 	m.runs[id] = r
 	m.touch(r)
 }
@@ -388,6 +389,8 @@ func (r *run) bound() Bound {
 // awake wait for one.
 func (r *run) heldBy(full bool) (Bound, *line) {
 	switch {
+	case r.purse != nil && r.purse.over != nil && r.held == 0:
+		return BoundBudget, nil
 	case r.stranded && r.held == 0: // what still waits has a lane
 		return BoundStopped, nil
 	case r.draining:
@@ -400,6 +403,8 @@ func (r *run) heldBy(full bool) (Bound, *line) {
 		return BoundInput, nil // also where all its places are taken: one more would have nothing to call
 	case !r.free(), full && r.runnable.n > 0:
 		return BoundConcurrency, nil
+	case r.purse != nil && len(r.purse.short) > 0:
+		return BoundBudget, nil
 	case r.books.sleepers.len() == 0:
 		return BoundBackoff, nil // no pool has anything to give
 	}

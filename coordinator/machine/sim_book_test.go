@@ -45,6 +45,7 @@ type bookRun struct {
 	parked   int
 	delayed  int
 	counts   tally
+	money    bookMoney
 	line     map[string][]*bookItem // by pool: who waits, in order of offer
 	yields   map[string]bool        // by pool: one has gone that had failed, so the next is one that was never called
 }
@@ -99,7 +100,7 @@ func newBook(w *world) *book {
 }
 
 func (b *book) open(id RunID, c RunConfig) {
-	b.runs[id] = &bookRun{id: id, config: c, line: map[string][]*bookItem{}, yields: map[string]bool{}}
+	b.runs[id] = &bookRun{id: id, config: c, line: map[string][]*bookItem{}, yields: map[string]bool{}, money: bookMoney{spent: c.Spent}}
 }
 
 func (b *book) lane(name string) *bookLane {
@@ -280,6 +281,7 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	b.isTold(e, led, late)
 	was := before[b.w.m.lanes[lane]]
 	present = x.grant.Epoch == was[0]
+	b.paid(x, e.outcome)
 	b.lanes[lane].ended(b.w.now, x, e.outcome, present)
 	b.givesUp(lane, e.outcome.Signal == Failed && !led && !late)
 	x.last, x.back = e.outcome, b.w.now

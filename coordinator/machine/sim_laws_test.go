@@ -132,6 +132,7 @@ func (b *book) call(g Grant, x *bookItem) {
 	if !l.isLed() && !l.buckets.take(w.m.now, 1, l.charged(g.Item), l.config.Law == limiter.Plain, w.servers[g.Lane]) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
+	b.pays(g, x)
 	b.isInTurn(g, x)
 	b.leaves(g, x)
 	b.isAnsweredInTime(g, x)
@@ -274,6 +275,9 @@ func (b *book) ends(g Grant, x *bookItem) {
 		ok = !x.wanted
 	case EndFailed:
 		ok = x.judged
+	case EndUnpaid:
+		x.run.unserved, ok = true, true
+		b.isSpent(x.run, g.Cause)
 	case EndStopped:
 		x.run.unserved = true
 		if ok = x.noRoom && errors.Is(g.Cause, ErrTooManyLanes); ok {
@@ -296,6 +300,10 @@ func (b *book) strand(s Stranding) {
 	}
 	r.stranded = true
 	if errors.Is(s.Cause, ErrTooManyLanes) && r.crowded {
+		return
+	}
+	if errors.Is(s.Cause, ErrMaxCost) {
+		b.isSpent(r, s.Cause)
 		return
 	}
 	for _, c := range r.config.Pools {

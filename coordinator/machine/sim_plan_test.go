@@ -10,7 +10,7 @@ import (
 
 // A trouble is one of the things that a world may do to its machine. A failing
 // world is tried again without each of them in turn, to find the few that matter.
-type trouble uint32
+type trouble uint64
 
 const (
 	withdrawals trouble = 1 << iota
@@ -45,6 +45,7 @@ const (
 	poisons      // items that always fail
 	faults       // laws that panic
 	ceilings     // few calls of all runs together
+	budgets      // of money, and calls that cost more than reserved
 	troubles     = iota
 )
 
@@ -100,6 +101,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	p.ownRules()
 	p.fromOutside()
 	p.fromPoison()
+	p.fromMoney()
 	return p
 }
 

@@ -247,6 +247,7 @@ func (w *world) work(g Grant) {
 	}
 	w.in(a.latency, func() {
 		s.flying--
+		w.bills(g, &a.outcome)
 		a.outcome.Last = a.outcome.Signal == Failed && g.Item.Attempts+1 >= simAttempts
 		w.end(g, a.outcome, w.decides(g, a.outcome))
 	})

@@ -134,6 +134,7 @@ type RunStatus struct {
 	Oldest      time.Time // when the one that left first did; zero: there is none
 	Concurrency int       // its ceiling on calls in flight, or that of all runs together if that is less
 	InputEnded  bool      // nothing more will be offered
+	Money       Spending  // against its budget; zero: it has none
 }
 
 // Done returns the number of the run's items that have ended, in whatever way.
@@ -148,6 +149,9 @@ func (m *Machine) RunStatus(id RunID) RunStatus {
 	s := RunStatus{
 		Counters: r.counters(), Total: r.cfg.Total, Held: r.held, Parked: r.parked, Delayed: r.delayed, FirstDue: r.firstDue(), Paused: r.paused,
 		Bound: r.bound(), Ledger: r.accounted(m.now), Concurrency: m.ceiling(r), InputEnded: r.inputEnded,
+	}
+	if r.purse != nil {
+		s.Money = r.purse.Spending
 	}
 	s.Oldest, s.InFlight = r.flights.oldest()
 	return s
@@ -465,6 +469,7 @@ const (
 	BoundTail         = limiter.BoundTail
 	BoundUnanswered   = limiter.BoundUnanswered
 	BoundSlept        = limiter.BoundSlept
+	BoundBudget       = limiter.BoundBudget
 
 	Bounds = limiter.Bounds
 )

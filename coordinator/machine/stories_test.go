@@ -3,6 +3,7 @@ package machine
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -63,10 +64,10 @@ var commands = map[string]func(*story, words){
 		s.server = nil
 		clear(s.lent)
 	},
-	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D keep-going=yes pool=(name,lane,…) fallback=(name,lane,…)
-		s.m.Step(s.now, RunOpened(w.run(), RunConfig{
+	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D keep-going=yes pool=(name,lane,…) fallback=(name,lane,…) budget=USD spent=USD price=USD
+		s.m.Step(s.now, RunOpened(w.run(), w.budget(RunConfig{
 			Concurrency: int(w.number("concurrency")), ItemTimeout: w.span("item-timeout"), KeepGoing: w.has("keep-going"), Pools: w.pools(),
-		}))
+		})))
 	},
 	"offer":     func(s *story, w words) { s.offer(w) }, // COUNT run=N pool=NAME tokens=N
 	"end-input": func(s *story, w words) { s.m.Step(s.now, InputEnded(w.run())) },
@@ -82,8 +83,8 @@ var commands = map[string]func(*story, words){
 		s.server, s.wake = nil, time.Time{}
 		clear(s.lent)
 	},
-	"answer": func(s *story, w words) { // ITEMS after=D tokens=N headers=(LIMIT,REMAINING,RESET): the results are good
-		s.end(w, Settled, Outcome{Signal: Succeeded, Measured: w.has("tokens"), Actual: w.cost(), Sightings: w.sightings()})
+	"answer": func(s *story, w words) { // ITEMS after=D tokens=N headers=(LIMIT,REMAINING,RESET) cost=USD: the results are good
+		s.end(w, Settled, Outcome{Signal: Succeeded, Measured: w.has("tokens"), Actual: w.cost(), Sightings: w.sightings(), Spent: w.usd("cost")})
 	},
 	"reject": func(s *story, w words) { // ITEMS after=D alike=N first=N: 400, for good
 		end := Settled
@@ -101,10 +102,10 @@ var commands = map[string]func(*story, words){
 	"overload": func(s *story, w words) { // ITEMS after=D retry-after=D: 503
 		s.end(w, HandedOver, Outcome{Signal: Overloaded, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after")})
 	},
-	"fail": func(s *story, w words) { // ITEMS after=D retry-after=D way=N cause=WORD unsent=yes last=yes: 500, tried again
+	"fail": func(s *story, w words) { // ITEMS after=D retry-after=D way=N cause=WORD unsent=yes last=yes doubtful=yes: 500, tried again
 		s.end(w, HandedOver, Outcome{
 			Signal: Failed, Directed: w.has("retry-after"), RetryAfter: w.span("retry-after"), Way: uint8(w.number("way")), Cause: w.causeOr(nil),
-			Unsent: w.has("unsent"), Last: w.has("last"),
+			Unsent: w.has("unsent"), Last: w.has("last"), Doubtful: w.has("doubtful"),
 		})
 	},
 	"forbid": func(s *story, w words) { // ITEMS after=D first=N later=N cause=WORD: refused for good, and not said who is
@@ -147,6 +148,7 @@ var commands = map[string]func(*story, words){
 	"advance":     func(s *story, w words) { s.until(s.now.Add(w.first())) }, // D
 	"until-quiet": func(s *story, w words) { s.untilQuiet() },
 	"serve":       func(s *story, w words) { s.serve(w.first(), max(time.Second, w.span("every")), w.server(s.server)) }, // D every=D latency=D places=N each=N rate=N breaks=N cause=WORD unsent=yes others=N refusal=503 retry-after=D headers=shown until=refused
+	"money":       func(s *story, w words) { s.say("%s", moneyWords(s.m.RunStatus(w.run()))) },
 	"in-flight":   func(s *story, w words) { s.say("in flight: %v", slices.Sorted(maps.Keys(s.lent))) },
 	"status":      func(s *story, w words) { s.status() },
 	"clock-back": func(s *story, w words) { // D: one look at a clock that was set back
@@ -328,4 +330,28 @@ func (w words) lane() LaneConfig {
 		c.Ramp = limiter.RampConfig{Initial: from, Target: to, Duration: w.duration(v[2])}
 	}
 	return c
+}
+
+func (w words) usd(key string) limiter.Money { return limiter.USD(w.number(key)) }
+
+// budget gives a run a budget, of which each call takes the same price: dear costs twice that.
+func (w words) budget(c RunConfig) RunConfig {
+	if !w.has("budget") {
+		return c
+	}
+	c.Budget, c.Spent = w.usd("budget"), w.usd("spent")
+	price := w.usd("price")
+	c.Price = func(_ *Item, lane string, _ float64) (limiter.Money, bool) {
+		if lane == "dear" {
+			return 2 * price, true
+		}
+		return price, lane != "unpriced"
+	}
+	return c
+}
+
+// moneyWords describes the money of a run, and what holds it back.
+func moneyWords(r RunStatus) string {
+	m := r.Money
+	return fmt.Sprintf("of %v: %v spent, %v reserved, up to %v in doubt, %v left; calls cost %v more than reserved; held by %q", m.Cap, m.Spent, m.Reserved, m.Doubtful, m.Left(), m.Over, r.Bound)
 }

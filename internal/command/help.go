@@ -42,6 +42,7 @@ it back most. Finding the limit is search, trial and recovery together.
   backoff       all remaining items wait for their own retry
   input         the input did not deliver items fast enough
   output        results were written, or read by another program, too slowly
+  budget        your --max-cost: calls wait until those in flight show what they cost
   slept         this computer slept, or the process was stopped
   paused        you paused the run
   draining      after Ctrl-C or a deadline: finishing the calls in flight

@@ -170,6 +170,7 @@ var reasons = map[limiter.Bound]reason{
 	limiter.BoundPaused:     {"a pause: nothing is sent until it is resumed", "paused", "paused", nil},
 	limiter.BoundDraining:   {"", "stopping", "stopping", (*scene).draining},
 	limiter.BoundStopped:    {"the provider serves nothing more", "the provider stopped it", "stopped", (*scene).stopped},
+	limiter.BoundBudget:     {"your --max-cost: calls in flight may cost all that is left", "your --max-cost", "your --max-cost", nil},
 	limiter.BoundTail:       {"the last calls: all have ended", "the last calls", "last calls", (*scene).tail},
 	limiter.BoundUnanswered: {"calls that go unanswered", "calls go unanswered", "unanswered", (*scene).unanswered},
 	limiter.BoundSlept: {"this computer slept", "this computer slept", "slept", func(s *scene, w *sentence) { // or the process was stopped: the two look alike
@@ -185,6 +186,7 @@ var nouns = map[limiter.Bound]string{
 	limiter.BoundBreaker: "an outage", limiter.BoundRecovery: "coming back", limiter.BoundBackoff: "items that wait for their own retry",
 	limiter.BoundInput: "your input", limiter.BoundPaused: "a pause", limiter.BoundDraining: "the end", limiter.BoundStopped: "the end",
 	limiter.BoundTail: "the last calls", limiter.BoundUnanswered: "calls that go unanswered", limiter.BoundSlept: "this computer's sleep",
+	limiter.BoundBudget: "your --max-cost",
 }
 
 // word returns the word of what holds the run back.

@@ -280,6 +280,7 @@ var scenes = []told{
 	{name: "slept", by: limiter.BoundSlept, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.Ledger = observe.Ledger{limiter.BoundSlept: 61 * time.Second}
 	}},
+	{name: "budget", by: limiter.BoundBudget},
 	{name: "one of no run's", by: limiter.BoundNone, c: func(c *Context) { c.Bound = "moon_phase" }},
 }
 

@@ -68,7 +68,7 @@ func (g *page) gravity() tone {
 	switch g.Bound {
 	case "breaker", "stopped", "unanswered":
 		return bad
-	case "cooldown", "overload", "errors", "trial", "backoff", "recovery", "paused", "draining":
+	case "cooldown", "overload", "errors", "trial", "backoff", "recovery", "paused", "draining", "budget":
 		return wary
 	}
 	return calm
