@@ -140,6 +140,10 @@ func WithShared(s *Shared) Option {
 	}, "WithShared()")
 }
 
+// SharesLanes reports whether the options, taken together, run on a [Shared]. Then options about lanes
+// belong to [NewShared].
+func SharesLanes(opts ...Option) bool { return configure(opts).shared != nil }
+
 func (c *config) newCoordinator(mailbox int) *coordinator.Coordinator {
 	return coordinator.New(coordinator.Config{Machine: c.machine, Clock: c.clock, ReadAhead: c.readAhead, Mailbox: mailbox})
 }

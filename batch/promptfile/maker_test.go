@@ -335,7 +335,7 @@ func TestLanesOfAJobCharge(t *testing.T) {
 	line := func(i int) string {
 		return fmt.Sprintf(`{"id":"%d","prompt":%q,"max_tokens":2000,"model":"m"}`, i, word)
 	}
-	took := func(cost func(*prompts.Request) batch.Cost, opts ...batch.Option) (d time.Duration) {
+	took := func(shares bool, cost func(*prompts.Request) batch.Cost, opts ...batch.Option) (d time.Duration) {
 		var lines []string
 		for i := range 31 {
 			lines = append(lines, line(i))
@@ -343,7 +343,7 @@ func TestLanesOfAJobCharge(t *testing.T) {
 		desk := newDesk(t, lines...)
 		desk.cfg.Cost = cost
 		synctest.Test(t, func(t *testing.T) {
-			if len(opts) > 0 && strings.HasPrefix(opts[0].String(), "WithShared") {
+			if shares {
 				shared, err := batch.NewShared(batch.WithPlainLaw(), batch.WithLimits(batch.Limits{TPM: 6000}))
 				if err != nil {
 					t.Fatal(err)
@@ -362,16 +362,16 @@ func TestLanesOfAJobCharge(t *testing.T) {
 		return d
 	}
 	both := limiter.Charge{Rule: limiter.ChargeBoth}
-	asBoth := took(nil, batch.WithCharge(both))
+	asBoth := took(false, nil, batch.WithCharge(both))
 	for name, tt := range map[string]struct {
 		took time.Duration
 		half bool
 	}{
-		"told nothing":            {took(nil), true},
-		"both, by the lane":       {took(nil, batch.WithLaneDefaults(batch.LaneConfig{Charge: both})), false},
-		"the prompt alone":        {took(nil, batch.WithCharge(limiter.Charge{Rule: limiter.ChargePromptOnly})), true},
-		"lanes of another's":      {took(nil, batch.WithShared(nil)), false}, // who has said nothing: as told
-		"told what it is to draw": {took(func(*prompts.Request) batch.Cost { return batch.Cost{Requests: 1, Input: 2000, Output: 2000} }), false},
+		"told nothing":            {took(false, nil), true},
+		"both, by the lane":       {took(false, nil, batch.WithLaneDefaults(batch.LaneConfig{Charge: both})), false},
+		"the prompt alone":        {took(false, nil, batch.WithCharge(limiter.Charge{Rule: limiter.ChargePromptOnly})), true},
+		"lanes of another's":      {took(true, nil), false}, // who has said nothing: as told
+		"told what it is to draw": {took(false, func(*prompts.Request) batch.Cost { return batch.Cost{Requests: 1, Input: 2000, Output: 2000} }), false},
 	} {
 		if share := tt.took.Seconds() / asBoth.Seconds(); tt.half != (share < 0.6) || !tt.half && (share < 0.9 || share > 1.1) {
 			t.Errorf("%s: %v, and where both are charged %v", name, tt.took, asBoth)

@@ -3,9 +3,7 @@ package promptfile
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
@@ -162,9 +160,8 @@ func (r *run) fault(err error) {
 // options returns the options of the whole run. The job's own stand last, so that they win over
 // the caller's. Those of the maker stand first, so that the caller's win over them.
 func (r *run) options(opts []batch.Option) []batch.Option {
-	// The lanes of a Shared belong to it: its options say how they charge.
-	if !slices.ContainsFunc(opts, func(o batch.Option) bool { return strings.HasPrefix(o.String(), "WithShared(") }) {
-		opts = append(r.maker.Options(), opts...) // the caller's options come later, and win
+	if !batch.SharesLanes(opts...) { // else the Shared says how its lanes charge
+		opts = append(r.maker.Options(), opts...)
 	}
 	opts = slices.Clip(opts) // another job may use the caller's slice
 	if r.cfg.FilteredFails {
@@ -227,19 +224,10 @@ func (r *run) notRun(err error) {
 	}
 }
 
-// noLaneLeft reports whether all lanes that the run's status knows have stopped, or the run is
-// over.
+// noLaneLeft reports whether all lanes of the run have stopped, or it is over. Other lanes of a batch.Shared do not count.
 func (r *run) noLaneLeft() bool {
-	s, err := r.cfg.Control.Status(r.ctx, math.MaxInt)
-	if err != nil {
-		return true // the run is over
-	}
-	for _, l := range s.Lanes {
-		if l.Phase != machine.Stopped {
-			return false
-		}
-	}
-	return true
+	s, err := r.cfg.Control.Status(r.ctx, 0)
+	return err != nil || s.Run.Bound == machine.BoundStopped
 }
 
 // end waits until all saved lines are safe, and brings the output into the order of the

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -274,6 +275,34 @@ func TestStreamIsLeft(t *testing.T) {
 	if err := errors.Join(err, job.Close()); err != nil || !sums.Left || sums.Succeeded != 1 {
 		t.Errorf("%+v, %v", sums, err)
 	}
+}
+
+// A stream whose lanes have stopped is left, though another lane flows on the Shared: its run has ended.
+func TestStreamOnASharedIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, err := batch.NewShared()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shared.Close()
+		_, err = batch.Run(t.Context(), slices.Values([]int{1}), func(context.Context, int) (int, error) { return 0, nil },
+			batch.WithShared(shared), batch.WithPoolOf(func(int) string { return "another" }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := newDesk(t)
+		r, w := io.Pipe()
+		defer func() { _ = w.Close() }()
+		d.cfg.Input = Stream("pipe", r)
+		job := d.open()
+		go func() { _, _ = io.WriteString(w, ask("a")+"\n") }()
+		sums, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
+			return provider.Reply{}, &provider.Error{Kind: provider.QuotaExhausted, Status: 429}
+		}, batch.WithShared(shared))
+		if fault := job.Close(); !errors.Is(err, batch.ErrStopped) || !sums.Left || fault != nil {
+			t.Errorf("%v, %+v, %v", err, sums, fault)
+		}
+	})
 }
 
 // A disk that is full, or broken, ends the run soon, and what is not saved is counted.
