@@ -63,6 +63,10 @@ type Config struct {
 	// Control steers the run from outside; nil for none.
 	Control *batch.Control
 
+	// Sample makes Run ask only so many of the items that are left, spread evenly over all of them:
+	// the others are left to another run. 0 means all; a stream has no samples.
+	Sample int
+
 	// Lane names the quota that a call of a model draws on; nil means the model's name.
 	Lane func(model string) string
 	// Cost estimates what a call draws. Nil means one request, the tokens of the prompt,

@@ -22,6 +22,7 @@ type intake struct {
 	done    int                // items with a result of an earlier run
 	failed  int                // items that failed for good in an earlier run
 	given   int                // items that this run asks
+	passed  int                // items that it leaves to another run, as they are not in its sample
 	skipped int                // bad lines that this run has put into the errors file
 	foreign int                // untranslatable lines, likewise
 	renamed int                // items whose id was taken
@@ -64,6 +65,10 @@ func (in *intake) take(req prompts.Request) *Item {
 		in.failed++
 		return nil
 	}
+	if !in.sampled() {
+		in.passed++
+		return nil
+	}
 	in.given++
 	was := req.ID
 	req.ID = in.past.freeID(was)
@@ -75,6 +80,17 @@ func (in *intake) take(req prompts.Request) *Item {
 		}
 	}
 	return it
+}
+
+// sampled reports whether the next item that is left to do is in the sample. Each stretch of the
+// input has one, in its middle.
+func (in *intake) sampled() bool {
+	n, left := in.cfg.Sample, in.plan.Left()
+	if n == 0 || n >= left || in.cfg.Input.Stream {
+		return true
+	}
+	at := in.given + in.passed
+	return (at*n+left/2)/left < ((at+1)*n+left/2)/left
 }
 
 // skip puts a bad line into the errors file, if such lines are skipped. It reports whether

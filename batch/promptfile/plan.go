@@ -200,7 +200,7 @@ func (j *Job) changed(in *intake) error {
 		return nil
 	}
 	if in.digest != j.checked.digest {
-		read := in.done + in.failed + in.given
+		read := in.done + in.failed + in.given + in.passed
 		return fmt.Errorf("promptfile: %s: %w: %d items were checked and %d were read", j.cfg.Input.Name, ErrChanged, j.plan.Items, read)
 	}
 	now, err := j.cfg.Input.stat()

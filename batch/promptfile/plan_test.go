@@ -338,3 +338,30 @@ func TestBoundsByForm(t *testing.T) {
 		t.Errorf("%v, %v", bounds, err)
 	}
 }
+
+// A sample is spread evenly over what is left, has as many items as it is to have, and the run after
+// it asks the others alone.
+func TestSamples(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 7, 10, 13, 100} {
+		for left := 1; left <= 40; left++ {
+			in := &intake{Job: &Job{cfg: Config{Sample: n}, plan: Plan{Items: left}}}
+			var at []int
+			for i := range left {
+				if in.sampled() {
+					in.given++
+					at = append(at, i)
+				} else {
+					in.passed++
+				}
+			}
+			if len(at) != min(n, left) {
+				t.Fatalf("%d of %d: %v", n, left, at)
+			}
+			for i := 1; i < len(at); i++ {
+				if gap := at[i] - at[i-1]; gap > (left+n-1)/n {
+					t.Errorf("%d of %d: %v", n, left, at)
+				}
+			}
+		}
+	}
+}

@@ -146,6 +146,37 @@ func TestTerminalGoesAway(t *testing.T) {
 	}
 }
 
+// After a pilot a run asks whether to go on, and buys nothing twice.
+func TestAskedAfterAPilot(t *testing.T) {
+	for name, c := range map[string]struct {
+		typed       string
+		code, calls int
+		says        string
+	}{
+		"yes":    {"yes\n", exit.OK, 100, "90 answered"},
+		"no":     {"n\n", exit.Bound, 10, "stopped after the pilot, as you said. Continue with:"},
+		"Ctrl-C": {"\x03", exit.Interrupted, 10, "interrupted before the first call. Start again with:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, base := serveFor(t, sim.Config{})
+			out := filepath.Join(t.TempDir(), "out.jsonl")
+			o := startOnTerminal(t, "exec headrace run "+promptsFile(t, 100)+" -o "+out+" --model m --pilot 10 --base-url "+base, usual)
+			o.until("Continue? [y/N] ")
+			if n := server.Books().Accepted; n != 10 {
+				t.Errorf("%d calls before the answer", n)
+			}
+			if _, err := io.WriteString(o.master, c.typed); err != nil {
+				t.Fatal(err)
+			}
+			code, shown, b := o.end(), o.shown.String(), server.Books()
+			if code != c.code || b.Accepted != c.calls || !strings.Contains(shown, c.says) || wholeLines(t, out) != c.calls {
+				t.Errorf("exit code %d, %d calls: %s", code, b.Accepted, shown)
+			}
+		})
+	}
+}
+
 // Before its first call a run asks a person whether it may cost much. It asks nobody who cannot
 // answer, and nobody whose flags have answered.
 func TestAskedWhatItMayCost(t *testing.T) {
@@ -173,7 +204,7 @@ func TestAskedWhatItMayCost(t *testing.T) {
 			dir := t.TempDir()
 			o := startOnTerminal(t, "exec headrace run "+promptsFile(t, 100)+" -o "+dir+"/out.jsonl --model m --base-url "+base+c.flags, usual)
 			if c.typed != "" {
-				o.until("Go on? [y/N] ")
+				o.until("Continue? [y/N] ")
 				if _, err := os.Stat(dir + "/out.jsonl"); server.Books().Received != 0 || err == nil {
 					t.Errorf("%d calls before the answer: %v", server.Books().Received, err)
 				}

@@ -242,6 +242,7 @@ const (
 	Stopping           Code = "stopping"            // calls in flight finish
 	Abandoning         Code = "abandoning"          // calls in flight are abandoned
 	LeftOut            Code = "left_out"            // lines that the terminal was too slow for
+	Planned            Code = "planned"             // what is left after a pilot may cost
 	Asked              Code = "asked"               // a user asked how the run stands before there was anything to say
 	Timeline           Code = "timeline"            // there is no timeline, or not any more
 	Failing            Code = "failing"             // some items fail while the others are answered

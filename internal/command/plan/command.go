@@ -75,7 +75,7 @@ type planFlags struct {
 var notOfPlan = []string{
 	"output", "errors", "timeline", "insecure-http", "api-key-env", "api-key-file", "header", "ca-file", "client-cert", "client-key", "text", "max-attempts", "max-bodies", "item-timeout", "first-answer",
 	"outage-patience", "keep-going", "max-failures", "long-wait", "filtered", "order", "retry-failed", "fresh", "forget", "durable", "progress", "color",
-	"log-level", "log-format", "log-file", "sim-profile", "cluster", "stream", "stream-idle", "yes", "confirm-above",
+	"log-level", "log-format", "log-file", "sim-profile", "cluster", "stream", "stream-idle", "pilot", "yes", "confirm-above",
 }
 
 // registerPlan registers them.
@@ -148,28 +148,29 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 
 // planOf translates the flags into the settings of a plan.
 func (f *planFlags) planOf(input string) Config {
+	c := ConfigOf(&f.Flags, input)
+	c.Tier, c.Latency, c.Output = f.ownTier, f.latency, f.answer
+	return c
+}
+
+// ConfigOf translates the flags of run into the settings of a plan of that run.
+func ConfigOf(f *settings.Flags, input string) Config {
 	answers := f.Answering(f.Preset)
 	lane := f.Lanes.Lane(f.Law)
 	if f.Law == settings.LawPlain {
 		lane.Law = limiter.Plain
 	}
 	lane.Target = f.LatencyTarget
+	row := func(model string) string { return model }
+	if f.Provider == settings.ProviderSim { // it has one for all
+		row = func(string) string { return "all models" }
+	}
 	return Config{
-		Input: input, Row: f.rowOf, Quota: f.quotaOf, Limits: f.Limits(), Tier: f.ownTier, Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
+		Input: input, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
+		Quota: func(model string) string { // as in a run
+			return settings.LaneOf(f.Name(), model, f.Provider == settings.ProviderSim || f.Vendor.ByAccount)
+		},
 		Cost: func(q *prompts.Request) limiter.Cost { return settings.CostOf(answers.Charge, q) }, Counts: answers.Name,
-		Concurrency: f.Concurrency, Lane: lane, Latency: f.latency, Timeout: f.Timeout, Deadline: f.Deadline, Output: f.answer, Prices: f.Known, Seed: f.Seed,
+		Concurrency: f.Concurrency, Lane: lane, Timeout: f.Timeout, Deadline: f.Deadline, Output: limiter.ExpectedOutput, Prices: f.Known, Seed: f.Seed,
 	}
-}
-
-// rowOf returns the row of a model: the simulated provider has one for all.
-func (f *planFlags) rowOf(model string) string {
-	if f.Provider == settings.ProviderSim {
-		return "all models"
-	}
-	return model
-}
-
-// quotaOf returns the quota that a model's calls draw on, as in a run.
-func (f *planFlags) quotaOf(model string) string {
-	return settings.LaneOf(f.Name(), model, f.Provider == settings.ProviderSim || f.Vendor.ByAccount)
 }

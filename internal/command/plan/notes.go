@@ -64,6 +64,14 @@ func (p *Plan) atLeast(text string) string {
 
 func (p *Plan) outputNote() string {
 	text := "an answer is taken to be as long as its line allows"
+	if p.cfg.Pilot != nil {
+		answers, tokens := 0, 0.0
+		for _, shown := range p.cfg.Pilot {
+			answers, tokens = answers+shown.Answers, tokens+shown.Output*float64(shown.Answers)
+		}
+		text = fmt.Sprintf("an answer is taken to be as long as those of the pilot: %s tokens, the mean of %s",
+			words.Thousands(tokens/float64(max(1, answers))), words.Count(answers, "answer"))
+	}
 	if p.assumed > 0 {
 		text += fmt.Sprintf("; %s nothing: %s tokens (--output-tokens)", saysSay(p.assumed), words.Thousands(p.cfg.Output))
 	}
@@ -86,6 +94,9 @@ func isAre(n int, noun string) string {
 
 func (p *Plan) latencyNote() string {
 	mean := long(time.Duration(min(p.latency/float64(p.items), longestCall.Seconds()) * 1e9))
+	if p.cfg.Pilot != nil {
+		return "a call is taken to last " + mean + ", as those of the pilot did in the median"
+	}
 	if p.cfg.Latency > 0 {
 		return "a call is taken to last " + mean + " in the median (--latency)"
 	}

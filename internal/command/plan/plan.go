@@ -36,12 +36,25 @@ type Config struct {
 	Latency     time.Duration      // median time of a call; 0: derived from the tokens of its answer
 	Output      float64            // tokens of an answer whose line has no bound
 	Prices      price.Table
-	Seed        uint64 // another seed draws other latencies
+	Pilot       map[string]Pilot // by model: what its calls have shown; nil: nothing
+	Seed        uint64           // another seed draws other latencies
 }
 
-// limitsOf returns the limits of one model: the user's beat the tier.
+// Pilot holds what calls of a model have shown. A plan need not assume it then.
+type Pilot struct {
+	Answers int            // that showed it
+	Input   float64        // tokens of a prompt, as a share of those that are estimated from its text
+	Output  float64        // tokens of an answer, on average
+	Latency time.Duration  // of a call, in the median
+	Limits  limiter.Limits // that the provider has shown; 0: not known
+}
+
+// limitsOf returns the limits of one model: the user's beat those of a pilot, which beat the tier.
 func (c *Config) limitsOf(model string) limiter.Limits {
 	l := c.Tier.of(model)
+	if shown := c.Pilot[model].Limits; !shown.Zero() {
+		l = shown
+	}
 	for _, p := range []struct {
 		to    *float64
 		given float64
@@ -119,13 +132,13 @@ func New(cfg Config) *Plan {
 // Take counts one request. It keeps nothing of its body.
 func (p *Plan) Take(req prompts.Request) {
 	m := p.modelOf(req.Model)
-	input, output := estimate.Prompt(req.Body), p.outputOf(req)
+	input, output := p.tokensOf(req)
 	p.items++
 	m.items++
 	m.input += input
 	m.output += output
 	m.price(&p.cfg.Prices, req.Model, input, output)
-	latency := p.latencyOf(output)
+	latency := p.latencyOf(req.Model, output)
 	if p.cfg.Timeout > 0 && latency > p.cfg.Timeout {
 		p.tooLong++
 	}
@@ -158,20 +171,34 @@ func (p *Plan) quotaOf(model string) int {
 	return i
 }
 
-// outputOf returns the assumed length of the answer: its bound, or else the configured
-// assumption. A model that only reads writes nothing.
-func (p *Plan) outputOf(req prompts.Request) float64 {
-	if provider.OnlyReads(req.Endpoint) {
-		return 0
+// tokensOf returns the tokens that a call is taken to read and to write. The answer is as long as
+// those of a pilot, or else as its bound, or else as the configured assumption. A model that only
+// reads writes nothing.
+func (p *Plan) tokensOf(req prompts.Request) (input, output float64) {
+	input, most := estimate.Prompt(req.Body), estimate.MaxOutput(req.Body)
+	shown, known := p.cfg.Pilot[req.Model]
+	if known {
+		input *= shown.Input
 	}
-	if most := estimate.MaxOutput(req.Body); most > 0 {
-		return most
+	switch {
+	case provider.OnlyReads(req.Endpoint):
+	case known && most > 0:
+		output = min(shown.Output, most)
+	case known:
+		output = shown.Output
+	case most > 0:
+		output = most
+	default:
+		p.assumed++
+		output = p.cfg.Output
 	}
-	p.assumed++
-	return p.cfg.Output
+	return input, output
 }
 
-func (p *Plan) latencyOf(output float64) time.Duration {
+func (p *Plan) latencyOf(model string, output float64) time.Duration {
+	if shown, known := p.cfg.Pilot[model]; known {
+		return shown.Latency
+	}
 	if p.cfg.Latency > 0 {
 		return p.cfg.Latency
 	}
@@ -185,6 +212,17 @@ func (p *Plan) costOf(req prompts.Request, m *modelPlan, input, output float64) 
 		return limiter.Cost{Requests: 1, Input: input, Output: output}
 	}
 	return p.cfg.Cost(&req)
+}
+
+// Items returns the number of items that were taken.
+func (p *Plan) Items() int { return p.items }
+
+// Cost returns the sum of the costs that are known, in USD, and the number of items whose cost is not.
+func (p *Plan) Cost() (usd float64, unpriced int) {
+	for _, m := range p.models {
+		usd, unpriced = usd+m.usd, unpriced+m.unpriced
+	}
+	return usd, unpriced
 }
 
 // whatIf is the duration with half and with twice of one thing.

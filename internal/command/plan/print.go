@@ -21,6 +21,11 @@ import (
 // Text writes the plan for a person.
 func (p *Plan) Text(out io.Writer) {
 	fmt.Fprintf(out, "%s: %s, %s%s: no call was made\n", printable.Line(p.cfg.Input), amountOf(p.lines, "line"), amountOf(p.items, "item"), p.leftOut())
+	p.Figures(out)
+}
+
+// Figures writes the plan without its first line.
+func (p *Plan) Figures(out io.Writer) {
 	if p.items == 0 {
 		return
 	}

@@ -7,74 +7,106 @@ import (
 
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/plan"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/words"
-	"github.com/headrace/headrace/limiter"
-	"github.com/headrace/headrace/provider"
-	"github.com/headrace/headrace/provider/estimate"
 )
 
-// question is what a run asks a person before its first call, because of its cost.
+// question is what a run asks a person before its first call, because of its cost or after a
+// pilot.
 type question struct {
 	*verdict.Facts
 	verdict *verdict.Verdict
 	show    *display
 
-	items    int // that are left to do
-	usd      float64
-	unpriced int // of the items
+	pilot map[string]plan.Pilot // what a pilot has shown; nil: there was none
+	plan  *plan.Plan            // of the items that are left to do; nil: there is nothing to ask
 }
 
-// may reports whether there is anybody to ask. Otherwise nothing is estimated.
+// may reports whether there may be something to ask. Otherwise nothing is estimated.
 func (q *question) may(src promptfile.Input) bool {
-	return q.Converse && !src.Stream && q.Flags.Confirms()
+	if q.pilot == nil && (!q.Converse || src.Stream || !q.Flags.Confirms()) {
+		return false
+	}
+	cfg := plan.ConfigOf(q.Flags, src.Name)
+	cfg.Pilot = q.pilot
+	q.plan = plan.New(cfg)
+	return true
 }
 
-// take adds what an item may cost: its answer is as long as it allows.
-func (q *question) take(r *prompts.Request) {
-	q.items++
-	p, _, known := q.Flags.Known.Of(r.Model)
-	if !known {
-		q.unpriced++
-		return
-	}
-	output := estimate.MaxOutput(r.Body)
-	switch {
-	case provider.OnlyReads(r.Endpoint):
-		output = 0
-	case output == 0:
-		output = limiter.ExpectedOutput
-	}
-	q.usd += p.Estimate(estimate.Prompt(r.Body), output)
-}
+// take adds what an item may cost.
+func (q *question) take(r *prompts.Request) { q.plan.Take(*r) }
 
-// ask waits for the answer of a person, if the run may cost much. Its error ends the run before
-// anything was called or touched.
+// ask waits for the answer of a person, if there is something to ask. Its error ends the run before
+// it has called anybody or touched a file.
 func (q *question) ask() error {
-	if q.usd <= q.Flags.ConfirmAbove {
+	switch {
+	case q.plan == nil:
+		return nil
+	case q.pilot != nil:
+		return q.afterPilot()
+	}
+	if usd, _ := q.plan.Cost(); usd <= q.Flags.ConfirmAbove {
 		return nil
 	}
-	about := "about"
-	if q.unpriced > 0 {
-		about = "at least"
-	}
-	q.show.console.Settle()
-	fmt.Fprintf(q.Stderr, "headrace: %s to do for %s %s, which is more than %s (--confirm-above). Go on? [y/N] ",
-		words.Count(q.items, "item"), about, words.Money(q.usd), words.Money(q.Flags.ConfirmAbove))
-	yes, answered := q.answer()
-	if !answered {
+	yes, answered := q.answer(fmt.Sprintf("%s to do for %s, which is more than %s (--confirm-above). Continue?",
+		words.Count(q.plan.Items(), "item"), q.cost(), words.Money(q.Flags.ConfirmAbove)))
+	switch {
+	case !answered:
 		return q.verdict.HaltedEarly()
-	}
-	if !yes {
+	case !yes:
 		return q.verdict.FailAgain(exit.Interrupted, "nothing was called, as you said. Start again with:")
 	}
 	return nil
 }
 
-// answer reads a line; false: a signal or the deadline came first. The goroutine that reads is left
-// behind until the process ends, since nothing ends a read from a terminal.
-func (q *question) answer() (yes, answered bool) {
+// afterPilot shows the plan of the rest, and asks whether to go on. If nobody can answer, the run
+// ends there, unless a flag has answered.
+func (q *question) afterPilot() error {
+	q.plan.Foresee(q.plan.Items(), 0, 0)
+	rest := fmt.Sprintf("the rest, by the pilot: %s for %s", words.Count(q.plan.Items(), "item"), q.cost())
+	q.show.console.Notice(event.Planned, rest)
+	q.show.console.Settle()
+	isRead := q.Flags.Progress != settings.ProgressJSON && q.Flags.Progress != settings.ProgressNone
+	if isRead {
+		q.plan.Figures(q.Stderr)
+	}
+	if q.Flags.Yes {
+		return nil
+	}
+	if !q.Converse || !isRead {
+		return q.verdict.FailAgain(exit.Bound, "the pilot is over, and nobody can be asked whether to continue (--yes continues). Continue with:")
+	}
+	yes, answered := q.answer("Continue?")
+	switch {
+	case !answered:
+		return q.verdict.HaltedEarly()
+	case !yes:
+		return q.verdict.FailAgain(exit.Bound, "stopped after the pilot, as you said. Continue with:")
+	}
+	return nil
+}
+
+// cost says what the items may cost.
+func (q *question) cost() string {
+	usd, unpriced := q.plan.Cost()
+	switch {
+	case unpriced == q.plan.Items():
+		return "an unknown price"
+	case unpriced > 0:
+		return "at least " + words.Money(usd)
+	}
+	return "about " + words.Money(usd)
+}
+
+// answer asks and reads a line; false: a signal or the deadline came first. The goroutine that reads
+// is left behind until the process ends, since nothing ends a read from a terminal.
+func (q *question) answer(text string) (yes, answered bool) {
+	q.show.console.Settle()
+	fmt.Fprintf(q.Stderr, "headrace: %s [y/N] ", text)
 	line := make(chan string, 1)
 	go func() {
 		text, _ := bufio.NewReader(q.Stdin).ReadString('\n') // a terminal that has gone says nothing: no

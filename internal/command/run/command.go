@@ -37,6 +37,9 @@ by the length of the prompt. Calls that were sent and whose answer was cut off m
 well: they are counted apart, in doubtful, with the tokens that the answer had told, and are no
 part of any cost.
 
+--pilot N first runs N items, spread over the input, and plans the rest from what they show. Then it
+asks whether to go on; where nobody can answer, it ends (exit 4) unless --yes is given.
+
 On a terminal a run that may cost more than $100 (--confirm-above) asks before its first call.
 --yes answers in advance; without a terminal nothing is asked.
 
@@ -60,7 +63,7 @@ Exit codes:
   2    usage, configuration or input is wrong, and nothing was called
   3    stopped by the provider (quota, balance, key, no answer at all, a long outage), or by a
        mistake in every line
-  4    stopped by a limit of yours (--deadline, --max-failures)
+  4    stopped by a limit of yours (--deadline, --max-failures), or after a --pilot
   5    the output cannot be written, or could not for a while
   130  interrupted
   141  the reader of standard output has gone, as in | head`
@@ -112,6 +115,8 @@ func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, in
 		return exit.Refuse("%s: only for runs on one machine, as a cluster decides by itself when to stop: remove them", settings.Dashed(own))
 	}
 	switch {
+	case flags.Pilot > 0:
+		return exit.Refuse("--pilot: only for runs on one machine, and a cluster has no pilot")
 	case cluster == nil:
 		return exit.Refuse("%s", NotHere("--cluster"))
 	case len(inputs) > 1:

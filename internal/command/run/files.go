@@ -144,6 +144,9 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 	if len(res.Failures) > 0 {
 		r.calls.failing.drop(res.Item.ID)
 	}
+	if res.Err == nil && r.pilot != nil {
+		r.pilot.note(res)
+	}
 	if res.Err == nil {
 		r.answered.note(r.answeredAs(res))
 		return

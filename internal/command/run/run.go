@@ -26,6 +26,7 @@ type runner struct {
 	cost    *question
 
 	answered endpoints // of the items that have a result
+	pilot    *pilot    // that this run is; nil: it is none
 }
 
 func newRunner(f *verdict.Facts) *runner {
@@ -40,18 +41,37 @@ func newRunner(f *verdict.Facts) *runner {
 }
 
 // runFiles runs files to their end, and says everything but the last lines, which belong to
-// the ending.
+// the ending. With a pilot it runs them twice: the second run continues the first.
 func runFiles(ctx context.Context, w *world.World, flags *settings.Flags, inputs []string) error {
 	r := newRunner(&verdict.Facts{World: w, Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
+	if flags.Pilot == 0 {
+		return r.runToEnd(ctx)
+	}
+	r.pilot = &pilot{items: flags.Pilot, models: map[string]*shown{}}
+	err := r.runToEnd(ctx)
+	if !r.pilotIsOver(err) {
+		return err
+	}
+	args := settings.AfterPilot(w.Args)
+	if flags.Fresh {
+		args, flags.Fresh = settings.NotAgain(args), false
+	}
+	rest := newRunner(&verdict.Facts{World: w.Again(args), Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
+	rest.cost.pilot = r.found()
+	return rest.runToEnd(ctx)
+}
+
+// runToEnd runs the files once.
+func (r *runner) runToEnd(ctx context.Context) error {
 	manner := r.show.manner()
-	r.show.every, r.show.console = manner.Every(), progress.Open(manner, w.Clock.Now)
+	r.show.every, r.show.console = manner.Every(), progress.Open(manner, r.Clock.Now)
 	closeLog, err := r.log.open(r.show.console)
 	if err != nil {
 		r.show.console.Close(nil)
 		return err
 	}
 	defer closeLog()
-	r.Halt = w.Watch(ctx, flags.Deadline, r.show.console.Notice)
+	r.Halt = r.Watch(ctx, r.Flags.Deadline, r.show.console.Notice)
 	answered := r.show.answerAsks()
 	err = r.run()
 	r.Halt.Close()
@@ -88,13 +108,19 @@ func (r *runner) run() error {
 	if src.Several() {
 		r.Input = src.Name
 	}
+	if r.pilot != nil && src.Stream {
+		return exit.Refuse("--pilot: %s can be read only once, and a pilot is spread over the whole input: save it as a file", src.Name)
+	}
 	if err := r.show.placeTimeline(); err != nil {
 		return err
 	}
 	r.calls.bounds.Store(!r.Flags.MaxTokensGiven && r.Flags.DemandsBound())
 	lowered := r.Account.LowerConcurrency()
 	cfg := r.job(src)
-	if r.cost.may(src) {
+	switch {
+	case r.pilot != nil:
+		cfg.Sample = r.pilot.items
+	case r.cost.may(src):
 		cfg.Watch.Left = r.cost.take
 	}
 	job, err := promptfile.Open(cfg)

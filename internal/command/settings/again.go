@@ -52,6 +52,26 @@ func quotedFlag(word string) string {
 	return ShellQuote(word)
 }
 
+// AfterPilot removes the flag of a pilot that is over.
+func AfterPilot(args []string) (kept []string) {
+	found := false
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--pilot":
+			found = true
+			i++ // its value
+		case strings.HasPrefix(args[i], "--pilot="):
+			found = true
+		default:
+			kept = append(kept, args[i])
+		}
+	}
+	if !found { // it came from the environment or the config file
+		kept = append(kept, "--pilot=0")
+	}
+	return kept
+}
+
 // NotAgain removes the flags that would start over again.
 func NotAgain(args []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(args), func(a string) bool {

@@ -1,6 +1,9 @@
 package settings
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // usualConfirm is the cost of a run, in USD, above which a person is asked: more than most people
 // spend without a look.
@@ -12,6 +15,14 @@ func (f *Flags) checkConfirm() error {
 		return nil
 	}
 	return fmt.Errorf("--confirm-above: %v is not an amount of money: want USD, 0 or more", f.ConfirmAbove)
+}
+
+// checkPilot refuses a pilot whose answers the rest of the run could not find: it would buy them again.
+func (f *Flags) checkPilot() error {
+	if f.Pilot > 0 && f.ToStdout() {
+		return errors.New("--pilot: the results of a pilot need a file: name one with -o")
+	}
+	return AtLeast("pilot", f.Pilot, 0)
 }
 
 // Confirms reports whether the user may be asked about the cost of the run: no flag answers the

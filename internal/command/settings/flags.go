@@ -64,6 +64,7 @@ type Flags struct {
 	Lanes          *laneSettings // in the config file; nil: there is no such file
 	SimProfile     string
 	durable        string
+	Pilot          int // items
 	Yes            bool
 	ConfirmAbove   float64 // USD
 	Fresh          bool
@@ -162,7 +163,8 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.text, "text", textAuto, "add the answer's text to result lines, as headrace.text: always, never, or auto (if answers are not in OpenAI's shape)")
 	f.registerInput(fs, "fail (nothing is called) or skip (bad lines go to the errors file)")
 	f.registerPrices(fs)
-	fs.BoolVarP(&f.Yes, "yes", "y", false, "ask nothing before the first call")
+	fs.IntVar(&f.Pilot, "pilot", 0, "first run N items, spread over the input, and plan the rest from what they show; then ask whether to continue, or stop if nobody can answer (exit 4); --yes continues; 0: no pilot")
+	fs.BoolVarP(&f.Yes, "yes", "y", false, "ask nothing: run whatever it may cost")
 	fs.Float64Var(&f.ConfirmAbove, "confirm-above", usualConfirm, "on a terminal, ask before the first call if the run may cost more than this, in USD; no script is ever asked")
 	fs.IntVarP(&f.Concurrency, "concurrency", "c", batch.DefaultConcurrency, "most calls in flight")
 	fs.Float64Var(&f.rpm, "rpm", 0, "requests a minute allowed for each model; 0: learn it")
@@ -201,7 +203,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Cluster, "cluster", "", "run on many machines (the full command only): in the cluster at an address, as in --cluster=nats://…; without an address, in a trial cluster in this process")
 	fs.Lookup("cluster").NoOptDefVal = ClusterTrial
 	NameValues(fs, map[string]string{
-		"cluster": "ADDRESS", "confirm-above": "USD",
+		"cluster": "ADDRESS", "confirm-above": "USD", "pilot": "N",
 		"output": "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
@@ -249,6 +251,7 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		f.checkEndpoint(),
 		f.checkTier(),
 		f.checkConfirm(),
+		f.checkPilot(),
 		f.checkLimits(),
 		AtLeast("concurrency", f.Concurrency, 1),
 		atMost("concurrency", f.Concurrency, machine.MaxConcurrency),

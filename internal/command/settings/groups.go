@@ -27,7 +27,7 @@ const (
 	Until                     // for how long: deadline
 	Fails                     // how many items may fail: max-failures
 	Costs                     // price, prices
-	Asks                      // what is asked before the first call: yes, confirm-above
+	Asks                      // what is asked before calls: pilot, yes, confirm-above
 	Faces                     // what a run shows: color, long-wait
 	Says                      // in which form: progress, log-level, log-format, log-file
 	Config                    // the flags --config and --seed
@@ -46,7 +46,7 @@ var flagsIn = map[Groups]string{
 	Until:  "deadline",
 	Fails:  "max-failures",
 	Costs:  "price prices",
-	Asks:   "yes confirm-above",
+	Asks:   "pilot yes confirm-above",
 	Faces:  "color long-wait",
 	Says:   "progress log-level log-format log-file",
 	Config: "config seed",
@@ -84,7 +84,7 @@ var RunGroups = []flagGroup{
 	{"Provider", "provider base-url insecure-http api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
 	{"Network", "header ca-file client-cert client-key"},
 	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},
-	{"Money", "price prices service-tier confirm-above yes"},
+	{"Money", "price prices service-tier pilot confirm-above yes"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
 	{"When to give up", "max-attempts timeout stream stream-idle item-timeout first-answer outage-patience max-failures keep-going deadline"},
 	{"Output on the terminal", "progress verbose color long-wait log-level log-format log-file"},

@@ -69,6 +69,13 @@ func CalledAs(arg0 string) string {
 	return "headrace"
 }
 
+// Again returns the same world for a command line that continues this one.
+func (w *World) Again(args []string) *World {
+	again := *w
+	again.Args = args
+	return &again
+}
+
 // Width returns the number of columns of the terminal.
 func (w *World) Width() int {
 	if w.Terminal.Size == nil {
