@@ -116,7 +116,7 @@ func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, in
 	}
 	switch {
 	case flags.Pilot > 0:
-		return exit.Refuse("--pilot: only for runs on one machine, and a cluster has no pilot")
+		return exit.Refuse("--pilot: only for runs on one machine: remove it")
 	case cluster == nil:
 		return exit.Refuse("%s", NotHere("--cluster"))
 	case len(inputs) > 1:
