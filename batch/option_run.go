@@ -22,18 +22,37 @@ func WithConcurrency(n int) Option {
 // WithPool makes a pool of several lanes, which take turns. The Pool method of items, or
 // [WithPoolOf], says which items are in it. [LaneFrom] returns the lane of a call.
 func WithPool(name string, lanes ...string) Option {
-	return poolOption(machine.PoolConfig{Name: name, Lanes: lanes}, "WithPool(%q, %q)")
+	return poolOption(machine.PoolConfig{Name: name, Lanes: lanes}, "WithPool(%q, %q)", name, lanes)
 }
 
 // WithFallback makes a pool of several lanes. A later lane is used only while those before
 // it are cooling, being probed or stopped.
 func WithFallback(name string, lanes ...string) Option {
-	return poolOption(machine.PoolConfig{Name: name, Lanes: lanes, Fallback: true}, "WithFallback(%q, %q)")
+	c := machine.PoolConfig{Name: name, Lanes: lanes}
+	for i := range lanes {
+		c.Tiers = append(c.Tiers, i)
+	}
+	return poolOption(c, "WithFallback(%q, %q)", name, lanes)
+}
+
+// WithPrefer makes a pool of several tiers of lanes. The lanes of a tier take turns. A later
+// tier is used only once each lane of the tiers before it has stopped, or has been ill (cooling
+// or being probed) for at least after; a lane that is busy is not ill. The pool goes back as
+// soon as a lane of a better tier is well. If it was ill for so long, the later tier takes what
+// that lane leaves until it has climbed back. With an after of 0 the next tier is used at once,
+// and not while a better lane climbs: [WithFallback] is that, with one lane in each tier.
+func WithPrefer(name string, after time.Duration, tiers ...[]string) Option {
+	c := machine.PoolConfig{Name: name, After: after}
+	for tier, lanes := range tiers {
+		for _, lane := range lanes {
+			c.Lanes, c.Tiers = append(c.Lanes, lane), append(c.Tiers, tier)
+		}
+	}
+	return poolOption(c, "WithPrefer(%q, %v, %q)", name, after, tiers)
 }
 
 // poolOption keeps the pools sorted by name, whatever the order of the options.
-func poolOption(p machine.PoolConfig, format string) Option {
-	text := []any{p.Name, p.Lanes}
+func poolOption(p machine.PoolConfig, format string, text ...any) Option {
 	p.Lanes = slices.Clone(p.Lanes)
 	for i, lane := range p.Lanes {
 		p.Lanes[i] = laneName(lane)

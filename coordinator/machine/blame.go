@@ -478,7 +478,7 @@ func (m *Machine) maySpeak(now time.Time, l *lane, r *run) bool {
 		return true
 	}
 	return slices.ContainsFunc(l.pools, func(p *pool) bool {
-		return (p.run == r || !p.run.paused) && p.asks(l) && (p.head() != nil || p.delayed.len() > 0)
+		return (p.run == r || !p.run.paused) && p.asks(now, l) && (p.head() != nil || p.delayed.len() > 0)
 	})
 }
 

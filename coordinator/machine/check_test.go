@@ -353,6 +353,8 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 		b.w.failf("item %d could go on %s", it.Seq, l.name)
 	case wait == forever && !p.hasWaker():
 		b.w.failf("nobody will wake pool %s", p.name)
+	case p.tiers != nil && !p.tiers.nextAt(m.now).IsZero() && (p.alarm.pos < 0 || p.alarm.at.After(p.tiers.nextAt(m.now))):
+		b.w.failf("nobody will notice that pool %s may use its next tier", p.name)
 	}
 	for i := range asked {
 		k := p.index(i)

@@ -139,14 +139,21 @@ type LaneConfig struct {
 	MaxAttempts int
 }
 
-// PoolConfig says which lanes a pool draws on.
+// PoolConfig says which lanes a pool draws on. Lanes of one tier take turns. A later tier is
+// used only once every lane of the tiers before it has stopped, or has been ill for After. A lane
+// is ill while it cools or is probed; a lane that is busy is well. The pool goes back as soon as
+// a lane of a better tier is well. If that one was ill for After, the later tier takes what it
+// leaves until it has climbed.
 type PoolConfig struct {
 	Name  string
 	Lanes []string // at least one
-	// Fallback makes the order of Lanes matter: a later lane is used only while
-	// those before it are cooling, being probed or stopped. Without it the lanes
-	// take turns.
-	Fallback bool
+	// Tiers holds the tier of each of Lanes: 0 first, then each as before or one more. nil: all
+	// are of one tier.
+	Tiers []int
+	After time.Duration // 0: the next tier is used at once, and not while a better lane climbs
+	// Spill is another way to the next tier: the head of the pool would wait for longer than
+	// that for lanes that are well. 0: there is none.
+	Spill time.Duration
 }
 
 // RunConfig holds the settings of one run.
@@ -244,7 +251,8 @@ func (c RunConfig) Validate() error {
 	return nil
 }
 
-// validate refuses a pool without lanes, and one that draws on a lane twice.
+// validate refuses a pool without lanes, one that draws on a lane twice, and tiers that are not
+// in order.
 func (c PoolConfig) validate() error {
 	if len(c.Lanes) == 0 {
 		return fmt.Errorf("machine: pool %q: no lane", c.Name)
@@ -255,6 +263,23 @@ func (c PoolConfig) validate() error {
 			return fmt.Errorf("machine: pool %q: lane %q is there twice", c.Name, l)
 		}
 		lanes[l] = true
+	}
+	return c.validateTiers()
+}
+
+func (c PoolConfig) validateTiers() error {
+	if c.After < 0 || c.Spill < 0 {
+		return fmt.Errorf("machine: pool %q: after %v and spill %v: want neither negative", c.Name, c.After, c.Spill)
+	}
+	if c.Tiers != nil && len(c.Tiers) != len(c.Lanes) {
+		return fmt.Errorf("machine: pool %q: tiers of %d lanes, but it has %d", c.Name, len(c.Tiers), len(c.Lanes))
+	}
+	before := 0
+	for i, tier := range c.Tiers {
+		if tier < before || tier > before+1 || i == 0 && tier > 0 {
+			return fmt.Errorf("machine: pool %q: lane %q is of tier %d: want 0 first, then each as before or one more", c.Name, c.Lanes[i], tier)
+		}
+		before = tier
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestPoolsTakeTurns(t *testing.T) {
 // A lane is not forgotten while an item that may come back to it is in flight on
 // another: the item would come back to a pool that is closed.
 func TestLaneOfAPoolInUseIsKept(t *testing.T) {
-	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}, Fallback: true}}})
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}, Tiers: each(2)}}})
 	b.offer(1, "p", 0)
 	b.wait(2 * DefaultIdleTTL)
 	if b.Machine.lanes["second"] == nil {

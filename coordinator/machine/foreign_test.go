@@ -245,7 +245,7 @@ func TestForeignLawStrandsARun(t *testing.T) {
 // the first one fails.
 func TestForeignLawHasPoolsFallBack(t *testing.T) {
 	b := &bed{Machine: New(Config{Lanes: map[string]LaneConfig{"bad": {Maker: &trap{at: "Wait"}}}}), now: storyStart}
-	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "both", Lanes: []string{"bad", "good"}, Fallback: true}}}))
+	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "both", Lanes: []string{"bad", "good"}, Tiers: each(2)}}}))
 	b.offer(1, "both", 0)
 	if len(b.calls) != 1 || b.calls[0].Lane != "good" {
 		t.Errorf("%v", b.calls)

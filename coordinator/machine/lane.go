@@ -81,7 +81,7 @@ type lane struct {
 	pools      []*pool
 	onePool    [1]*pool  // backing array of pools while there is only one
 	line       *line     // the pools that sleep here; nil: none ever did
-	backed     int       // pools that fall back on another lane while this one is ill
+	backed     int       // pools that have a tier after this lane's
 	prev, next *lane     // by time of use
 	used       time.Time // latest grant or end
 	ended      time.Time // latest end, or when calls were last marked that have left since: see mark
@@ -99,10 +99,12 @@ type lane struct {
 	vouched   uint64    // the epoch that a person began: older refusals for good are void,
 	vouchedAt time.Time // and so are those of other machines' calls that left before
 	refusal   limiter.MeanLatency
-	wait      *wait    // its long waits; nil: it never had to wait
-	outside   *outside // its law's links with the outside; nil: there are none
-	blame     *blame   // its failures, and whose they are; nil: there was none
-	silence   *silence // how its calls break, if it was never heard; nil: none did, or it was
+	illSince  time.Time     // when it fell ill; zero: a call that left since then was answered
+	illFor    time.Duration // of the latest illness, up to the climb that ended it
+	wait      *wait         // its long waits; nil: it never had to wait
+	outside   *outside      // its law's links with the outside; nil: there are none
+	blame     *blame        // its failures, and whose they are; nil: there was none
+	silence   *silence      // how its calls break, if it was never heard; nil: none did, or it was
 	alarm     alarm
 }
 
@@ -257,7 +259,7 @@ func (p *pool) draw(i int) {
 	if len(l.pools) > len(l.onePool) {
 		l.onePool[0] = nil // they have moved, and it would keep a run alive that is over
 	}
-	if p.fallback && i < len(p.lanes)-1 {
+	if p.tiers.backs(i) {
 		l.backed++
 	}
 }
@@ -274,7 +276,7 @@ func (p *pool) forget(i int) {
 	}
 	l.pools[last] = nil
 	l.pools = l.pools[:last]
-	if p.fallback && i < len(p.lanes)-1 {
+	if p.tiers.backs(i) {
 		l.backed--
 	}
 }
@@ -392,6 +394,7 @@ func (l *lane) forgive() {
 	l.cause, l.until, l.wave = nil, time.Time{}, 0
 	l.listen()
 	l.ill = NoReason
+	l.illSince, l.illFor = time.Time{}, 0
 	l.wait.end()
 }
 

@@ -196,6 +196,9 @@ func (m *Machine) wasAnswered(now time.Time, e *lesson, o *Outcome) {
 	if l.phase == Probing {
 		m.passed(now, l)
 	}
+	if !l.illSince.IsZero() && l.usable() {
+		l.illSince = time.Time{}
+	}
 }
 
 // wasRefused handles 429, 503 and 529. A refusal of the present epoch starts a cooldown, unless

@@ -64,7 +64,7 @@ type line struct {
 	alarm alarm  // when time alone may let the first go
 	woken bool   // the first is to be asked
 	asked uint64 // 1 + how many calls had left when one could go and no run had room; 0: that was never so
-	away  bool   // the lane was ill when its first was asked: its pools fall back on others
+	away  bool   // the lane was ill when its first was asked: its pools may use their next tiers
 
 	bound  Bound // what holds the first back, and so all
 	since  time.Time
@@ -186,6 +186,7 @@ func (m *Machine) call(now time.Time, l *lane) {
 	for p := l.line.first(); p != nil; p = l.line.first() {
 		switch {
 		case !p.run.free() || p.run.paused:
+			p.waitsNot()
 			m.leaveLines(p)
 			p.run.runnable.push(p)
 			continue
@@ -251,20 +252,21 @@ func (m *Machine) wasAsked(now time.Time, l *lane, p *pool) {
 // noteHealth notes whether the lane was ill when the first in its line was asked.
 func (m *Machine) noteHealth(l *lane, first *pool) {
 	q := l.line
-	if away := !l.usable() || l.restsOutside(); away != q.away {
-		if q.away = away; away && l.backed > 0 {
+	if away := !l.well(); away != q.away {
+		if q.away = away; l.backed > 0 {
 			m.fallBack(q, first)
 		}
 	}
 }
 
-// fallBack wakes the pools in line, except the first, that use other lanes while this one is
-// ill.
+// fallBack wakes the pools in line, except the first, that use other tiers while this lane is
+// ill: now, or when it has been ill for long enough. Once it is well, it wakes those that have
+// waited too long for a lane that is.
 func (m *Machine) fallBack(q *line, first *pool) {
 	var all []*pool
 	for x := q.seats.first; x != nil; x = x.next {
 		for s := x.of.stands.first; s != nil; s = s.next {
-			if p := s.of.pool; p.fallback && p != first {
+			if p := s.of.pool; p != first && p.tiers != nil && (q.away || p.tiers.spill > 0) {
 				all = append(all, p)
 			}
 		}

@@ -54,7 +54,7 @@ func TestNobodyPassesTheLine(t *testing.T) {
 // A pool that sleeps on a lane that becomes ill, and may use another meanwhile, does so at once,
 // and comes back once it is well.
 func TestAllInLineFallBack(t *testing.T) {
-	pools := []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}, Fallback: true}}
+	pools := []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}, Tiers: each(2)}}
 	b := newBed(LaneConfig{Law: limiter.Plain, Window: 1}, RunConfig{Pools: pools})
 	b.Step(b.now, LaneDefined("second", LaneConfig{Law: limiter.Plain, Window: 3}))
 	for id := RunID(2); id <= 4; id++ {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -38,14 +39,11 @@ type wait struct {
 	own   time.Time // the end of an item's own wait that was reported as long
 }
 
-// mustWait notes that the head of a pool waits, and for which lanes. In a fallback pool those
-// behind a lane that is well do not count.
-func (m *Machine) mustWait(now time.Time, p *pool) {
-	for _, l := range p.lanes {
-		m.beginWait(now, l)
-		if p.staysWith(l) {
-			return
-		}
+// mustWait notes that the head of a pool waits for the lanes that it has asked. Those of tiers
+// that are not used do not count.
+func (m *Machine) mustWait(now time.Time, p *pool, asked int) {
+	for i := range asked {
+		m.beginWait(now, p.lanes[p.index(i)])
 	}
 }
 
@@ -117,7 +115,7 @@ func (m *Machine) look(now time.Time) {
 // lookAtLane reports the wait of a lane if it has become long, or will. Else it notes when to
 // look again, or ends a wait that nobody has any more.
 func (m *Machine) lookAtLane(now time.Time, l *lane) {
-	items, first := l.wantedBy()
+	items, first := l.wantedBy(now)
 	switch {
 	case items > 0:
 	case l.phase == Probing && l.inEpoch > 0: // only the probe waits: its end tells more
@@ -148,9 +146,9 @@ func (m *Machine) lookAtLane(now time.Time, l *lane) {
 
 // wantedBy counts the items that wait for the lane, and returns since when the first of them may
 // have waited. The lane may have begun to wait earlier, for others that have gone.
-func (l *lane) wantedBy() (items int, since time.Time) {
+func (l *lane) wantedBy(now time.Time) (items int, since time.Time) {
 	for _, p := range l.pools {
-		if p.run.paused || !p.run.free() || !p.asks(l) {
+		if p.run.paused || !p.run.free() || !p.asks(now, l) {
 			continue
 		}
 		n, first := p.lined(!l.usable()) // a lane that is well has nothing to do with an item's own wait
@@ -187,16 +185,9 @@ func (p *pool) lined(alone bool) (n int, first time.Time) {
 }
 
 // asks reports whether the pool's next item could go out on the lane.
-func (p *pool) asks(l *lane) bool {
-	for _, other := range p.lanes {
-		if other == l {
-			return true
-		}
-		if p.staysWith(other) {
-			return false
-		}
-	}
-	return false
+func (p *pool) asks(now time.Time, l *lane) bool {
+	i := slices.Index(p.lanes, l)
+	return i >= 0 && (p.tiers == nil || p.uses(now, p.tiers.of[i]))
 }
 
 // heldUp returns what keeps the lane from letting a call go, and until when. A lane that is

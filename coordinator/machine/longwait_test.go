@@ -149,7 +149,7 @@ func TestLookForgetsNoLane(t *testing.T) {
 // that one lets calls go.
 func TestFallbackThatIsNotNeededDoesNotWait(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 30}},
-		RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"main", "spare"}, Fallback: true}}})
+		RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"main", "spare"}, Tiers: each(2)}}})
 	b.Step(b.now, LaneDefined("spare", LaneConfig{Law: limiter.Plain, Window: 1})) // of which no level is known
 	b.offer(1000, "p", 0)
 	b.end(0, Outcome{Signal: Throttled, Directed: true, RetryAfter: 2 * time.Second})

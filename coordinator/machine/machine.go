@@ -240,6 +240,7 @@ func (m *Machine) ring(now time.Time) {
 			continue
 		}
 		a.pool.ripen(now)
+		m.tryTiers(now, a.pool)
 		a.pool.wake()
 		m.setAlarm(a.pool)
 	}
@@ -339,8 +340,11 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	if q != nil {
 		q.reserve(int(it.pos), price)
 	}
-	if m.takeTurn(p); p.head() == nil {
+	switch m.takeTurn(p); {
+	case p.head() == nil:
 		m.leaveLines(p)
+	case p.tiers != nil:
+		m.nextOfTiers(now, p, l)
 	}
 	return true
 }
@@ -353,7 +357,10 @@ func (m *Machine) laneFor(now time.Time, p *pool, head *Item) *lane {
 		return l
 	}
 	m.sleep(now, p, l, asked)
-	m.mustWait(now, p)
+	m.mustWait(now, p, asked)
+	if p.tiers != nil {
+		m.waitForTiers(now, p)
+	}
 	m.stirAll(p)
 	return nil
 }

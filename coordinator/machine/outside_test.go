@@ -175,7 +175,7 @@ func TestFallbackFromALedLane(t *testing.T) {
 	by := &maker{}
 	m := New(Config{Lanes: map[string]LaneConfig{"led": {Maker: by}, "second": {}}})
 	b := &bed{Machine: m, now: storyStart}
-	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"led", "second"}, Fallback: true}}}))
+	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"led", "second"}, Tiers: each(2)}}}))
 	b.offer(2, "p", 0)
 	if len(b.calls) != 0 {
 		t.Fatalf("%v, for want of a permit", b.calls)

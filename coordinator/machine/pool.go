@@ -26,7 +26,6 @@ type pool struct {
 	oneLane   [1]*lane // backing array of lanes where there is only one
 	waiting   fifo     // offered, never called
 	queued    bool     // in run.runnable
-	fallback  bool
 	ruled     bool  // the first lane charges by a rule of its own
 	short     bool  // its head waits for money of its run
 	yields    bool  // the latest to go had failed before: one that was never called goes next
@@ -42,10 +41,11 @@ type pool struct {
 	alarm     alarm        // when the first of its delayed ones is due
 	stands    []stand      // its places on its lanes; nil: it is the first of the pools of each, and never slept
 	shut      error        // why it has no lane: there would be too many; nil: it has
+	tiers     *tiers       // nil: its lanes are of one tier
 }
 
 func newPool(r *run, c PoolConfig) *pool {
-	p := &pool{name: c.Name, run: r, fallback: c.Fallback}
+	p := &pool{name: c.Name, run: r, tiers: newTiers(c)}
 	p.lanes = p.oneLane[:0]
 	p.returned = heap[*Item]{before: byTurn, moved: itemMoved}
 	p.delayed = heap[*Item]{before: byDue, moved: itemMoved}
@@ -181,14 +181,13 @@ func (p *pool) cause() error {
 // until something happens. If the item must wait, first is the lane whose bound says for what.
 // asked counts the lanes asked.
 func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration, asked int) {
+	if p.tiers != nil {
+		return p.pickOfTiers(now, it)
+	}
 	soonest = forever
 	for i := range p.lanes {
 		l := p.lanes[p.index(i)]
-		wait := forever
-		if next := l.line.first(); next == nil || next == p {
-			wait = l.admit(now, p, it)
-			l.delay = wait
-		}
+		wait := p.ask(now, l, it)
 		if wait == 0 {
 			p.turn = p.index(i + 1)
 			return l, 0, i + 1
@@ -196,27 +195,45 @@ func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration
 		if first == nil || wait < soonest || first.bound == BoundStopped {
 			first, soonest = l, min(wait, soonest)
 		}
-		if p.staysWith(l) {
-			return l, soonest, i + 1
-		}
 	}
 	return first, soonest, len(p.lanes)
 }
 
-// staysWith reports whether the pool ignores the lanes behind one: that one is paced, not ill.
-func (p *pool) staysWith(l *lane) bool { return p.fallback && l.usable() && !l.restsOutside() }
+// ask asks a lane, unless another pool is before this one in its line. It returns the time until
+// the item may go.
+func (p *pool) ask(now time.Time, l *lane, it *Item) time.Duration {
+	if next := l.line.first(); next != nil && next != p {
+		return forever
+	}
+	l.delay = l.admit(now, p, it)
+	if l.outside != nil && l.remote() {
+		l.rests(now)
+	}
+	return l.delay
+}
 
+// index returns which of its lanes the pool asks as the i-th.
 func (p *pool) index(i int) int {
-	if p.fallback {
-		return i % len(p.lanes)
+	if p.tiers != nil {
+		return p.tiers.index(i)
 	}
 	return (p.turn + i) % len(p.lanes)
 }
 
-// setAlarm wakes the pool when the first of its delayed items is due.
+// setAlarm wakes the pool when the first of its delayed items is due, or when it may use its
+// next tier.
 func (m *Machine) setAlarm(p *pool) {
+	var at time.Time
 	if it := p.delayed.top(); it != nil {
-		m.alarms.set(&p.alarm, it.due)
+		at = it.due
+	}
+	if p.tiers != nil && p.counted > 0 {
+		if next := p.tiers.nextAt(p.run.m.now); !next.IsZero() && (at.IsZero() || next.Before(at)) {
+			at = next
+		}
+	}
+	if !at.IsZero() {
+		m.alarms.set(&p.alarm, at)
 	}
 }
 

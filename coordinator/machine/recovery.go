@@ -169,8 +169,12 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 		Until: l.alarmAt(), Wave: l.wave, Rate: v.Rate, Cause: l.told(to, reason),
 		Belief: l.belief(&v),
 	})
+	wasWell := l.usable()
 	if l.phase, l.reason = to, reason; to == Cooling {
 		l.ill = reason
+	}
+	if is := l.usable(); is != wasWell {
+		l.feels(now, is)
 	}
 }
 

@@ -242,6 +242,7 @@ func (m *Machine) steer(r *run, kind eventKind) {
 func (m *Machine) pause(r *run) {
 	r.paused = true
 	for _, p := range r.opened {
+		p.waitsNot()
 		m.leaveLines(p)
 		p.wake()
 		m.stirAll(p)

@@ -223,7 +223,7 @@ func (b *book) someoneMaySpeak(x *bookItem) bool {
 				return true
 			}
 		case y.run != x.run && y.run.paused > 0:
-		case c.Fallback && c.Lanes[0] != x.grant.Lane: // whether it would go there depends on the others
+		case c.Tiers != nil && c.Lanes[0] != x.grant.Lane: // whether it would go there depends on the others
 		case y.item.place != Waiting && y.item.place != Parked && y.item.place != Delayed:
 		default:
 			for _, name := range c.Lanes {

@@ -68,7 +68,9 @@ type bookLane struct {
 	buckets  buckets
 	silence  bookSilence
 	blame    bookBlame
-	givenUp  bool // as it was never answered, by the fact that is being told
+	givenUp  bool          // as it was never answered, by the fact that is being told
+	fell     time.Time     // when it fell ill; zero: a call that left since then was answered
+	lay      time.Duration // how long it was ill when it was let in again
 }
 
 type bookItem struct {
@@ -286,6 +288,9 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	b.givesUp(lane, e.outcome.Signal == Failed && !led && !late)
 	x.last, x.back = e.outcome, b.w.now
 	b.isBlamed(x, e.outcome, led, late)
+	if o := e.outcome.Signal; (o == Succeeded || o == Answered) && present && !led && !late && b.lanes[lane].isWell() {
+		b.lanes[lane].fell = time.Time{}
+	}
 	b.countEnd(x, e.outcome, present)
 	if e.kind == evSettled {
 		b.isOver(x, settled)

@@ -3,6 +3,7 @@ package machine
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -61,6 +62,16 @@ func (b *book) transition(t Transition) {
 	}
 	if rises {
 		l.inEpoch = 0
+	}
+	switch well := t.To == Flowing || t.To == Ramping; {
+	case well == l.isWell():
+	case !well && l.fell.IsZero():
+		l.fell = t.At
+	case well && !l.fell.IsZero():
+		l.lay = t.At.Sub(l.fell)
+	}
+	if t.Reason == ByHand && t.To == Flowing && (b.w.telling == evLaneReset || b.w.telling == evOffered || l.of.remote()) {
+		l.fell, l.lay = time.Time{}, 0
 	}
 	l.phase, l.epoch = t.To, t.Epoch
 	if t.To == Stopped {
@@ -249,19 +260,40 @@ func (b *book) hasWaitedAlone(g Grant, x *bookItem) {
 	}
 }
 
-// inItsPool: a lane of the pool, and a fallback only while those before it are ill.
+// inItsPool: a lane of the pool, and of a later tier only while all lanes before it have stopped
+// or were ill for long enough, or some are well and the pool spills.
 func (b *book) inItsPool(g Grant, x *bookItem) {
 	c := x.run.poolOf(x.pool)
-	for _, name := range c.Lanes {
-		if name == g.Lane {
+	at := slices.Index(c.Lanes, g.Lane)
+	if at < 0 {
+		b.w.failf("%v: no lane of its pool", g)
+	}
+	if c.Tiers == nil {
+		return
+	}
+	var why string
+	for i, name := range c.Lanes {
+		l := b.lane(name)
+		switch {
+		case c.Tiers[i] == c.Tiers[at]:
+			if why != "" {
+				b.w.failf("%v: %s", g, why)
+			}
 			return
-		}
-		if l := b.lane(name); c.Fallback && (l.phase == Flowing || l.phase == Ramping) && !b.rests(name) {
-			b.w.failf("%v: lane %s comes first and is %v", g, name, l.phase)
+		case l.phase == Stopped, c.After > 0 && l.phase == Ramping && l.lay >= c.After:
+		case l.isWell() && !b.rests(name):
+			if c.Spill > 0 {
+				return
+			}
+			why = fmt.Sprintf("lane %s comes first and is %v", name, l.phase)
+		case !l.isLed() && b.w.m.now.Sub(l.fell) < c.After:
+			why = fmt.Sprintf("lane %s comes first and is %v only since %v", name, l.phase, l.fell.Sub(storyStart))
 		}
 	}
-	b.w.failf("%v: no lane of its pool", g)
 }
+
+// isWell reports whether the lane lets calls go.
+func (l *bookLane) isWell() bool { return l.phase == Flowing || l.phase == Ramping }
 
 // ends: an item ends without a call for a reason that the world knows.
 func (b *book) ends(g Grant, x *bookItem) {

@@ -46,6 +46,7 @@ const (
 	faults       // laws that panic
 	ceilings     // few calls of all runs together
 	budgets      // of money, and calls that cost more than reserved
+	patience     // tiers of several lanes, with patience, or from which heads spill
 	troubles     = iota
 )
 
@@ -97,6 +98,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	p.prioritize()
 	p.machine.LongWait = longWaitOf(seed)
 	p.bound()
+	p.inTiers()
 	p.fromSilence()
 	p.ownRules()
 	p.fromOutside()
@@ -119,6 +121,27 @@ func (p *plan) bound() {
 	rng := rand.New(rand.NewPCG(p.seed, 13))
 	if n := 1 + rng.IntN(20); rng.IntN(4) == 0 && p.without&ceilings == 0 {
 		p.machine.Concurrency = n
+	}
+}
+
+// inTiers draws from a stream of its own, likewise: some pools with tiers have patience.
+func (p *plan) inTiers() {
+	rng := rand.New(rand.NewPCG(p.seed, 31))
+	for i := range p.runs {
+		for k := range p.runs[i].config.Pools {
+			c := &p.runs[i].config.Pools[k]
+			after, spill, joins := time.Duration(rng.Int64N(int64(time.Minute))), time.Duration(rng.Int64N(int64(20*time.Second))), rng.IntN(len(c.Lanes))
+			kind := rng.IntN(4)
+			if c.Tiers == nil || kind == 0 || p.without&patience != 0 {
+				continue
+			}
+			if c.After = after; kind == 1 {
+				c.Spill = spill
+			}
+			for n := joins; n > 0 && n < len(c.Tiers); n++ { // that lane is of the tier before its own
+				c.Tiers[n]--
+			}
+		}
 	}
 }
 
@@ -211,9 +234,20 @@ func (p *plan) run() runPlan {
 }
 
 func (p *plan) pool(name string) PoolConfig {
-	c := PoolConfig{Name: name, Fallback: p.chance(0.5)}
+	c, apart := PoolConfig{Name: name}, p.chance(0.5)
 	for _, i := range p.rng.Perm(len(p.lanes))[:1+p.rng.IntN(len(p.lanes))] {
 		c.Lanes = append(c.Lanes, p.lanes[i].name)
 	}
+	if apart {
+		c.Tiers = each(len(c.Lanes))
+	}
 	return c
+}
+
+// each has each of n lanes be a tier of its own.
+func each(n int) (tiers []int) {
+	for i := range n {
+		tiers = append(tiers, i)
+	}
+	return tiers
 }

@@ -164,7 +164,7 @@ func TestSpeakerHearsOfRunsThatAreOver(t *testing.T) {
 func TestWaitsBehindALaneThatRests(t *testing.T) {
 	for _, rests := range []bool{true, false} {
 		b := &bed{Machine: New(Config{LongWait: time.Minute, Lane: LaneConfig{Maker: &maker{}}}), now: storyStart}
-		b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"led", "second"}, Fallback: true}}}))
+		b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"led", "second"}, Tiers: each(2)}}}))
 		b.offer(1, "p", 0)
 		b.Step(b.now, Told("led", restWord{rests}))
 		said := map[string]bool{}

@@ -64,7 +64,7 @@ var commands = map[string]func(*story, words){
 		s.server = nil
 		clear(s.lent)
 	},
-	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D keep-going=yes pool=(name,lane,…) fallback=(name,lane,…) budget=USD spent=USD price=USD
+	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D keep-going=yes pool=(name,lane,…) fallback=(name,lane,…) prefer=(name,after,lane,…,/,lane,…) spill=D budget=USD spent=USD price=USD
 		s.m.Step(s.now, RunOpened(w.run(), w.budget(RunConfig{
 			Concurrency: int(w.number("concurrency")), ItemTimeout: w.span("item-timeout"), KeepGoing: w.has("keep-going"), Pools: w.pools(),
 		})))
@@ -274,10 +274,31 @@ func (w words) sightings() []limiter.Sighting {
 func (w words) pools() (pools []PoolConfig) {
 	for _, a := range w.args {
 		if a.Key == "pool" || a.Key == "fallback" {
-			pools = append(pools, PoolConfig{Name: a.Vals[0], Lanes: a.Vals[1:], Fallback: a.Key == "fallback"})
+			c := PoolConfig{Name: a.Vals[0], Lanes: a.Vals[1:]}
+			if a.Key == "fallback" {
+				c.Tiers = each(len(c.Lanes))
+			}
+			pools = append(pools, c)
+		}
+		if a.Key == "prefer" {
+			pools = append(pools, w.tiers(a.Vals))
 		}
 	}
 	return pools
+}
+
+// tiers is a pool whose tiers are told apart by a stroke: (chat,1m,large,/,small).
+func (w words) tiers(vals []string) PoolConfig {
+	c := PoolConfig{Name: vals[0], After: w.duration(vals[1]), Spill: w.span("spill")}
+	tier := 0
+	for _, lane := range vals[2:] {
+		if lane == "/" {
+			tier++
+			continue
+		}
+		c.Lanes, c.Tiers = append(c.Lanes, lane), append(c.Tiers, tier)
+	}
+	return c
 }
 
 // toTell are words for a law that is led.

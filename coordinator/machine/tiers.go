@@ -1,0 +1,236 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// This file is about pools that prefer some of their lanes to others.
+//
+//	tier 0: a, b in turn ──both stopped, or ill for After──▶ tier 1: c ──likewise──▶ tier 2
+//	                     ──the head would wait for Spill───▶
+//
+// A pool asks its tiers from the best one on, each time anew. So it goes back by itself.
+
+// tiers holds what a pool knows of its tiers.
+type tiers struct {
+	of    []int // the tier of each of the pool's lanes
+	turns []int // by tier: how many of its lanes stand before the one that is asked first
+	after time.Duration
+	spill time.Duration // 0: never
+	waits time.Time     // since when the pool's head waits for its lanes; zero: it does not
+	opens time.Time     // when its lanes have been ill for long enough, as it was last asked; zero: not by time alone
+}
+
+// newTiers returns nil if all lanes are of one tier.
+func newTiers(c PoolConfig) *tiers {
+	n := len(c.Tiers)
+	if n == 0 || c.Tiers[n-1] == 0 {
+		return nil
+	}
+	return &tiers{of: c.Tiers, turns: make([]int, c.Tiers[n-1]+1), after: c.After, spill: c.Spill}
+}
+
+// backs reports whether the pool has a tier after that of its i-th lane.
+func (t *tiers) backs(i int) bool { return t != nil && t.of[i] < len(t.turns)-1 }
+
+// span returns the lanes of a tier: from first up to end.
+func (t *tiers) span(tier int) (first, end int) {
+	first, _ = slices.BinarySearch(t.of, tier)
+	end, _ = slices.BinarySearch(t.of, tier+1)
+	return first, end
+}
+
+// index returns which lane is asked as the i-th: those of a tier take turns.
+func (t *tiers) index(i int) int {
+	tier := t.of[i]
+	first, end := t.span(tier)
+	return first + (i-first+t.turns[tier])%(end-first)
+}
+
+// pickOfTiers is pick for a pool with tiers. If the item must wait and a lane that was asked is
+// well, first is such a lane.
+func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.Duration, asked int) {
+	t := p.tiers
+	var well *lane
+	foreseen := forever // until a lane that is well takes the item
+	soonest = forever
+	for i := range p.lanes {
+		tier, k := t.of[i], t.index(i)
+		l := p.lanes[k]
+		wait := p.ask(now, l, it)
+		if wait == 0 {
+			start, _ := t.span(tier)
+			t.turns[tier] = k + 1 - start
+			return l, 0, i + 1
+		}
+		if first == nil || wait < soonest || first.bound == BoundStopped {
+			first, soonest = l, min(wait, soonest)
+		}
+		if l.well() {
+			if well == nil || wait < well.delay {
+				well = l
+			}
+			if t.spill > 0 {
+				foreseen = min(foreseen, l.foreseen(now, it, wait))
+			}
+		}
+		if asked = i + 1; asked < len(p.lanes) && t.of[asked] > tier && !p.opensNext(now, tier, foreseen) {
+			break
+		}
+	}
+	if well != nil {
+		first = well
+	}
+	if asked == len(p.lanes) {
+		t.opens = time.Time{}
+	}
+	return first, soonest, asked
+}
+
+// opensNext reports whether the pool's head may use the tier after this one. If only the illness
+// of lanes is too short for that, opens says until when. foreseen is the wait until a lane that is
+// well takes the head; forever: that is not known.
+func (p *pool) opensNext(now time.Time, tier int, foreseen time.Duration) bool {
+	t := p.tiers
+	switch at, leaves := p.leaves(tier); {
+	case leaves && at.After(now):
+		t.opens = at
+		return false
+	case leaves:
+		return true
+	}
+	t.opens = time.Time{}
+	if t.spill == 0 {
+		return false
+	}
+	at := t.spillsAt(now)
+	return !at.After(now) || foreseen != forever && now.Add(foreseen).After(at)
+}
+
+// spillsAt returns when the head has waited for long enough.
+func (t *tiers) spillsAt(now time.Time) time.Time {
+	if t.waits.IsZero() {
+		return now.Add(t.spill)
+	}
+	return t.waits.Add(t.spill)
+}
+
+// leaves reports whether no lane up to this tier keeps the pool from the next one, and from when
+// on. A lane that stopped does not, nor one that has been ill for long enough. If it has, it does
+// not while it climbs either: it cannot take all yet.
+func (p *pool) leaves(tier int) (at time.Time, leaves bool) {
+	t := p.tiers
+	for i, l := range p.lanes {
+		switch {
+		case t.of[i] > tier:
+			return at, true
+		case l.phase == Stopped, t.after > 0 && l.phase == Ramping && l.illFor >= t.after:
+		case l.well():
+			return at, false
+		default:
+			at = latest(at, l.illSince.Add(t.after))
+		}
+	}
+	return at, true
+}
+
+// uses reports whether the pool's next item could go out on a lane of the tier.
+func (p *pool) uses(now time.Time, tier int) bool {
+	if tier == 0 {
+		return true
+	}
+	at, leaves := p.leaves(tier - 1)
+	return leaves && !at.After(now) || p.tiers.spill > 0 && !p.tiers.spillsAt(now).After(now)
+}
+
+// waitForTiers notes that the pool's head waits for its lanes.
+func (m *Machine) waitForTiers(now time.Time, p *pool) {
+	if t := p.tiers; t.waits.IsZero() {
+		t.waits = now
+	}
+	m.setAlarm(p)
+}
+
+// nextAt returns when time alone may open the next tier to the head that waits; zero: it will not.
+func (t *tiers) nextAt(now time.Time) (at time.Time) {
+	if at = t.opens; t.spill > 0 && !t.waits.IsZero() {
+		if spills := t.spillsAt(now); spills.After(now) && (at.IsZero() || spills.Before(at)) {
+			at = spills
+		}
+	}
+	return at
+}
+
+// isDue reports whether the next tier may be used by now, as far as time decides.
+func (t *tiers) isDue(now time.Time) bool {
+	return !t.opens.IsZero() && !t.opens.After(now) || t.spill > 0 && !t.waits.IsZero() && !t.spillsAt(now).After(now)
+}
+
+// waitsNot notes that the pool's head waits for its run, and not for lanes.
+func (p *pool) waitsNot() {
+	if p.tiers != nil {
+		p.tiers.waits = time.Time{}
+	}
+}
+
+// tryTiers has a pool whose next tier may be used by now ask all its lanes anew.
+func (m *Machine) tryTiers(now time.Time, p *pool) {
+	t := p.tiers
+	if t == nil || p.counted == 0 || !t.isDue(now) {
+		return
+	}
+	t.opens = time.Time{}
+	m.leaveLines(p)
+}
+
+// nextOfTiers begins the wait of the head after an item that the lane has taken. A pool that
+// sleeps, but not on this lane, was asked for another one: it may have more for this one.
+func (m *Machine) nextOfTiers(now time.Time, p *pool, l *lane) {
+	t := p.tiers
+	t.waits = time.Time{}
+	switch {
+	case p.counted == 0:
+	case p.stands[slices.Index(p.lanes, l)].link.of == nil:
+		m.leaveLines(p)
+		p.wake()
+	default: // it is not asked before its turn on a lane comes
+		m.waitForTiers(now, p)
+	}
+}
+
+// well reports whether the lane lets calls go, if perhaps slowly.
+func (l *lane) well() bool { return l.usable() && !l.restsOutside() }
+
+// feels notes that the lane has fallen ill, or is well again. An illness lasts until a call that
+// left since then is answered: a server that is down may refuse a probe too late, and the lane
+// then climbs for a moment.
+func (l *lane) feels(now time.Time, well bool) {
+	switch {
+	case !well && l.illSince.IsZero():
+		l.illSince = now
+	case well && !l.illSince.IsZero():
+		l.illFor = now.Sub(l.illSince)
+	}
+}
+
+// rests notes whether a led lane cools outside, as its law has just said.
+func (l *lane) rests(now time.Time) {
+	switch rests := l.restsOutside(); {
+	case rests && l.illSince.IsZero():
+		l.illSince = now
+	case !rests && l.usable():
+		l.illSince = time.Time{}
+	}
+}
+
+// foreseen returns the whole wait of an item for a lane that is well, of which wait is the part
+// until it is to be asked again; forever if that is not known.
+func (l *lane) foreseen(now time.Time, it *Item, wait time.Duration) time.Duration {
+	if f, is := l.law.(limiter.Foreseer); is && wait != forever {
+		return f.WaitInAll(now, l.charge.Of(it.Cost))
+	}
+	return wait
+}
