@@ -26,12 +26,12 @@ type pool struct {
 	oneLane   [1]*lane // backing array of lanes where there is only one
 	waiting   fifo     // offered, never called
 	queued    bool     // in run.runnable
-	ruled     bool  // the first lane charges by a rule of its own
-	short     bool  // its head waits for money of its run
-	yields    bool  // the latest to go had failed before: one that was never called goes next
-	turn      int   // the lane that is asked first, where they take turns
-	counted   int   // its items that count at behind; 0: it is awake, or has none to give
-	behind    *seat // of a sleeping pool: its seat, at the one of several lanes for which it waits
+	ruled     bool     // the first lane charges by a rule of its own
+	short     bool     // its head waits for money of its run
+	yields    bool     // the latest to go had failed before: one that was never called goes next
+	turn      int      // the lane that is asked first, where they take turns
+	counted   int      // its items that count at behind; 0: it is awake, or has none to give
+	behind    *seat    // of a sleeping pool: its seat, at the one of several lanes for which it waits
 	next      *pool
 	inFlight  int          // its items that are
 	undecided int          // its items that are
