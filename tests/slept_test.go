@@ -10,10 +10,11 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/race"
 )
 
 // A process that is stopped for a while books that as sleep, says its end as before once it goes
@@ -49,7 +50,7 @@ func TestStoppedProcessSaysThatItSlept(t *testing.T) {
 			LikelyS float64 `json:"likely_s"`
 		}
 	}
-	stalled := watchStalls(t)
+	stalled := race.Late(t, 50*time.Millisecond)
 	slept, wrong, last := false, 0, said{}
 	for lines := bufio.NewScanner(text); lines.Scan(); {
 		var e said
@@ -76,31 +77,6 @@ func TestStoppedProcessSaysThatItSlept(t *testing.T) {
 	if wrong > 0 && stalled() < time.Second { // a stall is a slow second to the forecast, and no sleep
 		t.Errorf("%d ends were said that are too late", wrong)
 	}
-}
-
-// watchStalls gives the longest time so far in which this machine ran nothing of the test.
-func watchStalls(t *testing.T) (longest func() time.Duration) {
-	t.Helper()
-	const every = 50 * time.Millisecond
-	var most atomic.Int64
-	over, stop := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(over)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for last := time.Now(); ; {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-			now := time.Now()
-			most.Store(max(most.Load(), int64(now.Sub(last)-every)))
-			last = now
-		}
-	}()
-	t.Cleanup(func() { close(stop); <-over })
-	return func() time.Duration { return time.Duration(most.Load()) }
 }
 
 func signal(t *testing.T, cmd *exec.Cmd, s syscall.Signal) {

@@ -277,11 +277,11 @@ const troubles = 15
 type theme int
 
 const (
-	mixed    theme = iota // the seed says which
-	storm                 // anything may go wrong, all the time
-	duel                  // few workers meet at few chunks again and again, and seldom die
-	luckless              // a few things go wrong, each just when it matters
-	stalls                // who is asked about a chunk is often away, for a moment or for some seconds
+	mixed   theme = iota // the seed says which
+	storm                // anything may go wrong, all the time
+	duel                 // few workers meet at few chunks again and again, and seldom die
+	unlucky              // a few things go wrong, each just when it matters
+	stalls               // who is asked about a chunk is often away, for a moment or for some seconds
 	themes
 )
 
@@ -335,8 +335,8 @@ func (p plan) draw(rng *rand.Rand) fate {
 		f.has &= pick(rng, ^trouble(0), trouble(rng.Uint32())) // or a quarter
 	case duel:
 		f.duel(rng)
-	case luckless:
-		f.luckless(rng)
+	case unlucky:
+		f.unlucky(rng)
 	case stalls:
 		f.stalls(rng)
 	}
@@ -358,7 +358,7 @@ func (f *fate) duel(rng *rand.Rand) {
 	f.call = pick(rng, 4*time.Second, 20*time.Second)
 }
 
-func (f *fate) luckless(rng *rand.Rand) {
+func (f *fate) unlucky(rng *rand.Rand) {
 	f.has &^= wipes | restarts | cancels | drains | kills | freezes | cuts
 	f.has |= pick(rng, kills, freezes, cuts, kills|freezes, freezes|cuts, restarts)
 	f.has |= pick(rng, doubles, restarts, doubles, doubles|slowStore)
@@ -405,19 +405,19 @@ var mutants = map[mutant]struct {
 	name  string
 	theme theme
 }{
-	overwrites:      {"overwrites", luckless},
+	overwrites:      {"overwrites", unlucky},
 	trustsQueue:     {"trusts the queue", storm},
 	ignoresJournals: {"ignores journals", storm},
 	deletesEarly:    {"deletes early", storm},
 	acksFirst:       {"acks first", storm},
 	asksNobody:      {"asks nobody", duel},
-	hasNoGrace:      {"has no grace", luckless},
+	hasNoGrace:      {"has no grace", unlucky},
 	needsNoBeat:     {"needs no heartbeat", stalls},
 	looksNever:      {"looks never", duel},
 	looksNotAfter:   {"looks not after a reconnect", stalls},
 	countsFirst:     {"counts first", storm},
 	settlesBlindly:  {"settles blindly", stalls},
-	checksNotAgain:  {"checks not again", luckless},
+	checksNotAgain:  {"checks not again", unlucky},
 	tellsNobody:     {"tells nobody", stalls},
 	keeperForgets:   {"keeper forgets", storm},
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/cluster/store/s3test"
+	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -34,7 +35,7 @@ type fleet struct {
 	store   string         // its address: the folder, or a bucket
 	bucket  *s3test.Server // nil: it is a folder
 	judge   *judge
-	late    *lateness
+	late    lateness
 	hubs    []*hub
 	workers []*worker
 	audit   audit
@@ -85,7 +86,7 @@ func unstarted(t *testing.T, p plan) *fleet {
 	dir := t.TempDir()
 	f := &fleet{
 		t: t, plan: p, dir: dir, home: filepath.Join(dir, "home"), store: filepath.Join(dir, "home"), strikes: map[harm]int{},
-		judge: newJudge(t, p.provider), late: watchLateness(t), audit: audit{asked: map[string]int{}},
+		judge: newJudge(t, p.provider), late: race.Late(t, watchEvery), audit: audit{asked: map[string]int{}},
 	}
 	if p.bucket {
 		f.inBucket()

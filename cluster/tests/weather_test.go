@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -198,39 +197,17 @@ func (f *fleet) reference(q *questionnaire, name string) (output string, code in
 	return output, code
 }
 
-// A lateness knows how far this machine has fallen behind its clock.
-type lateness struct{ most atomic.Int64 }
+// A lateness returns how far this machine has fallen behind its clock, at most.
+type lateness func() time.Duration
 
 // watchEvery is the time between two looks at the clock: some scheduling quanta of a busy machine.
 const watchEvery = 10 * time.Millisecond
 
-// watchLateness looks until the test is over.
-func watchLateness(t *testing.T) *lateness {
-	l, over, stop := &lateness{}, make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(over)
-		tick := time.NewTicker(watchEvery)
-		defer tick.Stop()
-		for last := time.Now(); ; {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-			now := time.Now()
-			l.most.Store(max(l.most.Load(), int64(now.Sub(last)-watchEvery)))
-			last = now
-		}
-	}()
-	t.Cleanup(func() { close(stop); <-over })
-	return l
-}
-
 // bunched returns how many calls a provider of this rate may refuse because this machine stood still: all calls held up
 // meanwhile leave at once when it goes on. A stall within jitter causes no refusal: laws keep half a second of refill
 // at the least for that.
-func (l *lateness) bunched(rate float64) int {
-	most := time.Duration(l.most.Load())
+func (l lateness) bunched(rate float64) int {
+	most := l()
 	if most < jitter {
 		return 0
 	}
@@ -243,8 +220,8 @@ const jitter = 200 * time.Millisecond
 
 // allowance bounds the delay of an instant's reading, by the delays seen so far. It is twice the worst, as two
 // processes read, and a quantum more for what the watch itself missed.
-func (l *lateness) allowance() time.Duration {
-	return 2*time.Duration(l.most.Load()) + 100*time.Millisecond
+func (l lateness) allowance() time.Duration {
+	return 2*l() + 100*time.Millisecond
 }
 
 // A target is what a blow is meant for.

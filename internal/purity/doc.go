@@ -3,4 +3,6 @@
 //
 //	a test of such a package ─ Pure, LockFree ─▶ its files, as text ─▶ a fault for each import that is not allowed,
 //	                                                                  each goroutine, channel, lock, clock and chance
+//
+// It is a package of its own because the tests of several packages need it.
 package purity

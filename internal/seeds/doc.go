@@ -7,5 +7,5 @@
 //	SEEDS=5000                so many
 //	SEED_BASE=17953846210000  from that one on
 //
-// It is for tests alone.
+// It is for tests alone, and a package of its own because those of many packages need it.
 package seeds

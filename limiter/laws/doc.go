@@ -5,4 +5,6 @@
 //	                         model.Law, plain.Law or limiter.Unlimited
 //
 // A [limiter.Maker] that only adds to a law calls New with the configuration that it is given.
+//
+// It is small because it only chooses: it must stand above the laws that it imports, and limiter below them.
 package laws

@@ -30,7 +30,7 @@ type estimate struct {
 	at        float64  // when the rate was last estimated
 	base      float64  // the rate that it was estimated at then, before it was raised
 	every     float64  // seconds between tries
-	ebb       interval // from the call that raised the latest alarm until that was known
+	emptied   interval // from the call that raised the latest alarm until that was known
 	confirmed bool     // a trial found the pace guilty
 }
 
@@ -92,7 +92,7 @@ func (m *Law) learn(t, s, x, excess float64) *lesson {
 		if e.search.first == s {
 			e.anchor = s
 		}
-		e.ebb = interval{s, t, x}
+		e.emptied = interval{s, t, x}
 		return l
 	case e.search != nil:
 		m.found(g, l)
@@ -102,7 +102,7 @@ func (m *Law) learn(t, s, x, excess float64) *lesson {
 		m.setRate(g, min(g.refill, max(x*(1-excess), g.refill/2)))
 		e.every = min(tryMost, trySure*e.every)
 	}
-	e.ebb = interval{s, t, x}
+	e.emptied = interval{s, t, x}
 	e.made(s, t, g.refill)
 	if g.source != limiter.Seen {
 		g.source = limiter.Learned
@@ -130,7 +130,7 @@ func (m *Law) found(g *gauge, l *lesson) {
 	e := &m.estimate
 	first := e.search
 	was := m.sends.refill(l.interval, first.depth)
-	e.inflow.begin(&m.sends, l.interval, first.depth(was), m.sends.ebbed(e.ebb))
+	e.inflow.begin(&m.sends, l.interval, first.depth(was), m.sends.emptyInflow(e.emptied))
 	g.source = limiter.Learned
 	m.use(dimRequests)
 	rate := e.inflow.rate()
@@ -147,7 +147,7 @@ func (m *Law) revise(g *gauge, l *lesson) {
 	if e.try != nil {
 		was = e.try.before
 	}
-	e.inflow.take(&m.sends, l.interval, m.sends.ebbed(e.ebb))
+	e.inflow.take(&m.sends, l.interval, m.sends.emptyInflow(e.emptied))
 	if g.source == limiter.Seen {
 		return // headers are in force until they are convicted
 	}

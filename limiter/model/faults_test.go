@@ -231,16 +231,16 @@ func TestWordsAreBelievedIfTheyFit(t *testing.T) {
 // calls back.
 // The share that chance refuses lifts the pace of what is tried, and never over the user's limit.
 func TestNothingIsTriedOverTheUsersLimit(t *testing.T) {
-	for _, luckless := range []float64{0, 0.1, 0.4} {
+	for _, byChance := range []float64{0, 0.1, 0.4} {
 		m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 20}}, noon)
 		g := &m.gauges[dimRequests]
 		g.source, g.refill, g.capacity = limiter.Learned, 0.8*g.ceiling, 1
-		m.refusals, m.luckless = 1, luckless
+		m.refusals, m.byChance = 1, byChance
 		m.tryMore(0, g, 2*g.ceiling)
 		near(t, "calls a minute", 60*lookAt(m, at(1)).Most, 20, 1e-6)
 		m.gauges[dimRequests].ceiling = 0
 		m.tryMore(0, g, 40.0/60)
-		near(t, "without the user's limit", 60*lookAt(m, at(1)).Most*(1-luckless), 40, 1e-6)
+		near(t, "without the user's limit", 60*lookAt(m, at(1)).Most*(1-byChance), 40, 1e-6)
 	}
 }
 

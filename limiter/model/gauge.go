@@ -229,9 +229,9 @@ const (
 	betterDepth      = 0.7  // of the score of a deeper one: deeper flatters nobody
 	rateMemory       = 60.0 // seconds: what is long past says nothing of now
 	raisedSpan       = 5.0  // seconds of evidence that stand once a rate was raised
-	ebbLeast         = 20   // calls, for the share of them that was let in to be right to a quarter
-	ebbOpen          = 0.8  // share: where more is let in it may be that nothing is empty, and chance refuses
-	ebbClosed        = 0.5  // of what is let in on the whole: where less is let in something is closed, as a window is
+	emptyLeast       = 20   // calls, for the share of them that was let in to be right to a quarter
+	emptyOpen        = 0.8  // share: where more is let in it may be that nothing is empty, and chance refuses
+	emptyClosed      = 0.5  // of what is let in on the whole: where less is let in something is closed, as a window is
 )
 
 // An interval lies between two moments at which the bucket was empty.
@@ -265,12 +265,12 @@ func (f *inflow) renew() {
 
 func depthAt(i int, rate float64) float64 { return max(1, depths[i]*rate) }
 
-// take adds a stretch to the evidence. ebbed is the inflow per second while the bucket was
+// take adds a stretch to the evidence. emptyInflow is the inflow per second while the bucket was
 // empty; 0: that is not known.
-func (f *inflow) take(s *sends, e interval, ebbed float64) {
+func (f *inflow) take(s *sends, e interval, emptyInflow float64) {
 	span := e.to - e.from
 	keep := math.Exp(-span / rateMemory)
-	witness := ebbed > ebbClosed*s.accepted(e.from, e.to)/span
+	witness := emptyInflow > emptyClosed*s.accepted(e.from, e.to)/span
 	f.renew()
 	for i := range f.of {
 		h := &f.of[i]
@@ -279,7 +279,7 @@ func (f *inflow) take(s *sends, e interval, ebbed float64) {
 			h.score = scoreMemory*h.score + disagreement(rate, h.latest)
 		}
 		if witness {
-			h.score += disagreement(rate, ebbed)
+			h.score += disagreement(rate, emptyInflow)
 		}
 		h.latest = rate
 		h.calls, h.span = keep*h.calls+rate*span, keep*h.span+span
@@ -311,9 +311,9 @@ func (f *inflow) rate() float64 {
 }
 
 // begin starts from one interval, and the depth that the bucket was found to have in it.
-func (f *inflow) begin(s *sends, e interval, depth, ebbed float64) {
+func (f *inflow) begin(s *sends, e interval, depth, emptyInflow float64) {
 	*f = inflow{}
-	f.take(s, e, ebbed)
+	f.take(s, e, emptyInflow)
 	for i := range f.of { // a tie-break: the depth nearest to the one found is believed at first
 		f.of[i].score += 0.01 * math.Abs(math.Log((depth+1)/(depthAt(i, f.of[i].latest)+1)))
 	}
@@ -371,12 +371,12 @@ func (s *sends) refill(e interval, depth func(rate float64) float64) float64 {
 	return low
 }
 
-// ebbed returns the inflow per second of a stretch that begins with an empty bucket. Calls left
+// emptyInflow returns the inflow per second of a stretch that begins with an empty bucket. Calls left
 // at the refused pace, and only as many were let in as flowed in, however deep the bucket is.
 // 0: the stretch does not show it.
-func (s *sends) ebbed(e interval) float64 {
+func (s *sends) emptyInflow(e interval) float64 {
 	sent, let := s.sent(e.from, e.to), s.accepted(e.from, e.to)
-	if sent < ebbLeast || let > ebbOpen*sent {
+	if sent < emptyLeast || let > emptyOpen*sent {
 		return 0
 	}
 	return e.fastest * let / sent

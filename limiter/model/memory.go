@@ -219,7 +219,7 @@ func (m *Law) recallTables(r *recall, k *limiter.Memory) {
 		m.chance.paces.fade(paceBins, trialFresh)
 	}
 	if m.refusals > 0 {
-		m.luckless = m.chance.share(paceBin(m.lastPace))
+		m.byChance = m.chance.share(paceBin(m.lastPace))
 	}
 }
 

@@ -78,7 +78,7 @@ type Law struct {
 	longer       float64      // output tokens per estimated one
 	output       float64      // the mean of their estimates
 	latency      float64      // of answers, smoothed, seconds
-	luckless     float64      // share of calls that chance refuses at the present pace
+	byChance     float64      // share of calls that chance refuses at the present pace
 	lastPace     float64      // at which the latest call left that was let in
 	delay        float64      // smoothed time that refusals take, seconds
 	remains      limiter.Cost // calls still to come, if the end is near; zero: unknown

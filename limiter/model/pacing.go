@@ -96,7 +96,7 @@ func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Bound) {
 // gross returns the rate at which calls must leave for so many to be let in, which gauges
 // count: chance refuses some. The user's limit bounds the calls that leave.
 func (m *Law) gross(net float64) float64 {
-	return max(net, m.gauges[dimRequests].capped(net/(1-m.luckless)))
+	return max(net, m.gauges[dimRequests].capped(net/(1-m.byChance)))
 }
 
 // slowed reports whether the lane goes slower because too many calls break.

@@ -20,7 +20,7 @@ func (m *Law) Tick(now time.Time, held bool) {
 	m.ticked = t
 	m.ripen(t, 0)
 	if m.refusals > 0 {
-		m.luckless = m.chance.share(paceBin(m.lastPace))
+		m.byChance = m.chance.share(paceBin(m.lastPace))
 	}
 	m.grow(t, gap, held)
 }

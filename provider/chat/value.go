@@ -35,7 +35,7 @@ func object(value []byte, known []string, take func(name string, value []byte) *
 	return nil
 }
 
-// members goes through the members of an object under any names, none of which may stand twice.
+// members goes through the members of an object under any names. No name may stand twice.
 func members(value []byte, take func(value []byte) *refusal) *refusal {
 	seen := map[string]bool{}
 	for w := rawjson.WalkIn(value); w.Next(); {

@@ -10,4 +10,6 @@
 //
 // It promises that a body in Cohere's words goes out byte for byte. A text that is too long for
 // the model is an error, as at OpenAI, and is never cut.
+//
+// It is small because Cohere has only two operations of its own; each dialect is a folder.
 package cohere

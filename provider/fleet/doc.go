@@ -7,4 +7,6 @@
 //	batch: a call is let into ─▶ Request.Lane ─▶ Fleet.Do ─┬─▶ openai   client of its own: address,
 //	a lane (batch.LaneFrom)      "azure/gpt-5"             ├─▶ azure    dialect, key
 //	                                                       └─▶ claude
+//
+// It is a package of its own, though small: a user of the library needs it without the command.
 package fleet

@@ -5,4 +5,5 @@
 //	law ─▶ Contents: all that it holds, to be compared
 //
 // It promises nothing to production code: only tests import it.
+// It is a package of its own because the tests of several packages need it.
 package parttest

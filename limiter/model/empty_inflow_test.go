@@ -30,7 +30,7 @@ func TestEbbed(t *testing.T) {
 				s.refuse(at, 1)
 			}
 		}
-		want(t, fmt.Sprintf("of %v calls %v refused", c.calls, c.refused), s.ebbed(interval{1, 2, 1000}), c.want)
+		want(t, fmt.Sprintf("of %v calls %v refused", c.calls, c.refused), s.emptyInflow(interval{1, 2, 1000}), c.want)
 	}
 }
 
