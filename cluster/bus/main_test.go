@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -231,31 +230,6 @@ func (p *process) start() {
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	_ = p.cmd.Wait()
-}
-
-// freeze returns when the process has stopped, which takes a busy machine a while.
-func (p *process) freeze() {
-	p.t.Helper()
-	p.signal(syscall.SIGSTOP)
-	for {
-		var status syscall.WaitStatus
-		_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-		if err == nil && status.Stopped() {
-			return
-		}
-		if err != nil && !errors.Is(err, syscall.EINTR) {
-			p.t.Fatal(err)
-		}
-	}
-}
-
-func (p *process) thaw() { p.signal(syscall.SIGCONT) }
-
-func (p *process) signal(s syscall.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
 }
 
 // freePorts are free just now. Somebody may take one before we do; then the hub says so and the test is begun anew.

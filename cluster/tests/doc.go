@@ -21,4 +21,6 @@
 // and more in the one that kills everybody.
 // STORM_COMMAND names a command to be tried instead of the one that is built here, STORM_LOGS a
 // folder in which what the processes say is left.
+//
+// They need Linux, which ends the processes with the test, and mounts a folder that can be full.
 package tests
