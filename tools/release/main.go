@@ -129,6 +129,9 @@ func parseTargets(names string) ([]target, error) {
 		if !slices.Contains(allTargets, t) {
 			return nil, fmt.Errorf("target %q is invalid: want all, host, or some of %v", name, allTargets)
 		}
+		if slices.Contains(list, t) {
+			return nil, fmt.Errorf("target %q is invalid: want each platform once", name)
+		}
 		list = append(list, t)
 	}
 	return list, nil

@@ -83,13 +83,17 @@ func TestFormulaNamesEachArchive(t *testing.T) {
 	}
 }
 
-// A target that nobody can build is refused by its name.
+// A target that nobody can build is refused by its name, and so is one that is named twice: five times the
+// same would count as all.
 func TestTargets(t *testing.T) {
 	if list, err := parseTargets("linux/arm64,windows/amd64"); err != nil || !slices.Equal(list, []target{{"linux", "arm64"}, {"windows", "amd64"}}) {
 		t.Error(list, err)
 	}
 	if _, err := parseTargets("linux/amd64,plan9/amd64"); err == nil || !strings.Contains(err.Error(), "plan9/amd64") {
 		t.Error(err)
+	}
+	if list, err := parseTargets("linux/amd64,linux/amd64"); err == nil {
+		t.Error(list)
 	}
 }
 
