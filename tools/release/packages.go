@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/md5" // what dpkg compares installed files with, not a protection
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -156,70 +155,6 @@ func (r *release) npm(name string, files []file) error {
 		return err
 	}
 	return r.write(name+"-"+r.version+".tgz", data, 0o644)
-}
-
-// debianPlaces says where the files of a package belong on Debian, by the beginning of their names.
-var debianPlaces = []struct{ from, to string }{
-	{"man/", "usr/share/man/man1/"},
-	{"completions/headrace.bash", "usr/share/bash-completion/completions/headrace"},
-	{"completions/_headrace", "usr/share/zsh/vendor-completions/_headrace"},
-	{"completions/headrace.fish", "usr/share/fish/vendor_completions.d/headrace.fish"},
-	{"completions/", ""}, // no other shell
-	{"LICENSE", "usr/share/doc/headrace/copyright"},
-	{"", "usr/share/doc/headrace/"},
-}
-
-// debian writes the Debian package of a target, with the light command.
-func (r *release) debian(t target, command file, papers []file) error {
-	unit, err := entry("examples/headrace@.service", filepath.Join(r.root, "contrib/container/headrace@.service"), 0o644)
-	if err != nil {
-		return err
-	}
-	files := under("usr/bin/", []file{command})
-	for _, f := range append(slices.Clone(papers), unit) {
-		if strings.HasPrefix(f.name, "man/headrace-cluster") {
-			continue
-		}
-		for _, place := range debianPlaces {
-			rest, ok := strings.CutPrefix(f.name, place.from)
-			if !ok {
-				continue
-			}
-			if place.to != "" {
-				files = append(files, file{place.to + rest, f.data, f.mode})
-			}
-			break
-		}
-	}
-	files = sorted(files)
-	var sums bytes.Buffer
-	size := 0
-	for _, f := range files {
-		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(f.data), f.name)
-		size += len(f.data)
-	}
-	control := fmt.Sprintf(`Package: headrace
-Version: %s
-Architecture: %s
-Maintainer: The headrace authors <headrace@users.noreply.github.com>
-Installed-Size: %d
-Section: utils
-Priority: optional
-Homepage: https://github.com/headrace/headrace
-Description: %s
- As fast as the provider allows, without tripping its limits twice, and without
- losing or repeating an item.
-`, r.version, t.arch, size/1024+1, summary)
-	head, err := tarGz([]file{{"control", []byte(control), 0o644}, {"md5sums", sums.Bytes(), 0o644}}, r.at)
-	if err != nil {
-		return err
-	}
-	body, err := tarGzWithFolders(files, r.at, true)
-	if err != nil {
-		return err
-	}
-	data := arOf([]file{{name: "debian-binary", data: []byte("2.0\n")}, {name: "control.tar.gz", data: head}, {name: "data.tar.gz", data: body}}, r.at)
-	return r.write(fmt.Sprintf("headrace_%s_%s.deb", r.version, t.arch), data, 0o644)
 }
 
 // formula returns the Homebrew formula, with the checksums of the archives.
