@@ -229,9 +229,10 @@ func (r *release) archive(t target, files []file) error {
 	return r.write(name+".tar.gz", data, 0o644)
 }
 
-// container writes the folder that the container file builds an image from.
+// container writes the folder that the container file builds an image from. Under this name podman
+// and docker find it.
 func (r *release) container(t target, files []file) error {
-	recipe, err := entry("Containerfile", filepath.Join(r.root, "contrib/container/Containerfile"), 0o644)
+	recipe, err := entry("Dockerfile", filepath.Join(r.root, "contrib/container/Containerfile"), 0o644)
 	if err != nil {
 		return err
 	}
