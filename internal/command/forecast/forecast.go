@@ -189,6 +189,23 @@ func (s *Sample) Smaller(most int) *Sample {
 	return &t
 }
 
+// Scaled returns the same batch with calls that draw and last so many times as much.
+func (s *Sample) Scaled(draws, lasts float64) *Sample {
+	t := *s
+	t.calls = append([]drawn(nil), s.calls...)
+	t.total = append([]lot(nil), s.total...)
+	for i := range t.calls {
+		c := &t.calls[i].Call
+		c.Cost.Input, c.Cost.Output = c.Cost.Input*draws, c.Cost.Output*draws
+		c.Latency = time.Duration(min(float64(c.Latency)*lasts, math.MaxInt64/4))
+	}
+	for i := range t.total {
+		c := &t.total[i].cost
+		c.Input, c.Output = c.Input*draws, c.Output*draws
+	}
+	return &t
+}
+
 // thin leaves about half. It draws calls by a hash of their number instead of every second
 // one, as files may alternate, between models for example.
 func (s *Sample) thin() {

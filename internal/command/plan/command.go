@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 const planLong = `Estimate what a prompt file would cost and how long it would take. No call is made, and no
@@ -165,8 +166,12 @@ func ConfigOf(f *settings.Flags, input string) Config {
 	if f.Provider == settings.ProviderSim { // it has one for all
 		row = func(string) string { return "all models" }
 	}
+	var ways []Way
+	if f.ServiceTier == "" && answers.Tiers[catalog.Flex] != "" {
+		ways = append(ways, Way{"--service-tier flex", settings.FlexFactor, "for models that have the tier; slower, and refused while there is no room"})
+	}
 	return Config{
-		Input: input, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
+		Input: input, Factor: f.PriceFactor(), Ways: ways, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
 		Quota: func(model string) string { // as in a run
 			return settings.LaneOf(f.Name(), model, f.Provider == settings.ProviderSim || f.Vendor.ByAccount)
 		},

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -36,8 +37,17 @@ type Config struct {
 	Latency     time.Duration      // median time of a call; 0: derived from the tokens of its answer
 	Output      float64            // tokens of an answer whose line has no bound
 	Prices      price.Table
+	Factor      float64          // of all prices, for the tier of service; 0: 1
+	Ways        []Way            // in which the same run may be made
 	Pilot       map[string]Pilot // by model: what its calls have shown; nil: nothing
 	Seed        uint64           // another seed draws other latencies
+}
+
+// Way is another way to make a run.
+type Way struct {
+	Flag   string  // with which run goes that way
+	Factor float64 // of the cost
+	Means  string  // what else is different
 }
 
 // Pilot holds what calls of a model have shown. A plan need not assume it then.
@@ -97,6 +107,8 @@ type Plan struct {
 	sample   forecast.Sample
 	latency  float64 // seconds of all calls, in the median
 	forecast forecast.Forecast
+	quick    time.Duration // the time if texts are shorter and calls faster than assumed
+	slow     time.Duration // if they are longer and slower
 	whatIfs  []whatIf
 }
 
@@ -109,18 +121,23 @@ type modelPlan struct {
 	limits        limiter.Limits
 
 	usd      float64 // of the items that have a price
+	most     float64 // the same, with answers as long as their lines allow
+	open     int     // items whose answer has no bound
 	unpriced int     // items without a price
 	dated    bool    // some price comes from the built-in list
 }
 
-// price adds the cost of one request, by the model that its line names.
-func (m *modelPlan) price(prices *price.Table, model string, input, output float64) {
-	p, dated, ok := prices.Of(model)
+// price adds the cost of one request, by the model that its line names. Most is the bound on its
+// answer.
+func (m *modelPlan) price(c *Config, model string, input, output, most float64) {
+	p, dated, ok := c.Prices.Of(model)
 	if !ok {
 		m.unpriced++
 		return
 	}
-	m.usd += p.Estimate(input, output)
+	factor := cmp.Or(c.Factor, 1)
+	m.usd += factor * p.Estimate(input, output)
+	m.most += factor * p.Estimate(input, most)
 	m.dated = m.dated || dated
 }
 
@@ -132,12 +149,15 @@ func New(cfg Config) *Plan {
 // Take counts one request. It keeps nothing of its body.
 func (p *Plan) Take(req prompts.Request) {
 	m := p.modelOf(req.Model)
-	input, output := p.tokensOf(req)
+	input, output, most := p.tokensOf(req)
 	p.items++
 	m.items++
 	m.input += input
 	m.output += output
-	m.price(&p.cfg.Prices, req.Model, input, output)
+	if most == 0 && !provider.OnlyReads(req.Endpoint) {
+		m.open++
+	}
+	m.price(&p.cfg, req.Model, input, output, most)
 	latency := p.latencyOf(req.Model, output)
 	if p.cfg.Timeout > 0 && latency > p.cfg.Timeout {
 		p.tooLong++
@@ -173,9 +193,9 @@ func (p *Plan) quotaOf(model string) int {
 
 // tokensOf returns the tokens that a call is taken to read and to write. The answer is as long as
 // those of a pilot, or else as its bound, or else as the configured assumption. A model that only
-// reads writes nothing.
-func (p *Plan) tokensOf(req prompts.Request) (input, output float64) {
-	input, most := estimate.Prompt(req.Body), estimate.MaxOutput(req.Body)
+// reads writes nothing. Most is the bound on the answer, 0 if there is none.
+func (p *Plan) tokensOf(req prompts.Request) (input, output, most float64) {
+	input, most = estimate.Prompt(req.Body), estimate.MaxOutput(req.Body)
 	shown, known := p.cfg.Pilot[req.Model]
 	if known {
 		input *= shown.Input
@@ -192,7 +212,7 @@ func (p *Plan) tokensOf(req prompts.Request) (input, output float64) {
 		p.assumed++
 		output = p.cfg.Output
 	}
-	return input, output
+	return input, output, most
 }
 
 func (p *Plan) latencyOf(model string, output float64) time.Duration {
@@ -231,6 +251,13 @@ type whatIf struct {
 	halved, double time.Duration
 }
 
+// How far a plan may be off: tokens are estimated from the text within 15 %, and calls may last half
+// or twice as long as assumed.
+const (
+	offBy    = 0.15
+	timesOff = 2.0
+)
+
 // whatIfSample is the number of calls in each of these forecasts: only their ratio counts,
 // and a fifth of the sample shows the same.
 const whatIfSample = 20_000
@@ -250,6 +277,11 @@ func (p *Plan) Foresee(lines, bad, foreign int) {
 		share := forecast.Run(p.config(d, factor), smaller).Took.Seconds() / max(asIs.Seconds(), 1e-9)
 		return time.Duration(min(share*float64(p.forecast.Took), math.MaxInt64/2))
 	}
+	scaled := func(draws, lasts float64) time.Duration {
+		share := forecast.Run(p.config(limiter.None, 1), smaller.Scaled(draws, lasts)).Took.Seconds() / max(asIs.Seconds(), 1e-9)
+		return time.Duration(min(share*float64(p.forecast.Took), math.MaxInt64/2))
+	}
+	p.quick, p.slow = min(scaled(1-offBy, 1/timesOff), p.forecast.Took), max(scaled(1+offBy, timesOff), p.forecast.Took)
 	for _, d := range append(forecast.Dimensions, limiter.None) {
 		if d != limiter.None && !p.limited(d) {
 			continue

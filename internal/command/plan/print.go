@@ -31,9 +31,10 @@ func (p *Plan) Figures(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	p.printModels(out)
-	fmt.Fprintf(out, "\nTime: about %s%s\n\n", long(p.forecast.Took), p.boundBy())
+	fmt.Fprintf(out, "\nTime: about %s%s%s\n\n", long(p.forecast.Took), p.timeRange(), p.boundBy())
 	p.printLimits(out)
 	p.printNotes(out)
+	p.printAdvice(out)
 }
 
 // leftOut says which lines are no items, as the end of the first sentence; "" if there are none.
@@ -57,32 +58,55 @@ const mostModels = 20
 // printModels prints a row for each of the models with the most items, one for all others
 // together, and one for the sum.
 func (p *Plan) printModels(out io.Writer) {
-	rows := [][]string{{"model", "items", "tokens in", "tokens out", "cost"}}
-	row := func(name string, m modelPlan, cost string) {
-		rows = append(rows, []string{name, words.Thousands(float64(m.items)), words.Thousands(m.input), words.Thousands(m.output), cost})
+	rows := [][]string{{"model", "items", "tokens in", "tokens out", "cost", "at most"}}
+	row := func(name string, m modelPlan, cost, most string) {
+		rows = append(rows, []string{name, words.Thousands(float64(m.items)), words.Thousands(m.input), words.Thousands(m.output), cost, most})
 	}
 	models := slices.SortedStableFunc(slices.Values(p.models), func(a, b *modelPlan) int { return b.items - a.items })
 	var all, rest modelPlan
 	for i, m := range models {
 		all = all.plus(*m)
 		if i < mostModels {
-			row(shortName(m.name), *m, money(m.cost()))
+			row(shortName(m.name), *m, money(m.cost()), m.atMost())
 		} else {
 			rest = rest.plus(*m)
 		}
 	}
 	if n := len(models) - mostModels; n > 0 {
-		row(fmt.Sprintf("(%s)", words.Count(n, "other")), rest, "")
+		row(fmt.Sprintf("(%s)", words.Count(n, "other")), rest, "", "")
 	}
 	if len(models) > 1 {
-		row("in all", all, p.totalCost())
+		row("in all", all, p.totalCost(), all.atMost())
 	}
 	printTable(out, rows)
 }
 
 func (m modelPlan) plus(n modelPlan) modelPlan {
 	m.items, m.input, m.output = m.items+n.items, m.input+n.input, m.output+n.output
+	m.usd, m.most, m.unpriced, m.open = m.usd+n.usd, m.most+n.most, m.unpriced+n.unpriced, m.open+n.open
 	return m
+}
+
+// bounded returns the most that the items can cost, in USD, apart from the error in their tokens;
+// false: a price or a bound is not known.
+func (m *modelPlan) bounded() (usd float64, known bool) {
+	return m.most, m.unpriced == 0 && m.open == 0
+}
+
+// atMost says what the items can cost at most.
+func (m *modelPlan) atMost() string {
+	if m.unpriced == 0 && m.open > 0 {
+		return "no max_tokens"
+	}
+	return money(m.bounded())
+}
+
+// timeRange says how far the time may be off; "" if that does not show.
+func (p *Plan) timeRange() string {
+	if quick, slow := long(p.quick), long(p.slow); quick != slow {
+		return fmt.Sprintf(" (%s to %s)", quick, slow)
+	}
+	return ""
 }
 
 // shortName returns a name from a file as a table shows it.
@@ -219,18 +243,22 @@ type planJSON struct {
 	Models      []planModelJSON `json:"models"`
 	InputTokens int64           `json:"input_tokens"`
 	Output      int64           `json:"output_tokens"`
-	CostUSD     *float64        `json:"cost_usd"` // null: it is not known for some model
+	CostUSD     *float64        `json:"cost_usd"`         // null: it is not known for some model
+	AtMostUSD   *float64        `json:"cost_at_most_usd"` // null: likewise, or some line has no max_tokens
 	PricesAsOf  string          `json:"prices_as_of"`
 	Preset      string          `json:"preset"`
 	Tier        string          `json:"tier"`         // "": none
 	LimitsAsOf  string          `json:"limits_as_of"` // of the tier; "": there is none
 	Seconds     float64         `json:"seconds"`
+	Quick       float64         `json:"seconds_low"`
+	Slow        float64         `json:"seconds_high"`
 	Bound       string          `json:"bound"` // "": nothing binds
 	Limits      []planLimitJSON `json:"limits"`
 	TooLarge    int             `json:"too_large"`
 	Scaled      bool            `json:"scaled"`
 	Assumed     int             `json:"output_assumed"`
 	Notes       []string        `json:"notes"`
+	Advice      []Advice        `json:"advice"`
 }
 
 type planModelJSON struct {
@@ -269,7 +297,8 @@ func (p *Plan) picture() planJSON {
 		Lines: p.lines, Items: p.items, BadLines: p.bad, Foreign: p.foreign, Models: []planModelJSON{}, PricesAsOf: price.AsOf(), Preset: p.cfg.Counts,
 		Tier: p.cfg.Tier.Name, LimitsAsOf: p.cfg.Tier.AsOf,
 		Seconds: p.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: p.tooLarge(),
-		Scaled: p.forecast.Scaled, Assumed: p.assumed, Notes: []string{},
+		Scaled: p.forecast.Scaled, Assumed: p.assumed, Notes: []string{}, Advice: []Advice{},
+		Quick: p.quick.Seconds(), Slow: p.slow.Seconds(),
 	}
 	for _, m := range p.models {
 		t.Models = append(t.Models, planModelJSON{
@@ -280,6 +309,11 @@ func (p *Plan) picture() planJSON {
 	}
 	usd, unknown := p.sum()
 	t.CostUSD = orNull(usd, unknown == 0)
+	var all modelPlan
+	for _, m := range p.models {
+		all = all.plus(*m)
+	}
+	t.AtMostUSD = orNull(all.bounded())
 	for _, x := range p.whatIfs {
 		t.Limits = append(t.Limits, planLimitJSON{limitName(x.on), p.used(x.on), x.halved.Seconds(), x.double.Seconds()})
 	}
@@ -287,7 +321,7 @@ func (p *Plan) picture() planJSON {
 		t.Bound = limitName(d)
 	}
 	if p.items > 0 {
-		t.Notes = p.notes()
+		t.Notes, t.Advice = p.notes(), append(t.Advice, p.advice()...)
 	}
 	return t
 }

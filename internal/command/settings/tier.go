@@ -28,6 +28,18 @@ func (f *VendorFlags) tiers() map[string]string {
 	return of.Tiers
 }
 
+// FlexFactor is the price of the flex tier, in prices of the standard one: OpenAI, Google and AWS ask
+// for half.
+const FlexFactor = 0.5
+
+// PriceFactor returns what the tier of --service-tier costs, in prices of the standard one.
+func (f *InputFlags) PriceFactor() float64 {
+	if f.ServiceTier == catalog.Flex {
+		return FlexFactor
+	}
+	return 1
+}
+
 // Tier returns the member of a body that asks for the tier of --service-tier; "" if there is no such
 // flag.
 func (f *InputFlags) Tier() string { return f.tiers()[f.ServiceTier] }

@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/limiter"
+)
+
+// Advice is a flag with which the same run would be faster, cheaper or surer. The names are a
+// promise.
+type Advice struct {
+	Kind string `json:"kind"` // faster, cheaper, surer
+	Flag string `json:"flag"`
+	Text string `json:"text"` // what it would change
+}
+
+// pilotItems is the size of a pilot that is advised: enough for a mean, and at most a fourth of the
+// items from fewItems on.
+const (
+	pilotItems = 50
+	fewItems   = 200
+)
+
+// advice returns what a person may do about the time and the cost.
+func (p *Plan) advice() (all []Advice) {
+	if d, ok := p.binding(); ok {
+		for _, x := range p.whatIfs {
+			switch {
+			case x.on != d:
+			case d == limiter.None:
+				all = append(all, Advice{"faster", fmt.Sprintf("-c %d", 2*p.cfg.Concurrency), long(x.double)})
+			default:
+				all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the %s, if the provider grants that", long(x.double), limitWord(d))})
+			}
+		}
+	}
+	usd, unpriced := p.Cost()
+	for _, w := range p.cfg.Ways {
+		text := w.Means
+		if unpriced == 0 {
+			text = words.Money(usd*w.Factor) + ", " + text
+		}
+		all = append(all, Advice{"cheaper", w.Flag, text})
+	}
+	if p.cfg.Pilot == nil && p.items >= fewItems {
+		all = append(all, Advice{"surer", fmt.Sprintf("--pilot %d", pilotItems), "real answers show how long they are, and are kept"})
+	}
+	return all
+}
+
+// printAdvice prints a line for each advice.
+func (p *Plan) printAdvice(out io.Writer) {
+	all := p.advice()
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintln(out)
+	for _, a := range all {
+		text := a.Text
+		if a.Flag != "" {
+			text = "run " + a.Flag + ": " + text
+		}
+		fmt.Fprintf(out, "  %-8s %s\n", a.Kind, text)
+	}
+}
