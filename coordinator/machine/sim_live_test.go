@@ -192,3 +192,13 @@ func TestSimulatedLanesComeBack(t *testing.T) {
 		}
 	}
 }
+
+// A trial at a pace of one call in seventeen seconds ends after two minutes. In this world such a
+// trial once took eighteen.
+func TestSlowTrialDoesNotKeepALaneBack(t *testing.T) {
+	w := newLiveWorld(77000110288, limiter.Model)
+	w.live(10 * time.Minute)
+	if share := w.share(8*time.Minute, 10*time.Minute); share < 0.5 {
+		t.Errorf("%.3f of the limit flows after eight minutes", share)
+	}
+}

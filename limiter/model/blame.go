@@ -279,6 +279,20 @@ func (m *Law) conclude(t float64) {
 	}
 }
 
+// hurry ends a trial that has lasted for too long, as the odds are. A trial of headers goes on:
+// a few calls do not convict them.
+func (m *Law) hurry(t float64) {
+	r := m.trial
+	if t-r.began < trialMost || m.gauges[dimRequests].source == limiter.Seen {
+		return
+	}
+	if r.odds() < 0 {
+		m.blamePace()
+	} else {
+		m.blameChance(t)
+	}
+}
+
 // blamePace lets the alarm's lesson stand. If headers had permitted that pace, they are wrong.
 func (m *Law) blamePace() {
 	m.trial = nil
@@ -380,6 +394,11 @@ const (
 	trialDrop  = 4    // if the pace is guilty, going slower cuts the share of refusals by so much
 	trialLeast = 3    // calls let in before chance is found guilty
 	trialLost  = 8    // refusals of a trial that is still too fast
+
+	// trialMost is the seconds after which the odds so far decide. The slowest pace of a trial is
+	// a call in many seconds, and forty calls take a quarter of an hour then. Tries would find the
+	// rate within a minute or two from there.
+	trialMost = 120
 )
 
 // A verdict is the outcome of a trial.

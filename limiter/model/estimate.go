@@ -236,6 +236,9 @@ func tryEach(g *gauge) float64 { return max(tryTime(g.refill), g.burstSeconds()/
 // grow takes the lessons of time: a search widens while it holds calls back, and where a rate
 // is believed, the law tries a little more from time to time.
 func (m *Law) grow(t, gap float64, held bool) {
+	if m.trial != nil {
+		m.hurry(t)
+	}
 	if m.trial != nil || m.drought != nil || m.slowed(t) {
 		return
 	}

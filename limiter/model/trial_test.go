@@ -122,3 +122,36 @@ func TestATrialCountsAnItemTwice(t *testing.T) {
 	}
 	near(t, "refused", m.trial.refused, fewRefusals, 0)
 }
+
+// A trial whose pace is a call in many seconds ends after two minutes, as the odds are then. It
+// would take forty calls, and a lane would crawl for a quarter of an hour.
+func TestSlowTrialEnds(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		refused float64 // of ten calls of the trial
+		headers bool
+		after   float64
+		ends    bool
+		rate    float64 // believed in the end
+	}{
+		{"no refusal speaks against the pace", 0, false, trialMost, true, 0.5},
+		{"refusals speak for chance", 2, false, trialMost, true, 5},
+		{"before its time", 0, false, trialMost - 1, false, 0.5},
+		{"headers are not convicted by ten calls", 0, true, trialMost, false, 0.5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := modelRig(bucketGate(10, 20)).run(60e9).law.(*Law)
+			g, now := &m.gauges[dimRequests], m.seconds(at(60))
+			m.estimate.try, m.estimate.confirmed = nil, true
+			g.refill = 5
+			before := m.beliefs()
+			if g.refill = 0.5; c.headers {
+				g.source = limiter.Seen
+			}
+			m.trial = &trial{bin: 20, began: now - c.after, pace: 0.05, excess: 0.2, calls: 10, refused: c.refused, before: before}
+			m.grow(now, 1, true)
+			want(t, "trial ended", m.trial == nil, c.ends)
+			near(t, "rate", g.refill, c.rate, 0)
+		})
+	}
+}
