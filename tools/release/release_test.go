@@ -57,6 +57,29 @@ func TestArchivesOfTheSameFilesAreEqual(t *testing.T) {
 	}
 }
 
+// A Debian package has the time of the commit, and none of the build; nothing else of the machine is in it.
+func TestDebianPackagesAreEqual(t *testing.T) {
+	r := &release{root: "../..", version: "1.2.3", at: then, out: t.TempDir(), sums: map[string]string{}}
+	write := func() []byte {
+		t.Helper()
+		if err := r.debian(target{"linux", "arm64"}, file{"headrace", []byte("binary"), 0o755}, []file{{"man/headrace.1", []byte("page"), 0o644}}); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(r.out, "headrace_1.2.3_arm64.deb"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	one := write()
+	if !bytes.Equal(one, write()) {
+		t.Error("two packages of the same files differ")
+	}
+	if !bytes.HasPrefix(one, []byte("!<arch>\ndebian-binary   1700000000  ")) {
+		t.Errorf("%q", one[:min(60, len(one))])
+	}
+}
+
 // The formula names each archive for macOS and Linux with its own checksum.
 func TestFormulaNamesEachArchive(t *testing.T) {
 	r := &release{version: "1.2.3", sums: map[string]string{}}
