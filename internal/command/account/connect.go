@@ -122,7 +122,15 @@ func (b *Account) aim(cfg wire.Config) error {
 	if err != nil {
 		return err
 	}
-	b.Fleet, err = fleet.New(fleet.Lane{Name: b.Name, Client: client})
+	lanes := []fleet.Lane{{Name: b.Name, Client: client}}
+	if b.flags.ServiceTier == settings.TierAuto {
+		cfg.Tier = b.flags.TierOfFlex()
+		if client, err = wire.New(cfg); err != nil {
+			return err
+		}
+		lanes = append(lanes, fleet.Lane{Name: settings.FlexLane(b.Name), Client: client})
+	}
+	b.Fleet, err = fleet.New(lanes...)
 	return err
 }
 

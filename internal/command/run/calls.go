@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/observe"
@@ -53,6 +55,19 @@ func (c *calls) options() []batch.Option {
 	opts = append(opts, c.Flags.LawOptions()...)
 	opts = append(opts, c.Flags.Lanes.Options(c.Flags.Law)...)
 	return append(opts, c.memory.options()...)
+}
+
+// tiers returns the options of --service-tier auto: the items of each quota have a lane of the flex
+// tier and, behind it, one of the standard tier.
+func (c *calls) tiers(plan *promptfile.Plan) (opts []batch.Option) {
+	if c.Flags.ServiceTier != settings.TierAuto {
+		return nil
+	}
+	for _, w := range plan.Work {
+		_, quota, _ := strings.Cut(w.Lane, "/")
+		opts = append(opts, batch.WithPrefer(w.Lane, c.Flags.Spill, []string{settings.FlexLane(c.Account.Name) + "/" + quota}, []string{w.Lane}))
+	}
+	return opts
 }
 
 // call makes one call of one item.

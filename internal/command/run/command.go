@@ -44,7 +44,8 @@ On a terminal a run that may cost more than $100 (--confirm-above) asks before i
 --yes answers in advance; without a terminal nothing is asked.
 
 --service-tier flex asks for the cheap and slow tier of OpenAI, Gemini or Bedrock, for lines that
-name no tier. While that tier has no room, lines wait. The output may be continued in any tier.
+name no tier. While that tier has no room, lines wait; with auto they go to the standard tier after
+--spill. The output may be continued in any tier.
 
 The key comes from the provider's usual variable, or from a file. Every flag can be set in
 the environment, --base-url as HEADRACE_BASE_URL, and in the YAML file of --config, as in
@@ -115,6 +116,8 @@ func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, in
 		return exit.Refuse("%s: only for runs on one machine, as a cluster decides by itself when to stop: remove them", settings.Dashed(own))
 	}
 	switch {
+	case flags.ServiceTier == settings.TierAuto:
+		return exit.Refuse("--service-tier auto: only for runs on one machine: use flex or standard")
 	case flags.Pilot > 0:
 		return exit.Refuse("--pilot: only for runs on one machine: remove it")
 	case cluster == nil:

@@ -96,6 +96,7 @@ var doors = map[string]struct {
 	"log-format":        {"--log-format json", []string{"log=*slog.JSONHandler"}, ""},
 	"log-file":          {in: "log.txtar"},
 	"service-tier":      {"--service-tier flex", []string{`client.Tier="service_tier":"flex"`, "option WithAttemptTimeout(15m0s)"}, ""},
+	"spill":             {in: "service_tier.txtar"},
 	"pilot":             {in: "pilot.txtar"},
 	"yes":               {"--yes", []string{"confirms=false"}, ""},
 	"confirm-above":     {"--confirm-above 5", []string{"confirms above 5"}, ""},

@@ -108,6 +108,9 @@ func (r *runner) run() error {
 	if src.Several() {
 		r.Input = src.Name
 	}
+	if r.Flags.ServiceTier == settings.TierAuto && src.Stream {
+		return exit.Refuse("--service-tier auto: %s can be read only once, and the models must be known before the first call: save it as a file, or use flex", src.Name)
+	}
 	if r.pilot != nil && src.Stream {
 		return exit.Refuse("--pilot: %s can be read only once, and a pilot is spread over the whole input: save it as a file", src.Name)
 	}
@@ -170,6 +173,9 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 	if fatal := plan.Fatal(r.Flags.SkipsBadLines(), r.Flags.SkipsUntranslatable()); fatal != nil {
 		return nil, r.verdict.BadLines(fatal)
 	}
+	if last := len(plan.Work) - 1; last >= 0 && r.Flags.ServiceTier == settings.TierAuto && plan.Work[last].Lane == promptfile.OtherLanes {
+		return nil, exit.Refuse("--service-tier auto: %s names more than %d models: use flex or standard", src.Name, last)
+	}
 	return &plan, nil
 }
 
@@ -184,7 +190,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.show.shown = began
 	close(r.show.watched)
 	r.Halt.Expire(began)
-	sums, _ := job.Run(r.Halt.Ctx, r.calls.call, append(r.calls.options(), r.show.recorder.Options()...)...) // its error is in the sums
+	sums, _ := job.Run(r.Halt.Ctx, r.calls.call, append(append(r.calls.options(), r.calls.tiers(plan)...), r.show.recorder.Options()...)...) // its error is in the sums
 	r.log.end(&sums)
 	r.memory.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)

@@ -75,7 +75,13 @@ func (s *Settings) Register(cmd *cobra.Command) {
 // error, and has then called nothing. A file may set flags that the command does not have,
 // so that one file serves all commands.
 func (s *Settings) Complete() error {
-	return s.Flags.Complete(s.own, s.Env)
+	if err := s.Flags.Complete(s.own, s.Env); err != nil {
+		return err
+	}
+	if s.Flags.ServiceTier == settings.TierAuto {
+		return exit.Refuse("--service-tier auto: only for headrace run on one machine: use flex or standard")
+	}
+	return nil
 }
 
 // CheckFolders refuses an output or an errors file on this machine whose folder does not exist.

@@ -64,6 +64,7 @@ type Flags struct {
 	Lanes          *laneSettings // in the config file; nil: there is no such file
 	SimProfile     string
 	durable        string
+	Spill          time.Duration
 	Pilot          int // items
 	Yes            bool
 	ConfirmAbove   float64 // USD
@@ -163,6 +164,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.text, "text", textAuto, "add the answer's text to result lines, as headrace.text: always, never, or auto (if answers are not in OpenAI's shape)")
 	f.registerInput(fs, "fail (nothing is called) or skip (bad lines go to the errors file)")
 	f.registerPrices(fs)
+	fs.DurationVar(&f.Spill, "spill", usualSpill, "with --service-tier auto, for how long the flex tier must have had no room before lines are sent to the standard one")
 	fs.IntVar(&f.Pilot, "pilot", 0, "first run N items, spread over the input, and plan the rest from what they show; then ask whether to continue, or stop if nobody can answer (exit 4); --yes continues; 0: no pilot")
 	fs.BoolVarP(&f.Yes, "yes", "y", false, "ask nothing: run whatever it may cost")
 	fs.Float64Var(&f.ConfirmAbove, "confirm-above", usualConfirm, "on a terminal, ask before the first call if the run may cost more than this, in USD; no script is ever asked")
@@ -203,7 +205,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Cluster, "cluster", "", "run on many machines (the full command only): in the cluster at an address, as in --cluster=nats://…; without an address, in a trial cluster in this process")
 	fs.Lookup("cluster").NoOptDefVal = ClusterTrial
 	NameValues(fs, map[string]string{
-		"cluster": "ADDRESS", "confirm-above": "USD", "pilot": "N",
+		"cluster": "ADDRESS", "confirm-above": "USD", "pilot": "N", "spill": "D",
 		"output": "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
@@ -250,6 +252,7 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		f.checkLaw(!hasOutput && f.Planned == nil || f.Cluster != ""), // other commands without an output belong to a cluster
 		f.checkEndpoint(),
 		f.checkTier(),
+		f.checkSpill(),
 		f.checkConfirm(),
 		f.checkPilot(),
 		f.checkLimits(),

@@ -52,7 +52,7 @@ func (f *InputFlags) registerInput(fs *pflag.FlagSet, onBadLine string) {
 	fs.StringVar(&f.onUntranslatable, "on-untranslatable", badLineFail, "when a chat cannot be converted to the provider's API: fail (nothing is called) or skip")
 	fs.StringVar(&f.system, "system", "", "system message for lines that are only a prompt")
 	fs.IntVar(&f.limit, "limit", 0, "run only the first N items; 0: all")
-	fs.StringVar(&f.ServiceTier, "service-tier", "", "tier of service for lines that name none, where the provider has tiers: flex (half the price, slower, and refused while there is no room) or standard")
+	fs.StringVar(&f.ServiceTier, "service-tier", "", "tier of service for lines that name none, where the provider has tiers: flex (half the price, slower, and refused while there is no room), standard, or auto (flex, and standard while flex has had no room for --spill)")
 	NameValues(fs, map[string]string{
 		"model": "NAME", "endpoint": "PATH", "format": "NAME", "template": "TEXT", "on-bad-line": "MODE", "on-untranslatable": "MODE", "system": "TEXT", "limit": "N", "service-tier": "NAME",
 	})

@@ -385,7 +385,7 @@ func (f *Flags) useVendor(flags *pflag.FlagSet, env func(string) (string, bool))
 	if v := f.Vendor.Timeout; v > 0 && !flags.Changed("timeout") {
 		f.Timeout = v
 	}
-	if f.ServiceTier == catalog.Flex && !flags.Changed("timeout") {
+	if (f.ServiceTier == catalog.Flex || f.ServiceTier == TierAuto) && !flags.Changed("timeout") {
 		f.Timeout = max(f.Timeout, flexTimeout)
 	}
 	if serves := f.Vendor.Serves; len(serves) > 0 && prompts.KnownEndpoint(serves[0]) && !flags.Changed("endpoint") {
