@@ -228,7 +228,8 @@ func (l *lane) freeAt(now time.Time, by Bound) (at time.Time) {
 }
 
 // enoughAt returns when a limit has that many units, or all that it can save up if that is
-// less. Zero: that is not known, or it has them now.
+// less. A limit that is filled once a period has them when the period ends. Zero: that is not
+// known, or it has them now.
 func enoughAt(now time.Time, limit *limiter.LimitView, units float64) time.Time {
 	if limit.Capacity > 0 {
 		units = min(units, limit.Capacity)

@@ -81,9 +81,6 @@ const (
 	Stated     = "stated"      // the maker says whose shape it has, or its status alone, and that is what it shows
 )
 
-// Again reports whether the item behind the answer is to be tried again.
-func (c Case) Again() bool { return !c.Fine && c.Kind.Again() }
-
 // Cases returns all recordings, in the order of their names. It panics if one
 // does not parse, as no test could do anything about that.
 func Cases() []Case { return casesIn(recordings, "testdata") }

@@ -278,7 +278,8 @@ func oneOr(n uint64, noun string) string {
 	return noun + "s"
 }
 
-// kindWords counts the failed items by kind, the most frequent first.
+// kindWords returns the last column of the row of failed items: how many of each kind, the most frequent first, and
+// where they are. There is no such column if nothing failed.
 func (s *Report) kindWords() []string {
 	if s.Failed == 0 {
 		return nil

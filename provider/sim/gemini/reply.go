@@ -93,7 +93,7 @@ func (r *request) streamed(answer []byte) face.Reply {
 		tail += fmt.Sprintf(`"createTime":%s,`, created.Raw)
 	}
 	tail += `"responseId":` + whole.Get("responseId").Raw
-	place := ""
+	place := "" // of the only candidate: AI Studio names it, Vertex does not
 	if candidate.Get("index").Exists() {
 		place = `,"index":0`
 	}
