@@ -150,6 +150,9 @@ type (
 	//		// The machine does not read them: they are for the caller, who makes [Outcome].Sightings of
 	//		// headers. But a sighting of a used-up daily limit stops the lane, by a [UsedUpError].
 	//		Periods limiter.Periods
+	//		// Account names the account that the lane draws on. Lanes of one account share its fate: a
+	//		// refusal that concerns the account stops all of them. "": the lane shares none.
+	//		Account string
 	//		// AttemptTimeout bounds one call; 0: the run's own. The caller enforces it. The machine
 	//		// uses it only where Local has no Target; see [limiter.LocalTarget].
 	//		AttemptTimeout time.Duration
@@ -255,6 +258,7 @@ type (
 	//		View     limiter.View // the law's beliefs
 	//		Bound    Bound        // the bound of the lane's own that holds its next call back; BoundNone: nothing does
 	//		Draw     limiter.Cost // of one of the items that wait for it, on average, as its law counts it; zero: none waits
+	//		Account  string       // that it draws on; "": it shares none
 	//		Local    bool         // it is a server of one's own, which may queue what is in flight
 	//		Window   int          // calls that may be in flight on it, by the user's word or the law's; 0: as many as the run allows
 	//	}
@@ -319,6 +323,9 @@ type (
 	//		// and does not say which. After the third in a row, take it for
 	//		// QuotaExhausted.
 	//		Unclear bool
+	//		// Account says of QuotaExhausted and Unauthorized that the words concern the whole
+	//		// account, or its key: other models of it are refused as well.
+	//		Account bool
 	//		// Quota is the limit that was hit, as the message describes it; zero if it
 	//		// does not.
 	//		Quota QuotaNote

@@ -396,3 +396,42 @@ func TestLatencyTargetIsNotNegative(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The first key says that its account has no money left: neither of its lanes makes a call any
+// more once that was handed over. The lanes of the other key finish the run. If that account is
+// empty, too, the run stops, and its error names the account.
+func TestAccountsStopAsAWhole(t *testing.T) {
+	empty := provider.Classify(429, nil, []byte(`{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"You exceeded your current quota"}}`))
+	if !empty.Account {
+		t.Fatal("the words of an empty account are taken for one lane's")
+	}
+	opts := []Option{WithPoolOf(func(int) string { return "p" }), WithPool("p", "a1", "a2", "b1", "b2", "b3"), WithConcurrency(1)}
+	for _, lane := range []string{"a1", "a2", "b1", "b2", "b3"} {
+		opts = append(opts, WithLane(lane, LaneConfig{Account: lane[:1]}))
+	}
+	for name, c := range map[string]struct {
+		moneyOfB, succeed int
+		want              error
+	}{"one account": {1 << 20, 3000, nil}, "all accounts": {700, 1200, ErrStopped}} {
+		money := map[string]int{"a": 500, "b": c.moneyOfB}
+		after := 0
+		fn := func(ctx context.Context, _ int) (int, error) {
+			account := LaneFrom(ctx)[:1]
+			if money[account]--; money[account] < 0 {
+				after++
+				return 0, empty
+			}
+			return 0, nil
+		}
+		_, sum, err := proved(t.Context(), t, numbers(3000), fn, opts...)
+		if !errors.Is(err, c.want) || sum.Succeeded != c.succeed {
+			t.Errorf("%s: %v, %+v", name, err, sum)
+		}
+		if refused := 1; c.want == nil && after != refused || c.want != nil && after != 2 {
+			t.Errorf("%s: %d calls were refused", name, after)
+		}
+		if c.want != nil && !strings.Contains(err.Error(), "account ") {
+			t.Errorf("%s: does not name the account: %v", name, err)
+		}
+	}
+}

@@ -112,6 +112,7 @@ type Status = machine.Status
 //		Rate     float64   // calls per second that were learned; +Inf: unlimited
 //		Cause    error     // of Stopped, and of Cooling by ByBreaker: the error that broke the calls; nil: nobody said
 //		Belief   string    // the law's belief, in words; "": there was none
+//		Account  string    // of Stopped: the account that is of no use; "": the lane stopped by itself
 //
 //		Slowed float64       // of ByErrors: the part of the pace that is left, 0..1
 //		Errors float64       // of ByErrors and ByAnswers: the share of calls that broke, 0..1,

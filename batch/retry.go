@@ -99,6 +99,7 @@ func (e *ending) judge(attempts, refusals int, p policy) {
 		o.Directed, o.RetryAfter = true, e.record.RetryAfter
 	}
 	o.Slow, o.On, o.Unclear = fault.Slow, dimensions[fault.Quota.On], fault.Unclear
+	o.Account = o.Signal == machine.Exhausted && fault.Account
 	o.Timeout, o.Unsent = fault.Kind == provider.Timeout, unsent
 	if note, ok := noted(fault.Quota); ok {
 		o.Sightings = append(o.Sightings, note)

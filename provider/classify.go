@@ -88,6 +88,7 @@ func judge(a *failure, body []byte, own []*Wording) *Error {
 	e.Kind, sure = verdict(a, e, own)
 	obeyShouldRetry(a, e, sure)
 	e.addWait(a)
+	e.Account = a.ofAccount(e)
 	e.exhaust(a)
 	if e.Kind == Throttled { // is it about the growth of the rate?
 		e.Slow = slices.Contains(a.words, "slow_down") ||
@@ -191,6 +192,18 @@ func (e *Error) addWait(a *failure) {
 	case e.Kind == Throttled && !a.google.quota && a.says("exceeded your current quota"):
 		e.RetryAfter, e.HasRetryAfter, e.Unclear = unclearHold, true, true
 	}
+}
+
+// ofAccount reports whether a refusal for good concerns the whole account. The quota of a model,
+// a deployment or a day does not, and neither does a 403, which may be about one model.
+func (a *failure) ofAccount(e *Error) bool {
+	switch e.Kind {
+	case QuotaExhausted:
+		return a.noQuota() == "" && !a.google.daily && e.Quota.Per != "day" && !a.says("per day", "daily", "deployment", "temporarily blocked")
+	case Unauthorized:
+		return a.status != http.StatusForbidden
+	}
+	return false
 }
 
 // exhaust turns a throttle that will not end soon into an exhausted quota.

@@ -62,6 +62,9 @@ type Error struct {
 	// and does not say which. After the third in a row, take it for
 	// QuotaExhausted.
 	Unclear bool
+	// Account says of QuotaExhausted and Unauthorized that the words concern the whole
+	// account, or its key: other models of it are refused as well.
+	Account bool
 	// Quota is the limit that was hit, as the message describes it; zero if it
 	// does not.
 	Quota QuotaNote

@@ -70,6 +70,7 @@ type undecided struct {
 	alike  uint32
 	first  uint8 // as Outcome.First
 	broke  bool  // it has no attempt left
+	whole  bool  // and these words are about the lane's account
 	said   bool  // it was refused in words about a key, a model or the like
 }
 
@@ -268,7 +269,7 @@ func (m *Machine) failsForGood(now time.Time, it *Item, o *Outcome) {
 		m.accused = append(m.accused, l)
 	}
 	b.undecided = append(b.undecided, undecided{
-		it: it, serial: it.serial, alike: o.Alike, first: o.First, broke: broke, said: o.Signal == Exhausted,
+		it: it, serial: it.serial, alike: o.Alike, first: o.First, broke: broke, said: o.Signal == Exhausted, whole: o.Account,
 	})
 	it.place, it.cause = Undecided, o.Cause
 	if broke {
@@ -278,7 +279,7 @@ func (m *Machine) failsForGood(now time.Time, it *Item, o *Outcome) {
 	l.delayed++
 	it.run.delayed++
 	if n := b.count(o.Alike); need > 0 && n >= need {
-		m.stop(now, l, l.blamedFor(o.Signal == Exhausted, n, o.Cause))
+		m.stopFor(now, l, o.Account, l.blamedFor(o.Signal == Exhausted, n, o.Cause))
 	}
 }
 
@@ -437,7 +438,7 @@ func (m *Machine) convicts(now time.Time, l *lane, r *run) bool {
 	if l.answered || !l.inputEnded() || first.first == 0 || !first.said && len(all) == 1 || !areAlike(all) {
 		return false
 	}
-	m.stop(now, l, l.blamedFor(first.said, len(all), first.it.cause))
+	m.stopFor(now, l, first.whole, l.blamedFor(first.said, len(all), first.it.cause))
 	return true
 }
 

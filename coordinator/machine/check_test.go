@@ -271,6 +271,10 @@ func (m *Machine) checkLane(b *book, l *lane) {
 		b.w.failf("lane %s is %v; its breaker is %v", l.name, l.phase, l.breaker.State(m.now))
 	case l.phase == Probing && l.inEpoch == 0 && !breaker.Allow(m.now):
 		b.w.failf("lane %s is probing, and its breaker has no permit left", l.name)
+	case l.account != nil && l.account.cause != nil && l.phase != Stopped:
+		b.w.failf("lane %s is %v, and its account has stopped: %v", l.name, l.phase, l.account.cause)
+	case (l.account != nil) != (l.cfg.Account != "") || l.account != nil && l.account.name != l.cfg.Account:
+		b.w.failf("lane %s does not share the fate of account %q", l.name, l.cfg.Account)
 	case l.inEpoch > l.inFlight:
 		b.w.failf("lane %s has more in flight in its epoch than in all", l.name)
 	}

@@ -128,6 +128,9 @@ type LaneConfig struct {
 	// The machine does not read them: they are for the caller, who makes [Outcome].Sightings of
 	// headers. But a sighting of a used-up daily limit stops the lane, by a [UsedUpError].
 	Periods limiter.Periods
+	// Account names the account that the lane draws on. Lanes of one account share its fate: a
+	// refusal that concerns the account stops all of them. "": the lane shares none.
+	Account string
 	// AttemptTimeout bounds one call; 0: the run's own. The caller enforces it. The machine
 	// uses it only where Local has no Target; see [limiter.LocalTarget].
 	AttemptTimeout time.Duration

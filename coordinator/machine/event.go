@@ -65,6 +65,10 @@ type Outcome struct {
 	Alike        uint32
 	First, Later uint8
 
+	// Account says of a refusal for good that it concerns the whole account of the lane: its
+	// money is gone, or its key refused. All lanes of that account then stop with this one.
+	Account bool
+
 	// Again says that an earlier call of the same item has failed, too: this failure says
 	// nothing new of the lane. The machine finds that out from its own items, and sets it for
 	// laws that lead.
@@ -179,6 +183,7 @@ type Transition struct {
 	Rate     float64   // calls per second that were learned; +Inf: unlimited
 	Cause    error     // of Stopped, and of Cooling by ByBreaker: the error that broke the calls; nil: nobody said
 	Belief   string    // the law's belief, in words; "": there was none
+	Account  string    // of Stopped: the account that is of no use; "": the lane stopped by itself
 
 	Slowed float64       // of ByErrors: the part of the pace that is left, 0..1
 	Errors float64       // of ByErrors and ByAnswers: the share of calls that broke, 0..1,

@@ -103,6 +103,7 @@ type lane struct {
 	illFor    time.Duration // of the latest illness, up to the climb that ended it
 	wait      *wait         // its long waits; nil: it never had to wait
 	outside   *outside      // its law's links with the outside; nil: there are none
+	account   *account      // whose fate it shares; nil: none's
 	blame     *blame        // its failures, and whose they are; nil: there was none
 	silence   *silence      // how its calls break, if it was never heard; nil: none did, or it was
 	alarm     alarm
@@ -142,6 +143,8 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 		m.lanes[name] = l
 		m.idle.push(l)
 		m.recall(now, l)
+		m.enrol(l)
+		m.share(now, l)
 	}
 	return l
 }
@@ -299,12 +302,14 @@ func (m *Machine) define(now time.Time, name string, c LaneConfig) {
 	}
 	old := l.cfg
 	l.cfg = &c
+	m.enrol(l)
 	if c.Law != old.Law || c.Local != old.Local || c.Maker != old.Maker {
 		m.changeLaw(now, l)
 	} else {
 		l.law.SetLimits(now, c.Limits)
 		m.setRamp(now, l, c.Ramp)
 	}
+	m.share(now, l)
 	m.wake(l)
 }
 
@@ -362,6 +367,7 @@ func (m *Machine) laneConfig(name string) *LaneConfig {
 // still in flight cannot close it again with old news.
 func (m *Machine) reset(now time.Time, name string) {
 	delete(m.memory, name)
+	m.vouch(name)
 	l := m.lanes[name]
 	if l == nil {
 		return

@@ -19,30 +19,31 @@ type Machine struct {
 	rng     *rand.Rand
 	now     time.Time // of the latest call: time never goes back in here
 
-	runs    map[RunID]*run
-	awake   list[run] // those that may be given something now; they take turns
-	touched []*run    // those whose books may have changed since the latest decision
-	woken   []*lane   // those whose first in line is to be asked
-	lanes   map[string]*lane
-	defined map[string]*LaneConfig
-	memory  map[string]LaneMemory // of lanes that were not used yet
-	items   map[string]ItemMemory // of items that were not offered yet, or let go; nil: there are none
-	idle    laneList
-	alarms  alarms
-	expiry  heap[*Item] // handed over, not over, and with a deadline
-	held    int         // items that wait, in all
-	flying  int         // calls in flight, in all
-	totals  tally
-	lookAt  time.Time // when to look for long waits; zero: nobody waits
-	looked  time.Time // when that was last done and nothing else
-	unpaid  bool      // a budget was spent since the latest look at the releases
-	stepped bool      // a fact was absorbed since the latest Ready
-	stirred []*lane   // those whose law may have something to say
-	accused []*lane   // those with items that are Undecided
-	faulty  []*lane   // those whose law has failed, to be stopped
-	askings uint64    // how often one was asked
-	out     Ready
-	said    int // transitions in the latest answer
+	runs     map[RunID]*run
+	awake    list[run] // those that may be given something now; they take turns
+	touched  []*run    // those whose books may have changed since the latest decision
+	woken    []*lane   // those whose first in line is to be asked
+	lanes    map[string]*lane
+	defined  map[string]*LaneConfig
+	memory   map[string]LaneMemory // of lanes that were not used yet
+	items    map[string]ItemMemory // of items that were not offered yet, or let go; nil: there are none
+	idle     laneList
+	alarms   alarms
+	expiry   heap[*Item] // handed over, not over, and with a deadline
+	held     int         // items that wait, in all
+	flying   int         // calls in flight, in all
+	totals   tally
+	lookAt   time.Time           // when to look for long waits; zero: nobody waits
+	looked   time.Time           // when that was last done and nothing else
+	unpaid   bool                // a budget was spent since the latest look at the releases
+	stepped  bool                // a fact was absorbed since the latest Ready
+	stirred  []*lane             // those whose law may have something to say
+	accused  []*lane             // those with items that are Undecided
+	accounts map[string]*account // of known lanes; nil: none has one
+	faulty   []*lane             // those whose law has failed, to be stopped
+	askings  uint64              // how often one was asked
+	out      Ready
+	said     int // transitions in the latest answer
 }
 
 // Ready is everything that follows from the facts that a machine took. Its slices are valid

@@ -308,6 +308,7 @@ func (m *Machine) forget(l *lane) {
 		m.alarms.clear(&l.line.alarm)
 	}
 	m.quiet(l)
+	m.strikeOff(l)
 	m.idle.remove(l)
 	delete(m.lanes, l.name)
 }

@@ -167,7 +167,7 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: to, Reason: reason, Epoch: l.epoch,
 		Until: l.alarmAt(), Wave: l.wave, Rate: v.Rate, Cause: l.told(to, reason),
-		Belief: l.belief(&v),
+		Belief: l.belief(&v), Account: l.ruinedBy(to),
 	})
 	wasWell := l.usable()
 	if l.phase, l.reason = to, reason; to == Cooling {

@@ -53,6 +53,7 @@ var laneFields = map[string]atReset{
 	"silence":  {"it has its time anew to be heard", func(_ *Machine, l *lane) { l.silence = &silence{tries: silentTries} }, func(l *lane) bool { return l.silence == nil }},
 	"wait":     {"it is over, and so are those of items for themselves", func(_ *Machine, l *lane) { l.wait = &wait{since: spoiltAt, own: spoiltAt} }, func(l *lane) bool { return !l.wait.under() && l.wait.own.IsZero() }},
 
+	"account":   {"whose lane it is", nil, func(l *lane) bool { return l.account == nil }},
 	"outside":   {"of its new law", func(_ *Machine, l *lane) { l.outside = &outside{alarm: alarm{pos: -1}} }, func(l *lane) bool { return l.outside == nil }},
 	"vouchedAt": {"older refusals for good of other machines' calls are void", nil, func(l *lane) bool { return l.vouchedAt.Equal(storyStart) }},
 	"elsewhere": {"somebody is there all the same", func(_ *Machine, l *lane) { l.elsewhere = true }, func(l *lane) bool { return l.elsewhere }},

@@ -208,6 +208,7 @@ func (b *book) after(e Event, before moment) {
 		case (e.kind == evLaneReset || e.kind == evLaneDefined || e.kind == evTold) && e.name == name && is[0] == was[0]+1:
 		case e.kind == evOffered && l.phase == Flowing && is[0] == was[0]+1: // a run that has not waited for it yet
 		case e.kind == evOverheard && e.name == name && l.phase == Stopped && is[0] == was[0]+1:
+		case l.phase == Stopped && l.account != nil && l.account.cause != nil && is[0] == was[0]+1: // by a call on another lane of its account
 		case name != news:
 			b.w.failf("%v changed lane %s from epoch, escalation %v to %v", e, name, was, is)
 		case l.phase == Stopped && is[0] == was[0]+1 && is[1] >= was[1]:

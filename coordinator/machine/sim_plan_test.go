@@ -47,6 +47,7 @@ const (
 	ceilings     // few calls of all runs together
 	budgets      // of money, and calls that cost more than reserved
 	patience     // tiers of several lanes, with patience, or from which heads spill
+	accounts     // whose lanes stop together
 	troubles     = iota
 )
 
@@ -99,6 +100,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	p.machine.LongWait = longWaitOf(seed)
 	p.bound()
 	p.inTiers()
+	p.onAccounts()
 	p.fromSilence()
 	p.ownRules()
 	p.fromOutside()
@@ -141,6 +143,17 @@ func (p *plan) inTiers() {
 			for n := joins; n > 0 && n < len(c.Tiers); n++ { // that lane is of the tier before its own
 				c.Tiers[n]--
 			}
+		}
+	}
+}
+
+// onAccounts draws from a stream of its own, likewise: some lanes share an account.
+func (p *plan) onAccounts() {
+	rng := rand.New(rand.NewPCG(p.seed, 32))
+	share := rng.IntN(2) == 0 && p.without&accounts == 0
+	for i := range p.lanes {
+		if name := []string{"", "one", "one", "other"}[rng.IntN(4)]; share {
+			p.lanes[i].config.Account = name
 		}
 	}
 }

@@ -234,6 +234,7 @@ func (w *world) work(g Grant) {
 	s := w.servers[g.Lane]
 	a := w.spoil(g, s.call(w.rng, w.now, w.now.Sub(storyStart), g.Item.Cost))
 	s.flying++
+	a.outcome.Account = a.outcome.Signal == Exhausted && w.plan.without&accounts == 0 && g.Item.Seq%3 > 0
 	if w.plan.without&cancels == 0 && w.rng.IntN(20) == 0 {
 		a = answer{Outcome{}, time.Duration(w.rng.Float64() * float64(a.latency))}
 	}

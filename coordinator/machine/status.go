@@ -65,6 +65,7 @@ type LaneStatus struct {
 	View     limiter.View // the law's beliefs
 	Bound    Bound        // the bound of the lane's own that holds its next call back; BoundNone: nothing does
 	Draw     limiter.Cost // of one of the items that wait for it, on average, as its law counts it; zero: none waits
+	Account  string       // that it draws on; "": it shares none
 	Local    bool         // it is a server of one's own, which may queue what is in flight
 	Window   int          // calls that may be in flight on it, by the user's word or the law's; 0: as many as the run allows
 }
@@ -215,7 +216,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 	}
 	s.Speed, s.Why, s.Wait = l.holdup(now)
 	s.FirstDue, s.LastDue = l.dues()
-	s.Local = l.cfg.Local
+	s.Local, s.Account = l.cfg.Local, l.cfg.Account
 	s.Bound, s.Draw, s.Window = l.heldBy(now), l.draws(v.Weight), l.window(now)
 	return s
 }

@@ -112,8 +112,8 @@ var commands = map[string]func(*story, words){
 		s.end(w, HandedOver, Outcome{Signal: Exhausted, Alike: 1, First: uint8(w.number("first")), Later: uint8(w.number("later")), Cause: w.causeOr(nil)})
 	},
 	"give-up": func(s *story, w words) { s.end(w, Settled, Outcome{Signal: Failed}) }, // ITEMS: 500, once too often
-	"exhaust": func(s *story, w words) { // ITEMS cause=WORD: no quota, or the key refused
-		s.end(w, HandedOver, Outcome{Signal: Exhausted, Cause: w.cause()})
+	"exhaust": func(s *story, w words) { // ITEMS cause=WORD account=yes: no quota, or the key refused
+		s.end(w, HandedOver, Outcome{Signal: Exhausted, Cause: w.cause(), Account: w.has("account")})
 	},
 	"not-found": func(s *story, w words) { // ITEMS: the model is not found
 		s.end(w, HandedOver, Outcome{Signal: Exhausted, Alike: 404, First: 1, Later: 5, Cause: errors.New("model not found")})
@@ -341,6 +341,7 @@ func (w words) lane() LaneConfig {
 		Rate:     limiter.RateConfig{Initial: w.number("rate")},
 		Breaker:  limiter.BreakerConfig{Consecutive: int(w.number("breaker"))},
 		Cooldown: limiter.CooldownConfig{Jitter: -1},
+		Account:  w.text("account", ""),
 	}
 	if w.text("law", "") == "led" {
 		c.Law, c.Maker, c.Cooldown = limiter.Model, led, limiter.CooldownConfig{}

@@ -1,0 +1,106 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// This file is about lanes that draw on one account: when its money is gone, or its key refused,
+// none of them is of use.
+//
+//	refused for good, about the account ──▶ each lane of it stops ──▶ so does one that is made later
+//	reset of one of them by hand ──▶ that one flows, and so does one that is made later
+
+// account holds the known lanes of an account.
+type account struct {
+	name  string
+	lanes []*lane
+	cause *AccountError // why it is of no use; nil: it may be
+}
+
+// enrol has a lane share the fate of the account that its config names.
+func (m *Machine) enrol(l *lane) {
+	name := l.cfg.Account
+	if l.account != nil && l.account.name == name {
+		return
+	}
+	m.strikeOff(l)
+	if name == "" {
+		return
+	}
+	if m.accounts == nil {
+		m.accounts = map[string]*account{}
+	}
+	a := m.accounts[name]
+	if a == nil {
+		a = &account{name: name}
+		m.accounts[name] = a
+	}
+	a.lanes = append(a.lanes, l)
+	l.account = a
+}
+
+// strikeOff ends that. An account without lanes is forgotten, and with it that it is of no use.
+func (m *Machine) strikeOff(l *lane) {
+	a := l.account
+	if a == nil {
+		return
+	}
+	l.account = nil
+	if a.lanes = slices.DeleteFunc(a.lanes, func(x *lane) bool { return x == l }); len(a.lanes) == 0 {
+		delete(m.accounts, a.name)
+	}
+}
+
+// stopFor stops a lane, or all lanes of its account if the refusal concerns that.
+func (m *Machine) stopFor(now time.Time, l *lane, wide bool, cause error) {
+	a := l.account
+	if a == nil || !wide {
+		m.stop(now, l, cause)
+		return
+	}
+	a.cause = &AccountError{Account: a.name, Lane: l.name, Cause: cmp.Or(cause, ErrLaneStopped)}
+	for _, x := range slices.Clone(a.lanes) {
+		m.stop(now, x, a.cause)
+		x.cause = a.cause // also if it had stopped by itself, which another run might try again
+	}
+}
+
+// share stops a lane whose account was found to be of no use before.
+func (m *Machine) share(now time.Time, l *lane) {
+	if a := l.account; a != nil && a.cause != nil {
+		m.stop(now, l, a.cause)
+	}
+}
+
+// ruinedBy returns the name of the account that stops the lane; "": it does not, or has none.
+func (l *lane) ruinedBy(to Phase) string {
+	if to != Stopped || l.account == nil || l.account.cause == nil {
+		return ""
+	}
+	return l.account.name
+}
+
+// vouch takes it that an account is of use again, as a person says so of one of its lanes.
+func (m *Machine) vouch(lane string) {
+	if a := m.accounts[m.laneConfig(lane).Account]; a != nil {
+		a.cause = nil
+	}
+}
+
+// An AccountError says that a lane has stopped because its account is of no use: its money is
+// gone, or its key refused.
+type AccountError struct {
+	Account string
+	Lane    string // whose call was refused
+	Cause   error  // the server's error
+}
+
+func (e *AccountError) Error() string {
+	return fmt.Sprintf("account %s: %v", e.Account, e.Cause)
+}
+
+// Unwrap returns the server's error.
+func (e *AccountError) Unwrap() error { return e.Cause }
