@@ -375,3 +375,26 @@ const (
 	ModelNotFound  = provider.ModelNotFound
 	Misconfigured  = provider.Misconfigured
 )
+
+// Spending is a picture of a run's money; see [machine.Spending].
+//
+//	struct {
+//		Cap       limiter.Money // the budget
+//		Spent     limiter.Money // the cost of calls that have ended, with what was spent before
+//		Reserved  limiter.Money // of calls in flight
+//		Doubtful  limiter.Money // the most that calls which broke may cost in addition
+//		Over      limiter.Money // by which calls cost more than was reserved for them, in all
+//		OverCalls int           // the number of those calls
+//	}
+type Spending = machine.Spending
+
+// BudgetError says why a run with a budget has ended; see [machine.BudgetError].
+//
+//	struct {
+//		Spending
+//		Next     limiter.Money // the price of the call that did not fit
+//		Lane     string        // on which that call would have left
+//		Item     uint64        // the number of its item in the run
+//		Unpriced bool          // its price is not known, and Next is 0
+//	}
+type BudgetError = machine.BudgetError

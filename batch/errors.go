@@ -78,6 +78,11 @@ var ErrLaw = machine.ErrLaw
 // provider said.
 var ErrWaitTooLong = machine.ErrWaitTooLong
 
+// ErrMaxCost is the kind of a run's error if its budget, which [WithMaxCost] sets, does not cover
+// the next call, and no call in flight can give anything back. The items that were left are
+// [ErrNotRun]. errors.As with *[BudgetError] gives the sums.
+var ErrMaxCost = machine.ErrMaxCost
+
 // ErrNotRun is the kind of the error of an item that was taken from the input but not
 // answered, because the run ended first. Any calls it had were refused or cut off; it is
 // safe to run the item again.

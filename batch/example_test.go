@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider"
 )
 
 // shout stands for a call to a model.
@@ -257,4 +258,24 @@ func ExampleControl_SetLimits() {
 		batch.WithLimits(batch.Limits{RPM: 6000}), batch.WithControl(ctl))
 	fmt.Println(results[0].Err, results[1].Err)
 	// Output: <nil> <nil>
+}
+
+// A run stops before it costs more than ten cents; each of its calls may cost up to four.
+func ExampleWithMaxCost() {
+	call := func(ctx context.Context, prompt string) (string, error) {
+		provider.RecorderFrom(ctx).Usage(provider.Usage{InputTokens: 500, OutputTokens: 1000}) // a client of ours does that
+		return strings.ToUpper(prompt), nil
+	}
+	var sum batch.Summary
+	_, err := batch.Run(context.Background(), slices.Values([]string{"a", "b", "c", "d"}), call,
+		batch.WithConcurrency(1), batch.WithSummary(&sum),
+		batch.WithMaxCost(batch.Budget[string]{
+			Max:     0.10,
+			Reserve: func(string, string, float64) (float64, bool) { return 0.04, true },
+			Cost: func(_, _ string, used provider.Usage) (float64, bool) {
+				return float64(used.InputTokens)*10e-6 + float64(used.OutputTokens)*30e-6, true
+			},
+		}))
+	fmt.Println(errors.Is(err, batch.ErrMaxCost), sum.Succeeded, sum.Money.Spent)
+	// Output: true 2 $0.07
 }

@@ -148,11 +148,12 @@ type Keyed = machine.Keyed
 // unknown.
 type Measured interface{ Usage() provider.Usage }
 
-// hints holds what a run knows of its items besides their type. No field is nil.
+// hints holds what a run knows of its items besides their type. No function is nil.
 type hints[In any] struct {
-	pool func(In) string
-	cost func(In) limiter.Cost
-	key  func(In) string // "": it is not remembered
+	pool   func(In) string
+	cost   func(In) limiter.Cost
+	key    func(In) string // "": it is not remembered
+	budget *Budget[In]     // nil: there is none
 }
 
 // hintsOf finds the hints: an option's, else the item's own methods, else one pool and one
@@ -176,6 +177,7 @@ func hintsOf[In any](c *config) (hints[In], error) {
 		override(&h.pool, c.poolOf, "WithPoolOf"),
 		override(&h.cost, c.costOf, "WithCostOf"),
 		override(&h.key, c.keyOf, "WithKeyOf"),
+		override(&h.budget, c.budget, "WithMaxCost"),
 	)
 }
 

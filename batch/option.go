@@ -118,6 +118,7 @@ type config struct {
 	hasMemory       bool // WithMemory is given, perhaps with an empty memory
 	poolOf, costOf  any  // func(In) string, func(In) Cost
 	keyOf           any  // func(In) string
+	budget          any  // *Budget[In]
 	faults          []error
 }
 

@@ -64,6 +64,7 @@ var optionTable = map[string]struct {
 	"WithLocalServer":     {given(WithLocalServer(0)), aboutLanes, []Option{WithLocalServer(-1)}},
 	"WithLongWait":        {given(WithLongWait(0)), aboutLanes, []Option{WithLongWait(-1)}},
 	"WithMaxAttempts":     {given(WithMaxAttempts(1)), aboutARun, []Option{WithMaxAttempts(0)}},
+	"WithMaxCost":         {given(WithMaxCost(flat(1))), aboutARun, []Option{WithMaxCost(Budget[int]{})}},
 	"WithMaxFailureShare": {given(WithMaxFailureShare(0.5)), aboutARun, []Option{WithMaxFailureShare(-0.1), WithMaxFailureShare(1.1), WithMaxFailureShare(math.NaN())}},
 	"WithMaxFailures":     {given(WithMaxFailures(1)), aboutARun, []Option{WithMaxFailures(-1)}},
 	"WithMaxLanes":        {given(WithMaxLanes(9)), aboutLanes, []Option{WithMaxLanes(0)}},

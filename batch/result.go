@@ -151,6 +151,7 @@ type Summary struct {
 	Total     int       // items in the input, as [WithTotal] says; 0: unknown
 	Counters  Counters
 	Held      Ledger        // its time by what held it back: the sum is Ran, to the nanosecond
+	Money     Spending      // against the budget of [WithMaxCost]; zero without one
 	Ran       time.Duration // from its start at the coordinator to the end of its last item
 	Dropped   uint64        // events that the observer was too slow for
 	SaveErr   error         // why the memory is not saved, if [WithMemorySaver] is given

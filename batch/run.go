@@ -95,7 +95,7 @@ import (
 //
 // The error of Run is the run's own. It is nil if each item ended by a call. Otherwise
 // errors.Is finds in it [ErrConfig], [ErrStopped], [ErrTooManyFailures],
-// [ErrTooManyLanes], [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause. It finds more
+// [ErrTooManyLanes], [ErrMaxCost], [ErrDrained], [ErrClosed], [ErrInput], or ctx's cause. It finds more
 // than one of them if items were left for more than one reason. [ErrObserver] comes with
 // them or alone. Behind ErrStopped may be [ErrNoAnswer], [ErrOutage], [ErrAlike],
 // [ErrWaitTooLong] or [ErrLaw]. Run returns the results that there are in any case.
@@ -185,6 +185,7 @@ type run[In, Out any] struct {
 	unfit       uint64 // items whose Pool or Cost panicked
 	inputErr    error  // the input panicked
 	observerErr error  // the observer did
+	priceErr    error  // the coordinator's, until the session is over: Budget.Reserve panicked
 
 	hookErr chan error // one place: a measuring function panicked
 }
@@ -200,6 +201,9 @@ func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out
 	r := &run[In, Out]{
 		config: c, items: items, fn: fn, hints: hints, measured: mayBeMeasured[Out](), parent: ctx, began: c.clock.Now(),
 		over: make(chan Summary, 1), hookErr: make(chan error, 1),
+	}
+	if hints.budget != nil {
+		r.limits.Price = r.price
 	}
 	ctx, r.abort = context.WithCancelCause(ctx)
 	if err := r.open(ctx); err != nil {
@@ -419,6 +423,7 @@ func (r *run[In, Out]) end(stayed bool) error {
 	r.ask <- stayed && r.sum.NotRun == 0 && r.tooMany() == nil // has room
 	r.sum.Counters, r.sum.Dropped = r.session.Final()
 	r.sum.Held, r.sum.Ran = r.session.Held()
+	r.sum.Money = r.session.Money()
 	r.sum.Counters.Offered += r.unfit  // the reader's count, final by now: these items were taken over,
 	r.sum.Counters.Released += r.unfit // and they ended without a call
 	err := r.conclude()
@@ -467,7 +472,10 @@ func (r *run[In, Out]) stopped() error {
 	if isClosed(r.session.Stranded()) {
 		cause = r.session.Cause()
 	}
-	if cause == nil || errors.Is(cause, ErrTooManyLanes) {
+	switch {
+	case errors.Is(cause, ErrMaxCost):
+		return errors.Join(cause, r.priceErr)
+	case cause == nil || errors.Is(cause, ErrTooManyLanes):
 		return cause
 	}
 	return fmt.Errorf("%w: %w", ErrStopped, cause)

@@ -72,6 +72,7 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	defer func() {
 		if !returned {
 			e = ending{err: errGone, tried: true}
+			e.outcome.Doubtful = true
 		}
 		if j.note(g.Lane, &e); e.again {
 			r.session.HandOver(g, e.outcome) // the item is the coordinator's from here on
@@ -89,6 +90,9 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	if err := guarded(func() { e.judge(g.Item.Attempts, g.Item.Throttled, p) }); err != nil { // the error's methods panic
 		e.err, e.again, e.tried = err, false, true
 		e.learn(machine.Nothing)
+	}
+	if r.hints.budget != nil {
+		r.bill(j, g.Lane, &e)
 	}
 	if returned = true; r.calls == nil || l.muted || e.unsent {
 		return
@@ -240,6 +244,8 @@ func unrun(g machine.Grant, last error) error {
 		return join(ErrItemTimeout, last)
 	case machine.EndFailed:
 		return g.Cause
+	case machine.EndUnpaid:
+		return join(ErrNotRun, g.Cause)
 	case machine.EndStopped:
 		if errors.Is(g.Cause, ErrTooManyLanes) {
 			return join(ErrNotRun, g.Cause)

@@ -113,6 +113,9 @@ func (s *Session) Final() (machine.Counters, uint64) { return s.finish.Counters,
 // Work is closed.
 func (s *Session) Held() (machine.Ledger, time.Duration) { return s.finish.Held, s.finish.Ran }
 
+// Money returns the run's money against its budget. It may be called once Work is closed.
+func (s *Session) Money() machine.Spending { return s.finish.Money }
+
 // Stopped returns why the first item that no lane could take was released; nil if each had one.
 // Other pools of the run may be well. It may be called once Work is closed.
 func (s *Session) Stopped() error { return s.finish.Stopped }

@@ -54,7 +54,8 @@ type Snapshot struct {
 
 	Ends  Forecast
 	Spent Spent
-	InAll Estimate // USD, at the end
+	InAll Estimate       // USD, at the end
+	Money batch.Spending // against the run's budget, if it has one
 
 	Failures       []Failure // most frequent first
 	Lanes          []Lane    // that which ends last first, as far as that is known; then by name
@@ -194,7 +195,7 @@ func (r *Recorder) snapshot() Snapshot {
 		Answered: t.answered, Failed: t.failed, NotRun: t.notRun, Truncated: t.truncated, Filtered: t.filtered, Spent: t.cost(),
 		Calls: t.calls, Throttled: t.throttled, Broke: t.broke, Slowest: t.slowest,
 		Cooldowns: int(run.Counters.Cooldowns), Concurrency: run.Concurrency, Speed: r.run.items.speed(SpeedSpan),
-		Bottleneck: r.bottleneck, Ledger: r.account, Allowed: r.allowing,
+		Bottleneck: r.bottleneck, Ledger: r.account, Allowed: r.allowing, Money: run.Money,
 	}
 	p.P50, p.P95 = late.quantiles()
 	if r.allowance > 0 {

@@ -79,6 +79,11 @@ type Config struct {
 	// of Run calls Price with the usage of all calls of an item together, unless the item
 	// failed and used nothing. Nil knows no price.
 	Price func(model string, u provider.Usage) (usd float64, ok bool)
+	// MaxCost bounds what all runs to the same output cost, in USD, by batch.WithMaxCost; 0:
+	// nothing does. It needs Reserve, which returns what so many tokens of a model cost; false
+	// means unknown, and such a model is never called. Workers then ask Price too, many at once.
+	MaxCost float64
+	Reserve func(model string, input, output float64) (usd float64, ok bool)
 	// Simulated says that answers are made up; each line says so too. Files that hold
 	// answers of the other sort are refused.
 	Simulated bool

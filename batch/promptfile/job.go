@@ -21,6 +21,8 @@ type Job struct {
 	past  *past
 	maker *Maker
 
+	spentBefore float64 // USD, by earlier runs, if there is a budget
+
 	plan    Plan
 	planned bool
 	checked checked   // the input as Plan has read it
@@ -45,6 +47,9 @@ func Open(cfg Config) (*Job, error) {
 	}
 	if err == nil {
 		j.past, err = j.cfg.readPast()
+	}
+	if err == nil && j.cfg.MaxCost > 0 {
+		j.spentBefore, err = j.cfg.spent()
 	}
 	if err != nil {
 		return nil, errors.Join(err, j.Close())

@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
 )
 
 // Maker makes items from requests, and lines from results, as a Job does. It is for
@@ -42,6 +43,12 @@ func (m *Maker) Options() []batch.Option {
 func (m *Maker) Item(req prompts.Request) *Item {
 	it := &Item{Request: req, lane: m.lane(req.Model), maxTokens: m.cfg.boundOf(&req)}
 	it.cost = m.cfg.Cost(&it.Request)
+	if m.cfg.MaxCost > 0 {
+		it.prompt, it.bound = estimate.For(it.Endpoint, it.Body)
+		if it.bound == 0 {
+			it.bound = float64(it.maxTokens)
+		}
+	}
 	return it
 }
 
@@ -194,6 +201,8 @@ type Item struct {
 	lane      string // the quota that its call draws on
 	cost      batch.Cost
 	maxTokens int // see Config.MaxTokens
+
+	prompt, bound float64 // in tokens, if the run has a budget; a bound of 0: there is none
 }
 
 // Result is the outcome of an item.

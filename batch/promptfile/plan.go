@@ -16,7 +16,8 @@ type Plan struct {
 	Done   int // of these, items with a result of an earlier run
 	Failed int // of these, items that failed for good in an earlier run and are not tried again
 	Refused
-	Work []Work // work that is left, by lane, in the order in which the input names them; nil for a stream
+	Unpriced []string // models of items that are left and have no price, if MaxCost is given: the first ten
+	Work     []Work   // work that is left, by lane, in the order in which the input names them; nil for a stream
 }
 
 // Work is the work left on one lane.
@@ -62,12 +63,17 @@ func (j *Job) Plan() (Plan, error) {
 func (j *Job) survey(p *Plan) error {
 	cfg := j.cfg.reader()
 	cfg.NoKeys, cfg.Takes = j.past.empty(), j.takes()
+	priced := prices{}
+	if j.cfg.MaxCost > 0 {
+		priced.known = j.cfg.Reserve
+	}
 	left := workload{lane: j.cfg.Lane, index: map[string]int{}}
 	found, err := Scan(j.cfg.Input, cfg, j.cfg.Drain, func(req prompts.Request) {
 		how := j.past.of(req.Key)
 		p.note(how)
 		if how == notEnded {
 			left.add(req.Model, len(req.Body))
+			priced.add(req.Model, &p.Unpriced)
 			if j.cfg.Watch.Left != nil {
 				j.cfg.Watch.Left(&req)
 			}

@@ -29,6 +29,9 @@ type Sums struct {
 	Unordered      bool           // the output may be out of order, as the run stopped early: the next run sees to it
 	Left           bool           // the run left a stream before its end: it may hold more
 
+	OverBudget    *batch.BudgetError // why some items were not run, if MaxCost does not cover them
+	UnpricedModel string             // the model without a price, if that is why
+
 	Stopped  error // why some items were not run, if the provider refused
 	Full     error // the disk was full, which has drained the run; there may have been room again, see FilesErr
 	InputErr error // why the input ended early
@@ -164,6 +167,9 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 		opts = append(r.maker.Options(), opts...)
 	}
 	opts = slices.Clip(opts) // another job may use the caller's slice
+	if budget, has := r.budget(); has {
+		opts = append(opts, budget)
+	}
 	if r.cfg.FilteredFails {
 		opts = append(opts, batch.WithFilteredFailing())
 	}
@@ -202,6 +208,7 @@ func (r *run) take(res *Result) {
 	l, ended := r.maker.Line(res, &r.sums)
 	if !ended {
 		r.notRun(res.Err)
+		r.noteBudget(res)
 		r.out.end(res.Index, nil)
 		return
 	}

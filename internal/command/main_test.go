@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"provider": startProvider, "books": checkBooks, "prompts": writePrompts, "wrongserver": startWrongServer,
-			"lines": countLines, "cut": cutFile, "lastline": checkLastLine, "costs": checkCosts,
+			"lines": countLines, "cut": cutFile, "lastline": checkLastLine, "costs": checkCosts, "bounded": writeBounded, "within": checkWithin,
 		},
 	})
 }

@@ -151,6 +151,16 @@ type Spent struct {
 	CachedTokens int64    `json:"cached_tokens"`
 	Unpriced     int      `json:"unpriced"` // items
 	Doubtful     Doubtful `json:"doubtful,omitzero"`
+	Budget       *Budget  `json:"budget,omitempty"` // of --max-cost; absent: there is none
+}
+
+// Budget is the money of a run with a --max-cost, all in USD.
+type Budget struct {
+	CapUSD      float64 `json:"cap_usd"`
+	SpentUSD    float64 `json:"spent_usd"` // also by earlier runs to the same output
+	ReservedUSD float64 `json:"reserved_usd"`
+	DoubtfulUSD float64 `json:"doubtful_usd"` // the most that calls which broke may cost in addition
+	OverUSD     float64 `json:"over_usd"`     // by which calls cost more than was reserved for them
 }
 
 // Doubtful counts what the provider may bill in addition to what the run has used. These are
@@ -247,6 +257,7 @@ const (
 	Timeline           Code = "timeline"            // there is no timeline, or not any more
 	Failing            Code = "failing"             // some items fail while the others are answered
 	Unlimited          Code = "unlimited"           // no limit but that on calls in flight
+	Budget80           Code = "budget_80"           // four fifths of --max-cost are spent
 	Unused             Code = "unused"              // a setting that has no meaning here
 	Other              Code = "other"
 )

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
@@ -82,7 +83,7 @@ func modelOf(lane string) string {
 func spent(e *Progress, p *observe.Snapshot) {
 	e.Spent = Spent{
 		InputTokens: p.Spent.InputTokens, OutputTokens: p.Spent.OutputTokens, CachedTokens: p.Spent.CachedTokens, Unpriced: p.Spent.Unpriced,
-		Doubtful: DoubtfulOf(p.Spent.Doubtful),
+		Doubtful: DoubtfulOf(p.Spent.Doubtful), Budget: BudgetOf(p.Money),
 	}
 	if p.Spent.Priced > 0 || p.Spent.USD > 0 {
 		e.Spent.USD = &p.Spent.USD
@@ -90,6 +91,14 @@ func spent(e *Progress, p *observe.Snapshot) {
 	if p.InAll.Known && e.Spent.USD != nil {
 		e.InAll = &InAll{USD: p.InAll.Likely, PlusMinus: p.InAll.PlusMinus}
 	}
+}
+
+// BudgetOf returns a run's money as an event has it; nil: it has no --max-cost.
+func BudgetOf(m batch.Spending) *Budget {
+	if m.Cap == 0 {
+		return nil
+	}
+	return &Budget{m.Cap.USD(), m.Spent.USD(), m.Reserved.USD(), m.Doubtful.USD(), m.Over.USD()}
 }
 
 // DoubtfulOf returns doubtful usage as an event has it.

@@ -128,6 +128,9 @@ func cost(p *Progress) string {
 			text += " (± " + words.Money(p.InAll.PlusMinus) + ")"
 		}
 	}
+	if b := p.Spent.Budget; b != nil {
+		text += ", cap " + words.Money(b.CapUSD)
+	}
 	return text
 }
 

@@ -63,6 +63,9 @@ func (s *Report) text() string {
 	s.faultRows(row)
 	row("time", s.timeWords())
 	row("cost", s.costWords())
+	if m := s.Money; m.Cap > 0 {
+		row("budget", words.Budget(m))
+	}
 	if d := s.Spent.Doubtful; d.Calls > 0 {
 		row("doubtful", words.Doubtful(d.Calls, d.InputTokens, d.OutputTokens))
 	}

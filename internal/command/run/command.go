@@ -64,7 +64,7 @@ Exit codes:
   2    usage, configuration or input is wrong, and nothing was called
   3    stopped by the provider (quota, balance, key, no answer at all, a long outage), or by a
        mistake in every line
-  4    stopped by a limit of yours (--deadline, --max-failures), or after a --pilot
+  4    stopped by a limit of yours (--deadline, --max-failures, --max-cost), or after a --pilot
   5    the output cannot be written, or could not for a while
   130  interrupted
   141  the reader of standard output has gone, as in | head`

@@ -79,6 +79,7 @@ var doors = map[string]struct {
 	"first-answer":      {"--first-answer 11s", []string{"option WithFirstAnswer(11s)"}, ""},
 	"outage-patience":   {"--outage-patience 20s", []string{"option WithOutagePatience(20s)"}, ""},
 	"max-failures":      {"--max-failures 5%", []string{"option WithMaxFailureShare(0.05)"}, ""},
+	"max-cost":          {"--max-cost 2.5", []string{"job.MaxCost=2.5"}, ""},
 	"keep-going":        {"--keep-going", []string{"option WithKeepGoing()"}, ""},
 	"filtered":          {"--filtered fail", []string{"job.FilteredFails=true"}, ""},
 	"item-timeout":      {"--item-timeout 12s", []string{"option WithItemTimeout(12s)"}, ""},

@@ -176,6 +176,9 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 	if last := len(plan.Work) - 1; last >= 0 && r.Flags.ServiceTier == settings.TierAuto && plan.Work[last].Lane == promptfile.OtherLanes {
 		return nil, exit.Refuse("--service-tier auto: %s names more than %d models: use flex or standard", src.Name, last)
 	}
+	if len(plan.Unpriced) > 0 {
+		return nil, r.verdict.Unpriced(plan.Unpriced)
+	}
 	return &plan, nil
 }
 

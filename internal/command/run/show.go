@@ -42,6 +42,7 @@ type display struct {
 	skipped   atomic.Int64 // bad lines of the input
 	unwritten atomic.Int64 // lines that the operating system does not have yet; briefly it may be below zero
 	troubles  troubles
+	warned    bool // of the budget; the observer's
 }
 
 // manner returns how the run is shown. Where no flag says it, a terminal has the panel;
@@ -74,7 +75,7 @@ func (d *display) speeds(n int) (perSecond []float64, span time.Duration) {
 func spentOn(s *promptfile.Sums) event.Spent {
 	spent := event.Spent{
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens, Unpriced: s.Unpriced,
-		Doubtful: event.DoubtfulOf(s.Doubtful),
+		Doubtful: event.DoubtfulOf(s.Doubtful), Budget: event.BudgetOf(s.Money),
 	}
 	if s.Priced > 0 {
 		spent.USD = &s.CostUSD
@@ -192,6 +193,9 @@ func (d *display) observe(e batch.Event) {
 		d.latestStep.Store(&text)
 	}
 	d.console.Observe(e)
+	if e.Status != nil {
+		d.sayBudget(e.Status.Run.Money)
+	}
 	if e.Status != nil && d.due(e.Status.At) {
 		d.console.Show(d.stands())
 	}

@@ -83,6 +83,23 @@ func NotAgain(args []string) []string {
 	return kept
 }
 
+// WithMaxCost returns the arguments with another --max-cost.
+func WithMaxCost(args []string, usd string) []string {
+	const flag = "--max-cost"
+	out := slices.Clone(args)
+	for i, a := range out {
+		switch {
+		case a == flag && i+1 < len(out):
+			out[i+1] = usd
+			return out
+		case strings.HasPrefix(a, flag+"="):
+			out[i] = flag + "=" + usd
+			return out
+		}
+	}
+	return append(out, flag, usd) // it came from the environment or the config file
+}
+
 // toFile names a file where the arguments say "-o -".
 func toFile(args []string) []string {
 	out, named := make([]string, 0, len(args)+2), false

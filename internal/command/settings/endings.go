@@ -2,6 +2,7 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,15 @@ func (b *failureBound) String() string {
 		return strconv.FormatFloat(100*b.Share, 'g', 6, 64) + "%" // six digits: 0.07 is 7 %, though not exactly in binary
 	}
 	return strconv.Itoa(b.Items)
+}
+
+// checkMaxCost refuses a sum that no run can cost, and a bound on a run that keeps no record of
+// what it has cost.
+func (f *Flags) checkMaxCost() error {
+	if f.MaxCost == 0 && !f.All.Changed("max-cost") || f.MaxCost > 0 && f.MaxCost <= batch.MostBudget {
+		return nil
+	}
+	return fmt.Errorf("--max-cost %v is invalid: want USD, more than 0 and at most %v", f.MaxCost, batch.MostBudget)
 }
 
 // boundType is the type of a failureBound that the help shows.

@@ -55,6 +55,7 @@ type Flags struct {
 	FirstAnswer    time.Duration
 	OutagePatience time.Duration
 	MaxFailures    failureBound
+	MaxCost        float64 // USD; 0: none
 	KeepGoing      bool
 	Filtered       string
 	Cluster        string // "": none
@@ -184,6 +185,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.OutagePatience, "outage-patience", batch.DefaultOutagePatience, "give up (exit 3) if a model that answered before has answered nothing for this long; 0: never")
 	fs.BoolVar(&f.KeepGoing, "keep-going", false, "never stop because items fail alike; in an outage, good items then fail, too")
 	fs.Var(&f.MaxFailures, "max-failures", "stop (exit 4) when this many items have failed in this run, or this share of them, as in 5% (after the first 100); 0: never")
+	fs.Float64Var(&f.MaxCost, "max-cost", 0, "never spend more, in USD (exit 4): estimates of calls in flight are reserved; what earlier runs to the same output cost counts; 0: no bound")
 	fs.DurationVar(&f.ItemTimeout, "item-timeout", 0, "time limit of one item, all attempts together, from its first call; 0: none")
 	fs.DurationVar(&f.Deadline, "deadline", 0, "time limit of the run, which then stops as at Ctrl-C (exit 4); 0: none")
 	fs.DurationVar(&f.LongWait, "long-wait", batch.DefaultLongWait, "warn when a model or item has waited longer than this; 0: never")
@@ -208,7 +210,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 		"cluster": "ADDRESS", "confirm-above": "USD", "pilot": "N", "spill": "D",
 		"output": "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
-		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
+		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "max-cost": "USD", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "color": "WHEN", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
 	})
 }
@@ -255,6 +257,7 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		f.checkSpill(),
 		f.checkConfirm(),
 		f.checkPilot(),
+		f.checkMaxCost(),
 		f.checkLimits(),
 		AtLeast("concurrency", f.Concurrency, 1),
 		atMost("concurrency", f.Concurrency, machine.MaxConcurrency),

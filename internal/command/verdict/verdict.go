@@ -156,6 +156,8 @@ func (v *Verdict) Of(s *promptfile.Sums) error {
 	case v.Halt.Called() && (s.RunErr != nil || s.Left || s.Unordered):
 		code, why := v.whyHalted()
 		return v.FailAgain(code, "%s, %s. %s", why, v.saved(s), v.goOn(""))
+	case s.OverBudget != nil:
+		return v.overBudget(s)
 	case errors.Is(s.RunErr, batch.ErrTooManyFailures):
 		return v.FailAgain(exit.Bound, "stopped: %d of %s failed in this run (--max-failures %s): %s\n%s. %s",
 			s.Failed, words.Count(s.Failed+s.Succeeded, "item"), v.Flags.MaxFailures.String(), v.Failed.String(), v.saved(s), v.goOn(""))

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/headrace/headrace/batch"
 )
 
 // leastMoney is the least sum of money, in dollars, that is shown in figures. A single token
@@ -33,6 +35,19 @@ func Money(usd float64) string {
 	}
 	decimals := 1 - int(math.Floor(math.Log10(usd)))
 	return "$" + strings.TrimRight(strconv.FormatFloat(usd, 'f', decimals, 64), "0")
+}
+
+// Budget says how much of a budget is spent, what more calls that broke may cost, and by how much
+// calls cost more than was reserved for them.
+func Budget(m batch.Spending) string {
+	text := fmt.Sprintf("%s of %s spent (--max-cost)", Money(m.Spent.USD()), Money(m.Cap.USD()))
+	if m.Doubtful > 0 {
+		text += fmt.Sprintf(", up to %s more for calls that broke", Money(m.Doubtful.USD()))
+	}
+	if m.Over > 0 {
+		text += fmt.Sprintf("; %s cost %s more than was reserved", Count(m.OverCalls, "call"), Money(m.Over.USD()))
+	}
+	return text
 }
 
 // Thousands shows a whole number with its digits in groups of three.

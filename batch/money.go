@@ -1,0 +1,100 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+// A Budget is what the calls of a run may cost, and how to tell. All sums are USD.
+type Budget[In any] struct {
+	Max    float64 // more than 0, at most [MostBudget]
+	Before float64 // the part of Max that earlier runs have spent: 0 or more, and it may be more than Max
+
+	// Reserve returns the most that a call of the item is expected to cost on the lane: its
+	// prompt, and the bound on its answer. False means that no price is known; the run then
+	// makes no further call. usual is what to take for an answer that nothing bounds, in
+	// tokens: half as much again as the longest of a thousand such answers on that lane; 0
+	// until a hundred have ended. The goroutine that admits calls asks Reserve, each time a
+	// call may leave: it must be fast, and must not wait.
+	Reserve func(in In, lane string, usual float64) (usd float64, known bool)
+	// Cost returns the cost of a call that has ended, by what it used. False means unknown:
+	// what was reserved then counts as doubtful. Workers ask Cost, many at once.
+	Cost func(in In, lane string, used provider.Usage) (usd float64, known bool)
+}
+
+// MostBudget is the largest budget, in USD. Sums of money go a little further, so that none
+// that is compared with a budget has met their end.
+const MostBudget = 9e6
+
+// WithMaxCost bounds what the calls of the run cost. A call reserves what it may cost when it
+// leaves, and settles that when it ends. The next item waits while its reservation does not
+// fit, and may fit once calls in flight have ended. If none of them has anything reserved, the
+// run ends with [ErrMaxCost]: the rest is given back as not run. A dearer lane is not passed
+// over for a cheaper one.
+//
+// A call that was refused, or never left, costs nothing. A call that broke may be billed: its
+// reservation stays, as [Spending].Doubtful, and counts. So the run costs at most Max and
+// what calls have cost beyond their reservations, which is [Spending].Over.
+func WithMaxCost[In any](b Budget[In]) Option {
+	return runOption(func(c *config) {
+		c.fault(inOption("WithMaxCost", b.check()))
+		c.limits.Budget, c.limits.Spent, c.budget = limiter.USD(b.Max), limiter.USD(b.Before), &b
+	}, "WithMaxCost(%v)", b.Max)
+}
+
+func (b *Budget[In]) check() error {
+	switch {
+	case !(b.Max > 0 && b.Max <= MostBudget):
+		return fmt.Errorf("a budget of %v USD: want more than 0, and at most %v", b.Max, MostBudget)
+	case !(b.Before >= 0 && b.Before < math.Inf(1)):
+		return fmt.Errorf("%v USD were spent before: want 0 or more", b.Before)
+	}
+	return errors.Join(notNil("Reserve", b.Reserve == nil), notNil("Cost", b.Cost == nil))
+}
+
+// price tells the machine what to reserve for a call. A panic of the caller's function is an
+// unknown price, and part of the run's error.
+func (r *run[In, Out]) price(it *machine.Item, lane string, usual float64) (price limiter.Money, known bool) {
+	j := it.Payload.(*job[In, Out])
+	var usd float64
+	if err := guarded(func() { usd, known = r.hints.budget.Reserve(j.result.Item, lane, usual) }); err != nil {
+		r.priceErr = fmt.Errorf("batch: Budget.Reserve: %w", err)
+		return 0, false
+	}
+	return limiter.USD(usd), known && usd >= 0
+}
+
+// bill adds to the outcome of a call what it cost. A call that failed and used nothing has
+// cost nothing.
+func (r *run[In, Out]) bill(j *job[In, Out], lane string, e *ending) {
+	o := &e.outcome
+	used, doubt := e.used()
+	var panicked *PanicError
+	switch {
+	case e.unsent || o.Unsent:
+		return
+	case doubt.Calls > 0 || !e.record.HasUsage && errors.As(e.err, &panicked):
+		o.Doubtful, used = true, doubt.Usage
+	case e.err != nil && used == (provider.Usage{}):
+		return
+	}
+	var (
+		usd   float64
+		known bool
+	)
+	if used != (provider.Usage{}) || !o.Doubtful {
+		if guarded(func() { usd, known = r.hints.budget.Cost(j.result.Item, lane, used) }) != nil {
+			known = false // a panic is none of the item's affair: what is reserved stays so
+		}
+	}
+	if known && usd >= 0 {
+		o.Spent = limiter.USD(usd)
+	} else {
+		o.Doubtful = true
+	}
+}

@@ -1,0 +1,102 @@
+package promptfile
+
+import (
+	"errors"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/provider"
+)
+
+// inputMargin is how much longer than estimated a prompt may be until its call costs more than
+// is reserved for it. Estimates of prompts are off by some percent either way.
+const inputMargin = 1.15
+
+// UnboundedOutput is the length that is reserved for an answer that nothing bounds, in tokens,
+// until a hundred of them have ended. The models that most runs use write no more in one
+// answer. One that does costs more than was reserved for it, and the run says so.
+const UnboundedOutput = 16_384
+
+// budget returns the option that bounds what the run costs; false: nothing does.
+func (j *Job) budget() (o batch.Option, has bool) {
+	if j.cfg.MaxCost == 0 {
+		return o, false
+	}
+	return batch.WithMaxCost(batch.Budget[*Item]{
+		Max: j.cfg.MaxCost, Before: j.spentBefore, Reserve: j.cfg.reserve,
+		Cost: func(it *Item, _ string, used provider.Usage) (float64, bool) { return j.cfg.Price(it.Model, used) },
+	}), true
+}
+
+// reserve returns the most that a call of the item is expected to cost.
+func (c *Config) reserve(it *Item, _ string, usual float64) (usd float64, known bool) {
+	output := it.bound
+	if output == 0 {
+		output = usual
+	}
+	if output == 0 {
+		output = UnboundedOutput
+	}
+	return c.Reserve(it.Model, inputMargin*it.prompt, output)
+}
+
+// spent returns the cost of what stands in the files of earlier runs, in USD. Lines without a
+// known cost count as nothing.
+func (c *Config) spent() (usd float64, err error) {
+	if c.Output == "" || c.Fresh {
+		return 0, nil
+	}
+	p, err := journal.ReadProgress(c.Output, c.Errors)
+	if err != nil {
+		return 0, err
+	}
+	return p.CostUSD, nil
+}
+
+// prices notes the models without a price that an input names.
+type prices struct {
+	known  func(model string, input, output float64) (usd float64, known bool) // nil: none is needed
+	latest string
+	seen   map[string]bool
+}
+
+// mostUnpriced bounds the models that a complaint names.
+const mostUnpriced = 10
+
+// add notes the model of one item.
+func (p *prices) add(model string, to *[]string) {
+	if p.known == nil || p.seen != nil && model == p.latest {
+		return
+	}
+	if p.latest = model; p.seen == nil {
+		p.seen = map[string]bool{}
+	}
+	if p.seen[model] || len(*to) == mostUnpriced {
+		return
+	}
+	if p.seen[model] = true; !knows(p.known, model) {
+		*to = append(*to, model)
+	}
+}
+
+func knows(price func(string, float64, float64) (float64, bool), model string) bool {
+	_, known := price(model, 1, 1)
+	return known
+}
+
+// noteBudget records that an item was not run since the budget does not cover it, or since its
+// model has no price.
+func (r *run) noteBudget(res *Result) {
+	var why *batch.BudgetError
+	if !errors.As(res.Err, &why) {
+		return
+	}
+	r.sums.OverBudget = why
+	if why.Unpriced && why.Item == uint64(res.Index) {
+		r.sums.UnpricedModel = res.Item.Model
+	}
+	if r.cfg.Input.Stream && !r.released {
+		r.released = true
+		close(r.in.halted)
+	}
+}

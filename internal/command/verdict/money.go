@@ -1,0 +1,59 @@
+package verdict
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/words"
+)
+
+const setPrice = "set its price with --price IN,OUT (USD per million tokens), or in a file with --prices"
+
+// Unpriced is the end of a run with a --max-cost whose input names models without a price.
+func (v *Verdict) Unpriced(models []string) error {
+	shown := make([]string, len(models))
+	for i, model := range models {
+		shown[i] = strconv.Quote(Shown(model))
+	}
+	return v.FailAgain(exit.Usage, "--max-cost: the price of %s is not known, and nothing was called: %s, then run:",
+		strings.Join(shown, ", "), strings.Replace(setPrice, "its price", "prices", 1))
+}
+
+// overBudget is the end of a run whose --max-cost does not cover the next call.
+func (v *Verdict) overBudget(s *promptfile.Sums) error {
+	why, m := s.OverBudget, s.Money
+	if why.Unpriced {
+		return v.FailAgain(exit.Bound, "stopped before a call of %q, whose price is not known (--max-cost): %s\n%s. %s",
+			Shown(s.UnpricedModel), words.Budget(m), v.saved(s), v.goOn(setPrice))
+	}
+	advice := "raise --max-cost"
+	if s.Counters.Calls == 0 {
+		advice += ", or bound the answers with --max-tokens"
+	}
+	command := v.Args
+	if v.StartedOver {
+		command = settings.NotAgain(command)
+	}
+	end := v.Flags.ContinuesBy(v.Name, settings.WithMaxCost(command, v.enough(s)), exit.Bound,
+		"stopped: %s, and the next call may cost %s\n%s: %s", words.Budget(m), words.Money(why.Next.USD()), v.saved(s), v.goOn(advice))
+	end.Text = v.redactEarly(end.Text)
+	return end
+}
+
+// enough returns a --max-cost that covers the rest as well, judged by this run's mean, in USD; at
+// least twice the present one where nothing is known.
+func (v *Verdict) enough(s *promptfile.Sums) string {
+	m := s.Money
+	usd := 2 * m.Cap.USD()
+	if rep := v.Report; rep != nil && s.Priced > 0 && rep.Left > 0 {
+		rest := s.CostUSD / float64(s.Priced) * float64(rep.Left)
+		usd = m.Spent.Plus(m.Doubtful).USD() + 1.1*rest + m.Over.USD()
+	}
+	usd = max(usd, m.Spent.Plus(m.Doubtful).Plus(s.OverBudget.Next).USD())
+	step := math.Pow(10, math.Floor(math.Log10(usd))-1) // two figures are as much as an estimate is worth
+	return strconv.FormatFloat(math.Ceil(usd/step)*step, 'g', 6, 64)
+}
