@@ -27,7 +27,7 @@ var (
 // Neither a call nor an item that is answered costs an allocation, nor does a call that is
 // refused or breaks, nor one on a lane that has no name of its own.
 func TestHooksAllocateNothing(t *testing.T) {
-	rec := New(Config{Price: func(any, provider.Usage) (float64, bool) { return 1, true }})
+	rec := New(Config{Price: func(any, string, provider.Usage) (float64, bool) { return 1, true }})
 	in := "prompt"
 	end := someEnd
 	end.In = &in

@@ -135,7 +135,7 @@ func (r *Recorder) end(e *batch.End) {
 // price returns the cost of an item.
 func (r *Recorder) price(e *batch.End) (usd float64, ok bool) {
 	defer r.caught("Price")
-	usd, ok = r.cfg.Price(e.In, e.Usage)
+	usd, ok = r.cfg.Price(e.In, e.Lane, e.Usage)
 	return usd, ok && provider.IsCost(usd)
 }
 

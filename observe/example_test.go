@@ -27,7 +27,7 @@ func Example() {
 
 	rec := observe.New(observe.Config{
 		Total: len(prompts),
-		Price: func(_ any, u provider.Usage) (float64, bool) {
+		Price: func(_ any, _ string, u provider.Usage) (float64, bool) {
 			return float64(u.InputTokens+u.OutputTokens) * 1e-6, true
 		},
 	})

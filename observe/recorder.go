@@ -273,9 +273,9 @@ type Config struct {
 	Work   []Work // of this run; nil: not known
 
 	// Price returns what an item cost in USD, all its calls together. The item has no price if
-	// Price returns false, or a cost outside 0..provider.MostCost. In is that of [batch.End].
+	// Price returns false, or a cost outside 0..provider.MostCost. In and lane are those of [batch.End].
 	// Nil: nothing has a price.
-	Price func(in any, u provider.Usage) (usd float64, ok bool)
+	Price func(in any, lane string, u provider.Usage) (usd float64, ok bool)
 	// Size returns the length of an item's request in bytes, as in Work. Nil: the lengths are not
 	// known, and forecasts count items alone.
 	Size func(in any) int64

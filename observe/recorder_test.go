@@ -67,7 +67,7 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 		rec := New(Config{
 			Total: n + 7, Before: 7, Work: []Work{{Lane: batch.DefaultLane, Items: n + 3, Bytes: 10*n + 33}},
 			Size:     func(in any) int64 { _ = in.(*int); return 10 },
-			Price:    func(_ any, u provider.Usage) (float64, bool) { return float64(u.InputTokens) / 1e6, true },
+			Price:    func(_ any, _ string, u provider.Usage) (float64, bool) { return float64(u.InputTokens) / 1e6, true },
 			OnSample: func(s Sample) { samples = append(samples, s) },
 		})
 		over := lookOn(rec)
@@ -238,7 +238,7 @@ func anything(context.Context, int) (int, error) {
 // counts on, and the run's error says who panicked.
 func TestFunctionsThatPanic(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"Price":    {Price: func(any, provider.Usage) (float64, bool) { panic("boom") }},
+		"Price":    {Price: func(any, string, provider.Usage) (float64, bool) { panic("boom") }},
 		"Size":     {Size: func(any) int64 { panic("boom") }},
 		"Describe": {Describe: func(any) (string, int) { panic("boom") }},
 		"Code":     {Code: func(error) (string, string) { panic("boom") }},

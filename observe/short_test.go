@@ -121,7 +121,7 @@ func TestLanesMerge(t *testing.T) {
 // A price of less than nothing, or that is no number, is none.
 func TestPricesThatAreNone(t *testing.T) {
 	for _, usd := range []float64{-1e-9, math.NaN(), math.Inf(-1)} {
-		rec := New(Config{Price: func(any, provider.Usage) (float64, bool) { return usd, true }})
+		rec := New(Config{Price: func(any, string, provider.Usage) (float64, bool) { return usd, true }})
 		rec.end(&batch.End{})
 		rec.event(batch.Event{Summary: &batch.Summary{At: start, Succeeded: 1}})
 		if s := rec.Snapshot(start).Spent; s.USD != 0 || s.Priced != 0 || s.Unpriced != 1 {

@@ -66,6 +66,9 @@ type Headrace struct {
 	Dialect    string `json:"dialect,omitempty"`
 	Served     string `json:"served,omitempty"`
 	Translated bool   `json:"translated,omitempty"`
+	// Fallback says that the answer is of a lane that its pool prefers others to; false is not
+	// written.
+	Fallback bool `json:"fallback,omitempty"`
 	// Finish says why the answer ended, in a word common to all dialects; "" is not
 	// written.
 	Finish string `json:"finish,omitempty"`
@@ -204,6 +207,9 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	dst = appendKnown(dst, `,"served":`, h.Served)
 	if h.Translated {
 		dst = append(dst, `,"translated":true`...)
+	}
+	if h.Fallback {
+		dst = append(dst, `,"fallback":true`...)
 	}
 	dst = appendKnown(dst, `,"finish":`, h.Finish)
 	dst = append(appendTokens(append(dst, `,"usage":{`...), h.Usage), '}')

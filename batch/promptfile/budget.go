@@ -24,7 +24,7 @@ func (j *Job) budget() (o batch.Option, has bool) {
 	}
 	return batch.WithMaxCost(batch.Budget[*Item]{
 		Max: j.cfg.MaxCost, Before: j.spentBefore, Reserve: j.cfg.reserve,
-		Cost: func(it *Item, _ string, used provider.Usage) (float64, bool) { return j.cfg.Price(it.Model, used) },
+		Cost: func(it *Item, lane string, used provider.Usage) (float64, bool) { return j.cfg.price(lane, it.Model, used) },
 	}), true
 }
 

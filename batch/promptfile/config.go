@@ -69,6 +69,13 @@ type Config struct {
 
 	// Lane names the quota that a call of a model draws on; nil means the model's name.
 	Lane func(model string) string
+	// Pool names the pool in which a request waits, for runs over several lanes. Nil means the
+	// pool of the Lane of its model. The pools are in the options of Run. The goroutine that
+	// reads calls it, for requests that Reader.Takes has let pass.
+	Pool func(*prompts.Request) string
+	// Origin says what the line of an item tells of the lane that ended it, by the item's pool
+	// and that lane; nil: what Fields says, for a run of one provider.
+	Origin func(pool, lane string) Origin
 	// Cost estimates what a call draws. Nil means one request, the tokens of the prompt,
 	// and the bound on output; lanes then charge the greater of prompt and output, as
 	// OpenAI does. An option overrides that: batch.WithCharge, or a lane's own config.
@@ -84,6 +91,9 @@ type Config struct {
 	// means unknown, and such a model is never called. Workers then ask Price too, many at once.
 	MaxCost float64
 	Reserve func(model string, input, output float64) (usd float64, ok bool)
+	// PriceOn is called in place of Price where the price also depends on the lane that ended
+	// the item; nil: it does not.
+	PriceOn func(lane, model string, u provider.Usage) (usd float64, ok bool)
 	// Simulated says that answers are made up; each line says so too. Files that hold
 	// answers of the other sort are refused.
 	Simulated bool
@@ -111,6 +121,15 @@ type Fields struct {
 	Provider string
 	// Text says that a line has the text of its answer, if the client has read it.
 	Text bool
+}
+
+// An Origin says whose answer a line has, in a run over several lanes.
+type Origin struct {
+	// Provider is the name of the lane's provider; see [Fields]. If it is "", the line names
+	// neither that nor the dialect.
+	Provider string
+	// Fallback says that the pool prefers other lanes.
+	Fallback bool
 }
 
 // Watch holds functions that a run calls at once when something happens. A nil function is

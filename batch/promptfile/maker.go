@@ -41,7 +41,12 @@ func (m *Maker) Options() []batch.Option {
 
 // Item returns the item of a request.
 func (m *Maker) Item(req prompts.Request) *Item {
-	it := &Item{Request: req, lane: m.lane(req.Model), maxTokens: m.cfg.boundOf(&req)}
+	it := &Item{Request: req, maxTokens: m.cfg.boundOf(&req)}
+	if m.cfg.Pool != nil {
+		it.lane = m.cfg.Pool(&it.Request)
+	} else {
+		it.lane = m.lane(req.Model)
+	}
 	it.cost = m.cfg.Cost(&it.Request)
 	if m.cfg.MaxCost > 0 {
 		it.prompt, it.bound = estimate.For(it.Endpoint, it.Body)
@@ -80,13 +85,18 @@ func (m *Maker) Line(res *Result, sums *Sums) (l journal.Line, ended bool) {
 		text := res.Value.Text // alone: the line may live longer than the result
 		h.Text = &text
 	}
-	if m.cfg.Fields.Provider != "" { // the line says where its answer is from
-		h.Provider, h.Dialect, h.Translated = m.cfg.Fields.Provider, res.Value.Dialect, res.Value.Translated
+	origin := Origin{Provider: m.cfg.Fields.Provider}
+	if m.cfg.Origin != nil {
+		origin = m.cfg.Origin(res.Pool, res.Lane)
+		h.Fallback = origin.Fallback
+	}
+	if origin.Provider != "" { // the line says where its answer is from
+		h.Provider, h.Dialect, h.Translated = origin.Provider, res.Value.Dialect, res.Value.Translated
 		h.Finish = string(provider.EndOf(res.Finish))
 		h.Usage.ReasoningTokens, h.Doubtful.ReasoningTokens = res.Usage.ReasoningTokens, res.Doubtful().Usage.ReasoningTokens
-		if res.Value.Served != res.Item.Model {
-			h.Served = res.Value.Served
-		}
+	}
+	if (origin.Provider != "" || m.cfg.Origin != nil) && res.Value.Served != res.Item.Model {
+		h.Served = res.Value.Served
 	}
 	if kind, ok := provider.FinishKind(res.Finish); ok && kind == provider.Truncated {
 		sums.Truncated++
@@ -149,7 +159,7 @@ func (m *Maker) spend(res *Result, sums *Sums) *float64 {
 	if res.Err != nil && res.Usage == (provider.Usage{}) {
 		return nil
 	}
-	usd, ok := m.cfg.Price(res.Item.Model, res.Usage)
+	usd, ok := m.cfg.price(res.Lane, res.Item.Model, res.Usage)
 	if !ok || !provider.IsCost(usd) {
 		sums.Unpriced++
 		return nil
@@ -162,6 +172,14 @@ func (m *Maker) spend(res *Result, sums *Sums) *float64 {
 	kept := &m.costs[0]
 	*kept, m.costs = usd, m.costs[1:]
 	return kept
+}
+
+// price returns the cost of an item that a lane has ended.
+func (c *Config) price(lane, model string, u provider.Usage) (usd float64, ok bool) {
+	if c.PriceOn != nil {
+		return c.PriceOn(lane, model, u)
+	}
+	return c.Price(model, u)
 }
 
 // BadLine returns the errors-file line for a line that is not asked, for runs that skip
@@ -198,7 +216,7 @@ func badLine(e *prompts.LineError) journal.Line {
 // Item is one request of the input on its way through a run.
 type Item struct {
 	prompts.Request
-	lane      string // the quota that its call draws on
+	lane      string // its pool: the quota that its call draws on, where there is one lane
 	cost      batch.Cost
 	maxTokens int // see Config.MaxTokens
 

@@ -119,9 +119,19 @@ type resultLine struct {
 	} `json:"response"`
 	Headrace struct {
 		Lane       string `json:"lane"`
+		Model      string `json:"model"`
+		Provider   string `json:"provider"`
+		Served     string `json:"served"`
+		Fallback   bool   `json:"fallback"`
 		Attempts   int    `json:"attempts"`
 		Text       string `json:"text"`
 		Translated bool   `json:"translated"`
+
+		CostUSD float64 `json:"cost_usd"`
+		Usage   struct {
+			Input  int `json:"input_tokens"`
+			Output int `json:"output_tokens"`
+		} `json:"usage"`
 	} `json:"headrace"`
 }
 

@@ -140,7 +140,9 @@ func (c *Client) exchange(ctx context.Context, r provider.Request) (x Exchange, 
 	if err != nil {
 		return x, reply, c.refused(err)
 	}
-	x = c.Fetch(req)
+	if x = c.Fetch(req); c.cfg.Heard != nil && x.Header != nil {
+		c.cfg.Heard(x.Header)
+	}
 	reply, e = c.Read(ctx, &x)
 	if usage, has := provider.UsageIn(x.usage); e != nil && has && !reply.HasUsage {
 		reply.Usage, reply.HasUsage = usage, true

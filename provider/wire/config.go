@@ -72,6 +72,9 @@ type Config struct {
 	StreamIdle time.Duration
 	// Text makes the client read the words of a good answer into Reply.Text.
 	Text bool
+	// Heard is called with the headers of each answer, by the goroutine of its call; nil: nobody
+	// listens. It must not keep or change them.
+	Heard func(http.Header)
 
 	// HTTPClient is used as it is, with two exceptions. Its transport is wrapped, so that
 	// headers are recorded, and it follows no redirect to another host. If nil, one is made

@@ -61,7 +61,10 @@ func staticKey(source auth.Source) string {
 // confirms no guess. A foreign state passes for one's own as seldom. It is then a false
 // belief about limits, which a run corrects.
 func (b *Account) ServerOf() (server, mark string) {
-	if b.Books != nil {
+	switch {
+	case b.Lanes != nil:
+		return "the lanes of a file", b.printOfLanes()
+	case b.Books != nil:
 		return settings.ProviderSim + " " + b.flags.SimProfile, ""
 	}
 	base := strings.TrimRight(b.flags.BaseURL, "/")
@@ -71,6 +74,17 @@ func (b *Account) ServerOf() (server, mark string) {
 	}
 	sum := sha256.Sum256([]byte("headrace state\n" + base + "\n" + b.Identity()))
 	return server, hex.EncodeToString(sum[:1])
+}
+
+// printOfLanes returns the print of all lanes, in whatever order the file has them.
+func (b *Account) printOfLanes() string {
+	var all []string
+	for _, lane := range b.Lanes {
+		all = append(all, lane.Spec.Name+"\n"+lane.flags.BaseURL+"\n"+lane.Identity())
+	}
+	slices.Sort(all)
+	sum := sha256.Sum256([]byte("headrace lanes\n" + strings.Join(all, "\n")))
+	return hex.EncodeToString(sum[:1])
 }
 
 // Identity tells one account from another, as far as that is possible without a call.

@@ -43,6 +43,11 @@ type Account struct {
 
 	Books  func() sim.Books // the simulated provider's own; nil for a real one
 	Notice []notice         // what the user should know about it
+
+	Spec     *settings.LaneSpec // what the file of --config says of it as a lane; nil: it is no lane of a file
+	Lanes    []*Account         // those of the file, in its order; nil: there is only this account
+	declared string             // the account that the file names for the lane; "": none
+	shares   *shares            // what answers of the lanes say of their organisations
 }
 
 // notice is something that the user should know.
@@ -62,7 +67,16 @@ func (b *Account) Do(ctx context.Context, r provider.Request) (provider.Reply, e
 }
 
 // Secrets returns the texts that must never be shown.
-func (b *Account) Secrets() []string { return b.auth().Secrets() }
+func (b *Account) Secrets() []string {
+	if b.Lanes == nil {
+		return b.auth().Secrets()
+	}
+	var all []string
+	for _, lane := range b.Lanes {
+		all = append(all, lane.Secrets()...)
+	}
+	return all
+}
 
 // auth returns everything that proves the caller's identity. The provider's own source comes last,
 // as a signature covers the rest.
@@ -87,9 +101,17 @@ func (b *Account) key() string {
 // for each model; the simulated one has a single quota for all.
 func (b *Account) Lane(model string) string { return settings.LaneOf(b.Name, model, b.Shared) }
 
-// Connect makes the client; no call is made.
+// Connect makes the client, or one for each lane of the file of --config. No call is made.
 func Connect(ctx context.Context, w *world.World, flags *settings.Flags) (*Account, error) {
-	b := &Account{World: w, flags: flags, ctx: ctx, Name: flags.Name(), Shared: flags.Vendor.ByAccount}
+	if flags.Fleet != nil {
+		return connectFleet(ctx, w, flags)
+	}
+	return connect(&Account{World: w, flags: flags, ctx: ctx, Name: flags.Name(), Shared: flags.Vendor.ByAccount})
+}
+
+// connect makes the client of one account.
+func connect(b *Account) (*Account, error) {
+	flags := b.flags
 	if flags.Provider == settings.ProviderSim {
 		return b.simulate()
 	}
@@ -143,6 +165,9 @@ func (b *Account) ClientConfig() wire.Config {
 	cfg.TLS, cfg.Text, cfg.Conns = b.tls, b.flags.WritesText(), b.flags.Concurrency
 	cfg.MaxBodies, cfg.HoldBodies = int64(b.flags.MaxBodies)*settings.Mebibyte, true
 	cfg.Stream, cfg.StreamIdle = b.flags.Streams()
+	if b.shares != nil && v.Organisation != "" {
+		cfg.Heard = func(h http.Header) { b.shares.note(b, h.Get(v.Organisation)) }
+	}
 	return cfg
 }
 

@@ -137,6 +137,9 @@ func (n *neighbours) leave() {
 // until leave is called. It also makes this run known to that process. It never keeps a run from
 // going on.
 func (b *Account) MeetNeighbours(notice func(event.Code, string)) (leave func()) {
+	if b.Lanes != nil {
+		return b.meetByLanes(notice)
+	}
 	key := cmp.Or(b.key(), b.Identity())
 	if key == "" || b.Runtime == "" {
 		return func() {}

@@ -234,6 +234,7 @@ const (
 	Key                Code = "key"                 // where the key goes, or does not
 	Checking           Code = "checking"            // the input, before any call
 	SameKey            Code = "same_key"            // another process on this machine calls with it
+	SameLimits         Code = "same_limits"         // lanes of the file draw on one limit
 	Resumed            Code = "resumed"             // the run goes on with what an earlier run has left
 	EmptyInput         Code = "empty_input"         // the input holds no items
 	OtherOutput        Code = "other_output"        // the output holds answers to other questions

@@ -52,6 +52,9 @@ func Command(w *world.World) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if lane := flags.PlanFirstLane(); lane != "" {
+				fmt.Fprintf(w.Stderr, "headrace: %s has several lanes: this is the plan of %s alone\n", flags.Config, lane)
+			}
 			return planFiles(w, flags, inputs)
 		},
 	}
@@ -81,7 +84,7 @@ var notOfPlan = []string{
 
 // registerPlan registers them.
 func (f *planFlags) registerPlan(fs *pflag.FlagSet) {
-	f.Planned = f.check
+	f.Planned, f.ManyLanes = f.check, true
 	run := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.Register(run)
 	fs.SortFlags = false

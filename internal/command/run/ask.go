@@ -28,7 +28,7 @@ type question struct {
 
 // may reports whether there may be something to ask. Otherwise nothing is estimated.
 func (q *question) may(src promptfile.Input) bool {
-	if q.pilot == nil && (!q.Converse || src.Stream || !q.Flags.Confirms()) {
+	if q.pilot == nil && (!q.Converse || src.Stream || !q.Flags.Confirms() || q.Flags.Fleet != nil) { // lanes differ in their prices
 		return false
 	}
 	cfg := plan.ConfigOf(q.Flags, src.Name)

@@ -45,7 +45,7 @@ func TestAnswersAreWatchedWithoutAllocation(t *testing.T) {
 	for what, f := range map[string]func(){
 		"an answer": func() { r.calls.noteFault(nil, nil) },
 		"a size":    func() { sizeOf(&item) },
-		"a price":   func() { r.show.priceOf(&item, used) },
+		"a price":   func() { r.show.priceOf(&item, "", used) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", what, n)

@@ -71,7 +71,7 @@ Exit codes:
 
 // Command makes headrace run. A line with --cluster goes to cluster; nil: this build has none.
 func Command(w *world.World, cluster OnCluster) *cobra.Command {
-	flags := &settings.Flags{}
+	flags := &settings.Flags{ManyLanes: true}
 	cmd := &cobra.Command{
 		Use:   "run INPUT... -o OUTPUT [flags]",
 		Short: "Run a prompt file, or several, or resume it",

@@ -64,7 +64,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 	if r.Flags.ToStdout() {
 		output = ""
 	}
-	return promptfile.Config{
+	job := promptfile.Config{
 		Input: in, Output: output, Stdout: r.Stdout, Errors: r.Flags.ErrorsPath(),
 		Reader: r.Flags.ReaderConfig(in.Name), SkipBad: r.Flags.SkipsBadLines(), SkipUntranslatable: r.Flags.SkipsUntranslatable(),
 		MaxTokens: r.Flags.BoundOfChats(), MaxTokensOfPrompts: r.Flags.MaxTokens, Fields: r.Flags.Fields(),
@@ -76,6 +76,8 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		Checked: true, // the client passes on only valid JSON as an answer
 		Redact:  func(text string) string { return exit.WithoutPackages(r.Redact(text)) }, Watch: r.watchJob(in.Name),
 	}
+	r.routeJob(&job)
+	return job
 }
 
 // watchJob reports what happens to items, and counts bad lines for those who watch the run.
@@ -158,10 +160,14 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 // answeredAs returns the operation that gives an item's answer its shape.
 func (r *runner) answeredAs(res *promptfile.Result) string {
 	if res.Value.Translated {
+		f := r.Flags
+		if lane := r.Account.LaneNamed(res.Lane); lane != nil {
+			f = lane.Spec.Flags
+		}
 		if res.Item.Endpoint == prompts.Embeddings {
 			return provider.EmbedContent // of one or of several: all are read alike
 		}
-		return wire.Served(r.Flags.Dialect, r.Flags.Vendor.Serves...)[0]
+		return wire.Served(f.Dialect, f.Vendor.Serves...)[0]
 	}
 	return res.Item.Endpoint
 }
@@ -193,6 +199,7 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 	for _, text := range r.Account.Notice {
 		r.show.console.Notice(text.Code, text.Text)
 	}
+	r.Account.SayShared(r.show.console.Notice)
 	switch {
 	case plan == nil && begun.Results > 0:
 		r.show.console.Notice(event.Resumed, fmt.Sprintf("resuming: %s in %s already; items that have one are skipped", words.Count(begun.Results, "result"), r.Flags.Output))

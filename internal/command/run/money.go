@@ -9,7 +9,11 @@ import (
 )
 
 // reserve returns what a call of a model with so many tokens costs; false: its price is not known.
+// Over several lanes it is the cost on the dearest of those that may get the call.
 func (r *runner) reserve(model string, input, output float64) (usd float64, known bool) {
+	if r.routes != nil {
+		return r.routes.Dearest(model, input, output)
+	}
 	p, _, known := r.Flags.Known.Of(model)
 	if !known {
 		return 0, false

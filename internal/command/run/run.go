@@ -9,6 +9,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/command/route"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/world"
@@ -25,8 +26,9 @@ type runner struct {
 	calls   *calls
 	cost    *question
 
-	answered endpoints // of the items that have a result
-	pilot    *pilot    // that this run is; nil: it is none
+	answered endpoints    // of the items that have a result
+	pilot    *pilot       // that this run is; nil: it is none
+	routes   *route.Table // of the lanes of the file; nil: there is one lane
 }
 
 func newRunner(f *verdict.Facts) *runner {
@@ -119,6 +121,9 @@ func (r *runner) run() error {
 	}
 	r.calls.bounds.Store(!r.Flags.MaxTokensGiven && r.Flags.DemandsBound())
 	lowered := r.Account.LowerConcurrency()
+	if r.Flags.Fleet != nil {
+		r.routes = route.New(r.Flags)
+	}
 	cfg := r.job(src)
 	switch {
 	case r.pilot != nil:
@@ -131,8 +136,14 @@ func (r *runner) run() error {
 		return r.outputFault(err)
 	}
 	defer r.closeJob(job)
+	if err := r.foresee(src); err != nil {
+		return err
+	}
 	plan, err := r.plan(job, src)
 	if err != nil {
+		return err
+	}
+	if err := r.closeRoutes(src); err != nil {
 		return err
 	}
 	if r.Halt.Expire(r.Clock.Now()); r.Halt.Called() {
@@ -193,7 +204,11 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.show.shown = began
 	close(r.show.watched)
 	r.Halt.Expire(began)
-	sums, _ := job.Run(r.Halt.Ctx, r.calls.call, append(append(r.calls.options(), r.calls.tiers(plan)...), r.show.recorder.Options()...)...) // its error is in the sums
+	options, err := r.optionsOfRun(plan)
+	if err != nil {
+		return err
+	}
+	sums, _ := job.Run(r.Halt.Ctx, r.calls.call, options...) // its error is in the sums
 	r.log.end(&sums)
 	r.memory.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)

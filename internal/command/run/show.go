@@ -116,6 +116,9 @@ func (d *display) record(plan *promptfile.Plan) {
 	if plan != nil {
 		cfg.Total, cfg.Before = plan.Items, plan.Done+plan.Failed
 		for _, w := range plan.Work {
+			if d.Flags.Fleet != nil {
+				break // which lane does what is decided call by call
+			}
 			cfg.Work = append(cfg.Work, observe.Work(w))
 		}
 	}
@@ -139,10 +142,13 @@ func sizeOf(in any) int64 {
 }
 
 // priceOf returns the cost of an item, as its line says.
-func (d *display) priceOf(in any, u provider.Usage) (usd float64, ok bool) {
+func (d *display) priceOf(in any, lane string, u provider.Usage) (usd float64, ok bool) {
 	it := itemOf(in)
-	if it == nil {
+	switch {
+	case it == nil:
 		return 0, false
+	case d.Flags.Fleet != nil:
+		return d.priceOn(lane, it.Model, u)
 	}
 	return d.Flags.Known.Cost(it.Model, u)
 }

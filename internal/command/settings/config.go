@@ -66,7 +66,7 @@ func (f *Flags) fromFile() error {
 		return configSyntax(f.Config, err)
 	}
 	f.Lanes = newLaneSettings(f.Config)
-	c := configFile{name: f.Config, flags: f.All, lanes: f.Lanes, headers: &f.headers}
+	c := configFile{name: f.Config, flags: f.All, lanes: f.Lanes, headers: &f.headers, lines: map[string]int{}}
 	for i, doc := range file.Docs {
 		if i > 0 {
 			c.complain(doc.Body, "a second YAML document begins", "keep one, without a --- line")
@@ -75,6 +75,7 @@ func (f *Flags) fromFile() error {
 		c.settings(doc.Body)
 	}
 	f.ConfigBaseURL = c.baseURL
+	f.Fleet, f.fileLines = c.fleet(c.laneNodes, c.poolNodes), c.lines
 	return Usage(c.faults...)
 }
 
@@ -126,7 +127,10 @@ type configFile struct {
 	faults  []error
 	baseURL bool // it sets the base URL
 
-	ownHeaders []string // the headers that the file has set
+	ownHeaders []string       // the headers that the file has set
+	lines      map[string]int // of its flags; nil: nobody asks
+
+	laneNodes, poolNodes *ast.MappingValueNode // lanes and pools, which are read once all flags are known
 }
 
 func (c *configFile) complain(at ast.Node, what, advice string) {
@@ -162,7 +166,7 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 		c.headersSection(s)
 		return
 	}
-	if f == nil && c.lane(s) {
+	if f == nil && (c.keepForFleet(s) || c.lane(s)) {
 		return
 	}
 	switch {
@@ -183,6 +187,19 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 	}
 }
 
+// keepForFleet keeps the lanes and the pools for later.
+func (c *configFile) keepForFleet(s *ast.MappingValueNode) bool {
+	switch s.Key.GetToken().Value {
+	case "lanes":
+		c.laneNodes = s
+	case "pools":
+		c.poolNodes = s
+	default:
+		return false
+	}
+	return true
+}
+
 // names lists the names of all settings.
 func (c *configFile) names() (names []string) {
 	c.flags.VisitAll(func(f *pflag.Flag) {
@@ -190,7 +207,7 @@ func (c *configFile) names() (names []string) {
 			names = append(names, f.Name)
 		}
 	})
-	names = append(names, "headers")
+	names = append(names, "headers", "lanes", "pools")
 	for _, one := range c.lanes.table() {
 		section, _, _ := strings.Cut(one.name, ".")
 		names = append(names, section)
@@ -203,6 +220,9 @@ func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {
 		c.complain(s.Key, fmt.Sprintf("%s: %q is not a %s", f.Name, Clipped(value), KindOfFlag(f)), "correct or remove it")
 	}
 	c.baseURL = c.baseURL || f.Name == "base-url"
+	if c.lines != nil {
+		c.lines[f.Name] = s.Key.GetToken().Position.Line
+	}
 }
 
 // plainValue returns a scalar as it is written. Anchors, aliases, tags, lists and maps have

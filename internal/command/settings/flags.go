@@ -60,9 +60,12 @@ type Flags struct {
 	Filtered       string
 	Cluster        string // "": none
 	Config         string
-	Planned        func() error  // what plan checks in addition, as it calls nobody; nil: of another command
-	ConfigBaseURL  bool          // the config file gives the base URL
-	Lanes          *laneSettings // in the config file; nil: there is no such file
+	Planned        func() error   // what plan checks in addition, as it calls nobody; nil: of another command
+	ConfigBaseURL  bool           // the config file gives the base URL
+	Lanes          *laneSettings  // in the config file; nil: there is no such file
+	Fleet          *Fleet         // its lanes and pools; nil: the flags describe the only lane
+	ManyLanes      bool           // the command can have several lanes
+	fileLines      map[string]int // of the flags that the file sets
 	SimProfile     string
 	durable        string
 	Spill          time.Duration
@@ -113,6 +116,7 @@ const (
 const (
 	badLineFail     = "fail"
 	badLineSkip     = "skip"
+	goElsewhere     = "elsewhere"
 	orderCompletion = "completion"
 	OrderInput      = "input"
 	FormatAuto      = "auto"
@@ -239,7 +243,9 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		fault = f.locate(env)
 	}
 	f.useVendor(fs, env)
+	fleetFault := f.completeFleet(from, env)
 	return Usage(append(f.Lanes.check(f.Law),
+		fleetFault,
 		f.checkOutput(hasOutput),
 		f.checkCluster(),
 		f.checkTimeline(),
@@ -249,9 +255,9 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		f.checkHeaders(),
 		f.checkNetwork(),
 		OneOf("text", f.text, textAuto, textAlways, textNever),
-		OneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip),
+		f.checkUntranslatable(),
 		checkPreset(f.Preset),
-		f.checkLaw(!hasOutput && f.Planned == nil || f.Cluster != ""), // other commands without an output belong to a cluster
+		f.checkLaw(!hasOutput && f.Planned == nil && !f.ManyLanes || f.Cluster != ""), // other commands without an output belong to a cluster
 		f.checkEndpoint(),
 		f.checkTier(),
 		f.checkSpill(),
@@ -448,6 +454,17 @@ func (f *InputFlags) SkipsBadLines() bool { return f.onBadLine == badLineSkip }
 
 // SkipsUntranslatable reports whether lines that the provider cannot take are left out.
 func (f *InputFlags) SkipsUntranslatable() bool { return f.onUntranslatable == badLineSkip }
+
+// GoesElsewhere reports whether a line that some lanes cannot take goes to the others.
+func (f *InputFlags) GoesElsewhere() bool { return f.onUntranslatable == goElsewhere }
+
+// checkUntranslatable refuses a mode that needs several lanes where there is one.
+func (f *Flags) checkUntranslatable() error {
+	if f.GoesElsewhere() && f.Fleet == nil {
+		return errors.New("--on-untranslatable elsewhere needs several lanes: write them into the file of --config, or use fail or skip")
+	}
+	return OneOf("on-untranslatable", f.onUntranslatable, badLineFail, badLineSkip, goElsewhere)
+}
 
 // Durability returns how safe a result is before it counts as saved.
 func (f *Flags) Durability() saver.Durability {

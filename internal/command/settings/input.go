@@ -49,7 +49,7 @@ func (f *InputFlags) registerInput(fs *pflag.FlagSet, onBadLine string) {
 	fs.StringVar(&f.template, "template", "", "Go template that makes the prompt from an item's fields, such as \"Translate: {{.text}}\"")
 	fs.Var(&f.params, "param", "parameter for lines that do not set it, such as max_tokens=50 or stop=END; repeatable (see headrace help input)")
 	fs.StringVar(&f.onBadLine, "on-bad-line", badLineFail, onBadLine)
-	fs.StringVar(&f.onUntranslatable, "on-untranslatable", badLineFail, "when a chat cannot be converted to the provider's API: fail (nothing is called) or skip")
+	fs.StringVar(&f.onUntranslatable, "on-untranslatable", badLineFail, "when a chat cannot be converted to the provider's API: fail (nothing is called), skip, or elsewhere (only lanes that take it as it is)")
 	fs.StringVar(&f.system, "system", "", "system message for lines that are only a prompt")
 	fs.IntVar(&f.limit, "limit", 0, "run only the first N items; 0: all")
 	fs.StringVar(&f.ServiceTier, "service-tier", "", "tier of service for lines that name none, where the provider has tiers: flex (half the price, slower, and refused while there is no room), standard, or auto (flex, and standard while flex has had no room for --spill)")
@@ -61,22 +61,23 @@ func (f *InputFlags) registerInput(fs *pflag.FlagSet, onBadLine string) {
 // ReaderConfig says how to read the input of that name.
 func (f *InputFlags) ReaderConfig(name string) prompts.Config {
 	return prompts.Config{
-		DefaultModel: f.defaultModel(), DefaultEndpoint: f.endpoint,
-		System: f.system, Serves: f.serves(), Takes: f.takesLine(),
+		DefaultModel: f.DefaultModel(), DefaultEndpoint: f.endpoint,
+		System: f.system, Serves: f.Serves(), Takes: f.TakesLine(),
 		Params: f.parsedParams, Format: f.FormatOf(name), Template: f.parsed, Limit: f.limit,
 	}
 }
 
-func (f *InputFlags) defaultModel() string {
+// DefaultModel returns the model of lines that name none; "": there is none.
+func (f *InputFlags) DefaultModel() string {
 	if f.model == "" && f.Provider == ProviderSim {
 		return SimDefaultModel
 	}
 	return f.model
 }
 
-// serves lists the endpoints that a line may be for. OpenAI itself does not have Anthropic's
+// Serves lists the endpoints that a line may be for. OpenAI itself does not have Anthropic's
 // and rerank; servers at another address have them or answer that they do not.
-func (f *InputFlags) serves() []string {
+func (f *InputFlags) Serves() []string {
 	served := wire.Served(f.Dialect, f.Vendor.Serves...)
 	served = append(served, wire.Translates(f.Dialect)...)
 	if f.Provider == ProviderOpenAI && IsOpenAI(f.BaseURL) {

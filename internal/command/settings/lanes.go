@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -261,7 +262,49 @@ func WriteConfigHelp(out io.Writer) {
 		}
 		fmt.Fprintf(out, "    %-14s %-6s %s (%s)\n", key+":", s.shown(one.name), one.means, one.allowed())
 	}
+	fmt.Fprintf(out, lanesHelp, wrappedWords(slices.Concat(ofLanes, ownWords, laneSections)), strings.Join(poolWords, ", "))
 }
+
+// wrappedWords lists words on lines of a terminal.
+func wrappedWords(words []string) string {
+	const columns = 84
+	var b strings.Builder
+	line := "   "
+	for i, word := range words {
+		if i < len(words)-1 {
+			word += ","
+		}
+		if len(line)+1+len(word) > columns {
+			b.WriteString(line + "\n")
+			line = "   "
+		}
+		line += " " + word
+	}
+	return b.String() + line
+}
+
+const lanesHelp = `
+Several providers, endpoints or keys are lanes. Each has the words of the flags that describe one
+provider, and words of its own. Pools say which lanes take which lines (docs/pools.md).
+
+  lanes:
+    fast:
+      provider: openai
+    big:
+      provider: azure
+      base-url: https://acme-we.openai.azure.com
+      api-key-env: AZURE_WE_KEY
+      models: {gpt-5-mini: mini-prod}
+  pools:
+    main:
+      lines: {model: [gpt-5-mini]}
+      spread: [fast, big]
+
+Words of a lane:
+%s
+Words of a pool: %s.
+headrace lanes --config FILE shows what a file means, and calls nothing.
+`
 
 const configHelp = `The file of --config is YAML. Each flag of headrace run is a line, without its dashes; a flag
 or a variable beats it. Nothing in it is executed, expanded or included, and keys are not

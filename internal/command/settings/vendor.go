@@ -174,9 +174,9 @@ func (f *VendorFlags) takes(r provider.Request) error {
 	return err
 }
 
-// takesLine is takes for the requests that a job makes of the lines of an input. It returns nil
+// TakesLine is takes for the requests that a job makes of the lines of an input. It returns nil
 // where the provider takes every line as it is.
-func (f *InputFlags) takesLine() func(*prompts.Request) error {
+func (f *InputFlags) TakesLine() func(*prompts.Request) error {
 	if f.IsOpenAIShaped() {
 		return nil
 	}
@@ -417,6 +417,9 @@ const DefaultKeyEnv = "OPENAI_API_KEY"
 // Fields says which extra fields result lines have about the answering provider, where not
 // all answers are in OpenAI's shape.
 func (f *Flags) Fields() (fields promptfile.Fields) {
+	if f.Fleet != nil {
+		return promptfile.Fields{Text: f.WritesText()}
+	}
 	if fields.Text = f.WritesText(); !f.IsOpenAIShaped() {
 		fields.Provider = f.Name()
 	}
@@ -425,7 +428,17 @@ func (f *Flags) Fields() (fields promptfile.Fields) {
 
 // WritesText reports whether result lines have the answer's text in a field of its own.
 func (f *Flags) WritesText() bool {
+	if f.Fleet != nil && f.text == textAuto {
+		return !f.Fleet.SpeaksOpenAI()
+	}
 	return f.text == textAlways || f.text == textAuto && !f.IsOpenAIShaped()
+}
+
+// AnswerText has the client read the words of answers, or not, whatever --text says.
+func (f *Flags) AnswerText(yes bool) {
+	if f.text = textNever; yes {
+		f.text = textAlways
+	}
 }
 
 // Streams says which answers come as streams, and how long one may be silent.

@@ -59,7 +59,7 @@ func TestPlacesOfVendors(t *testing.T) {
 func TestOpenAIServesItsOwnAtEachOfItsAddresses(t *testing.T) {
 	for base, has := range map[string]bool{"": false, "https://api.openai.com/v1": false, "https://eu.api.openai.com/v1": false, "https://gateway.example.test/v1": true} {
 		for _, variable := range []string{"HEADRACE_BASE_URL", "OPENAI_BASE_URL"} {
-			served := flagsWith(t, map[string]string{variable: base}, "-o", "x").serves()
+			served := flagsWith(t, map[string]string{variable: base}, "-o", "x").Serves()
 			if slices.Contains(served, provider.Messages) != has || slices.Contains(served, provider.Rerank) != has || !slices.Contains(served, provider.Chat) {
 				t.Errorf("%s=%s: %q", variable, base, served)
 			}

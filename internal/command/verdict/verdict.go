@@ -314,10 +314,15 @@ func (v *Verdict) adviceFor(stopped error) string {
 		return v.alikeAdvice(stopped)
 	case errors.Is(stopped, batch.ErrOutage):
 		return v.outageAdvice(e)
+	case errors.Is(stopped, batch.ErrNoAnswer) && v.Flags.Fleet != nil:
+		return v.lanesAdvice(provider.Misconfigured)
 	case errors.Is(stopped, batch.ErrNoAnswer):
 		return v.Flags.WhereFrom(toCheck(stopped))
 	case e == nil:
 		return "check what the provider asks for"
+	}
+	if v.Flags.Fleet != nil && e.Kind != provider.QuotaExhausted {
+		return v.lanesAdvice(e.Kind)
 	}
 	switch e.Kind {
 	case provider.QuotaExhausted:
@@ -336,6 +341,14 @@ func (v *Verdict) adviceFor(stopped error) string {
 		return v.Flags.WhereFrom(toCheck(stopped))
 	}
 	return "check what the provider asks for"
+}
+
+// lanesAdvice says what a user may do about lanes of the file that were refused.
+func (v *Verdict) lanesAdvice(kind provider.Kind) string {
+	if kind == provider.Unauthorized {
+		return v.Account.KeyAdvice()
+	}
+	return fmt.Sprintf("check the lanes and models in %s, as with headrace lanes --try --config %s", v.Flags.Config, settings.ShellQuote(v.Flags.Config))
 }
 
 // alikeAdvice says what a user may do about items that all fail alike.

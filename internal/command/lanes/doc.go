@@ -1,0 +1,8 @@
+// Package lanes is headrace lanes: it shows the lanes and pools that the file of --config makes.
+//
+// It promises that it calls nothing, unless --try asks for one call of one token for each lane. No
+// key is shown.
+//
+//	file ─ settings ─▶ a row for each lane ─▶ standard output
+//	          └ --try ─ account ─▶ a call for each lane ─▶ status, latency, limits, organisation
+package lanes

@@ -1,0 +1,321 @@
+package command
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jonboulle/clockwork"
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/simulator"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// lanesFile writes a file of --config, and returns its name.
+func lanesFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lanes.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// runLanes runs a file over lanes in this process, and fails the test unless it ends with that code.
+func runLanes(t *testing.T, want int, env map[string]string, args ...string) (stderr string) {
+	t.Helper()
+	code, _, stderr := inWorld(t, strings.NewReader(""), env, append([]string{"run"}, args...)...)
+	if code != want {
+		t.Fatalf("exit code %d, want %d\n%s", code, want, stderr)
+	}
+	return stderr
+}
+
+// somePrompts returns a file of n prompts of a model.
+func somePrompts(t *testing.T, n int, model string) string {
+	t.Helper()
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `{"prompt":"What is %d times two?","id":"p%d","model":%q}`+"\n", i, i, model)
+	}
+	return writeLines(t, text.String())
+}
+
+// Lanes of three dialects take turns. Each calls by its own word for the model, and the line names
+// lane, provider and that word. The same output is continued with other names, in another order
+// and with a lane less, and nothing is bought twice.
+func TestRunOverLanesOfThreeDialects(t *testing.T) {
+	const items = 900
+	servers := map[string]*sim.Server{}
+	base := map[string]string{}
+	for _, dialect := range []string{"openai", "anthropic", "gemini"} {
+		server, at, stop := simOf(t, "--dialect", dialect, "--latency", "20ms")
+		defer stop()
+		servers[dialect], base[dialect] = server, at
+	}
+	calls := func() (n int) {
+		for _, s := range servers {
+			n += s.Books().Received
+		}
+		return n
+	}
+	lane := func(name, provider, dialect, word string) string {
+		return fmt.Sprintf("  %s:\n    provider: %s\n    base-url: %s\n    api-key-env: A_KEY\n    models: {m: %s}\n", name, provider, base[dialect], word)
+	}
+	first := lanesFile(t, "lanes:\n"+lane("one", "openai", "openai", "gpt-x")+lane("two", "anthropic", "anthropic", "claude-x")+lane("three", "gemini", "gemini", "gemini-x"))
+	in, out := somePrompts(t, items, "m"), filepath.Join(t.TempDir(), "out.jsonl")
+	env := map[string]string{"A_KEY": "the-key-of-all-lanes-123"}
+	runLanes(t, 0, env, in, "-o", out, "--config", first)
+	byLane := map[string]int{}
+	for _, l := range resultsOf(t, out) {
+		h := l.Headrace
+		byLane[h.Lane]++
+		want := map[string][2]string{"one/gpt-x": {"openai", "gpt-x"}, "two/claude-x": {"anthropic", "claude-x"}, "three/gemini-x": {"gemini", "gemini-x"}}[h.Lane]
+		if h.Provider != want[0] || h.Served != want[1] || h.Model != "m" || h.Fallback || !strings.HasPrefix(h.Text, "Simulated answer ") {
+			t.Errorf("%+v", h)
+		}
+	}
+	for lane, n := range byLane {
+		if n < items/20 {
+			t.Errorf("%s had %d of %d items", lane, n, items)
+		}
+	}
+	if len(byLane) != 3 || calls() != items {
+		t.Errorf("%v by %d calls", byLane, calls())
+	}
+	second := lanesFile(t, "lanes:\n"+lane("drei", "gemini", "gemini", "gemini-x")+lane("eins", "openai", "openai", "gpt-y"))
+	runLanes(t, 0, env, in, "-o", out, "--config", second)
+	if calls() != items {
+		t.Errorf("%d calls after the second run, want %d", calls(), items)
+	}
+}
+
+// simOf serves a simulated provider with those flags of headrace sim.
+func simOf(t *testing.T, args ...string) (server *sim.Server, base string, stop func()) {
+	t.Helper()
+	var flags simulator.SimFlags
+	fs := pflag.NewFlagSet("sim", pflag.ContinueOnError)
+	flags.Register(fs)
+	if err := fs.Parse(append([]string{"--profile=fast"}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := flags.Config(fs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = sim.New(cfg, clockwork.NewRealClock())
+	at, stop := serveSim(server)
+	return server, strings.TrimSuffix(at, "/v1") + simulator.SimBase(cfg), stop
+}
+
+// Pools divide lines by their models. A model of no pool ends the run before any call, with the
+// number of its lines.
+func TestPoolsByModel(t *testing.T) {
+	server, base, stop := simOf(t)
+	defer stop()
+	config := lanesFile(t, fmt.Sprintf(`lanes:
+  a: {provider: openai, base-url: "%s", api-key-env: none}
+  b: {provider: openai, base-url: "%[1]s", api-key-env: none}
+  spare: {provider: openai, base-url: "%[1]s", api-key-env: none}
+pools:
+  small: {lines: {model: small}, spread: a}
+  qwen: {lines: {model: ["qwen*"]}, spread: [b]}
+`, base))
+	in := writeLines(t, `{"prompt":"1","model":"small"}
+{"prompt":"2","model":"qwen/3-32b"}
+{"prompt":"3","model":"large"}
+{"prompt":"4","model":"large"}
+`)
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	stderr := runLanes(t, 2, nil, in, "-o", out, "--config", config)
+	if !strings.Contains(stderr, `no pool takes model "large" (2 lines); nothing was called`) || server.Books().Received > 0 {
+		t.Error(stderr)
+	}
+	in = writeLines(t, `{"prompt":"1","model":"small"}
+{"prompt":"2","model":"qwen/3-32b"}
+`)
+	stderr = runLanes(t, 0, nil, in, "-o", out, "--config", config)
+	if !strings.Contains(stderr, "lane spare is in no pool: it gets no line") {
+		t.Error(stderr)
+	}
+	for _, l := range resultsOf(t, out) {
+		want := map[string]string{"small": "a/small", "qwen/3-32b": "b/qwen/3-32b"}[l.Headrace.Model]
+		if l.Headrace.Lane != want || l.Headrace.Served != "" || l.Headrace.Provider != "" {
+			t.Errorf("%+v, want lane %s", l.Headrace, want)
+		}
+	}
+}
+
+// A chat that a lane cannot take in its dialect fails the run, is skipped, or goes elsewhere.
+func TestUntranslatableForSomeLanes(t *testing.T) {
+	one, base, stop := simOf(t)
+	defer stop()
+	two, other, stopOther := simOf(t, "--dialect", "anthropic")
+	defer stopOther()
+	config := lanesFile(t, fmt.Sprintf("lanes:\n  native: {provider: openai, base-url: %q, api-key-env: none}\n  foreign: {provider: anthropic, base-url: %q, api-key-env: none, max-tokens: 50}\n", base, other))
+	in := writeLines(t, `{"model":"m","messages":[{"role":"user","content":"Hi"}],"seed":5}`+"\n"+`{"model":"m","messages":[{"role":"user","content":"Ho"}],"seed":6}`+"\n")
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	stderr := runLanes(t, 2, nil, in, "-o", out, "--config", config)
+	if !strings.Contains(stderr, "seed cannot be translated for lane foreign (anthropic)") {
+		t.Error(stderr)
+	}
+	runLanes(t, 0, nil, in, "-o", out, "--config", config, "--on-untranslatable", "elsewhere")
+	if a, b := one.Books().Received, two.Books().Received; a != 2 || b != 0 {
+		t.Errorf("%d and %d calls", a, b)
+	}
+	stderr = runLanes(t, 2, map[string]string{"OPENAI_API_KEY": "k"}, in, "-o", out, "--on-untranslatable", "elsewhere")
+	if !strings.Contains(stderr, "needs several lanes") {
+		t.Error(stderr)
+	}
+}
+
+// A flag that describes a lane contradicts lanes, wherever it comes from.
+func TestFlagsNextToLanes(t *testing.T) {
+	config := lanesFile(t, "lanes:\n  a: {provider: sim}\n")
+	in, out := somePrompts(t, 1, "m"), filepath.Join(t.TempDir(), "out.jsonl")
+	for flag, want := range map[string]string{
+		"--rpm=5": "lanes are given, and --rpm describes one", "--provider=sim": "--provider describes one", "--header=X-A=b": "set headers in the lanes",
+	} {
+		if stderr := runLanes(t, 2, nil, in, "-o", out, "--config", config, flag); !strings.Contains(stderr, want) {
+			t.Errorf("%s: %s", flag, stderr)
+		}
+	}
+	if stderr := runLanes(t, 2, map[string]string{"HEADRACE_TPM": "7"}, in, "-o", out, "--config", config); !strings.Contains(stderr, "HEADRACE_TPM describes one") {
+		t.Error(stderr)
+	}
+	runLanes(t, 0, nil, in, "-o", out, "--config", config, "-c", "3")
+}
+
+// Two keys of one organisation draw on one limit. The first answers show it; a quota that joins
+// the lanes makes the notice needless. headrace lanes --try says the same.
+func TestLanesOfOneOrganisation(t *testing.T) {
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		w.Header().Set("Openai-Organization", "acme-research")
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	}))
+	defer server.Close()
+	file := func(more string) string {
+		return lanesFile(t, fmt.Sprintf("lanes:\n  a: {provider: openai, base-url: \"%s/v1\", api-key-env: KEY_A%s}\n  b: {provider: openai, base-url: \"%[1]s/v1\", api-key-env: KEY_B%[2]s}\n", server.URL, more))
+	}
+	env := map[string]string{"KEY_A": "the-key-of-lane-a-123", "KEY_B": "the-key-of-lane-b-123"}
+	in := somePrompts(t, 20, "m")
+	const says = "draw on acme-research: their limits are one"
+	if stderr := runLanes(t, 0, env, in, "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", file("")); strings.Count(stderr, says) != 1 {
+		t.Error(stderr)
+	}
+	if stderr := runLanes(t, 0, env, in, "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", file(", quota: acme")); strings.Contains(stderr, "limits are one") {
+		t.Error(stderr)
+	}
+	env["KEY_B"] = env["KEY_A"]
+	if stderr := runLanes(t, 0, env, in, "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", file("")); strings.Count(stderr, "lanes a and b draw on one key: their limits are one") != 1 {
+		t.Error(stderr)
+	}
+	env["KEY_B"] = "the-key-of-lane-b-123"
+	before := calls.Load()
+	code, stdout, stderr := inWorld(t, strings.NewReader(""), env, "lanes", "--config", file(""))
+	if code != 0 || calls.Load() != before || strings.Count(stdout, "\n") != 3 || !strings.Contains(stdout, "KEY_A (set)") {
+		t.Errorf("%d\n%s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = inWorld(t, strings.NewReader(""), env, "lanes", "--config", file(""), "--try", "--model", "m")
+	if code != 0 || calls.Load() != before+2 || !strings.Contains(stdout, "acme-research") || !strings.Contains(stdout, says) || strings.Contains(stdout+stderr, "the-key-of") {
+		t.Errorf("%d, %d calls\n%s%s", code, calls.Load()-before, stdout, stderr)
+	}
+}
+
+// The keys of all lanes are nowhere, even if each server repeats its own in what it says.
+func TestKeysOfLanesAreNowhere(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		w.Header().Set("Openai-Organization", key)
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":{"message":"wrong: %s","code":"%[1]s"}}`, key)
+	}))
+	defer server.Close()
+	config := lanesFile(t, fmt.Sprintf("lanes:\n  a: {provider: openai, base-url: \"%s/v1\", api-key-env: KEY_A}\n  b: {provider: openai, base-url: \"%[1]s/v1\", api-key-env: KEY_B}\n", server.URL))
+	env := map[string]string{"KEY_A": "q7Zk-the-secret-of-lane-a-9Xw", "KEY_B": "v3Lp-the-secret-of-lane-b-2Rt"}
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.jsonl")
+	code, stdout, stderr := inWorld(t, strings.NewReader(""), env, "run", somePrompts(t, 4, "m"), "-o", out, "--config", config, "--log-level", "debug")
+	_, tried, _ := inWorld(t, strings.NewReader(""), env, "lanes", "--config", config, "--try", "--model", "m")
+	all := stdout + stderr + tried
+	entries, err := os.ReadDir(dir)
+	if err != nil || code == 0 {
+		t.Fatal(err, code)
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(text)
+	}
+	for _, key := range env {
+		for i := 0; i+8 <= len(key); i++ {
+			if at := strings.Index(all, key[i:i+8]); at >= 0 && !strings.Contains("-the-secret-of-lane-", key[i:i+8]) {
+				t.Fatalf("%q is shown: %.200s", key[i:i+8], all[max(0, at-100):])
+			}
+		}
+	}
+}
+
+// A pool that prefers a lane uses the next once that one has stopped, and marks those lines.
+func TestFallbackIsMarked(t *testing.T) {
+	const items = 40
+	first, base, stop := simOf(t, "--quota-after", "10")
+	defer stop()
+	second, other, stopOther := simOf(t)
+	defer stopOther()
+	config := lanesFile(t, fmt.Sprintf("lanes:\n  dear: {provider: openai, base-url: %q, api-key-env: none}\n  good: {provider: openai, base-url: %q, api-key-env: none}\npools:\n  p: {prefer: [good, dear]}\n", other, base))
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	runLanes(t, 0, nil, somePrompts(t, items, "m"), "-o", out, "--config", config)
+	fallbacks := 0
+	for _, l := range resultsOf(t, out) {
+		if l.Headrace.Fallback != (l.Headrace.Lane == "dear/m") {
+			t.Errorf("%+v", l.Headrace)
+		}
+		if l.Headrace.Fallback {
+			fallbacks++
+		}
+	}
+	if fallbacks != items-10 || first.Books().Accepted != 10 || second.Books().Accepted != items-10 {
+		t.Errorf("%d fallbacks, %+v, %+v", fallbacks, first.Books(), second.Books())
+	}
+}
+
+// Lanes of one account stop with it; the other account goes on. A budget is kept with the price of
+// the dearest lane, and each line has the price of its own.
+func TestAccountsAndPricesOfLanes(t *testing.T) {
+	const items = 60
+	first, base, stop := simOf(t, "--quota-after", "10")
+	defer stop()
+	second, other, stopOther := simOf(t)
+	defer stopOther()
+	lane := func(name, at, more string) string {
+		return fmt.Sprintf("  %s: {provider: openai, base-url: %q, api-key-env: none%s}\n", name, at, more)
+	}
+	config := lanesFile(t, "lanes:\n"+lane("a1", base, ", account: spent, price: {input: 1, output: 1}")+lane("a2", base, ", account: spent, price: {input: 1, output: 1}")+
+		lane("b", other, ", price: {input: 3, output: 3}")+"pools:\n  p: {prefer: [[a1, a2], b]}\n")
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	runLanes(t, 0, nil, somePrompts(t, items, "m"), "-o", out, "--config", config, "--max-cost", "1000")
+	if a, b := first.Books().Accepted, second.Books().Accepted; a != 10 || b != items-10 {
+		t.Errorf("%d and %d answers", a, b)
+	}
+	for _, l := range resultsOf(t, out) {
+		h := l.Headrace
+		want := float64(h.Usage.Input+h.Usage.Output) / 1e6
+		if h.Fallback {
+			want *= 3
+		}
+		if h.CostUSD < 0.99*want || h.CostUSD > 1.01*want || h.CostUSD == 0 {
+			t.Errorf("%+v, want %v", h, want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/provider"
+)
+
+// routeJob makes a job one over the lanes of the file, if there are several.
+func (r *runner) routeJob(job *promptfile.Config) {
+	if r.routes == nil {
+		return
+	}
+	job.Reader.Serves, job.Reader.Takes = r.routes.Serves(), r.routes.Takes
+	if job.Reader.DefaultModel == "" && r.Account.Books != nil {
+		job.Reader.DefaultModel = settings.SimDefaultModel
+	}
+	job.Lane = func(model string) string { return model } // of no call: each request has a pool
+	job.Pool = func(q *prompts.Request) string {
+		if to := r.routes.Of(q); to != nil {
+			return to.Name
+		}
+		return q.Model // its file has changed since the check: no lane is known for it
+	}
+	mixed := !r.Flags.Fleet.SpeaksOpenAI()
+	job.Origin = func(pool, lane string) (o promptfile.Origin) {
+		if to := r.routes.Named(pool); to != nil {
+			o.Fallback = to.Fallback(lane)
+		}
+		if of := r.Account.LaneNamed(lane); of != nil && mixed {
+			o.Provider = of.Name
+		}
+		return o
+	}
+	job.PriceOn = r.show.priceOn
+}
+
+// priceOn returns the cost of a model's tokens on a lane. The lane's own word for the model is the
+// one that has a price.
+func (d *display) priceOn(lane, model string, u provider.Usage) (usd float64, ok bool) {
+	of := d.Account.LaneNamed(lane)
+	if of == nil {
+		return d.Flags.Known.Cost(model, u)
+	}
+	word, served := of.Spec.Serves(model)
+	if !served {
+		word = model
+	}
+	if usd, ok = of.Spec.Flags.Known.Cost(word, u); !ok && word != model {
+		usd, ok = of.Spec.Flags.Known.Cost(model, u) // a deployment has a name of its own
+	}
+	return usd, ok
+}
+
+// foresee makes the routes of an input that can be read only once.
+func (r *runner) foresee(src promptfile.Input) error {
+	if r.routes == nil || !src.Stream {
+		return nil
+	}
+	model := r.Flags.DefaultModel()
+	if model == "" && r.Account.Books != nil {
+		model = settings.SimDefaultModel
+	}
+	if err := r.routes.Foresee(model); err != nil {
+		return exit.Refuse("%s: %v", src.Name, err)
+	}
+	return nil
+}
+
+// closeRoutes ends the search for routes, and refuses an input with lines that no lane takes.
+func (r *runner) closeRoutes(src promptfile.Input) error {
+	if r.routes == nil {
+		return nil
+	}
+	if err := r.routes.Close(); err != nil {
+		return r.verdict.FailAgain(exit.Usage, "%s: %v; nothing was called: correct the models of the lines, or lanes and pools in %s, then run:", src.Name, err, r.Flags.Config)
+	}
+	return nil
+}
+
+// optionsOfRun returns the options of the run: those of its calls, of its lanes, and of those who
+// watch it.
+func (r *runner) optionsOfRun(plan *promptfile.Plan) ([]batch.Option, error) {
+	opts := slices.Concat(r.calls.options(), r.show.recorder.Options())
+	if r.routes == nil {
+		return append(opts, r.calls.tiers(plan)...), nil
+	}
+	lanes, err := r.routes.Options()
+	if err != nil {
+		return nil, exit.Refuse("%s", exit.PlainText(err))
+	}
+	return slices.Concat(opts, lanes, []batch.Option{batch.WithAttemptTimeout(0)}), nil // each lane has its own
+}

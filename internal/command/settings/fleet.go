@@ -1,0 +1,449 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/price"
+	"github.com/headrace/headrace/provider/catalog"
+)
+
+// A Fleet holds the lanes and pools of the file of --config.
+type Fleet struct {
+	File  string
+	Line  int        // of the word lanes
+	Lanes []LaneSpec // in the order of the file
+	Pools []PoolSpec // likewise; none: all lanes are one pool
+}
+
+// A LaneSpec says where the calls of a lane go, with which key, and at which limits.
+type LaneSpec struct {
+	Name   string
+	Line   int               // in the file
+	Flags  *Flags            // those of a run that has this lane alone
+	Models map[string]string // the word of a line, and that of the lane; nil: it takes every model
+	// Account names the lanes that share a fate, and Quota those that are one to the provider's
+	// limits; "": the lane has its own.
+	Account, Quota string
+	Fate           string // the account, by default that of the first lane with its key; known once keys are
+	SameAs         string // the model of vectors, by the name that lanes have in common
+	Weight         int    // its share of the turns, while several lanes have room
+	Insecure       bool   // its key may be sent unencrypted
+}
+
+// A PoolSpec says which lines a pool takes, and by which lanes.
+type PoolSpec struct {
+	Name      string
+	Line      int
+	Endpoints []string // of its lines; nil: any
+	Models    []string // patterns of their models; nil: any
+	models    []*regexp.Regexp
+	Tiers     [][]string    // lanes, by their names; those of a later tier wait for those before
+	After     time.Duration // how long a tier is ill before the next is used
+	Spill     time.Duration // how long a line may wait for a better tier that is well; 0: for as long as it takes
+}
+
+// DefaultAfter is the time for which the lanes of a tier are ill before the next tier is used.
+// Most outages of a provider are shorter, and the wait costs less than a dearer provider.
+const DefaultAfter = time.Minute
+
+// LaneWindow is the most calls in flight on a lane whose concurrency is not set. It is what a run
+// of a single lane has.
+const LaneWindow = batch.DefaultConcurrency
+
+// mostInFlight bounds the calls in flight on all lanes together, unless -c says otherwise: more
+// sockets than most systems give a process.
+const mostInFlight = 1024
+
+// Takes reports whether lines of a model and an endpoint are the pool's.
+func (p *PoolSpec) Takes(model, endpoint string) bool {
+	isModel := func(glob *regexp.Regexp) bool { return glob.MatchString(model) }
+	return (len(p.models) == 0 || slices.ContainsFunc(p.models, isModel)) &&
+		(len(p.Endpoints) == 0 || slices.Contains(p.Endpoints, endpoint))
+}
+
+// globOf returns the expression that a pattern of models stands for. A * matches any text, with a
+// slash in it as well: names of models have them.
+func globOf(pattern string) *regexp.Regexp {
+	text := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`)
+	return regexp.MustCompile(`^(?:` + text + `)$`)
+}
+
+// Serves returns the lane's own word for a model; false if the lane does not serve it.
+func (l *LaneSpec) Serves(model string) (word string, ok bool) {
+	if l.Models == nil {
+		return model, true
+	}
+	word, ok = l.Models[model]
+	return word, ok
+}
+
+// Window returns the most calls in flight on the lane.
+func (l *LaneSpec) Window() int { return l.Flags.Concurrency }
+
+// Machine names what the provider counts a call by: the quota, the lane and its model, or the
+// lane where the limits are of all models together.
+func (l *LaneSpec) Machine(word string) string {
+	switch {
+	case l.Quota != "":
+		return l.Quota
+	case l.Flags.Provider == ProviderSim || l.Flags.Vendor.ByAccount:
+		return l.Name
+	}
+	return l.Name + "/" + word
+}
+
+// Config returns the settings of the lane in a run.
+func (l *LaneSpec) Config() (batch.LaneConfig, error) {
+	f := l.Flags
+	answers := f.Answering(f.Preset)
+	opts := append([]batch.Option{
+		batch.WithLimits(f.Limits()), batch.WithCharge(answers.Charge), batch.WithPeriods(answers.Periods), batch.WithAttemptTimeout(f.Timeout),
+	}, f.LawOptions()...)
+	c, err := batch.LaneOf(append(opts, f.Lanes.Options(f.Law)...)...)
+	c.Window, c.AttemptTimeout = l.Window(), f.Timeout
+	return c, err
+}
+
+// Lane returns the lane of that name; nil if there is none.
+func (f *Fleet) Lane(name string) *LaneSpec {
+	for i := range f.Lanes {
+		if f.Lanes[i].Name == name {
+			return &f.Lanes[i]
+		}
+	}
+	return nil
+}
+
+// Names lists the lanes.
+func (f *Fleet) Names() (names []string) {
+	for i := range f.Lanes {
+		names = append(names, f.Lanes[i].Name)
+	}
+	return names
+}
+
+// UsedPools returns the pools, or the one of all lanes where the file has none.
+func (f *Fleet) UsedPools() []PoolSpec {
+	if len(f.Pools) > 0 {
+		return f.Pools
+	}
+	return []PoolSpec{{Name: "all", Line: f.Line, Tiers: [][]string{f.Names()}}}
+}
+
+// Unused lists the lanes that are in no pool.
+func (f *Fleet) Unused() (names []string) {
+	used := map[string]bool{}
+	for _, p := range f.UsedPools() {
+		for _, name := range slices.Concat(p.Tiers...) {
+			used[name] = true
+		}
+	}
+	return slices.DeleteFunc(f.Names(), func(name string) bool { return used[name] })
+}
+
+// Concurrency returns the most calls in flight, of all lanes that are used. Lanes of one quota
+// have one window.
+func (f *Fleet) Concurrency() (sum int) {
+	seen, unused := map[string]bool{}, f.Unused()
+	for i := range f.Lanes {
+		l := &f.Lanes[i]
+		if quota := cmp.Or(l.Quota, l.Name); !seen[quota] && !slices.Contains(unused, l.Name) {
+			seen[quota] = true
+			sum += l.Window()
+		}
+	}
+	return sum
+}
+
+// SpeaksOpenAI reports whether all answers are in the shape of OpenAI's.
+func (f *Fleet) SpeaksOpenAI() bool {
+	return !slices.ContainsFunc(f.Lanes, func(l LaneSpec) bool { return !l.Flags.IsOpenAIShaped() })
+}
+
+// simulated reports whether the lanes are simulated providers: all of them, or only some.
+func (f *Fleet) simulated() (all, some bool) {
+	all = true
+	for i := range f.Lanes {
+		is := f.Lanes[i].Flags.Provider == ProviderSim
+		all, some = all && is, some || is
+	}
+	return all, some
+}
+
+// ofLanes lists the flags of run that a lane of the file has as words.
+var ofLanes = strings.Fields("provider base-url api-key-env api-key-file region project location resource preset sim-profile max-tokens " +
+	"rpm tpm input-tpm output-tpm burst concurrency timeout price service-tier")
+
+// ofLanesAlone lists the flags of run that contradict lanes in the file: they describe one lane.
+var ofLanesAlone = strings.Fields("provider base-url insecure-http api-key-env api-key-file header region project location resource preset sim-profile " +
+	"rpm tpm input-tpm output-tpm burst price")
+
+// contradictions finds flags that describe a lane next to lanes in the file.
+func (f *Flags) contradictions(from origins) (faults []error) {
+	for _, name := range ofLanesAlone {
+		if !f.All.Changed(name) {
+			continue
+		}
+		what := map[string]string{"flag": "--" + name, "environment": environmentName(name), "file": name}[from[name]]
+		word := map[string]string{"insecure-http": "insecure", "header": "headers"}[name]
+		line := fmt.Sprintf("%s:%d", f.Config, f.Fleet.Line)
+		if from[name] == "file" {
+			if at := f.fileLines[name]; at > 0 {
+				line = fmt.Sprintf("%s:%d", f.Config, at)
+			}
+			what = name + " stands outside of the lanes, and describes one"
+			faults = append(faults, fmt.Errorf("%s: %s: set %s in each lane that needs it", line, what, cmp.Or(word, name)))
+			continue
+		}
+		faults = append(faults, fmt.Errorf("%s: lanes are given, and %s describes one: set %s in the lanes, or remove one of the two", line, what, cmp.Or(word, name)))
+	}
+	return faults
+}
+
+// completeFleet checks the lanes and pools, and takes from them what concerns the whole run.
+func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) error {
+	if f.Fleet == nil {
+		return nil
+	}
+	if f.onOneLane() {
+		return fmt.Errorf("%s:%d: lanes: only headrace run, plan and lanes know them, without --cluster: name another file", f.Config, f.Fleet.Line)
+	}
+	faults := f.contradictions(from)
+	if f.Pilot > 0 {
+		faults = append(faults, errors.New("--pilot plans the rest of a run of one provider, and lanes are given: remove one of the two"))
+	}
+	if f.ServiceTier == TierAuto {
+		faults = append(faults, errors.New("--service-tier auto makes lanes of its own, and lanes are given: give one lane service-tier flex, and have a pool prefer it"))
+	}
+	for i := range f.Fleet.Lanes {
+		l := &f.Fleet.Lanes[i]
+		if l.Flags.ServiceTier == TierAuto {
+			faults = append(faults, l.inFile(f.Config, errors.New("service-tier: auto is not for a lane: use flex here, and have a pool prefer this lane to one of standard")))
+			continue
+		}
+		faults = append(faults, l.inFile(f.Config, l.complete(f, env)))
+	}
+	if errors.Join(faults...) == nil {
+		faults = append(faults, f.Fleet.check())
+	}
+	sum := max(1, f.Fleet.Concurrency())
+	if f.All.Changed("concurrency") {
+		f.Concurrency = min(f.Concurrency, sum)
+	} else {
+		f.Concurrency = min(sum, mostInFlight)
+	}
+	return errors.Join(faults...)
+}
+
+// onOneLane reports whether the command calls one provider only.
+func (f *Flags) onOneLane() bool { return !f.ManyLanes || f.Cluster != "" }
+
+// complete does for one lane what Complete does for a run of one.
+func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {
+	f := l.Flags
+	run.All.VisitAll(func(flag *pflag.Flag) {
+		to := f.All.Lookup(flag.Name)
+		if flag.Changed && !to.Changed && !slices.Contains(ofLanesAlone, flag.Name) && flag.Name != "config" && flag.Name != "concurrency" {
+			_ = f.All.Set(flag.Name, flag.Value.String()) // it took the value before
+		}
+	})
+	f.Planned, f.KeyEnvGiven, f.insecureHTTP = run.Planned, f.All.Changed("api-key-env"), l.Insecure
+	f.Lanes.inherit(run.Lanes)
+	f.Lanes.useLaw(f.Law)
+	fault := f.Resolve(f.All, env)
+	if fault == nil && f.Planned == nil {
+		fault = f.locate(env)
+	}
+	f.useVendor(f.All, env)
+	f.FewInFlight = false // the window says so
+	f.ConfigBaseURL = f.ConfigBaseURL && !f.Vendor.Answers(f.BaseURL)
+	return errors.Join(append(f.Lanes.check(f.Law), fault, f.checkKeyEnv(env), f.checkInClear(), f.checkHeaders(), checkPreset(f.Preset),
+		f.checkLaw(false), f.checkLimits(), AtLeast("concurrency", f.Concurrency, 1), AtLeast("timeout", f.Timeout, time.Millisecond),
+		OneOf("sim-profile", f.SimProfile, ProfileDemo, ProfileSilent, profileFast), l.checkModels(), f.checkTier(), l.readPrices())...)
+}
+
+// readPrices makes the lane's table of prices. A price of its own beats all others.
+func (l *LaneSpec) readPrices() (err error) {
+	f := l.Flags
+	if f.All.Changed("price") {
+		f.Known, err = price.Read("", f.price, "")
+		return err
+	}
+	return f.readPrices(&f.InputFlags, f.Preset)
+}
+
+// checkModels refuses a map of models without any.
+func (l *LaneSpec) checkModels() error {
+	for _, word := range slices.Sorted(maps.Keys(l.Models)) {
+		if word == "" || l.Models[word] == "" {
+			return errors.New("models: a name is empty: write the model of the lines, and that of the lane")
+		}
+	}
+	return nil
+}
+
+// flagWord matches a flag in a text for people.
+var flagWord = regexp.MustCompile(`--([a-z][a-z-]+)`)
+
+// InFile says in the words of the file what is wrong with a lane; nil stays nil.
+func (l *LaneSpec) InFile(file, text string) string {
+	text = flagWord.ReplaceAllStringFunc(text, func(flag string) string {
+		name := strings.TrimPrefix(flag, "--")
+		switch {
+		case name == "insecure-http":
+			return "insecure: true"
+		case name == "header":
+			return "headers"
+		case slices.Contains(ofLanes, name):
+			return name
+		}
+		return flag
+	})
+	return fmt.Sprintf("%s:%d: lane %s: %s", file, l.Line, l.Name, text)
+}
+
+// inFile turns the faults of a lane into complaints about the file.
+func (l *LaneSpec) inFile(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var faults []error
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimRight(line, "\n"); strings.HasPrefix(line, file+":") {
+			faults = append(faults, errors.New(line))
+		} else {
+			faults = append(faults, errors.New(l.InFile(file, line)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// check finds lanes and pools that contradict each other. One fault is enough: the next may follow
+// from it.
+func (f *Fleet) check() error {
+	if all, some := f.simulated(); some && !all {
+		return fmt.Errorf("%s:%d: lanes: some are simulated and some are not, and their answers would mix: use provider: sim for all of them or for none", f.File, f.Line)
+	}
+	machines := map[string]*LaneSpec{}
+	for i := range f.Lanes {
+		l := &f.Lanes[i]
+		if first := machines[l.Quota]; l.Quota != "" && first != nil {
+			if err := first.isOneWith(l); err != nil {
+				return l.inFile(f.File, err)
+			}
+			continue
+		}
+		if other := f.Lane(l.Quota); other != nil {
+			return l.inFile(f.File, fmt.Errorf("quota: %s is the name of a lane: give the quota another name", l.Quota))
+		}
+		machines[l.Quota] = l
+		if _, err := l.Config(); err != nil {
+			return l.inFile(f.File, errors.New(exit.PlainText(err)))
+		}
+	}
+	for i := range f.Pools {
+		if err := f.checkPool(&f.Pools[i]); err != nil {
+			return fmt.Errorf("%s:%d: pool %s: %w", f.File, f.Pools[i].Line, f.Pools[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// isOneWith returns an error if two lanes of one quota differ in what the quota has only one of.
+func (l *LaneSpec) isOneWith(other *LaneSpec) error {
+	mine, err := l.Config()
+	theirs, fault := other.Config()
+	switch {
+	case err != nil || fault != nil:
+		return errors.Join(err, fault)
+	case l.Flags.Name() != other.Flags.Name():
+		return fmt.Errorf("quota: %s is also that of lane %s, whose provider is another: give them quotas of their own", l.Quota, l.Name)
+	case mine != theirs:
+		return fmt.Errorf("quota: %s is also that of lane %s, whose limits, concurrency, timeout or law differ: set the same in both", l.Quota, l.Name)
+	case l.Account != other.Account:
+		return fmt.Errorf("quota: %s is also that of lane %s, whose account is another: set the same in both", l.Quota, l.Name)
+	}
+	return nil
+}
+
+// checkPool refuses lanes that do not exist or stand twice in a pool.
+func (f *Fleet) checkPool(p *PoolSpec) error {
+	tierOf := map[string]int{}
+	seen := map[string]bool{}
+	for tier, lanes := range p.Tiers {
+		for _, name := range lanes {
+			l := f.Lane(name)
+			if l == nil {
+				isPool := slices.ContainsFunc(f.Pools, func(p PoolSpec) bool { return p.Name == name })
+				if isPool {
+					return fmt.Errorf("%q is a pool: a pool has lanes, and no other pool", Clipped(name))
+				}
+				return fmt.Errorf("there is no lane %q: %sthe lanes are %s", Clipped(name), DidYouMean(Nearest(name, f.Names())), strings.Join(f.Names(), ", "))
+			}
+			if seen[name] {
+				return fmt.Errorf("lane %s is there twice: keep one", name)
+			}
+			seen[name] = true
+			if l.Quota == "" {
+				continue
+			}
+			if at, is := tierOf[l.Quota]; is && at != tier {
+				return fmt.Errorf("lanes of the quota %s are in two tiers, and have one limit: put them into one tier", l.Quota)
+			}
+			tierOf[l.Quota] = tier
+		}
+	}
+	for i := range f.Lanes {
+		l := &f.Lanes[i]
+		if _, is := tierOf[l.Quota]; is && !seen[l.Name] {
+			return fmt.Errorf("lane %s has the quota %s, too, and is not in the pool: calls of a quota take turns among its lanes, so add it", l.Name, l.Quota)
+		}
+	}
+	return nil
+}
+
+// IsOpen reports whether a lane's key would be sent unencrypted over a public network.
+func (l *LaneSpec) IsOpen() bool {
+	u, err := url.Parse(l.Flags.BaseURL)
+	return err == nil && u.Scheme == "http" && !l.Insecure && catalog.For("", l.Flags.BaseURL).Name != "local"
+}
+
+// WeightOf returns the lane's share of the turns.
+func (l *LaneSpec) WeightOf() int { return max(1, l.Weight) }
+
+// inherit takes the settings of all lanes that this one does not have.
+func (s *laneSettings) inherit(run *laneSettings) {
+	for _, one := range run.table() {
+		section, _, within := strings.Cut(one.name, ".")
+		if !within || !run.given(one.name) || s.given(one.name) {
+			continue
+		}
+		_ = s.fs.Set(one.name, run.fs.Lookup(one.name).Value.String()) // it took the value before
+		s.lines[one.name], s.lines[section] = run.lines[one.name], run.lines[section]
+	}
+}
+
+// PlanFirstLane makes the flags those of a run over the first lane of the first pool, and returns
+// its name; "": the file has no lanes.
+func (f *Flags) PlanFirstLane() string {
+	if f.Fleet == nil {
+		return ""
+	}
+	l := f.Fleet.Lane(f.Fleet.UsedPools()[0].Tiers[0][0])
+	of := l.Flags
+	f.VendorFlags, f.Preset, f.Known, f.Timeout, f.Concurrency = of.VendorFlags, of.Preset, of.Known, of.Timeout, of.Concurrency
+	f.rpm, f.tpm, f.inputTPM, f.outputTPM, f.burst = of.rpm, of.tpm, of.inputTPM, of.outputTPM, of.burst
+	return l.Name
+}

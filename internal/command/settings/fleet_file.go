@@ -1,0 +1,386 @@
+package settings
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/exit"
+)
+
+// ownWords are the words of a lane that no flag has, in the order of the documentation.
+var ownWords = []string{"models", "account", "quota", "same-as", "insecure", "headers"}
+
+// laneSections are the sections of settings that a lane may have of its own.
+var laneSections = []string{"rate", "ramp", "cooldown", "error-window", "breaker"}
+
+// MostLanes bounds the lanes and the pools of a file. Nobody has as many keys; more are a
+// slip of a program that wrote the file.
+const MostLanes = 256
+
+// laneName matches the names of lanes, pools, quotas and accounts. They stand in results, and a
+// slash divides a lane from its model.
+var laneName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+const laneNameForm = "use letters, digits, dots, - and _, up to 63 of them"
+
+// fleet takes lanes and pools, once all flags of the file are known.
+func (c *configFile) fleet(lanes, pools *ast.MappingValueNode) *Fleet {
+	switch {
+	case lanes == nil && pools == nil:
+		return nil
+	case lanes == nil:
+		c.complain(pools.Key, "pools are given, and no lanes", "write lanes: above, with a name and a provider for each")
+		return nil
+	}
+	f := &Fleet{File: c.name, Line: lineOf(lanes.Key)}
+	for _, one := range c.named(lanes, "lane", `"fast:" with "provider: openai" below it`) {
+		f.Lanes = append(f.Lanes, c.laneSpec(one))
+	}
+	if pools != nil {
+		for _, one := range c.named(pools, "pool", `"main:" with "spread: [fast]" below it`) {
+			f.Pools = append(f.Pools, c.poolSpec(one))
+		}
+	}
+	return f
+}
+
+// named returns the entries of a map of names, and complains about those that are none.
+func (c *configFile) named(s *ast.MappingValueNode, kind, example string) (entries []*ast.MappingValueNode) {
+	body := sectionOf(s)
+	if len(body) == 0 {
+		c.complain(s.Key, s.Key.GetToken().Value+" is not a map of names", "write one below it, indented, as in "+example)
+	}
+	if len(body) > MostLanes {
+		c.complain(s.Key, fmt.Sprintf("%d %ss are too many", len(body), kind), fmt.Sprintf("a file may have up to %d", MostLanes))
+		return nil
+	}
+	for _, one := range body {
+		name := one.Key.GetToken().Value
+		switch {
+		case exit.WithoutKeys(name) != name:
+			c.complain(one.Key, "a name looks like a key", "keys are not allowed in this file: "+keyPlace)
+		case !laneName.MatchString(name):
+			c.complain(one.Key, fmt.Sprintf("%q is not a name of a %s", Clipped(name), kind), laneNameForm)
+		default:
+			entries = append(entries, one)
+		}
+	}
+	return entries
+}
+
+const keyPlace = "put it into a variable, and name the variable with api-key-env"
+
+func lineOf(at ast.Node) int {
+	if at == nil || at.GetToken() == nil {
+		return 1
+	}
+	return at.GetToken().Position.Line
+}
+
+// laneSpec takes one lane. It reads words that are flags as a run of this lane alone would.
+func (c *configFile) laneSpec(s *ast.MappingValueNode) LaneSpec {
+	l := LaneSpec{Name: s.Key.GetToken().Value, Line: lineOf(s.Key), Flags: &Flags{Config: c.name}}
+	f := l.Flags
+	f.Register(pflag.NewFlagSet("lane", pflag.ContinueOnError))
+	f.Lanes = newLaneSettings(c.name)
+	own := &configFile{name: c.name, flags: f.All, lanes: f.Lanes, headers: &f.headers}
+	body := sectionOf(s)
+	if len(body) == 0 {
+		c.complain(s.Key, fmt.Sprintf("lane %s has no words", l.Name), `write them below it, indented, as in "provider: openai"`)
+	}
+	for _, one := range body {
+		own.laneWord(&l, one)
+	}
+	f.ConfigBaseURL = own.baseURL
+	c.faults = append(c.faults, own.faults...)
+	return l
+}
+
+// laneWord takes one word of a lane.
+func (c *configFile) laneWord(l *LaneSpec, s *ast.MappingValueNode) {
+	name := s.Key.GetToken().Value
+	switch {
+	case IsKeyFlag(name):
+		c.complain(s.Key, "keys are not allowed in this file", keyPlace)
+	case slices.Contains(notYet, name):
+		c.complain(s.Key, "lane "+l.Name+": "+name+" is for a later version", "remove it")
+	case name == "headers":
+		c.headersSection(s)
+		c.notOfKeys(s)
+	case name == "models":
+		l.Models = c.models(s)
+	case name == "price":
+		c.price(s)
+	case slices.Contains(laneSections, name):
+		c.lane(s)
+	case slices.Contains(ofLanes, name):
+		c.setting(s)
+	case slices.Contains(ownWords, name):
+		c.ownWord(l, s)
+	default:
+		all := slices.Concat(ofLanes, ownWords, laneSections)
+		c.complain(s.Key, fmt.Sprintf("lane %s: unknown word %q", l.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, all))+"headrace help config lists the words of a lane")
+	}
+}
+
+// price takes the price of a lane: as --price has it, by names, or 0 for a lane that costs nothing.
+func (c *configFile) price(s *ast.MappingValueNode) {
+	const advice = `write USD per million tokens, as in "price: {input: 1, output: 5, cached: 0.1, cache-write: 1.25}", or 0`
+	text, ok := plainValue(s.Value)
+	if body := sectionOf(s); len(body) > 0 {
+		rates := map[string]string{}
+		for _, one := range body {
+			name := one.Key.GetToken().Value
+			rate, isPlain := plainValue(one.Value)
+			if !slices.Contains(priceParts, name) || !isPlain {
+				c.complain(one.Key, fmt.Sprintf("price: %q is not a part of a price", Clipped(name)), advice)
+				return
+			}
+			rates[name] = rate
+		}
+		var parts []string
+		for _, name := range priceParts {
+			if rates[name] == "" && len(rates) > len(parts) {
+				c.complain(s.Key, "price has no "+name, advice)
+				return
+			}
+			if rates[name] != "" {
+				parts = append(parts, rates[name])
+			}
+		}
+		text, ok = strings.Join(parts, ","), true
+	}
+	if text == "0" {
+		text = "0,0"
+	}
+	if !ok || text == "" {
+		c.complain(s.Key, "price is not a price", advice)
+		return
+	}
+	_ = c.flags.Set("price", text) // it takes every text, which is checked later
+}
+
+// priceParts are the parts of a price, in the order of --price.
+var priceParts = []string{"input", "output", "cached", "cache-write"}
+
+// notOfKeys refuses headers that carry the key: a lane names its key otherwise.
+func (c *configFile) notOfKeys(s *ast.MappingValueNode) {
+	for _, one := range sectionOf(s) {
+		if name := one.Key.GetToken().Value; slices.Contains(ofKeys, http.CanonicalHeaderKey(name)) {
+			c.complain(one.Key, name+" carries the key", keyPlace)
+		}
+	}
+}
+
+// ownWord takes a word that has a single value and is no flag.
+func (c *configFile) ownWord(l *LaneSpec, s *ast.MappingValueNode) {
+	name := s.Key.GetToken().Value
+	value, ok := plainValue(s.Value)
+	if !ok || value == "" {
+		c.complain(s.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
+		return
+	}
+	switch name {
+	case "weight":
+		if _, err := fmt.Sscanf(value, "%d", &l.Weight); err != nil || l.Weight < 1 || l.Weight > mostWeight || fmt.Sprint(l.Weight) != value {
+			c.complain(s.Key, fmt.Sprintf("weight: %q is not a share", Clipped(value)), fmt.Sprintf("it may be a whole number from 1 to %d", mostWeight))
+		}
+	case "insecure":
+		if value != "true" && value != "false" {
+			c.complain(s.Key, fmt.Sprintf("insecure: %q is not true or false", Clipped(value)), "correct or remove it")
+		}
+		l.Insecure = value == "true"
+	default:
+		isModel := name == "same-as"
+		if exit.WithoutKeys(value) != value {
+			c.complain(s.Key, name+" looks like a key", "keys are not allowed in this file: "+keyPlace)
+			return
+		}
+		if !isModel && !laneName.MatchString(value) {
+			c.complain(s.Key, fmt.Sprintf("%s: %q is not a name", name, Clipped(value)), laneNameForm)
+			return
+		}
+		*map[string]*string{"account": &l.Account, "quota": &l.Quota, "same-as": &l.SameAs}[name] = value
+	}
+}
+
+// mostWeight bounds the weight of a lane, as machine.MaxPriority bounds that of a run.
+const mostWeight = 100
+
+// models takes the map of models: the word of the lines, and that of the lane.
+func (c *configFile) models(s *ast.MappingValueNode) map[string]string {
+	const advice = `write the model of the lines and that of the lane, as in "gpt-5-mini: mini-prod"`
+	body := sectionOf(s)
+	if len(body) == 0 {
+		c.complain(s.Key, "models is not a map", advice)
+	}
+	all := make(map[string]string, len(body))
+	for _, one := range body {
+		word, ok := plainValue(one.Value)
+		from, isPlain := plainKey(one.Key)
+		if !ok || !isPlain || word == "" || from == "" {
+			c.complain(one.Key, "models: not a model and its name here", advice)
+			continue
+		}
+		all[from] = word
+	}
+	return all
+}
+
+// plainKey returns a key as it is written. Merge keys and complex ones have no meaning here.
+func plainKey(k ast.MapKeyNode) (string, bool) {
+	if node, is := k.(ast.Node); is && !k.IsMergeKey() {
+		return plainValue(node)
+	}
+	return "", false
+}
+
+// poolSpec takes one pool.
+func (c *configFile) poolSpec(s *ast.MappingValueNode) PoolSpec {
+	p := PoolSpec{Name: s.Key.GetToken().Value, Line: lineOf(s.Key)}
+	words := map[string]*ast.MappingValueNode{}
+	for _, one := range sectionOf(s) {
+		name := one.Key.GetToken().Value
+		if slices.Contains(notYet, name) {
+			c.complain(one.Key, "pool "+p.Name+": "+name+" is for a later version", "remove it, or use spread")
+			return p
+		}
+		if words[name] = one; !slices.Contains(poolWords, name) {
+			c.complain(one.Key, fmt.Sprintf("pool %s: unknown word %q", p.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, poolWords))+"there are "+strings.Join(poolWords, ", "))
+		}
+	}
+	if one := words["lines"]; one != nil {
+		c.poolLines(&p, one)
+	}
+	spread, prefer := words["spread"], words["prefer"]
+	switch {
+	case spread != nil && prefer != nil:
+		c.complain(prefer.Key, fmt.Sprintf("pool %s has two policies, spread and prefer", p.Name), "keep one")
+	case spread != nil:
+		p.Tiers = [][]string{c.list(spread, "lanes")}
+	case prefer != nil:
+		p.Tiers = c.tiers(prefer)
+		p.After = DefaultAfter
+	default:
+		c.complain(s.Key, fmt.Sprintf("pool %s has no policy", p.Name), `write "spread: [A, B]", or "prefer: [A, B]" for lanes in order`)
+	}
+	for _, one := range []struct {
+		name string
+		to   *time.Duration
+	}{{"after", &p.After}, {"spill", &p.Spill}} {
+		if at := words[one.name]; at != nil {
+			c.wait(at, one.to, prefer != nil)
+		}
+	}
+	return p
+}
+
+// notYet lists words that nothing stands behind in this version.
+var notYet = []string{"weight", "spill"}
+
+// poolWords are the words of a pool.
+var poolWords = []string{"lines", "spread", "prefer", "after"}
+
+// wait takes a time of a pool that prefers lanes.
+func (c *configFile) wait(s *ast.MappingValueNode, to *time.Duration, prefers bool) {
+	name := s.Key.GetToken().Value
+	text, ok := plainValue(s.Value)
+	d, err := time.ParseDuration(text)
+	switch {
+	case !prefers:
+		c.complain(s.Key, name+" needs prefer", "only a pool that prefers lanes has later ones: remove it, or write prefer")
+	case !ok || err != nil || d < 0 || d > 24*time.Hour || name == "spill" && d == 0:
+		c.complain(s.Key, fmt.Sprintf("%s: %q is not a wait", name, Clipped(text)), "write a length of time up to 24h, such as 30s or 2m")
+	default:
+		*to = d
+	}
+}
+
+// poolLines takes what says which lines are a pool's.
+func (c *configFile) poolLines(p *PoolSpec, s *ast.MappingValueNode) {
+	const advice = `write it as in "lines: {model: [gpt-5-mini, \"qwen*\"]}"`
+	body := sectionOf(s)
+	if len(body) == 0 {
+		c.complain(s.Key, "lines is not a map", advice)
+	}
+	for _, one := range body {
+		switch name := one.Key.GetToken().Value; name {
+		case "model":
+			for _, pattern := range c.list(one, "models") {
+				p.models = append(p.models, globOf(pattern))
+				p.Models = append(p.Models, pattern)
+			}
+		case "endpoint":
+			p.Endpoints = c.list(one, "endpoints")
+			for _, endpoint := range p.Endpoints {
+				if !slices.Contains(prompts.Operations(), endpoint) {
+					c.complain(one.Key, fmt.Sprintf("endpoint: %q is not known", Clipped(endpoint)), "use "+strings.Join(prompts.Operations(), ", "))
+				}
+			}
+		default:
+			c.complain(one.Key, fmt.Sprintf("lines: unknown word %q", Clipped(exit.WithoutKeys(name))), "there are model and endpoint")
+		}
+	}
+}
+
+// list takes a list of words, or a single one.
+func (c *configFile) list(s *ast.MappingValueNode, of string) (words []string) {
+	name := s.Key.GetToken().Value
+	if one, ok := plainValue(s.Value); ok && one != "" {
+		return []string{one}
+	}
+	sequence, is := s.Value.(*ast.SequenceNode)
+	if !is || len(sequence.Values) == 0 {
+		c.complain(s.Key, name+" is not a list of "+of, fmt.Sprintf("write it as in \"%s: [a, b]\"", name))
+		return nil
+	}
+	for _, v := range sequence.Values {
+		word, ok := plainValue(v)
+		if !ok || word == "" {
+			c.complain(v, name+" has an entry that is not a name", fmt.Sprintf("write it as in \"%s: [a, b]\"", name))
+			continue
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// tiers takes a list whose entries are lanes, or lists of lanes that are as good as each other.
+func (c *configFile) tiers(s *ast.MappingValueNode) (tiers [][]string) {
+	const advice = `write the lanes in order, as in "prefer: [[a, b], c]"`
+	sequence, is := s.Value.(*ast.SequenceNode)
+	if !is || len(sequence.Values) == 0 {
+		c.complain(s.Key, "prefer is not a list of lanes", advice)
+		return nil
+	}
+	for _, v := range sequence.Values {
+		if word, ok := plainValue(v); ok && word != "" {
+			tiers = append(tiers, []string{word})
+			continue
+		}
+		inner, is := v.(*ast.SequenceNode)
+		if !is || len(inner.Values) == 0 {
+			c.complain(v, "prefer has an entry that is not a lane", advice)
+			continue
+		}
+		var tier []string
+		for _, one := range inner.Values {
+			word, ok := plainValue(one)
+			if !ok || word == "" {
+				c.complain(one, "prefer has an entry that is not a lane", advice)
+				continue
+			}
+			tier = append(tier, word)
+		}
+		tiers = append(tiers, tier)
+	}
+	return tiers
+}
