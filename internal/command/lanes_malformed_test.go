@@ -66,6 +66,7 @@ var malformed = []struct {
 	{pool("{prefer: [a, b], after: soon}"), 5, `after: "soon" is not a wait`},
 	{pool("{prefer: [a, b], after: -1m}"), 5, `after: "-1m" is not a wait`},
 	{pool("{spread: [a], lines: {endpoint: /v1/nothing}}"), 5, `endpoint: "/v1/nothing" is not known`},
+	{pool("{prefer: [a, b], spill: 0s}"), 5, `spill: "0s" is not a wait`},
 	{pool("{spread: [a], lines: {color: red}}"), 5, `lines: unknown word "color"`},
 	{pool("{spread: [a], sticky: prefix}"), 5, `pool p: unknown word "sticky"`},
 	{"lanes:\n  a: {provider: sim, quota: q}\n  b: {provider: sim, quota: q}\npools:\n  p: {prefer: [a, b]}\n", 5, "are in two tiers"},

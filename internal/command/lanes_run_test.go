@@ -319,3 +319,22 @@ func TestAccountsAndPricesOfLanes(t *testing.T) {
 		}
 	}
 }
+
+// A pool that spills uses the next tier while the better one is merely busy; without spill it waits.
+func TestPoolSpills(t *testing.T) {
+	slow, base, stop := simOf(t, "--latency", "100ms")
+	defer stop()
+	second, other, stopOther := simOf(t)
+	defer stopOther()
+	file := func(more string) string {
+		return lanesFile(t, fmt.Sprintf("lanes:\n  good: {provider: openai, base-url: %q, api-key-env: none, rpm: 600, burst: 100ms}\n  dear: {provider: openai, base-url: %q, api-key-env: none}\npools:\n  p: {prefer: [good, dear]%s}\n", base, other, more))
+	}
+	runLanes(t, 0, nil, somePrompts(t, 20, "m"), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", file(""))
+	if n := second.Books().Accepted; n != 0 {
+		t.Errorf("%d answers of the later tier", n)
+	}
+	runLanes(t, 0, nil, somePrompts(t, 20, "m"), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", file(", spill: 50ms"))
+	if n := second.Books().Accepted; n == 0 || slow.Books().Accepted <= 20 {
+		t.Errorf("%d answers of the later tier, %d of the better one", n, slow.Books().Accepted)
+	}
+}

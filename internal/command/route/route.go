@@ -388,5 +388,9 @@ func (r *Route) options() []batch.Option {
 	if len(r.tiers) == 1 {
 		return []batch.Option{batch.WithPool(r.Name, r.tiers[0]...)}
 	}
-	return []batch.Option{batch.WithPrefer(r.Name, r.Pool.After, r.tiers...)}
+	opts := []batch.Option{batch.WithPrefer(r.Name, r.Pool.After, r.tiers...)}
+	if r.Pool.Spill > 0 {
+		opts = append(opts, batch.WithSpill(r.Name, r.Pool.Spill))
+	}
+	return opts
 }

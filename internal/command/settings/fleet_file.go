@@ -284,10 +284,10 @@ func (c *configFile) poolSpec(s *ast.MappingValueNode) PoolSpec {
 }
 
 // notYet lists words that nothing stands behind in this version.
-var notYet = []string{"weight", "spill"}
+var notYet = []string{"weight"}
 
 // poolWords are the words of a pool.
-var poolWords = []string{"lines", "spread", "prefer", "after"}
+var poolWords = []string{"lines", "spread", "prefer", "after", "spill"}
 
 // wait takes a time of a pool that prefers lanes.
 func (c *configFile) wait(s *ast.MappingValueNode, to *time.Duration, prefers bool) {
