@@ -66,8 +66,9 @@ type Refusal struct {
 	// Final marks a reason that stops the job once all workers refuse it: the input is missing, or the limit has
 	// stopped.
 	Final bool    `json:"final,omitempty"`
-	ForS  float64 `json:"for_s"` // age of the refusal in seconds, so that no clocks need to be compared
-	Tries int     `json:"tries"` // tries that have failed since then, with a pause after each
+	Bound bool    `json:"bound,omitempty"` // the reason is a bound of the job's user
+	ForS  float64 `json:"for_s"`           // age of the refusal in seconds, so that no clocks need to be compared
+	Tries int     `json:"tries"`           // tries that have failed since then, with a pause after each
 }
 
 // A Picture is the state of all limits of a cluster, as its keeper reports each second.

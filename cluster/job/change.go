@@ -36,7 +36,9 @@ func Create(ctx context.Context, s store.Store, r Record) (Record, error) {
 }
 
 func write(ctx context.Context, s store.Store, r *Record) error {
-	r.Format = FormatOf(r.Format)
+	if r.Format = FormatOf(r.Format); len(r.Caps) > 0 {
+		r.Format = RecordFormat // an older worker would call without money
+	}
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -232,6 +234,9 @@ func IndexFolder(job string) string { return Folder(job) + "index/" }
 
 // InputFolder returns the folder of unpacked inputs.
 func InputFolder(job string) string { return Folder(job) + "input/" }
+
+// MoneyFolder returns the folder of the notes into which a job's cap is cut.
+func MoneyFolder(job string) string { return Folder(job) + "money/" }
 
 // WorkFolder returns the folder of the journals of a chunk's claims.
 func WorkFolder(job string, chunk, round int) string {

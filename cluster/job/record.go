@@ -11,15 +11,19 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/limiter"
 )
 
-// RecordFormat is the version of the form of Records, indexes and parts. It rises when a change would make
-// an older program do something wrong.
-const RecordFormat = 1
+// RecordFormat is the latest version of the form of Records, indexes and parts. It rises when a change would make
+// an older program do something wrong. Jobs with a cap on their cost have it: an older worker would not heed that.
+const RecordFormat = 2
+
+// plainFormat is the version that all other jobs have: older programs work on them, too.
+const plainFormat = 1
 
 // FormatOf returns the format for all objects of a job: that of its record. Programs of the time of its
-// submission, which may work on it too, can then read them. 0 is RecordFormat.
-func FormatOf(record int) int { return cmp.Or(record, RecordFormat) }
+// submission, which may work on it too, can then read them. 0 is that of a job without a cap.
+func FormatOf(record int) int { return cmp.Or(record, plainFormat) }
 
 const (
 	// MaxInputs bounds the files of a job. They all stand in its record, with 200 bytes each, and each change
@@ -53,7 +57,7 @@ const (
 // Record describes one job as it was submitted, and its state. It holds no secret: keys stay where
 // calls are made.
 type Record struct {
-	Format  int    `json:"format"` // RecordFormat of the submitting program
+	Format  int    `json:"format"` // the oldest version that has all that the job needs
 	Job     string `json:"job"`
 	Version int    `json:"version"` // from 0; the highest counts
 
@@ -75,10 +79,13 @@ type Record struct {
 	Told   Told    `json:"told"` // of the limit, by the user
 
 	Bounds Bounds `json:"bounds,omitzero"`
+	// Caps are the most that its calls may cost in all: the first, and each to which the user raised it. Nil: nothing
+	// bounds that.
+	Caps []limiter.Money `json:"caps,omitempty"`
 
 	State State  `json:"state"`
 	Why   string `json:"why,omitempty"`   // of Stopped and Refused
-	Bound bool   `json:"bound,omitempty"` // of Stopped: by one of Bounds
+	Bound bool   `json:"bound,omitempty"` // of Stopped: by one of Bounds, or by the latest of Caps
 	Round int    `json:"round"`           // 0; one more with each retry of failed items
 
 	Cut  Cut    `json:"cut"`
@@ -135,6 +142,11 @@ func (r *Record) check() error {
 		return fmt.Errorf("%d inputs, %d are the most", len(r.Inputs), MaxInputs)
 	case r.Weight < 0 || math.IsNaN(r.Weight) || math.IsInf(r.Weight, 0):
 		return fmt.Errorf("a weight of %v", r.Weight)
+	}
+	for i, c := range r.Caps {
+		if c <= 0 || i > 0 && c <= r.Caps[i-1] {
+			return fmt.Errorf("caps of %v: each must be more than the one before", r.Caps)
+		}
 	}
 	if u, err := url.Parse(r.Asking.BaseURL); err != nil || u.User != nil {
 		return errors.New("an address that cannot be read, or has a password in it")
@@ -207,7 +219,7 @@ type Chunk struct {
 	Job    string `json:"job"`
 	Number int    `json:"n"`               // from 0, in the order of the input
 	Round  int    `json:"round,omitempty"` // 0: the first run; n: the n-th retry of failed items
-	Format int    `json:"format"`          // of its job's record; 0 is RecordFormat
+	Format int    `json:"format"`          // of its job's record; 0 is that of a job without a cap
 
 	Input  int   `json:"input"`           // of Record.Inputs
 	Piece  int   `json:"piece,omitempty"` // of Input.Objects

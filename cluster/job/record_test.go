@@ -14,6 +14,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/limiter"
 	"go.uber.org/goleak"
 )
 
@@ -433,3 +434,21 @@ func TestDifferences(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A job with a cap has the latest format, which an older worker leaves alone; all other jobs stay readable to it. Caps only
+// rise.
+func TestFormatsOfCaps(t *testing.T) {
+	for name, c := range map[string]struct {
+		caps   []limiter.Money
+		format int
+	}{
+		"none": {nil, plainFormat}, "one": {[]limiter.Money{1}, RecordFormat}, "raised": {[]limiter.Money{1, 2}, RecordFormat},
+		"none left": {[]limiter.Money{0}, 0}, "lowered": {[]limiter.Money{2, 1}, 0},
+	} {
+		s := storetest.NewMemory()
+		r, err := Create(t.Context(), s, Record{Job: "j", Caps: c.caps})
+		if (err == nil) != (c.format > 0) || err == nil && r.Format != c.format {
+			t.Errorf("%s: format %d, %v", name, r.Format, err)
+		}
+	}
+}

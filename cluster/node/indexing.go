@@ -79,7 +79,7 @@ func (x *indexer) index(ctx context.Context, d *bus.Delivery) {
 	case ctx.Err() != nil:
 		x.giveBack(ctx, d, 0)
 	case errors.Is(err, store.ErrChanged): // else it would be read in vain for ever
-		x.node.stopJob(ctx, t.Job, err.Error())
+		x.node.stopJob(ctx, t.Job, err.Error(), false)
 		_ = d.Done(ctx)
 	default:
 		x.node.sayf("job %s cannot be indexed, and is tried again: %v", t.Job, err)
@@ -165,8 +165,12 @@ var errChanged = errors.New("node: the job has changed")
 
 // sourceOf returns a job's input, as this machine reads it.
 func (n *Node) sourceOf(r *job.Record, c *Caller) *index.Source {
+	takes := c.Reader.Takes
+	if len(r.Caps) > 0 {
+		takes = pricedOnly(takes, c.Lines.Price)
+	}
 	return &index.Source{
-		Store: n.home, Record: *r, Serves: c.Reader.Serves, Takes: c.Reader.Takes,
+		Store: n.home, Record: *r, Serves: c.Reader.Serves, Takes: takes,
 		Open: n.inputs,
 	}
 }

@@ -19,6 +19,7 @@ type opened struct {
 	source *index.Source
 	maker  *promptfile.Maker
 	own    func(model string) string // the lane's name, as a run of one process has it
+	*payer                           // nil: nothing bounds what it costs
 }
 
 // limitOf names the limit for a model's calls.
@@ -135,6 +136,9 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	lines := c.Lines
 	lines.Lane = func(model string) string { return laneOf(o.limitOf(model), name) }
 	o.maker = promptfile.NewMaker(lines)
+	if len(r.Caps) > 0 {
+		o.payer = j.payerOf(&r, lines.Price)
+	}
 	c.jobs++
 	return o, nil
 }

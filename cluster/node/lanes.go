@@ -94,7 +94,7 @@ func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error
 	if err != nil {
 		return nil, err
 	}
-	return &executor.Job{
+	x := &executor.Job{
 		Read: func(ctx context.Context, c job.Chunk) iter.Seq2[prompt, error] { return w.read(ctx, &c) },
 		Again: func(ctx context.Context, c job.Chunk) (func(string) bool, error) {
 			return w.failedBefore(ctx, c)
@@ -103,7 +103,11 @@ func (w *worker) openJob(ctx context.Context, name string) (*executor.Job, error
 		Call:    o.call,
 		Line:    o.line,
 		BadLine: o.maker.BadLine,
-	}, nil
+	}
+	if o.payer != nil {
+		x.Reserve = o.reserve
+	}
+	return x, nil
 }
 
 // read reads a chunk. A changed input stops its job: else workers would read it in vain for ever.
@@ -116,7 +120,7 @@ func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error
 		}
 		for r, err := range o.source.Read(ctx, c) {
 			if errors.Is(err, store.ErrChanged) {
-				w.stopJob(ctx, c.Job, err.Error())
+				w.stopJob(ctx, c.Job, err.Error(), false)
 			}
 			w.refusals.read(ctx, c.Job, err)
 			if !yield(r, err) {

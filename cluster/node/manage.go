@@ -12,6 +12,7 @@ import (
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 )
 
 // Jobs lists the jobs of the cluster, in the order in which they were submitted.
@@ -119,6 +120,22 @@ func (n *Node) Resume(ctx context.Context, name string) error {
 			r.State = job.Indexing
 		}
 		return err
+	})
+}
+
+// Raise lets the calls of a job cost more than before, in all. What it has drawn of its earlier cap counts as spent.
+func (n *Node) Raise(ctx context.Context, name string, most limiter.Money) error {
+	return n.change(ctx, name, func(r *job.Record) error {
+		switch had := len(r.Caps); {
+		case r.State == job.Refused:
+			return fmt.Errorf("%w: it is %s", ErrState, r.State)
+		case had == 0:
+			return fmt.Errorf("%w: it was submitted without --max-cost", ErrState)
+		case most <= r.Caps[had-1]:
+			return fmt.Errorf("%w: its --max-cost is $%g already: give more", ErrState, r.Caps[had-1].USD())
+		}
+		r.Caps = append(r.Caps, most)
+		return nil
 	})
 }
 

@@ -36,6 +36,7 @@ type refusals struct {
 type refused struct {
 	bus.Refusal
 	limit string // the stopped limit; "": no limit is the reason
+	waits bool   // calls in flight here may lift it: the others do not hear of it
 	since time.Time
 	again time.Time // when the job is tried again
 	pause time.Duration
@@ -58,9 +59,23 @@ func (r *refusals) refuse(job, limit, why string, final bool) {
 	case now.Before(one.again): // a chunk that was taken before
 		return
 	}
-	one.Refusal, one.limit = bus.Refusal{Why: why, Final: final, Tries: one.Tries + 1}, limit
+	one.Refusal, one.limit, one.waits = bus.Refusal{Why: why, Final: final, Tries: one.Tries + 1}, limit, false
 	one.pause = min(2*one.pause, refusedAtMost)
 	one.again = now.Add(one.pause)
+}
+
+// money stands for the limit whose name it is: the cap of a job. No limit has such a name.
+const money = laneSeparator + "money"
+
+// unpaid notes that a job's cap does not cover a call. While other calls of the job are in flight here, they may bring
+// money back. So the worker pauses, and nobody takes the job for over.
+func (r *refusals) unpaid(job, why string, final bool) {
+	r.refuse(job, money, why, final)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if one := r.jobs[job]; one != nil && one.limit == money {
+		one.Bound, one.Final, one.waits = true, final, !final
+	}
 }
 
 // read notes the result of reading a job's input.
@@ -138,7 +153,7 @@ func (r *refusals) said() map[string]bus.Refusal {
 		if all == nil {
 			all = map[string]bus.Refusal{}
 		}
-		if len(all) < bus.MostJobs {
+		if len(all) < bus.MostJobs && !one.waits {
 			s := one.Refusal
 			s.ForS = r.clock.Since(one.since).Seconds()
 			all[job] = s

@@ -151,7 +151,7 @@ const (
 // stopRefused stops a job that all workers refuse, if one of the reasons is final. It waits for a worker that has not
 // tried the job, as that one may be able to go on. A refusal from before the job was resumed does not count.
 func (f *scheduler) stopRefused(ctx context.Context, o *overseen) bool {
-	now, why := f.clock.Now(), ""
+	now, why, bound := f.clock.Now(), "", false
 	f.workers()
 	for _, w := range f.seen {
 		r, refuses := w.refuses[o.record.Job]
@@ -163,27 +163,27 @@ func (f *scheduler) stopRefused(ctx context.Context, o *overseen) bool {
 		case r.Tries < triesToStop:
 			return false
 		default:
-			why = max(why, r.Why)
+			why, bound = max(why, r.Why), bound || r.Bound
 		}
 	}
 	if heard := min(now.Sub(f.began), now.Sub(f.bus.ReconnectedAt())); why == "" || heard < heardToStop {
 		return false
 	}
-	if r, changed := f.stopJob(ctx, o.record.Job, why); changed {
+	if r, changed := f.stopJob(ctx, o.record.Job, why, bound); changed {
 		o.record = r // else a job resumed at once would not be seen to have stopped
 	}
 	o.stale = true
 	return true
 }
 
-// stopJob notes in a job's record why the job cannot go on. If that fails, the next process to meet the cause tries
+// stopJob notes in a job's record why the job cannot go on; bound: its user has bounded it so. If that fails, the next process to meet the cause tries
 // again.
-func (n *Node) stopJob(ctx context.Context, name, why string) (r job.Record, changed bool) {
+func (n *Node) stopJob(ctx context.Context, name, why string, bound bool) (r job.Record, changed bool) {
 	r, err := job.Change(ctx, n.home, name, func(r *job.Record) error {
 		if r.State != job.Running && r.State != job.Indexing {
 			return errChanged
 		}
-		r.State, r.Why, r.Bound = job.Stopped, why, false
+		r.State, r.Why, r.Bound = job.Stopped, why, bound
 		return nil
 	})
 	if err == nil {

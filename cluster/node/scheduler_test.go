@@ -372,7 +372,7 @@ func TestAnotherReasonIsNoBound(t *testing.T) {
 	if err := n.Add(t.Context(), r.Job, c.inputs(1, 10), false); err != nil { // it goes on
 		t.Fatal(err)
 	}
-	if r, changed := n.stopJob(t.Context(), r.Job, "an input is missing"); !changed || r.Bound {
+	if r, changed := n.stopJob(t.Context(), r.Job, "an input is missing", false); !changed || r.Bound {
 		t.Errorf("stopped by another reason: %v, bound %v", changed, r.Bound)
 	}
 }

@@ -46,6 +46,8 @@ type call struct {
 	at     time.Time // when it had arrived, whole
 	ended  time.Time // zero: it is in the provider's hands
 	status int       // of the answer; 0 if the caller left before it
+	// input and output are the tokens that the answer says, whether or not the caller was there to hear.
+	input, output int
 }
 
 // refused says that the provider's limit turned it away.
@@ -91,7 +93,7 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.URL.Path = path
 	c := j.enter(who, promptOf(body))
 	out := &statusOf{ResponseWriter: w}
-	defer func() { j.leave(r.Context(), c, out.status) }()
+	defer func() { j.leave(r.Context(), c, out) }()
 	j.model.ServeHTTP(out, r)
 }
 
@@ -131,12 +133,14 @@ func rung(waits []waiting, calls int) (left []waiting) {
 }
 
 // leave ends a call. A caller that is gone has not heard the answer, whatever was written.
-func (j *judge) leave(caller context.Context, c *call, status int) {
+func (j *judge) leave(caller context.Context, c *call, out *statusOf) {
+	input, output := usageOf(out.text)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	c.ended = time.Now()
+	c.input, c.output = input, output
 	if caller.Err() == nil {
-		c.status = status
+		c.status = out.status
 	}
 	delete(j.open, c)
 }
@@ -191,10 +195,16 @@ func promptOf(body []byte) string {
 	return asked.Messages[len(asked.Messages)-1].Content
 }
 
-// statusOf remembers the status that was written.
+// statusOf remembers the status that was written, and the text.
 type statusOf struct {
 	http.ResponseWriter
 	status int
+	text   []byte
+}
+
+func (s *statusOf) Write(text []byte) (int, error) {
+	s.text = append(s.text, text...)
+	return s.ResponseWriter.Write(text)
 }
 
 func (s *statusOf) WriteHeader(status int) {

@@ -14,27 +14,33 @@ import (
 	"time"
 )
 
-// versions are what tells two programs apart: the constants that rise, and the files in which they stand.
-var versions = map[string]string{
-	"permit/message.go": "const Version = 1",
-	"job/record.go":     "const RecordFormat = 1",
+// versions are what tells two programs apart: the constants that rise, and the files in which they stand. In a newer one
+// a job without a cap has a newer format, too.
+var versions = map[string][]struct{ is, becomes string }{
+	"permit/message.go": {{"const Version = 1", "const Version = 2"}},
+	"job/record.go":     {{"const RecordFormat = 2", "const RecordFormat = 3"}, {"const plainFormat = 1", "const plainFormat = 3"}},
 }
 
 // buildNewer makes the command as it will be once each version has risen by one.
 func buildNewer(dir string) (string, error) {
 	replaced := map[string]string{}
-	for file, constant := range versions {
+	for file, constants := range versions {
 		path, err := filepath.Abs(filepath.Join("..", file))
 		if err != nil {
 			return "", err
 		}
 		text, err := os.ReadFile(path)
-		if err != nil || bytes.Count(text, []byte(constant)) != 1 {
-			return "", fmt.Errorf("%s has no %s (%w)", path, constant, err)
+		if err != nil {
+			return "", err
 		}
-		newer := strings.TrimSuffix(constant, "1") + "2"
+		for _, c := range constants {
+			if bytes.Count(text, []byte(c.is)) != 1 {
+				return "", fmt.Errorf("%s has no %s", path, c.is)
+			}
+			text = bytes.Replace(text, []byte(c.is), []byte(c.becomes), 1)
+		}
 		replaced[path] = filepath.Join(dir, filepath.Base(file))
-		if err := os.WriteFile(replaced[path], bytes.Replace(text, []byte(constant), []byte(newer), 1), 0o600); err != nil {
+		if err := os.WriteFile(replaced[path], text, 0o600); err != nil {
 			return "", err
 		}
 	}

@@ -258,7 +258,7 @@ func TestWordsAfterTheEnd(t *testing.T) {
 		if items := slices.Collect(k.x.Items()); len(items) > 0 {
 			t.Errorf("%d items", len(items))
 		}
-		it := &Item{Item: &promptfile.Item{}, claim: &claimState{}, stage: refused}
+		it := &Item{Item: &promptfile.Item{}, job: &Job{}, claim: &claimState{}, stage: refused}
 		if _, err := k.x.Call(t.Context(), it); !errors.Is(err, ErrRefused) || !provider.Unsent(err) {
 			t.Errorf("%v", err)
 		}

@@ -65,6 +65,9 @@ type Job struct {
 	Again func(context.Context, job.Chunk) (func(key string) bool, error)
 	// Item makes the stream's item of a request. Its Pool is that of the job.
 	Item func(prompts.Request) *promptfile.Item
+	// Reserve sets aside what a call may cost, before it leaves. paid gets its end, or [ErrRefused] if it did not
+	// leave. After an error the item counts as one that was not run, and its chunk goes back. nil: calls need no money.
+	Reserve func(context.Context, *promptfile.Item) (paid func(provider.Reply, error), err error)
 	// Call makes one call.
 	Call func(context.Context, *promptfile.Item) (provider.Reply, error)
 	// Line makes the line of an item that ended; ended is false if it was not run.

@@ -33,7 +33,7 @@ const (
 	waits   stage = iota // it may be called
 	calls                // a call has left
 	refused              // it may not be called: nobody waits for it
-	unheard              // its call waited in vain to be let go
+	unheard              // its call waited in vain to be let go, or there is no money for it
 )
 
 // place names an item.
@@ -120,14 +120,34 @@ func (x *Executor) give(it *Item) {
 
 // Call makes one call of an item, if the item may be called. It is the stream's function.
 func (x *Executor) Call(ctx context.Context, it *Item) (provider.Reply, error) {
+	paid, funded := x.reserve(ctx, it)
+	if !funded {
+		return provider.Reply{}, errUnsent
+	}
 	if !x.Begin(ctx, it) {
+		paid(provider.Reply{}, ErrRefused)
 		return provider.Reply{}, errUnsent
 	}
 	reply, err := it.job.Call(ctx, it.Item)
+	paid(reply, err)
 	if err != nil && provider.ClassifyErr(err).Kind.Again() {
 		x.missed(it)
 	}
 	return reply, err
+}
+
+// reserve sets aside the money for a call, if its job has a cap. Without the money nobody waits for the call, and the
+// item was not run.
+func (x *Executor) reserve(ctx context.Context, it *Item) (paid func(provider.Reply, error), funded bool) {
+	if it.job.Reserve == nil {
+		return func(provider.Reply, error) {}, true
+	}
+	x.missed(it) // its call before has ended, and may be retried for long
+	paid, err := it.job.Reserve(ctx, it.Item)
+	if err != nil {
+		it.stage = unheard
+	}
+	return paid, err == nil
 }
 
 // Begin reports whether a call of an item may leave. While the owner of the chunk is in doubt it waits, up to

@@ -75,6 +75,9 @@ func askingOf(s *run.Settings) job.Asking {
 	a := job.Asking{Provider: given["provider"], BaseURL: withoutUser(given["base-url"]), Settings: maps.Clone(given)}
 	maps.Copy(a.Settings, s.Given(settings.Input))
 	maps.Copy(a.Settings, s.Bounds())
+	if price := s.Given(settings.Costs)["price"]; price != "" { // the file of --prices is here, and not where calls are made
+		a.Settings["price"] = price
+	}
 	return a
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/headrace/headrace/internal/command/run"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/limiter"
 )
 
 // jobsFlags are the flags of all commands about jobs.
@@ -26,6 +27,7 @@ type jobsFlags struct {
 	output, errors string
 	asJSON         bool
 	partial, close bool
+	maxCost        money
 }
 
 // newJobsCommand makes headrace jobs and its commands. A person may name a job as submit --job
@@ -72,7 +74,8 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	watch.Long, watch.Args = watchLong, one
 	faces.Register(watch)
 	about("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steer((*node.Node).Cancel))
-	about("resume JOB", "Resume a job that was canceled or stopped, or whose results are no longer whole", steer((*node.Node).Resume))
+	resume := about("resume JOB", "Resume a job that was canceled or stopped, or whose results are no longer whole", steer(f.resume))
+	resume.Flags().Var(&f.maxCost, "max-cost", "most that its calls may cost in all, in USD, what they have cost so far included (default: as before)")
 	about("retry-failed JOB", "Retry the failed items of a job that is done", steer((*node.Node).RetryFailed))
 	about("rm JOB", "Delete jobs that have ended, and their results in the store", f.remove)
 	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
@@ -116,6 +119,16 @@ func steer(how func(*node.Node, context.Context, string) error) func(context.Con
 		}
 		return nil
 	}
+}
+
+// resume resumes a job, and raises its cap if the flags say so.
+func (f *jobsFlags) resume(n *node.Node, ctx context.Context, name string) error {
+	if f.maxCost > 0 {
+		if err := n.Raise(ctx, name, limiter.USD(float64(f.maxCost))); err != nil {
+			return err
+		}
+	}
+	return n.Resume(ctx, name)
 }
 
 // list prints all jobs, and their progress as the store shows it. If its progress cannot be read,

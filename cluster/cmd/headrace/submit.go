@@ -28,6 +28,7 @@ type submitFlags struct {
 	limitName  string
 	job        string
 	deadline   time.Duration
+	maxCost    money
 	weight     float64
 	chunkLines int
 	open, wait bool
@@ -63,6 +64,8 @@ so does --fresh.`,
 	fs.BoolVar(&f.open, "open", false, "more inputs may come, by headrace jobs add")
 	fs.BoolVar(&f.wait, "wait", false, "wait for its end, and make the files that headrace run makes")
 	s.Register(cmd)
+	fs.Var(&f.maxCost, "max-cost", "most that its calls may cost in all, in USD, more than 0: no call leaves that is not covered, and the job stops (default: no bound)")
+	fs.AddFlag(s.Flags.All.Lookup("price"))
 	return cmd
 }
 
@@ -155,6 +158,9 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *run.Settings, i
 	}
 	asked.Limit, asked.Weight, asked.Open, asked.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
 	asked.Bounds = f.bounds(s)
+	if asked.Caps, err = f.maxCost.caps(lines); err != nil {
+		return g, err
+	}
 	if asked.Submission, err = f.submission(s, &asked); err == nil && s.Flags.Fresh {
 		err = startOver(ctx, n, s, &asked, f.job)
 	}
@@ -190,6 +196,9 @@ func (f *submitFlags) submission(s *run.Settings, r *job.Record) (*job.Submissio
 	}
 	if f.deadline > 0 {
 		given["deadline"] = f.deadline.String()
+	}
+	if f.maxCost > 0 {
+		given["max-cost"] = f.maxCost.String()
 	}
 	return &job.Submission{Output: output, Settings: given}, err
 }
@@ -253,7 +262,7 @@ func conclude(ctx context.Context, n *node.Node, s *run.Settings, status node.Jo
 	case err != nil:
 		return exit.EndOf(exit.Output, err)
 	case status.Record.State == job.Stopped && status.Record.Bound:
-		return goOn(s, exit.Bound, "stopped: "+status.Record.Why, got.Done, r.Job)
+		return goOn(s, exit.Bound, "stopped: "+status.Record.Why, got.Done, r.Job+capOf(&status.Record))
 	case status.Record.State == job.Stopped:
 		return goOn(s, exit.Stopped, "stopped: "+status.Record.Why, got.Done, r.Job)
 	case status.Record.State == job.Canceled:

@@ -16,7 +16,7 @@ const PerFolder = job.PerFolder
 // Ledger knows which chunks of a round have their part: a bit or two for each, and the sums of folders that
 // were summed up. It belongs to one goroutine.
 type Ledger struct {
-	// Format is that of the job's record, used for the sums; 0 is job.RecordFormat.
+	// Format is that of the job's record, used for the sums; 0 is that of a job without a cap.
 	Format int
 
 	store  store.Store

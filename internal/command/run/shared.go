@@ -221,13 +221,13 @@ func (c *Calls) Bound(lane *machine.LaneConfig) {
 }
 
 // For returns the calls of a job that other settings describe. These say how to read lines, and
-// when to give up an item. They also name the provider, unless this command's own flags do. The
+// when to give up an item, and what it costs. They also name the provider, unless this command's own flags do. The
 // pace and the key are those of this command. For refuses a name that is no flag of Vendor, Input
-// or Tries, and a value that its flag refuses. A key, header or certificate that the command
+// or Tries and not price, and a value that its flag refuses. A key, header or certificate that the command
 // names never goes to a provider that a job names. For returns an error for such a command,
 // unless it names the provider itself. It makes no call.
 func (s *Settings) For(job map[string]string) (*Calls, error) {
-	theirs := settings.Input | settings.Tries
+	theirs := settings.Input | settings.Tries | settings.Costs
 	if len(s.Given(settings.Vendor)) == 0 {
 		theirs |= settings.Vendor
 	}
@@ -236,7 +236,7 @@ func (s *Settings) For(job map[string]string) (*Calls, error) {
 	if theirs.Has("provider") && len(own) > 0 {
 		return nil, exit.Refuse("%s: add --provider or --base-url, so that no job sends what is yours elsewhere", settings.Dashed(slices.Sorted(maps.Keys(own))))
 	}
-	j := NewSettings(s.World, s.groups|settings.Vendor|settings.Input|settings.Tries)
+	j := NewSettings(s.World, s.groups|settings.Vendor|settings.Input|settings.Tries|settings.Costs)
 	j.Register(&cobra.Command{})
 	if err := j.take(job, theirs); err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (s *Settings) For(job map[string]string) (*Calls, error) {
 // not wanted.
 func (s *Settings) take(job map[string]string, groups settings.Groups) error {
 	for _, name := range slices.Sorted(maps.Keys(job)) {
-		if !(settings.Vendor | settings.Input | settings.Tries).Has(name) {
+		if !(settings.Vendor|settings.Input|settings.Tries).Has(name) && name != "price" { // prices is a file, and would be one of this machine
 			return exit.Refuse("unknown job setting %q", name)
 		}
 		if !groups.Has(name) {

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+// money is the value of a flag in USD; 0: the flag was not given.
+type money float64
+
+// String is part of pflag.Value.
+func (m *money) String() string {
+	if *m == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(*m), 'f', -1, 64)
+}
+
+// Set is part of pflag.Value.
+func (m *money) Set(text string) error {
+	usd, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(usd > 0) || math.IsInf(usd, 0) {
+		return errors.New("must be a number of USD, more than 0")
+	}
+	*m = money(usd)
+	return nil
+}
+
+// Type is part of pflag.Value.
+func (m *money) Type() string { return "USD" }
+
+// caps returns the first cap of a job; nil if it has none. It refuses one if the price of the default model is not known.
+// The prices of other models show when the lines are read.
+func (m *money) caps(lines promptfile.Config) ([]limiter.Money, error) {
+	if *m == 0 {
+		return nil, nil
+	}
+	if model := lines.Reader.DefaultModel; model != "" {
+		if _, known := lines.Price(model, provider.Usage{InputTokens: 1, OutputTokens: 1}); !known {
+			return nil, exit.End(exit.Usage, "--max-cost: the price of %s is not known: --price IN,OUT sets it, in USD per million tokens", model)
+		}
+	}
+	return []limiter.Money{limiter.USD(float64(*m))}, nil
+}
+
+// capOf returns what the command that resumes a job needs in addition, if the job has stopped at its cap.
+func capOf(r *job.Record) string {
+	if len(r.Caps) == 0 || !strings.Contains(r.Why, "--max-cost") {
+		return ""
+	}
+	const times = 2 // an example
+	return " --max-cost " + strconv.FormatFloat(times*r.Caps[len(r.Caps)-1].USD(), 'f', -1, 64)
+}

@@ -1,0 +1,116 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/purse"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
+)
+
+// A priceFunc returns what tokens of a model cost, in USD; false: that is not known.
+type priceFunc func(model string, u provider.Usage) (usd float64, known bool)
+
+// payer pays for the calls of a job whose user says what they may cost in all.
+type payer struct {
+	job      string
+	purse    *purse.Purse
+	price    priceFunc
+	refusals *refusals
+}
+
+// payerOf returns the payer of a job, with an empty purse.
+func (j *jobs) payerOf(r *job.Record, price priceFunc) *payer {
+	home, name := j.node.home, r.Job
+	return &payer{job: name, price: price, refusals: j.refusals, purse: purse.New(purse.Config{
+		Store: home, Job: name, Who: j.node.Name(),
+		Caps: func(ctx context.Context) ([]limiter.Money, error) {
+			r, err := job.Load(ctx, home, name)
+			return r.Caps, err
+		},
+	})}
+}
+
+// reserve sets aside the most that a call is expected to cost. If the cap does not cover it, the worker leaves the job
+// alone for a while.
+func (p *payer) reserve(ctx context.Context, it *promptfile.Item) (paid func(provider.Reply, error), err error) {
+	input, output := estimate.For(it.Endpoint, it.Body)
+	if output == 0 {
+		output = float64(it.Asks().MaxTokens)
+	}
+	bounded := output > 0
+	if !bounded {
+		output = float64(p.purse.Unbounded())
+	}
+	usd, known := p.priceOf(it.Model, provider.Usage{InputTokens: int64(input), OutputTokens: int64(output)})
+	if !known {
+		err := fmt.Errorf("its cap cannot be kept: %w", noPrice(it.Model))
+		p.refusals.refuse(p.job, money, err.Error(), true)
+		return nil, err
+	}
+	price := limiter.USD(usd)
+	final, err := p.purse.Reserve(ctx, price)
+	if errors.Is(err, purse.ErrSpent) {
+		p.refusals.unpaid(p.job, fmt.Sprintf("its cap (--max-cost) is reached: the next call may cost $%g, and less is left", usd), final)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.refusals.lift(p.job, money)
+	return func(reply provider.Reply, err error) {
+		if err == nil && !bounded {
+			p.purse.Answered(reply.Usage.OutputTokens)
+		}
+		p.purse.Settle(price, p.cost(ctx, it.Model, price, &reply, err))
+	}, nil
+}
+
+// cost returns what a call has cost. One that may be billed has cost what was reserved, and so has an answer that does
+// not say what it used.
+func (p *payer) cost(ctx context.Context, model string, price limiter.Money, reply *provider.Reply, err error) limiter.Money {
+	r := provider.RecorderFrom(ctx).Snapshot()
+	used, says := r.Usage, r.HasUsage
+	if !says {
+		used, says = reply.Usage, reply.HasUsage
+	}
+	usd, known := p.priceOf(model, used)
+	switch doubtful := r.Doubtful(err).Calls > 0; {
+	case doubtful, err == nil && !says:
+		return price
+	case !says, !known:
+		return 0
+	}
+	return limiter.USD(usd)
+}
+
+func (p *payer) priceOf(model string, u provider.Usage) (usd float64, known bool) {
+	if p.price == nil {
+		return 0, false
+	}
+	usd, known = p.price(model, u)
+	return usd, known && provider.IsCost(usd)
+}
+
+func noPrice(model string) error {
+	return fmt.Errorf("the price of %s is not known: --price IN,OUT sets it", model)
+}
+
+// pricedOnly returns takes for a job with a cap: it refuses a line of a model without a price.
+func pricedOnly(takes func(*prompts.Request) error, price priceFunc) func(*prompts.Request) error {
+	p := payer{price: price}
+	return func(r *prompts.Request) error {
+		if _, known := p.priceOf(r.Model, provider.Usage{InputTokens: 1, OutputTokens: 1}); !known {
+			return noPrice(r.Model)
+		}
+		if takes == nil {
+			return nil
+		}
+		return takes(r)
+	}
+}
