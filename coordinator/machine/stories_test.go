@@ -287,7 +287,7 @@ func (w words) pools() (pools []PoolConfig) {
 	return pools
 }
 
-// tiers is a pool whose tiers are told apart by a stroke: (chat,1m,large,/,small).
+// tiers is a pool whose tiers a stroke separates: (chat,1m,large,/,small).
 func (w words) tiers(vals []string) PoolConfig {
 	c := PoolConfig{Name: vals[0], After: w.duration(vals[1]), Spill: w.span("spill")}
 	tier := 0

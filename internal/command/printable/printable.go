@@ -4,6 +4,8 @@
 //
 // Line is for words of others within a line, and JSON for a line that programs read. A Writer
 // stands in front of the terminal for everything else.
+//
+// It is a package of its own because most rooms of the command print, and none may import another for that.
 package printable
 
 import (

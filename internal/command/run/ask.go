@@ -15,7 +15,7 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// question is what a run asks a person before its first call, because of its cost or after a
+// question asks a person before the first call of a run, because of its cost, or after a
 // pilot.
 type question struct {
 	*verdict.Facts
