@@ -224,7 +224,7 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 					of, at = of+1, k
 				}
 			}
-			if m.lanes[l.name] != l || of != 1 || p.stands == nil && at != 0 || p.stands != nil && p.stands[i].at != at {
+			if m.lanes[l.name] != l || of != 1 || p.stands == nil && at != 0 || p.stands != nil && int(p.stands[i].at) != at {
 				fail("pool %s draws on lane %s, which knows it %d times", p.name, l.name, of)
 			}
 		}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -269,7 +270,9 @@ func (m *Machine) ended(now time.Time, e *Event) {
 		return
 	}
 	l := it.lane
-	it.pool.inFlight--
+	if it.pool.inFlight--; len(it.pool.lanes) > 1 {
+		it.pool.stands[slices.Index(it.pool.lanes, l)].out--
+	}
 	m.flying--
 	it.run.flights.arrive(int(it.pos))
 	o := &e.outcome

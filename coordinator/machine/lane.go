@@ -251,7 +251,7 @@ func (p *pool) draw(i int) {
 	l := p.lanes[i]
 	if befell := l.counts.laneWide(); len(l.pools) > 0 || befell != [laneWide]uint64{} {
 		s := p.stand(i)
-		s.at = len(l.pools)
+		s.at = int32(len(l.pools))
 		if other := p.run.poolOn(l); other != nil {
 			s.seat = other.seat(slices.Index(other.lanes, l))
 		} else {
@@ -271,10 +271,10 @@ func (p *pool) draw(i int) {
 func (p *pool) forget(i int) {
 	l, at, last := p.lanes[i], 0, len(p.lanes[i].pools)-1
 	if p.stands != nil {
-		at = p.stands[i].at
+		at = int(p.stands[i].at)
 	}
 	if moved := l.pools[last]; moved != p {
-		moved.stand(slices.Index(moved.lanes, l)).at = at
+		moved.stand(slices.Index(moved.lanes, l)).at = int32(at)
 		l.pools[at] = moved
 	}
 	l.pools[last] = nil

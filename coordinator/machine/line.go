@@ -89,7 +89,8 @@ type stand struct {
 	link link[stand]
 	pool *pool
 	seat *seat // nil: no other pool of its run draws on the lane, and nothing had befallen that before
-	at   int   // in the lane's pools
+	at   int32 // in the lane's pools
+	out  int32 // of a pool with several lanes: its calls in flight on this one
 }
 
 // first returns the pool whose turn it is; nil: no pool sleeps.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -394,7 +395,9 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.Sent, it.lane, it.epoch = now, l, l.epoch
 	it.place, it.Probe = InFlight, l.phase == Probing
 	it.pos = int32(it.run.flights.depart(now, it))
-	it.pool.inFlight++
+	if it.pool.inFlight++; len(it.pool.lanes) > 1 {
+		it.pool.stands[slices.Index(it.pool.lanes, l)].out++
+	}
 	m.flying++
 	m.departed(now, l, it)
 	m.count(it.run, l, calls)

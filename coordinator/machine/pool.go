@@ -185,9 +185,17 @@ func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration
 		return p.pickOfTiers(now, it)
 	}
 	soonest = forever
+	crowded := -1 // the first lane that could go, and has its share of the run's places
 	for i := range p.lanes {
-		l := p.lanes[p.index(i)]
+		k := p.index(i)
+		l := p.lanes[k]
 		wait := p.ask(now, l, it)
+		if wait == 0 && p.hasItsShare(k, len(p.lanes)) {
+			if crowded < 0 {
+				crowded = k
+			}
+			continue
+		}
 		if wait == 0 {
 			p.turn = p.index(i + 1)
 			return l, 0, i + 1
@@ -196,7 +204,18 @@ func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration
 			first, soonest = l, min(wait, soonest)
 		}
 	}
+	if crowded >= 0 {
+		p.turn = (crowded + 1) % len(p.lanes)
+		return p.lanes[crowded], 0, len(p.lanes)
+	}
 	return first, soonest, len(p.lanes)
+}
+
+// hasItsShare reports whether the k-th lane, which takes turns with others, n in all, has its
+// share of the run's places. It gives way to a lane that has not: a lane of long calls would
+// come to hold all places otherwise.
+func (p *pool) hasItsShare(k, n int) bool {
+	return n > 1 && int(p.stands[k].out)*n >= p.run.m.ceiling(p.run)
 }
 
 // ask asks a lane, unless another pool is before this one in its line. It returns the time until

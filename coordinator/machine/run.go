@@ -130,6 +130,9 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 	for _, laneName := range c.Lanes {
 		p.lanes = append(p.lanes, m.laneNamed(now, laneName))
 	}
+	if len(p.lanes) > 1 {
+		p.stand(0) // its calls are counted there
+	}
 	for i := range p.lanes {
 		p.draw(i)
 	}

@@ -55,16 +55,28 @@ func (t *tiers) index(i int) int {
 func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.Duration, asked int) {
 	t := p.tiers
 	var well *lane
+	crowded := -1       // the first lane of a tier that could go, and has its share of the run's places
 	foreseen := forever // until a lane that is well takes the item
 	soonest = forever
 	for i := range p.lanes {
 		tier, k := t.of[i], t.index(i)
 		l := p.lanes[k]
+		start, end := t.span(tier)
 		wait := p.ask(now, l, it)
-		if wait == 0 {
-			start, _ := t.span(tier)
+		switch {
+		case wait > 0:
+		case !p.hasItsShare(k, end-start):
 			t.turns[tier] = k + 1 - start
 			return l, 0, i + 1
+		case crowded < 0:
+			crowded = k
+		}
+		if i+1 == end && crowded >= 0 {
+			t.turns[tier] = crowded + 1 - start
+			return p.lanes[crowded], 0, i + 1
+		}
+		if wait == 0 {
+			continue
 		}
 		if first == nil || wait < soonest || first.bound == BoundStopped {
 			first, soonest = l, min(wait, soonest)

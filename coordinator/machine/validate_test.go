@@ -17,7 +17,7 @@ func TestFieldsThatTheLawDoesNotUse(t *testing.T) {
 		"Limits": {true, true, false}, "Target": {true, true, false}, "Errors": {true, true, false},
 		"Window": {true, true, true}, "Law": {true, true, true}, "Breaker": {true, true, true}, "Maker": {true, true, true},
 		"Charge": {true, true, true}, "Periods": {true, true, true},
-		"AttemptTimeout": {true, true, true}, "ItemTimeout": {true, true, true}, "MaxAttempts": {true, true, true},
+		"AttemptTimeout": {true, true, true}, "ItemTimeout": {true, true, true}, "MaxAttempts": {true, true, true}, "Account": {true, true, true},
 		"Local": {true, false, false},
 		"Rate":  {false, true, false}, "Ramp": {false, true, false}, "Cooldown": {false, true, false},
 	}
@@ -27,7 +27,7 @@ func TestFieldsThatTheLawDoesNotUse(t *testing.T) {
 		Breaker: limiter.BreakerConfig{Consecutive: 3}, Errors: limiter.ErrorWindowConfig{High: 0.5},
 		Maker:  &maker{},
 		Charge: limiter.Charge{Rule: limiter.ChargeBoth}, Periods: limiter.Periods{{Per: time.Minute}}, AttemptTimeout: time.Minute,
-		ItemTimeout: time.Minute, MaxAttempts: 3,
+		ItemTimeout: time.Minute, MaxAttempts: 3, Account: "acme",
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[LaneConfig]()) {
 		want, ok := table[field.Name]
