@@ -48,7 +48,19 @@ type (
 	// Usage counts the tokens of calls, as the provider reported them; see
 	// [provider.Usage].
 	//
-	//	struct{ InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64 }
+	//	struct {
+	//		InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64
+	//		// LongWriteTokens are the part of CacheWriteTokens that the cache keeps for an hour, which
+	//		// costs more.
+	//		LongWriteTokens int64
+	//
+	//		// Told is what the answer says that it cost, in picodollars, if HasTold. It is for a price
+	//		// table to decide whether that provider's word counts.
+	//		Told    int64
+	//		HasTold bool
+	//		// Tier is the class of service that the answer names.
+	//		Tier Tier
+	//	}
 	Usage = provider.Usage
 	// Doubtful counts calls that may be billed; see [provider.Doubtful].
 	//

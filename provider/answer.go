@@ -62,7 +62,7 @@ type answer struct {
 	message                                    []byte // Cohere, Ollama
 	other                                      []byte // where else one may stand
 
-	usage, metadata, promptCount, count []byte // what it cost
+	usage, metadata, promptCount, count, tier []byte // what it cost
 
 	ending, stop, stopCamel, done, incomplete []byte // why it ended, at the top
 
@@ -159,6 +159,8 @@ func (l *answer) field(key []byte) *[]byte {
 		return &l.content
 	case "usage":
 		return &l.usage
+	case "service_tier", "serviceTier": // OpenAI's, Bedrock's
+		return &l.tier
 	case "stop_reason":
 		return &l.stop
 	case "incomplete_details":

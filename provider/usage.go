@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"math"
+
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
@@ -11,16 +13,52 @@ const maxTokenCount = 1 << 40
 // Usage counts the tokens of one call. CachedTokens (read from a cache) and CacheWriteTokens
 // are parts of InputTokens, and ReasoningTokens are part of OutputTokens, whatever the
 // provider's own convention.
-type Usage struct{ InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64 }
+type Usage struct {
+	InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64
+	// LongWriteTokens are the part of CacheWriteTokens that the cache keeps for an hour, which
+	// costs more.
+	LongWriteTokens int64
 
-// Add returns the sum of both.
+	// Told is what the answer says that it cost, in picodollars, if HasTold. It is for a price
+	// table to decide whether that provider's word counts.
+	Told    int64
+	HasTold bool
+	// Tier is the class of service that the answer names.
+	Tier Tier
+}
+
+// Add returns the sum of both. The sum has a told cost if each part has one, and a tier if
+// both have the same.
 func (u Usage) Add(v Usage) Usage {
+	switch (Usage{}) {
+	case u:
+		return v
+	case v:
+		return u
+	}
+	if u.HasTold = u.HasTold && v.HasTold; u.HasTold {
+		u.Told = plus(u.Told, v.Told)
+	} else {
+		u.Told = 0
+	}
+	if u.Tier != v.Tier {
+		u.Tier = MixedTier
+	}
+	u.LongWriteTokens += v.LongWriteTokens
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
 	u.CachedTokens += v.CachedTokens
 	u.CacheWriteTokens += v.CacheWriteTokens
 	u.ReasoningTokens += v.ReasoningTokens
 	return u
+}
+
+// plus returns the sum of two costs, or the highest that fits.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // MostCost is the most that an item can cost, in USD. It is more than all the money that
@@ -43,6 +81,11 @@ type counts struct {
 	cached               int64 // read from a cache, as a part of the input
 	writtenIn            int64 // to a cache, as a part of the input
 	read, written        int64 // from and to a cache, by names that may mean tokens outside the input
+	long                 int64 // written to a cache for an hour
+
+	cost, upstream, ticks []byte // what it cost, in the words of three providers
+	ownKey                bool   // OpenRouter: upstream comes on top of cost
+	tier                  []byte
 }
 
 // tokens returns the usage of an answer, false if it reports none.
@@ -57,6 +100,9 @@ func (l *answer) tokens() (Usage, bool) {
 	}
 	if !c.known && l.count != nil { // Ollama; a prompt that was cached is not counted
 		c.input, c.output, c.known = tokenCount(l.promptCount), tokenCount(l.count), true
+	}
+	if l.tier != nil {
+		c.tier = l.tier
 	}
 	return c.settle(), c.known
 }
@@ -121,6 +167,20 @@ func (c *counts) rarer(name string, value []byte) {
 		c.reasoning, c.thoughts = tokenCount(value), true
 	case "toolUsePromptTokenCount":
 		c.toolUse = tokenCount(value)
+	case "cache_creation":
+		c.long = tokenCount(rawjson.Lookup(value, "ephemeral_1h_input_tokens"))
+	case "service_tier", "serviceTier": // Anthropic's, Gemini's; OpenAI's stands outside
+		c.tier = value
+	case "cost": // OpenRouter's number, Perplexity's object
+		if c.cost = value; isObject(value) {
+			c.cost = rawjson.Lookup(value, "total_cost")
+		}
+	case "is_byok":
+		c.ownKey = string(value) == "true"
+	case "cost_details":
+		c.upstream = rawjson.Lookup(value, "upstream_inference_cost")
+	case "cost_in_usd_ticks": // xAI
+		c.ticks = value
 	case "tokens": // Cohere: what was read and written
 		c.readFrom(value)
 	case "billed_units": // and the part of it that is paid, which counts if there is nothing else
@@ -159,10 +219,88 @@ func (c *counts) settle() Usage {
 		c.input, c.output = c.input+cache, c.output+c.reasoning
 	}
 	cached := max(c.cached, c.read)
-	return Usage{
+	written := max(c.written, c.writtenIn)
+	u := Usage{
 		InputTokens: max(c.input, cached), OutputTokens: max(c.output, c.reasoning), // a part is no more than the whole
-		CachedTokens: cached, CacheWriteTokens: max(c.written, c.writtenIn), ReasoningTokens: c.reasoning,
+		CachedTokens: cached, CacheWriteTokens: written, LongWriteTokens: min(c.long, written), ReasoningTokens: c.reasoning,
 	}
+	u.Tier = tierOf(c.tier)
+	u.Told, u.HasTold = c.told()
+	return u
+}
+
+// The units in which providers tell a cost, in picodollars. OpenRouter's credit is a dollar.
+const (
+	toldDollar = 1e12
+	toldTick   = 100 // xAI: ten thousand million ticks are a dollar
+)
+
+// told returns what the answer says that it cost. With a key of the user's own, OpenRouter's
+// cost is its fee alone, and the upstream provider bills the rest.
+func (c *counts) told() (picodollars int64, ok bool) {
+	if isNumber(c.ticks) {
+		return picodollarsOf(rawjson.Number(c.ticks) * toldTick)
+	}
+	if !isNumber(c.cost) {
+		return 0, false
+	}
+	usd := rawjson.Number(c.cost)
+	if c.ownKey && isNumber(c.upstream) {
+		usd += rawjson.Number(c.upstream)
+	}
+	return picodollarsOf(usd * toldDollar)
+}
+
+// picodollarsOf rounds a told cost. One that is negative, or so large that it is nonsense, does
+// not count.
+func picodollarsOf(x float64) (picodollars int64, ok bool) {
+	if x < 0 || x >= 1<<62 {
+		return 0, false
+	}
+	return int64(math.Round(x)), true
+}
+
+func isNumber(raw []byte) bool {
+	return len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
+}
+
+// Tier is the class of service in which a provider answered a call. It changes the price.
+type Tier uint8
+
+// The tiers. The zero value is the one that a price is for.
+const (
+	StandardTier Tier = iota
+	FlexTier
+	PriorityTier
+	BatchTier
+	OtherTier // a word that is not known
+	MixedTier // calls of several tiers, counted together
+)
+
+// tierNames are the words of files; those of OtherTier and MixedTier are for people.
+var tierNames = [...]string{"standard", "flex", "priority", "batch", "other", "mixed"}
+
+func (t Tier) String() string { return tierNames[min(t, MixedTier)] }
+
+// tierOf reads the word for a tier, which Bedrock puts into an object.
+func tierOf(word []byte) Tier {
+	if isObject(word) {
+		word = rawjson.Lookup(word, "type")
+	}
+	if !rawjson.IsString(word) {
+		return StandardTier
+	}
+	switch string(rawjson.Unquote(word)) {
+	case "", "default", "standard", "standard_only", "auto", "on_demand":
+		return StandardTier
+	case "flex":
+		return FlexTier
+	case "priority":
+		return PriorityTier
+	case "batch":
+		return BatchTier
+	}
+	return OtherTier
 }
 
 // tokenCount reads a token count; it returns 0 for a negative number or anything else.

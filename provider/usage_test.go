@@ -103,3 +103,64 @@ func TestUsageIsSane(t *testing.T) {
 		}
 	}
 }
+
+// What an answer says that it cost is read in each provider's own unit, and so is the tier in
+// which it was served. Nonsense is no cost.
+func TestToldCost(t *testing.T) {
+	const tokens = `"prompt_tokens":9,"completion_tokens":3`
+	for members, want := range map[string]provider.Usage{
+		`"usage":{` + tokens + `,"cost":0.95}`: {Told: 950_000_000_000, HasTold: true},
+		`"usage":{` + tokens + `,"cost":0}`:    {HasTold: true},
+		`"usage":{` + tokens + `,"cost":0.000014,"is_byok":false,"cost_details":{"upstream_inference_cost":19}}`: {Told: 14_000_000, HasTold: true},
+		`"usage":{` + tokens + `,"cost":0.5,"is_byok":true,"cost_details":{"upstream_inference_cost":0.25}}`:     {Told: 750_000_000_000, HasTold: true},
+		`"usage":{` + tokens + `,"cost":0.5,"is_byok":true,"cost_details":{"upstream_inference_cost":null}}`:     {Told: 500_000_000_000, HasTold: true},
+		`"usage":{` + tokens + `,"cost_in_usd_ticks":37756000}`:                                                  {Told: 3_775_600_000, HasTold: true},
+		`"usage":{` + tokens + `,"cost":{"input_tokens_cost":0.1,"total_cost":0.005}}`:                           {Told: 5_000_000_000, HasTold: true},
+		`"usage":{` + tokens + `,"cost":-1}`:                                                                     {},
+		`"usage":{` + tokens + `,"cost":1e300}`:                                                                  {},
+		`"usage":{` + tokens + `,"cost":"0.5"}`:                                                                  {},
+		`"usage":{` + tokens + `,"cost":null}`:                                                                   {},
+		`"service_tier":"flex","usage":{` + tokens + `}`:                                                         {Tier: provider.FlexTier},
+		`"service_tier":"default","usage":{` + tokens + `}`:                                                      {},
+		`"service_tier":null,"usage":{` + tokens + `}`:                                                           {},
+		`"service_tier":"priority","usage":{` + tokens + `}`:                                                     {Tier: provider.PriorityTier},
+		`"service_tier":"scale","usage":{` + tokens + `}`:                                                        {Tier: provider.OtherTier},
+		`"serviceTier":{"type":"flex"},"usage":{` + tokens + `}`:                                                 {Tier: provider.FlexTier},
+		`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,"serviceTier":"flex"}`:                   {Tier: provider.FlexTier},
+		`"usage":{` + tokens + `,"service_tier":"batch"}`:                                                        {Tier: provider.BatchTier},
+		`"usage":{` + tokens + `,"service_tier":"standard"}`:                                                     {},
+	} {
+		want.InputTokens, want.OutputTokens = 9, 3
+		reply, e := provider.ReplyOf(200, nil, []byte(`{"choices":[{"index":0}],`+members+`}`))
+		if e != nil || reply.Usage != want {
+			t.Errorf("%s: %+v, %v, want %+v", members, reply.Usage, e, want)
+		}
+	}
+	u, _ := provider.UsageIn([]byte(`{"input_tokens":5,"cache_creation_input_tokens":20,"cache_creation":{"ephemeral_5m_input_tokens":12,"ephemeral_1h_input_tokens":8},"output_tokens":3,"service_tier":"priority"}`))
+	if want := (provider.Usage{InputTokens: 25, OutputTokens: 3, CacheWriteTokens: 20, LongWriteTokens: 8, Tier: provider.PriorityTier}); u != want {
+		t.Errorf("%+v, want %+v", u, want)
+	}
+}
+
+// A sum knows its cost if all of its parts do, and its tier if they share one. The zero value
+// adds nothing.
+func TestUsageAdds(t *testing.T) {
+	type u = provider.Usage
+	told, untold := u{InputTokens: 1, Told: 5, HasTold: true}, u{InputTokens: 2}
+	for _, tt := range []struct{ a, b, want u }{
+		{told, told, u{InputTokens: 2, Told: 10, HasTold: true}},
+		{told, untold, u{InputTokens: 3}},
+		{told, u{}, told},
+		{u{InputTokens: 1, Told: 1 << 62, HasTold: true}, u{InputTokens: 1, Told: 1 << 62, HasTold: true}, u{InputTokens: 2, Told: 1<<63 - 1, HasTold: true}},
+		{u{InputTokens: 1, Tier: provider.FlexTier}, u{InputTokens: 1, Tier: provider.FlexTier}, u{InputTokens: 2, Tier: provider.FlexTier}},
+		{u{InputTokens: 1, Tier: provider.FlexTier}, untold, u{InputTokens: 3, Tier: provider.MixedTier}},
+		{u{CacheWriteTokens: 3, LongWriteTokens: 2}, u{CacheWriteTokens: 4, LongWriteTokens: 1}, u{CacheWriteTokens: 7, LongWriteTokens: 3}},
+	} {
+		if got := tt.a.Add(tt.b); got != tt.want {
+			t.Errorf("%+v + %+v = %+v, want %+v", tt.a, tt.b, got, tt.want)
+		}
+		if got := tt.b.Add(tt.a); got != tt.want {
+			t.Errorf("%+v + %+v = %+v, want %+v", tt.b, tt.a, got, tt.want)
+		}
+	}
+}

@@ -337,7 +337,7 @@ var makers = []Vendor{
 	{
 		Name: "perplexity", Title: "Perplexity", Dialect: openai.Dialect{}, Charge: greater,
 		Base: "https://api.perplexity.ai/v1", Hosts: []string{"api.perplexity.ai"},
-		Keys: []string{"PERPLEXITY_API_KEY"}, Serves: []string{provider.Responses},
+		Keys: []string{"PERPLEXITY_API_KEY"}, TellsCost: true, Serves: []string{provider.Responses},
 		Note:   "Speaks Responses alone: its chat completions ended on 27 September 2026 (second-hand).",
 		Source: "https://docs.perplexity.ai/docs/grounded-llm/openai-compatibility; the day of the end: https://docs.stigg.io/documentation/ai-agents/providers/perplexity", Day: "2026-11-26",
 	},

@@ -170,6 +170,11 @@ func (c *Case) expect(key, value string) (err error) {
 		c.Usage = new(provider.Usage)
 		u := c.Usage
 		_, err = fmt.Sscanf(value, "%d/%d/%d/%d/%d", &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &u.CacheWriteTokens, &u.ReasoningTokens)
+	case "told": // picodollars, behind the usage
+		c.Usage.HasTold = true
+		c.Usage.Told, err = strconv.ParseInt(value, 10, 64)
+	case "long": // behind the usage, too
+		c.Usage.LongWriteTokens, err = strconv.ParseInt(value, 10, 64)
 	case "note":
 		c.Note, err = noteOf(value)
 	case "source":
