@@ -69,7 +69,7 @@ vuln: ## known vulnerabilities in what is really called
 	$(TOOL) govulncheck ./...
 
 prices: ## fetch the list of prices anew; needs npm and Node.js
-	go -C tools run ./prices
+	go run ./internal/command/price/refresh
 
 release: ## archives, wheels, npm and Debian packages of all platforms into dist/, ten minutes the first time
 	go -C tools/release run .

@@ -78,6 +78,8 @@ type Headrace struct {
 	Doubtful Doubtful `json:"doubtful,omitzero"`
 	// CostUSD is nil if the cost is unknown: an unknown cost is never 0.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
+	// CostSource says where the cost is from; "" is not written, nor is it without a cost.
+	CostSource string `json:"cost_source,omitempty"`
 	// These fields say where the time went, in milliseconds: before the first call, between
 	// calls, and in the call that ended the item.
 	QueuedMS  int64 `json:"queued_ms"`
@@ -214,7 +216,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	dst = appendKnown(dst, `,"finish":`, h.Finish)
 	dst = append(appendTokens(append(dst, `,"usage":{`...), h.Usage), '}')
 	dst = appendDoubtful(dst, h.Doubtful)
-	dst = appendCost(dst, h.CostUSD)
+	dst = appendCost(dst, h.CostUSD, h.CostSource)
 	dst = appendNumber(dst, `,"queued_ms":`, h.QueuedMS)
 	dst = appendNumber(dst, `,"waited_ms":`, h.WaitedMS)
 	dst = appendNumber(dst, `,"latency_ms":`, h.LatencyMS)
@@ -312,11 +314,12 @@ func appendDoubtful(dst []byte, d Doubtful) []byte {
 
 // appendCost writes plain decimals, never an exponent: people and spreadsheets read this
 // field. A cost that is not a number is unknown.
-func appendCost(dst []byte, cost *float64) []byte {
+func appendCost(dst []byte, cost *float64, source string) []byte {
 	if cost == nil || math.IsNaN(*cost) || math.IsInf(*cost, 0) {
 		return dst
 	}
-	return strconv.AppendFloat(append(dst, `,"cost_usd":`...), *cost, 'f', -1, 64)
+	dst = strconv.AppendFloat(append(dst, `,"cost_usd":`...), *cost, 'f', -1, 64)
+	return appendKnown(dst, `,"cost_source":`, source)
 }
 
 // A line ends in its sum. CRC-32C finds every flipped bit, every run of damage up to 32

@@ -16,19 +16,20 @@ const maxNames = 1000
 
 // Progress sums up a run from its two result files.
 type Progress struct {
-	Done      int            // items with a result
-	Filtered  int            // of these, answers that a content filter has cut short or emptied
-	Failed    int            // items that failed for good, without those that have a result by now
-	Simulated int            // of both, those whose answer is made up
-	Failures  map[string]int // failed items by code, up to a thousand codes
-	Models    map[string]int // results by model, likewise
-	Attempts  int64          // attempts made for the items with a result
-	Usage     Usage          // of the items with a result
-	Doubtful  Doubtful       // of all items that ended: calls that the provider may bill in addition
-	CostUSD   float64        // of all items that ended, as far as it is known
-	FailedUSD float64        // part of CostUSD: the items that failed
-	Priced    int            // items whose cost is known
-	Unpriced  int            // items whose cost is unknown: results, and items that failed and used tokens
+	Done      int                 // items with a result
+	Filtered  int                 // of these, answers that a content filter has cut short or emptied
+	Failed    int                 // items that failed for good, without those that have a result by now
+	Simulated int                 // of both, those whose answer is made up
+	Failures  map[string]int      // failed items by code, up to a thousand codes
+	Models    map[string]int      // results by model, likewise
+	Attempts  int64               // attempts made for the items with a result
+	Usage     Usage               // of the items with a result
+	Doubtful  Doubtful            // of all items that ended: calls that the provider may bill in addition
+	CostUSD   float64             // of all items that ended, as far as it is known
+	FailedUSD float64             // part of CostUSD: the items that failed
+	Priced    int                 // items whose cost is known
+	Lanes     map[string]LaneCost // by the lane that ended an item, up to a thousand lanes; of the items that Priced and Unpriced count
+	Unpriced  int                 // items whose cost is unknown: results, and items that failed and used tokens
 	// FirstLine and LastLine are the lowest and the highest input line that has ended
 	// either way; 0 if none has.
 	FirstLine, LastLine int
@@ -36,10 +37,16 @@ type Progress struct {
 	Changed             time.Time // when the output was last written to; zero if it is missing
 }
 
+// LaneCost is what the items of one lane have cost.
+type LaneCost struct {
+	USD              float64 // as far as it is known
+	Priced, Unpriced int     // items
+}
+
 // ReadProgress reads an output and its errors file and changes neither; a run may be
 // writing to them. A missing file counts as empty. The errors are those of ReadJournal.
 func ReadProgress(output, errorsPath string) (*Progress, error) {
-	p := &Progress{Failures: make(map[string]int), Models: make(map[string]int)}
+	p := &Progress{Failures: make(map[string]int), Models: make(map[string]int), Lanes: make(map[string]LaneCost)}
 	results, err := readJournal(output, false, nil)
 	if err != nil {
 		return nil, err
@@ -63,7 +70,7 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 		unasked := e.Code == CodeInvalidLine || e.Code == CodeUntranslatable
 		corrected := unasked && asked.Has(place(l, e)) // by now it has a result
 		if !results.Keys.sums.Has(sum) && !corrected && seen.add(sum) {
-			p.addFailure(e)
+			p.addFailure(l, e)
 		}
 	})
 	if err != nil {
@@ -100,15 +107,15 @@ func (p *Progress) addResult(l *Parser, e *Entry) {
 	}
 	p.Attempts += e.Attempts
 	p.Usage.add(e.Usage)
-	p.addCost(e.CostUSD)
+	p.addCost(l, e.CostUSD)
 	countName(p.Models, string(rawjson.Unquote(find(l.inner, "model"))))
 	p.add(e)
 }
 
-func (p *Progress) addFailure(e *Entry) {
+func (p *Progress) addFailure(l *Parser, e *Entry) {
 	p.Failed++
 	if e.CostUSD != nil || e.Usage != (Usage{}) {
-		p.FailedUSD += p.addCost(e.CostUSD)
+		p.FailedUSD += p.addCost(l, e.CostUSD)
 	}
 	countName(p.Failures, e.Code)
 	p.add(e)
@@ -127,14 +134,23 @@ func (p *Progress) add(e *Entry) {
 }
 
 // addCost counts the cost of an item, nil if it is unknown.
-func (p *Progress) addCost(cost *float64) (usd float64) {
+func (p *Progress) addCost(l *Parser, cost *float64) (usd float64) {
+	name := string(rawjson.Unquote(find(l.inner, "lane")))
+	of, known := p.Lanes[name]
 	if cost == nil {
 		p.Unpriced++
-		return 0
+		of.Unpriced++
+	} else {
+		usd = *cost
+		p.CostUSD += usd
+		p.Priced++
+		of.USD += usd
+		of.Priced++
 	}
-	p.CostUSD += *cost
-	p.Priced++
-	return *cost
+	if known || len(p.Lanes) < maxNames {
+		p.Lanes[name] = of
+	}
+	return usd
 }
 
 // countName counts by name as long as the names are few.

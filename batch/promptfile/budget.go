@@ -24,7 +24,10 @@ func (j *Job) budget() (o batch.Option, has bool) {
 	}
 	return batch.WithMaxCost(batch.Budget[*Item]{
 		Max: j.cfg.MaxCost, Before: j.spentBefore, Reserve: j.cfg.reserve,
-		Cost: func(it *Item, lane string, used provider.Usage) (float64, bool) { return j.cfg.price(lane, it.Model, used) },
+		Cost: func(it *Item, lane string, used provider.Usage) (float64, bool) {
+			b := j.cfg.Bill(lane, it.Model, used)
+			return b.USD, b.Known
+		},
 	}), true
 }
 

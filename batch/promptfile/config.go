@@ -91,9 +91,9 @@ type Config struct {
 	// means unknown, and such a model is never called. Workers then ask Price too, many at once.
 	MaxCost float64
 	Reserve func(model string, input, output float64) (usd float64, ok bool)
-	// PriceOn is called in place of Price where the price also depends on the lane that ended
-	// the item; nil: it does not.
-	PriceOn func(lane, model string, u provider.Usage) (usd float64, ok bool)
+	// Bill is asked instead of Price if there is one, for prices that depend on the lane. It also
+	// says where a cost is from, for the line. Workers ask it, too, where the run has a budget.
+	Bill func(lane, model string, u provider.Usage) Bill
 	// Simulated says that answers are made up; each line says so too. Files that hold
 	// answers of the other sort are refused.
 	Simulated bool
@@ -109,6 +109,13 @@ type Config struct {
 
 	estimates bool   // Cost is our own
 	named     string // the output in lines of the errors file; "": none
+}
+
+// Bill is the cost of an item.
+type Bill struct {
+	USD    float64
+	Source string // for the line, such as "provider"; "": the line does not say
+	Known  bool
 }
 
 // Fields says which optional fields the lines of a run have. With the zero value there are
@@ -172,6 +179,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Price == nil {
 		c.Price = func(string, provider.Usage) (float64, bool) { return 0, false }
+	}
+	if c.Bill == nil {
+		c.Bill = func(_, model string, u provider.Usage) (b Bill) {
+			b.USD, b.Known = c.Price(model, u)
+			return b
+		}
 	}
 	if c.Control == nil {
 		c.Control = batch.NewControl()

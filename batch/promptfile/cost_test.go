@@ -258,9 +258,10 @@ func TestWithoutPricesNothingIsWritten(t *testing.T) {
 // To keep a cost allocates once for many lines, and no two lines share one.
 func TestCostsAreKeptApart(t *testing.T) {
 	m := NewMaker(Config{Price: func(_ string, u provider.Usage) (float64, bool) { return float64(u.InputTokens), true }})
-	item := &Item{} // on the heap, as those of a run are
+	item := &Item{}
 	keep := func(n int) *float64 {
-		return m.spend(&Result{Item: item, Usage: provider.Usage{InputTokens: int64(n)}}, &Sums{})
+		cost, _ := m.spend(&Result{Item: item, Usage: provider.Usage{InputTokens: int64(n)}}, &Sums{})
+		return cost
 	}
 	seen := map[*float64]bool{}
 	for n := range 3 * costsAtOnce {

@@ -22,7 +22,7 @@ type Maker struct {
 	costs  []float64                    // room for those of lines
 }
 
-// NewMaker returns a Maker for jobs of this Config. It uses Lane, Cost, Price, Simulated,
+// NewMaker returns a Maker for jobs of this Config. It uses Lane, Cost, Price, Bill, Simulated,
 // Fields, Checked, Redact and the bounds of output.
 func NewMaker(cfg Config) *Maker {
 	cfg = cfg.withDefaults()
@@ -69,13 +69,14 @@ func (m *Maker) lane(model string) string {
 // file. An item that was not run has no line: ended is false. Line adds the item's cost,
 // truncated answer or failure to sums, and changes nothing else there.
 func (m *Maker) Line(res *Result, sums *Sums) (l journal.Line, ended bool) {
-	cost := m.spend(res, sums)
+	cost, source := m.spend(res, sums)
 	if errors.Is(res.Err, batch.ErrNotRun) {
 		return l, false
 	}
 	l = lineFor(&res.Item.Request)
 	h := &l.Headrace
-	h.Attempts, h.Lane, h.Simulated, h.CostUSD = res.Attempts, res.Lane, m.cfg.Simulated, cost
+	h.Attempts, h.Lane, h.Simulated = res.Attempts, res.Lane, m.cfg.Simulated
+	h.CostUSD, h.CostSource = cost, source
 	h.QueuedMS, h.WaitedMS, h.LatencyMS = res.Queued.Milliseconds(), res.Waited.Milliseconds(), res.Latency.Milliseconds()
 	h.Usage = usageOf(res.Usage)
 	if doubt := res.Doubtful(); doubt.Calls > 0 {
@@ -102,6 +103,9 @@ func (m *Maker) Line(res *Result, sums *Sums) (l journal.Line, ended bool) {
 		sums.Truncated++
 	}
 	if res.Err != nil {
+		if cost != nil {
+			sums.FailedUSD += *cost
+		}
 		m.fail(&l, res, sums)
 		return l, true
 	}
@@ -155,31 +159,23 @@ const costsAtOnce = 64
 
 // spend counts the cost of an item, and keeps it for the item's line; nil means unknown. An
 // item that failed and used nothing has no cost to count.
-func (m *Maker) spend(res *Result, sums *Sums) *float64 {
+func (m *Maker) spend(res *Result, sums *Sums) (cost *float64, source string) {
 	if res.Err != nil && res.Usage == (provider.Usage{}) {
-		return nil
+		return nil, ""
 	}
-	usd, ok := m.cfg.price(res.Lane, res.Item.Model, res.Usage)
-	if !ok || !provider.IsCost(usd) {
+	bill := m.cfg.Bill(res.Lane, res.Item.Model, res.Usage)
+	if !bill.Known || !provider.IsCost(bill.USD) {
 		sums.Unpriced++
-		return nil
+		return nil, ""
 	}
-	sums.CostUSD += usd
+	sums.CostUSD += bill.USD
 	sums.Priced++
 	if len(m.costs) == 0 {
 		m.costs = make([]float64, costsAtOnce)
 	}
 	kept := &m.costs[0]
-	*kept, m.costs = usd, m.costs[1:]
-	return kept
-}
-
-// price returns the cost of an item that a lane has ended.
-func (c *Config) price(lane, model string, u provider.Usage) (usd float64, ok bool) {
-	if c.PriceOn != nil {
-		return c.PriceOn(lane, model, u)
-	}
-	return c.Price(model, u)
+	*kept, m.costs = bill.USD, m.costs[1:]
+	return kept, bill.Source
 }
 
 // BadLine returns the errors-file line for a line that is not asked, for runs that skip

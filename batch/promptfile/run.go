@@ -20,6 +20,7 @@ type Sums struct {
 	Untranslatable int            // lines that went there because they cannot be translated for the provider
 	Renamed        int            // items with a new id, as theirs was taken; see Watch
 	CostUSD        float64        // of items whose cost is known, including those not run
+	FailedUSD      float64        // part of CostUSD: the items that failed
 	Priced         int            // items whose cost is known
 	Unpriced       int            // items whose cost is unknown, and that were answered or used tokens
 	Truncated      int            // answers that ended at their length limit

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -51,8 +52,9 @@ func linesCost(text []byte, others string) (sum float64, priced, unpriced int, f
 			unpriced++
 			continue
 		}
-		if want, ok := table.Cost(h.Model, provider.Usage{InputTokens: h.Usage.In, OutputTokens: h.Usage.Out, CachedTokens: h.Usage.Cached, CacheWriteTokens: h.Usage.Write}); !ok || want != *h.USD {
-			return 0, 0, 0, "not " + strconv.FormatFloat(want, 'f', -1, 64) + " in " + string(line)
+		used := provider.Usage{InputTokens: h.Usage.In, OutputTokens: h.Usage.Out, CachedTokens: h.Usage.Cached, CacheWriteTokens: h.Usage.Write}
+		if want, _, ok := table.Cost(h.Model, used, time.Now()); !ok || want.USD() != *h.USD {
+			return 0, 0, 0, "not " + strconv.FormatFloat(want.USD(), 'f', -1, 64) + " in " + string(line)
 		}
 		sum, priced = sum+*h.USD, priced+1
 	}
@@ -142,9 +144,9 @@ func TestCostsOfCaches(t *testing.T) {
 		given []string
 		want  string
 	}{
-		{nil, `"cost_usd":0.003105,`}, // 100 · 3 + 300 · 3.75 + 600 · 0.3 + 100 · 15, in millionths
-		{[]string{"--price", "9,9"}, `"cost_usd":0.003105,`},
-		{[]string{"--prices", own}, `"cost_usd":0.0041,`},
+		{nil, `"cost_usd":0.003105,"cost_source":"` + price.FromTable() + `",`}, // 100 · 3 + 300 · 3.75 + 600 · 0.3 + 100 · 15, in millionths
+		{[]string{"--price", "9,9"}, `"cost_usd":0.0099,"cost_source":"flag",`},
+		{[]string{"--prices", own, "--price", "9,9"}, `"cost_usd":0.0041,"cost_source":"file",`},
 	} {
 		out := filepath.Join(dir, "out"+strconv.Itoa(i))
 		env := map[string]string{"ANTHROPIC_API_KEY": "a-key-of-a-test-123"}

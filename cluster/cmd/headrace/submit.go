@@ -287,10 +287,7 @@ func goOn(s *run.Settings, code int, why string, results int, name string) error
 // neither.
 func costOf(f *parts.Fetched) (text string) {
 	if f.Priced > 0 {
-		text = ", for " + words.Money(f.CostUSD)
-		if f.Unpriced > 0 {
-			text += fmt.Sprintf(" (%s without a price)", words.Count(f.Unpriced, "item"))
-		}
+		text = ", for " + words.Cost(f.CostUSD, true, f.Unpriced)
 	}
 	if d := &f.Doubtful; d.Calls > 0 {
 		text += "; " + words.Doubtful(int(d.Calls), d.InputTokens, d.OutputTokens)

@@ -260,6 +260,7 @@ const (
 	Unlimited          Code = "unlimited"           // no limit but that on calls in flight
 	Budget80           Code = "budget_80"           // four fifths of --max-cost are spent
 	Unused             Code = "unused"              // a setting that has no meaning here
+	OldPrices          Code = "old_prices"          // the built-in prices may have changed
 	Other              Code = "other"
 )
 

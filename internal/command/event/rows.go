@@ -102,7 +102,7 @@ func SpentRow(p *Progress) string {
 	case money == "":
 		return row(gap, tokens, "no known price: set one with --price")
 	case p.Spent.Unpriced > 0:
-		return row(gap, money, count(p.Spent.Unpriced, "item")+" without a price", tokens)
+		return row(gap, "at least "+money, "+ "+count(p.Spent.Unpriced, "call")+" unpriced", tokens)
 	}
 	if cells(money)+cells(gap)+cells(tokens) > rowCells {
 		tokens = tokensOf(p, "tok")

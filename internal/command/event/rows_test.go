@@ -62,7 +62,7 @@ func TestRows(t *testing.T) {
 				p.Failures = []Failure{{Kind: "invalid", Code: "400", Count: 20}, {Kind: "model_not_found", Code: "404", Count: 5}, {Kind: "refused", Count: 2}, {Kind: "timeout", Count: 1}}
 			}),
 			"0 in flight of 64   1,024 wait, 38 in backoff   1 cooldown",
-			"$5.21, about $10.00 in all (± $0.06)   1 item without a price",
+			"at least $5.21, about $10.00 in all (± $0.06)   + 1 call unpriced",
 			"31: 20 invalid (400), 5 model not found (404), 2 refused, 4 more",
 		},
 		"draining": {

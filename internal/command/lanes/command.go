@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -80,7 +81,7 @@ func show(w *world.World, flags *settings.Flags, out io.Writer) {
 	for i := range flags.Fleet.Lanes {
 		l := &flags.Fleet.Lanes[i]
 		f := l.Flags
-		table.row(l.Name, f.Name(), f.Dialect.Name(), hostOf(f), account.KeyPlace(w, f), limitsOf(l), priceOf(l, flags.DefaultModel()), poolsOf(flags.Fleet, l.Name))
+		table.row(l.Name, f.Name(), f.Dialect.Name(), hostOf(f), account.KeyPlace(w, f), limitsOf(l), priceOf(l, flags.DefaultModel(), w.Clock.Now()), poolsOf(flags.Fleet, l.Name))
 	}
 	table.print(out)
 }
@@ -162,23 +163,23 @@ func modelsOf(l *settings.LaneSpec, usual string) (models []string) {
 }
 
 // priceOf shows the price of a lane's first model, in dollars per million tokens, and its source.
-func priceOf(l *settings.LaneSpec, usual string) string {
+func priceOf(l *settings.LaneSpec, usual string, now time.Time) string {
 	models := modelsOf(l, usual)
 	if len(models) == 0 {
 		models = []string{""} // whose price only the lane itself can have
 	}
 	const thousand = 1000 // a million tokens in one prompt may have another price
 	known := &l.Flags.Known
-	input, ok := known.Cost(models[0], provider.Usage{InputTokens: thousand})
-	output, alsoOK := known.Cost(models[0], provider.Usage{OutputTokens: thousand})
+	input, _, ok := known.Cost(models[0], provider.Usage{InputTokens: thousand}, now)
+	output, _, alsoOK := known.Cost(models[0], provider.Usage{OutputTokens: thousand}, now)
 	switch {
 	case !ok || !alsoOK:
 		return "unknown"
 	case l.Flags.Provider == settings.ProviderSim:
 		return "none"
 	}
-	text := fmt.Sprintf("$%s in, $%s out", perMillion(input), perMillion(output))
-	if _, dated, _ := known.Of(models[0]); dated {
+	text := fmt.Sprintf("$%s in, $%s out", perMillion(input.USD()), perMillion(output.USD()))
+	if _, source, _ := known.Of(models[0]); source == price.FromTable() {
 		text += " (" + price.AsOf() + ")"
 	}
 	if more := len(models) - 1; more > 0 {

@@ -134,7 +134,7 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 	if err != nil {
 		return err
 	}
-	p := New(flags.planOf(src.Name))
+	p := New(flags.planOf(src.Name, w.Clock.Now()))
 	found, err := verdict.Scan(w, &flags.InputFlags, src, p.Take)
 	if err != nil {
 		return err
@@ -151,14 +151,15 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 }
 
 // planOf translates the flags into the settings of a plan.
-func (f *planFlags) planOf(input string) Config {
-	c := ConfigOf(&f.Flags, input)
+func (f *planFlags) planOf(input string, at time.Time) Config {
+	c := ConfigOf(&f.Flags, input, at)
 	c.Tier, c.Latency, c.Output = f.ownTier, f.latency, f.answer
 	return c
 }
 
-// ConfigOf translates the flags of run into the settings of a plan of that run.
-func ConfigOf(f *settings.Flags, input string) Config {
+// ConfigOf translates the flags of run into the settings of a plan of that run, with the prices
+// of an instant.
+func ConfigOf(f *settings.Flags, input string, at time.Time) Config {
 	answers := f.Answering(f.Preset)
 	lane := f.Lanes.Lane(f.Law)
 	if f.Law == settings.LawPlain {
@@ -179,6 +180,6 @@ func ConfigOf(f *settings.Flags, input string) Config {
 			return settings.LaneOf(f.Name(), model, f.Provider == settings.ProviderSim || f.Vendor.ByAccount)
 		},
 		Cost: func(q *prompts.Request) limiter.Cost { return settings.CostOf(answers.Charge, q) }, Counts: answers.Name,
-		Concurrency: f.Concurrency, Lane: lane, Timeout: f.Timeout, Deadline: f.Deadline, Output: limiter.ExpectedOutput, Prices: f.Known, Seed: f.Seed,
+		Concurrency: f.Concurrency, Lane: lane, Timeout: f.Timeout, Deadline: f.Deadline, Output: limiter.ExpectedOutput, Prices: f.Known, At: at, Seed: f.Seed,
 	}
 }

@@ -143,6 +143,9 @@ func (p *Plan) priceNote() string {
 	text := "prices are yours"
 	if dated {
 		text = "list prices as collected on " + price.AsOf() + " (" + price.Source() + "): see your provider's page"
+		if old := price.Old(p.cfg.At); old != "" {
+			text += "; " + old
+		}
 	}
 	if unknown {
 		text = strings.TrimPrefix(text+"; ", "prices are yours; ") + "unknown prices can be set with --price or --prices"

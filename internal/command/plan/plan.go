@@ -37,6 +37,7 @@ type Config struct {
 	Latency     time.Duration      // median time of a call; 0: derived from the tokens of its answer
 	Output      float64            // tokens of an answer whose line has no bound
 	Prices      price.Table
+	At          time.Time        // whose prices count
 	Factor      float64          // of all prices, for the tier of service; 0: 1
 	Ways        []Way            // in which the same run may be made
 	Pilot       map[string]Pilot // by model: what its calls have shown; nil: nothing
@@ -130,15 +131,15 @@ type modelPlan struct {
 // price adds the cost of one request, by the model that its line names. Most is the bound on its
 // answer.
 func (m *modelPlan) price(c *Config, model string, input, output, most float64) {
-	p, dated, ok := c.Prices.Of(model)
+	p, source, ok := c.Prices.Of(model)
 	if !ok {
 		m.unpriced++
 		return
 	}
 	factor := cmp.Or(c.Factor, 1)
-	m.usd += factor * p.Estimate(input, output)
-	m.most += factor * p.Estimate(input, most)
-	m.dated = m.dated || dated
+	m.usd += factor * p.Estimate(input, output, c.At).USD()
+	m.most += factor * p.Estimate(input, most, c.At).USD()
+	m.dated = m.dated || source == price.FromTable()
 }
 
 // New returns an empty plan.

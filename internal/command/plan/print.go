@@ -79,6 +79,9 @@ func (p *Plan) printModels(out io.Writer) {
 		row("in all", all, p.totalCost(), all.atMost())
 	}
 	printTable(out, rows)
+	if _, unpriced := p.known(); unpriced > 0 && unpriced < p.items {
+		fmt.Fprintf(out, "  + %s\n", words.Unpriced(unpriced))
+	}
 }
 
 func (m modelPlan) plus(n modelPlan) modelPlan {
@@ -160,14 +163,22 @@ func (p *Plan) sum() (usd float64, unknown int) {
 }
 
 func (p *Plan) totalCost() string {
-	usd, unknown := p.sum()
+	usd, unpriced := p.known()
 	switch {
-	case unknown == len(p.models):
+	case unpriced == p.items:
 		return money(0, false)
-	case unknown > 0:
-		return money(usd, true) + " and unknown"
+	case unpriced > 0:
+		return "at least " + words.Money(usd)
 	}
-	return money(usd, true)
+	return words.Money(usd)
+}
+
+// known returns the cost of the items that have a price, and the number of those that have none.
+func (p *Plan) known() (usd float64, unpriced int) {
+	for _, m := range p.models {
+		usd, unpriced = usd+m.usd, unpriced+m.unpriced
+	}
+	return usd, unpriced
 }
 
 // money never shows an unknown price as 0.
@@ -339,6 +350,6 @@ func orNull(usd float64, known bool) *float64 {
 	if !known {
 		return nil
 	}
-	usd = price.Tidy(usd)
+	usd = limiter.USD(usd).USD()
 	return &usd
 }

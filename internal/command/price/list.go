@@ -3,26 +3,35 @@ package price
 import (
 	_ "embed" // for the list
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/headrace/headrace/provider"
 )
 
 //go:embed list.json
 var listJSON []byte
 
-// builtIn is the list of this build, which tools/prices wrote. A test reads all of it, so that it parses.
+// builtIn is the list of this build, which internal/command/price/refresh wrote. A test reads
+// all of it, so that it parses.
 type builtIn struct {
-	Source  string                     `json:"source"` // the package that the data come from, and its version
-	AsOf    string                     `json:"as_of"`  // the day of that version
-	Vendors map[string][]string        `json:"vendors"`
-	Models  map[string]json.RawMessage `json:"models"` // of each source
+	Source  string              `json:"source"` // the package that the data come from, and its version
+	AsOf    string              `json:"as_of"`  // the day of that version
+	Vendors map[string][]string `json:"vendors"`
+	// Tiers are the factors that a source asks for its tiers, where all of its models have the
+	// same.
+	Tiers  map[string]map[string]float64 `json:"tiers"`
+	Models map[string]json.RawMessage    `json:"models"` // of each source
 }
 
-func list() builtIn {
-	var l builtIn
-	must(json.Unmarshal(listJSON, &l))
+// list reads the frame of the list once. The models stay raw until a vendor needs them.
+var list = sync.OnceValue(func() *builtIn {
+	l := new(builtIn)
+	must(json.Unmarshal(listJSON, l))
 	return l
-}
+})
 
 // must panics if a part of the build does not parse.
 func must(err error) {
@@ -37,20 +46,28 @@ func AsOf() string { return list().AsOf }
 // Source names the data of the built-in list, with its version.
 func Source() string { return list().Source }
 
+// Vendors returns the names of the vendors that the list has prices of.
+func Vendors() []string { return slices.Sorted(maps.Keys(list().Vendors)) }
+
 // of returns a vendor's prices for its models; nil: they are not known.
 func (l *builtIn) of(vendor string) []modelPrices {
 	var all []modelPrices
 	for _, source := range l.Vendors[vendor] {
-		var models []listed
-		must(json.Unmarshal(l.Models[source], &models))
-		all = append(all, modelPricesOf(models))
+		all = append(all, l.from(source))
 	}
 	return all
 }
 
-// listed is a model of the list, with its names. A * in a name stands for any run of
+// from returns the prices of a source.
+func (l *builtIn) from(source string) modelPrices {
+	var models []Listed
+	must(json.Unmarshal(l.Models[source], &models))
+	return modelPricesOf(models, l.Tiers[source])
+}
+
+// Listed is a model of a list, with its names. A * in a name stands for any run of
 // characters. Without an input it has no price in tokens.
-type listed struct {
+type Listed struct {
 	Match []string `json:"match"`
 	entry
 }
@@ -74,13 +91,16 @@ func (p pattern) matches(name string) bool {
 
 // modelPricesOf makes a source's list ready for find. A model without a price in tokens is
 // known, and has none.
-func modelPricesOf(models []listed) modelPrices {
+func modelPricesOf(models []Listed, tiers map[string]float64) modelPrices {
 	c := modelPrices{names: make(map[string]*Price, len(models))}
-	for _, m := range models {
+	for i := range models {
+		m := &models[i]
 		var price *Price
 		if m.Input != nil {
-			p, _ := m.price() // a test makes sure that it is valid
-			price = &p
+			if p, err := m.price(); err == nil { // a test makes sure of it for the built-in list
+				p.addTiers(tiers)
+				price = &p
+			}
 		}
 		for _, name := range m.Match {
 			c.add(name, price)
@@ -90,6 +110,15 @@ func modelPricesOf(models []listed) modelPrices {
 		return len(b.start) + len(b.middle) + len(b.end) - len(a.start) - len(a.middle) - len(a.end)
 	})
 	return c
+}
+
+// addTiers adds the factors of a source to the price of one of its models.
+func (p *Price) addTiers(tiers map[string]float64) {
+	for _, t := range [...]provider.Tier{provider.FlexTier, provider.PriorityTier, provider.BatchTier} {
+		if times, ok := tiers[t.String()]; ok {
+			p.When = append(p.When, Case{Tier: t, Times: times})
+		}
+	}
 }
 
 // add adds a name; if two models share a name, the first has it.
@@ -125,4 +154,26 @@ func (c *modelPrices) find(model string) (p *Price, known bool) {
 		}
 	}
 	return nil, false
+}
+
+// Undated returns the name of a model without the date at the end of a build's name: gpt-4o
+// for gpt-4o-2024-08-06, claude-sonnet-4 for claude-sonnet-4-20250514.
+func Undated(model string) string {
+	for _, date := range [...]string{"-20dd-dd-dd", "-20dddddd"} {
+		if at := len(model) - len(date); at >= 0 && isDate(model[at:], date) {
+			return model[:at]
+		}
+	}
+	return model
+}
+
+// isDate reports whether s looks like the pattern date, where d is any digit. Both have the
+// same length.
+func isDate(s, date string) bool {
+	for i := range len(s) {
+		if date[i] != s[i] && (date[i] != 'd' || s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	return true
 }

@@ -29,6 +29,7 @@ type Report struct {
 	Unsaved        int            // of the ended items, those that could not be kept
 	Truncated      int            // of the succeeded items, those cut off at their max_tokens
 	Spent          event.Spent    // of this run
+	FailedUSD      float64        // part of it: the items that failed
 	Kinds          map[string]int // the number of failed items by kind
 	BreakerOpened  int            // how often a breaker opened
 	Broke          string         // why calls broke, the latest time
@@ -39,6 +40,7 @@ type Report struct {
 	Books          *sim.Books     // the simulated provider's own; nil for a real one
 
 	At         time.Time      // when the run ended
+	Lanes      []observe.Lane // what each has spent
 	Bounds     observe.Ledger // the run's time, by what held it back
 	Efficiency *float64       // of what the limits allowed; nil: that is not known
 	ExitCode   int
@@ -63,6 +65,7 @@ func (s *Report) text() string {
 	s.faultRows(row)
 	row("time", s.timeWords())
 	row("cost", s.costWords())
+	s.laneRows(row)
 	if m := s.Money; m.Cap > 0 {
 		row("budget", words.Budget(m))
 	}
@@ -245,18 +248,48 @@ func holds(ok bool) string {
 // costWords says what this run has cost, with its tokens. Simulated answers cost nothing,
 // unless the user gave them a price.
 func (s *Report) costWords() string {
-	usd, without := s.Spent.USD, words.Unpriced(s.Spent.Unpriced)
-	text := "none"
-	switch {
+	text := ""
+	switch usd := s.Spent.USD; {
 	case usd != nil:
-		text = strings.TrimSpace(words.Money(*usd) + " " + without)
+		text = words.Cost(*usd, true, s.Spent.Unpriced)
 	case s.Books != nil:
 		text = "none (simulated)"
-	case without != "":
-		text = "unknown " + without
+	default:
+		text = words.Cost(0, false, s.Spent.Unpriced)
 	}
 	in, out := s.Usage.InputTokens, s.Usage.OutputTokens
-	return text + fmt.Sprintf(", %s %s in, %s out", words.Number(int(in)), oneOr(uint64(in), "token"), words.Number(int(out)))
+	text += fmt.Sprintf(", %s %s in, %s out", words.Number(int(in)), oneOr(uint64(in), "token"), words.Number(int(out)))
+	if s.Usage.CachedTokens > 0 {
+		text += fmt.Sprintf(", %s of them cached", words.Number(int(s.Usage.CachedTokens)))
+	}
+	if s.FailedUSD > 0 {
+		text += fmt.Sprintf("; of it %s for items that failed", words.Money(s.FailedUSD))
+	}
+	return text
+}
+
+// mostLaneRows bounds the rows of lanes, the dearest first.
+const mostLaneRows = 10
+
+// laneRows says what each lane has cost; nothing if there is one.
+func (s *Report) laneRows(row func(name string, value any, more ...string)) {
+	var used []observe.Lane
+	for _, l := range s.Lanes {
+		if l.Spent.Priced+l.Spent.Unpriced > 0 {
+			used = append(used, l)
+		}
+	}
+	if len(used) < 2 || s.Spent.USD == nil {
+		return
+	}
+	slices.SortStableFunc(used, func(a, b observe.Lane) int { return cmp.Compare(b.Spent.USD, a.Spent.USD) })
+	for _, l := range used[:min(len(used), mostLaneRows)] {
+		cost := words.Cost(l.Spent.USD, l.Spent.Priced > 0, l.Spent.Unpriced)
+		row("  "+printable.Line(l.Name), fmt.Sprintf("%s, %s tokens in, %s out", cost, words.Number(int(l.Spent.InputTokens)), words.Number(int(l.Spent.OutputTokens))))
+	}
+	if more := len(used) - mostLaneRows; more > 0 {
+		row("  "+words.Count(more, "more lane"), "")
+	}
 }
 
 // markedWords counts the answers that are not whole.

@@ -14,12 +14,12 @@ import (
 func TestSummaryTellsOfCost(t *testing.T) {
 	usd := func(x float64) *float64 { return &x }
 	for want, s := range map[string]Report{
-		"none":                              {},
-		"$0.0412":                           {Spent: event.Spent{USD: usd(0.0412)}},
-		"$0.00":                             {Spent: event.Spent{USD: usd(0)}},
-		"$0.0412 (3 items without a price)": {Spent: event.Spent{USD: usd(0.0412), Unpriced: 3}},
-		"unknown (1 item without a price)":  {Spent: event.Spent{Unpriced: 1}},
-		"$1,204 (1 item without a price)":   {Spent: event.Spent{USD: usd(1204), Unpriced: 1}, Books: &sim.Books{}},
+		"none":    {},
+		"$0.0412": {Spent: event.Spent{USD: usd(0.0412)}},
+		"$0.00":   {Spent: event.Spent{USD: usd(0)}},
+		"at least $0.0412 (+ 3 calls of unknown price)": {Spent: event.Spent{USD: usd(0.0412), Unpriced: 3}},
+		"unknown (1 call of unknown price)":             {Spent: event.Spent{Unpriced: 1}},
+		"at least $1,204 (+ 1 call of unknown price)":   {Spent: event.Spent{USD: usd(1204), Unpriced: 1}, Books: &sim.Books{}},
 	} {
 		s.Succeeded = 1
 		_, row, _ := strings.Cut(s.text(), "\ncost           ")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/prompts"
@@ -336,7 +337,7 @@ func (t *Table) Close() error {
 
 // Dearest returns the cost of so many tokens of a model on the dearest of its lanes; false: a lane
 // has no known price, or the model has no lane.
-func (t *Table) Dearest(model string, input, output float64) (usd float64, known bool) {
+func (t *Table) Dearest(model string, input, output float64, at time.Time) (usd float64, known bool) {
 	for _, r := range t.order {
 		if r.Model != model {
 			continue
@@ -349,7 +350,7 @@ func (t *Table) Dearest(model string, input, output float64) (usd float64, known
 			if !priced {
 				return 0, false
 			}
-			usd, known = max(usd, p.Estimate(input, output)), true
+			usd, known = max(usd, p.Estimate(input, output, at).USD()), true
 		}
 	}
 	return usd, known

@@ -31,7 +31,7 @@ func (q *question) may(src promptfile.Input) bool {
 	if q.pilot == nil && (!q.Converse || src.Stream || !q.Flags.Confirms() || q.Flags.Fleet != nil) { // lanes differ in their prices
 		return false
 	}
-	cfg := plan.ConfigOf(q.Flags, src.Name)
+	cfg := plan.ConfigOf(q.Flags, src.Name, q.Clock.Now())
 	cfg.Pilot = q.pilot
 	q.plan = plan.New(cfg)
 	return true

@@ -40,7 +40,7 @@ func TestAnswersAreWatchedWithoutAllocation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRunner(&verdict.Facts{Flags: &settings.Flags{}})
+	r := newRunner(&verdict.Facts{World: &world.World{Clock: clockwork.NewFakeClock()}, Flags: &settings.Flags{}})
 	r.Flags.Known = known
 	for what, f := range map[string]func(){
 		"an answer": func() { r.calls.noteFault(nil, nil) },

@@ -194,8 +194,8 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	say("confirms above %v", r.Flags.ConfirmAbove)
 	say("cost=%v", job.Cost(&prompts.Request{Body: []byte(`{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`)}))
 	for _, model := range []string{"m", "mine", "gpt-4o"} {
-		usd, ok := job.Price(model, provider.Usage{InputTokens: 2_000_000, CachedTokens: 1_000_000, OutputTokens: 1_000_000})
-		say("price of %s=%v %t", model, usd, ok)
+		b := r.show.bill("", model, provider.Usage{InputTokens: 2_000_000, CachedTokens: 1_000_000, OutputTokens: 1_000_000})
+		say("price of %s=%v %t", model, b.USD, b.Known)
 	}
 	say("key=%s", r.Account.Secrets())
 	say("proven=%s", r.Account.Proven)

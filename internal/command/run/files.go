@@ -72,7 +72,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		Concurrency: r.Flags.Concurrency, Drain: r.Halt.Drain,
 		Lane: r.Account.Lane, Cost: settings.EstimateOf,
 		Simulated: r.Account.Books != nil,
-		Price:     r.Flags.Known.Cost, MaxCost: r.Flags.MaxCost, Reserve: r.reserve,
+		Price:     r.show.priceOfModel, Bill: r.show.billed, MaxCost: r.Flags.MaxCost, Reserve: r.reserve,
 		Checked: true, // the client passes on only valid JSON as an answer
 		Redact:  func(text string) string { return exit.WithoutPackages(r.Redact(text)) }, Watch: r.watchJob(in.Name),
 	}

@@ -12,13 +12,13 @@ import (
 // Over several lanes it is the cost on the dearest of those that may get the call.
 func (r *runner) reserve(model string, input, output float64) (usd float64, known bool) {
 	if r.routes != nil {
-		return r.routes.Dearest(model, input, output)
+		return r.routes.Dearest(model, input, output, r.Clock.Now())
 	}
 	p, _, known := r.Flags.Known.Of(model)
 	if !known {
 		return 0, false
 	}
-	return p.Estimate(input, output), true
+	return p.Estimate(input, output, r.Clock.Now()).USD(), true
 }
 
 // soonSpent is the share of a budget after which a notice says how much is left: there is time to

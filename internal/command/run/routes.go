@@ -8,6 +8,7 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -37,24 +38,27 @@ func (r *runner) routeJob(job *promptfile.Config) {
 		}
 		return o
 	}
-	job.PriceOn = r.show.priceOn
 }
 
-// priceOn returns the cost of a model's tokens on a lane. The lane's own word for the model is the
-// one that has a price.
-func (d *display) priceOn(lane, model string, u provider.Usage) (usd float64, ok bool) {
+// billOn returns the cost of a model's tokens on a lane, and its source. The lane's own word for the
+// model is the one that has a price.
+func (d *display) billOn(lane, model string, u provider.Usage) (cost limiter.Money, source string, known bool) {
+	now := d.Clock.Now()
+	if lane == "" {
+		return d.Flags.Known.Cost(model, u, now)
+	}
 	of := d.Account.LaneNamed(lane)
 	if of == nil {
-		return d.Flags.Known.Cost(model, u)
+		return d.Flags.Known.Cost(model, u, now)
 	}
 	word, served := of.Spec.Serves(model)
 	if !served {
 		word = model
 	}
-	if usd, ok = of.Spec.Flags.Known.Cost(word, u); !ok && word != model {
-		usd, ok = of.Spec.Flags.Known.Cost(model, u) // a deployment has a name of its own
+	if cost, source, known = of.Spec.Flags.Known.Cost(word, u, now); !known && word != model {
+		return of.Spec.Flags.Known.Cost(model, u, now) // a deployment has a name of its own
 	}
-	return usd, ok
+	return cost, source, known
 }
 
 // foresee makes the routes of an input that can be read only once.

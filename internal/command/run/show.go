@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/panel"
+	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/internal/command/progress"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/timeline"
@@ -39,6 +40,7 @@ type display struct {
 	shown      time.Time              // when the console last showed how the run stands; the observer's
 	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
 
+	datedOnce atomic.Bool  // a price of the built-in list has been used
 	skipped   atomic.Int64 // bad lines of the input
 	unwritten atomic.Int64 // lines that the operating system does not have yet; briefly it may be below zero
 	troubles  troubles
@@ -86,7 +88,7 @@ func spentOn(s *promptfile.Sums) event.Spent {
 // reportOf returns the report of a run that is over.
 func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
 	rep := &progress.Report{
-		Summary: s.Summary, Spent: spentOn(s), Truncated: s.Truncated, Kinds: s.Kinds,
+		Summary: s.Summary, Spent: spentOn(s), FailedUSD: s.FailedUSD, Truncated: s.Truncated, Kinds: s.Kinds,
 		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.Flags.ErrorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
 		Verbose: r.Flags.Verbose, BreakerOpened: r.show.troubles.opened, Broke: r.show.troubles.why, Stopped: r.Redact(verdict.ReasonOf(s.Stopped)),
 	}
@@ -144,13 +146,38 @@ func sizeOf(in any) int64 {
 // priceOf returns the cost of an item, as its line says.
 func (d *display) priceOf(in any, lane string, u provider.Usage) (usd float64, ok bool) {
 	it := itemOf(in)
-	switch {
-	case it == nil:
+	if it == nil {
 		return 0, false
-	case d.Flags.Fleet != nil:
-		return d.priceOn(lane, it.Model, u)
 	}
-	return d.Flags.Known.Cost(it.Model, u)
+	b := d.bill(lane, it.Model, u)
+	return b.USD, b.Known
+}
+
+// priceOfModel returns the cost of a model's tokens. Workers ask it where the run has a budget.
+func (d *display) priceOfModel(model string, u provider.Usage) (usd float64, ok bool) {
+	b := d.bill("", model, u)
+	return b.USD, b.Known
+}
+
+// bill returns the cost of a model's tokens on a lane, and its source.
+func (d *display) bill(lane, model string, u provider.Usage) promptfile.Bill {
+	if d.Flags.Fleet == nil {
+		lane = ""
+	}
+	cost, source, known := d.billOn(lane, model, u)
+	return promptfile.Bill{USD: cost.USD(), Source: source, Known: known}
+}
+
+// billed returns the cost of an item for its line. The first that comes from an old list says
+// so.
+func (d *display) billed(lane, model string, u provider.Usage) promptfile.Bill {
+	b := d.bill(lane, model, u)
+	if b.Known && b.Source == price.FromTable() && !d.datedOnce.Load() && d.datedOnce.CompareAndSwap(false, true) {
+		if text := price.Old(d.Clock.Now()); text != "" {
+			d.console.Notice(event.OldPrices, text)
+		}
+	}
+	return b
 }
 
 // describe names an item as the input does.
@@ -270,7 +297,7 @@ func runID(f *verdict.Facts) string {
 // account adds the recorder's figures to a run's report.
 func (d *display) account(rep *progress.Report) {
 	p := d.recorder.Snapshot(d.Clock.Now())
-	rep.At, rep.Bounds = p.At, p.Ledger
+	rep.At, rep.Bounds, rep.Lanes = p.At, p.Ledger, p.Lanes
 	e := event.Of(&p, event.Context{})
 	rep.Efficiency = e.Efficiency // Spent is summed up from the lines
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/internal/command/exit"
-	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/provider/catalog"
 )
 
@@ -278,7 +277,9 @@ func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {
 func (l *LaneSpec) readPrices() (err error) {
 	f := l.Flags
 	if f.All.Changed("price") {
-		f.Known, err = price.Read("", f.price, "")
+		if err = f.readPrices(&f.InputFlags, f.Preset); err == nil {
+			f.Known.OfLane()
+		}
 		return err
 	}
 	return f.readPrices(&f.InputFlags, f.Preset)

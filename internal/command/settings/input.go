@@ -231,8 +231,8 @@ type priceFlags struct {
 }
 
 func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
-	fs.StringVar(&f.price, "price", "", "USD per million tokens of input, output, cached input and cache writes, for models whose price is not known")
-	fs.StringVar(&f.prices, "prices", "", `file of prices, which beat the built-in ones: {"model":{"input":2.5,"output":10,"cached":1.25,"cache_write":3}}`)
+	fs.StringVar(&f.price, "price", "", "USD per million tokens of input, output, cached input and cache writes, for all models that --prices does not name")
+	fs.StringVar(&f.prices, "prices", "", `file of prices, which beat the built-in ones: {"model":{"input":2.5,"output":10,"cached":1.25,"cache_write":3}}, or that of genai-prices or litellm`)
 	NameValues(fs, map[string]string{"price": "IN,OUT[,CACHED[,WRITE]]", "prices": "FILE"})
 }
 

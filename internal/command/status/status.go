@@ -199,6 +199,7 @@ func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, input p
 		row("remaining", "%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, verdict.ItOrThem(len(input.Files())))
 	}
 	row("spent", "%s", spentWords(p))
+	printLanes(row, p)
 	if d := &p.Doubtful; d.Calls > 0 {
 		row("doubtful", "%s", words.Doubtful(int(d.Calls), d.InputTokens, d.OutputTokens))
 	}
@@ -221,17 +222,37 @@ func spanWords(p *journal.Progress) string {
 // item was simulated and none had a price.
 func spentWords(p *journal.Progress) string {
 	text := fmt.Sprintf("%d tokens in, %d out, in %s", p.Usage.InputTokens, p.Usage.OutputTokens, words.Count(int(p.Attempts), "call"))
-	if p.Priced > 0 {
-		text += "; " + words.Money(p.CostUSD)
-		if p.FailedUSD > 0 {
-			text += fmt.Sprintf(", of it %s for items that failed", words.Money(p.FailedUSD))
-		}
+	if p.Usage.CachedTokens > 0 {
+		text += fmt.Sprintf(", %d of them cached", p.Usage.CachedTokens)
 	}
-	if without := words.Unpriced(p.Unpriced); without != "" && (p.Priced > 0 || p.Simulated < p.Done+p.Failed) {
-		text += " " + without
+	if p.Priced > 0 || p.Unpriced > 0 && p.Simulated < p.Done+p.Failed {
+		text += "; " + words.Cost(p.CostUSD, p.Priced > 0, p.Unpriced)
+	}
+	if p.FailedUSD > 0 {
+		text += fmt.Sprintf(", of it %s for items that failed", words.Money(p.FailedUSD))
 	}
 	return text
 }
+
+// printLanes says what each lane has cost, the dearest first; nothing if there is one.
+func printLanes(row func(name, format string, args ...any), p *journal.Progress) {
+	if len(p.Lanes) < 2 || p.Priced == 0 {
+		return
+	}
+	lanes := slices.SortedFunc(maps.Keys(p.Lanes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.Lanes[b].USD, p.Lanes[a].USD), cmp.Compare(a, b))
+	})
+	for _, name := range lanes[:min(shownLanes, len(lanes))] {
+		l := p.Lanes[name]
+		row("", "%s on %s", words.Cost(l.USD, l.Priced > 0, l.Unpriced), printable.Line(name))
+	}
+	if more := len(lanes) - shownLanes; more > 0 {
+		row("", "and %s", words.Count(more, "more lane"))
+	}
+}
+
+// shownLanes bounds the lanes that have a row.
+const shownLanes = 10
 
 // shownNames bounds how many names a row lists, the most frequent first.
 const shownNames = 5

@@ -76,10 +76,19 @@ func Doubtful(calls int, input, output int64) string {
 	return text
 }
 
-// Unpriced says how many items have no known cost; "" if there are none.
-func Unpriced(items int) string {
-	if items == 0 {
-		return ""
+// Cost shows what is known of a sum of money, of which some calls have no known part. Unknown is
+// never 0: such a sum is at least so much. Priced says that some call had a price.
+func Cost(usd float64, priced bool, unpriced int) string {
+	switch {
+	case priced && unpriced > 0:
+		return "at least " + Money(usd) + " (+ " + Unpriced(unpriced) + ")"
+	case priced:
+		return Money(usd)
+	case unpriced > 0:
+		return "unknown (" + Unpriced(unpriced) + ")"
 	}
-	return "(" + Count(items, "item") + " without a price)"
+	return "none"
 }
+
+// Unpriced says how many calls have no known cost.
+func Unpriced(calls int) string { return Count(calls, "call") + " of unknown price" }

@@ -1,15 +1,17 @@
 // Command prices writes the built-in price list of headrace, from the data of genai-prices
 // (MIT), an npm package:
 //
-//	go -C tools run ./prices
+//	go run ./internal/command/price/refresh
 //
 // npm fetches the package into a temporary folder, and Node.js prints its data. convert
-// turns the data into the list. No price is typed by hand.
+// turns the data into the list. No price is typed by hand. The package also says what some
+// hundred usages cost, against which a test compares the prices of headrace.
 package main
 
 import (
 	"bytes"
 	"context"
+	_ "embed" // for the script
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -25,18 +27,22 @@ const pack = "@pydantic/genai-prices"
 
 func main() {
 	version := flag.String("version", "latest", "version of "+pack)
-	out := flag.String("o", "../internal/command/price/list.json", "file of the list")
+	out := flag.String("o", "internal/command/price/list.json", "file of the list")
+	oracle := flag.String("oracle", "internal/command/price/testdata/oracle.jsonl", "file of the package's own costs")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := refresh(ctx, *version, *out); err != nil {
+	if err := refresh(ctx, *version, *out, *oracle); err != nil {
 		fmt.Fprintln(os.Stderr, "prices:", err)
 		os.Exit(1) //nolint:gocritic // the signal's handler needs no undoing at exit
 	}
 }
 
-// refresh writes the list of one version.
-func refresh(ctx context.Context, version, out string) error {
+//go:embed oracle.js
+var oracleScript string
+
+// refresh writes the list of one version, and the costs that this version computes.
+func refresh(ctx context.Context, version, out, oracle string) error {
 	dir, err := os.MkdirTemp("", "prices")
 	if err != nil {
 		return err
@@ -53,7 +59,14 @@ func refresh(ctx context.Context, version, out string) error {
 	for _, what := range leftOut {
 		fmt.Fprintln(os.Stderr, "prices: left out:", what)
 	}
-	return os.WriteFile(out, l.text(), 0o644) //nolint:gosec // a file of the repository
+	if err = os.WriteFile(out, l.text(), 0o644); err != nil { //nolint:gosec // a file of the repository
+		return err
+	}
+	costs, err := output(ctx, dir, "node", "-e", oracleScript, "", pack)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(oracle, costs, 0o644) //nolint:gosec // a file of the repository
 }
 
 // release is one version of the package.

@@ -10,7 +10,7 @@ import (
 
 var someday = release{"1.2.3", time.Date(2026, 9, 23, 10, 11, 0, 0, time.UTC), "MIT\n"}
 
-// The list has the rates of the release's day, steps, caches, and no price where none is per
+// The list has the rates of all days and hours, steps, caches, and no price where none is per
 // token. A rule that has no form in the list is named.
 func TestConvert(t *testing.T) {
 	data, err := os.ReadFile("testdata/data.json")
@@ -43,9 +43,9 @@ func TestConvertRefuses(t *testing.T) {
 		`[]`:                                 `provider "maker" has no models`,
 		model(`{"input_mtok":"1"}`):          "maker: m: ",
 		model(`{"input_mtok":{"tiers":[]}}`): "want a number, or base and tiers",
-		model(`{"input_mtok":{"base":1,"tiers":[{"start":0,"price":2}]}}`):              "a step starts at 0 tokens",
-		model(`[{"constraint":{"type":"weekday"},"prices":{"input_mtok":1}}]`):          `constraint "weekday": want start_date or time_of_date`,
-		model(`[{"constraint":{"type":"start_date","start_date":"soon"},"prices":{}}]`): "soon",
+		model(`{"input_mtok":{"base":1,"tiers":[{"start":0,"price":2}]}}`):                                                        "a step starts at 0 tokens",
+		model(`[{"constraint":{"type":"weekday"},"prices":{"input_mtok":1}}]`):                                                    `constraint "weekday": want start_date or time_of_date`,
+		model(`[{"prices":{"input_mtok":1}},{"constraint":{"type":"start_date","start_date":"soon"},"prices":{"input_mtok":1}}]`): `from "soon": want a day`,
 	} {
 		if _, _, err := convert(someday, map[string][]string{"door": {"maker"}}, []byte(data)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %s", data, err, why)

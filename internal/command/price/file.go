@@ -1,0 +1,373 @@
+package price
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// mostFile bounds a file of prices, in bytes. The largest that is known, litellm's, has two
+// million.
+const mostFile = 64 << 20
+
+// fileModels are the models of a file of prices.
+type fileModels struct {
+	own       []Listed            // in our own form
+	providers []string            // of genai-prices or litellm, in the order of the file
+	models    map[string][]Listed // by provider
+	litellm   bool
+}
+
+// of returns the prices that count for a vendor; nil: none.
+func (f *fileModels) of(vendor string, l *builtIn) []modelPrices {
+	if f == nil {
+		return nil
+	}
+	if f.own != nil {
+		return []modelPrices{modelPricesOf(f.own, nil)}
+	}
+	names := l.Vendors[vendor] // as genai-prices calls them
+	switch {
+	case f.litellm:
+		names = litellmNames(vendor, names)
+	case len(names) == 0 && f.models[vendor] != nil:
+		names = []string{vendor}
+	case len(names) == 0: // a server of one's own: the user says that the file is for it
+		names = f.providers
+	}
+	var all []modelPrices
+	for _, name := range names {
+		if models := f.models[name]; models != nil {
+			all = append(all, modelPricesOf(models, l.Tiers[name]))
+		}
+	}
+	return all
+}
+
+// add adds a model of a provider.
+func (f *fileModels) add(provider string, m Listed) {
+	if f.models == nil {
+		f.models = map[string][]Listed{}
+	}
+	if f.models[provider] == nil {
+		f.providers = append(f.providers, provider)
+	}
+	f.models[provider] = append(f.models[provider], m)
+}
+
+const fileHelp = `write {"model":{"input":2.5,"output":10}}, in USD per million tokens, or give the data.json of genai-prices or the model_prices_and_context_window.json of litellm; ` +
+	`cached input and cache writes may have prices of their own, "cached":1.25 and "cache_write":3, and a long prompt its own prices, "above":[{"tokens":200000,"input":5,"output":20}]`
+
+// readFile reads a file of prices. Its form shows in its first part. It keeps one part of the
+// file in memory at a time, and of each what the prices need.
+func readFile(name string) (*fileModels, error) {
+	in, err := os.Open(name) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, fmt.Errorf("--prices: %w: check the name of the file", err)
+	}
+	defer func() { _ = in.Close() }()
+	bounded := &io.LimitedReader{R: in, N: mostFile}
+	f := new(fileModels)
+	err = f.read(json.NewDecoder(bounded))
+	if bounded.N <= 0 {
+		err = fmt.Errorf("it is longer than %d bytes", mostFile)
+	}
+	if _, is := errors.AsType[*entryError](err); is {
+		return nil, fmt.Errorf("--prices: %s: %w", name, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--prices: %s: %w: %s", name, err, fileHelp)
+	}
+	return f, nil
+}
+
+func (f *fileModels) read(d *json.Decoder) error {
+	first, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch first {
+	case json.Delim('{'):
+		err = f.readObject(d)
+	case json.Delim('['):
+		err = f.readProviders(d)
+	default:
+		err = errors.New("it is neither an object nor a list")
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = d.Token(); err != nil { // the closing bracket
+		return err
+	}
+	if _, more := d.Token(); !errors.Is(more, io.EOF) {
+		return errors.New("there is more after its end")
+	}
+	return nil
+}
+
+// readProviders reads the data of genai-prices: a list of providers with their models.
+func (f *fileModels) readProviders(d *json.Decoder) error {
+	for d.More() {
+		var g Genai
+		if err := d.Decode(&g); err != nil {
+			return err
+		}
+		if g.ID == "" || g.Models == nil {
+			return errors.New("a list of prices is one of providers, each with an id and models, as that of genai-prices is")
+		}
+		models, _, err := g.List()
+		if err != nil {
+			return err
+		}
+		for _, m := range models {
+			f.add(g.ID, m)
+		}
+	}
+	if f.models == nil {
+		return errors.New("it names no provider")
+	}
+	return nil
+}
+
+// readObject reads our own form, or litellm's.
+func (f *fileModels) readObject(d *json.Decoder) error {
+	own := []Listed{}
+	for first := true; d.More(); first = false {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := key.(string)
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return err
+		}
+		if first {
+			f.litellm = name == litellmSample || rawjson.Lookup(raw, "litellm_provider") != nil
+		}
+		if f.litellm {
+			if err := f.addLitellm(name, raw); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			continue
+		}
+		e, err := ownEntry(raw)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err = e.price(); err != nil {
+			return &entryError{name, err}
+		}
+		own = append(own, Listed{Match: []string{name}, entry: e})
+	}
+	if !f.litellm {
+		f.own = own
+	}
+	return nil
+}
+
+// entryError says what is wrong with a price in a file of the right form.
+type entryError struct {
+	name  string
+	fault error
+}
+
+func (e *entryError) Error() string { return e.name + ": " + e.fault.Error() }
+
+// ownEntry reads one price in our own form. It refuses unknown fields, since it would not count
+// them.
+func ownEntry(raw json.RawMessage) (e entry, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err = d.Decode(&e)
+	return e, err
+}
+
+// litellmSample is the name of the first entry of litellm's file, which explains the others.
+const litellmSample = "sample_spec"
+
+// addLitellm adds an entry of litellm's file. It leaves out what is not paid by the token of
+// text: a model that is left out has no price.
+func (f *fileModels) addLitellm(name string, raw json.RawMessage) error {
+	if name == litellmSample {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return err
+	}
+	var provider string
+	if json.Unmarshal(fields["litellm_provider"], &provider) != nil {
+		return nil
+	}
+	e, ok := litellmEntry(fields)
+	if !ok {
+		return nil
+	}
+	if _, err := e.price(); err != nil {
+		return nil //nolint:nilerr // a slip in one of thousands of entries leaves that model without a price
+	}
+	provider = litellmProvider(provider)
+	m := Listed{Match: []string{name}, entry: e}
+	f.add(litellmAll, m)
+	if prefix, rest, found := strings.Cut(name, "/"); found && litellmProvider(prefix) == provider {
+		m.Match = []string{rest, name}
+	}
+	f.add(provider, m)
+	return nil
+}
+
+// litellmAll holds all models by their whole names, for servers of one's own.
+const litellmAll = ""
+
+// litellmNames returns the names by which litellm's file calls a vendor, which genai-prices calls
+// so.
+func litellmNames(vendor string, genai []string) []string {
+	if len(genai) == 0 {
+		return []string{vendor, litellmAll}
+	}
+	theirs := map[string]string{
+		"google": "gemini", "aws": "bedrock", "x-ai": "xai", "moonshotai": "moonshot", "together": "together_ai", "fireworks": "fireworks_ai",
+	}
+	if strings.HasPrefix(vendor, "vertex") {
+		theirs["google"], theirs["anthropic"] = "vertex_ai", "vertex_ai"
+	}
+	if vendor == "generic" {
+		return []string{litellmAll}
+	}
+	var names []string
+	for _, name := range genai {
+		if other, ok := theirs[name]; ok {
+			name = other
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// litellmProvider returns the name of a provider whose doors litellm tells apart.
+func litellmProvider(name string) string {
+	name = strings.TrimPrefix(name, "text-completion-")
+	name, _, _ = strings.Cut(name, "-") // vertex_ai-anthropic_models
+	switch name {
+	case "bedrock_converse":
+		return "bedrock"
+	case "cohere_chat":
+		return "cohere"
+	case "azure_ai":
+		return "azure"
+	}
+	return name
+}
+
+// rateOf finds the field of a rate in litellm's name for it. The longer names come first.
+var rateOf = []struct {
+	prefix string
+	field  func(*rates) **float64
+}{
+	{"input_cost_per_token", func(r *rates) **float64 { return &r.Input }},
+	{"output_cost_per_token", func(r *rates) **float64 { return &r.Output }},
+	{"cache_read_input_token_cost", func(r *rates) **float64 { return &r.Cached }},
+	{"cache_creation_input_token_cost_above_1hr", func(r *rates) **float64 { return &r.LongWrite }},
+	{"cache_creation_input_token_cost", func(r *rates) **float64 { return &r.Write }},
+}
+
+// litellmTiers are the endings of rates of a tier.
+var litellmTiers = []struct{ ending, tier string }{{"_flex", "flex"}, {"_priority", "priority"}, {"_batches", "batch"}, {"", ""}}
+
+// litellmEntry converts an entry of litellm's file; false: it is not paid by the token of text.
+func litellmEntry(fields map[string]json.RawMessage) (e entry, ok bool) {
+	all := map[string]map[int64]*rates{} // by tier and step; 0: no step
+	for name, raw := range fields {
+		usd := rawjson.Number(raw)
+		for _, of := range rateOf {
+			rest, found := strings.CutPrefix(name, of.prefix)
+			if !found {
+				continue
+			}
+			for _, t := range litellmTiers {
+				if step, fits := strings.CutSuffix(rest, t.ending); fits {
+					if tokens, ok := stepOf(step); ok {
+						if all[t.tier] == nil {
+							all[t.tier] = map[int64]*rates{}
+						}
+						if all[t.tier][tokens] == nil {
+							all[t.tier][tokens] = new(rates)
+						}
+						perMillion := tidy(usd * 1e6)
+						*of.field(all[t.tier][tokens]) = &perMillion
+					}
+					break
+				}
+			}
+			break
+		}
+	}
+	base := all[""][0]
+	mode := strings.Trim(string(fields["mode"]), `"`)
+	if base == nil || base.Input == nil || rawjson.Number(fields["input_cost_per_query"]) > 0 {
+		return e, false
+	}
+	if base.Output == nil {
+		if mode != "embedding" && mode != "rerank" {
+			return e, false
+		}
+		base.Output = new(float64)
+	}
+	if thought := fields["output_cost_per_reasoning_token"]; thought != nil && tidy(rawjson.Number(thought)*1e6) != *base.Output {
+		return e, false // no price of ours tells thoughts from other output
+	}
+	e.scheduled = schedule(all[""])
+	for _, t := range litellmTiers {
+		if of := all[t.tier]; t.tier != "" && of[0] != nil && of[0].Input != nil && of[0].Output != nil {
+			e.When = append(e.When, when{Tier: t.tier, scheduled: schedule(of)})
+		}
+	}
+	return e, true
+}
+
+// schedule returns rates by the length of the prompt. What a step does not say is as below it.
+func schedule(by map[int64]*rates) (s scheduled) {
+	var steps []int64
+	for tokens := range by {
+		steps = append(steps, tokens)
+	}
+	slices.Sort(steps)
+	s.rates = *by[0]
+	below := s.rates
+	for _, tokens := range steps {
+		if tokens == 0 {
+			continue
+		}
+		r := *by[tokens]
+		for _, of := range rateOf {
+			if field := of.field(&r); *field == nil {
+				*field = *of.field(&below)
+			}
+		}
+		s.Above, below = append(s.Above, above{tokens, r}), r
+	}
+	return s
+}
+
+// stepOf reads _above_200k_tokens; "" is no step.
+func stepOf(text string) (tokens int64, ok bool) {
+	if text == "" {
+		return 0, true
+	}
+	var thousands int64
+	if n, err := fmt.Sscanf(text, "_above_%dk_tokens", &thousands); n != 1 || err != nil || thousands <= 0 || text != fmt.Sprintf("_above_%dk_tokens", thousands) {
+		return 0, false
+	}
+	return thousands * 1000, true
+}
