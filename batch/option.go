@@ -90,7 +90,8 @@ type config struct {
 	policy
 	machine        machine.Config
 	limits         machine.RunConfig
-	together       int // calls in flight of all runs of a Shared; 0: no bound
+	spills         map[string]time.Duration // WithSpill, by pool
+	together       int                      // calls in flight of all runs of a Shared; 0: no bound
 	lanes          laneOptions
 	attemptTimeout time.Duration
 	readAhead      int
@@ -155,6 +156,7 @@ func configure(opts []Option) *config {
 	c.machine.LongWait = cmp.Or(c.longWait, -1) // to the machine, -1 means none
 	c.machine.FirstAnswer = cmp.Or(c.firstAnswer, -1)
 	c.machine.OutagePatience = cmp.Or(c.outagePatience, -1)
+	c.spill()
 	if c.limits.KeepGoing {
 		c.alike, c.keepGoing = 0, true
 	}

@@ -2,6 +2,8 @@ package batch
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -49,6 +51,34 @@ func WithPrefer(name string, after time.Duration, tiers ...[]string) Option {
 		}
 	}
 	return poolOption(c, "WithPrefer(%q, %v, %q)", name, after, tiers)
+}
+
+// WithSpill gives a pool of [WithPrefer] or [WithFallback] another way to its next tier: the
+// item at its head would wait for longer than d for lanes that are well. It is for callers who
+// would rather pay than wait. Without it the pool waits for a lane that is busy.
+func WithSpill(pool string, d time.Duration) Option {
+	return runOption(func(c *config) {
+		if c.spills == nil {
+			c.spills = map[string]time.Duration{}
+		}
+		c.spills[pool] = d
+	}, "WithSpill(%q, %v)", pool, d)
+}
+
+// spill puts the waits of WithSpill into their pools.
+func (c *config) spill() {
+	for _, name := range slices.Sorted(maps.Keys(c.spills)) {
+		d := c.spills[name]
+		at := slices.IndexFunc(c.limits.Pools, func(p machine.PoolConfig) bool { return p.Name == name && p.Tiers != nil })
+		switch {
+		case d <= 0:
+			c.fault(fmt.Errorf("WithSpill: %v is no wait: want more than 0", d))
+		case at < 0:
+			c.fault(fmt.Errorf("WithSpill: %q is no pool with tiers: make it with WithPrefer or WithFallback", name))
+		default:
+			c.limits.Pools[at].Spill = d
+		}
+	}
 }
 
 // poolOption keeps the pools sorted by name, whatever the order of the options.

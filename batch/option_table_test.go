@@ -89,8 +89,12 @@ var optionTable = map[string]struct {
 	"WithRetryHook":     {given(WithRetryHook(func(Retry) {})), aboutARun, []Option{WithRetryHook(nil)}},
 	"WithSeed":          {given(WithSeed(1)), aboutLanes, nil},
 	"WithShared":        {func(t *testing.T) Option { return WithShared(newShared(t)) }, aboutARun, []Option{WithShared(nil), WithShared(&Shared{})}},
-	"WithSummary":       {given(WithSummary(new(Summary))), aboutARun, []Option{WithSummary(nil)}},
-	"WithTotal":         {given(WithTotal(1)), aboutARun, []Option{WithTotal(-1)}},
+	"WithSpill": {func(*testing.T) Option {
+		prefer, spill := WithPrefer("s", 0, []string{"a"}, []string{"b"}), WithSpill("s", time.Second)
+		return Option{text: spill.text, scope: spill.scope, apply: func(c *config) { prefer.apply(c); spill.apply(c) }}
+	}, aboutARun, []Option{WithSpill("p", time.Second), WithSpill("p", 0)}},
+	"WithSummary": {given(WithSummary(new(Summary))), aboutARun, []Option{WithSummary(nil)}},
+	"WithTotal":   {given(WithTotal(1)), aboutARun, []Option{WithTotal(-1)}},
 }
 
 func given(o Option) func(*testing.T) Option { return func(*testing.T) Option { return o } }

@@ -191,6 +191,7 @@ func TestAskedWhatItMayCost(t *testing.T) {
 		"Ctrl-C":             {dear, "\x03", exit.Interrupted, 0, "interrupted before the first call. Start again with:"},
 		"Ctrl-D":             {dear, "\x04", exit.Interrupted, 0, "[y/N] \r\nheadrace: nothing was called"},
 		"--yes":              {dear + " --yes", "", exit.OK, 100, ""},
+		"--max-cost":         {dear + " --max-cost 5000", "", exit.OK, 100, ""},
 		"a higher threshold": {dear + " --confirm-above 600", "", exit.OK, 100, ""},
 		"cheap":              {" --price 3000,3000", "", exit.OK, 100, ""},
 		"unknown price":      {"", "", exit.OK, 100, ""},

@@ -3,15 +3,17 @@ package plan
 import (
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 )
 
-// Advice is a flag with which the same run would be faster, cheaper or surer. The names are a
+// Advice is a flag with which the same run would be faster, cheaper, safer or surer. The names are a
 // promise.
 type Advice struct {
-	Kind string `json:"kind"` // faster, cheaper, surer
+	Kind string `json:"kind"` // faster, cheaper, safer, surer
 	Flag string `json:"flag"`
 	Text string `json:"text"` // what it would change
 }
@@ -44,10 +46,20 @@ func (p *Plan) advice() (all []Advice) {
 		}
 		all = append(all, Advice{"cheaper", w.Flag, text})
 	}
+	if usd > 0 && !p.cfg.Capped {
+		all = append(all, Advice{"safer", "--max-cost " + roomFor(usd), "it stops there, and a larger one continues it"})
+	}
 	if p.cfg.Pilot == nil && p.items >= fewItems {
 		all = append(all, Advice{"surer", fmt.Sprintf("--pilot %d", pilotItems), "real answers show how long they are, and are kept"})
 	}
 	return all
+}
+
+// roomFor returns a bound for a run that may cost so much, in USD of two digits: a fifth more.
+func roomFor(usd float64) string {
+	usd *= 1.2
+	unit := math.Pow(10, math.Floor(math.Log10(usd))-1)
+	return strconv.FormatFloat(limiter.USD(math.Ceil(usd/unit)*unit).USD(), 'f', -1, 64)
 }
 
 // printAdvice prints a line for each advice.

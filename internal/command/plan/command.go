@@ -175,7 +175,7 @@ func ConfigOf(f *settings.Flags, input string, at time.Time) Config {
 		ways = append(ways, Way{"--service-tier flex", settings.FlexFactor, "for models that have the tier; slower, and refused while there is no room"})
 	}
 	return Config{
-		Input: input, Factor: f.PriceFactor(), Ways: ways, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
+		Input: input, Factor: f.PriceFactor(), Ways: ways, Capped: f.MaxCost > 0, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
 		Quota: func(model string) string { // as in a run
 			return settings.LaneOf(f.Name(), model, f.Provider == settings.ProviderSim || f.Vendor.ByAccount)
 		},

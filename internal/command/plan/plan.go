@@ -39,6 +39,7 @@ type Config struct {
 	Prices      price.Table
 	At          time.Time        // whose prices count
 	Factor      float64          // of all prices, for the tier of service; 0: 1
+	Capped      bool             // the run has a bound on its cost
 	Ways        []Way            // in which the same run may be made
 	Pilot       map[string]Pilot // by model: what its calls have shown; nil: nothing
 	Seed        uint64           // another seed draws other latencies
