@@ -72,7 +72,12 @@ var malformed = []struct {
 	{"lanes:\n  a: {provider: sim, quota: q}\n  b: {provider: sim, quota: q}\npools:\n  p: {prefer: [a, b]}\n", 5, "are in two tiers"},
 	{"lanes:\n  a: {provider: sim, quota: q}\n  b: {provider: sim, quota: q}\npools:\n  p: {spread: [a]}\n", 5, "lane b has the quota q, too, and is not in the pool"},
 	{"lanes:\n" + strings.Repeat("  ", 1) + "a: {provider: sim}\n" + manyLanes(300), 1, "301 lanes are too many"},
-	{"lanes: " + strings.Repeat("[", 20_000), 1, "not YAML"},
+	{"lanes: " + strings.Repeat("[", 900_000), 1, "has more than 50000 words and marks"},
+	{"rpm: 5\nlanes: " + strings.Repeat("[", 20_000), 2, "more than 64 lists or maps are in each other"},
+	{"lanes: " + strings.Repeat("- ", 20_000), 1, "more than 64 lists or maps are in each other"},
+	{"lanes: " + strings.Repeat("{a: ", 65), 1, "more than 64 lists or maps are in each other"},
+	{"lanes: " + strings.Repeat("[", 64), 1, "not YAML"},
+	{"rpm: 600\n#" + strings.Repeat("x", 1<<20), 2, "is longer than 1048576 bytes"},
 }
 
 // pool returns a file with two lanes and a pool p, on line 5.

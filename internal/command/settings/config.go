@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/internal/command/event"
@@ -61,7 +64,11 @@ func (f *Flags) fromFile() error {
 	if err != nil {
 		return err
 	}
-	file, err := parser.ParseBytes(text, 0)
+	tokens := lexer.Tokenize(string(text))
+	if err := boundConfig(f.Config, tokens); err != nil {
+		return err
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return configSyntax(f.Config, err)
 	}
@@ -92,9 +99,40 @@ func readConfig(path string) ([]byte, error) {
 	case err != nil:
 		return nil, configUnread(path, err)
 	case len(text) > maxConfig:
-		return nil, exit.Refuse("--config: %s is longer than %d bytes: name a YAML file of flags", path, maxConfig)
+		return nil, exit.Refuse("%s:%d: the file is longer than %d bytes: name a YAML file of flags", path, 1+bytes.Count(text, []byte("\n")), maxConfig)
 	}
 	return text, nil
+}
+
+// The parser takes time by the square of what follows. It is asked only about files for which that
+// is a few seconds at the very most.
+const (
+	mostNested = 64     // lists and maps in each other; a file of flags, lanes and pools has 5
+	mostTokens = 50_000 // 256 lanes of 40 words have 31,000
+)
+
+// boundConfig refuses a file on which the parser would be busy for minutes.
+func boundConfig(name string, tokens token.Tokens) error {
+	if len(tokens) > mostTokens {
+		return exit.Refuse("%s:%d: the file has more than %d words and marks: name a YAML file of flags", name, tokens[mostTokens].Position.Line, mostTokens)
+	}
+	brackets, dashes := 0, 0
+	for _, t := range tokens {
+		dashes++
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			brackets, dashes = brackets+1, 0
+		case token.SequenceEndType, token.MappingEndType:
+			brackets, dashes = max(0, brackets-1), 0
+		case token.SequenceEntryType:
+		default:
+			dashes = 0
+		}
+		if max(brackets, dashes) > mostNested {
+			return exit.Refuse("%s:%d: more than %d lists or maps are in each other: close the brackets, and write one flag a line, as in \"rpm: 600\"", name, t.Position.Line, mostNested)
+		}
+	}
+	return nil
 }
 
 // configUnread says why a config file cannot be read.
