@@ -356,10 +356,10 @@ func TestCostOfAJob(t *testing.T) {
 	t.Parallel()
 	torn := journal.Doubtful{Calls: 2, Usage: journal.Usage{InputTokens: 3, OutputTokens: 4}}
 	for want, sums := range map[string]parts.Sums{
-		"":                                       {Unpriced: 2},
-		", for $0.50":                            {CostUSD: 0.5, Priced: 1},
-		", for $0.50 (1 item without a price)":   {CostUSD: 0.5, Priced: 1, Unpriced: 1},
-		"; 1 call was cut off and may be billed": {Doubtful: journal.Doubtful{Calls: 1}},
+		"":            {Unpriced: 2},
+		", for $0.50": {CostUSD: 0.5, Priced: 1},
+		", for at least $0.50 (+ 1 call of unknown price)":                                 {CostUSD: 0.5, Priced: 1, Unpriced: 1},
+		"; 1 call was cut off and may be billed":                                           {Doubtful: journal.Doubtful{Calls: 1}},
 		", for $0.50; 2 calls were cut off and may be billed: 3 tokens in, 4 out, or more": {CostUSD: 0.5, Priced: 1, Doubtful: torn},
 	} {
 		if got := costOf(&parts.Fetched{Sums: sums}); got != want {
