@@ -170,7 +170,7 @@ func TestAskedAfterAPilot(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, shown, b := o.end(), o.shown.String(), server.Books()
-			if code != c.code || b.Accepted != c.calls || !strings.Contains(shown, c.says) || wholeLines(t, out) != c.calls {
+			if code != c.code || b.Accepted != c.calls || !strings.Contains(shown, c.says) || wholeLines(t, out) != c.calls || strings.Contains(shown, "in flight finish") {
 				t.Errorf("exit code %d, %d calls: %s", code, b.Accepted, shown)
 			}
 		})
@@ -215,7 +215,7 @@ func TestAskedWhatItMayCost(t *testing.T) {
 			}
 			code := o.end()
 			shown := o.shown.String()
-			if got := server.Books().Accepted; code != c.code || got != c.calls || !strings.Contains(shown, c.says) || strings.Contains(shown, question) != (c.typed != "") {
+			if got := server.Books().Accepted; code != c.code || got != c.calls || !strings.Contains(shown, c.says) || strings.Contains(shown, question) != (c.typed != "") || strings.Contains(shown, "in flight finish") {
 				t.Errorf("exit code %d, %d calls: %s", code, got, shown)
 			}
 		})

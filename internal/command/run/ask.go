@@ -106,6 +106,7 @@ func (q *question) cost() string {
 // is left behind until the process ends, since nothing ends a read from a terminal.
 func (q *question) answer(text string) (yes, answered bool) {
 	q.show.console.Settle()
+	defer q.Halt.Ask()()
 	fmt.Fprintf(q.Stderr, "headrace: %s [y/N] ", text)
 	line := make(chan string, 1)
 	go func() {

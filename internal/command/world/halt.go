@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ type Halt struct {
 	Stop  context.CancelCauseFunc // by a signal after that, or by a fault: abandon the calls
 	Over  chan struct{}           // closed when no more signals are watched
 	ends  time.Time               // the deadline; zero: there is none
+	asks  atomic.Bool             // a question waits for its answer: no call is in flight
 }
 
 // Watch waits for signals, and for the deadline unless it is 0, until the returned halt is
@@ -60,10 +62,13 @@ func (h *Halt) first(w *World, deadline time.Duration, expired <-chan time.Time,
 	case <-h.Ctx.Done():
 		return false
 	case sig := <-w.Signals:
-		h.why, h.by = errInterrupted, calledBy(sig)
-		say(event.Stopping, stoppingBy(sig))
+		if h.why, h.by = errInterrupted, calledBy(sig); !h.asks.Load() {
+			say(event.Stopping, stoppingBy(sig))
+		}
 	case <-expired:
-		h.why, h.by = errDeadline, "your --deadline"
+		if h.why, h.by = errDeadline, "your --deadline"; h.asks.Load() {
+			break
+		}
 		say(event.Stopping, fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
 	case h.why = <-h.full:
 		h.by = "a full disk"
@@ -109,6 +114,13 @@ func (h *Halt) second(w *World, say func(event.Code, string)) {
 			return
 		}
 	}
+}
+
+// Ask brackets a question to a person, before the first call. What stops the run in the meantime is
+// not said to let calls finish: there are none.
+func (h *Halt) Ask() (answered func()) {
+	h.asks.Store(true)
+	return func() { h.asks.Store(false) }
 }
 
 // Fault reports that a result cannot be kept, if there may be room again: then it is worth
