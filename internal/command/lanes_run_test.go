@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -336,5 +337,23 @@ func TestPoolSpills(t *testing.T) {
 	runLanes(t, 0, nil, somePrompts(t, 20, "m"), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", file(", spill: 50ms"))
 	if n := second.Books().Accepted; n == 0 || slow.Books().Accepted <= 20 {
 		t.Errorf("%d answers of the later tier, %d of the better one", n, slow.Books().Accepted)
+	}
+}
+
+// A lane whose limits allow more calls than its window holds is named once, with the number that
+// would do. One that is wide enough is not.
+func TestNarrowLaneIsNamed(t *testing.T) {
+	_, base, stop := simOf(t, "--latency", "100ms")
+	defer stop()
+	config := func(window int) string {
+		return lanesFile(t, fmt.Sprintf("lanes:\n  slow: {provider: openai, base-url: %q, api-key-env: none, rpm: 6000, concurrency: %d}\n", base, window))
+	}
+	in := somePrompts(t, 60, "m")
+	stderr := runLanes(t, 0, nil, in, "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", config(3))
+	if named := regexp.MustCompile(`lane slow/m could use about (\d\d) calls at once: concurrency: (\d\d) in .* \(now 3\)`).FindAllStringSubmatch(stderr, -1); len(named) != 1 || named[0][1] != named[0][2] {
+		t.Error(stderr)
+	}
+	if stderr := runLanes(t, 0, nil, in, "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", config(64)); strings.Contains(stderr, "at once") {
+		t.Error(stderr)
 	}
 }

@@ -259,6 +259,7 @@ const (
 	Failing            Code = "failing"             // some items fail while the others are answered
 	Unlimited          Code = "unlimited"           // no limit but that on calls in flight
 	Budget80           Code = "budget_80"           // four fifths of --max-cost are spent
+	Narrow             Code = "narrow"              // a lane could use more calls in flight than it may have
 	Unused             Code = "unused"              // a setting that has no meaning here
 	OldPrices          Code = "old_prices"          // the built-in prices may have changed
 	Other              Code = "other"

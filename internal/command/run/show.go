@@ -44,7 +44,8 @@ type display struct {
 	skipped   atomic.Int64 // bad lines of the input
 	unwritten atomic.Int64 // lines that the operating system does not have yet; briefly it may be below zero
 	troubles  troubles
-	warned    bool // of the budget; the observer's
+	warned    bool            // of the budget; the observer's
+	narrow    map[string]bool // lanes whose window was said to be too small; likewise
 }
 
 // manner returns how the run is shown. Where no flag says it, a terminal has the panel;
@@ -228,6 +229,7 @@ func (d *display) observe(e batch.Event) {
 	d.console.Observe(e)
 	if e.Status != nil {
 		d.sayBudget(e.Status.Run.Money)
+		d.sayNarrow(e.Status)
 	}
 	if e.Status != nil && d.due(e.Status.At) {
 		d.console.Show(d.stands())
