@@ -43,14 +43,14 @@ const MostBudget = 9e6
 func WithMaxCost[In any](b Budget[In]) Option {
 	return runOption(func(c *config) {
 		c.fault(inOption("WithMaxCost", b.check()))
-		c.limits.Budget, c.limits.Spent, c.budget = limiter.USD(b.Max), limiter.USD(b.Before), &b
+		c.limits.Budget, c.limits.Spent, c.budget = max(1, limiter.USD(b.Max)), limiter.USD(b.Before), &b // 0 would be no budget
 	}, "WithMaxCost(%v)", b.Max)
 }
 
 func (b *Budget[In]) check() error {
 	switch {
 	case !(b.Max > 0 && b.Max <= MostBudget):
-		return fmt.Errorf("a budget of %v USD: want more than 0, and at most %v", b.Max, MostBudget)
+		return fmt.Errorf("a budget of %v USD: want more than 0, and at most %.0f", b.Max, MostBudget)
 	case !(b.Before >= 0 && b.Before < math.Inf(1)):
 		return fmt.Errorf("%v USD were spent before: want 0 or more", b.Before)
 	}

@@ -55,6 +55,16 @@ func TestMaxCost(t *testing.T) {
 	})
 }
 
+// A cap that is less than the least sum of money is a cap.
+func TestMaxCostOfNearlyNothing(t *testing.T) {
+	b := flat(1e-13)
+	calls := 0
+	_, err := Run(t.Context(), slices.Values(make([]int, 3)), func(context.Context, int) (int, error) { calls++; return 0, nil }, WithMaxCost(b))
+	if !errors.Is(err, ErrMaxCost) || calls > 0 {
+		t.Errorf("the run ends with %v after %d calls, want ErrMaxCost and none", err, calls)
+	}
+}
+
 // A call whose cost is not known keeps its reservation in doubt; one that was refused costs
 // nothing; one that cost more than reserved says by how much.
 func TestMaxCostOfEndings(t *testing.T) {

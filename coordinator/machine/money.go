@@ -109,6 +109,7 @@ func (m *Machine) affords(p *pool, it *Item, l *lane) (price limiter.Money, fits
 	case known && (price == 0 || price <= q.Left()):
 		return price, true
 	case known && q.Reserved > 0:
+		p.waitsNot() // or the wait for money would let it spill
 		m.leaveLines(p)
 		q.waits(p, true)
 		m.stirAll(p)

@@ -258,7 +258,7 @@ func (s *Settings) For(job map[string]string) (*Calls, error) {
 // not wanted.
 func (s *Settings) take(job map[string]string, groups settings.Groups) error {
 	for _, name := range slices.Sorted(maps.Keys(job)) {
-		if !(settings.Vendor|settings.Input|settings.Tries).Has(name) && name != "price" { // prices is a file, and would be one of this machine
+		if !(settings.Vendor | settings.Input | settings.Tries).Has(name) && name != "price" { // prices is a file, and would be one of this machine
 			return exit.Refuse("unknown job setting %q", name)
 		}
 		if !groups.Has(name) {

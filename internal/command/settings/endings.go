@@ -43,13 +43,12 @@ func (b *failureBound) String() string {
 	return strconv.Itoa(b.Items)
 }
 
-// checkMaxCost refuses a sum that no run can cost, and a bound on a run that keeps no record of
-// what it has cost.
+// checkMaxCost refuses a sum that no run can cost.
 func (f *Flags) checkMaxCost() error {
 	if f.MaxCost == 0 && !f.All.Changed("max-cost") || f.MaxCost > 0 && f.MaxCost <= batch.MostBudget {
 		return nil
 	}
-	return fmt.Errorf("--max-cost %v is invalid: want USD, more than 0 and at most %v", f.MaxCost, batch.MostBudget)
+	return fmt.Errorf("--max-cost %v is invalid: want USD, more than 0 and at most %.0f", f.MaxCost, batch.MostBudget)
 }
 
 // boundType is the type of a failureBound that the help shows.

@@ -189,7 +189,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.OutagePatience, "outage-patience", batch.DefaultOutagePatience, "give up (exit 3) if a model that answered before has answered nothing for this long; 0: never")
 	fs.BoolVar(&f.KeepGoing, "keep-going", false, "never stop because items fail alike; in an outage, good items then fail, too")
 	fs.Var(&f.MaxFailures, "max-failures", "stop (exit 4) when this many items have failed in this run, or this share of them, as in 5% (after the first 100); 0: never")
-	fs.Float64Var(&f.MaxCost, "max-cost", 0, "never spend more, in USD (exit 4): estimates of calls in flight are reserved; what earlier runs to the same output cost counts; 0: no bound")
+	fs.Float64Var(&f.MaxCost, "max-cost", 0, "never spend more, in USD (exit 4): estimates of calls in flight are reserved; what earlier runs to the same output cost counts")
 	fs.DurationVar(&f.ItemTimeout, "item-timeout", 0, "time limit of one item, all attempts together, from its first call; 0: none")
 	fs.DurationVar(&f.Deadline, "deadline", 0, "time limit of the run, which then stops as at Ctrl-C (exit 4); 0: none")
 	fs.DurationVar(&f.LongWait, "long-wait", batch.DefaultLongWait, "warn when a model or item has waited longer than this; 0: never")

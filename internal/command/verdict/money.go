@@ -51,7 +51,7 @@ func (v *Verdict) enough(s *promptfile.Sums) string {
 	usd := 2 * m.Cap.USD()
 	if rep := v.Report; rep != nil && s.Priced > 0 && rep.Left > 0 {
 		rest := s.CostUSD / float64(s.Priced) * float64(rep.Left)
-		usd = m.Spent.Plus(m.Doubtful).USD() + 1.1*rest + m.Over.USD()
+		usd = m.Spent.Plus(m.Doubtful).USD() + 1.1*rest + m.Over.USD() + s.OverBudget.Next.USD() // the last call reserves as much
 	}
 	usd = max(usd, m.Spent.Plus(m.Doubtful).Plus(s.OverBudget.Next).USD())
 	step := math.Pow(10, math.Floor(math.Log10(usd))-1) // two figures are as much as an estimate is worth
