@@ -32,6 +32,9 @@ const (
 	// MaxPriority bounds what [WithPriority] may ask for, and so how long the other
 	// runs wait for their turn.
 	MaxPriority = machine.MaxPriority
+
+	// MaxWeight bounds the weights of [WithWeights].
+	MaxWeight = machine.MaxWeight
 )
 
 // An Option changes one thing about a run, or about what several runs share. A run checks
@@ -90,8 +93,9 @@ type config struct {
 	policy
 	machine        machine.Config
 	limits         machine.RunConfig
-	spills         map[string]time.Duration // WithSpill, by pool
-	together       int                      // calls in flight of all runs of a Shared; 0: no bound
+	spills         map[string]time.Duration  // WithSpill, by pool
+	weights        map[string]map[string]int // WithWeights, by pool and lane
+	together       int                       // calls in flight of all runs of a Shared; 0: no bound
 	lanes          laneOptions
 	attemptTimeout time.Duration
 	readAhead      int
@@ -157,6 +161,7 @@ func configure(opts []Option) *config {
 	c.machine.FirstAnswer = cmp.Or(c.firstAnswer, -1)
 	c.machine.OutagePatience = cmp.Or(c.outagePatience, -1)
 	c.spill()
+	c.weigh()
 	if c.limits.KeepGoing {
 		c.alike, c.keepGoing = 0, true
 	}

@@ -81,6 +81,44 @@ func (c *config) spill() {
 	}
 }
 
+// WithWeights has the lanes of a pool, made by another option, take turns by weights of
+// 1..[MaxWeight]. With weights of 3 and 1 the first lane takes three items of four, while both
+// have room. A lane that has none leaves its turns to the others. In a pool with tiers the
+// weights of a tier's lanes count. A lane that is not in the map weighs 1.
+func WithWeights(pool string, weights map[string]int) Option {
+	weights = maps.Clone(weights)
+	return runOption(func(c *config) {
+		if c.weights == nil {
+			c.weights = map[string]map[string]int{}
+		}
+		c.weights[pool] = weights
+	}, "WithWeights(%q, %v)", pool, weights)
+}
+
+// weigh puts the weights of WithWeights into their pools.
+func (c *config) weigh() {
+	for _, name := range slices.Sorted(maps.Keys(c.weights)) {
+		at := slices.IndexFunc(c.limits.Pools, func(p machine.PoolConfig) bool { return p.Name == name })
+		if at < 0 {
+			c.fault(fmt.Errorf("WithWeights: there is no pool %q: make it with WithPool, WithPrefer or WithFallback", name))
+			continue
+		}
+		p := &c.limits.Pools[at]
+		p.Weights = slices.Repeat([]int{1}, len(p.Lanes))
+		for _, lane := range slices.Sorted(maps.Keys(c.weights[name])) {
+			k, n := slices.Index(p.Lanes, laneName(lane)), c.weights[name][lane]
+			switch {
+			case k < 0:
+				c.fault(fmt.Errorf("WithWeights: lane %q is not of pool %q, which has %q", lane, name, p.Lanes))
+			case n < 1 || n > MaxWeight:
+				c.fault(fmt.Errorf("WithWeights: lane %q has weight %d: want 1..%d", lane, n, MaxWeight))
+			default:
+				p.Weights[k] = n
+			}
+		}
+	}
+}
+
 // poolOption keeps the pools sorted by name, whatever the order of the options.
 func poolOption(p machine.PoolConfig, format string, text ...any) Option {
 	p.Lanes = slices.Clone(p.Lanes)

@@ -93,6 +93,10 @@ var optionTable = map[string]struct {
 		prefer, spill := WithPrefer("s", 0, []string{"a"}, []string{"b"}), WithSpill("s", time.Second)
 		return Option{text: spill.text, scope: spill.scope, apply: func(c *config) { prefer.apply(c); spill.apply(c) }}
 	}, aboutARun, []Option{WithSpill("p", time.Second), WithSpill("p", 0)}},
+	"WithWeights": {func(*testing.T) Option {
+		pool, weights := WithPool("w", "a", "b"), WithWeights("w", map[string]int{"a": 3})
+		return Option{text: weights.text, scope: weights.scope, apply: func(c *config) { pool.apply(c); weights.apply(c) }}
+	}, aboutARun, []Option{WithWeights("p", map[string]int{"a": 3})}},
 	"WithSummary": {given(WithSummary(new(Summary))), aboutARun, []Option{WithSummary(nil)}},
 	"WithTotal":   {given(WithTotal(1)), aboutARun, []Option{WithTotal(-1)}},
 }

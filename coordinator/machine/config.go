@@ -24,6 +24,10 @@ const (
 	// long the others wait for theirs.
 	MaxPriority = 100
 
+	// MaxWeight is the most that a lane of a pool may weigh. It bounds how long the others wait
+	// for a turn.
+	MaxWeight = 100
+
 	// DefaultIdleTTL is the time for which the machine remembers a lane that nobody uses. It is
 	// longer than any hold or ramp. A lane whose limits are not whole by then stays until they
 	// are. A stopped lane also stays while a pool of an open run draws on it. A pool is open
@@ -157,6 +161,10 @@ type PoolConfig struct {
 	// Spill is another way to the next tier: the head of the pool would wait for longer than
 	// that for lanes that are well. 0: there is none.
 	Spill time.Duration
+	// Weights holds a weight for each of Lanes, 1..MaxWeight: of the turns of lanes of one tier
+	// that have room, each gets its part. A lane that has none leaves its turns to the others.
+	// nil: all weigh the same.
+	Weights []int
 }
 
 // RunConfig holds the settings of one run.
@@ -266,6 +274,14 @@ func (c PoolConfig) validate() error {
 			return fmt.Errorf("machine: pool %q: lane %q is there twice", c.Name, l)
 		}
 		lanes[l] = true
+	}
+	if c.Weights != nil && len(c.Weights) != len(c.Lanes) {
+		return fmt.Errorf("machine: pool %q: weights of %d lanes, but it has %d", c.Name, len(c.Weights), len(c.Lanes))
+	}
+	for i, n := range c.Weights {
+		if n < 1 || n > MaxWeight {
+			return fmt.Errorf("machine: pool %q: lane %q has weight %d: want 1..%d", c.Name, c.Lanes[i], n, MaxWeight)
+		}
 	}
 	return c.validateTiers()
 }

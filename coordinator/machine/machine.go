@@ -396,7 +396,10 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.place, it.Probe = InFlight, l.phase == Probing
 	it.pos = int32(it.run.flights.depart(now, it))
 	if it.pool.inFlight++; len(it.pool.lanes) > 1 {
-		it.pool.stands[slices.Index(it.pool.lanes, l)].out++
+		k := slices.Index(it.pool.lanes, l)
+		if it.pool.stands[k].out++; it.pool.tiers != nil {
+			it.pool.tiers.took(k)
+		}
 	}
 	m.flying++
 	m.departed(now, l, it)

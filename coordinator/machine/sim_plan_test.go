@@ -48,6 +48,7 @@ const (
 	budgets      // of money, and calls that cost more than reserved
 	patience     // tiers of several lanes, with patience, or from which heads spill
 	accounts     // whose lanes stop together
+	weighing     // of the lanes of a pool
 	troubles     = iota
 )
 
@@ -100,6 +101,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	p.machine.LongWait = longWaitOf(seed)
 	p.bound()
 	p.inTiers()
+	p.inWeights()
 	p.onAccounts()
 	p.fromSilence()
 	p.ownRules()
@@ -142,6 +144,22 @@ func (p *plan) inTiers() {
 			}
 			for n := joins; n > 0 && n < len(c.Tiers); n++ { // that lane is of the tier before its own
 				c.Tiers[n]--
+			}
+		}
+	}
+}
+
+// inWeights draws from a stream of its own, likewise: the lanes of some pools have weights.
+func (p *plan) inWeights() {
+	rng := rand.New(rand.NewPCG(p.seed, 33))
+	for i := range p.runs {
+		for k := range p.runs[i].config.Pools {
+			c := &p.runs[i].config.Pools[k]
+			if rng.IntN(3) > 0 || p.without&weighing != 0 {
+				continue
+			}
+			for range c.Lanes {
+				c.Weights = append(c.Weights, 1+rng.IntN(rng.IntN(MaxWeight)+1))
 			}
 		}
 	}

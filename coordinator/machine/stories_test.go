@@ -64,7 +64,7 @@ var commands = map[string]func(*story, words){
 		s.server = nil
 		clear(s.lent)
 	},
-	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D keep-going=yes pool=(name,lane,…) fallback=(name,lane,…) prefer=(name,after,lane,…,/,lane,…) spill=D budget=USD spent=USD price=USD
+	"open": func(s *story, w words) { // run=N concurrency=N item-timeout=D keep-going=yes pool=(name,lane,…) fallback=(name,lane,…) prefer=(name,after,lane,…,/,lane,…) spill=D weights=(N,…) budget=USD spent=USD price=USD
 		s.m.Step(s.now, RunOpened(w.run(), w.budget(RunConfig{
 			Concurrency: int(w.number("concurrency")), ItemTimeout: w.span("item-timeout"), KeepGoing: w.has("keep-going"), Pools: w.pools(),
 		})))
@@ -283,8 +283,19 @@ func (w words) pools() (pools []PoolConfig) {
 		if a.Key == "prefer" {
 			pools = append(pools, w.tiers(a.Vals))
 		}
+		if a.Key == "weights" {
+			pools[len(pools)-1].Weights = numbers(a.Vals)
+		}
 	}
 	return pools
+}
+
+func numbers(vals []string) (all []int) {
+	for _, v := range vals {
+		n, _ := strconv.Atoi(v)
+		all = append(all, n)
+	}
+	return all
 }
 
 // tiers is a pool whose tiers a stroke separates: (chat,1m,large,/,small).

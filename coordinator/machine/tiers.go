@@ -7,12 +7,15 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// This file is about pools that prefer some of their lanes to others.
+// This file is about pools that prefer some of their lanes to others, or give some of them more
+// turns.
 //
 //	tier 0: a, b in turn ──both stopped, or ill for After──▶ tier 1: c ──likewise──▶ tier 2
 //	                     ──the head would wait for Spill───▶
 //
 // A pool asks its tiers from the best one on, each time anew. So it goes back by itself.
+//
+// Lanes with weights take smooth turns: 3 : 1 is a b a a, and not a a a b.
 
 // tiers holds what a pool knows of its tiers.
 type tiers struct {
@@ -22,15 +25,20 @@ type tiers struct {
 	spill time.Duration // 0: never
 	waits time.Time     // since when the pool's head waits for its lanes; zero: it does not
 	opens time.Time     // when its lanes have been ill for long enough, as it was last asked; zero: not by time alone
+	heavy *weights      // nil: all lanes weigh the same
 }
 
-// newTiers returns nil if all lanes are of one tier.
+// newTiers returns nil if all lanes are of one tier and weigh the same.
 func newTiers(c PoolConfig) *tiers {
-	n := len(c.Tiers)
-	if n == 0 || c.Tiers[n-1] == 0 {
+	n, of := len(c.Lanes), c.Tiers
+	if of == nil {
+		of = make([]int, n)
+	}
+	heavy := newWeights(c.Weights)
+	if of[n-1] == 0 && heavy == nil {
 		return nil
 	}
-	return &tiers{of: c.Tiers, turns: make([]int, c.Tiers[n-1]+1), after: c.After, spill: c.Spill}
+	return &tiers{of: of, turns: make([]int, of[n-1]+1), after: c.After, spill: c.Spill, heavy: heavy}
 }
 
 // backs reports whether the pool has a tier after that of its i-th lane.
@@ -58,6 +66,9 @@ func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.D
 	crowded := -1       // the first lane of a tier that could go, and has its share of the run's places
 	foreseen := forever // until a lane that is well takes the item
 	soonest = forever
+	if t.heavy != nil {
+		t.heavy.forget()
+	}
 	for i := range p.lanes {
 		tier, k := t.of[i], t.index(i)
 		l := p.lanes[k]
@@ -65,11 +76,16 @@ func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.D
 		wait := p.ask(now, l, it)
 		switch {
 		case wait > 0:
+		case t.heavy != nil:
+			t.heavy.could(k, p.hasItsWeight(k, start, end))
 		case !p.hasItsShare(k, end-start):
 			t.turns[tier] = k + 1 - start
 			return l, 0, i + 1
 		case crowded < 0:
 			crowded = k
+		}
+		if i+1 == end && t.heavy != nil {
+			crowded = t.heavy.next()
 		}
 		if i+1 == end && crowded >= 0 {
 			t.turns[tier] = crowded + 1 - start
@@ -245,4 +261,76 @@ func (l *lane) foreseen(now time.Time, it *Item, wait time.Duration) time.Durati
 		return f.WaitInAll(now, l.charge.Of(it.Cost))
 	}
 	return wait
+}
+
+// weights holds what a pool knows of the weights of its lanes. At each turn the lanes of a tier
+// that have room are credited with their weights. That with the most credit goes, and pays what
+// all got.
+type weights struct {
+	of     []int // by lane
+	credit []int // likewise; within ±all
+	all    int   // the sum of the weights
+	ready  []int // lanes of the tier that have room, as they were last asked
+	free   []int // those of them that have less than their share of the run's places
+}
+
+// newWeights returns nil if all lanes weigh the same.
+func newWeights(of []int) *weights {
+	if len(of) == 0 || slices.Min(of) == slices.Max(of) {
+		return nil
+	}
+	w := &weights{of: of, credit: make([]int, len(of))}
+	for _, n := range of {
+		w.all += n
+	}
+	return w
+}
+
+// forget begins a new round of questions.
+func (w *weights) forget() { w.ready, w.free = w.ready[:0], w.free[:0] }
+
+// could notes a lane that has room.
+func (w *weights) could(k int, hasItsShare bool) {
+	w.ready = append(w.ready, k)
+	if !hasItsShare {
+		w.free = append(w.free, k)
+	}
+}
+
+// next returns the lane whose turn it is; -1: none has room. A lane with its share of the places
+// gives way, but is credited: it could go.
+func (w *weights) next() int {
+	from, best := w.free, -1
+	if len(from) == 0 {
+		from = w.ready
+	}
+	for _, k := range from {
+		if best < 0 || w.credit[k]+w.of[k] > w.credit[best]+w.of[best] {
+			best = k
+		}
+	}
+	return best
+}
+
+// took books the turn of a lane that was given an item. It is apart from next, as not each lane
+// that is next is given one. A lane that gives way for long saves up no more than a round.
+func (t *tiers) took(k int) {
+	w := t.heavy
+	if w == nil {
+		return
+	}
+	for _, i := range w.ready {
+		w.credit[i] = min(w.credit[i]+w.of[i], w.all)
+		w.credit[k] -= w.of[i]
+	}
+	w.credit[k] = max(w.credit[k], -w.all)
+}
+
+// hasItsWeight is hasItsShare of a lane with a weight, in the tier from start up to end.
+func (p *pool) hasItsWeight(k, start, end int) bool {
+	of, all := p.tiers.heavy.of, 0
+	for _, n := range of[start:end] {
+		all += n
+	}
+	return end-start > 1 && int(p.stands[k].out)*all >= p.run.m.ceiling(p.run)*of[k]
 }
