@@ -72,9 +72,9 @@ func (c *config) spill() {
 		at := slices.IndexFunc(c.limits.Pools, func(p machine.PoolConfig) bool { return p.Name == name && p.Tiers != nil })
 		switch {
 		case d <= 0:
-			c.fault(fmt.Errorf("WithSpill: %v is no wait: want more than 0", d))
+			c.fault(fmt.Errorf("WithSpill: wait %v is invalid: want more than 0", d))
 		case at < 0:
-			c.fault(fmt.Errorf("WithSpill: %q is no pool with tiers: make it with WithPrefer or WithFallback", name))
+			c.fault(fmt.Errorf("WithSpill: pool %q has no tiers: make it with WithPrefer or WithFallback", name))
 		default:
 			c.limits.Pools[at].Spill = d
 		}

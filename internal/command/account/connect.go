@@ -44,10 +44,9 @@ type Account struct {
 	Books  func() sim.Books // the simulated provider's own; nil for a real one
 	Notice []notice         // what the user should know about it
 
-	Spec     *settings.LaneSpec // what the file of --config says of it as a lane; nil: it is no lane of a file
-	Lanes    []*Account         // those of the file, in its order; nil: there is only this account
-	declared string             // the account that the file names for the lane; "": none
-	shares   *shares            // what answers of the lanes say of their organisations
+	Spec   *settings.LaneSpec // what the file of --config says of it as a lane; nil: it is no lane of a file
+	Lanes  []*Account         // those of the file, in its order; nil: there is only this account
+	shares *shares            // what answers of the lanes say of their organisations
 }
 
 // notice is something that the user should know.

@@ -205,7 +205,8 @@ func (f *fileModels) addLitellm(name string, raw json.RawMessage) error {
 		return err
 	}
 	var provider string
-	if json.Unmarshal(fields["litellm_provider"], &provider) != nil {
+	_ = json.Unmarshal(fields["litellm_provider"], &provider) // an entry of nobody has no price
+	if provider == "" {
 		return nil
 	}
 	e, ok := litellmEntry(fields)

@@ -79,8 +79,13 @@ func TestGenaiFile(t *testing.T) {
 		input         int64
 		want          float64
 	}{
-		{"openai", "gpt-x-large", 1e5, 0.1}, {"openai", "gpt-x", 1e6, 2}, {"azure", "gpt-x", 1e5, 0.1}, {"vllm", "gpt-x", 1e5, 0.1},
-		{"deepseek", "deep-1", 1e6, 2}, {"openai", "deep-1", 1e6, -1}, {"", "deep-1", 1e6, 2},
+		{"openai", "gpt-x-large", 1e5, 0.1},
+		{"openai", "gpt-x", 1e6, 2},
+		{"azure", "gpt-x", 1e5, 0.1},
+		{"vllm", "gpt-x", 1e5, 0.1},
+		{"deepseek", "deep-1", 1e6, 2},
+		{"openai", "deep-1", 1e6, -1},
+		{"", "deep-1", 1e6, 2},
 	} {
 		table := told(t, file, "", tt.vendor)
 		cost, _, known := table.Cost(tt.model, provider.Usage{InputTokens: tt.input}, friday)

@@ -83,7 +83,7 @@ func (f *flags) show(w *world.World, model string) error {
 	}
 	out, now := exit.ForPeople(w.Stdout), w.Clock.Now()
 	fmt.Fprintf(out, "%s, in USD per million tokens:\n\n", printable.Line(model))
-	print(out, offers, now)
+	writeTable(out, offers, now)
 	for _, o := range offers {
 		if old := price.Old(now); old != "" && o.source == price.FromTable() {
 			fmt.Fprintf(out, "\n%s\n", old)
@@ -128,7 +128,7 @@ func (f *flags) offers(model string) ([]offer, error) {
 
 // print shows a row for each price, and one for each of its steps and cases. Vendors of one
 // price share a row.
-func print(out io.Writer, offers []offer, now time.Time) {
+func writeTable(out io.Writer, offers []offer, now time.Time) {
 	var all strings.Builder
 	table := tabwriter.NewWriter(&all, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "  PROVIDER\tINPUT\tOUTPUT\tCACHED\tWRITE\tWRITE 1H\tFROM")
