@@ -126,7 +126,7 @@ func (f *flags) offers(model string) ([]offer, error) {
 	return all, nil
 }
 
-// print shows a row for each price, and one for each of its steps and cases. Vendors of one
+// writeTable writes a row for each price, and one for each of its steps and cases. Vendors of one
 // price share a row.
 func writeTable(out io.Writer, offers []offer, now time.Time) {
 	var all strings.Builder
