@@ -153,17 +153,22 @@ func (j *job) survive(kills int) (all killTally) {
 
 // process runs the command, to its end or until it is killed.
 func (j *job) process(kill bool) (killed bool) {
-	args := j.args[1:]
+	var args []string
 	if j.inOrder && (!kill || j.chance.IntN(2) == 0) {
-		args = append(args[:len(args):len(args)], "--order", "input")
+		args = []string{"--order", "input"}
 	}
-	cmd := exec.Command(j.args[0], args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
 	var now <-chan struct{}
 	if kill {
 		now = j.instant()
 	}
+	return j.processUntil(now, args...)
+}
+
+// processUntil runs the command with some more arguments, to its end or until the channel is closed.
+func (j *job) processUntil(now <-chan struct{}, more ...string) (killed bool) {
+	cmd := exec.Command(j.args[0], append(slices.Clone(j.args[1:]), more...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		j.Fatal(err)
 	}

@@ -231,6 +231,19 @@ func TestLanesOfOneOrganisation(t *testing.T) {
 	}
 }
 
+// Two keys of one organisation are not refused once a quota joins their lanes: their calls take turns
+// within one limit.
+func TestQuotaOfTwoKeysIsNeverRefused(t *testing.T) {
+	server, base, stop := simOf(t, "--rpm", "600", "--burst", "2s", "--headers")
+	defer stop()
+	config := lanesFile(t, fmt.Sprintf("lanes:\n  a: {provider: openai, base-url: %q, api-key-env: KEY_A, quota: acme}\n  b: {provider: openai, base-url: %[1]q, api-key-env: KEY_B, quota: acme}\n", base))
+	env := map[string]string{"KEY_A": "the-key-of-lane-a-123", "KEY_B": "the-key-of-lane-b-123"}
+	runLanes(t, 0, env, somePrompts(t, 60, "m"), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", config)
+	if b := server.Books(); b.Refused429 != 0 || b.Accepted != 60 {
+		t.Errorf("%+v", b)
+	}
+}
+
 // The keys of all lanes are nowhere, even if each server repeats its own in what it says.
 func TestKeysOfLanesAreNowhere(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
