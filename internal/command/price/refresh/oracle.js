@@ -5,7 +5,7 @@ const { calcPrice, extractUsage, findProvider } = require(process.argv[2])
 let state = 20260923
 const draw = below => {
   state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-  return state % below
+  return Math.floor(state / 4294967296 * below) // the low bits of such a sequence take turns
 }
 
 const cases = []
