@@ -100,6 +100,15 @@ func TestRunOverLanesOfThreeDialects(t *testing.T) {
 // simOf serves a simulated provider with those flags of headrace sim.
 func simOf(t *testing.T, args ...string) (server *sim.Server, base string, stop func()) {
 	t.Helper()
+	server, under := newSim(t, args...)
+	at, stop := serveSim(server)
+	return server, strings.TrimSuffix(at, "/v1") + under, stop
+}
+
+// newSim makes a simulated provider with those flags of headrace sim. Clients find it under that
+// path.
+func newSim(t *testing.T, args ...string) (server *sim.Server, under string) {
+	t.Helper()
 	var flags simulator.SimFlags
 	fs := pflag.NewFlagSet("sim", pflag.ContinueOnError)
 	flags.Register(fs)
@@ -110,9 +119,7 @@ func simOf(t *testing.T, args ...string) (server *sim.Server, base string, stop 
 	if err != nil {
 		t.Fatal(err)
 	}
-	server = sim.New(cfg, clockwork.NewRealClock())
-	at, stop := serveSim(server)
-	return server, strings.TrimSuffix(at, "/v1") + simulator.SimBase(cfg), stop
+	return sim.New(cfg, clockwork.NewRealClock()), simulator.SimBase(cfg)
 }
 
 // Pools divide lines by their models. A model of no pool ends the run before any call, with the
