@@ -377,3 +377,21 @@ func TestNarrowLaneIsNamed(t *testing.T) {
 		t.Error(stderr)
 	}
 }
+
+// Lanes with weights take turns by them while both have room, within a tier as well.
+func TestWeightsOfLanes(t *testing.T) {
+	const items = 400
+	heavy, base, stop := simOf(t)
+	defer stop()
+	light, other, stopOther := simOf(t)
+	defer stopOther()
+	for _, policy := range []string{"spread: [heavy, light]", "prefer: [[heavy, light], last]"} {
+		config := lanesFile(t, fmt.Sprintf("lanes:\n  heavy: {provider: openai, base-url: %q, api-key-env: none, weight: 3}\n  light: {provider: openai, base-url: %q, api-key-env: none}\n"+
+			"  last: {provider: openai, base-url: %[1]q, api-key-env: none}\npools:\n  p: {%[3]s}\n", base, other, policy))
+		before, beforeOther := heavy.Books().Accepted, light.Books().Accepted
+		runLanes(t, 0, nil, somePrompts(t, items, "m"), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", config, "-c", "8")
+		if a, b := heavy.Books().Accepted-before, light.Books().Accepted-beforeOther; a < items*74/100 || a > items*76/100 || a+b != items {
+			t.Errorf("%s: %d and %d answers", policy, a, b)
+		}
+	}
+}

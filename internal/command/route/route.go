@@ -21,10 +21,10 @@ import (
 type Route struct {
 	Name    string
 	Pool    *settings.PoolSpec
-	Model   string     // of the lines
-	Lanes   []OnRoute  // in the order of their tiers
-	tiers   [][]string // of the machine's lanes; none is empty
-	weights map[string]int
+	Model   string         // of the lines
+	Lanes   []OnRoute      // in the order of their tiers
+	tiers   [][]string     // of the machine's lanes; none is empty
+	weights map[string]int // by machine lane, where the file has one
 }
 
 // OnRoute is a lane on a route.
@@ -385,11 +385,14 @@ func (t *Table) Options() (opts []batch.Option, err error) {
 }
 
 // options returns the pool of a route.
-func (r *Route) options() []batch.Option {
-	if len(r.tiers) == 1 {
-		return []batch.Option{batch.WithPool(r.Name, r.tiers[0]...)}
+func (r *Route) options() (opts []batch.Option) {
+	if len(r.weights) > 0 {
+		opts = append(opts, batch.WithWeights(r.Name, r.weights))
 	}
-	opts := []batch.Option{batch.WithPrefer(r.Name, r.Pool.After, r.tiers...)}
+	if len(r.tiers) == 1 {
+		return append(opts, batch.WithPool(r.Name, r.tiers[0]...))
+	}
+	opts = append(opts, batch.WithPrefer(r.Name, r.Pool.After, r.tiers...))
 	if r.Pool.Spill > 0 {
 		opts = append(opts, batch.WithSpill(r.Name, r.Pool.Spill))
 	}

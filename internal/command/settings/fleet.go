@@ -37,7 +37,7 @@ type LaneSpec struct {
 	Account, Quota string
 	Fate           string // the account, by default that of the first lane with its key; known once keys are
 	SameAs         string // the model of vectors, by the name that lanes have in common
-	Weight         int    // its share of the turns, while several lanes have room
+	Weight         int    // its share of the turns, while several lanes have room; 0: not set, which counts as 1
 	Insecure       bool   // its key may be sent unencrypted
 }
 
@@ -371,6 +371,8 @@ func (l *LaneSpec) isOneWith(other *LaneSpec) error {
 		return errors.Join(err, fault)
 	case l.Flags.Name() != other.Flags.Name():
 		return fmt.Errorf("quota: %s is also that of lane %s, whose provider is another: give them quotas of their own", l.Quota, l.Name)
+	case l.Weight != other.Weight:
+		return fmt.Errorf("quota: %s is also that of lane %s, whose weight differs: set the same in both, as they take one turn", l.Quota, l.Name)
 	case mine != theirs:
 		return fmt.Errorf("quota: %s is also that of lane %s, whose limits, concurrency, timeout or law differ: set the same in both", l.Quota, l.Name)
 	case l.Account != other.Account:
@@ -420,9 +422,6 @@ func (l *LaneSpec) IsOpen() bool {
 	u, err := url.Parse(l.Flags.BaseURL)
 	return err == nil && u.Scheme == "http" && !l.Insecure && catalog.For("", l.Flags.BaseURL).Name != "local"
 }
-
-// WeightOf returns the lane's share of the turns.
-func (l *LaneSpec) WeightOf() int { return max(1, l.Weight) }
 
 // inherit takes the settings of all lanes that this one does not have.
 func (s *laneSettings) inherit(run *laneSettings) {

@@ -11,12 +11,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/spf13/pflag"
 
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // ownWords are the words of a lane that no flag has, in the order of the documentation.
-var ownWords = []string{"models", "account", "quota", "same-as", "insecure", "headers"}
+var ownWords = []string{"models", "account", "quota", "weight", "same-as", "insecure", "headers"}
 
 // laneSections are the sections of settings that a lane may have of its own.
 var laneSections = []string{"rate", "ramp", "cooldown", "error-window", "breaker"}
@@ -110,8 +111,6 @@ func (c *configFile) laneWord(l *LaneSpec, s *ast.MappingValueNode) {
 	switch {
 	case IsKeyFlag(name):
 		c.complain(s.Key, "keys are not allowed in this file", keyPlace)
-	case slices.Contains(notYet, name):
-		c.complain(s.Key, "lane "+l.Name+": "+name+" is for a later version", "remove it")
 	case name == "headers":
 		c.headersSection(s)
 		c.notOfKeys(s)
@@ -190,8 +189,8 @@ func (c *configFile) ownWord(l *LaneSpec, s *ast.MappingValueNode) {
 	}
 	switch name {
 	case "weight":
-		if _, err := fmt.Sscanf(value, "%d", &l.Weight); err != nil || l.Weight < 1 || l.Weight > mostWeight || fmt.Sprint(l.Weight) != value {
-			c.complain(s.Key, fmt.Sprintf("weight: %q is not a share", Clipped(value)), fmt.Sprintf("it may be a whole number from 1 to %d", mostWeight))
+		if _, err := fmt.Sscanf(value, "%d", &l.Weight); err != nil || l.Weight < 1 || l.Weight > batch.MaxWeight || fmt.Sprint(l.Weight) != value {
+			c.complain(s.Key, fmt.Sprintf("weight: %q is not a share", Clipped(value)), fmt.Sprintf("it may be a whole number from 1 to %d", batch.MaxWeight))
 		}
 	case "insecure":
 		if value != "true" && value != "false" {
@@ -211,9 +210,6 @@ func (c *configFile) ownWord(l *LaneSpec, s *ast.MappingValueNode) {
 		*map[string]*string{"account": &l.Account, "quota": &l.Quota, "same-as": &l.SameAs}[name] = value
 	}
 }
-
-// mostWeight bounds the weight of a lane, as machine.MaxPriority bounds that of a run.
-const mostWeight = 100
 
 // models takes the map of models: the word of the lines, and that of the lane.
 func (c *configFile) models(s *ast.MappingValueNode) map[string]string {
@@ -249,10 +245,6 @@ func (c *configFile) poolSpec(s *ast.MappingValueNode) PoolSpec {
 	words := map[string]*ast.MappingValueNode{}
 	for _, one := range sectionOf(s) {
 		name := one.Key.GetToken().Value
-		if slices.Contains(notYet, name) {
-			c.complain(one.Key, "pool "+p.Name+": "+name+" is for a later version", "remove it, or use spread")
-			return p
-		}
 		if words[name] = one; !slices.Contains(poolWords, name) {
 			c.complain(one.Key, fmt.Sprintf("pool %s: unknown word %q", p.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, poolWords))+"there are "+strings.Join(poolWords, ", "))
 		}
@@ -282,9 +274,6 @@ func (c *configFile) poolSpec(s *ast.MappingValueNode) PoolSpec {
 	}
 	return p
 }
-
-// notYet lists words that nothing stands behind in this version.
-var notYet = []string{"weight"}
 
 // poolWords are the words of a pool.
 var poolWords = []string{"lines", "spread", "prefer", "after", "spill"}
