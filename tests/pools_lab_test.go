@@ -1,0 +1,215 @@
+package tests
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider/sim"
+	"github.com/headrace/headrace/tests/lab"
+	"github.com/headrace/headrace/tests/lab/gates"
+)
+
+// A pooled run is a pool of lanes, each with a server of its own, in virtual time.
+type pooled struct {
+	servers map[string]*gates.Server
+	lane    machine.LaneConfig
+	run     machine.RunConfig // of one pool
+	watch   func(at time.Duration, inFlight map[string]int)
+
+	calls    map[string][]time.Duration // when they left
+	flows    map[string][]time.Duration // when the lane began to
+	refusals int
+}
+
+// flight is a call that has left, with what its server will say.
+type flight struct {
+	grant   machine.Grant
+	verdict sim.Verdict
+	ends    time.Time
+}
+
+// runs takes so many items through the pool and returns how long that took.
+func (p *pooled) runs(t *testing.T, items int) time.Duration {
+	t.Helper()
+	p.calls, p.flows, p.refusals = map[string][]time.Duration{}, map[string][]time.Duration{}, 0
+	m, now := machine.New(machine.Config{Lane: p.lane, Seed: 1}), lab.Start
+	m.Step(now, machine.RunOpened(1, p.run))
+	all := make([]*machine.Item, items)
+	for i := range all {
+		all[i] = &machine.Item{Seq: uint64(i), Pool: p.run.Pools[0].Name, Cost: limiter.Cost{Requests: 1}}
+	}
+	m.Step(now, machine.Offered(1, all))
+	var flights []flight // the first to end is last
+	inFlight := map[string]int{}
+	for left := items; left > 0; {
+		r := m.Ready(now)
+		for _, change := range r.Transitions {
+			if change.To == machine.Flowing {
+				p.flows[change.Lane] = append(p.flows[change.Lane], now.Sub(lab.Start))
+			}
+		}
+		for _, g := range r.Grants {
+			v := p.servers[g.Lane].Decide(now, sim.Call{})
+			f := flight{g, v, now.Add(v.Latency)}
+			at, _ := slices.BinarySearchFunc(flights, f.ends, func(x flight, ends time.Time) int { return ends.Compare(x.ends) })
+			flights = slices.Insert(flights, at, f)
+			p.calls[g.Lane] = append(p.calls[g.Lane], now.Sub(lab.Start))
+			inFlight[g.Lane]++
+		}
+		if p.watch != nil {
+			p.watch(now.Sub(lab.Start), inFlight)
+		}
+		next := r.WakeAt
+		if n := len(flights); n > 0 && (next.IsZero() || flights[n-1].ends.Before(next)) {
+			next = flights[n-1].ends
+		}
+		if next.IsZero() || next.Sub(lab.Start) > 24*time.Hour {
+			t.Fatalf("%d items of %d are left, and nothing will happen", left, items)
+		}
+		for now = next; len(flights) > 0 && !flights[len(flights)-1].ends.After(now); {
+			f := flights[len(flights)-1]
+			flights = flights[:len(flights)-1]
+			inFlight[f.grant.Lane]--
+			if p.ended(m, now, f) {
+				left--
+			}
+		}
+	}
+	return now.Sub(lab.Start)
+}
+
+// ended tells the machine of the call's end, and reports whether it was answered.
+func (p *pooled) ended(m *machine.Machine, now time.Time, f flight) bool {
+	v := f.verdict
+	o := machine.Outcome{Latency: v.Latency, Directed: v.HasRetryAfter, RetryAfter: v.RetryAfter}
+	if q := v.Requests; v.HasHeaders && q.Limit > 0 {
+		o.Sightings = []limiter.Sighting{{
+			Dimension: limiter.Requests, Limit: q.Limit, Window: time.Minute, Remaining: math.Floor(q.Remaining), Reset: q.Reset, HasReset: true,
+		}}
+	}
+	switch v.Kind {
+	case sim.Accepted:
+		o.Signal = machine.Succeeded
+		m.Step(now, machine.Settled(f.grant, o))
+		return true
+	case sim.RateLimited:
+		p.refusals++
+		o.Signal = machine.Throttled
+	default:
+		o.Signal = machine.Overloaded
+	}
+	m.Step(now, machine.HandedOver(f.grant, o))
+	return false
+}
+
+// rpm is a server of so many requests a minute, which shows them in headers.
+func rpm(n float64, outages ...gates.Outage) *gates.Server {
+	return gates.NewServer(gates.Config{
+		Gates: []gates.Gate{gates.NewBucket(gates.Steady(n/60), time.Second)}, Answers: gates.Answers{Median: time.Second},
+		Refusal: 50 * time.Millisecond, Status: sim.RateLimited, Headers: true, Retry: true, Named: -1, Outages: outages,
+	})
+}
+
+// unlimited is a server that answers any call after so long.
+func unlimited(takes time.Duration) *gates.Server {
+	return gates.NewServer(gates.Config{Answers: gates.Answers{Median: takes}})
+}
+
+// Lanes of 600 and 300 requests a minute bring what both allow, without a refusal.
+func TestPoolOfTwoRates(t *testing.T) {
+	p := pooled{
+		servers: map[string]*gates.Server{"a": rpm(600), "b": rpm(300)},
+		run:     machine.RunConfig{Pools: []machine.PoolConfig{{Name: "p", Lanes: []string{"a", "b"}}}},
+	}
+	in := p.runs(t, 9000)
+	t.Logf("9000 items in %v, %d refused", in, p.refusals)
+	if in > 612*time.Second || p.refusals > 0 {
+		t.Errorf("9000 items at 900 a minute took %v, want 612s at most; %d refused", in, p.refusals)
+	}
+}
+
+// Ten lanes of 60 requests a minute bring what ten allow, with hardly a refusal.
+func TestPoolOfTenLanes(t *testing.T) {
+	p := pooled{servers: map[string]*gates.Server{}, run: machine.RunConfig{Pools: []machine.PoolConfig{{Name: "p"}}}}
+	for i := range 10 {
+		name := fmt.Sprintf("lane%d", i)
+		p.servers[name] = rpm(60)
+		p.run.Pools[0].Lanes = append(p.run.Pools[0].Lanes, name)
+	}
+	in := p.runs(t, 6000)
+	t.Logf("6000 items in %v, %d refused", in, p.refusals)
+	if in > 630*time.Second || p.refusals > 60 {
+		t.Errorf("6000 items at 600 a minute took %v, want 630s at most; %d refused, want 60 at most", in, p.refusals)
+	}
+}
+
+// A lane of calls of 20 seconds does not hold up one of a tenth of a second. With fewer places
+// than both could use, neither has under half of its share while it could send.
+func TestPoolOfSlowAndFastLanes(t *testing.T) {
+	for _, c := range []struct {
+		window, places, items int
+		most                  time.Duration
+	}{{64, 128, 20_000, time.Minute}, {0, 64, 20_000, 2 * time.Minute}} {
+		p := pooled{
+			servers: map[string]*gates.Server{"slow": unlimited(20 * time.Second), "fast": unlimited(100 * time.Millisecond)},
+			lane:    machine.LaneConfig{Law: limiter.NoLaw, Window: c.window},
+			run:     machine.RunConfig{Concurrency: c.places, Pools: []machine.PoolConfig{{Name: "p", Lanes: []string{"slow", "fast"}}}},
+		}
+		least := map[string]int{"slow": c.places, "fast": c.places}
+		p.watch = func(_ time.Duration, inFlight map[string]int) {
+			if len(p.calls["slow"])+len(p.calls["fast"]) < c.items { // else too few are left
+				for lane := range least {
+					least[lane] = min(least[lane], inFlight[lane])
+				}
+			}
+		}
+		in := p.runs(t, c.items)
+		t.Logf("window %d, %d places: %v, at least %v in flight", c.window, c.places, in, least)
+		if in > c.most || least["slow"] < c.places/4 || least["fast"] < c.places/4 {
+			t.Errorf("window %d, %d places: took %v, want %v at most; at least %v in flight", c.window, c.places, in, c.most, least)
+		}
+	}
+}
+
+// An outage that is shorter than the pool's patience sends nothing to the next tier. One that
+// is longer does once the patience is over, until a second after the better lane flows.
+func TestPoolThatPrefers(t *testing.T) {
+	const items, from = 6000, 100 * time.Second
+	prefers := func(outage time.Duration) (p *pooled, in time.Duration) {
+		p = &pooled{
+			servers: map[string]*gates.Server{"good": rpm(600, gates.Outage{From: from, For: outage}), "dear": rpm(600)},
+			run: machine.RunConfig{Pools: []machine.PoolConfig{{
+				Name: "p", Lanes: []string{"good", "dear"}, Tiers: []int{0, 1}, After: time.Minute,
+			}}},
+		}
+		return p, p.runs(t, items)
+	}
+	_, well := prefers(0)
+	for _, outage := range []time.Duration{30 * time.Second, 5 * time.Minute} {
+		p, in := prefers(outage)
+		dear := p.calls["dear"]
+		t.Logf("outage of %v: took %v, and %v without; %d calls on the next tier", outage, in, well, len(dear))
+		if most := time.Duration(1.02 * float64(well+outage)); in > most {
+			t.Errorf("outage of %v: took %v, want %v at most", outage, in, most)
+		}
+		if outage < time.Minute {
+			if len(dear) > 0 {
+				t.Errorf("outage of %v: %d calls on the next tier", outage, len(dear))
+			}
+			continue
+		}
+		if len(dear) == 0 || len(p.flows["good"]) == 0 {
+			t.Fatalf("outage of %v: %d calls on the next tier; the better lane flows at %v", outage, len(dear), p.flows["good"])
+		}
+		first, last, flows := dear[0]-from, dear[len(dear)-1], p.flows["good"][len(p.flows["good"])-1]
+		t.Logf("the first at %v of the outage, the last at %v; the better lane flows at %v", first, last, flows)
+		if first < 60*time.Second || first > 61*time.Second+200*time.Millisecond || last > flows+time.Second {
+			t.Errorf("outage of %v: calls on the next tier from %v of it on, and until %v; the better lane flows at %v", outage, first, last, flows)
+		}
+	}
+}
