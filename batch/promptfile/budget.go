@@ -23,7 +23,7 @@ func (j *Job) budget() (o batch.Option, has bool) {
 		return o, false
 	}
 	return batch.WithMaxCost(batch.Budget[*Item]{
-		Max: j.cfg.MaxCost, Before: j.spentBefore, Reserve: j.cfg.reserve,
+		Max: j.cfg.MaxCost, Before: j.before.usd, Reserve: j.cfg.reserve,
 		Cost: func(it *Item, lane string, used provider.Usage) (float64, bool) {
 			b := j.cfg.Bill(lane, it.Model, used)
 			return b.USD, b.Known
@@ -43,17 +43,21 @@ func (c *Config) reserve(it *Item, _ string, usual float64) (usd float64, known 
 	return c.Reserve(it.Model, inputMargin*it.prompt, output)
 }
 
-// spent returns the cost of what stands in the files of earlier runs, in USD. Lines without a
-// known cost count as nothing.
-func (c *Config) spent() (usd float64, err error) {
+// spending is the cost of what stands in the files of earlier runs.
+type spending struct {
+	usd      float64
+	unpriced int // items whose cost is not known: they count as nothing
+}
+
+func (c *Config) spent() (s spending, err error) {
 	if c.Output == "" || c.Fresh {
-		return 0, nil
+		return s, nil
 	}
 	p, err := journal.ReadProgress(c.Output, c.Errors)
 	if err != nil {
-		return 0, err
+		return s, err
 	}
-	return p.CostUSD, nil
+	return spending{p.CostUSD, p.Unpriced}, nil
 }
 
 // prices notes the models without a price that an input names.

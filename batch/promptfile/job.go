@@ -21,7 +21,7 @@ type Job struct {
 	past  *past
 	maker *Maker
 
-	spentBefore float64 // USD, by earlier runs, if there is a budget
+	before spending // of earlier runs, if there is a budget
 
 	plan    Plan
 	planned bool
@@ -49,7 +49,7 @@ func Open(cfg Config) (*Job, error) {
 		j.past, err = j.cfg.readPast()
 	}
 	if err == nil && j.cfg.MaxCost > 0 {
-		j.spentBefore, err = j.cfg.spent()
+		j.before, err = j.cfg.spent()
 	}
 	if err != nil {
 		return nil, errors.Join(err, j.Close())

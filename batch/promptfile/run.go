@@ -16,6 +16,7 @@ type Sums struct {
 	batch.Summary
 	EarlierDone    int            // items with a result of an earlier run
 	EarlierFailed  int            // items and skipped lines that failed for good in an earlier run
+	EarlierUnknown int            // items of earlier runs whose cost is not known, if there is a MaxCost: it counts none of them
 	Skipped        int            // bad lines that went into the errors file
 	Untranslatable int            // lines that went there because they cannot be translated for the provider
 	Renamed        int            // items with a new id, as theirs was taken; see Watch
@@ -256,6 +257,7 @@ func (r *run) end() {
 			s.Arranged, s.Unordered, s.FilesErr = moved, err != nil, err
 		}
 	}
+	s.EarlierUnknown = r.before.unpriced
 	s.EarlierDone, s.EarlierFailed, s.Skipped, s.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
 	s.Untranslatable = r.in.foreign
 	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left

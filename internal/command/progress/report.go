@@ -21,6 +21,7 @@ import (
 type Report struct {
 	batch.Summary
 	Before         int            // items that earlier runs have ended
+	BeforeUnknown  int            // of these, those of no known cost, if there is a budget
 	Left           int            // items that are still to do
 	Of             int            // items of the whole input; 0: that is not known
 	Skipped        int            // bad lines of the input
@@ -67,7 +68,7 @@ func (s *Report) text() string {
 	row("cost", s.costWords())
 	s.laneRows(row)
 	if m := s.Money; m.Cap > 0 {
-		row("budget", words.Budget(m))
+		row("budget", words.Budget(m, s.BeforeUnknown))
 	}
 	if d := s.Spent.Doubtful; d.Calls > 0 {
 		row("doubtful", words.Doubtful(d.Calls, d.InputTokens, d.OutputTokens))

@@ -90,7 +90,7 @@ func spentOn(s *promptfile.Sums) event.Spent {
 func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
 	rep := &progress.Report{
 		Summary: s.Summary, Spent: spentOn(s), FailedUSD: s.FailedUSD, Truncated: s.Truncated, Kinds: s.Kinds,
-		Before: s.EarlierDone + s.EarlierFailed, ErrorsFile: r.Flags.ErrorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
+		Before: s.EarlierDone + s.EarlierFailed, BeforeUnknown: s.EarlierUnknown, ErrorsFile: r.Flags.ErrorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
 		Verbose: r.Flags.Verbose, BreakerOpened: r.show.troubles.opened, Broke: r.show.troubles.why, Stopped: r.Redact(verdict.ReasonOf(s.Stopped)),
 	}
 	if s.Succeeded+s.EarlierDone > 0 && !r.Flags.ToStdout() && !settings.IsNoFile(r.Flags.Output) {

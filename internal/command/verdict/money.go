@@ -28,7 +28,7 @@ func (v *Verdict) overBudget(s *promptfile.Sums) error {
 	why, m := s.OverBudget, s.Money
 	if why.Unpriced {
 		return v.FailAgain(exit.Bound, "stopped before a call of %q, whose price is not known (--max-cost): %s\n%s. %s",
-			Shown(s.UnpricedModel), words.Budget(m), v.saved(s), v.goOn(setPrice))
+			Shown(s.UnpricedModel), words.Budget(m, s.EarlierUnknown), v.saved(s), v.goOn(setPrice))
 	}
 	advice := "raise --max-cost"
 	if s.Counters.Calls == 0 {
@@ -39,7 +39,7 @@ func (v *Verdict) overBudget(s *promptfile.Sums) error {
 		command = settings.NotAgain(command)
 	}
 	end := v.Flags.ContinuesBy(v.Name, settings.WithMaxCost(command, v.enough(s)), exit.Bound,
-		"stopped: %s, and the next call may cost %s\n%s: %s", words.Budget(m), words.Money(why.Next.USD()), v.saved(s), v.goOn(advice))
+		"stopped: %s, and the next call may cost %s\n%s: %s", words.Budget(m, s.EarlierUnknown), words.Money(why.Next.USD()), v.saved(s), v.goOn(advice))
 	end.Text = v.redactEarly(end.Text)
 	return end
 }

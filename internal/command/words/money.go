@@ -38,9 +38,13 @@ func Money(usd float64) string {
 }
 
 // Budget says how much of a budget is spent, what more calls that broke may cost, and by how much
-// calls cost more than was reserved for them.
-func Budget(m batch.Spending) string {
+// calls cost more than was reserved for them. unpriced counts the items of earlier runs of which no
+// cost is known.
+func Budget(m batch.Spending, unpriced int) string {
 	text := fmt.Sprintf("%s of %s spent (--max-cost)", Money(m.Spent.USD()), Money(m.Cap.USD()))
+	if unpriced > 0 {
+		text = fmt.Sprintf("at least %s, and what %s of unknown price cost in earlier runs", text, Count(unpriced, "item"))
+	}
 	if m.Doubtful > 0 {
 		text += fmt.Sprintf(", up to %s more for calls that broke", Money(m.Doubtful.USD()))
 	}

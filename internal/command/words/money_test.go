@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/limiter"
 )
 
 // A sum of money has as many digits as make sense, and is never rounded to nothing.
@@ -23,6 +26,20 @@ func TestMoney(t *testing.T) {
 	}
 	if got := Money(math.NaN()); got != "unknown" {
 		t.Error(got)
+	}
+}
+
+// A sum that leaves out items of earlier runs says so.
+func TestBudgetOfUnknownPrices(t *testing.T) {
+	m := batch.Spending{Cap: limiter.USD(5), Spent: limiter.USD(3.12)}
+	for unpriced, want := range map[int]string{
+		0:   "$3.12 of $5.00 spent (--max-cost)",
+		1:   "at least $3.12 of $5.00 spent (--max-cost), and what 1 item of unknown price cost in earlier runs",
+		412: "at least $3.12 of $5.00 spent (--max-cost), and what 412 items of unknown price cost in earlier runs",
+	} {
+		if got := Budget(m, unpriced); got != want {
+			t.Errorf("%d: %s, want %s", unpriced, got, want)
+		}
 	}
 }
 
