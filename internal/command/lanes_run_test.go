@@ -378,7 +378,8 @@ func TestNarrowLaneIsNamed(t *testing.T) {
 	}
 }
 
-// Lanes with weights take turns by them while both have room, within a tier as well.
+// Lanes with weights take turns by them while both have room, within a tier as well. Over a network
+// one of them has none at some moments; the tests of package machine know the exact shares.
 func TestWeightsOfLanes(t *testing.T) {
 	const items = 400
 	heavy, base, stop := simOf(t)
@@ -390,7 +391,7 @@ func TestWeightsOfLanes(t *testing.T) {
 			"  last: {provider: openai, base-url: %[1]q, api-key-env: none}\npools:\n  p: {%[3]s}\n", base, other, policy))
 		before, beforeOther := heavy.Books().Accepted, light.Books().Accepted
 		runLanes(t, 0, nil, somePrompts(t, items, "m"), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", config, "-c", "8")
-		if a, b := heavy.Books().Accepted-before, light.Books().Accepted-beforeOther; a < items*74/100 || a > items*76/100 || a+b != items {
+		if a, b := heavy.Books().Accepted-before, light.Books().Accepted-beforeOther; a < items*65/100 || a > items*85/100 || a+b != items {
 			t.Errorf("%s: %d and %d answers", policy, a, b)
 		}
 	}
