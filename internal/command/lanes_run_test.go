@@ -266,6 +266,9 @@ func TestKeysOfLanesAreNowhere(t *testing.T) {
 	out := filepath.Join(dir, "out.jsonl")
 	code, stdout, stderr := inWorld(t, strings.NewReader(""), env, "run", somePrompts(t, 4, "m"), "-o", out, "--config", config, "--log-level", "debug")
 	_, tried, _ := inWorld(t, strings.NewReader(""), env, "lanes", "--config", config, "--try", "--model", "m")
+	if strings.Count(stderr, "msg=lane lane=") != 2 || !strings.Contains(stderr, `msg=lane lane=a provider=openai dialect=openai host=http://127.0.0.1`) || !strings.Contains(stderr, `key="KEY_A (set)" limits="learned, 64 in flight" price=`) {
+		t.Errorf("the log has no row for each lane: %s", stderr)
+	}
 	all := stdout + stderr + tried
 	entries, err := os.ReadDir(dir)
 	if err != nil || code == 0 {

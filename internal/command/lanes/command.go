@@ -77,13 +77,28 @@ func Command(w *world.World) *cobra.Command {
 
 // show prints a row for each lane.
 func show(w *world.World, flags *settings.Flags, out io.Writer) {
-	table := newTable("LANE", "PROVIDER", "DIALECT", "HOST", "KEY", "LIMITS", "PRICE", "POOL")
+	table := newTable(columns...)
 	for i := range flags.Fleet.Lanes {
-		l := &flags.Fleet.Lanes[i]
-		f := l.Flags
-		table.row(l.Name, f.Name(), f.Dialect.Name(), hostOf(f), account.KeyPlace(w, f), limitsOf(l), priceOf(l, flags.DefaultModel(), w.Clock.Now()), poolsOf(flags.Fleet, l.Name))
+		table.row(cells(w, flags, &flags.Fleet.Lanes[i])...)
 	}
 	table.print(out)
+}
+
+// columns are the names of what is shown of a lane.
+var columns = []string{"LANE", "PROVIDER", "DIALECT", "HOST", "KEY", "LIMITS", "PRICE", "POOL"}
+
+// cells returns what is shown of a lane, in the order of the columns.
+func cells(w *world.World, flags *settings.Flags, l *settings.LaneSpec) []string {
+	f := l.Flags
+	return []string{l.Name, f.Name(), f.Dialect.Name(), hostOf(f), account.KeyPlace(w, f), limitsOf(l), priceOf(l, flags.DefaultModel(), w.Clock.Now()), poolsOf(flags.Fleet, l.Name)}
+}
+
+// LogAttrs returns what headrace lanes shows of a lane, as attributes of a line in a log.
+func LogAttrs(w *world.World, flags *settings.Flags, l *settings.LaneSpec) (attrs []any) {
+	for i, cell := range cells(w, flags, l) {
+		attrs = append(attrs, strings.ToLower(columns[i]), cell)
+	}
+	return attrs
 }
 
 // A table is printed with its columns side by side.

@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/lanes"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
@@ -100,6 +101,11 @@ func (l *runLog) start(plan *promptfile.Plan) {
 		attrs = append(attrs, "items", plan.Items, "before", plan.Done+plan.Failed)
 	}
 	l.Logger.Info("run started", attrs...)
+	if fleet := l.Flags.Fleet; fleet != nil && l.Enabled(context.Background(), slog.LevelDebug) {
+		for i := range fleet.Lanes {
+			l.Logger.Debug("lane", lanes.LogAttrs(l.World, l.Flags, &fleet.Lanes[i])...)
+		}
+	}
 	if plan != nil && plan.Done+plan.Failed > 0 {
 		l.Logger.Info("resumed", "done", plan.Done, "failed", plan.Failed, "left", plan.Left())
 	}
