@@ -14,6 +14,7 @@ import (
 type Budget[In any] struct {
 	Max    float64 // more than 0, at most [MostBudget]
 	Before float64 // the part of Max that earlier runs have spent: 0 or more, and it may be more than Max
+	Broken float64 // what calls of earlier runs that broke may cost in addition: 0 or more
 
 	// Reserve returns the most that a call of the item is expected to cost on the lane: its
 	// prompt, and the bound on its answer. False means that no price is known; the run then
@@ -43,7 +44,8 @@ const MostBudget = 9e6
 func WithMaxCost[In any](b Budget[In]) Option {
 	return runOption(func(c *config) {
 		c.fault(inOption("WithMaxCost", b.check()))
-		c.limits.Budget, c.limits.Spent, c.budget = max(1, limiter.USD(b.Max)), limiter.USD(b.Before), &b // 0 would be no budget
+		c.limits.Budget, c.limits.Spent, c.budget = max(1, limiter.USD(b.Max)), limiter.USD(b.Before), &b // a Budget of 0 would be no budget
+		c.limits.Doubtful = limiter.USD(b.Broken)
 	}, "WithMaxCost(%v)", b.Max)
 }
 
@@ -53,6 +55,8 @@ func (b *Budget[In]) check() error {
 		return fmt.Errorf("a budget of %v USD: want more than 0, and at most %.0f", b.Max, MostBudget)
 	case !(b.Before >= 0 && b.Before < math.Inf(1)):
 		return fmt.Errorf("%v USD were spent before: want 0 or more", b.Before)
+	case !(b.Broken >= 0 && b.Broken < math.Inf(1)):
+		return fmt.Errorf("broken calls of earlier runs may cost %v USD: want 0 or more", b.Broken)
 	}
 	return errors.Join(notNil("Reserve", b.Reserve == nil), notNil("Cost", b.Cost == nil))
 }

@@ -120,15 +120,18 @@ type Usage struct {
 }
 
 // Doubtful counts calls that were sent and whose answer was cut off, with the tokens that
-// these answers reported before. If they reported none, no tokens are written.
+// these answers reported before. If they reported none, no tokens are written. USD is the most
+// that the calls may cost, if the run has a budget; 0 is not written.
 type Doubtful struct {
-	Calls int64 `json:"calls"`
+	Calls int64   `json:"calls"`
+	USD   float64 `json:"at_most_usd,omitempty"`
 	Usage
 }
 
 // Add adds the counts of e.
 func (d *Doubtful) Add(e Doubtful) {
 	d.Calls += e.Calls
+	d.USD += e.USD
 	d.Usage.add(e.Usage)
 }
 
@@ -306,6 +309,9 @@ func appendDoubtful(dst []byte, d Doubtful) []byte {
 		return dst
 	}
 	dst = appendNumber(dst, `,"doubtful":{"calls":`, d.Calls)
+	if d.USD > 0 && !math.IsInf(d.USD, 0) {
+		dst = strconv.AppendFloat(append(dst, `,"at_most_usd":`...), d.USD, 'f', -1, 64)
+	}
 	if d.Usage != (Usage{}) {
 		dst = appendTokens(append(dst, ','), d.Usage)
 	}

@@ -62,7 +62,7 @@ func native() Line {
 	h := &l.Headrace
 	h.Provider, h.Dialect, h.Served, h.Translated, h.Finish, h.Text = "anthropic", "anthropic", "claude-haiku-5", true, "stop", &text
 	h.Usage.CacheWriteTokens, h.Usage.ReasoningTokens = 4, 5
-	h.Doubtful = Doubtful{Calls: 2, Usage: Usage{InputTokens: 6, OutputTokens: 7, CachedTokens: 1, CacheWriteTokens: 2, ReasoningTokens: 3}}
+	h.Doubtful = Doubtful{Calls: 2, USD: 0.5, Usage: Usage{InputTokens: 6, OutputTokens: 7, CachedTokens: 1, CacheWriteTokens: 2, ReasoningTokens: 3}}
 	h.File, h.FileLine = "part-2.jsonl", 7
 	return l
 }
@@ -74,7 +74,7 @@ func TestAppendLineOfAnotherDialect(t *testing.T) {
 	text := AppendLine(nil, &l)
 	const want = `"model":"gpt","provider":"anthropic","dialect":"anthropic","served":"claude-haiku-5","translated":true,"finish":"stop",` +
 		`"usage":{"input_tokens":9,"output_tokens":12,"cached_tokens":3,"cache_write_tokens":4,"reasoning_tokens":5},` +
-		`"doubtful":{"calls":2,"input_tokens":6,"output_tokens":7,"cached_tokens":1,"cache_write_tokens":2,"reasoning_tokens":3},"cost_usd":0.000012,` +
+		`"doubtful":{"calls":2,"at_most_usd":0.5,"input_tokens":6,"output_tokens":7,"cached_tokens":1,"cache_write_tokens":2,"reasoning_tokens":3},"cost_usd":0.000012,` +
 		`"queued_ms":1,"waited_ms":1200,"latency_ms":830,"file":"part-2.jsonl","file_line":7,"metadata":{"k":"v"},"text":"a \"word\"\n\u2028\u0001"}}` + "\n"
 	if got := unsummed(string(text)); !strings.HasSuffix(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -120,8 +120,13 @@ func (n *numbers) read(into *int64, value []byte) {
 
 func (n *numbers) doubtful(d *Doubtful, ms []rawjson.Member) {
 	for _, m := range ms {
-		if string(m.Name) == "calls" {
+		switch string(m.Name) {
+		case "calls":
 			n.read(&d.Calls, m.Value)
+		case "at_most_usd":
+			usd, err := strconv.ParseFloat(string(m.Value), 64)
+			d.USD = usd
+			n.note(err)
 		}
 	}
 	n.usage(&d.Usage, ms)

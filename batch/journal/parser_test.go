@@ -26,7 +26,7 @@ func TestParseResultsAndFailures(t *testing.T) {
 		{result, Entry{
 			Line: 7, Attempts: 2, CostUSD: &cost,
 			Usage:    Usage{InputTokens: 9, OutputTokens: 12, CachedTokens: 3, CacheWriteTokens: 4, ReasoningTokens: 5},
-			Doubtful: Doubtful{Calls: 2, Usage: Usage{InputTokens: 6, OutputTokens: 7, CachedTokens: 1, CacheWriteTokens: 2, ReasoningTokens: 3}},
+			Doubtful: Doubtful{Calls: 2, USD: 0.5, Usage: Usage{InputTokens: 6, OutputTokens: 7, CachedTokens: 1, CacheWriteTokens: 2, ReasoningTokens: 3}},
 		}},
 		{failure, Entry{Line: 8, Failed: true, Code: "time\"out", Attempts: 5, Simulated: true}},
 		{unknown, Entry{Line: 9}},

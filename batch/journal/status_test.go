@@ -88,7 +88,7 @@ func TestProgressOfWhatFailed(t *testing.T) {
 	}
 	l := savedLine(9)
 	l.Headrace.CostUSD = &free
-	l.Headrace.Doubtful = Doubtful{Calls: 2, Usage: Usage{InputTokens: 6, OutputTokens: 7}}
+	l.Headrace.Doubtful = Doubtful{Calls: 2, USD: 0.25, Usage: Usage{InputTokens: 6, OutputTokens: 7}}
 	p, err := ReadProgress(writeFile(t, string(AppendLine(nil, &l))), writeFile(t, failed))
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestProgressOfWhatFailed(t *testing.T) {
 	if p.CostUSD != 0.5 || p.FailedUSD != 0.5 || p.Priced != 3 || p.Unpriced != 1 || p.Usage != (Usage{}) || p.Failed != 4 {
 		t.Errorf("%+v", p)
 	}
-	if p.Doubtful != (Doubtful{Calls: 6, Usage: Usage{InputTokens: 6, OutputTokens: 7, CachedTokens: 4}}) {
+	if p.Doubtful != (Doubtful{Calls: 6, USD: 0.25, Usage: Usage{InputTokens: 6, OutputTokens: 7, CachedTokens: 4}}) {
 		t.Errorf("doubtful: %+v", p.Doubtful)
 	}
 }

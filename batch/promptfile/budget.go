@@ -23,7 +23,7 @@ func (j *Job) budget() (o batch.Option, has bool) {
 		return o, false
 	}
 	return batch.WithMaxCost(batch.Budget[*Item]{
-		Max: j.cfg.MaxCost, Before: j.before.usd, Reserve: j.cfg.reserve,
+		Max: j.cfg.MaxCost, Before: j.before.usd, Broken: j.before.doubtful, Reserve: j.cfg.reserve,
 		Cost: func(it *Item, lane string, used provider.Usage) (float64, bool) {
 			b := j.cfg.Bill(lane, it.Model, used)
 			return b.USD, b.Known
@@ -43,10 +43,21 @@ func (c *Config) reserve(it *Item, _ string, usual float64) (usd float64, known 
 	return c.Reserve(it.Model, inputMargin*it.prompt, output)
 }
 
+// doubtful returns the most that calls of the item which broke may cost, in USD; 0: there is no
+// budget to count them against.
+func (c *Config) doubtful(it *Item, calls int) float64 {
+	if c.MaxCost == 0 {
+		return 0
+	}
+	usd, _ := c.reserve(it, "", 0)
+	return float64(calls) * usd
+}
+
 // spending is the cost of what stands in the files of earlier runs.
 type spending struct {
 	usd      float64
-	unpriced int // items whose cost is not known: they count as nothing
+	doubtful float64 // what calls that broke may cost in addition
+	unpriced int     // items whose cost is not known: they count as nothing
 }
 
 func (c *Config) spent() (s spending, err error) {
@@ -57,7 +68,7 @@ func (c *Config) spent() (s spending, err error) {
 	if err != nil {
 		return s, err
 	}
-	return spending{p.CostUSD, p.Unpriced}, nil
+	return spending{p.CostUSD, p.Doubtful.USD, p.Unpriced}, nil
 }
 
 // prices notes the models without a price that an input names.

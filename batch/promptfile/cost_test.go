@@ -275,3 +275,23 @@ func TestCostsAreKeptApart(t *testing.T) {
 		t.Errorf("%v allocations a line", n)
 	}
 }
+
+// A call that broke counts against the cap of later runs as well: its line says what it may cost.
+func TestDoubtfulOfEarlierRuns(t *testing.T) {
+	d := newDesk(t, ask("a"), ask("b"))
+	d.cfg.Price = flat
+	d.cfg.Reserve = func(string, float64, float64) (float64, bool) { return 600, true }
+	type call = func(context.Context, *Item) (provider.Reply, error)
+	broken := func(ctx context.Context, _ *Item) (provider.Reply, error) {
+		provider.RecorderFrom(ctx).Usage(provider.Usage{InputTokens: 1})
+		provider.RecorderFrom(ctx).Cut()
+		return provider.Reply{}, &provider.Error{Kind: provider.TransportFault, Message: "cut"}
+	}
+	calls := map[string][]call{"a": {broken, uses(3, nil)}, "b": {uses(5, nil)}}
+	d.cfg.MaxCost, d.cfg.Reader.Limit = 3000, 1
+	d.pay(calls)
+	d.cfg.MaxCost, d.cfg.Reader.Limit = 1000, 0
+	if sums := d.pay(calls); sums.Money.Doubtful.USD() != 600 || sums.Money.Spent.USD() != 3 || sums.OverBudget == nil {
+		t.Errorf("the next run: %+v, %v", sums.Money, sums.OverBudget)
+	}
+}

@@ -80,7 +80,7 @@ func (m *Maker) Line(res *Result, sums *Sums) (l journal.Line, ended bool) {
 	h.QueuedMS, h.WaitedMS, h.LatencyMS = res.Queued.Milliseconds(), res.Waited.Milliseconds(), res.Latency.Milliseconds()
 	h.Usage = usageOf(res.Usage)
 	if doubt := res.Doubtful(); doubt.Calls > 0 {
-		h.Doubtful = journal.Doubtful{Calls: int64(doubt.Calls), Usage: usageOf(doubt.Usage)}
+		h.Doubtful = journal.Doubtful{Calls: int64(doubt.Calls), USD: m.cfg.doubtful(res.Item, doubt.Calls), Usage: usageOf(doubt.Usage)}
 	}
 	if m.cfg.Fields.Text && res.Value.HasText {
 		text := res.Value.Text // alone: the line may live longer than the result

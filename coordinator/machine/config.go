@@ -178,10 +178,10 @@ type RunConfig struct {
 	// end also where nothing tells them from an outage.
 	KeepGoing bool
 	// Budget bounds the money that the run's calls may cost; 0: nothing does. Spent is the part
-	// of it that was spent before. Price, which a run with a budget needs, says what to reserve
-	// for a call.
-	Budget, Spent limiter.Money
-	Price         PriceFunc
+	// of it that was spent before, and Doubtful what calls that broke before may cost in
+	// addition. Price, which a run with a budget needs, says what to reserve for a call.
+	Budget, Spent, Doubtful limiter.Money
+	Price                   PriceFunc
 }
 
 // A RunID names a run to its machine.
@@ -243,8 +243,8 @@ func (c RunConfig) Validate() error {
 	if c.Total < 0 {
 		return fmt.Errorf("machine: run: total %d is negative", c.Total)
 	}
-	if c.Budget < 0 || c.Spent < 0 {
-		return fmt.Errorf("machine: run: budget %v, of which %v are spent: neither may be negative", c.Budget, c.Spent)
+	if c.Budget < 0 || c.Spent < 0 || c.Doubtful < 0 {
+		return fmt.Errorf("machine: run: budget %v, of which %v are spent and %v in doubt: neither may be negative", c.Budget, c.Spent, c.Doubtful)
 	}
 	if c.Budget > 0 && c.Price == nil {
 		return fmt.Errorf("machine: run: a budget of %v needs a Price", c.Budget)

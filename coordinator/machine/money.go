@@ -95,7 +95,7 @@ func newPurse(c *RunConfig) *purse {
 	if c.Budget == 0 {
 		return nil
 	}
-	return &purse{Spending: Spending{Cap: c.Budget, Spent: c.Spent}, price: c.Price, lengths: map[string]*lengths{}}
+	return &purse{Spending: Spending{Cap: c.Budget, Spent: c.Spent, Doubtful: c.Doubtful}, price: c.Price, lengths: map[string]*lengths{}}
 }
 
 // affords returns the price of a call of it on l. If the money does not suffice, the pool waits

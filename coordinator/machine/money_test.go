@@ -73,6 +73,7 @@ func TestBudgetIsChecked(t *testing.T) {
 		"needs a Price":       {Budget: 1},
 		"may be negative":     {Budget: -1, Price: price},
 		"neither may be nega": {Budget: 1, Spent: -1, Price: price},
+		"in doubt":            {Budget: 1, Doubtful: -1, Price: price},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", c.Budget, err, want)
