@@ -75,6 +75,7 @@ type Progress struct {
 // Lane is one of the run's lanes.
 type Lane struct {
 	Name     string   `json:"name"`
+	Account  string   `json:"account,omitempty"` // that it shares its fate with, of a file with lanes
 	Phase    string   `json:"phase"`
 	Speed    string   `json:"speed"`
 	Why      string   `json:"why,omitempty"`

@@ -163,7 +163,7 @@ func lanes(s *scene) []Lane {
 // pointer is nil where the value is not known, or infinite.
 func (s *scene) laneEvent(l *observe.Lane) Lane {
 	e := Lane{
-		Name: l.Name, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: Round(l.Wait.Seconds()),
+		Name: l.Name, Account: l.Account, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: Round(l.Wait.Seconds()),
 		Epoch: l.Epoch, Rate: Finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
 		MeanMS: l.Latency.Milliseconds(), P95MS: l.LaneStatus.P95.Milliseconds(), P50MS: milli(l.P50),
 		Bound: s.laneBound(l).String(), HeldShort: s.laneHeld(l), Limits: limits(l),

@@ -91,3 +91,12 @@ func TestFigures(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// A lane of a file names its account; a run of one provider has none.
+func TestLaneNamesItsAccount(t *testing.T) {
+	p := observe.Snapshot{Lanes: []observe.Lane{{LaneStatus: machine.LaneStatus{Name: "a/m", Account: "acme"}}, {LaneStatus: machine.LaneStatus{Name: "b/m"}}}}
+	text, err := json.Marshal(Of(&p, Context{}).Lanes)
+	if err != nil || strings.Count(string(text), `"account"`) != 1 || !strings.Contains(string(text), `"name":"a/m","account":"acme"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
