@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -100,6 +101,12 @@ type AccountError struct {
 
 func (e *AccountError) Error() string {
 	return fmt.Sprintf("account %s: %v", e.Account, e.Cause)
+}
+
+// Shared reports whether the account has a name of its own, and not just that of the lane.
+func (e *AccountError) Shared() bool {
+	name, _, _ := strings.Cut(e.Lane, "/")
+	return e.Account != e.Lane && e.Account != name
 }
 
 // Unwrap returns the server's error.

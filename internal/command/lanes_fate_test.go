@@ -35,7 +35,7 @@ func TestSlowLaneStarvesNone(t *testing.T) {
 }
 
 // Two lanes of one account stop at the first word that its money is gone, and the three of another
-// finish the run. If that is gone too, the run ends with 3. At most the calls in flight meet the
+// finish the run. If that is gone too, the run ends with 3. The summary names the accounts. At most the calls in flight meet the
 // quota.
 func TestAccountsEnd(t *testing.T) {
 	const items, quota, window = 2_000, 500, 64
@@ -56,6 +56,11 @@ func TestAccountsEnd(t *testing.T) {
 			for lane, stopped := range map[string]bool{"l0": true, "l1": true, "l2": theirs.code != 0, "l3": theirs.code != 0, "l4": theirs.code != 0} {
 				if strings.Contains(stderr, lane+"/m: stopped") != stopped {
 					t.Errorf("%s: want that it stopped: %v\n%s", lane, stopped, stderr)
+				}
+			}
+			for account, stopped := range map[string]bool{"acme": true, "globex": theirs.code != 0} {
+				if strings.Contains(stderr, "account "+account+": openai: quota_exhausted") != stopped || strings.Contains(stderr, "account        "+account+" has stopped:  l") != stopped {
+					t.Errorf("want that the account %s stopped: %v\n%s", account, stopped, stderr)
 				}
 			}
 			t.Logf("%v calls after the quota, and %v", first.Books().Errors, second.Books().Errors)

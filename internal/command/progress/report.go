@@ -20,25 +20,26 @@ import (
 // Report is the outcome of a run, for people and for programs.
 type Report struct {
 	batch.Summary
-	Before         int            // items that earlier runs have ended
-	BeforeUnknown  int            // of these, those of no known cost, if there is a budget
-	Left           int            // items that are still to do
-	Of             int            // items of the whole input; 0: that is not known
-	Skipped        int            // bad lines of the input
-	Untranslatable int            // lines of the input that the provider's dialect cannot express
-	Renamed        int            // items whose id was taken in the output
-	Unsaved        int            // of the ended items, those that could not be kept
-	Truncated      int            // of the succeeded items, those cut off at their max_tokens
-	Spent          event.Spent    // of this run
-	FailedUSD      float64        // part of it: the items that failed
-	Kinds          map[string]int // the number of failed items by kind
-	BreakerOpened  int            // how often a breaker opened
-	Broke          string         // why calls broke, the latest time
-	Stopped        string         // why the provider no longer serves some items; "" if it serves all
-	Results        string         // name of the output; "" if it is no file, or there are none
-	Reading        string         // a command that shows its contents
-	ErrorsFile     string         // its name
-	Books          *sim.Books     // the simulated provider's own; nil for a real one
+	Before         int                 // items that earlier runs have ended
+	BeforeUnknown  int                 // of these, those of no known cost, if there is a budget
+	Left           int                 // items that are still to do
+	Of             int                 // items of the whole input; 0: that is not known
+	Skipped        int                 // bad lines of the input
+	Untranslatable int                 // lines of the input that the provider's dialect cannot express
+	Renamed        int                 // items whose id was taken in the output
+	Unsaved        int                 // of the ended items, those that could not be kept
+	Truncated      int                 // of the succeeded items, those cut off at their max_tokens
+	Spent          event.Spent         // of this run
+	FailedUSD      float64             // part of it: the items that failed
+	Kinds          map[string]int      // the number of failed items by kind
+	BreakerOpened  int                 // how often a breaker opened
+	Broke          string              // why calls broke, the latest time
+	Stopped        string              // why the provider no longer serves some items; "" if it serves all
+	Ruined         map[string][]string // by account of several lanes that is of no use: the lanes that stopped
+	Results        string              // name of the output; "" if it is no file, or there are none
+	Reading        string              // a command that shows its contents
+	ErrorsFile     string              // its name
+	Books          *sim.Books          // the simulated provider's own; nil for a real one
 
 	At         time.Time      // when the run ended
 	Lanes      []observe.Lane // what each has spent
@@ -112,6 +113,14 @@ func (s *Report) faultRows(row func(name string, value any, more ...string)) {
 	}
 	if s.Stopped != "" {
 		row("stopped", printable.Line(s.Stopped))
+	}
+	s.accountRows(row)
+}
+
+// accountRows names the accounts that are of no use any more, with their lanes.
+func (s *Report) accountRows(row func(name string, value any, more ...string)) {
+	for _, account := range slices.Sorted(maps.Keys(s.Ruined)) {
+		row("account", printable.Line(account)+" has stopped:", strings.Join(s.Ruined[account], ", "))
 	}
 }
 

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -185,8 +186,9 @@ func (c *calls) endOptions() []batch.Option {
 // troubles records the breakers that opened during a run. Only the observer uses it until
 // the run is over.
 type troubles struct {
-	opened int    // the number of times
-	why    string // why calls broke, the latest time
+	opened int                 // the number of times
+	why    string              // why calls broke, the latest time
+	ruined map[string][]string // by account that is of no use: its lanes
 }
 
 // inWords puts an event's reasons for broken calls into words, and notes them.
@@ -197,6 +199,12 @@ func (d *display) inWords(e batch.Event) batch.Event {
 		if t.Reason == machine.ByBreaker && t.To == machine.Cooling {
 			d.troubles.opened++
 			d.troubles.why = verdict.ReasonOf(t.Cause)
+		}
+		if why := new(machine.AccountError); t.To == machine.Stopped && errors.As(t.Cause, &why) && why.Shared() {
+			if d.troubles.ruined == nil {
+				d.troubles.ruined = map[string][]string{}
+			}
+			d.troubles.ruined[why.Account] = append(d.troubles.ruined[why.Account], t.Lane)
 		}
 		e.Transition = &t
 	}

@@ -91,7 +91,7 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 	rep := &progress.Report{
 		Summary: s.Summary, Spent: spentOn(s), FailedUSD: s.FailedUSD, Truncated: s.Truncated, Kinds: s.Kinds,
 		Before: s.EarlierDone + s.EarlierFailed, BeforeUnknown: s.EarlierUnknown, ErrorsFile: r.Flags.ErrorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
-		Verbose: r.Flags.Verbose, BreakerOpened: r.show.troubles.opened, Broke: r.show.troubles.why, Stopped: r.Redact(verdict.ReasonOf(s.Stopped)),
+		Verbose: r.Flags.Verbose, BreakerOpened: r.show.troubles.opened, Broke: r.show.troubles.why, Stopped: r.Redact(verdict.ReasonOf(s.Stopped)), Ruined: r.show.troubles.ruined,
 	}
 	if s.Succeeded+s.EarlierDone > 0 && !r.Flags.ToStdout() && !settings.IsNoFile(r.Flags.Output) {
 		rep.Results = r.Flags.Output

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/words"
@@ -44,6 +45,7 @@ func ReasonOf(err error) string {
 		w     *batch.WaitError
 		alike *batch.AlikeError
 		out   *batch.OutageError
+		ruin  *machine.AccountError
 		e     *provider.Error
 	)
 	switch {
@@ -51,6 +53,8 @@ func ReasonOf(err error) string {
 		return ""
 	case errors.As(err, &known):
 		return known.text
+	case errors.As(err, &ruin) && ruin.Shared():
+		return "account " + ruin.Account + ": " + ReasonOf(ruin.Cause)
 	case errors.As(err, &w):
 		return waitReason(w)
 	case errors.As(err, &alike):
