@@ -73,10 +73,10 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	})
 	watch.Long, watch.Args = watchLong, one
 	faces.Register(watch)
-	about("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steer((*node.Node).Cancel))
+	about("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steer(func(n *node.Node) change { return n.Cancel }))
 	resume := about("resume JOB", "Resume a job that was canceled or stopped, or whose results are no longer whole", steer(f.resume))
 	resume.Flags().Var(&f.maxCost, "max-cost", "most that its calls may cost in all, in USD, what they have cost so far included (default: as before)")
-	about("retry-failed JOB", "Retry the failed items of a job that is done", steer((*node.Node).RetryFailed))
+	about("retry-failed JOB", "Retry the failed items of a job that is done", steer(func(n *node.Node) change { return n.RetryFailed }))
 	about("rm JOB", "Delete jobs that have ended, and their results in the store", f.remove)
 	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
 	add.Flags().BoolVar(&f.close, "close", false, "no further inputs will come")
@@ -104,11 +104,14 @@ func (f *jobsFlags) with(w *world.World, cmd *cobra.Command, do func(context.Con
 	return nil
 }
 
+// change changes the job of a name.
+type change = func(ctx context.Context, name string) error
+
 // steer changes jobs, and prints how they stand.
-func steer(how func(*node.Node, context.Context, string) error) func(context.Context, *cobra.Command, *node.Node, []string) error {
+func steer(how func(*node.Node) change) func(context.Context, *cobra.Command, *node.Node, []string) error {
 	return func(ctx context.Context, cmd *cobra.Command, n *node.Node, args []string) error {
 		for _, name := range args {
-			if err := how(n, ctx, name); err != nil {
+			if err := how(n)(ctx, name); err != nil {
 				return err
 			}
 			s, err := n.Job(ctx, name)
@@ -122,13 +125,15 @@ func steer(how func(*node.Node, context.Context, string) error) func(context.Con
 }
 
 // resume resumes a job, and raises its cap if the flags say so.
-func (f *jobsFlags) resume(n *node.Node, ctx context.Context, name string) error {
-	if f.maxCost > 0 {
-		if err := n.Raise(ctx, name, limiter.USD(float64(f.maxCost))); err != nil {
-			return err
+func (f *jobsFlags) resume(n *node.Node) change {
+	return func(ctx context.Context, name string) error {
+		if f.maxCost > 0 {
+			if err := n.Raise(ctx, name, limiter.USD(float64(f.maxCost))); err != nil {
+				return err
+			}
 		}
+		return n.Resume(ctx, name)
 	}
-	return n.Resume(ctx, name)
 }
 
 // list prints all jobs, and their progress as the store shows it. If its progress cannot be read,
