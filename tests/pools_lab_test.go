@@ -18,7 +18,8 @@ import (
 type pooled struct {
 	servers map[string]*gates.Server
 	lane    machine.LaneConfig
-	run     machine.RunConfig // of one pool
+	run     machine.RunConfig
+	poolOf  func(item int) string // nil: the first
 	watch   func(at time.Duration, inFlight map[string]int)
 
 	calls    map[string][]time.Duration // when they left
@@ -41,7 +42,12 @@ func (p *pooled) runs(t *testing.T, items int) time.Duration {
 	m.Step(now, machine.RunOpened(1, p.run))
 	all := make([]*machine.Item, items)
 	for i := range all {
-		all[i] = &machine.Item{Seq: uint64(i), Pool: p.run.Pools[0].Name, Cost: limiter.Cost{Requests: 1}}
+		all[i] = &machine.Item{Seq: uint64(i), Cost: limiter.Cost{Requests: 1}}
+		if p.poolOf != nil {
+			all[i].Pool = p.poolOf(i)
+		} else {
+			all[i].Pool = p.run.Pools[0].Name
+		}
 	}
 	m.Step(now, machine.Offered(1, all))
 	var flights []flight // the first to end is last
@@ -173,6 +179,35 @@ func TestPoolOfSlowAndFastLanes(t *testing.T) {
 		if in > c.most || least["slow"] < c.places/4 || least["fast"] < c.places/4 {
 			t.Errorf("window %d, %d places: took %v, want %v at most; at least %v in flight", c.window, c.places, in, c.most, least)
 		}
+	}
+}
+
+// Pools share the places of their run likewise: one of a slow model does not hold up that of a
+// fast one.
+func TestPoolsOfSlowAndFastModels(t *testing.T) {
+	p := pooled{
+		servers: map[string]*gates.Server{"slow": unlimited(20 * time.Second), "fast": unlimited(100 * time.Millisecond)},
+		lane:    machine.LaneConfig{Law: limiter.NoLaw},
+		run:     machine.RunConfig{Concurrency: 64, Pools: []machine.PoolConfig{{Name: "slow", Lanes: []string{"slow"}}, {Name: "fast", Lanes: []string{"fast"}}}},
+		poolOf: func(item int) string {
+			switch {
+			case item < 8: // pools that are done soon have no share of the places
+				return fmt.Sprintf("done%d", item)
+			case item%50 == 0:
+				return "slow"
+			default:
+				return "fast"
+			}
+		},
+	}
+	for i := range 8 {
+		p.servers[fmt.Sprintf("done%d", i)] = unlimited(time.Second)
+	}
+	in := p.runs(t, 20_000) // 400 slow calls take 7 to 13 rounds of 20 s; 19,600 fast ones 61 s on 32 places
+	last := slices.Max(p.calls["fast"])
+	t.Logf("took %v, the last fast call left at %v", in, last)
+	if last > 63*time.Second || in > 200*time.Second {
+		t.Errorf("took %v, want 200s at most; the last fast call left at %v, want 63s at most", in, last)
 	}
 }
 

@@ -64,7 +64,10 @@ type census struct {
 
 type laneCensus struct{ inFlight, inEpoch, parked, delayed int }
 
-type poolCensus struct{ inFlight, lined int } // lined: items that wait in it
+type poolCensus struct {
+	inFlight, lined int    // lined: items that wait in it
+	out             [8]int // of a pool with several lanes: its calls in flight on each
+}
 
 // newCensus is one in which nothing is counted.
 func newCensus(m *Machine, b *book) census {
@@ -104,7 +107,9 @@ func (c census) count(x *bookItem) {
 	}
 	n := c.pool(x)
 	if it.place == InFlight {
-		n.inFlight++
+		if n.inFlight++; len(it.pool.lanes) > 1 {
+			n.out[slices.Index(it.pool.lanes, it.lane)]++
+		}
 	} else {
 		x.run.held++
 		switch it.place {
@@ -207,7 +212,11 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 		if n := c.pools[p]; n != nil {
 			counted = *n
 		}
-		if is := (poolCensus{p.inFlight, p.waiting.n + p.returned.len() + p.delayed.len() + p.undecided}); is != counted {
+		is := poolCensus{inFlight: p.inFlight, lined: p.waiting.n + p.returned.len() + p.delayed.len() + p.undecided}
+		for i := range p.stands {
+			is.out[i] = int(p.stands[i].out)
+		}
+		if is != counted {
 			fail("pool %s: %+v; counted %+v", p.name, is, counted)
 		}
 		m.checkCost(b, p)

@@ -319,3 +319,22 @@ func (m *Machine) leaveLine(l *lane, s *stand) {
 		m.wake(l)
 	}
 }
+
+// hasItsPlaces reports whether the pool has its share of the run's places. It gives way to
+// another that is awake and has fewer: one of long calls would come to hold all places otherwise.
+func (m *Machine) hasItsPlaces(p *pool) bool {
+	n := len(p.run.opened)
+	return n > 1 && p.inFlight*n >= m.ceiling(p.run)
+}
+
+// least returns the fewest calls in flight of the first pools in line, and how many it asked. The
+// bound keeps a turn cheap: a run has more awake only if it has very many pools.
+func (q *poolRing) least() (asked, inFlight int) {
+	for p := q.first; p != nil && asked < 8; p = p.next {
+		if asked == 0 || p.inFlight < inFlight {
+			inFlight = p.inFlight
+		}
+		asked++
+	}
+	return asked, inFlight
+}

@@ -308,7 +308,13 @@ func (m *Machine) grantOne(now time.Time, r *run) bool {
 	if r.paused {
 		return false
 	}
+	mayYield, least := r.runnable.least()
 	for p := r.runnable.pop(); p != nil; p = r.runnable.pop() {
+		if mayYield > 0 && p.inFlight > least && m.hasItsPlaces(p) {
+			mayYield--
+			r.runnable.push(p)
+			continue
+		}
 		if m.grantFrom(now, p) {
 			p.wake()
 			return true
