@@ -216,7 +216,7 @@ func (r *release) archive(t target, files []file) error {
 	}
 	files = under(name+"/", files)
 	if t.os == "windows" {
-		data, err := zipOf(files, r.at)
+		data, err := zipOf(sorted(files), r.at)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,25 @@ func TestArchivesOfTheSameFilesAreEqual(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "a/b/c a/x b" {
 		t.Error(got)
+	}
+}
+
+// Man pages and completions are found in any order, and no archive shows it.
+func TestArchivesDoNotShowTheOrderOfTheirFiles(t *testing.T) {
+	r := &release{root: "../..", version: "1.2.3", at: then, out: t.TempDir(), sums: map[string]string{}}
+	files := []file{{"man/b.1", []byte("second"), 0o644}, {"man/a.1", []byte("first"), 0o644}}
+	for _, target := range []target{{"linux", "amd64"}, {"windows", "amd64"}} {
+		if err := r.archive(target, files); err != nil {
+			t.Fatal(err)
+		}
+		one := maps.Clone(r.sums)
+		slices.Reverse(files)
+		if err := r.archive(target, files); err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(one, r.sums) {
+			t.Errorf("%s: the order of the files shows", target.os)
+		}
 	}
 }
 
