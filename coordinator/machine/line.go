@@ -227,11 +227,16 @@ func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 		if l.line == nil {
 			l.line = &line{since: now, bound: l.bound, alarm: alarm{pos: -1, lane: l}}
 		}
-		if l.line.join(s); l.line.first() == p {
-			m.wasAsked(now, l, p)
-		}
+		l.line.join(s)
 		if l == behind {
 			p.countAt(x)
+		}
+	}
+	// In a loop of its own: a pool that leaves its lines now makes this one the first of a line in
+	// which it stands already, and that line is then woken.
+	for i := range asked {
+		if l := p.lanes[p.index(i)]; l.line.first() == p {
+			m.wasAsked(now, l, p)
 		}
 	}
 }

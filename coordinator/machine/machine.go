@@ -329,6 +329,10 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	if it == nil {
 		return false
 	}
+	q := p.run.purse
+	if q != nil {
+		q.waits(p, false) // it may have to wait for a lane instead
+	}
 	l := m.laneFor(now, p, it)
 	if l == nil {
 		return false
@@ -337,7 +341,6 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 		it = p.probeOn(now, l, it)
 	}
 	var price limiter.Money
-	q := p.run.purse
 	if q != nil {
 		var fits bool
 		if price, fits = m.affords(p, it, l); !fits {

@@ -102,7 +102,6 @@ func newPurse(c *RunConfig) *purse {
 // for money that is reserved, and if none is, the run stops.
 func (m *Machine) affords(p *pool, it *Item, l *lane) (price limiter.Money, fits bool) {
 	q := p.run.purse
-	q.waits(p, false)
 	price, known := q.price(it, l.name, q.lengths[l.name].usual())
 	price = max(0, price)
 	switch {
