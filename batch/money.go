@@ -10,7 +10,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A Budget is what the calls of a run may cost, and how to tell. All sums are USD.
+// A Budget bounds what the calls of a run may cost, and says what each of them costs. All sums
+// are in USD.
 type Budget[In any] struct {
 	Max    float64 // more than 0, at most [MostBudget]
 	Before float64 // the part of Max that earlier runs have spent: 0 or more, and it may be more than Max
@@ -18,9 +19,9 @@ type Budget[In any] struct {
 
 	// Reserve returns the most that a call of the item is expected to cost on the lane: its
 	// prompt, and the bound on its answer. False means that no price is known; the run then
-	// makes no further call. usual is what to take for an answer that nothing bounds, in
-	// tokens: half as much again as the longest of a thousand such answers on that lane; 0
-	// until a hundred have ended. The goroutine that admits calls asks Reserve, each time a
+	// makes no further call. usual is the length to assume for an answer that nothing bounds,
+	// in tokens: half as much again as the longest of a thousand such answers on that lane. It
+	// is 0 until a hundred have ended. The goroutine that admits calls asks Reserve each time a
 	// call may leave: it must be fast, and must not wait.
 	Reserve func(in In, lane string, usual float64) (usd float64, known bool)
 	// Cost returns the cost of a call that has ended, by what it used. False means unknown:
@@ -28,8 +29,8 @@ type Budget[In any] struct {
 	Cost func(in In, lane string, used provider.Usage) (usd float64, known bool)
 }
 
-// MostBudget is the largest budget, in USD. Sums of money go a little further, so that none
-// that is compared with a budget has met their end.
+// MostBudget is the largest budget, in USD. Sums of money reach a little further, so that a sum
+// that passes the largest budget is still exact.
 const MostBudget = 9e6
 
 // WithMaxCost bounds what the calls of the run cost. A call reserves what it may cost when it
@@ -93,7 +94,7 @@ func (r *run[In, Out]) bill(j *job[In, Out], lane string, e *ending) {
 	)
 	if used != (provider.Usage{}) || !o.Doubtful {
 		if guarded(func() { usd, known = r.hints.budget.Cost(j.result.Item, lane, used) }) != nil {
-			known = false // a panic is none of the item's affair: what is reserved stays so
+			known = false // a panic is not the item's failure: its reservation stays
 		}
 	}
 	if known && usd >= 0 {

@@ -40,8 +40,8 @@ func WithFallback(name string, lanes ...string) Option {
 // WithPrefer makes a pool of several tiers of lanes. The lanes of a tier take turns. A later
 // tier is used only once each lane of the tiers before it has stopped, or has been ill (cooling
 // or being probed) for at least after; a lane that is busy is not ill. The pool goes back as
-// soon as a lane of a better tier is well. If it was ill for so long, the later tier takes what
-// that lane leaves until it has climbed back. With an after of 0 the next tier is used at once,
+// soon as a lane of a better tier is well. If that lane was ill for at least after, the later tier
+// takes what it leaves until it has climbed back. With an after of 0 the next tier is used at once,
 // and not while a better lane climbs: [WithFallback] is that, with one lane in each tier.
 func WithPrefer(name string, after time.Duration, tiers ...[]string) Option {
 	c := machine.PoolConfig{Name: name, After: after}

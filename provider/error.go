@@ -217,7 +217,7 @@ func clip(s string, n int) string {
 // isBreak reports whether a rune separates words: a space, or a control character of a terminal.
 func isBreak(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }
 
-// unusual reports whether a rune is none of the letters, digits and signs that words are made of.
+// unusual reports whether a rune is not one of the letters, digits and signs that words consist of.
 func unusual(r rune) bool { return r <= ' ' || r > '~' }
 
 // ClassifyErr says what a Go error of a call means; nil for nil. An *Error

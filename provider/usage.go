@@ -19,8 +19,8 @@ type Usage struct {
 	// costs more.
 	LongWriteTokens int64
 
-	// Told is what the answer says that it cost, in picodollars, if HasTold. It is for a price
-	// table to decide whether that provider's word counts.
+	// Told holds the cost that the answer names, in picodollars, if HasTold. A price table
+	// decides whether that provider's word counts.
 	Told    int64
 	HasTold bool
 	// Tier is the class of service that the answer names.

@@ -66,7 +66,7 @@ type Headrace struct {
 	Dialect    string `json:"dialect,omitempty"`
 	Served     string `json:"served,omitempty"`
 	Translated bool   `json:"translated,omitempty"`
-	// Fallback says that the answer is of a lane that its pool prefers others to; false is not
+	// Fallback says that the pool prefers other lanes to the one that answered; false is not
 	// written.
 	Fallback bool `json:"fallback,omitempty"`
 	// Finish says why the answer ended, in a word common to all dialects; "" is not

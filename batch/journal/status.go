@@ -37,7 +37,7 @@ type Progress struct {
 	Changed             time.Time // when the output was last written to; zero if it is missing
 }
 
-// LaneCost is what the items of one lane have cost.
+// LaneCost sums up the cost of the items of one lane.
 type LaneCost struct {
 	USD              float64 // as far as it is known
 	Priced, Unpriced int     // items

@@ -8,13 +8,13 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// inputMargin is how much longer than estimated a prompt may be until its call costs more than
-// is reserved for it. Estimates of prompts are off by some percent either way.
+// inputMargin multiplies the estimated length of a prompt to get the length that is reserved for
+// it. Estimates of prompts are off by some percent either way.
 const inputMargin = 1.15
 
 // UnboundedOutput is the length that is reserved for an answer that nothing bounds, in tokens,
 // until a hundred of them have ended. The models that most runs use write no more in one
-// answer. One that does costs more than was reserved for it, and the run says so.
+// answer. A longer answer costs more than was reserved for it, and the run says so.
 const UnboundedOutput = 16_384
 
 // budget returns the option that bounds what the run costs; false: nothing does.
@@ -53,7 +53,7 @@ func (c *Config) doubtful(it *Item, calls int) float64 {
 	return float64(calls) * usd
 }
 
-// spending is the cost of what stands in the files of earlier runs.
+// spending holds the cost of the items in the files of earlier runs.
 type spending struct {
 	usd      float64
 	doubtful float64 // what calls that broke may cost in addition

@@ -53,7 +53,7 @@ func (d *desk) pay(calls map[string][]func(context.Context, *Item) (provider.Rep
 	return sums
 }
 
-// costsIn are what the lines of a file say that they have cost, by id; null is no field.
+// costsIn returns the costs that the lines of a file name, by id; null means that the field is missing.
 func costsIn(t *testing.T, path string) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(path)

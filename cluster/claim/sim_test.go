@@ -400,7 +400,7 @@ const (
 	keeperForgets          // to queue again what has no part
 )
 
-// mutants are what they are called, and the worlds that find them out.
+// mutants lists the names of the mutants, and the worlds that find them.
 var mutants = map[mutant]struct {
 	name  string
 	theme theme

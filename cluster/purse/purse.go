@@ -100,8 +100,8 @@ const (
 	// that many models write.
 	unboundedFirst = 16_384
 	answersFew     = 100
-	// unboundedTimes is how much longer than the longest so far such an answer may be until it costs more than is
-	// reserved.
+	// unboundedTimes multiplies the length of the longest such answer so far to get the length that is reserved for
+	// the next one.
 	unboundedTimes = 1.5
 )
 

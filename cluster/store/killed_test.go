@@ -132,7 +132,7 @@ func killed(t *testing.T, root string, after time.Duration) []string {
 	return whole
 }
 
-// temporaries are what lies where no list looks.
+// temporaries returns the names in the folder that no list reads.
 func temporaries(t testing.TB, f *folder) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(f.root, tempFolder))

@@ -211,7 +211,7 @@ func (f *fleet) url() string {
 	return before + strings.Join(hosts, ",") + after
 }
 
-// lineParts are what stands before the hosts of a line to join by, the hosts, and what follows.
+// lineParts splits a line to join by into the text before its hosts, the hosts, and the rest.
 func lineParts(line string) (before, hosts, after string) {
 	start := strings.Index(line, "://") + len("://")
 	if at := strings.LastIndex(line, "@"); at >= 0 {

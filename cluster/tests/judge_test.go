@@ -349,8 +349,8 @@ func (a *audit) silence(book []call, v *verdict) {
 	}
 }
 
-// returns are how long it took after each end of an absence until somebody called; of those that
-// ended together, once.
+// returns lists the times from the end of each absence to the next call; absences that ended
+// together count once.
 func (a *audit) returns(book []call) (all []time.Duration) {
 	for i, lost := range a.absences {
 		if i > 0 && lost.until.Sub(a.absences[i-1].until) < time.Millisecond {

@@ -237,7 +237,7 @@ func sameFile(t *testing.T, got, want string, order func([]string)) {
 	}
 }
 
-// lineNumbers are where in the input a file's lines stand.
+// lineNumbers returns the places in the input of a file's lines.
 func lineNumbers(t *testing.T, path string) (all []int) {
 	t.Helper()
 	text, err := os.ReadFile(path)

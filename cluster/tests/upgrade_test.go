@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// versions are what tells two programs apart: the constants that rise, and the files in which they stand. In a newer one
-// a job without a cap has a newer format, too.
+// versions lists the constants that rise from one program to the next, by file. In the newer program a job without a cap
+// has a newer format, too.
 var versions = map[string][]struct{ is, becomes string }{
 	"permit/message.go": {{"const Version = 1", "const Version = 2"}},
 	"job/record.go":     {{"const RecordFormat = 2", "const RecordFormat = 3"}, {"const plainFormat = 1", "const plainFormat = 3"}},

@@ -43,7 +43,8 @@ func (m *Machine) enrol(l *lane) {
 	l.account = a
 }
 
-// strikeOff ends that. An account without lanes is forgotten, and with it that it is of no use.
+// strikeOff removes a lane from its account. An account without lanes is forgotten, together with
+// the cause that made it useless.
 func (m *Machine) strikeOff(l *lane) {
 	a := l.account
 	if a == nil {
@@ -55,7 +56,7 @@ func (m *Machine) strikeOff(l *lane) {
 	}
 }
 
-// stopFor stops a lane, or all lanes of its account if the refusal concerns that.
+// stopFor stops a lane, or all lanes of its account if the refusal concerns the account.
 func (m *Machine) stopFor(now time.Time, l *lane, wide bool, cause error) {
 	a := l.account
 	if a == nil || !wide {
@@ -84,7 +85,7 @@ func (l *lane) ruinedBy(to Phase) string {
 	return l.account.name
 }
 
-// vouch takes it that an account is of use again, as a person says so of one of its lanes.
+// vouch clears the cause that made an account useless: a person has reset one of its lanes.
 func (m *Machine) vouch(lane string) {
 	if a := m.accounts[m.laneConfig(lane).Account]; a != nil {
 		a.cause = nil

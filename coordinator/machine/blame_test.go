@@ -60,7 +60,7 @@ func (b *bed) endOfItem(seq uint64, after time.Duration, o Outcome) {
 	panic(fmt.Sprintf("item %d has no call under way", seq))
 }
 
-// verdicts are how items ended, by number.
+// verdicts returns the ends of items, by number.
 func (b *bed) verdicts() map[uint64]Verdict {
 	all := map[uint64]Verdict{}
 	for _, g := range b.calls {

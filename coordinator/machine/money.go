@@ -27,8 +27,8 @@ type PriceFunc func(it *Item, lane string, usual float64) (price limiter.Money, 
 
 // Reservations for answers whose length nothing bounds.
 const (
-	// UsualFactor is how much longer than the longest of a thousand an answer may be until it
-	// costs more than is reserved for it. Lengths have long tails: half as much again covers
+	// UsualFactor multiplies the length of the longest of a thousand answers to get the length
+	// that is reserved for the next one. Lengths have long tails: half as much again covers
 	// nearly all of them.
 	UsualFactor = 1.5
 	// UsualAfter is the number of answers after which their lengths are believed.
@@ -98,8 +98,8 @@ func newPurse(c *RunConfig) *purse {
 	return &purse{Spending: Spending{Cap: c.Budget, Spent: c.Spent, Doubtful: c.Doubtful}, price: c.Price, lengths: map[string]*lengths{}}
 }
 
-// affords returns the price of a call of it on l. If the money does not suffice, the pool waits
-// for money that is reserved, and if none is, the run stops.
+// affords returns the price of a call of the item on l. If the money does not suffice, the pool
+// waits for money that is reserved. If none is reserved, the run stops.
 func (m *Machine) affords(p *pool, it *Item, l *lane) (price limiter.Money, fits bool) {
 	q := p.run.purse
 	price, known := q.price(it, l.name, q.lengths[l.name].usual())

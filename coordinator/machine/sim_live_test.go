@@ -193,8 +193,8 @@ func TestSimulatedLanesComeBack(t *testing.T) {
 	}
 }
 
-// A trial at a pace of one call in seventeen seconds ends after two minutes. In this world such a
-// trial once took eighteen.
+// A trial at a pace of one call in seventeen seconds ends after two minutes. Forty calls at that
+// pace would take eleven.
 func TestSlowTrialDoesNotKeepALaneBack(t *testing.T) {
 	w := newLiveWorld(77000110288, limiter.Model)
 	w.live(10 * time.Minute)

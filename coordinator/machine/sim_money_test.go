@@ -61,11 +61,11 @@ func (w *world) bills(g Grant, o *Outcome) {
 	}
 }
 
-// bookMoney is what the world knows of a run's money.
+// bookMoney holds the world's own count of a run's money.
 type bookMoney struct {
 	spent, reserved, doubtful, over limiter.Money
 	flying                          int
-	spentOut                        bool // it was stopped for want of money
+	spentOut                        bool // lack of money has stopped it
 }
 
 // pays: a call leaves only if the budget covers it.

@@ -186,7 +186,7 @@ func (s *story) end(w words, how func(Grant, Outcome) Event, o Outcome) {
 	}
 }
 
-// words are what stands behind a command: numbers, then key=value.
+// words holds the arguments of a command: numbers, then key=value.
 type words struct {
 	t     testing.TB
 	args  []datadriven.CmdArg
@@ -260,7 +260,7 @@ func (w words) causeOr(otherwise error) error {
 
 func (w words) cost() limiter.Cost { return limiter.Cost{Requests: 1, Input: w.number("tokens")} }
 
-// sightings are what the headers of an answer show of the limit on requests a minute.
+// sightings returns the limit on requests a minute that the headers of an answer show.
 func (w words) sightings() []limiter.Sighting {
 	v := w.vals("headers")
 	if v == nil {

@@ -147,8 +147,8 @@ func (t *tiers) spillsAt(now time.Time) time.Time {
 }
 
 // leaves reports whether no lane up to this tier keeps the pool from the next one, and from when
-// on. A lane that stopped does not, nor one that has been ill for long enough. If it has, it does
-// not while it climbs either: it cannot take all yet.
+// on. A lane that has stopped does not keep it, nor does one that has been ill for long enough,
+// nor such a lane while it climbs: it cannot take all yet.
 func (p *pool) leaves(tier int) (at time.Time, leaves bool) {
 	t := p.tiers
 	for i, l := range p.lanes {

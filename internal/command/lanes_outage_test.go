@@ -230,8 +230,8 @@ func (l *ledger) ideal(items int, servers ...*mortal) time.Duration {
 	return most
 }
 
-// mortalBurst is how much of its limit a server saves up: enough to bridge the pauses of a busy
-// machine, and little compared with a run.
+// mortalBurst bounds the part of its limit that a server saves up. It bridges the pauses of a busy
+// machine, and is little compared with a run.
 const mortalBurst = 500 * time.Millisecond
 
 // mortal serves a simulated provider of a known limit. Killed, it breaks all connections, and its

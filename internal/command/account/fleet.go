@@ -299,8 +299,8 @@ func (b *Account) Organisation() string {
 	return b.shares.org[b]
 }
 
-// SayShared has those lanes named that draw on the limits of one organisation, as soon as their
-// answers show it. Lanes that send one key are named at once.
+// SayShared names the lanes that draw on the limits of one organisation, as soon as their answers
+// show it. It names lanes that send one key at once.
 func (b *Account) SayShared(notice func(event.Code, string)) {
 	if b.Lanes == nil {
 		return

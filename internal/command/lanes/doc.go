@@ -1,4 +1,4 @@
-// Package lanes is headrace lanes: it shows the lanes and pools that the file of --config makes.
+// Package lanes makes headrace lanes, which shows the lanes and pools in the file of --config.
 //
 // It promises that it calls nothing, unless --try asks for one call of one token for each lane. No
 // key is shown.

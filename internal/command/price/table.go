@@ -25,7 +25,7 @@ type Table struct {
 	tells  bool          // its provider's answers say what they cost
 }
 
-// The sources of a cost, the first that has one counts.
+// The sources of a cost: the first that has one counts.
 const (
 	FromProvider = "provider" // the answer said it
 	FromLane     = "lane"     // the lane's own price

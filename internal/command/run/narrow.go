@@ -13,8 +13,8 @@ import (
 const (
 	// knownLatency is the number of calls after which the latency of a lane is known.
 	knownLatency = 20
-	// narrow is how much more than its window a lane could use before that is worth a notice: the
-	// latency moves by a tenth or two by itself.
+	// narrow multiplies the window of a lane to get the number of calls from which a notice is worth
+	// its while: the latency moves by a tenth or two by itself.
 	narrow = 1.25
 )
 

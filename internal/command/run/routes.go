@@ -87,8 +87,8 @@ func (r *runner) closeRoutes(src promptfile.Input) error {
 	return nil
 }
 
-// optionsOfRun returns the options of the run: those of its calls, of its lanes, and of those who
-// watch it.
+// optionsOfRun returns the options of the run: those of its calls, of its lanes, and of its
+// observers.
 func (r *runner) optionsOfRun(plan *promptfile.Plan) ([]batch.Option, error) {
 	opts := slices.Concat(r.calls.options(), r.show.recorder.Options())
 	if r.routes == nil {

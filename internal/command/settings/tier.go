@@ -17,7 +17,7 @@ const flexTimeout = 15 * time.Minute
 // while the first has had no room for --spill.
 const TierAuto = "auto"
 
-// usualSpill is how long a line waits for half the price: a tier that is full for ten minutes often
+// usualSpill bounds the wait of a line for half the price: a tier that is full for ten minutes often
 // stays so for hours.
 const usualSpill = 10 * time.Minute
 

@@ -24,7 +24,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Facts are what is known of a run, for all that act in it.
+// Facts hold the known state of a run, for all that act in it.
 type Facts struct {
 	*world.World
 	Flags   *settings.Flags
