@@ -24,6 +24,7 @@ anthropic was not asked: seed has no counterpart
 gemini (STOP): Simulated answer d5818635b2687c0e. The water is quiet.
 gemini (STOP): Simulated answer 32fffa13031369c9. Upstream the snow is melting, and the level has begun to rise.
 `,
+		"pool":         "cheap answered 40, dear 40; 40 are left; $1 of $1 spent; budget met: true\n",
 		"sharedlimits": "60 and 40 answered on 1 lane, 100 calls on my-key/my-model\n",
 		"steering": `simple    calls 1  attempts 1  "the page simple" <nil>
 nonsense  calls 1  attempts 1  "" invalid: this can never work
