@@ -74,6 +74,7 @@ func (m *Machine) stopFor(now time.Time, l *lane, wide bool, cause error) {
 func (m *Machine) share(now time.Time, l *lane) {
 	if a := l.account; a != nil && a.cause != nil {
 		m.stop(now, l, a.cause)
+		l.cause = a.cause // also if it had stopped by itself
 	}
 }
 

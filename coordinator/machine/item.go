@@ -423,6 +423,7 @@ func (m *Machine) remove(it *Item) {
 	}
 	it.pool.take(it)
 	if it.pool.wake(); it.pool.head() == nil {
+		it.pool.waitsNot()
 		m.leaveLines(it.pool)
 		if it.pool.short {
 			it.run.purse.waits(it.pool, false)

@@ -189,15 +189,14 @@ func (m *Machine) wasAnswered(now time.Time, e *lesson, o *Outcome) {
 	if n.Good && n.Latency > 0 {
 		l.latency.Observe(n.Latency)
 	}
-	if !n.Present {
-		return
+	if n.Present {
+		l.breaker.Success(now, endsRow)
+		if l.phase == Probing {
+			m.passed(now, l)
+		}
 	}
-	l.breaker.Success(now, endsRow)
-	if l.phase == Probing {
-		m.passed(now, l)
-	}
-	if !l.illSince.IsZero() && l.usable() {
-		l.illSince = time.Time{}
+	if e.from == ownCall {
+		l.wasWell(n.Sent)
 	}
 }
 

@@ -198,6 +198,7 @@ func (m *Machine) call(now time.Time, l *lane) {
 			}
 			if m.laneFor(now, p, p.head()) != nil {
 				l.line.asked = 1 + m.totals[calls]
+				p.waitsNot()
 				m.noteHealth(l, p)
 				m.leaveLines(p)
 				p.wake()

@@ -353,6 +353,7 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	}
 	switch m.takeTurn(p); {
 	case p.head() == nil:
+		p.waitsNot()
 		m.leaveLines(p)
 	case p.tiers != nil:
 		m.nextOfTiers(now, p, l)

@@ -227,7 +227,7 @@ func (m *Machine) recallItem(now time.Time, it *Item) {
 
 // leave remembers an item that is let go without a further call.
 func (m *Machine) leave(it *Item, v Verdict) {
-	if v != EndDrained && v != EndStopped {
+	if v != EndDrained && v != EndStopped && v != EndUnpaid {
 		return
 	}
 	if m.items == nil {

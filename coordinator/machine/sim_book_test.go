@@ -77,11 +77,12 @@ type bookItem struct {
 	item   *Item
 	run    *bookRun
 	pool   string
-	lanes  []string // that its pool may use
-	cost   float64  // tokens
-	place  Place    // Nowhere: the machine has not heard of it; Waiting: never called, or back for no reason
-	grant  Grant    // the latest
-	last   Outcome  // of the latest call
+	lanes  []string  // that its pool may use
+	cost   float64   // tokens
+	place  Place     // Nowhere: the machine has not heard of it; Waiting: never called, or back for no reason
+	grant  Grant     // the latest
+	last   Outcome   // of the latest call
+	sent   time.Time // when that left
 	back   time.Time
 	failed time.Time // when it was last handed over
 	blame  bookDoubts
@@ -289,8 +290,8 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	b.givesUp(lane, e.outcome.Signal == Failed && !led && !late)
 	x.last, x.back = e.outcome, b.w.now
 	b.isBlamed(x, e.outcome, led, late)
-	if o := e.outcome.Signal; (o == Succeeded || o == Answered) && present && !led && !late && b.lanes[lane].isWell() {
-		b.lanes[lane].fell = time.Time{}
+	if o := e.outcome.Signal; (o == Succeeded || o == Answered) && !led && !late {
+		b.lanes[lane].wasWell(x.sent)
 	}
 	b.countEnd(x, e.outcome, present)
 	if e.kind == evSettled {

@@ -110,7 +110,7 @@ func (b *book) grant(g Grant) {
 		b.ends(g, x)
 		x.place = Releasing
 	}
-	x.grant = g
+	x.grant, x.sent = g, b.w.m.now
 }
 
 func withDefault(concurrency int) int {
@@ -293,6 +293,13 @@ func (b *book) inItsPool(g Grant, x *bookItem) {
 }
 
 // isWell reports whether the lane lets calls go.
+// wasWell: a call that left at a moment was answered, and the lane lets calls go.
+func (l *bookLane) wasWell(sent time.Time) {
+	if l.isWell() && !sent.Before(l.fell) {
+		l.fell = time.Time{}
+	}
+}
+
 func (l *bookLane) isWell() bool { return l.phase == Flowing || l.phase == Ramping }
 
 // ends: an item ends without a call for a reason that the world knows.

@@ -197,7 +197,7 @@ func (t *tiers) isDue(now time.Time) bool {
 	return !t.opens.IsZero() && !t.opens.After(now) || t.spill > 0 && !t.waits.IsZero() && !t.spillsAt(now).After(now)
 }
 
-// waitsNot notes that the pool's head waits for its run, and not for lanes.
+// waitsNot notes that the pool has no head, or that it waits for a place, and not for lanes.
 func (p *pool) waitsNot() {
 	if p.tiers != nil {
 		p.tiers.waits = time.Time{}
@@ -241,6 +241,15 @@ func (l *lane) feels(now time.Time, well bool) {
 		l.illSince = now
 	case well && !l.illSince.IsZero():
 		l.illFor = now.Sub(l.illSince)
+	}
+}
+
+// wasWell notes that a call which left at a moment was answered. An illness that began before is
+// over, if the lane lets calls go. The call may be of an older epoch, as where answers take longer
+// than cooldowns.
+func (l *lane) wasWell(sent time.Time) {
+	if l.usable() && !sent.Before(l.illSince) {
+		l.illSince = time.Time{}
 	}
 }
 

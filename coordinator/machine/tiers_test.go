@@ -1,0 +1,136 @@
+package machine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/limiter"
+)
+
+// newTieredBed is a bed with a pool of two tiers, a lane in each. Neither lane has a limit.
+func newTieredBed(c PoolConfig, own LaneConfig) *bed {
+	own.Law, own.Cooldown.Jitter = limiter.Plain, -1
+	b := &bed{Machine: New(Config{Lanes: map[string]LaneConfig{"own": own, "hosted": {Law: limiter.Plain}}}), now: storyStart}
+	c.Name, c.Lanes, c.Tiers = "p", []string{"own", "hosted"}, []int{0, 1}
+	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{c}}))
+	return b
+}
+
+// settle ends the oldest call well, after so long.
+func (b *bed) settle(after time.Duration) {
+	b.wait(after)
+	g := b.calls[0]
+	b.calls = b.calls[1:]
+	b.Step(b.now, Settled(g, Outcome{Signal: Succeeded, Latency: b.now.Sub(g.Item.Sent)}))
+	b.decide()
+}
+
+// The wait of a pool's head ends with the head. An item that comes later waits by itself before
+// it spills, also where the one before it was withdrawn.
+func TestTheWaitForSpillEndsWithItsHead(t *testing.T) {
+	for name, end := range map[string]func(b *bed, waits *Item){
+		"sent":      func(b *bed, _ *Item) { b.settle(5 * time.Second) },
+		"withdrawn": func(b *bed, waits *Item) { b.Step(b.now, Withdrawn(waits)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newTieredBed(PoolConfig{Spill: 10 * time.Second}, LaneConfig{Window: 1})
+			items := []*Item{{Seq: 0, Pool: "p"}, {Seq: 1, Pool: "p"}, {Seq: 2, Pool: "p"}}
+			b.Step(b.now, Offered(1, items[:2]))
+			b.decide()
+			end(b, items[1])
+			b.decide()
+			b.calls = nil
+			b.wait(15 * time.Second)
+			b.Step(b.now, Offered(1, items[2:]))
+			if b.decide(); len(b.calls) > 0 {
+				t.Fatalf("it spills after a wait of nothing: %+v", b.calls)
+			}
+			b.wait(10 * time.Second)
+			if n := len(b.calls); n != 1 || b.calls[0].Lane != "hosted" {
+				t.Errorf("%d calls after a wait of ten seconds: %+v", n, b.calls)
+			}
+		})
+	}
+}
+
+// An illness is over once a call that left since then was answered, also where that takes longer
+// than the cooldowns: each would begin an epoch, and none of its calls be answered in it.
+func TestSlowAnswersEndAnIllness(t *testing.T) {
+	b := newTieredBed(PoolConfig{After: time.Minute}, LaneConfig{Window: 4})
+	call := func() Grant {
+		b.calls = nil
+		for b.offer(1, "p", 0); len(b.calls) == 0; { // a lane that climbs lets it wait
+			b.wait(time.Second)
+		}
+		if b.calls[0].Lane != "own" {
+			t.Fatalf("after %v: %+v", b.now.Sub(storyStart), b.calls)
+		}
+		return b.calls[0]
+	}
+	refuse := func(g Grant) {
+		b.Step(b.now, Settled(g, Outcome{Signal: Throttled, Directed: true, RetryAfter: 2 * time.Second}))
+		b.decide()
+	}
+	answer := func(g Grant) {
+		b.Step(b.now, Settled(g, Outcome{Signal: Succeeded, Latency: b.now.Sub(g.Item.Sent)}))
+		b.decide()
+	}
+	answer(call()) // or a probe would not pass before it is answered
+	refuse(call())
+	var before Grant
+	for i := range 5 {
+		b.wait(3 * time.Second)
+		probe := call()
+		b.wait(10 * time.Second) // it passes, as it was not refused
+		if i > 0 {
+			answer(before) // of the epoch before
+		}
+		before = probe
+		refuse(call())
+	}
+	b.wait(3 * time.Second)
+	call()
+	b.wait(10 * time.Second)
+	answer(before)
+	refuse(call())
+	b.calls = nil
+	b.offer(1, "p", 0)
+	if len(b.calls) > 0 {
+		t.Errorf("a lane that fell ill just now is passed over: %+v", b.calls)
+	}
+}
+
+// An item whose run has no money left keeps the failures that it had.
+func TestUnpaidItemsAreRemembered(t *testing.T) {
+	b := &bed{Machine: New(Config{Lane: LaneConfig{Law: limiter.Plain}}), now: storyStart}
+	b.Step(b.now, RunOpened(1, RunConfig{Budget: 10, Price: func(*Item, string, float64) (limiter.Money, bool) { return 6, true }}))
+	b.Step(b.now, Offered(1, []*Item{{Payload: named("k")}}))
+	b.decide()
+	b.end(time.Second, Outcome{Signal: Failed, Spent: 6})
+	b.wait(time.Minute)
+	if n := len(b.calls); n != 1 || b.calls[0].Verdict != EndUnpaid {
+		t.Fatalf("%d grants: %+v", n, b.calls)
+	}
+	if k := b.SaveItems()["k"]; k.Failures != 1 {
+		t.Errorf("remembered: %+v", k)
+	}
+}
+
+// A lane that had stopped by itself, and joins an account that is of no use, stops for the account:
+// another run does not try it again.
+func TestAStoppedLaneSharesItsAccountsFate(t *testing.T) {
+	b := &bed{Machine: New(Config{Lanes: map[string]LaneConfig{"a": {Law: limiter.Plain, Account: "x"}, "b": {Law: limiter.Plain}}}), now: storyStart}
+	b.Step(b.now, RunOpened(1, RunConfig{}))
+	for _, lane := range []string{"a", "b"} {
+		b.offer(1, lane, 0)
+		b.Step(b.now, HandedOver(b.calls[len(b.calls)-1], Outcome{Signal: Exhausted, Account: lane == "a", Cause: errors.New(lane)}))
+		b.decide()
+	}
+	b.Step(b.now, LaneDefined("b", LaneConfig{Law: limiter.Plain, Account: "x"}))
+	b.decide()
+	var why *AccountError
+	if l := b.lanes["b"]; l.phase != Stopped || !errors.As(l.cause, &why) {
+		t.Errorf("%v, %v", l.phase, l.cause)
+	}
+}
