@@ -171,7 +171,7 @@ func ConfigOf(f *settings.Flags, input string, at time.Time) Config {
 		row = func(string) string { return "all models" }
 	}
 	var ways []Way
-	if f.ServiceTier == "" && answers.Tiers[catalog.Flex] != "" {
+	if f.ServiceTier == "" && answers.Tiers[catalog.Flex] != "" && f.FlexIsHalf() {
 		ways = append(ways, Way{"--service-tier flex", settings.FlexFactor, "for models that have the tier; slower, and refused while there is no room"})
 	}
 	return Config{

@@ -40,13 +40,16 @@ func (f *VendorFlags) tiers() map[string]string {
 	return of.Tiers
 }
 
-// FlexFactor is the price of the flex tier, in prices of the standard one: OpenAI, Google and AWS ask
-// for half.
+// FlexFactor is the price of the flex tier at OpenAI and Google, in prices of the standard one.
 const FlexFactor = 0.5
+
+// FlexIsHalf reports whether FlexFactor is what the called provider asks for. AWS names a discount,
+// and no factor that holds for all its models.
+func (f *VendorFlags) FlexIsHalf() bool { return f.Vendor.Name != "bedrock" }
 
 // PriceFactor returns what the tier of --service-tier costs, in prices of the standard one.
 func (f *InputFlags) PriceFactor() float64 {
-	if f.ServiceTier == catalog.Flex {
+	if f.ServiceTier == catalog.Flex && f.FlexIsHalf() {
 		return FlexFactor
 	}
 	return 1
