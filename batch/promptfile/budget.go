@@ -8,9 +8,9 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// inputMargin multiplies the estimated length of a prompt to get the length that is reserved for
+// InputMargin multiplies the estimated length of a prompt to get the length that is reserved for
 // it. Estimates of prompts are off by some percent either way.
-const inputMargin = 1.15
+const InputMargin = 1.15
 
 // UnboundedOutput is the length that is reserved for an answer that nothing bounds, in tokens,
 // until a hundred of them have ended. The models that most runs use write no more in one
@@ -40,7 +40,7 @@ func (c *Config) reserve(it *Item, _ string, usual float64) (usd float64, known 
 	if output == 0 {
 		output = UnboundedOutput
 	}
-	return c.Reserve(it.Model, inputMargin*it.prompt, output)
+	return c.Reserve(it.Model, InputMargin*it.prompt, output)
 }
 
 // doubtful returns the most that calls of the item which broke may cost, in USD; 0: there is no

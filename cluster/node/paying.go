@@ -41,6 +41,7 @@ func (j *jobs) payerOf(r *job.Record, price priceFunc) *payer {
 // alone for a while.
 func (p *payer) reserve(ctx context.Context, it *promptfile.Item) (paid func(provider.Reply, error), err error) {
 	input, output := estimate.For(it.Endpoint, it.Body)
+	input *= promptfile.InputMargin
 	if output == 0 {
 		output = float64(it.Asks().MaxTokens)
 	}
@@ -72,7 +73,7 @@ func (p *payer) reserve(ctx context.Context, it *promptfile.Item) (paid func(pro
 }
 
 // cost returns what a call has cost. One that may be billed has cost what was reserved, and so has an answer that does
-// not say what it used.
+// not say what it used, or whose use has no known price.
 func (p *payer) cost(ctx context.Context, model string, price limiter.Money, reply *provider.Reply, err error) limiter.Money {
 	r := provider.RecorderFrom(ctx).Snapshot()
 	used, says := r.Usage, r.HasUsage
@@ -81,9 +82,9 @@ func (p *payer) cost(ctx context.Context, model string, price limiter.Money, rep
 	}
 	usd, known := p.priceOf(model, used)
 	switch doubtful := r.Doubtful(err).Calls > 0; {
-	case doubtful, err == nil && !says:
+	case doubtful, err == nil && !says, says && !known:
 		return price
-	case !says, !known:
+	case !says:
 		return 0
 	}
 	return limiter.USD(usd)

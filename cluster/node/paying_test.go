@@ -89,3 +89,23 @@ func TestRefusalsForMoney(t *testing.T) {
 		t.Error("it stays when there is money again")
 	}
 }
+
+// An answer whose use has no known price, as one of a tier without a price, has cost what was reserved for it. So has one
+// that does not say what it used.
+func TestUnknownCostIsWhatWasReserved(t *testing.T) {
+	used := provider.Reply{Usage: provider.Usage{OutputTokens: 1}, HasUsage: true}
+	for name, c := range map[string]struct {
+		reply provider.Reply
+		known bool
+		want  limiter.Money
+	}{
+		"known":        {used, true, 3},
+		"no price":     {used, false, 7},
+		"says nothing": {provider.Reply{}, true, 7},
+	} {
+		p := payer{price: func(string, provider.Usage) (float64, bool) { return 3e-12, c.known }}
+		if got := p.cost(t.Context(), "m", 7, &c.reply, nil); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
