@@ -34,8 +34,8 @@ const (
 	illnesses
 )
 
-// An illness is one of a server's, from one moment to another.
-type illness struct {
+// An ailment is one of a server's, from one moment to another.
+type ailment struct {
 	from, to time.Duration
 	kind     int
 	cuts     bool // calls that are under way as it begins break
@@ -44,11 +44,11 @@ type illness struct {
 // A patient is a server that is ill at times.
 type patient struct {
 	latency   time.Duration
-	illnesses []illness
+	illnesses []ailment
 }
 
-// at returns the server's illness at that age of the world; nil: it is well.
-func (p *patient) at(age time.Duration) *illness {
+// at returns the server's ailment at that age of the world; nil: it is well.
+func (p *patient) at(age time.Duration) *ailment {
 	for i := range p.illnesses {
 		if ill := &p.illnesses[i]; ill.from <= age && age < ill.to {
 			return ill
@@ -120,7 +120,7 @@ func newOrdeal(seed uint64) *ordeal {
 		at := time.Duration(0)
 		for range rng.IntN(4) {
 			at += span(0, 2*time.Minute)
-			ill := illness{from: at, kind: rng.IntN(illnesses), cuts: rng.IntN(2) == 0}
+			ill := ailment{from: at, kind: rng.IntN(illnesses), cuts: rng.IntN(2) == 0}
 			ill.to = at + span(time.Second, []time.Duration{10 * time.Second, time.Minute, 20 * time.Minute, 2 * time.Hour}[rng.IntN(4)])
 			at = ill.to
 			p.illnesses = append(p.illnesses, ill)

@@ -99,13 +99,12 @@ type lane struct {
 	vouched   uint64    // the epoch that a person began: older refusals for good are void,
 	vouchedAt time.Time // and so are those of other machines' calls that left before
 	refusal   limiter.MeanLatency
-	illSince  time.Time     // when it fell ill; zero: a call that left since then was answered
-	illFor    time.Duration // of the latest illness, up to the climb that ended it
-	wait      *wait         // its long waits; nil: it never had to wait
-	outside   *outside      // its law's links with the outside; nil: there are none
-	account   *account      // whose fate it shares; nil: none's
-	blame     *blame        // its failures, and whose they are; nil: there was none
-	silence   *silence      // how its calls break, if it was never heard; nil: none did, or it was
+	illness   *illness // the latest; nil: it was never ill
+	wait      *wait    // its long waits; nil: it never had to wait
+	outside   *outside // its law's links with the outside; nil: there are none
+	account   *account // whose fate it shares; nil: none's
+	blame     *blame   // its failures, and whose they are; nil: there was none
+	silence   *silence // how its calls break, if it was never heard; nil: none did, or it was
 	alarm     alarm
 }
 
@@ -400,7 +399,9 @@ func (l *lane) forgive() {
 	l.cause, l.until, l.wave = nil, time.Time{}, 0
 	l.listen()
 	l.ill = NoReason
-	l.illSince, l.illFor = time.Time{}, 0
+	if l.illness != nil {
+		*l.illness = illness{}
+	}
 	l.wait.end()
 }
 

@@ -30,6 +30,9 @@ type tiers struct {
 
 // newTiers returns nil if all lanes are of one tier and weigh the same.
 func newTiers(c PoolConfig) *tiers {
+	if c.Tiers == nil && c.Weights == nil {
+		return nil
+	}
 	n, of := len(c.Lanes), c.Tiers
 	if of == nil {
 		of = make([]int, n)
@@ -155,11 +158,11 @@ func (p *pool) leaves(tier int) (at time.Time, leaves bool) {
 		switch {
 		case t.of[i] > tier:
 			return at, true
-		case l.phase == Stopped, t.after > 0 && l.phase == Ramping && l.illFor >= t.after:
+		case l.phase == Stopped, t.after > 0 && l.phase == Ramping && l.illness.span() >= t.after:
 		case l.well():
 			return at, false
 		default:
-			at = latest(at, l.illSince.Add(t.after))
+			at = latest(at, l.illness.began().Add(t.after))
 		}
 	}
 	return at, true
@@ -232,34 +235,63 @@ func (m *Machine) nextOfTiers(now time.Time, p *pool, l *lane) {
 // well reports whether the lane lets calls go, if perhaps slowly.
 func (l *lane) well() bool { return l.usable() && !l.restsOutside() }
 
+// illness is a stretch of time in which a lane was not well. It is apart from its lane, as most
+// lanes are never ill.
+type illness struct {
+	since  time.Time     // when it began; zero: a call that left since then was answered
+	lasted time.Duration // up to the climb that ended it
+}
+
+func (x *illness) began() (since time.Time) {
+	if x != nil {
+		since = x.since
+	}
+	return since
+}
+
+func (x *illness) span() (lasted time.Duration) {
+	if x != nil {
+		lasted = x.lasted
+	}
+	return lasted
+}
+
 // feels notes that the lane has fallen ill, or is well again. An illness lasts until a call that
 // left since then is answered: a server that is down may refuse a probe too late, and the lane
 // then climbs for a moment.
 func (l *lane) feels(now time.Time, well bool) {
-	switch {
-	case !well && l.illSince.IsZero():
-		l.illSince = now
-	case well && !l.illSince.IsZero():
-		l.illFor = now.Sub(l.illSince)
+	switch since := l.illness.began(); {
+	case !well && since.IsZero():
+		l.fallsIll(now)
+	case well && !since.IsZero():
+		l.illness.lasted = now.Sub(since)
 	}
+}
+
+// fallsIll begins an illness. What the latest one lasted stays known until this one ends.
+func (l *lane) fallsIll(now time.Time) {
+	if l.illness == nil {
+		l.illness = &illness{}
+	}
+	l.illness.since = now
 }
 
 // wasWell notes that a call which left at a moment was answered. An illness that began before is
 // over, if the lane lets calls go. The call may be of an older epoch, as where answers take longer
 // than cooldowns.
 func (l *lane) wasWell(sent time.Time) {
-	if l.usable() && !sent.Before(l.illSince) {
-		l.illSince = time.Time{}
+	if l.illness != nil && l.usable() && !sent.Before(l.illness.since) {
+		l.illness.since = time.Time{}
 	}
 }
 
 // rests notes whether a led lane cools outside, as its law has just said.
 func (l *lane) rests(now time.Time) {
 	switch rests := l.restsOutside(); {
-	case rests && l.illSince.IsZero():
-		l.illSince = now
-	case !rests && l.usable():
-		l.illSince = time.Time{}
+	case rests && l.illness.began().IsZero():
+		l.fallsIll(now)
+	case !rests && l.illness != nil && l.usable():
+		l.illness.since = time.Time{}
 	}
 }
 
