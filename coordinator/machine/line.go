@@ -60,11 +60,11 @@ func (q *list[T]) moveBack() {
 
 // line holds the seats of runs that sleep on a lane, and the bound that holds them back.
 type line struct {
-	seats list[seat]
-	alarm alarm  // when time alone may let the first go
-	woken bool   // the first is to be asked
-	asked uint64 // 1 + how many calls had left when one could go and no run had room; 0: that was never so
-	away  bool   // the lane was ill when its first was asked: its pools may use their next tiers
+	seats  list[seat]
+	alarm  alarm  // when time alone may let the first go
+	woken  bool   // the first is to be asked
+	asked  uint64 // 1 + how many calls had left when one could go and no run had room; 0: that was never so
+	health health // of the lane when its first was asked: where it is ill, its pools may use their next tiers
 
 	bound  Bound // what holds the first back, and so all
 	since  time.Time
@@ -259,11 +259,32 @@ func (m *Machine) wasAsked(now time.Time, l *lane, p *pool) {
 // noteHealth notes whether the lane was ill when the first in its line was asked.
 func (m *Machine) noteHealth(l *lane, first *pool) {
 	q := l.line
-	if away := !l.well(); away != q.away {
-		if q.away = away; l.backed > 0 {
+	if h := l.health(); h != q.health {
+		if q.health = h; l.backed > 0 {
 			m.fallBack(q, first)
 		}
 	}
+}
+
+// health says how a lane is, as far as tiers are concerned. One that climbs after a long illness
+// does not keep a pool from the next tier by itself. Once it flows it is well, and spilling is for
+// lanes that are well.
+type health uint8
+
+const (
+	flows health = iota
+	climbs
+	isIll
+)
+
+func (l *lane) health() health {
+	switch {
+	case !l.well():
+		return isIll
+	case l.phase == Ramping:
+		return climbs
+	}
+	return flows
 }
 
 // fallBack wakes the pools in line, except the first, that use other tiers while this lane is
@@ -273,7 +294,7 @@ func (m *Machine) fallBack(q *line, first *pool) {
 	var all []*pool
 	for x := q.seats.first; x != nil; x = x.next {
 		for s := x.of.stands.first; s != nil; s = s.next {
-			if p := s.of.pool; p != first && p.tiers != nil && (q.away || p.tiers.spill > 0) {
+			if p := s.of.pool; p != first && p.tiers != nil && (q.health == isIll || p.tiers.spill > 0) {
 				all = append(all, p)
 			}
 		}
