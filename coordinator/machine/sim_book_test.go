@@ -69,6 +69,7 @@ type bookLane struct {
 	silence  bookSilence
 	blame    bookBlame
 	givenUp  bool          // as it was never answered, by the fact that is being absorbed
+	ruined   bool          // its account has stopped it
 	fell     time.Time     // when it fell ill; zero: a call that left since then was answered
 	lay      time.Duration // how long it was ill when it was let in again
 }

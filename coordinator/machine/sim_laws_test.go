@@ -79,6 +79,7 @@ func (b *book) transition(t Transition) {
 		b.mayBeUsedUp(t)
 	}
 	l.givenUp = t.To == Stopped && errors.Is(t.Cause, ErrNoAnswer)
+	l.ruined = t.To == Stopped && t.Account != ""
 }
 
 // beginLaw: a person has reset the lane, or wants another law. What it may draw is there
@@ -122,8 +123,10 @@ func withDefault(concurrency int) int {
 
 func (b *book) call(g Grant, x *bookItem) {
 	w, l := b.w, b.lane(g.Lane)
-	page := w.outer.pages[g.Lane] // a law that fails in a decision stops its lane at the end of it
-	late := page != nil && page.broken && l.phase == Stopped && g.Epoch+1 == l.epoch
+	// A law that fails in a decision stops its lane at the end of it, and so does an account of which
+	// another lane is convicted. The epoch of the grant proves that it was made before.
+	page := w.outer.pages[g.Lane]
+	late := (page != nil && page.broken || l.ruined) && l.phase == Stopped && g.Epoch+1 == l.epoch
 	switch {
 	case x.run.paused > 0 || x.run.draining:
 		w.failf("%v: its run is paused or drains", g)
