@@ -200,7 +200,7 @@ func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration
 			p.turn = p.index(i + 1)
 			return l, 0, i + 1
 		}
-		if first == nil || wait < soonest || first.bound == BoundStopped {
+		if first == nil || wait < soonest || first.phase == Stopped {
 			first, soonest = l, min(wait, soonest)
 		}
 	}

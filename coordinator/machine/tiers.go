@@ -97,7 +97,7 @@ func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.D
 		if wait == 0 {
 			continue
 		}
-		if first == nil || wait < soonest || first.bound == BoundStopped {
+		if first == nil || wait < soonest || first.phase == Stopped {
 			first, soonest = l, min(wait, soonest)
 		}
 		if l.well() {
