@@ -399,3 +399,20 @@ func TestWeightsOfLanes(t *testing.T) {
 		}
 	}
 }
+
+// A lane shows the price that the file gives it, also where it is simulated: its calls are booked at
+// that price.
+func TestLanesShowTheirOwnPrice(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "lanes.yaml")
+	text := "lanes:\n  a: {provider: sim, price: {input: 1, output: 5}}\n  b: {provider: sim}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := inWorld(t, strings.NewReader(""), nil, "lanes", "--config", config)
+	for lane, want := range map[string]string{"a": "$1 in, $5 out", "b": "  none           all"} {
+		row := regexp.MustCompile(`(?m)^` + lane + ` .*$`).FindString(stdout)
+		if code != 0 || !strings.Contains(row, want) {
+			t.Errorf("exit %d, %s\nof %s: %q, want %q", code, stderr, lane, row, want)
+		}
+	}
+}

@@ -6,11 +6,11 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/provider/catalog"
 )
 
@@ -51,16 +51,12 @@ docs/providers.md has what is known about each provider, with sources.
 func writeProviders(out io.Writer) {
 	fmt.Fprint(out, providersHelp)
 	var rows strings.Builder
-	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "  NAME\tKEY\tDIALECT\tREAD ON\tNEEDS")
+	fmt.Fprintln(&rows, "  NAME\tKEY\tDIALECT\tREAD ON\tNEEDS")
 	for _, v := range catalog.Rows() {
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", v.Name, keysOf(&v), v.Dialect.Name(), cmp.Or(v.Day, "-"), needsOf(&v))
+		fmt.Fprintf(&rows, "  %s\t%s\t%s\t%s\t%s\n", v.Name, keysOf(&v), v.Dialect.Name(), cmp.Or(v.Day, "-"), needsOf(&v))
 	}
-	fmt.Fprintf(table, "  %s\t%s\t%s\t-\t\n", settings.ProviderSim, "none", "openai")
-	_ = table.Flush() // to memory
-	for line := range strings.Lines(rows.String()) {
-		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
-	}
+	fmt.Fprintf(&rows, "  %s\t%s\t%s\t-\t\n", settings.ProviderSim, "none", "openai")
+	words.Columns(out, 2, rows.String())
 	fmt.Fprintf(out, providersMore, wrapped(placeVariables(), "  "), strings.Join(ownServers(), ", "))
 }
 

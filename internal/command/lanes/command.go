@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,11 +76,20 @@ func Command(w *world.World) *cobra.Command {
 
 // show prints a row for each lane.
 func show(w *world.World, flags *settings.Flags, out io.Writer) {
-	table := newTable(columns...)
+	rows := [][]string{columns}
 	for i := range flags.Fleet.Lanes {
-		table.row(cells(w, flags, &flags.Fleet.Lanes[i])...)
+		rows = append(rows, cells(w, flags, &flags.Fleet.Lanes[i]))
 	}
-	table.print(out)
+	printTable(out, rows)
+}
+
+// printTable prints rows with their columns side by side.
+func printTable(out io.Writer, rows [][]string) {
+	var text strings.Builder
+	for _, cells := range rows {
+		fmt.Fprintln(&text, strings.Join(cells, "\t"))
+	}
+	words.Columns(out, 2, text.String())
 }
 
 // columns are the names of what is shown of a lane.
@@ -99,28 +107,6 @@ func LogAttrs(w *world.World, flags *settings.Flags, l *settings.LaneSpec) (attr
 		attrs = append(attrs, strings.ToLower(columns[i]), cell)
 	}
 	return attrs
-}
-
-// A table is printed with its columns side by side.
-type table struct {
-	text strings.Builder
-	to   *tabwriter.Writer
-}
-
-func newTable(columns ...string) *table {
-	t := &table{}
-	t.to = tabwriter.NewWriter(&t.text, 0, 0, 2, ' ', 0)
-	t.row(columns...)
-	return t
-}
-
-func (t *table) row(cells ...string) { fmt.Fprintln(t.to, strings.Join(cells, "\t")) }
-
-func (t *table) print(out io.Writer) {
-	_ = t.to.Flush() // to memory
-	for line := range strings.Lines(t.text.String()) {
-		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
-	}
 }
 
 // hostOf names the host that a lane calls.
@@ -188,10 +174,10 @@ func priceOf(l *settings.LaneSpec, usual string, now time.Time) string {
 	input, _, ok := known.Cost(models[0], provider.Usage{InputTokens: thousand}, now)
 	output, _, alsoOK := known.Cost(models[0], provider.Usage{OutputTokens: thousand}, now)
 	switch {
+	case l.Flags.Provider == settings.ProviderSim && !ok:
+		return "none"
 	case !ok || !alsoOK:
 		return "unknown"
-	case l.Flags.Provider == settings.ProviderSim:
-		return "none"
 	}
 	text := fmt.Sprintf("$%s in, $%s out", perMillion(input.USD()), perMillion(output.USD()))
 	if _, source, _ := known.Of(models[0]); source == price.FromTable() {

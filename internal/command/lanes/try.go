@@ -50,14 +50,14 @@ func tryAll(ctx context.Context, w *world.World, flags *settings.Flags, out io.W
 	}
 	calls.Wait()
 	fmt.Fprintln(out)
-	table, failed := newTable("LANE", "STATUS", "LATENCY", "LIMITS TOLD", "ORGANISATION"), 0
+	rows, failed := [][]string{{"LANE", "STATUS", "LATENCY", "LIMITS TOLD", "ORGANISATION"}}, 0
 	for i, t := range trials {
-		table.row(all.Lanes[i].Spec.Name, t.status, words.Wait(t.took), t.limits, orNone(printable.Line(all.Lanes[i].Organisation())))
+		rows = append(rows, []string{all.Lanes[i].Spec.Name, t.status, words.Wait(t.took), t.limits, orNone(printable.Line(all.Lanes[i].Organisation()))})
 		if !t.answered {
 			failed++
 		}
 	}
-	table.print(out)
+	printTable(out, rows)
 	for i, t := range trials {
 		if t.why != "" {
 			fmt.Fprintf(out, "%s: %s\n", all.Lanes[i].Spec.Name, provider.RedactText(t.why, all.Secrets()...))

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/catalog"
@@ -129,9 +129,8 @@ func (f *flags) offers(model string) ([]offer, error) {
 // writeTable writes a row for each price, and one for each of its steps and cases. Vendors of one
 // price share a row.
 func writeTable(out io.Writer, offers []offer, now time.Time) {
-	var all strings.Builder
-	table := tabwriter.NewWriter(&all, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "  PROVIDER\tINPUT\tOUTPUT\tCACHED\tWRITE\tWRITE 1H\tFROM")
+	var table strings.Builder
+	fmt.Fprintln(&table, "  PROVIDER\tINPUT\tOUTPUT\tCACHED\tWRITE\tWRITE 1H\tFROM")
 	var texts, vendors []string
 	for _, o := range offers {
 		text := rows(&o, now)
@@ -146,12 +145,9 @@ func writeTable(out io.Writer, offers []offer, now time.Time) {
 		}
 	}
 	for i, text := range texts {
-		fmt.Fprintf(table, "  %s%s", vendors[i], text)
+		fmt.Fprintf(&table, "  %s%s", vendors[i], text)
 	}
-	_ = table.Flush() // to memory
-	for line := range strings.Lines(all.String()) {
-		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
-	}
+	words.Columns(out, 3, table.String())
 }
 
 func rows(o *offer, now time.Time) string {

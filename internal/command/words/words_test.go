@@ -1,6 +1,7 @@
 package words
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -62,5 +63,14 @@ func TestClip(t *testing.T) {
 		if got := Clip("äöüß", n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
+	}
+}
+
+// Columns stand side by side, and no line ends in blanks.
+func TestColumns(t *testing.T) {
+	var out strings.Builder
+	Columns(&out, 2, "A\tB\tC\nlong\t\t\nx\ty\tz\n")
+	if want := "A     B  C\nlong\nx     y  z\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
 	}
 }
