@@ -209,6 +209,7 @@ func (m *Machine) decide(now time.Time) {
 	m.grant(now)
 	m.evict(now, maxEvictions) // it closes pools, and the last one that could speak may be among them
 	for len(m.faulty) > 0 && m.stopFaulty(now) || len(m.accused) > 0 && m.conclude(now) {
+		m.ring(now) // an item that is set free may have been due long ago
 		m.grant(now)
 	}
 	m.finish(now)
