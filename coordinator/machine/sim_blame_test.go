@@ -217,13 +217,15 @@ func (b *book) someoneMaySpeak(x *bookItem) bool {
 	lane := b.w.m.lanes[x.grant.Lane]
 	for _, y := range b.living {
 		c := y.run.poolOf(y.pool)
+		later := c.Tiers != nil && c.Lanes[0] != x.grant.Lane // whether it would go there depends on the others
 		switch {
+		case later && y.item.place == InFlight && y.item.Sent.Equal(b.w.m.now): // its pool spilled after the verdict
 		case y.item.place == InFlight && y.item.lane == lane:
 			if b.w.m.now.Sub(lane.used) < overdueLeast {
 				return true
 			}
 		case y.run != x.run && y.run.paused > 0:
-		case c.Tiers != nil && c.Lanes[0] != x.grant.Lane: // whether it would go there depends on the others
+		case later:
 		case y.item.place != Waiting && y.item.place != Parked && y.item.place != Delayed:
 		default:
 			for _, name := range c.Lanes {
