@@ -72,7 +72,7 @@ func TestPuttingAsideSyncsTheFolder(t *testing.T) {
 	if _, err := startOver(w.disk(), path, nil); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"rename to out.jsonl.bak", "sync folder of out.jsonl"}; !slices.Equal(w.did, want) {
+	if want := []string{"rename to out.jsonl.bak", "sync folder of out.jsonl.bak"}; !slices.Equal(w.did, want) {
 		t.Errorf("got %q", w.did)
 	}
 }

@@ -114,10 +114,9 @@ func startOver(d disk.Disk, path string, others []string) (kept string, err erro
 	}
 	target := linkedTo(path)
 	kept = freeName(target + BackupSuffix)
-	if err := d.Rename(target, kept); err != nil {
+	if err := d.Move(target, kept); err != nil {
 		return "", fmt.Errorf("journal: put %s aside: %w", path, disk.Bare(err))
 	}
-	d.SyncFolder(target)
 	return kept, nil
 }
 
@@ -140,12 +139,11 @@ func PutBack(kept, path string) error {
 	target := linkedTo(path)
 	err := ErrNotEmpty
 	if _, there := os.Lstat(target); errors.Is(there, fs.ErrNotExist) {
-		err = os.Rename(kept, target)
+		err = disk.Real().Move(kept, target)
 	}
 	if err != nil {
 		return fmt.Errorf("journal: give %s its name back: %w", path, disk.Bare(err))
 	}
-	disk.Real().SyncFolder(target)
 	return nil
 }
 

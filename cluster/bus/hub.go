@@ -16,6 +16,8 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/jonboulle/clockwork"
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // HubName begins the name of every server that is a [Hub]. It tells clients that the server syncs its writes.
@@ -170,7 +172,7 @@ func (h *Hub) start() error {
 		return err
 	}
 	h.server = s
-	if err := writeWhole(filepath.Join(h.config.Dir, "port"), []byte(strconv.Itoa(h.Port())+"\n"), 0o644); err != nil {
+	if err := disk.Real().Write(filepath.Join(h.config.Dir, "port"), []byte(strconv.Itoa(h.Port())+"\n"), 0o644); err != nil {
 		s.Shutdown() // it would serve without an owner
 		s.WaitForShutdown()
 		return err

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // Bounds of the contents of a hub's directory.
@@ -48,7 +50,7 @@ func moveAside(folder string) (string, error) {
 		if k > maxAside {
 			_ = os.RemoveAll(fmt.Sprintf("%s.broken-%d", folder, k-maxAside)) // it costs room, no more
 		}
-		return aside, os.Rename(folder, aside)
+		return aside, os.Rename(folder, aside) // it replaces nothing; if power is lost, the next start does it again
 	}
 }
 
@@ -66,12 +68,12 @@ func (c startCount) begin() (failed int, err error) {
 	if failed >= maxFailedStarts {
 		next = 1 // the store is put aside, and the count begins anew
 	}
-	return failed, writeWhole(c.path(), []byte(strconv.Itoa(next)), 0o600)
+	return failed, disk.Real().Write(c.path(), []byte(strconv.Itoa(next)), 0o600)
 }
 
 // giveUp makes the next start put the store aside.
 func (c startCount) giveUp() {
-	_ = writeWhole(c.path(), []byte(strconv.Itoa(maxFailedStarts)), 0o600) // or it will be found out again
+	_ = disk.Real().Write(c.path(), []byte(strconv.Itoa(maxFailedStarts)), 0o600) // or it will be found out again
 }
 
 func (c startCount) end() { _ = os.Remove(c.path()) } // at worst one start too many is counted
@@ -118,7 +120,7 @@ func readToken(dir string) (string, error) {
 
 func makeToken(dir string) (string, error) {
 	token := newToken()
-	return token, writeWhole(filepath.Join(dir, tokenName), []byte(token+"\n"), 0o600)
+	return token, disk.Real().Write(filepath.Join(dir, tokenName), []byte(token+"\n"), 0o600)
 }
 
 // MakeShared makes what three hubs share, a token and an authority, in a folder. It keeps existing files.
@@ -169,27 +171,4 @@ func lastPort(dir, host string) int {
 	}
 	_ = l.Close()
 	return port
-}
-
-// writeWhole writes a file that exists whole or not at all, whenever the process is killed.
-func writeWhole(path string, data []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it is gone already if all went well
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

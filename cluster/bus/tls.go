@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // certificateLife is the validity of certificates. They serve one cluster, and a certificate that expires
@@ -107,7 +109,7 @@ func makeAuthority(certPath, keyPath string, now time.Time) (*authority, error) 
 }
 
 func writePEM(path, kind string, der []byte, mode os.FileMode) error {
-	return writeWhole(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
+	return disk.Real().Write(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
 }
 
 func certificate(name string, now time.Time) *x509.Certificate {

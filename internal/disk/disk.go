@@ -81,18 +81,48 @@ func (d Disk) Replace(path string, ours func(head []byte) bool, write func(*bufi
 	if err != nil {
 		return err
 	}
+	return d.place(file, path, write)
+}
+
+// Write replaces the file at path as Replace does, with these bytes and rights, whatever rights
+// an old one has. The new file's other name is unlike any: writers that hold no lock do not meet,
+// and the last one wins. A crash may leave it.
+func (d Disk) Write(path string, data []byte, mode fs.FileMode) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err == nil {
+		err = d.place(file, path, func(out *bufio.Writer) error {
+			_, err := out.Write(data)
+			return errors.Join(err, file.Chmod(mode))
+		})
+	}
+	if err != nil { // the other name means nothing to a reader
+		return &fs.PathError{Op: "write", Path: path, Err: Bare(err)}
+	}
+	return nil
+}
+
+// place fills a new file and gives it its name. After an error that file is gone.
+func (d Disk) place(file *os.File, path string, write func(*bufio.Writer) error) error {
 	out := bufio.NewWriter(file)
-	if err = write(out); err == nil {
+	err := write(out)
+	if err == nil {
 		err = errors.Join(out.Flush(), d.SyncData(file))
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
-		err = d.Rename(file.Name(), path)
+		err = d.Move(file.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(file.Name())
+	}
+	return err
+}
+
+// Move renames a file within its folder, so that the new name lasts.
+func (d Disk) Move(from, to string) error {
+	if err := d.Rename(from, to); err != nil {
 		return err
 	}
-	d.SyncFolder(path)
+	d.SyncFolder(to)
 	return nil
 }
 

@@ -106,7 +106,7 @@ func TestReplaceDoesNotFollow(t *testing.T) {
 }
 
 // The new file is on the disk before it has the name, and then the name is; an unsynced disk
-// only renames. A failed step leaves the old file alone.
+// only renames.
 func TestReplaceInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	var did []string
@@ -121,12 +121,77 @@ func TestReplaceInOrder(t *testing.T) {
 	if got := strings.Join(did, ", "); got != "sync hello, rename, folder, rename" {
 		t.Errorf("got %s", got)
 	}
-	full := errors.New("full")
-	d.SyncData = func(*os.File) error { return full }
-	if err := d.Replace(path, Marked(mark), hello); !errors.Is(err, full) || textOf(path) != "hello" {
-		t.Errorf("%v, %q", err, textOf(path))
+	did = nil
+	if err := d.Write(path, []byte("whole"), 0o600); err != nil || strings.Join(did, ", ") != "sync whole, rename, folder" {
+		t.Errorf("%v, %v", did, err)
 	}
-	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
-		t.Errorf("left: %v", left)
+}
+
+// An error at any step is returned, and leaves the old file with nothing next to it.
+func TestFailedStepLeavesTheOldFile(t *testing.T) {
+	broken := errors.New("broken")
+	whole := func(d Disk, path string) error { return d.Write(path, []byte("new"), 0o600) }
+	lines := func(w *bufio.Writer) error { _, err := w.WriteString("new"); return err }
+	replaced := func(d Disk, path string) error { return d.Replace(path, Marked(mark), lines) }
+	unwritable := func(d Disk, path string) error {
+		file, err := os.OpenFile(path+NextSuffix, os.O_RDONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil
+		}
+		return d.place(file, path, lines)
+	}
+	refused := func(d Disk, path string) error {
+		return d.Replace(path, Marked(mark), func(*bufio.Writer) error { return broken })
+	}
+	unsynced := func(d *Disk) { d.SyncData = func(*os.File) error { return broken } }
+	closed := func(d *Disk) { d.SyncData = func(f *os.File) error { return f.Close() } }
+	unnamed := func(d *Disk) { d.Rename = func(string, string) error { return broken } }
+	for _, c := range []struct {
+		step, name string
+		do         func(Disk, string) error
+		breaks     func(*Disk)
+		want       error
+	}{
+		{"make", strings.Repeat("f", 250), whole, nil, syscall.ENAMETOOLONG}, {"make", strings.Repeat("f", 250), replaced, nil, syscall.ENAMETOOLONG},
+		{"write", "f", refused, nil, broken}, {"flush", "f", unwritable, nil, syscall.EBADF},
+		{"sync", "f", whole, unsynced, broken}, {"sync", "f", replaced, unsynced, broken},
+		{"close", "f", whole, closed, os.ErrClosed}, {"close", "f", replaced, closed, os.ErrClosed},
+		{"rename", "f", whole, unnamed, broken}, {"rename", "f", replaced, unnamed, broken},
+	} {
+		dir, d := t.TempDir(), Real()
+		path := filepath.Join(dir, c.name)
+		if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d.SyncFolder = func(string) { t.Errorf("%s: the name was synced", c.step) }
+		if c.breaks != nil {
+			c.breaks(&d)
+		}
+		err := c.do(d, path)
+		if left, _ := os.ReadDir(dir); !errors.Is(err, c.want) || textOf(path) != "old" || len(left) != 1 {
+			t.Errorf("%s: %v, then %q and %d files", c.step, err, textOf(path), len(left))
+		}
+	}
+}
+
+// Write gives the file the rights asked for, whatever an old one had and the process masks. It
+// replaces a link, and its errors name the file as its caller does.
+func TestWriteSetsTheRights(t *testing.T) {
+	dir := t.TempDir()
+	path, elsewhere := filepath.Join(dir, "f"), filepath.Join(dir, "elsewhere")
+	if err := errors.Join(os.WriteFile(elsewhere, []byte("mine"), 0o640), os.Symlink(elsewhere, path)); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []os.FileMode{0o666, 0o600} {
+		if err := Real().Write(path, []byte("new"), mode); err != nil || textOf(path) != "new" || textOf(elsewhere) != "mine" {
+			t.Errorf("%v, %q, %q", err, textOf(path), textOf(elsewhere))
+		}
+		if info, err := os.Lstat(path); err != nil || info.Mode() != mode {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+	}
+	nowhere := filepath.Join(dir, "none", "f")
+	if err := Real().Write(nowhere, nil, 0o600); err == nil || err.Error() != "write "+nowhere+": no such file or directory" {
+		t.Errorf("%v", err)
 	}
 }

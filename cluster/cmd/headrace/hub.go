@@ -17,6 +17,7 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/run"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 // readyWait bounds the time until a single hub serves. One of three reports at this interval that it waits.
@@ -214,9 +215,5 @@ func (f *hubFlags) sayLines(out io.Writer, hub *bus.Hub, home string) error {
 
 // writeLine writes a line, which is a secret, to a file, whole or not at all.
 func writeLine(path, line string) error {
-	beside := path + ".tmp"
-	if err := os.WriteFile(beside, []byte(line+"\n"), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(beside, path)
+	return disk.Real().Write(path, []byte(line+"\n"), 0o600)
 }

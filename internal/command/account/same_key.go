@@ -48,8 +48,8 @@ func keyPrint(key string) string {
 }
 
 // joinNeighbours adds a run to those with the key. The file gets its name only when it is
-// locked, so that it does not look like one left behind. Nil: there is no such folder, or no
-// lock.
+// locked, so that it does not look like one left behind. It replaces none, and need not outlive
+// a loss of power, so nothing is synced. Nil: there is no such folder, or no lock.
 func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbours {
 	if err := ownFolder(folder); err != nil {
 		return nil
