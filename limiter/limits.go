@@ -27,6 +27,21 @@ func (c Cost) Drawn() Cost {
 // Tokens returns the draw from a limit on tokens of either kind together.
 func (c Cost) Tokens() float64 { return c.Input + c.Output }
 
+// In returns the draw from a limit in one dimension.
+func (c Cost) In(d Dimension) float64 {
+	switch d {
+	case Requests:
+		return c.Requests
+	case Tokens:
+		return c.Tokens()
+	case InputTokens:
+		return c.Input
+	case OutputTokens:
+		return c.Output
+	}
+	return 0
+}
+
 // Plus returns the sum of both.
 func (c Cost) Plus(d Cost) Cost {
 	return Cost{Requests: c.Requests + d.Requests, Input: c.Input + d.Input, Output: c.Output + d.Output}

@@ -36,18 +36,10 @@ type team struct {
 
 // units returns how much a permit counts in turns; on is the dimension that binds the limit.
 func units(on limiter.Dimension, c limiter.Cost) float64 {
-	n := 0.0
-	switch on {
-	case limiter.Tokens:
-		n = c.Tokens()
-	case limiter.InputTokens:
-		n = c.Input
-	case limiter.OutputTokens:
-		n = c.Output
-	default:
-		n = c.Requests
+	if on == limiter.None {
+		on = limiter.Requests
 	}
-	return max(n, 1e-3) // a call without an estimate counts for little, but not for nothing
+	return max(c.In(on), 1e-3) // a call without an estimate counts for little, but not for nothing
 }
 
 // teamOf returns a job's team under the limit, and makes it if needed.

@@ -108,7 +108,7 @@ func (p *Law) View(now time.Time, c limiter.Cost) limiter.View {
 	for k := range v.Limits {
 		d := limiter.Dimension(k + 1)
 		v.Limits[k] = asked.toldView(now, d)
-		if cost := of(c, d); cost > 0 && v.Limits[k].Known() {
+		if cost := c.In(d); cost > 0 && v.Limits[k].Known() {
 			v.Bind(limiter.BoundRequests+limiter.Bound(k), v.Limits[k].Refill/cost)
 		}
 	}

@@ -58,7 +58,7 @@ func (q *quota) Wait(now time.Time, cost limiter.Cost) (time.Duration, limiter.D
 		if !b.Limited() {
 			continue
 		}
-		if w := b.Wait(now, of(cost, d)); w > longest {
+		if w := b.Wait(now, cost.In(d)); w > longest {
 			longest, binds = w, d
 		}
 	}
@@ -80,7 +80,7 @@ func (q *quota) Take(now time.Time, cost limiter.Cost) bool {
 	q.free = pass{}
 	for d := limiter.Requests; q.known && d <= limiter.OutputTokens; d++ {
 		if b := &q.buckets[d]; b.Limited() {
-			b.Debit(now, of(cost, d))
+			b.Debit(now, cost.In(d))
 		}
 	}
 	return true
@@ -93,8 +93,8 @@ func (q *quota) Settle(now time.Time, estimated, actual limiter.Cost) {
 	q.free = pass{}
 	over := actual.Drawn().Minus(estimated.Drawn())
 	for d := limiter.Tokens; d <= limiter.OutputTokens; d++ {
-		q.buckets[d].Debit(now, of(over, d))
-		q.buckets[d].Credit(now, -of(over, d))
+		q.buckets[d].Debit(now, over.In(d))
+		q.buckets[d].Credit(now, -over.In(d))
 	}
 }
 
@@ -102,7 +102,7 @@ func (q *quota) Settle(now time.Time, estimated, actual limiter.Cost) {
 func (q *quota) Refund(now time.Time, cost limiter.Cost) {
 	q.free = pass{}
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
-		q.buckets[d].Credit(now, of(cost, d))
+		q.buckets[d].Credit(now, cost.In(d))
 	}
 }
 
@@ -130,21 +130,6 @@ func (q *quota) Level(now time.Time, d limiter.Dimension) float64 {
 		d = limiter.None
 	}
 	return q.buckets[d].Level(now)
-}
-
-// of returns the part of the cost that is drawn in dimension d.
-func of(c limiter.Cost, d limiter.Dimension) float64 {
-	switch d {
-	case limiter.Requests:
-		return c.Requests
-	case limiter.Tokens:
-		return c.Tokens()
-	case limiter.InputTokens:
-		return c.Input
-	case limiter.OutputTokens:
-		return c.Output
-	}
-	return 0
 }
 
 // DebtBudget bounds the debt of a bucket, in minutes of its budget. Debts exist because the

@@ -106,8 +106,8 @@ func TestQuotaNeverGrantsMoreThanItsLimits(t *testing.T) {
 		minutes := now.Sub(noon).Minutes()
 		for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
 			most := limits.Capacity(d) + limits.PerMinute(d)*minutes + 500 // the last call's error
-			if limits.PerMinute(d) > 0 && of(drawn, d) > most {
-				t.Errorf("seed %d: %v: %v drawn of %v", seed, d, of(drawn, d), most)
+			if limits.PerMinute(d) > 0 && drawn.In(d) > most {
+				t.Errorf("seed %d: %v: %v drawn of %v", seed, d, drawn.In(d), most)
 			}
 		}
 	}

@@ -68,26 +68,11 @@ func (s *Sample) fluid(c Config) float64 {
 	for lane, t := range s.total {
 		for _, d := range Dimensions {
 			if perMinute := c.Limits[lane].PerMinute(d); perMinute > 0 {
-				longest = max(longest, of(t.cost, d)/perMinute*60)
+				longest = max(longest, t.cost.In(d)/perMinute*60)
 			}
 		}
 	}
 	return longest
-}
-
-// of returns the part of a cost that a limit in that dimension counts.
-func of(c limiter.Cost, d limiter.Dimension) float64 {
-	switch d {
-	case limiter.Requests:
-		return c.Requests
-	case limiter.Tokens:
-		return c.Tokens()
-	case limiter.InputTokens:
-		return c.Input
-	case limiter.OutputTokens:
-		return c.Output
-	}
-	return 0
 }
 
 // forecast returns what the world has shown, and scales it to the calls that the world did
@@ -101,7 +86,7 @@ func (w *world) forecast() Forecast {
 		calling := l.lastSent.Sub(start)
 		for _, d := range Dimensions {
 			if perMinute := w.cfg.Limits[i].PerMinute(d); perMinute > 0 && calling > 0 {
-				out.Used[d] = min(1, of(l.drawn, d)/(perMinute*calling.Minutes()))
+				out.Used[d] = min(1, l.drawn.In(d)/(perMinute*calling.Minutes()))
 			}
 		}
 		out.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.rest(w.sample.total[i].calls)
