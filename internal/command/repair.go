@@ -27,12 +27,7 @@ line is kept unchanged; the rest is dropped and listed. The original file is kep
 under a name that ends in .bak. A file without faults is not changed. Then run the same
 command again: it asks only the dropped items.`,
 		Example: `  headrace repair results.jsonl`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return nil
-			}
-			return exit.Refuse("repair takes one output: see %s --help", cmd.CommandPath())
-		},
+		Args:    settings.One("output"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			of.Output = args[0]
 			return repairFiles(w, of)

@@ -84,7 +84,7 @@ func (s *scene) met() string {
 		parts = append(parts, count(n, "call")+" met this wave")
 	}
 	if n := s.lane.Parked; n > 0 {
-		parts = append(parts, count(n, "item")+oneOr(n, " waits for it and goes first", " wait for it and go first"))
+		parts = append(parts, count(n, "item")+words.OneOr(n, " waits for it and goes first", " wait for it and go first"))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -148,7 +148,7 @@ func (s *scene) backoff(w *sentence) {
 	if n == 0 {
 		return
 	}
-	text := "their own retry: " + count(n, "item") + oneOr(n, " waits", " wait") + " for it"
+	text := "their own retry: " + count(n, "item") + words.OneOr(n, " waits", " wait") + " for it"
 	w.by = []string{text}
 	if wait := s.wait(s.p.FirstDue); wait != "" {
 		w.by = []string{text + ", the first goes in " + wait}
@@ -177,8 +177,8 @@ func (s *scene) draining(w *sentence) {
 		again = "Ctrl-C again drops "
 	}
 	n := s.p.InFlight
-	finish := why + ": " + count(n, "call") + oneOr(n, " finishes and is saved", " finish and are saved")
-	w.by = []string{finish + "; " + again + oneOr(n, "it", "them"), finish}
+	finish := why + ": " + count(n, "call") + words.OneOr(n, " finishes and is saved", " finish and are saved")
+	w.by = []string{finish + "; " + again + words.OneOr(n, "it", "them"), finish}
 	w.short = []string{why + ": " + count(n, "call") + " to finish", count(n, "call") + " to finish", "stopping"}
 	if n == 0 {
 		w.by, w.short = []string{why + ": nothing is in flight"}, []string{why, "stopping"}
@@ -227,7 +227,7 @@ func (s *scene) stopped(w *sentence) {
 	}
 	more := "nothing more is sent"
 	if n := s.p.InFlight; n > 0 {
-		more += "; " + count(n, "call") + " in flight" + oneOr(n, " finishes and is saved", " finish and are saved")
+		more += "; " + count(n, "call") + " in flight" + words.OneOr(n, " finishes and is saved", " finish and are saved")
 	}
 	w.more = []string{more, why}
 }
@@ -276,6 +276,6 @@ func (s *scene) tail(w *sentence) {
 		w.more = []string{"the slowest answer took " + lasting(s.p.Slowest)}
 	}
 	if left := s.c.Timeout - oldest; s.c.Timeout > 0 && left > 0 && len(w.more) > 0 {
-		w.more = append(w.more, oneOr(n, "it times out", "they time out")+" in "+span(left))
+		w.more = append(w.more, words.OneOr(n, "it times out", "they time out")+" in "+span(left))
 	}
 }

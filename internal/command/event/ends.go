@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
@@ -154,7 +155,7 @@ func (s *scene) left() string {
 	if n <= 0 {
 		return ""
 	}
-	text := "; " + count(n, "item") + oneOr(n, " is", " are") + " left"
+	text := "; " + count(n, "item") + words.OneOr(n, " is", " are") + " left"
 	if s.c.Resumable && s.p.State == observe.Stopped {
 		text += " for a resume"
 	}

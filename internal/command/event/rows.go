@@ -159,7 +159,7 @@ func FailedRow(p *Progress) string {
 		}
 		return fmt.Sprintf("%s %s (%s)", count(n, "answer"), what, share(float64(n)/float64(p.Answered)))
 	}
-	cutOff := oneOr(p.Truncated, "was cut off at its max_tokens", "were cut off at their max_tokens")
+	cutOff := words.OneOr(p.Truncated, "was cut off at its max_tokens", "were cut off at their max_tokens")
 	return row(gap, text, again, answers(p.Filtered, "filtered"), answers(p.Truncated, cutOff))
 }
 

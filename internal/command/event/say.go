@@ -131,15 +131,7 @@ func two(large int, unit string, small int, units string) string {
 
 // count shows a number of things; the noun takes an s.
 func count(n int, noun string) string {
-	return words.Number(n) + " " + noun + oneOr(n, "", "s")
-}
-
-// oneOr returns the words for one thing, or those for several.
-func oneOr(n int, one, several string) string {
-	if n == 1 {
-		return one
-	}
-	return several
+	return words.Number(n) + " " + noun + words.OneOr(n, "", "s")
 }
 
 // share shows a part of a whole, in per cent.

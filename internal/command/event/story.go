@@ -183,7 +183,7 @@ func WaitStory(w *batch.LongWait) string {
 	if waited := w.At.Sub(w.Since); waited >= time.Second {
 		text += fmt.Sprintf("nothing was let in for %s, ", words.Wait(waited))
 	}
-	return text + fmt.Sprintf("%s; %s%s", untilWords(w, "the next call leaves"), words.Count(w.Items, "item"), oneOr(w.Items, " waits", " wait"))
+	return text + fmt.Sprintf("%s; %s%s", untilWords(w, "the next call leaves"), words.Count(w.Items, "item"), words.OneOr(w.Items, " waits", " wait"))
 }
 
 // whyWaiting names what a lane waits for: its latest cooldown while that lasts, or else its

@@ -65,16 +65,9 @@ func tryAll(ctx context.Context, w *world.World, flags *settings.Flags, out io.W
 	}
 	all.SayShared(func(_ event.Code, text string) { fmt.Fprintln(out, text) })
 	if failed > 0 {
-		return exit.End(exit.ItemsFailed, "%s not answered", words.Count(failed, "lane")+wasOrWere(failed))
+		return exit.End(exit.ItemsFailed, "%s not answered", words.Count(failed, "lane")+words.OneOr(failed, " was", " were"))
 	}
 	return nil
-}
-
-func wasOrWere(n int) string {
-	if n == 1 {
-		return " was"
-	}
-	return " were"
 }
 
 func orNone(text string) string {

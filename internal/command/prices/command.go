@@ -45,12 +45,7 @@ func Command(w *world.World) *cobra.Command {
 		Example: `  headrace prices gpt-5-mini
   headrace prices claude-sonnet-4-5 --provider bedrock-anthropic
   headrace prices my-model --prices own.json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return nil
-			}
-			return exit.Refuse("prices takes one model: see %s --help", cmd.CommandPath())
-		},
+		Args: settings.One("model"),
 		RunE: func(_ *cobra.Command, args []string) error { return f.show(w, args[0]) },
 	}
 	fs := cmd.Flags()

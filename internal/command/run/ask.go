@@ -52,15 +52,9 @@ func (q *question) ask() error {
 	if usd, _ := q.plan.Cost(); usd <= q.Flags.ConfirmAbove {
 		return nil
 	}
-	yes, answered := q.answer(fmt.Sprintf("%s to do for %s, which is more than %s (--confirm-above). Continue?",
-		words.Count(q.plan.Items(), "item"), q.cost(), words.Money(q.Flags.ConfirmAbove)))
-	switch {
-	case !answered:
-		return q.verdict.HaltedEarly()
-	case !yes:
-		return q.verdict.FailAgain(exit.Interrupted, "nothing was called, as you said. Start again with:")
-	}
-	return nil
+	text := fmt.Sprintf("%s to do for %s, which is more than %s (--confirm-above). Continue?",
+		words.Count(q.plan.Items(), "item"), q.cost(), words.Money(q.Flags.ConfirmAbove))
+	return q.agreed(text, exit.Interrupted, "nothing was called, as you said. Start again with:")
 }
 
 // afterPilot shows the plan of the rest, and asks whether to go on. If nobody can answer, the run
@@ -80,14 +74,7 @@ func (q *question) afterPilot() error {
 	if !q.Converse || !isRead {
 		return q.verdict.FailAgain(exit.Bound, "the pilot is over, and nobody can be asked whether to continue (--yes continues). Continue with:")
 	}
-	yes, answered := q.answer("Continue?")
-	switch {
-	case !answered:
-		return q.verdict.HaltedEarly()
-	case !yes:
-		return q.verdict.FailAgain(exit.Bound, "stopped after the pilot, as you said. Continue with:")
-	}
-	return nil
+	return q.agreed("Continue?", exit.Bound, "stopped after the pilot, as you said. Continue with:")
 }
 
 // cost says what the items may cost.
@@ -102,9 +89,10 @@ func (q *question) cost() string {
 	return "about " + words.Money(usd)
 }
 
-// answer asks and reads a line; false: a signal or the deadline came first. The goroutine that reads
-// is left behind until the process ends, since nothing ends a read from a terminal.
-func (q *question) answer(text string) (yes, answered bool) {
+// agreed asks and reads a line. Any answer but yes ends the run with the code and the text, and so
+// does a signal or the deadline, with its own. The goroutine that reads is left behind until the
+// process ends, since nothing ends a read from a terminal.
+func (q *question) agreed(text string, code int, refused string) error {
 	q.show.console.Settle()
 	defer q.Halt.Ask()()
 	fmt.Fprintf(q.Stderr, "headrace: %s [y/N] ", text)
@@ -118,10 +106,12 @@ func (q *question) answer(text string) (yes, answered bool) {
 		if !strings.HasSuffix(text, "\n") {
 			fmt.Fprintln(q.Stderr) // the question's line ends
 		}
-		word := strings.ToLower(strings.TrimSpace(text))
-		return word == "y" || word == "yes", true
+		if word := strings.ToLower(strings.TrimSpace(text)); word == "y" || word == "yes" {
+			return nil
+		}
+		return q.verdict.FailAgain(code, "%s", refused)
 	case <-q.Halt.Drain:
 		fmt.Fprintln(q.Stderr)
-		return false, false
+		return q.verdict.HaltedEarly()
 	}
 }

@@ -208,7 +208,7 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 		r.show.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: nothing to do", src.Name, haveOrHas(src)))
 	case plan.Done+plan.Failed > 0:
 		r.show.console.Notice(event.Resumed, fmt.Sprintf("resuming: of %s, %d %s in %s already%s: %d to do",
-			words.Count(plan.Items, "item"), plan.Done, isOrAre(plan.Done), r.Flags.Output, r.failedBefore(plan.Failed), plan.Left()))
+			words.Count(plan.Items, "item"), plan.Done, words.OneOr(plan.Done, "is", "are"), r.Flags.Output, r.failedBefore(plan.Failed), plan.Left()))
 	}
 	if plan != nil && begun.Results > 0 && plan.Done == 0 && plan.Items > 0 {
 		r.show.console.Notice(event.OtherOutput, fmt.Sprintf("none of the %s in %s match %s: wrong file, or other --model, --system or --template? %s would be asked again; --fresh starts over and keeps the old file",
@@ -230,13 +230,6 @@ func haveOrHas(src promptfile.Input) string {
 		return "have"
 	}
 	return "has"
-}
-
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 func (r *runner) failedBefore(n int) string {

@@ -161,6 +161,16 @@ func SomeInputs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// One wants one argument, and says what it is.
+func One(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return exit.Refuse("%s takes one %s: see %s --help", cmd.Name(), what, cmd.CommandPath())
+	}
+}
+
 // NoArguments refuses arguments.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

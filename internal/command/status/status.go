@@ -22,7 +22,6 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/settings"
-	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/internal/command/world"
 )
@@ -58,12 +57,7 @@ last state of a run that was killed.`,
   headrace status results.jsonl --input prompts.jsonl
   headrace status results.jsonl --watch
   headrace status results.jsonl --json | jq .held_by`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return nil
-			}
-			return exit.Refuse("status takes one output: see %s --help", cmd.CommandPath())
-		},
+		Args: settings.One("output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.watch || flags.json {
 				return follow(cmd.Context(), w, flags, args[0])
@@ -196,7 +190,7 @@ func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, input p
 	if items == unknownItems {
 		row("remaining", "unknown without the input: add --input FILE%s", spanWords(p))
 	} else {
-		row("remaining", "%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, verdict.ItOrThem(len(input.Files())))
+		row("remaining", "%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, words.OneOr(len(input.Files()), "it", "them"))
 	}
 	row("spent", "%s", spentWords(p))
 	printLanes(row, p)

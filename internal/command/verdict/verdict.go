@@ -77,7 +77,7 @@ func (v *Verdict) redactEarly(s string) string {
 
 // BadLines is the end of a run whose input has faults: it shows each, up to a bound.
 func (v *Verdict) BadLines(s *promptfile.BadLines) error {
-	end := v.ending(exit.Usage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), v.Input, ItOrThem(s.All))
+	end := v.ending(exit.Usage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), v.Input, words.OneOr(s.All, "it", "them"))
 	if s.NoModel > 0 {
 		end.Resume += v.withModel()
 	}
@@ -116,14 +116,6 @@ func (v *Verdict) withModel() string {
 		model = examples[v.Flags.Provider]
 	}
 	return " --model " + model
-}
-
-// ItOrThem refers to a number of things.
-func ItOrThem(n int) string {
-	if n == 1 {
-		return "it"
-	}
-	return "them"
 }
 
 // HaltedEarly is the end of a run that was stopped before it began.

@@ -22,6 +22,14 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// OneOr returns the words for one thing, or those for several.
+func OneOr(n int, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return several
+}
+
 // Number shows a whole number with commas at the thousands.
 func Number(n int) string {
 	return grouped(strconv.Itoa(n))
