@@ -136,7 +136,7 @@ func TestFailedStepLeavesTheOldFile(t *testing.T) {
 	unwritable := func(d Disk, path string) error {
 		file, err := os.OpenFile(path+NextSuffix, os.O_RDONLY|os.O_CREATE, 0o600)
 		if err != nil {
-			return nil
+			return err
 		}
 		return d.place(file, path, lines)
 	}
@@ -152,11 +152,16 @@ func TestFailedStepLeavesTheOldFile(t *testing.T) {
 		breaks     func(*Disk)
 		want       error
 	}{
-		{"make", strings.Repeat("f", 250), whole, nil, syscall.ENAMETOOLONG}, {"make", strings.Repeat("f", 250), replaced, nil, syscall.ENAMETOOLONG},
-		{"write", "f", refused, nil, broken}, {"flush", "f", unwritable, nil, syscall.EBADF},
-		{"sync", "f", whole, unsynced, broken}, {"sync", "f", replaced, unsynced, broken},
-		{"close", "f", whole, closed, os.ErrClosed}, {"close", "f", replaced, closed, os.ErrClosed},
-		{"rename", "f", whole, unnamed, broken}, {"rename", "f", replaced, unnamed, broken},
+		{"make", strings.Repeat("f", 250), whole, nil, syscall.ENAMETOOLONG},
+		{"make", strings.Repeat("f", 250), replaced, nil, syscall.ENAMETOOLONG},
+		{"write", "f", refused, nil, broken},
+		{"flush", "f", unwritable, nil, syscall.EBADF},
+		{"sync", "f", whole, unsynced, broken},
+		{"sync", "f", replaced, unsynced, broken},
+		{"close", "f", whole, closed, os.ErrClosed},
+		{"close", "f", replaced, closed, os.ErrClosed},
+		{"rename", "f", whole, unnamed, broken},
+		{"rename", "f", replaced, unnamed, broken},
 	} {
 		dir, d := t.TempDir(), Real()
 		path := filepath.Join(dir, c.name)
