@@ -7,7 +7,7 @@ COUNT    ?= 6
 TOOL = go tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build test test/race test/storm test/sim test/cluster storms fuzz bench bench/peers bench/since lab bank peers foreign lint fmt vuln prices release ci demo
+.PHONY: help build test test/race test/storm test/sim test/cluster storms fuzz bench bench/peers bench/since lab bank peers foreign lint fmt vuln prices release snapshot ci demo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ peers: ## the law and the command against servers that others wrote, on loopback
 
 foreign: ## clients, mocks, translators and servers that others wrote; the first time a quarter of an hour, to build them
 	tests/foreign/run
+
+snapshot: ## try to publish: goreleaser makes a release and uploads nothing; the first time it builds for half an hour
+	HEADRACE_VERSION=$$(cat VERSION) go tool -modfile=tools/publish/go.mod goreleaser release --snapshot --clean
 
 lint: ## the linters, formatting included
 	.ci/run lint

@@ -11,8 +11,8 @@
 //	                                         ├▶ Debian packages
 //	                                         └▶ folders for the container file
 //
-// nfpm writes the Debian packages. goreleaser does not drive the rest: it is 1,788 packages to
-// compile, and wheels, npm packages and the licences of a binary would need this code all the same.
+// nfpm writes the Debian packages. goreleaser publishes the files (.goreleaser.yaml, make snapshot) and
+// builds none: wheels, npm packages and the licences of a binary need this code all the same.
 //
 // Usage, from the root of the repository:
 //

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,6 +112,57 @@ func TestFormulaNamesEachArchive(t *testing.T) {
 		name := target.os + "_" + target.arch + ".tar.gz\"\n      sha256 \"sum-of-" + target.os + "-" + target.arch + "\""
 		if strings.Count(text, name) != 1 {
 			t.Errorf("not once: %s in\n%s", name, text)
+		}
+	}
+}
+
+// goreleaser builds nothing itself: it has this command fill a folder, and publishes each file from there once.
+func TestGoreleaserPublishesEachFileOnce(t *testing.T) {
+	text, err := os.ReadFile("../../.goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type glob struct{ Glob string }
+	var config struct {
+		Before   struct{ Hooks []string }
+		Builds   []struct{ Skip bool }
+		Checksum struct {
+			Files []glob `yaml:"extra_files"`
+		}
+		Release struct {
+			Files []glob `yaml:"extra_files"`
+		}
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(config.Before.Hooks, []string{"go -C tools/release run . -o ../../dist"}) || len(config.Builds) != 1 || !config.Builds[0].Skip {
+		t.Errorf("%+v", config)
+	}
+	if !slices.Equal(config.Checksum.Files, config.Release.Files) {
+		t.Errorf("sums of %v, and %v are published", config.Checksum.Files, config.Release.Files)
+	}
+	r := &release{root: "../..", version: "1.2.3", out: t.TempDir(), sums: map[string]string{}}
+	command, example := file{"headrace", nil, 0o755}, file{"examples/prompts.jsonl", nil, 0o644}
+	for _, target := range allTargets {
+		if err := errors.Join(r.archive(target, nil), r.wheel(target, command, example, nil), r.npmPlatform(target, command, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(r.npmMain(), r.debian(allTargets[0], command, nil), r.write("headrace.rb", nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for name := range r.sums {
+		matches := 0
+		for _, g := range config.Release.Files {
+			if ok, err := path.Match(g.Glob, "dist/"+name); err != nil {
+				t.Fatal(err)
+			} else if ok {
+				matches++
+			}
+		}
+		if matches != 1 {
+			t.Errorf("%s is published %d times", name, matches)
 		}
 	}
 }
