@@ -129,6 +129,30 @@ func TestTrialIsARun(t *testing.T) {
 	}
 }
 
+// A run in a cluster of this process keeps to --max-cost over all commands to its output: it stops with the code of a run, and names
+// a command with more. Less than before is refused, and so is a cap that comes late.
+func TestTrialKeepsToItsCap(t *testing.T) {
+	t.Parallel()
+	const items = 60
+	h := newHere(t)
+	h.write("in.jsonl", questions(items))
+	capped := func(output string, share float64) string {
+		line := "run {}/in.jsonl -o {}/" + output + " --cluster --provider sim --sim-profile fast --seed 7 --max-tokens 5 --price 0,1000000" // $1 a token out
+		if share > 0 {
+			line += fmt.Sprintf(" --max-cost %v", share*items*5)
+		}
+		return line
+	}
+	h.must(exit.Usage, "run {}/in.jsonl -o {}/x.jsonl --cluster --provider sim --model unheard-of --max-cost 1", "--max-cost: the price of unheard-of is not known")
+	h.must(exit.Bound, capped("out.jsonl", 0.5), "its cap (--max-cost) is reached", "--max-cost 300\n")
+	h.must(exit.Bound, capped("out.jsonl", 0.8), "--max-cost 480\n")
+	h.must(exit.Usage, capped("out.jsonl", 0.7), "its --max-cost is $240 already: give more")
+	h.must(exit.OK, capped("out.jsonl", 0), "60 results in ")
+	h.must(exit.Usage, capped("out.jsonl", 2), "already: give more")
+	h.must(exit.OK, capped("other.jsonl", 0), "60 results in ")
+	h.must(exit.Usage, capped("other.jsonl", 2), "began without it")
+}
+
 // A bad line refuses a job before anything is called, as it refuses a run.
 func TestBadLinesAreRefused(t *testing.T) {
 	t.Parallel()
@@ -263,6 +287,12 @@ func TestRunInAClusterElsewhere(t *testing.T) {
 	}
 	if one, many := h.resultsOf("one.jsonl"), h.resultsOf("many.jsonl"); len(one) != len(many) || len(one) != 50 {
 		t.Errorf("%d and %d lines", len(one), len(many))
+	}
+	h.write("prices.json", `{"sim": {"input": 0, "output": 1}}`)
+	capped := "run {}/in.jsonl -o {}/capped.jsonl --cluster=" + line + flags + " --max-tokens 5 --max-cost 60"
+	h.must(exit.Usage, capped+" --prices {}/prices.json", "--prices with --max-cost")
+	if code, _, stderr := h.typed(capped + " --price 0,1000000"); code != exit.Bound || !strings.Contains(stderr, " --max-cost 120\n") {
+		t.Errorf("%d\n%s", code, stderr)
 	}
 }
 

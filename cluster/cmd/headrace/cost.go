@@ -51,11 +51,11 @@ func (m *money) caps(lines promptfile.Config) ([]limiter.Money, error) {
 	return []limiter.Money{limiter.USD(float64(*m))}, nil
 }
 
-// capOf returns what the command that resumes a job needs in addition, if the job has stopped at its cap.
-func capOf(r *job.Record) string {
+// enough returns a greater --max-cost for a job that has stopped at its cap, in USD; "" for another.
+func enough(r *job.Record) string {
 	if len(r.Caps) == 0 || !strings.Contains(r.Why, "--max-cost") {
 		return ""
 	}
 	const times = 2 // an example
-	return " --max-cost " + strconv.FormatFloat(times*r.Caps[len(r.Caps)-1].USD(), 'f', -1, 64)
+	return strconv.FormatFloat(times*r.Caps[len(r.Caps)-1].USD(), 'f', -1, 64)
 }

@@ -262,23 +262,30 @@ func conclude(ctx context.Context, n *node.Node, s *run.Settings, status node.Jo
 	case err != nil:
 		return exit.EndOf(exit.Output, err)
 	case status.Record.State == job.Stopped && status.Record.Bound:
-		return goOn(s, exit.Bound, "stopped: "+status.Record.Why, got.Done, r.Job+capOf(&status.Record))
+		return goOn(s, exit.Bound, "stopped: "+status.Record.Why, got.Done, r.Job, enough(&status.Record))
 	case status.Record.State == job.Stopped:
-		return goOn(s, exit.Stopped, "stopped: "+status.Record.Why, got.Done, r.Job)
+		return goOn(s, exit.Stopped, "stopped: "+status.Record.Why, got.Done, r.Job, "")
 	case status.Record.State == job.Canceled:
-		return goOn(s, exit.Interrupted, "the job was canceled", got.Done, r.Job)
+		return goOn(s, exit.Interrupted, "the job was canceled", got.Done, r.Job, "")
 	}
 	say.line(fmt.Sprintf("%s in %s%s", words.Count(got.Done, "result"), s.Flags.Output, costOf(&got)))
 	s.Verdict.NameFailed(got.First, got.Failed)
 	return s.Verdict.Of(sumsOf(got))
 }
 
-// goOn ends a job that can continue. A trial continues by the same command, because its cluster ends with it.
-func goOn(s *run.Settings, code int, why string, results int, name string) error {
+// goOn ends a job that can continue, with another --max-cost if one is given. A trial continues by the same command,
+// because its cluster ends with it.
+func goOn(s *run.Settings, code int, why string, results int, name, maxCost string) error {
 	const soFar = "%s\n%s in %s; answers of unfinished parts are kept in the store. Continue with:"
 	saved := words.Count(results, "result")
 	if s.Flags.Cluster == settings.ClusterTrial {
+		if maxCost != "" {
+			return s.Verdict.FailRaised(maxCost, code, soFar, why, saved, s.Flags.Output)
+		}
 		return s.Verdict.FailAgain(code, soFar, why, saved, s.Flags.Output)
+	}
+	if maxCost != "" {
+		name += " --max-cost " + maxCost
 	}
 	return exit.End(code, soFar+"\nheadrace jobs resume %s", why, saved, s.Flags.Output, name)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/internal/command/run"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/limiter"
 )
 
 // runTrial is headrace run --cluster. It runs bus, keeper and worker in this process. If an address is given, it
@@ -27,7 +28,7 @@ func runTrial(ctx context.Context, s *run.Settings, input string) error {
 	if err := s.CheckFolders(); err != nil {
 		return err
 	}
-	f := submitFlags{weight: 1}
+	f := submitFlags{weight: 1, maxCost: money(s.Flags.MaxCost)}
 	if s.Flags.Cluster != settings.ClusterTrial {
 		f.deadline, s.Flags.Deadline = s.Flags.Deadline, 0 // the cluster keeps it
 	}
@@ -56,18 +57,18 @@ func runTrial(ctx context.Context, s *run.Settings, input string) error {
 	if err != nil {
 		return exit.EndOf(exit.Usage, err)
 	}
-	return errors.Join(workAlone(calls, drain, n, s, input, say), n.Close())
+	return errors.Join(workAlone(calls, drain, n, s, input, f.maxCost, say), n.Close())
 }
 
 // workAlone works on a job until the job has ended, or a signal stops the process.
-func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Settings, input string, say *face) error {
+func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.Settings, input string, most money, say *face) error {
 	// A missing key shows before anything is done.
 	calls, err := s.Connect()
 	if err != nil {
 		return err
 	}
 	calls.Close()
-	r, err := trialJob(ctx, n, s, input)
+	r, err := trialJob(ctx, n, s, input, most)
 	if err != nil {
 		return err
 	}
@@ -102,13 +103,17 @@ func cutShort(ctx context.Context, n *node.Node, s *run.Settings, r job.Record, 
 }
 
 // trialJob returns the job that an earlier trial with this output began, if it asks the same, or else a new one.
-func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string) (job.Record, error) {
+// Its calls may cost most.
+func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string, most money) (job.Record, error) {
 	lines := s.Lines()
 	r, err := recordOf(ctx, s, lines, []string{input})
 	if err != nil {
 		return r, err
 	}
 	r.Weight = 1
+	if r.Caps, err = most.caps(lines); err != nil {
+		return r, err
+	}
 	if !s.Flags.Fresh {
 		if old, found, err := earlier(ctx, n, s, &r); err != nil || found {
 			return old, err
@@ -139,6 +144,9 @@ func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record) 
 			return old, true, err
 		}
 	}
+	if err := changeCap(ctx, n, &old, r.Caps); err != nil {
+		return old, true, exit.EndOf(exit.Usage, err)
+	}
 	switch {
 	case old.State == job.Canceled || old.State == job.Stopped:
 		err = n.Resume(ctx, old.Job)
@@ -151,6 +159,26 @@ func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record) 
 		}
 	}
 	return old, true, err
+}
+
+// changeCap gives a job the cap that it has now. A job whose cap was taken away has the greatest there is.
+func changeCap(ctx context.Context, n *node.Node, old *job.Record, caps []limiter.Money) error {
+	var had, now limiter.Money
+	if len(old.Caps) > 0 {
+		had = old.Caps[len(old.Caps)-1]
+	}
+	if len(caps) > 0 {
+		now = caps[0]
+	} else if had > 0 {
+		now = limiter.USD(batch.MostBudget)
+	}
+	switch {
+	case now == had:
+		return nil
+	case had == 0:
+		return errors.New("--max-cost: the job of this output began without it, so its calls are not counted: remove the flag, or start over with --fresh")
+	}
+	return n.Raise(ctx, old.Job, now)
 }
 
 // sameInputs reports whether two jobs have the same files, as they were submitted.
@@ -172,6 +200,9 @@ func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, 
 	n, err := node.Join(ctx, node.Config{Line: s.Flags.Cluster, Founds: true, Seed: s.Seed(), Clock: s.Clock, Say: say.line})
 	if err != nil {
 		return exit.EndOf(exit.Usage, err)
+	}
+	if f.maxCost > 0 && len(s.Given(settings.Costs)["prices"]) > 0 {
+		return errors.Join(exit.End(exit.Usage, "--prices with --max-cost: the workers of a cluster cannot read this file: give --price IN,OUT"), n.Close())
 	}
 	g, err := f.give(ctx, n, s, []string{input})
 	if err == nil {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -112,6 +113,7 @@ func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, in
 	if flags.Cluster == settings.ClusterTrial {
 		own = flags.SetOf(settings.Ends | settings.Fails)
 	}
+	own = slices.DeleteFunc(own, func(flag string) bool { return flag == "max-cost" })
 	if len(own) > 0 {
 		return exit.Refuse("%s: only for runs on one machine, as a cluster decides by itself when to stop: remove them", settings.Dashed(own))
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/internal/command/exit"
-	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
 )
 
@@ -34,14 +33,8 @@ func (v *Verdict) overBudget(s *promptfile.Sums) error {
 	if s.Counters.Calls == 0 {
 		advice += ", or bound the answers with --max-tokens"
 	}
-	command := v.Args
-	if v.StartedOver {
-		command = settings.NotAgain(command)
-	}
-	end := v.Flags.ContinuesBy(v.Name, settings.WithMaxCost(command, v.enough(s)), exit.Bound,
+	return v.FailRaised(v.enough(s), exit.Bound,
 		"stopped: %s, and the next call may cost %s\n%s: %s", words.Budget(m, s.EarlierUnknown), words.Money(why.Next.USD()), v.saved(s), v.goOn(advice))
-	end.Text = v.redactEarly(end.Text)
-	return end
 }
 
 // enough returns a --max-cost that covers the rest as well, judged by this run's mean, in USD; at

@@ -54,11 +54,15 @@ type Verdict struct {
 
 // FailAgain is an ending from which the same command continues.
 func (v *Verdict) FailAgain(code int, format string, args ...any) error {
-	return v.ending(code, format, args...)
+	return v.ending(v.Args, code, format, args...)
 }
 
-func (v *Verdict) ending(code int, format string, args ...any) *exit.Ending {
-	command := v.Args
+// FailRaised is an ending from which the same command continues with another --max-cost, in USD.
+func (v *Verdict) FailRaised(maxCost string, code int, format string, args ...any) error {
+	return v.ending(settings.WithMaxCost(v.Args, maxCost), code, format, args...)
+}
+
+func (v *Verdict) ending(command []string, code int, format string, args ...any) *exit.Ending {
 	if v.StartedOver {
 		command = settings.NotAgain(command)
 	}
@@ -77,7 +81,7 @@ func (v *Verdict) redactEarly(s string) string {
 
 // BadLines is the end of a run whose input has faults: it shows each, up to a bound.
 func (v *Verdict) BadLines(s *promptfile.BadLines) error {
-	end := v.ending(exit.Usage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), v.Input, words.OneOr(s.All, "it", "them"))
+	end := v.ending(v.Args, exit.Usage, "%s in %s, nothing was called: correct or remove %s, then run:", words.Count(s.All, "bad line"), v.Input, words.OneOr(s.All, "it", "them"))
 	if s.NoModel > 0 {
 		end.Resume += v.withModel()
 	}
@@ -101,7 +105,7 @@ func (v *Verdict) BadLines(s *promptfile.BadLines) error {
 // FaultyInput is the end of a run whose input has faults that were found elsewhere. The complaints about its lines have the
 // form that editors jump to.
 func (v *Verdict) FaultyInput(text string, complaints []string) error {
-	end := v.ending(exit.Usage, "%s: correct or remove what is wrong, then run:", text)
+	end := v.ending(v.Args, exit.Usage, "%s: correct or remove what is wrong, then run:", text)
 	for _, one := range complaints {
 		end.List = append(end.List, errors.New(one))
 	}
@@ -176,7 +180,7 @@ func (v *Verdict) inputEnded(s *promptfile.Sums) error {
 	}
 	var bad *prompts.LineError
 	if errors.As(s.InputErr, &bad) && bad.LacksModel() {
-		end := v.ending(code, "%s; %s", sofar, v.goOn("name a model for lines that have none"))
+		end := v.ending(v.Args, code, "%s; %s", sofar, v.goOn("name a model for lines that have none"))
 		end.Resume += v.withModel()
 		return end
 	}
