@@ -40,17 +40,18 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("release: ")
 	targets := flag.String("targets", "all", "all, host, or a list such as linux/amd64,darwin/arm64")
+	want := flag.String("version", "", "version that VERSION must have; default: any")
 	out := flag.String("o", "../../dist", "folder to write; it is emptied first")
 	flag.Parse()
-	if err := run(*targets, *out); err != nil {
+	if err := run(*targets, *out, *want); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // run empties the folder and writes the whole release into it. It always builds for this machine,
 // whose binaries print the man pages and completions. The formula needs the archives of all
-// targets, and is left out if one is missing.
-func run(names, out string) error {
+// targets, and is left out if one is missing. A version that is not the wanted one stops it before.
+func run(names, out, want string) error {
 	targets, err := parseTargets(names)
 	if err != nil {
 		return err
@@ -64,6 +65,9 @@ func run(names, out string) error {
 	}
 	if err = r.identify(); err != nil {
 		return err
+	}
+	if want != "" && r.version != want {
+		return fmt.Errorf("VERSION is %s: want %s, the version that is to be published", r.version, want)
 	}
 	if err = os.RemoveAll(r.out); err != nil {
 		return err

@@ -116,6 +116,19 @@ func TestFormulaNamesEachArchive(t *testing.T) {
 	}
 }
 
+// A version that is not that of the file VERSION stops the release before it empties a folder.
+func TestPublishedVersionIsThatOfTheFile(t *testing.T) {
+	out := t.TempDir()
+	kept := filepath.Join(out, "kept")
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := run("host", out, "99.0.0")
+	if _, gone := os.Stat(kept); err == nil || !strings.Contains(err.Error(), "want 99.0.0") || gone != nil {
+		t.Error(err, gone)
+	}
+}
+
 // goreleaser builds nothing itself: it has this command fill a folder, and publishes each file from there once.
 func TestGoreleaserPublishesEachFileOnce(t *testing.T) {
 	text, err := os.ReadFile("../../.goreleaser.yaml")
@@ -136,7 +149,7 @@ func TestGoreleaserPublishesEachFileOnce(t *testing.T) {
 	if err := yaml.Unmarshal(text, &config); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(config.Before.Hooks, []string{"go -C tools/release run . -o ../../dist"}) || len(config.Builds) != 1 || !config.Builds[0].Skip {
+	if !slices.Equal(config.Before.Hooks, []string{"go -C tools/release run . -o ../../dist -version {{ .Version }}"}) || len(config.Builds) != 1 || !config.Builds[0].Skip {
 		t.Errorf("%+v", config)
 	}
 	if !slices.Equal(config.Checksum.Files, config.Release.Files) {
