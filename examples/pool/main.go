@@ -23,7 +23,7 @@ import (
 
 type question = gopenai.ChatCompletionRequest
 
-// price is what a call costs on each lane, in USD.
+// price is the cost of a call on each lane, in USD.
 var price = map[string]float64{"cheap": 0.005, "dear": 0.02}
 
 func client(c sim.Config) *openai.Client {

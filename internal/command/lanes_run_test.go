@@ -328,7 +328,10 @@ func TestAccountsAndPricesOfLanes(t *testing.T) {
 	config := lanesFile(t, "lanes:\n"+lane("a1", base, ", account: spent, price: {input: 1, output: 1}")+lane("a2", base, ", account: spent, price: {input: 1, output: 1}")+
 		lane("b", other, ", price: {input: 3, output: 3}")+"pools:\n  p: {prefer: [[a1, a2], b]}\n")
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	runLanes(t, 0, nil, somePrompts(t, items, "m"), "-o", out, "--config", config, "--max-cost", "1000")
+	stderr := runLanes(t, 0, nil, somePrompts(t, items, "m"), "-o", out, "--config", config, "--max-cost", "1000")
+	if sum := regexp.MustCompile(`\n  account spent \$\S+ [\d,]+ tokens in, \d+ out  \(2 lanes\)\n`); !sum.MatchString(stderr) {
+		t.Error(stderr)
+	}
 	if a, b := first.Books().Accepted, second.Books().Accepted; a != 10 || b != items-10 {
 		t.Errorf("%d and %d answers", a, b)
 	}

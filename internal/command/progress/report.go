@@ -294,12 +294,40 @@ func (s *Report) laneRows(row func(name string, value any, more ...string)) {
 	}
 	slices.SortStableFunc(used, func(a, b observe.Lane) int { return cmp.Compare(b.Spent.USD, a.Spent.USD) })
 	for _, l := range used[:min(len(used), mostLaneRows)] {
-		cost := words.Cost(l.Spent.USD, l.Spent.Priced > 0, l.Spent.Unpriced)
-		row("  "+printable.Line(l.Name), fmt.Sprintf("%s, %s tokens in, %s out", cost, words.Number(int(l.Spent.InputTokens)), words.Number(int(l.Spent.OutputTokens))))
+		row("  "+printable.Line(l.Name), spentWords(&l.Spent))
 	}
 	if more := len(used) - mostLaneRows; more > 0 {
 		row("  "+words.Count(more, "more lane"), "")
 	}
+	accountRows(used, row)
+}
+
+// accountRows says what each account of several lanes has cost.
+func accountRows(used []observe.Lane, row func(name string, value any, more ...string)) {
+	lanes, sums := map[string]int{}, map[string]observe.Spent{}
+	var names []string
+	for _, l := range used {
+		if lanes[l.Account]++; lanes[l.Account] == 2 && l.Account != "" {
+			names = append(names, l.Account)
+		}
+		sum := sums[l.Account]
+		sum.Usage, sum.USD = sum.Usage.Add(l.Spent.Usage), sum.USD+l.Spent.USD
+		sum.Priced, sum.Unpriced = sum.Priced+l.Spent.Priced, sum.Unpriced+l.Spent.Unpriced
+		sums[l.Account] = sum
+	}
+	for _, name := range names[:min(len(names), mostLaneRows)] {
+		sum := sums[name]
+		row("  account "+printable.Line(name), spentWords(&sum), fmt.Sprintf("(%d lanes)", lanes[name]))
+	}
+	if more := len(names) - mostLaneRows; more > 0 {
+		row("  "+words.Count(more, "more account"), "")
+	}
+}
+
+// spentWords says what answers have cost, with their tokens.
+func spentWords(s *observe.Spent) string {
+	cost := words.Cost(s.USD, s.Priced > 0, s.Unpriced)
+	return fmt.Sprintf("%s, %s tokens in, %s out", cost, words.Number(int(s.InputTokens)), words.Number(int(s.OutputTokens)))
 }
 
 // markedWords counts the answers that are not whole.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/observe"
+	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -37,5 +39,23 @@ func TestSummaryTellsOfCost(t *testing.T) {
 	made := Report{Summary: batch.Summary{Succeeded: 3}, Spent: event.Spent{Unpriced: 3}, Books: &sim.Books{}}
 	if text := made.text(); !strings.Contains(text, "\ncost           none (simulated), ") {
 		t.Error(text)
+	}
+}
+
+// An account of several lanes has a row with their sums; one of a single lane has none, and neither have lanes without a name of
+// an account.
+func TestSummaryAddsUpAccounts(t *testing.T) {
+	lane := func(name, account string, usd float64, priced, unpriced int) (l observe.Lane) {
+		l.Name, l.Account = name, account
+		l.Spent = observe.Spent{Usage: provider.Usage{InputTokens: 1000, OutputTokens: 10}, USD: usd, Priced: priced, Unpriced: unpriced}
+		return l
+	}
+	sum := 7.5
+	s := Report{Summary: batch.Summary{Succeeded: 9}, Spent: event.Spent{USD: &sum}, Lanes: []observe.Lane{
+		lane("a", "ours", 1, 2, 0), lane("b", "theirs", 4, 2, 0), lane("c", "ours", 2.5, 2, 1), lane("d", "", 0, 1, 0), lane("e", "", 0, 1, 0), lane("f", "theirs", 0, 0, 0),
+	}}
+	want := "  account ours at least $3.50 (+ 1 call of unknown price), 2,000 tokens in, 20 out  (2 lanes)\n"
+	if text := s.text(); strings.Count(text, "account") != 1 || !strings.Contains(text, want) {
+		t.Errorf("%s\nwant %s", text, want)
 	}
 }

@@ -300,6 +300,11 @@ func runID(f *verdict.Facts) string {
 func (d *display) account(rep *progress.Report) {
 	p := d.recorder.Snapshot(d.Clock.Now())
 	rep.At, rep.Bounds, rep.Lanes = p.At, p.Ledger, p.Lanes
+	for i := range rep.Lanes {
+		if of := d.Account.LaneNamed(rep.Lanes[i].Name); of != nil {
+			rep.Lanes[i].Account = of.Spec.Fate // a short run has no status of its lanes
+		}
+	}
 	e := event.Of(&p, event.Context{})
 	rep.Efficiency = e.Efficiency // Spent is summed up from the lines
 }
