@@ -10,7 +10,10 @@ import (
 
 // newTieredBed is a bed with a pool of two tiers, a lane in each. Neither lane has a limit.
 func newTieredBed(c PoolConfig, own LaneConfig) *bed {
-	own.Law, own.Cooldown.Jitter = limiter.Plain, -1
+	if own.Maker == nil {
+		own.Law = limiter.Plain
+	}
+	own.Cooldown.Jitter = -1
 	b := &bed{Machine: New(Config{Lanes: map[string]LaneConfig{"own": own, "hosted": {Law: limiter.Plain}}}), now: storyStart}
 	c.Name, c.Lanes, c.Tiers = "p", []string{"own", "hosted"}, []int{0, 1}
 	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{c}}))
@@ -132,5 +135,23 @@ func TestAStoppedLaneSharesItsAccountsFate(t *testing.T) {
 	var why *AccountError
 	if l := b.lanes["b"]; l.phase != Stopped || !errors.As(l.cause, &why) {
 		t.Errorf("%v, %v", l.phase, l.cause)
+	}
+}
+
+// A person vouches for a lane that rests by its leader's word. Its pool gives the lane a new start: it uses the next tier once the lane
+// has rested for as long again.
+func TestAResetLaneOfALeaderIsNotIllForEver(t *testing.T) {
+	led := &maker{}
+	b := newTieredBed(PoolConfig{After: time.Minute}, LaneConfig{Maker: led})
+	b.offer(1, "p", 0)
+	b.Step(b.now, Told("own", restWord{true}))
+	b.wait(30 * time.Second)
+	b.Step(b.now, LaneReset("own"))
+	b.decide()
+	if b.wait(50 * time.Second); len(b.calls) > 0 {
+		t.Fatalf("50 seconds after the reset: %+v", b.calls)
+	}
+	if b.wait(11 * time.Second); len(b.calls) != 1 || b.calls[0].Lane != "hosted" {
+		t.Errorf("a minute after it: %+v", b.calls)
 	}
 }
