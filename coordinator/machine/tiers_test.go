@@ -145,6 +145,7 @@ func TestAResetLaneOfALeaderIsNotIllForEver(t *testing.T) {
 	b := newTieredBed(PoolConfig{After: time.Minute}, LaneConfig{Maker: led})
 	b.offer(1, "p", 0)
 	b.Step(b.now, Told("own", restWord{true}))
+	b.decide()
 	b.wait(30 * time.Second)
 	b.Step(b.now, LaneReset("own"))
 	b.decide()
