@@ -80,6 +80,9 @@ type Headrace struct {
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// CostSource says where the cost is from; "" is not written, nor is it without a cost.
 	CostSource string `json:"cost_source,omitempty"`
+	// Earlier holds what earlier tries of the item have cost, in runs whose lines this one
+	// replaces; nil is not written.
+	Earlier *Earlier `json:"earlier,omitempty"`
 	// These fields say where the time went, in milliseconds: before the first call, between
 	// calls, and in the call that ended the item.
 	QueuedMS  int64 `json:"queued_ms"`
@@ -126,6 +129,20 @@ type Doubtful struct {
 	Calls int64   `json:"calls"`
 	USD   float64 `json:"at_most_usd,omitempty"`
 	Usage
+}
+
+// Earlier is a cost from before the run that wrote the line.
+type Earlier struct {
+	CostUSD  float64  `json:"cost_usd"`          // as far as it is known
+	Unpriced int64    `json:"unpriced,omitzero"` // tries of unknown cost
+	Doubtful Doubtful `json:"doubtful,omitzero"`
+}
+
+// Add adds a further cost.
+func (e *Earlier) Add(of Earlier) {
+	e.CostUSD += of.CostUSD
+	e.Unpriced += of.Unpriced
+	e.Doubtful.Add(of.Doubtful)
 }
 
 // Add adds the counts of e.
@@ -220,6 +237,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	dst = append(appendTokens(append(dst, `,"usage":{`...), h.Usage), '}')
 	dst = appendDoubtful(dst, h.Doubtful)
 	dst = appendCost(dst, h.CostUSD, h.CostSource)
+	dst = appendEarlier(dst, h.Earlier)
 	dst = appendNumber(dst, `,"queued_ms":`, h.QueuedMS)
 	dst = appendNumber(dst, `,"waited_ms":`, h.WaitedMS)
 	dst = appendNumber(dst, `,"latency_ms":`, h.LatencyMS)
@@ -326,6 +344,18 @@ func appendCost(dst []byte, cost *float64, source string) []byte {
 	}
 	dst = strconv.AppendFloat(append(dst, `,"cost_usd":`...), *cost, 'f', -1, 64)
 	return appendKnown(dst, `,"cost_source":`, source)
+}
+
+// appendEarlier writes the cost of earlier tries, if there is any.
+func appendEarlier(dst []byte, e *Earlier) []byte {
+	if e == nil || math.IsNaN(e.CostUSD) || math.IsInf(e.CostUSD, 0) {
+		return dst
+	}
+	dst = strconv.AppendFloat(append(dst, `,"earlier":{"cost_usd":`...), e.CostUSD, 'f', -1, 64)
+	if e.Unpriced > 0 {
+		dst = appendNumber(dst, `,"unpriced":`, e.Unpriced)
+	}
+	return append(appendDoubtful(dst, e.Doubtful), '}')
 }
 
 // A line ends in its sum. CRC-32C finds every flipped bit, every run of damage up to 32

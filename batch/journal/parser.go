@@ -41,6 +41,20 @@ type Entry struct {
 	Usage     Usage
 	Doubtful  Doubtful
 	CostUSD   *float64 // nil if it is not known
+	Earlier   Earlier  // tries of earlier runs
+}
+
+// all returns what all tries of the item have cost, this one included.
+func (e *Entry) all() Earlier {
+	sum := e.Earlier
+	sum.Doubtful.Add(e.Doubtful)
+	switch {
+	case e.CostUSD != nil:
+		sum.CostUSD += *e.CostUSD
+	case !e.Failed || e.Usage != (Usage{}):
+		sum.Unpriced++
+	}
+	return sum
 }
 
 // Parser reads lines one by one, results and failures alike, from a file that holds both.
@@ -95,9 +109,11 @@ func (p *Parser) entry(sum keys.Sum) (e Entry, err error) {
 			p.room = rawjson.Members(m.Value, p.room[:0])
 			all.doubtful(&e.Doubtful, p.room)
 		case "cost_usd":
-			usd, err := strconv.ParseFloat(string(m.Value), 64)
-			e.CostUSD = &usd
-			all.note(err)
+			e.CostUSD = new(float64)
+			all.money(e.CostUSD, m.Value)
+		case "earlier":
+			p.room = rawjson.Members(m.Value, p.room[:0])
+			all.earlier(&e.Earlier, p.room)
 		}
 	}
 	e.Line = int(line)
@@ -118,15 +134,32 @@ func (n *numbers) read(into *int64, value []byte) {
 	n.note(err)
 }
 
+func (n *numbers) money(into *float64, value []byte) {
+	usd, err := strconv.ParseFloat(string(value), 64)
+	*into = usd
+	n.note(err)
+}
+
+func (n *numbers) earlier(e *Earlier, ms []rawjson.Member) {
+	for _, m := range ms {
+		switch string(m.Name) {
+		case "cost_usd":
+			n.money(&e.CostUSD, m.Value)
+		case "unpriced":
+			n.read(&e.Unpriced, m.Value)
+		case "doubtful":
+			n.doubtful(&e.Doubtful, rawjson.Members(m.Value, nil))
+		}
+	}
+}
+
 func (n *numbers) doubtful(d *Doubtful, ms []rawjson.Member) {
 	for _, m := range ms {
 		switch string(m.Name) {
 		case "calls":
 			n.read(&d.Calls, m.Value)
 		case "at_most_usd":
-			usd, err := strconv.ParseFloat(string(m.Value), 64)
-			d.USD = usd
-			n.note(err)
+			n.money(&d.USD, m.Value)
 		}
 	}
 	n.usage(&d.Usage, ms)

@@ -189,14 +189,7 @@ func (j *Journal) dropSuperseded(d disk.Disk, results *KeySet, inputs ...string)
 	if err != nil {
 		return 0, err
 	}
-	last := make(map[keys.Sum]int) // the last line of each item that has several
-	var seen KeySet                // all items, if any has several
-	err = now.each(func(line int, sum keys.Sum, _ []byte, p *Parser) error {
-		if now.Repeated > 0 && now.isOurs(p) && !seen.add(sum) {
-			last[sum] = line
-		}
-		return nil
-	})
+	last, err := now.latest()
 	if err != nil {
 		return 0, err
 	}
@@ -227,6 +220,52 @@ func (j *Journal) dropSuperseded(d disk.Disk, results *KeySet, inputs ...string)
 		return 0, fmt.Errorf("journal: rewrite %s: %w", now.path, disk.Bare(err))
 	}
 	return dropped, nil
+}
+
+// latest returns the number of the last line of each item that has several.
+func (j *Journal) latest() (map[keys.Sum]int, error) {
+	if j.Repeated == 0 {
+		return nil, nil //nolint:nilnil // no item has
+	}
+	last := make(map[keys.Sum]int)
+	var seen KeySet
+	return last, j.each(func(line int, sum keys.Sum, _ []byte, p *Parser) error {
+		if j.isOurs(p) && !seen.add(sum) {
+			last[sum] = line
+		}
+		return nil
+	})
+}
+
+// Costs holds what items of an errors file have cost. The zero value is empty.
+type Costs struct{ of map[keys.Sum]*Earlier }
+
+// Costs reads what the items have cost. Those that cost nothing take no room.
+func (j *Journal) Costs() (c Costs, err error) {
+	c.of = make(map[keys.Sum]*Earlier)
+	err = j.each(func(_ int, sum keys.Sum, _ []byte, p *Parser) error {
+		if !j.isOurs(p) {
+			return nil
+		}
+		e, err := p.entry(sum)
+		if cost := e.all(); cost != (Earlier{}) {
+			c.of[sum] = &cost // a later line has the cost of those before it
+		}
+		return err
+	})
+	if err != nil {
+		return c, fmt.Errorf("journal: read %s: %w", j.path, err)
+	}
+	return c, nil
+}
+
+// Of returns what the item with that key has cost; nil: nothing.
+func (c Costs) Of(key string) *Earlier {
+	if len(c.of) == 0 {
+		return nil
+	}
+	sum, _ := keys.Parse([]byte(key))
+	return c.of[sum]
 }
 
 // each goes over the whole lines of a journal again.

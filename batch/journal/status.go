@@ -25,11 +25,12 @@ type Progress struct {
 	Attempts  int64               // attempts made for the items with a result
 	Usage     Usage               // of the items with a result
 	Doubtful  Doubtful            // of all items that ended: calls that the provider may bill in addition
-	CostUSD   float64             // of all items that ended, as far as it is known
+	CostUSD   float64             // of all items that ended, as far as it is known, with earlier tries
 	FailedUSD float64             // part of CostUSD: the items that failed
+	AgainUSD  float64             // part of CostUSD: earlier tries of items that were asked again, or that no line is about
 	Priced    int                 // items whose cost is known
 	Lanes     map[string]LaneCost // by the lane that ended an item, up to a thousand lanes; of the items that Priced and Unpriced count
-	Unpriced  int                 // items whose cost is unknown: results, and items that failed and used tokens
+	Unpriced  int                 // items whose cost is unknown: results, items that failed and used tokens, and earlier tries
 	// FirstLine and LastLine are the lowest and the highest input line that has ended
 	// either way; 0 if none has.
 	FirstLine, LastLine int
@@ -54,7 +55,7 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 	p.Torn = results.Torn
 	asked := newIDSet() // each with its line: if two lines give one id, it is good in one of them
 	place := func(l *Parser, e *Entry) string { return fmt.Sprintf("%d %s", e.Line, rawjson.Unquote(l.id)) }
-	err = p.read(results, func(_ keys.Sum, l *Parser, e *Entry) {
+	err = p.read(results, func(_ int, _ keys.Sum, l *Parser, e *Entry) {
 		asked.Add(place(l, e))
 		p.addResult(l, e)
 	})
@@ -65,11 +66,14 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 	if err != nil {
 		return nil, err
 	}
-	var seen KeySet
-	err = p.read(failures, func(sum keys.Sum, l *Parser, e *Entry) {
+	latest, err := failures.latest()
+	if err != nil {
+		return nil, fmt.Errorf("journal: read %s: %w", errorsPath, err)
+	}
+	err = p.read(failures, func(n int, sum keys.Sum, l *Parser, e *Entry) {
 		unasked := e.Code == CodeInvalidLine || e.Code == CodeUntranslatable
 		corrected := unasked && asked.Has(place(l, e)) // by now it has a result
-		if !results.Keys.sums.Has(sum) && !corrected && seen.add(sum) {
+		if last, several := latest[sum]; !results.Keys.sums.Has(sum) && !corrected && (!several || last == n) {
 			p.addFailure(l, e)
 		}
 	})
@@ -82,15 +86,15 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 	return p, nil
 }
 
-// read passes the lines of a file to take.
-func (p *Progress) read(j *Journal, take func(keys.Sum, *Parser, *Entry)) error {
-	err := j.each(func(_ int, sum keys.Sum, _ []byte, l *Parser) error {
+// read passes the lines of a file to take, with their numbers.
+func (p *Progress) read(j *Journal, take func(int, keys.Sum, *Parser, *Entry)) error {
+	err := j.each(func(n int, sum keys.Sum, _ []byte, l *Parser) error {
 		if !j.isOurs(l) {
 			return nil
 		}
 		e, err := l.entry(sum)
 		if err == nil {
-			take(sum, l, &e)
+			take(n, sum, l, &e)
 		}
 		return err
 	})
@@ -124,6 +128,10 @@ func (p *Progress) addFailure(l *Parser, e *Entry) {
 // add adds what results and failures have in common.
 func (p *Progress) add(e *Entry) {
 	p.Doubtful.Add(e.Doubtful)
+	p.Doubtful.Add(e.Earlier.Doubtful)
+	p.CostUSD += e.Earlier.CostUSD
+	p.AgainUSD += e.Earlier.CostUSD
+	p.Unpriced += int(e.Earlier.Unpriced)
 	if e.Simulated {
 		p.Simulated++
 	}

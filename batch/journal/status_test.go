@@ -29,7 +29,7 @@ func TestProgress(t *testing.T) {
 	if p.Done != 3 || p.Failed != 2 || p.Attempts != 6 || p.Usage != (Usage{30, 15, 3, 6, 9}) || p.CostUSD != 0.5 || p.Unpriced != 1 {
 		t.Errorf("%+v", p)
 	}
-	if p.FirstLine != 1 || p.LastLine != 5 || p.Torn != 5 || p.Changed.IsZero() || p.Models["m"] != 3 || p.Failures["invalid"] != 1 {
+	if p.FirstLine != 1 || p.LastLine != 5 || p.Torn != 5 || p.Changed.IsZero() || p.Models["m"] != 3 || p.Failures["invalid"] != 2 {
 		t.Errorf("%+v", p)
 	}
 	if p.Priced != 2 || p.FailedUSD != 0 {

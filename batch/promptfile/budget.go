@@ -57,6 +57,7 @@ func (c *Config) doubtful(it *Item, calls int) float64 {
 type spending struct {
 	usd      float64
 	doubtful float64 // what calls that broke may cost in addition
+	unseen   float64 // part of doubtful: of calls without a line
 	unpriced int     // items whose cost is not known: they count as nothing
 }
 
@@ -68,7 +69,35 @@ func (c *Config) spent() (s spending, err error) {
 	if err != nil {
 		return s, err
 	}
-	return spending{p.CostUSD, p.Doubtful.USD, p.Unpriced}, nil
+	s = spending{usd: p.CostUSD, doubtful: p.Doubtful.USD, unpriced: p.Unpriced}
+	s.unseen = c.Stood.unseen(p.CostUSD+p.Doubtful.USD, p.Done+p.Failed > 0)
+	s.doubtful += s.unseen
+	return s, nil
+}
+
+// Stood is how the money of a run stood when it was last seen, in USD. A run that was killed leaves
+// no line about the calls in flight, and one that was abandoned none about the items it gave up: the
+// provider may bill them all the same.
+type Stood struct {
+	InFlight int     // calls
+	Reserved float64 // for them
+	Spent    float64 // and in doubt, by this run and those before it
+}
+
+// tiny is less than any sum that matters, and more than rounding makes of a million costs.
+const tiny = 1e-6
+
+// unseen returns the most that calls without a line have cost, if all lines together have cost so
+// much. Without any line the output may be a new one: then only the calls in flight count.
+func (s Stood) unseen(usd float64, has bool) float64 {
+	unseen := s.Reserved
+	if has {
+		unseen = max(unseen, s.Spent+s.Reserved-usd)
+	}
+	if unseen < tiny {
+		return 0
+	}
+	return unseen
 }
 
 // prices notes the models without a price that an input names.

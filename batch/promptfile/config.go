@@ -91,6 +91,9 @@ type Config struct {
 	// means unknown, and such a model is never called. Workers then ask Price too, many at once.
 	MaxCost float64
 	Reserve func(model string, input, output float64) (usd float64, ok bool)
+	// Stood says how the money of the latest run to the output stood when it was last seen, which
+	// may be more than its lines say. The zero value says nothing.
+	Stood Stood
 	// Bill is asked instead of Price if there is one, for prices that depend on the lane. It also
 	// says where a cost is from, for the line. Workers ask it, too, where the run has a budget.
 	Bill func(lane, model string, u provider.Usage) Bill

@@ -21,7 +21,7 @@ type Job struct {
 	past  *past
 	maker *Maker
 
-	before spending // of earlier runs, if there is a budget
+	before spending // of earlier runs, if there is a budget or was one
 
 	plan    Plan
 	planned bool
@@ -48,11 +48,17 @@ func Open(cfg Config) (*Job, error) {
 	if err == nil {
 		j.past, err = j.cfg.readPast()
 	}
-	if err == nil && j.cfg.MaxCost > 0 {
+	if err == nil && (j.cfg.MaxCost > 0 || j.cfg.Stood != Stood{}) {
 		j.before, err = j.cfg.spent()
+	}
+	if err == nil && j.past.retry && j.past.errors != nil && j.past.errors.Lines > 0 {
+		j.maker.spent, err = j.past.errors.Costs()
 	}
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
+	}
+	if usd := j.before.unseen; usd > 0 {
+		j.maker.unseen = &journal.Earlier{Doubtful: journal.Doubtful{Calls: int64(max(1, j.cfg.Stood.InFlight)), USD: usd}}
 	}
 	return j, nil
 }
@@ -92,6 +98,9 @@ type Begun struct {
 	Kept    []Kept // their new names
 	Torn    []Torn // the lines cut off
 	Results int    // lines already in the output
+	// UnseenUSD is the most that calls of earlier runs may have cost which no line is about. The
+	// first line of this run has it.
+	UnseenUSD float64
 }
 
 // Kept is a file that was put aside under another name.
@@ -116,6 +125,7 @@ func (j *Job) Begin() (b Begun, err error) {
 			return b, err
 		}
 	}
+	b.UnseenUSD = j.before.unseen
 	if j.past.results != nil {
 		b.Results = j.past.results.Lines
 		b.tear(j.past.results, j.cfg.Output)

@@ -20,6 +20,8 @@ type Maker struct {
 	cfg    *Config
 	latest struct{ model, lane string } // of items
 	costs  []float64                    // room for those of lines
+	spent  journal.Costs                // of earlier tries that this run's lines replace
+	unseen *journal.Earlier             // of calls that no line is about: the next line has it; nil: none
 }
 
 // NewMaker returns a Maker for jobs of this Config. It uses Lane, Cost, Price, Bill, Simulated,
@@ -78,6 +80,7 @@ func (m *Maker) Line(res *Result, sums *Sums) (l journal.Line, ended bool) {
 	h.Attempts, h.Lane, h.Simulated = res.Attempts, res.Lane, m.cfg.Simulated
 	h.CostUSD, h.CostSource = cost, source
 	h.QueuedMS, h.WaitedMS, h.LatencyMS = res.Queued.Milliseconds(), res.Waited.Milliseconds(), res.Latency.Milliseconds()
+	h.Earlier = m.earlier(h.Key)
 	h.Usage = usageOf(res.Usage)
 	if doubt := res.Doubtful(); doubt.Calls > 0 {
 		h.Doubtful = journal.Doubtful{Calls: int64(doubt.Calls), USD: m.cfg.doubtful(res.Item, doubt.Calls), Usage: usageOf(doubt.Usage)}
@@ -112,6 +115,17 @@ func (m *Maker) Line(res *Result, sums *Sums) (l journal.Line, ended bool) {
 	h.Filtered = provider.IsFiltered(res.Finish)
 	l.Response = &journal.Response{StatusCode: res.Value.Status, RequestID: res.Value.RequestID, Body: res.Value.Body, Checked: m.cfg.Checked}
 	return l, true
+}
+
+// earlier returns what the line of an item has to say of calls from before this run.
+func (m *Maker) earlier(key string) *journal.Earlier {
+	e, unseen := m.spent.Of(key), m.unseen
+	if m.unseen = nil; e == nil || unseen == nil {
+		return cmp.Or(e, unseen)
+	}
+	sum := *e
+	sum.Add(*unseen)
+	return &sum
 }
 
 // usageOf converts a usage to the form that all lines have. Only lines with an origin count

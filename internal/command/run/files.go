@@ -200,6 +200,7 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 		r.show.console.Notice(text.Code, text.Text)
 	}
 	r.Account.SayShared(r.show.console.Notice)
+	r.show.sayUnseen(begun)
 	switch {
 	case plan == nil && begun.Results > 0:
 		r.show.console.Notice(event.Resumed, fmt.Sprintf("resuming: %s in %s already; items that have one are skipped", words.Count(begun.Results, "result"), r.Flags.Output))

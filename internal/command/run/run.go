@@ -125,6 +125,7 @@ func (r *runner) run() error {
 		r.routes = route.New(r.Flags)
 	}
 	cfg := r.job(src)
+	cfg.Stood = r.show.stood()
 	switch {
 	case r.pilot != nil:
 		cfg.Sample = r.pilot.items

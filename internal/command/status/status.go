@@ -225,6 +225,9 @@ func spentWords(p *journal.Progress) string {
 	if p.FailedUSD > 0 {
 		text += fmt.Sprintf(", of it %s for items that failed", words.Money(p.FailedUSD))
 	}
+	if p.AgainUSD > 0 {
+		text += fmt.Sprintf(", %s for earlier tries", words.Money(p.AgainUSD))
+	}
 	return text
 }
 
