@@ -366,7 +366,7 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 		b.w.failf("item %d could go on %s", it.Seq, l.name)
 	case wait == forever && !p.hasWaker():
 		b.w.failf("nobody will wake pool %s", p.name)
-	case p.tiers != nil && !p.tiers.nextAt(m.now).IsZero() && (p.alarm.pos < 0 || p.alarm.at.After(p.tiers.nextAt(m.now))):
+	case p.tiers != nil && !p.standsFrom(asked) && !p.tiers.nextAt(m.now).IsZero() && (p.alarm.pos < 0 || p.alarm.at.After(p.tiers.nextAt(m.now))):
 		b.w.failf("nobody will notice that pool %s may use its next tier", p.name)
 	}
 	for i := range asked {
@@ -383,6 +383,18 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 			}
 		}
 	}
+}
+
+// standsFrom reports whether the pool sleeps on one of its lanes from the i-th on. It is asked
+// anew there. Its tiers may have changed since it joined that line: a lane of a better tier that
+// had stopped rests now, and nobody need tell.
+func (p *pool) standsFrom(i int) bool {
+	for ; i < len(p.lanes) && p.stands != nil; i++ {
+		if p.stands[p.index(i)].link.of != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // hasWaker reports whether an alarm or the end of a call will wake the pool.
