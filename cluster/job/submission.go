@@ -33,7 +33,7 @@ const (
 const maxClaimed = 1 << 10
 
 // pace lists the settings that do not change what is bought: a submission that differs only in them is the same.
-var pace = []string{"weight", "chunk-lines", "open", "deadline", "max-failures", "max-cost", "price"}
+var pace = []string{"weight", "chunk-lines", "open", "deadline", "max-failures", "max-cost", "price", "prices"}
 
 // KeyOf returns the key of a record's submission: by the name that it was given, or by what it asks. The store identifies an
 // input, so a changed input gives another key. Before the slash two keys are equal if only their inputs differ.

@@ -130,7 +130,7 @@ func TestTrialIsARun(t *testing.T) {
 }
 
 // A run in a cluster of this process keeps to --max-cost over all commands to its output: it stops with the code of a run, and names
-// a command with more. Less than before is refused, and so is a cap that comes late.
+// a command with more. A command without the flag has the cap of before. Less is refused, and so is a cap that comes late.
 func TestTrialKeepsToItsCap(t *testing.T) {
 	t.Parallel()
 	const items = 60
@@ -147,10 +147,35 @@ func TestTrialKeepsToItsCap(t *testing.T) {
 	h.must(exit.Bound, capped("out.jsonl", 0.5), "its cap (--max-cost) is reached", "--max-cost 300\n")
 	h.must(exit.Bound, capped("out.jsonl", 0.8), "--max-cost 480\n")
 	h.must(exit.Usage, capped("out.jsonl", 0.7), "its --max-cost is $240 already: give more")
-	h.must(exit.OK, capped("out.jsonl", 0), "60 results in ")
-	h.must(exit.Usage, capped("out.jsonl", 2), "already: give more")
+	h.must(exit.Bound, capped("out.jsonl", 0), "the job of this output has --max-cost 240, which holds", "--max-cost 480\n")
+	h.must(exit.OK, capped("out.jsonl", 8), "60 results in ")
 	h.must(exit.OK, capped("other.jsonl", 0), "60 results in ")
 	h.must(exit.Usage, capped("other.jsonl", 2), "began without it")
+}
+
+// The file of --prices goes with a job, wherever it is named: each worker books with it, and a cap counts by it. A file that is not
+// there, or has no prices, is refused before anything else.
+func TestPricesGoWithTheJob(t *testing.T) {
+	t.Parallel()
+	h := newHere(t)
+	h.write("in.jsonl", strings.ReplaceAll(questions(40), "}", `,"model":"priced","max_tokens":5}`))
+	h.write("prices.json", "{\n  \"priced\": {\"input\": 0, \"output\": 1000000}\n}\n") // $1 a token out
+	h.write("config.yaml", "provider: sim\nsim-profile: fast\nprices: "+h.dir+"/prices.json\n")
+	h.write("long.json", `{"priced":{"input":1,"output":1},"`+strings.Repeat("x", 1<<18)+`":{"input":1,"output":1}}`)
+	h.must(exit.Usage, "submit {}/in.jsonl -o {}/o.jsonl --provider sim --prices {}/none.json --cluster nats://T@127.0.0.1:1", "--prices: open ")
+	h.must(exit.Bound, "run {}/in.jsonl -o {}/trial.jsonl --cluster --config {}/config.yaml --max-cost 100", "its cap (--max-cost) is reached")
+	h.hub()
+	h.worker("-c 8")
+	h.worker("-c 8")
+	h.must(exit.Usage, "submit {}/in.jsonl -o {}/o.jsonl --provider sim --prices {}/long.json", "keep only the models of its lines")
+	h.must(exit.Bound, "submit {}/in.jsonl -o {}/capped.jsonl --config {}/config.yaml --max-cost 100 --wait", "its cap (--max-cost) is reached")
+	h.must(exit.OK, "submit {}/in.jsonl -o {}/whole.jsonl --config {}/config.yaml --wait", "40 results in ", ", for $")
+	h.write("prices.json", `{"priced": {"input": 0, "output": 2000000}}`)
+	h.must(exit.OK, "submit {}/in.jsonl -o {}/whole.jsonl --config {}/config.yaml --wait", "it keeps what it was submitted with: --prices #")
+	text, err := os.ReadFile(filepath.Join(h.dir, "whole.jsonl"))
+	if n := strings.Count(string(text), `"cost_source":"file"`); err != nil || n != 40 {
+		t.Errorf("%d lines have a cost by the file: %v\n%s", n, err, text)
+	}
 }
 
 // A bad line refuses a job before anything is called, as it refuses a run.
@@ -290,7 +315,7 @@ func TestRunInAClusterElsewhere(t *testing.T) {
 	}
 	h.write("prices.json", `{"sim": {"input": 0, "output": 1}}`)
 	capped := "run {}/in.jsonl -o {}/capped.jsonl --cluster=" + line + flags + " --max-tokens 5 --max-cost 60"
-	h.must(exit.Usage, capped+" --prices {}/prices.json", "--prices with --max-cost")
+	h.must(exit.Usage, capped+" --prices {}/prices.json", "the price of sim-1 is not known")
 	if code, _, stderr := h.typed(capped + " --price 0,1000000"); code != exit.Bound || !strings.Contains(stderr, " --max-cost 120\n") {
 		t.Errorf("%d\n%s", code, stderr)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -37,13 +39,13 @@ func (m *money) Set(text string) error {
 // Type is part of pflag.Value.
 func (m *money) Type() string { return "USD" }
 
-// caps returns the first cap of a job; nil if it has none. It refuses one if the price of the default model is not known.
+// caps returns the first cap of a job; nil if it has none. It refuses one if the price of --model is not known.
 // The prices of other models show when the lines are read.
-func (m *money) caps(lines promptfile.Config) ([]limiter.Money, error) {
+func (m *money) caps(s *run.Settings, lines promptfile.Config) ([]limiter.Money, error) {
 	if *m == 0 {
 		return nil, nil
 	}
-	if model := lines.Reader.DefaultModel; model != "" {
+	if model := s.Given(settings.Input)["model"]; model != "" {
 		if _, known := lines.Price(model, provider.Usage{InputTokens: 1, OutputTokens: 1}); !known {
 			return nil, exit.End(exit.Usage, "--max-cost: the price of %s is not known: --price IN,OUT sets it, in USD per million tokens", model)
 		}

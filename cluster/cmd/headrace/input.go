@@ -35,8 +35,8 @@ func recordOf(ctx context.Context, s *run.Settings, lines promptfile.Config, inp
 	}
 	r.Output, r.Errors = s.Flags.Output, s.Flags.ErrorsPath()
 	r.Reading = readingOf(s, lines)
-	r.Asking = askingOf(s)
-	return r, nil
+	r.Asking, err = askingOf(s)
+	return r, err
 }
 
 // apart rejects a job whose files would replace an input: its results would be bought, and could not be written.
@@ -70,15 +70,22 @@ func readingOf(s *run.Settings, lines promptfile.Config) job.Reading {
 }
 
 // askingOf returns the provider and settings of a job from the flags, for workers that have no flags of their own.
-func askingOf(s *run.Settings) job.Asking {
+func askingOf(s *run.Settings) (job.Asking, error) {
 	given := s.Given(settings.Vendor)
 	a := job.Asking{Provider: given["provider"], BaseURL: withoutUser(given["base-url"]), Settings: maps.Clone(given)}
 	maps.Copy(a.Settings, s.Given(settings.Input))
 	maps.Copy(a.Settings, s.Bounds())
-	if price := s.Given(settings.Costs)["price"]; price != "" { // the file of --prices is here, and not where calls are made
+	if price := s.Given(settings.Costs)["price"]; price != "" {
 		a.Settings["price"] = price
 	}
-	return a
+	prices, err := s.Flags.PricesOfJob() // the file is here, and not where calls are made
+	if err != nil {
+		return a, exit.EndOf(exit.Usage, err)
+	}
+	if prices != "" {
+		a.Settings[run.JobPrices] = prices
+	}
+	return a, nil
 }
 
 // withoutUser returns an address without its user, to show to people.

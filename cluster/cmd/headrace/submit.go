@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -66,6 +67,7 @@ so does --fresh.`,
 	s.Register(cmd)
 	fs.Var(&f.maxCost, "max-cost", "most that its calls may cost in all, in USD, more than 0: no call leaves that is not covered, and the job stops (default: no bound)")
 	fs.AddFlag(s.Flags.All.Lookup("price"))
+	fs.AddFlag(s.Flags.All.Lookup("prices"))
 	return cmd
 }
 
@@ -158,17 +160,28 @@ func (f *submitFlags) give(ctx context.Context, n *node.Node, s *run.Settings, i
 	}
 	asked.Limit, asked.Weight, asked.Open, asked.Cut.ChunkLines = f.limitName, f.weight, f.open, f.chunkLines
 	asked.Bounds = f.bounds(s)
-	if asked.Caps, err = f.maxCost.caps(lines); err != nil {
+	if asked.Caps, err = f.maxCost.caps(s, lines); err != nil {
 		return g, err
 	}
 	if asked.Submission, err = f.submission(s, &asked); err == nil && s.Flags.Fresh {
 		err = startOver(ctx, n, s, &asked, f.job)
 	}
-	if err == nil {
+	submit := func() (others []string) {
 		g.Record, g.met, err = n.SubmitOnce(ctx, asked, &node.Caller{Lines: lines, Reader: lines.Reader}, lines.Reader.Limit, f.job)
+		if err == nil && g.met {
+			others = job.Differences(&g.Record, &asked)
+		}
+		return others
+	}
+	if err == nil {
+		g.others = submit()
+	}
+	if err == nil && g.State == job.Refused && len(g.others) > 0 { // nothing was bought, and a price that was missing may be there now
+		if err = n.StartOver(ctx, &asked, f.job); err == nil {
+			g.others = submit()
+		}
 	}
 	if err == nil && g.met {
-		g.others = job.Differences(&g.Record, &asked)
 		if f.job != "" && len(g.others) > 0 {
 			err = fmt.Errorf("job %s was submitted with another input or setting: %s; give what it has, or another name", g.Job, strings.Join(g.others, "; "))
 		}
@@ -199,6 +212,14 @@ func (f *submitFlags) submission(s *run.Settings, r *job.Record) (*job.Submissio
 	}
 	if f.maxCost > 0 {
 		given["max-cost"] = f.maxCost.String()
+	}
+	if price := s.Given(settings.Costs)["price"]; price != "" {
+		given["price"] = price
+	}
+	if prices := r.Asking.Settings[run.JobPrices]; prices != "" {
+		const shown = 4 // bytes of a hash tell a file that has changed
+		sum := sha256.Sum256([]byte(prices))
+		given["prices"] = fmt.Sprintf("#%x", sum[:shown])
 	}
 	return &job.Submission{Output: output, Settings: given}, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -68,7 +69,7 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.
 		return err
 	}
 	calls.Close()
-	r, err := trialJob(ctx, n, s, input, most)
+	r, err := trialJob(ctx, n, s, input, most, say)
 	if err != nil {
 		return err
 	}
@@ -104,18 +105,18 @@ func cutShort(ctx context.Context, n *node.Node, s *run.Settings, r job.Record, 
 
 // trialJob returns the job that an earlier trial with this output began, if it asks the same, or else a new one.
 // Its calls may cost most.
-func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string, most money) (job.Record, error) {
+func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string, most money, say voice) (job.Record, error) {
 	lines := s.Lines()
 	r, err := recordOf(ctx, s, lines, []string{input})
 	if err != nil {
 		return r, err
 	}
 	r.Weight = 1
-	if r.Caps, err = most.caps(lines); err != nil {
+	if r.Caps, err = most.caps(s, lines); err != nil {
 		return r, err
 	}
 	if !s.Flags.Fresh {
-		if old, found, err := earlier(ctx, n, s, &r); err != nil || found {
+		if old, found, err := earlier(ctx, n, s, &r, say); err != nil || found {
 			return old, err
 		}
 	}
@@ -126,7 +127,7 @@ func trialJob(ctx context.Context, n *node.Node, s *run.Settings, input string, 
 }
 
 // earlier finds the latest job that asks the same, and continues it.
-func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record) (old job.Record, found bool, err error) {
+func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record, say voice) (old job.Record, found bool, err error) {
 	all, err := n.Jobs(ctx)
 	if err != nil {
 		return old, false, exit.EndOf(exit.Output, err)
@@ -144,7 +145,7 @@ func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record) 
 			return old, true, err
 		}
 	}
-	if err := changeCap(ctx, n, &old, r.Caps); err != nil {
+	if err := changeCap(ctx, n, &old, r.Caps, say); err != nil {
 		return old, true, exit.EndOf(exit.Usage, err)
 	}
 	switch {
@@ -161,8 +162,9 @@ func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record) 
 	return old, true, err
 }
 
-// changeCap gives a job the cap that it has now. A job whose cap was taken away has the greatest there is.
-func changeCap(ctx context.Context, n *node.Node, old *job.Record, caps []limiter.Money) error {
+// changeCap gives a job the cap that it has now. Without the flag it keeps the one that it has, and says so: nobody who
+// forgets the flag pays without a bound.
+func changeCap(ctx context.Context, n *node.Node, old *job.Record, caps []limiter.Money, say voice) error {
 	var had, now limiter.Money
 	if len(old.Caps) > 0 {
 		had = old.Caps[len(old.Caps)-1]
@@ -170,7 +172,8 @@ func changeCap(ctx context.Context, n *node.Node, old *job.Record, caps []limite
 	if len(caps) > 0 {
 		now = caps[0]
 	} else if had > 0 {
-		now = limiter.USD(batch.MostBudget)
+		now = had
+		say.line(fmt.Sprintf("the job of this output has --max-cost %g, which holds: a greater --max-cost raises it", had.USD()))
 	}
 	switch {
 	case now == had:
@@ -200,9 +203,6 @@ func (f *submitFlags) submitAndWait(ctx context.Context, drain <-chan struct{}, 
 	n, err := node.Join(ctx, node.Config{Line: s.Flags.Cluster, Founds: true, Seed: s.Seed(), Clock: s.Clock, Say: say.line})
 	if err != nil {
 		return exit.EndOf(exit.Usage, err)
-	}
-	if f.maxCost > 0 && len(s.Given(settings.Costs)["prices"]) > 0 {
-		return errors.Join(exit.End(exit.Usage, "--prices with --max-cost: the workers of a cluster cannot read this file: give --price IN,OUT"), n.Close())
 	}
 	g, err := f.give(ctx, n, s, []string{input})
 	if err == nil {

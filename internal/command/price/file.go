@@ -73,9 +73,14 @@ func readFile(name string) (*fileModels, error) {
 		return nil, fmt.Errorf("--prices: %w: check the name of the file", err)
 	}
 	defer func() { _ = in.Close() }()
+	return readModels(name, in)
+}
+
+// readModels reads the text of a file of that name.
+func readModels(name string, in io.Reader) (*fileModels, error) {
 	bounded := &io.LimitedReader{R: in, N: mostFile}
 	f := new(fileModels)
-	err = f.read(json.NewDecoder(bounded))
+	err := f.read(json.NewDecoder(bounded))
 	if bounded.N <= 0 {
 		err = fmt.Errorf("it is longer than %d bytes", mostFile)
 	}

@@ -42,14 +42,28 @@ var fromTable = sync.OnceValue(func() string { return "table of " + AsOf() })
 // and one price for all models that the file does not name, written IN,OUT, IN,OUT,CACHED or
 // IN,OUT,CACHED,WRITE. Each may be "". The error says which flag is wrong.
 func Read(file, others, vendor string) (t Table, err error) {
-	l := list()
+	var models *fileModels
 	if file != "" {
-		models, err := readFile(file)
-		if err != nil {
+		if models, err = readFile(file); err != nil {
 			return Table{}, err
 		}
-		t.file = models.of(vendor, l)
 	}
+	return tableOf(models, others, vendor)
+}
+
+// ReadText is Read with the text of a file of prices in place of its name.
+func ReadText(text, others, vendor string) (Table, error) {
+	models, err := readModels("the prices of the job", strings.NewReader(text))
+	if err != nil {
+		return Table{}, err
+	}
+	return tableOf(models, others, vendor)
+}
+
+// tableOf makes the table of the models of a file, if there is one, and of the price for all others.
+func tableOf(models *fileModels, others, vendor string) (t Table, err error) {
+	l := list()
+	t.file = models.of(vendor, l)
 	if others != "" {
 		p, ok := parse(others)
 		if !ok {

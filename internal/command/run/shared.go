@@ -24,6 +24,10 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
+// JobPrices names the setting of a job that holds the text of its file of prices. It is no flag, as a flag names a file of
+// one machine.
+const JobPrices = "prices.json"
+
 // Settings holds the values of run's flags, for another command that has some of them; a
 // flag that it does not have has its default. They belong to one goroutine.
 //
@@ -223,7 +227,7 @@ func (c *Calls) Bound(lane *machine.LaneConfig) {
 // For returns the calls of a job that other settings describe. These say how to read lines, and
 // when to give up an item, and what it costs. They also name the provider, unless this command's own flags do. The
 // pace and the key are those of this command. For refuses a name that is no flag of Vendor, Input
-// or Tries and not price, and a value that its flag refuses. A key, header or certificate that the command
+// or Tries, nor price or [JobPrices], and a value that its flag refuses. A key, header or certificate that the command
 // names never goes to a provider that a job names. For returns an error for such a command,
 // unless it names the provider itself. It makes no call.
 func (s *Settings) For(job map[string]string) (*Calls, error) {
@@ -258,6 +262,10 @@ func (s *Settings) For(job map[string]string) (*Calls, error) {
 // not wanted.
 func (s *Settings) take(job map[string]string, groups settings.Groups) error {
 	for _, name := range slices.Sorted(maps.Keys(job)) {
+		if name == JobPrices {
+			s.Flags.BringPrices(job[name])
+			continue
+		}
 		if !(settings.Vendor | settings.Input | settings.Tries).Has(name) && name != "price" { // prices is a file, and would be one of this machine
 			return exit.Refuse("unknown job setting %q", name)
 		}

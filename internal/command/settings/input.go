@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -227,8 +229,36 @@ func checkPreset(name string) error {
 // priceFlags are the flags about prices, which plan and run share, and their table.
 type priceFlags struct {
 	price, prices string
+	pricesText    string // of the file, where a job brings it; "": prices names the file
 	Known         price.Table
 }
+
+// mostPricesOfJob bounds the prices that a job brings to its workers, in bytes. They stand in its record, which each
+// change writes anew, and have room for two thousand models.
+const mostPricesOfJob = 256 << 10
+
+// PricesOfJob returns the text of the file of --prices, in a form that a job may bring to its workers; "" if there is
+// no such file.
+func (f *priceFlags) PricesOfJob() (string, error) {
+	if f.prices == "" {
+		return "", nil
+	}
+	all, err := os.ReadFile(f.prices)
+	if err != nil {
+		return "", fmt.Errorf("--prices: %w: check the name of the file", err)
+	}
+	var short bytes.Buffer
+	if err := json.Compact(&short, all); err != nil {
+		return "", fmt.Errorf("--prices: %s: %w", f.prices, err)
+	}
+	if n := short.Len(); n > mostPricesOfJob {
+		return "", fmt.Errorf("--prices: %s: it has %d bytes, and a job brings %d at most to its workers: keep only the models of its lines", f.prices, n, mostPricesOfJob)
+	}
+	return short.String(), nil
+}
+
+// BringPrices sets the text of a file of prices, in place of the file of --prices.
+func (f *priceFlags) BringPrices(text string) { f.pricesText = text }
 
 func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
 	fs.StringVar(&f.price, "price", "", "USD per million tokens of input, output, cached input and cache writes, for all models that --prices does not name")
@@ -242,6 +272,10 @@ func (f *priceFlags) readPrices(in *InputFlags, preset string) (err error) {
 	vendor := in.Answering(preset).Name
 	if in.Provider == ProviderSim {
 		vendor = ""
+	}
+	if f.pricesText != "" {
+		f.Known, err = price.ReadText(f.pricesText, f.price, vendor)
+		return err
 	}
 	f.Known, err = price.Read(f.prices, f.price, vendor)
 	return err
