@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/tests/lab"
@@ -27,19 +28,12 @@ type pooled struct {
 	refusals int
 }
 
-// flight is a call that has left, with what its server will say.
-type flight struct {
-	grant   machine.Grant
-	verdict sim.Verdict
-	ends    time.Time
-}
-
 // runs takes so many items through the pool and returns how long that took.
 func (p *pooled) runs(t *testing.T, items int) time.Duration {
 	t.Helper()
 	p.calls, p.flows, p.refusals = map[string][]time.Duration{}, map[string][]time.Duration{}, 0
-	m, now := machine.New(machine.Config{Lane: p.lane, Seed: 1}), lab.Start
-	m.Step(now, machine.RunOpened(1, p.run))
+	m, w := machine.New(machine.Config{Lane: p.lane, Seed: 1}), virtual.Begin(lab.Start)
+	m.Step(w.Now(), machine.RunOpened(1, p.run))
 	all := make([]*machine.Item, items)
 	for i := range all {
 		all[i] = &machine.Item{Seq: uint64(i), Cost: limiter.Cost{Requests: 1}}
@@ -49,49 +43,41 @@ func (p *pooled) runs(t *testing.T, items int) time.Duration {
 			all[i].Pool = p.run.Pools[0].Name
 		}
 	}
-	m.Step(now, machine.Offered(1, all))
-	var flights []flight // the first to end is last
+	m.Step(w.Now(), machine.Offered(1, all))
 	inFlight := map[string]int{}
-	for left := items; left > 0; {
-		r := m.Ready(now)
+	left := items
+	for left > 0 {
+		r := m.Ready(w.Now())
 		for _, change := range r.Transitions {
 			if change.To == machine.Flowing {
-				p.flows[change.Lane] = append(p.flows[change.Lane], now.Sub(lab.Start))
+				p.flows[change.Lane] = append(p.flows[change.Lane], w.Age())
 			}
 		}
 		for _, g := range r.Grants {
-			v := p.servers[g.Lane].Decide(now, sim.Call{})
-			f := flight{g, v, now.Add(v.Latency)}
-			at, _ := slices.BinarySearchFunc(flights, f.ends, func(x flight, ends time.Time) int { return ends.Compare(x.ends) })
-			flights = slices.Insert(flights, at, f)
-			p.calls[g.Lane] = append(p.calls[g.Lane], now.Sub(lab.Start))
+			v := p.servers[g.Lane].Decide(w.Now(), sim.Call{})
+			w.In(v.Latency, func() {
+				inFlight[g.Lane]--
+				if p.ended(m, w.Now(), g, &v) {
+					left--
+				}
+			})
+			p.calls[g.Lane] = append(p.calls[g.Lane], w.Age())
 			inFlight[g.Lane]++
 		}
 		if p.watch != nil {
-			p.watch(now.Sub(lab.Start), inFlight)
+			p.watch(w.Age(), inFlight)
 		}
-		next := r.WakeAt
-		if n := len(flights); n > 0 && (next.IsZero() || flights[n-1].ends.Before(next)) {
-			next = flights[n-1].ends
-		}
-		if next.IsZero() || next.Sub(lab.Start) > 24*time.Hour {
+		if !w.Pass(r.WakeAt) || w.Age() > 24*time.Hour {
 			t.Fatalf("%d items of %d are left, and nothing will happen", left, items)
 		}
-		for now = next; len(flights) > 0 && !flights[len(flights)-1].ends.After(now); {
-			f := flights[len(flights)-1]
-			flights = flights[:len(flights)-1]
-			inFlight[f.grant.Lane]--
-			if p.ended(m, now, f) {
-				left--
-			}
+		for w.Do() {
 		}
 	}
-	return now.Sub(lab.Start)
+	return w.Age()
 }
 
 // ended tells the machine of the call's end, and reports whether it was answered.
-func (p *pooled) ended(m *machine.Machine, now time.Time, f flight) bool {
-	v := f.verdict
+func (p *pooled) ended(m *machine.Machine, now time.Time, g machine.Grant, v *sim.Verdict) bool {
 	o := machine.Outcome{Latency: v.Latency, Directed: v.HasRetryAfter, RetryAfter: v.RetryAfter}
 	if q := v.Requests; v.HasHeaders && q.Limit > 0 {
 		o.Sightings = []limiter.Sighting{{
@@ -101,7 +87,7 @@ func (p *pooled) ended(m *machine.Machine, now time.Time, f flight) bool {
 	switch v.Kind {
 	case sim.Accepted:
 		o.Signal = machine.Succeeded
-		m.Step(now, machine.Settled(f.grant, o))
+		m.Step(now, machine.Settled(g, o))
 		return true
 	case sim.RateLimited:
 		p.refusals++
@@ -109,7 +95,7 @@ func (p *pooled) ended(m *machine.Machine, now time.Time, f flight) bool {
 	default:
 		o.Signal = machine.Overloaded
 	}
-	m.Step(now, machine.HandedOver(f.grant, o))
+	m.Step(now, machine.HandedOver(g, o))
 	return false
 }
 

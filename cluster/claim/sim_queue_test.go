@@ -33,7 +33,7 @@ type pull struct {
 func (q *queue) publish(c Chunk) {
 	if q.messages[c] == nil {
 		q.w.log("queue %v", c)
-		q.messages[c] = &message{chunk: c, from: q.w.now}
+		q.messages[c] = &message{chunk: c, from: q.w.Age()}
 		q.match()
 	}
 }
@@ -44,7 +44,7 @@ func (q *queue) match() {
 	if !w.up {
 		return
 	}
-	q.pulls = slices.DeleteFunc(q.pulls, func(p *pull) bool { return p.until < w.now || p.life.dead || !p.life.online })
+	q.pulls = slices.DeleteFunc(q.pulls, func(p *pull) bool { return p.until < w.Age() || p.life.dead || !p.life.online })
 	for len(q.pulls) > 0 {
 		m := q.available()
 		if m == nil {
@@ -62,7 +62,7 @@ func (q *queue) available() *message {
 	for n := range q.w.chunks { // in an order that does not depend on chance
 		for round := range q.w.round + 1 {
 			m := q.messages[Chunk{"j", n, round}]
-			if m != nil && !m.pending && m.from <= q.w.now {
+			if m != nil && !m.pending && m.from <= q.w.Age() {
 				can = append(can, m)
 			}
 		}
@@ -76,7 +76,7 @@ func (q *queue) available() *message {
 func (q *queue) give(m *message, l *life) {
 	w := q.w
 	m.delivered++
-	m.pending, m.first = true, w.now
+	m.pending, m.first = true, w.Age()
 	q.extend(m)
 	if w.has(doubles) && w.chance(w.twice) {
 		w.tally.doubles++
@@ -91,19 +91,19 @@ func (q *queue) give(m *message, l *life) {
 
 // extend trusts the holder of the message for another AckWait.
 func (q *queue) extend(m *message) {
-	m.until = q.w.now + DefaultAckWait
-	q.w.in(DefaultAckWait, func() {
-		if m.pending && m.until <= q.w.now {
+	m.until = q.w.Age() + DefaultAckWait
+	q.w.In(DefaultAckWait, func() {
+		if m.pending && m.until <= q.w.Age() {
 			q.w.log("%v lapses", m.chunk)
-			m.pending, m.from = false, q.w.now
+			m.pending, m.from = false, q.w.Age()
 			q.match()
 		}
 	})
 }
 
 func (q *queue) later(m *message, d time.Duration) {
-	m.from = q.w.now + d
-	q.w.in(d, q.match)
+	m.from = q.w.Age() + d
+	q.w.In(d, q.match)
 }
 
 // beat is heard only of what was given out since all was forgotten last.
@@ -141,7 +141,7 @@ func (q *queue) restart(wipe bool) {
 	}
 	for _, m := range q.messages {
 		if m.pending {
-			m.pending, m.from = false, q.w.now
+			m.pending, m.from = false, q.w.Age()
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (s *store) do(l *life, effect func() error, answer func(error)) {
 	}
 	at := w.upTo(took)
 	undone, unheard := w.has(storeFaults) && w.chance(100), w.has(storeFaults) && w.chance(100)
-	w.in(at, func() {
+	w.In(at, func() {
 		err := errStore
 		if !undone {
 			err = effect()
@@ -211,7 +211,7 @@ func (s *store) createJournal(c Chunk, n Name) (taken bool) {
 // and pieces without the first are no journal.
 func (s *store) appendTo(c Chunk, n Name, lines []line) {
 	for _, l := range lines {
-		l.call.saved, l.call.savedAt = true, s.w.now
+		l.call.saved, l.call.savedAt = true, s.w.Age()
 	}
 	if j := s.journals[c][n]; j != nil {
 		j.lines = append(j.lines, lines...)

@@ -424,8 +424,8 @@ var mutants = map[mutant]struct {
 
 // storms lets things go wrong until the storm is over.
 func (w *world) storms() {
-	w.in(w.upTo(2*w.every), func() {
-		if w.now > w.lasts {
+	w.In(w.upTo(2*w.every), func() {
+		if w.Age() > w.lasts {
 			w.calms()
 			return
 		}
@@ -470,7 +470,7 @@ func (w *world) badLuck(l *life, matters int) {
 	}
 	w.strikes--
 	t := w.strike()
-	w.in(w.upTo(pick(w.rng, 0, 50*time.Millisecond)), func() {
+	w.In(w.upTo(pick(w.rng, 0, 50*time.Millisecond)), func() {
 		if !w.calm {
 			w.hit(l, t)
 		}
@@ -509,7 +509,7 @@ func (w *world) kill(l *life) {
 	w.log("%s is killed", l.name)
 	l.die()
 	slot := l.slot
-	w.in(w.upTo(40*time.Second), func() {
+	w.In(w.upTo(40*time.Second), func() {
 		if w.slots[slot].dead {
 			w.born(slot)
 		}
@@ -528,7 +528,7 @@ func (w *world) restart(wipe bool) {
 	for _, l := range w.slots {
 		l.offline()
 	}
-	w.in(w.upTo(6*time.Second), func() {
+	w.In(w.upTo(6*time.Second), func() {
 		w.up = true
 		w.queue.restart(wipe)
 		w.log("the hub is back, wiped: %v", wipe)

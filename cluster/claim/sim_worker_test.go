@@ -103,7 +103,7 @@ func (l *life) fetch() {
 		}
 	})
 	l.say(func() {
-		l.w.queue.pulls = append(l.w.queue.pulls, &pull{l, l.w.now + pullTime})
+		l.w.queue.pulls = append(l.w.queue.pulls, &pull{l, l.w.Age() + pullTime})
 		l.w.queue.match()
 	})
 }
@@ -144,7 +144,7 @@ func (l *life) tell(a Tell) {
 	c := l.desks[a.ID].chunk
 	for _, k := range l.w.asks[c] {
 		if k.by == l.desks[a.ID] && k.to == forever {
-			k.to, k.won = max(l.w.now, l.apart)+way, true // when it is heard, at the latest
+			k.to, k.won = max(l.w.Age(), l.apart)+way, true // when it is heard, at the latest
 		}
 	}
 	l.w.tally.takeovers++
@@ -202,7 +202,7 @@ func (l *life) refused(d *desk, item int) {
 // start makes a call, at once or a moment later.
 func (l *life) start(d *desk, item int) {
 	l.at(l.w.upTo(leaving), func() {
-		c := &call{desk: d, item: item, from: l.w.now}
+		c := &call{desk: d, item: item, from: l.w.Age()}
 		l.w.called(c)
 		took := time.Millisecond + l.w.upTo(l.w.call)
 		l.at(took, func() { d.answered(c) })
@@ -246,7 +246,7 @@ func (d *desk) flush() {
 	took := time.Millisecond + w.upTo(100*time.Millisecond)
 	at := w.upTo(took)
 	breaks, all := w.has(storeFaults) && w.chance(40), w.chance(2)
-	w.in(at, func() {
+	w.In(at, func() {
 		if !breaks || all {
 			w.store.appendTo(d.chunk, d.name, lines)
 		}
@@ -336,7 +336,7 @@ func (l *life) list(id ID) {
 	blind := l.blind(id)
 	s.do(l, func() error {
 		if !d.works {
-			d.listed = l.w.now
+			d.listed = l.w.Age()
 		}
 		names = s.names(d.chunk)
 		return nil
@@ -381,7 +381,7 @@ func (l *life) readJournals(a ReadJournals) {
 	d.done = make(map[int]bool)
 	gone := false
 	l.each(a.Names, func(n Name) {
-		d.readAt[n] = l.w.now
+		d.readAt[n] = l.w.Age()
 		j := s.journals[d.chunk][n]
 		switch {
 		case l.w.mutant == ignoresJournals:

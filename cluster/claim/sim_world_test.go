@@ -1,46 +1,24 @@
 package claim
 
 import (
-	"container/heap"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/headrace/headrace/internal/virtual"
 )
 
 // fault is the panic value of a world in which a promise is broken.
 type fault string
 
-// happening is something that will happen in a world.
-type happening struct {
-	at  time.Duration
-	seq int
-	do  func()
-}
-
-type agenda []happening
-
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].seq < a[j].seq
-}
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(happening)) }
-func (a *agenda) Pop() any {
-	last := (*a)[len(*a)-1]
-	*a = (*a)[:len(*a)-1]
-	return last
-}
-
 // world is workers, a queue, a store, a keeper and a provider in virtual time.
 type world struct {
 	plan
 	fate
+	virtual.Time
 	rng    *rand.Rand
-	now    time.Duration
-	next   agenda
-	seq    int
 	log    func(string, ...any)
 	tally  tally
 	store  store
@@ -71,7 +49,7 @@ func newWorld(p plan, log func(string, ...any)) *world {
 	w := &world{plan: p, rng: rand.New(rand.NewPCG(p.seed, 14)), lives: make(map[string]*life)}
 	w.fate = p.draw(w.rng)
 	w.log = func(format string, args ...any) {
-		log("%10.3f  %s", w.now.Seconds(), fmt.Sprintf(format, args...))
+		log("%10.3f  %s", w.Age().Seconds(), fmt.Sprintf(format, args...))
 	}
 	w.calls = make(map[itemKey][]*call)
 	w.asks = make(map[Chunk][]*question)
@@ -90,11 +68,6 @@ func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
 // upTo draws a time between 0 and d.
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d) + 1)) }
 
-func (w *world) in(d time.Duration, do func()) {
-	w.seq++
-	heap.Push(&w.next, happening{w.now + d, w.seq, do})
-}
-
 func (w *world) fail(format string, args ...any) { panic(fault(fmt.Sprintf(format, args...))) }
 
 // run lets the world happen until every chunk of every round has its part and the queue is empty.
@@ -105,15 +78,13 @@ func (w *world) run() {
 	}
 	w.keep()
 	w.storms()
-	for len(w.next) > 0 {
-		h := heap.Pop(&w.next).(happening)
-		w.now = h.at
-		h.do()
+	for w.Pass(time.Time{}) {
+		w.Do()
 		if w.over() {
 			w.checkEnd()
 			return
 		}
-		if w.now > w.lasts+patience {
+		if w.Age() > w.lasts+patience {
 			w.fail("it does not end: parts %d, queue %d", len(w.store.parts), len(w.queue.messages))
 		}
 	}
@@ -179,8 +150,8 @@ func (w *world) anotherRound() bool {
 
 // keep is the keeper: it queues what has no part whenever the queue holds fewer chunks than that.
 func (w *world) keep() {
-	defer w.in(5*time.Second, w.keep)
-	if w.mutant == keeperForgets && w.now > 0 && w.round == 0 {
+	defer w.In(5*time.Second, w.keep)
+	if w.mutant == keeperForgets && w.Age() > 0 && w.round == 0 {
 		return
 	}
 	if !w.up || w.cancel {
@@ -257,7 +228,7 @@ func (w *world) way() time.Duration { return leastWay + w.upTo(way-leastWay) }
 // born begins a life.
 func (w *world) born(slot int) {
 	l := &life{
-		w: w, slot: slot, name: fmt.Sprintf("w%d-%d", slot, len(w.lives)), rate: 1, since: w.now,
+		w: w, slot: slot, name: fmt.Sprintf("w%d-%d", slot, len(w.lives)), rate: 1, since: w.Age(),
 		deliveries: make(map[ID]Chunk), first: make(map[ID]bool), wiped: make(map[ID]int), desks: make(map[ID]*desk),
 	}
 	if w.has(drift) {
@@ -278,16 +249,16 @@ func (w *world) born(slot int) {
 
 // clock returns the time on the worker's clock.
 func (l *life) clock() time.Time {
-	return time.Unix(1_000_000, 0).Add(time.Duration(float64(l.w.now) * l.rate))
+	return time.Unix(1_000_000, 0).Add(time.Duration(float64(l.w.Age()) * l.rate))
 }
 
 // at lets the worker do something, if it lives then, when it is not frozen; and then what follows.
 func (l *life) at(d time.Duration, do func()) {
-	l.w.in(d, func() {
+	l.w.In(d, func() {
 		switch {
 		case l.dead:
-		case l.frozen > l.w.now:
-			l.at(l.frozen-l.w.now+l.w.upTo(thaw), do)
+		case l.frozen > l.w.Age():
+			l.at(l.frozen-l.w.Age()+l.w.upTo(thaw), do)
 		default:
 			do()
 			l.ready()
@@ -315,7 +286,7 @@ func (l *life) ready() {
 		l.ended = true
 		l.die()
 		slot := l.slot
-		l.w.in(l.w.upTo(5*time.Second), func() {
+		l.w.In(l.w.upTo(5*time.Second), func() {
 			if l.w.slots[slot].dead {
 				l.w.born(slot)
 			}
@@ -333,7 +304,7 @@ func (l *life) alarm(at time.Time) {
 	if d < 0 {
 		l.w.fail("%s is to wake %v ago", l.name, -d)
 	}
-	l.w.in(d, func() {
+	l.w.In(d, func() {
 		if number == l.wake {
 			l.at(0, func() {})
 		}
@@ -341,17 +312,17 @@ func (l *life) alarm(at time.Time) {
 }
 
 func (l *life) die() {
-	l.dead, l.died, l.online = true, l.w.now, false
+	l.dead, l.died, l.online = true, l.w.Age(), false
 }
 
 func (l *life) freeze(d time.Duration) {
-	if l.dead || l.frozen > l.w.now {
+	if l.dead || l.frozen > l.w.Age() {
 		return
 	}
 	l.w.tally.freezes++
 	l.w.log("%s is frozen for %v", l.name, d)
-	l.frozen = l.w.now + d
-	l.deaf = append(l.deaf, span{l.w.now, l.frozen})
+	l.frozen = l.w.Age() + d
+	l.deaf = append(l.deaf, span{l.w.Age(), l.frozen})
 	if d > longFreeze && l.online && l.w.chance(2) {
 		l.hangUp(len(l.deaf)-1, d)
 	}
@@ -359,8 +330,8 @@ func (l *life) freeze(d time.Duration) {
 
 // hangUp lets the hub close the connection of a worker that is frozen: what was said to it is lost.
 func (l *life) hangUp(at int, d time.Duration) {
-	l.w.in(longFreeze, l.offline)
-	l.w.in(d, func() {
+	l.w.In(longFreeze, l.offline)
+	l.w.In(d, func() {
 		if !l.online {
 			l.deaf[at].to = forever
 			l.reconnect(l.w.upTo(reconnectSpread))
@@ -370,29 +341,29 @@ func (l *life) hangUp(at int, d time.Duration) {
 
 // cut takes the bus from a worker for a time; store and provider stay.
 func (l *life) cut(d time.Duration) {
-	if l.dead || !l.online || l.apart > l.w.now {
+	if l.dead || !l.online || l.apart > l.w.Age() {
 		return
 	}
 	l.w.tally.cuts++
 	l.w.log("%s is cut off for %v", l.name, d)
-	l.apart, l.apartSince, l.lossy = l.w.now+d, l.w.now, d > shortCut
-	l.deaf = append(l.deaf, span{l.w.now, l.apart})
+	l.apart, l.apartSince, l.lossy = l.w.Age()+d, l.w.Age(), d > shortCut
+	l.deaf = append(l.deaf, span{l.w.Age(), l.apart})
 	at := len(l.deaf) - 1
-	l.w.in(d, func() {
+	l.w.In(d, func() {
 		if !l.online {
 			l.deaf[at].to = forever
 			l.reconnect(l.w.upTo(reconnectSpread))
 		}
 	})
 	if l.lossy {
-		l.w.in(shortCut, func() { l.offline() })
+		l.w.In(shortCut, func() { l.offline() })
 	}
 }
 
 func (l *life) offline() {
 	if l.online {
-		l.online, l.since = false, l.w.now
-		if l.apart > l.w.now {
+		l.online, l.since = false, l.w.Age()
+		if l.apart > l.w.Age() {
 			l.since = l.apartSince
 		}
 	}
@@ -400,17 +371,17 @@ func (l *life) offline() {
 
 // reconnect finds the bus, if it is there by then and the worker not cut off.
 func (l *life) reconnect(d time.Duration) {
-	l.w.in(d, func() {
+	l.w.In(d, func() {
 		switch {
-		case l.dead || l.online || !l.w.up || l.apart > l.w.now:
+		case l.dead || l.online || !l.w.up || l.apart > l.w.Age():
 			return
-		case l.frozen > l.w.now:
+		case l.frozen > l.w.Age():
 			for i := range l.deaf {
 				if l.deaf[i].to == l.frozen {
 					l.deaf[i].to = forever // until it is on the bus
 				}
 			}
-			l.reconnect(l.frozen - l.w.now + l.w.upTo(reconnectSpread))
+			l.reconnect(l.frozen - l.w.Age() + l.w.upTo(reconnectSpread))
 			return
 		}
 		l.hearsAgain()
@@ -429,7 +400,7 @@ func (l *life) reconnect(d time.Duration) {
 func (l *life) hearsAgain() {
 	for i := range l.deaf {
 		if to := l.deaf[i].to; to == forever || to == l.apart {
-			l.deaf[i].to = l.w.now
+			l.deaf[i].to = l.w.Age()
 		}
 	}
 	l.online, l.lossy, l.apart = true, false, 0
@@ -447,12 +418,12 @@ func (l *life) drain() {
 
 // hear brings something over the bus to the worker, late if it is cut off for a short time.
 func (l *life) hear(d time.Duration, do func()) {
-	l.w.in(d, func() {
+	l.w.In(d, func() {
 		switch {
 		case !l.online:
-		case l.apart > l.w.now && l.lossy:
-		case l.apart > l.w.now:
-			l.hear(l.apart-l.w.now+l.w.way(), do)
+		case l.apart > l.w.Age() && l.lossy:
+		case l.apart > l.w.Age():
+			l.hear(l.apart-l.w.Age()+l.w.way(), do)
 		default:
 			l.at(0, do)
 		}
@@ -461,11 +432,11 @@ func (l *life) hear(d time.Duration, do func()) {
 
 // say brings something from the worker to the hub. It is lost if the hub goes meanwhile.
 func (l *life) say(do func()) {
-	if !l.online || l.apart > l.w.now && l.lossy {
+	if !l.online || l.apart > l.w.Age() && l.lossy {
 		return
 	}
-	d := l.w.way() + max(0, l.apart-l.w.now)
-	l.w.in(d, func() {
+	d := l.w.way() + max(0, l.apart-l.w.Age())
+	l.w.In(d, func() {
 		if l.w.up {
 			do()
 		}
@@ -497,7 +468,7 @@ func (l *life) request(effect func(), answer func(error)) {
 // ask asks another worker, and hears what it says, or that nobody of that name is there, or nothing.
 func (l *life) ask(d *desk, who string, answer func(holds, silent bool)) {
 	w, c := l.w, d.chunk
-	w.asks[c] = append(w.asks[c], &question{d, who, w.now, forever, false})
+	w.asks[c] = append(w.asks[c], &question{d, who, w.Age(), forever, false})
 	other := w.lives[who]
 	w.badLuck(other, 5)
 	l.say(func() {
@@ -515,12 +486,12 @@ func (l *life) ask(d *desk, who string, answer func(holds, silent bool)) {
 
 // mayCall reports whether the worker has permits: it is on the bus, or was just now.
 func (l *life) mayCall() bool {
-	since := l.w.now
+	since := l.w.Age()
 	if !l.online {
 		since = l.since
 	}
-	if l.apart > l.w.now {
+	if l.apart > l.w.Age() {
 		since = min(since, l.apartSince)
 	}
-	return l.w.now-since < permitLife
+	return l.w.Age()-since < permitLife
 }

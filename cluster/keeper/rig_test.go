@@ -274,7 +274,7 @@ type entry struct {
 func record(b *testing.B, p plan) *tape {
 	t := &tape{}
 	p.taped = func(d *desk, a *permit.Ask) {
-		e := entry{at: d.clock.at(d.o.l.now), ask: a}
+		e := entry{at: d.clock.at(d.o.l.Age()), ask: a}
 		if a != nil {
 			e.bytes, _ = json.Marshal(a)
 		}

@@ -39,7 +39,7 @@ type bookPermit struct {
 
 func (b *book) fail(format string, args ...any) {
 	if len(b.faults) < 10 {
-		b.faults = append(b.faults, fmt.Sprintf("%v: ", b.l.now)+fmt.Sprintf(format, args...))
+		b.faults = append(b.faults, fmt.Sprintf("%v: ", b.l.Age())+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -104,7 +104,7 @@ func (b *book) used(w *worker, g *bookPermit, name permitName, r *permit.Report,
 
 // level returns the level of the only limit by the books.
 func (d *desk) level() float64 {
-	for _, s := range d.k.machine.Status(d.clock.at(d.o.l.now), 1).Lanes {
+	for _, s := range d.k.machine.Status(d.clock.at(d.o.l.Age()), 1).Lanes {
 		return s.Level.Tokens
 	}
 	return 0
@@ -124,10 +124,10 @@ type sums struct {
 	onRefusal             func(float64)
 }
 
-func (l *lab) measured() bool { return l.now >= l.plan.from }
+func (l *lab) measured() bool { return l.Age() >= l.plan.from }
 
 func (s *sums) call(l *lab) {
-	s.last = l.now
+	s.last = l.Age()
 	if l.measured() {
 		s.calls++
 	}
@@ -138,7 +138,7 @@ func (s *sums) refusal(l *lab) {
 		return
 	}
 	s.refused++
-	if second := int(l.now / time.Second); second != s.second {
+	if second := int(l.Age() / time.Second); second != s.second {
 		s.second, s.ofSecond = second, 0
 	}
 	s.ofSecond++
@@ -160,8 +160,8 @@ func (s *sums) serve(l *lab, w *worker, x *simLane, tokens float64) {
 
 // tick adds up what flows in, and for how long each worker could have called.
 func (s *sums) tick(l *lab) {
-	dt := (l.now - s.ticked).Seconds()
-	s.ticked = l.now
+	dt := (l.Age() - s.ticked).Seconds()
+	s.ticked = l.Age()
 	if !l.measured() {
 		s.words = 0
 		return
@@ -189,7 +189,7 @@ func (r result) String() string { return fmt.Sprintf("%.3f · %.2g · %.2f", r.u
 
 func (s *sums) result(l *lab) result {
 	r := result{use: s.served / s.inflow, refused: 1000 * float64(s.refused) / math.Max(1, float64(s.calls)), worst: s.worst, faults: l.book.faults}
-	r.words = float64(s.words) / (l.now - l.plan.from).Seconds()
+	r.words = float64(s.words) / (l.plan.length - l.plan.from).Seconds()
 	var sum, squares, n float64
 	for _, w := range l.workers {
 		if w.upTime < 5 {
@@ -204,32 +204,6 @@ func (s *sums) result(l *lab) result {
 		r.jobs[name] = tokens / s.served
 	}
 	return r
-}
-
-type event struct {
-	at    time.Duration
-	order int
-	do    func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
-}
-
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-
-func (e *events) Push(x any) { *e = append(*e, x.(event)) }
-
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	(*e)[last] = event{}
-	*e = (*e)[:last]
-	return x
 }
 
 // usual is an organisation of 200 workers with 64 places each, calls of 2 s, and 500 calls a

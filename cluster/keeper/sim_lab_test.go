@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"container/heap"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -22,11 +22,9 @@ import (
 //	worker ─ask──▶ keeper       a way of 0.5–25 ms, each word by itself: they overtake each other
 //	keeper ─give─▶ worker
 type lab struct {
+	virtual.Time
 	plan    plan
 	rng     *rand.Rand
-	now     time.Duration // since the beginning
-	events  events
-	order   int
 	buckets map[string]*bucket // the provider's, by limit
 	center  center
 	workers []*worker
@@ -71,7 +69,7 @@ func newLab(p plan) *lab {
 	for slot := range p.workers {
 		w := &worker{l: l, slot: slot}
 		l.workers = append(l.workers, w)
-		l.after(l.span(0, 2*time.Second), w.start)
+		l.In(l.span(0, 2*time.Second), w.start)
 	}
 	l.center.begin()
 	if p.storm {
@@ -80,7 +78,7 @@ func newLab(p plan) *lab {
 	if p.works != nil {
 		l.every(100*time.Millisecond, func() {
 			for _, w := range l.workers {
-				w.idle(!p.works(w.slot, l.now))
+				w.idle(!p.works(w.slot, l.Age()))
 			}
 		})
 	}
@@ -90,21 +88,14 @@ func newLab(p plan) *lab {
 
 // run lets the plan happen.
 func (l *lab) run() result {
-	for len(l.events) > 0 && l.events[0].at <= l.plan.length {
-		e := heap.Pop(&l.events).(event)
-		l.now = e.at
-		e.do()
+	for l.Pass(time.Time{}) && l.Age() <= l.plan.length {
+		l.Do()
 	}
 	return l.sums.result(l)
 }
 
-func (l *lab) after(d time.Duration, do func()) {
-	l.order++
-	heap.Push(&l.events, event{l.now + d, l.order, do})
-}
-
 func (l *lab) every(d time.Duration, do func()) {
-	l.after(d, func() { do(); l.every(d, do) })
+	l.In(d, func() { do(); l.every(d, do) })
 }
 
 // span is a moment between two.
@@ -127,19 +118,19 @@ func (l *lab) post(deliver func()) {
 		if l.plan.slow > 0 {
 			way = time.Duration(float64(way) * l.plan.slow)
 		}
-		l.after(way, deliver)
+		l.In(way, deliver)
 	}
 }
 
 // storms kill and cut off workers. The office has its own.
 func (l *lab) storms() {
 	for _, w := range l.workers {
-		l.after(l.exp(l.plan.deaths), w.die)
+		l.In(l.exp(l.plan.deaths), w.die)
 	}
 	l.every(l.plan.kills*3/4, func() {
 		for _, w := range l.workers {
 			if l.rng.Float64() < 0.2 {
-				w.cut = max(w.cut, l.now+l.span(5*time.Second, 20*time.Second))
+				w.cut = max(w.cut, l.Age()+l.span(5*time.Second, 20*time.Second))
 			}
 		}
 	})
@@ -225,11 +216,11 @@ func (o *office) begin() {
 		o.l.every(o.l.plan.kills, o.kill)
 	}
 	if s := o.l.plan.split; s[1] > 0 {
-		o.l.after(s[0], func() {
+		o.l.In(s[0], func() {
 			o.desks[0].half = 0
 			o.open(1)
 		})
-		o.l.after(s[1], func() {
+		o.l.In(s[1], func() {
 			o.desks[0].alive = false
 			o.desks = o.desks[1:]
 			o.desks[0].half = -1
@@ -238,7 +229,7 @@ func (o *office) begin() {
 }
 
 func (d *desk) save() map[string]machine.LaneMemory {
-	now := d.clock.at(d.o.l.now)
+	now := d.clock.at(d.o.l.Age())
 	if d.o.l.plan.hand != nil {
 		return d.o.l.plan.hand(d.k, now)
 	}
@@ -251,7 +242,7 @@ func (o *office) open(half int) {
 	d := &desk{o: o, alive: true, clock: o.l.clock(50 * time.Millisecond), half: half}
 	d.k = New(o.config(o.epoch))
 	for _, j := range o.l.plan.jobs {
-		d.k.Job(d.clock.at(o.l.now), j.name, j.weight)
+		d.k.Job(d.clock.at(o.l.Age()), j.name, j.weight)
 	}
 	o.desks = append(o.desks, d)
 }
@@ -274,7 +265,7 @@ func (o *office) kill() {
 	d.alive = false
 	o.gone = o.gone.plus(d.k.totals())
 	o.desks = nil
-	o.l.after(3030*time.Millisecond+o.l.span(1, 50*time.Millisecond)-o.l.span(0, 750*time.Millisecond), func() { o.open(-1) })
+	o.l.In(3030*time.Millisecond+o.l.span(1, 50*time.Millisecond)-o.l.span(0, 750*time.Millisecond), func() { o.open(-1) })
 }
 
 // totals are of all keepers that there were.
@@ -309,7 +300,7 @@ func (d *desk) hear(a *permit.Ask) {
 	if d.o.l.plan.taped != nil {
 		d.o.l.plan.taped(d, a)
 	}
-	if err := d.k.Heard(d.clock.at(d.o.l.now), *a); err != nil {
+	if err := d.k.Heard(d.clock.at(d.o.l.Age()), *a); err != nil {
 		d.o.l.book.fail("an ask was not heard: %v", err)
 	}
 	d.decide()
@@ -323,7 +314,7 @@ func (d *desk) decide() {
 	if l.plan.taped != nil {
 		l.plan.taped(d, nil)
 	}
-	out := d.k.Ready(d.clock.at(l.now))
+	out := d.k.Ready(d.clock.at(l.Age()))
 	for _, g := range out.Gives {
 		l.book.gave(&g)
 		l.post(func() { l.deliver(l.pass(&g).(*permit.Give)) })
@@ -339,20 +330,20 @@ func (d *desk) decide() {
 		l.plan.watched(d)
 	}
 	if !out.WakeAt.IsZero() {
-		d.wake(d.clock.until(l.now, out.WakeAt))
+		d.wake(d.clock.until(l.Age(), out.WakeAt))
 	}
 }
 
 // wake sets the timer, unless it rings earlier already.
 func (d *desk) wake(in time.Duration) {
 	l := d.o.l
-	if at := l.now + in; d.at > l.now && d.at <= at {
+	if at := l.Age() + in; d.at > l.Age() && d.at <= at {
 		return
 	}
 	d.timer++
 	timer := d.timer
-	d.at = l.now + in
-	l.after(in, func() {
+	d.at = l.Age() + in
+	l.In(in, func() {
 		if d.timer == timer {
 			d.at = 0
 			d.decide()
@@ -370,14 +361,14 @@ type bucket struct {
 
 func (b *bucket) rate() float64 {
 	if f := b.l.plan.limit; f != nil {
-		return b.l.plan.rate * f(b.l.now)
+		return b.l.plan.rate * f(b.l.Age())
 	}
 	return b.l.plan.rate
 }
 
 func (b *bucket) refill() {
-	b.level += b.rate() * (b.l.now - b.at).Seconds()
-	b.at = b.l.now
+	b.level += b.rate() * (b.l.Age() - b.at).Seconds()
+	b.at = b.l.Age()
 	if most := b.rate() * b.l.plan.depth; b.level >= most {
 		b.level, b.full = most, true
 	}
@@ -387,7 +378,7 @@ func (b *bucket) refill() {
 func (b *bucket) serve(c limiter.Cost, w *worker, x *simLane) (o machine.Outcome) {
 	b.refill()
 	l := b.l
-	if q := l.plan.quota; q > 0 && l.now >= q {
+	if q := l.plan.quota; q > 0 && l.Age() >= q {
 		l.sums.refusal(l)
 		return machine.Outcome{Signal: machine.Exhausted, Cause: errQuota}
 	}

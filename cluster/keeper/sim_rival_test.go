@@ -112,12 +112,12 @@ func (c *counter) begin() {
 		if c.m == nil {
 			return
 		}
-		c.saved = c.m.SaveLanes(c.clock.at(c.l.now))
+		c.saved = c.m.SaveLanes(c.clock.at(c.l.Age()))
 		for _, out := range c.out {
 			for number, r := range out {
-				if c.l.now-r.at > 2*c.l.plan.latency+time.Second { // nothing will be heard of it
+				if c.l.Age()-r.at > 2*c.l.plan.latency+time.Second { // nothing will be heard of it
 					delete(out, number)
-					c.m.Step(c.clock.at(c.l.now), machine.Settled(r.grant, machine.Outcome{}))
+					c.m.Step(c.clock.at(c.l.Age()), machine.Settled(r.grant, machine.Outcome{}))
 				}
 			}
 		}
@@ -125,7 +125,7 @@ func (c *counter) begin() {
 	if c.l.plan.storm {
 		c.l.every(c.l.plan.kills, func() {
 			c.m = nil
-			c.l.after(3030*time.Millisecond-c.l.span(0, 750*time.Millisecond), c.open)
+			c.l.In(3030*time.Millisecond-c.l.span(0, 750*time.Millisecond), c.open)
 		})
 	}
 }
@@ -138,14 +138,14 @@ func (c *counter) open() {
 	}
 	c.clock, c.lines, c.turns, c.out, c.held = c.l.clock(50*time.Millisecond), map[string][]*request{}, nil, map[string]map[uint64]*request{}, 0
 	c.m = machine.New(machine.Config{Lanes: map[string]machine.LaneConfig{"org": c.l.plan.known()}, Memory: memory, Seed: uint64(c.lives)})
-	c.m.Step(c.clock.at(c.l.now), machine.RunOpened(theRun, machine.RunConfig{Concurrency: MaxInFlight}))
+	c.m.Step(c.clock.at(c.l.Age()), machine.RunOpened(theRun, machine.RunConfig{Concurrency: MaxInFlight}))
 }
 
 func (c *counter) hear(w *worker, word any) {
 	if c.m == nil {
 		return
 	}
-	now := c.clock.at(c.l.now)
+	now := c.clock.at(c.l.Age())
 	switch x := word.(type) {
 	case request:
 		if len(c.lines[x.worker]) == 0 {
@@ -161,7 +161,7 @@ func (c *counter) hear(w *worker, word any) {
 			granted(x.o.Sightings, x.at-r.at)
 			c.m.Step(now, machine.Settled(r.grant, x.o))
 		} else {
-			c.m.Step(now, machine.Overheard("org", now.Add(x.at-c.l.now), x.cost, x.o))
+			c.m.Step(now, machine.Overheard("org", now.Add(x.at-c.l.Age()), x.cost, x.o))
 		}
 	}
 	c.decide()
@@ -171,7 +171,7 @@ func (c *counter) decide() {
 	if c.m == nil {
 		return
 	}
-	now := c.clock.at(c.l.now)
+	now := c.clock.at(c.l.Age())
 	for c.held < MaxWaiting && len(c.turns) > 0 {
 		name := c.turns[0]
 		c.turns = c.turns[1:]
@@ -192,7 +192,7 @@ func (c *counter) decide() {
 			c.m.Step(now, machine.Settled(g, machine.Outcome{Unsent: true}))
 			continue
 		}
-		r.grant, r.at = g, c.l.now
+		r.grant, r.at = g, c.l.Age()
 		if c.out[r.worker] == nil {
 			c.out[r.worker] = map[uint64]*request{}
 		}
@@ -210,7 +210,7 @@ func (c *counter) decide() {
 	if !ready.WakeAt.IsZero() {
 		c.timer++
 		timer := c.timer
-		c.l.after(c.clock.until(c.l.now, ready.WakeAt), func() {
+		c.l.In(c.clock.until(c.l.Age(), ready.WakeAt), func() {
 			if c.timer == timer {
 				c.decide()
 			}
@@ -263,7 +263,7 @@ func (s *singly) Sent(_ time.Time, c limiter.Cost, _ int) limiter.Ticket {
 	i := s.find(c)
 	g := s.hand[i]
 	s.hand = append(s.hand[:i], s.hand[i+1:]...)
-	s.out[g.number] = ending{number: g.number, at: s.l.now, cost: c}
+	s.out[g.number] = ending{number: g.number, at: s.l.Age(), cost: c}
 	return limiter.Ticket{Number: g.number}
 }
 
@@ -287,7 +287,7 @@ func (s *singly) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
 	words := s.ended
 	s.ended = nil
 	for number, r := range s.pending { // the counter has died since, or was not reached, or it was lost
-		if r.life != s.c.lives || r.at < s.w.cut || s.l.now-r.at > 2*time.Minute {
+		if r.life != s.c.lives || r.at < s.w.cut || s.l.Age()-r.at > 2*time.Minute {
 			delete(s.pending, number)
 		}
 	}
@@ -306,7 +306,7 @@ func (s *singly) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
 			continue
 		}
 		s.number++
-		r := request{worker: s.worker, number: s.number, cost: c, at: s.l.now, life: s.c.lives}
+		r := request{worker: s.worker, number: s.number, cost: c, at: s.l.Age(), life: s.c.lives}
 		s.pending[r.number] = r
 		words = append(words, r)
 	}

@@ -66,7 +66,7 @@ func (w *worker) start() {
 	}
 	w.m = machine.New(config)
 	w.m.Step(w.now(), machine.RunOpened(theRun, machine.RunConfig{Concurrency: l.plan.places}))
-	if l.plan.works != nil && !l.plan.works(w.slot, l.now) {
+	if l.plan.works != nil && !l.plan.works(w.slot, l.Age()) {
 		w.idle(true)
 	}
 	w.decide()
@@ -75,15 +75,15 @@ func (w *worker) start() {
 // die is the end of a life.
 func (w *worker) die() {
 	w.alive = false
-	w.l.after(w.l.span(10*time.Second, 60*time.Second), func() {
+	w.l.In(w.l.span(10*time.Second, 60*time.Second), func() {
 		w.start()
-		w.l.after(w.l.exp(w.l.plan.deaths), w.die)
+		w.l.In(w.l.exp(w.l.plan.deaths), w.die)
 	})
 }
 
-func (w *worker) now() time.Time { return w.clock.at(w.l.now) }
+func (w *worker) now() time.Time { return w.clock.at(w.l.Age()) }
 
-func (w *worker) reached() bool { return w.alive && w.l.now >= w.cut }
+func (w *worker) reached() bool { return w.alive && w.l.Age() >= w.cut }
 
 func (w *worker) idle(quiet bool) {
 	if !w.alive || w.quiet == quiet {
@@ -178,7 +178,7 @@ func (w *worker) decide() {
 		w.call(x, g)
 	}
 	if !r.WakeAt.IsZero() {
-		w.wake(w.clock.until(w.l.now, r.WakeAt))
+		w.wake(w.clock.until(w.l.Age(), r.WakeAt))
 	}
 }
 
@@ -196,7 +196,7 @@ func (w *worker) say(word machine.Word) {
 		}
 		life := w.life
 		w.l.post(func() {
-			if w.l.now >= w.cut || w.life != life {
+			if w.l.Age() >= w.cut || w.life != life {
 				w.l.center.hear(w, w.l.pass(said))
 			}
 		})
@@ -204,13 +204,13 @@ func (w *worker) say(word machine.Word) {
 }
 
 func (w *worker) wake(in time.Duration) {
-	if at := w.l.now + in; w.at > w.l.now && w.at <= at {
+	if at := w.l.Age() + in; w.at > w.l.Age() && w.at <= at {
 		return
 	}
 	w.timer++
 	timer := w.timer
-	w.at = w.l.now + in
-	w.l.after(in, func() {
+	w.at = w.l.Age() + in
+	w.l.In(in, func() {
 		if w.timer == timer {
 			w.at = 0
 			w.decide()
@@ -226,13 +226,13 @@ func (w *worker) call(x *simLane, g machine.Grant) {
 	w.left++
 	w.sent++
 	l.sums.call(l)
-	l.after(l.span(5*time.Millisecond, 50*time.Millisecond), func() {
+	l.In(l.span(5*time.Millisecond, 50*time.Millisecond), func() {
 		o := l.buckets[x.limit].serve(limiter.Cost{Requests: 1, Input: g.Item.Payload.(*piece).tokens}, w, x)
 		took := l.span(5*time.Millisecond, 50*time.Millisecond)
 		if o.Signal == machine.Succeeded {
 			took += time.Duration(float64(l.plan.latency) * (0.8 + 0.4*l.rng.Float64()))
 		}
-		l.after(took, func() {
+		l.In(took, func() {
 			if w.life != life || !w.alive {
 				return
 			}

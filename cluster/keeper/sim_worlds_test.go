@@ -178,7 +178,7 @@ func TestCutOffWorkersStop(t *testing.T) {
 		p.limit = func(time.Duration) float64 { return 10 } // it does not bind
 		const at = 30 * time.Second
 		l := newLab(p)
-		l.after(at, func() {
+		l.In(at, func() {
 			for _, w := range l.workers {
 				w.cut = time.Hour
 			}

@@ -1,21 +1,20 @@
 package lease
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/virtual"
 )
 
 // A world is some candidates, a bus that is linearizable but loses, delays and forgets, and a store
 // that mints epochs. Time is true time; each candidate has a clock of its own.
 type world struct {
+	virtual.Time
 	chance   *rand.Rand
-	now      time.Duration
-	queue    events
-	order    int
 	people   []*person
 	found    bool // in the bus's bucket
 	value    Value
@@ -44,27 +43,6 @@ func (p *person) clock(at time.Duration) time.Time {
 	return noon.Add(p.offset + time.Duration(float64(at)*p.rate))
 }
 
-type event struct {
-	at time.Duration
-	n  int
-	do func()
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].n < e[j].n
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any     { old := *e; x := old[len(old)-1]; *e = old[:len(old)-1]; return x }
-
-func (w *world) after(d time.Duration, do func()) {
-	w.order++
-	heap.Push(&w.queue, event{w.now + max(0, d), w.order, do})
-}
-
 // way returns the time that a message takes: mostly milliseconds, and sometimes seconds.
 func (w *world) way() time.Duration {
 	if w.chance.IntN(50) == 0 {
@@ -88,18 +66,18 @@ func (w *world) turn(p *person) {
 	if p.dead {
 		return
 	}
-	if w.now < p.frozen {
-		w.after(p.frozen-w.now, func() { w.turn(p) })
+	if w.Age() < p.frozen {
+		w.In(p.frozen-w.Age(), func() { w.turn(p) })
 		return
 	}
-	r := p.lease.Ready(p.clock(w.now))
+	r := p.lease.Ready(p.clock(w.Age()))
 	for _, a := range r.Do {
 		w.ask(p, a)
 	}
 	if !r.WakeAt.IsZero() {
-		wait := time.Duration(float64(r.WakeAt.Sub(p.clock(w.now))) / p.rate)
+		wait := time.Duration(float64(r.WakeAt.Sub(p.clock(w.Age()))) / p.rate)
 		life := p.life
-		w.after(wait+time.Microsecond, func() {
+		w.In(wait+time.Microsecond, func() {
 			if p.life == life {
 				w.turn(p)
 			}
@@ -118,29 +96,29 @@ func (w *world) ask(p *person, a Action) {
 		w.hear(p, life, f)
 	}
 	late := func() { tell(lost(a)) }
-	w.after(requestWait, late)
+	w.In(requestWait, late)
 	if w.chance.IntN(40) == 0 { // lost on the way there
 		return
 	}
-	w.after(w.way(), func() {
+	w.In(w.way(), func() {
 		f := w.serve(a)
 		if f == nil || w.chance.IntN(40) == 0 { // lost on the way back
 			return
 		}
-		w.after(w.way(), func() { tell(f) })
+		w.In(w.way(), func() { tell(f) })
 	})
 }
 
 func (w *world) hear(p *person, life int, f Fact) {
-	if w.now < p.frozen {
-		w.after(p.frozen-w.now, func() {
+	if w.Age() < p.frozen {
+		w.In(p.frozen-w.Age(), func() {
 			if p.life == life && !p.dead {
 				w.hear(p, life, f)
 			}
 		})
 		return
 	}
-	p.lease.Step(p.clock(w.now), f)
+	p.lease.Step(p.clock(w.Age()), f)
 	w.turn(p)
 }
 
@@ -194,25 +172,25 @@ func (w *world) check(t *testing.T, seed uint64) {
 		if p.dead {
 			continue
 		}
-		if epoch, _, is := p.lease.Keeper(p.clock(w.now)); is {
+		if epoch, _, is := p.lease.Keeper(p.clock(w.Age())); is {
 			keepers = append(keepers, epoch)
 			if by, known := w.keepers[epoch]; known && by != p.id*1000+p.life {
-				t.Fatalf("seed %d, %v: epoch %d has two keepers", seed, w.now, epoch)
+				t.Fatalf("seed %d, %v: epoch %d has two keepers", seed, w.Age(), epoch)
 			}
 			w.keepers[epoch] = p.id*1000 + p.life
 		}
 	}
 	switch {
 	case len(keepers) < 2:
-		w.alone = w.now
-	case w.wiped == 0 || w.now-w.wiped > 3*term || w.now-w.alone > term:
-		t.Fatalf("seed %d, %v: keepers of epochs %v, wiped %v, since %v", seed, w.now, keepers, w.wiped, w.alone)
+		w.alone = w.Age()
+	case w.wiped == 0 || w.Age()-w.wiped > 3*term || w.Age()-w.alone > term:
+		t.Fatalf("seed %d, %v: keepers of epochs %v, wiped %v, since %v", seed, w.Age(), keepers, w.wiped, w.alone)
 	default:
 		w.overlaps++
 	}
 	if len(keepers) == 1 {
-		w.gap = max(w.gap, w.now-w.lastKept)
-		w.lastKept = w.now
+		w.gap = max(w.gap, w.Age()-w.lastKept)
+		w.lastKept = w.Age()
 	}
 }
 
@@ -220,23 +198,23 @@ func (w *world) check(t *testing.T, seed uint64) {
 func (w *world) strike() {
 	p := w.people[w.chance.IntN(len(w.people))]
 	for _, q := range w.people { // preferably to the keeper
-		if _, _, is := q.lease.Keeper(q.clock(w.now)); is && w.chance.IntN(2) == 0 {
+		if _, _, is := q.lease.Keeper(q.clock(w.Age())); is && w.chance.IntN(2) == 0 {
 			p = q
 		}
 	}
 	switch w.chance.IntN(5) {
 	case 0:
 		p.dead = true
-		w.after(time.Duration(w.chance.Int64N(int64(3*term))), func() { w.start(p, w.chance.IntN(4) == 0) })
+		w.In(time.Duration(w.chance.Int64N(int64(3*term))), func() { w.start(p, w.chance.IntN(4) == 0) })
 	case 1, 2:
-		p.frozen = w.now + time.Duration(w.chance.Int64N(int64(4*term)))
+		p.frozen = w.Age() + time.Duration(w.chance.Int64N(int64(4*term)))
 	case 3:
 		w.down = true
-		w.after(time.Duration(w.chance.Int64N(int64(2*term))), func() { w.down = false })
+		w.In(time.Duration(w.chance.Int64N(int64(2*term))), func() { w.down = false })
 	case 4:
-		w.found, w.value, w.revision, w.wiped = false, Value{}, 0, w.now
+		w.found, w.value, w.revision, w.wiped = false, Value{}, 0, w.Age()
 	}
-	w.after(time.Duration(w.chance.Int64N(int64(8*term))), w.strike)
+	w.In(time.Duration(w.chance.Int64N(int64(8*term))), w.strike)
 }
 
 const worldLasts = 3 * time.Minute
@@ -249,13 +227,11 @@ func runWorld(t *testing.T, seed uint64, storm bool) *world {
 		w.start(p, w.chance.IntN(4) == 0)
 	}
 	if storm {
-		w.after(time.Duration(w.chance.IntN(4))*term, w.strike) // also before there ever was a keeper
+		w.In(time.Duration(w.chance.IntN(4))*term, w.strike) // also before there ever was a keeper
 	}
-	for w.now < worldLasts && len(w.queue) > 0 {
-		e := heap.Pop(&w.queue).(event)
-		w.now = e.at
+	for w.Age() < worldLasts && w.Pass(time.Time{}) {
 		w.check(t, seed)
-		e.do()
+		w.Do()
 		w.check(t, seed)
 	}
 	if len(w.keepers) == 0 {
@@ -309,19 +285,18 @@ func TestGap(t *testing.T) {
 		w := runWorld(t, seed, false)
 		killed := false
 		for _, p := range w.people {
-			if _, _, is := p.lease.Keeper(p.clock(w.now)); is {
+			if _, _, is := p.lease.Keeper(p.clock(w.Age())); is {
 				p.dead, killed = true, true
 			}
 		}
 		if !killed { // one has lapsed, and another is about to be keeper
 			continue
 		}
-		died := w.now
+		died := w.Age()
 		w.lastKept, w.gap = died, 0
-		for w.gap < term/10 && w.now < died+4*term {
-			e := heap.Pop(&w.queue).(event)
-			w.now = e.at
-			e.do()
+		for w.gap < term/10 && w.Age() < died+4*term {
+			w.Pass(time.Time{})
+			w.Do()
 			w.check(t, seed)
 		}
 		if w.gap < term/10 || w.gap > 3*term {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/seeds"
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -59,8 +60,8 @@ func (p *patient) at(age time.Duration) *ailment {
 
 // An ordeal is one world.
 type ordeal struct {
+	virtual.Time
 	rng     *rand.Rand
-	now     time.Time
 	lanes   []string
 	servers map[string]*patient
 	config  Config
@@ -75,19 +76,11 @@ type ordeal struct {
 	offered  int
 	open     int // items of this process that are not over
 	over     []bool
-	flying   []errand
 	answered bool
 	faults   []faultsOf
 	saved    memoryOfAll
 	savedAt  time.Time
 	steps    int
-}
-
-// An errand is a call that is under way.
-type errand struct {
-	g   Grant
-	at  time.Time
-	out Outcome
 }
 
 // faultsOf counts the calls of a good item that broke or were refused for good.
@@ -105,7 +98,7 @@ func newOrdeal(seed uint64) *ordeal {
 	span := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(rng.Int64N(int64(most-least)+1))
 	}
-	w := &ordeal{rng: rng, now: storyStart, servers: map[string]*patient{}, lanes: []string{"l0", "l1"}[:1+rng.IntN(2)]}
+	w := &ordeal{Time: virtual.Begin(storyStart), rng: rng, servers: map[string]*patient{}, lanes: []string{"l0", "l1"}[:1+rng.IntN(2)]}
 	w.config = Config{
 		LongWait: -1, Seed: seed, Lane: LaneConfig{Law: []limiter.LawName{limiter.Model, limiter.Plain}[rng.IntN(2)]},
 		Lanes: map[string]LaneConfig{},
@@ -146,7 +139,7 @@ func newOrdeal(seed uint64) *ordeal {
 
 // outcome returns how a call that leaves now ends, and after what time.
 func (w *ordeal) outcome(g Grant) (Outcome, time.Duration) {
-	p, age := w.servers[g.Lane], w.now.Sub(storyStart)
+	p, age := w.servers[g.Lane], w.Now().Sub(storyStart)
 	took := p.latency/2 + time.Duration(w.rng.Int64N(int64(p.latency)))
 	failed := func(way uint8, after time.Duration) (Outcome, time.Duration) {
 		o := Outcome{Signal: Failed, Way: way, Last: g.Item.Attempts+1 >= ordealAttempts, Alike: 500 + uint32(way), Cause: errSimBroke}
@@ -206,15 +199,15 @@ func (w *ordeal) start() {
 	c := w.config
 	c.Memory, c.Items, c.AnsweredBefore = w.saved.lanes, w.saved.items, w.answered
 	w.m = New(c)
-	w.m.Step(w.now, RunOpened(1, w.run))
-	w.items, w.offered, w.open, w.flying = make([]*Item, len(w.poison)), 0, 0, nil
-	w.savedAt = w.now
+	w.m.Step(w.Now(), RunOpened(1, w.run))
+	w.items, w.offered, w.open = make([]*Item, len(w.poison)), 0, 0
+	w.savedAt = w.Now()
 }
 
 // save writes down what is known.
 func (w *ordeal) save() {
-	w.saved = memoryOfAll{w.m.SaveLanes(w.now), w.m.SaveItems()}
-	w.savedAt = w.now
+	w.saved = memoryOfAll{w.m.SaveLanes(w.Now()), w.m.SaveItems()}
+	w.savedAt = w.Now()
 }
 
 // read offers the next items as there is room.
@@ -225,11 +218,11 @@ func (w *ordeal) read() {
 		}
 		it := &Item{Seq: uint64(w.offered), Pool: "p", Payload: named(fmt.Sprint(w.offered))}
 		w.items[w.offered] = it
-		w.m.Step(w.now, Offered(1, []*Item{it}))
+		w.m.Step(w.Now(), Offered(1, []*Item{it}))
 		w.open++
 	}
 	if w.offered == len(w.poison) {
-		w.m.Step(w.now, InputEnded(1))
+		w.m.Step(w.Now(), InputEnded(1))
 	}
 }
 
@@ -238,7 +231,7 @@ func (w *ordeal) read() {
 func (w *ordeal) live(until time.Time) (wrong string, stopped error) {
 	for {
 		w.read()
-		ready := w.m.Ready(w.now)
+		ready := w.m.Ready(w.Now())
 		released := false
 		for _, g := range ready.Grants {
 			released = released || g.Verdict != Call
@@ -255,34 +248,26 @@ func (w *ordeal) live(until time.Time) (wrong string, stopped error) {
 		if len(ready.Finished) > 0 {
 			return "", stopped
 		}
-		if w.now.Sub(w.savedAt) >= 2*time.Second {
+		if w.Now().Sub(w.savedAt) >= 2*time.Second {
 			w.save()
 		}
 		if released {
 			continue
 		}
-		next := ready.WakeAt
-		first := -1
-		for i := range w.flying {
-			if at := w.flying[i].at; next.IsZero() || !at.After(next) {
-				next, first = at, i
-			}
-		}
-		switch {
-		case next.IsZero():
+		wake := until
+		if at := ready.WakeAt; !at.IsZero() && at.Before(until) {
+			wake = at
+		} else if at.IsZero() && w.Planned() == 0 {
 			return "the world hangs", nil
-		case !next.Before(until):
-			w.now = until
+		}
+		w.Pass(wake)
+		switch {
+		case !w.Now().Before(until):
 			return "", nil
-		case next.Sub(storyStart) > ordealMost:
+		case w.Now().Sub(storyStart) > ordealMost:
 			return "the world is endless: 72 hours are over", nil
 		}
-		w.now = latest(w.now, next)
-		if first >= 0 {
-			f := w.flying[first]
-			w.flying = append(w.flying[:first:first], w.flying[first+1:]...)
-			w.lands(f)
-		}
+		w.Do()
 	}
 }
 
@@ -292,7 +277,7 @@ func (w *ordeal) given(g Grant) (wrong string) {
 	if g.Verdict == Call {
 		o, after := w.outcome(g)
 		o.Latency = after
-		w.flying = append(w.flying, errand{g, w.now.Add(after), o})
+		w.In(after, func() { w.lands(g, o) })
 		return ""
 	}
 	if g.Verdict == EndFailed {
@@ -300,7 +285,7 @@ func (w *ordeal) given(g Grant) (wrong string) {
 		wrong = w.isUnjust(g)
 	}
 	w.open--
-	w.m.Step(w.now, Settled(g, Outcome{}))
+	w.m.Step(w.Now(), Settled(g, Outcome{}))
 	return wrong
 }
 
@@ -317,22 +302,22 @@ func (w *ordeal) isUnjust(g Grant) string {
 }
 
 // lands tells the machine how a call ended.
-func (w *ordeal) lands(f errand) {
-	i := f.g.Item.Seq
-	switch f.out.Signal {
+func (w *ordeal) lands(g Grant, o Outcome) {
+	i := g.Item.Seq
+	switch o.Signal {
 	case Succeeded:
 		w.over[i], w.answered = true, true
 		w.open--
-		w.m.Step(w.now, Settled(f.g, f.out))
+		w.m.Step(w.Now(), Settled(g, o))
 		return
 	case Failed:
-		if !f.out.Unsent {
+		if !o.Unsent {
 			w.faults[i].broke++
 		}
 	case Exhausted:
 		w.faults[i].locked++
 	}
-	w.m.Step(w.now, HandedOver(f.g, f.out))
+	w.m.Step(w.Now(), HandedOver(g, o))
 }
 
 // happen lets processes follow one another until no item is left, and says what went wrong.
@@ -341,9 +326,9 @@ func (w *ordeal) happen() (wrong string) {
 	for range ordealStarts {
 		w.run.KeepGoing = w.run.KeepGoing || stops == stopsMost // as the command advises
 		w.start()
-		until := w.now.Add(ordealMost)
+		until := w.Now().Add(ordealMost)
 		if w.rng.IntN(3) == 0 {
-			until = w.now.Add(time.Duration(w.rng.Int64N(int64(3 * time.Minute))))
+			until = w.Now().Add(time.Duration(w.rng.Int64N(int64(3 * time.Minute))))
 		}
 		wrong, stopped := w.live(until)
 		if wrong != "" {
@@ -362,7 +347,7 @@ func (w *ordeal) happen() (wrong string) {
 			return ""
 		}
 		pause := time.Duration(w.rng.Int64N(int64(10 * time.Minute)))
-		w.now = w.now.Add(pause * time.Duration(1+stops)) // an account may be empty for hours: a person looks less and less often
+		w.Time = virtual.Begin(w.Now().Add(pause * time.Duration(1+stops))) // an account may be empty for hours: a person looks less and less often
 	}
 	return fmt.Sprintf("%d items are left after %d processes", w.left(), ordealStarts)
 }
@@ -372,7 +357,7 @@ func (w *ordeal) happen() (wrong string) {
 func (w *ordeal) mayStop() bool {
 	for _, p := range w.servers {
 		for _, ill := range p.illnesses {
-			if ill.from < w.now.Sub(storyStart) {
+			if ill.from < w.Now().Sub(storyStart) {
 				return true
 			}
 		}

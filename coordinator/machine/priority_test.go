@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -42,31 +43,25 @@ func TestPrioritiesUnderAPace(t *testing.T) {
 // paced has runs of these priorities, each with enough to do, draw on one lane, and gives
 // the runs of the first n calls. Every call takes two seconds.
 func paced(c LaneConfig, priorities []int, n int) (served []RunID) {
-	m, now := New(Config{Lane: c}), storyStart
+	m, w := New(Config{Lane: c}), virtual.Begin(storyStart)
 	for i, p := range priorities {
 		run := RunID(i + 1)
 		r := withPriority(p, drawingOnX("a"))
 		r.Concurrency = n // no bound: who is at its own ceiling wants nothing
-		m.Step(now, RunOpened(run, r))
+		m.Step(w.Now(), RunOpened(run, r))
 		for range n {
-			m.Step(now, Offered(run, []*Item{{Pool: "a"}}))
+			m.Step(w.Now(), Offered(run, []*Item{{Pool: "a"}}))
 		}
 	}
-	var flying []Grant
 	for len(served) < n {
-		for len(flying) > 0 && !flying[0].Item.Sent.Add(2*time.Second).After(now) {
-			m.Step(now, Settled(flying[0], Outcome{Signal: Succeeded, Latency: 2 * time.Second}))
-			flying = flying[1:]
+		for w.Do() {
 		}
-		ready := m.Ready(now)
+		ready := m.Ready(w.Now())
 		for _, g := range ready.Grants {
-			served, flying = append(served, g.Run), append(flying, g)
+			served = append(served, g.Run)
+			w.In(2*time.Second, func() { m.Step(w.Now(), Settled(g, Outcome{Signal: Succeeded, Latency: 2 * time.Second})) })
 		}
-		next := ready.WakeAt
-		if len(flying) > 0 && (next.IsZero() || flying[0].Item.Sent.Add(2*time.Second).Before(next)) {
-			next = flying[0].Item.Sent.Add(2 * time.Second)
-		}
-		now = next
+		w.Pass(ready.WakeAt)
 	}
 	return served
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/seeds"
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -33,7 +34,7 @@ const liveConcurrency = 256
 
 func newLiveWorld(seed uint64, law limiter.LawName) *liveWorld {
 	p := &plan{seed: seed, rng: rand.New(rand.NewPCG(seed, 5))}
-	w := &liveWorld{world: &world{plan: p, rng: rand.New(rand.NewPCG(seed, 6)), now: storyStart, coming: heap[happening]{before: sooner}}}
+	w := &liveWorld{world: &world{Time: virtual.Begin(storyStart), plan: p, rng: rand.New(rand.NewPCG(seed, 6)), now: storyStart}}
 	w.lane = LaneConfig{Law: law}
 	if p.chance(0.3) {
 		w.lane.Limits = limiter.Limits{RPM: p.oneOf(300, 1200, 6000)}
@@ -65,12 +66,10 @@ func (w *liveWorld) limit() float64 {
 	return limit
 }
 
-func (w *liveWorld) age() time.Duration { return w.now.Sub(storyStart) }
-
 // live lets the world happen for so long.
 func (w *liveWorld) live(span time.Duration) {
-	w.in(w.calm, w.soothe)
-	for w.age() < span {
+	w.In(w.calm, w.soothe)
+	for w.Age() < span {
 		w.offerMore()
 		ready := w.m.Ready(w.now)
 		for _, g := range ready.Grants {
@@ -78,8 +77,7 @@ func (w *liveWorld) live(span time.Duration) {
 		}
 		w.wake = ready.WakeAt
 		w.pass()
-		for w.coming.len() > 0 && !w.coming.top().at.After(w.now) {
-			w.coming.pop().do()
+		for w.Do() {
 		}
 		if w.steps++; w.steps > simMaxSteps {
 			w.failf("the machine spins")
@@ -96,13 +94,13 @@ func (w *liveWorld) offerMore() {
 }
 
 func (w *liveWorld) call(g Grant) {
-	a := w.server.call(w.rng, w.now, w.age(), g.Item.Cost)
+	a := w.server.call(w.rng, w.now, w.Age(), g.Item.Cost)
 	w.server.flying++
-	w.in(a.latency, func() {
+	w.In(a.latency, func() {
 		w.server.flying--
 		a.outcome.Latency = a.latency
 		if a.outcome.Signal == Succeeded || a.outcome.Signal == Answered {
-			w.good = append(w.good, w.age())
+			w.good = append(w.good, w.Age())
 			w.m.Step(w.now, Settled(g, a.outcome))
 			return
 		}

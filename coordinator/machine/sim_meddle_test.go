@@ -24,7 +24,7 @@ func (w *world) meddle() {
 			continue
 		}
 		for range 1 + w.rng.IntN(4) {
-			w.in(time.Duration(w.rng.Float64()*float64(40*time.Second)), trouble.do)
+			w.In(time.Duration(w.rng.Float64()*float64(40*time.Second)), trouble.do)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func (w *world) withdrawEarly(it *Item, offered time.Duration) {
 	if w.plan.without&withdrawals != 0 || w.hasty.IntN(100) > 0 {
 		return
 	}
-	w.in(time.Duration(w.hasty.Float64()*float64(offered)), func() {
+	w.In(time.Duration(w.hasty.Float64()*float64(offered)), func() {
 		w.book.early[it] = true
 		w.tell(Withdrawn(it))
 	})
@@ -55,7 +55,7 @@ func (w *world) pause() {
 	id := w.anyRun()
 	w.book.runs[id].paused++
 	w.tell(Paused(id))
-	w.in(time.Duration(w.rng.IntN(30))*time.Second, func() {
+	w.In(time.Duration(w.rng.IntN(30))*time.Second, func() {
 		if r := w.book.runs[id]; r.paused > 0 {
 			r.paused = 0
 			w.tell(Resumed(id))

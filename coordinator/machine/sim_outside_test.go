@@ -211,7 +211,7 @@ func (w *world) newOutside() {
 		return
 	}
 	for range 1 + rng.IntN(20) {
-		w.in(time.Duration(rng.Int64N(int64(40*time.Second))), w.overhear)
+		w.In(time.Duration(rng.Int64N(int64(40*time.Second))), w.overhear)
 	}
 }
 
@@ -221,15 +221,15 @@ func (w *world) planLeader(lane string) {
 	at := func() time.Duration { return time.Duration(rng.Int64N(int64(40 * time.Second))) }
 	switch rng.IntN(3) {
 	case 0:
-		w.in(at(), func() { w.tell(Told(lane, simRest{w.now.Add(time.Duration(rng.IntN(10_000)) * time.Millisecond)})) })
+		w.In(at(), func() { w.tell(Told(lane, simRest{w.now.Add(time.Duration(rng.IntN(10_000)) * time.Millisecond)})) })
 	case 1:
-		w.in(at(), func() { w.tell(Told(lane, limiter.Reply{Answered: !w.servers[lane].nobody})) })
+		w.In(at(), func() { w.tell(Told(lane, limiter.Reply{Answered: !w.servers[lane].nobody})) })
 	}
 	if rng.IntN(3) == 0 {
-		w.in(at(), func() { w.tell(Told(lane, limiter.Reply{Stop: errSimLed})) })
-		w.in(at(), func() { w.tell(Told(lane, limiter.Reply{Resume: true})) })
+		w.In(at(), func() { w.tell(Told(lane, limiter.Reply{Stop: errSimLed})) })
+		w.In(at(), func() { w.tell(Told(lane, limiter.Reply{Resume: true})) })
 	}
-	w.in(at(), func() { w.toggle(lane) })
+	w.In(at(), func() { w.toggle(lane) })
 }
 
 // toggle has a lane be led that was not, or the other way round.
@@ -259,7 +259,7 @@ func (w *world) words(all []Word) {
 			continue
 		}
 		give := simGive{1 + rng.IntN(1+min(want.waiting, 20)), time.Duration(rng.IntN(2000)) * time.Millisecond}
-		w.in(time.Duration(rng.IntN(300))*time.Millisecond, func() {
+		w.In(time.Duration(rng.IntN(300))*time.Millisecond, func() {
 			w.steps-- // a lane that is led asks ten times a second for hours, where each call takes a minute and fails
 			if rng.IntN(10) > 0 {
 				w.tell(Told(word.Lane, give))

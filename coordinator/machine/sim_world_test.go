@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -21,14 +22,13 @@ const (
 //	plan ─▶ happenings ─▶ Step ─▶ book: may that change anything?
 //	                      Ready ─▶ book: may these be granted? ─▶ calls ─▶ happenings
 type world struct {
+	virtual.Time
 	plan    *plan
 	rng     *rand.Rand
 	m       *Machine
-	now     time.Time
+	now     time.Time // by the machine's clock
 	wake    time.Time
 	steps   int
-	coming  heap[happening]
-	order   int
 	servers map[string]*server
 	book    *book
 	heard   int                  // transitions since the last look
@@ -40,20 +40,6 @@ type world struct {
 	hasty   *rand.Rand // of those who withdraw before they offer
 }
 
-// A happening is something that will happen to the machine.
-type happening struct {
-	at    time.Time
-	order int // of two at one moment, the first to be planned is first
-	do    func()
-}
-
-func sooner(a, b happening) bool {
-	if !a.at.Equal(b.at) {
-		return a.at.Before(b.at)
-	}
-	return a.order < b.order
-}
-
 // A fault is what a world panics with when the machine breaks a promise.
 type fault string
 
@@ -61,8 +47,8 @@ func (w *world) failf(format string, args ...any) { panic(fault(fmt.Sprintf(form
 
 func newWorld(p *plan, log func(string, ...any)) *world {
 	w := &world{
-		plan: p, rng: rand.New(rand.NewPCG(p.seed, 2)), m: New(p.machine), now: storyStart,
-		hasty: rand.New(rand.NewPCG(p.seed, 5)), servers: map[string]*server{}, log: log, coming: heap[happening]{before: sooner},
+		Time: virtual.Begin(storyStart), plan: p, rng: rand.New(rand.NewPCG(p.seed, 2)), m: New(p.machine), now: storyStart,
+		hasty: rand.New(rand.NewPCG(p.seed, 5)), servers: map[string]*server{}, log: log,
 	}
 	w.book = newBook(w)
 	for i := range p.lanes {
@@ -79,11 +65,6 @@ func newWorld(p *plan, log func(string, ...any)) *world {
 	w.meddle()
 	w.newOutside()
 	return w
-}
-
-func (w *world) in(d time.Duration, do func()) {
-	w.order++
-	w.coming.push(happening{w.now.Add(d), w.order, do})
 }
 
 func (w *world) say(format string, args ...any) {
@@ -104,14 +85,14 @@ func (w *world) begin(id RunID, r *runPlan) {
 			items[i] = &Item{Seq: uint64(seq + i), Pool: r.names[w.rng.IntN(len(r.names))], Cost: w.cost()}
 			w.withdrawEarly(items[i], after)
 		}
-		w.in(after, func() { w.book.offer(id, items); w.tell(Offered(id, items)) })
+		w.In(after, func() { w.book.offer(id, items); w.tell(Offered(id, items)) })
 		seq += n
 		after += time.Duration(w.rng.Float64() * float64(5*time.Second))
 		if w.rng.IntN(10) == 0 {
 			after += time.Duration(w.rng.IntN(100)) * time.Second // long enough for lanes to be forgotten
 		}
 	}
-	w.in(after, func() { w.book.runs[id].ended = true; w.tell(InputEnded(id)) })
+	w.In(after, func() { w.book.runs[id].ended = true; w.tell(InputEnded(id)) })
 }
 
 func (w *world) cost() limiter.Cost {
@@ -156,14 +137,10 @@ func (w *world) run() {
 			w.failf("the machine spins")
 		}
 		w.pass()
-		if w.now.Sub(storyStart) > simMaxTime {
+		if w.Age() > simMaxTime {
 			w.failf("the world does not end")
 		}
-		for first := true; w.coming.len() > 0 && !w.coming.top().at.After(w.now); first = false {
-			if !first && w.rng.IntN(3) == 0 {
-				break // the machine looks between two things that happen at one moment
-			}
-			w.coming.pop().do()
+		for w.Do() && w.Due() && w.rng.IntN(3) > 0 { // else the machine looks between two things that happen at one moment
 		}
 	}
 	w.book.close()
@@ -171,17 +148,11 @@ func (w *world) run() {
 
 // pass moves time to what happens next.
 func (w *world) pass() {
-	at := w.wake
-	if w.coming.len() > 0 && (at.IsZero() || w.coming.top().at.Before(at)) {
-		at = w.coming.top().at
-	}
-	if at.IsZero() {
+	if !w.Pass(w.wake) {
 		w.failf("nothing will ever happen again, and the runs are not over")
 	}
-	if at.After(w.now) {
-		w.watcher.look(w.m, w.now, at)
-		w.now = at
-	}
+	w.watcher.look(w.m, w.now, w.Now())
+	w.now = w.Now()
 }
 
 // ready asks what follows, and carries it out.
@@ -228,7 +199,7 @@ func (w *world) ready() {
 // work is a worker: it calls, and says how the call ended.
 func (w *world) work(g Grant) {
 	if g.Verdict != Call {
-		w.in(time.Duration(w.rng.IntN(10))*time.Millisecond, func() { w.end(g, Outcome{}, w.rng.IntN(5) > 0) })
+		w.In(time.Duration(w.rng.IntN(10))*time.Millisecond, func() { w.end(g, Outcome{}, w.rng.IntN(5) > 0) })
 		return
 	}
 	s := w.servers[g.Lane]
@@ -246,7 +217,7 @@ func (w *world) work(g Grant) {
 		a.outcome.Actual = limiter.Cost{Requests: 1, Input: float64(w.rng.IntN(2500)), Output: float64(w.rng.IntN(1500))}
 		a.outcome.Cached = w.cached(a.outcome.Actual.Input)
 	}
-	w.in(a.latency, func() {
+	w.In(a.latency, func() {
 		s.flying--
 		w.bills(g, &a.outcome)
 		a.outcome.Last = a.outcome.Signal == Failed && g.Item.Attempts+1 >= simAttempts
@@ -284,5 +255,5 @@ func (w *world) end(g Grant, o Outcome, settles bool) {
 		w.tell(e) // before the machine has looked
 		return
 	}
-	w.in(time.Duration(w.rng.IntN(2000))*time.Millisecond, func() { w.tell(e) })
+	w.In(time.Duration(w.rng.IntN(2000))*time.Millisecond, func() { w.tell(e) })
 }

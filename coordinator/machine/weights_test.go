@@ -6,45 +6,41 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/limiter"
 )
 
 // spread runs items of a pool whose calls take that long on each of its lanes. It returns how
 // many each lane took, and when the last one ended.
 func spread(items, concurrency int, pool PoolConfig, lanes map[string]LaneConfig, takes map[string]time.Duration) (took map[string]int, in time.Duration) {
-	m, now := New(Config{}), storyStart
+	m, w := New(Config{}), virtual.Begin(storyStart)
 	for name, c := range lanes {
-		m.Step(now, LaneDefined(name, c))
+		m.Step(w.Now(), LaneDefined(name, c))
 	}
-	m.Step(now, RunOpened(1, RunConfig{Concurrency: concurrency, Pools: []PoolConfig{pool}}))
+	m.Step(w.Now(), RunOpened(1, RunConfig{Concurrency: concurrency, Pools: []PoolConfig{pool}}))
 	all := make([]*Item, items)
 	for i := range all {
 		all[i] = &Item{Seq: uint64(i), Pool: pool.Name}
 	}
-	m.Step(now, Offered(1, all))
+	m.Step(w.Now(), Offered(1, all))
 	took = map[string]int{}
-	flying := heap[Grant]{before: func(a, b Grant) bool { return a.Item.Sent.Add(takes[a.Lane]).Before(b.Item.Sent.Add(takes[b.Lane])) }}
-	for left := items; left > 0; {
-		r := m.Ready(now)
+	left := items
+	for left > 0 {
+		r := m.Ready(w.Now())
 		for _, g := range r.Grants {
 			took[g.Lane]++
-			flying.push(g)
+			w.In(takes[g.Lane], func() {
+				left--
+				m.Step(w.Now(), Settled(g, Outcome{Signal: Succeeded, Latency: takes[g.Lane]}))
+			})
 		}
-		next := r.WakeAt
-		if flying.len() > 0 {
-			if ends := flying.top().Item.Sent.Add(takes[flying.top().Lane]); next.IsZero() || ends.Before(next) {
-				next = ends
-			}
-		}
-		if next.IsZero() {
+		if !w.Pass(r.WakeAt) {
 			panic("the pool waits for nothing")
 		}
-		for now = next; flying.len() > 0 && !flying.top().Item.Sent.Add(takes[flying.top().Lane]).After(now); left-- {
-			g := flying.pop()
-			m.Step(now, Settled(g, Outcome{Signal: Succeeded, Latency: takes[g.Lane]}))
+		for w.Do() {
 		}
 	}
-	return took, now.Sub(storyStart)
+	return took, w.Age()
 }
 
 // While both lanes have room, one of weight 3 takes three items of four, however few places the

@@ -1,10 +1,10 @@
 package lab
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"time"
 
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -30,9 +30,9 @@ type crew struct {
 	next    int // item that nobody has taken
 	items   int
 	left    int
-	busy    int   // workers that have an item
-	ready   []int // items at the gate
-	naps    naps
+	busy    int                // workers that have an item
+	ready   []int              // items at the gate
+	naps    virtual.Queue[int] // items whose workers sleep
 	tries   []int
 }
 
@@ -45,8 +45,9 @@ func (c *crew) Over() bool { return c.left == 0 }
 
 // Ready is part of [Law].
 func (c *crew) Ready(now time.Time) (calls []Call, wakeAt time.Time) {
-	for len(c.naps) > 0 && !c.naps[0].until.After(now) {
-		c.ready = append(c.ready, heap.Pop(&c.naps).(nap).item)
+	until, sleeps := c.naps.Next()
+	for ; sleeps && until <= now.Sub(start); until, sleeps = c.naps.Next() {
+		c.ready = append(c.ready, c.naps.Take())
 	}
 	for c.busy < c.workers && c.next < c.items {
 		c.ready = append(c.ready, c.next)
@@ -62,8 +63,8 @@ func (c *crew) Ready(now time.Time) (calls []Call, wakeAt time.Time) {
 		calls = append(calls, Call{Item: c.ready[0]})
 		c.ready = c.ready[1:]
 	}
-	if len(c.naps) > 0 && (wakeAt.IsZero() || c.naps[0].until.Before(wakeAt)) {
-		wakeAt = c.naps[0].until
+	if at := start.Add(until); sleeps && (wakeAt.IsZero() || at.Before(wakeAt)) {
+		wakeAt = at
 	}
 	return calls, wakeAt
 }
@@ -79,32 +80,8 @@ func (c *crew) Ended(now time.Time, call Call, v sim.Verdict) bool {
 		c.left--
 		return true
 	}
-	heap.Push(&c.naps, nap{item: call.Item, until: now.Add(sleep)})
+	c.naps.Put(now.Add(sleep).Sub(start), call.Item)
 	return false
-}
-
-// nap is an item whose worker sleeps.
-type nap struct {
-	item  int
-	until time.Time
-}
-
-type naps []nap
-
-func (n naps) Len() int { return len(n) }
-func (n naps) Less(i, j int) bool {
-	if n[i].until.Equal(n[j].until) {
-		return n[i].item < n[j].item
-	}
-	return n[i].until.Before(n[j].until)
-}
-func (n naps) Swap(i, j int) { n[i], n[j] = n[j], n[i] }
-func (n *naps) Push(x any)   { *n = append(*n, x.(nap)) }
-func (n *naps) Pop() any {
-	old := *n
-	last := old[len(old)-1]
-	*n = old[:len(old)-1]
-	return last
 }
 
 // bucket is the token bucket that clients put in front of themselves.

@@ -1,10 +1,10 @@
 package lab
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"time"
 
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -54,34 +54,6 @@ type Figures struct {
 // Ratio is the makespan over the fluid optimum.
 func (f Figures) Ratio() float64 { return f.Makespan.Seconds() / f.Optimum.Seconds() }
 
-// event is something in the future: a call arrives at the provider, an answer arrives here,
-// or the neighbour calls.
-type event struct {
-	at      time.Time
-	seq     int
-	call    Call
-	verdict *sim.Verdict // nil: the call arrives
-	foreign bool
-}
-
-type events []event
-
-func (q events) Len() int { return len(q) }
-func (q events) Less(i, j int) bool {
-	if q[i].at.Equal(q[j].at) {
-		return q[i].seq < q[j].seq
-	}
-	return q[i].at.Before(q[j].at)
-}
-func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *events) Push(x any)   { *q = append(*q, x.(event)) }
-func (q *events) Pop() any {
-	old := *q
-	e := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return e
-}
-
 // A World is one provider, a batch, and the messages between them.
 type World struct {
 	Batch     Batch
@@ -109,11 +81,9 @@ type History struct {
 // world is a World in progress.
 type world struct {
 	World
+	virtual.Time
 	law      Law
 	rng      *rand.Rand
-	queue    events
-	seq      int
-	now      time.Time
 	history  History
 	answered []uint8
 	refusals []uint32
@@ -134,38 +104,33 @@ func Run(s Scenario, law Law, seed uint64) Figures {
 // Run runs a law in the world.
 func (w World) Run(law Law) History {
 	r := &world{
-		World: w, law: law, now: start, rng: rand.New(rand.NewPCG(w.Seed, 7)),
+		World: w, Time: virtual.Begin(start), law: law, rng: rand.New(rand.NewPCG(w.Seed, 7)),
 		answered: make([]uint8, w.Batch.Items), refusals: make([]uint32, w.Batch.Items),
 	}
 	r.meet()
 	r.run()
-	r.history.Stopped = r.now.Sub(start)
+	r.history.Stopped = r.Age()
 	return r.history
 }
 
 // run lets calls leave and events happen until the law is over, or until the time to stop. The law
 // is asked again after each event.
 func (w *world) run() {
-	tooLate := start.Add(w.Stop)
-
-	for !w.law.Over() && w.now.Before(tooLate) {
-		calls, wake := w.law.Ready(w.now)
+	for !w.law.Over() && w.Age() < w.Stop {
+		calls, wake := w.law.Ready(w.Now())
 		for _, c := range calls {
-			c.Sent = w.now
+			c.Sent = w.Now()
 			w.watch(c, nil, false)
-			w.push(event{at: w.now.Add(w.hop()), call: c})
+			w.In(w.hop(), func() { w.arrive(c) })
 		}
 		if w.law.Over() {
 			return
 		}
-		w.next(wake)
+		if !w.Pass(wake) {
+			panic("lab: the law waits for nothing")
+		}
+		w.Do()
 	}
-}
-
-func (w *world) push(e event) {
-	w.seq++
-	e.seq = w.seq
-	heap.Push(&w.queue, e)
 }
 
 func (w *world) hop() time.Duration {
@@ -174,57 +139,32 @@ func (w *world) hop() time.Duration {
 
 func (w *world) watch(c Call, v *sim.Verdict, end bool) {
 	if w.Watch != nil {
-		w.Watch(w.now.Sub(start), c, v, end)
-	}
-}
-
-// next brings about the next event or the law's alarm, whichever is earlier.
-func (w *world) next(wake time.Time) {
-	if len(w.queue) == 0 && wake.IsZero() {
-		panic("lab: the law waits for nothing")
-	}
-	if len(w.queue) == 0 || (!wake.IsZero() && wake.Before(w.queue[0].at)) {
-		if wake.After(w.now) {
-			w.now = wake
-		} else {
-			w.now = w.now.Add(time.Nanosecond)
-		}
-		return
-	}
-	e := heap.Pop(&w.queue).(event)
-	w.now = e.at
-	switch {
-	case e.foreign:
-		w.neighbourCalls()
-	case e.verdict == nil:
-		w.arrive(e.call)
-	default:
-		w.end(e.call, *e.verdict)
+		w.Watch(w.Age(), c, v, end)
 	}
 }
 
 // arrive lets the provider judge a call, and sends the news of its end on the way. A call that
 // hangs ends with the timeout.
 func (w *world) arrive(c Call) {
-	v := w.Provider.Decide(w.now, sim.Call{Tokens: w.Batch.tokens(c.Item)})
+	v := w.Provider.Decide(w.Now(), sim.Call{Tokens: w.Batch.tokens(c.Item)})
 	took := v.Latency
 	if v.Hang {
 		took = timeout
 	}
 	w.watch(c, &v, false)
-	w.push(event{at: w.now.Add(took + w.hop()), call: c, verdict: &v})
+	w.In(took+w.hop(), func() { w.end(c, &v) })
 	if v.Kind == sim.Accepted {
-		w.history.Accepted = append(w.history.Accepted, w.now.Sub(start))
+		w.history.Accepted = append(w.history.Accepted, w.Age())
 	}
 }
 
 // end counts the end of a call and passes it to the law. The last good answer sets the makespan.
-func (w *world) end(c Call, v sim.Verdict) {
-	w.watch(c, &v, true)
+func (w *world) end(c Call, v *sim.Verdict) {
+	w.watch(c, v, true)
 	f := &w.history.Figures
 	switch v.Kind {
 	case sim.Accepted:
-		f.Makespan = w.now.Sub(start)
+		f.Makespan = w.Age()
 		w.answered[c.Item]++
 		if w.answered[c.Item] > 1 {
 			f.Repeated++
@@ -236,7 +176,7 @@ func (w *world) end(c Call, v sim.Verdict) {
 	default:
 		f.Wasted++
 	}
-	if w.law.Ended(w.now, c, v) {
+	if w.law.Ended(w.Now(), c, *v) {
 		f.Done++
 	}
 }
@@ -244,14 +184,14 @@ func (w *world) end(c Call, v sim.Verdict) {
 // meet starts the other client of the same limit.
 func (w *world) meet() {
 	if w.Neighbour.PerSecond > 0 {
-		w.push(event{at: start.Add(w.Neighbour.gap(start, w.rng)), foreign: true})
+		w.In(w.Neighbour.gap(start, w.rng), w.neighbourCalls)
 	}
 }
 
 func (w *world) neighbourCalls() {
-	v := w.Provider.Decide(w.now, sim.Call{Tokens: w.Batch.tokens(0), Key: neighbourKey})
+	v := w.Provider.Decide(w.Now(), sim.Call{Tokens: w.Batch.tokens(0), Key: neighbourKey})
 	if v.Kind == sim.Accepted {
-		w.history.Foreign = append(w.history.Foreign, w.now.Sub(start))
+		w.history.Foreign = append(w.history.Foreign, w.Age())
 	}
-	w.push(event{at: w.now.Add(w.Neighbour.gap(w.now, w.rng)), foreign: true})
+	w.In(w.Neighbour.gap(w.Now(), w.rng), w.neighbourCalls)
 }

@@ -1,11 +1,11 @@
 package forecast
 
 import (
-	"container/heap"
 	"strconv"
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/virtual"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/sim"
 )
@@ -21,14 +21,12 @@ const theRun machine.RunID = 1
 
 // world is the machine, a provider for each lane, and the calls between them.
 type world struct {
+	virtual.Time
 	cfg     Config
 	sample  *Sample
 	machine *machine.Machine
 	lanes   []lane
-	flights flights
-	now     time.Time
 	left    int
-	seq     int
 	refused int
 	busy    float64 // seconds of calls in flight, while calls leave
 }
@@ -46,7 +44,7 @@ type lane struct {
 // newWorld returns a world at its start: all items of the sample are offered, and no call has
 // left. A lane of the machine has the limits of its provider.
 func newWorld(c Config, s *Sample) *world {
-	w := &world{cfg: c, sample: s, now: start, left: s.Kept(), lanes: make([]lane, len(s.total))}
+	w := &world{Time: virtual.Begin(start), cfg: c, sample: s, left: s.Kept(), lanes: make([]lane, len(s.total))}
 	conf := machine.Config{Lanes: map[string]machine.LaneConfig{}, Seed: c.Seed}
 	for i := range w.lanes {
 		l := &w.lanes[i]
@@ -86,11 +84,18 @@ func (w *world) offer() {
 // run runs the batch to its end.
 func (w *world) run() {
 	for w.left > 0 {
-		r := w.machine.Ready(w.now)
+		r := w.machine.Ready(w.Now())
 		for _, g := range r.Grants {
 			w.send(g)
 		}
-		w.next(r.WakeAt)
+		before, flying := w.Age(), w.Planned()
+		if !w.Pass(r.WakeAt) {
+			panic("forecast: the machine waits for nothing")
+		}
+		if w.left > flying {
+			w.busy += float64(flying) * (w.Age() - before).Seconds()
+		}
+		w.Do()
 	}
 }
 
@@ -98,23 +103,20 @@ func (w *world) run() {
 func (w *world) send(g machine.Grant) {
 	call := g.Item.Payload.(*Call)
 	l := &w.lanes[call.Lane]
-	f := &flight{grant: g, lane: l, left: w.now}
-	kind, took := l.gate.decide(w.now, call)
-	f.at, f.signal = w.now.Add(took), machine.Succeeded
+	kind, took := l.gate.decide(w.Now(), call)
+	o := machine.Outcome{Signal: machine.Succeeded, Latency: took}
 	switch kind {
 	case sim.RateLimited:
-		f.signal = machine.Throttled
+		o.Signal = machine.Throttled
 		w.refused++
 	case sim.TooLarge:
-		f.signal = machine.Answered
+		o.Signal = machine.Answered
 		l.tooLarge++
-		l.note(w.now, limiter.Cost{})
+		l.note(w.Now(), limiter.Cost{})
 	default:
-		l.note(w.now, call.Cost)
+		l.note(w.Now(), call.Cost)
 	}
-	w.seq++
-	f.seq = w.seq
-	heap.Push(&w.flights, f)
+	w.In(took, func() { w.end(g, l, o) })
 }
 
 // note counts a call that will be answered.
@@ -129,38 +131,13 @@ func (l *lane) note(now time.Time, c limiter.Cost) {
 	}
 }
 
-// next brings about the next answer or the machine's alarm, whichever is earlier.
-func (w *world) next(wake time.Time) {
-	if len(w.flights) > 0 && (wake.IsZero() || !wake.Before(w.flights[0].at)) {
-		w.pass(w.flights[0].at)
-		w.end(heap.Pop(&w.flights).(*flight))
+func (w *world) end(g machine.Grant, l *lane, o machine.Outcome) {
+	if o.Signal == machine.Throttled {
+		w.machine.Step(w.Now(), machine.HandedOver(g, o))
 		return
 	}
-	if wake.IsZero() && w.left > 0 {
-		panic("forecast: the machine waits for nothing")
-	}
-	if soon := w.now.Add(time.Nanosecond); soon.After(wake) { // the world asks again, a moment later, for an alarm that is due already
-		wake = soon
-	}
-	w.pass(wake)
-}
-
-// pass lets time pass. Calls in flight count while there are more to send.
-func (w *world) pass(to time.Time) {
-	if w.left > len(w.flights) {
-		w.busy += float64(len(w.flights)) * to.Sub(w.now).Seconds()
-	}
-	w.now = to
-}
-
-func (w *world) end(f *flight) {
-	o := machine.Outcome{Signal: f.signal, Latency: w.now.Sub(f.left)}
-	if f.signal == machine.Throttled {
-		w.machine.Step(w.now, machine.HandedOver(f.grant, o))
-		return
-	}
-	w.machine.Step(w.now, machine.Settled(f.grant, o))
-	f.lane.ended = w.now
+	w.machine.Step(w.Now(), machine.Settled(g, o))
+	l.ended = w.Now()
 	w.left--
 }
 
@@ -208,31 +185,3 @@ func (g gate) decide(now time.Time, c *Call) (sim.Kind, time.Duration) {
 
 // refusal is the time that a refusal takes: a round trip, and no generation.
 const refusal = 50 * time.Millisecond
-
-// flight is a call on its way.
-type flight struct {
-	at, left time.Time
-	seq      int
-	grant    machine.Grant
-	lane     *lane
-	signal   machine.Signal
-}
-
-// flights is a heap, the next to end first; of those at one moment, the first sent.
-type flights []*flight
-
-func (q flights) Len() int { return len(q) }
-func (q flights) Less(i, j int) bool {
-	if q[i].at.Equal(q[j].at) {
-		return q[i].seq < q[j].seq
-	}
-	return q[i].at.Before(q[j].at)
-}
-func (q flights) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *flights) Push(x any)   { *q = append(*q, x.(*flight)) }
-func (q *flights) Pop() any {
-	old := *q
-	f := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return f
-}

@@ -1,8 +1,9 @@
 package gates
 
 import (
-	"container/heap"
 	"time"
+
+	"github.com/headrace/headrace/internal/virtual"
 )
 
 // A Cap refuses calls while so many are at work.
@@ -13,7 +14,7 @@ type Cap struct {
 	News time.Duration
 
 	most int
-	ends ends
+	ends virtual.Queue[struct{}] // of the calls at work
 }
 
 // NewCap makes one.
@@ -21,13 +22,14 @@ func NewCap(most int) *Cap { return &Cap{most: max(1, most)} }
 
 // free returns the first moment with a free place, if the news of an end takes so long.
 func (c *Cap) free(at, news time.Duration) time.Duration {
-	for len(c.ends) > 0 && c.ends[0]+news <= at {
-		heap.Pop(&c.ends)
+	end, busy := c.ends.Next()
+	for ; busy && end+news <= at; end, busy = c.ends.Next() {
+		c.ends.Take()
 	}
-	if len(c.ends) < c.most {
+	if c.ends.Len() < c.most {
 		return at
 	}
-	return c.ends[0] + news
+	return end + news
 }
 
 // Ask is part of [Gate].
@@ -37,24 +39,10 @@ func (c *Cap) Ask(at time.Duration, _ float64) (bool, time.Duration) {
 }
 
 // Take is part of [Gate].
-func (c *Cap) Take(_ time.Duration, _ float64, until time.Duration) { heap.Push(&c.ends, until) }
+func (c *Cap) Take(_ time.Duration, _ float64, until time.Duration) { c.ends.Put(until, struct{}{}) }
 
 // Refused is part of [Gate].
 func (c *Cap) Refused(time.Duration, float64) {}
 
 // Next is part of [Gate].
 func (c *Cap) Next(at time.Duration, _ float64) time.Duration { return c.free(at, c.News) }
-
-// ends holds when the calls at work will end, the earliest first.
-type ends []time.Duration
-
-func (e ends) Len() int           { return len(e) }
-func (e ends) Less(i, j int) bool { return e[i] < e[j] }
-func (e ends) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *ends) Push(x any)        { *e = append(*e, x.(time.Duration)) }
-func (e *ends) Pop() any {
-	old := *e
-	last := old[len(old)-1]
-	*e = old[:len(old)-1]
-	return last
-}
