@@ -118,6 +118,7 @@ type resultLine struct {
 		Body json.RawMessage `json:"body"`
 	} `json:"response"`
 	Headrace struct {
+		Line       int    `json:"line"`
 		Lane       string `json:"lane"`
 		Model      string `json:"model"`
 		Provider   string `json:"provider"`

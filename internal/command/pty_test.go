@@ -221,3 +221,37 @@ func TestAskedWhatItMayCost(t *testing.T) {
 		})
 	}
 }
+
+// Over lanes a person is asked about the dearest that the lines could go to.
+func TestAskedWhatItMayCostOverLanes(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags, typed string
+		code, calls  int
+		says         string
+	}{
+		"no":                 {"", "n\n", exit.Interrupted, 0, "100 items to do for $30.69 to $306.86, which may be more than $100.00 (--confirm-above). Continue?"},
+		"yes":                {"", "y\n", exit.OK, 100, "100 answered"},
+		"--yes":              {" --yes", "", exit.OK, 100, "100 answered"},
+		"a higher threshold": {" --confirm-above 600", "", exit.OK, 100, "100 answered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, base := serveFor(t, sim.Config{})
+			lane := func(name, price string) string {
+				return "  " + name + ":\n    base-url: " + base + "\n    api-key-env: none\n    price: {input: " + price + ", output: " + price + "}\n"
+			}
+			config := lanesFile(t, "lanes:\n"+lane("cheap", "1000")+lane("dear", "10000")+"pools:\n  all:\n    prefer: [cheap, dear]\n")
+			o := startOnTerminal(t, "exec headrace run "+promptsFile(t, 100)+" -o "+t.TempDir()+"/out.jsonl --model m --config "+config+c.flags, usual)
+			if c.typed != "" {
+				o.until("Continue? [y/N] ")
+				if _, err := io.WriteString(o.master, c.typed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code, shown := o.end(), o.shown.String()
+			if got := server.Books().Accepted; code != c.code || got != c.calls || !strings.Contains(shown, c.says) || strings.Contains(shown, "Continue?") != (c.typed != "") {
+				t.Errorf("exit code %d, %d calls: %s", code, got, shown)
+			}
+		})
+	}
+}

@@ -16,6 +16,17 @@ type Config struct {
 	Lane        machine.LaneConfig // the settings of all lanes, without their limits
 	Concurrency int                // calls in flight; at least 1
 	Seed        uint64
+
+	// Pools divides the calls among several lanes; nil: each lane has a pool of its own.
+	Pools []Pool
+	Lanes []machine.LaneConfig // of each lane, in place of Lane; nil: Lane is of all
+	Lasts []time.Duration      // of a call on each lane, in the median; 0, or nil: as the call says
+}
+
+// Pool is a pool of lanes, by their places in the limits, as [machine.PoolConfig] says.
+type Pool struct {
+	Lanes, Tiers, Weights []int
+	After, Spill          time.Duration
 }
 
 // Forecast is the expected course of a batch.
@@ -32,10 +43,19 @@ type Lane struct {
 	Took time.Duration
 	// Used is the share of each limit's inflow that was drawn while calls leave: near 1 the
 	// lane waits for that limit. 0 where there is no limit.
-	Used map[limiter.Dimension]float64
+	Used  map[limiter.Dimension]float64
+	Calls []float64 // by pool: those of the batch that the lane would take
 	// TooLarge counts the calls of the sample that draw more than a minute's limit holds: a
 	// provider refuses them for good.
 	TooLarge int
+}
+
+// CallsOf returns how many calls of a pool the lane would take.
+func (l *Lane) CallsOf(pool int) float64 {
+	if pool >= len(l.Calls) {
+		return 0
+	}
+	return l.Calls[pool]
 }
 
 // Dimensions lists the dimensions that a limit can be set for.
@@ -55,7 +75,7 @@ func Run(c Config, s *Sample) Forecast {
 		s = s.Smaller(s.Kept() - 1)
 	}
 	if s.Kept() == 0 {
-		return Forecast{Lanes: make([]Lane, len(s.total))}
+		return Forecast{Lanes: make([]Lane, len(c.Limits))}
 	}
 	w := newWorld(c, s)
 	w.run()
@@ -65,14 +85,35 @@ func Run(c Config, s *Sample) Forecast {
 // fluid returns the time in seconds that the tightest limit of any lane demands.
 func (s *Sample) fluid(c Config) float64 {
 	longest := 0.0
-	for lane, t := range s.total {
+	for i, t := range s.total {
+		pool := c.pool(i)
 		for _, d := range Dimensions {
-			if perMinute := c.Limits[lane].PerMinute(d); perMinute > 0 {
-				longest = max(longest, t.cost.In(d)/perMinute*60)
+			perMinute := 0.0
+			for k, lane := range pool.Lanes {
+				if pool.Tiers == nil || pool.Tiers[k] == 0 { // the others are spare
+					perMinute += orInf(c.Limits[lane].PerMinute(d))
+				}
 			}
+			longest = max(longest, t.cost.In(d)/perMinute*60)
 		}
 	}
 	return longest
+}
+
+// orInf returns a limit as a rate.
+func orInf(perMinute float64) float64 {
+	if perMinute > 0 {
+		return perMinute
+	}
+	return math.Inf(1)
+}
+
+// pool returns a pool of the batch.
+func (c *Config) pool(i int) Pool {
+	if c.Pools == nil {
+		return Pool{Lanes: []int{i}}
+	}
+	return c.Pools[i]
 }
 
 // forecast returns what the world has shown, and scales it to the calls that the world did
@@ -89,7 +130,13 @@ func (w *world) forecast() Forecast {
 				out.Used[d] = min(1, l.drawn.In(d)/(perMinute*calling.Minutes()))
 			}
 		}
-		out.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.rest(w.sample.total[i].calls)
+		all := 0.0
+		for pool, sent := range l.of {
+			of := sent / max(1, float64(w.calls[pool])) * float64(w.sample.total[pool].calls)
+			out.Calls = append(out.Calls, of)
+			all += of
+		}
+		out.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.rest(all)
 		f.Lanes = append(f.Lanes, out)
 		f.Took = max(f.Took, out.Took)
 		sending = max(sending, calling)
@@ -102,9 +149,9 @@ func (w *world) forecast() Forecast {
 
 // rest returns the time of the calls that did not run. They go on at the pace of the second
 // half of those that did: the first half had to start.
-func (l *lane) rest(all int) time.Duration {
-	left, half := float64(all-l.sent), float64(l.sent-l.sent/2)
-	if left <= 0 || l.sent < 2 {
+func (l *lane) rest(all float64) time.Duration {
+	left, half := all-float64(l.sent), float64(l.sent-l.half)
+	if left <= 0 || l.sent < 2 || half == 0 {
 		return 0
 	}
 	return time.Duration(min(l.lastSent.Sub(l.halfSent).Seconds()/half*left, math.MaxInt64/4e9) * 1e9)
@@ -115,7 +162,7 @@ const MaxSample = 100_000
 
 // Call is one item: its draw on its lane's limits, and the median time of its answer.
 type Call struct {
-	Lane    int // index of the lane
+	Pool    int // index of the pool, which is that of its only lane where Config has no pools
 	Cost    limiter.Cost
 	Latency time.Duration
 }
@@ -128,7 +175,7 @@ type Sample struct {
 	total []lot
 }
 
-// lot sums up the calls of one lane, kept or not.
+// lot sums up the calls of one pool, kept or not.
 type lot struct {
 	calls int
 	cost  limiter.Cost
@@ -141,10 +188,10 @@ type drawn struct {
 
 // Add takes the next call of the batch.
 func (s *Sample) Add(c Call) {
-	for len(s.total) <= c.Lane {
+	for len(s.total) <= c.Pool {
 		s.total = append(s.total, lot{})
 	}
-	t := &s.total[c.Lane]
+	t := &s.total[c.Pool]
 	t.calls++
 	t.cost = limiter.Cost{
 		Requests: t.cost.Requests + c.Cost.Requests, Input: t.cost.Input + c.Cost.Input, Output: t.cost.Output + c.Cost.Output,

@@ -72,7 +72,7 @@ func TestLanesSideBySide(t *testing.T) {
 	s := &Sample{}
 	for i := range 2000 {
 		c := small
-		c.Lane = i % 2
+		c.Pool = i % 2
 		s.Add(c)
 	}
 	f := Run(Config{Limits: []limiter.Limits{{RPM: 600}, {RPM: 100}}, Concurrency: 64}, s)
@@ -100,7 +100,7 @@ func TestScaled(t *testing.T) {
 	s := &Sample{}
 	for i := range n {
 		c := small
-		c.Lane = i % 2
+		c.Pool = i % 2
 		c.Cost.Input = float64(50 + 100*(i/2%2))
 		s.Add(c)
 	}
@@ -150,4 +150,25 @@ func TestGateKeepsEachLimit(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Lanes of a pool share its calls by their limits. A later tier gets none while the first is well,
+// and a lane whose calls last longer takes as much longer.
+func TestPoolsOfLanes(t *testing.T) {
+	limits := []limiter.Limits{{RPM: 600}, {RPM: 300}, {RPM: 6000}}
+	run := func(p Pool, lasts []time.Duration) Forecast {
+		return Run(Config{Limits: limits, Concurrency: 64, Pools: []Pool{p}, Lasts: lasts}, batchOf(6000, small))
+	}
+	f := run(Pool{Lanes: []int{0, 1}}, nil)
+	about(t, "both", f.Took, 400*time.Second, 20*time.Second)
+	if a, b := f.Lanes[0].Calls[0], f.Lanes[1].Calls[0]; a+b != 6000 || a < 3800 || a > 4200 {
+		t.Errorf("%v and %v of the calls", a, b)
+	}
+	f = run(Pool{Lanes: []int{0, 2}, Tiers: []int{0, 1}, After: time.Minute}, nil)
+	about(t, "the first tier alone", f.Took, 600*time.Second, 30*time.Second)
+	if n := f.Lanes[2].Calls[0]; n != 0 {
+		t.Errorf("%v calls on the later tier", n)
+	}
+	f = run(Pool{Lanes: []int{2}}, []time.Duration{0, 0, 30 * time.Second})
+	about(t, "slow calls", f.Took, 6000/64*32*time.Second, 300*time.Second)
 }

@@ -26,7 +26,9 @@ type world struct {
 	sample  *Sample
 	machine *machine.Machine
 	lanes   []lane
+	calls   []int // in the sample, by pool
 	left    int
+	sent    int
 	refused int
 	busy    float64 // seconds of calls in flight, while calls leave
 }
@@ -34,8 +36,10 @@ type world struct {
 // lane is one provider's side, and what the world has seen of it.
 type lane struct {
 	gate               gate
-	calls              int // in the sample
-	sent, tooLarge     int
+	charge             limiter.Charge
+	of                 []float64 // calls that were let in or are too large, by pool
+	sent, half         int       // in all, and when halfSent was
+	tooLarge           int
 	drawn              limiter.Cost
 	halfSent, lastSent time.Time
 	ended              time.Time
@@ -44,37 +48,54 @@ type lane struct {
 // newWorld returns a world at its start: all items of the sample are offered, and no call has
 // left. A lane of the machine has the limits of its provider.
 func newWorld(c Config, s *Sample) *world {
-	w := &world{Time: virtual.Begin(start), cfg: c, sample: s, left: s.Kept(), lanes: make([]lane, len(s.total))}
+	w := &world{
+		Time: virtual.Begin(start), cfg: c, sample: s, left: s.Kept(),
+		lanes: make([]lane, len(c.Limits)), calls: make([]int, len(s.total)),
+	}
 	conf := machine.Config{Lanes: map[string]machine.LaneConfig{}, Seed: c.Seed}
 	for i := range w.lanes {
 		l := &w.lanes[i]
-		l.gate = newGate(c.Limits[i], c.Seed+uint64(i))
+		l.gate, l.of = newGate(c.Limits[i], c.Seed+uint64(i)), make([]float64, len(s.total))
 		l.halfSent, l.lastSent, l.ended = start, start, start
 		lane := c.Lane
-		lane.Limits = c.Limits[i]
+		if c.Lanes != nil {
+			lane = c.Lanes[i]
+		}
+		l.charge, lane.Limits = lane.Charge, c.Limits[i]
 		conf.Lanes[laneName(i)] = lane
 	}
 	w.machine = machine.New(conf)
-	w.machine.Step(start, machine.RunOpened(theRun, machine.RunConfig{Concurrency: c.Concurrency}))
+	run := machine.RunConfig{Concurrency: c.Concurrency}
+	for i, p := range c.Pools {
+		of := machine.PoolConfig{Name: poolName(i), Tiers: p.Tiers, Weights: p.Weights, After: p.After, Spill: p.Spill}
+		for _, lane := range p.Lanes {
+			of.Lanes = append(of.Lanes, laneName(lane))
+		}
+		run.Pools = append(run.Pools, of)
+	}
+	w.machine.Step(start, machine.RunOpened(theRun, run))
 	w.offer()
 	return w
 }
 
+func poolName(i int) string { return "pool " + strconv.Itoa(i) }
+
 func laneName(i int) string { return strconv.Itoa(i) }
 
-// offer offers all items of the sample at once, each to the pool of its lane, and ends the
-// input.
+// offer offers all items of the sample at once, each to its pool, and ends the input.
 func (w *world) offer() {
 	items := make([]machine.Item, w.sample.Kept())
 	offered := make([]*machine.Item, len(items))
-	names := make([]string, len(w.lanes))
+	names := make([]string, len(w.calls))
 	for i := range names {
-		names[i] = laneName(i)
+		if names[i] = laneName(i); w.cfg.Pools != nil {
+			names[i] = poolName(i)
+		}
 	}
 	for i := range items {
 		call := &w.sample.calls[i].Call
-		w.lanes[call.Lane].calls++
-		items[i] = machine.Item{Seq: uint64(i), Pool: names[call.Lane], Cost: call.Cost, Payload: call}
+		w.calls[call.Pool]++
+		items[i] = machine.Item{Seq: uint64(i), Pool: names[call.Pool], Cost: call.Cost, Payload: call}
 		offered[i] = &items[i]
 	}
 	w.machine.Step(start, machine.Offered(theRun, offered))
@@ -101,9 +122,14 @@ func (w *world) run() {
 
 // send passes a call to its provider, which decides its answer at once.
 func (w *world) send(g machine.Grant) {
-	call := g.Item.Payload.(*Call)
-	l := &w.lanes[call.Lane]
-	kind, took := l.gate.decide(w.Now(), call)
+	call := *g.Item.Payload.(*Call)
+	place, _ := strconv.Atoi(g.Lane)
+	l := &w.lanes[place]
+	call.Cost = l.charge.Of(call.Cost)
+	if w.cfg.Lasts != nil && w.cfg.Lasts[place] > 0 {
+		call.Latency = w.cfg.Lasts[place]
+	}
+	kind, took := l.gate.decide(w.Now(), &call)
 	o := machine.Outcome{Signal: machine.Succeeded, Latency: took}
 	switch kind {
 	case sim.RateLimited:
@@ -112,24 +138,34 @@ func (w *world) send(g machine.Grant) {
 	case sim.TooLarge:
 		o.Signal = machine.Answered
 		l.tooLarge++
-		l.note(w.Now(), limiter.Cost{})
+		w.note(l, call.Pool, limiter.Cost{})
 	default:
-		l.note(w.Now(), call.Cost)
+		w.note(l, call.Pool, call.Cost)
 	}
 	w.In(took, func() { w.end(g, l, o) })
 }
 
 // note counts a call that will be answered.
-func (l *lane) note(now time.Time, c limiter.Cost) {
+func (w *world) note(l *lane, pool int, c limiter.Cost) {
 	l.sent++
-	l.lastSent = now
-	if l.sent == l.calls/2 {
-		l.halfSent = now
+	l.of[pool]++
+	l.lastSent = w.Now()
+	w.sent++
+	switch {
+	case w.cfg.Pools == nil && l.sent == w.calls[pool]/2:
+		l.halfIsSent(w.Now())
+	case w.cfg.Pools != nil && w.sent == w.sample.Kept()/2:
+		for i := range w.lanes {
+			w.lanes[i].halfIsSent(w.Now())
+		}
 	}
 	l.drawn = limiter.Cost{
 		Requests: l.drawn.Requests + c.Requests, Input: l.drawn.Input + c.Input, Output: l.drawn.Output + c.Output,
 	}
 }
+
+// halfIsSent notes the moment from which on the lane's pace counts for calls that do not run.
+func (l *lane) halfIsSent(now time.Time) { l.half, l.halfSent = l.sent, now }
 
 func (w *world) end(g machine.Grant, l *lane, o machine.Outcome) {
 	if o.Signal == machine.Throttled {

@@ -27,30 +27,53 @@ const (
 
 // advice returns what a person may do about the time and the cost.
 func (p *Plan) advice() (all []Advice) {
-	if d, ok := p.binding(); ok {
-		for _, x := range p.whatIfs {
-			switch {
-			case x.on != d:
-			case d == limiter.None:
-				all = append(all, Advice{"faster", fmt.Sprintf("-c %d", 2*p.cfg.Concurrency), long(x.double)})
-			default:
-				all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the %s, if the provider grants that", long(x.double), limitWord(d))})
-			}
-		}
-	}
+	all = p.faster(all)
 	usd, unpriced := p.Cost()
-	for _, w := range p.cfg.Ways {
-		text := w.Means
-		if unpriced == 0 {
-			text = words.Money(usd*w.Factor) + ", " + text
+	for _, w := range p.waysOfLanes() {
+		text, low, high := w.Means, words.Money(usd*w.Low), words.Money(usd*w.High)
+		switch {
+		case unpriced > 0:
+		case low == high:
+			text = low + ", " + text
+		default:
+			text = low + " to " + high + ", " + text
 		}
 		all = append(all, Advice{"cheaper", w.Flag, text})
+	}
+	if m, lane := p.preferred(); m != nil {
+		all = append(all, Advice{"cheaper", "", fmt.Sprintf("prefer %s in pool %s: %s, while it is well", lane.spec.Spec.Name, m.route.Pool.Name, words.Money(usd-m.usd+m.low))})
 	}
 	if usd > 0 && !p.cfg.Capped {
 		all = append(all, Advice{"safer", "--max-cost " + roomFor(usd), "it stops there, and a larger one continues it"})
 	}
 	if p.cfg.Pilot == nil && p.items >= fewItems {
 		all = append(all, Advice{"surer", fmt.Sprintf("--pilot %d", pilotItems), "real answers show how long they are, and are kept"})
+	}
+	return all
+}
+
+// faster adds what would make the run faster: the limit that binds, or the lanes that only wait for
+// an illness of others.
+func (p *Plan) faster(all []Advice) []Advice {
+	if p.spreads > 0 {
+		_, high, unpriced := p.Span()
+		text := fmt.Sprintf("spread the lines of each pool over all its lanes: %s", long(p.spreads))
+		if unpriced == 0 {
+			text += ", for at most " + words.Money(high)
+		}
+		return append(all, Advice{"faster", "", text})
+	}
+	d, ok := p.binding()
+	for _, x := range p.whatIfs {
+		switch {
+		case !ok || x.on != d:
+		case d == limiter.None && p.cfg.Routes == nil:
+			all = append(all, Advice{"faster", fmt.Sprintf("-c %d", 2*p.cfg.Concurrency), long(x.double)})
+		case d == limiter.None:
+			all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the calls in flight: concurrency of the lanes, and -c", long(x.double))})
+		default:
+			all = append(all, Advice{"faster", "", fmt.Sprintf("%s with twice the %s, if the provider grants that", long(x.double), limitWord(d))})
+		}
 	}
 	return all
 }

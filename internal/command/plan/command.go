@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/route"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/words"
@@ -29,7 +30,8 @@ sample.
 
 plan reads and checks the input as run does, with the same flags and the same file of
 --config, and lists bad lines in the same way. A law, its lanes' settings, a burst and a
-latency target change the time as they do in a run.`
+latency target change the time as they do in a run. With lanes in that file it has a row for each
+pool and lane, and the cost on the cheapest and on the dearest lane.`
 
 // Command makes headrace plan.
 func Command(w *world.World) *cobra.Command {
@@ -51,9 +53,6 @@ func Command(w *world.World) *cobra.Command {
 			inputs, err := settings.Matching(args)
 			if err != nil {
 				return err
-			}
-			if lane := flags.PlanFirstLane(); lane != "" {
-				fmt.Fprintf(w.Stderr, "headrace: %s has several lanes: this is the plan of %s alone\n", flags.Config, lane)
 			}
 			return planFiles(w, flags, inputs)
 		},
@@ -135,9 +134,18 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 		return err
 	}
 	p := New(flags.planOf(src.Name, w.Clock.Now()))
-	found, err := verdict.Scan(w, &flags.InputFlags, src, p.Take)
+	routes, reads := p.cfg.Routes, func(*prompts.Config) {}
+	if routes != nil {
+		reads = routes.Reads
+	}
+	found, err := verdict.Scan(w, &flags.InputFlags, src, reads, p.Take)
 	if err != nil {
 		return err
+	}
+	if routes != nil {
+		if err := routes.Close(); err != nil {
+			return exit.Refuse("%s: %v: correct the models of the lines, or lanes and pools in %s", src.Name, err, flags.Config)
+		}
 	}
 	p.Foresee(found.Lines, found.Bad.All, found.Untranslatable.All)
 	if !flags.json {
@@ -172,14 +180,28 @@ func ConfigOf(f *settings.Flags, input string, at time.Time) Config {
 	}
 	var ways []Way
 	if f.ServiceTier == "" && answers.Tiers[catalog.Flex] != "" && f.FlexIsHalf() {
-		ways = append(ways, Way{"--service-tier flex", settings.FlexFactor, "for models that have the tier; slower, and refused while there is no room"})
+		ways = waysOf(settings.FlexFactor)
+	}
+	var routes *route.Table
+	if f.Fleet != nil {
+		routes = route.New(f)
 	}
 	return Config{
-		Input: input, Factor: f.PriceFactor(), Ways: ways, Capped: f.MaxCost > 0, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
+		Routes: routes,
+		Input:  input, Factor: f.PriceFactor(), Ways: ways, Capped: f.MaxCost > 0, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
 		Quota: func(model string) string { // as in a run
 			return settings.LaneOf(f.Name(), model, f.Provider == settings.ProviderSim || f.Vendor.ByAccount)
 		},
 		Cost: func(q *prompts.Request) limiter.Cost { return settings.CostOf(answers.Charge, q) }, Counts: answers.Name,
 		Concurrency: f.Concurrency, Lane: lane, Timeout: f.Timeout, Deadline: f.Deadline, Output: limiter.ExpectedOutput, Prices: f.Known, At: at, Seed: f.Seed,
+	}
+}
+
+// waysOf returns the ways to run with tiers of service, if all that the flex tier takes costs so much
+// of what it costs now.
+func waysOf(flex float64) []Way {
+	return []Way{
+		{"--service-tier flex", flex, flex, "for models that have the tier; slower, and refused while there is no room"},
+		{"--service-tier auto", flex, 1, "the same, and the standard price for lines that flex has no room for"},
 	}
 }

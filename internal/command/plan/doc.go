@@ -9,6 +9,9 @@
 //	                         │  └─ price.Table, and Tier: tiers.json; over them what the user sets
 //	                         └─▶ Text for a person, JSON for programs
 //
+// Over the lanes of a file a route of lines takes the place of a model, and the forecast divides its
+// items among its lanes: fleet.go.
+//
 // The names of JSON's fields are a promise: scripts read them. The command decides what a
 // file is and which of its lines are bad, as it does for a run.
 package plan

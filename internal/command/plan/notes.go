@@ -25,7 +25,7 @@ func (p *Plan) printNotes(out io.Writer) {
 // notes lists what the figures rest on, and why a run may differ from them.
 func (p *Plan) notes() []string {
 	notes := []string{
-		"tokens in are estimated from the text: give or take 15 % (charged as by " + p.cfg.Counts + ": --preset)",
+		"tokens in are estimated from the text: give or take 15 % (" + p.charged() + ")",
 		p.outputNote(),
 		p.latencyNote(),
 	}
@@ -52,6 +52,14 @@ func (p *Plan) notes() []string {
 		notes = append(notes, "the time is that of a sample of the items, scaled")
 	}
 	return notes
+}
+
+// charged says by which rule calls draw on limits.
+func (p *Plan) charged() string {
+	if p.cfg.Routes != nil {
+		return "charged as by the provider of each lane"
+	}
+	return "charged as by " + p.cfg.Counts + ": --preset"
 }
 
 // atLeast marks a count as a lower bound if it comes from a sample only.
@@ -107,8 +115,13 @@ func (p *Plan) latencyNote() string {
 func (p *Plan) unlimited() string {
 	var names []string
 	for _, m := range p.models {
-		if m.limits.Zero() {
+		if m.route == nil && m.limits.Zero() {
 			names = append(names, shortName(m.name))
+		}
+	}
+	for i, name := range p.laneNames {
+		if p.quotas[i].Zero() {
+			names = append(names, shortName(name))
 		}
 	}
 	const most = 5
@@ -126,7 +139,7 @@ const rampFrom = 1e6
 // rampsUp reports whether a model gets more than that in some minute.
 func (p *Plan) rampsUp() bool {
 	for _, m := range p.models {
-		if p.cfg.Ramps && m.input/max(1, p.forecast.Lanes[m.quota].Took.Minutes()) > rampFrom {
+		if p.cfg.Ramps && m.route == nil && m.input/max(1, p.forecast.Lanes[m.quota].Took.Minutes()) > rampFrom {
 			return true
 		}
 	}

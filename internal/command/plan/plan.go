@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/forecast"
 	"github.com/headrace/headrace/internal/command/price"
+	"github.com/headrace/headrace/internal/command/route"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/estimate"
@@ -42,14 +43,16 @@ type Config struct {
 	Capped      bool             // the run has a bound on its cost
 	Ways        []Way            // in which the same run may be made
 	Pilot       map[string]Pilot // by model: what its calls have shown; nil: nothing
+	OnLane      map[string]Pilot // by lane of a file: its latency, and its limits
+	Routes      *route.Table     // of the lanes of a file; nil: there is one lane
 	Seed        uint64           // another seed draws other latencies
 }
 
 // Way is another way to make a run.
 type Way struct {
-	Flag   string  // with which run goes that way
-	Factor float64 // of the cost
-	Means  string  // what else is different
+	Flag      string  // with which run goes that way
+	Low, High float64 // factors of the cost
+	Means     string  // what else is different
 }
 
 // Pilot holds what calls of a model have shown. A plan need not assume it then.
@@ -67,15 +70,20 @@ func (c *Config) limitsOf(model string) limiter.Limits {
 	if shown := c.Pilot[model].Limits; !shown.Zero() {
 		l = shown
 	}
+	return over(l, c.Limits)
+}
+
+// over returns limits of which those that the user has given win.
+func over(l, given limiter.Limits) limiter.Limits {
 	for _, p := range []struct {
 		to    *float64
 		given float64
-	}{{&l.RPM, c.Limits.RPM}, {&l.TPM, c.Limits.TPM}, {&l.InputTPM, c.Limits.InputTPM}, {&l.OutputTPM, c.Limits.OutputTPM}} {
+	}{{&l.RPM, given.RPM}, {&l.TPM, given.TPM}, {&l.InputTPM, given.InputTPM}, {&l.OutputTPM, given.OutputTPM}} {
 		if p.given > 0 {
 			*p.to = p.given
 		}
 	}
-	l.Burst = c.Limits.Burst
+	l.Burst = given.Burst
 	return l
 }
 
@@ -112,9 +120,16 @@ type Plan struct {
 	quick    time.Duration // the time if texts are shorter and calls faster than assumed
 	slow     time.Duration // if they are longer and slower
 	whatIfs  []whatIf
+	spreads  time.Duration // the time if all lanes of each pool took turns; 0: no shorter
+
+	// Of a run over several lanes:
+	lanes     []machine.LaneConfig // as the quotas
+	laneNames []string
+	lasts     []time.Duration // of a call, as a pilot has shown; 0: not known
+	pools     []forecast.Pool // as the models, which are routes
 }
 
-// modelPlan sums up the items of one model.
+// modelPlan sums up the items of one model, or of one route.
 type modelPlan struct {
 	name          string
 	items         int
@@ -127,6 +142,10 @@ type modelPlan struct {
 	open     int     // items whose answer has no bound
 	unpriced int     // items without a price
 	dated    bool    // some price comes from the built-in list
+
+	route     *route.Route // nil: it is a model
+	lanes     []onLane     // of the route
+	low, high float64      // the cost if all items were on one lane of the route
 }
 
 // price adds the cost of one request, by the model that its line names. Most is the bound on its
@@ -150,6 +169,10 @@ func New(cfg Config) *Plan {
 
 // Take counts one request. It keeps nothing of its body.
 func (p *Plan) Take(req prompts.Request) {
+	if p.cfg.Routes != nil {
+		p.takeRouted(&req)
+		return
+	}
 	m := p.modelOf(req.Model)
 	input, output, most := p.tokensOf(req)
 	p.items++
@@ -166,7 +189,7 @@ func (p *Plan) Take(req prompts.Request) {
 	}
 	p.latency += latency.Seconds()
 	p.sample.Add(forecast.Call{
-		Lane: m.quota, Cost: p.costOf(req, m, input, output), Latency: latency,
+		Pool: m.quota, Cost: p.costOf(req, m, input, output), Latency: latency,
 	})
 }
 
@@ -273,6 +296,10 @@ func (p *Plan) Foresee(lines, bad, foreign int) {
 	if p.items == 0 {
 		return
 	}
+	if p.cfg.Routes != nil {
+		p.share()
+		p.spreads = p.spread()
+	}
 	smaller := p.sample.Smaller(whatIfSample)
 	asIs := forecast.Run(p.config(limiter.None, 1), smaller).Took
 	took := func(d limiter.Dimension, factor float64) time.Duration {
@@ -292,21 +319,23 @@ func (p *Plan) Foresee(lines, bad, foreign int) {
 	}
 }
 
-// limited reports whether any model has a limit in that dimension.
+// limited reports whether any quota has a limit in that dimension.
 func (p *Plan) limited(d limiter.Dimension) bool {
-	for _, m := range p.models {
-		if m.limits.PerMinute(d) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.quotas, func(l limiter.Limits) bool { return l.PerMinute(d) > 0 })
 }
 
 // config returns the batch's settings, with one thing changed by a factor.
 func (p *Plan) config(d limiter.Dimension, factor float64) forecast.Config {
-	c := forecast.Config{Lane: p.cfg.Lane, Concurrency: p.cfg.Concurrency, Seed: p.cfg.Seed}
+	c := forecast.Config{
+		Lane: p.cfg.Lane, Concurrency: p.cfg.Concurrency, Seed: p.cfg.Seed,
+		Pools: p.pools, Lanes: p.lanes, Lasts: p.lasts,
+	}
 	if d == limiter.None {
-		c.Concurrency = max(1, int(float64(c.Concurrency)*factor+0.5))
+		times := func(n int) int { return max(1, int(float64(n)*factor+0.5)) }
+		c.Concurrency, c.Lanes = times(c.Concurrency), slices.Clone(p.lanes)
+		for i := range c.Lanes {
+			c.Lanes[i].Window = times(c.Lanes[i].Window)
+		}
 	}
 	for _, l := range p.quotas {
 		switch d {

@@ -30,7 +30,11 @@ func (p *Plan) Figures(out io.Writer) {
 		return
 	}
 	fmt.Fprintln(out)
-	p.printModels(out)
+	if p.cfg.Routes != nil {
+		p.printRoutes(out)
+	} else {
+		p.printModels(out)
+	}
 	fmt.Fprintf(out, "\nTime: about %s%s%s\n\n", long(p.forecast.Took), p.timeRange(), p.boundBy())
 	p.printLimits(out)
 	p.printNotes(out)
@@ -87,6 +91,7 @@ func (p *Plan) printModels(out io.Writer) {
 func (m modelPlan) plus(n modelPlan) modelPlan {
 	m.items, m.input, m.output = m.items+n.items, m.input+n.input, m.output+n.output
 	m.usd, m.most, m.unpriced, m.open = m.usd+n.usd, m.most+n.most, m.unpriced+n.unpriced, m.open+n.open
+	m.low, m.high = m.low+n.low, m.high+n.high
 	return m
 }
 
@@ -222,8 +227,8 @@ func (p *Plan) limitAmount(d limiter.Dimension) string {
 		return words.Thousands(float64(p.cfg.Concurrency))
 	}
 	least, most := math.Inf(1), 0.0
-	for _, m := range p.models {
-		if x := m.limits.PerMinute(d); x > 0 {
+	for _, l := range p.quotas {
+		if x := l.PerMinute(d); x > 0 {
 			least, most = min(least, x), max(most, x)
 		}
 	}
@@ -279,6 +284,22 @@ type planModelJSON struct {
 	Output  int64    `json:"output_tokens"`
 	CostUSD *float64 `json:"cost_usd"`
 	Seconds float64  `json:"seconds"`
+
+	// In a run over several lanes:
+	Pool    string         `json:"pool,omitempty"`
+	LowUSD  *float64       `json:"cost_low_usd,omitempty"` // on the cheapest lane alone; absent: some lane has no known price
+	HighUSD *float64       `json:"cost_high_usd,omitempty"`
+	Lanes   []planLaneJSON `json:"lanes,omitempty"`
+}
+
+type planLaneJSON struct {
+	Lane    string   `json:"lane"`
+	Tier    int      `json:"tier"`         // in its pool, from 1
+	Items   int      `json:"items"`        // that it is expected to do
+	CostUSD *float64 `json:"cost_usd"`     // of those; null: it is not known
+	AllUSD  *float64 `json:"cost_all_usd"` // if it did all items of the model
+	Source  string   `json:"price_source"` // "": there is no price
+	Seconds float64  `json:"seconds"`      // 0: it has no items
 }
 
 type planLimitJSON struct {
@@ -312,10 +333,7 @@ func (p *Plan) picture() planJSON {
 		Quick: p.quick.Seconds(), Slow: p.slow.Seconds(),
 	}
 	for _, m := range p.models {
-		t.Models = append(t.Models, planModelJSON{
-			Model: m.name, Items: m.items, Input: whole(m.input), Output: whole(m.output),
-			CostUSD: orNull(m.cost()), Seconds: p.forecast.Lanes[m.quota].Took.Seconds(),
-		})
+		t.Models = append(t.Models, p.rowOf(m))
 		t.InputTokens, t.Output = t.InputTokens+whole(m.input), t.Output+whole(m.output)
 	}
 	usd, unknown := p.sum()
@@ -335,6 +353,35 @@ func (p *Plan) picture() planJSON {
 		t.Notes, t.Advice = p.notes(), append(t.Advice, p.advice()...)
 	}
 	return t
+}
+
+// rowOf returns a model, or a route, as JSON has it.
+func (p *Plan) rowOf(m *modelPlan) planModelJSON {
+	row := planModelJSON{
+		Model: m.name, Items: m.items, Input: whole(m.input), Output: whole(m.output),
+		CostUSD: orNull(m.cost()), Seconds: p.tookOf(m).Seconds(),
+	}
+	if m.route == nil {
+		return row
+	}
+	row.Model, row.Pool = m.route.Model, m.route.Pool.Name
+	row.LowUSD, row.HighUSD = orNull(m.low, m.unpriced == 0), orNull(m.high, m.unpriced == 0)
+	for i := range m.lanes {
+		l := &m.lanes[i]
+		usd, known := l.cost(m.items)
+		one := planLaneJSON{
+			Lane: p.laneNames[l.lane], Tier: l.tier + 1, Items: int(math.Round(l.items)),
+			CostUSD: orNull(usd, known), AllUSD: orNull(l.usd, !l.unpriced),
+		}
+		if _, source, priced := l.spec.Price(m.route.Model); priced {
+			one.Source = source
+		}
+		if l.items > 0 {
+			one.Seconds = p.forecast.Lanes[l.lane].Took.Seconds()
+		}
+		row.Lanes = append(row.Lanes, one)
+	}
+	return row
 }
 
 func limitName(d limiter.Dimension) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/provider"
@@ -53,6 +54,22 @@ func (r *Route) Spec(machine string) *OnRoute {
 		}
 	}
 	return nil
+}
+
+// Price returns the lane's price for lines of a model, and its source; false: it is not known.
+func (l *OnRoute) Price(model string) (p price.Price, source string, known bool) {
+	if p, source, known = l.Spec.Flags.Known.Of(l.Word); !known {
+		return l.Spec.Flags.Known.Of(model) // a deployment has a name of its own
+	}
+	return p, source, known
+}
+
+// Reads makes a reader one of lines for the lanes of the table.
+func (t *Table) Reads(c *prompts.Config) {
+	c.Serves, c.Takes = t.Serves(), t.Takes
+	if c.DefaultModel == "" && t.fleet.Lanes[0].Flags.Provider == settings.ProviderSim {
+		c.DefaultModel = settings.SimDefaultModel
+	}
 }
 
 // set is a set of lanes, by their places in the file.
@@ -343,10 +360,7 @@ func (t *Table) Dearest(model string, input, output float64, at time.Time) (usd 
 			continue
 		}
 		for i := range r.Lanes {
-			p, _, priced := r.Lanes[i].Spec.Flags.Known.Of(r.Lanes[i].Word)
-			if !priced {
-				p, _, priced = r.Lanes[i].Spec.Flags.Known.Of(model) // a deployment has a name of its own
-			}
+			p, _, priced := r.Lanes[i].Price(model)
 			if !priced {
 				return 0, false
 			}
@@ -362,11 +376,16 @@ func (t *Table) Routes() []*Route { return t.order }
 // Named returns the route of that name; nil if there is none.
 func (t *Table) Named(pool string) *Route { return t.names[pool] }
 
-// Options returns the pools and the lanes of the run.
-func (t *Table) Options() (opts []batch.Option, err error) {
+// Options returns the pools and the lanes of the run. A pilot asks all lanes of a pool in turn, and
+// prefers none.
+func (t *Table) Options(pilot bool) (opts []batch.Option, err error) {
 	lanes := map[string]bool{}
 	for _, r := range t.order {
-		opts = append(opts, r.options()...)
+		if pilot {
+			opts = append(opts, batch.WithPool(r.Name, slices.Concat(r.tiers...)...))
+		} else {
+			opts = append(opts, r.options()...)
+		}
 		for i := range r.Lanes {
 			l := &r.Lanes[i]
 			if lanes[l.Machine] {

@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/plan"
+	"github.com/headrace/headrace/internal/command/route"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/words"
@@ -22,17 +23,18 @@ type question struct {
 	verdict *verdict.Verdict
 	show    *display
 
-	pilot map[string]plan.Pilot // what a pilot has shown; nil: there was none
-	plan  *plan.Plan            // of the items that are left to do; nil: there is nothing to ask
+	pilot  map[string]plan.Pilot // what a pilot has shown, by model; nil: there was none
+	onLane map[string]plan.Pilot // likewise, by lane
+	plan   *plan.Plan            // of the items that are left to do; nil: there is nothing to ask
 }
 
 // may reports whether there may be something to ask. Otherwise nothing is estimated.
-func (q *question) may(src promptfile.Input) bool {
-	if q.pilot == nil && (!q.Converse || src.Stream || !q.Flags.Confirms() || q.Flags.Fleet != nil) { // lanes differ in their prices
+func (q *question) may(src promptfile.Input, routes *route.Table) bool {
+	if q.pilot == nil && (!q.Converse || src.Stream || !q.Flags.Confirms()) {
 		return false
 	}
 	cfg := plan.ConfigOf(q.Flags, src.Name, q.Clock.Now())
-	cfg.Pilot = q.pilot
+	cfg.Routes, cfg.Pilot, cfg.OnLane = routes, q.pilot, q.onLane
 	q.plan = plan.New(cfg)
 	return true
 }
@@ -49,11 +51,16 @@ func (q *question) ask() error {
 	case q.pilot != nil:
 		return q.afterPilot()
 	}
-	if usd, _ := q.plan.Cost(); usd <= q.Flags.ConfirmAbove {
+	_, high, _ := q.plan.Span()
+	if high <= q.Flags.ConfirmAbove {
 		return nil
 	}
-	text := fmt.Sprintf("%s to do for %s, which is more than %s (--confirm-above). Continue?",
-		words.Count(q.plan.Items(), "item"), q.cost(), words.Money(q.Flags.ConfirmAbove))
+	is := "is"
+	if q.Flags.Fleet != nil {
+		is = "may be"
+	}
+	text := fmt.Sprintf("%s to do for %s, which %s more than %s (--confirm-above). Continue?",
+		words.Count(q.plan.Items(), "item"), q.span(), is, words.Money(q.Flags.ConfirmAbove))
 	return q.agreed(text, exit.Interrupted, "nothing was called, as you said. Start again with:")
 }
 
@@ -87,6 +94,22 @@ func (q *question) cost() string {
 		return "at least " + words.Money(usd)
 	}
 	return "about " + words.Money(usd)
+}
+
+// span says what the items may cost before any lane is chosen: on the cheapest of its lanes each, or on
+// the dearest.
+func (q *question) span() string {
+	low, high, unpriced := q.plan.Span()
+	switch lowest, highest := words.Money(low), words.Money(high); {
+	case q.Flags.Fleet == nil:
+		return q.cost()
+	case unpriced > 0:
+		return "at least " + lowest
+	case lowest == highest:
+		return "about " + lowest
+	default:
+		return lowest + " to " + highest
+	}
 }
 
 // agreed asks and reads a line. Any answer but yes ends the run with the code and the text, and so

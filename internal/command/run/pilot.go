@@ -16,12 +16,19 @@ import (
 // are asked and saved as all others are, so the rest buys none of them again.
 //
 //	--pilot 50: run of 50 items ─▶ shown ─▶ plan of the rest ─▶ question ─▶ run of the rest
+//
+// Over several lanes it goes to all lanes of each pool in turn: the rest is then planned by the lengths
+// that models have shown, and by the latencies and limits of lanes.
 type pilot struct {
-	items  int
-	models map[string]*shown
+	items         int
+	models, lanes map[string]*shown
 }
 
-// shown sums up the answers of one model.
+func newPilot(items int) *pilot {
+	return &pilot{items: items, models: map[string]*shown{}, lanes: map[string]*shown{}}
+}
+
+// shown sums up the answers of one model, or of one lane.
 type shown struct {
 	answers                 int
 	input, estimate, output float64 // tokens
@@ -33,11 +40,15 @@ func (p *pilot) note(res *promptfile.Result) {
 	if !res.Value.HasUsage {
 		return
 	}
-	it := res.Item
-	s := p.models[it.Model]
+	noteIn(p.models, res.Item.Model, res)
+	noteIn(p.lanes, res.Lane, res)
+}
+
+func noteIn(all map[string]*shown, name string, res *promptfile.Result) {
+	it, s := res.Item, all[name]
 	if s == nil {
 		s = &shown{}
-		p.models[it.Model] = s
+		all[name] = s
 	}
 	s.answers++
 	s.input += float64(res.Value.Usage.InputTokens)
@@ -56,21 +67,28 @@ func (r *runner) pilotIsOver(err error) bool {
 	return r.verdict.Report != nil && r.verdict.Report.NotRun == 0 && r.verdict.Report.Left > 0
 }
 
-// found returns what the pilot has shown, by model.
-func (r *runner) found() map[string]plan.Pilot {
+// found returns what the pilot has shown, by model and by lane.
+func (r *runner) found() (models, lanes map[string]plan.Pilot) {
 	limits := map[string]limiter.Limits{}
 	for _, lane := range r.show.recorder.Snapshot(r.Clock.Now()).Lanes {
 		limits[lane.Name] = seen(&lane.View)
 	}
-	all := map[string]plan.Pilot{}
+	models, lanes = map[string]plan.Pilot{}, map[string]plan.Pilot{}
 	for model, s := range r.pilot.models {
-		slices.Sort(s.latencies)
-		all[model] = plan.Pilot{
-			Answers: s.answers, Input: s.input / max(1, s.estimate), Output: s.output / float64(s.answers),
-			Latency: s.latencies[len(s.latencies)/2], Limits: limits[r.Account.Lane(model)],
-		}
+		models[model] = s.sum(limits[r.Account.Lane(model)])
 	}
-	return all
+	for lane, s := range r.pilot.lanes {
+		lanes[lane] = s.sum(limits[lane])
+	}
+	return models, lanes
+}
+
+func (s *shown) sum(limits limiter.Limits) plan.Pilot {
+	slices.Sort(s.latencies)
+	return plan.Pilot{
+		Answers: s.answers, Input: s.input / max(1, s.estimate), Output: s.output / float64(s.answers),
+		Latency: s.latencies[len(s.latencies)/2], Limits: limits,
+	}
 }
 
 // seen returns the limits that the headers of answers have shown.

@@ -94,7 +94,7 @@ func (r *runner) optionsOfRun(plan *promptfile.Plan) ([]batch.Option, error) {
 	if r.routes == nil {
 		return append(opts, r.calls.tiers(plan)...), nil
 	}
-	lanes, err := r.routes.Options()
+	lanes, err := r.routes.Options(r.pilot != nil)
 	if err != nil {
 		return nil, exit.Refuse("%s", exit.PlainText(err))
 	}

@@ -49,7 +49,7 @@ func runFiles(ctx context.Context, w *world.World, flags *settings.Flags, inputs
 	if flags.Pilot == 0 {
 		return r.runToEnd(ctx)
 	}
-	r.pilot = &pilot{items: flags.Pilot, models: map[string]*shown{}}
+	r.pilot = newPilot(flags.Pilot)
 	err := r.runToEnd(ctx)
 	if !r.pilotIsOver(err) {
 		return err
@@ -59,7 +59,7 @@ func runFiles(ctx context.Context, w *world.World, flags *settings.Flags, inputs
 		args, flags.Fresh = settings.NotAgain(args), false
 	}
 	rest := newRunner(&verdict.Facts{World: w.Again(args), Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
-	rest.cost.pilot = r.found()
+	rest.cost.pilot, rest.cost.onLane = r.found()
 	return rest.runToEnd(ctx)
 }
 
@@ -129,7 +129,7 @@ func (r *runner) run() error {
 	switch {
 	case r.pilot != nil:
 		cfg.Sample = r.pilot.items
-	case r.cost.may(src):
+	case r.cost.may(src, r.routes):
 		cfg.Watch.Left = r.cost.take
 	}
 	job, err := promptfile.Open(cfg)

@@ -29,5 +29,9 @@ func (f *Flags) checkPilot() error {
 // question in advance, and no program reads what is shown.
 func (f *Flags) Confirms() bool {
 	capped := f.All.Lookup("max-cost")
-	return !f.Yes && f.Progress != ProgressJSON && f.Provider != ProviderSim && (capped == nil || !capped.Changed)
+	simulated := f.Provider == ProviderSim
+	if f.Fleet != nil {
+		simulated, _ = f.Fleet.simulated()
+	}
+	return !f.Yes && f.Progress != ProgressJSON && !simulated && (capped == nil || !capped.Changed)
 }

@@ -220,9 +220,6 @@ func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) err
 		return fmt.Errorf("%s:%d: lanes: only headrace run, plan and lanes know them, without --cluster: name another file", f.Config, f.Fleet.Line)
 	}
 	faults := f.contradictions(from)
-	if f.Pilot > 0 {
-		faults = append(faults, errors.New("--pilot plans the rest of a run of one provider, and lanes are given: remove one of the two"))
-	}
 	if f.ServiceTier == TierAuto {
 		faults = append(faults, errors.New("--service-tier auto makes lanes of its own, and lanes are given: give one lane service-tier flex, and have a pool prefer it"))
 	}
@@ -433,17 +430,4 @@ func (s *laneSettings) inherit(run *laneSettings) {
 		_ = s.fs.Set(one.name, run.fs.Lookup(one.name).Value.String()) // it took the value before
 		s.lines[one.name], s.lines[section] = run.lines[one.name], run.lines[section]
 	}
-}
-
-// PlanFirstLane makes the flags those of a run over the first lane of the first pool, and returns
-// its name; "": the file has no lanes.
-func (f *Flags) PlanFirstLane() string {
-	if f.Fleet == nil {
-		return ""
-	}
-	l := f.Fleet.Lane(f.Fleet.UsedPools()[0].Tiers[0][0])
-	of := l.Flags
-	f.VendorFlags, f.Preset, f.Known, f.Timeout, f.Concurrency = of.VendorFlags, of.Preset, of.Known, of.Timeout, of.Concurrency
-	f.rpm, f.tpm, f.inputTPM, f.outputTPM, f.burst = of.rpm, of.tpm, of.inputTPM, of.outputTPM, of.burst
-	return l.Name
 }

@@ -81,10 +81,11 @@ func IsNoJSONL(first *prompts.LineError) bool {
 }
 
 // Scan reads an input to its end before anything else happens: a bad line ends the command,
-// unless such lines are skipped.
-func Scan(w *world.World, f *settings.InputFlags, src promptfile.Input, take func(prompts.Request)) (promptfile.Scanned, error) {
+// unless such lines are skipped. Alter changes how it is read.
+func Scan(w *world.World, f *settings.InputFlags, src promptfile.Input, alter func(*prompts.Config), take func(prompts.Request)) (promptfile.Scanned, error) {
 	cfg := f.ReaderConfig(src.Name)
 	cfg.NoKeys = true
+	alter(&cfg)
 	found, err := promptfile.Scan(src, cfg, nil, take)
 	switch {
 	case errors.Is(err, promptfile.ErrInput):
