@@ -433,6 +433,9 @@ func (p *pool) rouse() {
 		x.items -= p.counted
 		p.behind, p.counted = nil, 0
 		p.run.recount(x)
+		if p.tiers != nil {
+			p.tiers.woken = p.run.m.now
+		}
 	}
 }
 

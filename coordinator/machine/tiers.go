@@ -24,6 +24,7 @@ type tiers struct {
 	after time.Duration
 	spill time.Duration // 0: never
 	waits time.Time     // since when the pool's head waits for its lanes; zero: it does not
+	woken time.Time     // since when it does not sleep in their lines; of a pool that is awake
 	opens time.Time     // when its lanes have been ill for long enough, as it was last asked; zero: not by time alone
 	heavy *weights      // nil: all lanes weigh the same
 }
@@ -65,6 +66,7 @@ func (t *tiers) index(i int) int {
 // well, first is such a lane.
 func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.Duration, asked int) {
 	t := p.tiers
+	t.asksAgain(now, p)
 	var well *lane
 	crowded := -1       // the first lane of a tier that could go, and has its share of the run's places
 	foreseen := forever // until a lane that is well takes the item
@@ -200,6 +202,14 @@ func (t *tiers) isDue(now time.Time) bool {
 	return !t.opens.IsZero() && !t.opens.After(now) || t.spill > 0 && !t.waits.IsZero() && !t.spillsAt(now).After(now)
 }
 
+// asksAgain drops from the wait of the head the time for which the pool was awake. It waited for a
+// place of its run then, and not for lanes.
+func (t *tiers) asksAgain(now time.Time, p *pool) {
+	if p.behind == nil && !t.waits.IsZero() {
+		t.waits, t.woken = t.waits.Add(now.Sub(t.woken)), now
+	}
+}
+
 // waitsNot notes that the pool has no head, or that it waits for a place, and not for lanes.
 func (p *pool) waitsNot() {
 	if p.tiers != nil {
@@ -207,15 +217,19 @@ func (p *pool) waitsNot() {
 	}
 }
 
-// tryTiers has a pool whose next tier may be used by now ask all its lanes anew.
+// tryTiers has a pool whose next tier may be used by now ask all its lanes anew. A pool that has
+// asked all of them, and stands in each line, keeps its places there: its alarm may ring for a backoff.
 func (m *Machine) tryTiers(now time.Time, p *pool) {
 	t := p.tiers
-	if t == nil || p.counted == 0 || !t.isDue(now) {
+	if t == nil || p.counted == 0 || !t.isDue(now) || p.standsOn(t.index(len(p.lanes)-1)) {
 		return
 	}
 	t.opens = time.Time{}
 	m.leaveLines(p)
 }
+
+// standsOn reports whether the pool sleeps in the line of its k-th lane.
+func (p *pool) standsOn(k int) bool { return p.stands[k].link.of != nil }
 
 // nextOfTiers begins the wait of the head after an item that the lane has taken. A pool that
 // sleeps, but not on this lane, was asked for another one: it may have more for this one.
@@ -224,7 +238,7 @@ func (m *Machine) nextOfTiers(now time.Time, p *pool, l *lane) {
 	t.waits = time.Time{}
 	switch {
 	case p.counted == 0:
-	case p.stands[slices.Index(p.lanes, l)].link.of == nil:
+	case !p.standsOn(slices.Index(p.lanes, l)):
 		m.leaveLines(p)
 		p.wake()
 	default: // it is not asked before its turn on a lane comes

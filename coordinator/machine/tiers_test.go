@@ -156,3 +156,72 @@ func TestAResetLaneOfALeaderIsNotIllForEver(t *testing.T) {
 		t.Errorf("a minute after it: %+v", b.calls)
 	}
 }
+
+// A pool that has spilled keeps its place in the lines of its lanes while items of its own come due.
+// Otherwise a pool with many backoffs would never have its turn next to another one.
+func TestAPoolThatSpillsKeepsItsTurnThroughBackoffs(t *testing.T) {
+	patient := LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 1000}, Errors: limiter.ErrorWindowConfig{MinSamples: 1000}}
+	b := newTieredBed(PoolConfig{Spill: time.Second}, patient)
+	b.Step(b.now, RunOpened(2, RunConfig{Pools: []PoolConfig{{Name: "q", Lanes: []string{"hosted"}}}}))
+	b.offer(41, "p", 0) // the first one holds the better lane for good, the others fail
+	for i := range 40 {
+		b.Step(b.now, HandedOver(b.calls[i+1], Outcome{Signal: Failed, Directed: true, RetryAfter: 10*time.Second + time.Duration(i)*400*time.Millisecond}))
+	}
+	b.calls = nil
+	for _, lane := range []string{"own", "hosted"} {
+		b.Step(b.now, LaneDefined(lane, LaneConfig{Law: limiter.Plain, Window: 1}))
+	}
+	for i := range 50 {
+		b.Step(b.now, Offered(1, []*Item{{Seq: uint64(100 + i), Pool: "p"}}))
+		b.Step(b.now, Offered(2, []*Item{{Seq: uint64(i), Pool: "q"}}))
+	}
+	b.decide()
+	served := map[RunID]int{}
+	for range 25 {
+		for range 10 { // its alarm may ring at each
+			b.wait(100 * time.Millisecond)
+		}
+		g := b.calls[0]
+		b.calls = nil
+		b.Step(b.now, Settled(g, Outcome{Signal: Succeeded, Latency: time.Second}))
+		if b.decide(); b.now.Sub(storyStart) > 10*time.Second {
+			served[g.Run]++
+		}
+	}
+	if served[1] < 6 || served[2] < 6 {
+		t.Errorf("while backoffs of the first run end, the runs had %v calls: want half of them for each", served)
+	}
+}
+
+// A pool that is awake waits for a place of its run, and not for lanes: that time does not count
+// before it spills. Here it is awake as one of its lanes has stopped, and its run is full for 25 s.
+func TestTheWaitForAPlaceIsNoWaitForLanes(t *testing.T) {
+	one := LaneConfig{Law: limiter.Plain, Window: 1}
+	b := &bed{Machine: New(Config{Lanes: map[string]LaneConfig{"own": one, "other": one, "hosted": one}, Lane: one}), now: storyStart}
+	b.Step(b.now, RunOpened(1, RunConfig{Concurrency: 3, Pools: []PoolConfig{
+		{Name: "p", Lanes: []string{"own", "other", "hosted"}, Tiers: []int{0, 0, 1}, Spill: 10 * time.Second},
+	}}))
+	b.Step(b.now, RunOpened(2, RunConfig{}))
+	b.Step(b.now, Offered(2, []*Item{{Pool: "other"}}))
+	b.decide()
+	b.offer(2, "p", 0) // one of them leaves on the better lane that is free
+	b.wait(5 * time.Second)
+	b.offer(1, "q", 0)
+	b.offer(1, "r", 0) // now the run is full
+	if len(b.calls) != 4 {
+		t.Fatalf("%d calls are in flight, and 4 could be", len(b.calls))
+	}
+	b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Exhausted}))
+	b.decide()
+	b.wait(25 * time.Second)
+	g := b.calls[2]
+	b.calls = nil
+	b.Step(b.now, Settled(g, Outcome{Signal: Succeeded}))
+	b.decide()
+	if b.wait(4900 * time.Millisecond); len(b.calls) > 0 {
+		t.Fatalf("after 5 and 4.9 seconds in the line of its lane it spills: %+v", b.calls)
+	}
+	if b.wait(100 * time.Millisecond); len(b.calls) != 1 || b.calls[0].Lane != "hosted" {
+		t.Errorf("after ten seconds: %+v", b.calls)
+	}
+}
