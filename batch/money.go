@@ -21,8 +21,8 @@ type Budget[In any] struct {
 	// prompt, and the bound on its answer. False means that no price is known; the run then
 	// makes no further call. usual is the length to assume for an answer that nothing bounds,
 	// in tokens: half as much again as the longest of a thousand such answers on that lane. It
-	// is 0 until a hundred have ended. The goroutine that admits calls asks Reserve each time a
-	// call may leave: it must be fast, and must not wait.
+	// is 0 until a hundred have ended. The goroutine that admits calls waits for Reserve each time
+	// a call may leave: it must be fast, and must not wait.
 	Reserve func(in In, lane string, usual float64) (usd float64, known bool)
 	// Cost returns the cost of a call that has ended, by what it used. False means unknown:
 	// what was reserved then counts as doubtful. Workers ask Cost, many at once.
@@ -62,12 +62,20 @@ func (b *Budget[In]) check() error {
 	return errors.Join(notNil("Reserve", b.Reserve == nil), notNil("Cost", b.Cost == nil))
 }
 
-// price tells the machine what to reserve for a call. A panic of the caller's function is an
-// unknown price, and part of the run's error.
+// price tells the machine what to reserve for a call. If the caller's function panics, or ends its
+// goroutine, that is an unknown price, and part of the run's error. It has a goroutine of its own for
+// that: the coordinator's would take all runs with it.
 func (r *run[In, Out]) price(it *machine.Item, lane string, usual float64) (price limiter.Money, known bool) {
 	j := it.Payload.(*job[In, Out])
-	var usd float64
-	if err := guarded(func() { usd, known = r.hints.budget.Reserve(j.result.Item, lane, usual) }); err != nil {
+	var (
+		usd   float64
+		asked goroutines
+	)
+	err := errGone // unless it returns
+	asked.Go(func() {
+		err = guarded(func() { usd, known = r.hints.budget.Reserve(j.result.Item, lane, usual) })
+	})
+	if asked.Wait(); err != nil {
 		r.priceErr = fmt.Errorf("batch: Budget.Reserve: %w", err)
 		return 0, false
 	}

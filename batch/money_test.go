@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,12 @@ func TestMaxCostUnknownPrice(t *testing.T) {
 			}
 			return 0, true
 		},
+		"never returns": func(i int, _ string, _ float64) (float64, bool) {
+			if i >= 3 {
+				runtime.Goexit() // as the FailNow of a test does
+			}
+			return 0, true
+		},
 	} {
 		b := flat(1)
 		b.Reserve = reserve
@@ -119,6 +126,24 @@ func TestMaxCostUnknownPrice(t *testing.T) {
 		if says := strings.Contains(err.Error(), "no such model"); says != (name == "panics") {
 			t.Errorf("%s: %v", name, err)
 		}
+		if errors.Is(err, errGone) != (name == "never returns") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A function that ends the goroutine that asks it for a cost loses its item, and no other.
+func TestMaxCostGoexitInCost(t *testing.T) {
+	b := flat(1)
+	b.Cost = func(i int, _ string, _ provider.Usage) (float64, bool) {
+		if i == 3 {
+			runtime.Goexit()
+		}
+		return 0, true
+	}
+	results, err := Run(t.Context(), slices.Values([]int{2, 3, 4}), double, WithMaxCost(b), WithConcurrency(1))
+	if err != nil || !errors.Is(results[1].Err, errGone) || results[0].Err != nil || results[2].Err != nil {
+		t.Errorf("%v, %+v", err, results)
 	}
 }
 

@@ -13,12 +13,15 @@ import (
 //
 //	refused for good, about the account ──▶ each lane of it stops ──▶ so does one that is made later
 //	reset of one of them by hand ──▶ that one flows, and so does one that is made later
+//	refused after that, by a call that left before ──▶ only the lane of that call stops
 
 // account holds the known lanes of an account.
 type account struct {
 	name  string
 	lanes []*lane
 	cause *AccountError // why it is of no use; nil: it may be
+
+	vouchedAt time.Time // when a person did so by a reset of one of its lanes; zero: never
 }
 
 // enrol has a lane share the fate of the account that its config names.
@@ -56,10 +59,11 @@ func (m *Machine) strikeOff(l *lane) {
 	}
 }
 
-// stopFor stops a lane, or all lanes of its account if the refusal concerns the account.
-func (m *Machine) stopFor(now time.Time, l *lane, wide bool, cause error) {
+// stopFor stops a lane, or all lanes of its account if the refusal concerns the account. It does
+// not if a person has vouched for the account since the refused call was sent.
+func (m *Machine) stopFor(now time.Time, l *lane, wide bool, sent time.Time, cause error) {
 	a := l.account
-	if a == nil || !wide {
+	if a == nil || !wide || sent.Before(a.vouchedAt) {
 		m.stop(now, l, cause)
 		return
 	}
@@ -87,9 +91,9 @@ func (l *lane) ruinedBy(to Phase) string {
 }
 
 // vouch clears the cause that made an account useless: a person has reset one of its lanes.
-func (m *Machine) vouch(lane string) {
+func (m *Machine) vouch(now time.Time, lane string) {
 	if a := m.accounts[m.laneConfig(lane).Account]; a != nil {
-		a.cause = nil
+		a.cause, a.vouchedAt = nil, now
 	}
 }
 

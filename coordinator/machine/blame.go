@@ -279,7 +279,7 @@ func (m *Machine) failsForGood(now time.Time, it *Item, o *Outcome) {
 	l.delayed++
 	it.run.delayed++
 	if n := b.count(o.Alike); need > 0 && n >= need {
-		m.stopFor(now, l, o.Account, l.blamedFor(o.Signal == Exhausted, n, o.Cause))
+		m.stopFor(now, l, o.Account, it.Sent, l.blamedFor(o.Signal == Exhausted, n, o.Cause))
 	}
 }
 
@@ -438,7 +438,7 @@ func (m *Machine) convicts(now time.Time, l *lane, r *run) bool {
 	if l.answered || !l.inputEnded() || first.first == 0 || !first.said && len(all) == 1 || !areAlike(all) {
 		return false
 	}
-	m.stopFor(now, l, first.whole, l.blamedFor(first.said, len(all), first.it.cause))
+	m.stopFor(now, l, first.whole, first.it.Sent, l.blamedFor(first.said, len(all), first.it.cause))
 	return true
 }
 

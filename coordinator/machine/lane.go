@@ -366,7 +366,7 @@ func (m *Machine) laneConfig(name string) *LaneConfig {
 // still in flight cannot close it again with old news.
 func (m *Machine) reset(now time.Time, name string) {
 	delete(m.memory, name)
-	m.vouch(name)
+	m.vouch(now, name)
 	l := m.lanes[name]
 	if l == nil {
 		return

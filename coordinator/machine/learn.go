@@ -165,7 +165,7 @@ func (m *Machine) exhausted(now time.Time, e *lesson, o *Outcome) {
 	case open:
 		l.answers++ // the server is there
 	case !e.voided():
-		m.stopFor(now, l, o.Account, o.Cause)
+		m.stopFor(now, l, o.Account, e.news.Sent, o.Cause)
 	}
 	if open && e.news.Present && l.phase == Probing {
 		m.letProbeIn(now, l)

@@ -113,7 +113,7 @@ func (m *Machine) told(now time.Time, name string, word any) {
 	case r.Stop != nil:
 		m.stop(now, l, r.Stop)
 	case r.Resume && l.phase == Stopped:
-		m.vouch(name)
+		m.vouch(now, name)
 		l.nextEpoch()
 		m.revive(now, l)
 	}
