@@ -77,8 +77,9 @@ func (s *Shared) Status(ctx context.Context, n int) (Status, error) {
 }
 
 // ResetLane lets a lane flow again at once, with nothing held against it; "" is
-// [DefaultLane]. A lane that no item has used yet has nothing to reset. A closed Shared
-// ignores it.
+// [DefaultLane]. It vouches for the lane's account, too: the refusal of a call that another
+// lane of it let go before stops that lane alone. A lane that no item has used yet has nothing
+// to reset. A closed Shared ignores it.
 func (s *Shared) ResetLane(name string) error {
 	if err := s.made(); err != nil {
 		return wrong(err)
