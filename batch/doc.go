@@ -39,7 +39,8 @@
 // [WithMaxFailures], [WithOutagePatience]). [WithDrain] ends a run early, and [WithGate]
 // holds calls back. [WithObserver], [WithRetryHook] and [WithSummary] report on the run. A
 // [Control] steers a run from outside. A [Shared] lets several runs keep to one account's
-// limits, each with its [WithPriority].
+// limits, each with its [WithPriority]. [Do] makes a single call there, for programs that serve
+// requests of their own.
 //
 // A run keeps nothing on disk. [WithMemory] and [WithMemorySaver] carry what a run learns
 // about a provider over to the next process. Durable resume is the package

@@ -228,16 +228,17 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 			r.group.Go(r.saver.run)
 		}
 	}
-	s, err := r.coordinator.Open(ctx, r.limits)
+	open := r.coordinator.Open
+	if r.observer == nil {
+		open = r.coordinator.OpenMuted
+	}
+	s, err := open(ctx, r.limits)
 	if err == nil && r.control != nil && !r.control.attach(r.coordinator, s) {
 		s.EndInput()
 		err = fmt.Errorf("%w: WithControl: the control has a run already", ErrConfig)
 	}
-	switch r.session = s; {
-	case err != nil:
+	if r.session = s; err != nil {
 		r.release()
-	case r.observer == nil:
-		s.Mute()
 	}
 	return err
 }
@@ -421,13 +422,18 @@ func (r *run[In, Out]) end(stayed bool) error {
 		r.note(&result)
 	}
 	r.ask <- stayed && r.sum.NotRun == 0 && r.tooMany() == nil // has room
+	r.count()
+	err := r.conclude()
+	return errors.Join(r.verdict(), err)
+}
+
+// count adds the coordinator's counts to the summary of a run whose session is over.
+func (r *run[In, Out]) count() {
 	r.sum.Counters, r.sum.Dropped = r.session.Final()
 	r.sum.Held, r.sum.Ran = r.session.Held()
 	r.sum.Money = r.session.Money()
 	r.sum.Counters.Offered += r.unfit  // the reader's count, final by now: these items were taken over,
 	r.sum.Counters.Released += r.unfit // and they ended without a call
-	err := r.conclude()
-	return errors.Join(r.verdict(), err)
 }
 
 // conclude passes the summary to the observer and to WithSummary, and waits for everything

@@ -26,15 +26,20 @@ func (r *run[In, Out]) work(l *leash) {
 	hiring := true
 	for g := range r.session.Work() {
 		hiring = hiring && r.hire(l.parent)
-		j := g.Item.Payload.(*job[In, Out])
-		if g.Verdict == machine.Call {
-			r.attempt(l, j, g)
-			continue
-		}
-		j.finish(unrun(g, j.result.Err), false) // the machine has counted the attempt of a failed item
-		r.deliver(l, j, g, machine.Outcome{})
+		r.carryOut(l, g)
 	}
 	over = true
+}
+
+// carryOut makes the call of a grant, or delivers the item that has ended without one.
+func (r *run[In, Out]) carryOut(l *leash, g machine.Grant) {
+	j := g.Item.Payload.(*job[In, Out])
+	if g.Verdict == machine.Call {
+		r.attempt(l, j, g)
+		return
+	}
+	j.finish(unrun(g, j.result.Err), false) // the machine has counted the attempt of a failed item
+	r.deliver(l, j, g, machine.Outcome{})
 }
 
 // hire starts one more worker, and reports false when there are as many as there may be. A

@@ -50,11 +50,21 @@ func (c *Coordinator) Done() <-chan struct{} { return c.done }
 // Open begins a run and returns its session. The error is that of the config,
 // ErrClosed, or ctx's.
 func (c *Coordinator) Open(ctx context.Context, cfg machine.RunConfig) (*Session, error) {
+	return c.open(ctx, cfg, false)
+}
+
+// OpenMuted is Open for a run whose news nobody reads: it has none, and so no room for it.
+func (c *Coordinator) OpenMuted(ctx context.Context, cfg machine.RunConfig) (*Session, error) {
+	return c.open(ctx, cfg, true)
+}
+
+// open asks the owner for a session, and waits for it.
+func (c *Coordinator) open(ctx context.Context, cfg machine.RunConfig, muted bool) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	reply := make(chan *Session, 1)
-	c.send(message{question: openQuestion{config: cfg, reply: reply}})
+	c.send(message{question: openQuestion{config: cfg, muted: muted, reply: reply}})
 	select {
 	case s := <-reply:
 		if s == nil {

@@ -117,11 +117,8 @@ func (l *loop) hear(now time.Time, m message) {
 		q.session.invited = false
 		l.due = append(l.due, q.session)
 		l.machine.Step(now, machine.Offered(q.session.id, q.items))
-	case mute:
-		delete(l.hearers, q.session)
-		q.session.missed = 0
 	case openQuestion:
-		q.reply <- l.open(now, q.config)
+		q.reply <- l.open(now, q.config, q.muted)
 	case regretQuestion:
 		l.regret(now, q.reply)
 	case statusQuestion:
@@ -137,7 +134,7 @@ func (l *loop) hear(now time.Time, m message) {
 
 // open opens a run and returns its session; nil: the coordinator is closing. The session has
 // room for as many grants as its run may have calls in flight, so dispatch never waits.
-func (l *loop) open(now time.Time, cfg machine.RunConfig) *Session {
+func (l *loop) open(now time.Time, cfg machine.RunConfig, muted bool) *Session {
 	if l.closing {
 		return nil
 	}
@@ -149,11 +146,13 @@ func (l *loop) open(now time.Time, cfg machine.RunConfig) *Session {
 		c: l.c, id: l.latest,
 		work:     make(chan machine.Grant, cfg.Concurrency),
 		leave:    make(chan struct{}, 1),
-		news:     make(chan News, newsSize),
 		stranded: make(chan struct{}),
 		closed:   make(chan struct{}),
 	}
-	l.sessions[s.id], l.hearers[s] = s, true
+	l.sessions[s.id] = s
+	if !muted {
+		s.news, l.hearers[s] = make(chan News, newsSize), true
+	}
 	l.due = append(l.due, s)
 	l.machine.Step(now, machine.RunOpened(s.id, cfg))
 	return s
@@ -263,7 +262,9 @@ func (l *loop) finish(f machine.Finish) {
 	s.finish = f
 	delete(l.sessions, f.Run)
 	delete(l.hearers, s)
-	close(s.news)
+	if s.news != nil {
+		close(s.news)
+	}
 	close(s.work)
 }
 
@@ -311,9 +312,10 @@ type offer struct {
 	items   []*machine.Item
 }
 
-// openQuestion asks for a session. Sent by Open.
+// openQuestion asks for a session. Sent by Open and OpenMuted.
 type openQuestion struct {
 	config machine.RunConfig
+	muted  bool          // it wants no news
 	reply  chan *Session // nil: the coordinator is closing
 }
 
@@ -321,9 +323,6 @@ type openQuestion struct {
 // run. It comes after the question, by the same way, so the answer is in the channel when the
 // loop hears it. Sent by Open.
 type regretQuestion struct{ reply chan *Session }
-
-// mute says that nobody reads the news of a run. Sent by Mute.
-type mute struct{ session *Session }
 
 // statusQuestion asks for a picture. Sent by Status.
 type statusQuestion struct {

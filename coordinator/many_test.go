@@ -10,11 +10,14 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A mute session gets no news, and misses none.
+// A muted session gets no news, and misses none.
 func TestMutedRunHearsNothing(t *testing.T) {
 	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
-		s, other := open(t, c, machine.RunConfig{}), open(t, c, machine.RunConfig{})
-		s.Mute()
+		s, err := c.OpenMuted(t.Context(), machine.RunConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := open(t, c, machine.RunConfig{})
 		s.Offer(items(1, ""))
 		s.Settle(<-s.Work(), ok)
 		for range newsSize + 1 {
@@ -42,9 +45,7 @@ type crowd struct {
 func newCrowd(runs int) *crowd {
 	w := &crowd{l: newLoop(New(Config{Machine: machine.Config{Lane: exact}})), now: time.Now()}
 	for range runs {
-		s := w.l.open(w.now, machine.RunConfig{Concurrency: 1})
-		w.l.hear(w.now, message{question: mute{session: s}})
-		w.all = append(w.all, s)
+		w.all = append(w.all, w.l.open(w.now, machine.RunConfig{Concurrency: 1}, true))
 	}
 	w.l.hear(w.now, message{fact: machine.Overheard("other", w.now, limiter.Cost{}, ok)})
 	for range runs { // each opens its pool with its first call

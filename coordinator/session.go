@@ -17,7 +17,7 @@ type Session struct {
 	c    *Coordinator
 	id   machine.RunID
 	work chan machine.Grant
-	news chan News
+	news chan News // nil: it is muted
 
 	leave   chan struct{} // holds one while the run may offer
 	invited bool          // the loop's: that one was given and not used
@@ -97,12 +97,8 @@ type News struct {
 	LongWait   *machine.LongWait   // a lane, or an item of this run, waits for long
 }
 
-// Mute says that nobody will read the run's news. From then on the coordinator keeps none for
-// it. None counts as dropped, earlier news included.
-func (s *Session) Mute() { s.c.send(message{question: mute{session: s}}) }
-
 // News yields the events of all lanes, and is closed when the run is over. News that nobody
-// reads in time is dropped and counted.
+// reads in time is dropped and counted. A muted run has a nil channel.
 func (s *Session) News() <-chan News { return s.news }
 
 // Final returns the counts of the run's items and calls, and the number of dropped news. It may
