@@ -110,7 +110,9 @@ func (m *Law) judge(t, s float64, n *limiter.News, sighted bool) limiter.Refusal
 	return m.alarm(t, s, n, let)
 }
 
-// overCap reports whether a cap explains a refusal.
+// overCap reports whether a cap explains a refusal. A refusal that a guessed cap does not explain
+// proves the guess wrong, and takes it back. A cap must then explain the refusal by evidence. Nothing counts
+// for a cap while a trial is under way, since the trial would miss it.
 func (m *Law) overCap(tk *limiter.Ticket, bin int) bool {
 	if c := m.crowd.cap; c != nil && c.guess != nil {
 		if c.holds(tk, m.fates.next) {
@@ -179,8 +181,11 @@ func (m *Law) dry(t float64, n *limiter.News) limiter.Refusal {
 	return m.wait(t, n)
 }
 
+// wait has the lane hold for as long as the server asked, or else for as long as the drought says. A
+// refusal never shortens a hold that is under way.
 func (m *Law) wait(t float64, n *limiter.News) limiter.Refusal {
-	wait := m.drought.hold(m.delay, 1/max(m.believed(), floorRate), n.Overloaded) * (1 + holdSpread*m.rng.Float64())
+	spacing := 1 / max(m.believed(), floorRate)
+	wait := m.drought.hold(m.delay, spacing, n.Overloaded) * (1 + holdSpread*m.rng.Float64())
 	if n.NamesWait() {
 		wait = m.directed(n)
 	}

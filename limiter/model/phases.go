@@ -144,17 +144,22 @@ func (m *Law) believed() float64 {
 // Slowed is part of [limiter.Law].
 func (m *Law) Slowed(now time.Time) float64 { return m.errors.Slowed(now) }
 
+// The lengths of holds that no server asked for, in seconds, and how they grow with each refusal.
 const (
-	droughtGrowth = 1.5
-	droughtLeast  = 0.1  // seconds of the shortest hold
-	droughtMost   = 30.0 // seconds of the longest that no server asked for
-	busyMost      = 2.3  // seconds likewise, of a server that says it is too busy: it is asked again soon, as a refused probe costs nothing
-	busyGrowth    = 2.0
-	busyPatience  = 30  // refusals, more than a minute, after which it is asked less and less often: being asked may be what keeps it from letting anything in
-	downAfter     = 8.0 // seconds without a call let in, by 503 alone: the server was down
-	downApart     = 4.0 // a drought that begins sooner after an outage than so many times its own length is a closed window
-	fixedEnd      = 2.0 // seconds of drought at least, and
-	fixedCalls    = 8   // calls' time, after which calls are let in because a window has ended
+	droughtLeast  = 0.1  // of the shortest: a bucket gains something, and a fast server is not asked at once again
+	droughtMost   = 30.0 // of the longest: a server that is back is found within half a minute
+	droughtGrowth = 1.5  // so a hold is about half as long as all before it, and misses the end of a window by no more
+	busyMost      = 2.3  // of the longest for a server that says it is too busy: it is asked again soon, as a refused probe costs nothing
+	busyGrowth    = 2.0  // so busyMost is reached within a few refusals
+	busyPatience  = 30   // refusals, more than a minute, after which it is asked less and less often: being asked may be what keeps it from letting anything in
+)
+
+// What a drought was, once calls are let in again.
+const (
+	downAfter  = 8.0 // seconds without a call let in, by 503 alone: the server was down
+	downApart  = 4.0 // a drought that begins sooner after an outage than so many times its own length is a closed window
+	fixedEnd   = 2.0 // seconds of drought at least, and
+	fixedCalls = 8   // calls' time, after which calls are let in because a window has ended
 )
 
 // A drought is a time in which nothing at all is let in. It lengthens the holds, and
@@ -167,10 +172,12 @@ type drought struct {
 	lesson   *lesson // what the first one taught; nil: nothing
 }
 
-// hold returns the seconds to wait where no server asked for a wait: a refusal's time there and
-// back, a call's time, and more with each refusal.
-func (d *drought) hold(delay, gap float64, overloaded bool) float64 {
-	first := max(droughtLeast, 2*delay, gap)
+// hold returns the seconds for which the lane holds after a refusal that names no wait. (If it
+// names one, [Law.directed] does.) The first hold lasts for twice delay, the time that a refusal
+// takes, and for spacing, the time between two calls at the believed rate, whichever is longer. Each
+// further refusal lengthens it. The caller adds holdSpread.
+func (d *drought) hold(delay, spacing float64, overloaded bool) float64 {
+	first := max(droughtLeast, 2*delay, spacing)
 	if !overloaded {
 		return min(droughtMost, first*math.Pow(droughtGrowth, float64(d.refusals-1)))
 	}
