@@ -33,6 +33,8 @@ const (
 	doubtBase = 5 * time.Second
 	// doubtMost bounds that wait, and the one for an answer of another item.
 	doubtMost = 30 * time.Second
+	// doublings bounds how often that wait doubles, as a shift by more bits overflows: doubtMost is reached before.
+	doublings = 8
 	// doubtsMost caps the count of an item's doubts.
 	doubtsMost = math.MaxUint8
 

@@ -382,14 +382,16 @@ func (m *Machine) delay(now time.Time, it *Item, o *Outcome) {
 	m.waitsAlone(it, NoReason, "backoff")
 }
 
-// dueAfter returns when the backoff of a failed item is over. A wait that the server named is a
-// floor under it, never a ceiling.
+// dueAfter returns when the backoff of a failed item is over. Two things lengthen it, and never shorten
+// it: doubts, and a wait that the server named. An item in doubt waits for as long as an answer takes:
+// meanwhile another item may be answered, or the breaker may open, which settles the doubt. If none
+// of its attempts has been settled, the wait doubles with each, from the second one on.
 func (m *Machine) dueAfter(now time.Time, it *Item, o *Outcome) time.Time {
 	wait := m.backoff.Delay(max(1, it.Attempts), m.rng)
-	if n := int(it.doubts); n > 0 { // others may be answered meanwhile, or the breaker open
+	if doubts := int(it.doubts); doubts > 0 {
 		wait = max(wait, min(it.lane.latency.Mean(), doubtMost))
-		if n > 1 && n == it.Attempts {
-			wait = max(wait, min(doubtBase<<min(n-2, 8), doubtMost))
+		if doubts > 1 && doubts == it.Attempts {
+			wait = max(wait, min(doubtBase<<min(doubts-2, doublings), doubtMost))
 		}
 	}
 	if o.Directed {
