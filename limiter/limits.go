@@ -346,13 +346,13 @@ const longestPeriod = 31 * 24 * time.Hour
 // Validate checks the periods: each is over 0, and no longer than a month of 31 days. The error
 // is [ErrPeriods].
 func (p *Periods) Validate() error {
-	for _, k := range p {
+	for _, one := range p {
 		switch {
-		case k == Period{}:
-		case k.On > OutputTokens:
-			return fmt.Errorf("%w: %v: there is no such dimension", ErrPeriods, k.On)
-		case k.Per <= 0 || k.Per > longestPeriod:
-			return fmt.Errorf("%w: %s of family %q: %v is not in 0..%v", ErrPeriods, k.On, k.Family, k.Per, longestPeriod)
+		case one == Period{}: // an unused place
+		case one.On > OutputTokens:
+			return fmt.Errorf("%w: %v: there is no such dimension", ErrPeriods, one.On)
+		case one.Per <= 0 || one.Per > longestPeriod:
+			return fmt.Errorf("%w: %s of family %q: %v is not in 0..%v", ErrPeriods, one.On, one.Family, one.Per, longestPeriod)
 		}
 	}
 	return nil

@@ -34,22 +34,24 @@ func (e *slot) share(from, to float64) float64 {
 	return max(0, min(to, e.to)-max(from, e.from)) / width
 }
 
-// drew returns what the provider drew for the slot in dimension k; refused calls draw nothing.
+// drew returns what the provider drew for the slot in dimension k. Refused calls draw nothing; the slot does not
+// know which of its calls they were, so they are taken to have as many tokens as the others.
 func (e *slot) drew(k int) float64 {
-	if k == dimRequests {
-		return float64(e.sent - e.refused)
-	}
-	n := float64(e.input + e.output)
+	var tokens float32
 	switch k {
+	case dimRequests:
+		return float64(e.sent - e.refused)
 	case dimInput:
-		n = float64(e.input)
+		tokens = e.input
 	case dimOutput:
-		n = float64(e.output)
+		tokens = e.output
+	default:
+		tokens = e.input + e.output
 	}
-	if e.refused > 0 && e.sent > 0 {
-		n *= float64(1 - e.refused/e.sent)
+	if e.refused == 0 || e.sent == 0 {
+		return float64(tokens)
 	}
-	return n
+	return float64(tokens) * float64(1-e.refused/e.sent)
 }
 
 // add notes a call in the slot, not before those that are there.
