@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -57,16 +58,17 @@ func (c HubConfig) completed() (HubConfig, error) {
 	return c, os.MkdirAll(c.Dir, 0o700)
 }
 
-// completeRoute checks the settings of a hub of three, and names it if it has no name. It leaves a
-// single hub as it is.
+// completeRoute checks the settings of a hub of three. It names a hub without a name after its machine and
+// port, as each of the three needs a name of its own. It leaves a single hub as it is.
 func (c *HubConfig) completeRoute() error {
-	if n := len(c.Peers); n != 0 && n != 3 {
-		return fmt.Errorf("%d peers: a cluster has three hubs, or is a single one", n)
-	}
-	if (len(c.Peers) == 0) != (c.Route == "") {
-		return errors.New("an address for the other hubs and their addresses go together")
-	}
-	if c.Route == "" {
+	switch n := len(c.Peers); {
+	case n != 0 && n != 3:
+		return fmt.Errorf("%d peers: name all three hubs, or none for a single one", n)
+	case n == 0 && c.Route != "":
+		return fmt.Errorf("route %s: the hub hears others there: name all three as its peers", c.Route)
+	case n != 0 && c.Route == "":
+		return fmt.Errorf("peers %s: the hub needs a route, the address on which it hears them", strings.Join(c.Peers, ","))
+	case n == 0:
 		return nil
 	}
 	_, port, err := splitAddress(c.Route)

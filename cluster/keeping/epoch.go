@@ -78,6 +78,7 @@ func NewEpochs(home store.Store, clock clockwork.Clock) *Epochs {
 	return &Epochs{home: home, clock: clock, looking: make(chan struct{}, 1)}
 }
 
+// learn raises latest to an epoch that the store has. Goroutines may learn out of order, so it never falls.
 func (e *Epochs) learn(epoch uint64) {
 	for {
 		known := e.latest.Load()

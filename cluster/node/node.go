@@ -181,7 +181,7 @@ func openHome(ctx context.Context, home string, cfg *Config) (store.Store, error
 			return s, err
 		}
 		if !tried {
-			cfg.Say(fmt.Sprintf("it is waited for: %v", err))
+			cfg.Say(fmt.Sprintf("this process waits for its store: %v", err))
 		}
 	}
 }

@@ -265,9 +265,8 @@ func (j *appendedJournal) Write(_ context.Context, line []byte) error {
 	return nil
 }
 
-// Sync writes again all lines that may not be there whole. After a failed write, as on a full disk, the last line may
-// be torn. After a failed sync, the system may have forgotten unwritten data. A line feed ends a torn line, so that
-// it reads as a line by itself, which is invalid.
+// Sync makes all lines safe, and then forgets them. If it fails, it keeps them, and the next Sync writes all of them
+// again: the system may have forgotten data that a failed sync left unwritten.
 func (j *appendedJournal) Sync(context.Context) error {
 	err := j.mend()
 	if err == nil {
@@ -281,6 +280,8 @@ func (j *appendedJournal) Sync(context.Context) error {
 	return nil
 }
 
+// mend writes all unsaved lines again after a failure, as on a full disk. The last line in the object may be torn. A line
+// feed ends it, so that it reads as a line by itself, which is invalid.
 func (j *appendedJournal) mend() error {
 	if !j.torn {
 		return nil

@@ -55,15 +55,15 @@ func Join(hold int64, journals ...iter.Seq2[[]byte, error]) (*Joined, error) {
 }
 
 // read adds the lines of journal i, except those of items that have a line already. seen holds the
-// keys of these items, by the line of the input.
+// keys of these items, by the line of the input. A line that does not parse is counted, and left out.
 func (j *Joined) read(i int, lines iter.Seq2[[]byte, error], seen map[int]string) error {
 	var parse journal.Parser
 	for text, err := range lines {
 		if err != nil {
 			return err
 		}
-		fed := append(text[:len(text):len(text)], '\n')
-		e, err := parse.Parse(fed)
+		line := append(text[:len(text):len(text)], '\n') // a copy: keep may hold it
+		e, err := parse.Parse(line)
 		if err != nil {
 			j.Damaged++
 			continue
@@ -72,7 +72,7 @@ func (j *Joined) read(i int, lines iter.Seq2[[]byte, error], seen map[int]string
 		case !again:
 			seen[e.Line] = e.Key
 			j.add(&e)
-			j.keep(place{line: e.Line, journal: i, size: int64(len(fed)), text: fed})
+			j.keep(place{line: e.Line, journal: i, size: int64(len(line)), text: line})
 		case key != e.Key:
 			return fmt.Errorf("line %d: %w", e.Line, ErrTwoKeys)
 		}
@@ -80,7 +80,7 @@ func (j *Joined) read(i int, lines iter.Seq2[[]byte, error], seen map[int]string
 	return nil
 }
 
-// keep holds the lines as long as all of them can be held.
+// keep notes the place of a line. It holds the text of all lines, or of none once they have more bytes than hold.
 func (j *Joined) keep(p place) {
 	if j.bytes += p.size; j.held && j.bytes > j.hold {
 		j.held = false
