@@ -252,7 +252,7 @@ func appendHeadrace(dst []byte, h *Headrace) []byte {
 	if h.Metadata != nil {
 		dst = appendJSON(append(dst, `,"metadata":`...), h.Metadata, false)
 	}
-	return dst // the text may follow, and the sum closes it
+	return dst
 }
 
 // appendFailures writes how the calls of a failed item ended.

@@ -54,8 +54,9 @@ type list struct {
 	models               map[string][]price.Listed // by provider
 }
 
-// convert makes the list of the vendors that are asked for. It also names the match rules that a
-// list has no form for.
+// convert makes the list of the vendors that are asked for, from the data of a release. asked names the providers of
+// each vendor, the first that knows a model counts; after them come the providers to which the first one falls back,
+// as far as they have models. convert also names the match rules that a list has no form for.
 func convert(rel release, asked map[string][]string, data []byte) (*list, []string, error) {
 	var all []price.Genai
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -83,8 +84,8 @@ func convert(rel release, asked map[string][]string, data []byte) (*list, []stri
 			return nil, nil, fmt.Errorf("%s: provider %q has no models", pack, name)
 		}
 	}
-	for vendor, of := range asked {
-		for _, name := range slices.Concat(of, fallback[of[0]]) {
+	for vendor, providers := range asked {
+		for _, name := range slices.Concat(providers, fallback[providers[0]]) {
 			if len(l.models[name]) > 0 && !slices.Contains(l.vendors[vendor], name) {
 				l.vendors[vendor] = append(l.vendors[vendor], name)
 			}
