@@ -20,30 +20,37 @@ const shards = 8
 // neighbours off its cache lines.
 type shard struct {
 	mu     sync.Mutex
-	lanes  [slots]*counts // nil: nothing was ever counted
-	latest string         // the lane that was counted last, as a rule the next one too; the run's own string, not a part of an item's text
-	slot   int            // of that
+	lanes  [slots]*tally // nil: nothing was ever counted
+	latest string        // the lane that was counted last, as a rule the next one too; the run's own string, not a part of an item's text
+	slot   int           // of that
 	_      [128]byte
 }
 
-// lane returns the counts of a lane, which must be used only under the lock.
-func (s *shard) lane(names *names, lane string) *counts {
+// A tally holds what a shard counts of one lane.
+type tally struct {
+	counts
+	times Times
+}
+
+// lane returns the tally of a lane, which must be used only under the lock.
+func (s *shard) lane(names *names, lane string) *tally {
 	if lane != s.latest || lane == "" {
 		s.latest, s.slot = lane, names.slot(lane)
 	}
 	if s.lanes[s.slot] == nil {
-		s.lanes[s.slot] = new(counts)
+		s.lanes[s.slot] = new(tally)
 	}
 	return s.lanes[s.slot]
 }
 
-// empty moves the counts of one slot into sum.
-func (s *shard) empty(slot int, sum *counts) {
+// empty moves the counts of one slot into sum, and its times into times.
+func (s *shard) empty(slot int, sum *counts, times *Times) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.lanes[slot]; t != nil && !t.empty() {
-		sum.add(t)
-		*t = counts{}
+		sum.add(&t.counts)
+		times.add(&t.times)
+		*t = tally{}
 	}
 }
 
@@ -68,6 +75,7 @@ func (r *Recorder) call(c *batch.Call) {
 		t.answers[bucket]++
 		t.slowest = max(t.slowest, c.Latency, 1)
 	}
+	t.times.noteCall(c)
 	s.mu.Unlock()
 }
 
@@ -129,6 +137,7 @@ func (r *Recorder) end(e *batch.End) {
 	case asked:
 		t.unpriced++
 	}
+	t.times.noteEnd(e)
 	s.mu.Unlock()
 }
 

@@ -24,15 +24,16 @@ type Recorder struct {
 	fault          atomic.Pointer[error] // the first panic of a function of others
 	observerFailed bool                  // the observer's: a function that it calls has panicked
 
-	mu    sync.Mutex // for all that follows: the observer writes it, and Snapshot reads it
-	began time.Time  // zero: there was no event yet
-	at    time.Time  // of the latest event
-	state State
-	last  batch.Status
-	run   *series
-	lanes [slots]*series // by slot; nil: nothing is known
-	fresh [slots]counts  // what was just collected
-	items curve          // that have ended, for as long as a sparkline is
+	mu      sync.Mutex // for all that follows: the observer writes it, and Snapshot reads it
+	began   time.Time  // zero: there was no event yet
+	at      time.Time  // of the latest event
+	lastEnd time.Time  // of the latest event before which an item ended
+	state   State
+	last    batch.Status
+	run     *series
+	lanes   [slots]*series // by slot; nil: nothing is known
+	fresh   [slots]counts  // what was just collected
+	items   curve          // that have ended, for as long as a sparkline is
 
 	account    Ledger
 	charged    batch.Ledger // what of the run's is in account
@@ -172,12 +173,13 @@ func (r *Recorder) collect() (sum counts) {
 	for slot := range r.fresh {
 		fresh := &r.fresh[slot]
 		*fresh = counts{}
+		var times Times
 		for k := range r.shards {
-			r.shards[k].empty(slot, fresh)
+			r.shards[k].empty(slot, fresh, &times)
 		}
 		if !fresh.empty() {
 			sum.add(fresh)
-			r.lane(slot)
+			r.lane(slot).times.add(&times)
 		}
 	}
 	return sum
@@ -202,6 +204,9 @@ func (r *Recorder) lane(slot int) *series {
 func (r *Recorder) advance(at time.Time, fresh *counts) (gap time.Duration) {
 	before := r.elapsed()
 	r.at = later(r.at, at)
+	if fresh.ended() > 0 {
+		r.lastEnd = r.at
+	}
 	elapsed := r.elapsed()
 	r.run.take(fresh, before, elapsed)
 	r.items.rise(before, elapsed, r.run.total.ended())

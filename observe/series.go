@@ -28,6 +28,7 @@ type series struct {
 	work  Work // that was to be done; 0 items, or bytes, are not known
 	total counts
 	span  counts // since the last sample
+	times Times  // in all
 
 	blocks [blocks]counts
 	block  int64 // number of the present one, since the run began

@@ -34,6 +34,9 @@ type Snapshot struct {
 	Filtered  int // items whose answer a content filter has cut short or emptied
 	Cooldowns int // waves of refusals
 
+	Redistributed int       // times a parked item was given out again
+	LastEnd       time.Time // of the latest event before which an item ended; zero: none has
+
 	Concurrency int           // ceiling on calls in flight
 	InFlight    int           // calls
 	Oldest      time.Duration // of these, since the first left; 0: there is none
@@ -152,6 +155,9 @@ type Lane struct {
 	P50, P95  time.Duration
 	Answered  int
 	Failed    int
+	NotRun    int
+	Truncated int
+	Calls     int // that have ended
 	Throttled int
 	Broke     int
 	Left      int                         // items that are still to do; UnknownTotal
@@ -194,7 +200,7 @@ func (r *Recorder) snapshot() Snapshot {
 		At: r.at, Began: r.began, State: r.state, Before: r.cfg.Before, Total: r.total(),
 		Answered: t.answered, Failed: t.failed, NotRun: t.notRun, Truncated: t.truncated, Filtered: t.filtered, Spent: t.cost(),
 		Calls: t.calls, Throttled: t.throttled, Broke: t.broke, Slowest: t.slowest,
-		Cooldowns: int(run.Counters.Cooldowns), Concurrency: run.Concurrency, Speed: r.run.items.speed(SpeedSpan),
+		Cooldowns: int(run.Counters.Cooldowns), Redistributed: int(run.Counters.Redistributed), LastEnd: r.lastEnd, Concurrency: run.Concurrency, Speed: r.run.items.speed(SpeedSpan),
 		Bottleneck: r.bottleneck, Ledger: r.account, Allowed: r.allowing, Money: run.Money,
 	}
 	p.P50, p.P95 = late.quantiles()
@@ -259,7 +265,7 @@ func (r *Recorder) addLanes(p *Snapshot) {
 func (r *Recorder) laneSnapshot(of *series) Lane {
 	l := Lane{
 		HeldBy: of.heldBy(), Speed: of.items.speed(SpeedSpan), Answered: of.total.answered, Failed: of.total.failed,
-		Throttled: of.total.throttled, Broke: of.total.broke, Left: of.left(), LeftBytes: of.leftBytes(), Spent: of.total.cost(),
+		NotRun: of.total.notRun, Truncated: of.total.truncated, Calls: of.total.calls, Throttled: of.total.throttled, Broke: of.total.broke, Left: of.left(), LeftBytes: of.leftBytes(), Spent: of.total.cost(),
 	}
 	late := of.late()
 	l.P50, l.P95 = late.quantiles()

@@ -63,7 +63,7 @@ func TestScripts(t *testing.T) {
 type theProvider struct{ server *sim.Server }
 
 // startProvider serves the simulated provider, with the flags of headrace sim, and
-// puts its base URL into $BASE.
+// puts its base URL into $BASE, and its address into $ADDR.
 func startProvider(ts *testscript.TestScript, _ bool, args []string) {
 	var flags simulator.SimFlags
 	fs := pflag.NewFlagSet("provider", pflag.ContinueOnError)
@@ -79,6 +79,7 @@ func startProvider(ts *testscript.TestScript, _ bool, args []string) {
 	base, stop := serveSim(server)
 	ts.Defer(stop)
 	ts.Setenv("BASE", strings.TrimSuffix(base, "/v1")+simulator.SimBase(cfg))
+	ts.Setenv("ADDR", strings.TrimSuffix(strings.TrimPrefix(base, "http://"), "/v1"))
 	ts.Value(theProvider{}).(*theProvider).server = server
 }
 

@@ -257,6 +257,7 @@ const (
 	Planned            Code = "planned"             // what is left after a pilot may cost
 	Asked              Code = "asked"               // a user asked how the run stands before there was anything to say
 	Timeline           Code = "timeline"            // there is no timeline, or not any more
+	Metrics            Code = "metrics"             // where they are, or that they are not written
 	Failing            Code = "failing"             // some items fail while the others are answered
 	Unlimited          Code = "unlimited"           // no limit but that on calls in flight
 	Budget80           Code = "budget_80"           // four fifths of --max-cost are spent

@@ -197,7 +197,7 @@ func limits(l *observe.Lane) []Limit {
 	for k := range l.View.Limits {
 		if v := &l.View.Limits[k]; v.Known() {
 			list = append(list, Limit{
-				Limit: limitWords[k], PerSecond: Round(v.Refill), Source: sourceWord(v),
+				Limit: LimitWords[k], PerSecond: Round(v.Refill), Source: SourceWord(v),
 				Used: positive(l.Used[k]), Level: Finite(l.View.Level(dimensions[k])),
 			})
 		}
@@ -205,12 +205,13 @@ func limits(l *observe.Lane) []Limit {
 	return list
 }
 
-// limitWords are the words for the limits, in the order of a view.
-var limitWords = [limiter.Dimensions]string{"requests", "tokens", "input_tokens", "output_tokens"}
+// LimitWords holds the words for the limits, in the order of a view.
+var LimitWords = [limiter.Dimensions]string{"requests", "tokens", "input_tokens", "output_tokens"}
 
 var dimensions = [limiter.Dimensions]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
 
-func sourceWord(v *limiter.LimitView) string {
+// SourceWord returns the word for where a limit is known from.
+func SourceWord(v *limiter.LimitView) string {
 	switch {
 	case v.Source == limiter.Seen && v.Said:
 		return "refusals"

@@ -25,6 +25,7 @@ type runner struct {
 	memory  *memory
 	calls   *calls
 	cost    *question
+	meters  *meters
 
 	answered endpoints    // of the items that have a result
 	pilot    *pilot       // that this run is; nil: it is none
@@ -37,8 +38,9 @@ func newRunner(f *verdict.Facts) *runner {
 	m := &memory{Facts: f, show: d}
 	return &runner{
 		Facts: f, verdict: v, log: l, show: d, memory: m,
-		calls: &calls{Facts: f, verdict: v, log: l, show: d, memory: m},
-		cost:  &question{Facts: f, verdict: v, show: d},
+		calls:  &calls{Facts: f, verdict: v, log: l, show: d, memory: m},
+		cost:   &question{Facts: f, verdict: v, show: d},
+		meters: &meters{Facts: f, show: d},
 	}
 }
 
@@ -75,12 +77,16 @@ func (r *runner) runToEnd(ctx context.Context) error {
 	defer closeLog()
 	r.Halt = r.Watch(ctx, r.Flags.Deadline, r.show.console.Notice)
 	answered := r.show.answerAsks()
-	err = r.run()
+	if err = r.meters.open(); err == nil {
+		err = r.run()
+	}
+	r.meters.finish()
 	r.Halt.Close()
 	<-answered
 	r.conclude(err)
 	r.show.closeTimeline()
 	r.show.console.Close(r.verdict.Report)
+	r.meters.close(ctx)
 	return err
 }
 

@@ -2,10 +2,13 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/headrace/headrace/batch/journal"
@@ -85,6 +88,23 @@ func (f *Flags) checkTimeline() error {
 		return errors.New(`--timeline "-": standard output carries results only: name a file, or none`)
 	}
 	return nil
+}
+
+// checkMetrics refuses addresses that cannot be, and a file that is none.
+func (f *Flags) checkMetrics() error {
+	if f.MetricsFile == "-" {
+		return errors.New(`--metrics-file "-": standard output carries results only: name a file`)
+	}
+	if f.MetricsAddr != "" {
+		_, port, err := net.SplitHostPort(f.MetricsAddr)
+		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+			return fmt.Errorf("--metrics-addr %q is invalid: want HOST:PORT, as in 127.0.0.1:9500", f.MetricsAddr)
+		}
+	}
+	if f.Linger > 0 && f.MetricsAddr == "" {
+		return errors.New("--linger has no meaning without --metrics-addr")
+	}
+	return AtLeast("linger", f.Linger, 0)
 }
 
 // StatePath returns the path of an output's state: its name with .state.json in place of

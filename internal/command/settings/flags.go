@@ -31,6 +31,9 @@ type Flags struct {
 	priceFlags
 	Output, Errors string
 	Timeline       string
+	MetricsAddr    string        // HOST:PORT; "": none
+	MetricsFile    string        // "": none
+	Linger         time.Duration // for which MetricsAddr is served after the end
 	Preset         string
 	Law            string
 	KeyEnv         string
@@ -157,6 +160,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.Output, "output", "o", "", "results file (required); - is standard output")
 	fs.StringVar(&f.Errors, "errors", "", "file for failed items (default: OUTPUT with .errors before its ending)")
 	fs.StringVar(&f.Timeline, "timeline", "", "record of the run, one line a second, read by headrace status --watch (default: OUTPUT with .run.jsonl for .jsonl); none turns it off")
+	fs.StringVar(&f.MetricsFile, "metrics-file", "", "write metrics for Prometheus to this file, every 15 s and at the end, for node_exporter's textfile collector")
 	fs.StringVar(&f.Provider, "provider", ProviderOpenAI, "provider to call: openai, anthropic, gemini, azure, bedrock, groq, … (see headrace help providers); sim is simulated and needs no key")
 	fs.StringVar(&f.BaseURL, "base-url", "", "another server that speaks the provider's dialect, such as http://127.0.0.1:8080/v1")
 	fs.BoolVar(&f.insecureHTTP, "insecure-http", false, "let a --base-url with http:// send the provider's usual key unencrypted to the provider's own hosts")
@@ -202,6 +206,8 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Progress, "progress", ProgressAuto, "what standard error shows: auto, panel, bar, plain, json or none; auto is the panel on a terminal, else plain")
 	fs.BoolVar(&f.Verbose, "verbose", false, "show more at the end: cooldowns, probes, redistributed items, where the time went, and the proof that nothing was lost")
 	fs.StringVar(&f.Color, "color", ColorAuto, "auto, always or never; auto colors the panel of a terminal unless NO_COLOR is set")
+	fs.StringVar(&f.MetricsAddr, "metrics-addr", "", "serve metrics for Prometheus at this address while the run goes on, as in 127.0.0.1:9500 (without a host, this machine only); /status is one event of --progress json")
+	fs.DurationVar(&f.Linger, "linger", 0, "keep serving --metrics-addr for this long after the end, so that a last scrape sees it; Ctrl-C ends the wait")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	fs.StringVar(&f.logFormat, "log-format", logAuto, "text, json or auto (json with --progress json, else text)")
 	fs.StringVar(&f.LogFile, "log-file", "", "append the log to this file (default: standard error)")
@@ -211,7 +217,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Cluster, "cluster", "", "run on many machines (the full command only): in the cluster at an address, as in --cluster=nats://…; without an address, in a trial cluster in this process")
 	fs.Lookup("cluster").NoOptDefVal = ClusterTrial
 	NameValues(fs, map[string]string{
-		"cluster": "ADDRESS", "confirm-above": "USD", "pilot": "N", "spill": "D",
+		"cluster": "ADDRESS", "metrics-addr": "ADDRESS", "metrics-file": "FILE", "linger": "D", "confirm-above": "USD", "pilot": "N", "spill": "D",
 		"output": "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "max-cost": "USD", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
@@ -278,6 +284,7 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		AtLeast("item-timeout", f.ItemTimeout, 0),
 		AtLeast("deadline", f.Deadline, 0),
 		AtLeast("long-wait", f.LongWait, 0),
+		f.checkMetrics(),
 		AtLeast("first-answer", f.FirstAnswer, 0),
 		AtLeast("outage-patience", f.OutagePatience, 0),
 		OneOf("filtered", f.Filtered, filteredKeep, FilteredFail),

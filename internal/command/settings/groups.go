@@ -30,6 +30,7 @@ const (
 	Asks                      // what is asked before calls: pilot, yes, confirm-above
 	Faces                     // what a run shows: color, long-wait
 	Says                      // in which form: progress, log-level, log-format, log-file
+	Meters                    // metrics for Prometheus: metrics-addr, metrics-file, linger
 	Config                    // the flags --config and --seed
 )
 
@@ -49,6 +50,7 @@ var flagsIn = map[Groups]string{
 	Asks:   "pilot yes confirm-above",
 	Faces:  "color long-wait",
 	Says:   "progress log-level log-format log-file",
+	Meters: "metrics-addr metrics-file linger",
 	Config: "config seed",
 }
 
@@ -80,14 +82,14 @@ type flagGroup struct {
 
 // RunGroups contains each flag of run once.
 var RunGroups = []flagGroup{
-	{"Files", "output errors timeline text filtered durable fresh retry-failed"},
+	{"Files", "output errors timeline metrics-file text filtered durable fresh retry-failed"},
 	{"Provider", "provider base-url insecure-http api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
 	{"Network", "header ca-file client-cert client-key"},
 	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},
 	{"Money", "price prices max-cost service-tier spill pilot confirm-above yes"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},
 	{"When to give up", "max-attempts timeout stream stream-idle item-timeout first-answer outage-patience max-failures keep-going deadline"},
-	{"Output on the terminal", "progress verbose color long-wait log-level log-format log-file"},
+	{"Output on the terminal", "progress verbose color long-wait metrics-addr linger log-level log-format log-file"},
 	{"Many machines", "cluster"},
 	{"Other", "config seed help"},
 }

@@ -1,0 +1,215 @@
+package metrics
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/observe"
+)
+
+// A Stand is how a run stands at one moment.
+type Stand struct {
+	observe.Snapshot
+	Times   []observe.Times
+	Pending int // result lines that are not on the disk yet
+}
+
+// A Collector shows the figures of one run.
+type Collector struct {
+	stand func() (Stand, bool)
+}
+
+// NewCollector returns a collector of the run whose stand the function returns. The function
+// returns false before the run has begun, and may be called by any goroutine.
+func NewCollector(stand func() (Stand, bool)) *Collector { return &Collector{stand: stand} }
+
+// Describe names every metric.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, f := range families {
+		to <- f.desc
+	}
+}
+
+// Collect sends the figures of this moment.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	out := sender{to: to}
+	out.send(buildInfo, 1, account.Version(), runtime.Version(), revision())
+	s, ok := c.stand()
+	if !ok {
+		return
+	}
+	out.run(&s)
+	out.lanes(&s)
+	out.elsewhere(&s)
+	out.times(s.Times)
+}
+
+// revision returns the commit of the build; "" if the build does not know it.
+func revision() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value
+			}
+		}
+	}
+	return ""
+}
+
+// A sender makes metrics of figures.
+type sender struct{ to chan<- prometheus.Metric }
+
+// send sends one figure. A figure that is not known is not sent.
+func (s sender) send(f *family, v float64, labels ...string) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
+	kind := prometheus.GaugeValue
+	if f.Counter {
+		kind = prometheus.CounterValue
+	}
+	s.to <- prometheus.MustNewConstMetric(f.desc, kind, v, labels...)
+}
+
+// run sends the figures of the whole run.
+func (s sender) run(p *Stand) {
+	s.send(runStart, stamp(p.Began))
+	if p.Total >= 0 {
+		s.send(runItems, float64(p.Total))
+	}
+	s.send(runBefore, float64(p.Before))
+	if p.Ends.Known {
+		s.send(runRemaining, p.Ends.Low.Seconds(), "low")
+		s.send(runRemaining, p.Ends.Likely.Seconds(), "likely")
+		s.send(runRemaining, p.Ends.High.Seconds(), "high")
+	}
+	for bound, seconds := range event.Seconds(p.Ledger) {
+		s.send(runBound, seconds, bound)
+	}
+	s.send(runAllowed, p.Allowed)
+	if p.Efficiency > 0 {
+		s.send(runEfficient, p.Efficiency)
+	}
+	if !p.LastEnd.IsZero() {
+		s.send(lastAnswer, stamp(p.LastEnd))
+	}
+	s.send(itemsHeld, float64(p.Waiting-p.Parked-p.Delayed), "waiting")
+	s.send(itemsHeld, float64(p.Parked), "parked")
+	s.send(itemsHeld, float64(p.Delayed), "delayed")
+	s.send(redistributed, float64(p.Redistributed))
+	s.send(callsMost, float64(p.Concurrency))
+	if p.Money.Cap > 0 {
+		s.send(costCap, p.Money.Cap.USD())
+		s.send(costSpent, p.Money.Spent.USD())
+		s.send(costReserved, p.Money.Reserved.USD())
+	}
+	s.send(pendingLines, float64(p.Pending))
+	kinds := map[string]int{}
+	for _, f := range p.Failures {
+		kinds[f.Kind] += f.Count
+	}
+	for kind, n := range kinds {
+		s.send(itemsFailed, float64(n), kind)
+	}
+}
+
+func stamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// lanes sends the figures of each lane.
+func (s sender) lanes(p *Stand) {
+	answers := map[string]int{}
+	for i := range p.Times {
+		answers[p.Times[i].Lane] = p.Times[i].Answers.Count()
+	}
+	for i := range p.Lanes {
+		l := &p.Lanes[i]
+		s.ended(l.Name, l.Answered, l.Failed, l.NotRun)
+		s.called(l, answers[l.Name])
+		s.send(truncated, float64(l.Truncated), l.Name)
+		s.spent(l.Name, &l.Spent)
+		if l.LaneStatus.Name == "" || l.Name == observe.OtherLanes {
+			continue // the run has no status of it
+		}
+		s.send(callsFlying, float64(l.InFlight), l.Name)
+		s.send(laneCooled, float64(l.Counters.Cooldowns), l.Name)
+		s.send(laneProbes, float64(l.Counters.Probes), l.Name)
+		for phase := machine.Flowing; phase <= machine.Stopped; phase++ {
+			in := 0.0
+			if l.Phase == phase {
+				in = 1
+			}
+			s.send(lanePhase, in, l.Name, phase.String())
+		}
+		for k := range l.View.Limits {
+			if v := &l.View.Limits[k]; v.Known() {
+				s.send(limitRate, v.Refill, l.Name, event.LimitWords[k], event.SourceWord(v))
+				s.send(limitUsed, l.Used[k], l.Name, event.LimitWords[k])
+			}
+		}
+	}
+}
+
+func (s sender) ended(lane string, answered, failed, notRun int) {
+	s.send(items, float64(answered), lane, "succeeded")
+	s.send(items, float64(failed), lane, "failed")
+	s.send(items, float64(notRun), lane, "not_run")
+}
+
+func (s sender) called(l *observe.Lane, answered int) {
+	s.send(calls, float64(answered), l.Name, "answered")
+	s.send(calls, float64(l.Throttled), l.Name, "throttled")
+	s.send(calls, float64(l.Broke), l.Name, "broke")
+	s.send(calls, float64(l.Calls-answered-l.Throttled-l.Broke), l.Name, "failed")
+}
+
+func (s sender) spent(lane string, spent *observe.Spent) {
+	s.send(tokens, float64(spent.InputTokens), lane, "input")
+	s.send(tokens, float64(spent.CachedTokens), lane, "cached")
+	s.send(tokens, float64(spent.OutputTokens), lane, "output")
+	s.send(costUSD, spent.USD, lane)
+	s.send(costUnpriced, float64(spent.Unpriced), lane)
+}
+
+// elsewhere sends the items that ended before they had a lane. Their lane is "".
+func (s sender) elsewhere(p *Stand) {
+	answered, failed, notRun := p.Answered, p.Failed, p.NotRun
+	for i := range p.Lanes {
+		l := &p.Lanes[i]
+		answered, failed, notRun = answered-l.Answered, failed-l.Failed, notRun-l.NotRun
+	}
+	if answered+failed+notRun > 0 {
+		s.ended("", answered, failed, notRun)
+	}
+}
+
+// times sends the histograms.
+func (s sender) times(all []observe.Times) {
+	var queued, between observe.Histogram
+	for i := range all {
+		t := &all[i]
+		queued.Add(&t.Queued)
+		between.Add(&t.Between)
+		if t.Lane != "" {
+			s.histogram(callTime, &t.Answers, t.Lane, "answered")
+			s.histogram(callTime, &t.Others, t.Lane, "other")
+		}
+	}
+	s.histogram(queueTime, &queued)
+	s.histogram(betweenTime, &between)
+}
+
+func (s sender) histogram(f *family, h *observe.Histogram, labels ...string) {
+	buckets, sum := map[float64]uint64{}, uint64(0)
+	for k, end := range observe.TimeEnds {
+		sum += uint64(h.Counts[k]) //nolint:gosec // a count
+		buckets[end.Seconds()] = sum
+	}
+	s.to <- prometheus.MustNewConstHistogram(f.desc, uint64(h.Count()), h.Sum.Seconds(), buckets, labels...) //nolint:gosec // a count
+}

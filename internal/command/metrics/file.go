@@ -1,0 +1,68 @@
+package metrics
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/headrace/headrace/internal/disk"
+)
+
+// FileEvery is the period in which a File is written: node_exporter is scraped about as often.
+const FileEvery = 15 * time.Second
+
+// fileMode lets node_exporter, which is another user, read the file.
+const fileMode = 0o644
+
+// A File holds the metrics of a run for node_exporter's textfile collector. Only one goroutine
+// may use it.
+type File struct {
+	path     string
+	gatherer prometheus.Gatherer
+}
+
+// NewFile returns the file at a path. It holds the run's metrics only: those of the process
+// would meet node_exporter's own.
+func NewFile(path string, c *Collector) *File {
+	r := prometheus.NewRegistry()
+	r.MustRegister(c)
+	return &File{path: path, gatherer: r}
+}
+
+// Write replaces the file with the figures of this moment. A reader sees the old file or the
+// new one, whole.
+func (f *File) Write() error {
+	all, err := f.gatherer.Gather()
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	for _, one := range all {
+		if _, err := expfmt.MetricFamilyToText(&text, one); err != nil {
+			return err
+		}
+	}
+	return disk.Real().Unsynced().Write(f.path, text.Bytes(), fileMode)
+}
+
+// Keep writes the file every FileEvery, until over is closed, and once more then. It calls fault
+// with the first error only: the run goes on without the file.
+func (f *File) Keep(clock clockwork.Clock, over <-chan struct{}, fault func(error)) {
+	ticker := clock.NewTicker(FileEvery)
+	defer ticker.Stop()
+	said := false
+	for last := false; !last; {
+		select {
+		case <-ticker.Chan():
+		case <-over:
+			last = true
+		}
+		if err := f.Write(); err != nil && !said {
+			said = true
+			fault(err)
+		}
+	}
+}
