@@ -120,6 +120,8 @@ func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, in
 	switch {
 	case flags.ServiceTier == settings.TierAuto:
 		return exit.Refuse("--service-tier auto: only for runs on one machine: use flex or standard")
+	case len(flags.SetOf(settings.Meters)) > 0:
+		return exit.Refuse("%s: only for runs on one machine: remove it", settings.Dashed(flags.SetOf(settings.Meters)))
 	case flags.Pilot > 0:
 		return exit.Refuse("--pilot: only for runs on one machine: remove it")
 	case cluster == nil:
