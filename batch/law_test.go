@@ -173,7 +173,7 @@ type keptWord struct{ want, refused int }
 
 func (l *keptLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
 	if l.permits == 0 {
-		return limiter.UntilTold, limiter.BoundRequests
+		return limiter.UntilNotified, limiter.BoundRequests
 	}
 	return 0, limiter.BoundNone
 }

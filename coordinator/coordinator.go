@@ -121,9 +121,9 @@ func (c *Coordinator) SetLimits(lane string, l limiter.Limits) error {
 // ResetLane lets a lane flow again at once, with nothing held against it.
 func (c *Coordinator) ResetLane(lane string) { c.fact(machine.LaneReset(lane)) }
 
-// Tell passes a word from outside to the law of a lane; see [machine.Told]. It waits at most
+// Tell passes a word from outside to the law of a lane; see [machine.Delivered]. It waits at most
 // for one pass of the owner.
-func (c *Coordinator) Tell(lane string, word any) { c.fact(machine.Told(lane, word)) }
+func (c *Coordinator) Tell(lane string, payload any) { c.fact(machine.Delivered(lane, payload)) }
 
 // Overhear reports the end of a call that another coordinator let go; see [machine.Overheard].
 func (c *Coordinator) Overhear(lane string, sent time.Time, cost limiter.Cost, o machine.Outcome) {

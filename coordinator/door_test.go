@@ -67,15 +67,15 @@ func TestDoorCountsWhatCameBack(t *testing.T) {
 // whose lane is well.
 func TestCooledRunDoesNotShutTheDoorOnAnother(t *testing.T) {
 	inBubble(t, Config{Machine: plain, ReadAhead: 8}, func(t *testing.T, c *Coordinator) {
-		ill, well := open(t, c, machine.RunConfig{Concurrency: 1}), open(t, c, machine.RunConfig{Concurrency: 1})
+		cooled, well := open(t, c, machine.RunConfig{Concurrency: 1}), open(t, c, machine.RunConfig{Concurrency: 1})
 		go func() {
 			for _, it := range items(100, "ill") {
-				ill.Offer([]*machine.Item{it})
+				cooled.Offer([]*machine.Item{it})
 			}
-			ill.EndInput()
+			cooled.EndInput()
 		}()
 		begun := time.Now()
-		ill.HandOver(<-ill.Work(), within(time.Hour/10))
+		cooled.HandOver(<-cooled.Work(), within(time.Hour/10))
 		synctest.Wait()
 		go func() {
 			for _, it := range items(100, "well") {
@@ -89,8 +89,8 @@ func TestCooledRunDoesNotShutTheDoorOnAnother(t *testing.T) {
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("the healthy run took %v", took)
 		}
-		for g := range ill.Work() {
-			ill.Settle(g, ok)
+		for g := range cooled.Work() {
+			cooled.Settle(g, ok)
 		}
 	})
 }

@@ -216,7 +216,7 @@ func (l *loop) dispatch(ready machine.Ready) {
 func (l *loop) invite() {
 	for i, s := range l.due {
 		l.due[i] = nil
-		if !s.invited && l.machine.HeldBy(s.id) < l.c.cfg.ReadAhead {
+		if !s.invited && l.machine.WaitingOf(s.id) < l.c.cfg.ReadAhead {
 			s.invited = true
 			s.leave <- struct{}{} // has room: the leave before it was used
 		}

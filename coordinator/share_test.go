@@ -218,14 +218,14 @@ func TestLimitsAreCheckedAndHold(t *testing.T) {
 }
 
 // That a lane waits for long concerns every run, and that an item does only its own.
-func TestLongWaitsReachWhomTheyConcern(t *testing.T) {
+func TestLongWaitsReachTheRunsTheyConcern(t *testing.T) {
 	inBubble(t, Config{Machine: plain}, func(t *testing.T, c *Coordinator) {
 		a, b := open(t, c, machine.RunConfig{}), open(t, c, machine.RunConfig{})
 		a.Offer(items(2, ""))
 		out := granted(a)
 		a.HandOver(out[0], machine.Outcome{Signal: machine.Failed, Directed: true, RetryAfter: 10 * time.Minute})
 		a.HandOver(out[1], within(10*time.Minute))
-		told := map[*Session]string{}
+		reported := map[*Session]string{}
 		go finish(a)
 		finish(b)
 		for _, s := range []*Session{a, b} {
@@ -233,14 +233,14 @@ func TestLongWaitsReachWhomTheyConcern(t *testing.T) {
 				switch {
 				case n.LongWait == nil:
 				case n.LongWait.Own:
-					told[s] += "item "
+					reported[s] += "item "
 				default:
-					told[s] += "lane "
+					reported[s] += "lane "
 				}
 			}
 		}
-		if told[a] != "item lane " || told[b] != "lane " {
-			t.Errorf("the run whose item waits was told %q, the other %q", told[a], told[b])
+		if reported[a] != "item lane " || reported[b] != "lane " {
+			t.Errorf("the run whose item waits was told %q, the other %q", reported[a], reported[b])
 		}
 	})
 }

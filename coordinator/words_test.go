@@ -27,7 +27,7 @@ type said struct{ had, waiting int }
 
 func (l *tollLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
 	if l.coins == 0 {
-		return limiter.UntilTold, limiter.BoundRequests
+		return limiter.UntilNotified, limiter.BoundRequests
 	}
 	return 0, limiter.BoundNone
 }
@@ -37,8 +37,8 @@ func (l *tollLaw) Sent(time.Time, limiter.Cost, int) limiter.Ticket {
 	return limiter.Ticket{}
 }
 
-func (l *tollLaw) Hear(_ time.Time, word any) (r limiter.Reply) {
-	switch w := word.(type) {
+func (l *tollLaw) Hear(_ time.Time, payload any) (r limiter.Reply) {
+	switch w := payload.(type) {
 	case int:
 		l.had, l.coins = l.had+w, l.coins+w
 	case error:
@@ -107,7 +107,7 @@ func TestWordsInAndOut(t *testing.T) {
 }
 
 // A law can stop its lane, and its run learns why.
-func TestToldToStop(t *testing.T) {
+func TestMessageStopsALane(t *testing.T) {
 	inBubble(t, tolled(), func(t *testing.T, c *Coordinator) {
 		gone := errors.New("no money, elsewhere")
 		s := open(t, c, machine.RunConfig{})

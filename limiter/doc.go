@@ -5,7 +5,7 @@
 //	         │  Law   │ ──wait, and for what                          │
 //	time ──▶ └────────┘ ◀── answered, failed, refused, straggled ◀────┘
 //	             ├── limiter/model: models of the provider's own limits, and of who is to blame for a refusal
-//	             ├── limiter/plain: told limits, a rate that rises and is cut, a cooldown, a ramp
+//	             ├── limiter/plain: configured limits, a rate that rises and is cut, a cooldown, a ramp
 //	             └── limiter/laws:  makes the one that is configured
 //
 // This package has the words of laws: their inputs ([Cost], [News], [Limits]), their answers

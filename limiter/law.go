@@ -26,7 +26,7 @@ import (
 type Law interface {
 	// Tick reports that time has passed and that a call wants to leave. held is whether Wait
 	// held one back since the latest Sent.
-	Tick(now time.Time, held bool)
+	Tick(now time.Time, blocked bool)
 	// Wait returns the time until a call of that cost may leave: 0 is now. It may be an
 	// estimate from below, so ask again then.
 	Wait(now time.Time, c Cost) (time.Duration, Bound)
@@ -133,7 +133,7 @@ type LawName uint8
 // The laws.
 const (
 	Model LawName = iota // follows the provider's own limits
-	Plain                // told limits, trial, a cooldown and a ramp
+	Plain                // configured limits, trial, a cooldown and a ramp
 	NoLaw                // [Unlimited]: nothing is limited
 )
 
@@ -220,16 +220,16 @@ type Maker interface {
 	NewLaw(c LawConfig, now time.Time, rng *rand.Rand) Law
 }
 
-// UntilTold is the wait of a call that no time will let go, but only a word from outside or the
+// UntilNotified is the wait of a call that no time will let go, but only a message from outside or the
 // end of another call. A law that returns it from Wait says by Reply, or by its Wait after the
 // next word, that there is room. Where several pools share a lane, the first in line has no
 // promise meanwhile: it and the others are asked again in turn.
-const UntilTold = time.Duration(math.MaxInt64)
+const UntilNotified = time.Duration(math.MaxInt64)
 
 // A Listener is a law that hears words from outside.
 type Listener interface {
 	// Hear takes a word. The lane's pools are asked again at once, whatever it returns.
-	Hear(now time.Time, word any) Reply
+	Hear(now time.Time, message any) Reply
 }
 
 // A Reply is a law's wish for its lane after a word. The zero Reply wishes nothing.
@@ -252,7 +252,7 @@ type Speaker interface {
 	// A time that is not after now means after the next change. The owner hands the word on and
 	// never looks into it. Another goroutine reads it, so the law must not change what is in
 	// it.
-	Say(now time.Time, up Upcoming) (word any, next time.Time)
+	Say(now time.Time, up Upcoming) (message any, next time.Time)
 }
 
 // MostUpcoming is the most costs that [Upcoming].Costs yields: a tenth of a second of 640 calls

@@ -174,8 +174,8 @@ type ChargeRule uint8
 
 // The rules.
 const (
-	// ChargeAsTold draws the cost as the caller gave it: the caller knew the rule.
-	ChargeAsTold ChargeRule = iota
+	// ChargeAsGiven draws the cost as the caller gave it: the caller knew the rule.
+	ChargeAsGiven ChargeRule = iota
 	// ChargeGreater draws the greater of the prompt and the bound on output. OpenAI: "the
 	// maximum of max_tokens and the estimated number of tokens based on the character
 	// count of your request"; Azure likewise.
@@ -224,7 +224,7 @@ type Charge struct {
 
 // Of returns the draw of a call when it is let in.
 func (c *Charge) Of(estimate Cost) Cost {
-	if c.Rule == ChargeAsTold {
+	if c.Rule == ChargeAsGiven {
 		return estimate
 	}
 	return c.made(estimate)

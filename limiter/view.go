@@ -77,10 +77,10 @@ type Source uint8
 
 // The sources.
 const (
-	Unknown Source = iota
-	Told           // by the user
-	Learned        // from the calls let in between two refusals
-	Seen           // in the headers of an answer
+	Unknown    Source = iota
+	Configured        // by the user
+	Learned           // from the calls let in between two refusals
+	Seen              // in the headers of an answer
 )
 
 var sourceWords = [...]string{"unknown", "told", "learned", "seen"}
@@ -297,7 +297,7 @@ func (l *LimitView) words(d Dimension, at time.Time) string {
 			count(l.Capacity), unitOf(d), periodName(l.Period), count(math.Floor(max(0, l.Level))), span(l.Ends.Sub(at)))
 	case l.Source == Seen:
 		return fmt.Sprintf("its %s say %s, %s left", l.speaker(), rate, count(math.Floor(max(0, l.Level))))
-	case l.Source == Told:
+	case l.Source == Configured:
 		return rate + ", as told"
 	case l.Ceiling > 0 && l.Refill < wordyUnder*l.Ceiling:
 		return fmt.Sprintf("%s, not the %s that were set", rate, perTime(l.Ceiling, ""))

@@ -281,7 +281,7 @@ func byLimit(p *Snapshot, work []Work) (ending, bool) {
 	l := &p.Lanes[0]
 	for k, by := range limitBounds {
 		v, used := &l.View.Limits[k], l.Used[k]
-		stated := v.Source == limiter.Told || v.Source == limiter.Seen
+		stated := v.Source == limiter.Configured || v.Source == limiter.Seen
 		if p.Bottleneck.By == by && stated && used >= limitLeast && used <= limitMost {
 			if rate := limited(l); rate > 0 && !math.IsInf(rate, 1) {
 				return ending{after: leftOf(p) / rate, s: limitSpread}, true

@@ -125,11 +125,11 @@ func TestForecastByALimit(t *testing.T) {
 		used   float64
 		known  bool
 	}{
-		{"told", limiter.Told, limiter.BoundRequests, 1, true},
+		{"told", limiter.Configured, limiter.BoundRequests, 1, true},
 		{"seen", limiter.Seen, limiter.BoundRequests, 0.9, true},
 		{"learned", limiter.Learned, limiter.BoundRequests, 1, false},
 		{"another bound", limiter.Seen, limiter.BoundConcurrency, 1, false},
-		{"little used", limiter.Told, limiter.BoundRequests, 0.5, false},
+		{"little used", limiter.Configured, limiter.BoundRequests, 0.5, false},
 		{"saved up", limiter.Seen, limiter.BoundRequests, 2, false},
 	} {
 		d := newDrive(300)

@@ -46,7 +46,7 @@ func limitCapacity(l *limiter.LimitView, draw float64) float64 {
 		return 0
 	}
 	share := usable
-	if l.Source == limiter.Told {
+	if l.Source == limiter.Configured {
 		share = 1
 	}
 	others := l.Others

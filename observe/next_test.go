@@ -101,14 +101,14 @@ func TestLimitCapacity(t *testing.T) {
 		draw  float64
 		want  float64
 	}{
-		{limiter.LimitView{Source: limiter.Told, Refill: 10}, 1, 10},
+		{limiter.LimitView{Source: limiter.Configured, Refill: 10}, 1, 10},
 		{limiter.LimitView{Source: limiter.Learned, Refill: 10}, 1, 9.8},
 		{limiter.LimitView{Source: limiter.Seen, Refill: 10, Others: 4.8}, 1, 5},
 		{limiter.LimitView{Source: limiter.Seen, Refill: 1000}, 100, 9.8},
 		{limiter.LimitView{Source: limiter.Seen, Refill: 1, Others: 4}, 1, 0},
 		{limiter.LimitView{Refill: 10}, 1, 0},
-		{limiter.LimitView{Source: limiter.Told, Refill: 10}, 0, 0},
-		{limiter.LimitView{Source: limiter.Told, Refill: 10}, math.NaN(), 0},
+		{limiter.LimitView{Source: limiter.Configured, Refill: 10}, 0, 0},
+		{limiter.LimitView{Source: limiter.Configured, Refill: 10}, math.NaN(), 0},
 	} {
 		if got := limitCapacity(&c.limit, c.draw); !near(got, c.want) {
 			t.Errorf("%+v by %v: %v, want %v", c.limit, c.draw, got, c.want)

@@ -256,7 +256,7 @@ func (s *singly) Wait(_ time.Time, c limiter.Cost) (time.Duration, limiter.Bound
 	if s.find(c) >= 0 {
 		return 0, limiter.BoundNone
 	}
-	return limiter.UntilTold, limiter.BoundRequests
+	return limiter.UntilNotified, limiter.BoundRequests
 }
 
 func (s *singly) Sent(_ time.Time, c limiter.Cost, _ int) limiter.Ticket {

@@ -105,7 +105,7 @@ func (w *worker) tell(limit, job string, word any) {
 	}
 	for _, x := range w.order {
 		if x.limit == limit && (job == "" || x.job == job) {
-			w.m.Step(w.now(), machine.Told(x.name, word))
+			w.m.Step(w.now(), machine.Delivered(x.name, word))
 		}
 	}
 	w.decide()

@@ -15,7 +15,7 @@ import (
 //
 //	machine.LaneConfig{Maker: permit.New(worker, job, limit)}
 //
-// The lane's owner makes every call to it. Messages to it, *Give and *Cool, come by machine.Told. Its own message,
+// The lane's owner makes every call to it. Messages to it, *Give and *Cool, come by machine.Delivered. Its own message,
 // *Ask, is among machine.Ready.Words. A lane that is forgotten and used again goes on with the same law and its
 // numbers.
 //
@@ -68,7 +68,7 @@ func (l *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Bound)
 	if l.hand.find(now, CostOf(c)) >= 0 {
 		return 0, limiter.BoundNone
 	}
-	return limiter.UntilTold, limiter.BoundRequests
+	return limiter.UntilNotified, limiter.BoundRequests
 }
 
 // ProbeWait is part of [limiter.Law].

@@ -150,7 +150,7 @@ func TestInTheMachine(t *testing.T) {
 	if len(ask.Wants) != 2 || ask.Wants[1].Input != 20 {
 		t.Fatalf("it wants %v", ask.Wants)
 	}
-	m.Step(noon, machine.Told("l", &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Heard: ask.Seq, Permits: []Permit{{Number: 1, Cost: Cost{Input: 10}, Probe: true}}}))
+	m.Step(noon, machine.Delivered("l", &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Heard: ask.Seq, Permits: []Permit{{Number: 1, Cost: Cost{Input: 10}, Probe: true}}}))
 	r = m.Ready(noon)
 	if len(r.Grants) != 1 || !r.Grants[0].Item.Probe {
 		t.Fatalf("grants %+v", r.Grants)
@@ -160,7 +160,7 @@ func TestInTheMachine(t *testing.T) {
 	if g.Item.Attempts != 0 {
 		t.Error("the probe has used up an attempt")
 	}
-	m.Step(noon, machine.Told("l", &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1, Stopped: &Cause{Text: "no credit"}}))
+	m.Step(noon, machine.Delivered("l", &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1, Stopped: &Cause{Text: "no credit"}}))
 	r = m.Ready(noon)
 	if len(r.Grants) != 2 || r.Grants[0].Verdict != machine.EndStopped || r.Grants[0].Cause.Error() != "no credit" {
 		t.Errorf("stopped, it grants %+v", r.Grants)

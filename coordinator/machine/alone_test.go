@@ -8,24 +8,24 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// A toldLaw returns set answers to refusals, and records the news that it hears.
-type toldLaw struct {
+// A answeringLaw returns set answers to refusals, and records the news that it hears.
+type answeringLaw struct {
 	limiter.Law
 	answer func(now time.Time) limiter.Refusal
 	news   []limiter.News
 }
 
-func (l *toldLaw) Refused(now time.Time, n limiter.News) limiter.Refusal {
+func (l *answeringLaw) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	l.news = append(l.news, n)
 	return l.answer(now)
 }
 
-func (l *toldLaw) Vanished(now time.Time, n limiter.News) {
+func (l *answeringLaw) Vanished(now time.Time, n limiter.News) {
 	l.news = append(l.news, n)
 	l.Law.Vanished(now, n)
 }
 
-func (l *toldLaw) Failed(now time.Time, n limiter.News) {
+func (l *answeringLaw) Failed(now time.Time, n limiter.News) {
 	l.news = append(l.news, n)
 	l.Law.Failed(now, n)
 }
@@ -41,11 +41,11 @@ func aloneFor(wait time.Duration) func(time.Time) limiter.Refusal {
 }
 
 // newAloneBed is a bed of one lane, whose law answers that way.
-func newAloneBed(r RunConfig, answer func(time.Time) limiter.Refusal) (*bed, *lane, *toldLaw) {
+func newAloneBed(r RunConfig, answer func(time.Time) limiter.Refusal) (*bed, *lane, *answeringLaw) {
 	b := newBed(LaneConfig{Law: limiter.Plain}, r)
 	b.offer(1, "", 0)
 	l := b.lanes[DefaultPool]
-	law := &toldLaw{Law: l.law, answer: answer}
+	law := &answeringLaw{Law: l.law, answer: answer}
 	l.law = law
 	return b, l, law
 }
@@ -123,7 +123,7 @@ func TestResetFreesItemsThatWaitAlone(t *testing.T) {
 			b, l, law := newAloneBed(RunConfig{}, aloneFor(14*time.Minute))
 			b.offer(1, "other", 0)
 			other := b.lanes["other"]
-			other.law = &toldLaw{Law: other.law, answer: law.answer}
+			other.law = &answeringLaw{Law: other.law, answer: law.answer}
 			b.end(time.Second, o)
 			b.end(0, o)
 			if l.delayed != 1 || other.delayed != 1 || b.runs[1].delayed != 2 || len(b.calls) > 0 {

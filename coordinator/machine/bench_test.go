@@ -8,8 +8,8 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// told limits nothing that is measured here, but makes the law count.
-var told = limiter.Limits{RPM: 1e9, TPM: 1e12}
+// configured limits nothing that is measured here, but makes the law count.
+var configured = limiter.Limits{RPM: 1e9, TPM: 1e12}
 
 // What an item costs the owner from offer to end: the machine's share of a call.
 // The aim is 300 ns and one allocation (the slice and the item of the caller are
@@ -21,13 +21,13 @@ func BenchmarkMachine(b *testing.B) {
 		lane  LaneConfig
 	}{
 		{"lanes=1", 1, LaneConfig{Law: limiter.Plain}},
-		{"lanes=1/limits=told", 1, LaneConfig{Law: limiter.Plain, Limits: told}},
-		{"lanes=1/law=model", 1, LaneConfig{Limits: told}},
+		{"lanes=1/limits=told", 1, LaneConfig{Law: limiter.Plain, Limits: configured}},
+		{"lanes=1/law=model", 1, LaneConfig{Limits: configured}},
 		{"lanes=1/law=local", 1, LaneConfig{Local: true}},
 		{"lanes=1000", 1000, LaneConfig{Law: limiter.Plain}},
-		{"lanes=1000/limits=told", 1000, LaneConfig{Law: limiter.Plain, Limits: told}},
+		{"lanes=1000/limits=told", 1000, LaneConfig{Law: limiter.Plain, Limits: configured}},
 		{"lanes=10000", 10000, LaneConfig{Law: limiter.Plain}},
-		{"lanes=10000/law=model", 10000, LaneConfig{Limits: told}},
+		{"lanes=10000/law=model", 10000, LaneConfig{Limits: configured}},
 		{"lanes=10000/law=local", 10000, LaneConfig{Local: true}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -61,7 +61,7 @@ func BenchmarkScale(b *testing.B) {
 		b.Run(fmt.Sprintf("workers=%d/items=%s/lanes=%d", c.workers, thousands(c.items), c.lanes), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				w := newBench(c.workers, c.lanes, LaneConfig{Limits: told})
+				w := newBench(c.workers, c.lanes, LaneConfig{Limits: configured})
 				w.serve(b, c.items, w.fresh())
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.items), "ns/item")
@@ -91,7 +91,7 @@ func (w *bench) fresh() func(int) *Item {
 
 // What a pass costs in which nothing can go: the ledger is kept there too.
 func BenchmarkPass(b *testing.B) {
-	w := newBench(1, 1, LaneConfig{Limits: told})
+	w := newBench(1, 1, LaneConfig{Limits: configured})
 	it := w.item(0)
 	w.m.Step(w.now, Offered(1, []*Item{&it}))
 	w.m.Ready(w.now)

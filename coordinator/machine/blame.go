@@ -253,9 +253,9 @@ func (l *lane) needs(o *Outcome) int {
 	return need
 }
 
-// isToldApart reports whether an item was refused for good on a lane that is never to blame for
+// itemAtFault reports whether an item was refused for good on a lane that is never to blame for
 // such refusals, whatever their number.
-func (l *lane) isToldApart(it *Item, o *Outcome) bool {
+func (l *lane) itemAtFault(it *Item, o *Outcome) bool {
 	open := o.Alike != 0 && (o.Signal == Answered || o.Signal == Exhausted && it.epoch >= l.vouched)
 	return open && !l.remote() && l.phase != Stopped && l.needs(o) == 0
 }

@@ -51,8 +51,8 @@ type patient struct {
 // at returns the server's ailment at that age of the world; nil: it is well.
 func (p *patient) at(age time.Duration) *ailment {
 	for i := range p.illnesses {
-		if ill := &p.illnesses[i]; ill.from <= age && age < ill.to {
-			return ill
+		if current := &p.illnesses[i]; current.from <= age && age < current.to {
+			return current
 		}
 	}
 	return nil
@@ -113,10 +113,10 @@ func newOrdeal(seed uint64) *ordeal {
 		at := time.Duration(0)
 		for range rng.IntN(4) {
 			at += span(0, 2*time.Minute)
-			ill := ailment{from: at, kind: rng.IntN(illnesses), cuts: rng.IntN(2) == 0}
-			ill.to = at + span(time.Second, []time.Duration{10 * time.Second, time.Minute, 20 * time.Minute, 2 * time.Hour}[rng.IntN(4)])
-			at = ill.to
-			p.illnesses = append(p.illnesses, ill)
+			current := ailment{from: at, kind: rng.IntN(illnesses), cuts: rng.IntN(2) == 0}
+			current.to = at + span(time.Second, []time.Duration{10 * time.Second, time.Minute, 20 * time.Minute, 2 * time.Hour}[rng.IntN(4)])
+			at = current.to
+			p.illnesses = append(p.illnesses, current)
 		}
 		w.servers[name] = p
 	}
@@ -148,8 +148,8 @@ func (w *ordeal) outcome(g Grant) (Outcome, time.Duration) {
 		}
 		return o, after
 	}
-	if ill := p.at(age); ill != nil {
-		switch ill.kind {
+	if current := p.at(age); current != nil {
+		switch current.kind {
 		case isRefused:
 			o, after := failed(byError, time.Millisecond)
 			o.Unsent, o.Last = true, false
@@ -170,8 +170,8 @@ func (w *ordeal) outcome(g Grant) (Outcome, time.Duration) {
 			return Outcome{Signal: Exhausted, Alike: 401, First: 1, Later: 5, Cause: errSimExhausted}, took / 4
 		}
 	}
-	if ill := p.at(age + took); ill != nil && ill.cuts && ill.kind < isBusy && ill.from > age {
-		return failed(byError, ill.from-age)
+	if current := p.at(age + took); current != nil && current.cuts && current.kind < isBusy && current.from > age {
+		return failed(byError, current.from-age)
 	}
 	switch w.poison[g.Item.Seq] {
 	case breaksSlowly:
@@ -356,8 +356,8 @@ func (w *ordeal) happen() (wrong string) {
 // before anything was answered, or items that are all alike.
 func (w *ordeal) mayStop() bool {
 	for _, p := range w.servers {
-		for _, ill := range p.illnesses {
-			if ill.from < w.Now().Sub(storyStart) {
+		for _, current := range p.illnesses {
+			if current.from < w.Now().Sub(storyStart) {
 				return true
 			}
 		}

@@ -386,20 +386,20 @@ func TestItemMemoryIsValidated(t *testing.T) {
 	}
 }
 
-// On a lane that is led an item that was refused alike comes back once, for its leader to
+// On a remote lane an item that was refused alike comes back once, for its leader to
 // judge; then it fails.
-func TestLedItemComesBackOnce(t *testing.T) {
-	b := newBed(LaneConfig{Law: limiter.Model, Maker: led}, RunConfig{})
+func TestRemoteItemComesBackOnce(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Model, Maker: remoteMaker}, RunConfig{})
 	b.offer(1, "", 0)
 	forbidden := Outcome{Signal: Exhausted, Alike: 403, First: 3, Later: 5, Cause: errors.New("forbidden")}
-	b.Step(b.now, Told(DefaultPool, 5))
+	b.Step(b.now, Delivered(DefaultPool, 5))
 	b.decide()
 	b.endOfItem(0, time.Second, forbidden)
 	if v := b.verdicts(); len(v) > 0 {
 		t.Fatalf("it failed at once: %v", v)
 	}
 	forbidden.Again = true
-	b.Step(b.now, Told(DefaultPool, 5))
+	b.Step(b.now, Delivered(DefaultPool, 5))
 	b.wait(10 * time.Second)
 	b.endOfItem(0, time.Second, forbidden)
 	if v := b.verdicts(); v[0] != EndFailed {

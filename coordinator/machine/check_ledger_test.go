@@ -33,9 +33,9 @@ func (m *Machine) checkBooks(b *book, r *run) {
 	}
 }
 
-// checkHeld: what is said to hold a run back does so, by another way of finding out. It is
+// checkBound: what is said to hold a run back does so, by another way of finding out. It is
 // true after Ready only.
-func (m *Machine) checkHeld(b *book, r *run) {
+func (m *Machine) checkBound(b *book, r *run) {
 	heads, delayed, short, reasons := 0, 0, 0, map[Bound]bool{}
 	for _, p := range r.opened {
 		delayed += p.delayed.len() + p.undecided
@@ -59,7 +59,7 @@ func (m *Machine) checkHeld(b *book, r *run) {
 	by, ok := r.bound(), false
 	switch by {
 	case BoundStopped:
-		ok = r.stranded && r.held == 0
+		ok = r.stranded && r.waiting == 0
 	case BoundDraining:
 		ok = r.draining
 	case BoundPaused:
@@ -71,7 +71,7 @@ func (m *Machine) checkHeld(b *book, r *run) {
 	case BoundConcurrency:
 		ok = r.busy >= r.cfg.Concurrency || m.full()
 	case BoundBudget:
-		ok = short > 0 || r.purse.over != nil && r.held == 0
+		ok = short > 0 || r.purse.over != nil && r.waiting == 0
 	case BoundBackoff:
 		ok = heads == 0 && delayed > 0
 	default:

@@ -27,19 +27,19 @@ func (m *Machine) check(b *book) {
 	}
 	total := 0
 	for _, r := range m.runs {
-		if held := b.runs[r.id].held; r.held != held || r.busy != b.runs[r.id].busy {
-			b.w.failf("run %d: %d held, %d busy; counted %d, %d", r.id, r.held, r.busy, held, b.runs[r.id].busy)
+		if waiting := b.runs[r.id].waiting; r.waiting != waiting || r.busy != b.runs[r.id].busy {
+			b.w.failf("run %d: %d held, %d busy; counted %d, %d", r.id, r.waiting, r.busy, waiting, b.runs[r.id].busy)
 		}
 		if counted := b.runs[r.id]; r.parked != counted.parked || r.delayed != counted.delayed {
 			b.w.failf("run %d: %d parked, %d delayed; counted %d, %d", r.id, r.parked, r.delayed, counted.parked, counted.delayed)
 		}
-		total += r.held
+		total += r.waiting
 		m.checkRun(b, r, c)
 		m.checkBooks(b, r)
 		m.checkMoney(b, r)
 	}
-	if m.held != total {
-		b.w.failf("the machine holds %d; counted %d", m.held, total)
+	if m.waiting != total {
+		b.w.failf("the machine holds %d; counted %d", m.waiting, total)
 	}
 	for l, n := range c.lanes {
 		if (laneCensus{l.inFlight, l.inEpoch, l.parked, l.delayed}) != *n {
@@ -76,7 +76,7 @@ func newCensus(m *Machine, b *book) census {
 		c = census{m, b, map[*lane]*laneCensus{}, map[*pool]*poolCensus{}, 0}
 	}
 	for _, r := range b.runs {
-		r.held, r.parked, r.delayed = 0, 0, 0
+		r.waiting, r.parked, r.delayed = 0, 0, 0
 	}
 	for p, n := range c.pools {
 		if *n = (poolCensus{}); m.runs[p.run.id] != p.run {
@@ -101,7 +101,7 @@ func (c census) count(x *bookItem) {
 	it := x.item
 	if it.place == Releasing {
 		if x.place != Releasing { // not lent yet
-			x.run.held++
+			x.run.waiting++
 		}
 		return
 	}
@@ -111,7 +111,7 @@ func (c census) count(x *bookItem) {
 			n.out[slices.Index(it.pool.lanes, it.lane)]++
 		}
 	} else {
-		x.run.held++
+		x.run.waiting++
 		switch it.place {
 		case Parked:
 			x.run.parked++
@@ -263,7 +263,7 @@ func (m *Machine) checkLane(b *book, l *lane) {
 		b.w.failf("lane %s is led: %v", l.name, l.remote())
 	}
 	if l.remote() {
-		m.checkLed(b, l)
+		m.checkRemote(b, l)
 	} else if _, plain := l.law.(*plain.Law); plain != (l.cfg.Law == limiter.Plain) {
 		b.w.failf("lane %s does not follow the law that it is configured with", l.name)
 	}
@@ -323,7 +323,7 @@ func (m *Machine) checkIdle(b *book) {
 // wake it. It is true after Ready only.
 func (m *Machine) checkAwake(b *book) {
 	for _, r := range m.runs {
-		m.checkHeld(b, r)
+		m.checkBound(b, r)
 		if r.releases.n > 0 && r.free() {
 			b.w.failf("run %d has room, and %d items that could end", r.id, r.releases.n)
 		}

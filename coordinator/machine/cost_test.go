@@ -12,10 +12,10 @@ import (
 // everyLaw are the lanes whose cost is bounded, by what one calls them.
 var everyLaw = map[string]LaneConfig{
 	"plain":      {Law: limiter.Plain},
-	"plain told": {Law: limiter.Plain, Limits: told},
-	"model":      {Limits: told},
+	"plain told": {Law: limiter.Plain, Limits: configured},
+	"model":      {Limits: configured},
 	"local":      {Local: true},
-	"latency":    {Limits: told, Target: time.Second},
+	"latency":    {Limits: configured, Target: time.Second},
 	"plain mean": {Law: limiter.Plain, Target: time.Second},
 }
 

@@ -31,7 +31,7 @@
 // is to blame. The rules are at the head of blame.go.
 //
 // A lane may be led from outside: its law was made by somebody else ([LaneConfig].Maker), hears how
-// each call ended ([Leader]) and hears words ([Told]), and nothing else decides. Such a lane flows
+// each call ended ([Leader]) and hears words ([Delivered]), and nothing else decides. Such a lane flows
 // until its law stops it, or fails ([LawError]). [Ready].Words has the words of laws to the outside. A
 // machine that takes over from another one hears the ends of that one's calls ([Overheard]).
 //
@@ -64,13 +64,13 @@
 //     may yet be answered. [AlikeError] is independent of both.
 //  11. A run is held by exactly one [Bound] at any time: its [Ledger] adds up to the
 //     time since it was opened.
-//  12. A lane that is led flows until its law stops it, or fails. The law hears the end of
+//  12. A remote lane flows until its law stops it, or fails. The law hears the end of
 //     each call of its own once, in the words of the caller. After each decision, the machine
 //     has asked each law that speaks since the latest change on its lane.
 //  13. An item that was handed over is released as failed in three cases only. Its outcome
 //     says that the item is to blame; or another item was answered whose call left later; or
 //     no call can decide the question any more, as each one under way is overdue, and nothing
-//     waits. Exempt are lanes that are led, and probes of a run that keeps going.
+//     waits. Exempt are remote lanes, and probes of a run that keeps going.
 //  14. A call of a run with a budget leaves only if its price fits into what is neither spent nor
 //     reserved nor in doubt. Reserved is the sum over its calls in flight. So a run costs no more
 //     than its budget and what calls have cost beyond their price.

@@ -93,7 +93,7 @@ const (
 	evDrained
 	evLaneReset
 	evLaneRestored
-	evTold
+	evDelivered
 	evOverheard
 	evSlept
 )
@@ -270,7 +270,7 @@ func (e Event) String() string {
 		return fmt.Sprintf("lane %s: a call of another machine ends: %v", e.name, e.outcome)
 	case evSlept:
 		return fmt.Sprintf("the computer slept since %v", e.config)
-	case evTold:
+	case evDelivered:
 		return fmt.Sprintf("lane %s receives %+v", e.name, e.config)
 	case evLaneDefined, evLimitsChanged, evLaneReset, evLaneRestored:
 		return fmt.Sprintf("lane %s %s", e.name, kindWords[e.kind])

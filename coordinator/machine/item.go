@@ -212,8 +212,8 @@ func (it *Item) mendCost() {
 }
 
 func (m *Machine) hold(it *Item) {
-	m.held++
-	it.run.held++
+	m.waiting++
+	it.run.waiting++
 	m.touch(it.run)
 	it.pool.comes(it)
 }
@@ -304,7 +304,7 @@ func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
 	it.since, it.place = now, Waiting
 	m.hold(it)
 	used := m.note(now, it, o)
-	if it.lane.isToldApart(it, o) { // also in a run that drains: nothing is left to find out
+	if it.lane.itemAtFault(it, o) { // also in a run that drains: nothing is left to find out
 		m.fails(it, false, o.Cause)
 		return
 	}
@@ -320,7 +320,7 @@ func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
 }
 
 // endsIt reports whether an item that was handed over has failed for good, unless its lane is
-// to blame. On a lane that is led its leader decides that; a stopped lane is to blame.
+// to blame. On a remote lane its leader decides that; a stopped lane is to blame.
 func (m *Machine) endsIt(now time.Time, it *Item, o *Outcome, used bool) bool {
 	l, last := it.lane, o.Last && used
 	open := o.Alike != 0 && (o.Signal == Exhausted || o.Signal == Answered)

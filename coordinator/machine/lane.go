@@ -54,29 +54,29 @@ func (r Reason) String() string { return reasonWords[r] }
 // The fields that every call touches come first and together: with ten thousand lanes, each is
 // cold when its turn comes.
 type lane struct {
-	name      string
-	law       limiter.Law
-	charge    limiter.Charge // by which that law is charged: of its config, when it began
-	cfg       *LaneConfig    // shared with other lanes: replaced, and never written to
-	phase     Phase
-	reason    Reason
-	ill       Reason        // of the latest cooldown
-	ruled     bool          // charge is a rule of its own
-	revived   bool          // it began with an earlier machine's memory
-	bound     Bound         // what held back the latest call that asked
-	delay     time.Duration // and for how long; 0: it was let go
-	elsewhere bool          // a call of another machine was refused here, so somebody is there
-	answered  bool          // a call was answered as hoped, ever: here, or by an earlier machine
-	slowed    float32       // the latest reported part of its pace that is left because calls break; 0: all of it
-	epoch     uint64        // rises with each cooldown: calls that left before it are old news
-	began     uint64        // the epoch in which its law did: calls that left before it were charged to another
-	inFlight  int           // calls of any epoch
-	inEpoch   int           // calls of this one
-	answers   int           // calls answered, ever: 0 means that nothing is known
-	held      bool          // the law held a call back since the latest one left
-	hung      bool          // its calls are overdue: one more leaves at a time, to see
-	broke     bool          // a call broke since the latest one was answered, and was not just refused
-	unclear   int           // refusals in a row that may mean a limit by the day
+	name           string
+	law            limiter.Law
+	charge         limiter.Charge // by which that law is charged: of its config, when it began
+	cfg            *LaneConfig    // shared with other lanes: replaced, and never written to
+	phase          Phase
+	reason         Reason
+	cooldownReason Reason        // of the latest cooldown
+	ruled          bool          // charge is a rule of its own
+	revived        bool          // it began with an earlier machine's memory
+	bound          Bound         // what held back the latest call that asked
+	delay          time.Duration // and for how long; 0: it was let go
+	elsewhere      bool          // a call of another machine was refused here, so somebody is there
+	answered       bool          // a call was answered as hoped, ever: here, or by an earlier machine
+	slowed         float32       // the latest reported part of its pace that is left because calls break; 0: all of it
+	epoch          uint64        // rises with each cooldown: calls that left before it are old news
+	began          uint64        // the epoch in which its law did: calls that left before it were charged to another
+	inFlight       int           // calls of any epoch
+	inEpoch        int           // calls of this one
+	answers        int           // calls answered, ever: 0 means that nothing is known
+	blocked        bool          // the law held a call back since the latest one left
+	hung           bool          // its calls are overdue: one more leaves at a time, to see
+	broke          bool          // a call broke since the latest one was answered, and was not just refused
+	unclear        int           // refusals in a row that may mean a limit by the day
 
 	pools      []*pool
 	onePool    [1]*pool  // backing array of pools while there is only one
@@ -128,7 +128,7 @@ func (l *lane) beginBreaker() {
 
 func (m *Machine) beginLaw(now time.Time, l *lane) {
 	l.law = m.newLaw(now, l)
-	l.held, l.bound, l.slowed, l.began = false, BoundNone, 0, l.epoch
+	l.blocked, l.bound, l.slowed, l.began = false, BoundNone, 0, l.epoch
 	l.outside = outsideOf(l)
 	l.recharge(l.cfg.Charge)
 }
@@ -168,7 +168,7 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	}
 	cost := l.charge.Of(it.Cost)
 	l.law.Remaining(l.remaining(p))
-	l.law.Tick(now, l.held)
+	l.law.Tick(now, l.blocked)
 	var wait time.Duration
 	var by Bound
 	if l.phase == Probing {
@@ -177,7 +177,7 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 		wait, by = l.law.Wait(now, cost)
 	}
 	if wait > 0 {
-		l.held, l.bound = true, l.boundOn(by)
+		l.blocked, l.bound = true, l.boundOn(by)
 	} else {
 		l.bound = BoundNone
 	}
@@ -224,7 +224,7 @@ func (m *Machine) departed(now time.Time, l *lane, it *Item) {
 		l.mark(now)
 	}
 	it.ticket = l.law.Sent(now, l.charge.Of(it.Cost), l.inFlight)
-	l.held = false
+	l.blocked = false
 	if l.phase == Probing {
 		m.probe(now, l)
 	}
@@ -398,7 +398,7 @@ func (l *lane) forgive() {
 	l.broke, l.unclear, l.revived, l.hung = false, 0, false, false
 	l.cause, l.until, l.wave = nil, time.Time{}, 0
 	l.listen()
-	l.ill = NoReason
+	l.cooldownReason = NoReason
 	if l.illness != nil {
 		*l.illness = illness{}
 	}
@@ -418,8 +418,8 @@ func (l *lane) phaseBound() Bound {
 	return BoundCooldown
 }
 
-// heldBy returns the bound of the lane's own that holds its next call back. It changes nothing.
-func (l *lane) heldBy(now time.Time) Bound {
+// currentBound returns the bound of the lane's own that holds its next call back. It changes nothing.
+func (l *lane) currentBound(now time.Time) Bound {
 	switch {
 	case l.phase == Cooling || l.phase == Stopped:
 		return l.phaseBound()

@@ -83,7 +83,7 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	m.teach(now, &e, o)
 }
 
-// overheard takes the lesson of a call of another machine's. On a led lane it does nothing: the
+// overheard takes the lesson of a call of another machine's. On a remote lane it does nothing: the
 // leader hears of such calls outside.
 func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome) {
 	if m.lanes[name] == nil && m.roomFor([]string{name}) != nil {
@@ -387,7 +387,7 @@ type departure struct {
 // names. A refusal for good stops the lane if [Outcome].Alike is 0, and so does a used-up daily
 // limit. Neither does if a person has reset the lane since the call left. Its charge is not given
 // back, and the number of calls in flight stays as it is. A lane that was not in use is in use from
-// then on. A lane that is led ignores the call.
+// then on. A remote lane ignores the call.
 func Overheard(lane string, sent time.Time, cost limiter.Cost, o Outcome) Event {
 	return Event{kind: evOverheard, name: lane, outcome: o, config: departure{sent: sent, cost: cost}}
 }

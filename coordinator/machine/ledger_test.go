@@ -34,7 +34,7 @@ func (b *bed) refuseAll(o Outcome) {
 // Each word, where it is true.
 func TestEachBound(t *testing.T) {
 	plain := LaneConfig{Law: limiter.Plain}
-	told := LaneConfig{Limits: limiter.Limits{RPM: 60}}
+	configured := LaneConfig{Limits: limiter.Limits{RPM: 60}}
 	two := RunConfig{Concurrency: 2}
 	wide := RunConfig{Concurrency: 1000}
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestEachBound(t *testing.T) {
 		{BoundTail, plain, wide, func(b *bed) { b.offer(3, "", 0); b.Step(b.now, InputEnded(1)); b.decide() }},
 		{BoundConcurrency, plain, two, func(b *bed) { b.offer(9, "", 0) }},
 		{BoundWindow, LaneConfig{Law: limiter.Plain, Window: 1}, wide, func(b *bed) { b.offer(9, "", 0) }},
-		{BoundRequests, told, wide, func(b *bed) { b.offer(200, "", 0) }},
+		{BoundRequests, configured, wide, func(b *bed) { b.offer(200, "", 0) }},
 		{BoundRequests, LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60}}, wide, func(b *bed) { b.offer(200, "", 0) }},
 		{BoundTokens, LaneConfig{Limits: limiter.Limits{TPM: 6000}}, wide, func(b *bed) { b.offer(200, "", 500) }},
 		{BoundInputTokens, LaneConfig{Limits: limiter.Limits{InputTPM: 6000}}, wide, func(b *bed) { b.offer(200, "", 500) }},
@@ -157,7 +157,7 @@ func TestOldestCall(t *testing.T) {
 }
 
 // What of its own holds a lane back is known of each, and what its items draw.
-func TestLaneIsHeldBy(t *testing.T) {
+func TestLaneNamesItsBound(t *testing.T) {
 	b := newBed(LaneConfig{Limits: limiter.Limits{RPM: 60}, Window: 7}, RunConfig{Concurrency: 100})
 	b.offer(50, "", 300)
 	if l := b.lane(); l.Local || l.Bound != BoundRequests || l.Draw.Requests != 1 || l.Draw.Input != 300 || l.Window != 7 {

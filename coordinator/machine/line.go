@@ -274,13 +274,13 @@ type health uint8
 const (
 	flows health = iota
 	climbs
-	isIll
+	unhealthy
 )
 
 func (l *lane) health() health {
 	switch {
 	case !l.well():
-		return isIll
+		return unhealthy
 	case l.phase == Ramping:
 		return climbs
 	}
@@ -294,7 +294,7 @@ func (m *Machine) fallBack(q *line, first *pool) {
 	var all []*pool
 	for x := q.seats.first; x != nil; x = x.next {
 		for s := x.of.stands.first; s != nil; s = s.next {
-			if p := s.of.pool; p != first && p.tiers != nil && (q.health == isIll || p.tiers.spill > 0) {
+			if p := s.of.pool; p != first && p.tiers != nil && (q.health == unhealthy || p.tiers.spill > 0) {
 				all = append(all, p)
 			}
 		}

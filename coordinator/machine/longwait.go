@@ -56,7 +56,7 @@ func (m *Machine) beginWait(now time.Time, l *lane) {
 		l.wait = &wait{}
 	}
 	l.wait.since, l.wait.said = now, false
-	m.lookBy(now.Add(m.cfg.LongWait))
+	m.checkWaitsBy(now.Add(m.cfg.LongWait))
 	if l.phase == Cooling {
 		m.foresee(l)
 	}
@@ -75,7 +75,7 @@ func (w *wait) end() {
 // foresee looks at the waits at once if the end of a cooldown is known to be far.
 func (m *Machine) foresee(l *lane) {
 	if w := l.wait; w.under() && !w.said && isLong(m.now, w.since, l.until, m.cfg.LongWait) {
-		m.lookBy(m.now)
+		m.checkWaitsBy(m.now)
 	}
 }
 
@@ -92,55 +92,55 @@ func isLong(now, since, until time.Time, bound time.Duration) bool {
 	return now.Sub(since) >= bound || until.Sub(since) > bound
 }
 
-func (m *Machine) lookBy(at time.Time) {
-	if m.lookAt.IsZero() || at.Before(m.lookAt) {
-		m.lookAt = at
+func (m *Machine) checkWaitsBy(at time.Time) {
+	if m.checkWaitsAt.IsZero() || at.Before(m.checkWaitsAt) {
+		m.checkWaitsAt = at
 	}
 }
 
-// look reports the waits that have become long, once their moment has come, and finds out when
+// checkWaits reports the waits that have become long, once their moment has come, and finds out when
 // the next may. It changes no decision.
-func (m *Machine) look(now time.Time) {
-	if m.lookAt.IsZero() || m.lookAt.After(now) {
+func (m *Machine) checkWaits(now time.Time) {
+	if m.checkWaitsAt.IsZero() || m.checkWaitsAt.After(now) {
 		return
 	}
-	m.lookAt = time.Time{}
+	m.checkWaitsAt = time.Time{}
 	for l := m.idle.first; l != nil; l = l.next {
 		if l.wait.under() && !l.wait.said {
-			m.lookAtLane(now, l)
+			m.checkLaneWait(now, l)
 		}
 	}
 }
 
-// lookAtLane reports the wait of a lane if it has become long, or will. Else it notes when to
+// checkLaneWait reports the wait of a lane if it has become long, or will. Else it notes when to
 // look again, or ends a wait that nobody has any more.
-func (m *Machine) lookAtLane(now time.Time, l *lane) {
+func (m *Machine) checkLaneWait(now time.Time, l *lane) {
 	items, first := l.wantedBy(now)
 	switch {
 	case items > 0:
 	case l.phase == Probing && l.inEpoch > 0: // only the probe waits: its end tells more
-		m.lookBy(now.Add(m.cfg.LongWait))
+		m.checkWaitsBy(now.Add(m.cfg.LongWait))
 		return
 	case (l.phase == Cooling || l.phase == Probing) && len(l.pools) > 0: // when a full run has room again, nobody asks a lane that is ill
 		l.wait.since = now
-		m.lookBy(now.Add(m.cfg.LongWait))
+		m.checkWaitsBy(now.Add(m.cfg.LongWait))
 		return
 	default:
 		l.wait.end()
 		return
 	}
 	since := latest(l.wait.since, first)
-	why, until, held := l.heldUp(now)
-	if !held { // it let a call go that is under way, or could: the wait is over, or begins now
+	why, until, blocked := l.obstacle(now)
+	if !blocked { // it let a call go that is under way, or could: the wait is over, or begins now
 		l.wait.since, since = now, now
 	}
 	if !isLong(now, since, until, m.cfg.LongWait) {
-		m.lookBy(since.Add(m.cfg.LongWait))
+		m.checkWaitsBy(since.Add(m.cfg.LongWait))
 		return
 	}
 	l.wait.said = true
 	m.out.LongWaits = append(m.out.LongWaits, LongWait{
-		At: now, Lane: l.name, Phase: l.phase, Cause: l.ill, Why: why, Since: since, Until: until, Items: items,
+		At: now, Lane: l.name, Phase: l.phase, Cause: l.cooldownReason, Why: why, Since: since, Until: until, Items: items,
 	})
 }
 
@@ -190,9 +190,9 @@ func (p *pool) asks(now time.Time, l *lane) bool {
 	return i >= 0 && (p.tiers == nil || p.uses(now, p.tiers.of[i]))
 }
 
-// heldUp returns what keeps the lane from letting a call go, and until when. A lane that is
+// obstacle returns what keeps the lane from letting a call go, and until when. A lane that is
 // well and has calls under way is not held up: it may wait for their ends.
-func (l *lane) heldUp(now time.Time) (why string, until time.Time, held bool) {
+func (l *lane) obstacle(now time.Time) (why string, until time.Time, blocked bool) {
 	switch {
 	case l.phase == Cooling:
 		return l.reason.String(), l.until, true
@@ -268,19 +268,19 @@ func (m *Machine) waitsAlone(it *Item, cause Reason, why string) {
 	})
 }
 
-// onlyToLook reports whether time has brought nothing but a look at the waits. Such a look must
+// onlyChecksWaits reports whether time has brought nothing but a look at the waits. Such a look must
 // leave no trace: lanes are forgotten, and the latest moment is noted, only when something has
 // happened, and that may not depend on looks. An owner that comes as late as a long wait has
 // more to see.
-func (m *Machine) onlyToLook(now time.Time) bool {
-	due := !m.lookAt.IsZero() && !m.lookAt.After(now) && now.Sub(m.lookAt) < m.cfg.LongWait
-	if m.stepped || !due && !now.Equal(m.looked) {
+func (m *Machine) onlyChecksWaits(now time.Time) bool {
+	due := !m.checkWaitsAt.IsZero() && !m.checkWaitsAt.After(now) && now.Sub(m.checkWaitsAt) < m.cfg.LongWait
+	if m.stepped || !due && !now.Equal(m.waitsCheckedAt) {
 		return false
 	}
 	if at := m.decidesAt(); !at.IsZero() && !at.After(now) {
 		return false
 	}
-	m.looked = now
+	m.waitsCheckedAt = now
 	return true
 }
 

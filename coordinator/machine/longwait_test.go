@@ -125,7 +125,7 @@ func TestLongWaitOfAnOnlyItem(t *testing.T) {
 
 // A look at the waits leaves no trace. A lane that nobody used for long is forgotten when
 // something happens, and not by a look: whether waits are said may not decide that.
-func TestLookForgetsNoLane(t *testing.T) {
+func TestCheckOfWaitsForgetsNoLane(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain, Window: 1}, RunConfig{})
 	b.cfg.IdleTTL = time.Minute
 	b.offer(1, "idle", 0)
@@ -163,7 +163,7 @@ func TestFallbackThatIsNotNeededDoesNotWait(t *testing.T) {
 			t.Fatalf("said %v", said)
 		}
 	}
-	if p := b.lanes["spare"].phase; p != Probing || b.Held() == 0 {
-		t.Errorf("the fallback is %v, and %d items wait", p, b.Held())
+	if p := b.lanes["spare"].phase; p != Probing || b.Waiting() == 0 {
+		t.Errorf("the fallback is %v, and %d items wait", p, b.Waiting())
 	}
 }

@@ -20,31 +20,31 @@ type Machine struct {
 	rng     *rand.Rand
 	now     time.Time // of the latest call: time never goes back in here
 
-	runs     map[RunID]*run
-	awake    list[run] // those that may be given something now; they take turns
-	touched  []*run    // those whose books may have changed since the latest decision
-	woken    []*lane   // those whose first in line is to be asked
-	lanes    map[string]*lane
-	defined  map[string]*LaneConfig
-	memory   map[string]LaneMemory // of lanes that were not used yet
-	items    map[string]ItemMemory // of items that were not offered yet, or let go; nil: there are none
-	idle     laneList
-	alarms   alarms
-	expiry   heap[*Item] // handed over, not over, and with a deadline
-	held     int         // items that wait, in all
-	flying   int         // calls in flight, in all
-	totals   tally
-	lookAt   time.Time           // when to look for long waits; zero: nobody waits
-	looked   time.Time           // when that was last done and nothing else
-	unpaid   bool                // a budget was spent since the latest look at the releases
-	stepped  bool                // a fact was absorbed since the latest Ready
-	stirred  []*lane             // those whose law may have something to say
-	accused  []*lane             // those with items that are Undecided
-	accounts map[string]*account // of known lanes; nil: none has one
-	faulty   []*lane             // those whose law has failed, to be stopped
-	askings  uint64              // how often one was asked
-	out      Ready
-	said     int // transitions in the latest answer
+	runs           map[RunID]*run
+	awake          list[run] // those that may be given something now; they take turns
+	touched        []*run    // those whose books may have changed since the latest decision
+	woken          []*lane   // those whose first in line is to be asked
+	lanes          map[string]*lane
+	defined        map[string]*LaneConfig
+	memory         map[string]LaneMemory // of lanes that were not used yet
+	items          map[string]ItemMemory // of items that were not offered yet, or let go; nil: there are none
+	idle           laneList
+	alarms         alarms
+	expiry         heap[*Item] // handed over, not over, and with a deadline
+	waiting        int         // items that wait, in all
+	flying         int         // calls in flight, in all
+	totals         tally
+	checkWaitsAt   time.Time           // when to look for long waits; zero: nobody waits
+	waitsCheckedAt time.Time           // when that was last done and nothing else
+	unpaid         bool                // a budget was spent since the latest look at the releases
+	stepped        bool                // a fact was absorbed since the latest Ready
+	stirred        []*lane             // those whose law may have something to say
+	accused        []*lane             // those with items that are Undecided
+	accounts       map[string]*account // of known lanes; nil: none has one
+	faulty         []*lane             // those whose law has failed, to be stopped
+	askings        uint64              // how often one was asked
+	out            Ready
+	said           int // transitions in the latest answer
 }
 
 // Ready is everything that follows from the facts that a machine took. Its slices are valid
@@ -133,9 +133,9 @@ func New(c Config) *Machine {
 	return m
 }
 
-// Held returns the number of items that wait in the machine. A driver bounds it by closing its
+// Waiting returns the number of items that wait in the machine. A driver bounds it by closing its
 // door to offers.
-func (m *Machine) Held() int { return m.held }
+func (m *Machine) Waiting() int { return m.waiting }
 
 // Step absorbs one fact. It decides nothing: [Machine.Ready] does, once for all absorbed facts.
 func (m *Machine) Step(now time.Time, e Event) {
@@ -156,8 +156,8 @@ func (m *Machine) Step(now time.Time, e Event) {
 		m.withdrawn(e.item)
 	case evLaneRestored:
 		m.remember(e.name, e.config.(LaneMemory))
-	case evTold:
-		m.told(now, e.name, e.config)
+	case evDelivered:
+		m.deliver(now, e.name, e.config)
 	case evOverheard:
 		m.overheard(now, e.name, e.config.(departure), &e.outcome)
 	case evLaneReset:
@@ -183,11 +183,11 @@ func (m *Machine) tick(now time.Time) time.Time {
 // within each pool.
 func (m *Machine) Ready(now time.Time) Ready {
 	m.takeBackAnswer()
-	if !m.onlyToLook(now) {
+	if !m.onlyChecksWaits(now) {
 		now = m.tick(now)
 		m.decide(now)
 	}
-	m.look(now)
+	m.checkWaits(now)
 	for len(m.faulty) > 0 { // a law failed while it was looked at, or asked for its word
 		m.decide(m.tick(now))
 	}
@@ -422,8 +422,8 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 func (m *Machine) lend(r *run, g Grant) {
 	g.Item.serial++
 	g.Run, g.Serial = r.id, g.Item.serial
-	m.held--
-	r.held--
+	m.waiting--
+	r.waiting--
 	r.busy++
 	m.touch(r)
 	m.out.Grants = append(m.out.Grants, g)
@@ -460,8 +460,8 @@ func (m *Machine) touch(r *run) {
 // reported.
 func (m *Machine) wakeAt() time.Time {
 	at := m.decidesAt()
-	if !m.lookAt.IsZero() && (at.IsZero() || m.lookAt.Before(at)) {
-		at = m.lookAt
+	if !m.checkWaitsAt.IsZero() && (at.IsZero() || m.checkWaitsAt.Before(at)) {
+		at = m.checkWaitsAt
 	}
 	return at
 }

@@ -25,7 +25,7 @@ func TestCoolingLaneIsRemembered(t *testing.T) {
 	}
 }
 
-// A lane is not forgotten while something of a told limit is used up: a limit of one call an
+// A lane is not forgotten while something of a configured limit is used up: a limit of one call an
 // hour holds, however often somebody looks.
 func TestLaneThatOwesIsRemembered(t *testing.T) {
 	for _, law := range []limiter.LawName{limiter.Plain, limiter.Model} {
@@ -108,7 +108,7 @@ func TestOldCallsCreditNothing(t *testing.T) {
 
 // An end that is reported twice is one end, also when the item waits for its release in
 // between: then nobody has the item, and nobody can end it.
-func TestEndToldTwiceIsOneEnd(t *testing.T) {
+func TestEndReportedTwiceIsOneEnd(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Concurrency: 1})
 	b.offer(2, "", 0)
 	b.Step(b.now, Drained(1))

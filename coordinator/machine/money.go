@@ -83,11 +83,11 @@ func (e *BudgetError) Is(target error) bool { return target == ErrMaxCost }
 // anything leaves, Left is not negative.
 type purse struct {
 	Spending
-	price   PriceFunc
-	held    []limiter.Money     // by the slot of a call in its run's flights
-	short   []*pool             // those whose head did not fit
-	lengths map[string]*lengths // of answers, by lane
-	over    *BudgetError        // why the run has stopped; nil: it has not
+	price    PriceFunc
+	reserved []limiter.Money     // by the slot of a call in its run's flights
+	short    []*pool             // those whose head did not fit
+	lengths  map[string]*lengths // of answers, by lane
+	over     *BudgetError        // why the run has stopped; nil: it has not
 }
 
 // newPurse returns the purse of a run; nil: it has no budget.
@@ -139,17 +139,17 @@ func (q *purse) waits(p *pool, does bool) {
 
 // reserve sets the price of a call in flight aside.
 func (q *purse) reserve(slot int, price limiter.Money) {
-	for len(q.held) <= slot {
-		q.held = append(q.held, 0)
+	for len(q.reserved) <= slot {
+		q.reserved = append(q.reserved, 0)
 	}
-	q.held[slot] = price
+	q.reserved[slot] = price
 	q.Reserved = q.Reserved.Plus(price)
 }
 
 // settle takes the end of a call into account, and asks the pools that wait for money again.
 func (q *purse) settle(it *Item, o *Outcome) {
-	reserved := q.held[it.pos]
-	q.held[it.pos] = 0
+	reserved := q.reserved[it.pos]
+	q.reserved[it.pos] = 0
 	q.Reserved -= reserved
 	spent := max(0, o.Spent)
 	if o.Doubtful {

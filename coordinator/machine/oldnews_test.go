@@ -100,18 +100,18 @@ func TestParticipantsOfACooldown(t *testing.T) {
 	b.wait(time.Second)
 	b.endOf(t, 4, HandedOver, refused)
 	wave("one while the lane is probed", 3, 3)
-	told := b.endOf(t, 0, HandedOver, refused)
+	reported := b.endOf(t, 0, HandedOver, refused)
 	wave("the probe is refused", 1, 4)
-	if len(told) != 1 || told[0].Wave != 1 {
-		t.Errorf("a transition tells of %v", told)
+	if len(reported) != 1 || reported[0].Wave != 1 {
+		t.Errorf("a transition tells of %v", reported)
 	}
 	b.endOf(t, 5, HandedOver, refused)
 	wave("one of two cooldowns ago", 1, 4)
 	for l.phase != Probing {
 		b.wait(time.Second)
 	}
-	if told := b.endOf(t, b.calls[len(b.calls)-1].Item.Seq, Settled, Outcome{Signal: Succeeded}); len(told) != 1 || told[0].Wave != 1 {
-		t.Errorf("a transition tells of %v", told)
+	if reported := b.endOf(t, b.calls[len(b.calls)-1].Item.Seq, Settled, Outcome{Signal: Succeeded}); len(reported) != 1 || reported[0].Wave != 1 {
+		t.Errorf("a transition tells of %v", reported)
 	}
 	if c := b.RunCounters(1); c.Cooldowns != 2 || c.Stragglers != 4 || c.Throttled != 6 {
 		t.Errorf("%+v", c)

@@ -43,16 +43,16 @@ type asking struct {
 
 // Words that a permitLaw hears, besides numbers of permits.
 type (
-	probeWord struct{}
-	restWord  struct{ rests bool }
+	probeMessage struct{}
+	restMessage  struct{ rests bool }
 )
 
 func (l *permitLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
 	switch {
 	case l.rests:
-		return limiter.UntilTold, limiter.BoundCooldown
+		return limiter.UntilNotified, limiter.BoundCooldown
 	case l.permits == 0:
-		return limiter.UntilTold, limiter.BoundRequests
+		return limiter.UntilNotified, limiter.BoundRequests
 	}
 	return 0, limiter.BoundNone
 }
@@ -69,14 +69,14 @@ func (l *permitLaw) Sent(_ time.Time, c limiter.Cost, _ int) limiter.Ticket {
 	return k
 }
 
-func (l *permitLaw) Hear(_ time.Time, word any) limiter.Reply {
-	switch w := word.(type) {
+func (l *permitLaw) Hear(_ time.Time, message any) limiter.Reply {
+	switch w := message.(type) {
 	case int:
 		l.permits += w
-	case probeWord:
+	case probeMessage:
 		l.permits++
 		l.probes++
-	case restWord:
+	case restMessage:
 		l.rests = w.rests
 	case limiter.Reply:
 		return w
@@ -94,7 +94,7 @@ func (l *permitLaw) Ended(_ time.Time, k limiter.Ticket, o Outcome) {
 
 const permitAsks = 100 * time.Millisecond
 
-func (l *permitLaw) Say(now time.Time, up limiter.Upcoming) (word any, next time.Time) {
+func (l *permitLaw) Say(now time.Time, up limiter.Upcoming) (message any, next time.Time) {
 	a := asking{at: now, up: up}
 	up.Costs(func(c limiter.Cost) bool { a.costs = append(a.costs, c); return true })
 	a.up.Costs = nil
@@ -108,7 +108,7 @@ func (l *permitLaw) Say(now time.Time, up limiter.Upcoming) (word any, next time
 
 func (l *permitLaw) latest() asking { return l.asked[len(l.asked)-1] }
 
-// The laws that a led lane's law is not asked or told as.
+// The laws that a remote lane's law is not asked or told as.
 func (l *permitLaw) Answered(time.Time, limiter.News) { l.strange++ }
 func (l *permitLaw) Failed(time.Time, limiter.News)   { l.strange++ }
 func (l *permitLaw) Vanished(time.Time, limiter.News) { l.strange++ }
@@ -118,11 +118,11 @@ func (l *permitLaw) Refused(time.Time, limiter.News) limiter.Refusal {
 	return limiter.Refusal{}
 }
 
-// ledBed is a bed whose lanes are led.
-func ledBed(c LaneConfig, r RunConfig) (*bed, *maker) {
+// remoteBed is a bed whose lanes are remote.
+func remoteBed(c LaneConfig, r RunConfig) (*bed, *maker) {
 	by := &maker{}
 	c.Maker = by
 	return newBed(c, r), by
 }
 
-func (b *bed) tell(word any) { b.Step(b.now, Told(DefaultPool, word)); b.decide() }
+func (b *bed) tell(message any) { b.Step(b.now, Delivered(DefaultPool, message)); b.decide() }

@@ -14,7 +14,7 @@ import (
 // A lane follows the law that its maker makes, with the words by which the named one would
 // be made; another maker is another law, the same one is not.
 func TestMakerMakesALanesLaw(t *testing.T) {
-	b, by := ledBed(LaneConfig{}, RunConfig{})
+	b, by := remoteBed(LaneConfig{}, RunConfig{})
 	b.offer(3, "", 0)
 	if len(by.made) != 1 || len(b.calls) != 0 {
 		t.Fatalf("%d laws are made, %d calls left", len(by.made), len(b.calls))
@@ -57,9 +57,9 @@ type sliceMaker struct{ all []int }
 
 func (sliceMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return nil }
 
-// The law of a led lane alone hears how a call ended, in the caller's words. The lane flows,
+// The law of a remote lane alone hears how a call ended, in the caller's words. The lane flows,
 // and a refused item goes first when there is a permit again.
-func TestLedLaneDrawsNoConclusions(t *testing.T) {
+func TestRemoteLaneDrawsNoConclusions(t *testing.T) {
 	for what, o := range map[string]Outcome{
 		"refused":          {Signal: Throttled, Directed: true, RetryAfter: time.Minute},
 		"refused for long": {Signal: Throttled, Directed: true, RetryAfter: 5 * time.Hour},
@@ -72,7 +72,7 @@ func TestLedLaneDrawsNoConclusions(t *testing.T) {
 		"cancelled":        {},
 		"not to its taste": {Signal: Answered},
 	} {
-		b, by := ledBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 2}}, RunConfig{})
+		b, by := remoteBed(LaneConfig{Breaker: limiter.BreakerConfig{Consecutive: 2}}, RunConfig{})
 		b.offer(1, "", 0)
 		for range 2 * unclearMost {
 			b.tell(1)
@@ -81,8 +81,8 @@ func TestLedLaneDrawsNoConclusions(t *testing.T) {
 			b.decide()
 		}
 		l, law := b.lanes[DefaultPool], by.law()
-		if l.phase != Flowing || len(b.said) > 0 || len(b.calls) > 0 || b.Held() != 1 || len(by.made) != 1 {
-			t.Errorf("%s: the lane is %v, %v, %d calls, %d held", what, l.phase, b.said, len(b.calls), b.Held())
+		if l.phase != Flowing || len(b.said) > 0 || len(b.calls) > 0 || b.Waiting() != 1 || len(by.made) != 1 {
+			t.Errorf("%s: the lane is %v, %v, %d calls, %d held", what, l.phase, b.said, len(b.calls), b.Waiting())
 		}
 		if len(law.ended) != 2*unclearMost || len(law.left) != 0 || law.strange > 0 {
 			t.Errorf("%s: %d ends were told, %d calls are out, %d were told otherwise", what, len(law.ended), len(law.left), law.strange)
@@ -96,9 +96,9 @@ func TestLedLaneDrawsNoConclusions(t *testing.T) {
 	}
 }
 
-// What was refused on a lane that is led goes first, and what was there before it.
-func TestLedLaneTakesRefusedItemsFirst(t *testing.T) {
-	b, _ := ledBed(LaneConfig{}, RunConfig{})
+// What was refused on a remote lane goes first, and what was there before it.
+func TestRemoteLaneTakesRefusedItemsFirst(t *testing.T) {
+	b, _ := remoteBed(LaneConfig{}, RunConfig{})
 	b.offer(3, "", 0)
 	b.tell(1)
 	b.end(0, Outcome{Signal: Throttled})
@@ -109,8 +109,8 @@ func TestLedLaneTakesRefusedItemsFirst(t *testing.T) {
 }
 
 // The law stops the lane for a reason of its own, and has it flow again.
-func TestLedLaneStopsWhenItIsTold(t *testing.T) {
-	b, by := ledBed(LaneConfig{}, RunConfig{})
+func TestRemoteLaneStopsByMessage(t *testing.T) {
+	b, by := remoteBed(LaneConfig{}, RunConfig{})
 	reason := errors.New("the account is empty, elsewhere")
 	b.offer(2, "", 0)
 	b.tell(1)
@@ -134,14 +134,14 @@ func TestLedLaneStopsWhenItIsTold(t *testing.T) {
 }
 
 // A model that is not found is the item's own fault where somebody else was answered.
-func TestLedLaneHearsOfAnswers(t *testing.T) {
-	b, _ := ledBed(LaneConfig{}, RunConfig{})
+func TestRemoteLaneHearsOfAnswers(t *testing.T) {
+	b, _ := remoteBed(LaneConfig{}, RunConfig{})
 	b.offer(1, "", 0)
 	b.tell(1)
 	notFound := Outcome{Signal: Exhausted, Alike: 404, First: 1, Later: 5}
 	b.end(0, notFound)
-	if b.Held() != 1 || len(b.calls) != 0 {
-		t.Fatalf("%d held, %v", b.Held(), b.calls)
+	if b.Waiting() != 1 || len(b.calls) != 0 {
+		t.Fatalf("%d held, %v", b.Waiting(), b.calls)
 	}
 	b.tell(limiter.Reply{Answered: true})
 	b.tell(1)
@@ -152,26 +152,26 @@ func TestLedLaneHearsOfAnswers(t *testing.T) {
 }
 
 // A call that its law sends to see uses up no attempt of its item.
-func TestLedLaneProbes(t *testing.T) {
-	b, _ := ledBed(LaneConfig{}, RunConfig{})
+func TestRemoteLaneProbes(t *testing.T) {
+	b, _ := remoteBed(LaneConfig{}, RunConfig{})
 	b.offer(1, "", 0)
-	for _, word := range []any{probeWord{}, probeWord{}, 1} {
-		b.tell(word)
+	for _, message := range []any{probeMessage{}, probeMessage{}, 1} {
+		b.tell(message)
 		g := b.calls[0]
-		if probe := word == any(probeWord{}); g.Item.Probe != probe {
-			t.Errorf("%v: a probe: %v", word, g.Item.Probe)
+		if probe := message == any(probeMessage{}); g.Item.Probe != probe {
+			t.Errorf("%v: a probe: %v", message, g.Item.Probe)
 		}
 		b.end(0, Outcome{Signal: Failed})
 		b.now = b.now.Add(time.Minute)
 		b.decide()
-		if want := map[any]int{1: 1}[word]; g.Item.Attempts != want {
-			t.Errorf("%v: %d attempts are used up", word, g.Item.Attempts)
+		if want := map[any]int{1: 1}[message]; g.Item.Attempts != want {
+			t.Errorf("%v: %d attempts are used up", message, g.Item.Attempts)
 		}
 	}
 }
 
-// A pool falls back while a led lane cools outside, and not while the lane has no permit.
-func TestFallbackFromALedLane(t *testing.T) {
+// A pool falls back while a remote lane cools outside, and not while the lane has no permit.
+func TestFallbackFromARemoteLane(t *testing.T) {
 	by := &maker{}
 	m := New(Config{Lanes: map[string]LaneConfig{"led": {Maker: by}, "second": {}}})
 	b := &bed{Machine: m, now: storyStart}
@@ -180,22 +180,22 @@ func TestFallbackFromALedLane(t *testing.T) {
 	if len(b.calls) != 0 {
 		t.Fatalf("%v, for want of a permit", b.calls)
 	}
-	b.Step(b.now, Told("led", restWord{true}))
+	b.Step(b.now, Delivered("led", restMessage{true}))
 	if b.decide(); len(b.calls) != 1 || b.calls[0].Lane != "second" {
 		t.Fatalf("%v, while the first lane cools outside", b.calls)
 	}
-	b.Step(b.now, Told("led", restWord{false}))
-	b.Step(b.now, Told("led", 1))
+	b.Step(b.now, Delivered("led", restMessage{false}))
+	b.Step(b.now, Delivered("led", 1))
 	b.now = b.now.Add(time.Second)
 	if b.decide(); len(b.calls) != 2 || b.calls[1].Lane != "led" {
 		t.Errorf("%v", b.calls)
 	}
 }
 
-// When a person resets a lane that is led, what stopped it here is gone, and it keeps its
+// When a person resets a remote lane, what stopped it here is gone, and it keeps its
 // law: that knows which calls are out, and what is held against the lane outside.
-func TestLedLaneKeepsItsLaw(t *testing.T) {
-	b, by := ledBed(LaneConfig{}, RunConfig{})
+func TestRemoteLaneKeepsItsLaw(t *testing.T) {
+	b, by := remoteBed(LaneConfig{}, RunConfig{})
 	b.offer(2, "", 0)
 	b.tell(1)
 	b.tell(limiter.Reply{Stop: errors.New("no")})
@@ -209,23 +209,23 @@ func TestLedLaneKeepsItsLaw(t *testing.T) {
 	}
 }
 
-// A ledModel remembers as the model does, and leads its lane.
-type ledModel struct{ limiter.Law }
+// A remoteModel remembers as the model does, and leads its lane.
+type remoteModel struct{ limiter.Law }
 
-func (*ledModel) NewLaw(c limiter.LawConfig, now time.Time, rng *rand.Rand) limiter.Law {
-	return &ledModel{laws.New(c, now, rng)}
+func (*remoteModel) NewLaw(c limiter.LawConfig, now time.Time, rng *rand.Rand) limiter.Law {
+	return &remoteModel{laws.New(c, now, rng)}
 }
 
-func (*ledModel) Ended(time.Time, limiter.Ticket, Outcome) {}
+func (*remoteModel) Ended(time.Time, limiter.Ticket, Outcome) {}
 
 // A law that leads its lane takes up what is remembered, and that holds the lane back only
 // as far as the law says so.
-func TestLedLaneIsRemembered(t *testing.T) {
+func TestRemoteLaneIsRemembered(t *testing.T) {
 	k := LaneMemory{
 		Version: 1, Until: storyStart.Add(time.Minute), Breaker: limiter.BreakerMemory{State: "open", At: storyStart, Until: storyStart.Add(2 * time.Second)},
 		Law: limiter.Memory{Version: 1, Law: "model", At: storyStart, Hold: storyStart.Add(30 * time.Second), Latency: 7},
 	}
-	m := New(Config{Lane: LaneConfig{Maker: &ledModel{}}, Memory: map[string]LaneMemory{DefaultPool: k}})
+	m := New(Config{Lane: LaneConfig{Maker: &remoteModel{}}, Memory: map[string]LaneMemory{DefaultPool: k}})
 	b := &bed{Machine: m, now: storyStart}
 	b.Step(b.now, RunOpened(1, RunConfig{}))
 	b.offer(1, "", 0)
@@ -244,13 +244,13 @@ func TestLedLaneIsRemembered(t *testing.T) {
 
 // What holds a lane back is gone where its next law leads it, but for a stop; and that is gone, with whatever else was held
 // against the lane, when its law resumes it, or a person does.
-func TestLedLaneBeginsFlowing(t *testing.T) {
-	for _, resumed := range []Event{Told(DefaultPool, limiter.Reply{Resume: true}), LaneReset(DefaultPool)} {
-		ledLaneBeginsFlowing(t, resumed)
+func TestRemoteLaneBeginsFlowing(t *testing.T) {
+	for _, resumed := range []Event{Delivered(DefaultPool, limiter.Reply{Resume: true}), LaneReset(DefaultPool)} {
+		remoteLaneBeginsFlowing(t, resumed)
 	}
 }
 
-func ledLaneBeginsFlowing(t *testing.T, resumed Event) {
+func remoteLaneBeginsFlowing(t *testing.T, resumed Event) {
 	for what, signals := range map[string][]Signal{"cooling": {Throttled}, "broken": {Failed}, "stopped": {Exhausted}, "broken, and stopped": {Failed, Exhausted}} {
 		b := newBed(LaneConfig{Law: limiter.Plain, Breaker: limiter.BreakerConfig{Consecutive: 1}}, RunConfig{})
 		b.offer(2, "", 0)

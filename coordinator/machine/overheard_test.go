@@ -156,7 +156,7 @@ func TestOverheardRefusalForGood(t *testing.T) {
 	}
 }
 
-// Of a lane that is led the leader hears, and of one beyond those that may be known nobody.
+// Of a remote lane the leader hears, and of one beyond those that may be known nobody.
 func TestOverheardByNobody(t *testing.T) {
 	by := &maker{}
 	b := &bed{Machine: New(Config{MaxLanes: 1, Lane: LaneConfig{Maker: by}}), now: storyStart}

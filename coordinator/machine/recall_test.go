@@ -151,19 +151,19 @@ func TestSaveLanes(t *testing.T) {
 }
 
 // A transition says what the law believed, and the picture of a lane shows it.
-func TestBeliefIsTold(t *testing.T) {
+func TestBeliefIsReported(t *testing.T) {
 	b := newBed(LaneConfig{Limits: limiter.Limits{RPM: 600}}, RunConfig{})
 	b.offer(5, DefaultPool, 0)
-	if v := b.lane().View; v.Limits[0].Source != limiter.Told || v.String() != "600 a minute, as told" {
+	if v := b.lane().View; v.Limits[0].Source != limiter.Configured || v.String() != "600 a minute, as told" {
 		t.Errorf("%v", v)
 	}
 	b.now = b.now.Add(time.Second)
 	b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Exhausted, Cause: errors.New("no money")}))
-	told := slices.Clone(b.Ready(b.now).Transitions)
-	if len(told) != 1 {
-		t.Fatalf("%v", told)
+	reported := slices.Clone(b.Ready(b.now).Transitions)
+	if len(reported) != 1 {
+		t.Fatalf("%v", reported)
 	}
-	if tr := told[0]; tr.Belief != "600 a minute, as told" || !strings.HasSuffix(tr.String(), ": no money — 600 a minute, as told") {
+	if tr := reported[0]; tr.Belief != "600 a minute, as told" || !strings.HasSuffix(tr.String(), ": no money — 600 a minute, as told") {
 		t.Errorf("%q in %v", tr.Belief, tr)
 	}
 }

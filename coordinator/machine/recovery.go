@@ -166,21 +166,21 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	v := l.law.View(now, l.nextCost())
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: to, Reason: reason, Epoch: l.epoch,
-		Until: l.alarmAt(), Wave: l.wave, Rate: v.Rate, Cause: l.told(to, reason),
+		Until: l.alarmAt(), Wave: l.wave, Rate: v.Rate, Cause: l.causeToReport(to, reason),
 		Belief: l.belief(&v), Account: l.ruinedBy(to),
 	})
 	wasWell := l.usable()
 	if l.phase, l.reason = to, reason; to == Cooling {
-		l.ill = reason
+		l.cooldownReason = reason
 	}
 	if is := l.usable(); is != wasWell {
 		l.feels(now, is)
 	}
 }
 
-// told returns the cause that a transition reports: the lane's if its breaker opens or it stops,
+// causeToReport returns the cause that a transition reports: the lane's if its breaker opens or it stops,
 // else nil.
-func (l *lane) told(to Phase, reason Reason) error {
+func (l *lane) causeToReport(to Phase, reason Reason) error {
 	if to == Stopped || reason == ByBreaker {
 		return l.cause
 	}

@@ -13,12 +13,12 @@ import (
 // The first half is about lanes whose law is in touch with the outside. Such a law is led from
 // there, hears words, or says some.
 //
-//	Told ──▶ Hear ──▶ the lane stops, flows again, or is only asked again
+//	Delivered ──▶ Hear ──▶ the lane stops, flows again, or is only asked again
 //	what changes a lane ──▶ stirred ──▶ Say ──▶ Ready.Words
-//	the end of a call on a lane that is led ──▶ Ended
+//	the end of a call on a remote lane ──▶ Ended
 
 // A Leader is a law that leads its lane. It reports the fate of its calls to somebody outside,
-// who alone decides about the lane. A lane whose law is a Leader is led:
+// who alone decides about the lane. A lane whose law is a Leader is remote:
 //
 //   - The machine reports the end of each of the lane's own calls by Ended, whole and before anybody
 //     else sees it. It calls nothing else for that: not Answered, Failed, Refused, Straggled,
@@ -53,10 +53,12 @@ type Word struct {
 	Said any
 }
 
-// Told says a word from outside to the law of a lane, if that is a [limiter.Listener]. The
+// Delivered passes a message from outside to the law of a lane, if that is a [limiter.Listener]. The
 // machine then asks the lane's pools again at once. A lane that no item has used yet, or that
 // is forgotten, has no law and hears nothing: repeat words that are to last.
-func Told(lane string, word any) Event { return Event{kind: evTold, name: lane, config: word} }
+func Delivered(lane string, message any) Event {
+	return Event{kind: evDelivered, name: lane, config: message}
+}
 
 // outside holds the links of a lane's law with the outside.
 type outside struct {
@@ -69,8 +71,8 @@ type outside struct {
 
 // outsideOf returns nil for a law of the usual kind.
 func outsideOf(l *lane) *outside {
-	f, foreign := l.law.(*foreignLaw)
-	if !foreign {
+	f, guarded := l.law.(*guardedLaw)
+	if !guarded {
 		return nil
 	}
 	_, leads := f.law.(Leader)
@@ -95,17 +97,17 @@ func outsideOf(l *lane) *outside {
 // remote reports whether the lane's law decides alone.
 func (l *lane) remote() bool { return l.outside != nil && l.outside.leads != nil }
 
-// restsOutside reports whether a led lane cools, by its law's word. A cooldown that is decided
+// restsOutside reports whether a remote lane cools, by its law's word. A cooldown that is decided
 // outside is no phase here.
 func (l *lane) restsOutside() bool { return l.remote() && l.bound == BoundCooldown }
 
-// told passes a word on.
-func (m *Machine) told(now time.Time, name string, word any) {
+// deliver passes a message on.
+func (m *Machine) deliver(now time.Time, name string, message any) {
 	l := m.lanes[name]
 	if l == nil || l.outside == nil || l.outside.hears == nil {
 		return
 	}
-	r := l.outside.hears.Hear(now, word)
+	r := l.outside.hears.Hear(now, message)
 	if r.Answered {
 		l.answers, l.answered = max(1, l.answers), true
 	}
@@ -166,9 +168,9 @@ func (m *Machine) speak(now time.Time) {
 }
 
 func (m *Machine) ask(now time.Time, l *lane, o *outside) {
-	word, next := o.says.Say(now, m.upcoming(l))
-	if word != nil {
-		m.out.Words = append(m.out.Words, Word{Lane: l.name, Said: word})
+	message, next := o.says.Say(now, m.upcoming(l))
+	if message != nil {
+		m.out.Words = append(m.out.Words, Word{Lane: l.name, Said: message})
 	}
 	m.alarms.clear(&o.alarm)
 	if next.After(now) {
@@ -249,7 +251,7 @@ func (m *Machine) report(now time.Time, it *Item, o *Outcome) {
 // A law that a limiter.Maker made runs code of somebody else. If it fails, its lane stops, and
 // nothing else does.
 //
-//	a method panics ──▶ foreignLaw ─▶ spentLaw answers from then on ─▶ Machine.faulty ─▶ the lane stops
+//	a method panics ──▶ guardedLaw ─▶ spentLaw answers from then on ─▶ Machine.faulty ─▶ the lane stops
 //
 // The lane stops at the next decision and not at the panic: the machine is in the middle of a
 // grant, of a lesson or of a picture then.
@@ -283,9 +285,9 @@ func (e *LawError) Unwrap() error {
 	return err
 }
 
-// foreignLaw is a law of another package, behind the one place that recovers from its panics.
+// guardedLaw is a law of another package, behind the one place that recovers from its panics.
 // Laws that laws.New makes by their name are in their lanes directly, and pay nothing for it.
-type foreignLaw struct {
+type guardedLaw struct {
 	law     limiter.Law
 	machine *Machine
 	lane    *lane
@@ -296,17 +298,17 @@ type foreignLaw struct {
 type spentLaw struct{ limiter.Unlimited }
 
 func (spentLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
-	return limiter.UntilTold, limiter.BoundNone
+	return limiter.UntilNotified, limiter.BoundNone
 }
 
-func (spentLaw) ProbeWait(time.Time, limiter.Cost) time.Duration { return limiter.UntilTold }
+func (spentLaw) ProbeWait(time.Time, limiter.Cost) time.Duration { return limiter.UntilNotified }
 
 // newLaw makes the law of a lane's config.
 func (m *Machine) newLaw(now time.Time, l *lane) limiter.Law {
 	if l.cfg.Maker == nil {
 		return laws.New(l.cfg.law(), now, m.rng)
 	}
-	f := &foreignLaw{machine: m, lane: l}
+	f := &guardedLaw{machine: m, lane: l}
 	if f.make(now); f.law == nil {
 		f.fails(&LawError{Lane: l.name})
 	}
@@ -314,14 +316,14 @@ func (m *Machine) newLaw(now time.Time, l *lane) limiter.Law {
 }
 
 // make asks the maker.
-func (f *foreignLaw) make(now time.Time) {
+func (f *guardedLaw) make(now time.Time) {
 	defer func() { f.caught(recover()) }()
 	f.law = laws.New(f.lane.cfg.law(), now, f.machine.rng)
 }
 
 // caught takes the value that a deferred function has recovered, and reports whether there was
 // a panic.
-func (f *foreignLaw) caught(v any) bool {
+func (f *guardedLaw) caught(v any) bool {
 	if v == nil {
 		return false
 	}
@@ -330,14 +332,14 @@ func (f *foreignLaw) caught(v any) bool {
 }
 
 // fails has the spent law answer from now on, and the lane stop at the next decision.
-func (f *foreignLaw) fails(err *LawError) {
+func (f *guardedLaw) fails(err *LawError) {
 	f.law, f.fault = spentLaw{}, err
 	f.machine.faulty = append(f.machine.faulty, f.lane)
 }
 
 // fault returns the failure of the lane's law; nil: it is well.
 func (l *lane) fault() *LawError {
-	if f, foreign := l.law.(*foreignLaw); foreign {
+	if f, guarded := l.law.(*guardedLaw); guarded {
 		return f.fault
 	}
 	return nil
@@ -359,7 +361,7 @@ func (m *Machine) stopFaulty(now time.Time) (stopped bool) {
 }
 
 // askLaw asks a law. If the law panics, the spent law answers in its place.
-func askLaw[T any](f *foreignLaw, ask func(limiter.Law) T) (answer T) {
+func askLaw[T any](f *guardedLaw, ask func(limiter.Law) T) (answer T) {
 	defer func() {
 		if f.caught(recover()) {
 			answer = ask(f.law)
@@ -369,16 +371,16 @@ func askLaw[T any](f *foreignLaw, ask func(limiter.Law) T) (answer T) {
 }
 
 // tellLaw passes news to a law. A panic of the law is caught, and nothing is returned.
-func tellLaw(f *foreignLaw, tell func(limiter.Law)) {
+func tellLaw(f *guardedLaw, tell func(limiter.Law)) {
 	defer func() { f.caught(recover()) }()
 	tell(f.law)
 }
 
-func (f *foreignLaw) Tick(now time.Time, held bool) {
-	tellLaw(f, func(l limiter.Law) { l.Tick(now, held) })
+func (f *guardedLaw) Tick(now time.Time, blocked bool) {
+	tellLaw(f, func(l limiter.Law) { l.Tick(now, blocked) })
 }
 
-func (f *foreignLaw) Wait(now time.Time, c limiter.Cost) (wait time.Duration, by limiter.Bound) {
+func (f *guardedLaw) Wait(now time.Time, c limiter.Cost) (wait time.Duration, by limiter.Bound) {
 	wait = askLaw(f, func(l limiter.Law) (wait time.Duration) {
 		wait, by = l.Wait(now, c)
 		return wait
@@ -386,12 +388,12 @@ func (f *foreignLaw) Wait(now time.Time, c limiter.Cost) (wait time.Duration, by
 	return wait, by
 }
 
-func (f *foreignLaw) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
+func (f *guardedLaw) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 	return askLaw(f, func(l limiter.Law) time.Duration { return l.ProbeWait(now, c) })
 }
 
 // WaitInAll returns Wait if the law foresees nothing.
-func (f *foreignLaw) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
+func (f *guardedLaw) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
 	return askLaw(f, func(l limiter.Law) time.Duration {
 		if foreseer, foresees := l.(limiter.Foreseer); foresees {
 			return foreseer.WaitInAll(now, c)
@@ -401,93 +403,93 @@ func (f *foreignLaw) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
 	})
 }
 
-func (f *foreignLaw) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
+func (f *guardedLaw) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
 	return askLaw(f, func(l limiter.Law) limiter.Ticket { return l.Sent(now, c, beside) })
 }
 
-func (f *foreignLaw) Answered(now time.Time, n limiter.News) {
+func (f *guardedLaw) Answered(now time.Time, n limiter.News) {
 	tellLaw(f, func(l limiter.Law) { l.Answered(now, n) })
 }
 
-func (f *foreignLaw) Failed(now time.Time, n limiter.News) {
+func (f *guardedLaw) Failed(now time.Time, n limiter.News) {
 	tellLaw(f, func(l limiter.Law) { l.Failed(now, n) })
 }
 
-func (f *foreignLaw) Refused(now time.Time, n limiter.News) limiter.Refusal {
+func (f *guardedLaw) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	return askLaw(f, func(l limiter.Law) limiter.Refusal { return l.Refused(now, n) })
 }
 
-func (f *foreignLaw) Straggled(now time.Time, n limiter.News) time.Time {
+func (f *guardedLaw) Straggled(now time.Time, n limiter.News) time.Time {
 	return askLaw(f, func(l limiter.Law) time.Time { return l.Straggled(now, n) })
 }
 
-func (f *foreignLaw) Vanished(now time.Time, n limiter.News) {
+func (f *guardedLaw) Vanished(now time.Time, n limiter.News) {
 	tellLaw(f, func(l limiter.Law) { l.Vanished(now, n) })
 }
 
-func (f *foreignLaw) Broken(now time.Time) {
+func (f *guardedLaw) Broken(now time.Time) {
 	tellLaw(f, func(l limiter.Law) { l.Broken(now) })
 }
 
-func (f *foreignLaw) Resume(now time.Time) bool {
+func (f *guardedLaw) Resume(now time.Time) bool {
 	return askLaw(f, func(l limiter.Law) bool { return l.Resume(now) })
 }
 
-func (f *foreignLaw) Climb(now time.Time) time.Time {
+func (f *guardedLaw) Climb(now time.Time) time.Time {
 	return askLaw(f, func(l limiter.Law) time.Time { return l.Climb(now) })
 }
 
-func (f *foreignLaw) Window(now time.Time) int {
+func (f *guardedLaw) Window(now time.Time) int {
 	return askLaw(f, func(l limiter.Law) int { return l.Window(now) })
 }
 
-func (f *foreignLaw) Remaining(c limiter.Cost) {
+func (f *guardedLaw) Remaining(c limiter.Cost) {
 	tellLaw(f, func(l limiter.Law) { l.Remaining(c) })
 }
 
-func (f *foreignLaw) SetLimits(now time.Time, limits limiter.Limits) {
+func (f *guardedLaw) SetLimits(now time.Time, limits limiter.Limits) {
 	tellLaw(f, func(l limiter.Law) { l.SetLimits(now, limits) })
 }
 
-func (f *foreignLaw) SetRamp(now time.Time, c limiter.RampConfig) time.Time {
+func (f *guardedLaw) SetRamp(now time.Time, c limiter.RampConfig) time.Time {
 	return askLaw(f, func(l limiter.Law) time.Time { return l.SetRamp(now, c) })
 }
 
-func (f *foreignLaw) Slowed(now time.Time) float64 {
+func (f *guardedLaw) Slowed(now time.Time) float64 {
 	return askLaw(f, func(l limiter.Law) float64 { return l.Slowed(now) })
 }
 
-func (f *foreignLaw) View(now time.Time, c limiter.Cost) limiter.View {
+func (f *guardedLaw) View(now time.Time, c limiter.Cost) limiter.View {
 	return askLaw(f, func(l limiter.Law) limiter.View { return l.View(now, c) })
 }
 
-func (f *foreignLaw) Save(now time.Time) limiter.Memory {
+func (f *guardedLaw) Save(now time.Time) limiter.Memory {
 	return askLaw(f, func(l limiter.Law) limiter.Memory { return l.Save(now) })
 }
 
-func (f *foreignLaw) Restore(now time.Time, k limiter.Memory) error {
+func (f *guardedLaw) Restore(now time.Time, k limiter.Memory) error {
 	return askLaw(f, func(l limiter.Law) error { return l.Restore(now, k) })
 }
 
-func (f *foreignLaw) Hear(now time.Time, word any) limiter.Reply {
+func (f *guardedLaw) Hear(now time.Time, message any) limiter.Reply {
 	return askLaw(f, func(l limiter.Law) (r limiter.Reply) {
 		if listener, listens := l.(limiter.Listener); listens {
-			r = listener.Hear(now, word)
+			r = listener.Hear(now, message)
 		}
 		return r
 	})
 }
 
-func (f *foreignLaw) Say(now time.Time, up limiter.Upcoming) (word any, next time.Time) {
+func (f *guardedLaw) Say(now time.Time, up limiter.Upcoming) (message any, next time.Time) {
 	tellLaw(f, func(l limiter.Law) {
 		if speaker, speaks := l.(limiter.Speaker); speaks {
-			word, next = speaker.Say(now, up)
+			message, next = speaker.Say(now, up)
 		}
 	})
-	return word, next
+	return message, next
 }
 
-func (f *foreignLaw) Ended(now time.Time, k limiter.Ticket, o Outcome) {
+func (f *guardedLaw) Ended(now time.Time, k limiter.Ticket, o Outcome) {
 	tellLaw(f, func(l limiter.Law) {
 		if leader, leads := l.(Leader); leads {
 			leader.Ended(now, k, o)

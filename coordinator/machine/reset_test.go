@@ -18,7 +18,7 @@ type atReset struct {
 }
 
 var (
-	spoiltLaw   = &toldLaw{}
+	spoiltLaw   = &answeringLaw{}
 	spoiltAt    = storyStart.Add(time.Hour)
 	spoiltCount = tally{calls: 7, throttled: 3}
 )
@@ -27,30 +27,30 @@ var laneFields = map[string]atReset{
 	"name": {"whose lane it is", nil, func(l *lane) bool { return l.name == DefaultPool }},
 	"cfg":  {"what is known of it from its owner", nil, func(l *lane) bool { return l.cfg.Window == 5 }},
 
-	"law":     {"a new one, that knows nothing", func(_ *Machine, l *lane) { l.law = spoiltLaw }, func(l *lane) bool { return l.law != limiter.Law(spoiltLaw) }},
-	"charge":  {"of its config, from the new law on", func(_ *Machine, l *lane) { l.charge = limiter.Charge{Rule: limiter.ChargeBoth} }, func(l *lane) bool { return l.charge == l.cfg.Charge }},
-	"ruled":   {"likewise", func(_ *Machine, l *lane) { l.charge, l.ruled = limiter.Charge{Rule: limiter.ChargeBoth}, true }, func(l *lane) bool { return !l.ruled }},
-	"breaker": {"a new one", func(_ *Machine, l *lane) { l.breaker.Failure(storyStart, 0) }, func(l *lane) bool { return l.breaker == limiter.NewBreaker(l.cfg.Breaker) }},
-	"phase":   {"", func(_ *Machine, l *lane) { l.phase = Stopped }, func(l *lane) bool { return l.phase == Flowing }},
-	"reason":  {"", func(_ *Machine, l *lane) { l.reason = ByRefusal }, func(l *lane) bool { return l.reason == ByHand }},
-	"cause":   {"", func(_ *Machine, l *lane) { l.cause = errors.New("no money") }, func(l *lane) bool { return l.cause == nil }},
-	"until":   {"", func(_ *Machine, l *lane) { l.until = spoiltAt }, func(l *lane) bool { return l.until.IsZero() }},
-	"passAt":  {"", func(_ *Machine, l *lane) { l.passAt = spoiltAt }, func(l *lane) bool { return l.passAt.IsZero() }},
-	"alarm":   {"", func(m *Machine, l *lane) { m.alarms.set(&l.alarm, spoiltAt) }, func(l *lane) bool { return l.alarm.pos < 0 }},
-	"held":    {"the law before it held a call back", func(_ *Machine, l *lane) { l.held = true }, func(l *lane) bool { return !l.held }},
-	"bound":   {"the law before it said so", func(_ *Machine, l *lane) { l.bound = BoundTrial }, func(l *lane) bool { return l.bound == BoundNone }},
-	"slowed":  {"the new law is not slowed down", func(_ *Machine, l *lane) { l.slowed = 0.5 }, func(l *lane) bool { return l.slowed == 0 }},
-	"broke":   {"", func(_ *Machine, l *lane) { l.broke = true }, func(l *lane) bool { return !l.broke }},
-	"unclear": {"", func(_ *Machine, l *lane) { l.unclear = unclearMost - 1 }, func(l *lane) bool { return l.unclear == 0 }},
-	"wave":    {"", func(_ *Machine, l *lane) { l.wave = 9 }, func(l *lane) bool { return l.wave == 0 }},
-	"revived": {"what an earlier machine knew is gone with the law", func(_ *Machine, l *lane) { l.revived = true }, func(l *lane) bool { return !l.revived }},
-	"line":    {"who sleeps there is asked again", nil, func(l *lane) bool { return l.line == nil }},
-	"backed":  {"a count of its pools", nil, func(l *lane) bool { return l.backed == 0 }},
-	"delay":   {"how long the latest call had to wait", nil, func(l *lane) bool { return l.delay == 0 }},
-	"illness": {"", func(_ *Machine, l *lane) { l.illness = &illness{since: storyStart} }, func(l *lane) bool { return *l.illness == illness{} }},
-	"ill":     {"", func(_ *Machine, l *lane) { l.ill = ByThrottle }, func(l *lane) bool { return l.ill == NoReason }},
-	"silence": {"it has its time anew to be heard", func(_ *Machine, l *lane) { l.silence = &silence{tries: silentTries} }, func(l *lane) bool { return l.silence == nil }},
-	"wait":    {"it is over, and so are those of items for themselves", func(_ *Machine, l *lane) { l.wait = &wait{since: spoiltAt, own: spoiltAt} }, func(l *lane) bool { return !l.wait.under() && l.wait.own.IsZero() }},
+	"law":            {"a new one, that knows nothing", func(_ *Machine, l *lane) { l.law = spoiltLaw }, func(l *lane) bool { return l.law != limiter.Law(spoiltLaw) }},
+	"charge":         {"of its config, from the new law on", func(_ *Machine, l *lane) { l.charge = limiter.Charge{Rule: limiter.ChargeBoth} }, func(l *lane) bool { return l.charge == l.cfg.Charge }},
+	"ruled":          {"likewise", func(_ *Machine, l *lane) { l.charge, l.ruled = limiter.Charge{Rule: limiter.ChargeBoth}, true }, func(l *lane) bool { return !l.ruled }},
+	"breaker":        {"a new one", func(_ *Machine, l *lane) { l.breaker.Failure(storyStart, 0) }, func(l *lane) bool { return l.breaker == limiter.NewBreaker(l.cfg.Breaker) }},
+	"phase":          {"", func(_ *Machine, l *lane) { l.phase = Stopped }, func(l *lane) bool { return l.phase == Flowing }},
+	"reason":         {"", func(_ *Machine, l *lane) { l.reason = ByRefusal }, func(l *lane) bool { return l.reason == ByHand }},
+	"cause":          {"", func(_ *Machine, l *lane) { l.cause = errors.New("no money") }, func(l *lane) bool { return l.cause == nil }},
+	"until":          {"", func(_ *Machine, l *lane) { l.until = spoiltAt }, func(l *lane) bool { return l.until.IsZero() }},
+	"passAt":         {"", func(_ *Machine, l *lane) { l.passAt = spoiltAt }, func(l *lane) bool { return l.passAt.IsZero() }},
+	"alarm":          {"", func(m *Machine, l *lane) { m.alarms.set(&l.alarm, spoiltAt) }, func(l *lane) bool { return l.alarm.pos < 0 }},
+	"blocked":        {"the law before it held a call back", func(_ *Machine, l *lane) { l.blocked = true }, func(l *lane) bool { return !l.blocked }},
+	"bound":          {"the law before it said so", func(_ *Machine, l *lane) { l.bound = BoundTrial }, func(l *lane) bool { return l.bound == BoundNone }},
+	"slowed":         {"the new law is not slowed down", func(_ *Machine, l *lane) { l.slowed = 0.5 }, func(l *lane) bool { return l.slowed == 0 }},
+	"broke":          {"", func(_ *Machine, l *lane) { l.broke = true }, func(l *lane) bool { return !l.broke }},
+	"unclear":        {"", func(_ *Machine, l *lane) { l.unclear = unclearMost - 1 }, func(l *lane) bool { return l.unclear == 0 }},
+	"wave":           {"", func(_ *Machine, l *lane) { l.wave = 9 }, func(l *lane) bool { return l.wave == 0 }},
+	"revived":        {"what an earlier machine knew is gone with the law", func(_ *Machine, l *lane) { l.revived = true }, func(l *lane) bool { return !l.revived }},
+	"line":           {"who sleeps there is asked again", nil, func(l *lane) bool { return l.line == nil }},
+	"backed":         {"a count of its pools", nil, func(l *lane) bool { return l.backed == 0 }},
+	"delay":          {"how long the latest call had to wait", nil, func(l *lane) bool { return l.delay == 0 }},
+	"illness":        {"", func(_ *Machine, l *lane) { l.illness = &illness{since: storyStart} }, func(l *lane) bool { return *l.illness == illness{} }},
+	"cooldownReason": {"", func(_ *Machine, l *lane) { l.cooldownReason = ByThrottle }, func(l *lane) bool { return l.cooldownReason == NoReason }},
+	"silence":        {"it has its time anew to be heard", func(_ *Machine, l *lane) { l.silence = &silence{tries: silentTries} }, func(l *lane) bool { return l.silence == nil }},
+	"wait":           {"it is over, and so are those of items for themselves", func(_ *Machine, l *lane) { l.wait = &wait{since: spoiltAt, own: spoiltAt} }, func(l *lane) bool { return !l.wait.under() && l.wait.own.IsZero() }},
 
 	"account":   {"whose lane it is", nil, func(l *lane) bool { return l.account == nil }},
 	"outside":   {"of its new law", func(_ *Machine, l *lane) { l.outside = &outside{alarm: alarm{pos: -1}} }, func(l *lane) bool { return l.outside == nil }},
@@ -128,19 +128,19 @@ type deafLaw struct {
 	t *testing.T
 }
 
-func (l deafLaw) told(n limiter.News) {
+func (l deafLaw) fail(n limiter.News) {
 	l.t.Errorf("the law hears of a call that it did not let go: %+v", n)
 }
-func (l deafLaw) Answered(_ time.Time, n limiter.News) { l.told(n) }
-func (l deafLaw) Failed(_ time.Time, n limiter.News)   { l.told(n) }
-func (l deafLaw) Vanished(_ time.Time, n limiter.News) { l.told(n) }
+func (l deafLaw) Answered(_ time.Time, n limiter.News) { l.fail(n) }
+func (l deafLaw) Failed(_ time.Time, n limiter.News)   { l.fail(n) }
+func (l deafLaw) Vanished(_ time.Time, n limiter.News) { l.fail(n) }
 func (l deafLaw) Refused(_ time.Time, n limiter.News) (r limiter.Refusal) {
-	l.told(n)
+	l.fail(n)
 	return r
 }
 
 func (l deafLaw) Straggled(_ time.Time, n limiter.News) (until time.Time) {
-	l.told(n)
+	l.fail(n)
 	return until
 }
 

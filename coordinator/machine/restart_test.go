@@ -48,7 +48,7 @@ func TestRestoredLaneClimbsOn(t *testing.T) {
 
 // A refusal of an old call that lengthens a cooldown is no transition, and worth saving all the
 // same: Lengthened reports it.
-func TestLongerCooldownIsTold(t *testing.T) {
+func TestLongerCooldownIsReported(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	b.offer(3, DefaultPool, 0)
 	for i, c := range []struct {
@@ -67,7 +67,7 @@ func TestLongerCooldownIsTold(t *testing.T) {
 }
 
 // A call from before a reset lengthens a cooldown that began after it, and that is worth saving, too.
-func TestLongerCooldownFromBeforeAResetIsTold(t *testing.T) {
+func TestLongerCooldownFromBeforeAResetIsReported(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
 	b.offer(1, DefaultPool, 0)
 	b.Step(b.now, LaneReset(DefaultPool))

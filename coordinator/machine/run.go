@@ -23,7 +23,7 @@ type run struct {
 	opened   []*pool // the same pools, in a deterministic order
 	recent   *pool   // of the latest item: most runs have one pool, and no look-up
 	busy     int     // grants that were not ended yet, releases included
-	held     int
+	waiting  int
 	parked   int      // of these
 	delayed  int      // of these
 	given    int      // items of its present turn; less than its priority
@@ -55,7 +55,7 @@ func (m *Machine) ceiling(r *run) int {
 }
 
 // finished reports whether the run will never be granted anything again.
-func (r *run) finished() bool { return r.inputEnded && r.held == 0 && r.busy == 0 }
+func (r *run) finished() bool { return r.inputEnded && r.waiting == 0 && r.busy == 0 }
 
 // deadRun reports whether all pools of the run have lost their lanes, those included that were
 // configured and have met no item yet.
@@ -356,7 +356,7 @@ func seatMoved(x *seat, pos int) { x.pos = pos }
 // the time until now; if it is the same, its time goes on.
 func (r *run) account(now time.Time, full bool) {
 	b := &r.books
-	bound, behind := r.heldBy(full)
+	bound, behind := r.currentBound(full)
 	if bound == b.bound && behind == b.behind {
 		return
 	}
@@ -388,22 +388,22 @@ func (r *run) bound() Bound {
 	return r.books.bound
 }
 
-// heldBy returns what holds the run back once all possible calls were granted: a bound of its
+// currentBound returns what holds the run back once all possible calls were granted: a bound of its
 // own, or the line of a lane. full reports that no run has a place for a call: pools that are
 // awake wait for one.
-func (r *run) heldBy(full bool) (Bound, *line) {
+func (r *run) currentBound(full bool) (Bound, *line) {
 	switch {
-	case r.purse != nil && r.purse.over != nil && r.held == 0:
+	case r.purse != nil && r.purse.over != nil && r.waiting == 0:
 		return BoundBudget, nil
-	case r.stranded && r.held == 0: // what still waits has a lane
+	case r.stranded && r.waiting == 0: // what still waits has a lane
 		return BoundStopped, nil
 	case r.draining:
 		return BoundDraining, nil
 	case r.paused:
 		return BoundPaused, nil
-	case r.held == 0 && r.inputEnded:
+	case r.waiting == 0 && r.inputEnded:
 		return BoundTail, nil
-	case r.held == 0:
+	case r.waiting == 0:
 		return BoundInput, nil // also where all its places are taken: one more would have nothing to call
 	case !r.free(), full && r.runnable.n > 0:
 		return BoundConcurrency, nil

@@ -91,8 +91,8 @@ func (w *crowd) paced() {
 	w.wait()
 }
 
-// held is a pass in which a run offers an item, and nothing can go.
-func (w *crowd) held() {
+// blocked is a pass in which a run offers an item, and nothing can go.
+func (w *crowd) blocked() {
 	w.now = w.now.Add(time.Microsecond)
 	w.moved++
 	w.m.Step(w.now, Offered(RunID(w.moved%w.runs+1), nil))
@@ -125,14 +125,14 @@ var crowding = []struct {
 	cool  bool // the lane cools all the time
 	pass  func(*crowd)
 }{
-	{"window", 0, LaneConfig{Limits: told, Window: 16}, false, (*crowd).flow},
+	{"window", 0, LaneConfig{Limits: configured, Window: 16}, false, (*crowd).flow},
 	{"bound", 16, LaneConfig{Law: limiter.Plain, Window: 17}, false, (*crowd).flow},
 	{"bound and pace", 16, LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60_000}}, false, (*crowd).paced},
 	{"pace", 0, LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 60_000}}, false, (*crowd).paced},
 	{"idle", 0, LaneConfig{Law: limiter.Plain, Rate: limiter.RateConfig{Floor: 100}}, false, (*crowd).refused},
-	{"held", 0, LaneConfig{Limits: told, Window: 16}, true, (*crowd).held},
+	{"held", 0, LaneConfig{Limits: configured, Window: 16}, true, (*crowd).blocked},
 	{"refused/law=plain", 0, LaneConfig{Law: limiter.Plain, Window: 16, Rate: limiter.RateConfig{Floor: 100}}, false, (*crowd).refused},
-	{"refused/law=model", 0, LaneConfig{Limits: told, Window: 16}, false, (*crowd).refused},
+	{"refused/law=model", 0, LaneConfig{Limits: configured, Window: 16}, false, (*crowd).refused},
 }
 
 func (w *crowd) cooled(cool bool) *crowd {

@@ -83,7 +83,7 @@ type bookBlame struct {
 type bookDoubts struct {
 	attempts, doubts, probed int
 
-	failed, failedLed bool // a call of it has, ever; and on a lane that was led
+	failed, failedRemote bool // a call of it has, ever; and on a remote lane
 }
 
 func (d *bookDoubts) suspect() bool { return d.attempts > d.doubts }
@@ -112,20 +112,20 @@ func (b *book) isAboutToEnd(e Event) {
 }
 
 // isBlamed writes down whom the end of a call may be held against.
-func (b *book) isBlamed(x *bookItem, o Outcome, led, late bool) {
+func (b *book) isBlamed(x *bookItem, o Outcome, remote, late bool) {
 	l := b.lanes[x.grant.Lane]
-	if (o.Signal == Succeeded || o.Signal == Answered) && !led {
+	if (o.Signal == Succeeded || o.Signal == Answered) && !remote {
 		l.answeredBy(x.item.Sent, o)
 	}
 	if o.Signal == Failed || o.Signal == Exhausted && o.Alike != 0 {
-		x.blame.failed, x.blame.failedLed = true, x.blame.failedLed || led
+		x.blame.failed, x.blame.failedRemote = true, x.blame.failedRemote || remote
 	}
 	if o.Signal != Failed {
 		return
 	}
 	down := l.of.breaker.State(b.w.m.now) != limiter.Closed
 	switch {
-	case led:
+	case remote:
 		if !x.item.Probe {
 			x.blame.attempts++
 		}
@@ -155,7 +155,7 @@ func (b *book) leaves(g Grant, x *bookItem) {
 		x.blame.doubts = 0
 	}
 	it := g.Item
-	if is := (bookDoubts{it.Attempts, int(it.doubts), int(it.probed), x.blame.failed, x.blame.failedLed}); is != x.blame {
+	if is := (bookDoubts{it.Attempts, int(it.doubts), int(it.probed), x.blame.failed, x.blame.failedRemote}); is != x.blame {
 		b.w.failf("%v: it has %+v, and the book says %+v", g, is, x.blame)
 	}
 }
@@ -203,7 +203,7 @@ func (b *book) isJust(x *bookItem) bool {
 	switch {
 	case broke && !o.Last, !broke && o.Alike == 0:
 		return false
-	case l.isLed(), broke && x.run.config.KeepGoing && x.item.Probe:
+	case l.isRemote(), broke && x.run.config.KeepGoing && x.item.Probe:
 		return true
 	case !broke && l.blame.ever && o.Later == 0, !broke && !l.blame.ever && o.First == 0:
 		return true

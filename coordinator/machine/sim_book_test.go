@@ -41,7 +41,7 @@ type bookRun struct {
 	unserved bool // some item ended because no lane could take it
 	busy     int
 	open     int // items that are not over
-	held     int // of the census, as are the next two
+	waiting  int // of the census, as are the next two
 	parked   int
 	delayed  int
 	counts   tally
@@ -51,27 +51,27 @@ type bookRun struct {
 }
 
 type bookLane struct {
-	of       *lane // the machine's: one that was forgotten and is made again is another
-	config   LaneConfig
-	charge   limiter.Charge // of the present law
-	phase    Phase
-	epoch    uint64
-	inFlight int
-	inEpoch  int
-	answers  int
-	began    uint64    // the epoch in which its law did
-	slowed   bool      // at some time, by its error window
-	halved   bool      // by the latest report
-	letIn    time.Time // when a call was last let in while it was well
-	said     time.Time // when its wait was last said
-	ill      time.Time // since when it is ill and items wait for it
-	buckets  buckets
-	silence  bookSilence
-	blame    bookBlame
-	givenUp  bool          // as it was never answered, by the fact that is being absorbed
-	ruined   bool          // its account has stopped it
-	fell     time.Time     // when it fell ill; zero: a call that left since then was answered
-	lay      time.Duration // how long it was ill when it was let in again
+	of             *lane // the machine's: one that was forgotten and is made again is another
+	config         LaneConfig
+	charge         limiter.Charge // of the present law
+	phase          Phase
+	epoch          uint64
+	inFlight       int
+	inEpoch        int
+	answers        int
+	began          uint64    // the epoch in which its law did
+	slowed         bool      // at some time, by its error window
+	halved         bool      // by the latest report
+	letIn          time.Time // when a call was last let in while it was well
+	said           time.Time // when its wait was last said
+	unhealthySince time.Time // since when it is ill and items wait for it
+	buckets        buckets
+	silence        bookSilence
+	blame          bookBlame
+	givenUp        bool          // as it was never answered, by the fact that is being absorbed
+	ruined         bool          // its account has stopped it
+	fell           time.Time     // when it fell ill; zero: a call that left since then was answered
+	lay            time.Duration // how long it was ill when it was let in again
 }
 
 type bookItem struct {
@@ -186,7 +186,7 @@ func (b *book) after(e Event, before moment) {
 	defer b.findDecided(true)
 	now, news, present := b.before(e), "", false
 	switch e.kind {
-	case evTold:
+	case evDelivered:
 		b.heardFrom(e, before)
 	case evOverheard:
 		b.heardOf(e)
@@ -207,7 +207,7 @@ func (b *book) after(e Event, before moment) {
 			continue
 		}
 		switch {
-		case (e.kind == evLaneReset || e.kind == evLaneDefined || e.kind == evTold) && e.name == name && is[0] == was[0]+1:
+		case (e.kind == evLaneReset || e.kind == evLaneDefined || e.kind == evDelivered) && e.name == name && is[0] == was[0]+1:
 		case e.kind == evOffered && l.phase == Flowing && is[0] == was[0]+1: // a run that has not waited for it yet
 		case e.kind == evOverheard && e.name == name && l.phase == Stopped && is[0] == was[0]+1:
 		case l.phase == Stopped && l.account != nil && l.account.cause != nil && is[0] == was[0]+1: // by a call on another lane of its account
@@ -236,7 +236,7 @@ func (b *book) after(e Event, before moment) {
 		}
 	case evResumed: // its items wait from now on
 		for _, l := range b.lanes {
-			l.ill = time.Time{}
+			l.unhealthySince = time.Time{}
 		}
 	}
 }
@@ -282,16 +282,16 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 		return "", false
 	}
 	lane = x.grant.Lane
-	led, late := b.lanes[lane].isLed(), x.grant.Epoch < b.lanes[lane].began
-	b.isTold(e, led, late)
+	remote, late := b.lanes[lane].isRemote(), x.grant.Epoch < b.lanes[lane].began
+	b.checkEnds(e, remote, late)
 	was := before[b.w.m.lanes[lane]]
 	present = x.grant.Epoch == was[0]
 	b.paid(x, e.outcome)
 	b.lanes[lane].ended(b.w.now, x, e.outcome, present)
-	b.givesUp(lane, e.outcome.Signal == Failed && !led && !late)
+	b.givesUp(lane, e.outcome.Signal == Failed && !remote && !late)
 	x.last, x.back = e.outcome, b.w.now
-	b.isBlamed(x, e.outcome, led, late)
-	if o := e.outcome.Signal; (o == Succeeded || o == Answered) && !led && !late {
+	b.isBlamed(x, e.outcome, remote, late)
+	if o := e.outcome.Signal; (o == Succeeded || o == Answered) && !remote && !late {
 		b.lanes[lane].wasWell(x.sent)
 	}
 	b.countEnd(x, e.outcome, present)
@@ -313,7 +313,7 @@ func (b *book) countEnd(x *bookItem, o Outcome, present bool) {
 		return
 	}
 	b.count(x.run, throttled)
-	if l := b.lanes[x.grant.Lane]; !present && l.phase != Stopped && !l.isLed() {
+	if l := b.lanes[x.grant.Lane]; !present && l.phase != Stopped && !l.isRemote() {
 		b.count(x.run, stragglers)
 	}
 }
@@ -374,8 +374,8 @@ func (b *book) close() {
 	if !c.Proves() || c.Offered != uint64(len(b.items)) {
 		b.w.failf("the books are not even: %+v", c)
 	}
-	if b.w.m.Held() != 0 || len(b.w.m.runs) != 0 || b.w.m.expiry.len() != 0 || b.out != 0 {
-		b.w.failf("something is left: %d held, %d runs, %d deadlines, %d grants", b.w.m.Held(), len(b.w.m.runs), b.w.m.expiry.len(), b.out)
+	if b.w.m.Waiting() != 0 || len(b.w.m.runs) != 0 || b.w.m.expiry.len() != 0 || b.out != 0 {
+		b.w.failf("something is left: %d held, %d runs, %d deadlines, %d grants", b.w.m.Waiting(), len(b.w.m.runs), b.w.m.expiry.len(), b.out)
 	}
 	for name, l := range b.lanes {
 		if l.inFlight != 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// buckets is the world's own model of a lane's told limits, on the generous side:
+// buckets is the world's own model of a lane's configured limits, on the generous side:
 // what the machine takes away for a refusal it leaves, so that it always holds
 // what the machine's holds, or more.
 type buckets [4]bucket
@@ -73,13 +73,13 @@ func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain b
 
 // showsWithin reports whether headers may have shown a limit that is within the user's. One
 // without a period may be taken for any.
-func (s *server) showsWithin(d limiter.Dimension, told float64) bool {
+func (s *server) showsWithin(d limiter.Dimension, advertised float64) bool {
 	if s.day > 0 && d == limiter.Requests {
 		return true // until the day is over
 	}
 	for _, seen := range s.sightings() {
 		if seen.Dimension == d {
-			return !s.period || seen.Limit <= 1.01*told
+			return !s.period || seen.Limit <= 1.01*advertised
 		}
 	}
 	return false
@@ -121,13 +121,13 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 		l.inEpoch--
 	}
 	answered := o.Signal == Succeeded || o.Signal == Answered
-	if answered || o.Signal == Exhausted && o.Alike != 0 && !l.isLed() {
+	if answered || o.Signal == Exhausted && o.Alike != 0 && !l.isRemote() {
 		l.answers++
 	}
 	if (answered || o.Signal == Failed) && (l.phase == Flowing || l.phase == Ramping) {
 		l.letIn = now
 	}
-	late := x.grant.Epoch < l.began || l.isLed()
+	late := x.grant.Epoch < l.began || l.isRemote()
 	if l.silence.ended(now, x.item.Sent, o, late); late {
 		return // another law was charged for it
 	}

@@ -45,7 +45,7 @@ func (b *book) transition(t Transition) {
 		b.w.failf("%v is no way to go", t)
 	}
 	switch {
-	case t.Reason == ByHand && (b.w.telling == evOffered || l.isLed() && b.w.telling != evLaneDefined && !b.w.outer.pages[t.Lane].isRenewed()): // it keeps its law
+	case t.Reason == ByHand && (b.w.telling == evOffered || l.isRemote() && b.w.telling != evLaneDefined && !b.w.outer.pages[t.Lane].isRenewed()): // it keeps its law
 	case t.Reason == ByHand:
 		if page := b.w.outer.pages[t.Lane]; page != nil {
 			page.renewed = false // a lane that is defined anew has another law in any case
@@ -143,7 +143,7 @@ func (b *book) call(g Grant, x *bookItem) {
 	case x.timeUp(w.m.now):
 		w.failf("%v: its time is up", g)
 	}
-	if !l.isLed() && !l.buckets.take(w.m.now, 1, l.charged(g.Item), l.config.Law == limiter.Plain, w.servers[g.Lane]) {
+	if !l.isRemote() && !l.buckets.take(w.m.now, 1, l.charged(g.Item), l.config.Law == limiter.Plain, w.servers[g.Lane]) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
 	b.pays(g, x)
@@ -289,7 +289,7 @@ func (b *book) inItsPool(g Grant, x *bookItem) {
 				return
 			}
 			why = fmt.Sprintf("lane %s comes first and is %v", name, l.phase)
-		case !l.isLed() && b.w.m.now.Sub(l.fell) < c.After:
+		case !l.isRemote() && b.w.m.now.Sub(l.fell) < c.After:
 			why = fmt.Sprintf("lane %s comes first and is %v only since %v", name, l.phase, l.fell.Sub(storyStart))
 		}
 	}
@@ -454,7 +454,7 @@ func (b *book) sameLane(name string, l *bookLane) {
 const largestCall = 2*20_000 + 5*10*1000
 
 // checkDebts: a lane's debt is at most a minute of the limit, be it learned or shown, or an
-// hour of a told one, or a call. The plain law bounds that by a minute, too.
+// hour of a configured one, or a call. The plain law bounds that by a minute, too.
 func (b *book) checkDebts(l *lane, v *limiter.View) {
 	server := b.w.servers[l.name]
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {

@@ -60,8 +60,8 @@ func (w *liveWorld) soothe() {
 // limit returns the calls a second that may flow: the server's limit, or the user's.
 func (w *liveWorld) limit() float64 {
 	limit := w.server.perSecond
-	if told := w.lane.Limits.RPM / 60; told > 0 {
-		limit = min(limit, told)
+	if configured := w.lane.Limits.RPM / 60; configured > 0 {
+		limit = min(limit, configured)
 	}
 	return limit
 }
@@ -87,7 +87,7 @@ func (w *liveWorld) live(span time.Duration) {
 
 // offerMore keeps some waiting.
 func (w *liveWorld) offerMore() {
-	for w.m.Held() < liveConcurrency {
+	for w.m.Waiting() < liveConcurrency {
 		w.m.Step(w.now, Offered(1, []*Item{{Seq: w.seq, Cost: limiter.Cost{Requests: 1}}}))
 		w.seq++
 	}

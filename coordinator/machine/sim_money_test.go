@@ -130,12 +130,12 @@ func (m *Machine) checkMoney(b *book, r *run) {
 	if q == nil {
 		return
 	}
-	held := limiter.Money(0)
-	for _, x := range q.held {
-		held += x
+	reserved := limiter.Money(0)
+	for _, x := range q.reserved {
+		reserved += x
 	}
-	if want := (Spending{r.cfg.Budget, n.spent, n.reserved, n.doubtful, n.over, q.OverCalls}); q.Spending != want || held != n.reserved {
-		b.w.failf("run %d: %+v, %d held; counted %+v", r.id, q.Spending, held, want)
+	if want := (Spending{r.cfg.Budget, n.spent, n.reserved, n.doubtful, n.over, q.OverCalls}); q.Spending != want || reserved != n.reserved {
+		b.w.failf("run %d: %+v, %d held; counted %+v", r.id, q.Spending, reserved, want)
 	}
 	if n.flying == 0 && n.reserved != 0 {
 		b.w.failf("run %d: %d are reserved, and no call is in flight", r.id, n.reserved)

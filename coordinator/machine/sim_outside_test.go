@@ -11,23 +11,23 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// Lanes that are led from outside, who leads them, and the ends of calls that another
+// Remote lanes, who leads them, and the ends of calls that another
 // machine let go.
 //
-//	law ─Say─▶ want ─(late, or lost)─▶ leader ─(late, or lost)─▶ Told: permits, a stop, …
+//	law ─Say─▶ want ─(late, or lost)─▶ leader ─(late, or lost)─▶ Delivered: permits, a stop, …
 
 // A simMaker makes the laws of one lane, which all write to one page.
-type simMaker struct{ page *ledPage }
+type simMaker struct{ page *remotePage }
 
 func (m *simMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law {
 	if m.page.broken { // the new law knows nothing of what the other was asked
 		m.page.renewed, m.page.broken, m.page.noticed, m.page.asked = true, false, false, 0
 	}
-	return &simLed{page: m.page, out: map[uint64]bool{}}
+	return &simRemote{page: m.page, out: map[uint64]bool{}}
 }
 
-// A ledPage is what the world knows of a lane that is led.
-type ledPage struct {
+// A remotePage is what the world knows of a remote lane.
+type remotePage struct {
 	lane   string
 	number uint64    // of the latest call that its laws have let go
 	ended  []Outcome // told since the world has looked
@@ -44,7 +44,7 @@ type ledPage struct {
 }
 
 // mayBreak panics when its time has come.
-func (p *ledPage) mayBreak() {
+func (p *remotePage) mayBreak() {
 	if p.breaks == 0 {
 		return
 	}
@@ -55,15 +55,15 @@ func (p *ledPage) mayBreak() {
 }
 
 // isRenewed reports, once, whether the lane has another law in place of one that panicked.
-func (p *ledPage) isRenewed() (renewed bool) {
+func (p *remotePage) isRenewed() (renewed bool) {
 	renewed, p.renewed = p.renewed, false
 	return renewed
 }
 
-// A simLed is the law of a lane that is led: permits last for a while, one after the other.
-type simLed struct {
+// A simRemote is the law of a remote lane: permits last for a while, one after the other.
+type simRemote struct {
 	limiter.Unlimited
-	page    *ledPage
+	page    *remotePage
 	permits []time.Time // until when each is good
 	rests   time.Time   // nothing leaves before
 	out     map[uint64]bool
@@ -81,16 +81,16 @@ type (
 )
 
 var (
-	errSimLed = errors.New("sim: stopped from outside")
-	errSimLaw = errors.New("sim: a law panics")
+	errSimStopped = errors.New("sim: stopped from outside")
+	errSimLaw     = errors.New("sim: a law panics")
 )
 
 // Tick drops the permits that are good no more: asking changes nothing.
-func (l *simLed) Tick(now time.Time, _ bool) {
+func (l *simRemote) Tick(now time.Time, _ bool) {
 	l.permits = slices.DeleteFunc(l.permits, func(until time.Time) bool { return !until.After(now) })
 }
 
-func (l *simLed) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Bound) {
+func (l *simRemote) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Bound) {
 	if l.rests.After(now) {
 		return l.rests.Sub(now), limiter.BoundCooldown
 	}
@@ -99,10 +99,10 @@ func (l *simLed) Wait(now time.Time, _ limiter.Cost) (time.Duration, limiter.Bou
 			return 0, limiter.BoundNone
 		}
 	}
-	return limiter.UntilTold, limiter.BoundRequests
+	return limiter.UntilNotified, limiter.BoundRequests
 }
 
-func (l *simLed) Sent(now time.Time, _ limiter.Cost, _ int) limiter.Ticket {
+func (l *simRemote) Sent(now time.Time, _ limiter.Cost, _ int) limiter.Ticket {
 	l.page.mayBreak()
 	l.Tick(now, false)
 	if len(l.permits) == 0 || l.rests.After(now) {
@@ -115,7 +115,7 @@ func (l *simLed) Sent(now time.Time, _ limiter.Cost, _ int) limiter.Ticket {
 	return limiter.Ticket{Number: l.page.number, Probe: l.page.number%8 == 0}
 }
 
-func (l *simLed) Ended(_ time.Time, k limiter.Ticket, o Outcome) {
+func (l *simRemote) Ended(_ time.Time, k limiter.Ticket, o Outcome) {
 	l.page.mayBreak()
 	if !l.out[k.Number] {
 		l.page.wrong = "a call ends that this law did not let go, or twice"
@@ -124,10 +124,10 @@ func (l *simLed) Ended(_ time.Time, k limiter.Ticket, o Outcome) {
 	l.page.ended = append(l.page.ended, o)
 }
 
-func (l *simLed) Hear(now time.Time, word any) (r limiter.Reply) {
+func (l *simRemote) Hear(now time.Time, message any) (r limiter.Reply) {
 	l.page.mayBreak()
 	l.Tick(now, false)
-	switch w := word.(type) {
+	switch w := message.(type) {
 	case simGive:
 		for range w.permits {
 			l.permits = append(l.permits, now.Add(w.good))
@@ -140,7 +140,7 @@ func (l *simLed) Hear(now time.Time, word any) (r limiter.Reply) {
 	return r
 }
 
-func (l *simLed) Say(now time.Time, up limiter.Upcoming) (word any, next time.Time) {
+func (l *simRemote) Say(now time.Time, up limiter.Upcoming) (message any, next time.Time) {
 	l.page.mayBreak()
 	l.page.costs = nil
 	l.page.asked++
@@ -158,31 +158,31 @@ func (l *simLed) Say(now time.Time, up limiter.Upcoming) (word any, next time.Ti
 }
 
 // What such a law is not told.
-func (l *simLed) Answered(time.Time, limiter.News) { l.page.wrong = "answered" }
-func (l *simLed) Failed(time.Time, limiter.News)   { l.page.wrong = "failed" }
-func (l *simLed) Vanished(time.Time, limiter.News) { l.page.wrong = "vanished" }
-func (l *simLed) Broken(time.Time)                 { l.page.wrong = "broken" }
-func (l *simLed) Refused(time.Time, limiter.News) (r limiter.Refusal) {
+func (l *simRemote) Answered(time.Time, limiter.News) { l.page.wrong = "answered" }
+func (l *simRemote) Failed(time.Time, limiter.News)   { l.page.wrong = "failed" }
+func (l *simRemote) Vanished(time.Time, limiter.News) { l.page.wrong = "vanished" }
+func (l *simRemote) Broken(time.Time)                 { l.page.wrong = "broken" }
+func (l *simRemote) Refused(time.Time, limiter.News) (r limiter.Refusal) {
 	l.page.wrong = "refused"
 	return r
 }
 
-func (l *simLed) Straggled(time.Time, limiter.News) (until time.Time) {
+func (l *simRemote) Straggled(time.Time, limiter.News) (until time.Time) {
 	l.page.wrong = "straggled"
 	return until
 }
 
 // fromOutside draws from a stream of its own, so that worlds that are known by their seed
-// stay what they were but for lanes that are led.
+// stay what they were but for remote lanes.
 func (p *plan) fromOutside() {
 	rng := rand.New(rand.NewPCG(p.seed, 8))
 	for i := range p.lanes {
 		l := &p.lanes[i]
-		led, defined := rng.IntN(6) == 0, rng.IntN(4) > 0
-		if !led || p.without&leaders != 0 {
+		remote, defined := rng.IntN(6) == 0, rng.IntN(4) > 0
+		if !remote || p.without&leaders != 0 {
 			continue
 		}
-		l.page = &ledPage{lane: l.name}
+		l.page = &remotePage{lane: l.name}
 		if breaks := rand.New(rand.NewPCG(p.seed, 12)); breaks.IntN(4) == 0 && p.without&faults == 0 {
 			l.page.breaks = 1 + breaks.IntN(400)
 		}
@@ -195,11 +195,11 @@ func (p *plan) fromOutside() {
 // simOutside leads lanes, and reports the calls of another machine.
 type simOutside struct {
 	rng   *rand.Rand
-	pages map[string]*ledPage
+	pages map[string]*remotePage
 }
 
 func (w *world) newOutside() {
-	w.outer = &simOutside{rng: rand.New(rand.NewPCG(w.plan.seed, 9)), pages: map[string]*ledPage{}}
+	w.outer = &simOutside{rng: rand.New(rand.NewPCG(w.plan.seed, 9)), pages: map[string]*remotePage{}}
 	for i := range w.plan.lanes {
 		if l := &w.plan.lanes[i]; l.page != nil {
 			w.outer.pages[l.name] = l.page
@@ -221,18 +221,20 @@ func (w *world) planLeader(lane string) {
 	at := func() time.Duration { return time.Duration(rng.Int64N(int64(40 * time.Second))) }
 	switch rng.IntN(3) {
 	case 0:
-		w.In(at(), func() { w.tell(Told(lane, simRest{w.now.Add(time.Duration(rng.IntN(10_000)) * time.Millisecond)})) })
+		w.In(at(), func() {
+			w.tell(Delivered(lane, simRest{w.now.Add(time.Duration(rng.IntN(10_000)) * time.Millisecond)}))
+		})
 	case 1:
-		w.In(at(), func() { w.tell(Told(lane, limiter.Reply{Answered: !w.servers[lane].nobody})) })
+		w.In(at(), func() { w.tell(Delivered(lane, limiter.Reply{Answered: !w.servers[lane].nobody})) })
 	}
 	if rng.IntN(3) == 0 {
-		w.In(at(), func() { w.tell(Told(lane, limiter.Reply{Stop: errSimLed})) })
-		w.In(at(), func() { w.tell(Told(lane, limiter.Reply{Resume: true})) })
+		w.In(at(), func() { w.tell(Delivered(lane, limiter.Reply{Stop: errSimStopped})) })
+		w.In(at(), func() { w.tell(Delivered(lane, limiter.Reply{Resume: true})) })
 	}
 	w.In(at(), func() { w.toggle(lane) })
 }
 
-// toggle has a lane be led that was not, or the other way round.
+// toggle makes a lane remote that was not, or the other way round.
 func (w *world) toggle(lane string) {
 	if w.outer.rng.IntN(2) == 0 {
 		return
@@ -250,19 +252,19 @@ func (w *world) toggle(lane string) {
 	w.book.define(lane, c)
 }
 
-// words hands on what laws say: late, lost at times, and answered so.
-func (w *world) words(all []Word) {
+// checkMessages hands on what laws say: late, lost at times, and answered so.
+func (w *world) checkMessages(all []Word) {
 	rng := w.outer.rng
-	for _, word := range all {
-		want := word.Said.(simWant)
-		if w.m.lanes[word.Lane] == nil || rng.IntN(10) == 0 {
+	for _, message := range all {
+		want := message.Said.(simWant)
+		if w.m.lanes[message.Lane] == nil || rng.IntN(10) == 0 {
 			continue
 		}
 		give := simGive{1 + rng.IntN(1+min(want.waiting, 20)), time.Duration(rng.IntN(2000)) * time.Millisecond}
 		w.In(time.Duration(rng.IntN(300))*time.Millisecond, func() {
-			w.steps-- // a lane that is led asks ten times a second for hours, where each call takes a minute and fails
+			w.steps-- // a remote lane asks ten times a second for hours, where each call takes a minute and fails
 			if rng.IntN(10) > 0 {
-				w.tell(Told(word.Lane, give))
+				w.tell(Delivered(message.Lane, give))
 			}
 		})
 	}
@@ -287,12 +289,12 @@ func (w *world) overhear() {
 	w.tell(Overheard(p.name, w.now.Add(-o.Latency), limiter.Cost{Requests: 1, Input: float64(rng.IntN(2000))}, o))
 }
 
-// isLed reports whether a lane of the machine is led, as it is configured.
-func (l *bookLane) isLed() bool { return l.config.Maker != nil }
+// isRemote reports whether a lane of the machine is remote, by its config.
+func (l *bookLane) isRemote() bool { return l.config.Maker != nil }
 
-// rests reports whether a lane that is led cools outside.
+// rests reports whether a remote lane cools outside.
 func (b *book) rests(lane string) bool {
-	law, is := b.w.m.lanes[lane].ownLaw().(*simLed)
+	law, is := b.w.m.lanes[lane].ownLaw().(*simRemote)
 	return is && law.rests.After(b.w.m.now)
 }
 
@@ -302,7 +304,7 @@ func (b *book) heardOf(e Event) {
 		return // there was no room for it
 	}
 	l, o := b.lane(e.name), e.outcome
-	if l.isLed() {
+	if l.isRemote() {
 		return
 	}
 	answered, said := o.Signal == Succeeded || o.Signal == Answered, o.Signal == Exhausted && o.Alike != 0
@@ -327,7 +329,7 @@ func (b *book) heardFrom(e Event, before moment) {
 		return
 	}
 	l := b.lane(e.name)
-	if !l.isLed() || b.w.outer.pages[e.name].broken {
+	if !l.isRemote() || b.w.outer.pages[e.name].broken {
 		return
 	}
 	if r.Answered {
@@ -338,9 +340,9 @@ func (b *book) heardFrom(e Event, before moment) {
 	}
 }
 
-// isTold: a law that leads a lane hears the end of each call that it let go, in the words of
+// checkEnds: a law that leads a lane hears the end of each call that it let go, in the words of
 // the caller, and of no other call.
-func (b *book) isTold(e Event, led, late bool) {
+func (b *book) checkEnds(e Event, remote, late bool) {
 	for lane, page := range b.w.outer.pages {
 		if page.wrong != "" {
 			b.w.failf("lane %s: its law: %s", lane, page.wrong)
@@ -350,7 +352,7 @@ func (b *book) isTold(e Event, led, late bool) {
 		}
 		want := 0
 		if e.kind == evSettled || e.kind == evHandedOver {
-			if x := b.of[e.item]; x.grant.Lane == lane && led && !late {
+			if x := b.of[e.item]; x.grant.Lane == lane && remote && !late {
 				want = 1
 			}
 		}
@@ -358,26 +360,26 @@ func (b *book) isTold(e Event, led, late bool) {
 			b.w.failf("%v: the law of lane %s is told of %d ends", e, lane, len(page.ended))
 		}
 		if want == 1 {
-			b.isToldWhole(e, lane, page.ended[0])
+			b.checkWholeEnd(e, lane, page.ended[0])
 		}
 		page.ended = nil
 	}
 }
 
-// isToldWhole: a law that leads hears the caller's whole outcome, and whether the item has
+// checkWholeEnd: a law that leads hears the caller's whole outcome, and whether the item has
 // failed before.
-func (b *book) isToldWhole(e Event, lane string, told Outcome) {
-	x, again := b.of[e.item], told.Again
-	if told.Again = false; !reflect.DeepEqual(told, e.outcome) {
-		b.w.failf("%v: the law of lane %s is told %+v", e, lane, told)
+func (b *book) checkWholeEnd(e Event, lane string, reported Outcome) {
+	x, again := b.of[e.item], reported.Again
+	if reported.Again = false; !reflect.DeepEqual(reported, e.outcome) {
+		b.w.failf("%v: the law of lane %s is told %+v", e, lane, reported)
 	}
-	if again && !x.blame.failed || !again && x.blame.failedLed {
+	if again && !x.blame.failed || !again && x.blame.failedRemote {
 		b.w.failf("%v: the law of lane %s is told of a failure before: %v", e, lane, again)
 	}
 }
 
-// checkLed: a lane that is led flows, or has stopped, and its law knows what is to come.
-func (m *Machine) checkLed(b *book, l *lane) {
+// checkRemote: a remote lane flows, or has stopped, and its law knows what is to come.
+func (m *Machine) checkRemote(b *book, l *lane) {
 	if l.phase != Flowing && l.phase != Stopped || l.breaker.State(m.now) != limiter.Closed && l.phase == Flowing {
 		b.w.failf("lane %s is led, and %v", l.name, l.phase)
 	}
@@ -398,7 +400,7 @@ func (b *book) areUpToDate() {
 	}
 }
 
-func (b *book) isUpToDate(page *ledPage, stopped bool) {
+func (b *book) isUpToDate(page *remotePage, stopped bool) {
 	l := b.w.m.lanes[page.lane]
 	if l == nil || !l.remote() || page.asked == 0 || page.broken {
 		return
@@ -450,7 +452,7 @@ func (b *book) upcoming(l *lane) (up limiter.Upcoming, free bool) {
 }
 
 // areCosts: the law sees as many costs as it may, and of one pool the first in their order.
-func (b *book) areCosts(l *lane, page *ledPage) {
+func (b *book) areCosts(l *lane, page *remotePage) {
 	if n := min(page.up.Waiting, limiter.MostUpcoming); len(page.costs) > n || (len(page.costs) == 0) != (n == 0) || len(l.pools) == 1 && len(page.costs) != n {
 		b.w.failf("lane %s: %d costs are told of %d items", page.lane, len(page.costs), page.up.Waiting)
 	}

@@ -40,7 +40,7 @@ const (
 	silences     // of servers that are not there
 	charges      // by rules of the lanes' own
 	days         // limits by the day, which are used up
-	leaders      // of lanes that are led from outside
+	leaders      // of remote lanes
 	overhearings // ends of another machine's calls
 	poisons      // items that always fail
 	faults       // laws that panic
@@ -71,7 +71,7 @@ type lanePlan struct {
 	defined bool
 	config  LaneConfig
 	server  server
-	page    *ledPage // of a lane that is led, or may become one that is; nil: it never is
+	page    *remotePage // of a lane that is remote, or may become so; nil: it never is
 }
 
 type runPlan struct {

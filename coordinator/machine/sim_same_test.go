@@ -38,8 +38,8 @@ type watcher struct {
 // mostLooks bounds what is spent on a time in which nothing happens.
 const mostLooks = 20
 
-// look looks at the machine some times within the time that passes. The nil watcher does not.
-func (w *watcher) look(m *Machine, from, to time.Time) {
+// watch looks at the machine some times within the time that passes. The nil watcher does not.
+func (w *watcher) watch(m *Machine, from, to time.Time) {
 	if w == nil {
 		return
 	}

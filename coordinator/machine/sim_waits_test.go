@@ -79,18 +79,18 @@ func (b *book) waitFor(lane string) (n int, first time.Time) {
 func (b *book) isSaid() {
 	for name, l := range b.lanes {
 		if l.phase != Cooling && l.phase != Probing {
-			l.ill = time.Time{}
+			l.unhealthySince = time.Time{}
 			continue
 		}
 		some, latestOffer := b.onlyFor(name)
 		if !some {
-			l.ill = time.Time{}
+			l.unhealthySince = time.Time{}
 			continue
 		}
-		if l.ill.IsZero() {
-			l.ill = b.w.m.now
+		if l.unhealthySince.IsZero() {
+			l.unhealthySince = b.w.m.now
 		}
-		if d := b.w.m.now.Sub(latest(l.ill, latestOffer)); d > b.w.m.cfg.LongWait && (l.said.IsZero() || l.said.Before(l.letIn)) {
+		if d := b.w.m.now.Sub(latest(l.unhealthySince, latestOffer)); d > b.w.m.cfg.LongWait && (l.said.IsZero() || l.said.Before(l.letIn)) {
 			b.w.failf("lane %s is %v and lets nothing in for %v, and nobody was told", name, l.phase, d)
 		}
 	}

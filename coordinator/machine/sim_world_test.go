@@ -151,7 +151,7 @@ func (w *world) pass() {
 	if !w.Pass(w.wake) {
 		w.failf("nothing will ever happen again, and the runs are not over")
 	}
-	w.watcher.look(w.m, w.now, w.Now())
+	w.watcher.watch(w.m, w.now, w.Now())
 	w.now = w.Now()
 }
 
@@ -167,7 +167,7 @@ func (w *world) ready() {
 		w.book.grant(g)
 		w.work(g)
 	}
-	w.words(ready.Words)
+	w.checkMessages(ready.Words)
 	for _, lw := range ready.LongWaits {
 		if !w.bare {
 			w.say("%v", lw)

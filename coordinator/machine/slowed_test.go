@@ -41,9 +41,9 @@ func TestSlowedLaneSaysSo(t *testing.T) {
 		if l.View.Binds.By != limiter.BoundErrors || l.View.Binds.Pace > 6 {
 			t.Errorf("%v: bound by %v", law, l.View.Binds)
 		}
-		told := b.said[len(b.said)-1]
-		if told.Reason != ByErrors || told.From != Flowing || told.To != Flowing || told.Slowed != 0.5 || told.Errors <= 0.3 || told.Span != time.Minute {
-			t.Errorf("%v: %v", law, told)
+		last := b.said[len(b.said)-1]
+		if last.Reason != ByErrors || last.From != Flowing || last.To != Flowing || last.Slowed != 0.5 || last.Errors <= 0.3 || last.Span != time.Minute {
+			t.Errorf("%v: %v", law, last)
 		}
 		for range b.calls {
 			b.end(0, Outcome{})
@@ -53,8 +53,8 @@ func TestSlowedLaneSaysSo(t *testing.T) {
 		if len(b.said) != before+1 || len(b.calls) == sent {
 			t.Fatalf("%v: %d transitions, %d calls", law, len(b.said)-before, len(b.calls)-sent)
 		}
-		if told := b.said[before]; told.Reason != ByAnswers || told.Slowed != 0 || told.Errors != 0 || told.To != Flowing {
-			t.Errorf("%v: %v", law, told)
+		if last := b.said[before]; last.Reason != ByAnswers || last.Slowed != 0 || last.Errors != 0 || last.To != Flowing {
+			t.Errorf("%v: %v", law, last)
 		}
 	}
 }
@@ -67,12 +67,12 @@ func TestResetLaneIsNotSlowed(t *testing.T) {
 	if l := b.Status(b.now, 1).Lanes[0]; l.Slowed != 0 || l.Errors != 0 {
 		t.Errorf("%+v", l)
 	}
-	if told := b.said[len(b.said)-1]; told.Reason != ByHand {
-		t.Errorf("%v", told)
+	if last := b.said[len(b.said)-1]; last.Reason != ByHand {
+		t.Errorf("%v", last)
 	}
 	b.wait(3 * time.Minute)
-	if told := b.said[len(b.said)-1]; told.Reason != ByHand {
-		t.Errorf("%v", told)
+	if last := b.said[len(b.said)-1]; last.Reason != ByHand {
+		t.Errorf("%v", last)
 	}
 }
 

@@ -11,15 +11,15 @@ import (
 
 // A word reaches the law of the lane that it is for, if that listens, and no lane is made
 // for it.
-func TestToldReachesWhoListens(t *testing.T) {
+func TestMessagesReachListeners(t *testing.T) {
 	b := newBed(LaneConfig{}, RunConfig{})
-	b.Step(b.now, Told("nowhere", 1))
-	b.Step(b.now, Told(DefaultPool, 1))
+	b.Step(b.now, Delivered("nowhere", 1))
+	b.Step(b.now, Delivered(DefaultPool, 1))
 	if len(b.lanes) != 0 {
 		t.Errorf("%d lanes are known", len(b.lanes))
 	}
 	b.offer(1, "", 0)
-	b.Step(b.now, Told(DefaultPool, 1)) // to a law that does not listen
+	b.Step(b.now, Delivered(DefaultPool, 1)) // to a law that does not listen
 	if b.decide(); len(b.calls) != 1 {
 		t.Errorf("%v", b.calls)
 	}
@@ -28,7 +28,7 @@ func TestToldReachesWhoListens(t *testing.T) {
 // The machine asks a law for its words after each change of its lane, and when the law wants
 // it. It passes the calls to come: those that wait, in the order in which they would leave.
 func TestSpeakerIsAsked(t *testing.T) {
-	b, by := ledBed(LaneConfig{}, RunConfig{Concurrency: 5})
+	b, by := remoteBed(LaneConfig{}, RunConfig{Concurrency: 5})
 	b.offer(1, "", 7)
 	law := by.law()
 	expect := func(what string, waiting, delayed, free, inFlight int, costs ...float64) {
@@ -93,14 +93,14 @@ func TestSpeakerIsAskedOnce(t *testing.T) {
 	b.offer(5, "", 0)
 	for _, g := range b.calls {
 		b.Step(b.now, Settled(g, Outcome{Signal: Succeeded}))
-		b.Step(b.now, Told(DefaultPool, 1))
+		b.Step(b.now, Delivered(DefaultPool, 1))
 	}
 	if b.decide(); law.asked != 2 {
 		t.Errorf("asked %d times in two decisions", law.asked)
 	}
 	for _, c := range []struct{ next, wake time.Duration }{{time.Hour, time.Hour}, {0, -1}, {time.Minute, time.Minute}, {-time.Minute, -1}} {
 		law.next = b.now.Add(c.next)
-		b.Step(b.now, Told(DefaultPool, 1))
+		b.Step(b.now, Delivered(DefaultPool, 1))
 		n := law.asked
 		ready := b.decide()
 		if wake := ready.WakeAt.Sub(b.now); law.asked != n+1 || (c.wake > 0) != (!ready.WakeAt.IsZero()) || c.wake > 0 && wake != c.wake {
@@ -109,9 +109,9 @@ func TestSpeakerIsAskedOnce(t *testing.T) {
 	}
 }
 
-// A lane that is led has waited for long when its law has let nothing go for so long; the
+// A remote lane has waited for long when its law has let nothing go for so long; the
 // wait is over when a call was let in, and what comes then is another.
-func TestLedLaneWaitsForLong(t *testing.T) {
+func TestRemoteLaneWaitsForLong(t *testing.T) {
 	for _, end := range []Signal{Succeeded, Failed} {
 		by := &maker{}
 		b := &bed{Machine: New(Config{Lane: LaneConfig{Maker: by}, LongWait: time.Minute}), now: storyStart}
@@ -138,7 +138,7 @@ func TestLedLaneWaitsForLong(t *testing.T) {
 // A run that is over has no places any more, and one that begins to draw on a lane has some,
 // also where nothing else has changed there.
 func TestSpeakerHearsOfRunsThatAreOver(t *testing.T) {
-	b, by := ledBed(LaneConfig{}, RunConfig{Concurrency: 5})
+	b, by := remoteBed(LaneConfig{}, RunConfig{Concurrency: 5})
 	b.Step(b.now, RunOpened(2, RunConfig{Concurrency: 7}))
 	b.Step(b.now, Offered(2, []*Item{{}}))
 	b.offer(1, "", 0)
@@ -166,7 +166,7 @@ func TestWaitsBehindALaneThatRests(t *testing.T) {
 		b := &bed{Machine: New(Config{LongWait: time.Minute, Lane: LaneConfig{Maker: &maker{}}}), now: storyStart}
 		b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"led", "second"}, Tiers: each(2)}}}))
 		b.offer(1, "p", 0)
-		b.Step(b.now, Told("led", restWord{rests}))
+		b.Step(b.now, Delivered("led", restMessage{rests}))
 		said := map[string]bool{}
 		for range 300 {
 			b.now = b.now.Add(time.Second)
@@ -182,7 +182,7 @@ func TestWaitsBehindALaneThatRests(t *testing.T) {
 
 // A word goes out with the answer in which it was said, and once.
 func TestWordsGoOut(t *testing.T) {
-	b, by := ledBed(LaneConfig{}, RunConfig{})
+	b, by := remoteBed(LaneConfig{}, RunConfig{})
 	b.Step(b.now, Offered(1, []*Item{{}, {}}))
 	got := b.Ready(b.now).Words
 	if len(got) != 1 || got[0] != (Word{DefaultPool, 2}) {
@@ -219,7 +219,7 @@ func TestCostsOfMany(t *testing.T) {
 	pools := []PoolConfig{{Name: "a", Lanes: []string{"l"}}, {Name: "b", Lanes: []string{"l", "other"}}, {Name: "c", Lanes: []string{"l"}}}
 	b.Step(b.now, RunOpened(1, RunConfig{Concurrency: 500, Pools: pools}))
 	b.Step(b.now, RunOpened(2, RunConfig{Concurrency: 7, Pools: pools}))
-	say := func() asking { b.Step(b.now, Told("l", 0)); b.decide(); return by.made[0].latest() }
+	say := func() asking { b.Step(b.now, Delivered("l", 0)); b.decide(); return by.made[0].latest() }
 	b.offer(300, "a", 1)
 	if a := say(); a.up.Waiting != 300 || len(a.costs) != limiter.MostUpcoming || a.up.Free != 500 {
 		t.Fatalf("%+v, %d costs", a.up, len(a.costs))
@@ -275,7 +275,7 @@ func TestForgottenLaneSaysNothing(t *testing.T) {
 	b.now = b.now.Add(2 * time.Minute)
 	b.Step(b.now, InputEnded(7)) // of a run that is over: nothing but a reason to decide
 	b.decide()
-	b.Step(b.now, Told(DefaultPool, 0))
+	b.Step(b.now, Delivered(DefaultPool, 0))
 	n := len(by.law().asked)
 	if b.alarms.len() > 0 {
 		t.Errorf("an alarm is set, of lanes %v", b.lanes)
@@ -290,7 +290,7 @@ func TestForgottenLaneSaysNothing(t *testing.T) {
 // organisation.
 func TestMachineTakesAnyConcurrency(t *testing.T) {
 	const most = 2 * MaxConcurrency
-	b, _ := ledBed(LaneConfig{}, RunConfig{Concurrency: most})
+	b, _ := remoteBed(LaneConfig{}, RunConfig{Concurrency: most})
 	items := make([]*Item, most+1)
 	for i := range items {
 		items[i] = &Item{Seq: uint64(i)}

@@ -94,7 +94,7 @@ func (m *Machine) StatusOf(now time.Time, n int, id RunID) Status {
 // picture takes a picture of these lanes, and sorts them.
 func (m *Machine) picture(now time.Time, n int, lanes []*lane) Status {
 	now = m.tick(now)
-	s := Status{At: now, Totals: m.totals.counters(), Held: m.held, Known: len(lanes), WakeAt: m.wakeAt()}
+	s := Status{At: now, Totals: m.totals.counters(), Held: m.waiting, Known: len(lanes), WakeAt: m.wakeAt()}
 	slices.SortFunc(lanes, busier) // before they are pictured: a picture costs a sort of its own, and there may be thousands
 	for _, l := range lanes[:max(0, min(n, len(lanes)))] {
 		s.Lanes = append(s.Lanes, l.status(now))
@@ -148,7 +148,7 @@ func (m *Machine) RunStatus(id RunID) RunStatus {
 		return RunStatus{}
 	}
 	s := RunStatus{
-		Counters: r.counters(), Total: r.cfg.Total, Held: r.held, Parked: r.parked, Delayed: r.delayed, FirstDue: r.firstDue(), Paused: r.paused,
+		Counters: r.counters(), Total: r.cfg.Total, Held: r.waiting, Parked: r.parked, Delayed: r.delayed, FirstDue: r.firstDue(), Paused: r.paused,
 		Bound: r.bound(), Ledger: r.accounted(m.now), Concurrency: m.ceiling(r), InputEnded: r.inputEnded,
 	}
 	if r.purse != nil {
@@ -171,11 +171,11 @@ func (r *run) firstDue() (first time.Time) {
 	return first
 }
 
-// HeldBy returns the number of a run's items that wait in the machine; 0 if the run is not
+// WaitingOf returns the number of a run's items that wait in the machine; 0 if the run is not
 // open.
-func (m *Machine) HeldBy(id RunID) int {
+func (m *Machine) WaitingOf(id RunID) int {
 	if r := m.runs[id]; r != nil {
-		return r.held
+		return r.waiting
 	}
 	return 0
 }
@@ -217,7 +217,7 @@ func (l *lane) status(now time.Time) LaneStatus {
 	s.Speed, s.Why, s.Wait = l.holdup(now)
 	s.FirstDue, s.LastDue = l.dues()
 	s.Local, s.Account = l.cfg.Local, l.cfg.Account
-	s.Bound, s.Draw, s.Window = l.heldBy(now), l.draws(v.Weight), l.window(now)
+	s.Bound, s.Draw, s.Window = l.currentBound(now), l.draws(v.Weight), l.window(now)
 	return s
 }
 
@@ -314,7 +314,7 @@ func (l *lane) holdup(now time.Time) (Speed, string, time.Duration) {
 		return ClientThrottled, "window", 0
 	}
 	wait, by := l.law.Wait(now, l.nextCost())
-	if wait == limiter.UntilTold { // time alone decides nothing
+	if wait == limiter.UntilNotified { // time alone decides nothing
 		return ClientThrottled, by.Why(), 0
 	}
 	if f, is := l.law.(limiter.Foreseer); is && wait > 0 {

@@ -190,7 +190,7 @@ func TestConfigsAreValidated(t *testing.T) {
 func TestStatusTellsBreakersApart(t *testing.T) {
 	b := newBed(LaneConfig{Law: limiter.Plain, Limits: limiter.Limits{TPM: 6000, Burst: time.Minute}, Breaker: limiter.BreakerConfig{Consecutive: 2, OpenFor: 10 * time.Second}}, RunConfig{})
 	broken := Outcome{Signal: Failed, Directed: true, RetryAfter: time.Minute}
-	look := func(when string, open, halfOpen int, state limiter.BreakerState, failures int) LaneStatus {
+	check := func(when string, open, halfOpen int, state limiter.BreakerState, failures int) LaneStatus {
 		t.Helper()
 		s := b.Status(b.now, 1)
 		l := s.Lanes[0]
@@ -203,9 +203,9 @@ func TestStatusTellsBreakersApart(t *testing.T) {
 	b.offer(1, "", 6500)
 	b.end(time.Second, broken)
 	first := b.now.Add(time.Minute)
-	look("one failure", 0, 0, limiter.Closed, 1)
+	check("one failure", 0, 0, limiter.Closed, 1)
 	b.end(time.Second, broken)
-	l := look("two", 1, 0, limiter.Open, 2)
+	l := check("two", 1, 0, limiter.Open, 2)
 	if l.Delayed != 2 || l.FirstDue != first || l.LastDue != first.Add(time.Second) {
 		t.Errorf("%d delayed, due from %v to %v", l.Delayed, l.FirstDue.Sub(b.now), l.LastDue.Sub(b.now))
 	}
@@ -213,14 +213,14 @@ func TestStatusTellsBreakersApart(t *testing.T) {
 		t.Errorf("levels %+v, want a debt of tokens", l.Level)
 	}
 	b.wait(10 * time.Second)
-	look("the interval is over", 0, 1, limiter.HalfOpen, 2)
+	check("the interval is over", 0, 1, limiter.HalfOpen, 2)
 	b.offer(1, "", 0)
 	b.end(0, broken)
-	look("the probe broke", 1, 0, limiter.Open, 3)
+	check("the probe broke", 1, 0, limiter.Open, 3)
 	b.wait(15 * time.Second)
 	b.offer(1, "", 0)
 	b.end(0, Outcome{Signal: Succeeded})
-	if l := look("a probe was answered", 0, 0, limiter.Closed, 0); l.FirstDue.IsZero() {
+	if l := check("a probe was answered", 0, 0, limiter.Closed, 0); l.FirstDue.IsZero() {
 		t.Error("nobody is due, and two are delayed")
 	}
 }

@@ -43,8 +43,8 @@ func play(t *testing.T, path string) {
 		if do(s, words); d.Cmd != "machine" && d.Cmd != "clock-back" {
 			s.pass()
 		}
-		if told := s.said(); told != "" || setUp[d.Cmd] {
-			return told
+		if said := s.said(); said != "" || setUp[d.Cmd] {
+			return said
 		}
 		return "nothing happens\n"
 	})
@@ -135,8 +135,8 @@ var commands = map[string]func(*story, words){
 		s.m.Step(s.now, LimitsChanged(w.text("lane", DefaultPool), w.lane().Limits))
 	},
 	"tell": func(s *story, w words) { // lane=NAME permits=N probe=yes stop=CAUSE resume=yes answered=yes rest=yes flow=yes
-		for _, word := range w.toTell() {
-			s.m.Step(s.now, Told(w.text("lane", DefaultPool), word))
+		for _, message := range w.toTell() {
+			s.m.Step(s.now, Delivered(w.text("lane", DefaultPool), message))
 		}
 	},
 	"overhear": func(s *story, w words) { // lane=NAME signal=WORD age=D tokens=N retry-after=D headers=(LIMIT,REMAINING,RESET) cause=WORD
@@ -312,16 +312,16 @@ func (w words) tiers(vals []string) PoolConfig {
 	return c
 }
 
-// toTell are words for a law that is led.
+// toTell are messages for the law of a remote lane.
 func (w words) toTell() (all []any) {
 	if n := w.number("permits"); n > 0 {
 		all = append(all, int(n))
 	}
 	if w.has("probe") {
-		all = append(all, probeWord{})
+		all = append(all, probeMessage{})
 	}
 	if w.has("rest") || w.has("flow") {
-		all = append(all, restWord{w.has("rest")})
+		all = append(all, restMessage{w.has("rest")})
 	}
 	return append(all, limiter.Reply{Stop: w.stop(), Resume: w.has("resume"), Answered: w.has("answered")})
 }
@@ -339,8 +339,8 @@ func signalNamed(word string) Signal {
 
 var dimensionNamed = map[string]limiter.Dimension{"tokens": limiter.Tokens, "requests": limiter.Requests}
 
-// led is the maker of the laws of stories that are led: law=led.
-var led = &maker{}
+// remoteMaker is the maker of the laws of remote lanes in stories: law=led.
+var remoteMaker = &maker{}
 
 var lawNamed = map[string]limiter.LawName{"model": limiter.Model, "plain": limiter.Plain}
 
@@ -355,7 +355,7 @@ func (w words) lane() LaneConfig {
 		Account:  w.text("account", ""),
 	}
 	if w.text("law", "") == "led" {
-		c.Law, c.Maker, c.Cooldown = limiter.Model, led, limiter.CooldownConfig{}
+		c.Law, c.Maker, c.Cooldown = limiter.Model, remoteMaker, limiter.CooldownConfig{}
 	}
 	if v := w.vals("ramp"); v != nil {
 		from, _ := strconv.ParseFloat(v[0], 64)

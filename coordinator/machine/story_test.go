@@ -48,9 +48,9 @@ func (s *story) said() string {
 	if len(s.lines) == 0 {
 		return ""
 	}
-	told := strings.Join(s.lines, "\n") + "\n"
+	text := strings.Join(s.lines, "\n") + "\n"
 	s.lines = nil
-	return told
+	return text
 }
 
 // pass lets the machine decide, and settles what ends without a call.
@@ -82,8 +82,8 @@ func (s *story) tell(ready Ready) {
 	for _, lw := range ready.LongWaits {
 		s.say("%v", lw)
 	}
-	for _, word := range ready.Words {
-		s.say("lane %s says: %v wait", word.Lane, word.Said)
+	for _, message := range ready.Words {
+		s.say("lane %s says: %v wait", message.Lane, message.Said)
 	}
 	for _, st := range ready.Stranded {
 		s.say("run %d is stranded: %v", st.Run, st.Cause)

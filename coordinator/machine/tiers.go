@@ -276,14 +276,14 @@ func (x *illness) span() (lasted time.Duration) {
 func (l *lane) feels(now time.Time, well bool) {
 	switch since := l.illness.began(); {
 	case !well && since.IsZero():
-		l.fallsIll(now)
+		l.beginsIllness(now)
 	case well && !since.IsZero():
 		l.illness.lasted = now.Sub(since)
 	}
 }
 
-// fallsIll begins an illness. What the latest one lasted stays known until this one ends.
-func (l *lane) fallsIll(now time.Time) {
+// beginsIllness begins an illness. What the latest one lasted stays known until this one ends.
+func (l *lane) beginsIllness(now time.Time) {
 	if l.illness == nil {
 		l.illness = &illness{}
 	}
@@ -299,11 +299,11 @@ func (l *lane) wasWell(sent time.Time) {
 	}
 }
 
-// rests notes whether a led lane cools outside, as its law has just said.
+// rests notes whether a remote lane cools outside, as its law has just said.
 func (l *lane) rests(now time.Time) {
 	switch rests := l.restsOutside(); {
 	case rests && l.illness.began().IsZero():
-		l.fallsIll(now)
+		l.beginsIllness(now)
 	case !rests && l.illness != nil && l.usable():
 		l.illness.since = time.Time{}
 	}

@@ -140,11 +140,11 @@ func TestAStoppedLaneSharesItsAccountsFate(t *testing.T) {
 
 // A person vouches for a lane that rests by its leader's word. Its pool gives the lane a new start: it uses the next tier once the lane
 // has rested for as long again.
-func TestAResetLaneOfALeaderIsNotIllForEver(t *testing.T) {
-	led := &maker{}
-	b := newTieredBed(PoolConfig{After: time.Minute}, LaneConfig{Maker: led})
+func TestAResetLaneOfALeaderRecovers(t *testing.T) {
+	remote := &maker{}
+	b := newTieredBed(PoolConfig{After: time.Minute}, LaneConfig{Maker: remote})
 	b.offer(1, "p", 0)
-	b.Step(b.now, Told("own", restWord{true}))
+	b.Step(b.now, Delivered("own", restMessage{true}))
 	b.decide()
 	b.wait(30 * time.Second)
 	b.Step(b.now, LaneReset("own"))

@@ -48,7 +48,7 @@ func TestWithdrawnOfAnotherMachine(t *testing.T) {
 	for _, it := range items {
 		ours.Step(now, Withdrawn(it))
 	}
-	if *items[0] != before[0] || *items[1] != before[1] || ours.Held() != 0 || theirs.Held() != 1 {
+	if *items[0] != before[0] || *items[1] != before[1] || ours.Waiting() != 0 || theirs.Waiting() != 1 {
 		t.Errorf("they were touched: %+v", items)
 	}
 	theirs.Step(now, HandedOver(flies, Outcome{}))

@@ -28,7 +28,7 @@ func ask(law limiter.Law, rng *rand.Rand, from, to time.Time) {
 			law.Wait(now, c)
 			law.ProbeWait(now, one)
 			law.Window(now)
-			lookAt(law, now)
+			viewOf(law, now)
 			law.View(now, c)
 		}
 	}
@@ -154,7 +154,7 @@ func TestWatchingSpeedsNothingUp(t *testing.T) {
 			w.watch = func(from, to time.Time) {
 				for now := from; now.Before(to); now = now.Add(100 * time.Microsecond) {
 					w.law.Wait(now, one)
-					lookAt(w.law, now)
+					viewOf(w.law, now)
 				}
 			}
 		}

@@ -14,7 +14,7 @@ import (
 func TestLearnedRatePaces(t *testing.T) {
 	w := newLawWorld(limiter.LawConfig{}, 1, bucketServer(fullPail(10, 20), 0.5))
 	w.run(120, 1e9)
-	near(t, "rate", lookAt(w.law, at(120)).Rate, 10, 2.5)
+	near(t, "rate", viewOf(w.law, at(120)).Rate, 10, 2.5)
 	near(t, "calls a second", w.between(60, 120), 10, 1.5)
 	if share := float64(w.refused) / float64(len(w.sent)); share > 0.1 {
 		t.Errorf("%d of %d calls were refused", w.refused, len(w.sent))
@@ -29,13 +29,13 @@ func isSane(t *testing.T, law limiter.Law, seconds float64) {
 	if wait < 0 || wait > measure.MaxWait {
 		t.Fatalf("after %v s a call waits %v", seconds, wait)
 	}
-	for what, x := range map[string]float64{"pace": lookAt(law, now).Most, "rate": lookAt(law, now).Rate} {
+	for what, x := range map[string]float64{"pace": viewOf(law, now).Most, "rate": viewOf(law, now).Rate} {
 		if math.IsNaN(x) || x <= 0 {
 			t.Fatalf("after %v s the %s is %v", seconds, what, x)
 		}
 	}
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
-		if x := lookAt(law, now).Level(d); math.IsNaN(x) || math.IsInf(x, -1) {
+		if x := viewOf(law, now).Level(d); math.IsNaN(x) || math.IsInf(x, -1) {
 			t.Fatalf("after %v s there are %v %v left", seconds, x, d)
 		}
 	}
@@ -48,11 +48,11 @@ func TestQuietLaneForgetsNothing(t *testing.T) {
 	for seed := range uint64(5) {
 		w := newLawWorld(limiter.LawConfig{}, seed, bucketServer(fullPail(10, 20), 0.5))
 		w.run(120, 1e9)
-		near(t, "rate before", lookAt(w.law, at(120)).Rate, 10, 3)
+		near(t, "rate before", viewOf(w.law, at(120)).Rate, 10, 3)
 		w.every, w.wish = 8, 120
 		for _, later := range []float64{120, 600, 5 * 3600} {
 			w.run(120+later, 1e9)
-			if rate := lookAt(w.law, at(w.now)).Rate; !(rate >= 5 && rate <= 20) {
+			if rate := viewOf(w.law, at(w.now)).Rate; !(rate >= 5 && rate <= 20) {
 				t.Errorf("seed %d: %v s later the rate is taken for %v", seed, later, rate)
 			}
 			isSane(t, w.law, w.now)

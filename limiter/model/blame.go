@@ -48,7 +48,7 @@ func (m *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 // requests are the only thing to slow down.
 func (m *Law) shortOf(t float64, n *limiter.News) bool {
 	k := index(n.On)
-	if k <= dimRequests || m.gauges[k].source != limiter.Told {
+	if k <= dimRequests || m.gauges[k].source != limiter.Configured {
 		return false
 	}
 	m.fates.mute(n.Ticket.Number)

@@ -29,7 +29,7 @@ func pressed(law limiter.Law, from time.Time, span time.Duration) (n float64) {
 // within half a minute.
 func TestBurstIsWhatIsSavedUp(t *testing.T) {
 	const perSecond = 10
-	usual := map[limiter.LawName]time.Duration{limiter.Plain: limiter.DefaultBurst, limiter.Model: toldBurst * 1e9}
+	usual := map[limiter.LawName]time.Duration{limiter.Plain: limiter.DefaultBurst, limiter.Model: configuredBurst * 1e9}
 	spent := map[limiter.LawName]time.Duration{limiter.Plain: 0, limiter.Model: 30 * time.Second}
 	for _, burst := range []time.Duration{
 		0, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, 10 * time.Second, limiter.MaxBurst,

@@ -11,19 +11,19 @@ import (
 
 // Numbers of the cap that are choices.
 const (
-	capFound     = 3.0    // nats by which company must explain refusals better than
-	capFoundPace = 1.5    // this many times what the pace explains
-	capKept      = 1.0    // likewise, to be kept: a cap that is dropped at each odd split would
-	capKeptPace  = 0.7    // have a rate learned where there is none
-	capRow       = 4      // refusals in a row that a cap may explain: whenever a call ends, one is let in
-	capEdge      = 0.9    // of the cap is at its edge: hops make it soft
-	capCut       = 0.1    // by which a flight that meets the cap lowers it
-	capStep      = 0.0005 // by which a call that was let in at the edge raises the cap
-	capMost      = 0.1    // by which it does at most
-	capAhead     = 0.05   // beyond one more than was let in at once it rises by so much: news of a refusal takes a while
-	capApart     = 0.75   // of the usual gap passes before a call that is one more than was ever in flight: in a burst its refusal would not show a cap
-	guessHeld    = 2      // refusals of one more make a guess believed: chance seldom strikes these two and no other
-	capSure      = 50     // calls let in at the edge, per place, that make one more surely worth a try; going from one place to two doubles the speed
+	capFound      = 3.0    // nats by which company must explain refusals better than
+	capFoundPace  = 1.5    // this many times what the pace explains
+	capKept       = 1.0    // likewise, to be kept: a cap that is dropped at each odd split would
+	capKeptPace   = 0.7    // have a rate learned where there is none
+	capRow        = 4      // refusals in a row that a cap may explain: whenever a call ends, one is let in
+	capEdge       = 0.9    // of the cap is at its edge: hops make it soft
+	capCut        = 0.1    // by which a flight that meets the cap lowers it
+	capStep       = 0.0005 // by which a call that was let in at the edge raises the cap
+	capMost       = 0.1    // by which it does at most
+	capAhead      = 0.05   // beyond one more than was let in at once it rises by so much: news of a refusal takes a while
+	capApart      = 0.75   // of the usual gap passes before a call that is one more than was ever in flight: in a burst its refusal would not show a cap
+	guessRefusals = 2      // refusals of one more make a guess believed: chance seldom strikes these two and no other
+	capSure       = 50     // calls let in at the edge, per place, that make one more surely worth a try; going from one place to two doubles the speed
 )
 
 // crowd explains refusals by a cap on calls in flight. Two tables compete: by the number of
@@ -50,10 +50,10 @@ type callCap struct {
 //	refused beyond n ─▶ n in flight ─▶ one of them was answered ─▶ n + 1 ─▶ refused, twice: believed
 //	                              └─▶ refused: wrong                   └─▶ answered: wrong
 type guess struct {
-	from  uint64  // the number of the first call that left under it
-	pace  float64 // of the refused call
-	tries bool    // one more is let go
-	held  int     // times that one more was refused
+	from     uint64  // the number of the first call that left under it
+	pace     float64 // of the refused call
+	tries    bool    // one more is let go
+	refusals int     // times that one more was refused
 }
 
 func (c *crowd) book(t *limiter.Ticket, refused bool) {
@@ -90,7 +90,7 @@ func (c *callCap) holds(t *limiter.Ticket, next uint64) bool {
 			return false
 		}
 		c.guess.tries = false
-		if c.guess.held++; c.guess.held == guessHeld {
+		if c.guess.refusals++; c.guess.refusals == guessRefusals {
 			c.guess = nil
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// A told server holds exactly the bucket that the user has told, full at the start: its depth
+// A configured server holds exactly the bucket that the user has told, full at the start: its depth
 // is the larger of one call and Burst. Calls reach it up to so many seconds late.
-func toldServer(l limiter.Limits, c limiter.Cost, late float64) func(float64, int) reply {
+func configuredServer(l limiter.Limits, c limiter.Cost, late float64) func(float64, int) reply {
 	var pails [dims]*pail
 	var arrived, n float64
 	for k, cost := range spread(c) {
@@ -32,13 +32,13 @@ func toldServer(l limiter.Limits, c limiter.Cost, late float64) func(float64, in
 	}
 }
 
-// A told limit is a ceiling: a server that enforces exactly that limit refuses nothing, and
+// A configured limit is a ceiling: a server that enforces exactly that limit refuses nothing, and
 // nearly all of the limit is used. Calls of more than a minute's budget are the exception under
 // the plain law, whose debt ends at a minute.
-func TestToldLimitIsACeiling(t *testing.T) {
+func TestConfiguredLimitIsACeiling(t *testing.T) {
 	type row struct {
-		told limiter.Limits
-		cost limiter.Cost
+		configured limiter.Limits
+		cost       limiter.Cost
 	}
 	rows := map[string]row{}
 	for _, rpm := range []float64{50.0 / 1440, 1, 3, 6, 20, 60, 600} {
@@ -51,10 +51,10 @@ func TestToldLimitIsACeiling(t *testing.T) {
 		for _, burst := range []time.Duration{0, 10 * time.Second} {
 			for law, late := range map[limiter.LawName]float64{limiter.Plain: 0, limiter.Model: 0.02} {
 				t.Run(fmt.Sprint(law, ", ", name, ", burst ", burst), func(t *testing.T) {
-					r.told.Burst = burst
-					w := newLawWorld(limiter.LawConfig{Law: law, Limits: r.told}, 1, toldServer(r.told, r.cost, late))
+					r.configured.Burst = burst
+					w := newLawWorld(limiter.LawConfig{Law: law, Limits: r.configured}, 1, configuredServer(r.configured, r.cost, late))
 					w.cost, w.places = func() limiter.Cost { return r.cost }, 100
-					perCall := max(1/positiveOr(r.told.RPM, math.Inf(1)), r.cost.Tokens()/positiveOr(r.told.TPM, math.Inf(1)))
+					perCall := max(1/positiveOr(r.configured.RPM, math.Inf(1)), r.cost.Tokens()/positiveOr(r.configured.TPM, math.Inf(1)))
 					minutes := max(60, 50*perCall)
 					w.run(60*minutes, math.MaxInt)
 					used := float64(len(w.sent)-w.refused) * perCall / minutes
@@ -78,7 +78,7 @@ func positiveOr(x, otherwise float64) float64 {
 	return otherwise
 }
 
-// Reports that cannot be meant draw nothing: they neither lift a told limit nor stop its lane.
+// Reports that cannot be meant draw nothing: they neither lift a configured limit nor stop its lane.
 func TestSenselessReportsMoveNoLimit(t *testing.T) {
 	fair := limiter.Cost{Requests: 1, Input: 500, Output: 100}
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e6} {
@@ -178,18 +178,18 @@ func TestOneAnswerCorrectsLittle(t *testing.T) {
 // 2 % more.
 func TestEarlyCharge(t *testing.T) {
 	for name, tt := range map[string]struct {
-		told    limiter.Limits
-		of      float64 // seconds of refill that a call draws
-		besides float64 // of its cost
+		configured limiter.Limits
+		of         float64 // seconds of refill that a call draws
+		besides    float64 // of its cost
 	}{
-		"half of a usual burst":  {told: limiter.Limits{TPM: 60_000}, of: 0.5, besides: 0},
-		"the whole usual burst":  {told: limiter.Limits{TPM: 60_000}, of: 1, besides: toldEarly},
-		"most of a told burst":   {told: limiter.Limits{TPM: 60_000, Burst: 500 * time.Millisecond}, of: 0.4, besides: 0},
-		"the whole told burst":   {told: limiter.Limits{TPM: 60_000, Burst: 500 * time.Millisecond}, of: 0.5, besides: toldEarly},
-		"more than a told burst": {told: limiter.Limits{TPM: 60_000, Burst: 500 * time.Millisecond}, of: 0.9, besides: toldEarly},
+		"half of a usual burst":  {configured: limiter.Limits{TPM: 60_000}, of: 0.5, besides: 0},
+		"the whole usual burst":  {configured: limiter.Limits{TPM: 60_000}, of: 1, besides: earlyShare},
+		"most of a told burst":   {configured: limiter.Limits{TPM: 60_000, Burst: 500 * time.Millisecond}, of: 0.4, besides: 0},
+		"the whole told burst":   {configured: limiter.Limits{TPM: 60_000, Burst: 500 * time.Millisecond}, of: 0.5, besides: earlyShare},
+		"more than a told burst": {configured: limiter.Limits{TPM: 60_000, Burst: 500 * time.Millisecond}, of: 0.9, besides: earlyShare},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := New(limiter.LawConfig{Limits: tt.told}, noon, nil)
+			m := New(limiter.LawConfig{Limits: tt.configured}, noon, nil)
 			cost := 1000 * tt.of
 			near(t, "besides", m.gauges[dimTokens].early(cost), tt.besides*cost, 1e-9)
 		})

@@ -48,6 +48,6 @@
 // # What the package promises
 //
 // It keeps the promises of package limiter. Every debt is bounded: by a minute of the limit, or
-// by an hour of a told one, or by two units or one call if that is more. The law keeps a bounded
+// by an hour of a configured one, or by two units or one call if that is more. The law keeps a bounded
 // memory of its calls. A plain copy of a law may be asked, but must not be taught.
 package model

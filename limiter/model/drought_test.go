@@ -87,27 +87,27 @@ func TestOutageTeachesNoRate(t *testing.T) {
 			return up(t, beside)
 		})
 		w.run(120, 1e9)
-		before := lookAt(w.law, at(120)).Rate
+		before := viewOf(w.law, at(120)).Rate
 		calls := len(w.sent)
 		w.run(180, 1e9)
 		if n := len(w.sent) - calls; n > 90 {
 			t.Errorf("seed %d: %d calls in a minute of outage", seed, n)
 		}
 		w.run(240, 1e9)
-		near(t, "rate", lookAt(w.law, at(240)).Rate, before, 0.3*before)
+		near(t, "rate", viewOf(w.law, at(240)).Rate, before, 0.3*before)
 		near(t, "calls a second", w.between(200, 240), 10, 2)
 	}
 }
 
 // Another limit that the user sets while nothing is let in stays, whatever was learned before.
-func TestLimitsToldInADroughtStay(t *testing.T) {
+func TestLimitsConfiguredInADroughtStay(t *testing.T) {
 	m := newModel(limiter.LawConfig{}, noon)
 	old := m.beliefs()
 	m.drought = &drought{began: 0, refusals: 5, busy: true, lesson: &lesson{before: old}}
 	m.SetLimits(at(10), limiter.Limits{RPM: 20})
 	m.endDrought(100, 100)
-	near(t, "rate", lookAt(m, at(100)).Rate, 20.0/60, 1e-9)
-	if pace := lookAt(m, at(130)).Most; pace > 2 {
+	near(t, "rate", viewOf(m, at(100)).Rate, 20.0/60, 1e-9)
+	if pace := viewOf(m, at(130)).Most; pace > 2 {
 		t.Errorf("%v calls a second of 20 a minute", pace)
 	}
 }
@@ -120,7 +120,7 @@ func TestProbeAfterAnOutageIsCharged(t *testing.T) {
 	m.drought = &drought{began: 0, refusals: 5, busy: true, lesson: &lesson{before: m.beliefs()}}
 	m.Sent(at(19), limiter.Cost{Requests: 1}, 0)
 	m.endDrought(20, 20)
-	near(t, "level", lookAt(m, at(20)).Level(limiter.Requests), 10+20-1-toldKept, 1e-9)
+	near(t, "level", viewOf(m, at(20)).Level(limiter.Requests), 10+20-1-burstReserve, 1e-9)
 }
 
 // The pace rises from when the end of an outage is known. The probe that found out may have left long before.
@@ -143,7 +143,7 @@ func TestCallsBeforeAnOutageIsFoundOutAreCharged(t *testing.T) {
 		m.Sent(at(left), limiter.Cost{Requests: 1}, 0)
 	}
 	m.endDrought(19, 19)
-	near(t, "level", lookAt(m, at(23)).Level(limiter.Requests), 10+23-3-toldKept, 1e-9)
+	near(t, "level", viewOf(m, at(23)).Level(limiter.Requests), 10+23-3-burstReserve, 1e-9)
 }
 
 // A refusal of a call that left in a drought says what is known: nothing is let in. One that

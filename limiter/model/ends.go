@@ -99,7 +99,7 @@ const (
 // pace is half of the one at which calls left recently, and at most half of the believed
 // inflow. So neither a saved-up level nor other lessons meanwhile make up for it.
 func (m *Law) ended(now, sent time.Time, failed bool) {
-	if !m.errors.Concerns(sent) || !m.errors.Heed(now, failed) {
+	if !m.errors.Concerns(sent) || !m.errors.Watch(now, failed) {
 		return
 	}
 	t := m.seconds(now)
@@ -184,7 +184,7 @@ func (m *Law) correctCost(t float64, n *limiter.News) {
 	m.correct(n)
 	charged, actual := m.charged(n), spread(n.Actual.Drawn())
 	for k := dimTokens; k < m.used; k++ {
-		if g := &m.gauges[k]; g.source == limiter.Told || g.source == limiter.Learned {
+		if g := &m.gauges[k]; g.source == limiter.Configured || g.source == limiter.Learned {
 			g.advance(t)
 			g.takeOf(charged[k], actual[k]-charged[k])
 		}

@@ -17,7 +17,7 @@ const (
 	evidenceSpan  = 1.5  // seconds at least between two alarms that a rate is made of, and
 	evidenceLeast = 4    // calls let in;
 	evidenceMany  = 8    // of so many, half a second is enough
-	lookBack      = 30.0 // seconds: likewise, where nothing more was tried
+	historySpan   = 30.0 // seconds: likewise, where nothing more was tried
 	surplusSpan   = 60.0 // seconds in which a burst is looked for: the deepest bucket holds as much
 )
 
@@ -82,7 +82,7 @@ func (m *Law) learn(t, s, x, excess float64) *lesson {
 	e, g := &m.estimate, &m.gauges[dimRequests]
 	l := &lesson{interval: interval{e.anchor, s, x}, before: m.beliefs()}
 	if e.search == nil && e.try == nil {
-		l.from = max(l.from, s-lookBack)
+		l.from = max(l.from, s-historySpan)
 	}
 	l.accepted = m.sends.accepted(l.from, s)
 	enough := l.accepted >= evidenceLeast && (s-l.from >= evidenceSpan || s-l.from >= tryLeast && l.accepted >= evidenceMany)
@@ -235,7 +235,7 @@ func tryEach(g *gauge) float64 { return max(tryTime(g.refill), g.burstSeconds()/
 
 // grow takes the lessons of time: a search widens while it holds calls back, and where a rate
 // is believed, the law tries a little more from time to time.
-func (m *Law) grow(t, gap float64, held bool) {
+func (m *Law) grow(t, gap float64, blocked bool) {
 	if m.trial != nil {
 		m.hurry(t)
 	}
@@ -245,13 +245,13 @@ func (m *Law) grow(t, gap float64, held bool) {
 	e, g := &m.estimate, &m.gauges[dimRequests]
 	switch {
 	case !g.known():
-		if held && !m.beyondCap() {
+		if blocked && !m.beyondCap() {
 			m.widen(t, min(gap, 1)/m.searchTime())
 		}
 	case g.source == limiter.Seen || g.ceiling > 0 && g.refill >= 0.999*g.ceiling:
 	case e.try != nil:
 		m.goOn(t, g)
-	case held:
+	case blocked:
 		m.consider(t, g)
 	}
 }
@@ -334,7 +334,7 @@ func (m *Law) raise(t float64, g *gauge) {
 	e.inflow.fade()
 	e.at, e.every = t, tryEach(g)
 	next := g.refill * min(tryFastest, 1+tryGrowth*(gain-1))
-	if g.capped(next) <= g.refill || g.source == limiter.Told && g.refill >= g.ceiling {
+	if g.capped(next) <= g.refill || g.source == limiter.Configured && g.refill >= g.ceiling {
 		e.try = nil
 		return
 	}

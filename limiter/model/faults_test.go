@@ -25,7 +25,7 @@ func bothLaws(t *testing.T, c limiter.LawConfig, test func(t *testing.T, law fun
 }
 
 // The very first call of a lane is refused, at the moment in which it began: by a 503, for a
-// told limit on tokens, or without a reason. Nothing is divided by zero, the hold is short, and
+// configured limit on tokens, or without a reason. Nothing is divided by zero, the hold is short, and
 // calls leave again.
 func TestFirstRefusalStopsNothing(t *testing.T) {
 	for name, n := range map[string]limiter.News{"429": {}, "503": {Overloaded: true}, "tokens": {On: limiter.Tokens}} {
@@ -38,7 +38,7 @@ func TestFirstRefusalStopsNothing(t *testing.T) {
 				}
 				return reply{after: 0.5}
 			})
-			w.run(0.25, 1e9) // a told limit has nothing saved up at first
+			w.run(0.25, 1e9) // a configured limit has nothing saved up at first
 			want(t, name+": refused", w.refused, 1)
 			isSane(t, w.law, 0.25)
 			w.run(30, 100)
@@ -80,14 +80,14 @@ func TestRetryAfterOfNothingIsNone(t *testing.T) {
 func TestRefusalsGiveTheirChargeBack(t *testing.T) {
 	l := newModel(limiter.LawConfig{Limits: limiter.Limits{TPM: 600_000, Burst: time.Minute}}, noon)
 	c := limiter.Cost{Requests: 1, Input: 1000, Output: 1000}
-	before := lookAt(l, noon).Level(limiter.Tokens)
+	before := viewOf(l, noon).Level(limiter.Tokens)
 	first, second := leave(l, noon, c), leave(l, noon, c)
-	want(t, "charged for two", before-lookAt(l, noon).Level(limiter.Tokens), 4000)
+	want(t, "charged for two", before-viewOf(l, noon).Level(limiter.Tokens), 4000)
 	l.Refused(noon, first)
-	want(t, "charged once one was refused", before-lookAt(l, noon).Level(limiter.Tokens), 2000)
+	want(t, "charged once one was refused", before-viewOf(l, noon).Level(limiter.Tokens), 2000)
 	second.Present = false
 	l.Straggled(noon, second)
-	want(t, "charged once both were", before-lookAt(l, noon).Level(limiter.Tokens), 0)
+	want(t, "charged once both were", before-viewOf(l, noon).Level(limiter.Tokens), 0)
 }
 
 // A call that never left gives back its charge, whether it vanished or failed, and is none
@@ -98,7 +98,7 @@ func TestCallsThatNeverLeftCostNothing(t *testing.T) {
 		for _, failed := range []bool{false, true} {
 			for _, unsent := range []bool{false, true} {
 				l, c := law(), limiter.Cost{Requests: 1, Input: 1000}
-				requests, tokens := lookAt(l, noon).Level(limiter.Requests), lookAt(l, noon).Level(limiter.Tokens)
+				requests, tokens := viewOf(l, noon).Level(limiter.Requests), viewOf(l, noon).Level(limiter.Tokens)
 				n := leave(l, noon, c)
 				n.Unsent = unsent
 				if failed {
@@ -106,7 +106,7 @@ func TestCallsThatNeverLeftCostNothing(t *testing.T) {
 				} else {
 					l.Vanished(noon, n)
 				}
-				back := lookAt(l, noon).Level(limiter.Requests) == requests && lookAt(l, noon).Level(limiter.Tokens) == tokens
+				back := viewOf(l, noon).Level(limiter.Requests) == requests && viewOf(l, noon).Level(limiter.Tokens) == tokens
 				want(t, fmt.Sprintf("failed: %v, unsent: %v: the charge is back", failed, unsent), back, unsent)
 			}
 		}
@@ -146,13 +146,13 @@ func TestErrorsHalveThePace(t *testing.T) {
 			m.Answered(at(0.1), n)
 		}
 		failing(t, m, 1, 30, 0)
-		full := lookAt(m, at(30)).Most
+		full := viewOf(m, at(30)).Most
 		failing(t, m, 30, 90, 2)
-		if half := lookAt(m, at(90)).Most; half > 0.51*lookAt(m, at(90)).Rate || half < 0.2*lookAt(m, at(90)).Rate {
-			t.Errorf("%s: %v calls a second while every second one breaks, of %v", name, half, lookAt(m, at(90)).Rate)
+		if half := viewOf(m, at(90)).Most; half > 0.51*viewOf(m, at(90)).Rate || half < 0.2*viewOf(m, at(90)).Rate {
+			t.Errorf("%s: %v calls a second while every second one breaks, of %v", name, half, viewOf(m, at(90)).Rate)
 		}
 		failing(t, m, 90, 300, 0)
-		if again := lookAt(m, at(300)).Most; again < 0.9*full && again < 9 {
+		if again := viewOf(m, at(300)).Most; again < 0.9*full && again < 9 {
 			t.Errorf("%s: %v calls a second when none breaks any more, %v before", name, again, full)
 		}
 	}
@@ -162,7 +162,7 @@ func TestErrorsHalveThePace(t *testing.T) {
 func TestFewErrorsSlowNothing(t *testing.T) {
 	m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 600, Burst: time.Minute}}, noon)
 	failing(t, m, 0, 90, 15)
-	if pace := lookAt(m, at(90)).Most; pace < 9 {
+	if pace := viewOf(m, at(90)).Most; pace < 9 {
 		t.Errorf("%v calls a second", pace)
 	}
 }
@@ -185,7 +185,7 @@ func said(let int, limit float64) *Law {
 
 // A limit is said by refusals until a header shows it, also after a restart; what a refusal
 // says then makes the header's limit none of its own.
-func TestWhoseWordALimitIs(t *testing.T) {
+func TestSourceOfALimit(t *testing.T) {
 	m := said(600, 600)
 	if v := m.View(at(61), one); !v.Limits[dimRequests].Said {
 		t.Errorf("%+v", v.Limits[dimRequests])
@@ -215,13 +215,13 @@ func TestWhoseWordALimitIs(t *testing.T) {
 // What a refusal says of the limit is believed if what was let in fits it, and not if it
 // contradicts it: ten times as many were let in, or a tenth.
 func TestWordsAreBelievedIfTheyFit(t *testing.T) {
-	near(t, "rate by words that fit", lookAt(said(600, 600), at(60.1)).Rate, 10, 1e-9)
+	near(t, "rate by words that fit", viewOf(said(600, 600), at(60.1)).Rate, 10, 1e-9)
 	for _, c := range []struct {
 		let   int
 		limit float64
 	}{{600, 60}, {60, 6000}} {
 		m := said(c.let, c.limit)
-		if rate := lookAt(m, at(60.1)).Rate; rate == c.limit/60 || m.gauges[dimRequests].source == limiter.Seen {
+		if rate := viewOf(m, at(60.1)).Rate; rate == c.limit/60 || m.gauges[dimRequests].source == limiter.Seen {
 			t.Errorf("%d were let in, %v a minute were named, and %v a second are believed", c.let, c.limit, rate)
 		}
 	}
@@ -237,10 +237,10 @@ func TestNothingIsTriedOverTheUsersLimit(t *testing.T) {
 		g.source, g.refill, g.capacity = limiter.Learned, 0.8*g.ceiling, 1
 		m.refusals, m.byChance = 1, byChance
 		m.tryMore(0, g, 2*g.ceiling)
-		near(t, "calls a minute", 60*lookAt(m, at(1)).Most, 20, 1e-6)
+		near(t, "calls a minute", 60*viewOf(m, at(1)).Most, 20, 1e-6)
 		m.gauges[dimRequests].ceiling = 0
 		m.tryMore(0, g, 40.0/60)
-		near(t, "without the user's limit", 60*lookAt(m, at(1)).Most*(1-byChance), 40, 1e-6)
+		near(t, "without the user's limit", 60*viewOf(m, at(1)).Most*(1-byChance), 40, 1e-6)
 	}
 }
 
@@ -250,8 +250,8 @@ func TestHeadersNeedNoProof(t *testing.T) {
 	n := leave(m, noon, one)
 	n.Good, n.Sightings = true, []limiter.Sighting{{Dimension: limiter.Requests, Limit: 6000, Window: time.Minute, Remaining: 5999}}
 	m.Answered(at(1), n)
-	near(t, "rate", lookAt(m, at(1)).Rate, 100, 1e-9)
-	if pace := lookAt(m, at(1)).Most; pace < 90 { // at once: a limit that is shown is permitted
+	near(t, "rate", viewOf(m, at(1)).Rate, 100, 1e-9)
+	if pace := viewOf(m, at(1)).Most; pace < 90 { // at once: a limit that is shown is permitted
 		t.Errorf("%v calls a second, and 100 are allowed", pace)
 	}
 }

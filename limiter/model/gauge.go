@@ -101,11 +101,11 @@ const (
 	// call could reach the bound, and the next one would pass at once.
 	leastDebt = 2
 
-	// debtSeconds and toldDebtSeconds bound a debt, in seconds of refill. A provider that
+	// debtSeconds and configuredDebtSeconds bound a debt, in seconds of refill. A provider that
 	// counts by the minute has forgotten older calls, and one wrong number must not stop a lane
-	// for days. A told limit is a ceiling, so the lane pays back up to an hour of it.
-	debtSeconds     = 60
-	toldDebtSeconds = 3600
+	// for days. A configured limit is a ceiling, so the lane pays back up to an hour of it.
+	debtSeconds           = 60
+	configuredDebtSeconds = 3600
 )
 
 // take draws n units; a negative n gives them back. The debt is bounded.
@@ -118,8 +118,8 @@ func (g *gauge) takeOf(charged, n float64) {
 		g.fresh, g.level = false, max(g.level, min(n, g.capacity))
 	}
 	bound := debtSeconds * g.refill
-	if g.source == limiter.Told {
-		bound = toldDebtSeconds * g.refill
+	if g.source == limiter.Configured {
+		bound = configuredDebtSeconds * g.refill
 	}
 	g.level = min(g.capacity, max(g.level-n, -max(bound, leastDebt, charged)))
 }
@@ -134,9 +134,9 @@ func (g *gauge) capped(refill float64) float64 {
 
 // slack returns the debt into which a call of that cost may lead where no header tells the
 // level. That is two calls, or a second's refill, which is less than any learned bucket holds.
-// A told limit has none: it is a ceiling, and may be kept by a window that slides.
+// A configured limit has none: it is a ceiling, and may be kept by a window that slides.
 func (g *gauge) slack(cost float64) float64 {
-	if g.source == limiter.Told {
+	if g.source == limiter.Configured {
 		return 0
 	}
 	return max(2*cost, margin*g.refill)
@@ -154,22 +154,22 @@ func (g *gauge) spacing(k int) bool {
 	return k == dimRequests && g.source == limiter.Seen && g.capacity < 2 && !g.isFixed()
 }
 
-// toldBurst is the seconds of a told limit that may be saved up where the user tells no burst.
+// configuredBurst is the seconds of a configured limit that may be saved up where the user sets no burst.
 // The saved-up part is sent on top of the limit, and a window, fixed or sliding, counts all of
 // it. A fifth of a second is enough for timers and schedulers.
-const toldBurst = 0.2
+const configuredBurst = 0.2
 
 // Calls do not keep their distance on the way. If a bucket holds no more than one call draws, a
 // call that arrives early finds it not yet full.
 const (
-	toldEarly = 0.02 // share of such a call's draw that it is charged besides
-	toldKept  = 0.05 // seconds of refill that are kept back of a burst
+	earlyShare   = 0.02 // share of such a call's draw that it is charged besides
+	burstReserve = 0.05 // seconds of refill that are kept back of a burst
 )
 
 // early returns the charge of a call besides its cost, in case it arrives early.
 func (g *gauge) early(cost float64) float64 {
-	if cost > float64(g.holds) && g.source == limiter.Told {
-		return toldEarly * cost
+	if cost > float64(g.holds) && g.source == limiter.Configured {
+		return earlyShare * cost
 	}
 	return 0
 }
@@ -178,34 +178,34 @@ func (g *gauge) early(cost float64) float64 {
 func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 	g.ceiling = refill
 	switch {
-	case refill <= 0 && g.source == limiter.Told:
+	case refill <= 0 && g.source == limiter.Configured:
 		g.forget(tokens)
 		return
 	case refill <= 0:
 		return
 	}
 	g.advance(t)
-	capacity := min(burst, max(burst-toldKept, toldBurst)) * refill
+	capacity := min(burst, max(burst-burstReserve, configuredBurst)) * refill
 	if g.holds = float32(capacity); burst == 0 { // any bucket holds DefaultBurst
-		capacity = toldBurst * refill
-		g.holds = float32((limiter.DefaultBurst.Seconds() - toldKept) * refill)
+		capacity = configuredBurst * refill
+		g.holds = float32((limiter.DefaultBurst.Seconds() - burstReserve) * refill)
 	}
 	switch g.source {
 	case limiter.Unknown:
 		g.level, g.at, g.fresh = burst*refill, t, true
 		g.refill, g.capacity = refill, capacity
-	case limiter.Told:
+	case limiter.Configured:
 		g.refill, g.capacity = refill, capacity
 	default: // found out, and now bounded
 		g.refill, g.capacity = min(g.refill, refill), min(g.capacity, capacity)
 	}
 	if g.source != limiter.Seen {
-		g.source = limiter.Told
+		g.source = limiter.Configured
 	}
 	g.level = min(g.level, g.capacity)
 }
 
-// forget removes a told limit that the user takes back. For requests it remains as a first
+// forget removes a configured limit that the user takes back. For requests it remains as a first
 // guess. For tokens nothing remains, as no refusal would ever correct it.
 func (g *gauge) forget(tokens bool) {
 	g.source = limiter.Learned

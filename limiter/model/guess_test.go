@@ -94,7 +94,7 @@ func TestCapIsGuessedOfARefusalAtOnce(t *testing.T) {
 // of them was answered.
 func TestGuessIsBelievedWhenOneMoreIsRefused(t *testing.T) {
 	c := crowd{cap: &callCap{most: 4, guess: &guess{from: 10}}}
-	for number := range uint64(guessHeld) {
+	for number := range uint64(guessRefusals) {
 		if c.cap.guess == nil {
 			t.Fatalf("it is believed after %d refusals", number)
 		}
@@ -105,7 +105,7 @@ func TestGuessIsBelievedWhenOneMoreIsRefused(t *testing.T) {
 	}
 	want(t, "believed", c.cap.guess == nil, true)
 	want(t, "places", c.cap.places(), 4)
-	want(t, "refusals that make it believed", guessHeld, 2)
+	want(t, "refusals that make it believed", guessRefusals, 2)
 	c.cap.refused(&limiter.Ticket{Number: 29, Beside: 4}, 31)
 	want(t, "places after the refusal of a call that had left before it was believed", c.cap.places(), 4)
 }

@@ -29,8 +29,8 @@ func near(t *testing.T, what string, got, expected, within float64) {
 	}
 }
 
-// lookAt returns a law's beliefs for a call that draws one request and nothing else.
-func lookAt(law limiter.Law, now time.Time) *limiter.View {
+// viewOf returns a law's beliefs for a call that draws one request and nothing else.
+func viewOf(law limiter.Law, now time.Time) *limiter.View {
 	v := law.View(now, limiter.Cost{Requests: 1})
 	return &v
 }

@@ -40,7 +40,7 @@ type lawWorld struct {
 	coming           []coming
 	epoch            int
 	cooling, probing bool
-	held             bool
+	blocked          bool
 	busy             int
 	sent             []float64
 	refused          int // calls
@@ -100,12 +100,12 @@ func (w *lawWorld) send(most int) float64 {
 	}
 	for w.may() && len(w.sent) < most {
 		now, c := at(w.now), w.cost()
-		w.law.Tick(now, w.held)
+		w.law.Tick(now, w.blocked)
 		wait, _ := w.law.Wait(now, c)
 		if w.probing {
 			wait = w.law.ProbeWait(now, c)
 		}
-		if w.held = w.held || wait > 0; wait > 0 {
+		if w.blocked = w.blocked || wait > 0; wait > 0 {
 			return wait.Seconds()
 		}
 		w.leave(now, c)
@@ -136,7 +136,7 @@ func (w *lawWorld) inEpoch() (n int) {
 func (w *lawWorld) leave(now time.Time, c limiter.Cost) {
 	r := w.serve(w.now, w.busy)
 	r.news.Ticket, r.news.Sent, r.news.Cost = w.law.Sent(now, c, w.busy), now, c
-	w.held = false
+	w.blocked = false
 	w.busy++
 	w.sent = append(w.sent, w.now)
 	w.coming = append(w.coming, coming{w.now + r.after, w.epoch, w.probing, r})

@@ -91,12 +91,12 @@ func (m *Law) recallLimit(r *recall, k *limiter.LimitMemory) {
 	switch {
 	case ceiling > 0 && source != limiter.Seen && !sameNumber(ceiling, k.Ceiling):
 		return
-	case ceiling == 0 && source == limiter.Told && d != dimRequests, source == limiter.Unknown:
+	case ceiling == 0 && source == limiter.Configured && d != dimRequests, source == limiter.Unknown:
 		return
-	case ceiling == 0 && source == limiter.Told:
+	case ceiling == 0 && source == limiter.Configured:
 		source = limiter.Learned
 	}
-	if source != limiter.Told { // the user's burst may be another now
+	if source != limiter.Configured { // the user's burst may be another now
 		*g = gauge{source: source, refill: k.Refill, capacity: k.Capacity, ceiling: ceiling}
 	}
 	if source == limiter.Learned && d == dimRequests {
@@ -115,7 +115,7 @@ func (m *Law) recallLimit(r *recall, k *limiter.LimitMemory) {
 func credible(k *limiter.LimitMemory, d int) bool {
 	least := 1.0
 	if d == dimRequests {
-		least = 0.01 // of requests, a told limit holds a fifth of a second
+		least = 0.01 // of requests, a configured limit holds a fifth of a second
 	}
 	return measure.Sane(k.Refill, 1e-9, refillMost) > 0 && measure.Sane(k.Capacity, least, unitsMost) > 0 && k.Capacity <= depthMost*k.Refill
 }
@@ -153,7 +153,7 @@ func (m *Law) recallLevel(r *recall, d int, k *limiter.LimitMemory) {
 	if d != dimRequests {
 		call = usualTokens
 	}
-	if !g.isFixed() && g.source != limiter.Told {
+	if !g.isFixed() && g.source != limiter.Configured {
 		g.level = max(g.level, min(g.capacity, call)-debtWaits*g.refill)
 	}
 	if r.emptied {
@@ -192,7 +192,7 @@ func (m *Law) recallEstimate(r *recall, k *limiter.EstimateMemory) {
 	e.every = min(tryMost, max(tryEvery, measure.Sane(k.Every, 0, tryMost)))
 	e.anchor, e.at = r.t, max(r.seconds(k.At), r.t-e.every/2) // nobody was quiet while nobody called
 	if g.known() {
-		e.anchor -= max(0, min(g.level/g.refill, lookBack))
+		e.anchor -= max(0, min(g.level/g.refill, historySpan))
 		e.confirmed = k.Confirmed
 		calls, span := measure.Sane(k.Calls, 0, limiter.MaxRate*evidenceMost), measure.Sane(k.Span, 1e-3, evidenceMost)
 		if calls > 0 && span > 0 && calls/span >= floorRate && calls/span <= limiter.MaxRate {
@@ -246,7 +246,7 @@ func dimensionNamed(name string) int {
 }
 
 func sourceNamed(name string) limiter.Source {
-	for s := limiter.Told; s <= limiter.Seen; s++ {
+	for s := limiter.Configured; s <= limiter.Seen; s++ {
 		if s.String() == name {
 			return s
 		}

@@ -84,7 +84,7 @@ func untilLeave(t *testing.T, name string, law limiter.Law, now time.Time, cost 
 	began := now
 	for {
 		law.Tick(now, true)
-		pace := lookAt(law, now).Most
+		pace := viewOf(law, now).Most
 		if !(pace >= floorRate) && lawsOf[name].Law != limiter.Plain || math.IsNaN(pace) || pace < 0 {
 			t.Fatalf("%s: a pace of %v", name, pace)
 		}

@@ -180,7 +180,7 @@ func TestDebtsAge(t *testing.T) {
 	k.Limits = []limiter.LimitMemory{{On: "requests", Source: "learned", Refill: 10, Capacity: 45, Debt: 50}}
 	for seconds, level := range map[float64]float64{-60: -5, 0: -5, 1: 5, 4: 35, 5: 45, 3600: 45, 1e6: 45} {
 		m := restored(t, at(seconds), k, limiter.LawConfig{})
-		near(t, "level", lookAt(m, at(seconds)).Level(limiter.Requests), level, 1e-6)
+		near(t, "level", viewOf(m, at(seconds)).Level(limiter.Requests), level, 1e-6)
 	}
 }
 
@@ -207,29 +207,29 @@ func first(a, _ float64) float64 { return a }
 
 // What the user says now wins over what was saved; what he does not say any more is a
 // guess.
-func TestToldWinsOverSaved(t *testing.T) {
+func TestConfiguredWinsOverSaved(t *testing.T) {
 	learned := limiter.LimitMemory{On: "requests", Source: "learned", Refill: 5, Capacity: 20, Ceiling: 10}
-	told := limiter.LimitMemory{On: "requests", Source: "told", Refill: 10, Capacity: 2, Ceiling: 10}
+	configured := limiter.LimitMemory{On: "requests", Source: "told", Refill: 10, Capacity: 2, Ceiling: 10}
 	seen := limiter.LimitMemory{On: "requests", Source: "seen", Refill: 100, Capacity: 600}
 	tokens := limiter.LimitMemory{On: "tokens", Source: "told", Refill: 1000, Capacity: 5000, Ceiling: 1000}
 	for _, c := range []struct {
-		what   string
-		saved  limiter.LimitMemory
-		told   limiter.Limits
-		source limiter.Source
-		refill float64
+		what       string
+		saved      limiter.LimitMemory
+		configured limiter.Limits
+		source     limiter.Source
+		refill     float64
 	}{
 		{"learned, the same told as then", learned, limiter.Limits{RPM: 600}, limiter.Learned, 5},
-		{"learned, another told now", learned, limiter.Limits{RPM: 120}, limiter.Told, 2},
-		{"learned, more told now", learned, limiter.Limits{RPM: 1200}, limiter.Told, 20},
+		{"learned, another told now", learned, limiter.Limits{RPM: 120}, limiter.Configured, 2},
+		{"learned, more told now", learned, limiter.Limits{RPM: 1200}, limiter.Configured, 20},
 		{"learned, nothing told now", learned, limiter.Limits{}, limiter.Learned, 5},
-		{"told, nothing told now", told, limiter.Limits{}, limiter.Learned, 10},
-		{"told, another told now", told, limiter.Limits{RPM: 60}, limiter.Told, 1},
+		{"told, nothing told now", configured, limiter.Limits{}, limiter.Learned, 10},
+		{"told, another told now", configured, limiter.Limits{RPM: 60}, limiter.Configured, 1},
 		{"seen, less told now", seen, limiter.Limits{RPM: 600}, limiter.Seen, 10},
 		{"seen, more told now", seen, limiter.Limits{RPM: 60000}, limiter.Seen, 100},
 		{"tokens told, nothing told now", tokens, limiter.Limits{}, limiter.Unknown, 0},
 	} {
-		m := restored(t, noon, limiter.Memory{Version: 1, Law: "model", At: noon, Limits: []limiter.LimitMemory{c.saved}}, limiter.LawConfig{Limits: c.told})
+		m := restored(t, noon, limiter.Memory{Version: 1, Law: "model", At: noon, Limits: []limiter.LimitMemory{c.saved}}, limiter.LawConfig{Limits: c.configured})
 		g := &m.gauges[max(0, dimensionNamed(c.saved.On))]
 		if g.source != c.source || math.Abs(g.refill-c.refill) > 1e-9 {
 			t.Errorf("%s: %v %v a second, want %v %v", c.what, g.source, g.refill, c.source, c.refill)
@@ -241,7 +241,7 @@ func TestToldWinsOverSaved(t *testing.T) {
 }
 
 // A memory that this version or this law cannot read is an error, and changes nothing.
-func TestForeignMemories(t *testing.T) {
+func TestMemoriesOfOtherLaws(t *testing.T) {
 	for what, change := range map[string]func(*limiter.Memory){
 		"newer":        func(k *limiter.Memory) { k.Version = 2 },
 		"no version":   func(k *limiter.Memory) { k.Version = 0 },

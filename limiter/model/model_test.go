@@ -61,13 +61,13 @@ func TestDayLimitIsNotRationed(t *testing.T) {
 	one := limiter.Cost{Requests: 1}
 	see := limiter.Sighting{Dimension: limiter.Requests, Limit: 14400, Window: 24 * time.Hour, Remaining: 14000, Reset: 40 * time.Minute, HasReset: true}
 	m.Answered(now, limiter.News{Ticket: m.Sent(now, one, 0), Sent: now, Cost: one, Good: true, Sightings: []limiter.Sighting{see}})
-	if rate := lookAt(m, now.Add(time.Second)).Most; rate < 100 {
+	if rate := viewOf(m, now.Add(time.Second)).Most; rate < 100 {
 		t.Errorf("%v calls a second, of 14,000 that are left", rate)
 	}
 }
 
-// A told limit below the floor of learned rates is kept all the same.
-func TestToldLimitUnderTheFloor(t *testing.T) {
+// A configured limit below the floor of learned rates is kept all the same.
+func TestConfiguredLimitUnderTheFloor(t *testing.T) {
 	now := time.Unix(0, 0)
 	m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 1}}, now)
 	one, sent := limiter.Cost{Requests: 1}, 0
@@ -89,15 +89,15 @@ func TestRefusalForTokens(t *testing.T) {
 	now := time.Unix(0, 0)
 	m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 600, TPM: 60_000, Burst: time.Minute}}, now)
 	c := limiter.Cost{Requests: 1, Input: 10}
-	rate := lookAt(m, now).Rate
+	rate := viewOf(m, now).Rate
 	m.Refused(now, limiter.News{Ticket: m.Sent(now, c, 0), Sent: now, Cost: c, Present: true, On: limiter.Tokens})
-	if got := lookAt(m, now).Rate; got != rate {
+	if got := viewOf(m, now).Rate; got != rate {
 		t.Errorf("%v requests a second after a refusal for tokens, %v before", got, rate)
 	}
-	if level := lookAt(m, now).Level(limiter.Tokens); level > 0 {
+	if level := viewOf(m, now).Level(limiter.Tokens); level > 0 {
 		t.Errorf("%v tokens are thought to be left", level)
 	}
-	if level := lookAt(m, now).Level(limiter.Requests); level < 500 {
+	if level := viewOf(m, now).Level(limiter.Requests); level < 500 {
 		t.Errorf("%v requests are thought to be left", level)
 	}
 }
@@ -112,7 +112,7 @@ func TestDebtIsBoundedAfterACut(t *testing.T) {
 		m.Sent(now.Add(time.Second/2), one, 0)
 	}
 	m.Refused(now.Add(time.Second), limiter.News{Ticket: first, Sent: now, Cost: one, Present: true})
-	if level, bound := lookAt(m, now.Add(time.Second)).Level(limiter.Requests), 60*lookAt(m, now).Rate; level < -max(bound, leastDebt)-1e-9 {
+	if level, bound := viewOf(m, now.Add(time.Second)).Level(limiter.Requests), 60*viewOf(m, now).Rate; level < -max(bound, leastDebt)-1e-9 {
 		t.Errorf("a debt of %v, with %v a minute", -level, bound)
 	}
 }

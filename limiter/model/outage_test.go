@@ -22,13 +22,13 @@ func TestPaceAfterAnOutage(t *testing.T) {
 			share = openShare
 		}
 		// What was saved up may be spent at four times the rate, once the pace bounds nothing.
-		near(t, "pace at first", min(10, lookAt(m, at(110)).Most), 10*share, 1e-9)
+		near(t, "pace at first", min(10, viewOf(m, at(110)).Most), 10*share, 1e-9)
 		near(t, "seconds of climbing", until.Sub(at(110)).Seconds(), map[bool]float64{true: backDoubling}[broken], 1e-6)
-		if p := lookAt(m, at(110+backDoubling)).Most; p < 10 {
+		if p := viewOf(m, at(110+backDoubling)).Most; p < 10 {
 			t.Errorf("broken: %v, and a doubling later %v calls a second", broken, p)
 		}
 		m.Climb(at(200))
-		if p := lookAt(m, at(200)).Most; p < 10 {
+		if p := viewOf(m, at(200)).Most; p < 10 {
 			t.Errorf("broken: %v, and %v calls a second after a later hold", broken, p)
 		}
 	}
@@ -60,7 +60,7 @@ func TestPaceAfterALongBusyTime(t *testing.T) {
 		share   float64
 	}{{downAfter + 5, true, openShare}, {downAfter + 5, false, 1}, {downAfter - 5, true, 1}} {
 		m := droughtOf(t, c.seconds, c.busy)
-		near(t, "share of the rate", min(10, lookAt(m, at(20.5+c.seconds)).Most)/10, c.share, 1e-3)
+		near(t, "share of the rate", min(10, viewOf(m, at(20.5+c.seconds)).Most)/10, c.share, 1e-3)
 	}
 }
 

@@ -127,7 +127,7 @@ func TestOverheardSightingsOfAWindow(t *testing.T) {
 	n.Sightings[0].Reset = 40 * time.Second
 	m.Answered(at(5), n)
 	near(t, "left", m.gauges[dimRequests].levelAt(5), 3000, 1.5)
-	near(t, "the window ends", lookAt(m, at(5)).Limits[dimRequests].Ends.Sub(at(5)).Seconds(), 25, 0.1)
+	near(t, "the window ends", viewOf(m, at(5)).Limits[dimRequests].Ends.Sub(at(5)).Seconds(), 25, 0.1)
 }
 
 // A refusal of a call of the law before can lengthen a wait that the server names, and

@@ -111,8 +111,8 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	if !ending {
 		spare = m.spare(g, t, cost)
 	}
-	if g.source == limiter.Told {
-		keep = 1 // the level alone holds calls to the told limit
+	if g.source == limiter.Configured {
+		keep = 1 // the level alone holds calls to the configured limit
 	}
 	x := keep*g.refill - g.draw() + (level+cost/2-spare)/horizon
 	most := max(fastest*g.refill, level/longBurst)
@@ -124,7 +124,7 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 		}
 	case k == dimRequests && try != nil && g.source != limiter.Seen:
 		x = max(x, try.rate)
-	case g.source == limiter.Told && cost > g.capacity: // it waits for its debt after it has left
+	case g.source == limiter.Configured && cost > g.capacity: // it waits for its debt after it has left
 		x = most
 	}
 	if g.spacing(k) {
@@ -243,7 +243,7 @@ func (m *Law) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) 
 		need := cost[k] // a call without an estimate still waits for the debt of others
 		if g.source != limiter.Seen {
 			need -= g.slack(cost[k])
-			if g.source != limiter.Told && cost[k] > 0.95*g.capacity { // it will never fit: nearly full must do
+			if g.source != limiter.Configured && cost[k] > 0.95*g.capacity { // it will never fit: nearly full must do
 				need = min(need, 0.95*g.capacity)
 			}
 		}
@@ -295,7 +295,7 @@ func (m *Law) Sent(now time.Time, c limiter.Cost, beside int) (k limiter.Ticket)
 	m.sent++
 	m.flying++
 	if m.used > 0 {
-		m.window = 0 // a told rate is more calls if they are cheap
+		m.window = 0 // a configured rate is more calls if they are cheap
 	}
 	m.fill(&k, t, r, beside)
 	return k

@@ -10,9 +10,9 @@ import (
 // This file has the model law's side of a lane's phases, and the lessons of time.
 
 // Tick is part of [limiter.Law]. Time alone teaches the law only here.
-func (m *Law) Tick(now time.Time, held bool) {
+func (m *Law) Tick(now time.Time, blocked bool) {
 	t := m.seconds(now)
-	m.pressed = held
+	m.pressed = blocked
 	gap := t - m.ticked
 	if gap <= 0 {
 		return
@@ -22,7 +22,7 @@ func (m *Law) Tick(now time.Time, held bool) {
 	if m.refusals > 0 {
 		m.byChance = m.chance.share(paceBin(m.lastPace))
 	}
-	m.grow(t, gap, held)
+	m.grow(t, gap, blocked)
 }
 
 // The in-flight governor. A call that hangs gives no sign, so neither rate nor breaker reacts.
@@ -51,7 +51,7 @@ func (m *Law) Window(now time.Time) int {
 		if t < float64(m.inheritedFor) {
 			rate = max(rate, float64(m.inherited))
 		}
-		m.window = int32(min(windowMost, max(leastWindow, m.toldRate(), windowSpare+windowFactor*rate*m.latency)))
+		m.window = int32(min(windowMost, max(leastWindow, m.configuredRate(), windowSpare+windowFactor*rate*m.latency)))
 		m.windowAt = t
 	}
 	most := int(m.window)
@@ -67,10 +67,10 @@ func (m *Law) Window(now time.Time) int {
 	return most
 }
 
-// toldRate returns the calls per second that the user's limits allow, as far as the server was
+// configuredRate returns the calls per second that the user's limits allow, as far as the server was
 // not found to allow less; 0: the user told none. A call's draw of tokens is that of the latest
 // ones.
-func (m *Law) toldRate() float64 {
+func (m *Law) configuredRate() float64 {
 	least, last := nothing, m.sends.latest()
 	for k := range m.used {
 		g := &m.gauges[k]

@@ -31,7 +31,7 @@ func TestPlacesThatAreTakenForLonger(t *testing.T) {
 
 // A user's limit counts from that moment on: waiting calls ask for a place then, and perhaps never
 // again before one is free.
-func TestPlacesOfAToldRateAtOnce(t *testing.T) {
+func TestPlacesOfAConfiguredRateAtOnce(t *testing.T) {
 	m := New(limiter.LawConfig{}, noon, seeded(1))
 	m.Sent(noon, one, 0)
 	if n := m.Window(noon); n != leastWindow {
@@ -43,8 +43,8 @@ func TestPlacesOfAToldRateAtOnce(t *testing.T) {
 	}
 }
 
-// How many calls a second told tokens are follows from what the latest calls draw, and that is known as soon as one has left.
-func TestPlacesOfToldTokensAtOnce(t *testing.T) {
+// How many calls a second configured tokens are follows from what the latest calls draw, and that is known as soon as one has left.
+func TestPlacesOfConfiguredTokensAtOnce(t *testing.T) {
 	m := New(limiter.LawConfig{Limits: limiter.Limits{TPM: 60 * 20_000}}, noon, seeded(1))
 	m.Sent(noon, limiter.Cost{Requests: 1, Input: 200}, 0)
 	before := m.Window(noon)

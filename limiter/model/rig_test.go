@@ -31,7 +31,7 @@ type rig struct {
 	probing bool
 	epoch   int
 	flying  []flight
-	held    bool
+	blocked bool
 
 	sent, refused int
 }
@@ -81,9 +81,9 @@ func (r *rig) leave() {
 		if len(r.flying) >= most || window > 0 && len(r.flying) >= window || r.probing && r.present() > 0 {
 			return
 		}
-		r.law.Tick(r.now, r.held)
+		r.law.Tick(r.now, r.blocked)
 		if wait, _ := r.law.Wait(r.now, limiter.Cost{Requests: 1}); wait > 0 {
-			r.held = true
+			r.blocked = true
 			return
 		}
 		r.send()
@@ -103,7 +103,7 @@ func (r *rig) send() {
 		n.Good, n.Latency = false, r.latency/20
 		r.refused++
 	}
-	r.held = false
+	r.blocked = false
 	r.sent++
 	r.flying = append(r.flying, flight{n, r.epoch, r.now.Add(n.Latency), said})
 }

@@ -21,7 +21,7 @@ func TestFailuresSlowASearch(t *testing.T) {
 			m.Answered(now, n)
 		}
 	}
-	near(t, "pace", lookAt(m, now).Most, limiter.DefaultErrorFactor*m.estimate.search.pace, 1e-9)
+	near(t, "pace", viewOf(m, now).Most, limiter.DefaultErrorFactor*m.estimate.search.pace, 1e-9)
 }
 
 // A server of one's own that refuses is searched and paced like any other; one that does

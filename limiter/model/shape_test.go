@@ -18,7 +18,7 @@ func (p *pail) headers(perMinute float64) limiter.Sighting {
 
 // Headers tell a window from a bucket, however fast it is used: the sum of a bucket stays, that
 // of a window falls.
-func TestWindowsAreToldFromBuckets(t *testing.T) {
+func TestWindowsDifferFromBuckets(t *testing.T) {
 	for _, perSecond := range []float64{2, 6, 9} {
 		for seed := range uint64(20) {
 			rng := seeded(seed)

@@ -81,9 +81,9 @@ func TestSlowedLawHalvesThePaceAndKeepsIt(t *testing.T) {
 			w := newLawWorld(c.law, 1, breaking(c.server(), from, to))
 			w.places = c.places
 			w.run(from+60, math.MaxInt)
-			believed := lookAt(w.law, at(w.now)).Rate
+			believed := viewOf(w.law, at(w.now)).Rate
 			w.run(to, math.MaxInt)
-			if now := lookAt(w.law, at(w.now)).Rate; now > 1.001*believed {
+			if now := viewOf(w.law, at(w.now)).Rate; now > 1.001*believed {
 				t.Errorf("the rate that is believed goes from %v to %v while it is not asked for", believed, now)
 			}
 			w.run(to+300, math.MaxInt)
@@ -142,7 +142,7 @@ func TestSlowedByNothingElse(t *testing.T) {
 			}
 		}
 		want(t, law.String()+": slowed", l.Slowed(at(30)), 0)
-		near(t, law.String()+": share", lookAt(l, at(30)).Errors, 3.0/11, 0.01)
+		near(t, law.String()+": share", viewOf(l, at(30)).Errors, 3.0/11, 0.01)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestSlowedNotByABreakersOutage(t *testing.T) {
 				l.Failed(at(33), n)
 			}
 			want(t, "slowed", l.Slowed(at(33)), 0)
-			near(t, "share", lookAt(l, at(33)).Errors, 0, 0)
+			near(t, "share", viewOf(l, at(33)).Errors, 0, 0)
 			for i := range 50 { // it feels its way again
 				l.Failed(at(40+float64(i)/100), sent(34))
 			}

@@ -14,8 +14,8 @@ const endless = time.Duration(math.MaxInt64)
 // names, never wraps around into the past.
 func TestLongestDurationsLieAhead(t *testing.T) {
 	for name, until := range map[string]time.Time{
-		"model law":            New(limiter.LawConfig{}, noon, seeded(1)).Refused(noon, toldToWait(endless)).Until,
-		"model law, straggler": New(limiter.LawConfig{}, noon, seeded(1)).Straggled(noon, toldToWait(endless)),
+		"model law":            New(limiter.LawConfig{}, noon, seeded(1)).Refused(noon, refusalWithWait(endless)).Until,
+		"model law, straggler": New(limiter.LawConfig{}, noon, seeded(1)).Straggled(noon, refusalWithWait(endless)),
 	} {
 		if until.Sub(noon) < 365*24*time.Hour {
 			t.Errorf("%s: until %v", name, until)
@@ -23,7 +23,7 @@ func TestLongestDurationsLieAhead(t *testing.T) {
 	}
 }
 
-func toldToWait(d time.Duration) limiter.News {
+func refusalWithWait(d time.Duration) limiter.News {
 	return limiter.News{Sent: noon, Present: true, Cost: limiter.Cost{Requests: 1}, Directed: true, RetryAfter: d}
 }
 

@@ -50,8 +50,8 @@ func TestSuccessorHasNothingInHand(t *testing.T) {
 
 // What the user tells is not in hand either, were it not in the memory, or other than it
 // was; and by the plain law it is not.
-func TestSuccessorHasNothingOfWhatIsTold(t *testing.T) {
-	told := limiter.Limits{RPM: 600, TPM: 600_000, Burst: 30 * time.Second}
+func TestSuccessorKeepsNothingConfigured(t *testing.T) {
+	configured := limiter.Limits{RPM: 600, TPM: 600_000, Burst: 30 * time.Second}
 	for what, k := range map[string]limiter.Memory{
 		"nothing was saved":   {Version: 1, Law: "model", At: at(-60)},
 		"another was told":    {Version: 1, Law: "model", At: at(-60), Limits: []limiter.LimitMemory{{On: "requests", Source: "told", Refill: 5, Capacity: 150, Ceiling: 5}}},
@@ -59,7 +59,7 @@ func TestSuccessorHasNothingOfWhatIsTold(t *testing.T) {
 		"less was seen":       {Version: 1, Law: "model", At: at(-60), Limits: []limiter.LimitMemory{{On: "requests", Source: "seen", Refill: 5, Capacity: 300, Ceiling: 10}}},
 		"by the plain law it": {Version: 1, Law: "plain", At: at(-60)},
 	} {
-		c := limiter.LawConfig{Limits: told}
+		c := limiter.LawConfig{Limits: configured}
 		if k.Law == "plain" {
 			c.Law = limiter.Plain
 		}
@@ -68,7 +68,7 @@ func TestSuccessorHasNothingOfWhatIsTold(t *testing.T) {
 			if err := errors.Join(usual.Restore(noon, k), follows.Restore(noon, k.Empty())); err != nil {
 				t.Fatal(err)
 			}
-			if got, was := lookAt(follows, noon).Level(d), lookAt(usual, noon).Level(d); got != 0 || was <= 0 {
+			if got, was := viewOf(follows, noon).Level(d), viewOf(usual, noon).Level(d); got != 0 || was <= 0 {
 				t.Errorf("%s: %v %v in hand, and without a predecessor %v", what, got, d, was)
 			}
 		}
@@ -111,10 +111,10 @@ func TestRateOfAnswersIsInherited(t *testing.T) {
 
 // Where a user tells a rate, a second of it may be in flight from the start, unless the
 // server was seen to allow less. What tokens allow is known from the first call on.
-func TestToldRateIsAFloorOfTheWindow(t *testing.T) {
+func TestConfiguredRateIsAFloorOfTheWindow(t *testing.T) {
 	cost := limiter.Cost{Requests: 1, Input: 800, Output: 200}
 	for what, c := range map[string]struct {
-		told          limiter.Limits
+		configured    limiter.Limits
 		before, after int
 	}{
 		"nothing":         {limiter.Limits{}, 64, 64},
@@ -124,7 +124,7 @@ func TestToldRateIsAFloorOfTheWindow(t *testing.T) {
 		"output tokens":   {limiter.Limits{OutputTPM: 3e6}, 64, 250},
 		"the least binds": {limiter.Limits{RPM: 30_000, TPM: 12e6}, 500, 200},
 	} {
-		m := New(limiter.LawConfig{Limits: c.told}, noon, seeded(1))
+		m := New(limiter.LawConfig{Limits: c.configured}, noon, seeded(1))
 		want(t, what+", before the first call", m.Window(noon), c.before)
 		m.Sent(noon, cost, 0)
 		want(t, what+", after it", m.Window(at(1)), c.after)
@@ -145,7 +145,7 @@ func TestToldRateIsAFloorOfTheWindow(t *testing.T) {
 type organisation struct {
 	level, depth, rate float64 // the provider's bucket
 	headers, lost      bool    // it shows its level; ends of a predecessor's calls are not heard
-	told               limiter.Limits
+	configured         limiter.Limits
 
 	law     *Law
 	life    int
@@ -231,7 +231,7 @@ func (o *organisation) die() { o.law = nil }
 func (o *organisation) follow(t *testing.T) {
 	o.life++
 	o.own = 0
-	o.law = New(limiter.LawConfig{Limits: o.told}, o.now, seeded(uint64(o.life)))
+	o.law = New(limiter.LawConfig{Limits: o.configured}, o.now, seeded(uint64(o.life)))
 	if err := o.law.Restore(o.now, o.saved.Empty()); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func (o *organisation) follow(t *testing.T) {
 
 // Calls take half a minute, five hundred leave a second, and the law is killed each minute. The
 // successor goes on whether or not the ends of the earlier calls are heard, and nothing is
-// refused. With a told limit it is at full pace at once. With headers it is at more than half
+// refused. With a configured limit it is at full pace at once. With headers it is at more than half
 // of it, as nothing is in hand and some seconds are kept in reserve. It draws the rest of the
 // bucket later in its life.
 func TestSuccessorGoesOnWithLongCalls(t *testing.T) {
@@ -249,9 +249,9 @@ func TestSuccessorGoesOnWithLongCalls(t *testing.T) {
 		organisation
 		soon float64 // share of the limit, from the second second to the tenth
 	}{
-		"told":                   {organisation{depth: perMinute, told: limiter.Limits{RPM: perMinute}}, 0.97},
-		"told, ends are lost":    {organisation{depth: perMinute, told: limiter.Limits{RPM: perMinute}, lost: true}, 0.97},
-		"told, a second deep":    {organisation{depth: perMinute / 60, told: limiter.Limits{RPM: perMinute}}, 0.97},
+		"told":                   {organisation{depth: perMinute, configured: limiter.Limits{RPM: perMinute}}, 0.97},
+		"told, ends are lost":    {organisation{depth: perMinute, configured: limiter.Limits{RPM: perMinute}, lost: true}, 0.97},
+		"told, a second deep":    {organisation{depth: perMinute / 60, configured: limiter.Limits{RPM: perMinute}}, 0.97},
 		"headers":                {organisation{depth: perMinute, headers: true}, 0.65},
 		"headers, ends are lost": {organisation{depth: perMinute, headers: true, lost: true}, 0.65},
 		"headers, shallow":       {organisation{depth: perMinute / 12, headers: true}, 0.65},

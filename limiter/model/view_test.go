@@ -121,7 +121,7 @@ func TestViewBindsThePace(t *testing.T) {
 			for range race.Fewer(600) {
 				v := r.run(300 * time.Millisecond).view()
 				by[v.Binds.By]++
-				pace := lookAt(r.law, r.now).Most
+				pace := viewOf(r.law, r.now).Most
 				switch {
 				case v.Binds.Pace > v.Next.Pace:
 					t.Fatalf("%s, %s: %v binds, and %v less", law, world, v.Binds, v.Next)
@@ -156,7 +156,7 @@ func TestViewBindsByCost(t *testing.T) {
 	v := r.law.View(r.now, limiter.Cost{Requests: 1})
 	want(t, "a small one", v.Binds.By, limiter.BoundRequests)
 	want(t, "after it", v.Next.By, limiter.BoundNone)
-	want(t, "told", v.Limits[dimInput].Source, limiter.Told)
+	want(t, "told", v.Limits[dimInput].Source, limiter.Configured)
 	near(t, "refill", v.Limits[dimInput].Refill, 100, 1e-9)
 }
 
@@ -199,7 +199,7 @@ func TestViewOfALocalServer(t *testing.T) {
 }
 
 // The level of a limit is the one that the law uses, and +Inf if the law knows of none. A rate
-// that the plain law learned has no level, and a told limit keeps its own.
+// that the plain law learned has no level, and a configured limit keeps its own.
 func TestViewLevels(t *testing.T) {
 	learned := 0
 	for world, g := range worlds {

@@ -15,7 +15,7 @@ type witness struct {
 	t    *testing.T
 	name string
 
-	alone, held, straggled int // refusals of each kind
+	alone, cooled, straggled int // refusals of each kind
 }
 
 // Refused sees that nobody is let go before the time that the server named: neither the
@@ -27,7 +27,7 @@ func (w *witness) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	if r.Alone {
 		w.alone++
 	} else {
-		w.held++
+		w.cooled++
 	}
 	return r
 }
@@ -55,10 +55,10 @@ func TestNamedWaitIsKept(t *testing.T) {
 		refuses func(t float64, beside int) bool
 		least   witness // how often each of its answers must have been seen
 	}{
-		{"a bucket", limiter.LawConfig{}, func(t float64, _ int) bool { return !first.takes(t, 1) }, witness{held: 1, straggled: 1}},
+		{"a bucket", limiter.LawConfig{}, func(t float64, _ int) bool { return !first.takes(t, 1) }, witness{cooled: 1, straggled: 1}},
 		{"chance", limiter.LawConfig{Limits: limiter.Limits{RPM: 600}}, chanceOf(0.05), witness{alone: 5}},
-		{"an outage", limiter.LawConfig{Limits: limiter.Limits{RPM: 600}}, func(t float64, _ int) bool { return t > 20 && t < 50 }, witness{held: 3}},
-		{"a neighbour", limiter.LawConfig{Rate: limiter.RateConfig{Initial: 10}}, func(t float64, _ int) bool { return t > 40 && t < 41 || !second.takes(t, 1) }, witness{held: 1}},
+		{"an outage", limiter.LawConfig{Limits: limiter.Limits{RPM: 600}}, func(t float64, _ int) bool { return t > 20 && t < 50 }, witness{cooled: 3}},
+		{"a neighbour", limiter.LawConfig{Rate: limiter.RateConfig{Initial: 10}}, func(t float64, _ int) bool { return t > 40 && t < 41 || !second.takes(t, 1) }, witness{cooled: 1}},
 	} {
 		w := newLawWorld(c.law, 1, func(t float64, beside int) reply {
 			if c.refuses(t, beside) {
@@ -69,8 +69,8 @@ func TestNamedWaitIsKept(t *testing.T) {
 		seen := &witness{Law: w.law, t: t, name: c.name}
 		w.law = seen
 		w.run(120, 2000)
-		if seen.alone < c.least.alone || seen.held < c.least.held || seen.straggled < c.least.straggled {
-			t.Errorf("%s: %d waited alone, %d times the lane did, %d straggled", c.name, seen.alone, seen.held, seen.straggled)
+		if seen.alone < c.least.alone || seen.cooled < c.least.cooled || seen.straggled < c.least.straggled {
+			t.Errorf("%s: %d waited alone, %d times the lane did, %d straggled", c.name, seen.alone, seen.cooled, seen.straggled)
 		}
 	}
 }
@@ -85,11 +85,11 @@ func TestStragglersLengthenTheHold(t *testing.T) {
 	bothLaws(t, limiter.LawConfig{Cooldown: limiter.CooldownConfig{Jitter: -1}}, func(t *testing.T, law func() limiter.Law) {
 		l := law()
 		first, second, third := leave(l, noon, one), leave(l, noon, one), leave(l, noon, one)
-		held := l.Refused(at(1), first).Until
+		until := l.Refused(at(1), first).Until
 		second.Present, second.Directed, second.RetryAfter = false, true, 40*time.Second
 		longer := l.Straggled(at(2), second)
-		if longer.Before(at(42)) || !longer.After(held) {
-			t.Errorf("held until %v, and until %v when 40 s were named after two", held, longer)
+		if longer.Before(at(42)) || !longer.After(until) {
+			t.Errorf("held until %v, and until %v when 40 s were named after two", until, longer)
 		}
 		third.Present, third.Directed, third.RetryAfter = false, true, time.Second
 		if again := l.Straggled(at(3), third); again.Before(longer) {
@@ -106,7 +106,7 @@ func TestGrowthThatIsMindedIsSlowed(t *testing.T) {
 		n := leave(m, at(0), one)
 		n.Slow = slow
 		m.Refused(at(1), n)
-		return lookAt(m, at(1+after)).Most
+		return viewOf(m, at(1+after)).Most
 	}
 	for _, c := range []struct{ after, share float64 }{{0, 0.5}, {30, 0.5 * 1.4142}} {
 		near(t, "share of the rate", pace(true, c.after)/100, c.share, 0.01)
@@ -131,15 +131,15 @@ func TestStragglersGiveTheirChargeBack(t *testing.T) {
 			first, second := leave(l, noon, c), leave(l, noon, c)
 			first.Overloaded = busy
 			l.Refused(noon, first)
-			requests, tokens := lookAt(l, noon).Level(limiter.Requests), lookAt(l, noon).Level(limiter.Tokens)
+			requests, tokens := viewOf(l, noon).Level(limiter.Requests), viewOf(l, noon).Level(limiter.Tokens)
 			second.Present = false
 			l.Straggled(noon, second)
 			_, plain := l.(*plain.Law)
 			if plain && !busy { // it was emptied
 				c = limiter.Cost{}
 			}
-			want(t, "requests that are back", lookAt(l, noon).Level(limiter.Requests)-requests, c.Requests)
-			want(t, "tokens that are back", lookAt(l, noon).Level(limiter.Tokens)-tokens, c.Input)
+			want(t, "requests that are back", viewOf(l, noon).Level(limiter.Requests)-requests, c.Requests)
+			want(t, "tokens that are back", viewOf(l, noon).Level(limiter.Tokens)-tokens, c.Input)
 		}
 	})
 }

@@ -55,8 +55,8 @@ func halving() gate { return from(at(60), bucketGate(10, 45), bucketGate(5, 45))
 // course of a law is not what they promise.
 func TestWordsOfWorlds(t *testing.T) {
 	for pattern, of := range map[string]struct {
-		told limiter.Limits
-		gate func() gate
+		configured limiter.Limits
+		gate       func() gate
 	}{
 		`no more than 8 in flight`:                               {gate: func() gate { return capGate(8) }},
 		`(59\d|60\d) a minute, \d+ may be saved up`:              {gate: func() gate { return bucketGate(10, 45) }},
@@ -74,7 +74,7 @@ func TestWordsOfWorlds(t *testing.T) {
 	} {
 		said, last := false, ""
 		for seed := uint64(1); seed <= 4 && !said; seed++ {
-			r := newRig(New(limiter.LawConfig{Limits: of.told}, noon, seeded(seed)), of.gate())
+			r := newRig(New(limiter.LawConfig{Limits: of.configured}, noon, seeded(seed)), of.gate())
 			r.varies = seeded(100 + seed)
 			said = r.says(5*time.Minute, pattern)
 			last = r.view().String()

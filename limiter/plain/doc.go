@@ -1,4 +1,4 @@
-// Package plain has the law that needs no model: told limits, a rate that rises and is cut, a
+// Package plain has the law that needs no model: configured limits, a rate that rises and is cut, a
 // cooldown after each wave of refusals, and a ramp after each cooldown.
 //
 //	cost ─▶ quota ─▶ ramp ─▶ pacer ─0─▶ the call leaves

@@ -20,7 +20,7 @@ const (
 	rampLeast = time.Second
 )
 
-// Law is the law that needs no model: told limits, a rate found by additive
+// Law is the law that needs no model: configured limits, a rate found by additive
 // increase and multiplicative decrease, a cooldown after each wave of refusals,
 // and a ramp after each cooldown.
 //
@@ -95,8 +95,8 @@ func (p *Law) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 // pace returns the calls per second that may leave, as far as tokens let them.
 func (p *Law) pace(now time.Time) float64 {
 	pace := min(p.rate.Limit(), p.ramp.Rate(now))
-	if told := p.quota.Limits().RPM / 60; told > 0 {
-		pace = min(pace, told)
+	if configured := p.quota.Limits().RPM / 60; configured > 0 {
+		pace = min(pace, configured)
 	}
 	if share := p.Slowed(now); share > 0 {
 		pace = min(share*pace, p.eased)
@@ -108,7 +108,7 @@ func (p *Law) pace(now time.Time) float64 {
 func (p *Law) Slowed(now time.Time) float64 { return p.errors.Slowed(now) }
 
 // Tick is part of [limiter.Law]. Time alone teaches the plain law nothing.
-func (p *Law) Tick(_ time.Time, held bool) { p.pressed = held }
+func (p *Law) Tick(_ time.Time, blocked bool) { p.pressed = blocked }
 
 // Sent is part of [limiter.Law]. Calls that a ramp holds back earn no credit at the pacer, or the
 // end of the ramp would be a burst.
@@ -190,7 +190,7 @@ func (p *Law) Failed(now time.Time, n limiter.News) {
 // pace is half of the one at which calls left recently, as half of an unused rate would be no
 // slower. A ramp runs at half while it lasts. After it, the pace is at most half of its end.
 func (p *Law) ended(now, sent time.Time, failed bool) {
-	if !p.errors.Concerns(sent) || !p.errors.Heed(now, failed) {
+	if !p.errors.Concerns(sent) || !p.errors.Watch(now, failed) {
 		return
 	}
 	pace := min(p.rate.Limit(), p.sent.PerSecond(p.flowed(now)))
@@ -367,8 +367,8 @@ func (p *Law) shape(now time.Time, stood time.Duration) limiter.RampConfig {
 // target returns the rate to climb to: learned, told, or at least once seen.
 func (p *Law) target(now time.Time) float64 {
 	rate := p.rate.Limit()
-	if told := p.quota.Limits().RPM / 60; told > 0 {
-		rate = min(rate, told)
+	if configured := p.quota.Limits().RPM / 60; configured > 0 {
+		rate = min(rate, configured)
 	}
 	if !math.IsInf(rate, 1) {
 		return rate

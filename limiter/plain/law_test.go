@@ -14,12 +14,12 @@ func TestSetRamp(t *testing.T) {
 	p := New(limiter.LawConfig{Law: limiter.Plain, Ramp: limiter.RampConfig{Initial: 1, Target: 11, Duration: 10 * time.Second}}, noon, seeded(1))
 	want(t, "no climb is under way", p.SetRamp(at(0), limiter.RampConfig{Initial: 2, Target: 12, Duration: 10 * time.Second}), time.Time{})
 	want(t, "climbs", p.Climb(at(0)), at(10))
-	near(t, "in the middle", lookAt(p, at(5)).Most, 7, 1e-9)
+	near(t, "in the middle", viewOf(p, at(5)).Most, 7, 1e-9)
 	want(t, "goes on", p.SetRamp(at(5), limiter.RampConfig{Initial: 1, Target: 5, Duration: 20 * time.Second}), at(20))
-	near(t, "where it would be", lookAt(p, at(5)).Most, 2, 1e-9)
-	near(t, "later", lookAt(p, at(15)).Most, 4, 1e-9)
+	near(t, "where it would be", viewOf(p, at(5)).Most, 2, 1e-9)
+	near(t, "later", viewOf(p, at(15)).Most, 4, 1e-9)
 	want(t, "to what is known", p.SetRamp(at(15), limiter.RampConfig{}), at(10))
-	want(t, "which is nothing", lookAt(p, at(15)).Most, math.Inf(1))
+	want(t, "which is nothing", viewOf(p, at(15)).Most, math.Inf(1))
 }
 
 // Outside a ramp that the user shaped nothing limits: neither what it led to nor what was
@@ -29,7 +29,7 @@ func TestNothingIsLeftOfAUserRamp(t *testing.T) {
 	if n := leaving(p, noon); n < 120 || n > 130 {
 		t.Errorf("%d calls in a ramp from 5 to 20 a second, want 125", n)
 	}
-	want(t, "rate after it", lookAt(p, at(10)).Rate, math.Inf(1))
+	want(t, "rate after it", viewOf(p, at(10)).Rate, math.Inf(1))
 	for i := range 1000 {
 		if wait, by := p.Wait(at(10), one); wait > 0 {
 			t.Fatalf("call %d after the ramp waits %v for %v", i, wait, by)
@@ -47,8 +47,8 @@ func TestBrokenCallsSlowWhatFollowsARamp(t *testing.T) {
 		n := limiter.News{Ticket: p.Sent(at(15), one, i), Sent: at(15), Present: true}
 		p.Failed(at(15), n)
 	}
-	near(t, "within the ramp", lookAt(p, at(15)).Most, 12.5/2, 1e-9)
-	near(t, "after it", lookAt(p, at(31)).Most, 10, 1e-9)
+	near(t, "within the ramp", viewOf(p, at(15)).Most, 12.5/2, 1e-9)
+	near(t, "after it", viewOf(p, at(31)).Most, 10, 1e-9)
 	p.SetRamp(at(16), limiter.RampConfig{Initial: 5, Target: 40, Duration: 30 * time.Second})
-	near(t, "after one that was told since", lookAt(p, at(31)).Most, 20, 1e-9)
+	near(t, "after one that was told since", viewOf(p, at(31)).Most, 20, 1e-9)
 }

@@ -107,7 +107,7 @@ func (p *Law) View(now time.Time, c limiter.Cost) limiter.View {
 	}
 	for k := range v.Limits {
 		d := limiter.Dimension(k + 1)
-		v.Limits[k] = asked.toldView(now, d)
+		v.Limits[k] = asked.configuredView(now, d)
 		if cost := c.In(d); cost > 0 && v.Limits[k].Known() {
 			v.Bind(limiter.BoundRequests+limiter.Bound(k), v.Limits[k].Refill/cost)
 		}
@@ -132,13 +132,13 @@ func (p *Law) View(now time.Time, c limiter.Cost) limiter.View {
 	return v
 }
 
-func (p *Law) toldView(now time.Time, d limiter.Dimension) limiter.LimitView {
+func (p *Law) configuredView(now time.Time, d limiter.Dimension) limiter.LimitView {
 	perMinute := p.quota.Limits().PerMinute(d)
 	if !measure.Positive(perMinute) {
 		return limiter.LimitView{}
 	}
 	return limiter.LimitView{
-		Source: limiter.Told, Refill: perMinute / 60, Ceiling: perMinute / 60,
+		Source: limiter.Configured, Refill: perMinute / 60, Ceiling: perMinute / 60,
 		Capacity: p.quota.Limits().Capacity(d), Level: p.quota.Level(now, d),
 	}
 }

@@ -48,33 +48,33 @@ func TestUserRampGoesOnAfterRestart(t *testing.T) {
 	shape := limiter.RampConfig{Initial: 1, Target: 11, Duration: 100 * time.Second}
 	k := climbing(shape).Save(at(10))
 	next := laterWith(t, shape, k, 60)
-	near(t, "pace", lookAt(next, at(60)).Most, 7, 1e-9)
+	near(t, "pace", viewOf(next, at(60)).Most, 7, 1e-9)
 	want(t, "ramp's end", next.ramp.Ends(), at(100))
 	if n := leaving(next, at(60)); n < 73 || n > 77 {
 		t.Errorf("%d calls in ten seconds of a ramp from 7 to 8 a second", n)
 	}
-	if over := laterWith(t, shape, k, 101); !math.IsInf(lookAt(over, at(101)).Most, 1) || leaving(over, at(101)) < 1e5 {
-		t.Errorf("after its end the pace is %v", lookAt(over, at(101)).Most)
+	if over := laterWith(t, shape, k, 101); !math.IsInf(viewOf(over, at(101)).Most, 1) || leaving(over, at(101)) < 1e5 {
+		t.Errorf("after its end the pace is %v", viewOf(over, at(101)).Most)
 	}
 	backwards := laterWith(t, shape, k, -3600)
-	near(t, "pace by a clock that was put back", lookAt(backwards, at(-3600)).Most, 1, 1e-9)
+	near(t, "pace by a clock that was put back", viewOf(backwards, at(-3600)).Most, 1, 1e-9)
 }
 
 // A ramp may take hours, and goes on as well.
 func TestLongRampGoesOnAfterRestart(t *testing.T) {
 	shape := limiter.RampConfig{Initial: 1, Target: 11, Duration: 10 * time.Hour}
 	next := laterWith(t, shape, climbing(shape).Save(at(10)), 5*3600)
-	near(t, "pace", lookAt(next, at(5*3600)).Most, 6, 1e-9)
+	near(t, "pace", viewOf(next, at(5*3600)).Most, 6, 1e-9)
 }
 
 // A ramp of another shape that the user tells this time wins, from the same start.
-func TestShapeToldNowWins(t *testing.T) {
+func TestShapeConfiguredNowWins(t *testing.T) {
 	k := climbing(limiter.RampConfig{Initial: 1, Target: 11, Duration: 100 * time.Second}).Save(at(10))
 	steeper := limiter.RampConfig{Initial: 1, Target: 101, Duration: 100 * time.Second}
 	next := laterWith(t, steeper, k, 50)
-	near(t, "pace", lookAt(next, at(50)).Most, 51, 1e-9)
-	near(t, "rate that it leads to", lookAt(next, at(50)).Rate, 101, 1e-9)
-	want(t, "rate after it", lookAt(next, at(100)).Rate, math.Inf(1))
+	near(t, "pace", viewOf(next, at(50)).Most, 51, 1e-9)
+	near(t, "rate that it leads to", viewOf(next, at(50)).Rate, 101, 1e-9)
+	want(t, "rate after it", viewOf(next, at(100)).Rate, math.Inf(1))
 	shorter := limiter.RampConfig{Initial: 1, Target: 11, Duration: 20 * time.Second}
-	want(t, "one that would be over", math.IsInf(lookAt(laterWith(t, shorter, k, 50), at(50)).Most, 1), true)
+	want(t, "one that would be over", math.IsInf(viewOf(laterWith(t, shorter, k, 50), at(50)).Most, 1), true)
 }

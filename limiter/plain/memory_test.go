@@ -19,15 +19,15 @@ func TestPlainLawRemembers(t *testing.T) {
 	if err := next.Restore(now, k); err != nil {
 		t.Fatal(err)
 	}
-	near(t, "rate", lookAt(next, now).Rate, lookAt(p, now).Rate, 1e-9)
+	near(t, "rate", viewOf(next, now).Rate, viewOf(p, now).Rate, 1e-9)
 	want(t, "cooldown", next.cooldown.Until(), p.cooldown.Until())
 	want(t, "escalation", next.cooldown.Escalation(), 1)
 	near(t, "ramp", next.ramp.Rate(now), 3, 1e-9)
 	want(t, "ramp's end", next.ramp.Ends(), at(100))
 	next.rate.Success(at(100))
-	near(t, "during the ramp", lookAt(next, now).Rate, 7, 0)
+	near(t, "during the ramp", viewOf(next, now).Rate, 7, 0)
 	next.rate.Success(at(101))
-	near(t, "after it", lookAt(next, now).Rate, 7.3, 1e-9)
+	near(t, "after it", viewOf(next, now).Rate, 7.3, 1e-9)
 	late := New(limiter.LawConfig{}, at(3600), seeded(1))
 	if err := late.Restore(at(3600), k); err != nil {
 		t.Fatal(err)

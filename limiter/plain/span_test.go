@@ -16,12 +16,12 @@ const endless = time.Duration(math.MaxInt64)
 // names, never wraps around into the past.
 func TestLongestDurationsLieAhead(t *testing.T) {
 	all := limiter.CooldownConfig{Base: endless, Max: endless, MaxDirected: endless}
-	told := limiter.News{Sent: noon, Present: true, Cost: limiter.Cost{Requests: 1}, Directed: true, RetryAfter: endless}
+	refusal := limiter.News{Sent: noon, Present: true, Cost: limiter.Cost{Requests: 1}, Directed: true, RetryAfter: endless}
 	for name, until := range map[string]time.Time{
 		"cooldown, undirected": ahead(newCooldown(all)).Start(noon, 0, false, seeded(1)),
 		"cooldown, directed":   ahead(newCooldown(all)).Start(noon, endless, true, seeded(1)),
 		"cooldown, extended":   extended(newCooldown(all)),
-		"plain law":            New(limiter.LawConfig{Law: limiter.Plain, Cooldown: all}, noon, seeded(1)).Refused(noon, told).Until,
+		"plain law":            New(limiter.LawConfig{Law: limiter.Plain, Cooldown: all}, noon, seeded(1)).Refused(noon, refusal).Until,
 		"ramp":                 ramped(limiter.RampConfig{Duration: endless}),
 	} {
 		if until.Sub(noon) < 365*24*time.Hour {

@@ -162,7 +162,7 @@ func TestRows(t *testing.T) {
 		if (v.Auth == catalog.AWS) != (v.Service != "") {
 			t.Errorf("%s: %v signs for %q", v.Name, v.Auth, v.Service)
 		}
-		if v.Auth > catalog.None || v.InFlight < 0 || v.Timeout < 0 || v.StreamOver < 0 || v.Charge.Rule == limiter.ChargeAsTold {
+		if v.Auth > catalog.None || v.InFlight < 0 || v.Timeout < 0 || v.StreamOver < 0 || v.Charge.Rule == limiter.ChargeAsGiven {
 			t.Errorf("%s: %+v", v.Name, v)
 		}
 		if err := errors.Join(v.Charge.Validate(), v.Periods.Validate()); err != nil {

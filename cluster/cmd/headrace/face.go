@@ -289,7 +289,7 @@ func laneOf(l *bus.LimitPicture) observe.Lane {
 			continue
 		}
 		source := limiter.Learned
-		for _, one := range []limiter.Source{limiter.Told, limiter.Seen} {
+		for _, one := range []limiter.Source{limiter.Configured, limiter.Seen} {
 			if one.String() == k.Source {
 				source = one
 			}

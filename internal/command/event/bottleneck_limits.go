@@ -34,7 +34,7 @@ func (s *scene) limitFigures(w *sentence, v *limiter.LimitView, used float64, no
 	}
 	by, short, guess := w.by[0], noun+" limit: ", ""
 	switch {
-	case v.Source == limiter.Told:
+	case v.Source == limiter.Configured:
 		by = "the limit on " + noun + s.ofModel() + " that you set"
 	case v.Source == limiter.Learned:
 		by, short, guess = "the limit on "+noun+s.ofModel()+", our guess so far", noun+": ", ", guess"

@@ -119,7 +119,7 @@ var scenes = []told{
 		l.View.Limits[1] = limiter.LimitView{Source: limiter.Seen, Refill: 500, Others: 50}
 	}},
 	{name: "requests, told, in debt", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
-		l.View.Limits[0] = limiter.LimitView{Source: limiter.Told, Refill: 0.01, Level: -3}
+		l.View.Limits[0] = limiter.LimitView{Source: limiter.Configured, Refill: 0.01, Level: -3}
 		l.Used[0] = 0
 	}},
 	{name: "requests, nothing known", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) { l.View.Limits[0] = limiter.LimitView{} }},
@@ -139,7 +139,7 @@ var scenes = []told{
 		l.Used[2] = 0.5
 	}},
 	{name: "output tokens", by: limiter.BoundOutputTokens, p: func(p *observe.Snapshot, l *observe.Lane) {
-		l.View.Limits[3] = limiter.LimitView{Source: limiter.Told, Refill: 8000. / 60}
+		l.View.Limits[3] = limiter.LimitView{Source: limiter.Configured, Refill: 8000. / 60}
 		l.Used[3], l.Draw = 0.99, limiter.Cost{Requests: 1, Input: 400, Output: 512}
 	}},
 	{name: "search", by: limiter.BoundSearch, p: func(p *observe.Snapshot, l *observe.Lane) {

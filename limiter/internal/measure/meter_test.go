@@ -87,10 +87,10 @@ func TestMeterAgreesWithAList(t *testing.T) {
 			now = now.Add(time.Duration(rng.ExpFloat64() * 5e8))
 			m.Add(now)
 			list.add(now)
-			look := now.Add(time.Duration(rng.ExpFloat64() * 2e9))
-			age := look.Sub(list.Origin)
+			moment := now.Add(time.Duration(rng.ExpFloat64() * 2e9))
+			age := moment.Sub(list.Origin)
 			covered := min(age, 9*time.Second+age%time.Second).Seconds()
-			near(t, "rate", m.PerSecond(look), float64(list.count(look))/max(1, covered), 1e-9)
+			near(t, "rate", m.PerSecond(moment), float64(list.count(moment))/max(1, covered), 1e-9)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func complete(c limiter.ErrorWindowConfig) limiter.ErrorWindowConfig {
 //	│ answered, broke │ a row of failures ─▶ Broken ─▶ probes ─▶ Closed │ answered, broke │
 //	└──── counted ────┘ └──────────── not counted, whenever it ends ──┘ └──── counted ────┘
 //
-// Only Heed, Broken and Closed write. The zero value has the default configuration.
+// Only Watch, Broken and Closed write. The zero value has the default configuration.
 type Errors struct {
 	slowed  bool
 	down    bool // a breaker is open
@@ -73,17 +73,17 @@ func (e *Errors) Concerns(sent time.Time) bool {
 	return !e.down && (e.closed == 0 || sent.Sub(e.calls.Origin) >= e.closed)
 }
 
-// errorLook is the time for which a law only watches before it goes slower. In its first
+// watchTime is the time for which a law only watches before it goes slower. In its first
 // seconds, and after a breaker has closed, it feels for its pace. Half of that is no pace to
 // keep for a minute. The time also keeps a share that is under High from seeming over it, by
 // chance or because a call breaks sooner than another is answered.
-const errorLook = 10 * time.Second
+const watchTime = 10 * time.Second
 
-// Heed counts the end of one call, and reports whether this slows the lane down.
-func (e *Errors) Heed(now time.Time, failed bool) bool {
+// Watch counts the end of one call, and reports whether this slows the lane down.
+func (e *Errors) Watch(now time.Time, failed bool) bool {
 	since := e.since(now)
 	e.count(since, failed)
-	return since-e.closed >= errorLook && e.decide(since)
+	return since-e.closed >= watchTime && e.decide(since)
 }
 
 // since returns the time since the window began; it begins now at the latest.

@@ -224,11 +224,11 @@ func TestErrorWindowAgreesWithAList(t *testing.T) {
 			failed := rng.Float64() < 0.3
 			e.record(now, failed)
 			list.add(now, failed)
-			look := now.Add(time.Duration(rng.ExpFloat64() * 20e9))
-			exact := list.count(look)
-			near(t, "rate", e.Rate(look), exact.Rate(), 0)
-			got := e.calls.Count(look).Total
-			if got < list.within(look, 55*time.Second) || got > list.within(look, 60*time.Second) {
+			moment := now.Add(time.Duration(rng.ExpFloat64() * 20e9))
+			exact := list.count(moment)
+			near(t, "rate", e.Rate(moment), exact.Rate(), 0)
+			got := e.calls.Count(moment).Total
+			if got < list.within(moment, 55*time.Second) || got > list.within(moment, 60*time.Second) {
 				t.Fatalf("seed %d: %d calls counted", seed, got)
 			}
 		}
@@ -246,10 +246,10 @@ func TestErrorWindowDoesNotDependOnLooking(t *testing.T) {
 		for range 300 {
 			next := now.Add(time.Duration(rng.ExpFloat64() * 4e9))
 			for ; now.Before(next); now = now.Add(100 * time.Millisecond) {
-				slow.look(&looked, now)
+				slow.recover(&looked, now)
 			}
 			now = next
-			slow.look(&looked, now)
+			slow.recover(&looked, now)
 			failed := rng.Float64() < 0.2
 			looked.record(now, failed)
 			alone.record(now, failed)
@@ -266,14 +266,14 @@ type slowSwitch struct {
 	until  time.Time
 }
 
-func (s *slowSwitch) look(e *Errors, now time.Time) {
+func (s *slowSwitch) recover(e *Errors, now time.Time) {
 	if s.slowed && !now.Before(s.until) && e.Rate(now) < 0.1 {
 		s.slowed = false
 	}
 }
 
 func (s *slowSwitch) recorded(e *Errors, now time.Time) {
-	s.look(e, now)
+	s.recover(e, now)
 	if !s.slowed && e.Rate(now) > 0.3 && e.calls.Count(now).Total >= 5 {
 		s.slowed, s.until = true, now.Add(20*time.Second)
 	}

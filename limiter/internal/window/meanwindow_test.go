@@ -14,7 +14,7 @@ func TestMeanWindowBearsChance(t *testing.T) {
 	for _, perSecond := range []float64{3, 10, 40} {
 		w, rng := Mean{Target: 1200 * time.Millisecond}, seeded(7)
 		var flying []flown
-		held, calls := 0, 20_000
+		cooled, calls := 0, 20_000
 		for i := range calls {
 			now := float64(i) / perSecond
 			for len(flying) > 0 && flying[0].ends < now {
@@ -22,15 +22,15 @@ func TestMeanWindowBearsChance(t *testing.T) {
 				flying = flying[1:]
 			}
 			if len(flying) >= w.Size() {
-				held++
+				cooled++
 				continue
 			}
 			took := math.Exp(0.5*rng.NormFloat64() - 0.125)
 			flying = append(flying, flown{now + took, time.Duration(took * 1e9), len(flying)})
 			slices.SortFunc(flying, func(a, b flown) int { return cmp.Compare(a.ends, b.ends) })
 		}
-		if held > calls/50 {
-			t.Errorf("%v a second: %d of %d calls were held back", perSecond, held, calls)
+		if cooled > calls/50 {
+			t.Errorf("%v a second: %d of %d calls were held back", perSecond, cooled, calls)
 		}
 	}
 }

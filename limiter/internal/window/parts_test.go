@@ -23,7 +23,7 @@ func TestCopiesOfPartsAreIndependent(t *testing.T) {
 func hot() parttest.Hot {
 	rng := seeded(1)
 	var e Errors
-	return parttest.Hot{"Errors": func(now time.Time) { e.Heed(now, rng.IntN(3) == 0); e.Factor(now) }}
+	return parttest.Hot{"Errors": func(now time.Time) { e.Watch(now, rng.IntN(3) == 0); e.Factor(now) }}
 }
 
 // No hot method allocates.

@@ -13,7 +13,7 @@ import (
 
 // ownLaw is the lane's law as its maker made it.
 func (l *lane) ownLaw() limiter.Law {
-	if f, foreign := l.law.(*foreignLaw); foreign {
+	if f, guarded := l.law.(*guardedLaw); guarded {
 		return f.law
 	}
 	return l.law
@@ -27,7 +27,7 @@ type hollow struct {
 }
 
 // A panic in any method of a law is caught, and from then on nobody asks that law.
-func TestForeignLawCatchesEveryMethod(t *testing.T) {
+func TestGuardedLawCatchesEveryMethod(t *testing.T) {
 	methods := reflect.TypeFor[interface {
 		Leader
 		limiter.Listener
@@ -39,7 +39,7 @@ func TestForeignLawCatchesEveryMethod(t *testing.T) {
 			continue
 		}
 		m := New(Config{})
-		f := &foreignLaw{machine: m, lane: &lane{name: "bad"}, law: hollow{}}
+		f := &guardedLaw{machine: m, lane: &lane{name: "bad"}, law: hollow{}}
 		call := reflect.ValueOf(f).MethodByName(method.Name)
 		args := make([]reflect.Value, method.Type.NumIn())
 		for k := range args {
@@ -51,7 +51,7 @@ func TestForeignLawCatchesEveryMethod(t *testing.T) {
 		if f.fault == nil || f.fault.Value == nil || !bytes.Contains(f.fault.Stack, []byte(method.Name)) || len(m.faulty) != 1 {
 			t.Errorf("%s: %v, and %d lanes are to stop", method.Name, f.fault, len(m.faulty))
 		}
-		if wait, _ := f.Wait(storyStart, limiter.Cost{}); wait != limiter.UntilTold || f.ProbeWait(storyStart, limiter.Cost{}) != limiter.UntilTold {
+		if wait, _ := f.Wait(storyStart, limiter.Cost{}); wait != limiter.UntilNotified || f.ProbeWait(storyStart, limiter.Cost{}) != limiter.UntilNotified {
 			t.Errorf("%s: a call may leave in %v", method.Name, wait)
 		}
 	}
@@ -169,12 +169,12 @@ func trapped(t *testing.T, x *trap) (*bed, map[uint64]error) {
 		}
 		b.Status(b.now, 9)
 		b.SaveLanes(b.now)
-		b.Step(b.now, Told("bad", 1))
+		b.Step(b.now, Delivered("bad", 1))
 		b.Step(b.now, LimitsChanged("bad", limiter.Limits{RPM: 600}))
 		b.now = b.now.Add(time.Second)
 	}
-	if c := b.RunStatus(1).Counters; c.Offered != 9 || c.Settled+c.Released != 9 || c.Calls != c.Settled+c.HandedOver || b.Held() != 0 {
-		t.Errorf("the sums: %+v, %d held", c, b.Held())
+	if c := b.RunStatus(1).Counters; c.Offered != 9 || c.Settled+c.Released != 9 || c.Calls != c.Settled+c.HandedOver || b.Waiting() != 0 {
+		t.Errorf("the sums: %+v, %d held", c, b.Waiting())
 	}
 	return b, released
 }
@@ -182,7 +182,7 @@ func trapped(t *testing.T, x *trap) (*bed, map[uint64]error) {
 // Where a law of another package panics, or its maker does or makes none, its lane stops and
 // says so. What can go on another lane does, other lanes notice nothing, and a reset by hand
 // begins with another law.
-func TestForeignLawStopsItsLaneAlone(t *testing.T) {
+func TestGuardedLawStopsItsLaneAlone(t *testing.T) {
 	methods := []string{
 		"nil", "NewLaw", "Tick", "Wait", "Sent", "Window", "Remaining", "Answered", "Failed", "Refused", "SetLimits", "View", "Slowed", "Save", "Hear", "Say", "Ended",
 	}
@@ -227,7 +227,7 @@ func TestForeignLawStopsItsLaneAlone(t *testing.T) {
 
 // A run whose only lane has such a law is stranded, with that for its cause, in the very
 // decision that finds it out.
-func TestForeignLawStrandsARun(t *testing.T) {
+func TestGuardedLawStrandsARun(t *testing.T) {
 	for _, method := range []string{"nil", "NewLaw", "Wait", "Sent", "Say"} {
 		b := newBed(LaneConfig{Law: limiter.Model, Maker: &trap{at: method}}, RunConfig{})
 		b.Step(b.now, Offered(1, []*Item{{}}))
@@ -243,7 +243,7 @@ func TestForeignLawStrandsARun(t *testing.T) {
 
 // An item whose pool falls back on another lane goes there in the decision in which the law of
 // the first one fails.
-func TestForeignLawHasPoolsFallBack(t *testing.T) {
+func TestGuardedLawHasPoolsFallBack(t *testing.T) {
 	b := &bed{Machine: New(Config{Lanes: map[string]LaneConfig{"bad": {Maker: &trap{at: "Wait"}}}}), now: storyStart}
 	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "both", Lanes: []string{"bad", "good"}, Tiers: each(2)}}}))
 	b.offer(1, "both", 0)
@@ -253,7 +253,7 @@ func TestForeignLawHasPoolsFallBack(t *testing.T) {
 }
 
 // A law that fails as its lane is looked at to be forgotten is forgotten with it.
-func TestForeignLawOfAForgottenLane(t *testing.T) {
+func TestGuardedLawOfAForgottenLane(t *testing.T) {
 	x := &trap{}
 	b := &bed{Machine: New(Config{IdleTTL: time.Minute, Lane: LaneConfig{Maker: x}}), now: storyStart}
 	b.Step(b.now, RunOpened(1, RunConfig{}))
@@ -271,12 +271,12 @@ func TestForeignLawOfAForgottenLane(t *testing.T) {
 }
 
 // A lane that has another law by the time that it would be stopped goes on.
-func TestForeignLawThatWasReplaced(t *testing.T) {
+func TestGuardedLawThatWasReplaced(t *testing.T) {
 	x := &trap{}
 	b := newBed(LaneConfig{Law: limiter.Model, Maker: x}, RunConfig{})
 	b.offer(1, "", 0)
 	x.at = "Hear"
-	b.Step(b.now, Told(DefaultPool, 1))
+	b.Step(b.now, Delivered(DefaultPool, 1))
 	x.at = ""
 	b.Step(b.now, LaneReset(DefaultPool))
 	if b.decide(); b.phase() != Flowing {

@@ -30,18 +30,18 @@ func TestHeadersLiftNothingOverTheUsersLimit(t *testing.T) {
 	silent := limiter.Sighting{Dimension: limiter.Requests, Limit: 6000, Remaining: 5999}
 	inTokens := limiter.Sighting{Dimension: limiter.Tokens, Limit: 1e6, Remaining: 1e6 - 100}
 	for _, x := range []struct {
-		told limiter.Limits
-		seen limiter.Sighting
-		most int
+		configured limiter.Limits
+		seen       limiter.Sighting
+		most       int
 	}{
 		{limiter.Limits{RPM: 60}, requests, 62},
 		{limiter.Limits{RPM: 60}, silent, 62},
 		{limiter.Limits{RPM: 60, Burst: 10 * time.Second}, requests, 72},
 		{limiter.Limits{TPM: 6000}, inTokens, 60 + 5000/100}, // what a bucket of tokens holds at least
 	} {
-		m := newModel(limiter.LawConfig{Limits: x.told}, noon)
+		m := newModel(limiter.LawConfig{Limits: x.configured}, noon)
 		if n := busyMinute(m, 0, c, x.seen); n > x.most || n < 50 {
-			t.Errorf("told %+v, shown %v: %d calls in a minute, want %d at most", x.told, x.seen.Limit, n, x.most)
+			t.Errorf("told %+v, shown %v: %d calls in a minute, want %d at most", x.configured, x.seen.Limit, n, x.most)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestWhatIsLeftCountsUnderTheUsersLimit(t *testing.T) {
 	n := leave(m, noon, one)
 	n.Good, n.Sightings = true, []limiter.Sighting{{Dimension: limiter.Requests, Limit: 6000, Window: time.Minute, Remaining: 3}}
 	m.Answered(at(0.1), n)
-	if level := lookAt(m, at(0.1)).Level(limiter.Requests); level > 4 {
+	if level := viewOf(m, at(0.1)).Level(limiter.Requests); level > 4 {
 		t.Errorf("%v calls are thought to be left, and 3 are shown", level)
 	}
 }
@@ -123,8 +123,8 @@ func leavesSomething(t *testing.T, lower func(m *Law)) {
 		m.Answered(at(float64(s)+0.1), limiter.News{Ticket: k, Sent: at(float64(s)), Cost: one, Present: true, Good: true, Sightings: []limiter.Sighting{seen}})
 	}
 	lower(m)
-	before := lookAt(m, at(31)).Level(limiter.Requests)
-	if after := lookAt(m, at(600)).Level(limiter.Requests); after < before {
+	before := viewOf(m, at(31)).Level(limiter.Requests)
+	if after := viewOf(m, at(600)).Level(limiter.Requests); after < before {
 		t.Errorf("the level falls from %v to %v, and nobody calls", before, after)
 	}
 	sent := 0
