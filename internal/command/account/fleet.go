@@ -75,6 +75,9 @@ func laneFault(file string, spec *settings.LaneSpec, err error) error {
 func (b *Account) take(file string, lane *Account) {
 	b.Lanes = append(b.Lanes, lane)
 	for _, n := range lane.Notice {
+		if lane.Spec.Base != "" { // the lane of the file says the same
+			break
+		}
 		if n.Code == event.Simulated {
 			if !slices.Contains(b.Notice, n) {
 				b.Notice = append(b.Notice, n)
@@ -339,6 +342,9 @@ func quotaName(a, b *Account) string {
 // drawOnOne reports whether two lanes of one organisation may call one model, and neither a quota
 // nor an account joins them: the user then knows.
 func drawOnOne(a, b *Account) bool {
+	if cmp.Or(a.Spec.Base, a.Spec.Name) == cmp.Or(b.Spec.Base, b.Spec.Name) { // two tiers of service
+		return false
+	}
 	if a.Spec.Quota != "" && a.Spec.Quota == b.Spec.Quota || a.Spec.Account != "" && a.Spec.Account == b.Spec.Account {
 		return false
 	}

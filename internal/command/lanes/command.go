@@ -32,7 +32,7 @@ and model draw on one limit, however many keys they have: --try names them.
 headrace help config lists the words of a lane and of a pool; docs/pools.md explains them.`
 
 // ofRun are the flags of run that the command has.
-var ofRun = []string{"config", "model", "prices", "timeout", "ca-file", "client-cert", "client-key"}
+var ofRun = []string{"config", "model", "service-tier", "prices", "timeout", "ca-file", "client-cert", "client-key"}
 
 // Command makes headrace lanes.
 func Command(w *world.World) *cobra.Command {
@@ -171,8 +171,8 @@ func priceOf(l *settings.LaneSpec, usual string, now time.Time) string {
 	}
 	const thousand = 1000 // a million tokens in one prompt may have another price
 	known := &l.Flags.Known
-	input, _, ok := known.Cost(models[0], provider.Usage{InputTokens: thousand}, now)
-	output, _, alsoOK := known.Cost(models[0], provider.Usage{OutputTokens: thousand}, now)
+	input, _, ok := known.Cost(models[0], provider.Usage{InputTokens: thousand, Tier: l.Flags.PriceTier()}, now)
+	output, _, alsoOK := known.Cost(models[0], provider.Usage{OutputTokens: thousand, Tier: l.Flags.PriceTier()}, now)
 	switch {
 	case l.Flags.Provider == settings.ProviderSim && !ok:
 		return "none"

@@ -29,16 +29,10 @@ const (
 func (p *Plan) advice() (all []Advice) {
 	all = p.faster(all)
 	usd, unpriced := p.Cost()
-	for _, w := range p.waysOfLanes() {
-		text, low, high := w.Means, words.Money(usd*w.Low), words.Money(usd*w.High)
-		switch {
-		case unpriced > 0:
-		case low == high:
-			text = low + ", " + text
-		default:
-			text = low + " to " + high + ", " + text
-		}
-		all = append(all, Advice{"cheaper", w.Flag, text})
+	if flex := p.inFlex(); flex < usd && unpriced == 0 {
+		all = append(all,
+			Advice{"cheaper", "--service-tier flex", words.Money(flex) + ", for models that have the tier; slower, and refused while there is no room"},
+			Advice{"cheaper", "--service-tier auto", words.Money(flex) + " to " + words.Money(usd) + ", the standard price for lines that flex has no room for"})
 	}
 	if m, lane := p.preferred(); m != nil {
 		all = append(all, Advice{"cheaper", "", fmt.Sprintf("prefer %s in pool %s: %s, while it is well", lane.spec.Spec.Name, m.route.Pool.Name, words.Money(usd-m.usd+m.low))})

@@ -17,7 +17,6 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/limiter"
-	"github.com/headrace/headrace/provider/catalog"
 )
 
 const planLong = `Estimate what a prompt file would cost and how long it would take. No call is made, and no
@@ -179,30 +178,17 @@ func ConfigOf(f *settings.Flags, input string, at time.Time) Config {
 	if f.Provider == settings.ProviderSim { // it has one for all
 		row = func(string) string { return "all models" }
 	}
-	var ways []Way
-	if f.ServiceTier == "" && answers.Tiers[catalog.Flex] != "" && f.FlexIsHalf() {
-		ways = waysOf(settings.FlexFactor)
-	}
 	var routes *route.Table
 	if f.Fleet != nil {
 		routes = route.New(f)
 	}
 	return Config{
 		Routes: routes,
-		Input:  input, Factor: f.PriceFactor(), Ways: ways, Capped: f.MaxCost > 0, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
+		Input:  input, Service: f.PriceTier(), OffersFlex: f.OffersFlex(), Capped: f.MaxCost > 0, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
 		Quota: func(model string) string { // as in a run
 			return settings.LaneOf(f.Name(), model, f.Provider == settings.ProviderSim || f.Vendor.ByAccount)
 		},
 		Cost: func(q *prompts.Request) limiter.Cost { return settings.CostOf(answers.Charge, q) }, Counts: answers.Name,
 		Concurrency: f.Concurrency, Lane: lane, Timeout: f.Timeout, Deadline: f.Deadline, Output: limiter.ExpectedOutput, Prices: f.Known, At: at, Seed: f.Seed,
-	}
-}
-
-// waysOf returns the ways to run with tiers of service, if all that the flex tier takes costs so much
-// of what it costs now.
-func waysOf(flex float64) []Way {
-	return []Way{
-		{"--service-tier flex", flex, flex, "for models that have the tier; slower, and refused while there is no room"},
-		{"--service-tier auto", flex, 1, "the same, and the standard price for lines that flex has no room for"},
 	}
 }

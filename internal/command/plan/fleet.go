@@ -16,7 +16,6 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
-	"github.com/headrace/headrace/provider/catalog"
 )
 
 // In a run over several lanes a row of the plan is a route: the lines of one model, of one pool.
@@ -32,8 +31,7 @@ type onLane struct {
 	lane     int // index in the plan's
 	tier     int // in the pool, from 0
 	spec     *route.OnRoute
-	usd      float64 // if it did all items of the route
-	most     float64 // the same, with answers as long as their lines allow
+	sums             // if it did all items of the route
 	unpriced bool    // some item has no price here
 	items    float64 // that it does, by the forecast
 }
@@ -64,14 +62,15 @@ func (p *Plan) takeRouted(req *prompts.Request) {
 
 // price adds what an item costs on the lane.
 func (l *onLane) price(c *Config, m *modelPlan, model string, input, output, most float64) {
-	known, source, ok := l.spec.Price(model)
+	flags := l.spec.Spec.Flags
+	p, source, ok := l.spec.Price(model)
+	if ok {
+		ok = l.sums.add(&p, flags.PriceTier(), flags.OffersFlex(), input, output, most, c.At)
+	}
 	if !ok {
 		l.unpriced = true
 		return
 	}
-	factor := l.spec.Spec.Flags.PriceFactor()
-	l.usd += factor * known.Estimate(input, output, c.At).USD()
-	l.most += factor * known.Estimate(input, most, c.At).USD()
 	m.dated = m.dated || source == price.FromTable()
 }
 
@@ -265,27 +264,16 @@ func (p *Plan) Span() (low, high float64, unpriced int) {
 	return low, high, unpriced
 }
 
-// waysOfLanes returns the ways in which lanes could use another tier of service.
-func (p *Plan) waysOfLanes() []Way {
-	if p.cfg.Routes == nil {
-		return p.cfg.Ways
-	}
-	all, flex := 0.0, 0.0
+// inFlex returns what the items would cost if all that can be were asked in the flex tier.
+func (p *Plan) inFlex() (usd float64) {
 	for _, m := range p.models {
+		usd += m.flex
 		for i := range m.lanes {
 			l := &m.lanes[i]
-			usd, _ := l.cost(m.items)
-			all += usd
-			if f := l.spec.Spec.Flags; f.ServiceTier == "" && f.Answering(f.Preset).Tiers[catalog.Flex] != "" && f.FlexIsHalf() {
-				usd *= settings.FlexFactor
-			}
-			flex += usd
+			usd += l.flex * l.items / float64(max(1, m.items))
 		}
 	}
-	if flex >= all {
-		return nil
-	}
-	return waysOf(flex / all)
+	return usd
 }
 
 // preferred returns the pool in which most money could be saved if its cheapest lane went first; nil:

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -39,20 +38,13 @@ type Config struct {
 	Output      float64            // tokens of an answer whose line has no bound
 	Prices      price.Table
 	At          time.Time        // whose prices count
-	Factor      float64          // of all prices, for the tier of service; 0: 1
+	Service     provider.Tier    // whose prices count
+	OffersFlex  bool             // the run could use a cheaper tier of service
 	Capped      bool             // the run has a bound on its cost
-	Ways        []Way            // in which the same run may be made
 	Pilot       map[string]Pilot // by model: what its calls have shown; nil: nothing
 	OnLane      map[string]Pilot // by lane of a file: its latency, and its limits
 	Routes      *route.Table     // of the lanes of a file; nil: there is one lane
 	Seed        uint64           // another seed draws other latencies
-}
-
-// Way is another way to make a run.
-type Way struct {
-	Flag      string  // with which run goes that way
-	Low, High float64 // factors of the cost
-	Means     string  // what else is different
 }
 
 // Pilot holds what calls of a model have shown. A plan need not assume it then.
@@ -137,28 +129,49 @@ type modelPlan struct {
 	quota         int // index in the plan's
 	limits        limiter.Limits
 
-	usd      float64 // of the items that have a price
-	most     float64 // the same, with answers as long as their lines allow
-	open     int     // items whose answer has no bound
-	unpriced int     // items without a price
-	dated    bool    // some price comes from the built-in list
+	sums          // of the items that have a price
+	open     int  // items whose answer has no bound
+	unpriced int  // items without a price
+	dated    bool // some price comes from the built-in list
 
 	route     *route.Route // nil: it is a model
 	lanes     []onLane     // of the route
 	low, high float64      // the cost if all items were on one lane of the route
 }
 
+// sums are what items cost, in USD.
+type sums struct {
+	usd  float64
+	most float64 // with answers as long as their lines allow
+	flex float64 // in the flex tier, where that has a price, and else as they are
+}
+
+// add adds an item, in a tier of service; false: it has no price there.
+func (s *sums) add(p *price.Price, tier provider.Tier, offersFlex bool, input, output, most float64, at time.Time) bool {
+	usd, known := p.EstimateIn(tier, input, output, at)
+	if !known {
+		return false
+	}
+	longest, _ := p.EstimateIn(tier, input, most, at)
+	s.usd, s.most = s.usd+usd.USD(), s.most+longest.USD()
+	if flex, known := p.EstimateIn(provider.FlexTier, input, output, at); known && offersFlex {
+		usd = flex
+	}
+	s.flex += usd.USD()
+	return true
+}
+
 // price adds the cost of one request, by the model that its line names. Most is the bound on its
 // answer.
 func (m *modelPlan) price(c *Config, model string, input, output, most float64) {
 	p, source, ok := c.Prices.Of(model)
+	if ok {
+		ok = m.sums.add(&p, c.Service, c.OffersFlex, input, output, most, c.At)
+	}
 	if !ok {
 		m.unpriced++
 		return
 	}
-	factor := cmp.Or(c.Factor, 1)
-	m.usd += factor * p.Estimate(input, output, c.At).USD()
-	m.most += factor * p.Estimate(input, most, c.At).USD()
 	m.dated = m.dated || source == price.FromTable()
 }
 

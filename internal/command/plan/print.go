@@ -90,6 +90,7 @@ func (p *Plan) printModels(out io.Writer) {
 
 func (m modelPlan) plus(n modelPlan) modelPlan {
 	m.items, m.input, m.output = m.items+n.items, m.input+n.input, m.output+n.output
+	m.flex += n.flex
 	m.usd, m.most, m.unpriced, m.open = m.usd+n.usd, m.most+n.most, m.unpriced+n.unpriced, m.open+n.open
 	m.low, m.high = m.low+n.low, m.high+n.high
 	return m

@@ -166,6 +166,25 @@ func (p *Price) Estimate(input, output float64, at time.Time) limiter.Money {
 	return limiter.USD(most * perToken / picodollars)
 }
 
+// EstimateIn is Estimate for a tier of service; false: the price does not say what that costs.
+func (p *Price) EstimateIn(tier provider.Tier, input, output float64, at time.Time) (limiter.Money, bool) {
+	usual := p.Estimate(input, output, at)
+	if tier == provider.StandardTier || p.free() {
+		return usual, true
+	}
+	for i := range p.When {
+		switch c := &p.When[i]; {
+		case c.Tier != tier || !c.dated(at):
+		case c.Times == ownRates:
+			r := c.at(input)
+			return limiter.USD((r.Input*input + r.Output*output) * perToken / picodollars), true
+		default:
+			return limiter.USD(usual.USD() * c.Times), true
+		}
+	}
+	return 0, false
+}
+
 // picodollars is the number of units of money in a dollar.
 const picodollars = 1e12
 

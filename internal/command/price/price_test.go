@@ -321,3 +321,23 @@ func FuzzCost(f *testing.F) {
 		}
 	})
 }
+
+// A price for all models is that of the standard tier: a vendor whose tiers all have one factor asks for
+// that. Of any other vendor, a tier has no known price.
+func TestPriceForAllModelsInATier(t *testing.T) {
+	for vendor, want := range map[string]float64{"openai": 0.006, "gemini": 0.006, "bedrock": -1, "local": -1} {
+		table, err := Read("", "2,10", vendor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, now := -1.0, time.Now()
+		if cost, _, known := table.Cost("m", provider.Usage{InputTokens: 1000, OutputTokens: 1000, Tier: provider.FlexTier}, now); known {
+			got = cost.USD()
+		}
+		p, _, _ := table.Of("m")
+		estimate, known := p.EstimateIn(provider.FlexTier, 1000, 1000, now)
+		if got != want || known != (want > 0) || known && estimate.USD() != want {
+			t.Errorf("%s: %v, and %v as estimated, want %v", vendor, got, estimate, want)
+		}
+	}
+}

@@ -69,6 +69,9 @@ func tableOf(models *fileModels, others, vendor string) (t Table, err error) {
 		if !ok {
 			return Table{}, fmt.Errorf("--price: %q is invalid: write IN,OUT, IN,OUT,CACHED or IN,OUT,CACHED,WRITE in USD per million tokens, such as 2.5,10, none of them above 1e9", others)
 		}
+		if sources := l.Vendors[vendor]; len(sources) > 0 {
+			p.addTiers(l.Tiers[sources[0]])
+		}
 		t.others = &p
 	}
 	row, _ := catalog.Named(vendor)

@@ -116,7 +116,7 @@ func (r *runner) run() error {
 	if src.Several() {
 		r.Input = src.Name
 	}
-	if r.Flags.ServiceTier == settings.TierAuto && src.Stream {
+	if r.Flags.Fleet == nil && r.Flags.ServiceTier == settings.TierAuto && src.Stream {
 		return exit.Refuse("--service-tier auto: %s can be read only once, and the models must be known before the first call: save it as a file, or use flex", src.Name)
 	}
 	if r.pilot != nil && src.Stream {
@@ -191,7 +191,7 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 	if fatal := plan.Fatal(r.Flags.SkipsBadLines(), r.Flags.SkipsUntranslatable()); fatal != nil {
 		return nil, r.verdict.BadLines(fatal)
 	}
-	if last := len(plan.Work) - 1; last >= 0 && r.Flags.ServiceTier == settings.TierAuto && plan.Work[last].Lane == promptfile.OtherLanes {
+	if last := len(plan.Work) - 1; last >= 0 && r.Flags.Fleet == nil && r.Flags.ServiceTier == settings.TierAuto && plan.Work[last].Lane == promptfile.OtherLanes {
 		return nil, exit.Refuse("--service-tier auto: %s names more than %d models: use flex or standard", src.Name, last)
 	}
 	if len(plan.Unpriced) > 0 {

@@ -39,6 +39,7 @@ type LaneSpec struct {
 	SameAs         string // the model of vectors, by the name that lanes have in common
 	Weight         int    // its share of the turns, while several lanes have room; 0: not set, which counts as 1
 	Insecure       bool   // its key may be sent unencrypted
+	Base           string // the lane of the file that this is the flex tier of; "": it is in the file itself
 }
 
 // A PoolSpec says which lines a pool takes, and by which lanes.
@@ -220,16 +221,12 @@ func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) err
 		return fmt.Errorf("%s:%d: lanes: only headrace run, plan and lanes know them, without --cluster: name another file", f.Config, f.Fleet.Line)
 	}
 	faults := f.contradictions(from)
-	if f.ServiceTier == TierAuto {
-		faults = append(faults, errors.New("--service-tier auto makes lanes of its own, and lanes are given: give one lane service-tier flex, and have a pool prefer it"))
-	}
 	for i := range f.Fleet.Lanes {
 		l := &f.Fleet.Lanes[i]
-		if l.Flags.ServiceTier == TierAuto {
-			faults = append(faults, l.inFile(f.Config, errors.New("service-tier: auto is not for a lane: use flex here, and have a pool prefer this lane to one of standard")))
-			continue
-		}
 		faults = append(faults, l.inFile(f.Config, l.complete(f, env)))
+	}
+	if errors.Join(faults...) == nil {
+		faults = append(faults, f.Fleet.tierFault(f.ServiceTier), f.Fleet.split(f.Spill))
 	}
 	if errors.Join(faults...) == nil {
 		faults = append(faults, f.Fleet.check())
@@ -249,6 +246,7 @@ func (f *Flags) onOneLane() bool { return !f.ManyLanes || f.Cluster != "" }
 // complete does for one lane what Complete does for a run of one.
 func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {
 	f := l.Flags
+	ownTier := f.All.Changed("service-tier")
 	run.All.VisitAll(func(flag *pflag.Flag) {
 		to := f.All.Lookup(flag.Name)
 		if flag.Changed && !to.Changed && !slices.Contains(ofLanesAlone, flag.Name) && flag.Name != "config" && flag.Name != "concurrency" {
@@ -262,6 +260,7 @@ func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {
 	if fault == nil && f.Planned == nil {
 		fault = f.locate(env)
 	}
+	l.useTiers(!ownTier)
 	f.useVendor(f.All, env)
 	f.FewInFlight = false // the window says so
 	f.ConfigBaseURL = f.ConfigBaseURL && !f.Vendor.Answers(f.BaseURL)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/catalog"
 )
 
@@ -40,19 +41,18 @@ func (f *VendorFlags) tiers() map[string]string {
 	return of.Tiers
 }
 
-// FlexFactor is the price of the flex tier at OpenAI and Google, in prices of the standard one.
-const FlexFactor = 0.5
-
-// FlexIsHalf reports whether FlexFactor is what the called provider asks for. AWS names a discount,
-// and no factor that holds for all its models.
-func (f *VendorFlags) FlexIsHalf() bool { return f.Vendor.Name != "bedrock" }
-
-// PriceFactor returns what the tier of --service-tier costs, in prices of the standard one.
-func (f *InputFlags) PriceFactor() float64 {
-	if f.ServiceTier == catalog.Flex && f.FlexIsHalf() {
-		return FlexFactor
+// PriceTier returns the tier whose price counts for lines that name none. With auto it is the standard
+// one, which costs more.
+func (f *InputFlags) PriceTier() provider.Tier {
+	if f.ServiceTier == catalog.Flex {
+		return provider.FlexTier
 	}
-	return 1
+	return provider.StandardTier
+}
+
+// OffersFlex reports whether the provider has a flex tier, and no flag says which tier to use.
+func (f *Flags) OffersFlex() bool {
+	return f.ServiceTier == "" && f.Answering(f.Preset).Tiers[catalog.Flex] != ""
 }
 
 // Tier returns the member of a body that asks for the tier of --service-tier; "" if there is no such
@@ -69,7 +69,8 @@ func (f *InputFlags) TierOfFlex() string { return f.tiers()[catalog.Flex] }
 
 // checkSpill refuses a wait for a tier that nothing waits for.
 func (f *Flags) checkSpill() error {
-	if f.All.Changed("spill") && f.ServiceTier != TierAuto && f.Planned == nil {
+	auto := f.ServiceTier == TierAuto || f.Fleet != nil && f.Fleet.isAuto()
+	if f.All.Changed("spill") && !auto && f.Planned == nil {
 		return errors.New("--spill: only --service-tier auto goes from one tier to another: add that, or remove it")
 	}
 	return AtLeast("spill", f.Spill, 0)

@@ -3,19 +3,22 @@ package settings
 import (
 	"testing"
 
+	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/catalog"
 )
 
-// The flex tier counts as half the price where the provider says so. AWS names no factor.
-func TestPriceFactor(t *testing.T) {
-	for name, want := range map[string]float64{"openai": FlexFactor, "gemini": FlexFactor, "bedrock": 1} {
-		f := &InputFlags{ServiceTier: catalog.Flex}
-		f.Vendor = catalog.For(name, "")
-		if f.Vendor.Tiers[catalog.Flex] == "" {
-			t.Errorf("%s has no flex tier", name)
+// With --service-tier flex prices of that tier count, with auto those of the standard one. Each vendor
+// with a flex tier offers it.
+func TestPriceTier(t *testing.T) {
+	for word, want := range map[string]provider.Tier{catalog.Flex: provider.FlexTier, TierAuto: provider.StandardTier, "": provider.StandardTier} {
+		if got := (&InputFlags{ServiceTier: word}).PriceTier(); got != want {
+			t.Errorf("%q: %v, want %v", word, got, want)
 		}
-		if got := f.PriceFactor(); got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
+	}
+	for _, name := range []string{"openai", "gemini", "bedrock", "anthropic"} {
+		f := &Flags{Preset: name}
+		if got := f.OffersFlex(); got != (name != "anthropic") {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

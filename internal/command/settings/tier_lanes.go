@@ -1,0 +1,102 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/provider/catalog"
+)
+
+// With --service-tier auto, or service-tier: auto in the file, a lane becomes two: one of the flex
+// tier, and behind it one of the standard tier.
+//
+//	prefer: [[a, b], c]  ─▶  prefer: [[a-flex, b-flex], [a, b], c-flex, c]
+//
+// A lane without these tiers stays where it was, next to the flex lanes of the others.
+
+// useTiers gives the lane the tier of the run, if the lane has none of its own and its provider has
+// tiers.
+func (l *LaneSpec) useTiers(inherited bool) {
+	if inherited && l.Flags.Tier() == "" {
+		l.Flags.ServiceTier = ""
+	}
+}
+
+// isAuto reports whether a lane of the file asks for both tiers of service.
+func (f *Fleet) isAuto() bool {
+	return slices.ContainsFunc(f.Lanes, func(l LaneSpec) bool { return l.Flags.ServiceTier == TierAuto || l.Base != "" })
+}
+
+// tierFault says that no lane has the tier of --service-tier.
+func (f *Fleet) tierFault(tier string) error {
+	if tier == "" || slices.ContainsFunc(f.Lanes, func(l LaneSpec) bool { return l.Flags.ServiceTier != "" }) {
+		return nil
+	}
+	return fmt.Errorf("--service-tier %s: no lane has such a tier that is known here: remove it", tier)
+}
+
+// split makes two lanes of each that is to use both tiers. Standard is used once flex has had no room
+// for so long.
+func (f *Fleet) split(spill time.Duration) error {
+	if !f.isAuto() {
+		return nil
+	}
+	if len(f.Pools) == 0 {
+		f.Pools = f.UsedPools()
+	}
+	var all []LaneSpec
+	flexOf := map[string]string{}
+	for i := range f.Lanes {
+		l := f.Lanes[i]
+		if l.Flags.ServiceTier != TierAuto {
+			all = append(all, l)
+			continue
+		}
+		flex := l.inTier(catalog.Flex)
+		flex.Name, flex.Base = FlexLane(l.Name), l.Name
+		if l.Quota != "" {
+			flex.Quota = FlexLane(l.Quota)
+		}
+		if f.Lane(flex.Name) != nil {
+			return l.inFile(f.File, fmt.Errorf("service-tier: auto makes a lane %s of it, and the file has one: give that another name", flex.Name))
+		}
+		flexOf[l.Name] = flex.Name
+		all = append(all, flex, l.inTier(catalog.Standard))
+	}
+	if f.Lanes = all; len(all) > MostLanes {
+		return errors.New("service-tier: auto makes two lanes of one, and these are too many: a run may have " + fmt.Sprint(MostLanes))
+	}
+	for i := range f.Pools {
+		f.Pools[i].split(flexOf, spill)
+	}
+	return nil
+}
+
+// inTier returns a copy of the lane that asks for a tier.
+func (l LaneSpec) inTier(tier string) LaneSpec {
+	flags := *l.Flags
+	flags.ServiceTier = tier
+	l.Flags = &flags
+	return l
+}
+
+// split puts a tier of flex lanes before each tier with lanes that have one.
+func (p *PoolSpec) split(flexOf map[string]string, spill time.Duration) {
+	var tiers [][]string
+	for _, lanes := range p.Tiers {
+		first, behind := []string{}, []string{}
+		for _, lane := range lanes {
+			first = append(first, cmp.Or(flexOf[lane], lane))
+			if flexOf[lane] != "" {
+				behind = append(behind, lane)
+			}
+		}
+		if tiers = append(tiers, first); len(behind) > 0 {
+			tiers, p.After = append(tiers, behind), spill
+		}
+	}
+	p.Tiers = tiers
+}
