@@ -103,7 +103,9 @@ func (r *run[In, Out]) address(j *job[In, Out]) bool {
 		}
 	}()
 	err = guarded(func() {
-		j.Pool = r.hints.pool(j.result.Item)
+		if j.Pool = r.hints.pool(j.result.Item); r.homes != nil {
+			r.bringHome(j)
+		}
 		j.Cost = r.hints.cost(j.result.Item)
 		if r.remembers() {
 			j.key = r.hints.key(j.result.Item)
@@ -153,6 +155,7 @@ type hints[In any] struct {
 	pool   func(In) string
 	cost   func(In) limiter.Cost
 	key    func(In) string // "": it is not remembered
+	home   func(In) string // "": it has none
 	budget *Budget[In]     // nil: there is none
 }
 
@@ -163,6 +166,7 @@ func hintsOf[In any](c *config) (hints[In], error) {
 		pool: func(In) string { return "" },
 		cost: func(In) limiter.Cost { return limiter.Cost{Requests: 1} },
 		key:  func(In) string { return "" },
+		home: func(In) string { return "" },
 	}
 	if says[In, Pooled]() {
 		h.pool = func(in In) string { return any(in).(Pooled).Pool() }
@@ -173,10 +177,15 @@ func hintsOf[In any](c *config) (hints[In], error) {
 	if says[In, Keyed]() {
 		h.key = func(in In) string { return any(in).(Keyed).ItemKey() }
 	}
+	if says[In, Homed]() {
+		h.home = func(in In) string { return any(in).(Homed).HomeKey() }
+	}
 	return h, errors.Join(
+		c.checkHomes(says[In, Homed]() || c.homeKeyOf != nil),
 		override(&h.pool, c.poolOf, "WithPoolOf"),
 		override(&h.cost, c.costOf, "WithCostOf"),
 		override(&h.key, c.keyOf, "WithKeyOf"),
+		override(&h.home, c.homeKeyOf, "WithHomeKeyOf"),
 		override(&h.budget, c.budget, "WithMaxCost"),
 	)
 }

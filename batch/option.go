@@ -95,6 +95,8 @@ type config struct {
 	limits         machine.RunConfig
 	spills         map[string]time.Duration  // WithSpill, by pool
 	weights        map[string]map[string]int // WithWeights, by pool and lane
+	sticky         map[string]time.Duration  // WithSticky: the patience, by pool
+	homes          map[string]*homesOf       // of these pools; nil: there are none
 	together       int                       // calls in flight of all runs of a Shared; 0: no bound
 	lanes          laneOptions
 	attemptTimeout time.Duration
@@ -123,6 +125,7 @@ type config struct {
 	hasMemory       bool // WithMemory is given, perhaps with an empty memory
 	poolOf, costOf  any  // func(In) string, func(In) Cost
 	keyOf           any  // func(In) string
+	homeKeyOf       any  // func(In) string
 	budget          any  // *Budget[In]
 	faults          []error
 }
@@ -162,6 +165,7 @@ func configure(opts []Option) *config {
 	c.machine.OutagePatience = cmp.Or(c.outagePatience, -1)
 	c.spill()
 	c.weigh()
+	c.stick()
 	if c.limits.KeepGoing {
 		c.alike, c.keepGoing = 0, true
 	}

@@ -97,8 +97,13 @@ var optionTable = map[string]struct {
 		pool, weights := WithPool("w", "a", "b"), WithWeights("w", map[string]int{"a": 3})
 		return Option{text: weights.text, scope: weights.scope, apply: func(c *config) { pool.apply(c); weights.apply(c) }}
 	}, aboutARun, []Option{WithWeights("p", map[string]int{"a": 3})}},
-	"WithSummary": {given(WithSummary(new(Summary))), aboutARun, []Option{WithSummary(nil)}},
-	"WithTotal":   {given(WithTotal(1)), aboutARun, []Option{WithTotal(-1)}},
+	"WithSticky": {func(*testing.T) Option {
+		pool, key := WithSticky("k", time.Second, "a", "b"), WithHomeKeyOf(func(int) string { return "" })
+		return Option{text: pool.text, scope: pool.scope, apply: func(c *config) { pool.apply(c); key.apply(c) }}
+	}, aboutARun, []Option{WithSticky("k", time.Second, "a", "b"), WithSticky("", time.Second, "a"), WithSticky("k", 0, "a", "b"), WithSticky("k", 1)}},
+	"WithHomeKeyOf": {given(WithHomeKeyOf(func(int) string { return "" })), aboutARun, []Option{WithHomeKeyOf[int](nil)}},
+	"WithSummary":   {given(WithSummary(new(Summary))), aboutARun, []Option{WithSummary(nil)}},
+	"WithTotal":     {given(WithTotal(1)), aboutARun, []Option{WithTotal(-1)}},
 }
 
 func given(o Option) func(*testing.T) Option { return func(*testing.T) Option { return o } }

@@ -261,7 +261,7 @@ func addFailure(all []Failure, f Failure) []Failure {
 // is lent to may call it, or the reader before the offer.
 func (j *job[In, Out]) finish(err error, tried bool) {
 	r := &j.result
-	r.Err, r.Pool, r.Attempts, r.Calls = err, j.Pool, j.Attempts, j.Calls
+	r.Err, r.Pool, r.Attempts, r.Calls = err, j.pool(), j.Attempts, j.Calls
 	r.Queued, r.Waited = j.Queued(), j.Waited
 	if tried {
 		r.Attempts++

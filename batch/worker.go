@@ -104,7 +104,7 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	}
 	used, doubt := e.used()
 	c := Call{
-		Worker: l.worker, Lane: g.Lane, Pool: j.Pool, Item: j.Seq, Attempt: j.Calls,
+		Worker: l.worker, Lane: g.Lane, Pool: j.pool(), Item: j.Seq, Attempt: j.Calls,
 		Begun: e.begun, Latency: e.latency, Gated: e.gated, Status: e.record.Status, Err: e.err, Kind: Kind(e.outcome.Way),
 		Usage: used, Doubtful: doubt, Finish: e.record.Finish, RequestID: e.record.RequestID, Again: e.again, Probe: e.probe,
 	}
@@ -141,7 +141,7 @@ func (r *run[In, Out]) deliver(l *leash, j *job[In, Out], g machine.Grant, o mac
 func (r *run[In, Out]) call(l *leash, j *job[In, Out], g machine.Grant, e *ending) (value Out) {
 	if r.retryHook != nil && j.Calls > 1 {
 		retry := Retry{
-			Index: int(j.Seq), Item: j.result.Item, Pool: j.Pool, Lane: g.Lane,
+			Index: int(j.Seq), Item: j.result.Item, Pool: j.pool(), Lane: g.Lane,
 			Calls: j.Calls - 1, Attempts: j.Attempts, Err: j.result.Err, Waited: j.Waited,
 		}
 		if e.err = guarded(func() { r.retryHook(retry) }); e.err != nil {

@@ -419,3 +419,57 @@ func TestLanesShowTheirOwnPrice(t *testing.T) {
 		}
 	}
 }
+
+// Lines of a sticky pool with the same beginning go to one lane, or those with the same field of
+// their metadata. A lane that has stopped leaves its lines to the others.
+func TestStickyPool(t *testing.T) {
+	_, base, stop := simOf(t)
+	defer stop()
+	_, broke, stopBroke := simOf(t, "--quota-after", "1")
+	defer stopBroke()
+	file := func(dead, by string) string {
+		text := "lanes:\n"
+		for _, name := range []string{"a", "b", "c", "d"} {
+			at := base
+			if name == dead {
+				at = broke
+			}
+			text += fmt.Sprintf("  %s: {provider: openai, base-url: %q, api-key-env: none, account: %s}\n", name, at, name)
+		}
+		return lanesFile(t, text+"pools:\n  p: {sticky: [a, b, c, d], by: "+by+", patience: 20s}\n")
+	}
+	var lines strings.Builder
+	system := strings.Repeat("You are a careful reader of reports. ", 40)
+	for i := range 200 {
+		fmt.Fprintf(&lines, `{"messages":[{"role":"system","content":"%d %s"},{"role":"user","content":"%d"}],"model":"m","metadata":{"book":"b%d"}}`+"\n", i%20, system, i, i%10)
+	}
+	in := writeLines(t, lines.String())
+	for _, c := range []struct {
+		dead, by string
+		part     int // lines with the same home have the same number, modulo this
+	}{{"", "prefix", 20}, {"", "metadata.book", 10}, {"b", "prefix", 20}} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		runLanes(t, 0, nil, in, "-o", out, "--config", file(c.dead, c.by))
+		homes, used := map[int]map[string]bool{}, map[string]int{}
+		for _, l := range resultsOf(t, out) {
+			k := (l.Headrace.Line - 1) % c.part
+			if homes[k] == nil {
+				homes[k] = map[string]bool{}
+			}
+			homes[k][l.Headrace.Lane] = true
+			used[l.Headrace.Lane]++
+			if l.Headrace.Fallback {
+				t.Errorf("line %d is marked as a fallback", l.Headrace.Line)
+			}
+		}
+		moved := 0
+		for _, lanes := range homes {
+			if len(lanes) > 1 {
+				moved++
+			}
+		}
+		if len(used) < 3 || (moved > 0) != (c.dead != "") || c.dead != "" && used[c.dead+"/m"] > 1 {
+			t.Errorf("by %s, %q dead: %v, %d groups on several lanes", c.by, c.dead, used, moved)
+		}
+	}
+}

@@ -205,6 +205,9 @@ func poolsOf(f *settings.Fleet, lane string) string {
 			if len(p.Tiers) > 1 {
 				name = fmt.Sprintf("%s, tier %d", p.Name, tier+1)
 			}
+			if p.Patience > 0 {
+				name += ", sticky by " + p.By
+			}
 			all = append(all, name)
 		}
 	}

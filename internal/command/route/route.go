@@ -380,6 +380,9 @@ func (t *Table) Named(pool string) *Route { return t.names[pool] }
 // prefers none.
 func (t *Table) Options(pilot bool) (opts []batch.Option, err error) {
 	lanes := map[string]bool{}
+	if slices.ContainsFunc(t.order, func(r *Route) bool { return r.Pool.Patience > 0 }) {
+		opts = append(opts, batch.WithHomeKeyOf(t.homeKey))
+	}
 	for _, r := range t.order {
 		if pilot {
 			opts = append(opts, batch.WithPool(r.Name, slices.Concat(r.tiers...)...))
@@ -408,7 +411,10 @@ func (r *Route) options() (opts []batch.Option) {
 	if len(r.weights) > 0 {
 		opts = append(opts, batch.WithWeights(r.Name, r.weights))
 	}
-	if len(r.tiers) == 1 {
+	switch {
+	case r.Pool.Patience > 0:
+		return append(opts, batch.WithSticky(r.Name, r.Pool.Patience, r.tiers[0]...))
+	case len(r.tiers) == 1:
 		return append(opts, batch.WithPool(r.Name, r.tiers[0]...))
 	}
 	opts = append(opts, batch.WithPrefer(r.Name, r.Pool.After, r.tiers...))

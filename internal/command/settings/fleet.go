@@ -52,7 +52,19 @@ type PoolSpec struct {
 	Tiers     [][]string    // lanes, by their names; those of a later tier wait for those before
 	After     time.Duration // how long a tier is ill before the next is used
 	Spill     time.Duration // how long a line may wait for a better tier that is well; 0: for as long as it takes
+	By        string        // of a sticky pool: ByPrefix, or ByMetadata and the name of a field
+	Patience  time.Duration // likewise: how long a line may wait for its home; 0: the pool is not sticky
 }
+
+// What decides the home of a line in a sticky pool.
+const (
+	ByPrefix   = "prefix"    // the beginning of its prompt
+	ByMetadata = "metadata." // before the name of a field of its metadata
+)
+
+// DefaultPatience is the time for which a line of a sticky pool waits for its home. A cached prompt
+// costs a tenth; a wait of seconds costs a batch nothing.
+const DefaultPatience = 10 * time.Second
 
 // DefaultAfter is the time for which the lanes of a tier are ill before the next tier is used.
 // Most outages of a provider are shorter, and the wait costs less than a dearer provider.

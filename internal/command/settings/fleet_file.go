@@ -252,41 +252,83 @@ func (c *configFile) poolSpec(s *ast.MappingValueNode) PoolSpec {
 	if one := words["lines"]; one != nil {
 		c.poolLines(&p, one)
 	}
-	spread, prefer := words["spread"], words["prefer"]
-	switch {
-	case spread != nil && prefer != nil:
-		c.complain(prefer.Key, fmt.Sprintf("pool %s has two policies, spread and prefer", p.Name), "keep one")
-	case spread != nil:
-		p.Tiers = [][]string{c.list(spread, "lanes")}
-	case prefer != nil:
-		p.Tiers = c.tiers(prefer)
-		p.After = DefaultAfter
-	default:
+	var policies []*ast.MappingValueNode
+	for _, name := range []string{"spread", "prefer", "sticky"} {
+		if at := words[name]; at != nil {
+			policies = append(policies, at)
+		}
+	}
+	if len(policies) == 0 {
 		c.complain(s.Key, fmt.Sprintf("pool %s has no policy", p.Name), `write "spread: [A, B]", or "prefer: [A, B]" for lanes in order`)
+		return p
+	}
+	policy := policies[0].Key.GetToken().Value
+	if len(policies) > 1 {
+		another := policies[1].Key
+		c.complain(another, fmt.Sprintf("pool %s has two policies, %s and %s", p.Name, policy, another.GetToken().Value), "keep one")
+		return p
+	}
+	switch policy {
+	case "spread":
+		p.Tiers = [][]string{c.list(policies[0], "lanes")}
+	case "prefer":
+		p.Tiers, p.After = c.tiers(policies[0]), DefaultAfter
+	case "sticky":
+		p.Tiers, p.By, p.Patience = [][]string{c.list(policies[0], "lanes")}, ByPrefix, DefaultPatience
 	}
 	for _, one := range []struct {
-		name string
-		to   *time.Duration
-	}{{"after", &p.After}, {"spill", &p.Spill}} {
+		name, policy string
+		to           *time.Duration
+	}{{"after", "prefer", &p.After}, {"spill", "prefer", &p.Spill}, {"patience", "sticky", &p.Patience}} {
 		if at := words[one.name]; at != nil {
-			c.wait(at, one.to, prefer != nil)
+			c.wait(at, one.to, one.policy, policy)
 		}
+	}
+	if at := words["by"]; at != nil {
+		c.by(at, &p, policy)
 	}
 	return p
 }
 
 // poolWords are the words of a pool.
-var poolWords = []string{"lines", "spread", "prefer", "after", "spill"}
+var poolWords = []string{"lines", "spread", "prefer", "sticky", "after", "spill", "by", "patience"}
 
-// wait takes a time of a pool that prefers lanes.
-func (c *configFile) wait(s *ast.MappingValueNode, to *time.Duration, prefers bool) {
+// needs complains about a word of a pool that has another policy than the word's.
+func (c *configFile) needs(s *ast.MappingValueNode, policy, has string) bool {
+	if policy == has {
+		return false
+	}
+	advice := map[string]string{
+		"prefer": "only a pool that prefers lanes has later ones: remove it, or write prefer",
+		"sticky": "only a line of a sticky pool has a home: remove it, or write sticky",
+	}
+	c.complain(s.Key, s.Key.GetToken().Value+" needs "+policy, advice[policy])
+	return true
+}
+
+// by takes what decides the home of a line.
+func (c *configFile) by(s *ast.MappingValueNode, p *PoolSpec, policy string) {
+	if c.needs(s, "sticky", policy) {
+		return
+	}
+	text, ok := plainValue(s.Value)
+	if field, of := strings.CutPrefix(text, ByMetadata); !ok || text != ByPrefix && (!of || field == "") {
+		c.complain(s.Key, fmt.Sprintf("by: %q is not prefix or metadata.FIELD", Clipped(text)), "write prefix for the beginning of the prompt, or metadata. and the name of a field")
+		return
+	}
+	p.By = text
+}
+
+// wait takes a time of a pool of one policy.
+func (c *configFile) wait(s *ast.MappingValueNode, to *time.Duration, policy, has string) {
+	if c.needs(s, policy, has) {
+		return
+	}
 	name := s.Key.GetToken().Value
 	text, ok := plainValue(s.Value)
 	d, err := time.ParseDuration(text)
 	switch {
-	case !prefers:
-		c.complain(s.Key, name+" needs prefer", "only a pool that prefers lanes has later ones: remove it, or write prefer")
-	case !ok || err != nil || d < 0 || d > 24*time.Hour || name == "spill" && d == 0:
+	case !ok || err != nil || d < 0 || d > 24*time.Hour || name != "after" && d == 0:
 		c.complain(s.Key, fmt.Sprintf("%s: %q is not a wait", name, Clipped(text)), "write a length of time up to 24h, such as 30s or 2m")
 	default:
 		*to = d
