@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"iter"
 	"sync/atomic"
 	"testing"
@@ -298,9 +299,7 @@ func TestRunsOfASharedSpeakForEachOther(t *testing.T) {
 				}()
 				time.Sleep(10 * time.Second)
 				if paused {
-					if err := ctl.Pause(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, ctl.Pause(t.Context()))
 				}
 				began := time.Now()
 				results, sum, err := judged(t.Context(), t, numbers(3), fail(errBroken), WithShared(shared))

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -47,18 +48,12 @@ func TestRunIsDocumented(t *testing.T) {
 // the constants that name kinds.
 func runComment(t *testing.T) (comment string, vars, kinds []string) {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*.go"))(t)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
@@ -100,10 +95,7 @@ func isKind(e ast.Expr) bool {
 
 // Who looks for a run that survives a kill finds in the package's own words where it is.
 func TestPackageNamesDurableResume(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments))(t)
 	if text := strings.Join(strings.Fields(file.Doc.Text()), " "); !strings.Contains(text, "Durable resume is the package batch/promptfile") {
 		t.Error("the package's documentation does not say what durable resume is")
 	}
@@ -132,15 +124,9 @@ func sourcesIn(t *testing.T, dir string) (all []source) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		at := token.NewFileSet()
-		file, err := parser.ParseFile(at, path, text, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(at, path, text, parser.ParseComments))(t)
 		all = append(all, source{path, text, at, file})
 	}
 	return all

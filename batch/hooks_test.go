@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 )
 
 var errTeapot = errors.New("i am a teapot")
@@ -371,15 +372,10 @@ func TestIdleLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := newShared(t, WithIdleLanes(time.Minute))
 		runs := func(lane string) {
-			if _, err := Run(t.Context(), numbers(1), double, WithShared(shared), WithPoolOf(func(int) string { return lane })); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Run(t.Context(), numbers(1), double, WithShared(shared), WithPoolOf(func(int) string { return lane })))(t)
 		}
 		known := func() int {
-			s, err := shared.Status(t.Context(), 9)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(shared.Status(t.Context(), 9))(t)
 			return s.Known
 		}
 		runs("a")

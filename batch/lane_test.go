@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -370,10 +371,7 @@ func TestLatencyTarget(t *testing.T) {
 				return time.Since(came), nil
 			}
 			began := time.Now()
-			results, err := Run(t.Context(), numbers(calls), call, c.opts...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			results := must.Get(Run(t.Context(), numbers(calls), call, c.opts...))(t)
 			var sum time.Duration
 			for _, r := range results {
 				sum += r.Value

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/coordinator"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -60,27 +61,14 @@ func (f *faucet) take() bool {
 // gives what was learned, as a file would hold it.
 func runAgainst(t *testing.T, f *faucet, items int, m Memory, opts ...Option) Memory {
 	t.Helper()
-	shared, err := NewShared(append(opts, WithMemory(m))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(NewShared(append(opts, WithMemory(m))...))(t)
 	defer shared.Close()
 	f.began, f.calls, f.refused, f.inSeconds = time.Now(), 0, 0, 0
-	if _, err := Run(t.Context(), numbers(items), f.call, WithShared(shared)); err != nil {
-		t.Fatal(err)
-	}
-	saved, err := shared.Save(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(saved)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Run(t.Context(), numbers(items), f.call, WithShared(shared)))(t)
+	saved := must.Get(shared.Save(t.Context()))(t)
+	text := must.Get(json.Marshal(saved))(t)
 	var read Memory
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &read))
 	return read
 }
 
@@ -149,10 +137,7 @@ func TestMemoryIsChecked(t *testing.T) {
 	if _, err := NewShared(WithMemory(newer)); !errors.Is(err, ErrConfig) {
 		t.Errorf("newer: %v", err)
 	}
-	shared, err := NewShared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(NewShared())(t)
 	good := runAgainst(t, &faucet{perSecond: 1e6, depth: 1e6, level: 1e6}, 1, Memory{})
 	if _, err := Run(t.Context(), numbers(1), double, WithShared(shared), WithMemory(good)); !errors.Is(err, ErrConfig) {
 		t.Errorf("with shared: %v", err)
@@ -182,9 +167,7 @@ func (s *shelf) read(t *testing.T) Memory {
 	if len(s.text) == 0 {
 		t.Fatal("nothing was saved")
 	}
-	if err := json.Unmarshal(s.text, &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(s.text, &m))
 	return m
 }
 
@@ -400,25 +383,17 @@ func isPanic(err error) bool {
 func TestSharedSaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := new(shelf)
-		shared, err := NewShared(WithMemorySaver(kept.save))
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(NewShared(WithMemorySaver(kept.save)))(t)
 		if _, err := Run(t.Context(), numbers(1), double, WithShared(shared), WithMemorySaver(kept.save)); !errors.Is(err, ErrConfig) {
 			t.Errorf("on a Shared: %v", err)
 		}
 		for _, lane := range []string{"a", "b"} {
-			if _, err := Run(t.Context(), numbers(10), double, WithShared(shared), WithPoolOf(func(int) string { return lane })); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Run(t.Context(), numbers(10), double, WithShared(shared), WithPoolOf(func(int) string { return lane })))(t)
 		}
 		if err := shared.SaveErr(); err != nil || len(kept.read(t).Lanes) != 2 {
 			t.Errorf("%v, %s", err, kept.text)
 		}
-		bad, err := NewShared(WithMemorySaver(func(Memory) error { return errors.New("no") }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bad := must.Get(NewShared(WithMemorySaver(func(Memory) error { return errors.New("no") })))(t)
 		if _, err := Run(t.Context(), numbers(1), double, WithShared(bad)); err != nil || bad.SaveErr() == nil {
 			t.Errorf("%v, %v", err, bad.SaveErr())
 		}
@@ -464,10 +439,7 @@ func heapInUse() uint64 {
 // though each has a lane of its own that stops: 8,000 runs leave less than 64 bytes each.
 func TestSharedDoesNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := NewShared(WithPlainLaw())
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(NewShared(WithPlainLaw()))(t)
 		defer shared.Close()
 		var after2000 uint64
 		for i := range 10_000 {

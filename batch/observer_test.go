@@ -18,6 +18,7 @@ import (
 	goopenai "github.com/sashabaranov/go-openai"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -352,10 +353,7 @@ func TestTellingOfLongWaitsChangesNothing(t *testing.T) {
 
 // What cannot be meant is an error before any call.
 func TestWithLongWaitIsChecked(t *testing.T) {
-	shared, err := NewShared(WithLongWait(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(NewShared(WithLongWait(time.Hour)))(t)
 	defer shared.Close()
 	for name, opts := range map[string][]Option{
 		"less than 0": {WithLongWait(-1)},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/headrace/headrace/coordinator"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -110,10 +111,7 @@ func given(o Option) func(*testing.T) Option { return func(*testing.T) Option { 
 
 func newShared(t *testing.T, opts ...Option) *Shared {
 	t.Helper()
-	s, err := NewShared(opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewShared(opts...))(t)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -180,15 +178,9 @@ func TestPairsOfOptions(t *testing.T) {
 // exportedOptions are the names of the functions that make an Option.
 func exportedOptions(t *testing.T) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*.go"))(t)
 	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if ok && f.Recv == nil && f.Name.IsExported() && makesOption(f.Type) && !strings.HasSuffix(name, "_test.go") {
@@ -275,10 +267,7 @@ func TestOrderOfOptionsDoesNotMatter(t *testing.T) {
 	limits := WithLimits(limiter.Limits{RPM: 60})
 	breaker := machine.LaneConfig{Window: 8, Breaker: limiter.BreakerConfig{Consecutive: 3}}
 	cooldown := machine.LaneConfig{Cooldown: limiter.CooldownConfig{Base: time.Minute, Max: time.Hour}}
-	shared, err := NewShared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(NewShared())(t)
 	defer shared.Close()
 	for _, set := range [][]Option{
 		{limits, WithLaneDefaults(breaker), WithLane("x", machine.LaneConfig{Window: 2}), WithSeed(1)},
@@ -319,10 +308,7 @@ func TestLastOfTheSameOptionCounts(t *testing.T) {
 // Two options that contradict each other are refused in either order, and both are named;
 // so is a field that the law does not use.
 func TestContradictions(t *testing.T) {
-	shared, err := NewShared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(NewShared())(t)
 	defer shared.Close()
 	for words, set := range map[string][]Option{
 		"WithLimits, WithLaneDefaults":        {WithLimits(limiter.Limits{RPM: 60}), WithLaneDefaults(machine.LaneConfig{Limits: limiter.Limits{RPM: 6}})},

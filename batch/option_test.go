@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -46,10 +47,7 @@ func TestOptionsAreCheckedTogether(t *testing.T) {
 
 // Each of these alone is refused.
 func TestOptionsThatCannotBeMeant(t *testing.T) {
-	shared, err := NewShared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(NewShared())(t)
 	defer shared.Close()
 	for name, opts := range map[string][]Option{
 		"negative concurrency":  {WithConcurrency(-1)},

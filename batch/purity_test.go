@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/purity"
 )
 
@@ -144,9 +145,7 @@ func dependencies(t *testing.T, pkg string) []string {
 	var deps []string
 	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
 		var p struct{ ImportPath string }
-		if err := dec.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dec.Decode(&p))
 		deps = append(deps, p.ImportPath) // "vendor/…" is of the standard library
 	}
 	if len(deps) < 5 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/coordinator"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -37,19 +38,13 @@ func TestResultGoesOutFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := coordinator.New(coordinator.Config{})
 		go c.Run()
-		s, err := c.Open(t.Context(), machine.RunConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(c.Open(t.Context(), machine.RunConfig{}))(t)
 		s.Offer([]*machine.Item{{}})
 		s.EndInput()
 		r := &run[int, int]{config: new(config), session: s, results: make(chan *job[int, int])}
 		settled := func() uint64 {
 			synctest.Wait()
-			status, err := c.Status(t.Context(), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			status := must.Get(c.Status(t.Context(), 0))(t)
 			return status.Totals.Settled
 		}
 		go r.deliver(new(leash), &job[int, int]{}, <-s.Work(), machine.Outcome{Signal: machine.Succeeded})
@@ -141,9 +136,7 @@ func TestRunThatCannotBegin(t *testing.T) {
 	closed.Close()
 	defer open.Close()
 	used := NewControl()
-	if _, err := Run(t.Context(), numbers(0), double, WithControl(used)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Run(t.Context(), numbers(0), double, WithControl(used)))(t)
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		opt  Option
@@ -194,9 +187,7 @@ func TestRunThatCannotBeginDoesNotWaitForASave(t *testing.T) {
 		r := &run[int, int]{config: configure([]Option{WithMemorySaver(save)}), over: make(chan Summary, 1)}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r.abort = cancel
-		if err := r.open(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.open(ctx))
 		r.session.EndInput() // as Open does for one who has left
 		r.release()
 		if err := r.unbegun(context.Canceled); !errors.Is(err, context.Canceled) {

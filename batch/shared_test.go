@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	admission "github.com/headrace/headrace/limiter/laws"
 )
@@ -23,10 +24,7 @@ func TestSharedCloseEndsAnEndlessInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				shared, err := NewShared(WithLaneDefaults(lane))
-				if err != nil {
-					t.Fatal(err)
-				}
+				shared := must.Get(NewShared(WithLaneDefaults(lane)))(t)
 				var taken, atClose int
 				items := func(yield func(int) bool) {
 					for i := 0; i < 1<<20 && yield(i); i++ {
@@ -314,10 +312,7 @@ func TestManyRunsOfASharedTakeTurns(t *testing.T) {
 	const runs, each = 300, 3
 	synctest.Test(t, func(t *testing.T) {
 		maker := &askedMaker{}
-		shared, err := NewShared(WithLane("", LaneConfig{Maker: maker, Limits: limiter.Limits{RPM: 600}}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(NewShared(WithLane("", LaneConfig{Maker: maker, Limits: limiter.Limits{RPM: 600}})))(t)
 		ended := make([][]time.Duration, runs)
 		begun := time.Now()
 		var group sync.WaitGroup

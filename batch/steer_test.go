@@ -10,6 +10,7 @@ import (
 
 	"github.com/headrace/headrace/coordinator"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -109,10 +110,7 @@ func TestDrainWithNothingLeft(t *testing.T) {
 // Two runs on one Shared keep one limit together, and take turns.
 func TestSharedRunsKeepOneLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := NewShared(WithPlainLaw(), WithLimits(limiter.Limits{RPM: 60}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(NewShared(WithPlainLaw(), WithLimits(limiter.Limits{RPM: 60})))(t)
 		log, begun := new(journal), time.Now()
 		done := make(chan time.Duration, 2)
 		for _, name := range []string{"a", "b"} {
@@ -148,10 +146,7 @@ func TestSharedRunsKeepOneLimit(t *testing.T) {
 // coordinator drops no news as double.
 func TestEachEndIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := NewShared(WithPlainLaw())
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(NewShared(WithPlainLaw()))(t)
 		defer shared.Close()
 		stop, log := make(chan struct{}), new(journal)
 		time.AfterFunc(time.Minute, func() { close(stop) })
@@ -177,10 +172,7 @@ func TestEachEndIsToldOnce(t *testing.T) {
 // Closing a Shared drains its runs and waits for them.
 func TestSharedCloseDrainsItsRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := NewShared(WithPlainLaw())
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(NewShared(WithPlainLaw()))(t)
 		done := make(chan error, 1)
 		go func() {
 			_, _, err := proved(t.Context(), t, numbers(100), takes(time.Minute), WithShared(shared), WithConcurrency(3))
@@ -201,10 +193,7 @@ func TestSharedCloseDrainsItsRuns(t *testing.T) {
 // A lane that a person resets flows again at once.
 func TestSharedResetLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := NewShared(WithPlainLaw())
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(NewShared(WithPlainLaw()))(t)
 		defer shared.Close()
 		log := new(journal)
 		fn := func(ctx context.Context, i int) (int, error) {
@@ -275,10 +264,7 @@ func TestSlowObserverSlowsNothing(t *testing.T) {
 func TestBlockedObserverMissesEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const resets = 400
-		shared, err := NewShared(WithPlainLaw())
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(NewShared(WithPlainLaw()))(t)
 		defer shared.Close()
 		release, heard := make(chan struct{}), 0
 		observer := func(e Event) {
@@ -309,10 +295,7 @@ func TestBlockedObserverMissesEvents(t *testing.T) {
 
 // Where nobody listens, nobody was too slow.
 func TestNothingIsDroppedWithoutAnObserver(t *testing.T) {
-	shared, err := NewShared(WithPlainLaw())
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := must.Get(NewShared(WithPlainLaw()))(t)
 	defer shared.Close()
 	fn := func(_ context.Context, i int) (int, error) {
 		for range 400 {

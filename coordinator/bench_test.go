@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // The way of an item through the owner, offered and settled, with nothing done in
@@ -54,10 +55,7 @@ func BenchmarkScale(b *testing.B) {
 func pass(b *testing.B, workers int, all []machine.Item) {
 	c := New(Config{Machine: plain})
 	go c.Run()
-	s, err := c.Open(b.Context(), machine.RunConfig{Concurrency: workers})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(c.Open(b.Context(), machine.RunConfig{Concurrency: workers}))(b)
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {

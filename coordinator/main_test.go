@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -33,10 +34,7 @@ func inBubble(t *testing.T, cfg Config, f func(t *testing.T, c *Coordinator)) {
 
 func open(t *testing.T, c *Coordinator, cfg machine.RunConfig) *Session {
 	t.Helper()
-	s, err := c.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(c.Open(t.Context(), cfg))(t)
 	return s
 }
 

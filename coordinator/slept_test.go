@@ -9,6 +9,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -51,10 +52,7 @@ func TestLateWakeUpIsASleep(t *testing.T) {
 				for _, g := range append(out, granted(s)...) {
 					s.Settle(g, ok)
 				}
-				status, err := s.Status(t.Context(), 1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				status := must.Get(s.Status(t.Context(), 1))(t)
 				l := status.Run.Ledger
 				slept := l[machine.BoundSlept]
 				if slept < c.least || slept > c.ahead || c.least == 0 && slept > 0 {

@@ -3,6 +3,7 @@
 package examples
 
 import (
+	"github.com/headrace/headrace/internal/must"
 	"os"
 	"os/exec"
 	"strings"
@@ -38,19 +39,13 @@ busy      calls 2  attempts 1  "the page busy" <nil>
 			if err != nil || !strings.Contains(string(out), want) {
 				t.Errorf("%v: %s\nwant: %s", err, out, want)
 			}
-			source, err := os.ReadFile(name + "/main.go")
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := must.Get(os.ReadFile(name + "/main.go"))(t)
 			if lines := strings.Count(string(source), "\n"); lines > maxLines {
 				t.Errorf("it is %d lines long, more than %d", lines, maxLines)
 			}
 		})
 	}
-	folders, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folders := must.Get(os.ReadDir("."))(t)
 	for _, f := range folders {
 		// That of the cluster is scripts and manifests: cluster/tests and tests/manifests try them.
 		if f.IsDir() && tests[f.Name()] == "" && f.Name() != "cluster" {

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -73,9 +74,7 @@ func TestChargesAreCosts(t *testing.T) {
 	for range 20_000 {
 		c := Charge{Rule: ChargeRule(rng.IntN(5)), OutputFactor: float64(rng.IntN(4)), Assumed: float64(rng.IntN(3) * 1000), CachedFree: rng.IntN(2) == 0}
 		e := Cost{Requests: 1, Input: float64(rng.IntN(5000)), Output: float64(rng.IntN(3) * rng.IntN(5000))}
-		if err := c.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Validate())
 		drawn, settled := c.Of(e), c.Settled(e, float64(rng.IntN(9000)))
 		for _, got := range []Cost{drawn, settled} {
 			if got.Requests != 1 || !(got.Input >= 0 && got.Output >= 0) || math.IsInf(got.Tokens(), 0) {

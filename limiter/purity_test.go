@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/purity"
 )
 
@@ -34,14 +35,11 @@ func TestPackageIsPure(t *testing.T) {
 		}
 		purity.Each(t, dir, 2, func(name string) ([]string, error) { return purity.Pure(name, nil, allowed) })
 	}
-	err := filepath.WalkDir(".", func(name string, e fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(".", func(name string, e fs.DirEntry, err error) error {
 		dir := filepath.ToSlash(filepath.Dir(name))
 		if _, known := ours[dir]; !known && filepath.Ext(name) == ".go" && dir != "internal/parttest" {
 			t.Errorf("%s: what may its folder import?", name)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }

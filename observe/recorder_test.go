@@ -14,6 +14,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -207,9 +208,7 @@ func TestRecordingChangesNothing(t *testing.T) {
 					defer close(lookOn(rec))
 				}
 			}
-			if _, err := batch.Run(t.Context(), numbers(80), noted, opts...); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(batch.Run(t.Context(), numbers(80), noted, opts...))(t)
 		})
 		return calls
 	}
@@ -331,9 +330,7 @@ func TestOddNews(t *testing.T) {
 func TestRunWithoutACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := New(Config{})
-		if _, err := batch.Run(t.Context(), numbers(0), anything, rec.Options()...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(batch.Run(t.Context(), numbers(0), anything, rec.Options()...))(t)
 		if p := rec.Snapshot(time.Now()); p.State != Over || p.Total != 0 || !p.At.Equal(time.Now()) {
 			t.Errorf("%+v", p)
 		}

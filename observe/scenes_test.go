@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -64,9 +65,7 @@ func TestScenes(t *testing.T) {
 			defer timer.Stop()
 			var sum batch.Summary
 			opts := append([]batch.Option{batch.WithPlainLaw(), cost, batch.WithSummary(&sum)}, c.opts...)
-			if _, err := batch.Run(t.Context(), c.items, aSecond, append(opts, rec.Options()...)...); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(batch.Run(t.Context(), c.items, aSecond, append(opts, rec.Options()...)...))(t)
 			p := <-looked
 			if h := p.Bottleneck; h.By != c.by || h.Next != c.next || math.Abs(h.Factor/c.factor-1) > 0.1 || h.Lane != "" {
 				t.Errorf("%s: %+v", c.name, h)

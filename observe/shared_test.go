@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -15,10 +16,7 @@ import (
 // other, and not the other's waiting items on lanes that both use.
 func TestBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := batch.NewShared(batch.WithPlainLaw())
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(batch.NewShared(batch.WithPlainLaw()))(t)
 		defer shared.Close()
 		run := func(rec *Recorder, n int, lane string, drain chan struct{}, fn batch.Func[int, int]) {
 			opts := append(rec.Options(), batch.WithShared(shared), batch.WithDrain(drain), batch.WithConcurrency(8),

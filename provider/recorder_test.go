@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -30,19 +31,10 @@ func get(t *testing.T, h http.HandlerFunc) (string, provider.Record) {
 	client := &http.Client{Transport: &provider.Transport{Base: provider.NewHTTPTransport(1)}}
 	t.Cleanup(client.CloseIdleConnections)
 	ctx, rec := provider.WithRecorder(context.Background())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("{}")))(t)
 	req.Header.Set("Authorization", "Bearer sk-secret-of-the-test")
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Do(req))(t)
+	body := must.Get(io.ReadAll(resp.Body))(t)
 	_ = resp.Body.Close()
 	return string(body), rec.Snapshot()
 }
@@ -125,10 +117,7 @@ func TestCancelledCallIsNotSent(t *testing.T) {
 	ctx, rec := provider.WithRecorder(context.Background())
 	ctx, stop := context.WithCancel(ctx)
 	stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1", nil))(t)
 	resp, err := (&http.Client{Transport: &provider.Transport{Base: provider.NewHTTPTransport(1)}}).Do(req)
 	if err == nil {
 		_ = resp.Body.Close()
@@ -162,10 +151,7 @@ func TestLastAnswerCounts(t *testing.T) {
 // Redirects stay on host, port and scheme, keep the method, and end.
 func TestRefuseForeignRedirect(t *testing.T) {
 	request := func(method, s string) *http.Request {
-		u, err := url.Parse(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.Parse(s))(t)
 		return &http.Request{Method: method, URL: u}
 	}
 	first := request("POST", "https://api.host/v1/x")
@@ -358,19 +344,13 @@ func TestCredentialsAreTakenOut(t *testing.T) {
 		"?X-Amz-Security-Token=", "?X-Amz-Signature=", "?sig=",
 	} {
 		ctx, rec := provider.WithRecorder(context.Background())
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody))(t)
 		if name, value, ok := strings.Cut(way, ": "); ok {
 			req.Header.Set(name, value+secret)
 		} else {
 			req.URL.RawQuery = strings.TrimPrefix(way, "?") + "sk-a%2Fsecret%2Bof-the-test"
 		}
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(client.Do(req))(t)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
 		r := rec.Snapshot()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"net/http"
 	"strings"
 	"testing"
@@ -119,10 +120,7 @@ func FuzzRedactJSON(f *testing.F) {
 // asJSON is a text in JSON, with some of its ASCII letters and signs escaped without need.
 func asJSON(t *testing.T, text string, escaped uint64) []byte {
 	t.Helper()
-	plain, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(json.Marshal(text))(t)
 	var out []byte
 	for i, c := range plain {
 		within := i > 0 && i < len(plain)-1
@@ -140,10 +138,7 @@ func asJSON(t *testing.T, text string, escaped uint64) []byte {
 // failure that is made of it.
 func TestRecordIsWithoutTheKey(t *testing.T) {
 	ctx, rec := WithRecorder(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://x.invalid", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, "http://x.invalid", http.NoBody))(t)
 	req.Header.Set("Authorization", "Bearer "+secretOfTests)
 	rec.sent(req)
 	rec.Response(http.StatusTeapot, http.Header{"X-Request-Id": {"id-" + secretOfTests}})

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -49,10 +50,7 @@ func TestHeadersAreBounded(t *testing.T) {
 func fetch(t *testing.T, tr *http.Transport, url string) error {
 	t.Helper()
 	defer tr.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody))(t)
 	resp, err := (&http.Client{Transport: tr}).Do(req)
 	if err == nil {
 		_ = resp.Body.Close() // nothing of it is wanted
@@ -176,14 +174,8 @@ func heard(t *testing.T, answer http.HandlerFunc, read func(io.Reader), transpor
 	client := &http.Client{Transport: transport}
 	t.Cleanup(client.CloseIdleConnections)
 	ctx, rec := provider.WithRecorder(context.Background())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody))(t)
+	resp := must.Get(client.Do(req))(t)
 	read(resp.Body)
 	_ = resp.Body.Close()
 	_ = resp.Body.Close()
@@ -222,14 +214,8 @@ func TestHeardUsageCountsOnce(t *testing.T) {
 // A body may be closed while it is read.
 func TestHeardBodyIsClosedWhileItIsRead(t *testing.T) {
 	ctx, rec := provider.WithRecorder(context.Background())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := (&provider.Transport{Base: endless{}}).RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, "http://host", http.NoBody))(t)
+	resp := must.Get((&provider.Transport{Base: endless{}}).RoundTrip(req))(t)
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.CopyN(io.Discard, resp.Body, 1000) })
 	_ = resp.Body.Close()
@@ -259,14 +245,8 @@ func TestHeardAnswersAddUp(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	ctx, rec := provider.WithRecorder(context.Background())
 	for range 3 {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, server.URL, http.NoBody))(t)
+		resp := must.Get(client.Do(req))(t)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
 	}
@@ -278,17 +258,11 @@ func TestHeardAnswersAddUp(t *testing.T) {
 // through makes a call to a host of https by way of a proxy, and gives its error.
 func through(t *testing.T, proxy string) error {
 	t.Helper()
-	u, err := url.Parse(proxy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(proxy))(t)
 	tr := provider.NewHTTPTransport(1)
 	defer tr.CloseIdleConnections()
 	tr.Proxy = http.ProxyURL(u)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.invalid/v1", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.invalid/v1", http.NoBody))(t)
 	resp, err := (&http.Client{Transport: tr}).Do(req)
 	if err == nil {
 		_ = resp.Body.Close()

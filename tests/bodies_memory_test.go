@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/race"
 )
 
@@ -79,13 +80,9 @@ func bomb(t *testing.T) http.HandlerFunc {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	for more := bytes.Repeat([]byte("a"), 1<<20); packed.Len() < 256<<10; {
-		if _, err := z.Write(more); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(z.Write(more))(t)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(packed.Bytes())

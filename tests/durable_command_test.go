@@ -19,6 +19,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -62,10 +63,7 @@ func idOf(i int) string {
 // writeQuestions makes a prompt file of items 1 to n, one a line.
 func writeQuestions(t *testing.T, path string, n int) {
 	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(path))(t)
 	b := bufio.NewWriter(file)
 	for i := 1; i <= n; i++ {
 		if i%2 == 0 {
@@ -74,9 +72,7 @@ func writeQuestions(t *testing.T, path string, n int) {
 			fmt.Fprintf(b, `{"prompt":%q}`+"\n", question(i))
 		}
 	}
-	if err := errors.Join(b.Flush(), file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(b.Flush(), file.Close()))
 }
 
 // witness is the simulated provider, watched: how often each prompt arrived, and

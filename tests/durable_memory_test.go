@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/provider/sim"
 )
@@ -94,9 +95,7 @@ func peakOfEnding(t *testing.T, code int, args ...string) (peak int64, took time
 	if err != nil || !ok {
 		t.Fatalf("%v: %s", err, text)
 	}
-	if _, err := fmt.Sscan(rest, &peak); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(rest, &peak))(t)
 	return peak, time.Since(began).Round(10 * time.Millisecond)
 }
 
@@ -126,10 +125,7 @@ func TestMeasure(t *testing.T) {
 // to their own prompt.
 func eachOnce(t *testing.T, path string, n int) {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open(path))(t)
 	defer file.Close()
 	seen := make([]bool, n+1)
 	lines := 0

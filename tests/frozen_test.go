@@ -3,6 +3,7 @@ package tests
 import (
 	"bytes"
 	"flag"
+	"github.com/headrace/headrace/internal/must"
 	"go/ast"
 	"go/parser"
 	"go/printer"
@@ -33,10 +34,7 @@ func TestPublicNamesAreFrozen(t *testing.T) {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := must.Get(parser.ParseFile(set, path, nil, parser.SkipObjectResolution))(t)
 			names = append(names, publicNames(set, folder, file)...)
 		}
 	}
@@ -45,14 +43,9 @@ func TestPublicNamesAreFrozen(t *testing.T) {
 
 	const path = "testdata/names.txt"
 	if *rewriteFrozen {
-		if err := os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(strings.Join(names, "\n")+"\n"), 0o644))
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	frozen := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	for _, name := range frozen {
 		if !slices.Contains(names, name) {

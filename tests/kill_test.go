@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -65,15 +66,10 @@ func TestKilledInInputOrder(t *testing.T) {
 // itemsInOrder are the lines of the input that the results are of, as they stand.
 func itemsInOrder(t *testing.T, path string) (numbers []int) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	for line := range bytes.Lines(text) {
 		var l journal.Line
-		if err := json.Unmarshal(line, &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(line, &l))
 		numbers = append(numbers, l.Headrace.Line)
 	}
 	return numbers

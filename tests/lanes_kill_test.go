@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -47,9 +48,7 @@ func TestKilledOverLanes(t *testing.T) {
 			fmt.Fprintf(&text, "  %s: {provider: openai, base-url: %q, api-key-env: none, concurrency: %d}\n", name, servers[c.at[name]].base, window)
 		}
 		fmt.Fprintf(&text, "pools:\n  p: {prefer: [%s], spill: 2ms}\n", strings.Join(c.lanes, ", "))
-		if err := os.WriteFile(config, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(config, []byte(text.String()), 0o600))
 		j := &job{T: t, args: []string{bin, "run", in, "-o", out, "--config", config, "--model", "m", "--progress", "none"}}
 		var now <-chan struct{}
 		if c.kill >= 0 {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
@@ -75,10 +76,7 @@ func inStorm(t *testing.T, cfg sim.Config, f func(t *testing.T, s *storm)) {
 
 func newStorm(t *testing.T, server *sim.Server, cfg openai.Config) *storm {
 	t.Helper()
-	client, err := openai.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(openai.New(cfg))(t)
 	return &storm{t: t, server: server, client: client, law: laws[0].options}
 }
 

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // moodyLatency is the time that a moody server takes to answer.
@@ -203,9 +204,7 @@ func newPlay(t *testing.T, bin, name string, rows int, server *moody, args ...st
 		fmt.Fprintf(&text, `{"id":%q,"prompt":"What is %s?"}`+"\n", row(i), row(i))
 	}
 	in := filepath.Join(dir, "in.jsonl")
-	if err := os.WriteFile(in, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte(text.String()), 0o600))
 	t.Cleanup(server.down)
 	p.args = append([]string{"run", in, "-o", p.out, "--base-url", server.base(), "--model", "m", "--progress", "plain", "--api-key-env", "A_KEY"}, args...)
 	p.env = append(os.Environ(), "A_KEY=sk-scene", "NO_PROXY=127.0.0.1")

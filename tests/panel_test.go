@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/mattn/go-runewidth"
 )
 
@@ -180,17 +181,12 @@ func newTmux(t *testing.T) *tmux {
 	if testing.Short() {
 		t.Skip("it takes half a minute of real time")
 	}
-	dir, err := os.MkdirTemp("", "panel")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "panel"))(t)
 	m := &tmux{t: t, bin: buildCommand(t), dir: dir}
 	t.Cleanup(func() { m.eventually(func() bool { return os.RemoveAll(dir) == nil }) }) // the runs are still ending
 	m.socket = filepath.Join(m.dir, "tmux")
 	prompts := strings.Repeat(`{"prompt":"Name three rivers in Austria.","max_tokens":50}`+"\n", 20_000)
-	if err := os.WriteFile(filepath.Join(m.dir, "p.jsonl"), []byte(prompts), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(m.dir, "p.jsonl"), []byte(prompts), 0o600))
 	t.Cleanup(func() { _ = m.tmux("kill-server").Run() }) // there may be none any more
 	return m
 }

@@ -4,6 +4,7 @@ package tests
 
 import (
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -64,9 +65,7 @@ func TestKilledWhileItWaits(t *testing.T) {
 			writeQuestions(t, in, 5)
 			args := []string{"run", in, "-o", out, "--base-url", server.URL + "/v1", "--model", "m", "--law", law, "--progress", "none"}
 			first := exec.Command(bin, args...)
-			if err := first.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, first.Start())
 			saysToWait(t, state)
 			_ = first.Process.Kill()
 			_ = first.Wait()

@@ -4,6 +4,7 @@ package tests
 
 import (
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -80,19 +81,14 @@ const quick = "backoff: {base: 10ms, max: 10ms}\nbreaker: {open: 200ms, max-open
 func configured(t *testing.T, text string) (flag string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return "--config=" + path
 }
 
 // staged is a play at a moody server that spoils these calls.
 func staged(t *testing.T, bin, name string, spoils func(string, int) bool, spoil http.HandlerFunc, args ...string) *play {
 	t.Helper()
-	server, err := newMoody(spoils, spoil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(newMoody(spoils, spoil))(t)
 	return newPlay(t, bin, name, sceneRows, server, args...)
 }
 
@@ -418,10 +414,7 @@ func TestWrongLinesFirst(t *testing.T) {
 		{"few alike", 5, says(400, unsupported), 3, `5 items were refused alike`},
 		{"a single one", 1, says(400, unsupported), 1, `1 item failed for good`},
 	} {
-		server, err := newMoody(among(bad), s.spoil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := must.Get(newMoody(among(bad), s.spoil))(t)
 		p := newPlay(t, bin, s.name, s.rows, server, "-c", "4")
 		plays = append(plays, p.begin(func(p *play) {
 			p.ends(s.code)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/race"
 )
 
@@ -81,7 +82,5 @@ func TestStoppedProcessSaysThatItSlept(t *testing.T) {
 
 func signal(t *testing.T, cmd *exec.Cmd, s syscall.Signal) {
 	t.Helper()
-	if err := cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(s))
 }

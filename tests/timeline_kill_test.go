@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -44,10 +45,7 @@ func TestTimelineOfAKilledRun(t *testing.T) {
 	if seconds == 0 {
 		t.Error("no process lived for a second")
 	}
-	info, err := os.Stat(k.timeline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(k.timeline))(t)
 	t.Logf("seed %d: %d kills, %d answers in the output, %d in the timeline; %d missing at most after one kill; %d bytes", seed, kills, k.saved, k.told, worst, info.Size())
 }
 

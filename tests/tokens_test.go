@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
 	"github.com/headrace/headrace/provider/openai"
@@ -84,14 +85,8 @@ func items(d time.Duration) iter.Seq[int] {
 // run runs that long; at is called for each item.
 func (g *gate) run(t *testing.T, d time.Duration, at func(i int)) (answered int, err error) {
 	t.Helper()
-	tokens, err := auth.NewTokens(auth.TokensConfig{Fetch: g.fetch})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := wire.New(wire.Config{Dialect: openai.Dialect{}, BaseURL: "http://gate/v1", Auth: tokens, Transport: g})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(auth.NewTokens(auth.TokensConfig{Fetch: g.fetch}))(t)
+	client := must.Get(wire.New(wire.Config{Dialect: openai.Dialect{}, BaseURL: "http://gate/v1", Auth: tokens, Transport: g}))(t)
 	ask := func(ctx context.Context, i int) (provider.Reply, error) {
 		at(i)
 		return client.Do(ctx, provider.Request{Endpoint: provider.Chat, Model: "m", Body: []byte(`{"model":"m"}`)})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // watched is a disk that notes what is done, and what stood in a file when it was synced.
@@ -69,9 +70,7 @@ func TestRewriteThatCannotBeSynced(t *testing.T) {
 func TestPuttingAsideSyncsTheFolder(t *testing.T) {
 	path := writeFile(t, "x")
 	var w watched
-	if _, err := startOver(w.disk(), path, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(startOver(w.disk(), path, nil))(t)
 	if want := []string{"rename to out.jsonl.bak", "sync folder of out.jsonl.bak"}; !slices.Equal(w.did, want) {
 		t.Errorf("got %q", w.did)
 	}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,9 +47,7 @@ func TestCreateSparesWhatIsThere(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	write(t, at("full"), "x")
 	write(t, at("empty"), "")
-	if err := errors.Join(os.Symlink(at("empty"), at("link")), os.Link(at("full"), at("hard"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Symlink(at("empty"), at("link")), os.Link(at("full"), at("hard"))))
 	tests := []struct {
 		path, other string
 		want        error
@@ -90,20 +89,13 @@ func TestLazyFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "e")
 	first, err := lazily(path)
 	late, err2 := lazily(path)
-	if err := errors.Join(err, err2, first.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2, first.Close()))
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that nobody needed: %v", err)
 	}
-	file, err := first.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(first.Open())(t)
 	_, err = file.WriteString("x")
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, file.Close()))
 	if _, err := late.Open(); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("the second one: %v", err)
 	}
@@ -123,7 +115,5 @@ func TestErrorsPath(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // journalLine is the output line of an item with that id, a failed one if code is given.
@@ -30,18 +31,13 @@ func keyOf(id string) string {
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.jsonl")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func textOf(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }
 
@@ -59,17 +55,12 @@ func TestJournalGoesOn(t *testing.T) {
 	if !j.Keys.Has(keyOf("a")) || !j.Keys.Has(keyOf("b")) || j.Keys.Has(keyOf("c")) || j.Keys.Has("no key") {
 		t.Error("the wrong keys have ended")
 	}
-	w, err := j.Append()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(j.Append())(t)
 	if w.Name != path || w.Size != int64(len(before)) {
 		t.Errorf("%s goes on behind %d bytes", w.Name, w.Size)
 	}
 	_, err = w.File.WriteString(journalLine("c", ""))
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, w.Close()))
 	if got := textOf(t, path); got != before+journalLine("c", "") {
 		t.Errorf("the file holds %q", got)
 	}
@@ -90,10 +81,7 @@ func TestTornLineAtEveryByte(t *testing.T) {
 		if got := textOf(t, path); got != whole+last[:n] {
 			t.Fatal("reading has changed the file")
 		}
-		w, err := j.Append()
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(j.Append())(t)
 		if err := w.Close(); err != nil || textOf(t, path) != whole {
 			t.Fatalf("torn after %d bytes: %v, then %q", n, err, textOf(t, path))
 		}
@@ -110,10 +98,7 @@ func TestTornLineAlone(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", lines.Clip(text), err)
 		}
-		w, err := j.Append()
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(j.Append())(t)
 		_ = w.Close()
 		if got := textOf(t, path); j.Torn == 0 || got != text[:j.Size] {
 			t.Errorf("%q became %q", lines.Clip(text), got)
@@ -155,17 +140,12 @@ func TestLastLineWithoutLineFeed(t *testing.T) {
 		if got := textOf(t, path); got != text[:len(text)-1] {
 			t.Error("reading has changed the file")
 		}
-		w, err := j.Append()
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(j.Append())(t)
 		if w.Size != int64(len(text)) {
 			t.Errorf("goes on behind %d of %d bytes", w.Size, len(text))
 		}
 		_, err = w.File.WriteString(journalLine("c", ""))
-		if err := errors.Join(err, w.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, w.Close()))
 		if got := textOf(t, path); got != text+journalLine("c", "") {
 			t.Errorf("the file holds %q", got)
 		}
@@ -277,10 +257,7 @@ func TestNewJournal(t *testing.T) {
 	if err != nil || j.Lines != 0 || j.Keys.Len() != 0 {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	w, err := j.AppendLazily()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(j.AppendLazily())(t)
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is there before it is needed: %v", err)
 	}
@@ -299,14 +276,8 @@ func TestNewJournal(t *testing.T) {
 func TestLazyJournalCutsAtOnce(t *testing.T) {
 	whole := journalLine("a", "invalid")
 	path := writeFile(t, whole+whole[:20])
-	j, err := ReadErrorsJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := j.AppendLazily()
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(ReadErrorsJournal(path))(t)
+	w := must.Get(j.AppendLazily())(t)
 	_ = w.Close()
 	if textOf(t, path) != whole {
 		t.Error("the torn line is still there")
@@ -316,14 +287,9 @@ func TestLazyJournalCutsAtOnce(t *testing.T) {
 // A file that another run writes to between the reading and the writing is left alone.
 func TestJournalChangedInBetween(t *testing.T) {
 	path := writeFile(t, journalLine("a", ""))
-	j, err := ReadJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(ReadJournal(path))(t)
 	now := journalLine("a", "") + journalLine("b", "")
-	if err := os.WriteFile(path, []byte(now), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(now), 0o600))
 	if _, err := j.Append(); !errors.Is(err, ErrChanged) {
 		t.Errorf("got %v", err)
 	}

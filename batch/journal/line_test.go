@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/internal/must"
 )
 
 func full() Line {
@@ -80,9 +81,7 @@ func TestAppendLineOfAnotherDialect(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	var back Line
-	if err := json.Unmarshal(text, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &back))
 	if back.Headrace.Sum = ""; !reflect.DeepEqual(back, l) {
 		t.Errorf("read back as %+v, %s", back, *back.Headrace.Text)
 	}

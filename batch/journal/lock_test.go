@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,12 +18,10 @@ func TestLockIsNoLinkAndNobodyElses(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	const text = "the only copy"
 	write(t, at("victim"), text)
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		os.Symlink(at("victim"), at("soft"+LockSuffix)), os.Symlink(at("made"), at("dangling"+LockSuffix)),
 		os.Link(at("victim"), at("hard"+LockSuffix)), os.Mkdir(at("folder"+LockSuffix), 0o700),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	write(t, at("long"+LockSuffix), strings.Repeat("1", maxPid+1))
 	for _, name := range []string{"soft", "dangling", "hard", "folder", "long"} {
 		lock, err := LockOutput(at(name))
@@ -66,16 +65,11 @@ func TestStaleLocks(t *testing.T) {
 func TestLockOfALinkToNothing(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		os.Mkdir(at("real"), 0o700), os.Symlink("real", at("folder")), os.Symlink(filepath.Join("folder", "out"), at("link")),
 		os.Symlink(at("link"), at("link of link")), os.Symlink("loop", at("loop")),
-	); err != nil {
-		t.Fatal(err)
-	}
-	first, err := LockOutput(at("real/out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	))
+	first := must.Get(LockOutput(at("real/out")))(t)
 	for _, name := range []string{"real/out", "real/../real/./out", "folder/out", "link", "link of link"} {
 		if _, err := LockOutput(at(name)); !errors.Is(err, ErrLocked) {
 			t.Errorf("%s: %v", name, err)
@@ -103,9 +97,7 @@ func TestSameFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	write(t, "a", "x")
-	if err := errors.Join(os.Link("a", "hard"), os.Symlink("new", "soft"), os.Symlink("a", "to a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Link("a", "hard"), os.Symlink("new", "soft"), os.Symlink("a", "to a")))
 	for _, tt := range []struct {
 		a, b string
 		want bool
@@ -137,10 +129,7 @@ func TestHardLinkIsTheSameOutput(t *testing.T) {
 		t.Skip("no file is owned here: ", err)
 	}
 	read := func(path string) *Journal {
-		j, err := ReadJournal(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := must.Get(ReadJournal(path))(t)
 		return j
 	}
 	first, second := read(path), read(link)
@@ -165,10 +154,7 @@ func TestHardLinkIsTheSameOutput(t *testing.T) {
 // An output that was made during a run is kept from others too.
 func TestHardLinkToANewOutput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
-	tail, err := made(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tail := must.Get(made(path))(t)
 	defer func() { _ = tail.Close() }()
 	if err := os.Link(path, path+".hard"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("no file is owned here: ", err)
@@ -184,10 +170,7 @@ func TestDeviceHasNoOwner(t *testing.T) {
 		t.Skip(err)
 	}
 	for range 2 {
-		tail, err := made(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tail := must.Get(made(os.DevNull))(t)
 		defer func() { _ = tail.Close() }()
 	}
 }
@@ -205,9 +188,7 @@ func TestLockedBy(t *testing.T) {
 	if who, locked := LockedBy(path); !locked || runtime.GOOS != "windows" && who != fmt.Sprintf("process %d", os.Getpid()) {
 		t.Errorf("locked: %q, %t", who, locked)
 	}
-	if err := lock.Unlock(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lock.Unlock())
 	for _, left := range []string{"", "1234\n"} { // by a crash
 		write(t, path+LockSuffix, left)
 		if who, locked := LockedBy(path); locked {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -102,9 +103,7 @@ func BenchmarkParse(b *testing.B) {
 	b.ReportAllocs()
 	var p Parser
 	for b.Loop() {
-		if _, err := p.Parse(text); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(p.Parse(text))(b)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A page of zeros costs the lines that it touches and no other, wherever it lies before
@@ -55,10 +56,7 @@ func TestRepairOfZeroedStretch(t *testing.T) {
 func TestRepairNamesWhatItDrops(t *testing.T) {
 	a, b, c := journalLine("a", ""), journalLine("b\"\x1b", ""), journalLine("c", "")
 	path := writeFile(t, a+strings.Replace(b, "said", "sad", 1)+"notes\n"+c+b[:60])
-	r, err := Repair(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Repair(path))(t)
 	want := []Dropped{{2, len(b) - 1, "b\"\x1b"}, {3, 6, ""}, {5, 60, "b\"\x1b"}}
 	if r.Kept != 2 || !slices.Equal(r.Dropped, want) || r.More != 0 {
 		t.Errorf("%+v", r)
@@ -138,9 +136,7 @@ func TestRepairIsSynced(t *testing.T) {
 		}
 		return sync(f)
 	}
-	if _, err := repair(d, path, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(repair(d, path, false))(t)
 	want := []string{"sync folder of out.jsonl.bak", "sync " + good, "rename to out.jsonl", "sync folder of out.jsonl"}
 	if !slices.Equal(w.did, want) {
 		t.Errorf("got  %q\nwant %q", w.did, want)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/internal/must"
 )
 
 func goOn() error { return nil }
@@ -146,9 +147,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	first.Env = append(os.Environ(), childEnv+"=lock", "OUT="+path)
 	in, err := first.StdinPipe()
 	out, err2 := first.StdoutPipe()
-	if err := errors.Join(err, err2, first.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2, first.Start()))
 	defer func() { _ = in.Close() }()
 	said := make([]byte, 7)
 	if _, err := io.ReadFull(out, said); err != nil || string(said) != "locked\n" {
@@ -179,13 +178,8 @@ func TestLockKeepsOthersOut(t *testing.T) {
 func TestLockOfALink(t *testing.T) {
 	path := writeFile(t, journalLine("a", ""))
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := LockOutput(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(path, link))
+	lock := must.Get(LockOutput(path))(t)
 	defer func() { _ = lock.Unlock() }()
 	if _, err := LockOutput(link); !errors.Is(err, ErrLocked) {
 		t.Errorf("got %v", err)
@@ -223,10 +217,7 @@ func drop(path string, results *KeySet) (dropped int, err error) {
 // An item that was tried again has one line in both files together: its result, or
 // what it failed of last. Lines of others stay, to the byte.
 func TestDropSuperseded(t *testing.T) {
-	results, err := ReadJournal(writeFile(t, journalLine("well", "")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(ReadJournal(writeFile(t, journalLine("well", ""))))(t)
 	path := writeFile(t, journalLine("well", "timeout")+journalLine("twice", "timeout")+
 		journalLine("once", "invalid")+journalLine("twice", "server")+journalLine("twice", "unknown"))
 	dropped, err := drop(path, &results.Keys)
@@ -267,10 +258,7 @@ func TestLinksStayLinks(t *testing.T) {
 	if err != nil || kept != realName(file)+".bak" || textOf(t, kept) != journalLine("twice", "server") {
 		t.Errorf("kept as %q, %v", kept, err)
 	}
-	tail, err := made(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tail := must.Get(made(link))(t)
 	if err := errors.Join(tail.Close(), PutBack(kept, link)); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("what had come under the name was overwritten: %v", err)
 	}
@@ -289,9 +277,7 @@ func TestLinksStayLinks(t *testing.T) {
 // under that name stays, and is in the way.
 func TestRewriteAfterACrash(t *testing.T) {
 	path := writeFile(t, journalLine("twice", "timeout")+journalLine("twice", "server"))
-	if err := os.WriteFile(path+disk.NextSuffix, []byte(opening[:7]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path+disk.NextSuffix, []byte(opening[:7]), 0o600))
 	if dropped, err := drop(path, &KeySet{}); err != nil || dropped != 1 || textOf(t, path) != journalLine("twice", "server") {
 		t.Errorf("%d dropped, %v", dropped, err)
 	}
@@ -299,9 +285,7 @@ func TestRewriteAfterACrash(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	text := journalLine("a", "x") + journalLine("a", "y")
-	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Mkdir(path+disk.NextSuffix, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Mkdir(path+disk.NextSuffix, 0o700)))
 	if _, err := drop(path, &KeySet{}); !errors.Is(err, disk.ErrInTheWay) || textOf(t, path) != text {
 		t.Errorf("%v", err)
 	}
@@ -314,10 +298,7 @@ func TestRewriteAfterACrash(t *testing.T) {
 // cannot be written to shows then. One that is not there is not made.
 func TestEmptyFileIsOpenedAtOnce(t *testing.T) {
 	for _, path := range []string{writeFile(t, ""), filepath.Join(t.TempDir(), "none")} {
-		j, err := ReadErrorsJournal(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := must.Get(ReadErrorsJournal(path))(t)
 		_, absent := os.Stat(path)
 		tail, err := j.AppendLazily()
 		if err != nil || (tail.File == nil) != (absent != nil) {
@@ -356,15 +337,9 @@ func TestOutputsShareAnErrorsFile(t *testing.T) {
 			t.Errorf("%s: %+v, %v", output, p, err)
 		}
 	}
-	before, err := ReadErrorsOf(a, shared)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(ReadErrorsOf(a, shared))(t)
 	write(t, a, journalLine("x", "")+journalLine("y", ""))
-	results, err := ReadJournal(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(ReadJournal(a))(t)
 	dropped, err := before.DropSuperseded(&results.Keys)
 	if want := ofOutput("x", "b.jsonl") + ofOutput("y", "b.jsonl") + ofOutput("z", ""); err != nil || dropped != 1 || textOf(t, shared) != want {
 		t.Errorf("%d dropped, %v, left %s", dropped, err, textOf(t, shared))
@@ -385,9 +360,7 @@ func TestRenamedOutputKeepsItsFailures(t *testing.T) {
 // An output is named by its way from the errors file, however both are written.
 func TestOutputName(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "sub"), 0o700))
 	t.Chdir(dir)
 	for _, c := range [][3]string{
 		{"e.jsonl", "a.jsonl", "a.jsonl"},
@@ -419,9 +392,7 @@ func TestBeside(t *testing.T) {
 func TestCorrectedLinesAreDropped(t *testing.T) {
 	unasked := func(id, code, input, output string) string {
 		var l Line
-		if err := json.Unmarshal([]byte(journalLine(id, code)), &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(journalLine(id, code)), &l))
 		l.Headrace.Output, l.Error.Message = output, input+":1: not JSON"
 		return string(AppendLine(nil, &l))
 	}
@@ -433,10 +404,7 @@ func TestCorrectedLinesAreDropped(t *testing.T) {
 	text := bad("corrected", "out.jsonl") + bad("still", "") + x + stays
 	for _, inputs := range [][]string{{"b.csv", "in.jsonl"}, nil} {
 		write(t, shared, text)
-		before, err := ReadErrorsOf(output, shared)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(ReadErrorsOf(output, shared))(t)
 		write(t, shared, text+bad("still", "out.jsonl"))
 		want := stays + bad("still", "out.jsonl")
 		if inputs == nil {

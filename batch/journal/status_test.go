@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"path/filepath"
 	"testing"
 )
@@ -22,10 +23,7 @@ func TestProgress(t *testing.T) {
 	overtaken.Error = &Failure{Code: "timeout"}
 	overtaken.Headrace.CostUSD = &cost
 	failed := string(AppendLine(nil, &overtaken)) + journalLine("x", "timeout") + journalLine("x", "invalid") + journalLine("y", "invalid")
-	p, err := ReadProgress(writeFile(t, out+`{"id"`), writeFile(t, failed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(ReadProgress(writeFile(t, out+`{"id"`), writeFile(t, failed)))(t)
 	if p.Done != 3 || p.Failed != 2 || p.Attempts != 6 || p.Usage != (Usage{30, 15, 3, 6, 9}) || p.CostUSD != 0.5 || p.Unpriced != 1 {
 		t.Errorf("%+v", p)
 	}
@@ -89,10 +87,7 @@ func TestProgressOfWhatFailed(t *testing.T) {
 	l := savedLine(9)
 	l.Headrace.CostUSD = &free
 	l.Headrace.Doubtful = Doubtful{Calls: 2, USD: 0.25, Usage: Usage{InputTokens: 6, OutputTokens: 7}}
-	p, err := ReadProgress(writeFile(t, string(AppendLine(nil, &l))), writeFile(t, failed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(ReadProgress(writeFile(t, string(AppendLine(nil, &l))), writeFile(t, failed)))(t)
 	if p.CostUSD != 0.5 || p.FailedUSD != 0.5 || p.Priced != 3 || p.Unpriced != 1 || p.Usage != (Usage{}) || p.Failed != 4 {
 		t.Errorf("%+v", p)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gofrs/flock"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A lock counts only while its file has the name. If the holder removes the file after
@@ -23,15 +24,11 @@ func TestLockOfARemovedFileIsNone(t *testing.T) {
 	if !isStill(held, name) {
 		t.Error("it is the file under the name, and does not count")
 	}
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(name))
 	if isStill(held, name) {
 		t.Error("no file has the name, and it counts")
 	}
-	if err := os.WriteFile(name, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, nil, 0o600))
 	if isStill(held, name) {
 		t.Error("another file has the name, and it counts")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -31,10 +32,7 @@ func replace(old, by string) edit {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }
 
@@ -42,16 +40,12 @@ func read(t *testing.T, path string) string {
 // The next run asks what is left. A new time stamp, a line behind the limit, or a file that is gone is no change.
 func TestAChangedInputIsReported(t *testing.T) {
 	touch := func(t *testing.T, path string) {
-		if err := os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)))
 	}
 	remove := func(t *testing.T, path string) { _ = os.Remove(path) }
 	other := func(t *testing.T, path string) {
 		write(t, path+".new", ask("z")+"\n")
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(path+".new", path))
 	}
 	for _, c := range []struct {
 		name    string
@@ -79,9 +73,7 @@ func TestAChangedInputIsReported(t *testing.T) {
 			d := newDesk(t, ask("a"), ask("b"), ask("c"))
 			d.cfg.Concurrency, d.cfg.Reader.Limit = 1, c.limit
 			job := d.open()
-			if _, err := job.Plan(); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(job.Plan())(t)
 			if !c.late {
 				c.edit(t, d.in)
 			}
@@ -113,9 +105,7 @@ func TestAnInputWrittenAnewIsReported(t *testing.T) {
 	whole := ask("a") + "\n" + ask("b") + "\n"
 	d := newDesk(t, ask("a"), ask("b"))
 	job := d.open()
-	if _, err := job.Plan(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(job.Plan())(t)
 	write(t, d.in, ask("a")+"\n")
 	_, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
 		write(t, d.in, whole)
@@ -134,9 +124,7 @@ func TestAnIDAppendedAfterTheCheckIsNotAskedTwice(t *testing.T) {
 	d := newDesk(t, ask("a"), ask("b"))
 	d.cfg.Concurrency = 1
 	job := d.open()
-	if _, err := job.Plan(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(job.Plan())(t)
 	appending(strings.Replace(ask("a"), `"p"`, `"another"`, 1))(t, d.in)
 	var asked []string
 	sums, err := job.Run(t.Context(), func(_ context.Context, it *Item) (provider.Reply, error) {
@@ -170,9 +158,7 @@ func TestNoChangeLeavesAnItemUnasked(t *testing.T) {
 		d.cfg.Concurrency, d.cfg.Durability = 1, saver.OS
 		job := d.open()
 		at, seen := chance.IntN(items), 0
-		if _, err := job.Plan(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(job.Plan())(t)
 		if at == 0 {
 			randomEdit(t, chance, d.in)
 		}
@@ -182,9 +168,7 @@ func TestNoChangeLeavesAnItemUnasked(t *testing.T) {
 			}
 			return good, nil
 		})
-		if fault := job.Close(); fault != nil {
-			t.Fatal(fault)
-		}
+		must.Do(t, job.Close())
 		if err != nil {
 			reported++
 			if _, _, err = d.run(); err != nil {
@@ -225,10 +209,7 @@ func checkAllAsked(t *testing.T, d *desk, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := File(d.in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(File(d.in))(t)
 	_, err = Scan(in, prompts.Config{}, nil, func(r prompts.Request) {
 		if !done.Keys.Has(r.Key) {
 			t.Errorf("seed %d: item %s was never asked", seed, r.ID)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -56,19 +57,14 @@ func (d *desk) pay(calls map[string][]func(context.Context, *Item) (provider.Rep
 // costsIn returns the costs that the lines of a file name, by id; null means that the field is missing.
 func costsIn(t *testing.T, path string) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	costs := map[string]any{}
 	for line := range bytes.Lines(text) {
 		var l struct {
 			ID       string         `json:"custom_id"`
 			Headrace map[string]any `json:"headrace"`
 		}
-		if err := json.Unmarshal(line, &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(line, &l))
 		costs[l.ID] = l.Headrace["cost_usd"]
 	}
 	return costs

@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -23,9 +24,7 @@ import (
 func TestFilesAreFoundOutBeforeAnyCall(t *testing.T) {
 	d := newDesk(t, ask("a"))
 	at := func(name string) string { return filepath.Join(d.dir, name) }
-	if err := errors.Join(os.Symlink("out.jsonl", at("link")), os.Symlink(".", at("here"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Symlink("out.jsonl", at("link")), os.Symlink(".", at("here"))))
 	for path, want := range map[string]error{
 		at("link"): journal.ErrSameFile, at("here/out.jsonl"): journal.ErrSameFile, at("x/../out.jsonl"): journal.ErrSameFile,
 		at("here/in.jsonl"): journal.ErrSameFile, at("none/errors.jsonl"): os.ErrNotExist,
@@ -143,15 +142,10 @@ func TestNoResultsUnderThePackedName(t *testing.T) {
 // idsIn are the custom ids of a result file, in order.
 func idsIn(t *testing.T, path string) (ids []string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	for line := range bytes.Lines(text) {
 		var l journal.Line
-		if err := json.Unmarshal(line, &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(line, &l))
 		ids = append(ids, l.CustomID)
 	}
 	return ids
@@ -300,10 +294,7 @@ func TestAnswersKeepTheirRoomWhileTheDiskStalls(t *testing.T) {
 		disk, l := halting{make(chan struct{})}, &lender{room: make(chan struct{}, items), body: longer}
 		d.cfg.Stdout = disk
 		d.cfg.Input, _ = File(d.in)
-		job, err := Open(d.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		job := must.Get(Open(d.cfg))(t)
 		over := make(chan error)
 		go func() { _, err := job.Run(t.Context(), l.call); over <- err }()
 		time.Sleep(time.Minute)

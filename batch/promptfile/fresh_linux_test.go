@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // Where one of the old files cannot be put aside, the other keeps its name too.
@@ -29,9 +30,7 @@ func TestFreshMovesAllOrNone(t *testing.T) {
 	d.cfg.Fresh = true
 	job := d.open()
 	_, err := job.Begin()
-	if err := errors.Join(syscall.Unmount(failed, 0), os.Remove(failed), job.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(syscall.Unmount(failed, 0), os.Remove(failed), job.Close()))
 	if left, _ := filepath.Glob(d.out + ".*"); !errors.Is(err, syscall.EBUSY) || d.files() != before || len(left) > 0 {
 		t.Errorf("%v; left: %v", err, left)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -79,10 +80,7 @@ func TestMakerMakesWhatAJobWrites(t *testing.T) {
 
 func (d *desk) text(path string) string {
 	d.t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(d.t)
 	return string(text)
 }
 
@@ -91,10 +89,7 @@ func byHand(t *testing.T, d *desk, call batch.Func[*Item, provider.Reply], sums 
 	m := NewMaker(d.cfg)
 	cfg := d.cfg.Reader
 	cfg.Name = d.in
-	file, err := os.Open(d.in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open(d.in))(t)
 	defer file.Close()
 	var results, failures []journal.Line
 	items := func(yield func(*Item) bool) {
@@ -344,10 +339,7 @@ func TestLanesOfAJobCharge(t *testing.T) {
 		desk.cfg.Cost = cost
 		synctest.Test(t, func(t *testing.T) {
 			if shares {
-				shared, err := batch.NewShared(batch.WithPlainLaw(), batch.WithLimits(batch.Limits{TPM: 6000}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				shared := must.Get(batch.NewShared(batch.WithPlainLaw(), batch.WithLimits(batch.Limits{TPM: 6000})))(t)
 				defer shared.Close()
 				opts = []batch.Option{batch.WithShared(shared)}
 			} else {

@@ -3,6 +3,7 @@ package promptfile
 import (
 	"errors"
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,10 +23,7 @@ func TestInputOrderWithoutRoom(t *testing.T) {
 	d.run()
 	slices.Reverse(lines)
 	write(t, d.in, fmt.Sprint(lines[0], "\n", lines[1], "\n", lines[299], "\n"))
-	whole, err := os.ReadFile(d.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(d.out))(t)
 	dir := t.TempDir()
 	if err := syscall.Mount("none", dir, "tmpfs", 0, fmt.Sprintf("size=%d", len(whole)*3/2)); err != nil {
 		if errors.Is(err, syscall.EPERM) {
@@ -44,9 +42,7 @@ func TestInputOrderWithoutRoom(t *testing.T) {
 	if got, left := idsIn(t, d.out), files(t, dir); len(got) != 282 || got[0] != "0" || len(left) != 1 {
 		t.Errorf("%d lines, first %s; left: %v", len(got), got[0], left)
 	}
-	if err := syscall.Mount("none", dir, "tmpfs", syscall.MS_REMOUNT, "size=1m"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mount("none", dir, "tmpfs", syscall.MS_REMOUNT, "size=1m"))
 	if sums, asked, err := d.run(); err != nil || asked != "" || !sums.Arranged {
 		t.Errorf("asked %q, %+v, %v", asked, sums, err)
 	}
@@ -57,10 +53,7 @@ func TestInputOrderWithoutRoom(t *testing.T) {
 
 func files(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	all, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadDir(dir))(t)
 	for _, e := range all {
 		names = append(names, e.Name())
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -148,9 +149,7 @@ func TestInputOrderOfWhatWasNotRead(t *testing.T) {
 			d.cfg.Reader.Limit, d.cfg.Concurrency, d.cfg.InputOrder = 3, 1, true
 			job := d.open()
 			_, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) { return good, nil })
-			if err := errors.Join(err, job.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(err, job.Close()))
 			slices.Reverse(lines)
 			write(t, d.in, strings.Join(lines, "\n"))
 			d.cfg.Reader.Limit = 0

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -15,9 +16,7 @@ import (
 func TestErrorsFileThatIsAPipe(t *testing.T) {
 	d, drain := newDesk(t, ask("a")), make(chan struct{})
 	d.cfg.Errors = d.out + ".errors"
-	if err := syscall.Mkfifo(d.cfg.Errors, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(d.cfg.Errors, 0o600))
 	d.cfg.Drain, d.cfg.Durability = drain, saver.OS
 	job := d.open()
 	over := make(chan error, 1)
@@ -53,9 +52,7 @@ func TestErrorsFileThatIsAPipe(t *testing.T) {
 // finds a reader runs.
 func TestOutputThatIsAPipe(t *testing.T) {
 	d, drain := newDesk(t, ask("a")), make(chan struct{})
-	if err := syscall.Mkfifo(d.out, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(d.out, 0o600))
 	d.cfg.Drain, d.cfg.Durability = drain, saver.OS
 	job := d.open()
 	over := make(chan error)

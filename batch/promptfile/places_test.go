@@ -13,6 +13,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/saver"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -55,10 +56,7 @@ func roomAgain(t *testing.T, drains bool) {
 			}
 		}
 		d.cfg.Input, _ = File(d.in)
-		job, err := Open(d.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		job := must.Get(Open(d.cfg))(t)
 		sums, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
 			time.Sleep(time.Second)
 			return good, nil
@@ -79,10 +77,7 @@ func TestDrainedBeforeTheDiskWasFull(t *testing.T) {
 	d.cfg.Stdout, d.cfg.Concurrency, d.cfg.Drain = &filling{writes: 1}, 1, drain
 	synctest.Test(t, func(t *testing.T) {
 		d.cfg.Input, _ = File(d.in)
-		job, err := Open(d.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		job := must.Get(Open(d.cfg))(t)
 		sums, _ := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
 			close(drain)
 			time.Sleep(time.Second)
@@ -126,10 +121,7 @@ func TestStallIsNotTheProviders(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		d.cfg.Input, _ = File(d.in)
-		job, err := Open(d.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		job := must.Get(Open(d.cfg))(t)
 		sums, err := job.Run(t.Context(), func(ctx context.Context, _ *Item) (provider.Reply, error) {
 			select {
 			case <-time.After(time.Second):
@@ -206,10 +198,7 @@ func TestFullDiskKeepsLargeAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk.over = make(chan struct{})
 		d.cfg.Input, _ = File(d.in)
-		job, err := Open(d.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		job := must.Get(Open(d.cfg))(t)
 		all := time.Now().Add(time.Hour) // when each is in flight
 		sums, _ := job.Run(t.Context(), func(_ context.Context, it *Item) (provider.Reply, error) {
 			time.Sleep(time.Until(all.Add(time.Duration(it.Line) * time.Second)))

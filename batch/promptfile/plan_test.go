@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -23,18 +24,12 @@ func askModel(id, model, prompt string) string {
 // that belong.
 func (d *desk) bodies(belongs func(*prompts.Request) bool) (n int64) {
 	d.t.Helper()
-	in, err := File(d.in)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	_, err = Scan(in, prompts.Config{}, nil, func(r prompts.Request) {
+	in := must.Get(File(d.in))(d.t)
+	must.Get(Scan(in, prompts.Config{}, nil, func(r prompts.Request) {
 		if belongs(&r) {
 			n += int64(len(r.Body))
 		}
-	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	}))(d.t)
 	return n
 }
 
@@ -138,10 +133,7 @@ func TestScan(t *testing.T) {
 	text.WriteString("\n[]\n" + ask("4700") + "\n")
 	path := filepath.Join(t.TempDir(), "in.jsonl")
 	write(t, path, text.String())
-	file, err := File(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(File(path))(t)
 	stream := Stream("in", &readOnce{in: strings.NewReader(text.String())})
 	for want, in := range map[string]Input{"already used on line 4701": file, "already used on an earlier line": stream} {
 		items := 0
@@ -186,9 +178,7 @@ func TestScanEnds(t *testing.T) {
 	if !errors.Is(err, ErrHalted) || !slices.Equal(ids, []string{"a"}) {
 		t.Errorf("%v, %v", ids, err)
 	}
-	if err := os.Remove(d.in); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(d.in))
 	if _, err := Scan(in, prompts.Config{}, nil, note); !errors.Is(err, ErrInput) {
 		t.Error(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -43,9 +44,7 @@ var good = provider.Reply{Status: 200, RequestID: "r", Body: []byte(`{"ok":true}
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func ask(id string) string { return fmt.Sprintf(`{"id":%q,"prompt":"p","model":"m"}`, id) }
@@ -59,10 +58,7 @@ func (d *desk) open() *Job {
 		}
 	}
 	d.cfg.Output = d.out
-	job, err := Open(d.cfg)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	job := must.Get(Open(d.cfg))(d.t)
 	return job
 }
 
@@ -89,10 +85,7 @@ func (d *desk) run(opts ...batch.Option) (sums Sums, asked string, err error) {
 // progress returns the progress shown by the files.
 func (d *desk) progress() *journal.Progress {
 	d.t.Helper()
-	p, err := journal.ReadProgress(d.out, journal.ErrorsPath(d.out))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	p := must.Get(journal.ReadProgress(d.out, journal.ErrorsPath(d.out)))(d.t)
 	return p
 }
 
@@ -245,9 +238,7 @@ func TestDrainedBeforeTheFirstCall(t *testing.T) {
 		drain := make(chan struct{})
 		d.cfg.Drain = drain
 		job := d.open()
-		if err := prepare(job); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, prepare(job))
 		close(drain)
 		sums, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
 			t.Error("it calls")
@@ -280,16 +271,10 @@ func TestStreamIsLeft(t *testing.T) {
 // A stream whose lanes have stopped is left, though another lane flows on the Shared: its run has ended.
 func TestStreamOnASharedIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared, err := batch.NewShared()
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(batch.NewShared())(t)
 		defer shared.Close()
-		_, err = batch.Run(t.Context(), slices.Values([]int{1}), func(context.Context, int) (int, error) { return 0, nil },
-			batch.WithShared(shared), batch.WithPoolOf(func(int) string { return "another" }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(batch.Run(t.Context(), slices.Values([]int{1}), func(context.Context, int) (int, error) { return 0, nil },
+			batch.WithShared(shared), batch.WithPoolOf(func(int) string { return "another" })))(t)
 		d := newDesk(t)
 		r, w := io.Pipe()
 		defer func() { _ = w.Close() }()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -23,10 +24,7 @@ func (d *desk) ofFiles(names ...string) {
 	d.t.Helper()
 	var all []Input
 	for _, name := range names {
-		in, err := File(filepath.Join(d.dir, name))
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		in := must.Get(File(filepath.Join(d.dir, name)))(d.t)
 		all = append(all, in)
 	}
 	var err error
@@ -123,9 +121,7 @@ func TestAChangeOfOneOfSeveralFilesIsReported(t *testing.T) {
 			d := severalFiles(t)
 			d.cfg.Concurrency = 1
 			job := d.open()
-			if _, err := job.Plan(); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(job.Plan())(t)
 			edit := func() { appending(ask("new"))(t, filepath.Join(d.dir, name)) }
 			if !late {
 				edit()
@@ -150,13 +146,8 @@ func TestBadLinesOfSeveralFiles(t *testing.T) {
 	write(t, filepath.Join(d.dir, "b.csv"), "id,prompt\n1,2,3\na,p\n")
 	d.cfg.Reader.Name = "other"
 	job := d.open()
-	plan, err := job.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := job.Close(); err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(job.Plan())(t)
+	must.Do(t, job.Close())
 	got := strings.ReplaceAll(cmp.Or(plan.Fatal(false, false), &BadLines{}).Error(), d.dir+string(filepath.Separator), "")
 	for _, want := range []string{"\nb.csv:2: 3 cells under 2 columns", "\nb.csv:3: custom_id \"a\" is already used on line 1 of a.jsonl"} {
 		if !strings.Contains(got, want) {
@@ -198,17 +189,13 @@ func TestSeveralFilesAreKeptApart(t *testing.T) {
 		t.Errorf("the output is the last input: %v", err)
 	}
 	link := filepath.Join(d.dir, "link.jsonl")
-	if err := os.Symlink("a.jsonl", link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("a.jsonl", link))
 	one, _ := File(filepath.Join(d.dir, "a.jsonl"))
 	other, _ := File(link)
 	if _, err := Join(byEnding, one, other); !errors.Is(err, journal.ErrSameFile) || !strings.Contains(err.Error(), "link.jsonl is named twice") {
 		t.Errorf("a file twice: %v", err)
 	}
-	if err := os.Remove(filepath.Join(d.dir, "c.jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(d.dir, "c.jsonl")))
 	_, err := Scan(d.cfg.Input, d.cfg.Reader, nil, func(prompts.Request) {})
 	if !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "c.jsonl") {
 		t.Errorf("a file is gone: %v", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -86,10 +87,7 @@ func TestAFileOfBothSortsIsRefused(t *testing.T) {
 		text = journal.AppendLine(text, &l)
 	}
 	write(t, d.out, string(text))
-	in, err := File(d.in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(File(d.in))(t)
 	for simulated, want := range map[bool]error{false: ErrSimulated, true: ErrReal} {
 		if _, err := Open(Config{Input: in, Output: d.out, Simulated: simulated}); !errors.Is(err, want) {
 			t.Errorf("simulated %t: %v", simulated, err)
@@ -104,10 +102,7 @@ func TestSimulatedErrorsBesideStandardOutput(t *testing.T) {
 	l.Error = &journal.Failure{Code: "invalid"}
 	name := journal.ErrorsPath(d.out)
 	write(t, name, string(journal.AppendLine(nil, &l)))
-	in, err := File(d.in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(File(d.in))(t)
 	other := filepath.Join(d.dir, "other.jsonl")
 	for _, c := range []struct {
 		of   string // the output that the line names

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -38,10 +39,7 @@ func (d *desk) stalled(ctx func(*testing.T) context.Context, out io.Writer) (sum
 	d.cfg.Errors, d.cfg.Concurrency, d.cfg.Stdout = d.dir+"/errors", 2, out
 	synctest.Test(d.t, func(t *testing.T) {
 		d.cfg.Input, _ = File(d.in)
-		job, fault := Open(d.cfg)
-		if fault != nil {
-			t.Fatal(fault)
-		}
+		job := must.Get(Open(d.cfg))(t)
 		sums, err = job.Run(ctx(t), func(_ context.Context, it *Item) (provider.Reply, error) {
 			time.Sleep(time.Second)
 			d.asked <- it.ID
@@ -126,9 +124,7 @@ func TestTurns(t *testing.T) {
 			if i%9 == 8 {
 				line = "" // it failed: its line is elsewhere
 			}
-			if err := o.put(i, []byte(line)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, o.put(i, []byte(line)))
 			o.drain()
 			if most = max(most, o.held); o.held > limit {
 				t.Fatalf("%d bytes in memory, allowed are %d", o.held, limit)
@@ -159,9 +155,7 @@ func TestTurnsAtItsEdges(t *testing.T) {
 	var got []string
 	o := reorder(t.TempDir(), 3, func(line []byte) error { got = append(got, string(line)); return nil })
 	for _, i := range []int{5, 2, 9, 0} {
-		if err := o.put(i, []byte("i"+strconv.Itoa(i))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, o.put(i, []byte("i"+strconv.Itoa(i))))
 		o.drain()
 	}
 	if o.put(0, nil) == nil || o.put(5, nil) == nil {
@@ -211,9 +205,7 @@ func TestTurnsSpill(t *testing.T) {
 	o := reorder(dir, 1, func([]byte) error { return nil })
 	line := []byte(strings.Repeat("x", 1000))
 	for i := range 100 {
-		if err := errors.Join(o.put(2*i+1, line), o.put(2*i, line)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(o.put(2*i+1, line), o.put(2*i, line)))
 		o.drain()
 	}
 	if info, err := o.spill.Stat(); err != nil || info.Size() > 2*int64(len(line)) {
@@ -223,9 +215,7 @@ func TestTurnsSpill(t *testing.T) {
 		t.Errorf("the open file has a name: %v", left)
 	}
 	others := o.spill.Name()
-	if err := os.WriteFile(others, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(others, []byte("mine"), 0o600))
 	if err := o.close(); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -295,10 +296,7 @@ func TestQueryTwice(t *testing.T) {
 
 // A template makes the query; the documents are the line's, or those of all lines.
 func TestRerankByTemplate(t *testing.T) {
-	tmpl, err := ParseTemplate("Which is about {{.topic}}?")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmpl := must.Get(ParseTemplate("Which is about {{.topic}}?"))(t)
 	cfg := Config{DefaultModel: "m", DefaultEndpoint: Rerank, Template: tmpl}
 	if req := one(t, `{"topic":"rivers","documents":["a",{"text":"b"}],"other":1}`, cfg); string(req.Body) != `{"model":"m","query":"Which is about rivers?","documents":["a",{"text":"b"}]}` {
 		t.Errorf("%s", req.Body)

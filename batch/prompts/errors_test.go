@@ -3,6 +3,7 @@ package prompts
 import (
 	"errors"
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"slices"
 	"strings"
 	"testing"
@@ -37,10 +38,7 @@ func TestComplaintsHaveTheIDOfTheirLine(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.text, got, c.want)
 		}
 	}
-	tmpl, err := ParseTemplate("{{.none}}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmpl := must.Get(ParseTemplate("{{.none}}"))(t)
 	for format, text := range map[Format]string{FormatJSONL: `{"id":"a"}`, FormatCSV: "id,b\na,q"} {
 		if _, bad := read(t, text, Config{DefaultModel: "m", Template: tmpl, Format: format}); len(bad) != 1 || bad[0].ID != "a" || !strings.Contains(bad[0].Reason, "none") {
 			t.Errorf("%v", bad)
@@ -66,10 +64,7 @@ func TestTemplateFaultsNameWhatThereIs(t *testing.T) {
 		{"Do {{.x}}", many + "\n" + strings.Repeat(",", 30) + "\n", FormatCSV, `c17, c18 and 11 more: change the template or the header`},
 		{"{{.name.first}}", "name\nx\n", FormatCSV, `in:2: the template at {{.name.first}}: can't evaluate field first: give the line this field, or change the template`},
 	} {
-		tmpl, err := ParseTemplate(c.template)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tmpl := must.Get(ParseTemplate(c.template))(t)
 		r := NewReader(strings.NewReader(c.input), Config{Name: "in", DefaultModel: "m", Template: tmpl, Format: c.format})
 		if _, err := r.Next(); !errors.Is(err, ErrTemplate) || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("got  %v\nwant %s", err, c.want)

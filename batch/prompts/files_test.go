@@ -3,6 +3,7 @@ package prompts
 import (
 	"errors"
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"io"
 	"slices"
 	"strconv"
@@ -95,9 +96,7 @@ func TestAnIDIsUsedOnceInAllFiles(t *testing.T) {
 		}
 	}
 	in, cfg = open()
-	if err := FirstLines(in, cfg, bad); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, FirstLines(in, cfg, bad))
 	want := []string{
 		fmt.Sprintf(`a:%d: custom_id "0" is already used on line 1`, NamedIDs+2),
 		fmt.Sprintf(`b:2: custom_id "late" is already used on line %d of a`, NamedIDs+1),

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // bodies gives what is sent for each item of a text.
@@ -30,15 +31,10 @@ func packed(t *testing.T, text string) map[string][]byte {
 	t.Helper()
 	var zip, std bytes.Buffer
 	gz := gzip.NewWriter(&zip)
-	zs, err := zstd.NewWriter(&std)
-	if err != nil {
-		t.Fatal(err)
-	}
+	zs := must.Get(zstd.NewWriter(&std))(t)
 	_, err1 := io.WriteString(gz, text)
 	_, err2 := io.WriteString(zs, text)
-	if err := errors.Join(err1, err2, gz.Close(), zs.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2, gz.Close(), zs.Close()))
 	return map[string][]byte{"gzip": zip.Bytes(), "zstd": std.Bytes()}
 }
 
@@ -174,9 +170,7 @@ func TestLongRowsMemoryIsGivenBack(t *testing.T) {
 	text := "prompt\n\"" + strings.Repeat("aaaaaaaaa\n", lines.KeepBuffer/5) + "\"\nb\n"
 	r := NewReader(strings.NewReader(text), Config{DefaultModel: "m", Format: FormatCSV})
 	for range 2 {
-		if _, err := r.Next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Next())(t)
 	}
 	if held := cap(r.rows.text); held > lines.KeepBuffer {
 		t.Errorf("%d bytes held", held)
@@ -252,10 +246,7 @@ func TestHostileTemplates(t *testing.T) {
 			t.Errorf("%s parses", text)
 		}
 	}
-	tmpl, err := ParseTemplate(`{{define "x"}}aaaaaaaa{{template "x" .}}{{end}}{{template "x" .}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmpl := must.Get(ParseTemplate(`{{define "x"}}aaaaaaaa{{template "x" .}}{{end}}{{template "x" .}}`))(t)
 	_, bad := read(t, `{}`, Config{Template: tmpl, DefaultModel: "m", MaxLine: 1000})
 	if len(bad) != 1 || !strings.Contains(bad[0].Reason, errPromptTooLong.Error()) {
 		t.Errorf("got %v", bad)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // An id used twice is named with both lines; lines without one never get one that is taken.
@@ -137,9 +138,7 @@ func TestFirstLines(t *testing.T) {
 	if len(bad) != 3 || !strings.Contains(bad[1].Error(), "an earlier line") {
 		t.Fatal(bad)
 	}
-	if err := FirstLines(strings.NewReader(text.String()), Config{DefaultModel: "m"}, bad); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, FirstLines(strings.NewReader(text.String()), Config{DefaultModel: "m"}, bad))
 	for i, line := range []int{8, 2 * NamedIDs, last} {
 		if !strings.Contains(bad[i].Reason, fmt.Sprintf("already used on line %d", line)) {
 			t.Errorf("got %v, want line %d", bad[i], line)

@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"slices"
 	"strings"
 	"testing"
@@ -10,10 +11,7 @@ import (
 func params(t *testing.T, texts ...string) (all []Param) {
 	t.Helper()
 	for _, text := range texts {
-		p, err := ParseParam(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(ParseParam(text))(t)
 		all = append(all, p)
 	}
 	return all
@@ -54,10 +52,7 @@ func TestAColumnOfMetadataIsData(t *testing.T) {
 // With a template everything but id and custom_id is data, of objects and of rows: neither a model nor a
 // system message nor a parameter is taken from it. Its metadata come back, if they are an object.
 func TestWithATemplateAllIsData(t *testing.T) {
-	tmpl, err := ParseTemplate(`{{.model}} by {{.system}}, {{.max_tokens}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmpl := must.Get(ParseTemplate(`{{.model}} by {{.system}}, {{.max_tokens}}`))(t)
 	cfg := Config{DefaultModel: "m", System: "be kind", Template: tmpl, Params: params(t, "max_tokens=9")}
 	const want = `{"model":"m","messages":[{"role":"system","content":"be kind"},{"role":"user","content":"T1 by Ford, 5"}],"max_tokens":9}`
 	got := one(t, `{"custom_id":"a","model":"T1","system":"Ford","max_tokens":5,"metadata":{"k":1}}`, cfg)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/batch/internal/lines"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // read gives every request and complaint of a text.
@@ -165,9 +166,7 @@ func TestBrokenInputIsAnError(t *testing.T) {
 	for _, cause := range []error{broken, io.ErrUnexpectedEOF, fmt.Errorf("decompress: %w", io.EOF)} {
 		in := io.MultiReader(strings.NewReader("{\"prompt\":\"a\"}\n{\"prompt\":\"b\"}"), iotest.ErrReader(cause))
 		r := NewReader(in, Config{Name: "p.gz", DefaultModel: "m"})
-		if _, err := r.Next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Next())(t)
 		for range 2 {
 			_, err := r.Next()
 			if !errors.Is(err, cause) || lines.AtEnd(err) || !strings.Contains(err.Error(), "read p.gz after line 1") {
@@ -211,10 +210,7 @@ func TestAllCanBeLeft(t *testing.T) {
 // The prompts that the first command of the README runs are all good: 240 of them,
 // in three forms, with and without ids.
 func TestExamplePrompts(t *testing.T) {
-	file, err := os.Open("../../examples/prompts.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open("../../examples/prompts.jsonl"))(t)
 	defer file.Close()
 	forms, bare := map[Form]int{}, 0
 	for req, err := range NewReader(file, Config{Name: file.Name(), DefaultModel: "m"}).All() {
@@ -269,9 +265,7 @@ func TestPassingAllocations(t *testing.T) {
 	line := []byte(`{"model":"m","metadata":{"a":1},"messages":[{"role":"user","content":"q"}]}` + "\n")
 	r := NewReader(bytes.NewReader(bytes.Repeat(line, 2000)), Config{Passing: true, NoKeys: true})
 	if n := testing.AllocsPerRun(1000, func() {
-		if _, err := r.Next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Next())(t)
 	}); n > 1 {
 		t.Errorf("%v allocations a line", n)
 	}

@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"strings"
 	"testing"
 )
@@ -32,10 +33,7 @@ func TestTemplatePrintsWhatTheLineSays(t *testing.T) {
 		`{{define "d"}}{{.n}}{{end}}{{template "d" .}}`: `the template at {{.n}}: it is null`,
 		`{{if true}}{{.n}}{{end}}`:                      `the template at {{.n}}: it is null`,
 	} {
-		tmpl, err := ParseTemplate(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tmpl := must.Get(ParseTemplate(text))(t)
 		reqs, bad := read(t, line, Config{DefaultModel: "m", Template: tmpl})
 		if len(bad) > 0 {
 			if bad[0].Reason != want || !errors.Is(bad[0], ErrTemplate) || !strings.Contains(bad[0].Advice, "{{if .n}}") {

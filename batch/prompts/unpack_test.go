@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
@@ -20,18 +21,13 @@ func gzipped(t *testing.T, text string) []byte {
 	w := gzip.NewWriter(&out)
 	w.Name, w.Comment, w.Extra = "prompts.jsonl", "of today", []byte("extra")
 	_, err := io.WriteString(w, text)
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, w.Close()))
 	return out.Bytes()
 }
 
 func zstandard(t *testing.T, text string) []byte {
 	t.Helper()
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(zstd.NewWriter(nil))(t)
 	return w.EncodeAll([]byte(text), nil)
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/jonboulle/clockwork"
 )
 
@@ -42,9 +43,7 @@ func (w *watched) save(from, n int) {
 // pass lets time pass, once the saver waits for it.
 func (w *watched) pass(t *testing.T, d time.Duration) {
 	t.Helper()
-	if err := w.clock.BlockUntilContext(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.clock.BlockUntilContext(t.Context(), 1))
 	w.clock.Advance(d)
 }
 

@@ -2,6 +2,7 @@ package saver
 
 import (
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,9 +43,7 @@ func TestWhatCountsIsSyncedFirst(t *testing.T) {
 		})
 		<-safe
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	if want := []string{"data", "folder of " + path, "saved", "data", "saved", "data", "saved"}; !slices.Equal(did, want) {
 		t.Errorf("got %q", did)
 	}
@@ -53,10 +52,7 @@ func TestWhatCountsIsSyncedFirst(t *testing.T) {
 // A file that is made with its first line is as safe as one that was there.
 func TestLazyFileIsSyncedToo(t *testing.T) {
 	path := t.TempDir() + "/e"
-	tail, err := lazily(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tail := must.Get(lazily(path))(t)
 	var did []string
 	s := New(tail, Config{})
 	s.keeper.disk.SyncData = func(*os.File) error { did = append(did, "data"); return nil }

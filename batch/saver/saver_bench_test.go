@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // BenchmarkSaver measures results a second with 256 items in flight, each of which waits
@@ -18,10 +19,7 @@ func BenchmarkSaver(b *testing.B) {
 	body := []byte(`{"choices":[{"message":{"content":"` + strings.Repeat("the mill wheel turns ", 50) + `"}}]}`)
 	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
 		b.Run(name, func(b *testing.B) {
-			w, err := made(filepath.Join(b.TempDir(), "out"))
-			if err != nil {
-				b.Fatal(err)
-			}
+			w := must.Get(made(filepath.Join(b.TempDir(), "out")))(b)
 			l := savedLine(1)
 			l.Response.Body = body
 			s := New(w, Config{Durability: mode})
@@ -31,9 +29,7 @@ func BenchmarkSaver(b *testing.B) {
 				flying <- struct{}{}
 				s.Save(l, func(error) { <-flying })
 			}
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, s.Close())
 		})
 	}
 }
@@ -43,10 +39,7 @@ func BenchmarkSaver(b *testing.B) {
 func BenchmarkSaverOfCalls(b *testing.B) {
 	for name, mode := range map[string]Durability{"sync": Sync, "os": OS} {
 		b.Run(name, func(b *testing.B) {
-			w, err := made(filepath.Join(b.TempDir(), "out"))
-			if err != nil {
-				b.Fatal(err)
-			}
+			w := must.Get(made(filepath.Join(b.TempDir(), "out")))(b)
 			l := savedLine(1)
 			s := New(w, Config{Durability: mode})
 			b.SetParallelism(256 / runtime.GOMAXPROCS(0))
@@ -56,9 +49,7 @@ func BenchmarkSaverOfCalls(b *testing.B) {
 					s.Save(l, nil)
 				}
 			})
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, s.Close())
 		})
 	}
 }
@@ -78,9 +69,7 @@ func BenchmarkSaverAlone(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, s.Close())
 		})
 	}
 }
@@ -104,8 +93,6 @@ func BenchmarkSaverOfWorkers(b *testing.B) {
 			s.Save(l, func(error) { <-room })
 		}
 	})
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, s.Close())
 	b.ReportMetric(float64(b.N)/float64(syncs), "lines/sync")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // savedLine is the line of item n, as a run makes it.
@@ -46,10 +47,7 @@ func lazily(path string) (*journal.Tail, error) {
 func newSaver(t testing.TB, cfg Config, meddle func(*Saver)) (*Saver, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.jsonl")
-	w, err := made(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(made(path))(t)
 	s := New(w, cfg)
 	if meddle != nil {
 		meddle(s) // nothing was saved yet: the saver's goroutine has not looked
@@ -73,9 +71,7 @@ func TestSavedMeansInTheFile(t *testing.T) {
 				done = append(done, n)
 			})
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		if len(done) != items || !slices.IsSorted(done) {
 			t.Errorf("%d items done, sorted: %v", len(done), slices.IsSorted(done))
 		}
@@ -103,9 +99,7 @@ func TestCommitsAreShared(t *testing.T) {
 		s.Save(savedLine(n+1), nil)
 	}
 	close(goOn)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	if syncs > 3 { // the first, then all that gathered, and what was still at the door
 		t.Errorf("%d syncs for 501 lines", syncs)
 	}
@@ -254,13 +248,8 @@ func TestFullDisk(t *testing.T) {
 // behindOneLine is the end of a file in which an earlier run has left one line.
 func behindOneLine(t *testing.T, path string) *journal.Tail {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(lineText(1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tail, err := made(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(lineText(1)), 0o600))
+	tail := must.Get(made(path))(t)
 	return tail
 }
 
@@ -311,9 +300,7 @@ func TestOutputTakenAway(t *testing.T) {
 			s, path := newSaver(t, Config{}, nil)
 			done := make(chan error)
 			s.Save(savedLine(0), func(err error) { done <- err })
-			if err := errors.Join(<-done, spoil(path)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(<-done, spoil(path)))
 			for n := range more {
 				s.Save(savedLine(n+1), nil)
 			}
@@ -335,10 +322,7 @@ func TestSaverWithoutAFile(t *testing.T) {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	path := filepath.Join(t.TempDir(), "errors")
-	w, err := lazily(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(lazily(path))(t)
 	if err := New(w, Config{}).Close(); err != nil {
 		t.Error(err)
 	}

@@ -2,6 +2,7 @@ package saver
 
 import (
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,9 +26,7 @@ func TestWritesAreWholeLines(t *testing.T) {
 		s.Save(savedLine(n), nil)
 		want += lineText(n)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	for _, text := range rec.writes {
 		if !strings.HasPrefix(text, `{"id"`) || !strings.HasSuffix(text, "}\n") {
 			t.Errorf("a write is torn: %.20q … %q", text, text[len(text)-5:])
@@ -80,10 +79,7 @@ func TestTornLineIsCutOff(t *testing.T) {
 
 // What is not a regular file, such as /dev/null, is written and closed like one.
 func TestDevicesHaveNoDisk(t *testing.T) {
-	tail, err := made(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tail := must.Get(made(os.DevNull))(t)
 	s := New(tail, Config{})
 	s.Save(savedLine(1), nil)
 	if err := s.Close(); err != nil {
@@ -97,10 +93,7 @@ func TestTornPieceIsNotGluedToTheNextLine(t *testing.T) {
 	whole := lineText(1) + lineText(2)
 	for _, room := range []int{0, 1, 20, len(lineText(1)) - 1, len(lineText(1)), len(lineText(1)) + 1, len(whole) - 1} {
 		for _, again := range []int{0, 1, 2, 40} { // what there is room for when it is tried again
-			file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 			out := &roomy{file, room}
 			w := &writer{name: "out", out: out}
 			b := bundleOf(1, 2)

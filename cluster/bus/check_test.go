@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -18,10 +19,7 @@ func TestCheckHub(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1")
-	r, err := b.Check(testContext(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(b.Check(testContext(t)))(t)
 	for _, f := range r.Findings {
 		if f.Unsafe {
 			t.Errorf("%+v", f)
@@ -45,13 +43,8 @@ func TestCheckForeignStream(t *testing.T) {
 	ctx := testContext(t)
 	config := b.workConfig()
 	config.MaxMsgsPerSubject, config.DiscardNewPerSubject, config.MaxAge = 2, false, time.Hour
-	if _, err := b.js.CreateStream(ctx, config); err != nil {
-		t.Fatal(err)
-	}
-	r, err := b.Check(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.js.CreateStream(ctx, config))(t)
+	r := must.Get(b.Check(ctx))(t)
 	for _, want := range []string{"more than one message a subject", "messages end after 1h"} {
 		if !found(r.Findings, want, true) {
 			t.Errorf("%q was not found: %+v", want, r.Findings)
@@ -161,29 +154,13 @@ func TestWhatARolePermits(t *testing.T) {
 	hub := startHub(t, nil)
 	ctx := testContext(t)
 	admin, work, watch := roleBus(t, hub, AdminRole), roleBus(t, hub, WorkRole), roleBus(t, hub, WatchRole)
-	if err := work.Ensure(ctx); err != nil {
-		t.Fatal(err)
-	}
-	news, err := Listen[json.RawMessage](admin, News, "", 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asks, err := admin.Asks(16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pictures, err := Listen[json.RawMessage](watch, Keeper, "", 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gives, err := watch.Gives("admin", 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, work.Ensure(ctx))
+	news := must.Get(Listen[json.RawMessage](admin, News, "", 16))(t)
+	asks := must.Get(admin.Asks(16))(t)
+	pictures := must.Get(Listen[json.RawMessage](watch, Keeper, "", 16))(t)
+	gives := must.Get(watch.Gives("admin", 16))(t)
 	for _, b := range []*Bus{admin, watch} { // the server knows all subscriptions
-		if err := b.nc.FlushWithContext(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.nc.FlushWithContext(ctx))
 	}
 	for _, one := range []struct {
 		b     *Bus
@@ -196,18 +173,12 @@ func TestWhatARolePermits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := watch.SendAsk(permit.Ask{Limit: "l", Worker: "denied"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, watch.SendAsk(permit.Ask{Limit: "l", Worker: "denied"}))
 	for _, b := range []*Bus{watch, work} { // the server has seen all that before
-		if err := b.nc.FlushWithContext(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.nc.FlushWithContext(ctx))
 	}
-	if err := errors.Join(work.Say(News, "job", 1), work.SendAsk(permit.Ask{Limit: "l", Worker: "work"}), work.Say(Keeper, "work", 1),
-		work.SendGive(permit.Give{Worker: "admin"}), work.nc.FlushWithContext(ctx)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(work.Say(News, "job", 1), work.SendAsk(permit.Ask{Limit: "l", Worker: "work"}), work.Say(Keeper, "work", 1),
+		work.SendGive(permit.Give{Worker: "admin"}), work.nc.FlushWithContext(ctx)))
 	if w := next(t, news); w.About != "job" || string(w.Body) != "1" {
 		t.Errorf("news of %s: %s", w.About, w.Body)
 	}
@@ -217,9 +188,7 @@ func TestWhatARolePermits(t *testing.T) {
 	if w := next(t, pictures); w.About != "work" {
 		t.Errorf("a picture of %s", w.About)
 	}
-	if err := watch.nc.FlushWithContext(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, watch.nc.FlushWithContext(ctx))
 	if len(gives.C) > 0 {
 		t.Error("a watcher hears what the keeper gives")
 	}
@@ -262,10 +231,7 @@ func next[T any](t *testing.T, f *Feed[T]) (v T) {
 func TestUnreachedSaysWhy(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	closed := listener.Addr().String()
 	listener.Close()
 	good := hub.JoinURL()

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"net"
 	"os"
 	"path/filepath"
@@ -26,10 +27,7 @@ func tryConnect(t *testing.T, url string) error {
 
 func parsed(t *testing.T, url string) Address {
 	t.Helper()
-	a, err := ParseAddress(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(ParseAddress(url))(t)
 	return a
 }
 
@@ -219,9 +217,7 @@ func TestALineNamesFiles(t *testing.T) {
 func TestFilesThatAreWrong(t *testing.T) {
 	t.Parallel()
 	bad := filepath.Join(t.TempDir(), "bad")
-	if err := os.WriteFile(bad, []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(bad, []byte("nothing"), 0o600))
 	for line, says := range map[string]string{
 		"nats://h?creds=/no.creds":          "creds: stat /no.creds: no such file",
 		"nats://h?nkey=/no.nk":              "nkey /no.nk: ",
@@ -243,9 +239,7 @@ func TestFilesThatAreWrong(t *testing.T) {
 func TestAHubThatCannotWriteItsPortEnds(t *testing.T) {
 	t.Parallel()
 	address, dir := freePorts(t, 1)[0], filepath.Join(t.TempDir(), "hub")
-	if err := os.MkdirAll(filepath.Join(dir, "port", "in-the-way"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "port", "in-the-way"), 0o755))
 	if hub, err := StartHub(HubConfig{Dir: dir, Listen: address, Token: tokenForTests}); err == nil {
 		hub.Shutdown()
 		t.Fatal("it serves")

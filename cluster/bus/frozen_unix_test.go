@@ -4,6 +4,7 @@ package bus
 
 import (
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -16,9 +17,7 @@ func TestFrozenHub(t *testing.T) {
 	p := spawn(t, HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: tokenForTests})
 	b := connect(t, p.url, "w1", func(c *Config) { c.AckWait = time.Hour })
 	ctx := testContext(t)
-	if err := b.Ensure(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Ensure(ctx))
 	mustQueue(t, b, chunk(1), "")
 	d := mustFetch(t, b, Chunks)
 	p.freeze()
@@ -52,9 +51,7 @@ func TestFrozenHub(t *testing.T) {
 	}
 	p.thaw()
 	eventually(t, "the client reconnects", b.Connected)
-	if err := d.Done(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Done(ctx))
 }
 
 // freeze returns when the process has stopped, which takes a busy machine a while.
@@ -77,7 +74,5 @@ func (p *process) thaw() { p.signal(syscall.SIGCONT) }
 
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, p.cmd.Process.Signal(s))
 }

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"io/fs"
 	"math/rand/v2"
 	"net"
@@ -24,9 +25,7 @@ func TestHubKilled(t *testing.T) {
 		mustQueue(t, b, chunk(n), strconv.Itoa(n))
 	}
 	d := mustFetch(t, b, Chunks)
-	if err := d.Done(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Done(ctx))
 	first, before := p.url, b.ReconnectedAt()
 	p.kill()
 	p.start()
@@ -34,9 +33,7 @@ func TestHubKilled(t *testing.T) {
 		t.Fatalf("it listens at %s now, and did at %s", p.url, first)
 	}
 	eventually(t, "the client reconnects", func() bool { return b.Connected() && b.ReconnectedAt().After(before) })
-	if err := b.Offer(ctx, "j"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Offer(ctx, "j"))
 	if n, err := b.Queued(ctx, Chunks, "j"); n != 49 || err != nil {
 		t.Fatalf("%d are queued, %v", n, err)
 	}
@@ -60,9 +57,7 @@ func TestDeliveriesOverRestart(t *testing.T) {
 	if err := d.Working(ctx); !errors.Is(err, ErrGone) {
 		t.Errorf("a heartbeat of work that is not offered: %v", err)
 	}
-	if err := b.Offer(ctx, "j"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Offer(ctx, "j"))
 	if err := d.Working(ctx); err != nil {
 		t.Errorf("the heartbeat of one who has lost his work: %v", err)
 	}
@@ -85,23 +80,13 @@ func TestStoreDeleted(t *testing.T) {
 	p := spawn(t, config)
 	b := connect(t, p.url, "w1", func(c *Config) { c.AckWait = time.Hour })
 	ctx := testContext(t)
-	if err := b.Ensure(ctx); err != nil {
-		t.Fatal(err)
-	}
-	empty, err := b.ReadLease(ctx, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	revision, err := b.UpdateLease(ctx, []byte("mine"), empty.Revision, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Ensure(ctx))
+	empty := must.Get(b.ReadLease(ctx, patience))(t)
+	revision := must.Get(b.UpdateLease(ctx, []byte("mine"), empty.Revision, patience))(t)
 	mustQueue(t, b, chunk(1), "")
 	old := mustFetch(t, b, Chunks)
 	p.kill()
-	if err := os.RemoveAll(storeDir(config.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(storeDir(config.Dir)))
 	p.start()
 	eventually(t, "the client reconnects", b.Connected)
 	if _, err := b.ReadLease(ctx, time.Second); !errors.Is(err, ErrGone) {
@@ -125,9 +110,7 @@ func TestStoreDeleted(t *testing.T) {
 	if err := now.Done(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := b.EnsureLease(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.EnsureLease(ctx))
 	for _, old := range []uint64{empty.Revision, revision} {
 		if _, err := b.UpdateLease(ctx, []byte("still mine"), old, patience); !errors.Is(err, ErrTaken) {
 			t.Errorf("a revision from before: %v", err)
@@ -171,17 +154,11 @@ func TestStorePutAside(t *testing.T) {
 	said := make(chan error, 100)
 	config := HubConfig{Dir: dir, Listen: "127.0.0.1:0", Token: tokenForTests, Say: func(err error) { said <- err }}
 	aside := func() int {
-		found, err := filepath.Glob(storeDir(dir) + ".broken-*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(storeDir(dir) + ".broken-*"))(t)
 		return len(found)
 	}
 	restart := func() {
-		hub, err := StartHub(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hub := must.Get(StartHub(config))(t)
 		if err := tryConnect(t, hub.JoinURL()); err != nil {
 			t.Error(err)
 		}
@@ -189,20 +166,14 @@ func TestStorePutAside(t *testing.T) {
 	}
 	restart()
 	for failed, want := range []int{0, 0, 0, 1} {
-		if err := os.WriteFile(filepath.Join(dir, "starts"), []byte(strconv.Itoa(failed)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "starts"), []byte(strconv.Itoa(failed)), 0o600))
 		restart()
 		if got := aside(); got != want {
 			t.Errorf("%d starts have failed: %d stores are put aside, want %d", failed, got, want)
 		}
 	}
-	if err := os.RemoveAll(storeDir(dir)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(storeDir(dir), []byte("no folder"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(storeDir(dir)))
+	must.Do(t, os.WriteFile(storeDir(dir), []byte("no folder"), 0o600))
 	restart()
 	if got := aside(); got != 2 {
 		t.Errorf("%d stores are put aside, want 2", got)
@@ -231,9 +202,7 @@ func TestDamagedStore(t *testing.T) {
 	t.Logf("SEED_BASE=%d SEEDS=%d", first, n)
 	for seed := first; seed < first+n; seed++ {
 		dir := filepath.Join(t.TempDir(), "hub")
-		if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(dir, os.DirFS(base)))
 		what := damage(t, dir, rand.New(rand.NewPCG(uint64(seed), 0)))
 		if err := useDamaged(t, dir); err != nil {
 			t.Errorf("seed %d: %s: %v", seed, what, err)
@@ -253,9 +222,7 @@ func prepareStore(t *testing.T, dir string) {
 	p := spawn(t, HubConfig{Dir: dir, Listen: "127.0.0.1:0", Token: tokenForTests})
 	b := connect(t, p.url, "before")
 	ctx := testContext(t)
-	if err := b.Ensure(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Ensure(ctx))
 	for n := range 40 {
 		mustQueue(t, b, chunk(n), strings.Repeat("x", 200))
 	}
@@ -264,9 +231,7 @@ func prepareStore(t *testing.T, dir string) {
 		if n%2 == 0 {
 			continue
 		}
-		if err := d.Done(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Done(ctx))
 	}
 	held, err := b.ReadLease(ctx, patience)
 	if err == nil {
@@ -282,15 +247,12 @@ func prepareStore(t *testing.T, dir string) {
 // damage changes up to three files of a store.
 func damage(t *testing.T, dir string, r *rand.Rand) (what string) {
 	var files []string
-	err := filepath.WalkDir(storeDir(dir), func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(storeDir(dir), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			files = append(files, path)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for range 1 + r.IntN(3) {
 		file := files[r.IntN(len(files))]
 		how, err := damageFile(file, r)
@@ -379,17 +341,13 @@ func TestConsumerDeleted(t *testing.T) {
 	ctx := testContext(t)
 	mustQueue(t, b, chunk(1), "")
 	mustFetch(t, b, Chunks)
-	if err := b.js.DeleteConsumer(ctx, b.workStream(), b.streams.Load().consumer(Chunks, "j")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.js.DeleteConsumer(ctx, b.workStream(), b.streams.Load().consumer(Chunks, "j")))
 	if _, err := b.Queued(ctx, Chunks, "j"); !errors.Is(err, ErrGone) {
 		t.Errorf("counted: %v", err)
 	}
 	if _, _, err := b.Fetch(ctx, Chunks, "j", 100*time.Millisecond); !errors.Is(err, ErrGone) {
 		t.Errorf("fetched: %v", err)
 	}
-	if err := b.Offer(ctx, "j"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Offer(ctx, "j"))
 	mustFetch(t, b, Chunks)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"go.uber.org/goleak"
 )
 
@@ -50,10 +51,7 @@ func startHub(t testing.TB, change func(*HubConfig)) *Hub {
 	if change != nil {
 		change(&config)
 	}
-	hub, err := StartHub(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hub := must.Get(StartHub(config))(t)
 	t.Cleanup(hub.Shutdown)
 	return hub
 }
@@ -65,10 +63,7 @@ func connect(t testing.TB, url, name string, change ...func(*Config)) *Bus {
 	for _, c := range change {
 		c(&config)
 	}
-	b, err := Connect(testContext(t), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Connect(testContext(t), config))(t)
 	t.Cleanup(b.Close)
 	return b
 }
@@ -113,9 +108,7 @@ func mustQueue(t testing.TB, b *Bus, w Work, body string) {
 		fresh, err = b.Queue(ctx, w, []byte(body))
 		return err
 	}
-	if err := answered(ctx, offer); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, answered(ctx, offer))
 	if err := answered(ctx, queue); err != nil || !fresh && tries == 1 {
 		t.Fatalf("queue %v: fresh %v, %v", w, fresh, err)
 	}
@@ -198,26 +191,16 @@ func spawn(t testing.TB, config HubConfig) *process {
 func (p *process) start() {
 	p.t.Helper()
 	c := p.config
-	data, err := json.Marshal(hubWords{
+	data := must.Get(json.Marshal(hubWords{
 		Dir: c.Dir, Listen: c.Listen, Token: c.Token, Route: c.Route, Name: c.Name, TLSDir: c.TLSDir, Peers: c.Peers, TLS: c.TLS,
-	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	}))(p.t)
 	p.stderr = &strings.Builder{}
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(), childVariable+"="+string(data))
 	p.cmd.Stderr = p.stderr
-	if _, err = p.cmd.StdinPipe(); err != nil {
-		p.t.Fatal(err)
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Get(p.cmd.StdinPipe())(p.t)
+	out := must.Get(p.cmd.StdoutPipe())(p.t)
+	must.Do(p.t, p.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	url, ok := strings.CutPrefix(strings.TrimSpace(line), "join: ")
 	if !ok {
@@ -237,10 +220,7 @@ func freePorts(t testing.TB, n int) []string {
 	t.Helper()
 	addresses := make([]string, n)
 	for i := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		defer l.Close() // all at the end, so that they are different
 		addresses[i] = l.Addr().String()
 	}
@@ -252,24 +232,16 @@ func spawnThree(t testing.TB) (hubs []*process, url string) {
 	t.Helper()
 	routes, dir := freePorts(t, 3), t.TempDir()
 	tls := filepath.Join(dir, "tls")
-	if _, err := MakeAuthority(tls, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(MakeAuthority(tls, time.Now()))(t)
 	for i, route := range routes {
 		hubs = append(hubs, spawn(t, HubConfig{
 			Dir: filepath.Join(dir, strconv.Itoa(i)), Listen: "127.0.0.1:0", Token: tokenForTests,
 			Route: route, Peers: routes, TLS: true, TLSDir: tls,
 		}))
 	}
-	a, err := ParseAddress(hubs[0].url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(ParseAddress(hubs[0].url))(t)
 	for _, hub := range hubs[1:] {
-		other, err := ParseAddress(hub.url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(ParseAddress(hub.url))(t)
 		a.Hosts = append(a.Hosts, other.Hosts...)
 	}
 	return hubs, a.String()

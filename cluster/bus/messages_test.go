@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // Asks go to the keeper, gives to one worker, and cools to all workers. No message is lost on the way.
@@ -35,15 +36,11 @@ func TestPermitWords(t *testing.T) {
 		Version: permit.Version, Worker: "w.1", Job: "j", Limit: "org main", Seq: 3, Wants: []permit.Cost{{Requests: 1, Input: 2.5}},
 		Reports: []permit.Report{{Number: 7, Ended: &permit.Outcome{Cause: &permit.Cause{Text: "gone"}}, Age: time.Second}},
 	}
-	if err := one.SendAsk(ask); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, one.SendAsk(ask))
 	same(t, take(t, asks), ask)
 	give := permit.Give{Version: permit.Version, Worker: "w 2", Limit: "org main", Epoch: 9, Permits: []permit.Permit{{Number: 1, Probe: true}}}
 	cool := permit.Cool{Limit: "org main", Epoch: 9, For: time.Minute}
-	if err := errors.Join(keeper.SendGive(give), keeper.SendCool(cool)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(keeper.SendGive(give), keeper.SendCool(cool)))
 	same(t, take(t, gives[1]), give)
 	for _, f := range cools {
 		same(t, take(t, f), cool)
@@ -67,9 +64,7 @@ func same[T any](t *testing.T, got, want T) {
 func settled(t testing.TB, buses ...*Bus) {
 	t.Helper()
 	for _, b := range buses {
-		if err := b.Reached(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Reached(t.Context()))
 	}
 }
 
@@ -82,16 +77,12 @@ func TestStatesOfALaterVersionAreHeard(t *testing.T) {
 	states, err1 := Listen[Picture](b, Keeper, "", 2)
 	status, err2 := Listen[WorkerStatus](b, Status, "", 2)
 	parts, err3 := Listen[PartDone](b, Done, "", 2)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2, err3))
 	settled(t, b)
 	err1 = b.Say(Keeper, "k", json.RawMessage(`{"v":99,"limits":"of another form","epoch":7}`))
 	err2 = b.Say(Status, "w1", json.RawMessage(`{"limits":[1],"in_flight":3}`))
 	err3 = b.Say(Done, "job", json.RawMessage(`{"n":"seven"}`))
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2, err3))
 	if m := take(t, states); m.Body.Version != 99 || m.Body.Epoch != 7 {
 		t.Errorf("the keeper's state is %+v", m.Body)
 	}
@@ -106,30 +97,15 @@ func TestFeedDropsTheOldest(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1")
-	feed, err := Listen[json.RawMessage](b, Status, "", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, err := Listen[json.RawMessage](b, Status, "end", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asks, err := b.Asks(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	feed := must.Get(Listen[json.RawMessage](b, Status, "", 3))(t)
+	last := must.Get(Listen[json.RawMessage](b, Status, "end", 1))(t)
+	asks := must.Get(b.Asks(1))(t)
 	settled(t, b)
-	if err := b.nc.Publish(subject(b.space, askWord, "l", "w"), []byte("{")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.nc.Publish(subject(b.space, askWord, "l", "w"), []byte("{")))
 	for n := range 10 {
-		if err := b.Say(Status, "w1", n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Say(Status, "w1", n))
 	}
-	if err := b.Say(Status, "end", 10); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Say(Status, "end", 10))
 	take(t, last)
 	eventually(t, "all have come", func() bool { return feed.Dropped() == 8 })
 	var got []string
@@ -152,10 +128,7 @@ func TestFeedEnds(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1")
-	feed, err := b.Told("w1", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	feed := must.Get(b.Told("w1", 1))(t)
 	b.Close()
 	if _, ok := <-feed.C; ok {
 		t.Error("it goes on")
@@ -174,13 +147,9 @@ func TestTopics(t *testing.T) {
 	all, err1 := Listen[json.RawMessage](b, Done, "", 10)
 	mine, err2 := Listen[json.RawMessage](b, Done, "my.job", 10)
 	news, err3 := Listen[json.RawMessage](b, News, "", 10)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2, err3))
 	settled(t, b)
-	if err := errors.Join(b.Say(Done, "other", 1), b.Say(Done, "my.job", 2), b.Say(News, "my.job", 3)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(b.Say(Done, "other", 1), b.Say(Done, "my.job", 2), b.Say(News, "my.job", 3)))
 	for _, want := range []string{"other1", "my.job2"} {
 		if w := take(t, all); w.About+string(w.Body) != want {
 			t.Errorf("got %v, want %s", w, want)
@@ -204,10 +173,7 @@ func TestHolds(t *testing.T) {
 	owner, asker := connect(t, hub.JoinURL(), "owner"), connect(t, hub.JoinURL(), "asker")
 	ctx := testContext(t)
 	held := Work{Chunks, "a.job", "7.r1"}
-	stop, err := owner.Answer("owner", func(w Work) bool { return w == held })
-	if err != nil {
-		t.Fatal(err)
-	}
+	stop := must.Get(owner.Answer("owner", func(w Work) bool { return w == held }))(t)
 	settled(t, owner)
 	for w, want := range map[Work]bool{held: true, {Tasks, "a.job", "7.r1"}: false, chunk(7): false} {
 		eventually(t, "an answer", func() bool {
@@ -240,13 +206,10 @@ func TestHoldsTooLate(t *testing.T) {
 	hub := startHub(t, nil)
 	owner, asker := connect(t, hub.JoinURL(), "owner"), connect(t, hub.JoinURL(), "asker")
 	asked := make(chan struct{})
-	stop, err := owner.Answer("owner", func(Work) bool {
+	stop := must.Get(owner.Answer("owner", func(Work) bool {
 		<-asked
 		return true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	settled(t, owner)
 	holds, answered, err := asker.Holds(testContext(t), "owner", chunk(1))
 	close(asked)
@@ -261,15 +224,10 @@ func TestTell(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	owner, other := connect(t, hub.JoinURL(), "owner"), connect(t, hub.JoinURL(), "other")
-	told, err := owner.Told("owner", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	told := must.Get(owner.Told("owner", 1))(t)
 	settled(t, owner)
 	want := Taken{Work: chunk(7), Turn: 3, By: "other"}
-	if err := other.Tell("owner", want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Tell("owner", want))
 	if got := take(t, told); got != want {
 		t.Errorf("got %+v", got)
 	}

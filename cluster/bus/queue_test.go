@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -28,9 +29,7 @@ func TestQueueFetchDone(t *testing.T) {
 		}
 		return err == nil
 	})
-	if err := d.Done(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Done(ctx))
 	if n, err := b.Queued(ctx, Chunks, "j"); n != 0 || err != nil {
 		t.Fatalf("%d are queued, %v", n, err)
 	}
@@ -104,9 +103,7 @@ func TestQueueAllErrors(t *testing.T) {
 	if err := b.QueueAll(ctx, []Work{chunk(1)}, [][]byte{nil}); !errors.Is(err, ErrGone) {
 		t.Errorf("no queue was made yet: %v", err)
 	}
-	if err := b.Ensure(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Ensure(ctx))
 	if err := b.QueueAll(ctx, []Work{chunk(1)}, [][]byte{nil}); err != nil {
 		t.Error(err)
 	}
@@ -142,9 +139,7 @@ func TestRedelivery(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A late word of the first one still counts: the queue does not know whose turn it is.
-	if err := silent.Done(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, silent.Done(ctx))
 	if n, err := two.Queued(ctx, Chunks, "j"); n != 1 || err != nil {
 		t.Fatalf("%d are queued, %v", n, err)
 	}
@@ -157,14 +152,10 @@ func TestReturn(t *testing.T) {
 	b := connect(t, hub.JoinURL(), "w1", patiently)
 	ctx := testContext(t)
 	mustQueue(t, b, chunk(1), "")
-	if err := mustFetch(t, b, Chunks).Return(ctx, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, mustFetch(t, b, Chunks).Return(ctx, 0))
 	d := mustFetch(t, b, Chunks)
 	before := time.Now()
-	if err := d.Return(ctx, 300*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Return(ctx, 300*time.Millisecond))
 	if mustFetch(t, b, Chunks); time.Since(before) < 300*time.Millisecond {
 		t.Errorf("came back after %v", time.Since(before))
 	}
@@ -200,9 +191,7 @@ func TestQueueNames(t *testing.T) {
 			t.Errorf("%d chunks of %q are queued, want %d; %v", n, job, want, err)
 		}
 	}
-	if err := b.Purge(ctx, Chunks, ">"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Purge(ctx, Chunks, ">"))
 	if n, err := b.Queued(ctx, Chunks, "j"); n != 2 || err != nil {
 		t.Errorf("%d chunks are queued after another job was purged; %v", n, err)
 	}
@@ -218,9 +207,7 @@ func TestQueueRefuses(t *testing.T) {
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1")
 	ctx := testContext(t)
-	if err := b.Offer(ctx, "j"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Offer(ctx, "j"))
 	long := string(make([]byte, MaxName+1))
 	for _, w := range []Work{{Chunks, "", "1"}, {Chunks, "j", ""}, {Chunks, long, "1"}} {
 		if _, err := b.Queue(ctx, w, nil); !errors.Is(err, ErrName) {
@@ -240,9 +227,7 @@ func TestFetchGivenUp(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1", patiently)
-	if err := b.Offer(testContext(t), "j"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Offer(testContext(t), "j"))
 	for n := range 20 {
 		ctx, cancel := context.WithCancel(testContext(t))
 		given := make(chan error)
@@ -269,22 +254,13 @@ func TestAckWaitIsTheWorkers(t *testing.T) {
 	hub := startHub(t, nil)
 	ctx := testContext(t)
 	visitor := connect(t, hub.JoinURL(), "visitor", func(c *Config) { c.AckWait = 0 })
-	if err := visitor.EnsureStreams(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, visitor.EnsureStreams(ctx))
 	worker := connect(t, hub.JoinURL(), "w1", func(c *Config) { c.AckWait = 7 * time.Second })
-	if err := worker.Offer(ctx, "j"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, worker.Offer(ctx, "j"))
 	_, err := visitor.Check(ctx)
-	if err := errors.Join(err, visitor.EnsureStreams(ctx)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, visitor.EnsureStreams(ctx)))
 	for _, k := range []Kind{Chunks, Tasks} {
-		c, err := worker.js.Consumer(ctx, worker.workStream(), worker.streams.Load().consumer(k, "j"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(worker.js.Consumer(ctx, worker.workStream(), worker.streams.Load().consumer(k, "j")))(t)
 		if got := c.CachedInfo().Config.AckWait; got != 7*time.Second {
 			t.Errorf("a %s comes again after %v", k, got)
 		}
@@ -314,17 +290,11 @@ func TestEarlierConsumers(t *testing.T) {
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1", patiently)
 	ctx := testContext(t)
-	info, err := b.ensureQueue(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(b.ensureQueue(ctx))(t)
 	for _, k := range []Kind{Chunks, Tasks} {
-		_, err := b.js.CreateConsumer(ctx, b.workStream(), jetstream.ConsumerConfig{
+		must.Get(b.js.CreateConsumer(ctx, b.workStream(), jetstream.ConsumerConfig{
 			Durable: k.String() + "-" + lifeOf(info).life, FilterSubject: under(b.space, k.String()), AckPolicy: jetstream.AckExplicitPolicy,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	}
 	for _, w := range []Work{chunk(1), {Tasks, "j", "1"}} {
 		mustQueue(t, b, w, "")
@@ -347,9 +317,7 @@ func TestLease(t *testing.T) {
 		t.Fatalf("writing where there is no bucket: %v", err)
 	}
 	for range 2 {
-		if err := one.EnsureLease(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, one.EnsureLease(ctx))
 	}
 	empty, err := one.ReadLease(ctx, patience)
 	if err != nil || empty.Value != nil || empty.Revision == 0 {
@@ -358,17 +326,11 @@ func TestLease(t *testing.T) {
 	if _, err := two.UpdateLease(ctx, []byte("two"), 0, patience); !errors.Is(err, ErrTaken) {
 		t.Errorf("writing at revision 0: %v", err)
 	}
-	first, err := one.UpdateLease(ctx, []byte("one"), empty.Revision, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(one.UpdateLease(ctx, []byte("one"), empty.Revision, patience))(t)
 	if _, err := two.UpdateLease(ctx, []byte("two"), empty.Revision, patience); !errors.Is(err, ErrTaken) {
 		t.Errorf("writing what somebody else has written: %v", err)
 	}
-	second, err := one.UpdateLease(ctx, []byte("one again"), first, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(one.UpdateLease(ctx, []byte("one again"), first, patience))(t)
 	if held, err := two.ReadLease(ctx, patience); err != nil || string(held.Value) != "one again" || held.Revision != second {
 		t.Errorf("read %+v, %v; revision %d was written", held, err, second)
 	}
@@ -399,13 +361,8 @@ func TestALeaseThatWasLost(t *testing.T) {
 		if err != nil || empty.Value != nil {
 			t.Fatalf("a new bucket: %+v, %v", empty, err)
 		}
-		written, err := b.UpdateLease(ctx, []byte("one"), empty.Revision, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
+		written := must.Get(b.UpdateLease(ctx, []byte("one"), empty.Revision, patience))(t)
 		revisions = append(revisions, empty.Revision, written)
-		if err := b.js.DeleteStream(ctx, b.leaseStream()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.js.DeleteStream(ctx, b.leaseStream()))
 	}
 }

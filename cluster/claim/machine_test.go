@@ -13,15 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/purity"
 )
 
 // A config is completed, and refused where it makes no sense.
 func TestConfig(t *testing.T) {
-	m, err := New(Config{Who: "w", Concurrency: 2500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(Config{Who: "w", Concurrency: 2500}))(t)
 	want := Config{Who: "w", Concurrency: 2500, AckWait: 30 * time.Second, AskTime: 300 * time.Millisecond, Grace: 3 * time.Second}
 	if got := m.Config(); got != want {
 		t.Errorf("%+v", got)
@@ -41,10 +39,7 @@ func TestConfig(t *testing.T) {
 func TestNonsense(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		m, err := New(Config{Who: "me", Concurrency: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(New(Config{Who: "me", Concurrency: 1}))(t)
 		now, over := time.Unix(1_000_000, 0), map[ID]bool{}
 		delivery := ID(0)
 		for range 400 {
@@ -173,10 +168,7 @@ func rare(rng *rand.Rand, id ID, chunk Chunk, name Name) Event {
 
 // What is drained stays so, and does nothing more once all is over.
 func TestDrainedForGood(t *testing.T) {
-	m, err := New(Config{Who: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(Config{Who: "me"}))(t)
 	now := time.Unix(1_000_000, 0)
 	m.Step(now, Drained{})
 	if r := m.Ready(now); len(r.Do) > 0 || !r.WakeAt.IsZero() || !m.Idle() {
@@ -207,10 +199,7 @@ func atWork(t *testing.T, m *Machine, now time.Time, id ID, chunk Chunk) {
 
 // Of one job's chunks the one that came first is read to its end first, so that chunks end one by one.
 func TestOldestFirst(t *testing.T) {
-	m, err := New(Config{Who: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(Config{Who: "me"}))(t)
 	now := time.Unix(1_000_000, 0)
 	atWork(t, m, now, 1, Chunk{"j", 8, 0})
 	atWork(t, m, now, 2, Chunk{"j", 7, 0})
@@ -228,10 +217,7 @@ func TestOldestFirst(t *testing.T) {
 
 // Where the stream's room is not told, no job waits for another; they take turns.
 func TestNoShare(t *testing.T) {
-	m, err := New(Config{Who: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(Config{Who: "me"}))(t)
 	now := time.Unix(1_000_000, 0)
 	atWork(t, m, now, 1, Chunk{"j", 7, 0})
 	atWork(t, m, now, 2, Chunk{"k", 7, 0})
@@ -247,10 +233,7 @@ func TestNoShare(t *testing.T) {
 // A worker works on so many jobs at once and no more. Of the others each has its turn, also where those that are asked have
 // nothing.
 func TestJobsAtHand(t *testing.T) {
-	m, err := New(Config{Who: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(Config{Who: "me"}))(t)
 	now := time.Unix(1_000_000, 0)
 	var jobs []string
 	for n := range 2 * JobsAtHand {
@@ -283,10 +266,7 @@ func TestJobsAtHand(t *testing.T) {
 
 // A claim that has nothing read keeps no other job waiting, and its own later ones only.
 func TestUnreadWaitsAlone(t *testing.T) {
-	m, err := New(Config{Who: "me"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(Config{Who: "me"}))(t)
 	now := time.Unix(1_000_000, 0)
 	atWork(t, m, now, 1, Chunk{"j", 7, 0})
 	atWork(t, m, now, 2, Chunk{"j", 8, 0})
@@ -392,10 +372,7 @@ type teller struct {
 
 // tell tells a story anew: what is indented in it is left out, and made again.
 func tell(t *testing.T, story string) string {
-	m, err := New(Config{Who: "me", Concurrency: 8, Ahead: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(Config{Who: "me", Concurrency: 8, Ahead: 3}))(t)
 	start := time.Unix(1_000_000, 0)
 	s := &teller{t: t, m: m, start: start, now: start}
 	for _, line := range strings.Split(strings.TrimRight(story, "\n"), "\n") {

@@ -17,6 +17,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // What a process may take of memory with a job, the program itself included, in bytes.
@@ -59,10 +60,7 @@ func TestLarge(t *testing.T) {
 // writeLarge writes lines of a hundred bytes.
 func writeLarge(t *testing.T, path, kind string, lines int) {
 	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(path))(t)
 	out := bufio.NewWriterSize(file, 1<<20)
 	for i := range lines {
 		switch kind {
@@ -76,12 +74,8 @@ func writeLarge(t *testing.T, path, kind string, lines int) {
 			fmt.Fprintf(out, "{\"custom_id\":\"line-%06d\",\"prompt\":\"Which rivers does it cross on its way down, and where?\"}\n", i+1)
 		}
 	}
-	if err := out.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, out.Flush())
+	must.Do(t, file.Close())
 }
 
 // inChild does one step in a process of its own, and tells its peak of memory in bytes, and its
@@ -104,14 +98,8 @@ func TestLargeStep(t *testing.T) {
 		t.Skip("a part of TestLarge")
 	}
 	ctx := t.Context()
-	folder, err := store.Open(ctx, filepath.Join(dir, "store"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	inputs, err := store.Open(ctx, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must.Get(store.Open(ctx, filepath.Join(dir, "store")))(t)
+	inputs := must.Get(store.Open(ctx, dir))(t)
 	src := &index.Source{Store: folder, Open: func(context.Context, string) (store.Store, error) { return inputs, nil }}
 	switch step {
 	case "index":
@@ -135,13 +123,8 @@ func largeIndex(t *testing.T, src *index.Source) {
 	if err != nil || plan.Refused() != nil {
 		t.Fatal(err, plan.Refused())
 	}
-	name, err := plan.Save(t.Context(), src.Store, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := job.Change(t.Context(), src.Store, "large", func(r *job.Record) error { r.Plan = name; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	name := must.Get(plan.Save(t.Context(), src.Store, "k"))(t)
+	must.Get(job.Change(t.Context(), src.Store, "large", func(r *job.Record) error { r.Plan = name; return nil }))(t)
 }
 
 // largeChunks goes over all chunks, and reads some.
@@ -150,17 +133,11 @@ func largeChunks(t *testing.T, src *index.Source) {
 	if src.Record, err = job.Load(t.Context(), src.Store, "large"); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := index.LoadPlan(t.Context(), src.Store, &src.Record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := must.Get(index.LoadPlan(t.Context(), src.Store, &src.Record))(t)
 	lines, read := 0, 0
 	chunks := index.NewChunks(src.Store, &src.Record, plan)
 	for n := range chunks.Len() {
-		c, err := chunks.At(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(chunks.At(t.Context(), n))(t)
 		if lines += c.Lines; c.Number%100 != 0 {
 			continue
 		}

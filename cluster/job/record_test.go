@@ -14,6 +14,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"go.uber.org/goleak"
 )
@@ -53,15 +54,11 @@ func TestRecords(t *testing.T) {
 // Who changes a record while another does changes what the other has left: nothing is lost.
 func TestChangesFollowOneAnother(t *testing.T) {
 	s := storetest.NewMemory()
-	if _, err := Create(t.Context(), s, someRecord()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Create(t.Context(), s, someRecord()))(t)
 	tries := 0
 	last, err := Change(t.Context(), s, "j", func(r *Record) error {
 		if tries++; tries < 4 {
-			if _, err := Change(t.Context(), s, "j", func(r *Record) error { r.Round += 10; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(Change(t.Context(), s, "j", func(r *Record) error { r.Round += 10; return nil }))(t)
 		}
 		r.Round++
 		return nil
@@ -90,9 +87,7 @@ func TestRecordsOfOthers(t *testing.T) {
 		`{"format":1,"job":"k","version":3}`: ErrRecord,
 	} {
 		s := storetest.NewMemory()
-		if err := store.CreateBytes(t.Context(), s, recordName("j", 3), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.CreateBytes(t.Context(), s, recordName("j", 3), []byte(text)))
 		if _, err := Load(t.Context(), s, "j"); !errors.Is(err, want) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -132,19 +127,13 @@ func TestList(t *testing.T) {
 	for _, name := range []string{"b", "a0", "a", "a-b"} {
 		r := someRecord()
 		r.Job = name
-		if _, err := Create(t.Context(), s, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Create(t.Context(), s, r))(t)
 		for _, object := range []string{"DONE", "zzz/1", "parts/000000/000"} {
-			if err := store.CreateBytes(t.Context(), s, Folder(name)+object, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, store.CreateBytes(t.Context(), s, Folder(name)+object, nil))
 		}
 	}
 	for _, object := range []string{"jobs/left/parts/000000/000", "jobs/Foreign/job-000000.json", "keeper/epoch-1"} {
-		if err := store.CreateBytes(t.Context(), s, object, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.CreateBytes(t.Context(), s, object, nil))
 	}
 	var got []string
 	for name, err := range List(t.Context(), s) {
@@ -214,15 +203,10 @@ func (r *refusesDeletion) Delete(ctx context.Context, name string) error {
 // A job whose deletion broke off is there as long as anything of it is, so that the deletion can be repeated.
 func TestRemoveBreaksOff(t *testing.T) {
 	home := storetest.NewMemory()
-	r, err := Create(t.Context(), home, someRecord())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Create(t.Context(), home, someRecord()))(t)
 	const objects = 5
 	for i := range objects - 1 {
-		if err := store.CreateBytes(t.Context(), home, fmt.Sprintf("%sz/%d", Folder(r.Job), i), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.CreateBytes(t.Context(), home, fmt.Sprintf("%sz/%d", Folder(r.Job), i), nil))
 	}
 	for range objects - 1 {
 		if err := Remove(t.Context(), &refusesDeletion{home, 1}, r.Job); !errors.Is(err, store.ErrAway) {
@@ -232,9 +216,7 @@ func TestRemoveBreaksOff(t *testing.T) {
 			t.Fatalf("a part of the job is there, and its record is not: %v", err)
 		}
 	}
-	if err := Remove(t.Context(), home, r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Remove(t.Context(), home, r.Job))
 	for o, err := range home.List(t.Context(), Folder(r.Job), "") {
 		t.Errorf("%v is left, %v", o, err)
 	}
@@ -273,10 +255,7 @@ func asked() *Record {
 
 func keyOf(t *testing.T, r *Record, name string) string {
 	t.Helper()
-	key, err := KeyOf(r, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(KeyOf(r, name))(t)
 	return key
 }
 
@@ -374,12 +353,8 @@ func TestDisclaim(t *testing.T) {
 func TestAJobsOwnNameComesFirst(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
-	if _, err := Create(t.Context(), s, Record{Job: "n"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Claim(t.Context(), s, "named/n", "n-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Create(t.Context(), s, Record{Job: "n"}))(t)
+	must.Get(Claim(t.Context(), s, "named/n", "n-1"))(t)
 	if got, err := Named(t.Context(), s, "n"); got != "n" || err != nil {
 		t.Errorf("%s: %v", got, err)
 	}
@@ -390,9 +365,7 @@ func TestEarlier(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewMemory()
 	for key, name := range map[string]string{"p/1": "20260101-a", "p/2": "20260102-a", "p/3": "20260103-a", "q/4": "20260104-a", "named/n": "n-a", "named/m": "m-a"} {
-		if _, err := Claim(t.Context(), s, key, name); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Claim(t.Context(), s, key, name))(t)
 	}
 	for key, want := range map[string]string{"p/3": "20260102-a", "q/4": "", "named/n": ""} {
 		if got, err := Earlier(t.Context(), s, key); got != want || err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
@@ -38,10 +39,7 @@ type asker struct {
 
 func newAsker(t testing.TB) *asker {
 	server := sim.New(sim.Config{}, clockwork.NewRealClock())
-	client, err := openai.New(openai.Config{BaseURL: "http://sim.invalid/v1", HTTPClient: &http.Client{Transport: sim.NewTransport(server)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(openai.New(openai.Config{BaseURL: "http://sim.invalid/v1", HTTPClient: &http.Client{Transport: sim.NewTransport(server)}}))(t)
 	return &asker{client: client}
 }
 
@@ -93,23 +91,13 @@ func alone(t *testing.T, in string) (output, failed [2]string) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	a := newAsker(t)
 	for round := range 2 {
-		input, err := promptfile.File(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j, err := promptfile.Open(promptfile.Config{
+		input := must.Get(promptfile.File(in))(t)
+		j := must.Get(promptfile.Open(promptfile.Config{
 			Input: input, Output: out, InputOrder: true, SkipBad: true, SkipUntranslatable: true, RetryFailed: round > 0,
 			Reader: prompts.Config{DefaultModel: "m", Takes: takes}, Simulated: true,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := j.Run(t.Context(), a.call); err != nil {
-			t.Fatal(err)
-		}
-		if err := j.Close(); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
+		must.Get(j.Run(t.Context(), a.call))(t)
+		must.Do(t, j.Close())
 		output[round], failed[round] = canonical(t, out), sorted(canonical(t, journal.ErrorsPath(out)))
 		a.kind = true
 	}
@@ -120,10 +108,7 @@ func alone(t *testing.T, in string) (output, failed [2]string) {
 // provider numbers.
 func canonical(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	var out strings.Builder
 	for l := range bytes.Lines(text) {
 		var line map[string]map[string]any
@@ -139,9 +124,7 @@ func canonical(t *testing.T, path string) string {
 			delete(body, "created")
 		}
 		var whole map[string]any
-		if err := json.Unmarshal(l, &whole); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(l, &whole))
 		for name, members := range line {
 			if members != nil {
 				whole[name] = members
@@ -177,10 +160,7 @@ func newFleet(t *testing.T, in string, rng *rand.Rand) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs, err := store.Open(t.Context(), filepath.Dir(in))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inputs := must.Get(store.Open(t.Context(), filepath.Dir(in)))(t)
 	f := &fleet{t: t, rng: rng, store: folder, ask: newAsker(t)}
 	f.src = &index.Source{Store: folder, Takes: takes, Open: func(context.Context, string) (store.Store, error) { return inputs, nil }}
 	f.src.Record = job.Record{
@@ -188,10 +168,7 @@ func newFleet(t *testing.T, in string, rng *rand.Rand) *fleet {
 		Cut: job.Cut{SegmentBytes: 1 + rng.Int64N(5000), StepLines: 1 + rng.IntN(9), ChunkLines: 10 + rng.IntN(30)},
 	}
 	file := index.File{Name: in, Format: job.JSONL, Store: "elsewhere", Object: filepath.Base(in)}
-	input, err := f.src.Look(t.Context(), file, "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := must.Get(f.src.Look(t.Context(), file, "s"))(t)
 	f.src.Record.Inputs = []job.Input{input}
 	if f.src.Record, err = job.Create(t.Context(), folder, f.src.Record); err != nil {
 		t.Fatal(err)
@@ -206,10 +183,7 @@ func (f *fleet) cut() {
 	if err != nil || plan.Refused() != nil {
 		f.t.Fatal(err, plan.Refused())
 	}
-	name, err := plan.Save(f.t.Context(), f.store, "k")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	name := must.Get(plan.Save(f.t.Context(), f.store, "k"))(f.t)
 	f.change(func(r *job.Record) { r.Plan, r.State = name, job.Running })
 	if f.plan, err = index.LoadPlan(f.t.Context(), f.store, &f.src.Record); err != nil {
 		f.t.Fatal(err)
@@ -218,10 +192,7 @@ func (f *fleet) cut() {
 
 func (f *fleet) change(how func(*job.Record)) {
 	f.t.Helper()
-	r, err := job.Change(f.t.Context(), f.store, "j", func(r *job.Record) error { how(r); return nil })
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	r := must.Get(job.Change(f.t.Context(), f.store, "j", func(r *job.Record) error { how(r); return nil }))(f.t)
 	f.src.Record = r
 }
 
@@ -233,10 +204,7 @@ func (f *fleet) round(want []int) parts.Done {
 	f.rng.Shuffle(len(missing), func(i, k int) { missing[i], missing[k] = missing[k], missing[i] })
 	chunks := index.NewChunks(f.store, &f.src.Record, f.plan)
 	for _, n := range missing {
-		c, err := chunks.At(f.t.Context(), n)
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		c := must.Get(chunks.At(f.t.Context(), n))(f.t)
 		c.Round = f.src.Record.Round
 		for f.rng.IntN(3) == 0 {
 			f.claim(&c, f.rng.IntN(20)) // and then its worker dies
@@ -244,13 +212,8 @@ func (f *fleet) round(want []int) parts.Done {
 		f.claim(&c, 1<<30)
 		f.finish(&c)
 	}
-	if err := ledger.Look(f.t.Context()); err != nil {
-		f.t.Fatal(err)
-	}
-	done, err := ledger.Finish(f.t.Context(), f.plan.Items+f.plan.Bad+f.plan.Untranslatable)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, ledger.Look(f.t.Context()))
+	done := must.Get(ledger.Finish(f.t.Context(), f.plan.Items+f.plan.Bad+f.plan.Untranslatable))(f.t)
 	return done
 }
 
@@ -267,10 +230,7 @@ func (f *fleet) journals(c *job.Chunk) (all []iter.Seq2[[]byte, error]) {
 
 func (f *fleet) join(c *job.Chunk) *parts.Joined {
 	f.t.Helper()
-	j, err := parts.Join(int64(1+f.rng.IntN(5000)), f.journals(c)...)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	j := must.Get(parts.Join(int64(1+f.rng.IntN(5000)), f.journals(c)...))(f.t)
 	return j
 }
 
@@ -281,9 +241,7 @@ func (f *fleet) claim(c *job.Chunk, dies int) {
 	var parse journal.Parser
 	for text, err := range f.join(c).All() {
 		e, fault := parse.Parse(text)
-		if err := errors.Join(err, fault); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Do(f.t, errors.Join(err, fault))
 		ended[e.Line] = true
 	}
 	f.turns++
@@ -295,9 +253,7 @@ func (f *fleet) claim(c *job.Chunk, dies int) {
 	maker := promptfile.NewMaker(promptfile.Config{Simulated: true})
 	save := func(l journal.Line) bool {
 		text := journal.AppendLine(nil, &l)
-		if err := out.Write(f.t.Context(), text[:len(text)-1]); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Do(f.t, out.Write(f.t.Context(), text[:len(text)-1]))
 		dies--
 		return dies > 0
 	}
@@ -355,9 +311,7 @@ func (f *fleet) lines(c *job.Chunk) (requests []prompts.Request, bad []*prompts.
 func (f *fleet) finish(c *job.Chunk) {
 	f.t.Helper()
 	requests, bad := f.lines(c)
-	if _, err := parts.Write(f.t.Context(), f.store, c, len(requests)+len(bad), f.join(c)); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Get(parts.Write(f.t.Context(), f.store, c, len(requests)+len(bad), f.join(c)))(f.t)
 }
 
 // The files of a job that many have worked on are those of one process, but for times and
@@ -366,9 +320,7 @@ func TestFilesAreThoseOfOneProcess(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 14))
 		in := filepath.Join(t.TempDir(), "in.jsonl")
-		if err := os.WriteFile(in, somePrompts(rng, 200), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(in, somePrompts(rng, 200), 0o600))
 		output, failed := alone(t, in)
 		f := newFleet(t, in, rng)
 		f.cut()
@@ -377,9 +329,7 @@ func TestFilesAreThoseOfOneProcess(t *testing.T) {
 		f.compare(out, output[0], failed[0])
 
 		ledger := parts.NewLedger(f.store, "j", 0, f.plan.Chunks, nil)
-		if err := ledger.Look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ledger.Look(t.Context()))
 		sums, err := ledger.SettleWhole(t.Context())
 		if err != nil || sums.Failed != first.Failed || first.Failed == 0 || first.Skipped == 0 {
 			t.Fatalf("%+v, %v, %+v", sums, err, first)
@@ -397,10 +347,7 @@ func TestFilesAreThoseOfOneProcess(t *testing.T) {
 func (f *fleet) compare(out, output, failed string) {
 	f.t.Helper()
 	fetch := &parts.Fetch{Store: f.store, Job: "j", Chunks: f.plan.Chunks}
-	fetched, err := fetch.Files(f.t.Context(), out, journal.ErrorsPath(out))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	fetched := must.Get(fetch.Files(f.t.Context(), out, journal.ErrorsPath(out)))(f.t)
 	if got := canonical(f.t, out); got != output {
 		f.t.Errorf("results differ in line %s", firstDifference(got, output))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -315,9 +316,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			r.Job(r.now, a.Job, 2)
 		}
 		r.now = noon.Add(time.Duration(i) * 20 * time.Millisecond)
-		if err := r.Heard(r.now, a); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Heard(r.now, a))
 		r.Ready(r.now)
 		r.JobGone(r.now, a.Job)
 		if most := int((permit.Forgotten+2*sweepEvery)/(20*time.Millisecond)) + 1; len(r.peers) > most {

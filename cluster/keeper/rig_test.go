@@ -8,6 +8,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/purity"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
@@ -57,9 +58,7 @@ func asking(w string, seq uint64, wants []permit.Cost, reports ...permit.Report)
 
 func (r *rig) hears(a permit.Ask) *rig {
 	r.t.Helper()
-	if err := r.Heard(r.now, a); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, r.Heard(r.now, a))
 	return r.decides()
 }
 
@@ -300,9 +299,7 @@ func (t *tape) play(b *testing.B, over bool) (permits, messages int) {
 			for j := range out.Gives {
 				permits += len(out.Gives[j].Permits)
 				if over {
-					if _, err := json.Marshal(&out.Gives[j]); err != nil {
-						b.Fatal(err)
-					}
+					must.Get(json.Marshal(&out.Gives[j]))(b)
 				}
 			}
 			continue
@@ -311,13 +308,9 @@ func (t *tape) play(b *testing.B, over bool) (permits, messages int) {
 		a := *e.ask
 		if over {
 			a = permit.Ask{}
-			if err := json.Unmarshal(e.bytes, &a); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, json.Unmarshal(e.bytes, &a))
 		}
-		if err := k.Heard(e.at, a); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, k.Heard(e.at, a))
 	}
 	return permits, messages
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -232,10 +233,7 @@ func TestOverJSON(t *testing.T) {
 	p.workers, p.rate, p.length, p.from = 10, 25_000, 40*time.Second, 0
 	plain := run(p)
 	p.json = func(word any) any {
-		b, err := json.Marshal(word)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(word))(t)
 		var to any
 		switch word.(type) {
 		case *permit.Ask:
@@ -245,9 +243,7 @@ func TestOverJSON(t *testing.T) {
 		case *permit.Cool:
 			to = &permit.Cool{}
 		}
-		if err := json.Unmarshal(b, to); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b, to))
 		return to
 	}
 	if over := run(p); over.use != plain.use || over.refused != plain.refused || over.jain != plain.jain || over.words != plain.words {

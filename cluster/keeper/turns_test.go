@@ -8,6 +8,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -210,9 +211,7 @@ func TestUnusedPermitsDoNotCountInTurns(t *testing.T) {
 		for _, given := range permits {
 			back = append(back, unused(given))
 		}
-		if err := r.Heard(r.now, asking("a", 2, nil, back...)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Heard(r.now, asking("a", 2, nil, back...)))
 		spent(0)
 	}
 }
@@ -231,9 +230,7 @@ func TestWhatWaitsIsKept(t *testing.T) {
 	if len(p.onWay) == 0 || len(waits) == 0 {
 		t.Fatalf("%d are on their way and %d wait: this test proves nothing", len(p.onWay), len(waits))
 	}
-	if err := r.Heard(r.now, asking("a", 2, wants)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Heard(r.now, asking("a", 2, wants)))
 	if !slices.Equal(p.offers, waits) {
 		t.Errorf("of %d that wait %d are left", len(waits), len(p.offers))
 	}
@@ -273,9 +270,7 @@ func TestARefundIsInTheUnitOfItsCharge(t *testing.T) {
 		t.Fatalf("%d wait, and %v is counted: this test proves nothing", len(p.offers), p.team.spent)
 	}
 	p.limit.count(limiter.Tokens)
-	if err := r.Heard(r.now, asking("a", 2, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Heard(r.now, asking("a", 2, nil)))
 	if p.team.spent != 0 || p.limit.flow != 0 {
 		t.Errorf("nothing was counted in tokens, and %v is, of %v that flows", p.team.spent, p.limit.flow)
 	}
@@ -287,9 +282,7 @@ func TestWhatIsWithdrawnDidNotFlow(t *testing.T) {
 	r.hears(asking("a", 1, calls(40, 10))).at(100 * time.Millisecond)
 	p := r.line[0]
 	waited, flowed := len(p.offers), p.limit.flow
-	if err := r.Heard(r.now, asking("a", 2, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Heard(r.now, asking("a", 2, nil)))
 	if want := flowed - float64(waited); waited == 0 || math.Abs(p.limit.flow-want) > 1e-9 {
 		t.Errorf("%d are withdrawn of a flow of %v, and %v is left", waited, flowed, p.limit.flow)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/jonboulle/clockwork"
 	"go.uber.org/goleak"
 )
@@ -114,9 +115,7 @@ func TestOrders(t *testing.T) {
 	now := n.Clock.Now()
 	for i, limit := range []string{"l", "m"} {
 		a := permit.Ask{Version: permit.Version, Worker: "w", Job: []string{"j1", "j2"}[i], Limit: limit, Seq: 1, Wants: []permit.Cost{{Requests: 1}}}
-		if err := k2.keeper.Heard(now, a); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k2.keeper.Heard(now, a))
 	}
 	k2.keeper.Ready(now)
 	var left snapshot
@@ -128,9 +127,7 @@ func TestOrders(t *testing.T) {
 	k3 := newKeeper(n, 9, 1, left)
 	for _, limit := range []string{"l", "m"} {
 		a := permit.Ask{Version: permit.Version, Worker: "w", Job: "j3", Limit: limit, Seq: 1, Wants: []permit.Cost{{Requests: 1}}}
-		if err := k3.keeper.Heard(now, a); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, k3.keeper.Heard(now, a))
 	}
 	k3.keeper.Ready(now)
 	for _, k2 := range []*Keeper{k2, k3} {
@@ -404,10 +401,7 @@ func (c *counted) List(ctx context.Context, prefix, from string) iter.Seq2[store
 // An epoch is believed once the store has it, and costs no look from then on. One that the store does not have costs one
 // look in each interval, however many messages name it.
 func TestAnEpochIsBelievedIfTheStoreHasIt(t *testing.T) {
-	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "home"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(t.Context(), filepath.Join(t.TempDir(), "home")))(t)
 	defer store.Close(s)
 	clock, looks := clockwork.NewFakeClock(), &counted{Store: s}
 	e := NewEpochs(looks, clock)
@@ -421,9 +415,7 @@ func TestAnEpochIsBelievedIfTheStoreHasIt(t *testing.T) {
 	}
 	says(0, true, 0)
 	says(farEpoch, false, 1)
-	if err := store.CreateBytes(t.Context(), s, Numbered(epochPrefix, 3), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), s, Numbered(epochPrefix, 3), nil))
 	says(3, false, 1)
 	clock.Advance(BelieveEvery)
 	says(3, true, 2)
@@ -441,20 +433,11 @@ const testTerm = time.Second
 func newConfig(t *testing.T) *Config {
 	t.Helper()
 	dir, clock := t.TempDir(), clockwork.NewRealClock()
-	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(dir, "hub"), Listen: "127.0.0.1:0", Say: func(err error) { t.Log(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hub := must.Get(bus.StartHub(bus.HubConfig{Dir: filepath.Join(dir, "hub"), Listen: "127.0.0.1:0", Say: func(err error) { t.Log(err) }}))(t)
 	t.Cleanup(hub.Shutdown)
-	b, err := bus.Connect(t.Context(), bus.Config{URL: hub.JoinURL(), Name: "test", Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(bus.Connect(t.Context(), bus.Config{URL: hub.JoinURL(), Name: "test", Clock: clock}))(t)
 	t.Cleanup(b.Close)
-	s, err := store.Open(t.Context(), filepath.Join(dir, "home"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(t.Context(), filepath.Join(dir, "home")))(t)
 	t.Cleanup(func() { _ = store.Close(s) })
 	return &Config{
 		Bus: b, Home: s, Clock: clock, Epochs: NewEpochs(s, clock), Term: testTerm, Seed: 1,

@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // Nothing is given under a limit of which nobody has said what it is like: it would be taken for one without bounds. What
@@ -48,9 +49,7 @@ func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
 	}
 	status := map[string]any{"limits": map[string]machine.LaneConfig{"new": {Limits: batch.Limits{RPM: 600}}}}
 	for known := false; !known; { // what is said before it listens is lost
-		if err := n.Bus.Say(bus.Status, "w", status); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Bus.Say(bus.Status, "w", status))
 		is := make(chan bool, 1)
 		k.tell(t.Context(), func(_ time.Time, k *Keeper) { _, now := k.limits["new"]; is <- now })
 		known = <-is
@@ -61,9 +60,7 @@ func TestNothingIsGivenUnderAnUnknownLimit(t *testing.T) {
 			t.Fatal("nothing is given under a limit that is known")
 		}
 	}
-	if err := SetLimit(t.Context(), n.Bus, n.Home, "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, SetLimit(t.Context(), n.Bus, n.Home, "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}))
 	rpm(60)
 }
 
@@ -97,14 +94,9 @@ func TestASetLimitReachesTheKeeper(t *testing.T) {
 	n := newConfig(t)
 	k := newKeeper(n, 8, 1, snapshot{Limits: map[string]machine.LaneConfig{"l": {Limits: batch.Limits{RPM: 100}}}})
 	k.orders = make(chan order, 1)
-	said, err := bus.Listen[bus.Change](n.Bus, bus.News, "", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := must.Get(bus.Listen[bus.Change](n.Bus, bus.News, "", 1))(t)
 	defer said.Close()
-	if err := SetLimit(t.Context(), n.Bus, n.Home, "l", machine.LaneConfig{Limits: batch.Limits{RPM: 7}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, SetLimit(t.Context(), n.Bus, n.Home, "l", machine.LaneConfig{Limits: batch.Limits{RPM: 7}}))
 	select {
 	case word := <-said.C:
 		k.hearNews(t.Context(), word)
@@ -136,9 +128,7 @@ func TestASetLimitIsKept(t *testing.T) {
 	n := newConfig(t)
 	set := func(limit string, rpm float64) {
 		t.Helper()
-		if err := SetLimit(t.Context(), n.Bus, n.Home, limit, machine.LaneConfig{Limits: batch.Limits{RPM: rpm}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, SetLimit(t.Context(), n.Bus, n.Home, limit, machine.LaneConfig{Limits: batch.Limits{RPM: rpm}}))
 	}
 	set("openai/gpt@h:1#3f9a1c", 60)
 	set("other", 7)
@@ -154,10 +144,7 @@ func TestASetLimitIsKept(t *testing.T) {
 	}
 	k, end := keeps(t, n)
 	defer end()
-	known, err := k.takeSet(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := must.Get(k.takeSet(t.Context(), 0))(t)
 	k.tell(t.Context(), limitOrder("other", machine.LaneConfig{Limits: batch.Limits{RPM: 9}}))
 	rpm := func(limit string, want float64) {
 		t.Helper()
@@ -170,18 +157,14 @@ func TestASetLimitIsKept(t *testing.T) {
 	rpm("openai/gpt@h:1#3f9a1c", 30)
 	rpm("other", 7)
 	set("other", 8) // its word on the bus is heard by nobody
-	if _, err := k.takeSet(t.Context(), known); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.takeSet(t.Context(), known))(t)
 	rpm("other", 8)
 }
 
 // A keeper that begins knows what people have set before it hears any worker.
 func TestAKeeperBeginsWithWhatIsSet(t *testing.T) {
 	n := newConfig(t)
-	if err := SetLimit(t.Context(), n.Bus, n.Home, "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, SetLimit(t.Context(), n.Bus, n.Home, "new", machine.LaneConfig{Limits: batch.Limits{RPM: 60}}))
 	k, end := keeps(t, n)
 	defer end()
 	ctx, stop := context.WithCancel(t.Context())

@@ -25,6 +25,7 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/s3test"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/jonboulle/clockwork"
 )
@@ -32,10 +33,7 @@ import (
 // Of many that begin at once one founds the cluster, and all others find him; who only looks founds nothing.
 func TestOneOfManyFoundsTheCluster(t *testing.T) {
 	ctx := t.Context()
-	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "home"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(ctx, filepath.Join(t.TempDir(), "home")))(t)
 	defer store.Close(s)
 	if founder, err := founderOf(ctx, s, false, "who-looks"); founder != "" || err != nil {
 		t.Errorf("who looks finds %q, %v", founder, err)
@@ -76,10 +74,7 @@ func (c *cluster) elsewhere() string {
 // founderIn returns the founder of the cluster, by its store.
 func founderIn(t *testing.T, n *Node) string {
 	t.Helper()
-	founder, err := readFounder(t.Context(), n.home)
-	if err != nil {
-		t.Fatal(err)
-	}
+	founder := must.Get(readFounder(t.Context(), n.home))(t)
 	return founder
 }
 
@@ -124,9 +119,7 @@ func TestAFounderMayBeSeenLate(t *testing.T) {
 	c := newCluster(t)
 	n := c.join(nil)
 	defer n.Close()
-	if err := n.ensure(t.Context(), n.bus.Ensure); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.ensure(t.Context(), n.bus.Ensure))
 	clock := clockwork.NewFakeClock()
 	for times, want := range map[int]error{0: nil, 1: nil, founderTries - 1: nil, founderTries: ErrForeign} {
 		ended := make(chan error)
@@ -134,9 +127,7 @@ func TestAFounderMayBeSeenLate(t *testing.T) {
 			ended <- sameStore(t.Context(), n.bus, &late{n.home, times}, "home", clock)
 		}()
 		for range min(times, founderTries-1) {
-			if err := clock.BlockUntilContext(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, clock.BlockUntilContext(t.Context(), 1))
 			clock.Advance(time.Second)
 		}
 		if err := <-ended; !errors.Is(err, want) {
@@ -170,14 +161,9 @@ func TestAnotherStoreIsNotLetIn(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(c.dir, "elsewhere")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the other store was written to: %v", err)
 	}
-	s, err := store.Open(ctx, filepath.Join(c.dir, "elsewhere"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(ctx, filepath.Join(c.dir, "elsewhere")))(t)
 	defer store.Close(s)
-	if _, err := founderOf(ctx, s, true, "another"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(founderOf(ctx, s, true, "another"))(t)
 	refused(true, "its founder is another")
 }
 
@@ -190,14 +176,9 @@ func TestTwoStoresBeginAtOnce(t *testing.T) {
 	defer stop()
 	first := c.join(nil)
 	defer first.Close()
-	second, err := Join(ctx, Config{Line: c.elsewhere(), Times: Times{AckWait: testAckWait, Term: testTerm}, Seed: seeds.Add(1), Founds: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(Join(ctx, Config{Line: c.elsewhere(), Times: Times{AckWait: testAckWait, Term: testTerm}, Seed: seeds.Add(1), Founds: true}))(t)
 	defer second.Close()
-	if err := first.bus.Ensure(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.bus.Ensure(ctx))
 	if err := second.Work(ctx, Worker{Open: opening(answer)}); !errors.Is(err, ErrForeign) {
 		t.Errorf("the second ends with %v", err)
 	}
@@ -219,9 +200,7 @@ func TestAQueueIsMadeAgainForItsStore(t *testing.T) {
 			t.Errorf("round %d: %q, %v", round, there, err)
 		}
 		c.hub.Shutdown()
-		if err := os.RemoveAll(filepath.Join(c.dir, "hub", "jetstream")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(c.dir, "hub", "jetstream")))
 		c.startHub()
 	}
 }
@@ -235,14 +214,9 @@ func TestAQueueOfNobodyIsForWhoComes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	earlier, err := bus.Connect(t.Context(), bus.Config{URL: line, Name: "earlier"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	earlier := must.Get(bus.Connect(t.Context(), bus.Config{URL: line, Name: "earlier"}))(t)
 	defer earlier.Close()
-	if err := earlier.Ensure(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, earlier.Ensure(t.Context()))
 	n := c.join(nil)
 	defer n.Close()
 	if there, err := n.bus.Founder(t.Context()); there != "" || err != nil {
@@ -259,10 +233,7 @@ func TestAQueueOfNobodyIsForWhoComes(t *testing.T) {
 // Of many hubs that begin at once on one store one is named, and all others are foreign. A bus without a name that lasts
 // is let in.
 func TestAStoreNamesOneHub(t *testing.T) {
-	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "home"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(t.Context(), filepath.Join(t.TempDir(), "home")))(t)
 	defer store.Close(s)
 	var all sync.WaitGroup
 	for _, hub := range []string{"a", "b", "c", "d"} {
@@ -295,10 +266,7 @@ func TestTakingOverEndsTheWorkersOfTheOtherHub(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- first.Work(ctx, Worker{Open: opening(answer)}) }()
 
-	second, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(c.dir, "second"), Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := must.Get(bus.StartHub(bus.HubConfig{Dir: filepath.Join(c.dir, "second"), Listen: "127.0.0.1:0"}))(t)
 	defer second.Shutdown()
 	line := JoinLine(second.JoinURL(), filepath.Join(c.dir, "home"))
 	join := func(takesOver bool) (*Node, error) {
@@ -307,10 +275,7 @@ func TestTakingOverEndsTheWorkersOfTheOtherHub(t *testing.T) {
 	if _, err := join(false); !errors.Is(err, ErrForeign) {
 		t.Fatalf("a process of the second hub is let in: %v", err)
 	}
-	n, err := join(true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(join(true))(t)
 	defer n.Close()
 	if before, err := n.TakeOver(ctx); before != first.bus.Identity() || err != nil {
 		t.Errorf("it was %q, %v", before, err)
@@ -321,10 +286,7 @@ func TestTakingOverEndsTheWorkersOfTheOtherHub(t *testing.T) {
 	if err := <-ended; !errors.Is(err, ErrForeign) {
 		t.Errorf("the worker of the first hub ends with %v", err)
 	}
-	third, err := join(false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	third := must.Get(join(false))(t)
 	_ = third.Close()
 }
 
@@ -334,19 +296,14 @@ func TestTakingOverEndsAWorkerThatNeverKeeps(t *testing.T) {
 	c := newCluster(t)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	n, err := Join(ctx, Config{Line: c.line, Times: Times{AckWait: testAckWait, Term: testTerm / 4}, Seed: seeds.Add(1), Founds: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(Join(ctx, Config{Line: c.line, Times: Times{AckWait: testAckWait, Term: testTerm / 4}, Seed: seeds.Add(1), Founds: true}))(t)
 	defer n.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- n.Work(ctx, Worker{Open: opening(answer), Keeper: keeping.NeverKeeps}) }()
 	for founder := ""; founder == "" && ctx.Err() == nil; n.pause(ctx) { // until it is let in
 		founder, _ = n.bus.Founder(ctx)
 	}
-	if err := store.CreateBytes(ctx, n.home, keeping.Numbered(hubPrefix, 2), []byte("another\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(ctx, n.home, keeping.Numbered(hubPrefix, 2), []byte("another\n")))
 	if err := <-ended; !errors.Is(err, ErrForeign) {
 		t.Errorf("the worker of the first hub ends with %v", err)
 	}
@@ -356,10 +313,7 @@ func TestTakingOverEndsAWorkerThatNeverKeeps(t *testing.T) {
 // other times is refused. A process that does not work settles nothing.
 func TestTheFirstWorkerSettlesTheTimes(t *testing.T) {
 	ctx := t.Context()
-	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "home"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(ctx, filepath.Join(t.TempDir(), "home")))(t)
 	defer store.Close(s)
 	for i, c := range []struct {
 		told    Times
@@ -387,12 +341,8 @@ func TestTheFirstWorkerSettlesTheTimes(t *testing.T) {
 			t.Errorf("%d: %v %v, want %v", i, got, err, c.want)
 		}
 	}
-	if err := s.Delete(ctx, timesName); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.CreateBytes(ctx, s, timesName, []byte(`{"ack_wait":"soon"}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Delete(ctx, timesName))
+	must.Do(t, store.CreateBytes(ctx, s, timesName, []byte(`{"ack_wait":"soon"}`)))
 	if _, err := timesOf(ctx, s, Times{}, true, "me", time.Now()); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("what is damaged gives %v", err)
 	}
@@ -400,10 +350,7 @@ func TestTheFirstWorkerSettlesTheTimes(t *testing.T) {
 
 // Of many that begin at once with different times one settles them, and all others are refused.
 func TestOneOfManySettlesTheTimes(t *testing.T) {
-	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "home"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(t.Context(), filepath.Join(t.TempDir(), "home")))(t)
 	defer store.Close(s)
 	const many = 8
 	var all sync.WaitGroup
@@ -529,9 +476,7 @@ func TestFalseWordsStopNobody(t *testing.T) {
 			return err
 		},
 	} {
-		if err := lie(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, lie())
 		progress()
 	}
 	o, err := n.Office(ctx, time.Millisecond)
@@ -560,15 +505,10 @@ func TestFalseWordsStopNobody(t *testing.T) {
 // none is of the first version. A speaker that is not the keeper of its epoch by the store is not heard, and the store is
 // asked once a second at most.
 func TestAWorkerFollowsTheLatestKeeper(t *testing.T) {
-	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "home"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(t.Context(), filepath.Join(t.TempDir(), "home")))(t)
 	defer store.Close(s)
 	for epoch := range uint64(7) {
-		if err := store.CreateBytes(t.Context(), s, keeping.Numbered("keeper/epoch-", epoch), []byte("keeper\n")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.CreateBytes(t.Context(), s, keeping.Numbered("keeper/epoch-", epoch), []byte("keeper\n")))
 	}
 	clock := clockwork.NewFakeClock()
 	a := &keeperVersion{Node: &Node{clock: clock, home: s, epochs: keeping.NewEpochs(s, clock)}}
@@ -594,9 +534,7 @@ func TestAWorkerFollowsTheLatestKeeper(t *testing.T) {
 	} {
 		clock.Advance(said.after)
 		m := bus.Message[bus.Picture]{About: said.by}
-		if err := json.Unmarshal([]byte(said.body), &m.Body); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(said.body), &m.Body))
 		a.hear(t.Context(), m)
 		if a.differs() != said.differs {
 			t.Fatalf("after %s of %s the keeper differs: %v", said.body, said.by, a.differs())

@@ -12,36 +12,23 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/job/parts"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // planned is a job's record as a worker reads it, and the plan that it makes of it.
 func planned(t *testing.T, n *Node, name string) (*job.Record, *index.Plan) {
 	t.Helper()
-	r, err := job.Load(t.Context(), n.home, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	caller, err := opening(answer)(&r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := n.sourceOf(&r, caller).Plan(t.Context(), 1, n.objectName())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(job.Load(t.Context(), n.home, name))(t)
+	caller := must.Get(opening(answer)(&r))(t)
+	plan := must.Get(n.sourceOf(&r, caller).Plan(t.Context(), 1, n.objectName()))(t)
 	return &r, plan
 }
 
 // begins has a worker begin a job by its plan, and gives the record after that.
 func begins(t *testing.T, n *Node, read *job.Record, plan *index.Plan) job.Record {
 	t.Helper()
-	if err := n.begin(t.Context(), read, plan); err != nil {
-		t.Fatal(err)
-	}
-	r, err := job.Load(t.Context(), n.home, read.Job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.begin(t.Context(), read, plan))
+	r := must.Get(job.Load(t.Context(), n.home, read.Job))(t)
 	return r
 }
 
@@ -75,9 +62,7 @@ func TestInputsAreAddedWhileOthersAreReadThrough(t *testing.T) {
 	t.Cleanup(func() { _ = n.Close() })
 	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 120), Open: true})
 	read, plan := planned(t, n, r.Job)
-	if err := n.Add(t.Context(), r.Job, c.inputs(1, 60), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Add(t.Context(), r.Job, c.inputs(1, 60), false))
 	if got := begins(t, n, read, plan); got.State != job.Indexing || got.Plan == "" {
 		t.Errorf("%+v", got)
 	}
@@ -98,9 +83,7 @@ func TestWhatWasAddedIsReadAfterAResume(t *testing.T) {
 	begins(t, n, read, plan)
 	for _, want := range []job.State{job.Running, job.Indexing} {
 		if want == job.Indexing {
-			if err := n.Add(t.Context(), r.Job, c.inputs(1, 60), false); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, n.Add(t.Context(), r.Job, c.inputs(1, 60), false))
 		}
 		err := errors.Join(n.Cancel(t.Context(), r.Job), n.Resume(t.Context(), r.Job))
 		if got, loaded := job.Load(t.Context(), n.home, r.Job); err != nil || loaded != nil || got.State != want {
@@ -119,20 +102,12 @@ func TestFetchIntoAStore(t *testing.T) {
 		t.Error(err)
 	}
 	local := filepath.Join(c.dir, "local.jsonl")
-	if _, err := n.Fetch(t.Context(), r.Job, local, local+".errors", false); err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile(local)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(n.Fetch(t.Context(), r.Job, local, local+".errors", false))(t)
+	want := must.Get(os.ReadFile(local))(t)
 	away := "file://" + c.dir + "/results/"
 	object := func() []byte {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(c.dir, "results", "out.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(c.dir, "results", "out.jsonl")))(t)
 		return text
 	}
 	for range 2 {
@@ -146,9 +121,7 @@ func TestFetchIntoAStore(t *testing.T) {
 	}
 	half := want[:bytes.IndexByte(want, '\n')+1]
 	others := append(slices.Clone(want), bytes.Replace(half, []byte("q 0"), []byte("q x"), -1)...)
-	if err := os.WriteFile(filepath.Join(c.dir, "results", "out.jsonl"), others, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(c.dir, "results", "out.jsonl"), others, 0o600))
 	if _, err := n.Fetch(t.Context(), r.Job, away+"out.jsonl", away+"failed.jsonl", false); err == nil || !strings.Contains(err.Error(), away+"out.jsonl") {
 		t.Errorf("it takes the place of other results: %v", err)
 	}
@@ -166,9 +139,7 @@ func TestInputsOf(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"b.jsonl": "b\n", "a.jsonl": "aa\n", "more/c.jsonl": "c\n", "empty": ""} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	for input, want := range map[string][]string{
 		dir + "/":               {dir + "/a.jsonl", dir + "/b.jsonl", dir + "/more/c.jsonl"},

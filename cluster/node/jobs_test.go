@@ -18,6 +18,7 @@ import (
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/parts"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -51,9 +52,7 @@ func TestJobsShareTheirCaller(t *testing.T) {
 		r := c.submitRecord(n, job.Record{Inputs: c.inputs(len(names), 10), Asking: job.Asking{Provider: provider}})
 		names = append(names, r.Job)
 		for range 2 {
-			if _, err := j.open(ctx, r.Job); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(j.open(ctx, r.Job))(t)
 		}
 	}
 	are("three jobs", 2, 0)
@@ -63,9 +62,7 @@ func TestJobsShareTheirCaller(t *testing.T) {
 	are("another asks alike", 2, 0)
 	j.end(ctx, names[1])
 	are("the last one that asks so has ended", 2, 1)
-	if _, err := j.open(ctx, names[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(j.open(ctx, names[1]))(t)
 	are("it goes on", 3, 1)
 	stop()
 	running.Wait()
@@ -93,9 +90,7 @@ func TestInputsAreAddedAtAnyTime(t *testing.T) {
 	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 200), Open: true})
 	add := func(number int, closed bool) {
 		t.Helper()
-		if err := n.Add(t.Context(), r.Job, c.inputs(number, 60), closed); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Add(t.Context(), r.Job, c.inputs(number, 60), closed))
 	}
 	add(1, false) // while it is read through, or before
 	add(2, false)
@@ -103,10 +98,7 @@ func TestInputsAreAddedAtAnyTime(t *testing.T) {
 	add(3, false)
 	close(gate)
 	for {
-		s, err := n.Job(t.Context(), r.Job)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(n.Job(t.Context(), r.Job))(t)
 		if s.Items == 380 && s.Parts == s.Chunks {
 			break
 		}
@@ -135,13 +127,8 @@ func (c *cluster) inputs(number, lines int) []job.Input {
 	for i := range lines {
 		text = fmt.Appendf(text, "{\"id\":\"%d-%d\",\"prompt\":\"q %d\"}\n", number, i, i)
 	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
-	o, err := ObjectOf(c.t.Context(), path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(path, text, 0o600))
+	o := must.Get(ObjectOf(c.t.Context(), path))(c.t)
 	return []job.Input{{Name: path, Format: job.JSONL, Objects: []job.Object{o}}}
 }
 
@@ -182,9 +169,7 @@ func TestAJobIsMadeAnewUnderItsName(t *testing.T) {
 	if again, met := c.once(n, filepath.Join(c.dir, "in.jsonl")); again.Job != first.Job || !met {
 		t.Errorf("the same again is %s, met %v", again.Job, met)
 	}
-	if err := os.RemoveAll(filepath.Join(c.dir, "home", "jobs", first.Job)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(c.dir, "home", "jobs", first.Job)))
 	if again, met := c.once(n, filepath.Join(c.dir, "in.jsonl")); again.Job != first.Job || met {
 		t.Errorf("after its folder is deleted it is %s, met %v", again.Job, met)
 	}
@@ -205,9 +190,7 @@ func TestTheSchedulerSeesAJobMadeAnew(t *testing.T) {
 	f, _ := c.schedulerAlone(n)
 	r, _ := c.once(n, c.input(10))
 	f.meet(t.Context(), r.Job)
-	if err := os.RemoveAll(filepath.Join(c.dir, "home", "jobs", r.Job)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(c.dir, "home", "jobs", r.Job)))
 	o := f.jobs[r.Job]
 	f.reload(t.Context(), r.Job, o)
 	c.once(n, filepath.Join(c.dir, "in.jsonl"))
@@ -225,27 +208,17 @@ func TestAChangedInputStopsTheJob(t *testing.T) {
 	n := c.join(nil)
 	defer n.Close()
 	path := c.input(400)
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(path))(t)
+	text := must.Get(os.ReadFile(path))(t)
 	r := c.submit(n, path, 1)
 	<-begun
-	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("q"), []byte("another")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("q"), []byte("another")), 0o600))
 	close(gate)
 	s := c.waitFor(n, r.Job, job.Stopped)
 	if !strings.Contains(s.Record.Why, "changed") || !strings.Contains(s.Record.Why, "in.jsonl") {
 		t.Error(s.Record.Why)
 	}
-	if err := errors.Join(os.WriteFile(path, text, 0o600), os.Chtimes(path, info.ModTime(), info.ModTime()), n.Resume(t.Context(), r.Job)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(path, text, 0o600), os.Chtimes(path, info.ModTime(), info.ModTime()), n.Resume(t.Context(), r.Job)))
 	c.waitFor(n, r.Job, job.Done)
 	for _, err := range end() {
 		t.Error(err)
@@ -269,9 +242,7 @@ func TestADeletedFolderIsAnEndedJob(t *testing.T) {
 	for calls.Load() == 0 {
 		n.pause(t.Context())
 	}
-	if err := os.RemoveAll(filepath.Join(c.dir, "home", filepath.FromSlash(job.Folder(r.Job)))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(c.dir, "home", filepath.FromSlash(job.Folder(r.Job)))))
 	n.tellChanged(r.Job) // or it is seen within a minute
 	for n.queued(t, r.Job) > 0 {
 		n.pause(t.Context())
@@ -301,9 +272,7 @@ func TestRemove(t *testing.T) {
 	}
 	close(gate)
 	c.waitFor(n, r.Job, job.Done)
-	if err := n.Remove(t.Context(), r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Remove(t.Context(), r.Job))
 	if _, err := n.Job(t.Context(), r.Job); !errors.Is(err, job.ErrMissing) {
 		t.Errorf("it is there: %v", err)
 	}
@@ -337,23 +306,17 @@ func TestALostPartIsAskedAgain(t *testing.T) {
 	}
 	for round, asked := range []int64{50, 1} { // of the second chunk; a round asks the one that failed
 		if round > 0 {
-			if err := n.RetryFailed(t.Context(), r.Job); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, n.RetryFailed(t.Context(), r.Job))
 			c.waitFor(n, r.Job, job.Done)
 		}
 		part := job.PartName(r.Job, 1, round)
-		if err := n.home.Delete(t.Context(), part); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.home.Delete(t.Context(), part))
 		out := filepath.Join(c.dir, "out.jsonl")
 		if _, err := n.Fetch(t.Context(), r.Job, out, out+".errors", false); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), part) {
 			t.Fatalf("%s is lost, and a fetch says %v", part, err)
 		}
 		before := calls.Load()
-		if err := n.Resume(t.Context(), r.Job); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Resume(t.Context(), r.Job))
 		c.waitFor(n, r.Job, job.Done)
 		got, err := n.Fetch(t.Context(), r.Job, out, out+".errors", false)
 		if err != nil || got.Done != 199 || got.Failed != 1 || len(ids(t, out)) != 199 {
@@ -377,9 +340,7 @@ func TestAWatcherReopensNothing(t *testing.T) {
 	for _, err := range end() {
 		t.Error(err)
 	}
-	if err := n.home.Delete(t.Context(), job.PartName(r.Job, 1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.home.Delete(t.Context(), job.PartName(r.Job, 1, 0)))
 	watcher := c.joinAs(bus.WatchRole)
 	defer watcher.Close()
 	if err := watcher.Resume(t.Context(), r.Job); !errors.Is(err, bus.ErrRole) {
@@ -401,19 +362,13 @@ func TestALostPartComesBeforeAnotherRound(t *testing.T) {
 	})
 	n, r := c.submitted(100)
 	c.waitFor(n, r.Job, job.Done)
-	if err := n.home.Delete(t.Context(), job.PartName(r.Job, 0, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.home.Delete(t.Context(), job.PartName(r.Job, 0, 0)))
 	if err := n.RetryFailed(t.Context(), r.Job); !errors.Is(err, ErrLost) {
 		t.Errorf("what failed is tried again: %v", err)
 	}
-	if err := n.Resume(t.Context(), r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Resume(t.Context(), r.Job))
 	c.waitFor(n, r.Job, job.Done)
-	if err := n.RetryFailed(t.Context(), r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.RetryFailed(t.Context(), r.Job))
 	c.waitFor(n, r.Job, job.Done)
 	for _, err := range end() {
 		t.Error(err)

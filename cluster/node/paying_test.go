@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -38,10 +39,7 @@ func TestAJobStopsAtItsCap(t *testing.T) {
 	caller, _ := open(nil)
 	in := job.Record{Inputs: c.inputs(0, items), Caps: []limiter.Money{limiter.USD(20)}}
 	in.Reading, in.Cut = job.Reading{Model: "m"}, job.Cut{ChunkLines: 50}
-	r, err := n.Submit(t.Context(), in, caller, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(n.Submit(t.Context(), in, caller, 0))(t)
 	s := c.waitFor(n, r.Job, job.Stopped)
 	if got := calls.Load(); got < 18 || got > 20 || !s.Record.Bound { // each of two purses may lack a part of a dollar
 		t.Errorf("%d calls of a dollar for 20; %+v", got, s.Record)
@@ -52,12 +50,8 @@ func TestAJobStopsAtItsCap(t *testing.T) {
 	if err := n.Raise(t.Context(), r.Job, limiter.USD(20)); err == nil {
 		t.Error("a cap was raised to what it was")
 	}
-	if err := n.Raise(t.Context(), r.Job, limiter.USD(90)); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Resume(t.Context(), r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Raise(t.Context(), r.Job, limiter.USD(90)))
+	must.Do(t, n.Resume(t.Context(), r.Job))
 	c.waitFor(n, r.Job, job.Done)
 	if got := calls.Load(); got != items {
 		t.Errorf("%d calls for %d items", got, items)

@@ -18,6 +18,7 @@ import (
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -28,10 +29,7 @@ const long = 10 * time.Minute
 func (c *cluster) refusedBy(n, worker *Node, name string) bus.Refusal {
 	c.t.Helper()
 	for {
-		o, err := n.Office(c.t.Context(), time.Second)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		o := must.Get(n.Office(c.t.Context(), time.Second))(c.t)
 		for _, w := range o.Workers {
 			if r, refuses := w.Refuses[name]; refuses && w.Name == worker.Name() {
 				return r
@@ -102,17 +100,13 @@ func TestADeletedInputStopsTheJob(t *testing.T) {
 	path := c.input(400)
 	r := c.submit(n, path, 1)
 	<-begun
-	if err := os.Rename(path, path+".away"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path, path+".away"))
 	close(gate)
 	s := c.waitFor(n, r.Job, job.Stopped)
 	if !strings.Contains(s.Record.Why, store.ErrMissing.Error()) || !strings.Contains(s.Record.Why, "in.jsonl") {
 		t.Error(s.Record.Why)
 	}
-	if err := errors.Join(os.Rename(path+".away", path), n.Resume(t.Context(), r.Job)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(path+".away", path), n.Resume(t.Context(), r.Job)))
 	c.waitFor(n, r.Job, job.Done)
 	for _, err := range end() {
 		t.Error(err)
@@ -264,9 +258,7 @@ func TestAJobThatHasEndedIsRefusedNoMore(t *testing.T) {
 			n, r := c.submitted(10)
 			w := &worker{Node: n, how: Worker{Concurrency: 8}, refusals: n.newRefusals()}
 			w.jobs = n.newJobs(w.refusals, opening(answer))
-			if err := w.newExecutor(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.newExecutor())
 			ctx, stop := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { w.jobs.run(ctx) })

@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/jonboulle/clockwork"
 )
@@ -81,10 +82,7 @@ func (n *Node) queued(t *testing.T, name string) int {
 // told gives a function that waits until the workers hear of a change of a job.
 func (c *cluster) told(n *Node, name string) func() {
 	c.t.Helper()
-	news, err := bus.Listen[bus.Change](n.bus, bus.News, name, 10)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	news := must.Get(bus.Listen[bus.Change](n.bus, bus.News, name, 10))(c.t)
 	c.t.Cleanup(news.Close)
 	return func() {
 		c.t.Helper()
@@ -99,13 +97,10 @@ func (c *cluster) told(n *Node, name string) func() {
 // silently changes a job's state, and tells nobody.
 func silently(t *testing.T, n *Node, name string, state job.State) {
 	t.Helper()
-	_, err := job.Change(t.Context(), n.home, name, func(r *job.Record) error {
+	must.Get(job.Change(t.Context(), n.home, name, func(r *job.Record) error {
 		r.State = state
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
 // A message sent while the scheduler's connection is away is lost. So a resumed job has its record changed without his
@@ -141,9 +136,7 @@ func TestSchedulerSeesADeletedFolder(t *testing.T) {
 	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	told := c.told(n, r.Job)
-	if err := job.Remove(t.Context(), n.home, r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, job.Remove(t.Context(), n.home, r.Job))
 	clock.Advance(listEvery)
 	f.look(t.Context())
 	if queued := f.queued(t, r.Job); queued > 0 {
@@ -158,14 +151,9 @@ func TestSchedulerSaysOnceThatAJobIsDeleted(t *testing.T) {
 	n, r := c.submitted(200)
 	f, _ := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	heard, err := bus.Listen[bus.Change](n.bus, bus.News, r.Job, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	heard := must.Get(bus.Listen[bus.Change](n.bus, bus.News, r.Job, 10))(t)
 	defer heard.Close()
-	if err := job.Remove(t.Context(), n.home, r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, job.Remove(t.Context(), n.home, r.Job))
 	n.tellChanged(r.Job)
 	for range 2 { // the one that was said here, and the scheduler's own
 		f.hearNews(t.Context(), <-heard.C)
@@ -295,9 +283,7 @@ func TestSchedulerListsPartsAgain(t *testing.T) {
 	n, r := c.submitted(200)
 	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	if err := store.CreateBytes(t.Context(), n.home, job.PartName(r.Job, 2, 0), []byte("a part")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), n.home, job.PartName(r.Job, 2, 0), []byte("a part")))
 	clock.Advance(listEvery - 1)
 	f.look(t.Context())
 	ledger := f.jobs[r.Job].ledger
@@ -321,10 +307,7 @@ func TestADeadlineStopsAJob(t *testing.T) {
 	state := func() job.Record {
 		t.Helper()
 		f.look(t.Context())
-		r, err := job.Load(t.Context(), n.home, r.Job)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(job.Load(t.Context(), n.home, r.Job))(t)
 		return r
 	}
 	if s := state(); s.State == job.Stopped {
@@ -334,9 +317,7 @@ func TestADeadlineStopsAJob(t *testing.T) {
 	if s := state(); s.State != job.Stopped || !s.Bound || !strings.Contains(s.Why, "--deadline") {
 		t.Errorf("at its deadline it is %s (%s), bound %v", s.State, s.Why, s.Bound)
 	}
-	if err := n.Resume(t.Context(), r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Resume(t.Context(), r.Job))
 	if s := state(); s.State == job.Stopped || s.Bound {
 		t.Errorf("resumed it is %s (%s)", s.State, s.Why)
 	}
@@ -363,12 +344,10 @@ func TestAnotherReasonIsNoBound(t *testing.T) {
 	n := c.join(nil)
 	defer n.Close()
 	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Open: true})
-	if _, err := job.Change(t.Context(), n.home, r.Job, func(r *job.Record) error {
+	must.Get(job.Change(t.Context(), n.home, r.Job, func(r *job.Record) error {
 		r.State, r.Why, r.Bound = job.Stopped, "its deadline was reached", true
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if err := n.Add(t.Context(), r.Job, c.inputs(1, 10), false); err != nil { // it goes on
 		t.Fatal(err)
 	}
@@ -388,16 +367,11 @@ func TestFailuresThatWereThereAreCounted(t *testing.T) {
 	for _, err := range end() {
 		t.Error(err)
 	}
-	r, err := job.Load(t.Context(), n.home, r.Job)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r = must.Get(job.Load(t.Context(), n.home, r.Job))(t)
 	f, _ := c.schedulerAlone(n)
 	o := &overseen{record: r}
 	o.record.Bounds.Failures = 1000
-	if err := f.count(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.count(t.Context(), o))
 	footer, _ := json.Marshal(o.counted[1])
 	o.hearSums(&bus.PartDone{Chunk: 1, Footer: footer})
 	failed := 0

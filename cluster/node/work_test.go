@@ -20,6 +20,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store/s3test"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"go.uber.org/goleak"
 )
@@ -51,10 +52,7 @@ func newCluster(t *testing.T) *cluster {
 // startHub starts the hub, on the port of the last time.
 func (c *cluster) startHub() {
 	c.t.Helper()
-	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(c.dir, "hub"), Listen: "127.0.0.1:0", Say: func(err error) { c.t.Log(err) }})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	hub := must.Get(bus.StartHub(bus.HubConfig{Dir: filepath.Join(c.dir, "hub"), Listen: "127.0.0.1:0", Say: func(err error) { c.t.Log(err) }}))(c.t)
 	c.t.Cleanup(hub.Shutdown)
 	c.hub = hub
 }
@@ -63,20 +61,14 @@ var seeds atomic.Uint64
 
 func (c *cluster) join(say func(string)) *Node {
 	c.t.Helper()
-	n, err := Join(c.t.Context(), Config{Line: c.line, Times: Times{AckWait: c.wait, Term: testTerm}, Seed: seeds.Add(1), Founds: true, Say: say})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	n := must.Get(Join(c.t.Context(), Config{Line: c.line, Times: Times{AckWait: c.wait, Term: testTerm}, Seed: seeds.Add(1), Founds: true, Say: say}))(c.t)
 	return n
 }
 
 // joinAs joins by the line of a role.
 func (c *cluster) joinAs(r bus.Role) *Node {
 	c.t.Helper()
-	n, err := Join(c.t.Context(), Config{Line: JoinLine(c.hub.RoleURL(r), filepath.Join(c.dir, "home")), Seed: seeds.Add(1)})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	n := must.Get(Join(c.t.Context(), Config{Line: JoinLine(c.hub.RoleURL(r), filepath.Join(c.dir, "home")), Seed: seeds.Add(1)}))(c.t)
 	return n
 }
 
@@ -150,18 +142,13 @@ func (c *cluster) input(lines int) string {
 		fmt.Fprintf(&text, "{\"prompt\":\"q %d\"}\n", i)
 	}
 	path := filepath.Join(c.dir, "in.jsonl")
-	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(path, text.Bytes(), 0o600))
 	return path
 }
 
 func (c *cluster) submit(n *Node, path string, weight float64) job.Record {
 	c.t.Helper()
-	o, err := ObjectOf(c.t.Context(), path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	o := must.Get(ObjectOf(c.t.Context(), path))(c.t)
 	return c.submitRecord(n, job.Record{Inputs: []job.Input{{Name: path, Format: job.JSONL, Objects: []job.Object{o}}}, Weight: weight})
 }
 
@@ -170,10 +157,7 @@ func (c *cluster) submitRecord(n *Node, r job.Record) job.Record {
 	c.t.Helper()
 	r.Reading, r.Cut = job.Reading{Model: "m"}, job.Cut{ChunkLines: 50}
 	caller, _ := opening(nil)(nil)
-	r, err := n.Submit(c.t.Context(), r, caller, 0)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	r = must.Get(n.Submit(c.t.Context(), r, caller, 0))(c.t)
 	return r
 }
 
@@ -196,17 +180,12 @@ func (c *cluster) waitFor(n *Node, name string, want job.State) JobStatus {
 // ids are the custom ids of a result file, in order.
 func ids(t *testing.T, path string) (all []string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	for line := range bytes.Lines(text) {
 		var l struct {
 			ID string `json:"custom_id"`
 		}
-		if err := json.Unmarshal(line, &l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(line, &l))
 		all = append(all, l.ID)
 	}
 	return all
@@ -246,14 +225,10 @@ func TestCancelAndResume(t *testing.T) {
 	gate, begun, end := c.heldWorker()
 	n, r := c.submitted(120)
 	<-begun
-	if err := n.Cancel(t.Context(), r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Cancel(t.Context(), r.Job))
 	close(gate)
 	c.waitFor(n, r.Job, job.Canceled)
-	if err := n.Resume(t.Context(), r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Resume(t.Context(), r.Job))
 	s := c.waitFor(n, r.Job, job.Done)
 	if s.Items != 120 || s.Parts != s.Chunks {
 		t.Errorf("%+v", s)
@@ -285,9 +260,7 @@ func TestRetryFailed(t *testing.T) {
 		t.Errorf("%+v %v", got, err)
 	}
 	round.Store(1)
-	if err := n.RetryFailed(t.Context(), r.Job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.RetryFailed(t.Context(), r.Job))
 	c.waitFor(n, r.Job, job.Done)
 	got, err = n.Fetch(t.Context(), r.Job, out, out+".errors", false)
 	if err != nil || got.Done != 120 || got.Failed != 0 || len(ids(t, out)) != 120 {
@@ -311,9 +284,7 @@ func TestBadLinesRefuseAJob(t *testing.T) {
 	n := c.join(nil)
 	defer n.Close()
 	path := c.input(3)
-	if err := os.WriteFile(path, []byte("{\"prompt\":\"a\"}\nnothing\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("{\"prompt\":\"a\"}\nnothing\n"), 0o600))
 	r := c.submit(n, path, 1)
 	s := c.waitFor(n, r.Job, job.Refused)
 	if !bytes.Contains([]byte(s.Record.Why), []byte("in.jsonl:2: not JSON")) {
@@ -351,9 +322,7 @@ func TestStoppedByTheProvider(t *testing.T) {
 func (c *cluster) resumes(n *Node, name string) {
 	c.t.Helper()
 	for tries := 1; ; tries++ {
-		if err := n.Resume(c.t.Context(), name); err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, n.Resume(c.t.Context(), name))
 		s, err := n.Wait(c.t.Context(), name, 200*time.Millisecond, func(JobStatus) {})
 		if err == nil && s.Record.State == job.Done {
 			return

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -204,20 +205,12 @@ func examples() map[string]any {
 // The messages keep their form, as another version of the worker reads them. A change must
 // raise Version, and say how the older version is answered.
 func TestMessagesAreWhatTheyWere(t *testing.T) {
-	got, err := json.MarshalIndent(examples(), "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(json.MarshalIndent(examples(), "", " "))(t)
 	path := filepath.Join("testdata", "messages.json")
 	if *rewrite {
-		if err := os.WriteFile(path, append(got, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, append(got, '\n'), 0o644))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if string(got)+"\n" != string(want) {
 		t.Errorf("the messages are not those of %s: go test ./permit -rewrite, and look at the difference\n%s", path, got)
 	}
@@ -269,10 +262,7 @@ func TestMessagesAreShort(t *testing.T) {
 		Report{Epoch: 12, Number: 123456, Cost: cost, Age: 99_123_456},
 		Report{Epoch: 12, Number: 123456, Cost: cost, Age: 2134567891, Ended: o},
 	} {
-		b, err := json.Marshal(part)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(part))(t)
 		total += len(b) + 1
 	}
 	if total > 300 {
@@ -328,10 +318,7 @@ func TestValidateRefuses(t *testing.T) {
 // and a law that hears it goes on.
 func FuzzMessages(f *testing.F) {
 	for _, x := range examples() {
-		b, err := json.Marshal(x)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(json.Marshal(x))(f)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

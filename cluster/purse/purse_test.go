@@ -10,6 +10,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -86,9 +87,7 @@ func TestADeadWorkerLosesLessThanANote(t *testing.T) {
 	s, caps := storetest.NewMemory(), []limiter.Money{1000 * Slices}
 	dead := purseOf(s, "dead", &caps)
 	for range 10 {
-		if _, err := dead.Reserve(t.Context(), 333); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(dead.Reserve(t.Context(), 333))(t)
 	}
 	p, got := purseOf(s, "alive", &caps), limiter.Money(0)
 	for {

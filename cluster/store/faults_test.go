@@ -18,6 +18,7 @@ import (
 
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/s3test"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // hurried is a clock on which every wait is over at once.
@@ -48,10 +49,7 @@ func every(*http.Request) bool { return true }
 
 func read(t testing.TB, s store.Store, name string) string {
 	t.Helper()
-	content, err := store.ReadAll(t.Context(), s, name, 64<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(store.ReadAll(t.Context(), s, name, 64<<20))(t)
 	return string(content)
 }
 
@@ -241,9 +239,7 @@ func TestTheRestThroughFaults(t *testing.T) {
 	server, s := faulty(t)
 	for _, fault := range []s3test.Fault{s3test.SlowDown, s3test.LoseAsk, s3test.LoseAnswer, s3test.FailAfter} {
 		name := fmt.Sprint("k", fault)
-		if err := store.CreateBytes(t.Context(), s, name, []byte("mine")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.CreateBytes(t.Context(), s, name, []byte("mine")))
 		for verb, do := range map[string]func() error{
 			"read": func() error { read(t, s, name); return nil },
 			"list": func() error {
@@ -303,15 +299,10 @@ func TestReadsGoOn(t *testing.T) {
 	for i := range content {
 		content[i] = byte(i * 31 >> 3)
 	}
-	if err := store.CreateBytes(t.Context(), s, "k", content); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), s, "k", content))
 	for _, c := range []struct{ offset, length int64 }{{0, -1}, {1000, -1}, {1000, 200_000}} {
 		server.Fault(s3test.First(6, s3test.Cut, s3test.IsGet))
-		in, err := s.Open(t.Context(), "k", c.offset, c.length)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(s.Open(t.Context(), "k", c.offset, c.length))(t)
 		got, err := io.ReadAll(in)
 		want := content[c.offset:]
 		if c.length >= 0 {
@@ -329,9 +320,7 @@ func TestReadsGoOn(t *testing.T) {
 // A stream that breaks again and again without a byte between is an error in the end.
 func TestReadsGiveUp(t *testing.T) {
 	server, s := faulty(t)
-	if err := store.CreateBytes(t.Context(), s, "k", []byte("xy")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), s, "k", []byte("xy")))
 	server.Fault(s3test.First(1000, s3test.Cut, s3test.IsGet))
 	_, err := store.ReadAll(t.Context(), s, "k", 10)
 	if err == nil || !strings.Contains(err.Error(), "read k at byte 1") && !strings.Contains(err.Error(), "at byte 1:") {
@@ -345,21 +334,12 @@ func TestReadsGiveUp(t *testing.T) {
 // Two objects are not read as one, if the first was replaced while it was read.
 func TestReadsOfWhatIsReplaced(t *testing.T) {
 	server, s := faulty(t)
-	if err := store.CreateBytes(t.Context(), s, "k", bytes.Repeat([]byte("a"), 100_000)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), s, "k", bytes.Repeat([]byte("a"), 100_000)))
 	server.Fault(s3test.First(1, s3test.Cut, s3test.IsGet))
-	in, err := s.Open(t.Context(), "k", 0, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(s.Open(t.Context(), "k", 0, -1))(t)
 	defer in.Close()
-	if err := s.Delete(t.Context(), "k"); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.CreateBytes(t.Context(), s, "k", bytes.Repeat([]byte("b"), 100_000)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Delete(t.Context(), "k"))
+	must.Do(t, store.CreateBytes(t.Context(), s, "k", bytes.Repeat([]byte("b"), 100_000)))
 	if got, err := io.ReadAll(in); !errors.Is(err, store.ErrChanged) || bytes.ContainsRune(got, 'b') {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
@@ -369,9 +349,7 @@ func TestReadsOfWhatIsReplaced(t *testing.T) {
 func TestListsGoOn(t *testing.T) {
 	server, s := faulty(t)
 	for n := range 40 {
-		if err := store.CreateBytes(t.Context(), s, fmt.Sprintf("k/%02d", n), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.CreateBytes(t.Context(), s, fmt.Sprintf("k/%02d", n), nil))
 	}
 	all := names(t, s, "")
 	for _, fault := range []s3test.Fault{s3test.Cut, s3test.SlowDown, s3test.LoseAnswer} {
@@ -412,9 +390,7 @@ func TestListsThatMoveOn(t *testing.T) {
 // one that is complete.
 func TestSlowLists(t *testing.T) {
 	server, s := faulty(t)
-	if err := store.CreateBytes(t.Context(), s, "k", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), s, "k", nil))
 	held, release := make(chan struct{}), make(chan struct{})
 	server.Fault(func(_ int, r *http.Request) s3test.Fault {
 		if s3test.IsList(r) {
@@ -460,9 +436,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- store.CreateBytes(ctx, s, "k", nil) }()
-	if err := clock.BlockUntilContext(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, clock.BlockUntilContext(t.Context(), 1))
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)

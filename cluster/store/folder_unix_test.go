@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // watched is a folder whose disk writes down what is asked of it.
@@ -65,26 +66,20 @@ func told(t testing.TB, said *[]string, want ...string) {
 // before Create returns.
 func TestSyncOrder(t *testing.T) {
 	f, said := watched(t)
-	if err := CreateBytes(t.Context(), f, "a/b/k", []byte("words")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateBytes(t.Context(), f, "a/b/k", []byte("words")))
 	told(t, said,
 		"sync the folder of s", "sync the folder of s/.headrace-tmp", "sync temporary of 5",
 		"link temporary to s/a/b/k: no such file or directory",
 		"sync the folder of s/a", "sync the folder of s/a/b",
 		"link temporary to s/a/b/k: <nil>", "sync the folder of s/a/b/k")
-	if err := CreateBytes(t.Context(), f, "a/b/l", []byte("more words")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateBytes(t.Context(), f, "a/b/l", []byte("more words")))
 	told(t, said, "sync temporary of 10", "link temporary to s/a/b/l: <nil>", "sync the folder of s/a/b/l")
 }
 
 // A writer that gets ErrExists can count on the object: the first writer may have been killed before it synced.
 func TestSyncOfWhatOthersWrote(t *testing.T) {
 	f, said := watched(t)
-	if err := CreateBytes(t.Context(), f, "k", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateBytes(t.Context(), f, "k", nil))
 	*said = nil
 	if err := CreateBytes(t.Context(), f, "k", nil); !errors.Is(err, ErrExists) {
 		t.Error(err)
@@ -107,15 +102,10 @@ func TestSyncOfWhatOthersWrote(t *testing.T) {
 // The name of a journal lasts before its first line, and Sync asks the disk.
 func TestSyncOfAppending(t *testing.T) {
 	f, said := watched(t)
-	tail, err := f.Append(t.Context(), "a/k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tail := must.Get(f.Append(t.Context(), "a/k"))(t)
 	told(t, said, "sync the folder of s", "sync the folder of s/a", "sync the folder of s/a/k")
 	_, wrote := tail.Write([]byte("line\n"))
-	if err := errors.Join(wrote, tail.Sync(), tail.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(wrote, tail.Sync(), tail.Close()))
 	told(t, said, "sync s/a/k of 5")
 	for name, want := range map[string]error{"a/k": ErrExists, "a": errFolder, "a/k/l": errBeginning, "..": ErrName} {
 		if _, err := f.Append(t.Context(), name); !errors.Is(err, want) {
@@ -195,9 +185,7 @@ func TestNoHardLinks(t *testing.T) {
 // An object and a folder of one name cannot be, and neither is called taken.
 func TestAnObjectIsNoFolder(t *testing.T) {
 	f, _ := watched(t)
-	if err := CreateBytes(t.Context(), f, "a/b", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateBytes(t.Context(), f, "a/b", nil))
 	if err := CreateBytes(t.Context(), f, "a", nil); !errors.Is(err, errFolder) {
 		t.Error(err)
 	}
@@ -216,9 +204,7 @@ func TestAnObjectIsNoFolder(t *testing.T) {
 func TestDeletePrunes(t *testing.T) {
 	f, _ := watched(t)
 	for _, name := range []string{"work/7/1-a", "work/7/2-b", "work/8/1-a"} {
-		if err := CreateBytes(t.Context(), f, name, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, CreateBytes(t.Context(), f, name, nil))
 	}
 	for _, c := range []struct {
 		name string
@@ -226,9 +212,7 @@ func TestDeletePrunes(t *testing.T) {
 	}{
 		{"work/7/1-a", []string{"work/7", "work/8"}}, {"work/7/2-b", []string{"work/8"}}, {"work/8/1-a", nil},
 	} {
-		if err := f.Delete(t.Context(), c.name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Delete(t.Context(), c.name))
 		left, err := filepath.Glob(filepath.Join(f.root, "work", "*"))
 		if err != nil || len(left) != len(c.left) {
 			t.Errorf("%s: %q, %v", c.name, left, err)
@@ -268,23 +252,15 @@ func TestCreateWhileOthersPrune(t *testing.T) {
 // What killed writers left goes after a day, and nothing else.
 func TestSweep(t *testing.T) {
 	f, _ := watched(t)
-	if err := CreateBytes(t.Context(), f, "k", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateBytes(t.Context(), f, "k", nil))
 	now := time.Now()
 	temp := filepath.Join(f.root, tempFolder)
 	for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": 23 * time.Hour} {
 		path := filepath.Join(temp, name)
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, now, now.Add(-age))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, now, now.Add(-age))))
 	}
-	if err := os.Chtimes(filepath.Join(f.root, "k"), now, now.Add(-100*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(t.Context(), f.root); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(filepath.Join(f.root, "k"), now, now.Add(-100*time.Hour)))
+	must.Get(Open(t.Context(), f.root))(t)
 	if got := temporaries(t, f); !slices.Equal(got, []string{"young"}) {
 		t.Errorf("%q are left", got)
 	}
@@ -314,14 +290,9 @@ func TestModes(t *testing.T) {
 		file, folder fs.FileMode
 	}{{"", 0o600, 0o700}, {"?mode=0660", 0o660, 0o770}, {"?mode=644", 0o644, 0o755}} {
 		root := filepath.Join(t.TempDir(), "s")
-		s, err := Open(t.Context(), "file://"+root+c.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(Open(t.Context(), "file://"+root+c.query))(t)
 		tail, appended := Append(t.Context(), s, "b/l")
-		if err := errors.Join(CreateBytes(t.Context(), s, "a/k", nil), appended, tail.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(CreateBytes(t.Context(), s, "a/k", nil), appended, tail.Close()))
 		for path, want := range map[string]fs.FileMode{
 			"": c.folder, "a": c.folder, "a/k": c.file, "b/l": c.file, tempFolder: c.folder,
 		} {
@@ -336,13 +307,10 @@ func TestModes(t *testing.T) {
 func TestLinksAndOthers(t *testing.T) {
 	f, _ := watched(t)
 	elsewhere := filepath.Join(t.TempDir(), "in.jsonl")
-	err := errors.Join(
+	must.Do(t, errors.Join(
 		CreateBytes(t.Context(), f, "a", nil), os.WriteFile(elsewhere, []byte("line\n"), 0o600),
 		os.Symlink(elsewhere, filepath.Join(f.root, "b")), os.Symlink("nowhere", filepath.Join(f.root, "c")),
-		syscall.Mkfifo(filepath.Join(f.root, "d"), 0o600), os.WriteFile(filepath.Join(f.root, ".nfs01"), nil, 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+		syscall.Mkfifo(filepath.Join(f.root, "d"), 0o600), os.WriteFile(filepath.Join(f.root, ".nfs01"), nil, 0o600)))
 	var got []string
 	for o, err := range f.List(t.Context(), "", "") {
 		if err != nil {
@@ -358,9 +326,7 @@ func TestLinksAndOthers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := os.Symlink(filepath.Dir(elsewhere), filepath.Join(f.root, "e")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Dir(elsewhere), filepath.Join(f.root, "e")))
 	if err := lastError(f.List(t.Context(), "", "")); !errors.Is(err, errLink) || !strings.Contains(err.Error(), "e: ") {
 		t.Errorf("%v", err)
 	}
@@ -370,9 +336,7 @@ func TestLinksAndOthers(t *testing.T) {
 	if err := lastError(f.List(t.Context(), "", "")); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "ab: ") {
 		t.Errorf("%v", err)
 	}
-	if err := os.WriteFile(filepath.Join(f.root, "aa\n"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(f.root, "aa\n"), nil, 0o600))
 	if err := lastError(f.List(t.Context(), "", "")); !errors.Is(err, ErrName) {
 		t.Errorf("%v", err)
 	}
@@ -388,21 +352,14 @@ func lastError(list func(func(Object, error) bool)) (last error) {
 // An input that is written to while it is read is neither what it was nor what it is.
 func TestChangedWhileItIsRead(t *testing.T) {
 	f, _ := watched(t)
-	if err := CreateBytes(t.Context(), f, "in", []byte("line 1\nline 2\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, CreateBytes(t.Context(), f, "in", []byte("line 1\nline 2\n")))
 	id, _, err := f.Identity(t.Context(), "in")
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := f.OpenSame(t.Context(), "in", id, 0, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(f.OpenSame(t.Context(), "in", id, 0, 7))(t)
 	defer in.Close()
-	if err := os.WriteFile(filepath.Join(f.root, "in"), []byte("LINE 1\nline 2\nmore\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(f.root, "in"), []byte("LINE 1\nline 2\nmore\n"), 0o600))
 	if got, err := io.ReadAll(in); !errors.Is(err, ErrChanged) {
 		t.Errorf("%q, %v", got, err)
 	}

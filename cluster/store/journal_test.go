@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/s3test"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/jonboulle/clockwork"
 )
 
@@ -71,9 +72,7 @@ func begun(t *testing.T, lines int) (*gated, *clockwork.FakeClock, store.Journal
 func add(t testing.TB, j store.Journal, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
-		if err := j.Write(t.Context(), []byte(line)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, j.Write(t.Context(), []byte(line)))
 	}
 }
 
@@ -197,9 +196,7 @@ func TestPiecesAgain(t *testing.T) {
 // advanced moves a clock on, when somebody waits for it.
 func advanced(t testing.TB, clock *clockwork.FakeClock, by time.Duration) {
 	t.Helper()
-	if err := clock.BlockUntilContext(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, clock.BlockUntilContext(t.Context(), 1))
 	clock.Advance(by)
 }
 
@@ -232,9 +229,7 @@ func TestPiecesAreBounded(t *testing.T) {
 // Two writers of one journal are found out by the second's piece, and the first's stays.
 func TestPiecesOfTwoWriters(t *testing.T) {
 	g, _, j := begun(t, 100)
-	if err := store.CreateBytes(t.Context(), g.Memory, "j.000001", []byte("another's\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), g.Memory, "j.000001", []byte("another's\n")))
 	add(t, j, "mine")
 	done := make(chan error)
 	go func() { done <- j.Flush(t.Context()) }()
@@ -262,9 +257,7 @@ func TestLatePiecesAreNoJournal(t *testing.T) {
 		func(ctx context.Context) error { return j.Write(ctx, []byte("two")) },
 		j.Close, other.Close,
 	} {
-		if err := do(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, do(t.Context()))
 	}
 	if first := firstOf(t, m, "w/0001-a."); first != "w/0001-a.000002" {
 		t.Fatalf("the late piece is %q", first)
@@ -283,10 +276,7 @@ func TestLatePiecesAreNoJournal(t *testing.T) {
 
 func journalIn(t *testing.T, s store.Store, name string) store.Journal {
 	t.Helper()
-	j, err := store.CreateJournal(t.Context(), s, name, store.JournalConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(store.CreateJournal(t.Context(), s, name, store.JournalConfig{}))(t)
 	return j
 }
 
@@ -378,15 +368,10 @@ func TestAppendedIsMended(t *testing.T) {
 	full := errors.New("full")
 	for _, syncFails := range []bool{false, true} {
 		n := &torn{written: new([]string), syncFails: syncFails}
-		j, err := store.CreateJournal(t.Context(), n, "j", store.JournalConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := must.Get(store.CreateJournal(t.Context(), n, "j", store.JournalConfig{}))(t)
 		n.syncFails = false
 		add(t, j, "1")
-		if err := j.Sync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, j.Sync(t.Context()))
 		n.fail, n.syncFails = full, syncFails
 		add(t, j, "2")
 		for range 2 {
@@ -413,18 +398,13 @@ func TestAppendedIsMended(t *testing.T) {
 func TestJournalThroughFaults(t *testing.T) {
 	server, s := faulty(t)
 	server.Fault(s3test.Storm(5, 0.4, s3test.SlowDown, s3test.LoseAnswer, s3test.Conflict, s3test.FailAfter, s3test.Repeat))
-	j, err := store.CreateJournal(t.Context(), s, "j", store.JournalConfig{Lines: 7, Clock: clockwork.NewFakeClock()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(store.CreateJournal(t.Context(), s, "j", store.JournalConfig{Lines: 7, Clock: clockwork.NewFakeClock()}))(t)
 	var want []string
 	for n := range 100 {
 		want = append(want, fmt.Sprint("line ", n))
 		add(t, j, want[n])
 	}
-	if err := j.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, j.Close(t.Context()))
 	server.Fault(nil)
 	expect(t, journal(t, s), want...)
 	if server.Faults(s3test.LoseAnswer) == 0 {
@@ -442,18 +422,13 @@ func (long) Open(context.Context, string, int64, int64) (io.ReadCloser, error) {
 // A line has a bound, written or read.
 func TestLinesAreBounded(t *testing.T) {
 	m := storetest.NewMemory()
-	if err := store.CreateBytes(t.Context(), m, "j.000000", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), m, "j.000000", nil))
 	if err := first(store.ReadJournal(t.Context(), long{m}, "j")); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") {
 		t.Errorf("read: %v", err)
 	}
 	line := make([]byte, store.MaxLine+1)
 	for _, s := range []store.Store{storetest.NewMemory(), open(t, t.TempDir())} {
-		j, err := store.CreateJournal(t.Context(), s, "j", store.JournalConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := must.Get(store.CreateJournal(t.Context(), s, "j", store.JournalConfig{}))(t)
 		if err := j.Write(t.Context(), line); err == nil || !strings.Contains(err.Error(), "67108864 are the most") {
 			t.Errorf("written: %v", err)
 		}

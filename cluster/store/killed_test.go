@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
@@ -96,21 +97,13 @@ func TestKilledWriters(t *testing.T) {
 // killed returns one writer's output before it was killed.
 func killed(t *testing.T, root string, after time.Duration) []string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	child := exec.Command(self)
 	child.Env = append(os.Environ(), writerVariable+"="+root)
 	var complaint strings.Builder
 	child.Stderr = &complaint
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(child.StdoutPipe())(t)
+	must.Do(t, child.Start())
 	lines := bufio.NewReader(out)
 	first, err := lines.ReadString('\n') // from now on it writes
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/s3test"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // unset takes away what this machine's own account may say.
@@ -35,9 +36,7 @@ func unset(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	unset(t)
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	for address, says := range map[string]string{
 		"":                                    "a store has an address",
 		file:                                  "it is a file",
@@ -121,13 +120,10 @@ func TestOpenByEnvironment(t *testing.T) {
 	server := s3test.Start(t)
 	unset(t)
 	config, keys := filepath.Join(t.TempDir(), "config"), filepath.Join(t.TempDir(), "credentials")
-	err := errors.Join(
+	must.Do(t, errors.Join(
 		os.WriteFile(config, []byte("[default]\nregion = us-east-1\n[profile p]\nregion = us-east-1\n"), 0o600),
 		os.WriteFile(keys, []byte("[default]\naws_access_key_id = headrace\naws_secret_access_key = headrace-secret\n"+
-			"[p]\naws_access_key_id = headrace\naws_secret_access_key = headrace-secret\n"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+			"[p]\naws_access_key_id = headrace\naws_secret_access_key = headrace-secret\n"), 0o600)))
 	id, secret := [2]string{"AWS_ACCESS_KEY_ID", s3test.AccessKey}, [2]string{"AWS_SECRET_ACCESS_KEY", s3test.SecretKey}
 	endpoint, region := [2]string{"AWS_ENDPOINT_URL", server.Endpoint}, [2]string{"AWS_REGION", "us-east-1"}
 	for name, c := range map[string]struct {
@@ -251,10 +247,7 @@ func TestAnS3WithoutStretches(t *testing.T) {
 		}
 	}
 	// Of one that is asked for from its beginning no more is given than was asked for.
-	in, err := s.Open(t.Context(), "k", 0, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(s.Open(t.Context(), "k", 0, 4))(t)
 	defer in.Close()
 	if got, err := io.ReadAll(in); err != nil || string(got) != "0123" {
 		t.Errorf("%q, %v", got, err)
@@ -289,9 +282,7 @@ func (e *entry) Close() error {
 // ReadAll and ReadJournal close the readers that they open.
 func TestReadersAreClosed(t *testing.T) {
 	l := &ledger{Memory: storetest.NewMemory()}
-	if err := store.CreateBytes(t.Context(), l, "j.000000", []byte("1\n2\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), l, "j.000000", []byte("1\n2\n")))
 	for _, most := range []int64{3, 4} {
 		if _, err := store.ReadAll(t.Context(), l, "j.000000", most); (err == nil) != (most == 4) {
 			t.Errorf("%d bytes: %v", most, err)
@@ -340,10 +331,7 @@ func TestMemory(t *testing.T) {
 // open opens a store for a test, without connections of others.
 func open(t testing.TB, address string, opts ...store.Option) store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), address, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(t.Context(), address, opts...))(t)
 	t.Cleanup(func() {
 		if err := store.Close(s); err != nil {
 			t.Error(err)
@@ -363,15 +351,11 @@ func prefixOf(t testing.TB) string {
 func TestAFolderThatIsUnmounted(t *testing.T) {
 	ctx, root := t.Context(), filepath.Join(t.TempDir(), "home")
 	s := open(t, root)
-	if err := store.CreateBytes(ctx, s, "a/k", []byte("words")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(ctx, s, "a/k", []byte("words")))
 	if _, err := store.ReadAll(ctx, s, "a/none", 10); !errors.Is(err, store.ErrMissing) {
 		t.Fatal(err)
 	}
-	if err := os.Rename(root, root+".mounted"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(root, root+".mounted"))
 	away := func(what string) {
 		t.Helper()
 		_, read := store.ReadAll(ctx, s, "a/k", 10)
@@ -394,20 +378,14 @@ func TestAFolderThatIsUnmounted(t *testing.T) {
 	if _, err := os.Stat(root); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it was made anew: %v", err)
 	}
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(root, 0o700))
 	away("empty")
-	if err := errors.Join(os.Remove(root), os.Rename(root+".mounted", root)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(root), os.Rename(root+".mounted", root)))
 	if got := names(t, s, ""); len(got) != 1 || read(t, s, "a/k") != "words" {
 		t.Errorf("back: %q", got)
 	}
 	copied := root + ".copy"
-	if err := errors.Join(os.CopyFS(copied, os.DirFS(root)), os.RemoveAll(root), os.Rename(copied, root)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.CopyFS(copied, os.DirFS(root)), os.RemoveAll(root), os.Rename(copied, root)))
 	if err := store.CreateBytes(ctx, s, "a/m", nil); err != nil || read(t, s, "a/k") != "words" {
 		t.Errorf("with another number: %v", err)
 	}

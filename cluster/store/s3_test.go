@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/jonboulle/clockwork"
 )
 
@@ -87,15 +88,9 @@ func TestStallingConnections(t *testing.T) {
 
 // The connections that a bucket makes are such.
 func TestTransportStalls(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
-	conn, err := newTransport().DialContext(t.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(newTransport().DialContext(t.Context(), "tcp", listener.Addr().String()))(t)
 	defer conn.Close()
 	if s, ok := conn.(*stalling); !ok || s.after != stallTimeout {
 		t.Errorf("%T", conn)

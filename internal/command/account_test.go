@@ -12,6 +12,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/wire"
 )
 
@@ -20,15 +21,10 @@ import (
 func TestLimitsAreAnAccounts(t *testing.T) {
 	const one, other = "sk-one-0123456789abcdef", "sk-other-0123456789abcdef"
 	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte(one+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(one+"\n"), 0o600))
 	limit := func(env map[string]string, args ...string) string {
 		t.Helper()
-		calls, err := settingsWith(t, env, settings.Vendor|settings.Keys|settings.Pace|settings.Config, args...).Connect()
-		if err != nil {
-			t.Fatal(err)
-		}
+		calls := must.Get(settingsWith(t, env, settings.Vendor|settings.Keys|settings.Pace|settings.Config, args...).Connect())(t)
 		defer calls.Close()
 		return calls.Account.Limit("m")
 	}
@@ -71,10 +67,7 @@ func TestLimitsAreAnAccounts(t *testing.T) {
 func TestAJobSaysWhenAnItemIsGivenUp(t *testing.T) {
 	told := settingsWith(t, map[string]string{"HEADRACE_ITEM_TIMEOUT": "9m"}, settings.Vendor|settings.Input|settings.Tries, "--provider", "sim", "--max-attempts", "7", "--stream", "always", "--stream-idle", "9s").Bounds()
 	worker := settingsWith(t, map[string]string{"HEADRACE_MAX_ATTEMPTS": "3", "HEADRACE_TIMEOUT": "1s"}, settings.Vendor|settings.Keys|settings.Pace|settings.Tries, "--provider", "sim", "--item-timeout", "1s", "--stream", "never")
-	calls, err := worker.For(told)
-	if err != nil {
-		t.Fatal(err)
-	}
+	calls := must.Get(worker.For(told))(t)
 	defer calls.Close()
 	var lane machine.LaneConfig
 	calls.Bound(&lane)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A run that is asked by SIGUSR1 says how it stands, in lines, also where nothing else is
@@ -30,21 +31,12 @@ func TestAskedHowItStands(t *testing.T) {
 		}))
 		dir := t.TempDir()
 		in := filepath.Join(dir, "in.jsonl")
-		if err := os.WriteFile(in, []byte(`{"prompt":"one"}`+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(in, []byte(`{"prompt":"one"}`+"\n"), 0o600))
 		cmd := exec.Command("headrace", "run", in, "-o", filepath.Join(dir, "out.jsonl"), "--base-url", server.URL, "--model", "m", "--progress", how)
-		stderr, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		stderr := must.Get(cmd.StderrPipe())(t)
+		must.Do(t, cmd.Start())
 		<-called
-		if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Signal(syscall.SIGUSR1))
 		var names []string
 		lines := bufio.NewScanner(stderr)
 		for !slices.Contains(names, "Failed") && lines.Scan() {

@@ -20,6 +20,7 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -90,19 +91,14 @@ func TestCostsOfWhatBroke(t *testing.T) {
 	defer server.Close()
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl")
-	if err := os.WriteFile(in, []byte(`{"prompt":"again"}`+"\n"+`{"prompt":"never"}`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte(`{"prompt":"again"}`+"\n"+`{"prompt":"never"}`+"\n"), 0o600))
 	code, _, said := inWorld(t, nil, nil, "run", in, "-o", out, "--base-url", server.URL, "--model", "m", "-c", "1", "--max-attempts", "3", "--price", "2.5,10,1.25")
 	if code != exit.ItemsFailed {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	all := 0.0
 	for _, file := range []string{out, filepath.Join(dir, "out.errors.jsonl")} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		sum, priced, unpriced, fault := linesCost(text, "2.5,10,1.25")
 		if fault != "" || priced != 1 || unpriced != 0 {
 			t.Errorf("%s: %d and %d, %s", text, priced, unpriced, fault)
@@ -136,9 +132,7 @@ func TestCostsOfCaches(t *testing.T) {
 		in:  `{"prompt":"one","model":"claude-sonnet-4-5-20250929"}` + "\n",
 		own: `{"claude-sonnet-4-5":{"input":1,"output":1,"cached":1,"cache_write":11}}`,
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	for i, tt := range []struct {
 		given []string

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -66,16 +67,11 @@ func roomAgain(t *testing.T, abandoned, toStdout bool) {
 	release := sync.OnceFunc(func() { close(room) })
 	defer release() // the server waits for its calls
 	out, ballast := filepath.Join(dir, "out.jsonl"), filepath.Join(dir, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 170_000), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ballast, make([]byte, 170_000), 0o600))
 	args := []string{promptsFile(t, 1000), "-o", out, "--base-url", server.URL, "--model", "m", "-c", "8"}
 	var stdout *os.File
 	if toStdout {
-		file, err := os.Create(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(os.Create(out))(t)
 		defer func() { _ = file.Close() }()
 		stdout, args[2] = file, "-"
 	}
@@ -84,9 +80,7 @@ func roomAgain(t *testing.T, abandoned, toStdout bool) {
 	if !strings.Contains(e.Message, "no space left on device") {
 		t.Errorf("it stops for another reason: %s", e.Message)
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(ballast))
 	want := exit.Output
 	if abandoned {
 		want = exit.Interrupted
@@ -116,9 +110,7 @@ func roomAgain(t *testing.T, abandoned, toStdout bool) {
 // A timeline that there is no room for is said, and the run goes well without.
 func TestFullDiskOfTheTimeline(t *testing.T) {
 	dir := smallDisk(t)
-	if err := os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 200<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 200<<10), 0o600))
 	_, base := serveFor(t, sim.Config{})
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	code, _, errs := inWorld(t, nil, nil, "run", promptsFile(t, 30), "-o", out, "--base-url", base, "--model", "m", "--timeline", filepath.Join(dir, "t.jsonl"))

@@ -23,6 +23,7 @@ import (
 	"github.com/headrace/headrace/internal/command/run"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -129,9 +130,7 @@ func TestAnExtraRunsOnACluster(t *testing.T) {
 		"run {}/in.jsonl -o {}/o.jsonl --provider sim":                   {exit.OK, nil},
 	} {
 		dir, out := t.TempDir(), strings.Builder{}
-		if err := os.WriteFile(filepath.Join(dir, "in.jsonl"), []byte(`{"prompt":"a","id":"a"}`+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "in.jsonl"), []byte(`{"prompt":"a","id":"a"}`+"\n"), 0o600))
 		here := strings.NewReplacer("{}", dir)
 		got = nil
 		code := Run(t.Context(), aWorld(&out, nil, strings.Fields(here.Replace(args))...), extras...)
@@ -155,12 +154,8 @@ func settingsWith(t *testing.T, env map[string]string, flags settings.Groups, ar
 	t.Helper()
 	s, cmd := run.NewSettings(aWorld(io.Discard, env), flags), &cobra.Command{}
 	s.Register(cmd)
-	if err := cmd.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Complete(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.ParseFlags(args))
+	must.Do(t, s.Complete())
 	return s
 }
 
@@ -168,9 +163,7 @@ func settingsWith(t *testing.T, env map[string]string, flags settings.Groups, ar
 // Its provider and how it calls it stay its own.
 func TestOthersReadAsTheyWereTold(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file, []byte("system: of the file\nrpm: 17\noutput: x\nmax-tokens: 55\nidle-lanes: 17m\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("system: of the file\nrpm: 17\noutput: x\nmax-tokens: 55\nidle-lanes: 17m\n"), 0o600))
 	submit := settingsWith(t, map[string]string{"HEADRACE_FORMAT": "csv"}, settings.Vendor|settings.Input|settings.Files,
 		"-o", "out", "--template", "{{.a}}", "--model", "m2", "--on-bad-line", "skip", "--max-tokens", "77")
 	told := submit.Given(settings.Input)
@@ -179,15 +172,9 @@ func TestOthersReadAsTheyWereTold(t *testing.T) {
 	}
 	env := map[string]string{"HEADRACE_SYSTEM": "of the environment", "HEADRACE_CONCURRENCY": "5", "AWS_REGION": "eu-west-9", "K": "a-key-123"}
 	worker := settingsWith(t, env, settings.Vendor|settings.Keys|settings.Pace|settings.Config, "--provider", "bedrock", "--api-key-env", "K", "--seed", "15", "--config", file)
-	calls, err := worker.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	calls := must.Get(worker.Connect())(t)
 	defer calls.Close()
-	other, err := worker.For(told)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(worker.For(told))(t)
 	if own := calls.Job(promptfile.Input{}); own.MaxTokens != 55 || own.Watch.Ended != nil { // what the file alone sets
 		t.Errorf("%+v", own)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // What others said stays on its line; errors that were joined have a line each, and our
@@ -44,9 +45,7 @@ func TestTerminalIsNotSteered(t *testing.T) {
 	}
 	_ = Run(t.Context(), w)
 	for _, to := range []io.Writer{w.Stdout, w.Stderr} {
-		if _, err := io.WriteString(to, "\x1b[2J"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(to, "\x1b[2J"))(t)
 	}
 	if text := out.String() + errs.String(); strings.Contains(text, "\x1b") || strings.Count(text, `\x1b[2J`) != 2 {
 		t.Errorf("%q", text)

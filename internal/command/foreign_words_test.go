@@ -18,6 +18,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // evil would colour a terminal, clear it, turn its text round, and forge a line of ours.
@@ -98,17 +99,12 @@ func evilAnswer(w http.ResponseWriter, r *http.Request, refuse func() bool) {
 // good, and one has its model cool.
 func writeEvil(t *testing.T, path string) {
 	t.Helper()
-	quoted, err := json.Marshal(evil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	quoted := must.Get(json.Marshal(evil))(t)
 	var text strings.Builder
 	for _, prompt := range []string{"200", "400", "429"} {
 		fmt.Fprintf(&text, `{"id":%s,"model":%s,"prompt":"%s"}`+"\n", strings.Replace(string(quoted), "m", prompt, 1), quoted, prompt)
 	}
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text.String()), 0o600))
 }
 
 func badLinesOf(t *testing.T, dir string) string {
@@ -120,9 +116,7 @@ func badLinesOf(t *testing.T, dir string) string {
 {"id":"c","url":%[1]s,"body":{"model":"m","messages":[]}}
 {"id":"d","prompt":%[2]s}
 `, quoted, evil[:4])
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

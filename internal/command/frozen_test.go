@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 )
 
 var rewriteFrozen = flag.Bool("rewrite-frozen", false, "write the list of commands, flags and exit codes again")
@@ -39,14 +40,9 @@ func TestCommandsAndFlagsAreFrozen(t *testing.T) {
 
 	const path = "testdata/frozen.txt"
 	if *rewriteFrozen {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(b.String()), 0o644))
 	}
-	frozen, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	frozen := must.Get(os.ReadFile(path))(t)
 	was, is := lineSet(string(frozen)), lineSet(b.String())
 	for line := range was {
 		if !is[line] {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A secret of a header is in nothing that is printed or written: not when all goes well, not when
@@ -55,9 +56,7 @@ func TestSecretOfAHeaderIsNowhere(t *testing.T) {
 		},
 	}
 	inFile := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(inFile, []byte(secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(inFile, []byte(secret), 0o600))
 	for name, answer := range answers {
 		for how, sent := range map[string]string{"env:K": secret, "Bearer env:K": "Bearer " + secret, "env:BEARS": "Bearer " + secret, "file:" + inFile: secret} {
 			progress := map[bool]string{true: settings.ProgressJSON, false: settings.ProgressPlain}[strings.HasPrefix(how, "env")]
@@ -105,9 +104,7 @@ func TestSecretTooShortToHide(t *testing.T) {
 		s := newCame(t)
 		in := writeLines(t, `{"prompt":"hi"}`+"\n")
 		file := filepath.Join(filepath.Dir(in), "secret")
-		if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(secret), 0o600))
 		for _, from := range []string{"env:K", "file:" + file} {
 			_, place, _ := strings.Cut(from, ":")
 			code, _, said := inWorld(t, nil, map[string]string{"K": secret}, "run", in, "-o", in+".out", "--fresh", "--base-url", s.URL, "--model", "m", "--header", "X-Gateway-Key="+from)

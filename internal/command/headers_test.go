@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -60,9 +61,7 @@ func filesIn(t *testing.T, dir string) func(name, text string) (path string) {
 	return func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 }
@@ -252,9 +251,7 @@ func TestHeadersNextToASignature(t *testing.T) {
 func TestHeadersOfAWorker(t *testing.T) {
 	s, a := newCame(t), newAuthority(t)
 	config := filepath.Join(t.TempDir(), "run.yaml")
-	if err := os.WriteFile(config, []byte("headers:\n  X-Gateway-Key: env:K\n  X-Title: t\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte("headers:\n  X-Gateway-Key: env:K\n  X-Title: t\n"), 0o600))
 	env := map[string]string{"K": "pk-0123456789abcdef"}
 	job := map[string]string{"base-url": s.URL, "model": "m"}
 	_, certificate, key := a.pair("client", x509.ExtKeyUsageClientAuth)

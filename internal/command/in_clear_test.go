@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // What proves who calls goes unencrypted to the vendor's own hosts only if that was allowed: not
 // from its usual variable, whatever says where, and not the headers of an account either.
 func TestNothingOfTheirsInClear(t *testing.T) {
 	credentials := filepath.Join(t.TempDir(), "credentials.json")
-	if err := os.WriteFile(credentials, []byte(`{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(credentials, []byte(`{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`), 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", credentials)
 	for _, c := range []struct {
 		args string

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // shortKeys accepts one key at a time, and gives out the next after so many answers. Like a
@@ -65,9 +66,7 @@ func (s *shortKeys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func newShortKeys(t *testing.T, lives, stops int) (s *shortKeys, flags []string) {
 	t.Helper()
 	s = &shortKeys{file: filepath.Join(t.TempDir(), "key"), lives: lives, stops: stops}
-	if err := s.next(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.next())
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	in := writeLines(t, strings.Repeat(`{"prompt":"hi"}`+"\n", 200))

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,14 +113,10 @@ func manyLanes(n int) string {
 func TestMalformedLanes(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl")
-	if err := os.WriteFile(in, []byte(`{"prompt":"Hi","model":"m"}`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte(`{"prompt":"Hi","model":"m"}`+"\n"), 0o600))
 	for i, bad := range malformed {
 		config := filepath.Join(dir, fmt.Sprintf("f%d.yaml", i))
-		if err := os.WriteFile(config, []byte(bad.file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(config, []byte(bad.file), 0o600))
 		code, stdout, stderr := inWorld(t, strings.NewReader(""), map[string]string{"OTHER": "an-other-key-123"}, "run", in, "-o", out, "--config", config)
 		lines := strings.Split(strings.TrimRight(stderr, "\n"), "\n")
 		want := fmt.Sprintf("headrace: %s:%d: ", config, bad.line)

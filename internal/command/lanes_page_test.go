@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +11,7 @@ import (
 // The file that the page about pools shows can be run as it stands, and the page names each word
 // of a lane and of a pool.
 func TestPageOfPools(t *testing.T) {
-	text, err := os.ReadFile("../../docs/pools.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/pools.md"))(t)
 	_, rest, _ := strings.Cut(string(text), "```yaml\n")
 	file, _, _ := strings.Cut(rest, "```")
 	in, out := writeLines(t, `{"prompt":"Hi"}`+"\n"+`{"prompt":"Ho","model":"qwen3"}`+"\n"), filepath.Join(t.TempDir(), "out.jsonl")

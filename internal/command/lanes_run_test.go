@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/internal/command/simulator"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -22,9 +23,7 @@ import (
 func lanesFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lanes.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -112,13 +111,8 @@ func newSim(t *testing.T, args ...string) (server *sim.Server, under string) {
 	var flags simulator.SimFlags
 	fs := pflag.NewFlagSet("sim", pflag.ContinueOnError)
 	flags.Register(fs)
-	if err := fs.Parse(append([]string{"--profile=fast"}, args...)); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := flags.Config(fs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.Parse(append([]string{"--profile=fast"}, args...)))
+	cfg := must.Get(flags.Config(fs))(t)
 	return sim.New(cfg, clockwork.NewRealClock()), simulator.SimBase(cfg)
 }
 
@@ -275,10 +269,7 @@ func TestKeysOfLanesAreNowhere(t *testing.T) {
 		t.Fatal(err, code)
 	}
 	for _, e := range entries {
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 		all += string(text)
 	}
 	for _, key := range env {
@@ -408,9 +399,7 @@ func TestWeightsOfLanes(t *testing.T) {
 func TestLanesShowTheirOwnPrice(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "lanes.yaml")
 	text := "lanes:\n  a: {provider: sim, price: {input: 1, output: 5}}\n  b: {provider: sim}\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
 	code, stdout, stderr := inWorld(t, strings.NewReader(""), nil, "lanes", "--config", config)
 	for lane, want := range map[string]string{"a": "$1 in, $5 out", "b": "  none           all"} {
 		row := regexp.MustCompile(`(?m)^` + lane + ` .*$`).FindString(stdout)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -53,10 +54,7 @@ func nativeLines(t *testing.T) int {
 	if told == "" {
 		return 120
 	}
-	n, err := strconv.Atoi(told)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(strconv.Atoi(told))(t)
 	return n
 }
 
@@ -86,9 +84,7 @@ func TestNativeLinesArriveAsTheyAre(t *testing.T) {
 				t.Errorf("%d lines with %d ids, want %d", len(results), len(ids), n)
 			}
 			var books sim.Books
-			if err := json.Unmarshal([]byte(fetched(t, "GET", onHost(t, base, "/sim/books?bodies"), "")), &books); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(fetched(t, "GET", onHost(t, base, "/sim/books?bodies"), "")), &books))
 			for sum := range books.Bodies {
 				if !sent[sum] {
 					t.Errorf("a body that is in no line: SHA-256 %s", sum)
@@ -104,10 +100,7 @@ func TestNativeLinesArriveAsTheyAre(t *testing.T) {
 // onHost is another path on the host of a URL.
 func onHost(t *testing.T, base, path string) string {
 	t.Helper()
-	u, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(base))(t)
 	return u.Scheme + "://" + u.Host + path
 }
 
@@ -151,9 +144,7 @@ func resultsOf(t *testing.T, file string) (lines []resultLine) {
 func writeLines(t *testing.T, text string) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "in.jsonl")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // authority issues certificates that no system trusts, into files.
@@ -71,9 +72,7 @@ func (a *authority) issue(about *x509.Certificate) (der []byte, key *ecdsa.Priva
 func (a *authority) write(name, kind string, der []byte) (path string) {
 	a.t.Helper()
 	path = filepath.Join(a.dir, name)
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
+	must.Do(a.t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 	return path
 }
 
@@ -84,10 +83,7 @@ func (a *authority) pair(name string, usage x509.ExtKeyUsage, addresses ...net.I
 		Subject: pkix.Name{CommonName: name}, DNSNames: []string{nowhere}, IPAddresses: append(addresses, net.IPv4(127, 0, 0, 1)),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 	})
-	raw, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	raw := must.Get(x509.MarshalPKCS8PrivateKey(private))(a.t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, a.write(name+".pem", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", raw)
 }
 
@@ -144,13 +140,9 @@ func TestAuthorityOfOnesOwn(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	server, calls, second := a.secure(nil)
 	config := filepath.Join(t.TempDir(), "run.yaml")
-	if err := os.WriteFile(config, []byte("ca-file: "+a.file+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte("ca-file: "+a.file+"\n"), 0o600))
 	both := filepath.Join(t.TempDir(), "both.pem")
-	if err := os.WriteFile(both, []byte("# two of them\n"+read(t, other.file)+"\n"+read(t, a.file)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(both, []byte("# two of them\n"+read(t, other.file)+"\n"+read(t, a.file)), 0o600))
 	for _, args := range [][]string{{"--ca-file", a.file}, {"--config", config}, {"--ca-file", both}} {
 		if code, said := asks(t, nil, append(args, "--base-url", server.URL)...); code != exit.OK {
 			t.Errorf("%q: exit code %d: %s", args, code, said)
@@ -173,10 +165,7 @@ func TestAuthorityOfOnesOwn(t *testing.T) {
 // The authorities of the system stay trusted.
 func TestAuthoritiesAreAdded(t *testing.T) {
 	a := newAuthority(t)
-	got, err := account.AuthoritiesIn(a.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(account.AuthoritiesIn(a.file))(t)
 	want, err := x509.SystemCertPool()
 	if err != nil {
 		t.Skip(err)
@@ -204,9 +193,7 @@ func TestClientCertificate(t *testing.T) {
 		t.Fatalf("%d calls without the certificate", calls.Load())
 	}
 	config := filepath.Join(t.TempDir(), "run.yaml")
-	if err := os.WriteFile(config, []byte("client-cert: "+certificate+"\nclient-key: "+key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte("client-cert: "+certificate+"\nclient-key: "+key+"\n"), 0o600))
 	for _, args := range [][]string{{"--client-cert", certificate, "--client-key", key}, {"--config", config}} {
 		if code, said := asks(t, nil, append(args, base...)...); code != exit.OK {
 			t.Errorf("%q: exit code %d: %s", args, code, said)
@@ -237,9 +224,7 @@ func TestNetworkFilesThatAreRefused(t *testing.T) {
 	damaged := file("damaged", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der.Bytes[:100]})))
 	encrypted := file("encrypted", string(pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte("x")})))
 	long, unreadable := file("long", strings.Repeat("x", 4<<20+1)), file("unreadable", whole)
-	if err := os.Chmod(unreadable, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(unreadable, 0))
 	rows := []struct{ args, says string }{
 		{"--ca-file {}/not-there", "--ca-file: {}/not-there: there is no such file: check its name"},
 		{"--ca-file {}", "--ca-file: {}: it is not a regular file"},
@@ -343,10 +328,7 @@ func TestProxyWithAPassword(t *testing.T) {
 
 // NO_PROXY exempts a host: it is called directly, by its own address.
 func TestNoProxy(t *testing.T) {
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	addresses := must.Get(net.InterfaceAddrs())(t)
 	var own net.IP // loopback is never asked of a proxy
 	for _, one := range addresses {
 		if ip, is := one.(*net.IPNet); is && ip.IP.IsGlobalUnicast() && ip.IP.To4() != nil {

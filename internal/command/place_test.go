@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/catalog"
 )
 
@@ -74,9 +75,7 @@ func TestHintsOfOtherDialects(t *testing.T) {
 		}},
 		{`{"prompt":"hi","seed":1}`, "anthropic", []string{"seed cannot be translated for lane anthropic/m (anthropic): has no counterpart: remove it, or", "--on-untranslatable skip leaves out"}},
 	} {
-		if err := os.WriteFile(in, []byte(c.line+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(in, []byte(c.line+"\n"), 0o600))
 		code, _, stderr := inWorld(t, nil, nil, "plan", in, "--model", "m", "--provider", c.provider)
 		for _, want := range c.want {
 			if code != exit.Usage || !strings.Contains(stderr, want) {
@@ -89,9 +88,7 @@ func TestHintsOfOtherDialects(t *testing.T) {
 // A plan needs no address, and knows how many calls a provider has in flight.
 func TestPlanNeedsNoPlace(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "in.jsonl")
-	if err := os.WriteFile(in, []byte(`{"prompt":"hello"}`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte(`{"prompt":"hello"}`+"\n"), 0o600))
 	for provider, want := range map[string]string{"bedrock": "calls in flight (-c)   64", "vertex": "calls in flight (-c)   64", "azure": "calls in flight (-c)   64", "moonshot": "calls in flight (-c)    1"} {
 		code, stdout, stderr := inWorld(t, nil, nil, "plan", in, "--model", "m", "--rpm", "60", "--provider", provider)
 		if code != 0 || !strings.Contains(stdout, want) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -39,13 +40,8 @@ func startTo(t *testing.T, stdout *os.File, stdin io.Reader, args ...string) *pr
 		cmd.Stdout = stdout
 	}
 	cmd.Dir = t.TempDir()
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := must.Get(cmd.StderrPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
 }
@@ -87,9 +83,7 @@ func (p *process) next() (e shownEvent, ok bool) {
 
 func (p *process) signal(s os.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, p.cmd.Process.Signal(s))
 }
 
 // end waits for the end, and gives the exit code and the summary.
@@ -125,19 +119,14 @@ func promptsFile(t *testing.T, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "prompts.jsonl")
 	text := strings.Repeat(`{"prompt":"again and again"}`+"\n", n)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // wholeLines returns the number of lines of a result file; each must be JSON, with its end.
 func wholeLines(t *testing.T, path string) int {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		t.Error("the last line is torn")
 	}
@@ -155,13 +144,8 @@ func wholeLines(t *testing.T, path string) int {
 func childSim(t *testing.T, flags ...string) (p *process, base string) {
 	t.Helper()
 	cmd := exec.Command("headrace", append([]string{"sim", "--addr", "127.0.0.1:0", "--profile", "fast"}, flags...)...)
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	pipe := must.Get(cmd.StderrPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	p = &process{t: t, cmd: cmd, stderr: bufio.NewReader(pipe)}
 	for base == "" {

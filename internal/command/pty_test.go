@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -33,10 +34,7 @@ func startOnTerminal(t *testing.T, line string, size pty.Winsize, env ...string)
 	cmd := exec.Command("sh", "-c", line)
 	cmd.Env = append(append(os.Environ(), "TERM=xterm", "LC_ALL=C.UTF-8", "NO_COLOR="), env...)
 	cmd.Dir = t.TempDir()
-	master, err := pty.StartWithSize(cmd, &size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	master := must.Get(pty.StartWithSize(cmd, &size))(t)
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = master.Close() })
 	return &onTerminal{t: t, cmd: cmd, master: master}
 }
@@ -166,9 +164,7 @@ func TestAskedAfterAPilot(t *testing.T) {
 			if n := server.Books().Accepted; n != 10 {
 				t.Errorf("%d calls before the answer", n)
 			}
-			if _, err := io.WriteString(o.master, c.typed); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(o.master, c.typed))(t)
 			code, shown, b := o.end(), o.shown.String(), server.Books()
 			if code != c.code || b.Accepted != c.calls || !strings.Contains(shown, c.says) || wholeLines(t, out) != c.calls || strings.Contains(shown, "in flight finish") {
 				t.Errorf("exit code %d, %d calls: %s", code, b.Accepted, shown)
@@ -209,9 +205,7 @@ func TestAskedWhatItMayCost(t *testing.T) {
 				if _, err := os.Stat(dir + "/out.jsonl"); server.Books().Received != 0 || err == nil {
 					t.Errorf("%d calls before the answer: %v", server.Books().Received, err)
 				}
-				if _, err := io.WriteString(o.master, c.typed); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(io.WriteString(o.master, c.typed))(t)
 			}
 			code := o.end()
 			shown := o.shown.String()
@@ -244,9 +238,7 @@ func TestAskedWhatItMayCostOverLanes(t *testing.T) {
 			o := startOnTerminal(t, "exec headrace run "+promptsFile(t, 100)+" -o "+t.TempDir()+"/out.jsonl --model m --config "+config+c.flags, usual)
 			if c.typed != "" {
 				o.until("Continue? [y/N] ")
-				if _, err := io.WriteString(o.master, c.typed); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(io.WriteString(o.master, c.typed))(t)
 			}
 			code, shown := o.end(), o.shown.String()
 			if got := server.Books().Accepted; code != c.code || got != c.calls || !strings.Contains(shown, c.says) || strings.Contains(shown, "Continue?") != (c.typed != "") {

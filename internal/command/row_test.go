@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // runAt runs ten prompts with a provider whose server is answered by answer.
@@ -20,9 +21,7 @@ func runAt(t *testing.T, provider, key string, answer http.HandlerFunc, more ...
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in.jsonl")
-	if err := os.WriteFile(in, []byte(strings.Repeat(`{"prompt":"Well?"}`+"\n", 10)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte(strings.Repeat(`{"prompt":"Well?"}`+"\n", 10)), 0o600))
 	args := []string{"run", in, "-o", filepath.Join(dir, "out.jsonl"), "--provider", provider, "--base-url", server.URL + "/openai", "--model", "m 1", "--max-attempts", "1"}
 	code, _, stderr = inWorld(t, nil, map[string]string{key: "key-0123456789abcdef"}, append(args, more...)...)
 	return code, stderr

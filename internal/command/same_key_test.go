@@ -14,14 +14,12 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 )
 
 func entries(t *testing.T, folder string) (names []string) {
 	t.Helper()
-	all, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadDir(folder))(t)
 	for _, e := range all {
 		names = append(names, e.Name())
 	}
@@ -53,9 +51,7 @@ func TestRunsWithOneKeySaySo(t *testing.T) {
 	same := func(e shownEvent) bool { return strings.Contains(e.Message, "calls with the same key") }
 	killed := begin("sk-one-key-of-some-length", folder, out())
 	killed.until(started)
-	if err := killed.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, killed.cmd.Process.Kill())
 	_ = killed.cmd.Wait()
 	outs := []string{out(), out()}
 	first := begin("sk-one-key-of-some-length", folder, outs[0])

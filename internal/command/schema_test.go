@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // schemaFile is the contract of --progress json.
@@ -188,10 +189,7 @@ func (c *contract) pass(to io.Writer, from io.Reader) {
 // keeps checks the lines of a command that ran in the test's own process.
 func keeps(t *testing.T, stderr string) {
 	t.Helper()
-	c, err := newContract(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(newContract(schemaFile))(t)
 	c.pass(io.Discard, strings.NewReader(stderr))
 	for _, err := range c.faults {
 		t.Error(err)
@@ -214,10 +212,7 @@ func TestContractNoticesFaults(t *testing.T) {
 		"another origin": strings.Replace(start, `"from":"flag"`, `"from":"moon"`, 1),
 		"another format": strings.Replace(start, `"1.0"`, `"2.0"`, 1),
 	} {
-		c, err := newContract(schemaFile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(newContract(schemaFile))(t)
 		if c.pass(io.Discard, strings.NewReader(lines)); len(c.faults) != 1 {
 			t.Errorf("%s: %v", name, c.faults)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/must"
 )
 
 const testKey = "sk-proj-0123456789abcdefTHEKEY"
@@ -59,9 +60,7 @@ func TestKeyIsNowhere(t *testing.T) {
 				defer server.Close()
 				dir := t.TempDir()
 				in := filepath.Join(dir, "in.jsonl")
-				if err := os.WriteFile(in, []byte(`{"prompt":"the prompt itself"}`+"\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(in, []byte(`{"prompt":"the prompt itself"}`+"\n"), 0o600))
 				_, stdout, stderr := inWorld(t, nil, map[string]string{"MY_KEY": testKey + "\n"}, "run", in, "-o", filepath.Join(dir, "out.jsonl"),
 					"--base-url", server.URL, "--api-key-env", "MY_KEY", "--model", "m", "--log-level", "debug", "--progress", progress, "--max-attempts", "1", "--log-file", filepath.Join(dir, "out.log"))
 				keeps(t, stderr)
@@ -69,10 +68,7 @@ func TestKeyIsNowhere(t *testing.T) {
 				asText := strings.NewReplacer(`\u002d`, "-", `\\u002d`, "-")
 				files, _ := filepath.Glob(filepath.Join(dir, "out*"))
 				for _, f := range files {
-					text, err := os.ReadFile(f)
-					if err != nil {
-						t.Fatal(err)
-					}
+					text := must.Get(os.ReadFile(f))(t)
 					everything += string(text)
 				}
 				everything = asText.Replace(everything)
@@ -89,10 +85,7 @@ func TestKeyIsNowhere(t *testing.T) {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }
 
@@ -159,9 +152,7 @@ func TestPartOfKeyIsNowhere(t *testing.T) {
 	defer server.Close()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in.jsonl")
-	if err := os.WriteFile(in, []byte("{\"prompt\":\"a\"}\n{\"prompt\":\"b\"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte("{\"prompt\":\"a\"}\n{\"prompt\":\"b\"}\n"), 0o600))
 	inWorldTo(t, said, nil, map[string]string{"OPENAI_API_KEY": testKey}, "run", in, "-o", filepath.Join(dir, "out.jsonl"),
 		"--base-url", server.URL, "--model", "m", "--progress", settings.ProgressJSON)
 	if strings.Count(said.String(), why) < 2 {

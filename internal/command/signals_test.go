@@ -21,6 +21,7 @@ import (
 
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -95,9 +96,7 @@ func TestInputOrderAfterSecondSignal(t *testing.T) {
 	for n := 1; n <= 50; n++ {
 		fmt.Fprintf(&text, `{"prompt":"prompt %d."}`+"\n", n)
 	}
-	if err := os.WriteFile(in, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte(text.String()), 0o600))
 	args := []string{in, "-o", out, "--base-url", server.URL, "--model", "m", "-c", "4", "--order", "input"}
 	p := start(t, nil, args...)
 	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 5 })
@@ -112,10 +111,7 @@ func TestInputOrderAfterSecondSignal(t *testing.T) {
 	if code, _ := p.end(); code != exit.OK {
 		t.Errorf("exit code %d, last line %q", code, p.last)
 	}
-	lines, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := must.Get(os.ReadFile(out))(t)
 	n := 0
 	for line := range bytes.Lines(lines) {
 		if n++; !bytes.Contains(line, fmt.Appendf(nil, `"headrace":{"line":%d,`, n)) {
@@ -138,9 +134,7 @@ func TestSignalWhileStandardInputStalls(t *testing.T) {
 	defer in.Close()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	p := start(t, in, "-", "-o", out, "--base-url", base, "--model", "m")
-	if _, err := typed.WriteString(`{"prompt":"one"}` + "\n" + `{"prompt":"tw`); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(typed.WriteString(`{"prompt":"one"}` + "\n" + `{"prompt":"tw`))(t)
 	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done == 1 })
 	p.signal(os.Interrupt)
 	code, sum := p.end()
@@ -160,9 +154,7 @@ func TestStoppedWhileStandardInputStalls(t *testing.T) {
 	defer in.Close()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	p := start(t, in, "-", "-o", out, "--base-url", base, "--model", "m")
-	if _, err := typed.WriteString(`{"prompt":"one"}` + "\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(typed.WriteString(`{"prompt":"one"}` + "\n"))(t)
 	code, _ := p.end()
 	if code != exit.Stopped || wholeLines(t, out) != 0 {
 		t.Errorf("exit code %d, last line %q", code, p.last)
@@ -173,23 +165,13 @@ func TestStoppedWhileStandardInputStalls(t *testing.T) {
 func TestResultsComeAtOnce(t *testing.T) {
 	_, base := serveFor(t, sim.Config{})
 	cmd := exec.Command("headrace", "run", "-", "-o", "-", "--base-url", base, "--model", "m", "--progress", "none")
-	typed, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	results, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	typed := must.Get(cmd.StdinPipe())(t)
+	results := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	lines := bufio.NewReader(results)
 	for range 3 {
-		if _, err := io.WriteString(typed, `{"prompt":"and now?"}`+"\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(typed, `{"prompt":"and now?"}`+"\n"))(t)
 		if line, err := lines.ReadString('\n'); err != nil || !json.Valid([]byte(line)) {
 			t.Fatalf("%q, %v", line, err)
 		}
@@ -230,19 +212,14 @@ func TestCostsOfAKilledRun(t *testing.T) {
 	for n := range 3 {
 		p := start(t, nil, args...)
 		p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 40*n })
-		if err := p.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.cmd.Process.Kill())
 		p.end()
 	}
 	p := start(t, nil, args...)
 	if code, sum := p.end(); code != exit.OK || !sum.Proved {
 		t.Errorf("exit code %d, %+v, last line %q", code, sum, p.last)
 	}
-	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(out))(t)
 	sum, priced, unpriced, fault := linesCost(text, "2.5,10")
 	if fault != "" || priced != 300 || unpriced != 0 || sum < 0.01 {
 		t.Fatalf("%v in %d lines, and %d without a cost: %s", sum, priced, unpriced, fault)

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/headrace/headrace/internal/command/simulator"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/sim"
 )
@@ -75,21 +76,12 @@ func TestSimStreams(t *testing.T) {
 
 func fetched(t *testing.T, method, url, body string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	r.Header.Set("Authorization", "Bearer k")
 	r.Header.Set("Anthropic-Version", "2023-06-01")
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return string(text)
 }
 
@@ -98,9 +90,7 @@ func fetched(t *testing.T, method, url, body string) string {
 func TestSimSaysHowItIsCalled(t *testing.T) {
 	dir := t.TempDir()
 	in := filepath.Join(dir, "prompts.jsonl")
-	if err := os.WriteFile(in, []byte(`{"prompt":"hello"}`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte(`{"prompt":"hello"}`+"\n"), 0o600))
 	ranks := writeLines(t, `{"query":"hello","documents":["a"]}`+"\n")
 	for _, dialect := range simulator.SimDialects() {
 		p, _ := childSim(t, "--dialect", dialect)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A sum that failed tries have cost stays spent when they are tried again: over three runs under one
@@ -79,9 +80,7 @@ func TestCallsInFlightAtAKillCount(t *testing.T) {
 			t.Fatal("the timeline does not say what is reserved")
 		}
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.cmd.Process.Kill())
 	p.end()
 	hangs.Store(false)
 	code, _, said := inWorld(t, nil, nil, append([]string{"run"}, args...)...)
@@ -92,9 +91,7 @@ func TestCallsInFlightAtAKillCount(t *testing.T) {
 		t.Error(said)
 	}
 	var first journal.Line
-	if err := json.Unmarshal([]byte(strings.SplitAfter(read(t, out), "\n")[0]), &first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(strings.SplitAfter(read(t, out), "\n")[0]), &first))
 	if e := first.Headrace.Earlier; e == nil || e.Doubtful.Calls != 2 || e.Doubtful.USD != 0.02 || strings.Count(read(t, out), "earlier") != 1 {
 		t.Errorf("%+v", first.Headrace)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -91,9 +92,7 @@ func TestStatusOfARunThatIsKilled(t *testing.T) {
 			t.Errorf("status %s of a run that goes on: exit code %d: %s", form, code, said)
 		}
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.cmd.Process.Kill())
 	_ = p.cmd.Wait()
 	for form, want := range map[string]string{
 		"": "run        was killed, or its machine went down: the same command resumes it", "--timeline=none": "was killed",
@@ -136,9 +135,7 @@ func TestStatusOfARunThatIsInterrupted(t *testing.T) {
 // status counts the rows of a table whose columns only a template knows.
 func TestStatusCountsATableForATemplate(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "in.csv")
-	if err := os.WriteFile(in, []byte("text,lang\na,de\nb,fr\n\"c\nd\",it\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, []byte("text,lang\na,de\nb,fr\n\"c\nd\",it\n"), 0o600))
 	_, base := serveFor(t, sim.Config{})
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	if code, _, stderr := inWorld(t, nil, nil, "run", in, "-o", out, "--base-url", base, "--model", "m", "--template", "{{.text}} in {{.lang}}", "--limit", "1"); code != exit.OK {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/headrace/headrace/internal/must"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -111,16 +112,11 @@ func serveSlowly(t *testing.T, wait time.Duration) (*slowly, string) {
 // plainLines are an output's lines, by their ids, without what differs from run to run.
 func plainLines(t *testing.T, path string) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	lines := map[string]any{}
 	for line := range strings.Lines(string(text)) {
 		var one map[string]any
-		if err := json.Unmarshal([]byte(line), &one); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &one))
 		delete(one, "id")
 		if own, is := one["headrace"].(map[string]any); is {
 			for _, name := range []string{"sum", "latency_ms", "queued_ms", "waited_ms"} {
@@ -212,10 +208,7 @@ func TestWhichLinesAreStreamed(t *testing.T) {
 // proxy_read_timeout says.
 func idleProxy(t *testing.T, to string, idle time.Duration) string {
 	t.Helper()
-	target, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must.Get(url.Parse(to))(t)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	transport := &http.Transport{}
 	proxy.Transport = idleTransport{transport, idle}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -24,9 +25,7 @@ func simAs(t *testing.T, dialect, provider string) (flags []string, base string)
 
 func booksAt(t *testing.T, base string) (b sim.Books) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(fetched(t, "GET", onHost(t, base, "/sim/books"), "")), &b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(fetched(t, "GET", onHost(t, base, "/sim/books"), "")), &b))
 	return b
 }
 

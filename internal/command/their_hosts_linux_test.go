@@ -31,6 +31,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/sim"
@@ -63,24 +64,16 @@ func theirHosts(t *testing.T, answer http.Handler, hosts ...string) (env []strin
 // certificateFor is one that is its own authority, and the file of that.
 func certificateFor(t *testing.T, hosts []string) (tls.Certificate, string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	about := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nobody's authority"}, DNSNames: hosts,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key))(t)
 	file := filepath.Join(t.TempDir(), "authority.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
@@ -129,10 +122,7 @@ func theirHost(t *testing.T, v *catalog.Vendor) string {
 	if err != nil {
 		t.Fatalf("%s: %v", v.Name, err)
 	}
-	u, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(base))(t)
 	return u.Hostname()
 }
 
@@ -228,17 +218,11 @@ func TestTokensOfAnAccount(t *testing.T) {
 
 func tokensOfAnAccount(t *testing.T, name, flag, variable, project, counted string) {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := json.Marshal(map[string]string{
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
+	account := must.Get(json.Marshal(map[string]string{
 		"type": "service_account", "client_email": "me@p.iam.gserviceaccount.com", "token_uri": "https://oauth2.googleapis.com/token", "project_id": "p", "quota_project_id": "of-the-file",
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	file := writeLines(t, string(account))
 	v, _ := catalog.Named(name)
 	var calls, tokens atomic.Int64

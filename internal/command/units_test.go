@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // What go run has built is called by go run again, if its source is here.
@@ -16,9 +17,7 @@ func TestCalledAs(t *testing.T) {
 	if got := world.CalledAs(built); got != "headrace" {
 		t.Error(got)
 	}
-	if err := os.MkdirAll("cmd/headrace", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll("cmd/headrace", 0o700))
 	if got := world.CalledAs(built); got != "go run ./cmd/headrace" {
 		t.Error(got)
 	}

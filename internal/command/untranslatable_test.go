@@ -8,24 +8,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // The summary counts such lines apart, and keeps the contract with and without them.
 func TestSummaryOfUntranslatableLines(t *testing.T) {
-	c, err := newContract(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(newContract(schemaFile))(t)
 	for _, n := range []int{0, 3} {
 		rep := &progress.Report{Untranslatable: n, ErrorsFile: "e"}
-		text, err := json.Marshal(rep.Event())
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(rep.Event()))(t)
+		v := must.Get(jsonschema.UnmarshalJSON(strings.NewReader(string(text))))(t)
 		if err := c.schema.Validate(v); err != nil {
 			t.Errorf("%v: %s", err, text)
 		}

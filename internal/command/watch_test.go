@@ -17,6 +17,7 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/timeline"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -31,18 +32,12 @@ type aRun struct {
 func begunRun(t *testing.T) *aRun {
 	t.Helper()
 	r := &aRun{T: t, output: filepath.Join(t.TempDir(), "out.jsonl")}
-	if err := os.WriteFile(r.output, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(r.output, nil, 0o600))
 	r.at = event.Progress{Event: "progress", State: "running", Bound: "requests", HeldShort: "requests limit"}
-	var err error
-	r.writer, err = timeline.Open(timeline.Config{
+	r.writer = must.Get(timeline.Open(timeline.Config{
 		Path: timeline.Path(r.output), At: time.Now(), Start: event.Start{Event: "start"},
 		Progress: func() *event.Progress { p := r.at; p.At = event.Stamp(time.Now()); return &p },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return r
 }
 
@@ -103,10 +98,7 @@ func TestWatchOfASilentRun(t *testing.T) {
 				r.second()
 				r.writer.Close(nil)
 				if locked {
-					lock, err := journal.LockOutput(r.output)
-					if err != nil {
-						t.Fatal(err)
-					}
+					lock := must.Get(journal.LockOutput(r.output))(t)
 					defer func() { _ = lock.Unlock() }()
 				}
 				var out strings.Builder
@@ -150,9 +142,7 @@ func TestWatchOfATimelineThatGoesAway(t *testing.T) {
 		var out strings.Builder
 		ended := watching(t, &out, nil, r.output)
 		r.second()
-		if err := os.Remove(timeline.Path(r.output)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(timeline.Path(r.output)))
 		if code := <-ended; code != exit.Usage || !strings.Contains(out.String(), "is not there") {
 			t.Errorf("exit code %d:\n%s", code, out.String())
 		}

@@ -9,14 +9,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // What people are advised to use is there: each flag in the words of what holds a run back.
 func TestAdviceNamesFlags(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("event", "testdata", "held.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("event", "testdata", "held.txt")))(t)
 	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	new(settings.Flags).Register(fs)
 	named := regexp.MustCompile(`--([a-z-]+)`).FindAllSubmatch(text, -1)

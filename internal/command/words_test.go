@@ -17,6 +17,7 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // innerPackages are the names of all packages of this module: what begins the errors of
@@ -56,7 +57,7 @@ var prefixed = regexp.MustCompile(`(?:errors\.New|Errorf)\("([a-z]+): `)
 func TestEveryPackagesNameIsTakenOut(t *testing.T) {
 	inner, found := innerPackages(t), map[string]bool{}
 	for _, folder := range []string{"batch", "coordinator", "limiter", "provider", "internal"} {
-		err := filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, d fs.DirEntry, err error) error {
+		must.Do(t, filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
@@ -65,10 +66,7 @@ func TestEveryPackagesNameIsTakenOut(t *testing.T) {
 				found[m[1]] = found[m[1]] || slices.Contains(inner, m[1])
 			}
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	if !found["journal"] || !found["saver"] || !found["batch"] {
 		t.Errorf("found %v", found)
@@ -101,9 +99,7 @@ func TestPackagesWithin(t *testing.T) {
 func TestAFolderThatVanishes(t *testing.T) {
 	inner := innerPrefix(t)
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir("gone", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir("gone", 0o700))
 	base := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = os.RemoveAll("gone")
 		says(400, "application/json", `{"error":{"message":"too long"}}`)(w, r)
@@ -182,13 +178,9 @@ func writeMistakes(t *testing.T, realLine string) {
 		"cut.jsonl.gz": "\x1f\x8b\x08", "slip.yaml": "modell: m\nrpm: lots\n",
 		"real.jsonl": realLine, "damaged.jsonl": "\n" + realLine, "ruin.jsonl": ruin,
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
-	if err := os.Mkdir("folder", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir("folder", 0o700))
 	if err := os.Link("p.jsonl", "hard.jsonl"); err != nil {
 		t.Skip(err)
 	}
@@ -265,9 +257,7 @@ func lineOfARealRun(t *testing.T) string {
 func TestStopsAreSaidInWords(t *testing.T) {
 	inner := innerPrefix(t)
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("p.jsonl", []byte("{\"prompt\":\"a\",\"id\":\"a\"}\n{\"prompt\":\"b\",\"id\":\"b\"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile("p.jsonl", []byte("{\"prompt\":\"a\",\"id\":\"a\"}\n{\"prompt\":\"b\",\"id\":\"b\"}\n"), 0o600))
 	for kind, says := range map[string]string{
 		"html": "the address answers, but is not the API", "empty": "the address answers, but is not the API", "shape": "no upstream", "fails": "the model did not load",
 		"hangs": "raise --timeout", "closed": "nobody listens there", "elsewhere": "try https://", "wait": "wait until then",
@@ -326,9 +316,7 @@ func TestResultsAndHowToReadThem(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	write("p.jsonl", `{"prompt":"a","id":"a"}`+"\n")
 	write("e.jsonl", `{"url":"/v1/embeddings","body":{"model":"e","input":"a"}}`+"\n")
@@ -370,9 +358,7 @@ func TestResultsAndHowToReadThem(t *testing.T) {
 // A run that has not all of its results has no other last word than how it goes on.
 func TestNothingToReadBeforeTheEnd(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("p.jsonl", []byte(strings.Repeat("{\"prompt\":\"a\"}\n", 20)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile("p.jsonl", []byte(strings.Repeat("{\"prompt\":\"a\"}\n", 20)), 0o600))
 	var calls atomic.Int64
 	base := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if calls.Add(1) > 3 {

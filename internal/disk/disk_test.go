@@ -2,6 +2,7 @@ package disk
 
 import (
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -10,10 +11,7 @@ import (
 
 // The real disk is asked: a file that is not open cannot be synced.
 func TestSyncDataAsksTheSystem(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(filepath.Join(t.TempDir(), "f")))(t)
 	if err := errors.Join(Real().SyncData(file), file.Close()); err != nil {
 		t.Error(err)
 	}
@@ -48,9 +46,7 @@ func TestSyncFolderAsksTheSystem(t *testing.T) {
 	if err := syncFolder(link); err != nil {
 		t.Errorf("an ordinary folder: %v", err)
 	}
-	if err := os.Symlink("/proc/self/status", link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/proc/self/status", link))
 	for _, name := range []string{"/proc/self/status", link} {
 		if err := syncFolder(name); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("%s: %v", name, err)

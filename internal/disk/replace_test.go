@@ -5,6 +5,7 @@ package disk
 import (
 	"bufio"
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,9 +36,7 @@ func TestReplaceRemovesOnlyItsOwn(t *testing.T) {
 		"{\"prompt\":\"mine\"}\n": ErrInTheWay, "x": ErrInTheWay,
 		strings.Repeat("\x00", 9000): nil, strings.Repeat("\x00", 9000) + "x": ErrInTheWay, `{"ma` + "\x00\x00": nil,
 	} {
-		if err := errors.Join(os.WriteFile(path, []byte("old"), 0o640), os.WriteFile(path+NextSuffix, []byte(left), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(path, []byte("old"), 0o640), os.WriteFile(path+NextSuffix, []byte(left), 0o600)))
 		err := replaceBy(path, "new")
 		after, beside := "new", ""
 		if want != nil {
@@ -58,9 +57,7 @@ func TestReplaceRemovesOnlyItsOwn(t *testing.T) {
 func TestReplaceLeavesWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	elsewhere := filepath.Join(dir, "elsewhere")
-	if err := os.WriteFile(elsewhere, []byte(mark), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(elsewhere, []byte(mark), 0o600))
 	for name, make := range map[string]func(string) error{
 		"link":   func(p string) error { return os.Symlink(elsewhere, p) },
 		"folder": func(p string) error { return os.Mkdir(p, 0o700) },
@@ -75,9 +72,7 @@ func TestReplaceLeavesWhatIsNoFile(t *testing.T) {
 		},
 	} {
 		path := filepath.Join(dir, name)
-		if err := make(path + NextSuffix); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, make(path+NextSuffix))
 		if err := replaceBy(path, "new"); !errors.Is(err, ErrInTheWay) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -94,9 +89,7 @@ func TestReplaceLeavesWhatIsNoFile(t *testing.T) {
 func TestReplaceDoesNotFollow(t *testing.T) {
 	dir := t.TempDir()
 	path, elsewhere := filepath.Join(dir, "f"), filepath.Join(dir, "elsewhere")
-	if err := errors.Join(os.WriteFile(elsewhere, []byte("mine"), 0o644), os.Symlink(elsewhere, path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(elsewhere, []byte("mine"), 0o644), os.Symlink(elsewhere, path)))
 	if err := replaceBy(path, "new"); err != nil || textOf(elsewhere) != "mine" || textOf(path) != "new" {
 		t.Errorf("%v, %q, %q", err, textOf(elsewhere), textOf(path))
 	}
@@ -115,9 +108,7 @@ func TestReplaceInOrder(t *testing.T) {
 	d.Rename = func(from, to string) error { did = append(did, "rename"); return os.Rename(from, to) }
 	d.SyncFolder = func(string) { did = append(did, "folder") }
 	hello := func(w *bufio.Writer) error { _, err := w.WriteString("hello"); return err }
-	if err := errors.Join(d.Replace(path, Marked(mark), hello), d.Unsynced().Replace(path, Marked(mark), hello)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(d.Replace(path, Marked(mark), hello), d.Unsynced().Replace(path, Marked(mark), hello)))
 	if got := strings.Join(did, ", "); got != "sync hello, rename, folder, rename" {
 		t.Errorf("got %s", got)
 	}
@@ -165,9 +156,7 @@ func TestFailedStepLeavesTheOldFile(t *testing.T) {
 	} {
 		dir, d := t.TempDir(), Real()
 		path := filepath.Join(dir, c.name)
-		if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("old"), 0o600))
 		d.SyncFolder = func(string) { t.Errorf("%s: the name was synced", c.step) }
 		if c.breaks != nil {
 			c.breaks(&d)
@@ -184,9 +173,7 @@ func TestFailedStepLeavesTheOldFile(t *testing.T) {
 func TestWriteSetsTheRights(t *testing.T) {
 	dir := t.TempDir()
 	path, elsewhere := filepath.Join(dir, "f"), filepath.Join(dir, "elsewhere")
-	if err := errors.Join(os.WriteFile(elsewhere, []byte("mine"), 0o640), os.Symlink(elsewhere, path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(elsewhere, []byte("mine"), 0o640), os.Symlink(elsewhere, path)))
 	for _, mode := range []os.FileMode{0o666, 0o600} {
 		if err := Real().Write(path, []byte("new"), mode); err != nil || textOf(path) != "new" || textOf(elsewhere) != "mine" {
 			t.Errorf("%v, %q, %q", err, textOf(path), textOf(elsewhere))

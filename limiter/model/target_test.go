@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/limiter/internal/window"
@@ -248,9 +249,7 @@ func TestTargetIsSavedAndSaid(t *testing.T) {
 			t.Errorf("%s law: %q, want %q among them", law, v.Words(), want)
 		}
 		later := newLaw(c, at(101), seeded(1))
-		if err := later.Restore(at(101), w.law.Save(at(100))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, later.Restore(at(101), w.law.Save(at(100))))
 		want(t, law+": after a restart", later.Window(at(101)), n)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/catalog"
@@ -317,10 +318,7 @@ func askFace(t *testing.T, e all.Entry, c struct {
 	t.Helper()
 	name := e.Dialect.Name()
 	c.cfg.Face, c.cfg.Keys, c.cfg.Models = e.Face, []string{"key-1"}, []string{"m"}
-	client, err := clientOf(e.Dialect, cmp.Or(c.key, "key-1"), sim.NewTransport(sim.New(c.cfg, clockwork.NewFakeClock())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(clientOf(e.Dialect, cmp.Or(c.key, "key-1"), sim.NewTransport(sim.New(c.cfg, clockwork.NewFakeClock()))))(t)
 	model := cmp.Or(c.model, "m")
 	r := provider.Request{
 		Endpoint: provider.Chat, Model: model, MaxTokens: 500,

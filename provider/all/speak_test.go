@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/anthropic"
@@ -177,15 +178,9 @@ var speakers = []speaker{
 // client is one of the speaker's dialect, with a key where its provider looks for one.
 func (s *speaker) client(t *testing.T, cfg wire.Config, key string) *wire.Client {
 	t.Helper()
-	who, err := auth.NewKey(s.header, s.prefix, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	who := must.Get(auth.NewKey(s.header, s.prefix, key))(t)
 	cfg.Dialect, cfg.Auth = s.dialect, who
-	c, err := wire.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(wire.New(cfg))(t)
 	return c
 }
 

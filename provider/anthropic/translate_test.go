@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/chat/chattest"
 )
@@ -154,8 +155,6 @@ func BenchmarkFromChat(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := FromChat(provider.Request{Model: "claude", Body: body}, provider.Defaults{}); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(FromChat(provider.Request{Model: "claude", Body: body}, provider.Defaults{}))(b)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
 )
@@ -22,10 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // request is one without headers.
 func request(t *testing.T) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://host/path", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://host/path", http.NoBody))(t)
 	return r
 }
 
@@ -33,9 +31,7 @@ func request(t *testing.T) *http.Request {
 func applied(t *testing.T, s auth.Source) *http.Request {
 	t.Helper()
 	r := request(t)
-	if err := s.Apply(t.Context(), r, []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Apply(t.Context(), r, []byte("{}")))
 	return r
 }
 
@@ -50,10 +46,7 @@ func TestKey(t *testing.T) {
 		{"authorization", "Token ", "t 1", "Authorization", "Token t 1"},
 		{"Authorization", "Bearer ", "EMPTY", "Authorization", "Bearer EMPTY"},
 	} {
-		k, err := auth.NewKey(tt.header, tt.prefix, tt.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(auth.NewKey(tt.header, tt.prefix, tt.key))(t)
 		want := http.Header{tt.in: {tt.want}}
 		r := applied(t, k)
 		if !reflect.DeepEqual(r.Header, want) || !reflect.DeepEqual(k.Header(), want) {
@@ -68,10 +61,7 @@ func TestKey(t *testing.T) {
 // Without a key nothing is sent.
 func TestNoKey(t *testing.T) {
 	for _, key := range []string{"", " \r\n"} {
-		k, err := auth.Bearer(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(auth.Bearer(key))(t)
 		for _, s := range []auth.Fixed{k, auth.None{}} {
 			r := applied(t, s)
 			if len(r.Header)+len(s.Header())+len(s.Secrets()) != 0 || s.Refused(r) {
@@ -116,10 +106,7 @@ func TestSecretsOfKeys(t *testing.T) {
 		"sk-0123456789": true, "abcdefghijklmnop": true, "k-1": true,
 		"EMPTY": false, "lm-studio": false, "not-needed": false, "abcdefghijklmno": false,
 	} {
-		k, err := auth.Bearer(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(auth.Bearer(key))(t)
 		if slices.Contains(k.Secrets(), key) != secret {
 			t.Errorf("%q: secrets %q", key, k.Secrets())
 		}
@@ -131,10 +118,7 @@ func TestSecretsOfKeys(t *testing.T) {
 
 // Who changes the headers that were given out changes no other's.
 func TestKeyIsNotChanged(t *testing.T) {
-	k, err := auth.Bearer("sk-0123456789")
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(auth.Bearer("sk-0123456789"))(t)
 	k.Header()["Authorization"][0] = "x"
 	if got := applied(t, k).Header.Get("Authorization"); got != "Bearer sk-0123456789" {
 		t.Errorf("%q", got)
@@ -143,10 +127,7 @@ func TestKeyIsNotChanged(t *testing.T) {
 
 // Nothing is allocated for a key, in a request that has headers.
 func TestKeyAllocatesNothing(t *testing.T) {
-	k, err := auth.Bearer("sk-0123456789")
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(auth.Bearer("sk-0123456789"))(t)
 	r := applied(t, k)
 	if n := testing.AllocsPerRun(100, func() { _ = k.Apply(t.Context(), r, nil) }); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -155,10 +136,7 @@ func TestKeyAllocatesNothing(t *testing.T) {
 
 func newKey(t *testing.T, header, prefix, key string) *auth.Key {
 	t.Helper()
-	k, err := auth.NewKey(header, prefix, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(auth.NewKey(header, prefix, key))(t)
 	return k
 }
 
@@ -239,10 +217,7 @@ func TestJoinAsksEach(t *testing.T) {
 		}
 	}
 	path2, write2 := keyFile(t, "key-3-0123456789abc")
-	other, err := auth.NewFile(path2, "x-gateway-key", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(auth.NewFile(path2, "x-gateway-key", ""))(t)
 	j := auth.Join(file, other)
 	r := applied(t, j)
 	write("key-5-0123456789abc")

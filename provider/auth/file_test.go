@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
 )
@@ -22,9 +23,7 @@ func keyFile(t *testing.T, text string) (path string, write func(text string)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "key")
 	write = func(text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(text)
 	return path, write
@@ -32,10 +31,7 @@ func keyFile(t *testing.T, text string) (path string, write func(text string)) {
 
 func newFile(t *testing.T, path string) *auth.File {
 	t.Helper()
-	f, err := auth.NewFile(path, "x-api-key", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(auth.NewFile(path, "x-api-key", ""))(t)
 	return f
 }
 
@@ -61,9 +57,7 @@ func TestFileIsReadAgain(t *testing.T) {
 			time.Sleep(time.Second)
 			is("key-2")
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
 		time.Sleep(time.Second)
 		is("key-2")
 		write("key-3")
@@ -208,9 +202,7 @@ func TestExposed(t *testing.T) {
 		0o600: "", 0o400: "", 0o700: "",
 		0o640: "read", 0o604: "read", 0o644: "read", 0o620: "change", 0o666: "change", 0o602: "change",
 	} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 		got := auth.Exposed(path)
 		if (got == "") != (want == "") || !strings.HasPrefix(got, want) && !strings.HasPrefix(got, "others can "+want+" the key file "+path) {
 			t.Errorf("%o: %q", mode, got)
@@ -228,9 +220,7 @@ func FuzzFile(f *testing.F) {
 	}
 	path := filepath.Join(f.TempDir(), "key")
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, text, 0o600))
 		file, err := auth.NewFile(path, "x-api-key", "")
 		if err != nil {
 			if file != nil || len(text) >= 24 && strings.Contains(err.Error(), string(text)) {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
 )
@@ -62,10 +63,7 @@ func (g *giver) good(r *http.Request) bool {
 
 func newTokens(t *testing.T, fetch func(context.Context) (auth.Token, error)) *auth.Tokens {
 	t.Helper()
-	s, err := auth.NewTokens(auth.TokensConfig{Fetch: fetch})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(auth.NewTokens(auth.TokensConfig{Fetch: fetch}))(t)
 	return s
 }
 
@@ -251,16 +249,13 @@ func TestSameTokenAtItsEnd(t *testing.T) {
 func TestBodyOfARefusalHasNoSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		given := false
-		s, err := auth.NewTokens(auth.TokensConfig{Secrets: []string{"refresh-token-77"}, Fetch: func(context.Context) (auth.Token, error) {
+		s := must.Get(auth.NewTokens(auth.TokensConfig{Secrets: []string{"refresh-token-77"}, Fetch: func(context.Context) (auth.Token, error) {
 			if given {
 				return auth.Token{}, &provider.Error{Kind: provider.Unauthorized, Status: 400, Body: []byte(`{"sent":"refresh-token-77","had":"access-token-1"}`)}
 			}
 			given = true
 			return auth.Token{Value: "access-token-1"}, nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		s.Refused(applied(t, s))
 		var e *provider.Error
 		if err := s.Apply(t.Context(), request(t), nil); !errors.As(err, &e) || string(e.Body) != `{"sent":"[redacted]","had":"[redacted]"}` {
@@ -286,10 +281,7 @@ func TestRefreshFails(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			g := &giver{takes: time.Second, err: tt.err}
-			s, err := auth.NewTokens(auth.TokensConfig{Fetch: g.fetch, Secrets: []string{"refresh-token-77"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(auth.NewTokens(auth.TokensConfig{Fetch: g.fetch, Secrets: []string{"refresh-token-77"}}))(t)
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
@@ -374,10 +366,7 @@ func TestOddTokens(t *testing.T) {
 func TestTokensConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &giver{}
-		s, err := auth.NewTokens(auth.TokensConfig{Fetch: g.fetch, Header: "api-key"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(auth.NewTokens(auth.TokensConfig{Fetch: g.fetch, Header: "api-key"}))(t)
 		if got := applied(t, s).Header; got.Get("Api-Key") != "token-1" || len(got) != 1 {
 			t.Errorf("%v", got)
 		}

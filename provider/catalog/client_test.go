@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth/sigv4"
 	"github.com/headrace/headrace/provider/catalog"
@@ -44,10 +45,7 @@ func TestWhereKeysGo(t *testing.T) {
 func keySent(t *testing.T, name string, at catalog.Place, key string) string {
 	t.Helper()
 	sent := &providertest.Wire{}
-	c, err := catalog.Client(name, at, key, func(cfg *wire.Config) { cfg.Transport = sent })
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(catalog.Client(name, at, key, func(cfg *wire.Config) { cfg.Transport = sent }))(t)
 	v, _ := catalog.Named(name)
 	_, _ = c.Do(t.Context(), provider.Request{Endpoint: wire.Served(v.Dialect)[0], Model: "m", Body: []byte(`{}`)})
 	found := ""
@@ -125,10 +123,7 @@ func TestBedrockAndAWrongClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := &ahead{}
-	c, err := catalog.Client("bedrock", catalog.Place{Region: "eu-west-1"}, "", func(cfg *wire.Config) { cfg.Auth, cfg.Transport = signer, server })
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(catalog.Client("bedrock", catalog.Place{Region: "eu-west-1"}, "", func(cfg *wire.Config) { cfg.Auth, cfg.Transport = signer, server }))(t)
 	for calls := 2; calls < 4; calls++ {
 		_, err = c.Do(t.Context(), provider.Request{Endpoint: provider.Converse, Model: "m", Body: []byte(`{}`)})
 		if err != nil || server.calls != calls {

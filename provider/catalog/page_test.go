@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/providertest"
@@ -21,10 +22,7 @@ const page = "../../docs/providers.md"
 
 // The page that people read says what the rows do.
 func TestPage(t *testing.T) {
-	was, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := must.Get(os.ReadFile(page))(t)
 	is := string(was)
 	for name, table := range map[string]string{"where": where(), "limits": limits(), "notes": notes(), "recorded": recorded()} {
 		from, to := "<!-- "+name+" -->\n", "<!-- end -->"
@@ -38,9 +36,7 @@ func TestPage(t *testing.T) {
 	switch {
 	case is == string(was):
 	case *update:
-		if err := os.WriteFile(page, []byte(is), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, []byte(is), 0o644))
 	default:
 		t.Errorf("%s is not what the rows say: go test ./provider/catalog -run TestPage -update", page)
 	}

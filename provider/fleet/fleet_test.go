@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/fleet"
 )
@@ -24,10 +25,7 @@ func (m *member) CloseIdle() { m.closed = true }
 // A call goes to the lane that it was let into, and nowhere else.
 func TestEachCallGoesToItsLane(t *testing.T) {
 	a, b := &member{name: "a"}, &member{name: "b"}
-	f, err := fleet.New(fleet.Lane{Name: "a", Client: a}, fleet.Lane{Name: "b", Client: b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fleet.New(fleet.Lane{Name: "a", Client: a}, fleet.Lane{Name: "b", Client: b}))(t)
 	for lane, want := range map[string]string{"a": "a", "b": "b", "a/gpt": "a", "b/a": "b", "b/vendor/model": "b"} {
 		if reply, err := f.Do(t.Context(), provider.Request{Lane: lane}); err != nil || string(reply.Body) != want {
 			t.Errorf("%s: %s, %v", lane, reply.Body, err)
@@ -45,10 +43,7 @@ func TestEachCallGoesToItsLane(t *testing.T) {
 
 // Where there is one lane only, it is everybody's.
 func TestSingleLane(t *testing.T) {
-	f, err := fleet.New(fleet.Lane{Name: "a", Client: &member{name: "a"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fleet.New(fleet.Lane{Name: "a", Client: &member{name: "a"}}))(t)
 	for _, lane := range []string{"", "a", "sim/all-models"} {
 		if reply, err := f.Do(t.Context(), provider.Request{Lane: lane}); err != nil || string(reply.Body) != "a" {
 			t.Errorf("%q: %s, %v", lane, reply.Body, err)

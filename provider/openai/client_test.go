@@ -18,6 +18,7 @@ import (
 	goopenai "github.com/sashabaranov/go-openai"
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/providertest"
@@ -39,10 +40,7 @@ func (d chatDoer) Do(ctx context.Context, r provider.Request) (provider.Reply, e
 
 func newClient(t *testing.T, baseURL string) *openai.Client {
 	t.Helper()
-	c, err := openai.New(openai.Config{APIKey: providertest.Key, BaseURL: baseURL, Organization: "org-x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(openai.New(openai.Config{APIKey: providertest.Key, BaseURL: baseURL, Organization: "org-x"}))(t)
 	t.Cleanup(c.CloseIdle)
 	return c
 }
@@ -86,11 +84,8 @@ const good = `{"id":"x","choices":[{"message":{"content":"Hi"},"finish_reason":"
 func TestDoChangesNoByte(t *testing.T) {
 	url, last := record(t, good)
 	body := `{ "model":"m","temperature":0, "top_k":40,"stop":"END","messages":[{"role":"user","content":""}],"n":1.0}` + "\n"
-	reply, err := newClient(t, url).Do(context.Background(),
-		provider.Request{Endpoint: "/v1/chat/completions", Model: "m", Body: []byte(body)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := must.Get(newClient(t, url).Do(context.Background(),
+		provider.Request{Endpoint: "/v1/chat/completions", Model: "m", Body: []byte(body)}))(t)
 	if string(last.body) != body {
 		t.Errorf("sent %q, want %q", last.body, body)
 	}
@@ -291,10 +286,7 @@ func TestOwnHTTPClientIsCopied(t *testing.T) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { asked++; return nil },
 	}
 	base := own.Transport
-	c, err := openai.New(openai.Config{APIKey: providertest.Key, BaseURL: server.URL, HTTPClient: own})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(openai.New(openai.Config{APIKey: providertest.Key, BaseURL: server.URL, HTTPClient: own}))(t)
 	t.Cleanup(c.CloseIdle)
 	reply, err := c.Do(context.Background(), provider.Request{Endpoint: "/v1/embeddings", Body: []byte("{}")})
 	if err != nil || string(reply.Body) != `{"data":["{}",true]}` || asked != 1 {
@@ -310,10 +302,7 @@ func TestPlaceholderStaysInAnswers(t *testing.T) {
 	for key, stays := range map[string]bool{"lm-studio": true, "not-needed": true, "sk-12345": false, "abcdefghijklmnop": false} {
 		answer := `{"choices":[{"message":{"content":"` + key + `"}}]}`
 		baseURL, _ := record(t, answer)
-		c, err := openai.New(openai.Config{APIKey: key, BaseURL: baseURL})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(openai.New(openai.Config{APIKey: key, BaseURL: baseURL}))(t)
 		t.Cleanup(c.CloseIdle)
 		reply, err := c.Do(t.Context(), provider.Request{Endpoint: "/v1/chat/completions", Body: []byte("{}")})
 		if err != nil || (string(reply.Body) == answer) != stays {
@@ -334,10 +323,7 @@ func TestMaxBodyIsExact(t *testing.T) {
 				}
 				_, _ = w.Write(answer)
 			}))
-			c, err := openai.New(openai.Config{BaseURL: server.URL, MaxBody: int64(len(good))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(openai.New(openai.Config{BaseURL: server.URL, MaxBody: int64(len(good))}))(t)
 			reply, err := c.Do(context.Background(), provider.Request{Endpoint: "/v1/embeddings", Body: []byte("{}")})
 			if more == 0 && (err != nil || !bytes.Equal(reply.Body, answer)) {
 				t.Errorf("chunked %v: got %v for an answer of the bound's length", chunked, err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/stream"
@@ -40,9 +41,7 @@ func TestStreamedToolCalls(t *testing.T) {
 
 func add(t *testing.T, to stream.Assembler, event string) {
 	t.Helper()
-	if _, err := to.Add(stream.Event{Data: []byte(event)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(to.Add(stream.Event{Data: []byte(event)}))(t)
 }
 
 // What an answer says in words, in each of the forms that speak this dialect; calls of tools,

@@ -14,6 +14,7 @@ import (
 
 	goopenai "github.com/sashabaranov/go-openai"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/providertest"
@@ -45,10 +46,7 @@ var answer = []byte(`{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"ch
 
 // cannedClient is a client that is answered by canned.
 func cannedClient(b *testing.B) *openai.Client {
-	client, err := openai.New(openai.Config{APIKey: "sk-not-a-key", Transport: canned{answer}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	client := must.Get(openai.New(openai.Config{APIKey: "sk-not-a-key", Transport: canned{answer}}))(b)
 	return client
 }
 
@@ -59,9 +57,7 @@ func BenchmarkDo(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		ctx, _ := provider.WithRecorder(b.Context())
-		if _, err := client.Do(ctx, provider.Request{Endpoint: "/v1/chat/completions", Body: prompt}); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(client.Do(ctx, provider.Request{Endpoint: "/v1/chat/completions", Body: prompt}))(b)
 	}
 }
 
@@ -74,9 +70,7 @@ func BenchmarkChat(b *testing.B) {
 		api := goopenai.NewClientWithConfig(cfg)
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := api.CreateChatCompletion(b.Context(), request); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(api.CreateChatCompletion(b.Context(), request))(b)
 		}
 	})
 	b.Run("headrace", func(b *testing.B) {
@@ -84,9 +78,7 @@ func BenchmarkChat(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			ctx, _ := provider.WithRecorder(b.Context())
-			if _, err := client.Chat(ctx, request); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(client.Chat(ctx, request))(b)
 		}
 	})
 }
@@ -102,7 +94,7 @@ func TestChatHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("a", 1<<20)
 		shape := `{"choices":[{"finish_reason":"stop","message":{"content":"` + long + `"}}]}`
-		c, err := openai.New(openai.Config{
+		c := must.Get(openai.New(openai.Config{
 			HoldBodies: true, MaxBodies: 1,
 			Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 				return &http.Response{
@@ -110,10 +102,7 @@ func TestChatHoldsNothing(t *testing.T) {
 					Body: io.NopCloser(strings.NewReader(shape)),
 				}, nil
 			}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		for range 3 {
 			if _, err := c.Chat(t.Context(), goopenai.ChatCompletionRequest{Model: "m"}); err != nil {
 				t.Error(err)
@@ -158,15 +147,12 @@ func TestRedirectAtHomeIsFollowedOnce(t *testing.T) {
 // change what it is given without the next call seeing it.
 func TestForeignTransportMayChangeARequest(t *testing.T) {
 	var seen []string
-	c, err := openai.New(openai.Config{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+	c := must.Get(openai.New(openai.Config{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		seen = append(seen, req.URL.Path+req.Header.Get("X-Added"))
 		req.Header.Set("X-Added", " twice")
 		req.URL.Path = "/changed"
 		return nil, errors.New("no network here")
-	})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})}))(t)
 	for range 2 {
 		_, _ = c.Do(t.Context(), provider.Request{Endpoint: "/v1/embeddings", Body: []byte(`{}`)})
 	}

@@ -3,6 +3,7 @@ package rawjson
 import (
 	"bytes"
 	"encoding/json"
+	"github.com/headrace/headrace/internal/must"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -105,9 +106,7 @@ func TestLookup(t *testing.T) {
 func TestAppendEscaped(t *testing.T) {
 	for _, text := range []string{`\"`, `\\`, `\/`, `\b\f\n\r\t`, `\u00e9`, `\ud83d\ude00`, `\ud83d`, `\ud83dx`, `\ude00\ud83d\u0041`, `\u0000`} {
 		var want string
-		if err := json.Unmarshal([]byte(`"`+text+`"`), &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(`"`+text+`"`), &want))
 		var got []byte
 		for rest := []byte(text); len(rest) > 0; {
 			size := 1

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/provider/sim/anthropic"
 	"github.com/headrace/headrace/provider/sim/converse"
@@ -341,15 +342,9 @@ func TestBooksTellBodiesApart(t *testing.T) {
 // A body longer than the server reads is refused in the face's words, unread.
 func TestEveryFaceRefusesWhatIsTooLong(t *testing.T) {
 	for _, sp := range speakers {
-		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://sim"+sp.path, bytes.NewReader(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), "POST", "http://sim"+sp.path, bytes.NewReader(nil)))(t)
 		r.ContentLength = sim.MaxBody + 1
-		resp, err := sim.NewTransport(sp.server(sim.Config{})).RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(sim.NewTransport(sp.server(sim.Config{})).RoundTrip(r))(t)
 		resp.Body.Close()
 		if resp.StatusCode != 413 {
 			t.Errorf("%s: %d", sp.name, resp.StatusCode)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/sim"
 )
@@ -80,14 +81,9 @@ func TestOpenAIByteForByte(t *testing.T) {
 	}
 	const golden = "testdata/openai.golden"
 	if *update {
-		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, out.Bytes(), 0o600))
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(golden))(t)
 	have, should := strings.Split(out.String(), "\n"), strings.Split(string(want), "\n")
 	for i := range min(len(have), len(should)) {
 		if have[i] != should[i] {
@@ -102,14 +98,8 @@ func TestOpenAIByteForByte(t *testing.T) {
 // answerTo prints an answer: status, headers by name, body.
 func answerTo(t *testing.T, out io.Writer, server *sim.Server, e exchange) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), e.method, "http://sim"+e.path, strings.NewReader(e.body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := sim.NewTransport(server).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), e.method, "http://sim"+e.path, strings.NewReader(e.body)))(t)
+	resp := must.Get(sim.NewTransport(server).RoundTrip(r))(t)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	fmt.Fprintln(out, resp.Status, resp.ContentLength, err)

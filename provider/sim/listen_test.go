@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	openai "github.com/sashabaranov/go-openai"
 )
 
@@ -223,10 +224,7 @@ func TestBodyIsBounded(t *testing.T) {
 		s, _ := newServer(Fast())
 		r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://sim/v1/embeddings", endless{})
 		r.ContentLength = length
-		resp, err := NewTransport(s).RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(NewTransport(s).RoundTrip(r))(t)
 		if resp.Status != "413 Request Entity Too Large" || resp.StatusCode != 413 || s.Books().Received != 0 {
 			t.Errorf("%s: %d", name, resp.StatusCode)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/jonboulle/clockwork"
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim/face"
 )
 
@@ -256,10 +257,7 @@ func BenchmarkTransport(b *testing.B) {
 	body := chatBody(strings.Repeat("What is in the river? ", 20))
 	b.ReportAllocs()
 	for b.Loop() {
-		resp, err := client.Post("http://sim/v1/chat/completions", "application/json", strings.NewReader(body))
-		if err != nil {
-			b.Fatal(err)
-		}
+		resp := must.Get(client.Post("http://sim/v1/chat/completions", "application/json", strings.NewReader(body)))(b)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 	}
@@ -288,9 +286,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // blocked waits until so many timers are armed on the clock.
 func blocked(t *testing.T, clock *clockwork.FakeClock, timers int) {
 	t.Helper()
-	if err := clock.BlockUntilContext(t.Context(), timers); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, clock.BlockUntilContext(t.Context(), timers))
 }
 
 // received waits until the server has decided on a call.

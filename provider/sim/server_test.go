@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/jonboulle/clockwork"
 	openai "github.com/sashabaranov/go-openai"
 	"github.com/tidwall/gjson"
@@ -46,22 +47,13 @@ type got struct {
 // send asks in process.
 func send(t *testing.T, s *Server, method, path, body string, header ...string) got {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://sim"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, "http://sim"+path, strings.NewReader(body)))(t)
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	resp, err := NewTransport(s).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(NewTransport(s).RoundTrip(r))(t)
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(resp.Body))(t)
 	if resp.Header.Get("X-Request-Id") == "" {
 		t.Error("an answer without x-request-id")
 	}
@@ -106,10 +98,7 @@ func (g got) want(t *testing.T, path string, want any) {
 func TestChatOverSocket(t *testing.T) {
 	s, _ := newServer(Config{})
 	base, client := socket(t, s)
-	resp, err := client.Post(base+"/v1/chat/completions", "application/json", strings.NewReader(chatBody("Why is the sky blue?")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Post(base+"/v1/chat/completions", "application/json", strings.NewReader(chatBody("Why is the sky blue?"))))(t)
 	defer resp.Body.Close()
 	b, _ := io.ReadAll(resp.Body)
 	g := got{resp.StatusCode, resp.Header, gjson.ParseBytes(b)}
@@ -142,10 +131,7 @@ func TestGoOpenAI(t *testing.T) {
 	api := openai.NewClientWithConfig(cfg)
 
 	req := openai.ChatCompletionRequest{Model: "gpt-4o", Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "hello"}}}
-	resp, err := api.CreateChatCompletion(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(api.CreateChatCompletion(t.Context(), req))(t)
 	if resp.Choices[0].Message.Content != Answer("hello") || resp.Choices[0].FinishReason != openai.FinishReasonStop {
 		t.Errorf("%+v", resp)
 	}
@@ -285,14 +271,8 @@ const streamOfOne = `{"stream":true,"model":"m","messages":[{"role":"user","cont
 // opened asks over a socket for a stream.
 func opened(ctx context.Context, t *testing.T, base string, client *http.Client) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/chat/completions", strings.NewReader(streamOfOne))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/chat/completions", strings.NewReader(streamOfOne)))(t)
+	resp := must.Get(client.Do(r))(t)
 	if resp.StatusCode != http.StatusOK || len(resp.TransferEncoding) != 1 || resp.ContentLength != -1 {
 		t.Errorf("%s, %v, length %d", resp.Status, resp.TransferEncoding, resp.ContentLength)
 	}
@@ -369,9 +349,7 @@ func TestLeavingAStream(t *testing.T) {
 		s, _ := newServer(Config{TrackIDs: true})
 		resp := inStream(t.Context(), t, s)
 		for range after {
-			if _, err := resp.Body.Read(make([]byte, 1024)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(resp.Body.Read(make([]byte, 1024)))(t)
 		}
 		for range 2 { // a second close is no second leave
 			_ = resp.Body.Close()
@@ -395,14 +373,8 @@ func TestLeavingAStream(t *testing.T) {
 // inStream asks in process for a stream.
 func inStream(ctx context.Context, t *testing.T, s *Server) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim/v1/chat/completions", strings.NewReader(streamOfOne))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := NewTransport(s).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, "http://sim/v1/chat/completions", strings.NewReader(streamOfOne)))(t)
+	resp := must.Get(NewTransport(s).RoundTrip(r))(t)
 	return resp
 }
 
@@ -437,9 +409,7 @@ func TestSilentStreams(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	resp := inStream(ctx, t, s)
 	for range half { // a piece at a time
-		if _, err := resp.Body.Read(make([]byte, 1024)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(resp.Body.Read(make([]byte, 1024)))(t)
 	}
 	cancel(cause)
 	if said, err := io.ReadAll(resp.Body); len(said) > 0 || !errors.Is(err, cause) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/jonboulle/clockwork"
 	"github.com/tidwall/gjson"
 )
@@ -128,9 +129,7 @@ func TestLatencyIsWaitedForOnTheClock(t *testing.T) {
 		resp.Body.Close()
 		status <- resp.StatusCode
 	}()
-	if err := clock.BlockUntilContext(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, clock.BlockUntilContext(t.Context(), 1))
 	clock.Advance(time.Minute)
 	if got := <-status; got != 200 {
 		t.Error(got)

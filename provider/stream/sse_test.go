@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/stream"
 )
 
@@ -35,9 +36,7 @@ func TestSSE(t *testing.T) {
 			}
 			for rest := given; rest != ""; {
 				n := min(size, len(rest))
-				if err := s.Write([]byte(rest[:n]), take); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Write([]byte(rest[:n]), take))
 				rest = rest[n:]
 			}
 			if err := s.Close(take); err != nil || got.String() != want || s.Held() != 0 {

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
 )
@@ -50,10 +51,7 @@ func (e *echo) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func do(t *testing.T, cfg Config, r provider.Request) (string, error) {
 	t.Helper()
-	c, err := New(local(cfg))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(local(cfg)))(t)
 	reply, err := c.Do(t.Context(), r)
 	return string(reply.Body), err
 }
@@ -103,10 +101,7 @@ func TestTranslated(t *testing.T) {
 	if _, err := do(t, cfg, r); !errors.Is(err, provider.Invalid) || wire.calls != 0 {
 		t.Errorf("%v, %d calls", err, wire.calls)
 	}
-	c, err := New(local(cfg))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(local(cfg)))(t)
 	r.Endpoint = provider.Chat
 	reply, err := c.Do(t.Context(), r)
 	if err != nil || !strings.Contains(string(reply.Body), `"url":"http://127.0.0.1:1/v1/own"`) ||
@@ -162,10 +157,7 @@ func (p *passes) Secrets() []string { return []string{p.pass()} }
 // whose pass was refused is sent once more if there is a fresher one; and it is in no answer.
 func TestAuthOfEachRequest(t *testing.T) {
 	wire, who := &echo{status: http.StatusOK}, &passes{}
-	c, err := New(local(Config{Transport: wire, Auth: who}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(local(Config{Transport: wire, Auth: who})))(t)
 	reply, err := c.Do(t.Context(), chatRequest)
 	if err != nil || who.given != 1 || strings.Contains(string(reply.Body), "zzz") || len(c.header["X-Who"]) > 0 {
 		t.Errorf("%s, %v, %d given", reply.Body, err, who.given)
@@ -225,15 +217,10 @@ func TestRequestsShareNoHeader(t *testing.T) {
 	for _, dialect := range []plain{{}, {inPath: true}} {
 		for _, foreign := range []bool{false, true} {
 			sent := &keeper{}
-			c, err := New(Config{Dialect: dialect, BaseURL: "http://h", Transport: sent, Auth: &marks{}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(New(Config{Dialect: dialect, BaseURL: "http://h", Transport: sent, Auth: &marks{}}))(t)
 			c.foreign = foreign
 			for range 2 {
-				if _, err := c.Do(t.Context(), chatRequest); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(c.Do(t.Context(), chatRequest))(t)
 			}
 			if h := sent.header; h.Get("X-Mark-1") != "" || h.Get("X-Mark-2") != "1" || len(c.header) != 2 {
 				t.Errorf("%+v, foreign %v: %v of %v", dialect, foreign, h, c.header)
@@ -261,10 +248,7 @@ func TestBaseEndsAsThePathBegins(t *testing.T) {
 		"http://h/v2":   "http://h/v2/v1/messages",
 		"http://h/chat": "http://h/chat/chat/completions",
 	} {
-		c, err := New(Config{Dialect: versioned{}, BaseURL: base})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(New(Config{Dialect: versioned{}, BaseURL: base}))(t)
 		operation := provider.Messages
 		if base == "http://h/chat" {
 			operation = provider.Chat
@@ -385,18 +369,9 @@ func TestSecretsOfOtherHeaders(t *testing.T) {
 			map[int]string{200: "null", 400: `{"message":"` + came + `","code":"` + came + `"}`}[status])
 	}))
 	defer server.Close()
-	first, err := auth.Bearer(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := auth.NewKey("x-portkey-api-key", "", gateways)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(local(Config{BaseURL: server.URL, Auth: auth.Join(first, second)}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(auth.Bearer(own))(t)
+	second := must.Get(auth.NewKey("x-portkey-api-key", "", gateways))(t)
+	c := must.Get(New(local(Config{BaseURL: server.URL, Auth: auth.Join(first, second)})))(t)
 	defer c.CloseIdle()
 	if c.asks {
 		t.Error("two keys are asked for each request")
@@ -428,10 +403,7 @@ func TestTLSOfTheConfiguration(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(server.Certificate())
 	for trusted, cfg := range map[bool]*tls.Config{true: {RootCAs: pool, MinVersion: tls.VersionTLS12}, false: nil} {
-		c, err := New(local(Config{BaseURL: server.URL, TLS: cfg}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(New(local(Config{BaseURL: server.URL, TLS: cfg})))(t)
 		reply, err := c.Do(t.Context(), chatRequest)
 		c.CloseIdle()
 		if trusted && (err != nil || !strings.Contains(string(reply.Body), "HTTP/2.0")) || !trusted && !errors.Is(err, provider.Misconfigured) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -66,10 +67,7 @@ func TestAnswerCutAfterAValue(t *testing.T) {
 
 // A transport of the user's may unpack an answer and leave its length as it was.
 func TestForeignLengthIsNotBelieved(t *testing.T) {
-	c, err := New(local(Config{Transport: unpacked{}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(local(Config{Transport: unpacked{}})))(t)
 	reply, err := c.Do(t.Context(), provider.Request{Endpoint: "/v1/chat/completions", Body: []byte(`{}`)})
 	if err != nil || string(reply.Body) != chat {
 		t.Errorf("%s, %v", reply.Body, err)
@@ -191,10 +189,7 @@ func (s signs) Apply(ctx context.Context, r *http.Request, _ []byte) error {
 
 // An answer may begin well and turn into a refusal, as a stream's may: it is not cut off.
 func TestRefusalWithinAnAnswer(t *testing.T) {
-	c, err := New(local(Config{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(local(Config{})))(t)
 	for kind, cut := range map[provider.Kind]bool{provider.Overloaded: false, provider.Throttled: false, provider.Server: true, provider.TransportFault: true} {
 		ctx, rec := provider.WithRecorder(t.Context())
 		rec.Response(http.StatusOK, http.Header{})
@@ -254,10 +249,7 @@ func TestRequestIsOneWrite(t *testing.T) {
 		_, _ = io.WriteString(w, chat)
 	}))
 	defer server.Close()
-	c, err := New(local(Config{BaseURL: server.URL}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(local(Config{BaseURL: server.URL})))(t)
 	defer c.CloseIdle()
 	var n atomic.Int64
 	c.http.Transport.(*provider.Transport).Base.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -266,9 +258,7 @@ func TestRequestIsOneWrite(t *testing.T) {
 	}
 	const calls = 3
 	for range calls {
-		if _, err := c.Do(t.Context(), chatRequest); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Do(t.Context(), chatRequest))(t)
 	}
 	if n.Load() != calls {
 		t.Errorf("%d writes for %d requests", n.Load(), calls)

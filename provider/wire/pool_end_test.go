@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -94,10 +95,7 @@ func TestOnlyUnbegunCallsAreSentAgain(t *testing.T) {
 			})
 			defer server.Close()
 			client := over(t, server.URL, (&tier{Server: server}).transport())
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}")))(t)
 			x := client.Fetch(req)
 			if (x.Err == nil) != (c.tries > 1) || tries.Load() != c.tries {
 				t.Errorf("%d tries, status %d, %v", tries.Load(), x.Status, x.Err)

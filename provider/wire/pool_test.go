@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -66,10 +67,7 @@ func newTierAt(t testing.TB, address string, streams int, answer http.HandlerFun
 		answer = s.answer
 	}
 	s.Server = httptest.NewUnstartedServer(answer)
-	own, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(net.Listen("tcp", address))(t)
 	_ = s.Listener.Close()
 	s.Listener = own
 	s.EnableHTTP2 = streams > 0
@@ -94,10 +92,7 @@ func (s *tier) answer(w http.ResponseWriter, req *http.Request) {
 // client is one of the server's, over its own transport.
 func (s *tier) client(t testing.TB, conns int) *Client {
 	t.Helper()
-	c, err := New(local(Config{BaseURL: s.URL, Conns: conns, TLS: trust(s.Server)}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(local(Config{BaseURL: s.URL, Conns: conns, TLS: trust(s.Server)})))(t)
 	t.Cleanup(c.CloseIdle)
 	return c
 }
@@ -112,10 +107,7 @@ func (s *tier) transport() *http.Transport {
 // over makes a client whose calls share the connections of a transport.
 func over(t testing.TB, baseURL string, base *http.Transport) *Client {
 	t.Helper()
-	c, err := New(local(Config{BaseURL: baseURL, Transport: newPool(base, baseURL)}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(local(Config{BaseURL: baseURL, Transport: newPool(base, baseURL)})))(t)
 	t.Cleanup(c.CloseIdle)
 	return c
 }
@@ -296,10 +288,7 @@ func TestConnectionsAreSharedThroughAProxy(t *testing.T) {
 		tunnel(t, w, req.Host)
 	}))
 	t.Cleanup(proxy.Close)
-	through, err := url.Parse(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	through := must.Get(url.Parse(proxy.URL))(t)
 	base := s.transport()
 	base.Proxy = func(req *http.Request) (*url.URL, error) {
 		if req.URL.Host != s.Listener.Addr().String() || req.URL.Scheme != "https" {

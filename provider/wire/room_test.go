@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -89,10 +90,7 @@ func roomyClient(t *testing.T, cfg Config) *Client {
 	if cfg.MaxBodies == 0 {
 		cfg.MaxBodies = testBodies
 	}
-	c, err := New(local(cfg))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(local(cfg)))(t)
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/anthropic"
 	"github.com/headrace/headrace/provider/catalog"
@@ -71,12 +72,9 @@ func TestHowStreamsAreAskedFor(t *testing.T) {
 // Claude on Vertex has another address for streams, and a version in place of its model.
 func TestStreamPathOfAVendor(t *testing.T) {
 	s := new(sink)
-	c, err := catalog.Client("vertex-anthropic", catalog.Place{Project: "p", Location: "europe-west4"}, "", func(cfg *wire.Config) {
+	c := must.Get(catalog.Client("vertex-anthropic", catalog.Place{Project: "p", Location: "europe-west4"}, "", func(cfg *wire.Config) {
 		cfg.Transport, cfg.Stream = s, wire.StreamAuto
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for most, method := range map[string]string{"21333": ":rawPredict", "21334": ":streamRawPredict"} {
 		_, _ = c.Do(t.Context(), provider.Request{Endpoint: provider.Messages, Model: "m", Body: []byte(`{"model":"m","max_tokens":` + most + `}`)})
 		if !strings.HasSuffix(s.url, "/models/m"+method) || strings.Contains(s.body, `"stream":true`) != (most == "21334") || !strings.Contains(s.body, `"anthropic_version"`) {
@@ -153,10 +151,7 @@ func TestOpenAIClientStreams(t *testing.T) {
 		w.Header().Set("Content-Type", kind)
 		_, _ = w.Write(events)
 	})
-	c, err := openai.New(openai.Config{BaseURL: base, Stream: wire.StreamAlways})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(openai.New(openai.Config{BaseURL: base, Stream: wire.StreamAlways}))(t)
 	t.Cleanup(c.CloseIdle)
 	reply, err := c.Do(t.Context(), provider.Request{Endpoint: provider.Chat, Body: []byte(`{}`)})
 	if err != nil || !strings.Contains(asked, `"stream":true`) || !strings.Contains(string(reply.Body), `"chat.completion"`) {

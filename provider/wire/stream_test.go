@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/anthropic"
 	"github.com/headrace/headrace/provider/converse"
@@ -47,10 +48,7 @@ var recorded = []struct {
 
 func read(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "streams", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", "streams", name)))(t)
 	return data
 }
 
@@ -89,10 +87,7 @@ func serve(t testing.TB, answer http.HandlerFunc) string {
 
 func client(t testing.TB, cfg wire.Config) *wire.Client {
 	t.Helper()
-	c, err := wire.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(wire.New(cfg))(t)
 	t.Cleanup(c.CloseIdle)
 	return c
 }
@@ -184,10 +179,7 @@ func FuzzSplits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which, a, b, c uint8) {
 		one := recorded[int(which)%len(recorded)]
 		events, _ := recording(t, one.name)
-		want, err := together(one.dialect, one.operation, events)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(together(one.dialect, one.operation, events))(t)
 		got, err := together(one.dialect, one.operation, events, int(a), int(b), int(c))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s in pieces of %d, %d and %d: %v\n%s", one.name, a, b, c, err, got)
@@ -242,9 +234,7 @@ func TestStreamsShareAConnection(t *testing.T) {
 	t.Cleanup(server.Close)
 	c := client(t, wire.Config{Dialect: openai.Dialect{}, BaseURL: server.URL, Stream: wire.StreamAlways})
 	for range 5 {
-		if _, err := c.Do(t.Context(), provider.Request{Endpoint: provider.Chat, Body: []byte(`{}`)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Do(t.Context(), provider.Request{Endpoint: provider.Chat, Body: []byte(`{}`)}))(t)
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections", n)
@@ -262,9 +252,7 @@ func BenchmarkStream(b *testing.B) {
 	b.SetBytes(int64(events.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := together(openai.Dialect{}, provider.Chat, events.Bytes()); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(together(openai.Dialect{}, provider.Chat, events.Bytes()))(b)
 	}
 }
 

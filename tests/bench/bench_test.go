@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"go.uber.org/goleak"
 )
 
@@ -24,15 +25,9 @@ func TestMain(m *testing.M) {
 func TestEveryContestantFinishes(t *testing.T) {
 	const inFlight, calls = 8, 400
 	p := plan{items: calls, size: 300, inFlight: inFlight, latency: time.Millisecond, rounds: 2, durable: "sync", dir: t.TempDir()}
-	s, err := prepare(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(prepare(t.Context(), p))(t)
 	defer s.clean()
-	rounds, err := s.compete(contestants())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rounds := must.Get(s.compete(contestants()))(t)
 	for _, r := range rounds {
 		for _, c := range contestants() {
 			f := r[c.name]
@@ -45,9 +40,7 @@ func TestEveryContestantFinishes(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := table(&out, p, contestants(), rounds); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, table(&out, p, contestants(), rounds))
 	for _, want := range []string{"| bare | ", " 1.00 (1.00–1.00) ", "| naive | ", "| typed | ", "| library | ", "| command | ", "| quiet | ", "in flight (50ms): bare "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
@@ -59,10 +52,7 @@ func TestEveryContestantFinishes(t *testing.T) {
 // making it look good.
 func TestWrongNumberOfCallsIsNoFigure(t *testing.T) {
 	p := plan{items: 10, size: 300, inFlight: 1, rounds: 1, dir: t.TempDir(), binary: "/bin/true"}
-	s, err := prepare(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(prepare(t.Context(), p))(t)
 	defer s.clean()
 	if _, err := s.turn(contestant{name: "idle", args: command}); err == nil || !strings.Contains(err.Error(), "0 calls were made for 10 prompts") {
 		t.Errorf("%v", err)

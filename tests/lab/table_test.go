@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"github.com/headrace/headrace/internal/must"
 	"slices"
 	"strings"
 	"testing"
@@ -80,9 +81,7 @@ func TestTable(t *testing.T) {
 	var a, b strings.Builder
 	rows := []Scenario{named("one", minute, limit(600, 700)), named("another", five, limit(60, 100))}
 	for _, w := range []*strings.Builder{&a, &b} {
-		if err := Table(w, rows, Compare(Rivals(), []uint64{5})); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Table(w, rows, Compare(Rivals(), []uint64{5})))
 	}
 	if a.String() != b.String() {
 		t.Errorf("two tables of one world:\n%s\n%s", a.String(), b.String())

@@ -17,6 +17,7 @@ import (
 	"github.com/headrace/headrace/cluster/claim"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -108,10 +109,7 @@ func TestDamagedJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 30)
 		name := journalName(&w.chunks[0], claim.Name{Turn: 1, Who: "dead"})
-		j, err := store.CreateJournal(t.Context(), w.store, name, store.JournalConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := must.Get(store.CreateJournal(t.Context(), w.store, name, store.JournalConfig{}))(t)
 		maker, whole := promptfile.NewMaker(promptfile.Config{Checked: true}), 0
 		var sums promptfile.Sums
 		for req, err := range w.read(t.Context(), w.chunks[0]) {
@@ -130,13 +128,9 @@ func TestDamagedJournal(t *testing.T) {
 			default:
 				whole++
 			}
-			if err := j.Write(t.Context(), line); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, j.Write(t.Context(), line))
 		}
-		if err := j.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, j.Close(t.Context()))
 		w.start("w1", nil).doAll()
 		w.check(0)
 		if n := w.called(); n != 30-whole || whole != 10 {

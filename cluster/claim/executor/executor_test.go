@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/claim"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"go.uber.org/goleak"
 )
@@ -526,10 +527,7 @@ func TestJoin(t *testing.T) {
 // journal writes the lines of some items of the first chunk.
 func (w *world) journal(n claim.Name, which func(line int) bool) {
 	w.t.Helper()
-	j, err := store.CreateJournal(w.t.Context(), w.store, journalName(&w.chunks[0], n), store.JournalConfig{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	j := must.Get(store.CreateJournal(w.t.Context(), w.store, journalName(&w.chunks[0], n), store.JournalConfig{}))(w.t)
 	maker := promptfile.NewMaker(promptfile.Config{Checked: true})
 	var sums promptfile.Sums
 	for req, err := range w.read(w.t.Context(), w.chunks[0]) {
@@ -538,13 +536,9 @@ func (w *world) journal(n claim.Name, which func(line int) bool) {
 		}
 		it := maker.Item(req)
 		l, _ := maker.Line(&promptfile.Result{Item: it, Value: w.reply(it), Lane: "m", Attempts: 1}, &sums)
-		if err := j.Write(w.t.Context(), text(&l)); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, j.Write(w.t.Context(), text(&l)))
 	}
-	if err := j.Close(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, j.Close(w.t.Context()))
 }
 
 // plan is that of the first chunk.

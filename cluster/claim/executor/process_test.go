@@ -26,6 +26,7 @@ import (
 	"github.com/headrace/headrace/cluster/claim"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -56,14 +57,10 @@ func TestProcessesAreKilled(t *testing.T) {
 	if w.store, err = store.Open(t.Context(), c.Home); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(c.Input, w.input, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(c.Input, w.input, 0o600))
 	b := startBus(t, &c)
 	for _, chunk := range w.chunks {
-		if _, err := b.Queue(t.Context(), workOf(NameOf(&chunk)), mustJSON(t, chunk)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.Queue(t.Context(), workOf(NameOf(&chunk)), mustJSON(t, chunk)))(t)
 	}
 	rng, lives, killed := randomOf(1), 0, []string{}
 	born := func() *exec.Cmd {
@@ -126,30 +123,19 @@ func leftByTheLiving(journals, killed []string) (left []string) {
 
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v))(t)
 	return text
 }
 
 // startBus starts a hub, and joins it.
 func startBus(t *testing.T, c *child) *bus.Bus {
 	t.Helper()
-	hub, err := bus.StartHub(bus.HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: "a-token-for-tests-only"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hub := must.Get(bus.StartHub(bus.HubConfig{Dir: filepath.Join(t.TempDir(), "hub"), Listen: "127.0.0.1:0", Token: "a-token-for-tests-only"}))(t)
 	t.Cleanup(hub.Shutdown)
 	c.Line = hub.JoinURL()
-	b, err := bus.Connect(t.Context(), bus.Config{URL: c.Line, Name: "parent", AckWait: processAckWait})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(bus.Connect(t.Context(), bus.Config{URL: c.Line, Name: "parent", AckWait: processAckWait}))(t)
 	t.Cleanup(b.Close)
-	if err := b.Offer(t.Context(), testJob); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Offer(t.Context(), testJob))
 	return b
 }
 
@@ -159,12 +145,8 @@ func (c *child) start(t *testing.T) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+string(mustJSON(t, c)))
 	cmd.Stderr = os.Stderr
-	if _, err := cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(cmd.StdinPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()
@@ -191,16 +173,10 @@ func (c *child) waitForCalls(t *testing.T, more int) {
 // logs tell of each life which items it has called, and whether the results are saved.
 func (c *child) logs(t *testing.T) map[string]map[string]bool {
 	t.Helper()
-	files, err := os.ReadDir(c.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(c.Log))(t)
 	all := map[string]map[string]bool{}
 	for _, f := range files {
-		text, err := os.ReadFile(filepath.Join(c.Log, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(c.Log, f.Name())))(t)
 		called := map[string]bool{}
 		for _, line := range strings.Split(string(text), "\n") {
 			if word, key, ok := strings.Cut(line, " "); ok {

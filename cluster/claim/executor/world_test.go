@@ -21,6 +21,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -55,10 +56,7 @@ type world struct {
 // newWorld has chunks of so many lines; every 37th line is bad.
 func newWorld(t testing.TB, chunks, lines int) *world {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(store.Open(t.Context(), t.TempDir()))(t)
 	w := &world{
 		t: t, store: s, chance: randomOf(1), broken: map[string]int{}, queue: &queue{given: map[string]time.Time{}}, calls: map[string]int{},
 		peers: &peers{alive: map[string]*Executor{}}, flying: map[string]map[string]time.Time{},
@@ -180,10 +178,7 @@ func (w *world) start(name string, change func(*Config), opts ...batch.Option) *
 	if change != nil {
 		change(&cfg)
 	}
-	x, err := New(cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	x := must.Get(New(cfg))(w.t)
 	ctx, kill := context.WithCancel(context.Background())
 	k := &worker{w: w, name: name, x: x, kill: kill, ran: make(chan struct{}), gone: make(chan struct{}), dead: dead}
 	w.peers.join(name, x)
@@ -431,10 +426,7 @@ func (w *world) results() string {
 	w.t.Helper()
 	var all strings.Builder
 	for _, c := range w.chunks {
-		text, err := store.ReadAll(w.t.Context(), w.store, partName(&c), 1<<30)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		text := must.Get(store.ReadAll(w.t.Context(), w.store, partName(&c), 1<<30))(w.t)
 		lines := strings.SplitAfter(string(text), "\n")
 		for _, l := range lines[:len(lines)-2] { // the footer is no line
 			all.WriteString(essence(w.t, []byte(l)))
@@ -451,9 +443,7 @@ func essence(t testing.TB, text []byte) string {
 		t.Fatalf("%v: %s", err, text)
 	}
 	var l journal.Line
-	if err := json.Unmarshal(text, &l); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &l))
 	if l.Headrace.Calls > 0 != (len(l.Headrace.Failures) > 0) {
 		t.Errorf("line %d has %d calls, and says of %d how they ended", l.Headrace.Line, l.Headrace.Calls, len(l.Headrace.Failures))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // steady is a job of some good lines, indexed and merged.
@@ -24,21 +25,15 @@ func steady(t *testing.T, lines int) *world {
 	w := newWorld(t, job.Cut{SegmentBytes: 100, StepLines: 2, ChunkLines: 5}, job.Reading{})
 	w.input("in", job.JSONL, 0, text.Bytes())
 	w.create()
-	if err := w.cut(1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.cut(1))
 	return w
 }
 
 // replace makes another object of a name.
 func (w *world) replace(name string, text []byte) {
 	w.t.Helper()
-	if err := w.store.Delete(w.t.Context(), name); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := store.CreateBytes(w.t.Context(), w.store, name, text); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.store.Delete(w.t.Context(), name))
+	must.Do(w.t, store.CreateBytes(w.t.Context(), w.store, name, text))
 }
 
 // A changed input is detected: when it is indexed, and at each chunk.
@@ -46,10 +41,7 @@ func TestInputThatChanges(t *testing.T) {
 	w := steady(t, 40)
 	chunks := w.chunks(rand.New(rand.NewPCG(1, 1)))
 	object := w.src.Record.Inputs[0].Objects[0].Name
-	text, err := store.ReadAll(t.Context(), w.store, object, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(store.ReadAll(t.Context(), w.store, object, 1<<20))(t)
 	w.replace(object, text)
 	for _, c := range chunks {
 		got := w.read(t.Context(), []job.Chunk{c})
@@ -210,10 +202,7 @@ b:7: custom_id "y" is already used on line 3: give each line its own id`
 // A chunk has so many lines as the workers are many, within bounds; and a plan is read as it was saved.
 func TestPlan(t *testing.T) {
 	w := steady(t, 40)
-	name, err := w.plan.Save(t.Context(), w.store, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := must.Get(w.plan.Save(t.Context(), w.store, "k"))(t)
 	w.src.Record.Plan = name
 	again, err := LoadPlan(t.Context(), w.store, &w.src.Record)
 	if err != nil || fmt.Sprint(again) != fmt.Sprint(w.plan) {
@@ -242,9 +231,7 @@ func TestFewLinesAChunk(t *testing.T) {
 		w := newWorld(t, job.Cut{ChunkLines: lines}, job.Reading{})
 		w.input("in", job.JSONL, 0, text.Bytes())
 		w.create()
-		if err := w.cut(1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.cut(1))
 		if want := (20 + lines - 1) / lines; w.plan.Chunks != want {
 			t.Errorf("%d chunks of at most %d lines, want %d", w.plan.Chunks, lines, want)
 		}

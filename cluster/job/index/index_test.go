@@ -18,6 +18,7 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/internal/must"
 	"go.uber.org/goleak"
 )
 
@@ -79,10 +80,7 @@ func checkWorld(t testing.TB, rng *rand.Rand, text []byte, format string, cut jo
 	w.create()
 	refused := w.cut(rng.IntN(3))
 
-	cfg, err := w.src.config(&w.src.Record.Inputs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(w.src.config(&w.src.Record.Inputs[0]))(t)
 	if want := scanned(text, cfg, reading); messageOf(refused) != want {
 		t.Errorf("%q is refused:\n got %v\nwant %s", text, refused, want)
 	}
@@ -136,9 +134,7 @@ func TestFilesGiveWhatOneGives(t *testing.T) {
 			if added == 0 {
 				w.create()
 			}
-			if err := w.cut(1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.cut(1))
 			chunks := w.chunks(rng)
 			if len(chunks) < len(before) || !slices.Equal(chunks[:len(before)], before) {
 				t.Fatalf("seed %d: what was added has changed the chunks before", seed)
@@ -215,9 +211,7 @@ func BenchmarkIndex(b *testing.B) {
 			b.ReportAllocs()
 			for n := 0; n < b.N; n += lines {
 				tries++
-				if _, err := w.src.Plan(b.Context(), 1, fmt.Sprint(tries)); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(w.src.Plan(b.Context(), 1, fmt.Sprint(tries)))(b)
 			}
 		})
 	}
@@ -257,14 +251,10 @@ func TestAJobOfFormat1GoesOn(t *testing.T) {
 		Objects map[string][]byte `json:"objects"`
 		Chunks  []job.Chunk       `json:"chunks"`
 	}
-	if err := json.Unmarshal(text, &old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &old))
 	w := newWorld(t, job.Cut{}, job.Reading{})
 	for name, object := range old.Objects {
-		if err := store.CreateBytes(t.Context(), w.store, name, object); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.CreateBytes(t.Context(), w.store, name, object))
 	}
 	if w.src.Record, err = job.Load(t.Context(), w.store, "j"); err != nil {
 		t.Fatal(err)
@@ -290,9 +280,7 @@ func TestAJobOfFormat1GoesOn(t *testing.T) {
 
 	added := someLines(rng, 30, 3)
 	w.input("f3", job.JSONL, 1, added)
-	if err := w.cut(1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.cut(1))
 	starts = append(starts, bytes.Count(whole, []byte("\n")))
 	chunks = w.chunks(rng)
 	if before := len(old.Chunks); len(chunks) <= before || !slices.Equal(chunks[:before], old.Chunks) {
@@ -306,10 +294,7 @@ func withoutMark(file []byte) []byte { return bytes.TrimPrefix(file, []byte("\xE
 // agrees holds chunks to what one reader of all files gives, which begin behind so many lines.
 func (w *world) agrees(chunks []job.Chunk, text []byte, starts []int) {
 	w.t.Helper()
-	cfg, err := w.src.config(&w.src.Record.Inputs[0])
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	cfg := must.Get(w.src.config(&w.src.Record.Inputs[0]))(w.t)
 	want, got := whole(text, cfg), w.read(w.t.Context(), chunks)
 	placeIn(want, starts)
 	forgetLong(want)
@@ -324,21 +309,15 @@ func gzipped(t testing.TB, text []byte) []byte {
 	t.Helper()
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	if _, err := w.Write(text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(text))(t)
+	must.Do(t, w.Close())
 	return packed.Bytes()
 }
 
 // look adds a file as who submits a job does.
 func (w *world) look(name, format string, limit int, text []byte) error {
 	w.t.Helper()
-	if err := store.CreateBytes(w.t.Context(), w.store, "in/"+name, text); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, store.CreateBytes(w.t.Context(), w.store, "in/"+name, text))
 	w.tries++
 	in, err := w.src.Look(w.t.Context(), File{Name: name, Format: format, Object: "in/" + name, Limit: limit}, fmt.Sprintf("s%d", w.tries))
 	if err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -123,10 +124,7 @@ func newWorld(t testing.TB, cut job.Cut, reading job.Reading) *world {
 // create makes the record, which fills in defaults.
 func (w *world) create() {
 	w.t.Helper()
-	r, err := job.Create(w.t.Context(), w.store, w.src.Record)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := must.Get(job.Create(w.t.Context(), w.store, w.src.Record))(w.t)
 	w.src.Record = r
 }
 
@@ -136,9 +134,7 @@ func (w *world) input(name, format string, added int, pieces ...[]byte) {
 	in := job.Input{Name: name, Format: format, Added: added}
 	for i, text := range pieces {
 		object := fmt.Sprintf("in/%s-%d", name, i)
-		if err := store.CreateBytes(w.t.Context(), w.store, object, text); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, store.CreateBytes(w.t.Context(), w.store, object, text))
 		identity, size, err := w.store.Identity(w.t.Context(), object)
 		if err != nil {
 			w.t.Fatal(err)
@@ -172,10 +168,7 @@ func (w *world) chunks(rng *rand.Rand) []job.Chunk {
 	cursor := NewChunks(w.store, &w.src.Record, w.plan)
 	var all []job.Chunk
 	for n := range cursor.Len() {
-		c, err := cursor.At(w.t.Context(), n)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		c := must.Get(cursor.At(w.t.Context(), n))(w.t)
 		all = append(all, c)
 	}
 	for range min(len(all), 20) {

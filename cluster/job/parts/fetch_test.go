@@ -23,6 +23,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/internal/must"
 	"go.uber.org/goleak"
 )
 
@@ -114,9 +115,7 @@ func TestFetchTheLastRound(t *testing.T) {
 func TestFetchWhatIsNotWhole(t *testing.T) {
 	s, _, _ := fetchable(t, 60)
 	for _, missing := range []int{0, 30, 59} {
-		if err := s.Delete(t.Context(), job.PartName("j", missing, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Delete(t.Context(), job.PartName("j", missing, 0)))
 		_ = s.Delete(t.Context(), job.PartName("j", missing, 1))
 		f := &Fetch{Store: s, Job: "j", Chunks: 60}
 		if _, err := f.to(t.Context(), io.Discard, io.Discard); !errors.Is(err, ErrUnfinished) {
@@ -128,9 +127,7 @@ func TestFetchWhatIsNotWhole(t *testing.T) {
 		}
 		write(t, s, missing, 0, some(1+missing*10, 10)...)
 	}
-	if err := s.Delete(t.Context(), job.PartName("j", 20, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Delete(t.Context(), job.PartName("j", 20, 0)))
 	put(t, s, 20, 0)
 	f := &Fetch{Store: s, Job: "j", Chunks: 60, Partial: true}
 	if _, err := f.to(t.Context(), io.Discard, io.Discard); !errors.Is(err, ErrDamaged) {
@@ -223,15 +220,11 @@ func TestFetchIntoFiles(t *testing.T) {
 	s, results, failures := fetchable(t, 9)
 	d := newDesk(t)
 	f := &Fetch{Store: s, Job: "j", Chunks: 12, Partial: true}
-	if _, err := f.Files(t.Context(), d.output, d.failed); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Files(t.Context(), d.output, d.failed))(t)
 	d.is(results, failures)
 	write(t, s, 1, 1, text(12, "", "at last"), text(18, "", "at last"))
 	write(t, s, 10, 0, some(101, 10)...) // six of them results
-	if _, err := f.Files(t.Context(), d.output, d.failed); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Files(t.Context(), d.output, d.failed))(t)
 	now, _ := os.ReadFile(d.output)
 	if strings.Count(string(now), "at last") != 2 || strings.Count(string(now), "\n") != strings.Count(results, "\n")+2+6 {
 		t.Errorf("%d lines, there were %d", strings.Count(string(now), "\n"), strings.Count(results, "\n"))
@@ -248,9 +241,7 @@ func TestFetchWithoutFailures(t *testing.T) {
 	d := newDesk(t)
 	f := &Fetch{Store: s, Job: "j", Chunks: 1}
 	for range 2 {
-		if _, err := f.Files(t.Context(), d.output, d.failed); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.Files(t.Context(), d.output, d.failed))(t)
 		d.is(joined([][]byte{text(1, "", "a"), text(2, "", "b")}), "-")
 	}
 }
@@ -260,9 +251,7 @@ func TestFetchWithSkippedLines(t *testing.T) {
 	s := storetest.NewMemory()
 	write(t, s, 0, 0, text(1, "", "a"), text(2, promptfile.CodeInvalidLine, "b"))
 	d := newDesk(t)
-	if _, err := (&Fetch{Store: s, Job: "j", Chunks: 1}).Files(t.Context(), d.output, d.failed); err != nil {
-		t.Fatal(err)
-	}
+	must.Get((&Fetch{Store: s, Job: "j", Chunks: 1}).Files(t.Context(), d.output, d.failed))(t)
 	d.is(string(text(1, "", "a")), string(text(2, promptfile.CodeInvalidLine, "b")))
 }
 
@@ -272,13 +261,9 @@ func TestFetchWhatHasFailedNoMore(t *testing.T) {
 	write(t, s, 0, 0, text(1, "", "a"), text(2, "timeout", "b"))
 	d := newDesk(t)
 	f := &Fetch{Store: s, Job: "j", Chunks: 1}
-	if _, err := f.Files(t.Context(), d.output, d.failed); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Files(t.Context(), d.output, d.failed))(t)
 	write(t, s, 0, 1, text(2, "", "now"))
-	if _, err := f.Files(t.Context(), d.output, d.failed); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Files(t.Context(), d.output, d.failed))(t)
 	d.is(string(text(1, "", "a"))+string(text(2, "", "now")), "")
 }
 
@@ -306,9 +291,7 @@ func TestFetchSparesWhatIsThere(t *testing.T) {
 			if text == "-" {
 				continue
 			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		_, err := (&Fetch{Store: s, Job: "j", Chunks: 4}).Files(t.Context(), d.output, d.failed)
 		if !errors.Is(err, c.want) {
@@ -327,9 +310,7 @@ func TestFetchThatFails(t *testing.T) {
 	s, results, failures := fetchable(t, 4)
 	d := newDesk(t)
 	f := &Fetch{Store: s, Job: "j", Chunks: 4}
-	if _, err := f.Files(t.Context(), d.output, d.failed); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Files(t.Context(), d.output, d.failed))(t)
 	f.Chunks = 5
 	if _, err := f.Files(t.Context(), d.output, d.failed); !errors.Is(err, ErrUnfinished) {
 		t.Error(err)
@@ -463,14 +444,8 @@ func chunkOf(n, round int) *job.Chunk { return &job.Chunk{Job: "j", Number: n, R
 // write makes a part of lines.
 func write(t testing.TB, s store.Store, n, round int, lines ...[]byte) Sums {
 	t.Helper()
-	j, err := Join(0, journalOf(lines...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums, err := Write(t.Context(), s, chunkOf(n, round), len(lines), j)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(Join(0, journalOf(lines...)))(t)
+	sums := must.Get(Write(t.Context(), s, chunkOf(n, round), len(lines), j))(t)
 	return sums
 }
 

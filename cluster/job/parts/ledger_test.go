@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // counting is a store that counts what is asked of it.
@@ -45,9 +46,7 @@ func (c *counting) List(ctx context.Context, prefix, after string) iter.Seq2[sto
 // put makes the name of a part be there, with nothing in it: a ledger looks at names.
 func put(t testing.TB, s store.Store, n, round int) {
 	t.Helper()
-	if err := store.CreateBytes(t.Context(), s, job.PartName("j", n, round), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.CreateBytes(t.Context(), s, job.PartName("j", n, round), nil))
 }
 
 // A ledger knows what a list of names would, whatever is there and whatever was added before.
@@ -75,9 +74,7 @@ func TestLedgerKnowsWhatIsThere(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if err := l.Look(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Look(t.Context()))
 			checkLedger(t, l, s, chunks, round, want)
 			for range 20 {
 				n := rng.IntN(chunks + 1)
@@ -147,9 +144,7 @@ func TestWholeFoldersAreListedOnce(t *testing.T) {
 		t.Errorf("%d parts, %v: %d lists, %d objects read", again.Parts, err, s.lists, s.opens.Load())
 	}
 	look(NewLedger(s, "j", 0, chunks, nil), 3+499, 2)
-	if err := s.Delete(t.Context(), job.PartName("j", 5, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Delete(t.Context(), job.PartName("j", 5, 0)))
 	gap := NewLedger(s, "j", 0, chunks, nil)
 	gap.looked = true // it is to know of no sums
 	for n := 1000; n < 3000; n++ {
@@ -210,9 +205,7 @@ func TestFinish(t *testing.T) {
 	l := NewLedger(s, "j", 0, 4, nil)
 	finish := func(l *Ledger, lines int) (Done, error) {
 		t.Helper()
-		if err := l.Look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Look(t.Context()))
 		return l.Finish(t.Context(), lines)
 	}
 	if _, err := finish(l, 40); !errors.Is(err, ErrIncomplete) {
@@ -267,24 +260,17 @@ func TestLedgerFindsLostParts(t *testing.T) {
 		put(t, s, n, 0)
 	}
 	for _, name := range []string{job.SumsName("j", 0, 0), job.DoneName("j", 0)} {
-		if err := store.CreateBytes(t.Context(), s, name, []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.CreateBytes(t.Context(), s, name, []byte("{}")))
 	}
 	lost := func() []int {
 		t.Helper()
-		all, err := NewLedger(s, "j", 0, chunks, nil).Lost(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(NewLedger(s, "j", 0, chunks, nil).Lost(t.Context()))(t)
 		return all
 	}
 	trusting := func() []int {
 		t.Helper()
 		l := NewLedger(s, "j", 0, chunks, nil)
-		if err := l.Look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Look(t.Context()))
 		return slices.Collect(l.Missing(0))
 	}
 	if all := lost(); len(all) != 0 {
@@ -292,16 +278,12 @@ func TestLedgerFindsLostParts(t *testing.T) {
 	}
 	want := []int{7, PerFolder + 2}
 	for _, n := range want {
-		if err := s.Delete(t.Context(), job.PartName("j", n, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Delete(t.Context(), job.PartName("j", n, 0)))
 	}
 	if all := lost(); !slices.Equal(all, want) {
 		t.Errorf("%v are lost, want %v", all, want)
 	}
-	if err := Reopen(t.Context(), s, "j", 0, want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Reopen(t.Context(), s, "j", 0, want))
 	if all := trusting(); !slices.Equal(all, want) {
 		t.Errorf("a ledger misses %v, want %v", all, want)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/store"
 	"github.com/headrace/headrace/cluster/store/storetest"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A part has the lines of its chunk in the order of the input, and is read back as it was written:
@@ -94,10 +95,7 @@ func TestDamagedParts(t *testing.T) {
 	s := storetest.NewMemory()
 	lines := some(1, 4)
 	write(t, s, 3, 1, lines...)
-	whole, err := store.ReadAll(t.Context(), s, job.PartName("j", 3, 1), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(store.ReadAll(t.Context(), s, job.PartName("j", 3, 1), 1<<20))(t)
 	check := func(what string, text []byte, good bool) {
 		t.Helper()
 		var fault error
@@ -183,22 +181,15 @@ func TestPartIsSentAgain(t *testing.T) {
 	f := footer{Job: "j", Sums: j.Sums}
 	b := &body{lines: j.All(), footer: f.open()}
 	defer b.rewind()
-	want, err := io.ReadAll(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(io.ReadAll(b))(t)
 	for _, n := range []int64{0, 1, 500, int64(len(want))} {
-		if _, err := b.Seek(0, io.SeekStart); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(b.Seek(0, io.SeekStart))(t)
 		_, _ = io.CopyN(io.Discard, b, n)
 		if at, err := b.Seek(0, io.SeekCurrent); at != n || err != nil {
 			t.Errorf("at %d, %v, not %d", at, err, n)
 		}
 	}
-	if _, err := b.Seek(0, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.Seek(0, io.SeekStart))(t)
 	if again, err := io.ReadAll(b); err != nil || !bytes.Equal(again, want) {
 		t.Errorf("%v:\n%s\n%s", err, again, want)
 	}
@@ -212,10 +203,7 @@ func TestAgain(t *testing.T) {
 	s := storetest.NewMemory()
 	write(t, s, 0, 0, some(1, 12)...) // 3, 6, 9, 12 have failed
 	keys := func(round int) (lines []int) {
-		failed, err := Again(t.Context(), s, chunkOf(0, round))
-		if err != nil {
-			t.Fatal(err)
-		}
+		failed := must.Get(Again(t.Context(), s, chunkOf(0, round)))(t)
 		for line := 1; line <= 12; line++ {
 			if failed[entryOf(text(line, "", "")).Key] {
 				lines = append(lines, line)
@@ -271,10 +259,7 @@ func TestJoin(t *testing.T) {
 			}
 			seqs = append(seqs, journalOf(lines...))
 		}
-		j, err := Join(1+rng.Int64N(3000), seqs...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := must.Get(Join(1+rng.Int64N(3000), seqs...))(t)
 		if got := all(t, j.All()); got != joined(want) {
 			t.Fatalf("seed %d:\n got %s\nwant %s", seed, got, joined(want))
 		}
@@ -316,10 +301,7 @@ func TestJoinThatCannotBe(t *testing.T) {
 	if _, err := Join(0, journalOf(some(1, 3)...), journalOf(journal.AppendLine(nil, &other))); !errors.Is(err, ErrTwoKeys) {
 		t.Error(err)
 	}
-	j, err := Join(1, journalOf(some(1, 3)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(Join(1, journalOf(some(1, 3)...)))(t)
 	j.journals[0] = journalOf() // deleted meanwhile
 	for _, err := range j.All() {
 		if err == nil {

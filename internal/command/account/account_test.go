@@ -13,6 +13,7 @@ import (
 
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/auth"
 	"github.com/headrace/headrace/provider/catalog"
 )
@@ -22,9 +23,7 @@ func runnerWith(t *testing.T, env map[string]string, args ...string) *Account {
 	t.Helper()
 	f, flags := &settings.Flags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.Register(flags)
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, flags.Parse(args))
 	w := &world.World{Name: "headrace", Args: args, Env: func(name string) (string, bool) { value, ok := env[name]; return value, ok }}
 	if err := f.Complete(flags, w.Env); err != nil {
 		t.Fatalf("%q: %v", args, err)
@@ -49,10 +48,7 @@ func texts(b *Account) (list []string) {
 // backendWith is one that has a key.
 func backendWith(t *testing.T, key string) *Account {
 	t.Helper()
-	proof, err := auth.Bearer(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proof := must.Get(auth.Bearer(key))(t)
 	return &Account{flags: &settings.Flags{}, Name: settings.ProviderOpenAI, proof: proof, Proven: settings.DefaultKeyEnv}
 }
 
@@ -137,9 +133,7 @@ func TestKeyAdvice(t *testing.T) {
 		{"--base-url http://127.0.0.1:9", nil, "name the variable with that server's key: --api-key-env NAME"},
 	} {
 		r := runnerWith(t, c.env, append([]string{"-o", "x"}, strings.Fields(c.args)...)...)
-		if err := r.prove(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.prove())
 		if got := r.KeyAdvice(); got != c.want {
 			t.Errorf("%s: %q", c.args, got)
 		}
@@ -167,9 +161,7 @@ func TestUnencryptedKeys(t *testing.T) {
 // A file and a variable of a key cannot both be meant.
 func TestKeyFileBeatsVariable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte(testKey), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(testKey), 0o600))
 	b := runnerWith(t, nil, "-o", "x", "--provider", "groq", "--api-key-file", path, "--api-key-env", "MINE")
 	if err := b.prove(); err != nil || !slices.Equal(texts(b), []string{"--api-key-env is ignored: --api-key-file has the key"}) {
 		t.Errorf("%v, %q", err, texts(b))
@@ -187,14 +179,10 @@ func TestEntraTokens(t *testing.T) {
 		{"anthropic", token, "X-Api-Key", token},
 	} {
 		path := filepath.Join(t.TempDir(), "key")
-		if err := os.WriteFile(path, []byte(c.key+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(c.key+"\n"), 0o600))
 		for _, from := range []string{"--api-key-file=" + path, "--api-key-env=MINE"} {
 			b := runnerWith(t, map[string]string{"MINE": c.key}, "-o", "x", "--provider", c.provider, "--resource", "acme", from)
-			if err := b.prove(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.prove())
 			sent := &http.Request{Header: http.Header{}}
 			if err := b.proof.Apply(t.Context(), sent, nil); err != nil || sent.Header.Get(c.header) != c.want || len(sent.Header) != 1 {
 				t.Errorf("%s, %s: %v, %v", c.provider, from, sent.Header, err)
@@ -228,9 +216,7 @@ func TestKeyGoesToItsOwnHost(t *testing.T) {
 			flags: &settings.Flags{InputFlags: settings.InputFlags{VendorFlags: settings.VendorFlags{Provider: settings.ProviderOpenAI, BaseURL: c.base}}, KeyEnv: settings.DefaultKeyEnv, KeyEnvGiven: c.named},
 		}
 		b.flags.Vendor, _ = catalog.Named(settings.ProviderOpenAI)
-		if err := b.prove(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.prove())
 		said := slices.ContainsFunc(b.Notice, func(n notice) bool { return strings.Contains(n.Text, "is not sent to") })
 		if slices.Contains(b.Secrets(), testKey) != c.sent || said == c.sent {
 			t.Errorf("%+v: the keys are %q, said: %q", c, b.Secrets(), b.Notice)
@@ -243,9 +229,7 @@ func TestKeyGoesToItsOwnHost(t *testing.T) {
 func TestGoogleTokensGoToGoogle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "credentials.json")
 	const user = `{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`
-	if err := os.WriteFile(file, []byte(user), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(user), 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	for base, tokens := range map[string]bool{
 		"https://europe-west4-aiplatform.googleapis.com/v1/projects/p": true,
@@ -258,9 +242,7 @@ func TestGoogleTokensGoToGoogle(t *testing.T) {
 			flags: &settings.Flags{InputFlags: settings.InputFlags{VendorFlags: settings.VendorFlags{Provider: "vertex", BaseURL: base}}, KeyEnv: settings.DefaultKeyEnv},
 		}
 		b.flags.Vendor, _ = catalog.Named("vertex")
-		if err := b.prove(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.prove())
 		_, are := b.proof.(*auth.Tokens)
 		said := slices.ContainsFunc(b.Notice, func(n notice) bool { return strings.Contains(n.Text, "is not sent to") })
 		if are != tokens || said == tokens || b.proof != nil && !are || slices.Contains(b.Secrets(), testKey) {
@@ -278,10 +260,7 @@ func TestAdviceNamesTheHeadersSecret(t *testing.T) {
 		"--header X-Gateway-Key=env:K --base-url https://gateway.example/v1": "no key was sent: if the key in OPENAI_API_KEY is for that server, add --api-key-env OPENAI_API_KEY, or check K",
 	} {
 		r := runnerWith(t, map[string]string{"K": "pk-0123456789abcdef", "OPENAI_API_KEY": testKey}, append([]string{"-o", "x"}, strings.Fields(args)...)...)
-		b, err := Connect(t.Context(), r.World, r.flags)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(Connect(t.Context(), r.World, r.flags))(t)
 		if got := b.KeyAdvice(); got != want {
 			t.Errorf("%s: %q", args, got)
 		}
@@ -301,9 +280,7 @@ func TestHeadersOfASimulation(t *testing.T) {
 // The file of --config and the environment allow it, too.
 func TestInClearByFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run.yaml")
-	if err := os.WriteFile(file, []byte("base-url: http://api.openai.com/v1\ninsecure-http: true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("base-url: http://api.openai.com/v1\ninsecure-http: true\n"), 0o600))
 	r := runnerWith(t, map[string]string{"OPENAI_API_KEY": testKey}, "-o", "x", "--config", file)
 	if b, err := Connect(t.Context(), r.World, r.flags); err != nil || !slices.ContainsFunc(texts(b), isInClear) {
 		t.Error(err)
@@ -343,9 +320,7 @@ func TestKeyAndBaseURLOfOpenAI(t *testing.T) {
 		sent bool
 	}{{nil, false}, {[]string{"--api-key-env", "OPENAI_API_KEY"}, true}} {
 		b := runnerWith(t, env, append([]string{"-o", "x"}, c.args...)...)
-		if err := b.prove(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.prove())
 		said := slices.ContainsFunc(texts(b), func(text string) bool { return strings.Contains(text, "is not sent to gateway.example.test") })
 		if slices.Contains(b.Secrets(), testKey) != c.sent || said == c.sent {
 			t.Errorf("%q: keys %q, %q", c.args, b.Secrets(), texts(b))
@@ -409,9 +384,7 @@ func TestLanesOfAVendor(t *testing.T) {
 			World: &world.World{Env: func(string) (string, bool) { return testKey, true }},
 			flags: &settings.Flags{InputFlags: settings.InputFlags{VendorFlags: settings.VendorFlags{Provider: name, MaxTokens: 1}}, KeyEnv: "K", KeyEnvGiven: true},
 		}
-		if err := r.flags.Resolve(pflag.NewFlagSet("run", pflag.ContinueOnError), r.Env); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.flags.Resolve(pflag.NewFlagSet("run", pflag.ContinueOnError), r.Env))
 		b, err := Connect(t.Context(), r.World, r.flags)
 		if err != nil || b.Lane("m") != want {
 			t.Errorf("%s: %+v, %v", name, b, err)
@@ -423,9 +396,7 @@ func TestLanesOfAVendor(t *testing.T) {
 func TestUnencryptedKey(t *testing.T) {
 	for base, want := range map[string]int{"http://example.test/v1": 1, "https://example.test/v1": 0, "http://127.0.0.1:1/v1": 0, "http://localhost/v1": 0} {
 		r := &Account{World: &world.World{Env: func(string) (string, bool) { return testKey, true }}, flags: &settings.Flags{InputFlags: settings.InputFlags{VendorFlags: settings.VendorFlags{Provider: settings.ProviderOpenAI, MaxTokens: 1, BaseURL: base}}, KeyEnv: settings.DefaultKeyEnv, KeyEnvGiven: true, Concurrency: 1}}
-		if err := r.flags.Resolve(pflag.NewFlagSet("", pflag.ContinueOnError), func(string) (string, bool) { return "", false }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.flags.Resolve(pflag.NewFlagSet("", pflag.ContinueOnError), func(string) (string, bool) { return "", false }))
 		b, err := Connect(t.Context(), r.World, r.flags)
 		if err != nil || len(b.Notice) != want {
 			t.Errorf("%s: %+v, %v", base, b, err)
@@ -457,9 +428,7 @@ const testKey = "sk-proj-0123456789abcdefTHEKEY"
 // With --insecure-http it may, and a notice says so.
 func TestInsecureHTTPIsAllowed(t *testing.T) {
 	credentials := filepath.Join(t.TempDir(), "credentials.json")
-	if err := os.WriteFile(credentials, []byte(`{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(credentials, []byte(`{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`), 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", credentials)
 	for args, env := range map[string]map[string]string{
 		"--base-url http://api.openai.com/v1":      {"OPENAI_API_KEY": testKey},
@@ -483,16 +452,12 @@ func TestNoticesOfSecretHeaders(t *testing.T) {
 	env := map[string]string{"K": "pk-0123456789abcdef", "OPENAI_API_KEY": testKey}
 	const openly = "--base-url http://api.openai.com/v1 --api-key-env none --header X-Gateway-Key=env:K"
 	exposed := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(exposed, []byte("pk-0123456789abcdef"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(exposed, []byte("pk-0123456789abcdef"), 0o600))
 	if err := os.Chmod(exposed, 0o644); err != nil { //nolint:gosec // it is what is tested
 		t.Fatal(err)
 	}
 	config := filepath.Join(t.TempDir(), "run.yaml")
-	if err := os.WriteFile(config, []byte("base-url: http://127.0.0.1:9\nheaders:\n  X-Gateway-Key: env:K\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte("base-url: http://127.0.0.1:9\nheaders:\n  X-Gateway-Key: env:K\n"), 0o600))
 	for args, want := range map[string]string{
 		openly + " --insecure-http":                                                "what is in K is sent unencrypted: api.openai.com is not this machine, and --base-url says http",
 		"--base-url http://gateway.lan/v1 --header X-Gateway-Key=env:K":            "what is in K is sent unencrypted: gateway.lan is not this machine",

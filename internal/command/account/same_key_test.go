@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // Runs with one key find each other by pid and output, those with another do not; one that leaves is gone, and so is
@@ -39,9 +40,7 @@ func TestNeighboursFindEachOther(t *testing.T) {
 		t.Errorf("the folder: %v, %v", info, err)
 	}
 	_ = b.held.Close() // as when its process is killed
-	if err := os.WriteFile(filepath.Join(folder, b.prefix+"notes"), []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, b.prefix+"notes"), []byte("mine"), 0o600))
 	if got := a.others(); len(got) != 0 {
 		t.Errorf("a run that died is found: %v", got)
 	}
@@ -56,12 +55,8 @@ func TestNeighboursFindEachOther(t *testing.T) {
 // Where there is no folder to meet in, a run has no neighbours and goes on: none can be made, it is a file, or a link.
 func TestNoFolderForNeighbours(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	must.Do(t, os.Symlink(t.TempDir(), filepath.Join(dir, "link")))
 	for _, folder := range []string{"no/such", "file", "link", "file/in"} {
 		if n := joinNeighbours(filepath.Join(dir, folder), "k", neighbour{1, 1, "/o"}, 1); n != nil {
 			t.Errorf("%s: %+v", folder, n)
@@ -82,10 +77,7 @@ func TestNoFolderForNeighbours(t *testing.T) {
 
 func filesOfRuns(t *testing.T, folder string) (names []string) {
 	t.Helper()
-	all, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadDir(folder))(t)
 	for _, e := range all {
 		names = append(names, e.Name())
 	}
@@ -94,9 +86,6 @@ func filesOfRuns(t *testing.T, folder string) (names []string) {
 
 func textOfRun(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }

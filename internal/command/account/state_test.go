@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/auth"
 )
 
@@ -46,13 +47,8 @@ func TestFingerprintOfAKeyFile(t *testing.T) {
 		path := filepath.Join(dir, fmt.Sprint("key-", i))
 		mark := ""
 		for _, key := range []string{"sk-first-0123456789", "sk-second-0123456789"} {
-			if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			file, err := auth.NewFile(path, auth.Authorization, auth.BearerPrefix)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(key), 0o600))
+			file := must.Get(auth.NewFile(path, auth.Authorization, auth.BearerPrefix))(t)
 			r := &Account{flags: &settings.Flags{}, Name: "x", proof: file, Proven: path}
 			_, got := r.ServerOf()
 			if mark != "" && got != mark {

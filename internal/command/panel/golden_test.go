@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/must"
 )
 
 func of[T any](x T) *T { return &x }
@@ -186,10 +187,7 @@ func TestPanels(t *testing.T) {
 // panelsOf reads panels: each follows a line that names it, and ends with an empty one.
 func panelsOf(t *testing.T, file string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	drawn := map[string]string{}
 	for _, part := range strings.Split(string(text), "--- ")[1:] {
 		name, panel, _ := strings.Cut(part, "\n")

@@ -3,6 +3,7 @@ package printable
 import (
 	"encoding/json"
 	"errors"
+	"github.com/headrace/headrace/internal/must"
 	"io"
 	"strings"
 	"testing"
@@ -51,10 +52,7 @@ func FuzzPrintable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		graphic(t, Line(s))
 		graphic(t, strings.NewReplacer("\n", "", "\t", "").Replace(Text(s)))
-		line, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(json.Marshal(s))(t)
 		before := string(line)
 		shown := JSON(line)
 		graphic(t, string(shown))

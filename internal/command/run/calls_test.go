@@ -17,6 +17,7 @@ import (
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -36,10 +37,7 @@ func TestFirstAnswerReachesTheRun(t *testing.T) {
 func TestAnswersAreWatchedWithoutAllocation(t *testing.T) {
 	item := &promptfile.Item{Request: prompts.Request{Model: "gpt-4o-mini", Body: []byte("{}")}}
 	used := provider.Usage{InputTokens: 61, OutputTokens: 14}
-	known, err := price.Read("", "", "openai")
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := must.Get(price.Read("", "", "openai"))(t)
 	r := newRunner(&verdict.Facts{World: &world.World{Clock: clockwork.NewFakeClock()}, Flags: &settings.Flags{}})
 	r.Flags.Known = known
 	for what, f := range map[string]func(){

@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/fleet"
 )
@@ -33,10 +34,7 @@ func (h *heard) CloseIdle() {}
 func TestCallsTellTheirLane(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelWarn} {
 		client := &heard{}
-		f, err := fleet.New(fleet.Lane{Name: "only", Client: client})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(fleet.New(fleet.Lane{Name: "only", Client: client}))(t)
 		r := newRunner(&verdict.Facts{World: &world.World{Clock: clockwork.NewRealClock()}, Flags: &settings.Flags{}, Account: &account.Account{Fleet: f}})
 		r.log.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
 		items := slices.Values([]*promptfile.Item{{Request: prompts.Request{ID: "a"}}, {Request: prompts.Request{ID: "b"}}})

@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -39,9 +40,7 @@ var someDay = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 func mustSave(t *testing.T, s *stateFile, m batch.Memory) {
 	t.Helper()
-	if err := s.save(m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.save(m))
 }
 
 // A saved state is read again; only the owner can read the file, and no other file lies next
@@ -75,9 +74,7 @@ func TestStateThatIsNotUsed(t *testing.T) {
 			if err != nil || !strings.Contains(string(text), from) {
 				t.Fatalf("%q is not in %s: %v", from, text, err)
 			}
-			if err := os.WriteFile(s.path, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(s.path, []byte(strings.Replace(string(text), from, to, 1)), 0o600))
 		}
 	}
 	saved := func(m batch.Memory) func(*testing.T, *stateFile) {
@@ -95,9 +92,7 @@ func TestStateThatIsNotUsed(t *testing.T) {
 		sealed.State = bytes.Replace(sealed.State, []byte(`"answered":`), []byte(`"depth":{"most":10},"answered":`), 1)
 		sealed.Sum = sumOf(sealed.State)
 		text, err = json.Marshal(sealed)
-		if err := errors.Join(err, os.WriteFile(s.path, text, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, os.WriteFile(s.path, text, 0o600)))
 	}
 	newer := waiting(someDay)
 	k := newer.Lanes["openai/m"]
@@ -162,9 +157,7 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"headrace_state":2`) {
 		t.Fatal(err, string(text))
 	}
-	if err := os.WriteFile(s.path, []byte(strings.Replace(string(text), `"headrace_state":2`, `"headrace_state":1`, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.path, []byte(strings.Replace(string(text), `"headrace_state":2`, `"headrace_state":1`, 1)), 0o600))
 	if m, err := s.load(); err != nil || len(m.Lanes) != 1 {
 		t.Errorf("%v %+v", err, m)
 	}
@@ -199,9 +192,7 @@ func TestStateOfOthersIsLeftAlone(t *testing.T) {
 			other := *s
 			other.path = elsewhere
 			mustSave(t, &other, waiting(someDay))
-			if err := put(s.path, elsewhere); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, put(s.path, elsewhere))
 			if m, err := s.load(); !errors.Is(err, errNotOurs) || m.Lanes != nil {
 				t.Errorf("%v %v", err, m)
 			}
@@ -211,9 +202,7 @@ func TestStateOfOthersIsLeftAlone(t *testing.T) {
 		t.Run("where it is written"+suffix, func(t *testing.T) {
 			s := stateAt(t, someDay)
 			mustSave(t, s, waiting(someDay))
-			if err := os.WriteFile(s.path+suffix, []byte("precious"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(s.path+suffix, []byte("precious"), 0o644))
 			if err := s.save(waiting(someDay)); !errors.Is(err, disk.ErrInTheWay) {
 				t.Errorf("%v", err)
 			}
@@ -237,9 +226,7 @@ func TestFailedSaveLeavesTheOldState(t *testing.T) {
 	if err := s.save(huge); err == nil {
 		t.Error("a state without bound was saved")
 	}
-	if err := os.Mkdir(s.path+disk.NextSuffix, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(s.path+disk.NextSuffix, 0o700))
 	if err := s.save(waiting(someDay.Add(time.Hour))); !errors.Is(err, disk.ErrInTheWay) {
 		t.Errorf("%v", err)
 	}
@@ -263,13 +250,8 @@ func TestStatePath(t *testing.T) {
 // Whatever a file holds, reading it ends in a memory that a run takes, or in an error.
 func FuzzState(f *testing.F) {
 	s := &stateFile{path: filepath.Join(f.TempDir(), "s"), server: "x", law: "model", now: func() time.Time { return someDay }, disk: disk.Real()}
-	if err := s.save(waiting(someDay)); err != nil {
-		f.Fatal(err)
-	}
-	text, err := os.ReadFile(s.path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, s.save(waiting(someDay)))
+	text := must.Get(os.ReadFile(s.path))(f)
 	f.Add(text)
 	f.Add([]byte(stateMark + `1,"sum":"","state":null}`))
 	f.Add([]byte(stateMark + `1,"sum":"` + sumOf([]byte("{}")) + `","state":{}}`))
@@ -278,14 +260,9 @@ func FuzzState(f *testing.F) {
 		if err != nil || s.check(saved) != nil {
 			return
 		}
-		shared, err := batch.NewShared(batch.WithMemory(saved.Memory))
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := must.Get(batch.NewShared(batch.WithMemory(saved.Memory)))(t)
 		shared.Close()
-		if _, err := json.Marshal(saved.Memory); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(json.Marshal(saved.Memory))(t)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -21,17 +22,11 @@ import (
 func settled(t *testing.T, text string, args ...string) *Flags {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	cmd, f := &cobra.Command{}, &Flags{}
 	f.Register(cmd.Flags())
-	if err := cmd.ParseFlags(append(args, "-o", "out.jsonl", "--config", path)); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Complete(cmd.Flags(), func(string) (string, bool) { return "", false }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.ParseFlags(append(args, "-o", "out.jsonl", "--config", path)))
+	must.Do(t, f.Complete(cmd.Flags(), func(string) (string, bool) { return "", false }))
 	return f
 }
 
@@ -146,9 +141,7 @@ func flagsWith(t *testing.T, env map[string]string, args ...string) *Flags {
 	t.Helper()
 	f, fs := &Flags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.Register(fs)
-	if err := fs.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.Parse(args))
 	if err := f.Complete(fs, func(name string) (string, bool) { value, ok := env[name]; return value, ok }); err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}

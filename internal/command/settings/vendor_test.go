@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/catalog"
@@ -84,9 +85,7 @@ func TestUseVendor(t *testing.T) {
 	} {
 		f, fs := &Flags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
 		f.Register(fs)
-		if err := fs.Parse(tt.args); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fs.Parse(tt.args))
 		f.Vendor, _ = catalog.Named(tt.name)
 		f.useVendor(fs, func(string) (string, bool) { return "", false })
 		if f.Concurrency != tt.concurrency || f.Timeout != tt.timeout || f.KeyEnv != f.Vendor.Keys[0] {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
 
@@ -16,16 +17,11 @@ func TestSimFlags(t *testing.T) {
 		var f SimFlags
 		fs := pflag.NewFlagSet("sim", pflag.ContinueOnError)
 		f.Register(fs)
-		if err := fs.Parse(args); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fs.Parse(args))
 		return f.Config(fs)
 	}
-	got, err := config("--rpm", "60", "--latency", "1s", "--sigma", "0.1", "--retry-after", "sometimes",
-		"--errors", "500=0.1, reset=0.02", "--outage", "10s+5s,1m+30s:hang,2m+1s:flex", "--quota-after", "7", "--headers", "--seed", "3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(config("--rpm", "60", "--latency", "1s", "--sigma", "0.1", "--retry-after", "sometimes",
+		"--errors", "500=0.1, reset=0.02", "--outage", "10s+5s,1m+30s:hang,2m+1s:flex", "--quota-after", "7", "--headers", "--seed", "3"))(t)
 	want := sim.Demo()
 	want.RPM, want.Latency, want.RetryAfter, want.Headers = 60, sim.Latency{Median: time.Second, Sigma: 0.1}, sim.Sometimes, true
 	want.Errors = sim.Rates{Server500: 0.1, Reset: 0.02}

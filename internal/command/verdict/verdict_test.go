@@ -21,6 +21,7 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -125,13 +126,9 @@ func TestEventsHaveNoKey(t *testing.T) {
 	}
 	f, fs := &settings.Flags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.Register(fs)
-	if err := fs.Parse([]string{"-o", "out-" + key, "--system", "a part of a prompt", "--template", "{{.x}}", "--cluster=nats://a-token@bus"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.Parse([]string{"-o", "out-" + key, "--system", "a part of a prompt", "--template", "{{.x}}", "--cluster=nats://a-token@bus"}))
 	env := map[string]string{"HEADRACE_RPM": "60"}
-	if err := f.Complete(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Complete(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }))
 	text, err := json.Marshal(f.Given)
 	want := `[{"name":"output","value":"out-[redacted]","from":"flag"},{"name":"template","value":null,"from":"flag"},` +
 		`{"name":"system","value":null,"from":"flag"},{"name":"rpm","value":"60","from":"environment"},{"name":"cluster","value":null,"from":"flag"}]`
@@ -145,17 +142,10 @@ func factsWith(t *testing.T, env map[string]string, args ...string) *Facts {
 	t.Helper()
 	f, fs := &settings.Flags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
 	f.Register(fs)
-	if err := fs.Parse(append([]string{"-o", "x"}, args...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, fs.Parse(append([]string{"-o", "x"}, args...)))
 	w := &world.World{Name: "headrace", Clock: clockwork.NewRealClock(), Env: func(name string) (string, bool) { value, ok := env[name]; return value, ok }}
-	if err := f.Complete(fs, w.Env); err != nil {
-		t.Fatal(err)
-	}
-	b, err := account.Connect(t.Context(), w, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Complete(fs, w.Env))
+	b := must.Get(account.Connect(t.Context(), w, f))(t)
 	return &Facts{World: w, Flags: f, Account: b}
 }
 

@@ -26,6 +26,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
 	"github.com/headrace/headrace/provider/auth/google"
@@ -53,10 +54,7 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	o := &office{key: key, closed: make(chan struct{}, 100)}
 	o.Server = httptest.NewUnstartedServer(http.HandlerFunc(o.serve))
 	o.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -138,10 +136,7 @@ func (o *office) known(r *http.Request) error {
 // service is the file of a service account that this office knows.
 func (o *office) service(t *testing.T) string {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(o.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKCS8PrivateKey(o.key))(t)
 	return text(t, map[string]string{
 		"type": "service_account", "project_id": "p-1", "client_email": "batch@p-1.iam.gserviceaccount.com", "private_key_id": "k-1",
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "token_uri": o.URL,
@@ -158,10 +153,7 @@ func (o *office) user(t *testing.T) string {
 
 func text(t *testing.T, v map[string]string) string {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(v))(t)
 	return string(b)
 }
 
@@ -169,28 +161,20 @@ func text(t *testing.T, v map[string]string) string {
 func credentials(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "credentials.json")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", path)
 	return path
 }
 
 func find(t *testing.T) (*auth.Tokens, string) {
 	t.Helper()
-	found, err := google.Find(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(google.Find(t.Context(), nil))(t)
 	return found.Tokens, found.Project
 }
 
 func apply(t *testing.T, s *auth.Tokens) (*http.Request, error) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host/", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host/", http.NoBody))(t)
 	return r, s.Apply(t.Context(), r, nil)
 }
 
@@ -249,9 +233,7 @@ func TestCredentialsAreReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(o.user(t), refreshToken, "another-token-0123")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strings.ReplaceAll(o.user(t), refreshToken, "another-token-0123")), 0o600))
 	if _, err := apply(t, s); err != nil || !s.Refused(r) {
 		t.Fatal(err)
 	}
@@ -380,10 +362,7 @@ func TestTokensOfATrustedAuthority(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(secure.Certificate())
 	for trusted, cfg := range map[bool]*tls.Config{true: {RootCAs: pool, MinVersion: tls.VersionTLS12}, false: nil} {
-		found, err := google.Find(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(google.Find(t.Context(), cfg))(t)
 		if r, err := apply(t, found.Tokens); (err == nil) != trusted || (r.Header.Get("Authorization") != "") != trusted {
 			t.Errorf("%v: %v", trusted, err)
 		}

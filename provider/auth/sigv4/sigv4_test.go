@@ -20,6 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth/sigv4"
 	"github.com/headrace/headrace/provider/converse"
@@ -50,16 +51,11 @@ func TestVectors(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC)))
 		for _, v := range vectors {
 			s := newSource(t, suite, "us-east-1", v.service)
-			r, err := http.NewRequestWithContext(t.Context(), v.method, v.url, strings.NewReader(v.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequestWithContext(t.Context(), v.method, v.url, strings.NewReader(v.body)))(t)
 			if v.contentType != "" {
 				r.Header.Set("Content-Type", v.contentType)
 			}
-			if err := s.Apply(t.Context(), r, []byte(v.body)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Apply(t.Context(), r, []byte(v.body)))
 			if v.name == "get-utf8" { // the suite is of services that escape once
 				continue
 			}
@@ -78,10 +74,7 @@ func TestVectors(t *testing.T) {
 // The checker of these tests makes AWS's signatures by itself.
 func TestCheckerOnVectors(t *testing.T) {
 	for _, v := range vectors {
-		u, err := url.Parse(v.url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.Parse(v.url))(t)
 		const date = "20150830T123600Z"
 		r := &http.Request{Method: v.method, Host: u.Host, RequestURI: u.Path, Header: http.Header{"X-Amz-Date": {date}}}
 		if u.RawQuery != "" {
@@ -101,10 +94,7 @@ func TestCheckerOnVectors(t *testing.T) {
 
 func newSource(t *testing.T, c sigv4.Credentials, region, service string) *sigv4.Source {
 	t.Helper()
-	s, err := sigv4.New(c, region, service)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sigv4.New(c, region, service))(t)
 	return s
 }
 
@@ -112,9 +102,7 @@ func newSource(t *testing.T, c sigv4.Credentials, region, service string) *sigv4
 func onTheWire(t *testing.T, r *http.Request) (came *http.Request, body []byte) {
 	t.Helper()
 	var wire bytes.Buffer
-	if err := r.Write(&wire); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Write(&wire))
 	came, err := http.ReadRequest(bufio.NewReader(&wire))
 	if err == nil {
 		body, err = io.ReadAll(came.Body)
@@ -171,10 +159,7 @@ func (r random) request(t *testing.T) (*http.Request, []byte) {
 	if r.IntN(20) == 0 {
 		body = nil
 	}
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, address, bytes.NewReader(body)))(t)
 	q.Header.Set("Content-Type", r.of("application/json", "application/json;  charset=utf-8"))
 	if r.IntN(2) == 0 {
 		q.Header.Set("X-Amzn-Bedrock-Trace", r.of("ENABLED", "DISABLED"))
@@ -198,9 +183,7 @@ func TestRandomRequests(t *testing.T) {
 			s := newSource(t, sigv4.Credentials{AccessKeyID: c.id, SecretAccessKey: c.secret, SessionToken: c.token}, c.region, c.service)
 			q, body := r.request(t)
 			for range 1 + r.IntN(2) { // another try of the same
-				if err := s.Apply(t.Context(), q, body); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.Apply(t.Context(), q, body))
 			}
 			came, got := onTheWire(t, q)
 			if err := c.check(came, got, time.Now()); err != nil || !bytes.Equal(got, body) {
@@ -254,15 +237,10 @@ func TestPath(t *testing.T) {
 		{"/", "/"},
 		{"", ""},
 	} {
-		blank, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host"+tt.path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		blank := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host"+tt.path, http.NoBody))(t)
 		before, r := blank.URL.String(), *blank // as who sends many copies them
 		r.Header = http.Header{}
-		if err := s.Apply(t.Context(), &r, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Apply(t.Context(), &r, nil))
 		if got := r.URL.EscapedPath(); got != tt.sent || blank.URL.String() != before {
 			t.Errorf("%s: %s is sent; %s was %s", tt.path, got, blank.URL, before)
 		}
@@ -272,10 +250,7 @@ func TestPath(t *testing.T) {
 // Many may sign at once, copies of one request.
 func TestSourceIsShared(t *testing.T) {
 	s := newSource(t, suite, "us-east-1", sigv4.Bedrock)
-	blank, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host/model/a:1/converse?x=1", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	blank := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host/model/a:1/converse?x=1", http.NoBody))(t)
 	blank.Header.Set("Content-Type", "application/json")
 	var all sync.WaitGroup
 	for range 8 {
@@ -304,10 +279,7 @@ func TestCredentials(t *testing.T) {
 		vars[name] = " 0123456789-" + name + "\n"
 	}
 	vars[sigv4.SessionTokenVariable] = "session-0123456789"
-	c, err := sigv4.Environment(getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(sigv4.Environment(getenv))(t)
 	s := newSource(t, c, "eu-central-1", sigv4.Bedrock)
 	for _, secret := range []string{"0123456789-AWS_ACCESS_KEY_ID", "0123456789-AWS_SECRET_ACCESS_KEY", "session-0123456789"} {
 		if !slices.Contains(s.Secrets(), secret) {
@@ -363,14 +335,9 @@ func TestSignedAnew(t *testing.T) {
 	second := sigv4.Credentials{AccessKeyID: "AKIDSECOND", SecretAccessKey: "second-secret", SessionToken: "second-token"}
 	third := sigv4.Credentials{AccessKeyID: "AKIDTHIRD", SecretAccessKey: "third-secret"}
 	body := []byte("{}")
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host/model/m/converse", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host/model/m/converse", bytes.NewReader(body)))(t)
 	for _, c := range []sigv4.Credentials{first, second, third, first} {
-		if err := newSource(t, c, "eu-central-1", sigv4.Bedrock).Apply(t.Context(), q, body); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, newSource(t, c, "eu-central-1", sigv4.Bedrock).Apply(t.Context(), q, body))
 		if _, has := q.Header["X-Amz-Security-Token"]; has != (c.SessionToken != "") {
 			t.Errorf("%s: token %q", c.AccessKeyID, q.Header.Values("X-Amz-Security-Token"))
 		}
@@ -444,10 +411,7 @@ func served(t *testing.T, off time.Duration, how refusal, always bool, date func
 		fmt.Fprint(w, `{"output":{"message":{"role":"assistant","content":[{"text":"hi"}]}},"stopReason":"end_turn","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}`)
 	}))
 	t.Cleanup(server.Close)
-	client, err := wire.New(wire.Config{Dialect: converse.Dialect{}, BaseURL: server.URL, Auth: newSource(t, suite, "us-east-1", sigv4.Bedrock)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(wire.New(wire.Config{Dialect: converse.Dialect{}, BaseURL: server.URL, Auth: newSource(t, suite, "us-east-1", sigv4.Bedrock)}))(t)
 	t.Cleanup(client.CloseIdle)
 	return func() error {
 		_, err := client.Do(t.Context(), provider.Request{Endpoint: provider.Converse, Model: "m:0", Body: []byte(`{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`)})
@@ -540,17 +504,9 @@ func TestClockThatIsSet(t *testing.T) {
 		s := newSource(t, suite, "us-east-1", sigv4.Bedrock)
 		why := &provider.Error{Kind: provider.Unauthorized, Message: expired.says}
 		signed := func() (*http.Request, time.Time) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host/", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Apply(t.Context(), r, nil); err != nil {
-				t.Fatal(err)
-			}
-			at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://host/", http.NoBody))(t)
+			must.Do(t, s.Apply(t.Context(), r, nil))
+			at := must.Get(time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date")))(t)
 			return r, at
 		}
 		for _, c := range []struct {

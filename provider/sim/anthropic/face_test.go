@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 	"github.com/headrace/headrace/provider/sim/anthropic"
 	"github.com/headrace/headrace/provider/sim/face"
@@ -160,9 +161,7 @@ func TestLimits(t *testing.T) {
 			t.Error(body.Raw)
 		}
 	}()
-	if err := clock.BlockUntilContext(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, clock.BlockUntilContext(t.Context(), 1))
 	clock.Advance(10 * time.Second)
 	<-asked
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/tests/lab"
 )
 
@@ -108,9 +109,7 @@ func TestAgainst(t *testing.T) {
 	worlds := []World{titled(t, "W18 24 s, told, windows 1 s"), titled(t, "W20 spacing, 50 a second")}
 	r := Report{Law: "headrace", Seeds: []uint64{1}, Vary: Usual, Results: Measure(worlds, headrace(), []uint64{1}, 2)}
 	file := filepath.Join(t.TempDir(), "figures.json")
-	if err := r.Save(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Save(file))
 	old, err := Load(file)
 	if err != nil || !reflect.DeepEqual(r, old) {
 		t.Fatalf("%v\n%+v\n%+v", err, r, old)
@@ -130,9 +129,7 @@ func TestAgainst(t *testing.T) {
 
 func against(t *testing.T, r, old Report) string {
 	var s strings.Builder
-	if err := r.PrintAgainst(&s, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.PrintAgainst(&s, old))
 	return s.String()
 }
 
@@ -177,9 +174,7 @@ func TestTotalsApart(t *testing.T) {
 // A trace tells each second and the machine's transitions.
 func TestTrace(t *testing.T) {
 	var s strings.Builder
-	if err := titled(t, "W20 sliding 6 s, 50 a second").Trace(&s, headrace(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, titled(t, "W20 sliding 6 s, 50 a second").Trace(&s, headrace(), 1))
 	for _, want := range []string{"     0 s  sent", "Flowing → Cooling", "seed 1: "} {
 		if !strings.Contains(strings.ToLower(s.String()), strings.ToLower(want)) {
 			t.Errorf("no %q in\n%s", want, s.String())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/headrace/headrace/internal/must"
 	"os"
 	"slices"
 	"strings"
@@ -13,14 +14,8 @@ var someday = release{"1.2.3", time.Date(2026, 9, 23, 10, 11, 0, 0, time.UTC), "
 // The list has the rates of all days and hours, steps, caches, and no price where none is per
 // token. A rule that has no form in the list is named.
 func TestConvert(t *testing.T) {
-	data, err := os.ReadFile("testdata/data.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/list.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/data.json"))(t)
+	want := must.Get(os.ReadFile("testdata/list.json"))(t)
 	l, leftOut, err := convert(someday, map[string][]string{"door": {"maker"}, "shop": {"seller"}}, data)
 	if err != nil {
 		t.Fatal(err)
