@@ -92,12 +92,12 @@ func (s BreakerState) String() string {
 // share of failures count together.
 type Breaker struct {
 	state       BreakerState     // Open may be HalfOpen by now: see State
-	consecutive int              // failures in the present row
+	probing     bool             // half-open: the permit is out
+	consecutive int32            // failures in the present row
 	calls       *measure.Tallies // nil: no share of failures opens it, or nothing was counted yet
 	until       time.Time        // of the open interval, zero while closed
-	reopened    int              // times since it was last closed
-	probing     bool             // half-open: the permit is out
-	successes   int              // half-open
+	reopened    int32            // times since it was last closed
+	successes   int32            // half-open
 	config      BreakerConfig
 }
 
@@ -118,14 +118,14 @@ func (b *Breaker) Until() time.Time { return b.until }
 
 // Row returns the number of failures in the present row. While the breaker is not closed it is
 // the row that opened it.
-func (b *Breaker) Row() int { return b.consecutive }
+func (b *Breaker) Row() int { return int(b.consecutive) }
 
 // Reopened returns the number of probes that have failed since the breaker opened.
-func (b *Breaker) Reopened() int { return b.reopened }
+func (b *Breaker) Reopened() int { return int(b.reopened) }
 
 // FailuresInRow returns the number of calls that have failed in the present row, half-open
 // probes included.
-func (b *Breaker) FailuresInRow() int { return b.consecutive + b.reopened }
+func (b *Breaker) FailuresInRow() int { return b.Row() + b.Reopened() }
 
 // Allow reports whether a call may be made now. While half-open there is one permit. Allow
 // takes it, and Success, Failure or Abandon gives it back.
@@ -155,7 +155,7 @@ func (b *Breaker) Success(now time.Time, endsRow bool) {
 	case HalfOpen:
 		b.probing = false
 		b.successes++
-		if b.successes >= b.config.withDefaults().Successes {
+		if int(b.successes) >= b.config.withDefaults().Successes {
 			*b = Breaker{config: b.config}
 		}
 	}
@@ -207,7 +207,7 @@ func (b *Breaker) advance(now time.Time) {
 func (b *Breaker) open(now time.Time) {
 	c := b.config.withDefaults()
 	b.state, b.probing = Open, false
-	b.until = now.Add(measure.Grown(c.OpenFor, BreakerGrowth, b.reopened, c.MaxOpen))
+	b.until = now.Add(measure.Grown(c.OpenFor, BreakerGrowth, b.Reopened(), c.MaxOpen))
 }
 
 // byRate reports whether a share of failures opens it.
@@ -226,7 +226,7 @@ func (b *Breaker) count(now time.Time, failed bool) {
 
 func (b *Breaker) tooMany(now time.Time, least int) bool {
 	c := b.config.withDefaults()
-	if c.Consecutive > 0 && b.consecutive >= max(c.Consecutive, least) {
+	if c.Consecutive > 0 && b.Row() >= max(c.Consecutive, least) {
 		return true
 	}
 	if !c.byRate() {
@@ -248,7 +248,7 @@ type BreakerMemory struct {
 // Save returns the breaker's memory for a restart. The window of calls is not in it: it is half
 // a minute long.
 func (b *Breaker) Save(now time.Time) BreakerMemory {
-	k := BreakerMemory{State: b.State(now).String(), At: measure.WallAt(now, 0), Reopened: b.reopened}
+	k := BreakerMemory{State: b.State(now).String(), At: measure.WallAt(now, 0), Reopened: b.Reopened()}
 	if b.state != Closed {
 		k.Until = measure.WallAt(now, b.until.Sub(now).Seconds())
 	}
@@ -270,7 +270,7 @@ func (b *Breaker) Restore(now time.Time, k BreakerMemory) {
 		if k.Until.IsZero() || now.Sub(k.Until) >= c.Window {
 			return
 		}
-		b.state, b.reopened = Open, min(max(0, k.Reopened), reopenedMost)
+		b.state, b.reopened = Open, int32(min(max(0, k.Reopened), reopenedMost))
 		b.until = now.Add(min(c.MaxOpen, k.Until.Sub(now)))
 	}
 }

@@ -160,7 +160,7 @@ func (l *lane) breaks(now time.Time, it *Item, o *Outcome) bool {
 		}
 	}
 	b.begin(now)
-	return l.breaker.Failure(now, max(l.inEpoch, b.byChance(l.breaker.Row()+1)))
+	return l.breaker.Failure(now, max(int(l.inEpoch), b.byChance(l.breaker.Row()+1)))
 }
 
 // begin notes that a call goes unanswered.

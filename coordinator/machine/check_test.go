@@ -42,7 +42,7 @@ func (m *Machine) check(b *book) {
 		b.w.failf("the machine holds %d; counted %d", m.waiting, total)
 	}
 	for l, n := range c.lanes {
-		if (laneCensus{l.inFlight, l.inEpoch, l.parked, l.delayed}) != *n {
+		if (laneCensus{l.inFlight, int(l.inEpoch), int(l.parked), int(l.delayed)}) != *n {
 			b.w.failf("lane %s: %d %d %d %d; counted %+v", l.name, l.inFlight, l.inEpoch, l.parked, l.delayed, *n)
 		}
 		m.checkLane(b, l)
@@ -284,7 +284,7 @@ func (m *Machine) checkLane(b *book, l *lane) {
 		b.w.failf("lane %s is %v, and its account has stopped: %v", l.name, l.phase, l.account.cause)
 	case (l.account != nil) != (l.cfg.Account != "") || l.account != nil && l.account.name != l.cfg.Account:
 		b.w.failf("lane %s does not share the fate of account %q", l.name, l.cfg.Account)
-	case l.inEpoch > l.inFlight:
+	case int(l.inEpoch) > l.inFlight:
 		b.w.failf("lane %s has more in flight in its epoch than in all", l.name)
 	}
 }

@@ -52,7 +52,8 @@ func (r Reason) String() string { return reasonWords[r] }
 // grants only while inEpoch is 0; alarm is set while time can change the phase.
 //
 // The fields that every call touches come first and together: with ten thousand lanes, each is
-// cold when its turn comes.
+// cold when its turn comes. Short ones stand next to each other, so that no room is left between
+// them.
 type lane struct {
 	name           string
 	law            limiter.Law
@@ -63,29 +64,28 @@ type lane struct {
 	cooldownReason Reason        // of the latest cooldown
 	ruled          bool          // charge is a rule of its own
 	revived        bool          // it began with an earlier machine's memory
-	bound          Bound         // what held back the latest call that asked
-	delay          time.Duration // and for how long; 0: it was let go
 	elsewhere      bool          // a call of another machine was refused here, so somebody is there
 	answered       bool          // a call was answered as hoped, ever: here, or by an earlier machine
+	bound          Bound         // what held back the latest call that asked
+	delay          time.Duration // and for how long; 0: it was let go
 	slowed         float32       // the latest reported part of its pace that is left because calls break; 0: all of it
-	epoch          uint64        // rises with each cooldown: calls that left before it are old news
-	began          uint64        // the epoch in which its law did: calls that left before it were charged to another
-	inFlight       int           // calls of any epoch
-	inEpoch        int           // calls of this one
-	answers        int           // calls answered, ever: 0 means that nothing is known
 	blocked        bool          // the law held a call back since the latest one left
 	hung           bool          // its calls are overdue: one more leaves at a time, to see
 	broke          bool          // a call broke since the latest one was answered, and was not just refused
-	unclear        int           // refusals in a row that may mean a limit by the day
+	unclear        uint8         // refusals in a row that may mean a limit by the day; no more are counted than it takes
+	epoch          uint64        // rises with each cooldown: calls that left before it are old news
+	began          uint64        // the epoch in which its law did: calls that left before it were charged to another
+	inFlight       int           // calls of any epoch
+	answers        int           // calls answered, ever: 0 means that nothing is known
+	inEpoch        int32         // calls of this one
+	flying         int32         // calls that were under way at ended
 
 	pools      []*pool
 	onePool    [1]*pool  // backing array of pools while there is only one
 	line       *line     // the pools that sleep here; nil: none ever did
-	backed     int       // pools that have a tier after this lane's
 	prev, next *lane     // by time of use
 	used       time.Time // latest grant or end
 	ended      time.Time // latest end, or when calls were last marked that have left since: see mark
-	flying     int       // calls that were under way then
 	counts     tally
 	latency    latency // of answers
 	breaker    limiter.Breaker
@@ -93,9 +93,10 @@ type lane struct {
 	cause     error     // of Stopped; while the breaker is not closed, what opened it
 	until     time.Time // the end of Cooling
 	passAt    time.Time // when a probe that was not refused has passed; zero: it must be answered
-	parked    int       // items whose latest call was refused here
-	delayed   int       // items whose latest call broke here, or was refused here alone
-	wave      int       // calls that met the refusals of this cooldown
+	parked    int32     // items whose latest call was refused here
+	delayed   int32     // items whose latest call broke here, or was refused here alone
+	wave      int32     // calls that met the refusals of this cooldown
+	backed    int32     // pools that have a tier after this lane's
 	vouched   uint64    // the epoch that a person began: older refusals for good are void,
 	vouchedAt time.Time // and so are those of other machines' calls that left before
 	refusal   limiter.MeanLatency

@@ -69,7 +69,7 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	if present {
 		l.inEpoch--
 	}
-	l.ended, l.flying, l.hung = now, l.inFlight, false
+	l.ended, l.flying, l.hung = now, int32(l.inFlight), false
 	it.counted = it.counted || o.Again && !l.remote()
 	m.idle.touch(l, now)
 	e := lesson{lane: l, it: it}
@@ -336,7 +336,7 @@ func (l *lane) isDaily(o *Outcome, present bool) bool {
 	if !o.Unclear || !present {
 		return false
 	}
-	l.unclear++
+	l.unclear = min(l.unclear+1, unclearMost)
 	return l.unclear >= unclearMost
 }
 

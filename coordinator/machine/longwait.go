@@ -264,7 +264,7 @@ func (m *Machine) waitsAlone(it *Item, cause Reason, why string) {
 	l.wait.own = it.due
 	m.out.LongWaits = append(m.out.LongWaits, LongWait{
 		At: it.since, Lane: l.name, Phase: l.phase, Cause: cause, Why: why, Since: it.since, Until: it.due,
-		Items: l.delayed, Own: true, Item: it.Seq, Run: it.run.id,
+		Items: int(l.delayed), Own: true, Item: it.Seq, Run: it.run.id,
 	})
 }
 

@@ -86,7 +86,7 @@ func TestParticipantsOfACooldown(t *testing.T) {
 	wave := func(when string, most int, all uint64) {
 		t.Helper()
 		c := b.RunCounters(1)
-		if l.wave != most || l.counts[participants] != all || b.totals[participants] != all || c.Participants != all {
+		if int(l.wave) != most || l.counts[participants] != all || b.totals[participants] != all || c.Participants != all {
 			t.Errorf("%s: a wave of %d, %d participants of the lane, %d of the run, %d in all; want %d, %d",
 				when, l.wave, l.counts[participants], c.Participants, b.totals[participants], most, all)
 		}

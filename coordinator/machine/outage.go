@@ -48,7 +48,7 @@ func (l *lane) allOverdue(now time.Time) bool {
 // them for ten minutes. A minute later the server is well again, but has forgotten them. The
 // next call finds that out.
 func (l *lane) hangs(now time.Time) bool {
-	return !l.remote() && l.breaker.Opens(l.flying) && !over(l.inFlight, l.cfg.Window) && now.Sub(l.ended) >= l.overdueAfter()
+	return !l.remote() && l.breaker.Opens(int(l.flying)) && !over(l.inFlight, l.cfg.Window) && now.Sub(l.ended) >= l.overdueAfter()
 }
 
 // mark notes how many calls are under way as another leaves, if they are overdue. It runs only
@@ -56,7 +56,7 @@ func (l *lane) hangs(now time.Time) bool {
 func (l *lane) mark(now time.Time) {
 	if now.Sub(l.ended) >= l.overdueAfter() {
 		l.hung = l.hangs(now)
-		l.ended, l.flying = now, l.inFlight
+		l.ended, l.flying = now, int32(l.inFlight)
 	}
 }
 

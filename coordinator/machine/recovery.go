@@ -90,7 +90,7 @@ func (m *Machine) reportPace(now time.Time, l *lane) {
 	v := l.law.View(now, l.nextCost())
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: l.phase, Reason: reason, Epoch: l.epoch,
-		Until: l.alarmAt(), Wave: l.wave, Rate: v.Most, Belief: l.belief(&v),
+		Until: l.alarmAt(), Wave: int(l.wave), Rate: v.Most, Belief: l.belief(&v),
 		Slowed: share, Errors: v.Errors, Span: cmp.Or(max(0, l.cfg.Errors.Window), limiter.DefaultErrorWindow),
 	})
 }
@@ -166,7 +166,7 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	v := l.law.View(now, l.nextCost())
 	m.out.Transitions = append(m.out.Transitions, Transition{
 		At: now, Lane: l.name, From: l.phase, To: to, Reason: reason, Epoch: l.epoch,
-		Until: l.alarmAt(), Wave: l.wave, Rate: v.Rate, Cause: l.causeToReport(to, reason),
+		Until: l.alarmAt(), Wave: int(l.wave), Rate: v.Rate, Cause: l.causeToReport(to, reason),
 		Belief: l.belief(&v), Account: l.ruinedBy(to),
 	})
 	wasWell := l.usable()

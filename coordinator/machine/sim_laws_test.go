@@ -441,7 +441,7 @@ func (b *book) sameLane(name string, l *bookLane) {
 		return
 	}
 	now := b.w.m.now
-	if is.phase != l.phase || is.epoch != l.epoch || is.inFlight != l.inFlight || is.inEpoch != l.inEpoch || is.answers != l.answers {
+	if is.phase != l.phase || is.epoch != l.epoch || is.inFlight != l.inFlight || int(is.inEpoch) != l.inEpoch || is.answers != l.answers {
 		b.w.failf("lane %s is %+v, in epoch %d, answers %d; the book says %+v", name, is.status(now), is.inEpoch, is.answers, *l)
 	}
 	v := is.law.View(now, is.nextCost())

@@ -190,7 +190,7 @@ func (m *Machine) RunCounters(id RunID) Counters {
 
 func busier(a, b *lane) int {
 	return cmp.Or(
-		cmp.Compare(b.inFlight+b.parked+b.delayed, a.inFlight+a.parked+a.delayed),
+		cmp.Compare(b.inFlight+int(b.parked+b.delayed), a.inFlight+int(a.parked+a.delayed)),
 		cmp.Compare(b.counts[calls], a.counts[calls]),
 		cmp.Compare(a.name, b.name),
 	)
@@ -202,8 +202,8 @@ func (l *lane) status(now time.Time) LaneStatus {
 	v := l.law.View(now, l.nextCost())
 	s := LaneStatus{
 		Name: l.name, Phase: l.phase, Reason: l.reason, Cause: l.cause,
-		Until: l.alarmAt(), Epoch: l.epoch, Wave: l.wave, Rate: l.allowed(&v),
-		InFlight: l.inFlight, Parked: l.parked, Delayed: l.delayed,
+		Until: l.alarmAt(), Epoch: l.epoch, Wave: int(l.wave), Rate: l.allowed(&v),
+		InFlight: l.inFlight, Parked: int(l.parked), Delayed: int(l.delayed),
 		Breaker: l.breaker.State(now), Failures: l.breaker.FailuresInRow(),
 		Latency: l.latency.Mean(), P95: l.latency.P95(), Errors: v.Errors, Slowed: l.law.Slowed(now),
 		Counters: l.counts.counters(), View: v,
