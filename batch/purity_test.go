@@ -18,7 +18,7 @@ const module = "github.com/headrace/headrace"
 var lockFree = map[string]int{
 	".": 5, "../coordinator": 5, "../coordinator/machine": 5, "../limiter": 5,
 	"../limiter/model": 10, "../limiter/plain": 5, "../limiter/laws": 1, "../limiter/internal/measure": 3, "../limiter/internal/window": 2,
-	"prompts": 5, "journal": 5, "saver": 3, "promptfile": 5, "internal/keys": 3, "internal/lines": 2, "../internal/disk": 3,
+	"paced": 3, "prompts": 5, "journal": 5, "saver": 3, "promptfile": 5, "internal/keys": 3, "internal/lines": 2, "../internal/disk": 3,
 }
 
 // No lock, no atomic and no clock of the world's is in what decides.
@@ -74,6 +74,9 @@ func TestDependenciesPointOneWay(t *testing.T) {
 			"provider/rawjson", "provider/stream", "provider/sim/anthropic", "provider/sim/cohere", "provider/sim/converse", "provider/sim/face", "provider/sim/gemini",
 			"provider/sim/openai", "provider/wire",
 		},
+		"batch/paced": append([]string{
+			"batch", "coordinator", "coordinator/machine", "provider", "provider/estimate", "provider/rawjson", "provider/stream",
+		}, admission...),
 		"batch/promptfile": append([]string{
 			"batch", "internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "batch/prompts", "batch/saver",
 			"coordinator", "coordinator/machine", "provider", "provider/estimate", "provider/rawjson", "provider/stream",
@@ -111,6 +114,7 @@ func TestLibraryPullsInNothingOfTheCommands(t *testing.T) {
 		},
 		"provider/auth/google": {"golang.org/x/oauth2", "cloud.google.com/go/compute/metadata"},
 		"batch":                {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup"},
+		"batch/paced":          {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup"},
 		"observe":              {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup"},
 		"batch/prompts":        {"github.com/klauspost/compress"},
 		"batch/journal":        {"github.com/gofrs/flock", "golang.org/x/sys"},

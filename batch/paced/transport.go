@@ -1,0 +1,237 @@
+package paced
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider"
+)
+
+// Transport returns an http.RoundTripper that makes each call as [batch.Do] on shared. base sends
+// it; nil means http.DefaultTransport. One line paces a client:
+//
+//	config.HTTPClient = &http.Client{Transport: paced.Transport(shared, nil)}
+//
+// A call waits in the lane of its model and host, or in the one that [batch.WithPoolOf] names, until
+// the limits let it leave. The headers of answers teach the lane its limits. A call that was refused
+// for now (429, 503, 529) or that broke goes back in line, within the bounds of a run. The client
+// then gets the first answer, or the provider's last refusal. It gets an error if there was no
+// answer: the call's own, or [batch.ErrStopped] if the lane has stopped before.
+//
+// Once the head of an answer has come, the answer is the client's: nothing is repeated after
+// that. It holds its place in flight until its body was read or closed, so a stream does so to its
+// end. What would stop a lane in a run stops none here: no quota, a refused key, an unknown model,
+// or a named wait over 15 minutes. The client gets those answers at once.
+//
+// The options are those of [batch.Do], for each call; a wrong one is the error of each call. Turn
+// off the retries of the SDK: each is a call of its own here. A timeout of the http.Client includes the
+// wait in line, while [batch.WithAttemptTimeout] does not.
+func Transport(shared *batch.Shared, base http.RoundTripper, opts ...batch.Option) http.RoundTripper {
+	return &transport{shared: shared, base: provider.Transport{Base: base}, opts: slices.Clone(opts)}
+}
+
+type transport struct {
+	shared *batch.Shared
+	base   provider.Transport
+	opts   []batch.Option
+}
+
+// CloseIdleConnections closes those of the base, if it can.
+func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
+
+// RoundTrip returns once the head of the answer has come, or the call has ended without one. The
+// call's goroutine ends when the answer was read or closed, or ctx has ended.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c, err := read(req)
+	if err != nil {
+		return nil, err
+	}
+	f := &flight{base: &t.base, answer: make(chan *http.Response, 1), done: make(chan struct{})}
+	go func() {
+		defer close(f.done)
+		defer c.close()
+		_, f.err = batch.Do(req.Context(), t.shared, c, f.try, t.opts...)
+	}()
+	select {
+	case resp := <-f.answer:
+		return resp, nil
+	case <-f.done:
+	}
+	select {
+	case resp := <-f.answer:
+		return resp, nil
+	default:
+	}
+	switch {
+	case req.Context().Err() != nil:
+	case f.refusal != nil:
+		return f.refusal, nil
+	case f.last != nil:
+		return nil, f.last
+	}
+	return nil, f.err
+}
+
+// flight is one call on its way. Its goroutine owns the fields until done is closed.
+type flight struct {
+	base   http.RoundTripper
+	answer chan *http.Response // has room for the one answer that the client gets
+	done   chan struct{}
+
+	refusal *http.Response // of the latest try
+	last    error          // of the try after which there must be no other; nil: there may be
+	err     error          // of batch.Do
+}
+
+// maxRefusal bounds the part of a refusal's body that the client gets, in bytes. No provider's
+// has a hundredth of it; it must be read before the next try.
+const maxRefusal = 1 << 20
+
+// mostWait is the longest named wait for which a call goes back in line. A longer one would stop
+// the lane, and its client had better know.
+const mostWait = 15 * time.Minute
+
+// The ends of a try whose words are elsewhere.
+var (
+	errRefused = errors.New("paced: the provider refused the call") // its words are in the record
+	errPassed  = errors.New("paced: the client has the answer")
+)
+
+// try sends the request once. An error that it marks as permanent ends the call.
+//
+// A try that was cut off by its timeout is judged without regard to such a mark. Then there is one
+// more, which sends nothing.
+func (f *flight) try(ctx context.Context, c *Call) (none struct{}, err error) {
+	if f.last != nil {
+		return none, batch.Permanent(f.last)
+	}
+	f.refusal = nil
+	req, err := c.request(ctx)
+	if err != nil {
+		return none, f.end(err)
+	}
+	resp, err := f.base.RoundTrip(req)
+	switch {
+	case err != nil:
+		if !c.mayRepeat(provider.Unsent(err)) {
+			return none, f.end(err)
+		}
+		return none, err
+	case resp.StatusCode >= http.StatusBadRequest:
+		resp.Request = c.Request
+		return none, f.refused(ctx, c, resp)
+	}
+	resp.Request = c.Request
+	return none, f.pass(ctx, resp)
+}
+
+// end marks err as the last of the call.
+func (f *flight) end(err error) error {
+	f.last = err
+	return batch.Permanent(err)
+}
+
+// refused keeps a failed answer for the client, and returns its error, which says whether the call
+// goes back in line. An answer that would stop the lane ends the call.
+func (f *flight) refused(ctx context.Context, c *Call, resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal+1))
+	switch {
+	case err != nil:
+	case len(body) > maxRefusal:
+		body, err = body[:maxRefusal], io.ErrUnexpectedEOF
+	default:
+		err = io.EOF
+	}
+	_ = resp.Body.Close() // all that the client gets was read
+	resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), ending{err}))
+	f.refusal = resp
+
+	record := provider.RecorderFrom(ctx).Snapshot()
+	fault := record.Failure(errRefused)
+	first, _ := fault.Kind.StopsLaneAfter()
+	undone := fault.Kind == provider.Throttled || fault.Kind == provider.Overloaded
+	if fault.Kind.StopsLane() || first > 0 || max(fault.RetryAfter, record.RetryAfter) > mostWait || !c.mayRepeat(undone) {
+		return f.end(fault)
+	}
+	return fault
+}
+
+// ending is a reader that has nothing but its error.
+type ending struct{ error }
+
+func (e ending) Read([]byte) (int, error) { return 0, e.error }
+
+// pass gives the answer to the client, and waits until it was read or closed. The clock of the
+// try stops: from here on the client decides how long it waits.
+func (f *flight) pass(ctx context.Context, resp *http.Response) error {
+	rec := provider.RecorderFrom(ctx)
+	if rec.AnswerBegins(); ctx.Err() != nil { // the clock was faster
+		_ = resp.Body.Close()
+		return ctx.Err()
+	}
+	f.last = errPassed
+	if resp.Body == nil || resp.Body == http.NoBody {
+		f.answer <- resp
+		return nil
+	}
+	held := &body{ReadCloser: resp.Body, ended: make(chan error, 1), done: f.done}
+	if w, both := resp.Body.(io.Writer); both { // the connection itself, after an upgrade
+		resp.Body = struct {
+			*body
+			io.Writer
+		}{held, w}
+	} else {
+		resp.Body = held
+	}
+	f.answer <- resp
+	select {
+	case err := <-held.ended:
+		if err == nil {
+			return nil
+		}
+		rec.Cut()
+		return batch.Permanent(err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// body is an answer's body that reports its end: it was read, it broke, or it was closed. To close
+// it early is an end as good as any: clients close a stream after its last event.
+type body struct {
+	io.ReadCloser
+	ended chan error // has room for the first end
+	done  <-chan struct{}
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		b.end(nil)
+	case err != nil:
+		b.end(err)
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.end(nil)
+	return err
+}
+
+// end reports the first end, and waits until the call's place is free.
+func (b *body) end(err error) {
+	select {
+	case b.ended <- err:
+	default:
+	}
+	<-b.done
+}
