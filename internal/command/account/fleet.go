@@ -220,6 +220,16 @@ func (b *Account) LaneNamed(machine string) *Account {
 	return nil
 }
 
+// Server returns the vendor that answers calls on a machine's lane, by its name in the catalog, and
+// its host.
+func (b *Account) Server(machine string) (vendor, host string) {
+	if lane := b.LaneNamed(machine); lane != nil {
+		return lane.Server(machine)
+	}
+	v := &b.flags.Vendor
+	return cmp.Or(v.Name, b.Name), settings.HostOf(cmp.Or(b.flags.BaseURL, v.Base))
+}
+
 // lanesAdvice says what a user may do about a lane whose key was refused.
 func (b *Account) lanesAdvice() string {
 	var places []string

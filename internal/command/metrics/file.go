@@ -26,9 +26,9 @@ type File struct {
 
 // NewFile returns the file at a path. It holds the run's metrics only: those of the process
 // would meet node_exporter's own.
-func NewFile(path string, c *Collector) *File {
+func NewFile(path string, run ...prometheus.Collector) *File {
 	r := prometheus.NewRegistry()
-	r.MustRegister(c)
+	r.MustRegister(run...)
 	return &File{path: path, gatherer: r}
 }
 

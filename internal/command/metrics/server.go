@@ -32,9 +32,9 @@ type Server struct {
 }
 
 // Listen opens the address, HOST:PORT, and begins to serve /metrics and /status. Without a host
-// it is that of loopback: only this machine. stands returns how the run stands, nil before it has
+// it is that of loopback: only this machine. run has the metrics. stands returns how the run stands, nil before it has
 // begun; any goroutine may call it.
-func Listen(addr string, c *Collector, stands func() *event.Progress) (*Server, error) {
+func Listen(addr string, stands func() *event.Progress, run ...prometheus.Collector) (*Server, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func Listen(addr string, c *Collector, stands func() *event.Progress) (*Server, 
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(c), promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(run), promhttp.HandlerOpts{MaxRequestsInFlight: scrapes}))
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answerStatus(w, r, stands) })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "headrace: /metrics is for Prometheus, /status is one event of --progress json")
@@ -64,9 +64,10 @@ func Listen(addr string, c *Collector, stands func() *event.Progress) (*Server, 
 }
 
 // registry returns the metrics of a run and of its process.
-func registry(c *Collector) *prometheus.Registry {
+func registry(run []prometheus.Collector) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(run...)
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 

@@ -46,13 +46,13 @@ func listen(t *testing.T, addr string, stand *Stand) *Server {
 		}
 		return *stand, true
 	})
-	s, err := Listen(addr, c, func() *event.Progress {
+	s, err := Listen(addr, func() *event.Progress {
 		if stand == nil {
 			return nil
 		}
 		e := event.Of(&stand.Snapshot, event.Context{})
 		return &e
-	})
+	}, c)
 	if err != nil {
 		t.Fatal(err)
 	}

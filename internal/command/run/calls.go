@@ -28,6 +28,7 @@ type calls struct {
 	log     *runLog
 	show    *display
 	memory  *memory
+	meters  *meters
 
 	failing failing
 	oddOnce sync.Once   // whether an implausible wait was reported
@@ -76,15 +77,22 @@ func (c *calls) call(ctx context.Context, it *promptfile.Item) (provider.Reply, 
 	asks := it.Asks()
 	asks.Lane = batch.LaneFrom(ctx)
 	c.sayBound(it)
-	if !c.log.Enabled(ctx, slog.LevelDebug) {
+	logs := c.log.Enabled(ctx, slog.LevelDebug)
+	if !logs && c.meters.genAI == nil {
 		reply, err := c.Account.Do(ctx, asks)
 		c.noteFault(it, err)
 		return reply, err
 	}
 	began := c.Clock.Now()
 	reply, err := c.Account.Do(ctx, asks)
+	took := c.Clock.Now().Sub(began)
 	c.noteFault(it, err)
-	c.log.call(ctx, it, &reply, c.Clock.Now().Sub(began), err)
+	if logs {
+		c.log.call(ctx, it, &reply, took, err)
+	}
+	if c.meters.genAI != nil {
+		c.meters.note(&asks, &reply, took, err)
+	}
 	return reply, err
 }
 

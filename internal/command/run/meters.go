@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/event"
@@ -11,6 +12,7 @@ import (
 	"github.com/headrace/headrace/internal/command/metrics"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
+	"github.com/headrace/headrace/provider"
 )
 
 // meters shows the run to Prometheus. The zero value of its server and of its file are none.
@@ -18,6 +20,7 @@ type meters struct {
 	*verdict.Facts
 	show *display
 
+	genAI  *metrics.GenAI // nil: nothing shows it
 	server *metrics.Server
 	over   chan struct{} // closed when the run's figures are final
 	files  sync.WaitGroup
@@ -26,9 +29,13 @@ type meters struct {
 // open begins to serve and to write, as the flags say.
 func (m *meters) open() error {
 	m.over = make(chan struct{})
+	if m.Flags.MetricsAddr == "" && m.Flags.MetricsFile == "" {
+		return nil
+	}
 	collector := metrics.NewCollector(m.stand)
+	m.genAI = metrics.NewGenAI()
 	if addr := m.Flags.MetricsAddr; addr != "" {
-		server, err := metrics.Listen(addr, collector, m.progress)
+		server, err := metrics.Listen(addr, m.progress, collector, m.genAI)
 		if err != nil {
 			return exit.Refuse("--metrics-addr: %v: choose another address, or end the program that has it", err)
 		}
@@ -43,7 +50,7 @@ func (m *meters) open() error {
 		if err := m.checkFile(path); err != nil {
 			return err
 		}
-		file := metrics.NewFile(path, collector)
+		file := metrics.NewFile(path, collector, m.genAI)
 		m.files.Go(func() {
 			file.Keep(m.Clock, m.over, func(err error) {
 				m.show.console.Notice(event.Metrics, fmt.Sprintf("--metrics-file: %s: the run goes on without it", exit.PlainText(err)))
@@ -87,6 +94,12 @@ func (m *meters) progress() *event.Progress {
 	default:
 		return nil
 	}
+}
+
+// note counts a call by OpenTelemetry's conventions. Workers call it.
+func (m *meters) note(r *provider.Request, reply *provider.Reply, took time.Duration, err error) {
+	vendor, host := m.Account.Server(r.Lane)
+	m.genAI.Note(&metrics.Call{Endpoint: r.Endpoint, Vendor: vendor, Model: r.Model, Server: host, Err: err, Took: took, Usage: reply.Usage})
 }
 
 // finish writes the file for the last time, with the run's final figures.

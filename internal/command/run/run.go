@@ -36,11 +36,12 @@ func newRunner(f *verdict.Facts) *runner {
 	v, l := &verdict.Verdict{Facts: f}, &runLog{Facts: f}
 	d := &display{Facts: f, verdict: v, log: l, watched: make(chan struct{})}
 	m := &memory{Facts: f, show: d}
+	mt := &meters{Facts: f, show: d}
 	return &runner{
 		Facts: f, verdict: v, log: l, show: d, memory: m,
-		calls:  &calls{Facts: f, verdict: v, log: l, show: d, memory: m},
+		calls:  &calls{Facts: f, verdict: v, log: l, show: d, memory: m, meters: mt},
 		cost:   &question{Facts: f, verdict: v, show: d},
-		meters: &meters{Facts: f, show: d},
+		meters: mt,
 	}
 }
 
