@@ -106,7 +106,7 @@ func reorder(folder string, limit int, emit func([]byte) error) *turns {
 }
 
 // waiting counts the lines that wait for an earlier one.
-func waiting(o *turns) int { return len(o.memory) + o.away }
+func waiting(o *turns) int { return len(o.memory) + o.spilled }
 
 // Whatever order lines come in, and however little memory there is, they are given
 // in the order of their index, each once, and nothing is left in the folder.

@@ -36,15 +36,15 @@ type turns struct {
 	lost   int   // results that could not be kept while they waited
 	err    error // the first fault
 
-	next   int            // the next index to be passed on
-	ring   []int64        // the place of index next+i: absent, inMemory, or its offset in the file
-	memory map[int][]byte // by index
-	held   int            // bytes in memory
-	spill  *os.File       // nil before the first line that needs it
-	named  bool           // spill still has its name
-	end    int64          // of the spilled lines
-	away   int            // lines in the file
-	size   [4]byte        // room for a length
+	next    int            // the next index to be passed on
+	ring    []int64        // the place of index next+i: absent, inMemory, or its offset in the file
+	memory  map[int][]byte // by index
+	held    int            // bytes in memory
+	spill   *os.File       // nil before the first line that needs it
+	named   bool           // spill still has its name
+	end     int64          // of the spilled lines
+	spilled int            // lines in the file, not read back yet
+	size    [4]byte        // where the length of a line is put for writing, or read to
 }
 
 const (
@@ -180,7 +180,7 @@ func (t *turns) store(line []byte) (offset int64, err error) {
 		offset += int64(len(part))
 	}
 	offset, t.end = t.end, t.end+offset
-	t.away++
+	t.spilled++
 	return offset, nil
 }
 
@@ -191,10 +191,10 @@ func (t *turns) load(offset int64) ([]byte, error) {
 		return nil, err
 	}
 	line := make([]byte, binary.LittleEndian.Uint32(t.size[:]))
-	if n, err := t.spill.ReadAt(line, offset+int64(len(t.size))); n < len(line) {
+	if _, err := t.spill.ReadAt(line, offset+int64(len(t.size))); err != nil {
 		return nil, err
 	}
-	if t.away--; t.away == 0 {
+	if t.spilled--; t.spilled == 0 {
 		t.end = 0 // nothing is in use: reuse the room
 	}
 	return line, nil
