@@ -293,11 +293,8 @@ func (j *Journal) open() (*os.File, error) {
 	}
 	file, err := os.OpenFile(j.path, os.O_RDWR|os.O_APPEND, fileMode)
 	if err == nil {
-		if err = own(file); err == nil {
-			err = j.mend(file)
-		}
-		if err != nil {
-			_ = file.Close()
+		if err = j.claim(file); err != nil {
+			_ = file.Close() // nothing was written
 		}
 	}
 	if err != nil {
@@ -306,7 +303,16 @@ func (j *Journal) open() (*os.File, error) {
 	return file, nil
 }
 
-// mend makes the file end with its last whole line, and that line with a line feed.
+// claim makes an open file this process's own, and only then mends it: another process may be writing it.
+func (j *Journal) claim(file *os.File) error {
+	if err := own(file); err != nil {
+		return err
+	}
+	return j.mend(file)
+}
+
+// mend makes the file end with its last whole line, and that line with a line feed. It refuses a file of another
+// size than was read.
 func (j *Journal) mend(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {

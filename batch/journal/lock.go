@@ -57,7 +57,7 @@ func lockName(name string, others []*Lock) (*Lock, error) {
 		if !ours {
 			return nil, lockedBy(name, others)
 		}
-		if isStill(held, name) {
+		if hasName(held, name) {
 			return sign(held, name)
 		}
 		_ = held.Close()
@@ -82,9 +82,9 @@ func mayLock(name string) error {
 
 func foreignLock(name string) error { return fmt.Errorf("%s: %w", name, ErrForeignLock) }
 
-// isStill reports whether the locked file still has its name. Between our opening it and
+// hasName reports whether the locked file is the one that has the name now. Between our opening it and
 // locking it, its holder may have removed it, and another file may have come there.
-func isStill(held *flock.Flock, name string) bool {
+func hasName(held *flock.Flock, name string) bool {
 	ours, err := held.Stat()
 	if err != nil {
 		return false
@@ -121,15 +121,11 @@ func pidIn(file io.Reader) (pid string, ok bool) {
 	return pid, err == nil && len(text) <= maxPid && strings.Trim(pid, "0123456789") == ""
 }
 
-// lockedBy says who has a lock: this run, by another name, or another process, which wrote
-// its pid right after it locked the file.
+// lockedBy returns the error that names the holder of a lock. That is one of our own locks on the same output
+// (ErrSameFile), or another process (ErrLocked), which wrote its pid right after it locked the file.
 func lockedBy(name string, others []*Lock) error {
-	named, err := os.Lstat(name)
 	for _, l := range others {
-		if l == nil || err != nil {
-			continue
-		}
-		if ours, err := l.held.Stat(); err == nil && os.SameFile(ours, named) {
+		if l != nil && hasName(l.held, name) {
 			return ErrSameFile
 		}
 	}
@@ -199,7 +195,7 @@ func holder(name string) string {
 // locked, so that a waiting process sees that it has gone: no two can hold the lock. If
 // another file has come under the name, that file stays.
 func (l *Lock) Unlock() error {
-	if isStill(l.held, l.held.Path()) {
+	if hasName(l.held, l.held.Path()) {
 		_ = os.Remove(l.held.Path()) // where an open file cannot be removed, it stays, unlocked
 	}
 	if err := l.held.Close(); err != nil {
