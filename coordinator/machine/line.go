@@ -214,8 +214,8 @@ func (m *Machine) call(now time.Time, l *lane) {
 	l.line.woken = false
 }
 
-// sleep puts a pool in the lines of the lanes that it has asked, and takes it out of the other
-// lines. The line of the lane behind holds it back.
+// sleep puts a pool in the lines of the first lanes in its order, as many as it has asked, and takes it out
+// of the lines of the others. Its items are counted once, as held back by the lane behind.
 func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 	for i := range p.lanes {
 		k := p.index(i)
@@ -224,7 +224,7 @@ func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 			m.leaveLine(l, s)
 			continue
 		}
-		x := p.seat(k)
+		x := p.seat(k) // join needs it
 		if l.line == nil {
 			l.line = &line{since: now, bound: l.bound, alarm: alarm{pos: -1, lane: l}}
 		}
