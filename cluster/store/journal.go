@@ -61,7 +61,9 @@ type Journal interface {
 }
 
 // CreateJournal begins a journal, unless there is one of that name: ErrExists. When it returns, before any
-// line, the journal's presence survives the loss of power. The last segment of its name has no dot in it.
+// line, the journal's presence survives the loss of power. The last segment of its name has no dot in it: the
+// endings of its objects' names follow one. In a store that cannot append, the journal begins with an empty piece, which
+// takes the name.
 func CreateJournal(ctx context.Context, s Store, name string, cfg JournalConfig) (Journal, error) {
 	if err := checkJournal(name); err != nil {
 		return nil, fmt.Errorf("store: journal %s: %w", name, err)

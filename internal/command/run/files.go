@@ -109,8 +109,9 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 	}
 }
 
-// sayRenamed says what became of the first item whose id was taken.
-func (r *runner) sayRenamed() func(*prompts.Request, string) {
+// sayRenamed returns a function that takes each item whose id was taken by an earlier run. It tells people of the
+// first one: the others fare alike, and there may be millions.
+func (r *runner) sayRenamed() func(req *prompts.Request, was string) {
 	said := false
 	return func(req *prompts.Request, was string) {
 		if !said {
