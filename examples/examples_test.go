@@ -26,6 +26,8 @@ gemini (STOP): Simulated answer d5818635b2687c0e. The water is quiet.
 gemini (STOP): Simulated answer 32fffa13031369c9. Upstream the snow is melting, and the level has begun to rise.
 `,
 		"pool":         "cheap answered 40, dear 40; 40 are left; $1 of $1 spent; budget met: true\n",
+		"paced":        "failed: <nil>; 200 answered, refused on the way: ",
+		"server":       "failed: <nil>; 100 calls, none lost: true\n",
 		"sharedlimits": "60 and 40 answered on 1 lane, 100 calls on my-key/my-model\n",
 		"steering": `simple    calls 1  attempts 1  "the page simple" <nil>
 nonsense  calls 1  attempts 1  "" invalid: this can never work
