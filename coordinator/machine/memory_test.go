@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -141,5 +142,31 @@ func TestPauseKeepsNoPromise(t *testing.T) {
 	b.Step(b.now, Paused(1))
 	if b.decide(); len(b.calls) != 2 || b.calls[1].Run != 2 {
 		t.Errorf("%d calls, want one of the run that is not paused", len(b.calls))
+	}
+}
+
+// A lane that was answered in an earlier process is not stopped by the first refused key: that
+// is rather about one item, whatever law has learned meanwhile.
+func TestRecalledLaneWasAnswered(t *testing.T) {
+	refused := Outcome{Signal: Exhausted, Cause: errors.New("no such key"), First: 1, Later: 5, Alike: 7}
+	for _, law := range []limiter.LawName{limiter.Plain, limiter.Model} {
+		b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
+		b.offer(1, "", 0)
+		b.end(time.Second, Outcome{Signal: Succeeded})
+		memory := b.SaveLanes(b.now)
+		for name, keeps := range map[string]bool{"with its memory": true, "without": false} {
+			next := &bed{Machine: New(Config{Lane: LaneConfig{Law: law}}), now: b.now}
+			if keeps {
+				for lane, k := range memory {
+					next.remember(lane, k)
+				}
+			}
+			next.Step(next.now, RunOpened(1, RunConfig{}))
+			next.offer(3, "", 0)
+			next.end(time.Second, refused)
+			if stopped := next.Status(next.now, 1).Lanes[0].Phase == Stopped; stopped == keeps {
+				t.Errorf("law %v %s: stopped is %v", law, name, stopped)
+			}
+		}
 	}
 }

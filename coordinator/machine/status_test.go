@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -239,5 +240,26 @@ func TestBusiestLaneComesFirst(t *testing.T) {
 	lanes := b.Status(b.now, 3).Lanes
 	if lanes[0].Name != "waits" || lanes[0].Delayed != 3 || lanes[1].Name != "calls" || lanes[2].Name != "rests" {
 		t.Errorf("%s (%d delayed), %s, %s", lanes[0].Name, lanes[0].Delayed, lanes[1].Name, lanes[2].Name)
+	}
+}
+
+// A run sees its own lanes only, and all of them.
+func TestStatusOfShowsTheLanesOfItsRun(t *testing.T) {
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{})
+	b.offer(1, "mine", 0)
+	b.offer(1, "both", 0)
+	b.Step(b.now, RunOpened(2, RunConfig{}))
+	for _, pool := range []string{"both", "theirs"} {
+		b.Step(b.now, Offered(2, []*Item{{Pool: pool}}))
+	}
+	b.decide()
+	for run, want := range map[RunID][]string{1: {"both", "mine"}, 2: {"both", "theirs"}} {
+		var names []string
+		for _, l := range b.StatusOf(b.now, 10, run).Lanes {
+			names = append(names, l.Name)
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			t.Errorf("run %d sees %q, want %q", run, names, want)
+		}
 	}
 }
