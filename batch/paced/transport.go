@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -29,17 +31,25 @@ import (
 // end. What would stop a lane in a run stops none here: no quota, a refused key, an unknown model,
 // or a named wait over 15 minutes. The client gets those answers at once.
 //
-// The options are those of [batch.Do], for each call; a wrong one is the error of each call. Turn
-// off the retries of the SDK: each is a call of its own here. A timeout of the http.Client includes the
-// wait in line, while [batch.WithAttemptTimeout] does not.
+// The options are those of [batch.Do], for each call, without [batch.WithSummary]; a wrong one is
+// the error of each call. Turn off the retries of the SDK: each is a call of its own here. A timeout of
+// the http.Client includes the wait in line, while [batch.WithAttemptTimeout] does not. Close of
+// the Shared waits until the answers of calls in flight were read or closed.
 func Transport(shared *batch.Shared, base http.RoundTripper, opts ...batch.Option) http.RoundTripper {
-	return &transport{shared: shared, base: provider.Transport{Base: base}, opts: slices.Clone(opts)}
+	t := &transport{shared: shared, base: provider.Transport{Base: base}, opts: slices.Clone(opts)}
+	for _, o := range opts {
+		if strings.HasPrefix(o.String(), "WithSummary(") {
+			t.fault = fmt.Errorf("%w: paced: WithSummary cannot be used here: all calls would write to one Summary at once; use WithEnds", batch.ErrConfig)
+		}
+	}
+	return t
 }
 
 type transport struct {
 	shared *batch.Shared
 	base   provider.Transport
 	opts   []batch.Option
+	fault  error // what is wrong with opts, beyond what batch.Do refuses
 }
 
 // CloseIdleConnections closes those of the base, if it can.
@@ -51,6 +61,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c, err := read(req)
 	if err != nil {
 		return nil, err
+	}
+	if t.fault != nil {
+		c.close()
+		return nil, t.fault
 	}
 	f := &flight{base: &t.base, answer: make(chan *http.Response, 1), done: make(chan struct{})}
 	go func() {

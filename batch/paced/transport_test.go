@@ -292,6 +292,7 @@ func TestErrorsOfTheLine(t *testing.T) {
 		"closed": {closed, nil, batch.ErrClosed},
 		"nil":    {nil, nil, batch.ErrConfig},
 		"option": {shares(t), []batch.Option{batch.WithConcurrency(3)}, batch.ErrConfig},
+		"sums":   {shares(t), []batch.Option{batch.WithSummary(new(batch.Summary))}, batch.ErrConfig},
 	} {
 		_, err := Transport(test.shared, base, test.opts...).RoundTrip(post(t.Context(), "http://api.example", chat))
 		if !errors.Is(err, test.want) || tries > 0 {
