@@ -176,6 +176,24 @@ type (
 	//		MaxAttempts int
 	//	}
 	LaneConfig = machine.LaneConfig
+	// PoolConfig holds the settings of one pool, for [Control.DefinePool].
+	//
+	//	struct {
+	//		Name  string
+	//		Lanes []string // at least one
+	//		// Tiers holds the tier of each of Lanes: 0 first, then each as before or one more. nil: all
+	//		// are of one tier.
+	//		Tiers []int
+	//		After time.Duration // 0: the next tier is used at once, and not while a better lane climbs
+	//		// Spill is another way to the next tier: the head of the pool would wait for longer than
+	//		// that for lanes that are well. 0: there is none.
+	//		Spill time.Duration
+	//		// Weights holds a weight for each of Lanes, 1..MaxWeight: of the turns of lanes of one tier
+	//		// that have room, each gets its part. A lane that has none leaves its turns to the others.
+	//		// nil: all weigh the same.
+	//		Weights []int
+	//	}
+	PoolConfig = machine.PoolConfig
 	// LawName names a law of admission: [Model], [Plain] or [NoLaw].
 	LawName = limiter.LawName
 	// RateConfig says how the plain law's rate adapts; see [limiter.RateConfig].

@@ -76,6 +76,13 @@ func (s *Shared) Status(ctx context.Context, n int) (Status, error) {
 	return s.coordinator.Status(ctx, n)
 }
 
+// DefinePool gives the run one more pool of lanes, which [WithPool] and its like give it at the beginning; see
+// [machine.PoolDefined]. It waits for the run to begin. The error is ctx's, or [ErrConfig] for an invalid pool. Items
+// that are read from the input after DefinePool find it.
+func (c *Control) DefinePool(ctx context.Context, p PoolConfig) error {
+	return c.do(ctx, func() error { return wrong(c.session.DefinePool(p)) })
+}
+
 // ResetLane lets a lane flow again at once, with nothing held against it; "" is
 // [DefaultLane]. It vouches for the lane's account, too: the refusal of a call that another
 // lane of it let go before stops that lane alone. A lane that no item has used yet has nothing

@@ -70,6 +70,15 @@ func (s *Session) Pause() { s.c.fact(machine.Paused(s.id)) }
 // Resume takes Pause back.
 func (s *Session) Resume() { s.c.fact(machine.Resumed(s.id)) }
 
+// DefinePool gives the run one more pool; see [machine.PoolDefined].
+func (s *Session) DefinePool(p machine.PoolConfig) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	s.c.fact(machine.PoolDefined(s.id, p))
+	return nil
+}
+
 // Drain starts no further call: calls in flight may end, and waiting items come out of Work
 // with a verdict that says so.
 func (s *Session) Drain() { s.c.fact(machine.Drained(s.id)) }

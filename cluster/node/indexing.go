@@ -167,7 +167,7 @@ var errChanged = errors.New("node: the job has changed")
 func (n *Node) sourceOf(r *job.Record, c *Caller) *index.Source {
 	takes := c.Reader.Takes
 	if len(r.Caps) > 0 {
-		takes = pricedOnly(takes, c.Lines.Price)
+		takes = pricedOnly(c)
 	}
 	return &index.Source{
 		Store: n.home, Record: *r, Serves: c.Reader.Serves, Takes: takes,

@@ -19,6 +19,7 @@ type opened struct {
 	source *index.Source
 	maker  *promptfile.Maker
 	own    func(model string) string // the lane's name, as a run of one process has it
+	routes *routes                   // nil: each model has one lane
 	*payer                           // nil: nothing bounds what it costs
 }
 
@@ -135,9 +136,12 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	o.own = c.Lines.Lane
 	lines := c.Lines
 	lines.Lane = func(model string) string { return laneOf(o.limitOf(model), name) }
+	if o.routes = routesOf(name, c.Caller); o.routes != nil {
+		lines = o.routes.lines(lines)
+	}
 	o.maker = promptfile.NewMaker(lines)
 	if len(r.Caps) > 0 {
-		o.payer = j.payerOf(&r, lines.Price)
+		o.payer = j.payerOf(&r, priceOf(&lines, o.routes))
 	}
 	c.jobs++
 	return o, nil
@@ -201,6 +205,10 @@ type Caller struct {
 	// Lines turns requests into items, and ends of items into result lines. Its Lane names the lane of a model's
 	// calls as a run of one process does.
 	Lines promptfile.Config
+	// Route returns the lanes that may take a line, and CallOn makes a call on one of them, by its name. The error says
+	// why there is none. Any number of goroutines may call both. Nil: each model has one lane, and Call makes its calls.
+	Route  func(*prompts.Request) (*Route, error)
+	CallOn func(ctx context.Context, it *promptfile.Item, lane string) (provider.Reply, error)
 	// LimitOf names the limit for a model's calls, unless the job names one; nil: Lines.Lane names it.
 	LimitOf func(model string) string
 	// Reader says how to read the lines of the job's input.

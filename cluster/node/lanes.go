@@ -15,6 +15,7 @@ import (
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/cluster/store"
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -56,12 +57,12 @@ func (w *worker) ahead() int { return min(aheadMost, aheadTimes*w.how.Concurrenc
 // worker whose limits have all stopped is there for the jobs that come next.
 const neverUsed = laneSeparator + "never used"
 
-// items yields the items of all chunks, each after its lane is there.
+// items yields the items of all chunks, each after its pool is there.
 func (w *worker) items(ctx context.Context) iter.Seq[*executor.Item] {
 	return func(yield func(*executor.Item) bool) {
 		for it := range w.exec.Items() {
-			if !w.lanes[it.Pool()] {
-				w.defineLane(ctx, it.Pool())
+			if !w.pools[it.Pool()] {
+				w.definePool(ctx, it.Pool())
 			}
 			if !yield(it) {
 				return
@@ -70,22 +71,20 @@ func (w *worker) items(ctx context.Context) iter.Seq[*executor.Item] {
 	}
 }
 
-// defineLane makes a lane that needs permits.
-func (w *worker) defineLane(ctx context.Context, lane string) {
-	limit, name := partsOf(lane)
-	o, err := w.jobs.open(ctx, name)
-	if err != nil {
-		return // ctx has ended, or the job has
+// defineLane makes a lane that needs permits, if it is not there. The keeper hears what is known of its limit.
+func (w *worker) defineLane(ctx context.Context, lane string, c, known machine.LaneConfig) {
+	if w.lanes[lane] {
+		return
 	}
 	w.lanes[lane] = true
-	c := o.caller.Lane
+	limit, name := partsOf(lane)
 	c.Maker = permit.New(w.Name(), name, limit)
 	if err := w.control.Define(ctx, lane, c); err != nil {
 		w.sayf("limit %s of job %s cannot be used: %v", limit, name, err)
 		return
 	}
 	w.link.add(ctx, lane)
-	w.sayLimit(limit, o)
+	w.sayLimit(limit, known)
 }
 
 // openJob returns a job as the executor wants it.
@@ -132,18 +131,30 @@ func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error
 
 // call makes one call of an item. A filtered answer is a failure if the job wants that.
 func (o *opened) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
-	reply, err := o.caller.Call(ctx, it)
+	reply, err := o.send(ctx, it)
 	if err == nil && o.caller.Lines.FilteredFails && provider.IsFiltered(reply.Finish) {
 		return reply, provider.Filtered(reply.Finish, reply.Status, reply.RequestID)
 	}
 	return reply, err
 }
 
+// send makes the call, on the lane that the stream has chosen.
+func (o *opened) send(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+	if o.routes == nil {
+		return o.caller.Call(ctx, it)
+	}
+	return o.caller.CallOn(ctx, it, o.routes.name(batch.LaneFrom(ctx)))
+}
+
 // line returns the result line of an item that ended. Its lane has the same name as in a run of one process.
 func (o *opened) line(res *promptfile.Result) (journal.Line, bool) {
 	var sums promptfile.Sums
 	l, ended := o.maker.Line(res, &sums)
-	l.Headrace.Lane = o.own(res.Item.Model)
+	if o.routes != nil {
+		l.Headrace.Lane = o.routes.name(res.Lane)
+	} else {
+		l.Headrace.Lane = o.own(res.Item.Model)
+	}
 	return l, ended
 }
 

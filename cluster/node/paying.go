@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
@@ -14,8 +15,8 @@ import (
 	"github.com/headrace/headrace/provider/estimate"
 )
 
-// A priceFunc returns what tokens of a model cost, in USD; false: that is not known.
-type priceFunc func(model string, u provider.Usage) (usd float64, known bool)
+// A priceFunc returns what tokens of a model cost on a lane, in USD; false: that is not known.
+type priceFunc func(lane, model string, u provider.Usage) (usd float64, known bool)
 
 // payer pays for the calls of a job whose user says what they may cost in all.
 type payer struct {
@@ -49,7 +50,7 @@ func (p *payer) reserve(ctx context.Context, it *promptfile.Item) (paid func(pro
 	if !bounded {
 		output = float64(p.purse.Unbounded())
 	}
-	usd, known := p.priceOf(it.Model, provider.Usage{InputTokens: int64(input), OutputTokens: int64(output)})
+	usd, known := p.priceOf(batch.LaneFrom(ctx), it.Model, provider.Usage{InputTokens: int64(input), OutputTokens: int64(output)})
 	if !known {
 		err := fmt.Errorf("its cap cannot be kept: %w", noPrice(it.Model))
 		p.refusals.refuse(p.job, money, err.Error(), true)
@@ -80,7 +81,7 @@ func (p *payer) cost(ctx context.Context, model string, price limiter.Money, rep
 	if !says {
 		used, says = reply.Usage, reply.HasUsage
 	}
-	usd, known := p.priceOf(model, used)
+	usd, known := p.priceOf(batch.LaneFrom(ctx), model, used)
 	switch doubtful := r.Doubtful(err).Calls > 0; {
 	case doubtful, err == nil && !says, says && !known:
 		return price
@@ -90,11 +91,8 @@ func (p *payer) cost(ctx context.Context, model string, price limiter.Money, rep
 	return limiter.USD(usd)
 }
 
-func (p *payer) priceOf(model string, u provider.Usage) (usd float64, known bool) {
-	if p.price == nil {
-		return 0, false
-	}
-	usd, known = p.price(model, u)
+func (p *payer) priceOf(lane, model string, u provider.Usage) (usd float64, known bool) {
+	usd, known = p.price(lane, model, u)
 	return usd, known && provider.IsCost(usd)
 }
 
@@ -102,16 +100,38 @@ func noPrice(model string) error {
 	return fmt.Errorf("the price of %s is not known: --price IN,OUT sets it", model)
 }
 
-// pricedOnly returns takes for a job with a cap: it refuses a line of a model without a price.
-func pricedOnly(takes func(*prompts.Request) error, price priceFunc) func(*prompts.Request) error {
-	p := payer{price: price}
+// pricedOnly returns takes for a job with a cap: it refuses a line of a model without a price on a lane that may take it.
+func pricedOnly(c *Caller) func(*prompts.Request) error {
+	takes := c.Reader.Takes
 	return func(r *prompts.Request) error {
-		if _, known := p.priceOf(r.Model, provider.Usage{InputTokens: 1, OutputTokens: 1}); !known {
+		if takes != nil {
+			if err := takes(r); err != nil {
+				return err
+			}
+		}
+		if !c.priced(r) {
 			return noPrice(r.Model)
 		}
-		if takes == nil {
-			return nil
-		}
-		return takes(r)
+		return nil
 	}
+}
+
+// priced reports whether the price of a line is known, on each lane that may take it.
+func (c *Caller) priced(r *prompts.Request) bool {
+	const some = 1 // token shows whether there is a price
+	u := provider.Usage{InputTokens: some, OutputTokens: some}
+	if c.Route == nil {
+		usd, known := priceOf(&c.Lines, nil)("", r.Model, u)
+		return known && provider.IsCost(usd)
+	}
+	route, err := c.Route(r)
+	if err != nil {
+		return false
+	}
+	for i := range route.Lanes {
+		if b := c.Lines.Bill(route.Lanes[i].Name, r.Model, u); !b.Known || !provider.IsCost(b.USD) {
+			return false
+		}
+	}
+	return true
 }

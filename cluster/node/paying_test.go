@@ -97,7 +97,7 @@ func TestUnknownCostIsWhatWasReserved(t *testing.T) {
 		"no price":     {used, false, 7},
 		"says nothing": {provider.Reply{}, true, 7},
 	} {
-		p := payer{price: func(string, provider.Usage) (float64, bool) { return 3e-12, c.known }}
+		p := payer{price: func(string, string, provider.Usage) (float64, bool) { return 3e-12, c.known }}
 		if got := p.cost(t.Context(), "m", 7, &c.reply, nil); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}

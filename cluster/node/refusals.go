@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,11 +32,12 @@ type refusals struct {
 	say   func(string)
 	mu    sync.Mutex
 	jobs  map[string]*refused
+	pools map[string][]string // the limits of pools that have several
 }
 
 type refused struct {
 	bus.Refusal
-	limit string // the stopped limit; "": no limit is the reason
+	limit string // the stopped limit, or the route whose limits have stopped; "": no limit is the reason
 	waits bool   // calls in flight here may lift it: the others do not hear of it
 	since time.Time
 	again time.Time // when the job is tried again
@@ -43,7 +45,19 @@ type refused struct {
 }
 
 func (n *Node) newRefusals() *refusals {
-	return &refusals{clock: n.clock, say: n.cfg.Say, jobs: map[string]*refused{}}
+	return &refusals{clock: n.clock, say: n.cfg.Say, jobs: map[string]*refused{}, pools: map[string][]string{}}
+}
+
+// draws notes the limits that a pool draws on.
+func (r *refusals) draws(pool string, limits []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pools[pool] = limits
+}
+
+// isOf reports whether a limit, or a pool with that limit, is the reason of a refusal.
+func (r *refusals) isOf(job string, one *refused, limit string) bool {
+	return one.limit == limit || slices.Contains(r.pools[laneOf(one.limit, job)], limit)
 }
 
 // refuse notes why a job cannot be worked on. Each further try that fails doubles the pause before the next.
@@ -91,14 +105,14 @@ func (r *refusals) read(ctx context.Context, job string, err error) {
 	}
 }
 
-// unserved notes that a limit of a job has stopped, if that is why an item was not called.
-func (r *refusals) unserved(lane string, err error) {
+// unserved notes that all limits of a pool have stopped, if that is why an item was not called.
+func (r *refusals) unserved(pool string, err error) {
 	var cause interface{ Unwrap() []error }
 	if !errors.Is(err, batch.ErrStopped) || !errors.As(err, &cause) {
 		return
 	}
 	all := cause.Unwrap()
-	limit, job := partsOf(lane)
+	limit, job := partsOf(pool)
 	r.refuse(job, limit, all[len(all)-1].Error(), true)
 }
 
@@ -106,7 +120,7 @@ func (r *refusals) unserved(lane string, err error) {
 func (r *refusals) lift(job, limit string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one := r.jobs[job]; one != nil && one.limit == limit {
+	if one := r.jobs[job]; one != nil && r.isOf(job, one, limit) {
 		delete(r.jobs, job)
 	}
 }
@@ -123,7 +137,7 @@ func (r *refusals) flows(limit string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for job, one := range r.jobs {
-		if one.limit == limit {
+		if r.isOf(job, one, limit) {
 			delete(r.jobs, job)
 		}
 	}

@@ -47,8 +47,7 @@ func jobsOf(lanes []batch.LaneStatus) map[string]bus.JobWork {
 }
 
 // sayLimit passes on the properties of a limit for the next report.
-func (w *worker) sayLimit(limit string, o *opened) {
-	c := o.caller.Limit
+func (w *worker) sayLimit(limit string, c machine.LaneConfig) {
 	c.Maker = nil
 	select {
 	case w.limits <- bus.LimitSet{Name: limit, Lane: c}:

@@ -113,7 +113,8 @@ type worker struct {
 	control  *batch.Control
 	link     *link
 	watch    *recordWatch
-	lanes    map[string]bool   // lanes that the stream has met; only the reading goroutine uses it
+	pools    map[string]bool   // pools that the stream has met; only the reading goroutine uses it
+	lanes    map[string]bool   // likewise, of lanes
 	limits   chan bus.LimitSet // limits that it works under
 }
 
@@ -124,7 +125,7 @@ const limitsKept = 1024
 func (n *Node) workInVersion(ctx context.Context, how Worker, a *keeperVersion) (err error) {
 	r := n.newRefusals()
 	w := &worker{
-		Node: n, how: how, keeper: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(), lanes: map[string]bool{},
+		Node: n, how: how, keeper: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(), pools: map[string]bool{}, lanes: map[string]bool{},
 		limits: make(chan bus.LimitSet, limitsKept),
 	}
 	if w.link, err = newLink(n, w.control, r); err != nil {

@@ -68,6 +68,7 @@ type Outcome struct {
 	First       uint8         `json:"of,omitempty"`
 	Later       uint8         `json:"ofl,omitempty"`
 	Again       bool          `json:"again,omitempty"`
+	Account     bool          `json:"acct,omitempty"`
 	OnlyIfFirst bool          `json:"first,omitempty"` // for earlier keepers: it stops a limit that was never answered
 	Cause       *Cause        `json:"why,omitempty"`
 }
@@ -116,7 +117,7 @@ func OutcomeOf(o machine.Outcome) *Outcome {
 	w := &Outcome{
 		Signal: word(signals, o.Signal), Latency: o.Latency, Directed: o.Directed, RetryAfter: o.RetryAfter, Unclear: o.Unclear,
 		Timeout: o.Timeout, Way: o.Way, Unsent: o.Unsent, Slow: o.Slow, On: word(dimensions, o.On), Again: o.Again,
-		Alike: o.Alike, First: o.First, Later: o.Later, OnlyIfFirst: o.Signal == machine.Exhausted && o.Alike != 0,
+		Alike: o.Alike, First: o.First, Later: o.Later, Account: o.Account, OnlyIfFirst: o.Signal == machine.Exhausted && o.Alike != 0,
 		Cause: CauseOf(o.Cause),
 	}
 	if o.Measured {
@@ -144,7 +145,7 @@ func (w *Outcome) Machine() (o machine.Outcome, err error) {
 	o = machine.Outcome{
 		Signal: machine.Signal(signal), Latency: max(0, w.Latency), Directed: w.Directed, RetryAfter: w.RetryAfter, Unclear: w.Unclear,
 		Timeout: w.Timeout, Way: w.Way, Unsent: w.Unsent, Slow: w.Slow, On: limiter.Dimension(on), Again: w.Again,
-		Alike: w.Alike, First: w.First, Later: w.Later,
+		Alike: w.Alike, First: w.First, Later: w.Later, Account: w.Account,
 	}
 	if w.OnlyIfFirst && w.Alike == 0 {
 		o.Alike, o.First = 1, 1

@@ -262,6 +262,9 @@ func (c RunConfig) Validate() error {
 	return nil
 }
 
+// Validate finds what is wrong with c before a run has it.
+func (c PoolConfig) Validate() error { return c.validate() }
+
 // validate refuses a pool without lanes, one that draws on a lane twice, and tiers that are not
 // in order.
 func (c PoolConfig) validate() error {

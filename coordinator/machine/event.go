@@ -96,6 +96,7 @@ const (
 	evDelivered
 	evOverheard
 	evSlept
+	evPoolDefined
 )
 
 // An Event is one fact, as [Machine.Step] takes it. The functions below make
@@ -108,7 +109,7 @@ type Event struct {
 	items   []*Item
 	name    string
 	outcome Outcome
-	config  any // RunConfig, LaneConfig, LaneMemory, limiter.Limits, a word, a departure or a moment, by kind
+	config  any // RunConfig, PoolConfig, LaneConfig, LaneMemory, limiter.Limits, a word, a departure or a moment, by kind
 }
 
 // RunOpened begins a run. Its number must be new.
@@ -121,6 +122,12 @@ func RunOpened(id RunID, c RunConfig) Event { return Event{kind: evRunOpened, ru
 // that law nothing. A wait that is not over, an open breaker and a stop stay.
 func LaneDefined(name string, c LaneConfig) Event {
 	return Event{kind: evLaneDefined, name: name, config: c}
+}
+
+// PoolDefined gives a run one more pool, as if the run had been opened with it. A pool of that name that the run has
+// stays as it is. Tell it before the first item of the pool is offered.
+func PoolDefined(id RunID, c PoolConfig) Event {
+	return Event{kind: evPoolDefined, run: id, name: c.Name, config: c}
 }
 
 // Offered brings items that are to be run. They change owner.
@@ -270,6 +277,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("lane %s: a call of another machine ends: %v", e.name, e.outcome)
 	case evSlept:
 		return fmt.Sprintf("the computer slept since %v", e.config)
+	case evPoolDefined:
+		return fmt.Sprintf("run %d has pool %s", e.run, e.name)
 	case evDelivered:
 		return fmt.Sprintf("lane %s receives %+v", e.name, e.config)
 	case evLaneDefined, evLimitsChanged, evLaneReset, evLaneRestored:

@@ -150,6 +150,8 @@ func (m *Machine) Step(now time.Time, e Event) {
 		m.open(e.run, e.config.(RunConfig))
 	case evLaneDefined:
 		m.define(now, e.name, e.config.(LaneConfig))
+	case evPoolDefined:
+		m.runs[e.run].definePool(e.config.(PoolConfig))
 	case evLimitsChanged:
 		m.setLimits(now, e.name, e.config.(limiter.Limits))
 	case evWithdrawn:

@@ -75,6 +75,14 @@ func (m *Machine) deadRun(r *run) bool {
 	return true
 }
 
+// definePool adds a pool to the config of the run; a run that is over has none.
+func (r *run) definePool(c PoolConfig) {
+	if r == nil || r.pools[c.Name] != nil || slices.ContainsFunc(r.cfg.Pools, func(p PoolConfig) bool { return p.Name == c.Name }) {
+		return
+	}
+	r.cfg.Pools = append(slices.Clip(r.cfg.Pools), c)
+}
+
 // drawsOn reports whether some pool of the run uses the lane.
 func (r *run) drawsOn(l *lane) bool { return r.poolOn(l) != nil }
 

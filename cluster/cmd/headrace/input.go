@@ -78,6 +78,9 @@ func askingOf(s *run.Settings) (job.Asking, error) {
 	if price := s.Given(settings.Costs)["price"]; price != "" {
 		a.Settings["price"] = price
 	}
+	if fleet := s.Flags.Fleet; fleet != nil {
+		a.Provider, a.Settings[run.JobLanes] = strings.Join(fleet.Names(), ", "), fleet.Text
+	}
 	prices, err := s.Flags.PricesOfJob() // the file is here, and not where calls are made
 	if err != nil {
 		return a, exit.EndOf(exit.Usage, err)

@@ -6,8 +6,10 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/node"
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/run"
 	"github.com/headrace/headrace/provider"
@@ -20,8 +22,44 @@ func opener(s *run.Settings) func(*job.Record) (*node.Caller, error) {
 		if err != nil {
 			return nil, err
 		}
+		if lanes := calls.Lanes(); lanes != nil {
+			return callerOverLanes(calls, lanes), nil
+		}
 		return callerOf(calls)
 	}
+}
+
+// callerOverLanes makes a caller for a job that brings lanes. Each is under a limit of its own.
+func callerOverLanes(calls *run.Calls, lanes *run.Lanes) *node.Caller {
+	lines := lanes.Job(promptfile.Input{})
+	return &node.Caller{
+		Route: func(q *prompts.Request) (*node.Route, error) {
+			pool, all, err := lanes.Of(q)
+			if err != nil {
+				return nil, err
+			}
+			r := &node.Route{Name: pool}
+			for i := range all {
+				one := node.RouteLane{Limit: all[i].Limit, Name: all[i].Name, Weight: all[i].Weight, Lane: all[i].Config}
+				one.Known = limitOf(one.Lane)
+				lanes.Bound(&one.Lane)
+				one.Lane.Window, one.Lane.Account = 0, "" // the keeper keeps both, for all workers
+				r.Lanes = append(r.Lanes, one)
+			}
+			return r, nil
+		},
+		CallOn: lanes.Call, Lines: lines, Reader: lines.Reader, Close: calls.Close,
+	}
+}
+
+// limitOf returns what the keeper hears of the limit that a lane is under.
+//
+// The law for a server of one's own watches how latency responds to the calls of one process. It takes a first
+// refusal as news: over many workers, and from one keeper to the next, that means refusals by the hundred.
+func limitOf(lane machine.LaneConfig) machine.LaneConfig {
+	lane.Local = false
+	lane.Charge, lane.Periods = batch.Charge{}, batch.Periods{} // the worker's lane makes the cost, and reads the headers
+	return lane
 }
 
 // callerOf makes a caller from the flags of this process.
@@ -31,12 +69,8 @@ func callerOf(calls *run.Calls) (*node.Caller, error) {
 		return nil, err
 	}
 	lines := calls.Job(promptfile.Input{})
-	limit := lane
+	limit := limitOf(lane)
 	calls.Bound(&lane)
-	// The law for a server of one's own watches how latency responds to the calls of one process. It takes a first
-	// refusal as news: over many workers, and from one keeper to the next, that means refusals by the hundred.
-	limit.Local = false
-	limit.Charge, limit.Periods = batch.Charge{}, batch.Periods{} // the worker's lane makes the cost, and reads the headers
 	return &node.Caller{
 		Call: func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 			return calls.Call(ctx, it)

@@ -39,6 +39,7 @@ type submitFlags struct {
 func newSubmitCommand(w *world.World) *cobra.Command {
 	f := &submitFlags{joinFlags: joinFlags{founds: true}}
 	s := run.NewSettings(w, settings.Vendor|settings.Keys|settings.Input|settings.Files|settings.Tries|settings.Until|settings.Fails|settings.Faces|settings.Says|settings.Config)
+	s.Flags.ManyLanes, s.Flags.InJob = true, true
 	cmd := &cobra.Command{
 		Use:   "submit INPUT… -o OUTPUT --cluster LINE [flags]",
 		Short: "Give a job to a cluster",
@@ -84,6 +85,9 @@ func someInputs(cmd *cobra.Command, args []string) error {
 func (f *submitFlags) submit(ctx context.Context, w *world.World, cmd *cobra.Command, s *run.Settings, inputs []string) error {
 	if err := s.Complete(); err != nil {
 		return err
+	}
+	if s.Flags.Fleet != nil && f.limitName != "" {
+		return exit.End(exit.Usage, "--limit-name names the limit of one provider, and lanes have limits of their own: remove it, or set quota in the lanes")
 	}
 	if err := f.check(cmd.Flags().Changed("chunk-lines")); err != nil {
 		return err
@@ -216,10 +220,12 @@ func (f *submitFlags) submission(s *run.Settings, r *job.Record) (*job.Submissio
 	if price := s.Given(settings.Costs)["price"]; price != "" {
 		given["price"] = price
 	}
-	if prices := r.Asking.Settings[run.JobPrices]; prices != "" {
-		const shown = 4 // bytes of a hash tell a file that has changed
-		sum := sha256.Sum256([]byte(prices))
-		given["prices"] = fmt.Sprintf("#%x", sum[:shown])
+	for flag, name := range map[string]string{"prices": run.JobPrices, "lanes": run.JobLanes} {
+		if text := r.Asking.Settings[name]; text != "" {
+			const shown = 4 // bytes of a hash tell a text that has changed
+			sum := sha256.Sum256([]byte(text))
+			given[flag] = fmt.Sprintf("#%x", sum[:shown])
+		}
 	}
 	return &job.Submission{Output: output, Settings: given}, err
 }

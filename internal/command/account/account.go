@@ -29,6 +29,40 @@ func (b *Account) Limit(model string) string {
 	return b.Lane(model) + accountOf(b.flags.ForeignAddress(), strings.Join(append([]string{b.key()}, b.accountHeaders...), "\x00"))
 }
 
+// LimitOn is Limit on a lane of the file, for the lane's own word for a model. A quota names its limit itself. Where an
+// earlier lane of the file draws on the same, the lane's name tells the two apart, as two lanes of a run are.
+func (b *Account) LimitOn(spec *settings.LaneSpec, word string) string {
+	if spec.Quota != "" {
+		return spec.Quota
+	}
+	limit := b.LaneNamed(spec.Name).Limit(word)
+	for _, lane := range b.Lanes {
+		switch {
+		case lane.Spec == spec:
+			return limit
+		case lane.Spec.Quota == "" && lane.Spec.Calls(word) && lane.Limit(word) == limit:
+			return limit + "/" + spec.Name
+		}
+	}
+	return limit
+}
+
+// AccountOf names the account of a lane of the file among those of many machines, by its keys; "": it has neither a name
+// nor a key.
+func (b *Account) AccountOf(spec *settings.LaneSpec) string {
+	var keys []string
+	for _, lane := range b.Lanes {
+		if key := lane.key(); key != "" && lane.Spec.Fate == spec.Fate {
+			keys = append(keys, key)
+		}
+	}
+	if spec.Account == "" && len(keys) == 0 {
+		return ""
+	}
+	slices.Sort(keys)
+	return spec.Account + accountOf("", strings.Join(slices.Compact(keys), "\x00"))
+}
+
 // accountOf returns the part of a limit's name that follows the lane.
 func accountOf(address, key string) (text string) {
 	path := ""

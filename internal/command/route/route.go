@@ -46,6 +46,15 @@ func (r *Route) Fallback(machine string) bool {
 	return false
 }
 
+// Weight returns the weight of a lane of the run; 0: no lane of the route has one. A lane without one next to such lanes
+// has 1.
+func (r *Route) Weight(machine string) int {
+	if len(r.weights) == 0 {
+		return 0
+	}
+	return max(1, r.weights[machine])
+}
+
 // Spec returns the first lane of the file behind a lane of the run; nil if the route has none.
 func (r *Route) Spec(machine string) *OnRoute {
 	for i := range r.Lanes {
@@ -156,6 +165,9 @@ func (t *Table) Of(q *prompts.Request) *Route {
 	r, _ := t.of(t.choice(q), q)
 	return r
 }
+
+// Find returns the route of a line, or why no lane takes it. It counts no line.
+func (t *Table) Find(q *prompts.Request) (*Route, error) { return t.of(t.choice(q), q) }
 
 // of decides between the routes for a kind of line.
 func (t *Table) of(c *choice, q *prompts.Request) (*Route, error) {

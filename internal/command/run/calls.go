@@ -74,8 +74,13 @@ func (c *calls) tiers(plan *promptfile.Plan) (opts []batch.Option) {
 
 // call makes one call of one item.
 func (c *calls) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
+	return c.callOn(ctx, it, batch.LaneFrom(ctx))
+}
+
+// callOn makes one call of one item, on a lane.
+func (c *calls) callOn(ctx context.Context, it *promptfile.Item, lane string) (provider.Reply, error) {
 	asks := it.Asks()
-	asks.Lane = batch.LaneFrom(ctx)
+	asks.Lane = lane
 	c.sayBound(it)
 	logs := c.log.Enabled(ctx, slog.LevelDebug)
 	if !logs && c.meters.genAI == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/command/route"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/world"
@@ -27,6 +28,9 @@ import (
 // JobPrices names the setting of a job that holds the text of its file of prices. It is no flag, as a flag names a file of
 // one machine.
 const JobPrices = "prices.json"
+
+// JobLanes names the setting of a job that holds its lanes and pools, as the file of --config has them.
+const JobLanes = "lanes.yaml"
 
 // Settings holds the values of run's flags, for another command that has some of them; a
 // flag that it does not have has its default. They belong to one goroutine.
@@ -227,7 +231,7 @@ func (c *Calls) Bound(lane *machine.LaneConfig) {
 // For returns the calls of a job that other settings describe. These say how to read lines, and
 // when to give up an item, and what it costs. They also name the provider, unless this command's own flags do. The
 // pace and the key are those of this command. For refuses a name that is no flag of Vendor, Input
-// or Tries, nor price or [JobPrices], and a value that its flag refuses. A key, header or certificate that the command
+// or Tries, nor price, [JobPrices] or [JobLanes], and a value that its flag refuses. A key, header or certificate that the command
 // names never goes to a provider that a job names. For returns an error for such a command,
 // unless it names the provider itself. It makes no call.
 func (s *Settings) For(job map[string]string) (*Calls, error) {
@@ -253,7 +257,11 @@ func (s *Settings) For(job map[string]string) (*Calls, error) {
 	}
 	// What all jobs have in common. The flags in the file of --config are in these settings already.
 	j.r.show.console, j.r.log.Logger, j.Halt = s.r.show.console, s.r.log.Logger, s.Halt
-	j.Flags.Lanes = s.Flags.Lanes
+	if j.Flags.Fleet != nil { // each lane has its own
+		j.r.routes = route.New(j.Flags)
+	} else {
+		j.Flags.Lanes = s.Flags.Lanes
+	}
 	j.Flags.Seed, j.Flags.Seeded = s.Flags.Seed, s.Flags.Seeded
 	return j.Connect()
 }
@@ -264,6 +272,10 @@ func (s *Settings) take(job map[string]string, groups settings.Groups) error {
 	for _, name := range slices.Sorted(maps.Keys(job)) {
 		if name == JobPrices {
 			s.Flags.BringPrices(job[name])
+			continue
+		}
+		if name == JobLanes {
+			s.Flags.BringLanes(job[name])
 			continue
 		}
 		if !(settings.Vendor | settings.Input | settings.Tries).Has(name) && name != "price" { // prices is a file, and would be one of this machine

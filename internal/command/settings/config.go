@@ -57,6 +57,9 @@ const maxConfig = 1 << 20
 // file of --config. Such a file holds flags and their values: nothing in it is executed,
 // expanded or included.
 func (f *Flags) fromFile() error {
+	if f.lanesText != "" {
+		return f.fromJob()
+	}
 	if f.Config == "" {
 		return nil
 	}

@@ -68,6 +68,8 @@ type Flags struct {
 	Lanes          *laneSettings  // in the config file; nil: there is no such file
 	Fleet          *Fleet         // its lanes and pools; nil: the flags describe the only lane
 	ManyLanes      bool           // the command can have several lanes
+	InJob          bool           // they go with a job to the workers of a cluster
+	lanesText      string         // of the lanes and pools that a job brings; "": those of the config file
 	fileLines      map[string]int // of the flags that the file sets
 	SimProfile     string
 	durable        string

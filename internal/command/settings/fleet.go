@@ -22,6 +22,7 @@ import (
 type Fleet struct {
 	File  string
 	Line  int        // of the word lanes
+	Text  string     // of lanes and pools, as a file of their own
 	Lanes []LaneSpec // in the order of the file
 	Pools []PoolSpec // likewise; none: all lanes are one pool
 }
@@ -99,6 +100,19 @@ func (l *LaneSpec) Serves(model string) (word string, ok bool) {
 	}
 	word, ok = l.Models[model]
 	return word, ok
+}
+
+// Calls reports whether the lane may ask for a model by that word of its own.
+func (l *LaneSpec) Calls(word string) bool {
+	if l.Models == nil {
+		return true
+	}
+	for _, own := range l.Models {
+		if own == word {
+			return true
+		}
+	}
+	return false
 }
 
 // Window returns the most calls in flight on the lane.
@@ -229,14 +243,16 @@ func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) err
 	if f.Fleet == nil {
 		return nil
 	}
-	if f.onOneLane() {
-		return fmt.Errorf("%s:%d: lanes: only headrace run, plan and lanes know them, without --cluster: name another file", f.Config, f.Fleet.Line)
+	if !f.ManyLanes {
+		return fmt.Errorf("%s:%d: lanes: only headrace run, submit, plan and lanes know them: name another file", f.Config, f.Fleet.Line)
 	}
 	faults := f.contradictions(from)
 	for i := range f.Fleet.Lanes {
 		l := &f.Fleet.Lanes[i]
 		faults = append(faults, l.inFile(f.Config, l.complete(f, env)))
 	}
+	f.InJob = f.InJob || f.Cluster != ""
+	faults = append(faults, f.checkInJob())
 	if errors.Join(faults...) == nil {
 		faults = append(faults, f.Fleet.tierFault(f.ServiceTier), f.Fleet.split(f.Spill))
 	}
@@ -251,9 +267,6 @@ func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) err
 	}
 	return errors.Join(faults...)
 }
-
-// onOneLane reports whether the command calls one provider only.
-func (f *Flags) onOneLane() bool { return !f.ManyLanes || f.Cluster != "" }
 
 // complete does for one lane what Complete does for a run of one.
 func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {

@@ -41,7 +41,7 @@ func (c *configFile) fleet(lanes, pools *ast.MappingValueNode) *Fleet {
 		c.complain(pools.Key, "pools are given, and no lanes", "write lanes: above, with a name and a provider for each")
 		return nil
 	}
-	f := &Fleet{File: c.name, Line: lineOf(lanes.Key)}
+	f := &Fleet{File: c.name, Line: lineOf(lanes.Key), Text: textOf(lanes, pools)}
 	for _, one := range c.named(lanes, "lane", `"fast:" with "provider: openai" below it`) {
 		f.Lanes = append(f.Lanes, c.laneSpec(one))
 	}

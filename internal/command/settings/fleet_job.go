@@ -1,0 +1,113 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// This file is about lanes and pools that go with a job to the workers of a cluster. Another person than the worker's
+// may have written them, so they must not say which files or headers of that machine go where.
+//
+//	file of --config ─▶ Fleet.Text ─▶ a setting of the job ─▶ BringLanes ─▶ Fleet, with the keys of each worker
+
+// mostLanesOfJob bounds the lanes and pools that a job brings to its workers, in bytes. They stand in its record, which
+// each change writes anew. A lane takes some 200.
+const mostLanesOfJob = 64 << 10
+
+// lanesOfJob names the place of lanes that a job brings, in complaints.
+const lanesOfJob = "the job's lanes"
+
+// textOf returns the lanes and pools of the file, as a file of their own.
+func textOf(sections ...*ast.MappingValueNode) string {
+	var all strings.Builder
+	for _, s := range sections {
+		if s != nil {
+			all.WriteString(s.String() + "\n")
+		}
+	}
+	return all.String()
+}
+
+// BringLanes sets the text of lanes and pools, in place of those of the file of --config.
+func (f *Flags) BringLanes(text string) { f.lanesText, f.ManyLanes, f.InJob = text, true, true }
+
+// fromJob takes the lanes and pools that a job has brought.
+func (f *Flags) fromJob() error {
+	if f.lanesText == "" {
+		return nil
+	}
+	f.Config = lanesOfJob
+	tokens := lexer.Tokenize(f.lanesText)
+	if err := boundConfig(f.Config, tokens); err != nil {
+		return err
+	}
+	file, err := parser.Parse(tokens, 0)
+	if err != nil {
+		return configSyntax(f.Config, err)
+	}
+	f.Lanes = newLaneSettings(f.Config)
+	c := configFile{name: f.Config, flags: f.All, lanes: f.Lanes, headers: &f.headers}
+	for _, doc := range file.Docs {
+		body, is := doc.Body.(*ast.MappingNode)
+		if one, single := doc.Body.(*ast.MappingValueNode); single {
+			is, body = true, &ast.MappingNode{Values: []*ast.MappingValueNode{one}}
+		}
+		for i := 0; is && i < len(body.Values); i++ {
+			is = c.keepForFleet(body.Values[i])
+		}
+		if !is {
+			c.complain(doc.Body, "there is more than lanes and pools", "a job brings nothing else in this place")
+		}
+	}
+	f.Fleet = c.fleet(c.laneNodes, c.poolNodes)
+	return Usage(c.faults...)
+}
+
+// checkInJob refuses what lanes must not say in a job: it would be about a machine of somebody else.
+func (f *Flags) checkInJob() error {
+	if !f.InJob || f.Fleet == nil {
+		return nil
+	}
+	faults := []error{}
+	if n := len(f.Fleet.Text); n > mostLanesOfJob {
+		faults = append(faults, fmt.Errorf("%s:%d: lanes and pools have %d bytes, and a job brings %d at most to its workers", f.Config, f.Fleet.Line, n, mostLanesOfJob))
+	}
+	for i := range f.Fleet.Lanes {
+		l := &f.Fleet.Lanes[i]
+		faults = append(faults, l.inFile(f.Config, l.checkInJob()))
+	}
+	for i := range f.Fleet.Pools {
+		p, policy := &f.Fleet.Pools[i], ""
+		switch {
+		case len(p.Tiers) > 1:
+			policy = "prefer"
+		case p.By != "":
+			policy = "sticky"
+		}
+		if policy != "" {
+			faults = append(faults, fmt.Errorf("%s:%d: pool %s: %s does not go with a job, as its workers do not wait for better lanes: write spread", f.Config, p.Line, p.Name, policy))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkInJob says what of a lane does not go with a job.
+func (l *LaneSpec) checkInJob() error {
+	f := l.Flags
+	switch {
+	case len(f.headers) > 0:
+		return errors.New("headers: they do not go with a job: give --header to a worker of one provider")
+	case f.ServiceTier == TierAuto:
+		return errors.New("service-tier: auto does not go with a job: use flex or standard")
+	case f.KeyFile != "":
+		return errors.New("api-key-file: a job names no file of a worker: name a variable with api-key-env")
+	case f.KeyEnvGiven && !f.SendsNoKey() && f.BaseURL != "" && !f.Vendor.Answers(f.BaseURL) && !IsLoopback(HostOf(f.BaseURL)):
+		return fmt.Errorf("api-key-env: a job sends keys of workers only to the servers of their provider and to the worker's own machine, and not to %s", HostOf(f.BaseURL))
+	}
+	return nil
+}
