@@ -75,6 +75,9 @@ func (b *books) options() []batch.Option {
 	}
 }
 
+// patient lets no call fail for the chance that it meets one fault after the other.
+var patient = batch.WithMaxAttempts(20)
+
 // proves fails the test unless the Shared's two sums hold, with so many items.
 func proves(t *testing.T, shared *batch.Shared, items uint64) batch.Counters {
 	t.Helper()

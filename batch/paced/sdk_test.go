@@ -35,7 +35,7 @@ func TestClientOfAnSDK(t *testing.T) {
 	defer base.CloseIdleConnections()
 	shared := shares(t, batch.WithLimits(batch.Limits{RPM: 12000}), batch.WithBackoff(time.Millisecond, 5*time.Millisecond))
 	config := gopenai.DefaultConfig("a-key")
-	config.BaseURL, config.HTTPClient = server.URL+"/v1", &http.Client{Transport: Transport(shared, base)}
+	config.BaseURL, config.HTTPClient = server.URL+"/v1", &http.Client{Transport: Transport(shared, base, patient)}
 	client := gopenai.NewClientWithConfig(config)
 
 	const calls = 60

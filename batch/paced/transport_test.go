@@ -326,7 +326,7 @@ func TestServerThatMisbehaves(t *testing.T) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	defer base.CloseIdleConnections()
 	shared := shares(t, batch.WithPlainLaw(), batch.WithBackoff(time.Millisecond, 5*time.Millisecond))
-	client := &http.Client{Transport: Transport(shared, base)}
+	client := &http.Client{Transport: Transport(shared, base, patient)}
 	ends := make(chan error)
 	for range 24 {
 		go func() {
