@@ -70,6 +70,8 @@ type Progress struct {
 	Open     int    `json:"breakers_open"`      // lanes whose server seems to be down
 	HalfOpen int    `json:"breakers_half_open"` // lanes that let one call through as a test
 	Lanes    []Lane `json:"lanes"`
+
+	Accounts []Account `json:"accounts,omitempty"` // those of several lanes of a file
 }
 
 // Lane is one of the run's lanes.
@@ -100,6 +102,8 @@ type Lane struct {
 	Left      *int    `json:"left"`  // items still to do
 	Until     *string `json:"until"` // RFC 3339: when the phase changes by itself
 	DonePerS  float64 `json:"items_per_second"`
+
+	USD *float64 `json:"usd,omitempty"` // its cost, of a file with lanes; absent: it has no known price
 
 	Errors   float64  `json:"error_rate"`
 	Slowed   float64  `json:"slowed,omitempty"` // the share that is left of its pace because calls break
@@ -343,6 +347,7 @@ type Summary struct {
 	At             string             `json:"at"`
 	BoundS         map[string]float64 `json:"bound_s"` // seconds of the run, by what held it back
 	Spent          Spent              `json:"spent"`
+	Accounts       []Account          `json:"accounts,omitempty"` // those of several lanes of a file
 	Efficiency     *float64           `json:"efficiency"`
 	ExitCode       int                `json:"exit_code"`
 	Resume         *string            `json:"resume"` // the command that continues from here; null: there is none

@@ -50,6 +50,7 @@ func Of(p *observe.Snapshot, c Context) Progress {
 		Truncated: p.Truncated, Filtered: p.Filtered, Parked: p.Parked, Delayed: p.Delayed,
 		OldestS: positive(p.Oldest.Seconds()), SlowestS: positive(p.Slowest.Seconds()),
 		P50MS: milli(p.P50), P95MS: milli(p.P95), Failures: failures(p), Latest: printable.Line(c.Latest), Lanes: lanes(s),
+		Accounts: AccountsOf(p.Lanes),
 	}
 	if p.Total >= 0 {
 		e.Total = &p.Total
@@ -171,6 +172,9 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 		Errors: Round(l.Errors), Slowed: Round(l.Slowed), Belief: s.believed(l).String(), Breaker: l.Breaker.String(), Failures: l.Failures,
 		FirstS: Until(s.p.At, l.FirstDue), LastS: Until(s.p.At, l.LastDue),
 		Level: Levels{Finite(l.Level.Requests), Finite(l.Level.Tokens), Finite(l.Level.InputTokens), Finite(l.Level.OutputTokens)},
+	}
+	if usd := l.Spent.USD; l.Account != "" && l.Spent.Priced > 0 {
+		e.USD = &usd
 	}
 	if l.P95 > 0 { // it is of the same answers as the median
 		e.P95MS = l.P95.Milliseconds()

@@ -294,7 +294,7 @@ func (s *Report) laneRows(row func(name string, value any, more ...string)) {
 	}
 	slices.SortStableFunc(used, func(a, b observe.Lane) int { return cmp.Compare(b.Spent.USD, a.Spent.USD) })
 	for _, l := range used[:min(len(used), mostLaneRows)] {
-		row("  "+printable.Line(l.Name), spentWords(&l.Spent))
+		row("  "+printable.Line(l.Name), spentWords(l.Spent.USD, l.Spent.Priced > 0, l.Spent.Unpriced, l.Answered, l.Spent.InputTokens, l.Spent.OutputTokens))
 	}
 	if more := len(used) - mostLaneRows; more > 0 {
 		row("  "+words.Count(more, "more lane"), "")
@@ -304,30 +304,23 @@ func (s *Report) laneRows(row func(name string, value any, more ...string)) {
 
 // accountRows says what each account of several lanes has cost.
 func accountRows(used []observe.Lane, row func(name string, value any, more ...string)) {
-	lanes, sums := map[string]int{}, map[string]observe.Spent{}
-	var names []string
-	for _, l := range used {
-		if lanes[l.Account]++; lanes[l.Account] == 2 && l.Account != "" {
-			names = append(names, l.Account)
+	all := event.AccountsOf(used)
+	for _, a := range all[:min(len(all), mostLaneRows)] {
+		usd := 0.0
+		if a.USD != nil {
+			usd = *a.USD
 		}
-		sum := sums[l.Account]
-		sum.Usage, sum.USD = sum.Usage.Add(l.Spent.Usage), sum.USD+l.Spent.USD
-		sum.Priced, sum.Unpriced = sum.Priced+l.Spent.Priced, sum.Unpriced+l.Spent.Unpriced
-		sums[l.Account] = sum
+		row("  account "+printable.Line(a.Account), spentWords(usd, a.USD != nil, a.Unpriced, a.Answered, a.InputTokens, a.OutputTokens), fmt.Sprintf("(%d lanes)", a.Lanes))
 	}
-	for _, name := range names[:min(len(names), mostLaneRows)] {
-		sum := sums[name]
-		row("  account "+printable.Line(name), spentWords(&sum), fmt.Sprintf("(%d lanes)", lanes[name]))
-	}
-	if more := len(names) - mostLaneRows; more > 0 {
+	if more := len(all) - mostLaneRows; more > 0 {
 		row("  "+words.Count(more, "more account"), "")
 	}
 }
 
-// spentWords says what answers have cost, with their tokens.
-func spentWords(s *observe.Spent) string {
-	cost := words.Cost(s.USD, s.Priced > 0, s.Unpriced)
-	return fmt.Sprintf("%s, %s tokens in, %s out", cost, words.Number(int(s.InputTokens)), words.Number(int(s.OutputTokens)))
+// spentWords says what items have cost, how many were answered, and their tokens.
+func spentWords(usd float64, known bool, unpriced, answered int, in, out int64) string {
+	number := words.Number
+	return fmt.Sprintf("%s, %s %s, %s tokens in, %s out", words.Cost(usd, known, unpriced), number(answered), oneOr(uint64(answered), "answer"), number(int(in)), number(int(out)))
 }
 
 // markedWords counts the answers that are not whole.
@@ -382,7 +375,8 @@ func (s *Report) Event() event.Summary {
 		BreakerOpened: s.BreakerOpened, Broke: s.Broke, Stopped: s.Stopped,
 		Redistributed: c.Redistributed, Parked: c.Parked, Delayed: c.Delayed, Stragglers: c.Stragglers, Proved: s.Proves(),
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens,
-		At: event.Stamp(s.At), BoundS: event.Seconds(s.Bounds), Spent: s.Spent, Efficiency: s.Efficiency, ExitCode: s.ExitCode,
+		Accounts: event.AccountsOf(s.Lanes),
+		At:       event.Stamp(s.At), BoundS: event.Seconds(s.Bounds), Spent: s.Spent, Efficiency: s.Efficiency, ExitCode: s.ExitCode,
 	}
 	if s.Resume != "" {
 		e.Resume = &s.Resume

@@ -46,7 +46,7 @@ func TestSummaryTellsOfCost(t *testing.T) {
 // an account.
 func TestSummaryAddsUpAccounts(t *testing.T) {
 	lane := func(name, account string, usd float64, priced, unpriced int) (l observe.Lane) {
-		l.Name, l.Account = name, account
+		l.Name, l.Account, l.Answered = name, account, priced+2*unpriced+1
 		l.Spent = observe.Spent{Usage: provider.Usage{InputTokens: 1000, OutputTokens: 10}, USD: usd, Priced: priced, Unpriced: unpriced}
 		return l
 	}
@@ -54,7 +54,7 @@ func TestSummaryAddsUpAccounts(t *testing.T) {
 	s := Report{Summary: batch.Summary{Succeeded: 9}, Spent: event.Spent{USD: &sum}, Lanes: []observe.Lane{
 		lane("a", "ours", 1, 2, 0), lane("b", "theirs", 4, 2, 0), lane("c", "ours", 2.5, 2, 1), lane("d", "", 0, 1, 0), lane("e", "", 0, 1, 0), lane("f", "theirs", 0, 0, 0),
 	}}
-	want := "  account ours at least $3.50 (+ 1 call of unknown price), 2,000 tokens in, 20 out  (2 lanes)\n"
+	want := "  account ours at least $3.50 (+ 1 call of unknown price), 8 answers, 2,000 tokens in, 20 out  (2 lanes)\n"
 	if text := s.text(); strings.Count(text, "account") != 1 || !strings.Contains(text, want) {
 		t.Errorf("%s\nwant %s", text, want)
 	}

@@ -194,6 +194,7 @@ func (d *display) stands() *event.Progress {
 	p := d.recorder.Snapshot(d.Clock.Now())
 	for i := range p.Lanes {
 		p.Lanes[i].Cause = d.Reason(p.Lanes[i].Cause)
+		d.nameAccount(&p.Lanes[i])
 	}
 	e := event.Of(&p, event.Context{
 		Input: inputName(d.Facts), Output: d.Flags.OutputName(), Provider: d.Account.Name, Simulated: d.Account.Books != nil,
@@ -301,12 +302,17 @@ func (d *display) account(rep *progress.Report) {
 	p := d.recorder.Snapshot(d.Clock.Now())
 	rep.At, rep.Bounds, rep.Lanes = p.At, p.Ledger, p.Lanes
 	for i := range rep.Lanes {
-		if of := d.Account.LaneNamed(rep.Lanes[i].Name); of != nil {
-			rep.Lanes[i].Account = of.Spec.Fate // a short run has no status of its lanes
-		}
+		d.nameAccount(&rep.Lanes[i])
 	}
 	e := event.Of(&p, event.Context{})
 	rep.Efficiency = e.Efficiency // Spent is summed up from the lines
+}
+
+// nameAccount names the account of a lane of the file: a short run has no status of its lanes.
+func (d *display) nameAccount(l *observe.Lane) {
+	if of := d.Account.LaneNamed(l.Name); of != nil {
+		l.Account = of.Spec.Fate
+	}
 }
 
 // placeTimeline finds the path of the timeline, and refuses that of another file of the run.

@@ -124,7 +124,7 @@ func countedIn(w *world.World, flags *statusFlags, output string) error {
 			return err
 		}
 	}
-	printStatus(exit.ForPeople(w.Stdout), &of, p, input, items)
+	printStatus(exit.ForPeople(w.Stdout), &of, p, accountsOf(w, flags, output), input, items)
 	return howItEnded(w, flags, output, p)
 }
 
@@ -174,7 +174,7 @@ func countItems(of *settings.Flags, input promptfile.Input) (items int, err erro
 
 // printStatus prints a row for each thing that the files tell. items may be unknownItems. What
 // remains is never negative: the input may be shorter by now.
-func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, input promptfile.Input, items int) {
+func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, accounts map[string]string, input promptfile.Input, items int) {
 	row := func(name string, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s %s\n", name, exit.Sayf(format, args...))
 	}
@@ -193,7 +193,7 @@ func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, input p
 		row("remaining", "%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, words.OneOr(len(input.Files()), "it", "them"))
 	}
 	row("spent", "%s", spentWords(p))
-	printLanes(row, p)
+	printLanes(row, p, accounts)
 	if d := &p.Doubtful; d.Calls > 0 {
 		row("doubtful", "%s", words.Doubtful(int(d.Calls), d.InputTokens, d.OutputTokens))
 	}
@@ -231,20 +231,54 @@ func spentWords(p *journal.Progress) string {
 	return text
 }
 
-// printLanes says what each lane has cost, the dearest first; nothing if there is one.
-func printLanes(row func(name, format string, args ...any), p *journal.Progress) {
+// accountsOf returns the accounts of lanes, as the run's timeline names them.
+func accountsOf(w *world.World, flags *statusFlags, output string) map[string]string {
+	accounts := map[string]string{}
+	run, err := watchedRun(w, flags, output)
+	if err != nil { // there is no timeline
+		return accounts
+	}
+	if v, err := run.reader.Look(); err == nil && v.Progress != nil {
+		for i := range v.Progress.Lanes {
+			accounts[v.Progress.Lanes[i].Name] = v.Progress.Lanes[i].Account
+		}
+	}
+	return accounts
+}
+
+// printLanes says what each lane has cost, the dearest first, and each account of several lanes;
+// nothing if there is one lane.
+func printLanes(row func(name, format string, args ...any), p *journal.Progress, accounts map[string]string) {
 	if len(p.Lanes) < 2 || p.Priced == 0 {
 		return
 	}
-	lanes := slices.SortedFunc(maps.Keys(p.Lanes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(p.Lanes[b].USD, p.Lanes[a].USD), cmp.Compare(a, b))
-	})
-	for _, name := range lanes[:min(shownLanes, len(lanes))] {
-		l := p.Lanes[name]
-		row("", "%s on %s", words.Cost(l.USD, l.Priced > 0, l.Unpriced), printable.Line(name))
+	sums, several := map[string]journal.LaneCost{}, map[string]int{}
+	for name, l := range p.Lanes {
+		of := accounts[name]
+		sum := sums[of]
+		sums[of] = journal.LaneCost{USD: sum.USD + l.USD, Priced: sum.Priced + l.Priced, Unpriced: sum.Unpriced + l.Unpriced}
+		if several[of]++; of == "" {
+			several[of] = 0
+		}
 	}
-	if more := len(lanes) - shownLanes; more > 0 {
-		row("", "and %s", words.Count(more, "more lane"))
+	maps.DeleteFunc(sums, func(name string, _ journal.LaneCost) bool { return several[name] < 2 })
+	printCosts(row, p.Lanes, "lane", func(name string) string { return "on " + name })
+	printCosts(row, sums, "account", func(name string) string {
+		return fmt.Sprintf("by account %s (%d lanes)", name, several[name])
+	})
+}
+
+// printCosts prints a row for each cost, the greatest first.
+func printCosts(row func(name, format string, args ...any), costs map[string]journal.LaneCost, noun string, called func(string) string) {
+	names := slices.SortedFunc(maps.Keys(costs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(costs[b].USD, costs[a].USD), cmp.Compare(a, b))
+	})
+	for _, name := range names[:min(shownLanes, len(names))] {
+		l := costs[name]
+		row("", "%s %s, %s", words.Cost(l.USD, l.Priced > 0, l.Unpriced), called(printable.Line(name)), words.Count(l.Priced+l.Unpriced, "item"))
+	}
+	if more := len(names) - shownLanes; more > 0 {
+		row("", "and %s", words.Count(more, "more "+noun))
 	}
 }
 
