@@ -35,7 +35,7 @@ const MostBudget = 9e6
 
 // WithMaxCost bounds what the calls of the run cost. A call reserves what it may cost when it
 // leaves, and settles that when it ends. The next item waits while its reservation does not
-// fit, and may fit once calls in flight have ended. If none of them has anything reserved, the
+// fit, and may fit once calls in flight have ended. Items of other pools wait behind it. If none of them has anything reserved, the
 // run ends with [ErrMaxCost]: the rest is given back as not run. A dearer lane is not passed
 // over for a cheaper one.
 //

@@ -53,7 +53,8 @@
 //     with those that were never called. So do probes of an open breaker, beginning with
 //     an item that was never called. Nothing overtakes a large item.
 //     Pools and runs that share a lane take turns on it, and the one that waits first
-//     has the next call.
+//     has the next call. No pool of a run with room waits in a lane's line while the others there have
+//     more than a few rounds of calls.
 //  8. The machine's counts equal the world's.
 //  9. Every debt is bounded: no wait computed exceeds its cap.
 //  10. A lane that was heard (answered or refused once, also by an earlier machine) waits
@@ -72,7 +73,7 @@
 //     no call can decide the question any more, as each one under way is overdue, and nothing
 //     waits. Exempt are remote lanes, and probes of a run that keeps going.
 //  14. A call of a run with a budget leaves only if its price fits into what is neither spent nor
-//     reserved nor in doubt. Reserved is the sum over its calls in flight. So a run costs no more
+//     reserved nor in doubt, and no other item of the run waits for that money. Reserved is the sum over its calls in flight. So a run costs no more
 //     than its budget and what calls have cost beyond their price.
 //
 // Read it in this order: event.go (the facts it takes), machine.go (Step and Ready), item.go (an item's

@@ -323,6 +323,9 @@ func (m *Machine) changeLaw(now time.Time, l *lane) {
 	}
 	l.nextEpoch()
 	m.quiet(l)
+	if l.outside != nil && l.illness != nil && l.usable() {
+		l.illness.since = time.Time{} // it rested by the word of that law
+	}
 	m.beginLaw(now, l)
 	switch {
 	case l.remote() && l.phase != Stopped:

@@ -333,11 +333,11 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 		return false
 	}
 	q := p.run.purse
-	if q != nil {
-		q.waits(p, false) // it may have to wait for a lane instead
-	}
 	l := m.laneFor(now, p, it)
 	if l == nil {
+		if q != nil {
+			q.waits(p, false) // it waits for a lane instead
+		}
 		return false
 	}
 	if l.phase == Probing {
@@ -349,6 +349,7 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 		if price, fits = m.affords(p, it, l); !fits {
 			return false
 		}
+		q.waits(p, false)
 	}
 	m.send(now, it, l)
 	if q != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/headrace/headrace/limiter"
 )
@@ -16,8 +17,9 @@ import (
 //	     │     └─────────────────────────────┴─ refused, never sent
 //
 // The head of a pool that does not fit waits while something is reserved, since that may come
-// back. Nothing overtakes it in its pool, not even a cheaper lane. Once nothing is reserved the
-// run is over: all items that wait are released, and those that still come.
+// back. Nothing that costs money overtakes it in its run: not even a cheaper lane, nor another pool.
+// Once nothing is reserved the run is over: all items that wait are released, and those that still
+// come.
 
 // A PriceFunc returns the most that a call of the item is expected to cost on the lane; false:
 // its price is not known, and the run must stop. usual is the most that an answer without a
@@ -85,7 +87,7 @@ type purse struct {
 	Spending
 	price    PriceFunc
 	reserved []limiter.Money     // by the slot of a call in its run's flights
-	short    []*pool             // those whose head did not fit
+	short    []*pool             // those whose head does not fit, or waits behind one that does not
 	lengths  map[string]*lengths // of answers, by lane
 	over     *BudgetError        // why the run has stopped; nil: it has not
 }
@@ -104,10 +106,11 @@ func (m *Machine) affords(p *pool, it *Item, l *lane) (price limiter.Money, fits
 	q := p.run.purse
 	price, known := q.price(it, l.name, q.lengths[l.name].usual())
 	price = max(0, price)
+	first := len(q.short) == 0 || q.short[0] == p
 	switch {
-	case known && (price == 0 || price <= q.Left()):
+	case known && (price == 0 || first && price <= q.Left()):
 		return price, true
-	case known && q.Reserved > 0:
+	case known && (q.Reserved > 0 || !first):
 		p.waitsNot() // or the wait for money would let it spill
 		m.leaveLines(p)
 		q.waits(p, true)
@@ -121,20 +124,27 @@ func (m *Machine) affords(p *pool, it *Item, l *lane) (price limiter.Money, fits
 	return 0, false
 }
 
-// waits puts a pool among those that wait for money, or takes it out.
+// waits puts a pool at the end of those that wait for money, or takes it out. The first of them has
+// the money that comes back, and the next is asked once it has left.
 func (q *purse) waits(p *pool, does bool) {
-	switch {
-	case does:
-		q.short = append(q.short, p)
-	case p.short:
-		for i, other := range q.short {
-			if other == p {
-				q.short = append(q.short[:i], q.short[i+1:]...)
-				break
-			}
-		}
+	if does == p.short {
+		return
 	}
-	p.short = does
+	if p.short = does; does {
+		q.short = append(q.short, p)
+		return
+	}
+	at := slices.Index(q.short, p)
+	if q.short = slices.Delete(q.short, at, at+1); at == 0 {
+		q.askFirst()
+	}
+}
+
+// askFirst asks the pool that waits for money first again.
+func (q *purse) askFirst() {
+	if len(q.short) > 0 {
+		q.short[0].wake()
+	}
 }
 
 // reserve sets the price of a call in flight aside.
@@ -146,7 +156,7 @@ func (q *purse) reserve(slot int, price limiter.Money) {
 	q.Reserved = q.Reserved.Plus(price)
 }
 
-// settle takes the end of a call into account, and asks the pools that wait for money again.
+// settle takes the end of a call into account, and asks the pool that waits for money first again.
 func (q *purse) settle(it *Item, o *Outcome) {
 	reserved := q.reserved[it.pos]
 	q.reserved[it.pos] = 0
@@ -165,12 +175,7 @@ func (q *purse) settle(it *Item, o *Outcome) {
 	if o.Measured && it.Cost.Output == 0 { // nothing bounds it
 		q.lengthsOn(it.lane.name).add(o.Actual.Output)
 	}
-	short := q.short
-	q.short = nil
-	for _, p := range short {
-		p.short = false
-		p.wake()
-	}
+	q.askFirst()
 }
 
 func (q *purse) lengthsOn(lane string) *lengths {

@@ -103,3 +103,64 @@ func TestBudgetSpentBefore(t *testing.T) {
 		t.Errorf("stranded: %v", r.Stranded)
 	}
 }
+
+// An item that does not fit has the money that comes back before those of other pools: their calls
+// would take it, each as it comes, for as long as they have items.
+func TestADearItemHasItsTurnForMoney(t *testing.T) {
+	b := &bed{Machine: New(Config{Lane: LaneConfig{Law: limiter.NoLaw}}), now: storyStart}
+	b.Step(b.now, RunOpened(1, RunConfig{Budget: 100, Price: func(it *Item, _ string, _ float64) (limiter.Money, bool) {
+		return map[string]limiter.Money{"cheap": 10, "dear": 60}[it.Pool], true
+	}}))
+	b.offer(10, "cheap", 0)
+	b.offer(1, "dear", 0)
+	b.offer(90, "cheap", 0)
+	for ended := range 100 {
+		g := b.calls[0]
+		b.calls = b.calls[1:]
+		if g.Item.Pool == "dear" {
+			if ended > 10 {
+				t.Errorf("it left after %d calls had ended", ended)
+			}
+			return
+		}
+		b.Step(b.now, Settled(g, Outcome{Signal: Succeeded}))
+		b.decide()
+	}
+	t.Error("it never left before all others had ended")
+}
+
+// Items of other pools go on once the one before them has left, or waits for its lane instead, and
+// so do those that cost nothing.
+func TestTheTurnForMoneyGoesOn(t *testing.T) {
+	for name, end := range map[string]func(b *bed, waits *Item){
+		"withdrawn": func(b *bed, waits *Item) { b.Step(b.now, Withdrawn(waits)) },
+		"stopped":   func(b *bed, _ *Item) { b.Step(b.now, Settled(b.calls[0], Outcome{Signal: Exhausted, Spent: 50})) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &bed{Machine: New(Config{Lane: LaneConfig{Law: limiter.NoLaw}}), now: storyStart}
+			b.Step(b.now, RunOpened(1, RunConfig{Budget: 100, Price: func(it *Item, _ string, _ float64) (limiter.Money, bool) {
+				return map[string]limiter.Money{"cheap": 10, "dear": 60}[it.Pool], true
+			}}))
+			b.offer(1, "dear", 0)
+			waits := &Item{Seq: 100, Pool: "dear"}
+			b.Step(b.now, Offered(1, []*Item{waits}))
+			b.decide()
+			b.offer(2, "cheap", 0)
+			b.offer(1, "free", 0)
+			if n := len(b.calls); n != 2 || b.calls[1].Item.Pool != "free" {
+				t.Fatalf("%d calls left while one waits for money: %+v", n, b.calls)
+			}
+			end(b, waits)
+			b.decide()
+			cheap := 0
+			for _, g := range b.calls {
+				if g.Item.Pool == "cheap" {
+					cheap++
+				}
+			}
+			if cheap != 2 {
+				t.Errorf("%d of 2 calls left after it", cheap)
+			}
+		})
+	}
+}

@@ -27,6 +27,7 @@ type book struct {
 	out     int             // grants that were not ended
 	total   tally           // of the kinds that the world can count
 	census  census
+	turns   bookTurns
 }
 
 type bookRun struct {

@@ -150,11 +150,15 @@ func (m *Machine) checkMoney(b *book, r *run) {
 	}
 }
 
-// checkShort: a pool waits for money only if its head does not fit, and something may come back.
+// checkShort: a pool waits for money only if its head does not fit, or waits behind one that does
+// not, and something may come back.
 // After each decision.
 func (m *Machine) checkShort(b *book, p *pool, it *Item) {
 	if p.run.purse.Reserved == 0 {
 		b.w.failf("pool %s waits for money, and none is reserved", p.name)
+	}
+	if p.run.purse.short[0] != p {
+		return
 	}
 	left := p.run.purse.Left()
 	for _, l := range p.lanes {

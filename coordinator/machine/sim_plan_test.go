@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -101,6 +102,7 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	p.machine.LongWait = longWaitOf(seed)
 	p.bound()
 	p.inTiers()
+	p.inHomes()
 	p.inWeights()
 	p.onAccounts()
 	p.fromSilence()
@@ -145,6 +147,23 @@ func (p *plan) inTiers() {
 			for n := joins; n > 0 && n < len(c.Tiers); n++ { // that lane is of the tier before its own
 				c.Tiers[n]--
 			}
+		}
+	}
+}
+
+// inHomes draws from a stream of its own, likewise: some pools are those of a home, which other lanes
+// help out after a patience, as sticky pools have one for each lane.
+func (p *plan) inHomes() {
+	rng := rand.New(rand.NewPCG(p.seed, 34))
+	for i := range p.runs {
+		for k := range p.runs[i].config.Pools {
+			c := &p.runs[i].config.Pools[k]
+			patient := time.Second + time.Duration(rng.Int64N(int64(20*time.Second)))
+			if rng.IntN(4) > 0 || len(c.Lanes) < 2 || p.without&patience != 0 {
+				continue
+			}
+			c.Tiers, c.After, c.Spill = slices.Repeat([]int{1}, len(c.Lanes)), patient, patient
+			c.Tiers[0] = 0
 		}
 	}
 }

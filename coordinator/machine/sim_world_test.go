@@ -187,6 +187,7 @@ func (w *world) ready() {
 	if !w.bare {
 		w.m.check(w.book)
 		w.m.checkAwake(w.book)
+		w.book.noneStarves(ready.Grants)
 		w.book.isSaid()
 	}
 	if w.steps%16 == 0 {

@@ -225,3 +225,28 @@ func TestTheWaitForAPlaceIsNoWaitForLanes(t *testing.T) {
 		t.Errorf("after ten seconds: %+v", b.calls)
 	}
 }
+
+// A lane that rested by its leader's word is well once it follows a law of its own: what befalls it then
+// is a new illness.
+func TestALaneThatLosesItsLeaderIsWell(t *testing.T) {
+	remote := &maker{}
+	b := newTieredBed(PoolConfig{After: time.Minute}, LaneConfig{Maker: remote})
+	b.offer(1, "p", 0)
+	b.Step(b.now, Delivered("own", restMessage{true}))
+	b.decide()
+	b.wait(50 * time.Second)
+	b.Step(b.now, LaneDefined("own", LaneConfig{Law: limiter.Plain}))
+	b.decide()
+	if len(b.calls) != 1 || b.calls[0].Lane != "own" {
+		t.Fatalf("after its new law: %+v", b.calls)
+	}
+	b.Step(b.now, HandedOver(b.calls[0], Outcome{Signal: Throttled, Directed: true, RetryAfter: 5 * time.Minute}))
+	b.decide()
+	b.calls = nil
+	if b.wait(50 * time.Second); len(b.calls) > 0 {
+		t.Fatalf("after 50 seconds of its cooldown: %+v", b.calls)
+	}
+	if b.wait(11 * time.Second); len(b.calls) != 1 || b.calls[0].Lane != "hosted" {
+		t.Errorf("a minute after it: %+v", b.calls)
+	}
+}
