@@ -309,7 +309,7 @@ func TestFallbackIsMarked(t *testing.T) {
 // the dearest lane, and each line has the price of its own.
 func TestAccountsAndPricesOfLanes(t *testing.T) {
 	const items = 60
-	first, base, stop := simOf(t, "--quota-after", "10")
+	first, base, stop := simOf(t, "--quota-after", "10", "--latency", "50ms") // so that both of its lanes have calls
 	defer stop()
 	second, other, stopOther := simOf(t)
 	defer stopOther()

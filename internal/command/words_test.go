@@ -20,7 +20,7 @@ import (
 	"github.com/headrace/headrace/internal/must"
 )
 
-// innerPackages are the names of all packages of this module: what begins the errors of
+// innerPackages are the names of all packages of this module but the examples: what begins the errors of
 // one tells a person nothing. The provider's name does: it is who has said something.
 func innerPackages(t *testing.T) (names []string) {
 	t.Helper()
@@ -29,7 +29,7 @@ func innerPackages(t *testing.T) (names []string) {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		if name := d.Name(); name == "testdata" || path != root && strings.HasPrefix(name, ".") {
+		if name := d.Name(); name == "testdata" || name == "examples" || path != root && strings.HasPrefix(name, ".") {
 			return filepath.SkipDir
 		}
 		if files, _ := filepath.Glob(filepath.Join(path, "*.go")); len(files) > 0 && d.Name() != settings.ProviderOpenAI && d.Name() != "headrace" {
