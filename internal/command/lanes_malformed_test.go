@@ -69,6 +69,7 @@ var malformed = []struct {
 	{pool("{spread: []}"), 5, "spread is not a list of lanes"},
 	{pool("{prefer: [[a], [[b]]]}"), 5, "prefer has an entry that is not a lane"},
 	{pool("{spread: [a], after: 1m}"), 5, "after needs prefer"},
+	{pool("{spread: [a], spill: 10s}"), 5, "spill needs prefer"},
 	{pool("{prefer: [a, b], after: soon}"), 5, `after: "soon" is not a wait`},
 	{pool("{prefer: [a, b], after: -1m}"), 5, `after: "-1m" is not a wait`},
 	{pool("{spread: [a], lines: {endpoint: /v1/nothing}}"), 5, `endpoint: "/v1/nothing" is not known`},
