@@ -359,7 +359,7 @@ func TestSlowPoisonIsNamed(t *testing.T) {
 
 // An outage of ten minutes takes back what poison used up in it. No good item fails, and
 // poison has little more than five calls.
-func TestOutageAndPoisonAreToldApart(t *testing.T) {
+func TestOutageAndPoisonAreDistinguished(t *testing.T) {
 	for _, poison := range []float64{0, 0.01, 0.1} {
 		t.Run(fmt.Sprint(poison), func(t *testing.T) {
 			w := thousands(poison)

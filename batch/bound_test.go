@@ -254,8 +254,8 @@ func (l *library) documents(n int, fill func(i int, d *document)) iter.Seq[*docu
 	}
 }
 
-// held counts the documents of which anything is still held.
-func (l *library) held() (n int) {
+// kept counts the documents of which anything is still in memory.
+func (l *library) kept() (n int) {
 	runtime.GC()
 	for i := range l.made {
 		if l.made[i].Value() != nil || l.texts[i].Value() != nil {
@@ -303,7 +303,7 @@ func TestFinishedInputsAreLetGo(t *testing.T) {
 					if seen++; seen%500 == 0 {
 						r.Item = nil
 						synctest.Wait()
-						most = max(most, l.held())
+						most = max(most, l.kept())
 					}
 				}
 				if seen != passing || most > ahead+workers+inHand {

@@ -17,11 +17,11 @@ import (
 
 // A given limit is a ceiling under either law: a server that holds exactly that limit
 // refuses nothing, and nearly all of the limit is used.
-func TestToldLimitIsACeiling(t *testing.T) {
+func TestConfiguredLimitIsACeiling(t *testing.T) {
 	for name, c := range map[string]struct {
-		told   Limits
-		tokens float64 // of each call
-		fits   float64 // calls a minute
+		configured Limits
+		tokens     float64 // of each call
+		fits       float64 // calls a minute
 	}{
 		"3 requests":    {Limits{RPM: 3}, 0, 3},
 		"60 requests":   {Limits{RPM: 60}, 0, 60},
@@ -31,7 +31,7 @@ func TestToldLimitIsACeiling(t *testing.T) {
 	} {
 		for law, opts := range map[string][]Option{"model": nil, "plain": {WithPlainLaw()}} {
 			t.Run(fmt.Sprint(law, ", ", name), func(t *testing.T) {
-				if law == "plain" && c.tokens > c.told.TPM {
+				if law == "plain" && c.tokens > c.configured.TPM {
 					t.Skip("the debt of the plain law ends at a minute")
 				}
 				synctest.Test(t, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestToldLimitIsACeiling(t *testing.T) {
 						return i, pause(ctx, time.Second)
 					}
 					began := time.Now()
-					opts := append(opts[:len(opts):len(opts)], WithLimits(c.told), WithConcurrency(32), WithCostOf(func(int) Cost { return Cost{Input: c.tokens} }))
+					opts := append(opts[:len(opts):len(opts)], WithLimits(c.configured), WithConcurrency(32), WithCostOf(func(int) Cost { return Cost{Input: c.tokens} }))
 					_, sum, err := judged(t.Context(), t, numbers(items), fn, opts...)
 					used := (items - 1) / c.fits / (time.Since(began) - time.Second).Minutes() // without the last answer
 					if err != nil || sum.Succeeded != items || len(refused) > 0 || used < 0.97 {

@@ -94,7 +94,7 @@ func fail(err error) Func[int, int] {
 }
 
 // eachPhase runs a batch without end into each phase, and there tells it to end.
-func eachPhase(t *testing.T, tell func(stop chan struct{}, cancel context.CancelCauseFunc), check func(t *testing.T, calls *journal, told time.Time, results []Result[int, int], sum Summary, err error)) {
+func eachPhase(t *testing.T, tell func(stop chan struct{}, cancel context.CancelCauseFunc), check func(t *testing.T, calls *journal, stopped time.Time, results []Result[int, int], sum Summary, err error)) {
 	for _, p := range phases {
 		t.Run(p.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,17 +108,17 @@ func eachPhase(t *testing.T, tell func(stop chan struct{}, cancel context.Cancel
 					}
 					return takes(time.Second)(ctx, i)
 				}
-				var told time.Time
+				var stopped time.Time
 				time.AfterFunc(p.at, func() {
 					if s, err := ctl.Status(ctx, 1); err != nil || !p.seen(s) {
 						t.Errorf("not in the phase: %v %+v", err, s)
 					}
-					told = time.Now()
+					stopped = time.Now()
 					tell(stop, cancel)
 				})
 				opts := append([]Option{exact, WithControl(ctl), WithDrain(stop)}, p.opts...)
 				results, sum, err := proved(ctx, t, numbers(1<<40), fn, opts...)
-				check(t, log, told, results, sum, err)
+				check(t, log, stopped, results, sum, err)
 			})
 		})
 	}
@@ -130,9 +130,9 @@ func eachPhase(t *testing.T, tell func(stop chan struct{}, cancel context.Cancel
 func TestCancelInEachPhase(t *testing.T) {
 	enough := errors.New("enough")
 	eachPhase(t, func(_ chan struct{}, cancel context.CancelCauseFunc) { cancel(enough) },
-		func(t *testing.T, _ *journal, told time.Time, results []Result[int, int], sum Summary, err error) {
-			if !errors.Is(err, enough) || !time.Now().Equal(told) {
-				t.Errorf("%v, %v late", err, time.Since(told))
+		func(t *testing.T, _ *journal, stopped time.Time, results []Result[int, int], sum Summary, err error) {
+			if !errors.Is(err, enough) || !time.Now().Equal(stopped) {
+				t.Errorf("%v, %v late", err, time.Since(stopped))
 			}
 			if sum.NotRun == 0 || len(results) != sum.Items() {
 				t.Errorf("%d results, %+v", len(results), sum)
@@ -146,16 +146,16 @@ func TestDrainInEachPhase(t *testing.T) {
 	eachPhase(t, func(stop chan struct{}, cancel context.CancelCauseFunc) {
 		close(stop)
 		time.AfterFunc(time.Hour, func() { cancel(nil) }) // for calls that end in no other way
-	}, func(t *testing.T, calls *journal, told time.Time, _ []Result[int, int], sum Summary, err error) {
+	}, func(t *testing.T, calls *journal, stopped time.Time, _ []Result[int, int], sum Summary, err error) {
 		if !errors.Is(err, ErrDrained) && !errors.Is(err, context.Canceled) || sum.NotRun == 0 {
 			t.Errorf("%v %+v", err, sum)
 		}
 		for _, at := range calls.times {
-			if at.After(told) {
-				t.Errorf("a call left %v after the drain", at.Sub(told))
+			if at.After(stopped) {
+				t.Errorf("a call left %v after the drain", at.Sub(stopped))
 			}
 		}
-		if late := time.Since(told); late > DefaultAttemptTimeout {
+		if late := time.Since(stopped); late > DefaultAttemptTimeout {
 			t.Errorf("it returned %v after the drain", late)
 		}
 	})

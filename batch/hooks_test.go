@@ -19,10 +19,10 @@ var errTeapot = errors.New("i am a teapot")
 func TestRetryHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
-			told  []Retry
-			times []time.Duration
-			begun = time.Now()
-			calls = 0
+			reported []Retry
+			times    []time.Duration
+			begun    = time.Now()
+			calls    = 0
 		)
 		fn := func(_ context.Context, i int) (int, error) {
 			calls++
@@ -34,12 +34,12 @@ func TestRetryHook(t *testing.T) {
 			}
 			return i, nil
 		}
-		hook := func(r Retry) { told, times = append(told, r), append(times, time.Since(begun)) }
+		hook := func(r Retry) { reported, times = append(reported, r), append(times, time.Since(begun)) }
 		results, _, err := proved(t.Context(), t, numbers(1), fn, exact, WithRetryHook(hook), WithConcurrency(1))
-		if err != nil || len(told) != 2 || results[0].Calls != 3 {
-			t.Fatalf("%v %+v", err, told)
+		if err != nil || len(reported) != 2 || results[0].Calls != 3 {
+			t.Fatalf("%v %+v", err, reported)
 		}
-		first, second := told[0], told[1]
+		first, second := reported[0], reported[1]
 		if first.Index != 0 || first.Item != 0 || first.Calls != 1 || first.Attempts != 1 || !errors.Is(first.Err, errTeapot) || !errors.Is(first.Err, Unknown) || first.Lane != DefaultLane {
 			t.Errorf("%+v", first)
 		}

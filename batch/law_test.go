@@ -48,9 +48,9 @@ func (l brokenLaw) Hear(time.Time, any) (r limiter.Reply) {
 	return r
 }
 
-func (l brokenLaw) Say(_ time.Time, up limiter.Upcoming) (word any, next time.Time) {
+func (l brokenLaw) Say(_ time.Time, up limiter.Upcoming) (message any, next time.Time) {
 	l.maker.asked("Say")
-	return word, next
+	return message, next
 }
 
 // A law of one's own that panics stops its lane and nothing else: the items of other lanes are
@@ -168,8 +168,8 @@ type keptLaw struct {
 	permits, refused int
 }
 
-// A keptWord is what such a law has to say.
-type keptWord struct{ want, refused int }
+// A keptMessage is what such a law has to say.
+type keptMessage struct{ want, refused int }
 
 func (l *keptLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
 	if l.permits == 0 {
@@ -183,8 +183,8 @@ func (l *keptLaw) Sent(time.Time, limiter.Cost, int) (k limiter.Ticket) {
 	return k
 }
 
-func (l *keptLaw) Hear(_ time.Time, word any) (r limiter.Reply) {
-	switch w := word.(type) {
+func (l *keptLaw) Hear(_ time.Time, message any) (r limiter.Reply) {
+	switch w := message.(type) {
 	case int:
 		l.permits += w
 	case error:
@@ -200,7 +200,7 @@ func (l *keptLaw) Ended(_ time.Time, _ limiter.Ticket, o machine.Outcome) {
 }
 
 func (l *keptLaw) Say(_ time.Time, up limiter.Upcoming) (any, time.Time) {
-	return keptWord{up.Waiting, l.refused}, time.Time{}
+	return keptMessage{up.Waiting, l.refused}, time.Time{}
 }
 
 // keep gives a permit to a lane at each interval while the lane wants one, until there are
@@ -208,7 +208,7 @@ func (l *keptLaw) Say(_ time.Time, up limiter.Upcoming) (any, time.Time) {
 func keep(words <-chan []Word, every time.Duration, tell func(lane string)) (refused int) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	want := map[string]keptWord{}
+	want := map[string]keptMessage{}
 	for {
 		select {
 		case all, more := <-words:
@@ -216,7 +216,7 @@ func keep(words <-chan []Word, every time.Duration, tell func(lane string)) (ref
 				return refused
 			}
 			for _, w := range all {
-				want[w.Lane] = w.Said.(keptWord)
+				want[w.Lane] = w.Said.(keptMessage)
 				refused = want[w.Lane].refused
 			}
 		case <-ticker.C:
@@ -231,7 +231,7 @@ func keep(words <-chan []Word, every time.Duration, tell func(lane string)) (ref
 
 // A run whose lane is led from outside makes a call for each permit that it receives. It
 // reports how calls end, and neither cools nor gives up by itself.
-func TestLaneLedFromOutside(t *testing.T) {
+func TestRemoteLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctl, calls := NewControl(), 0
 		fn := func(_ context.Context, i int) (int, error) {
@@ -265,7 +265,7 @@ func TestLaneLedFromOutside(t *testing.T) {
 
 // Runs on one Shared share its words; a reason to stop that comes from outside is that of
 // their errors.
-func TestSharedLedFromOutside(t *testing.T) {
+func TestRemoteLaneOfAShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared, err := NewShared(WithLane("led", LaneConfig{Maker: &keeper{}}))
 		if err != nil {
@@ -276,11 +276,11 @@ func TestSharedLedFromOutside(t *testing.T) {
 		kept := make(chan int)
 		go func() {
 			kept <- keep(shared.Words(), time.Second, func(lane string) {
-				var word any = 1
+				var message any = 1
 				if given++; given > 10 {
-					word = gone
+					message = gone
 				}
-				if err := shared.Tell(lane, word); err != nil {
+				if err := shared.Tell(lane, message); err != nil {
 					t.Error(err)
 				}
 			})

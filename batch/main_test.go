@@ -72,7 +72,7 @@ func proved[In, Out any](ctx context.Context, t *testing.T, items iter.Seq[In], 
 // results.
 func agrees[In, Out any](t *testing.T, sum Summary, results []Result[In, Out]) {
 	t.Helper()
-	var told Summary
+	var reported Summary
 	seen := map[int]bool{}
 	calls := 0
 	for _, r := range results {
@@ -80,24 +80,24 @@ func agrees[In, Out any](t *testing.T, sum Summary, results []Result[In, Out]) {
 		case seen[r.Index]:
 			t.Errorf("item %d has two results", r.Index)
 		case r.Err == nil:
-			told.Succeeded++
+			reported.Succeeded++
 		case errors.Is(r.Err, ErrNotRun):
-			told.NotRun++
+			reported.NotRun++
 		default:
-			told.Failed++
+			reported.Failed++
 		}
 		seen[r.Index] = true
 		calls += r.Calls
-		told.Usage, told.Doubtful = told.Usage.Add(r.Usage), told.Doubtful.Add(r.Doubtful())
+		reported.Usage, reported.Doubtful = reported.Usage.Add(r.Usage), reported.Doubtful.Add(r.Doubtful())
 	}
 	if !sum.Proves() {
 		t.Errorf("the summary proves nothing: %+v", sum)
 	}
-	if sum.Succeeded != told.Succeeded || sum.Failed != told.Failed || sum.NotRun != told.NotRun || sum.Counters.Calls != uint64(calls) {
-		t.Errorf("the summary says %+v, the results %+v and %d calls", sum, told, calls)
+	if sum.Succeeded != reported.Succeeded || sum.Failed != reported.Failed || sum.NotRun != reported.NotRun || sum.Counters.Calls != uint64(calls) {
+		t.Errorf("the summary says %+v, the results %+v and %d calls", sum, reported, calls)
 	}
-	if sum.Usage != told.Usage || sum.Doubtful != told.Doubtful {
-		t.Errorf("the summary says %+v and %+v, the results %+v and %+v", sum.Usage, sum.Doubtful, told.Usage, told.Doubtful)
+	if sum.Usage != reported.Usage || sum.Doubtful != reported.Doubtful {
+		t.Errorf("the summary says %+v and %+v, the results %+v and %+v", sum.Usage, sum.Doubtful, reported.Usage, reported.Doubtful)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestRestoredRunGoesOn(t *testing.T) {
 }
 
 // Settings given now win over the memory.
-func TestToldWinsOverMemory(t *testing.T) {
+func TestConfiguredWinsOverMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faucet{perSecond: 10, depth: 15}
 		learned := runAgainst(t, f, 500, Memory{})

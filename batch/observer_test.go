@@ -25,7 +25,7 @@ import (
 
 // Each call and each end is reported once, by its worker, and a worker reports one at a
 // time.
-func TestCallsAndEndsAreTold(t *testing.T) {
+func TestCallsAndEndsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4
 		var busy [workers]atomic.Bool
@@ -85,10 +85,10 @@ func TestMeasuringThatMisbehaves(t *testing.T) {
 			t.Run(hook+" "+way, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					const workers = 3
-					var told atomic.Int64
-					opt := WithCalls(func(Call) { told.Add(1); misbehave() })
+					var reported atomic.Int64
+					opt := WithCalls(func(Call) { reported.Add(1); misbehave() })
 					if hook == "ends" {
-						opt = WithEnds(func(End) { told.Add(1); misbehave() })
+						opt = WithEnds(func(End) { reported.Add(1); misbehave() })
 					}
 					results, sum, err := proved(t.Context(), t, numbers(30), double, exact, opt, WithConcurrency(workers))
 					if !errors.Is(err, ErrObserver) || sum.Succeeded != 30 || sum.Counters.Calls != 30 {
@@ -99,8 +99,8 @@ func TestMeasuringThatMisbehaves(t *testing.T) {
 							t.Errorf("%+v", r)
 						}
 					}
-					if told.Load() > workers {
-						t.Errorf("%d workers told it %d times", workers, told.Load())
+					if reported.Load() > workers {
+						t.Errorf("%d workers told it %d times", workers, reported.Load())
 					}
 				})
 			})
@@ -110,11 +110,11 @@ func TestMeasuringThatMisbehaves(t *testing.T) {
 
 // A call that was not made is not reported.
 func TestCallsThatWereNotMade(t *testing.T) {
-	var told atomic.Int64
+	var reported atomic.Int64
 	gate := WithGate(func(context.Context) { panic("no place") })
-	_, sum, _ := proved(t.Context(), t, numbers(5), double, exact, gate, WithCalls(func(Call) { told.Add(1) }))
-	if told.Load() != 0 || sum.Failed != 5 {
-		t.Errorf("%d calls were told: %+v", told.Load(), sum)
+	_, sum, _ := proved(t.Context(), t, numbers(5), double, exact, gate, WithCalls(func(Call) { reported.Add(1) }))
+	if reported.Load() != 0 || sum.Failed != 5 {
+		t.Errorf("%d calls were told: %+v", reported.Load(), sum)
 	}
 }
 
@@ -227,7 +227,7 @@ func refusesFirst(wait time.Duration) Func[int, int] {
 
 // A lane that waits longer than five minutes, or than the option says, is reported once,
 // with the reason and the end: when the wait begins, if its end is known.
-func TestLongWaitIsTold(t *testing.T) {
+func TestLongWaitIsReported(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		wait  time.Duration
@@ -242,13 +242,13 @@ func TestLongWaitIsTold(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told []LongWait
+				var reported []LongWait
 				began := time.Now()
-				_, sum, err := proved(t.Context(), t, numbers(20), refusesFirst(c.wait), append(c.opts, exact, WithConcurrency(4), waits(&told))...)
-				if err != nil || sum.Counters.Cooldowns != 1 || len(told) != c.times {
-					t.Fatalf("%v, %+v, told %v", err, sum.Counters, told)
+				_, sum, err := proved(t.Context(), t, numbers(20), refusesFirst(c.wait), append(c.opts, exact, WithConcurrency(4), waits(&reported))...)
+				if err != nil || sum.Counters.Cooldowns != 1 || len(reported) != c.times {
+					t.Fatalf("%v, %+v, told %v", err, sum.Counters, reported)
 				}
-				for _, w := range told {
+				for _, w := range reported {
 					if w.Lane != machine.DefaultPool || w.Why != "throttled" || w.Own || w.Items < 1 ||
 						w.At.Sub(began) != time.Second || w.Until.Sub(began) != time.Second+c.wait {
 						t.Errorf("told %+v", w)
@@ -262,7 +262,7 @@ func TestLongWaitIsTold(t *testing.T) {
 // An outage is one wait, however often it is tried whether it is over.
 func TestOutageIsOneLongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []LongWait
+		var reported []LongWait
 		began := time.Now()
 		fn := func(ctx context.Context, i int) (int, error) {
 			err := pause(ctx, 100*time.Millisecond)
@@ -271,11 +271,11 @@ func TestOutageIsOneLongWait(t *testing.T) {
 			}
 			return i, err
 		}
-		_, sum, err := proved(t.Context(), t, numbers(1000), fn, WithMaxAttempts(1000), WithFirstAnswer(0), waits(&told))
-		if err != nil || sum.Counters.Probes < 100 || len(told) != 1 {
-			t.Fatalf("%v, %+v, told %v", err, sum.Counters, told)
+		_, sum, err := proved(t.Context(), t, numbers(1000), fn, WithMaxAttempts(1000), WithFirstAnswer(0), waits(&reported))
+		if err != nil || sum.Counters.Probes < 100 || len(reported) != 1 {
+			t.Fatalf("%v, %+v, told %v", err, sum.Counters, reported)
 		}
-		if w := told[0]; w.Cause != machine.ByBreaker || w.At.Sub(w.Since) > DefaultLongWait || w.Until.Sub(w.Since) <= DefaultLongWait {
+		if w := reported[0]; w.Cause != machine.ByBreaker || w.At.Sub(w.Since) > DefaultLongWait || w.Until.Sub(w.Since) <= DefaultLongWait {
 			t.Errorf("told %+v, after %v", w, w.At.Sub(w.Since))
 		}
 	})
@@ -283,9 +283,9 @@ func TestOutageIsOneLongWait(t *testing.T) {
 
 // An item that waits on its own account for so long is reported by its number. Other items
 // in the run are not reported.
-func TestItemThatWaitsForLongIsTold(t *testing.T) {
+func TestItemThatWaitsForLongIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []LongWait
+		var reported []LongWait
 		failing := map[int]bool{3: true, 5: true}
 		fn := func(ctx context.Context, i int) (int, error) {
 			pause(ctx, time.Duration(1+i)*time.Second)
@@ -295,11 +295,11 @@ func TestItemThatWaitsForLongIsTold(t *testing.T) {
 			}
 			return i, nil
 		}
-		_, _, err := proved(t.Context(), t, numbers(8), fn, WithConcurrency(1), waits(&told))
-		if err != nil || len(told) != 1 {
-			t.Fatalf("%v, told %v", err, told)
+		_, _, err := proved(t.Context(), t, numbers(8), fn, WithConcurrency(1), waits(&reported))
+		if err != nil || len(reported) != 1 {
+			t.Fatalf("%v, told %v", err, reported)
 		}
-		if w := told[0]; !w.Own || w.Item != 3 || w.Until.Sub(w.At) != 10*time.Minute {
+		if w := reported[0]; !w.Own || w.Item != 3 || w.Until.Sub(w.At) != 10*time.Minute {
 			t.Errorf("told %+v", w)
 		}
 	})
@@ -309,7 +309,7 @@ func TestItemThatWaitsForLongIsTold(t *testing.T) {
 // a line behind it.
 func TestPauseIsNoLongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []LongWait
+		var reported []LongWait
 		ctl := NewControl()
 		go func() {
 			time.Sleep(10 * time.Second)
@@ -317,9 +317,9 @@ func TestPauseIsNoLongWait(t *testing.T) {
 			time.Sleep(time.Hour)
 			_ = ctl.Resume(t.Context())
 		}()
-		_, _, err := proved(t.Context(), t, numbers(20), takes(7*time.Minute), WithAttemptTimeout(0), WithConcurrency(2), WithControl(ctl), waits(&told))
-		if err != nil || len(told) > 0 {
-			t.Errorf("%v, told %v", err, told)
+		_, _, err := proved(t.Context(), t, numbers(20), takes(7*time.Minute), WithAttemptTimeout(0), WithConcurrency(2), WithControl(ctl), waits(&reported))
+		if err != nil || len(reported) > 0 {
+			t.Errorf("%v, told %v", err, reported)
 		}
 	})
 }
@@ -343,10 +343,10 @@ func TestTellingOfLongWaitsChangesNothing(t *testing.T) {
 		})
 		return times
 	}
-	var told []LongWait
-	alone, said := sent(), sent(WithLongWait(5*time.Second), waits(&told))
-	if len(told) == 0 || !slices.Equal(alone, said) {
-		t.Errorf("told of %d waits; %d calls left in %v, and %d in %v", len(told),
+	var reported []LongWait
+	alone, said := sent(), sent(WithLongWait(5*time.Second), waits(&reported))
+	if len(reported) == 0 || !slices.Equal(alone, said) {
+		t.Errorf("told of %d waits; %d calls left in %v, and %d in %v", len(reported),
 			len(alone), alone[len(alone)-1].Sub(alone[0]), len(said), said[len(said)-1].Sub(said[0]))
 	}
 }

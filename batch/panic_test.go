@@ -164,16 +164,16 @@ func TestPanicInTheObserver(t *testing.T) {
 		for _, ended := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					stop, told := make(chan struct{}), 0
+					stop, reported := make(chan struct{}), 0
 					if !ended {
 						time.AfterFunc(time.Minute, func() { close(stop) })
 					}
 					observer := func(e Event) {
-						if told > 0 {
+						if reported > 0 {
 							t.Error("it was told more")
 						}
 						if at(e) {
-							told++
+							reported++
 							explode()
 						}
 					}
@@ -186,8 +186,8 @@ func TestPanicInTheObserver(t *testing.T) {
 					}
 					_, sum, err := proved(t.Context(), t, numbers(100), fn, exact, WithConcurrency(4), WithObserver(observer), WithDrain(stop))
 					var panicked *PanicError
-					if told != 1 || !errors.Is(err, ErrObserver) || !errors.As(err, &panicked) || panicked.Value != "boom" {
-						t.Errorf("%d times: %v", told, err)
+					if reported != 1 || !errors.Is(err, ErrObserver) || !errors.As(err, &panicked) || panicked.Value != "boom" {
+						t.Errorf("%d times: %v", reported, err)
 					}
 					if errors.Is(err, ErrDrained) == ended || ended && sum.Succeeded != 100 {
 						t.Errorf("%v %+v", err, sum)

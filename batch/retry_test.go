@@ -128,7 +128,7 @@ func TestJudgeOurOwnEnds(t *testing.T) {
 
 // The wait that the server named reaches the lane, from the error first and from
 // the recorded header else; usage and latency too.
-func TestJudgePassesOnWhatWasTold(t *testing.T) {
+func TestJudgePassesOnTheAnswer(t *testing.T) {
 	record := provider.Record{
 		HasRetryAfter: true, RetryAfter: 9 * time.Second, HasUsage: true,
 		Usage: provider.Usage{InputTokens: 3, OutputTokens: 4},

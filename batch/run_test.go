@@ -138,10 +138,10 @@ func TestRunThatCannotBegin(t *testing.T) {
 	used := NewControl()
 	must.Get(Run(t.Context(), numbers(0), double, WithControl(used)))(t)
 	for name, c := range map[string]struct {
-		ctx  context.Context
-		opt  Option
-		want error
-		told int
+		ctx   context.Context
+		opt   Option
+		want  error
+		calls int
 	}{
 		"context":           {over, Option{}, enough, 1},
 		"context on Shared": {over, WithShared(open), enough, 1},
@@ -151,17 +151,17 @@ func TestRunThatCannotBegin(t *testing.T) {
 		"control":           {t.Context(), WithControl(used), ErrConfig, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sum, told := stale, 0
+			sum, calls := stale, 0
 			observer := func(e Event) {
-				if told++; e.Summary == nil || *e.Summary != (Summary{Elapsed: e.Summary.Elapsed, At: e.Summary.At}) {
+				if calls++; e.Summary == nil || *e.Summary != (Summary{Elapsed: e.Summary.Elapsed, At: e.Summary.At}) {
 					t.Errorf("%+v", e)
 				}
 			}
 			results, err := Run(c.ctx, numbers(5), never(t), c.opt, WithSummary(&sum), WithObserver(observer))
-			if !errors.Is(err, c.want) || len(results) > 0 || told != c.told {
-				t.Errorf("%v %v, the observer was told %d times", err, results, told)
+			if !errors.Is(err, c.want) || len(results) > 0 || calls != c.calls {
+				t.Errorf("%v %v, the observer was told %d times", err, results, calls)
 			}
-			if sum != (Summary{Elapsed: sum.Elapsed, At: sum.At}) || sum.Elapsed == stale.Elapsed || sum.At.IsZero() != (c.told == 0) || !sum.Proves() {
+			if sum != (Summary{Elapsed: sum.Elapsed, At: sum.At}) || sum.Elapsed == stale.Elapsed || sum.At.IsZero() != (c.calls == 0) || !sum.Proves() {
 				t.Errorf("%+v", sum)
 			}
 		})
@@ -336,7 +336,7 @@ func atFirst(results iter.Seq2[Result[int, int], error], do func()) (n int, err 
 // A run may be told to stop when all its items are answered and the input has given exactly
 // as many as there was room for. It then asks its input once more: if that was all, it has
 // no error.
-func TestToldToEndWithNothingLeft(t *testing.T) {
+func TestStopWithNothingLeft(t *testing.T) {
 	for name, tell := range endings {
 		for _, items := range []int{room - 1, room, room + 1} {
 			t.Run(name, func(t *testing.T) {
@@ -372,7 +372,7 @@ func noMore(t *testing.T) iter.Seq[int] {
 // The input is not asked where its answer would decide nothing: an item was left that it gave,
 // too many have failed, or the loop over the results was left. There an input that blocks does
 // not keep a run that is to end.
-func TestToldToEndAsksNothingThatItNeedNotKnow(t *testing.T) {
+func TestStopAsksNothingThatItNeedNotKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		fn := func(context.Context, int) (int, error) {
@@ -400,7 +400,7 @@ func TestToldToEndAsksNothingThatItNeedNotKnow(t *testing.T) {
 }
 
 // An input that panics as it is asked for the last time is the run's error.
-func TestToldToEndByAnInputThatPanics(t *testing.T) {
+func TestStopByAnInputThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		items := func(yield func(int) bool) {

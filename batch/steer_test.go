@@ -144,7 +144,7 @@ func TestSharedRunsKeepOneLimit(t *testing.T) {
 
 // The end of a call is reported once: amid refusals, failures, drains and releases, the
 // coordinator drops no news as double.
-func TestEachEndIsToldOnce(t *testing.T) {
+func TestEachEndIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := must.Get(NewShared(WithPlainLaw()))(t)
 		defer shared.Close()

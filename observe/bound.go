@@ -63,7 +63,7 @@ func (l *Ledger) charge(seen, now *batch.Ledger, atGate float64) {
 
 // Rules for naming what holds a run back.
 const (
-	heldLead    = 2 * time.Second        // time for which another bound must have led before it is named
+	boundLead   = 2 * time.Second        // time for which another bound must have led before it is named
 	secondShare = 0.3                    // least share of a second bound that is named
 	markGap     = 200 * time.Millisecond // between two marks at least: BottleneckSpan has some twenty
 )
@@ -124,7 +124,7 @@ func (h *holder) note(at time.Time, sum *Ledger, present limiter.Bound, state bo
 		if h.rival != leader {
 			h.rival, h.rivalSince = leader, at
 		}
-		if at.Sub(h.rivalSince) >= heldLead {
+		if at.Sub(h.rivalSince) >= boundLead {
 			h.by, h.since, h.rival = h.rival, h.rivalSince, limiter.BoundNone
 		}
 	}
@@ -204,21 +204,21 @@ func (r *Recorder) subject(h *Bottleneck, s *batch.Status) *batch.LaneStatus {
 	if critical == nil || s.Known == 1 || runWide(h.By) {
 		return critical
 	}
-	var held []*batch.LaneStatus
+	var atLimit []*batch.LaneStatus
 	for k := range s.Lanes {
-		if l := &s.Lanes[k]; r.lane(r.names.slot(l.Name)).heldBy() == h.By {
+		if l := &s.Lanes[k]; r.lane(r.names.slot(l.Name)).usualBound() == h.By {
 			if l == critical {
-				held = []*batch.LaneStatus{l}
+				atLimit = []*batch.LaneStatus{l}
 				break
 			}
-			held = append(held, l)
+			atLimit = append(atLimit, l)
 		}
 	}
-	if len(held) != 1 {
+	if len(atLimit) != 1 {
 		return critical
 	}
-	h.Lane = held[0].Name
-	return held[0]
+	h.Lane = atLimit[0].Name
+	return atLimit[0]
 }
 
 // critical returns the lane that ends last, or the busiest one if that is not known.

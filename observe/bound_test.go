@@ -14,10 +14,10 @@ var start = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 
 // A story is what held a run back, one thing after the other.
 type story struct {
-	at     time.Time
-	ledger batch.Ledger
-	holder *holder
-	told   Ledger
+	at       time.Time
+	ledger   batch.Ledger
+	holder   *holder
+	reported Ledger
 }
 
 func newStory() *story { return &story{at: start, holder: newHolder(start)} }
@@ -32,8 +32,8 @@ func (s *story) spend(by machine.Bound, d time.Duration) {
 		seen := s.ledger
 		s.at = s.at.Add(step)
 		s.ledger[by] += step
-		s.told.charge(&seen, &s.ledger, 0)
-		s.holder.note(s.at, &s.told, by, isState[by])
+		s.reported.charge(&seen, &s.ledger, 0)
+		s.holder.note(s.at, &s.reported, by, isState[by])
 	}
 }
 
@@ -45,14 +45,14 @@ func (s *story) mix(a, b machine.Bound, share float64, d time.Duration) {
 		part := time.Duration(share * 5e8)
 		s.ledger[a] += part
 		s.ledger[b] += 5e8 - part
-		s.told.charge(&seen, &s.ledger, 0)
-		s.holder.note(s.at, &s.told, a, false)
+		s.reported.charge(&seen, &s.ledger, 0)
+		s.holder.note(s.at, &s.reported, a, false)
 	}
 }
 
 // The name changes when another has led the last four seconds for two, and not for
 // less: five seconds after all has changed at most, the new name is said.
-func TestHeldChangesSlowly(t *testing.T) {
+func TestBoundChangesSlowly(t *testing.T) {
 	s := newStory()
 	s.spend(machine.BoundSearch, 500*time.Millisecond)
 	if h := s.holder.bottleneck(); h.By != limiter.BoundSearch || h.Share != 1 || !h.Since.Equal(start) {
@@ -80,7 +80,7 @@ func TestHeldChangesSlowly(t *testing.T) {
 }
 
 // A second one is named from three tenths on, and never the first again.
-func TestHeldNamesASecond(t *testing.T) {
+func TestBoundNamesASecond(t *testing.T) {
 	s := newStory()
 	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.71, 20*time.Second)
 	if h := s.holder.bottleneck(); h.By != limiter.BoundTokens || h.Second != limiter.BoundNone || !near(h.Share, 0.71) {
@@ -93,7 +93,7 @@ func TestHeldNamesASecond(t *testing.T) {
 }
 
 // From three tenths exactly on, too, and of two the larger one.
-func TestHeldNamesTheLargerSecond(t *testing.T) {
+func TestBoundNamesTheLargerSecond(t *testing.T) {
 	s := newStory()
 	s.mix(machine.BoundTokens, machine.BoundConcurrency, 0.7, 20*time.Second)
 	if h := s.holder.bottleneck(); h.Second != limiter.BoundConcurrency || !near(h.SecondShare, 0.3) {
@@ -111,7 +111,7 @@ func TestHeldNamesTheLargerSecond(t *testing.T) {
 
 // A lead that was lost is counted anew, as is that of a rival's rival. Of equal ones the one
 // that is named stays.
-func TestHeldCountsALeadAnew(t *testing.T) {
+func TestBoundCountsALeadAnew(t *testing.T) {
 	s := newStory()
 	s.spend(machine.BoundSearch, 20*time.Second)
 	for range 3 { // it leads for a second, and then the one that is named does again
@@ -150,7 +150,7 @@ func TestHeldCountsALeadAnew(t *testing.T) {
 
 // A state is named since it began, and not before any time has passed. A lead from before it is
 // counted anew.
-func TestHeldAroundAState(t *testing.T) {
+func TestBoundAroundAState(t *testing.T) {
 	s := newStory()
 	s.holder.note(start, &Ledger{}, machine.BoundPaused, true)
 	if h := s.holder.bottleneck(); h != (Bottleneck{}) {
@@ -172,7 +172,7 @@ func TestHeldAroundAState(t *testing.T) {
 }
 
 // A state of the run is named at once, and taken back at once, and needs no second.
-func TestHeldNamesStatesAtOnce(t *testing.T) {
+func TestBoundNamesStatesAtOnce(t *testing.T) {
 	for by, word := range map[machine.Bound]limiter.Bound{
 		machine.BoundPaused: limiter.BoundPaused, machine.BoundDraining: limiter.BoundDraining, machine.BoundStopped: limiter.BoundStopped, machine.BoundBreaker: limiter.BoundBreaker,
 	} {

@@ -116,12 +116,12 @@ func TestRecorderIsBounded(t *testing.T) {
 		s.Run.Ledger, s.Run.Bound, s.Run.InFlight, s.Run.Held = ledger, machine.BoundTokens, 31, 1024
 		rec.event(batch.Event{Status: &s})
 	}
-	held := heap() - before
+	grown := heap() - before
 	runtime.KeepAlive(lanes)
 	p := rec.Snapshot(now)
-	t.Logf("%d KiB, %d items", held>>10, p.Answered)
-	if held > 2<<20 {
-		t.Errorf("%d KiB", held>>10)
+	t.Logf("%d KiB, %d items", grown>>10, p.Answered)
+	if grown > 2<<20 {
+		t.Errorf("%d KiB", grown>>10)
 	}
 	if p.Answered == 0 || len(p.Lanes) != MaxLanes+1 || p.OfLanes != 40 {
 		t.Errorf("%d items, %d lanes of %d", p.Answered, len(p.Lanes), p.OfLanes)

@@ -274,8 +274,8 @@ func (t *figures) empty() bool { return t.calls+t.answered+t.failed+t.notRun == 
 // meanTook returns the mean time of a call without its time at the gate; 0: there was none.
 func (t *figures) meanTook() float64 { return per(t.took.Seconds(), float64(t.calls)) }
 
-// meanHeld returns the mean time for which a call holds its place; 0: there was none.
-func (t *figures) meanHeld() float64 { return per((t.took + t.gated).Seconds(), float64(t.calls)) }
+// meanOccupied returns the mean time for which a call holds its place; 0: there was none.
+func (t *figures) meanOccupied() float64 { return per((t.took + t.gated).Seconds(), float64(t.calls)) }
 
 // A histogram counts the latencies in each bucket.
 type histogram [lastBucket + 1]uint32

@@ -14,7 +14,7 @@ import (
 func TestInAllHolds(t *testing.T) {
 	const items = 3000
 	for _, share := range []float64{0.1, 0.5, 0.9} {
-		held := 0
+		within := 0
 		for seed := range uint64(300) {
 			rng := rand.New(rand.NewPCG(seed, 8))
 			d := newDrive(items)
@@ -37,11 +37,11 @@ func TestInAllHolds(t *testing.T) {
 				t.Fatal("not known")
 			}
 			if math.Abs(e.Likely-all) <= e.PlusMinus {
-				held++
+				within++
 			}
 		}
-		if held < 210 || held > 265 {
-			t.Errorf("after %.0f %%: the interval held in %d of 300", 100*share, held)
+		if within < 210 || within > 265 {
+			t.Errorf("after %.0f %%: the interval held in %d of 300", 100*share, within)
 		}
 	}
 }

@@ -54,14 +54,14 @@ func (f *forecaster) lane(p *Snapshot, l *Lane) {
 	if span <= 0 { // the same snapshot
 		return
 	}
-	switch l.HeldBy {
+	switch l.NextBound {
 	case limiter.BoundTokens:
 		grown.byTokens = span
 	case limiter.BoundInputTokens:
 		grown.byInput = span
 	}
-	if representative(l.HeldBy, now.items > 0) && l.Breaker == limiter.Closed {
-		k.quiet.add(&k.pace, l.HeldBy, span, grown)
+	if representative(l.NextBound, now.items > 0) && l.Breaker == limiter.Closed {
+		k.quiet.add(&k.pace, l.NextBound, span, grown)
 	}
 	k.spent.add(grown)
 	k.at, k.slept, k.seen = p.At, p.Ledger[limiter.BoundSlept], now

@@ -86,7 +86,7 @@ func (w *watched) tick(now time.Time) {
 	p.Lanes = p.Lanes[:0]
 	for _, l := range status.Lanes { // there is one
 		w.work[0].Lane = l.Name
-		p.Lanes = append(p.Lanes, Lane{LaneStatus: l, HeldBy: l.Bound, Answered: p.Answered, Left: p.Total - p.Answered, LeftBytes: w.left})
+		p.Lanes = append(p.Lanes, Lane{LaneStatus: l, NextBound: l.Bound, Answered: p.Answered, Left: p.Total - p.Answered, LeftBytes: w.left})
 	}
 	w.all = append(w.all, said{now.Sub(p.Began).Seconds(), w.f.ends(p, w.work)})
 }

@@ -29,7 +29,7 @@ func (d *drive) second(ended int, by limiter.Bound) Forecast {
 	p.At = p.At.Add(time.Second)
 	p.Answered += ended
 	l := &p.Lanes[0]
-	l.Answered, l.Left, l.HeldBy = p.Answered, p.Total-p.Answered, by
+	l.Answered, l.Left, l.NextBound = p.Answered, p.Total-p.Answered, by
 	d.f.note(&Sample{At: p.At, Elapsed: p.At.Sub(t0).Seconds(), Span: 1, Answered: ended, Bounds: ledgerOf(by)})
 	return d.f.ends(p, d.work)
 }
@@ -171,7 +171,7 @@ func TestForecastOfLanesAfterASleep(t *testing.T) {
 		for i := range d.p.Lanes {
 			l := &d.p.Lanes[i]
 			l.Answered += 5
-			l.Left, l.HeldBy = 1000-l.Answered, limiter.BoundRequests
+			l.Left, l.NextBound = 1000-l.Answered, limiter.BoundRequests
 		}
 		d.p.Answered += 10
 		d.p.At = d.p.At.Add(time.Second)
@@ -199,7 +199,7 @@ func TestForecastOfASmallRun(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		d, due, took := newDrive(240), 0.0, 0.0
-		var told []said
+		var forecasts []said
 		for second := 1; d.p.Answered < 240; second++ {
 			mean := 240. / 180
 			due += mean + math.Sqrt(0.3*mean)*rng.NormFloat64()
@@ -212,15 +212,15 @@ func TestForecastOfASmallRun(t *testing.T) {
 			if n := len(d.f.whole.blocks); second == 25 && n < 4 {
 				t.Fatalf("%d blocks after %d s", n, second)
 			}
-			told, took = append(told, said{float64(second), e}), float64(second)
+			forecasts, took = append(forecasts, said{float64(second), e}), float64(second)
 		}
-		all = append(all, judge(told, took))
+		all = append(all, judge(forecasts, took))
 	}
 	table := tabulate(all)
 	t.Log(table)
 	for k, missed := range []float64{0, 0.10, 0.06, 0.08} {
-		if k > 0 && (table.held[k] < 0.8 || table.missed[k] > missed) {
-			t.Errorf("at %.0f %%: held in %.0f %%, missed by %.1f %%", 100*moments[k], 100*table.held[k], 100*table.missed[k])
+		if k > 0 && (table.covered[k] < 0.8 || table.missed[k] > missed) {
+			t.Errorf("at %.0f %%: held in %.0f %%, missed by %.1f %%", 100*moments[k], 100*table.covered[k], 100*table.missed[k])
 		}
 	}
 	if table.most >= 6 {
@@ -503,12 +503,12 @@ func TestForecastOfTheLastItem(t *testing.T) {
 }
 
 // Of each of several lanes it is known for how long which limit on tokens held it.
-func TestForecastKnowsWhatHeldALane(t *testing.T) {
+func TestForecastKnowsTheBoundOfALane(t *testing.T) {
 	f := forecaster{lanes: map[string]*laneForecast{}}
 	p := Snapshot{At: t0}
 	l := Lane{LaneStatus: machine.LaneStatus{Name: "a"}, Answered: 1}
 	for _, by := range []limiter.Bound{limiter.BoundTokens, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundRequests, limiter.BoundInputTokens, limiter.BoundInputTokens, limiter.BoundInputTokens} {
-		p.At, l.HeldBy = p.At.Add(time.Second), by
+		p.At, l.NextBound = p.At.Add(time.Second), by
 		f.lane(&p, &l)
 	}
 	a, span := f.lanes["a"].pace.now() // of all but the first snapshot

@@ -114,7 +114,7 @@ var moments = []float64{0.10, 0.25, 0.50, 0.75}
 // A judged course: at each moment whether the end was within the interval, and by which
 // part of the rest it was missed; NaN where none was said.
 type judged struct {
-	held    [4]bool
+	covered [4]bool
 	missed  [4]float64
 	changes int // of the shown end
 	most    int // in any minute
@@ -148,7 +148,7 @@ func judge(all []said, took float64) (j judged) {
 			continue
 		}
 		left, s := took-all[i].at, all[i]
-		j.held[k] = s.Low.Seconds() <= left && left <= s.High.Seconds()
+		j.covered[k] = s.Low.Seconds() <= left && left <= s.High.Seconds()
 		j.missed[k] = math.Abs(s.Likely.Seconds()-left) / left
 	}
 	return j
@@ -183,9 +183,9 @@ var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // A table of how often the interval held, and the median miss, at each moment.
 type table struct {
-	said, held, missed [4]float64
-	changes            float64 // a minute, the most of any world
-	most               int     // in any minute of any world
+	said, covered, missed [4]float64
+	changes               float64 // a minute, the most of any world
+	most                  int     // in any minute of any world
 }
 
 func tabulate(all []judged) (t table) {
@@ -196,13 +196,13 @@ func tabulate(all []judged) (t table) {
 				continue
 			}
 			missed = append(missed, j.missed[k])
-			if j.held[k] {
-				t.held[k]++
+			if j.covered[k] {
+				t.covered[k]++
 			}
 		}
 		slices.Sort(missed)
 		t.said[k] = float64(len(missed))
-		t.held[k] /= t.said[k]
+		t.covered[k] /= t.said[k]
 		t.missed[k] = missed[len(missed)/2]
 	}
 	for _, j := range all {
@@ -214,7 +214,7 @@ func tabulate(all []judged) (t table) {
 
 func (t table) String() (s string) {
 	for k, m := range moments {
-		s += fmt.Sprintf("%.0f %%: held %3.0f %% missed %4.1f %% of %.0f   ", 100*m, 100*t.held[k], 100*t.missed[k], t.said[k])
+		s += fmt.Sprintf("%.0f %%: held %3.0f %% missed %4.1f %% of %.0f   ", 100*m, 100*t.covered[k], 100*t.missed[k], t.said[k])
 	}
 	return s + fmt.Sprintf("changes a minute: %.1f, at most %d", t.changes, t.most)
 }
@@ -223,8 +223,8 @@ func (t table) String() (s string) {
 func (t table) within(tt *testing.T, steady bool, missed, slack float64) {
 	tt.Helper()
 	for k, m := range moments {
-		if t.held[k] < 0.70-slack || !steady && t.held[k] > 0.97+slack {
-			tt.Errorf("at %.0f %%: the interval held in %.0f %%", 100*m, 100*t.held[k])
+		if t.covered[k] < 0.70-slack || !steady && t.covered[k] > 0.97+slack {
+			tt.Errorf("at %.0f %%: the interval held in %.0f %%", 100*m, 100*t.covered[k])
 		}
 		if t.missed[k] > missed*(1+10*slack) {
 			tt.Errorf("at %.0f %%: missed by %.1f %%, in half of all worlds", 100*m, 100*t.missed[k])

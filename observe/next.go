@@ -82,8 +82,8 @@ func least(of []capacity) float64 {
 func (r *Recorder) allowed(s *batch.Status) float64 {
 	of := r.run.mean()
 	run := math.Inf(1)
-	if held := of.meanHeld(); held > 0 && s.Run.Concurrency > 0 {
-		run = float64(s.Run.Concurrency) / held
+	if occupied := of.meanOccupied(); occupied > 0 && s.Run.Concurrency > 0 {
+		run = float64(s.Run.Concurrency) / occupied
 	}
 	if len(s.Lanes) == 0 || s.Known > len(s.Lanes) {
 		return run
@@ -132,7 +132,7 @@ func (r *Recorder) next(h *Bottleneck, s *batch.Status, l *batch.LaneStatus) {
 // speed it returns capacities, and no factor is known.
 func (r *Recorder) rivals(h *Bottleneck, s *batch.Status, l *batch.LaneStatus, span time.Duration) (rivals []capacity, known bool) {
 	mean := r.run.mean()
-	place := mean.meanHeld()
+	place := mean.meanOccupied()
 	if h.By == limiter.BoundOutput {
 		place = mean.meanTook() // without the time at the gate
 	}

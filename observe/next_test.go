@@ -159,7 +159,7 @@ func TestEfficiency(t *testing.T) {
 
 // What holds the run back is about the lane that ends last, if that one is held by it; else
 // about the only one that is; else about none. And of one lane nothing needs to be said.
-func TestHeldIsAboutALane(t *testing.T) {
+func TestBoundIsAboutALane(t *testing.T) {
 	bound := func(l machine.LaneStatus, b machine.Bound) machine.LaneStatus { l.Bound = b; return l }
 	work := []Work{{Lane: "short", Items: 700}, {Lane: "long", Items: 60_000}, {Lane: "other", Items: 700}}
 	for _, c := range []struct {
@@ -183,8 +183,8 @@ func TestHeldIsAboutALane(t *testing.T) {
 		if c.lane == "long" && (p.Bottleneck.Next != limiter.BoundRequests || math.Abs(p.Bottleneck.Factor-3) > 1e-6) {
 			t.Errorf("%s: %+v", c.name, p.Bottleneck)
 		}
-		if want := c.lanes[1]; p.Lanes[0].HeldBy != want {
-			t.Errorf("%s: long is held by %q, want %q", c.name, p.Lanes[0].HeldBy, want)
+		if want := c.lanes[1]; p.Lanes[0].NextBound != want {
+			t.Errorf("%s: long is held by %q, want %q", c.name, p.Lanes[0].NextBound, want)
 		}
 	}
 	w := newWorld(Config{})
@@ -210,8 +210,8 @@ func TestLaneFigures(t *testing.T) {
 	if b.Name != "b" || b.Answered != 310 || b.Failed != 1 || b.Broke != 1 || math.Abs(b.Used[1]-0.25) > 0.01 || b.P50 < 950*time.Millisecond || b.P50 > 1050*time.Millisecond {
 		t.Errorf("%+v", b)
 	}
-	if a.HeldBy != limiter.BoundConcurrency || math.Abs(p.Speed-30) > 0.2 {
-		t.Errorf("%q, %v", a.HeldBy, p.Speed)
+	if a.NextBound != limiter.BoundConcurrency || math.Abs(p.Speed-30) > 0.2 {
+		t.Errorf("%q, %v", a.NextBound, p.Speed)
 	}
 }
 

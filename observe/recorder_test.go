@@ -71,7 +71,7 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 			Price:    func(_ any, _ string, u provider.Usage) (float64, bool) { return float64(u.InputTokens) / 1e6, true },
 			OnSample: func(s Sample) { samples = append(samples, s) },
 		})
-		over := lookOn(rec)
+		over := startSnapshots(rec)
 		results, err := batch.Run(t.Context(), numbers(n), trouble(), append(rec.Options(),
 			batch.WithSummary(&sum), batch.WithPlainLaw(), batch.WithConcurrency(11))...)
 		close(over)
@@ -107,8 +107,8 @@ func TestRecorderCountsWhatTheRunDoes(t *testing.T) {
 		if p.Slowest != 290*time.Millisecond || p.P50 < 100*time.Millisecond || p.P95 > 320*time.Millisecond {
 			t.Errorf("slowest %v, p50 %v, p95 %v", p.Slowest, p.P50, p.P95)
 		}
-		if got, held := p.At.Sub(p.Began), sumOf(p.Ledger); got != sum.Ran || held != sum.Ran || p.Ledger[limiter.BoundTail] == 0 || p.Ledger[limiter.BoundConcurrency] == 0 {
-			t.Errorf("the run took %v, the snapshot says %v, of which %v were held back: %v", sum.Ran, got, held, p.Ledger)
+		if got, summed := p.At.Sub(p.Began), sumOf(p.Ledger); got != sum.Ran || summed != sum.Ran || p.Ledger[limiter.BoundTail] == 0 || p.Ledger[limiter.BoundConcurrency] == 0 {
+			t.Errorf("the run took %v, the snapshot says %v, of which %v were held back: %v", sum.Ran, got, summed, p.Ledger)
 		}
 		addsUp(t, samples, &p)
 	})
@@ -121,8 +121,8 @@ func sumOf(l Ledger) (sum time.Duration) {
 	return sum
 }
 
-// lookOn has two goroutines look at the recorder until the channel is closed.
-func lookOn(rec *Recorder) (over chan struct{}) {
+// startSnapshots has two goroutines look at the recorder until the channel is closed.
+func startSnapshots(rec *Recorder) (over chan struct{}) {
 	over = make(chan struct{})
 	for range 2 {
 		go func() {
@@ -205,7 +205,7 @@ func TestRecordingChangesNothing(t *testing.T) {
 				rec := New(Config{Every: every})
 				opts = append(opts, rec.Options()...)
 				if looks {
-					defer close(lookOn(rec))
+					defer close(startSnapshots(rec))
 				}
 			}
 			must.Get(batch.Run(t.Context(), numbers(80), noted, opts...))(t)
@@ -307,23 +307,23 @@ func TestBroken(t *testing.T) {
 // Nothing that a run may tell makes the recorder panic.
 func TestOddNews(t *testing.T) {
 	rec := New(Config{Work: []Work{{}, {Lane: "x", Items: -4}}})
-	look := func() { rec.Snapshot(time.Time{}); rec.Speeds(-1); rec.Speeds(1 << 20) }
-	look()
+	readAll := func() { rec.Snapshot(time.Time{}); rec.Speeds(-1); rec.Speeds(1 << 20) }
+	readAll()
 	rec.call(&batch.Call{Worker: -9, Latency: -time.Hour, Gated: -1, Kind: 200, Err: errors.New("")})
 	rec.call(&batch.Call{Worker: 1 << 40, Latency: 1 << 62})
 	rec.end(&batch.End{Worker: -1, Usage: provider.Usage{InputTokens: -1}})
 	rec.event(batch.Event{})
 	rec.event(batch.Event{Status: &batch.Status{}})
-	look()
+	readAll()
 	late := batch.Status{At: time.Unix(1e9, 0), Lanes: make([]machine.LaneStatus, 40)}
 	late.Run.Bound = 250
 	rec.event(batch.Event{Status: &late})
 	rec.event(batch.Event{Status: &batch.Status{At: time.Unix(1e8, 0)}})
-	look()
+	readAll()
 	rec.event(batch.Event{Status: &late})
 	rec.event(batch.Event{Summary: &batch.Summary{Elapsed: -1}})
 	rec.event(batch.Event{Summary: &batch.Summary{}})
-	look()
+	readAll()
 }
 
 // A run that calls nothing is over all the same.

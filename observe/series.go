@@ -34,12 +34,12 @@ type series struct {
 	block  int64 // number of the present one, since the run began
 	items  curve // that have ended
 	calls  curve // that have ended
-	bounds [heldVotes]limiter.Bound
+	bounds [boundVotes]limiter.Bound
 	votes  int // that were cast
 }
 
-// heldVotes is the number of snapshots by which the bound of a lane is judged.
-const heldVotes = 8
+// boundVotes is the number of snapshots by which the bound of a lane is judged.
+const boundVotes = 8
 
 func newSeries(name string) *series {
 	return &series{
@@ -117,17 +117,17 @@ func (s *series) pending() float64 {
 
 // vote notes what holds the lane back now.
 func (s *series) vote(b limiter.Bound) {
-	s.bounds[s.votes%heldVotes] = b
+	s.bounds[s.votes%boundVotes] = b
 	s.votes++
 }
 
-// heldBy returns the bound that held the lane back in most of the latest snapshots. Of bounds
+// usualBound returns the bound that held the lane back in most of the latest snapshots. Of bounds
 // with equal counts it takes the latest.
-func (s *series) heldBy() (most limiter.Bound) {
+func (s *series) usualBound() (most limiter.Bound) {
 	best := 0
-	for k := range min(s.votes, heldVotes) {
-		b, n := s.bounds[(s.votes-1-k)%heldVotes], 0
-		for _, other := range s.bounds[:min(s.votes, heldVotes)] {
+	for k := range min(s.votes, boundVotes) {
+		b, n := s.bounds[(s.votes-1-k)%boundVotes], 0
+		for _, other := range s.bounds[:min(s.votes, boundVotes)] {
 			if other == b {
 				n++
 			}

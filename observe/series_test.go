@@ -126,7 +126,7 @@ func TestSeriesPending(t *testing.T) {
 }
 
 // The bound of a lane is that of most of the last eight snapshots; of equal ones, the latest.
-func TestSeriesHeldBy(t *testing.T) {
+func TestSeriesUsualBound(t *testing.T) {
 	const q, k, w = limiter.BoundRequests, limiter.BoundTokens, limiter.BoundWindow
 	for _, c := range []struct {
 		votes []limiter.Bound
@@ -145,7 +145,7 @@ func TestSeriesHeldBy(t *testing.T) {
 		for _, b := range c.votes {
 			s.vote(b)
 		}
-		if got := s.heldBy(); got != c.want {
+		if got := s.usualBound(); got != c.want {
 			t.Errorf("%v: held by %q, want %q", c.votes, got, c.want)
 		}
 	}

@@ -60,12 +60,12 @@ func TestShortRuns(t *testing.T) {
 				if !p.Began.Equal(began) || p.At.Sub(p.Began) != sum.Ran || sum.Ran < of.lasting || !sum.At.Equal(time.Now()) {
 					t.Errorf("from %v to %v, for %v; it began at %v", p.Began, p.At, sum.Ran, began)
 				}
-				held := time.Duration(0)
+				summed := time.Duration(0)
 				for _, d := range p.Ledger {
-					held += d
+					summed += d
 				}
-				if held != sum.Ran {
-					t.Errorf("%v of %v are accounted for: %v", held, sum.Ran, p.Ledger)
+				if summed != sum.Ran {
+					t.Errorf("%v of %v are accounted for: %v", summed, sum.Ran, p.Ledger)
 				}
 				if len(line) != 1 || line[0].Failed != of.failed || line[0].Answered != 7-of.failed {
 					t.Errorf("%+v", line)

@@ -150,7 +150,7 @@ type Example struct {
 // A Lane is a snapshot of one lane.
 type Lane struct {
 	batch.LaneStatus
-	HeldBy    limiter.Bound // what holds its next call back: its own, or the run's
+	NextBound limiter.Bound // what holds its next call back: its own, or the run's
 	Speed     float64       // items ended a second
 	P50, P95  time.Duration
 	Answered  int
@@ -264,7 +264,7 @@ func (r *Recorder) addLanes(p *Snapshot) {
 // then no rate is known (+Inf). After the end nothing of it waits or is in flight.
 func (r *Recorder) laneSnapshot(of *series) Lane {
 	l := Lane{
-		HeldBy: of.heldBy(), Speed: of.items.speed(SpeedSpan), Answered: of.total.answered, Failed: of.total.failed,
+		NextBound: of.usualBound(), Speed: of.items.speed(SpeedSpan), Answered: of.total.answered, Failed: of.total.failed,
 		NotRun: of.total.notRun, Truncated: of.total.truncated, Calls: of.total.calls, Throttled: of.total.throttled, Broke: of.total.broke, Left: of.left(), LeftBytes: of.leftBytes(), Spent: of.total.cost(),
 	}
 	late := of.late()

@@ -54,15 +54,15 @@ func answersByPaths(root gjson.Result) (found bool) {
 	root.ForEach(func(name, value gjson.Result) bool {
 		switch name.Str {
 		case "results", "embeddings", "embedding", "response", "completion", "text":
-			found, others = found || !others && heldByPaths(value), true
+			found, others = found || !others && keptByPaths(value), true
 		}
 		return true
 	})
-	return found || heldByPaths(root.Get("data")) || heldByPaths(root.Get("output")) || heldByPaths(root.Get("content")) ||
+	return found || keptByPaths(root.Get("data")) || keptByPaths(root.Get("output")) || keptByPaths(root.Get("content")) ||
 		root.Get("message").IsObject() && present(root.Get("message"))
 }
 
-func heldByPaths(v gjson.Result) bool {
+func keptByPaths(v gjson.Result) bool {
 	if v.IsArray() {
 		return v.Get("0").Exists() && v.Get("0").Type != gjson.Null
 	}

@@ -76,7 +76,7 @@ func TestClassifyByStatusAlone(t *testing.T) {
 
 // A 403 in JSON is the provider's, and refuses the key. One in another form is that of a
 // firewall or proxy on the way, whatever its status means there.
-func TestForbiddenByWhom(t *testing.T) {
+func TestWhoForbids(t *testing.T) {
 	for body, want := range map[string]provider.Kind{
 		`{"error":{"message":"no access to this model"}}`: provider.Unauthorized,
 		`{}`:                           provider.Unauthorized,

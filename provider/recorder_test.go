@@ -268,8 +268,8 @@ func TestDoubtful(t *testing.T) {
 		if c.then != nil {
 			c.then(rec)
 		}
-		told := rec.Snapshot()
-		if got := told.Doubtful(c.err); got != c.want {
+		snapshot := rec.Snapshot()
+		if got := snapshot.Doubtful(c.err); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -293,8 +293,8 @@ func TestTornUsage(t *testing.T) {
 			if known {
 				want = provider.Usage{InputTokens: 9, OutputTokens: 4}
 			}
-			if got, told := provider.TornUsage([]byte(c.whole[:n])); got != want || told != known {
-				t.Errorf("%s: %+v, %t", c.whole[:n], got, told)
+			if got, counted := provider.TornUsage([]byte(c.whole[:n])); got != want || counted != known {
+				t.Errorf("%s: %+v, %t", c.whole[:n], got, counted)
 			}
 			reply, e := provider.ReplyOf(http.StatusOK, nil, []byte(c.whole[:n]))
 			if e == nil || reply.HasUsage != known || reply.Usage != want {
@@ -303,7 +303,7 @@ func TestTornUsage(t *testing.T) {
 		}
 	}
 	for _, other := range []string{"", " ", "<html>", `[{"usage":{"input_tokens":9}}`, `{"answer":{"usage":{"input_tokens":9}}`, `{"usage":7,`, `{"usage":{"input_tokens":09},`} {
-		if got, told := provider.TornUsage([]byte(other)); told {
+		if got, counted := provider.TornUsage([]byte(other)); counted {
 			t.Errorf("%s: %+v", other, got)
 		}
 	}

@@ -225,21 +225,21 @@ func (c *counts) settle() Usage {
 		CachedTokens: cached, CacheWriteTokens: written, LongWriteTokens: min(c.long, written), ReasoningTokens: c.reasoning,
 	}
 	u.Tier = tierOf(c.tier)
-	u.Told, u.HasTold = c.told()
+	u.Told, u.HasTold = c.reportedCost()
 	return u
 }
 
 // The units in which providers tell a cost, in picodollars. OpenRouter's credit is a dollar.
 const (
-	toldDollar = 1e12
-	toldTick   = 100 // xAI: ten thousand million ticks are a dollar
+	picosPerDollar = 1e12
+	picosPerTick   = 100 // xAI: ten thousand million ticks are a dollar
 )
 
-// told returns what the answer says that it cost. With a key of the user's own, OpenRouter's
+// reportedCost returns what the answer says that it cost. With a key of the user's own, OpenRouter's
 // cost is its fee alone, and the upstream provider bills the rest.
-func (c *counts) told() (picodollars int64, ok bool) {
+func (c *counts) reportedCost() (picodollars int64, ok bool) {
 	if isNumber(c.ticks) {
-		return picodollarsOf(rawjson.Number(c.ticks) * toldTick)
+		return picodollarsOf(rawjson.Number(c.ticks) * picosPerTick)
 	}
 	if !isNumber(c.cost) {
 		return 0, false
@@ -248,7 +248,7 @@ func (c *counts) told() (picodollars int64, ok bool) {
 	if c.ownKey && isNumber(c.upstream) {
 		usd += rawjson.Number(c.upstream)
 	}
-	return picodollarsOf(usd * toldDollar)
+	return picodollarsOf(usd * picosPerDollar)
 }
 
 // picodollarsOf rounds a told cost. One that is negative, or so large that it is nonsense, does

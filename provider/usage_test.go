@@ -106,7 +106,7 @@ func TestUsageIsSane(t *testing.T) {
 
 // What an answer says that it cost is read in each provider's own unit, and so is the tier in
 // which it was served. Nonsense is no cost.
-func TestToldCost(t *testing.T) {
+func TestReportedCost(t *testing.T) {
 	const tokens = `"prompt_tokens":9,"completion_tokens":3`
 	for members, want := range map[string]provider.Usage{
 		`"usage":{` + tokens + `,"cost":0.95}`: {Told: 950_000_000_000, HasTold: true},
@@ -146,11 +146,11 @@ func TestToldCost(t *testing.T) {
 // adds nothing.
 func TestUsageAdds(t *testing.T) {
 	type u = provider.Usage
-	told, untold := u{InputTokens: 1, Told: 5, HasTold: true}, u{InputTokens: 2}
+	priced, untold := u{InputTokens: 1, Told: 5, HasTold: true}, u{InputTokens: 2}
 	for _, tt := range []struct{ a, b, want u }{
-		{told, told, u{InputTokens: 2, Told: 10, HasTold: true}},
-		{told, untold, u{InputTokens: 3}},
-		{told, u{}, told},
+		{priced, priced, u{InputTokens: 2, Told: 10, HasTold: true}},
+		{priced, untold, u{InputTokens: 3}},
+		{priced, u{}, priced},
 		{u{InputTokens: 1, Told: 1 << 62, HasTold: true}, u{InputTokens: 1, Told: 1 << 62, HasTold: true}, u{InputTokens: 2, Told: 1<<63 - 1, HasTold: true}},
 		{u{InputTokens: 1, Tier: provider.FlexTier}, u{InputTokens: 1, Tier: provider.FlexTier}, u{InputTokens: 2, Tier: provider.FlexTier}},
 		{u{InputTokens: 1, Tier: provider.FlexTier}, untold, u{InputTokens: 3, Tier: provider.MixedTier}},

@@ -171,9 +171,9 @@ func TestLastLineWithoutLineFeedIsRewritten(t *testing.T) {
 
 // What headrace has not written is refused, and so is what it has written and
 // someone has changed. The file is not touched.
-func TestForeignAndDamagedFiles(t *testing.T) {
+func TestOtherAndDamagedFiles(t *testing.T) {
 	good := journalLine("a", "")
-	foreign := strings.Replace(good, `"hr-`, `"batch_req_`, 1)
+	other := strings.Replace(good, `"hr-`, `"batch_req_`, 1)
 	tests := []struct {
 		name, text string
 		want       error
@@ -190,7 +190,7 @@ func TestForeignAndDamagedFiles(t *testing.T) {
 		{"less than the whole beginning", good[:len(opening)-1], ErrForeign},
 		{"a prompt after ours without line feed", good + `{"id":"hr-2024-survey","prompt":"hi"}`, ErrDamaged},
 		{"a prompt file", `{"prompt":"hi"}` + "\n", ErrForeign},
-		{"another batch's output", foreign, ErrForeign},
+		{"another batch's output", other, ErrForeign},
 		{"an empty line first", "\n" + good, ErrDamaged},
 		{"notes after ours", good + "buy milk\n", ErrDamaged},
 		{"notes after ours without line feed", good + "buy milk", ErrDamaged},

@@ -70,7 +70,7 @@ func TestAChangedInputIsReported(t *testing.T) {
 		{"behind the limit, late", appending(ask("d")), 3, true, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := newDesk(t, ask("a"), ask("b"), ask("c"))
+			d := newFixture(t, ask("a"), ask("b"), ask("c"))
 			d.cfg.Concurrency, d.cfg.Reader.Limit = 1, c.limit
 			job := d.open()
 			must.Get(job.Plan())(t)
@@ -103,7 +103,7 @@ func TestAChangedInputIsReported(t *testing.T) {
 // differs from the text checked.
 func TestAnInputWrittenAnewIsReported(t *testing.T) {
 	whole := ask("a") + "\n" + ask("b") + "\n"
-	d := newDesk(t, ask("a"), ask("b"))
+	d := newFixture(t, ask("a"), ask("b"))
 	job := d.open()
 	must.Get(job.Plan())(t)
 	write(t, d.in, ask("a")+"\n")
@@ -121,7 +121,7 @@ func TestAnInputWrittenAnewIsReported(t *testing.T) {
 
 // Ids are checked when the input is read, too: a line with an id that is taken by then is not asked.
 func TestAnIDAppendedAfterTheCheckIsNotAskedTwice(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"))
+	d := newFixture(t, ask("a"), ask("b"))
 	d.cfg.Concurrency = 1
 	job := d.open()
 	must.Get(job.Plan())(t)
@@ -145,8 +145,8 @@ func TestAnIDAppendedAfterTheCheckIsNotAskedTwice(t *testing.T) {
 func TestNoChangeLeavesAnItemUnasked(t *testing.T) {
 	const items = 12
 	reported, seeds := 0, uint64(30)
-	if told, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 64); err == nil {
-		seeds = told
+	if given, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 64); err == nil {
+		seeds = given
 	}
 	for seed := range seeds {
 		chance := rand.New(rand.NewPCG(seed, 1))
@@ -154,7 +154,7 @@ func TestNoChangeLeavesAnItemUnasked(t *testing.T) {
 		for n := range items { // longer than a read: what is behind the first is read later
 			lines = append(lines, fmt.Sprintf(`{"id":"%d","prompt":%q,"model":"m"}`, n, strings.Repeat("p", chance.IntN(20_000))))
 		}
-		d := newDesk(t, lines...)
+		d := newFixture(t, lines...)
 		d.cfg.Concurrency, d.cfg.Durability = 1, saver.OS
 		job := d.open()
 		at, seen := chance.IntN(items), 0
@@ -203,7 +203,7 @@ func randomEdit(t *testing.T, chance *rand.Rand, path string) {
 }
 
 // checkAllAsked finds items of the input without a result, and ids with two.
-func checkAllAsked(t *testing.T, d *desk, seed uint64) {
+func checkAllAsked(t *testing.T, d *jobFixture, seed uint64) {
 	t.Helper()
 	done, err := journal.ReadJournal(d.out)
 	if err != nil {

@@ -38,7 +38,7 @@ func uses(tokens int64, err error) func(context.Context, *Item) (provider.Reply,
 }
 
 // pay runs the desk's file with these calls, in their order for each item.
-func (d *desk) pay(calls map[string][]func(context.Context, *Item) (provider.Reply, error), opts ...batch.Option) (sums Sums) {
+func (d *jobFixture) pay(calls map[string][]func(context.Context, *Item) (provider.Reply, error), opts ...batch.Option) (sums Sums) {
 	d.t.Helper()
 	d.cfg.Concurrency = 1
 	synctest.Test(d.t, func(t *testing.T) {
@@ -75,7 +75,7 @@ func costsIn(t *testing.T, path string) map[string]any {
 func TestCostOfLines(t *testing.T) {
 	broke := &provider.Error{Kind: provider.EmptyAnswer, Status: 200}
 	refused := batch.Permanent(errors.New("no"))
-	d := newDesk(t, ask("once"), ask("again"), ask("failed"), ask("unused"), ask("silent"),
+	d := newFixture(t, ask("once"), ask("again"), ask("failed"), ask("unused"), ask("silent"),
 		`{"id":"unpriced","prompt":"p","model":"unpriced"}`, `{"id":"free","prompt":"p","model":"free"}`,
 		`{"id":"unpriced-failed","prompt":"p","model":"unpriced"}`, `{"id":"absurd","prompt":"p","model":"absurd"}`)
 	d.cfg.Price = func(model string, u provider.Usage) (float64, bool) {
@@ -116,7 +116,7 @@ func TestCostOfLines(t *testing.T) {
 // tell.
 func TestCostsThatAreNone(t *testing.T) {
 	for _, absurd := range []float64{math.MaxFloat64, math.Inf(1), math.NaN(), -1} {
-		d := newDesk(t, ask("a"), ask("b"), ask("c"))
+		d := newFixture(t, ask("a"), ask("b"), ask("c"))
 		d.cfg.Price = func(_ string, u provider.Usage) (float64, bool) {
 			if u.InputTokens == 3 {
 				return 7, true
@@ -136,7 +136,7 @@ func TestCostsThatAreNone(t *testing.T) {
 
 // What an item has used that was not run in the end is spent as well, though it has no line.
 func TestCostOfWhatWasNotRun(t *testing.T) {
-	d := newDesk(t, ask("b"), ask("a"))
+	d := newFixture(t, ask("b"), ask("a"))
 	d.cfg.Price = flat
 	type call = func(context.Context, *Item) (provider.Reply, error)
 	quota := &provider.Error{Kind: provider.QuotaExhausted, Status: 429}
@@ -156,7 +156,7 @@ func TestCostsAddUp(t *testing.T) {
 		for n := range 150 {
 			lines = append(lines, fmt.Sprintf(`{"id":"%d","prompt":"p","model":%q}`, n, []string{"m", "n", "unpriced"}[rng.IntN(3)]))
 		}
-		d := newDesk(t, lines...)
+		d := newFixture(t, lines...)
 		d.cfg.InputOrder, d.cfg.Concurrency = seed%2 == 1, 8
 		d.cfg.Price = func(model string, u provider.Usage) (float64, bool) {
 			return math.Round(float64(u.InputTokens)*0.15e6+float64(u.OutputTokens)*0.6e6) / 1e12, model != "unpriced"
@@ -190,7 +190,7 @@ func TestCostsAddUp(t *testing.T) {
 // payAtRandom runs the desk's file with calls that do as they like, and drains it somewhere
 // if it is to be stopped. To lost is added what items have cost
 // that were not run in the end.
-func (d *desk) payAtRandom(rng *rand.Rand, stop bool, lost *float64) (sums Sums) {
+func (d *jobFixture) payAtRandom(rng *rand.Rand, stop bool, lost *float64) (sums Sums) {
 	d.t.Helper()
 	synctest.Test(d.t, func(t *testing.T) {
 		drain, calls := make(chan struct{}), make(chan *rand.Rand, 1)
@@ -237,7 +237,7 @@ func (d *desk) payAtRandom(rng *rand.Rand, stop bool, lost *float64) (sums Sums)
 func TestWithoutPricesNothingIsWritten(t *testing.T) {
 	var files [2]string
 	for i, price := range []func(string, provider.Usage) (float64, bool){nil, func(string, provider.Usage) (float64, bool) { return 5, false }} {
-		d := newDesk(t, ask("a"), ask("b"))
+		d := newFixture(t, ask("a"), ask("b"))
 		d.cfg.Price = price
 		sums, _, err := d.run()
 		text, _ := os.ReadFile(d.out)
@@ -274,7 +274,7 @@ func TestCostsAreKeptApart(t *testing.T) {
 
 // A call that broke counts against the cap of later runs as well: its line says what it may cost.
 func TestDoubtfulOfEarlierRuns(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"))
+	d := newFixture(t, ask("a"), ask("b"))
 	d.cfg.Price = flat
 	d.cfg.Reserve = func(string, float64, float64) (float64, bool) { return 600, true }
 	type call = func(context.Context, *Item) (provider.Reply, error)

@@ -22,7 +22,7 @@ import (
 
 // What a run will write to is found out before any call, by identity and not by name.
 func TestFilesAreFoundOutBeforeAnyCall(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	at := func(name string) string { return filepath.Join(d.dir, name) }
 	must.Do(t, errors.Join(os.Symlink("out.jsonl", at("link")), os.Symlink(".", at("here"))))
 	for path, want := range map[string]error{
@@ -47,7 +47,7 @@ func TestFilesAreFoundOutBeforeAnyCall(t *testing.T) {
 
 // Two runs never write to one errors file, whatever else they write to.
 func TestOneJobAnErrorsFile(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	d.cfg.Errors = filepath.Join(d.dir, "errors.jsonl")
 	job := d.open()
 	other := d.cfg
@@ -70,7 +70,7 @@ func TestOneJobAnErrorsFile(t *testing.T) {
 
 // That two of a run's files are one is said as such, by what each is for.
 func TestOneFileForTwoIsSaidAsSuch(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	if err := os.Link(d.in, d.in+".hard"); err != nil {
 		t.Skip(err)
 	}
@@ -105,7 +105,7 @@ func TestBadLinesAreCountedInWords(t *testing.T) {
 
 // Who starts over learns what is in the way when the job is opened: nothing was moved.
 func TestFreshIsRefusedBeforeAnythingIsMoved(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	if _, _, err := d.run(); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestFreshIsRefusedBeforeAnythingIsMoved(t *testing.T) {
 
 // Results are plain text: no file gets a name by which others would try to unpack it.
 func TestNoResultsUnderThePackedName(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	d.cfg.Input, _ = File(d.in)
 	for _, name := range []string{"o.jsonl.gz", "o.GZ", "o.zst"} {
 		for _, files := range [][2]string{{name, ""}, {"o.jsonl", name}} {
@@ -156,14 +156,14 @@ func idsIn(t *testing.T, path string) (ids []string) {
 // the same question comes again, nothing is reported.
 func TestNoIDStandsTwice(t *testing.T) {
 	bare := func(prompt, model string) string { return fmt.Sprintf(`{"prompt":%q,"model":%q}`, prompt, model) }
-	d := newDesk(t)
-	var told []string
-	d.cfg.Watch.Renamed = func(req *prompts.Request, was string) { told = append(told, was+">"+req.ID) }
+	d := newFixture(t)
+	var reported []string
+	d.cfg.Watch.Renamed = func(req *prompts.Request, was string) { reported = append(reported, was+">"+req.ID) }
 	for _, step := range []struct {
-		what  string
-		input []string
-		asked string
-		told  string
+		what     string
+		input    []string
+		asked    string
+		reported string
 	}{
 		{"the first run", []string{bare("a", "m"), bare("b", "m")}, "line-000001 line-000002", ""},
 		{"again", []string{bare("a", "m"), bare("b", "m")}, "", ""},
@@ -180,10 +180,10 @@ func TestNoIDStandsTwice(t *testing.T) {
 		{"a line of its own, changed", []string{strings.Replace(ask("line-000002-2"), `"p"`, `"p2"`, 1)}, "line-000002-2-2", "line-000002-2>line-000002-2-2"},
 	} {
 		write(t, d.in, strings.Join(step.input, "\n"))
-		told = nil
+		reported = nil
 		sums, asked, err := d.run()
-		if err != nil || asked != step.asked || strings.Join(told, " ") != step.told || sums.Renamed != len(told) {
-			t.Errorf("%s: asked %q, told %q, %+v, %v", step.what, asked, told, sums, err)
+		if err != nil || asked != step.asked || strings.Join(reported, " ") != step.reported || sums.Renamed != len(reported) {
+			t.Errorf("%s: asked %q, told %q, %+v, %v", step.what, asked, reported, sums, err)
 		}
 	}
 	seen := map[string]bool{}
@@ -200,7 +200,7 @@ func TestNoIDStandsTwice(t *testing.T) {
 
 // An item that failed leaves its id to the corrected one; ids count in the output alone.
 func TestFailedItemKeepsNoID(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"))
+	d := newFixture(t, ask("a"), ask("b"))
 	d.answer = func(it *Item) (provider.Reply, error) {
 		if it.ID == "a" {
 			return provider.Reply{}, batch.Permanent(errors.New("no"))
@@ -244,7 +244,7 @@ func (l *lender) call(ctx context.Context, it *Item) (provider.Reply, error) {
 }
 
 // lend runs a file of that many items over a room for one answer.
-func (d *desk) lend(l *lender, items int) Sums {
+func (d *jobFixture) lend(l *lender, items int) Sums {
 	d.t.Helper()
 	var sums Sums
 	synctest.Test(d.t, func(t *testing.T) {
@@ -268,7 +268,7 @@ func (d *desk) lend(l *lender, items int) Sums {
 func TestAnswersGiveTheirRoomBack(t *testing.T) {
 	const items = 20
 	for _, ordered := range []bool{false, true} {
-		d := newDesk(t, manyItems(items)...)
+		d := newFixture(t, manyItems(items)...)
 		d.cfg.InputOrder, d.cfg.Concurrency = ordered, 8
 		if sums := d.lend(&lender{slow: "0", body: long}, items); sums.Succeeded != items {
 			t.Errorf("ordered: %t: %+v", ordered, sums)
@@ -288,7 +288,7 @@ func (h halting) Write(p []byte) (int, error) { <-h.free; return len(p), nil }
 // their way to it.
 func TestAnswersKeepTheirRoomWhileTheDiskStalls(t *testing.T) {
 	const items = 30
-	d := newDesk(t, manyItems(items)...)
+	d := newFixture(t, manyItems(items)...)
 	d.cfg.Errors, d.cfg.Concurrency, d.cfg.Checked = d.dir+"/errors", items, true
 	synctest.Test(t, func(t *testing.T) {
 		disk, l := halting{make(chan struct{})}, &lender{room: make(chan struct{}, items), body: longer}
@@ -298,8 +298,8 @@ func TestAnswersKeepTheirRoomWhileTheDiskStalls(t *testing.T) {
 		over := make(chan error)
 		go func() { _, err := job.Run(t.Context(), l.call); over <- err }()
 		time.Sleep(time.Minute)
-		if held := len(l.room); held < items-10 || held == items {
-			t.Errorf("%d of %d answers have their room still", held, items)
+		if kept := len(l.room); kept < items-10 || kept == items {
+			t.Errorf("%d of %d answers have their room still", kept, items)
 		}
 		close(disk.free)
 		if err := <-over; err != nil || len(l.room) > 0 || l.lent != items {

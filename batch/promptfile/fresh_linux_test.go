@@ -13,7 +13,7 @@ import (
 
 // Where one of the old files cannot be put aside, the other keeps its name too.
 func TestFreshMovesAllOrNone(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	if _, _, err := d.run(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,22 +15,22 @@ import (
 // read it when the run is over.
 type intake struct {
 	*Job
-	ctx     context.Context
-	drain   <-chan struct{}
-	halted  chan struct{}      // closed when the run no longer waits for a stream
-	putBad  func(journal.Line) // takes the lines for bad lines
-	done    int                // items with a result of an earlier run
-	failed  int                // items that failed for good in an earlier run
-	given   int                // items that this run asks
-	passed  int                // items that it leaves to another run, as they are not in its sample
-	skipped int                // bad lines that this run has put into the errors file
-	foreign int                // untranslatable lines, likewise
-	renamed int                // items whose id was taken
-	err     error              // why it ended early
-	digest  prompts.Digest     // of a file, as far as it was read
-	left    bool               // a stream was left before its end
-	whole   bool               // the input was read to its end
-	order   *journal.Order     // of its items; nil if not needed
+	ctx            context.Context
+	drain          <-chan struct{}
+	halted         chan struct{}      // closed when the run no longer waits for a stream
+	putBad         func(journal.Line) // takes the lines for bad lines
+	done           int                // items with a result of an earlier run
+	failed         int                // items that failed for good in an earlier run
+	given          int                // items that this run asks
+	passed         int                // items that it leaves to another run, as they are not in its sample
+	skipped        int                // bad lines that this run has put into the errors file
+	untranslatable int                // untranslatable lines, likewise
+	renamed        int                // items whose id was taken
+	err            error              // why it ended early
+	digest         prompts.Digest     // of a file, as far as it was read
+	left           bool               // a stream was left before its end
+	whole          bool               // the input was read to its end
+	order          *journal.Order     // of its items; nil if not needed
 }
 
 // items yields the items that are left to do.
@@ -105,7 +105,7 @@ func (in *intake) skip(err error) bool {
 		return true
 	}
 	if errors.Is(bad, prompts.ErrUntranslatable) {
-		in.foreign++
+		in.untranslatable++
 	} else {
 		in.skipped++
 	}

@@ -25,7 +25,7 @@ import (
 // A program that reads and writes on its own, with a Maker in between, writes what a job
 // writes, to the byte, and comes to the same sums.
 func TestMakerMakesWhatAJobWrites(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("fails"), `{"id":"cut","prompt":"p","model":"other"}`, `{x`, `{"prompt":"foreign","model":"m"}`, ask("b"))
+	d := newFixture(t, ask("a"), ask("fails"), `{"id":"cut","prompt":"p","model":"other"}`, `{x`, `{"prompt":"foreign","model":"m"}`, ask("b"))
 	d.cfg = Config{
 		SkipBad: true, SkipUntranslatable: true, InputOrder: true, MaxTokens: 5, MaxTokensOfPrompts: 7,
 		Lane:   func(model string) string { return "lane/" + model },
@@ -78,14 +78,14 @@ func TestMakerMakesWhatAJobWrites(t *testing.T) {
 	}
 }
 
-func (d *desk) text(path string) string {
+func (d *jobFixture) text(path string) string {
 	d.t.Helper()
 	text := must.Get(os.ReadFile(path))(d.t)
 	return string(text)
 }
 
 // byHand does without a job, and gives results and failures as they should stand.
-func byHand(t *testing.T, d *desk, call batch.Func[*Item, provider.Reply], sums *Sums) string {
+func byHand(t *testing.T, d *jobFixture, call batch.Func[*Item, provider.Reply], sums *Sums) string {
 	m := NewMaker(d.cfg)
 	cfg := d.cfg.Reader
 	cfg.Name = d.in
@@ -170,7 +170,7 @@ func TestSkippedLines(t *testing.T) {
 
 // A bad line keeps its own id in the errors file; without one that can be read it has that of its number.
 func TestABadLineKeepsItsID(t *testing.T) {
-	d := newDesk(t, ask("a"), `{"custom_id":"b","prompt":[],"model":"m"}`, `{"id":7}`, ask("a"), "{x", `{"prompt":1}`)
+	d := newFixture(t, ask("a"), `{"custom_id":"b","prompt":[],"model":"m"}`, `{"id":7}`, ask("a"), "{x", `{"prompt":1}`)
 	d.cfg.SkipBad = true
 	if sums, asked, err := d.run(); err != nil || asked != "a" || sums.Skipped != 5 {
 		t.Fatalf("%q, %+v, %v", asked, sums, err)
@@ -275,7 +275,7 @@ func TestLinesOfOtherRuns(t *testing.T) {
 func TestOutputsAreGoneOnWithInOtherDialects(t *testing.T) {
 	native := `{"custom_id":"n","params":{"model":"m","max_tokens":1,"messages":[]}}`
 	for _, inOrder := range []bool{false, true} {
-		d := newDesk(t, ask("a"), native, `{"prompt":"p"}`, ask("b"), `{"prompt":"p"}`, ask("c"))
+		d := newFixture(t, ask("a"), native, `{"prompt":"p"}`, ask("b"), `{"prompt":"p"}`, ask("c"))
 		d.cfg.Reader = prompts.Config{DefaultModel: "m", Serves: prompts.Operations()}
 		d.cfg.InputOrder = inOrder
 		for n, step := range []struct {
@@ -308,7 +308,7 @@ func TestOutputsAreGoneOnWithInOtherDialects(t *testing.T) {
 
 // Made-up answers and real ones do not mix, whatever their dialect.
 func TestSimulatedDialectsDoNotMix(t *testing.T) {
-	d := newDesk(t, ask("a"), seeded("b"), "[]")
+	d := newFixture(t, ask("a"), seeded("b"), "[]")
 	d.seedless()
 	d.cfg.Fields, d.cfg.Simulated, d.cfg.SkipBad, d.cfg.SkipUntranslatable = Fields{Provider: "sim", Text: true}, true, true, true
 	if sums, _, err := d.run(); err != nil || sums.Untranslatable != 1 {
@@ -335,8 +335,8 @@ func TestLanesOfAJobCharge(t *testing.T) {
 		for i := range 31 {
 			lines = append(lines, line(i))
 		}
-		desk := newDesk(t, lines...)
-		desk.cfg.Cost = cost
+		fixture := newFixture(t, lines...)
+		fixture.cfg.Cost = cost
 		synctest.Test(t, func(t *testing.T) {
 			if shares {
 				shared := must.Get(batch.NewShared(batch.WithPlainLaw(), batch.WithLimits(batch.Limits{TPM: 6000})))(t)
@@ -345,7 +345,7 @@ func TestLanesOfAJobCharge(t *testing.T) {
 			} else {
 				opts = append([]batch.Option{batch.WithPlainLaw(), batch.WithLimits(batch.Limits{TPM: 6000})}, opts...)
 			}
-			sums, err := desk.open().Run(t.Context(), func(_ context.Context, it *Item) (provider.Reply, error) { return desk.answer(it) }, opts...)
+			sums, err := fixture.open().Run(t.Context(), func(_ context.Context, it *Item) (provider.Reply, error) { return fixture.answer(it) }, opts...)
 			if err != nil || sums.Succeeded != 31 {
 				t.Errorf("%v: %+v", err, sums.Summary)
 			}
@@ -375,7 +375,7 @@ func TestLanesOfAJobCharge(t *testing.T) {
 // not bought again, as the answers come or in the order of the input.
 func TestDeepAnswersAreBoughtOnce(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
-		d := newDesk(t, ask("a"), ask("b"), ask("c"))
+		d := newFixture(t, ask("a"), ask("b"), ask("c"))
 		d.cfg.InputOrder, d.cfg.Checked = ordered, true
 		deep := map[string]int{"a": 9998, "b": 9999, "c": 10_000}
 		d.answer = func(it *Item) (provider.Reply, error) {

@@ -18,7 +18,7 @@ func TestInputOrderWithoutRoom(t *testing.T) {
 	for n := range 300 {
 		lines = append(lines, ask(fmt.Sprint(n)))
 	}
-	d := newDesk(t, lines...)
+	d := newFixture(t, lines...)
 	d.cfg.Reader.Limit = 280
 	d.run()
 	slices.Reverse(lines)

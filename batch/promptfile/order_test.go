@@ -18,7 +18,7 @@ import (
 
 // inOrder runs twenty prompts in the order of the input, with eight calls in flight that
 // take longer the earlier their item stands, but for those before that number.
-func (d *desk) inOrder(ctx context.Context, stuck int) (sums Sums) {
+func (d *jobFixture) inOrder(ctx context.Context, stuck int) (sums Sums) {
 	d.t.Helper()
 	d.cfg.InputOrder, d.cfg.Concurrency = true, 8
 	job := d.open()
@@ -55,7 +55,7 @@ func TestInputOrderAfterCallsWereAbandoned(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			lines, ids := twenty()
-			d := newDesk(t, lines...)
+			d := newFixture(t, lines...)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			sums := d.inOrder(ctx, 3)
@@ -81,7 +81,7 @@ func TestInputOrderAfterCallsWereAbandoned(t *testing.T) {
 
 // What failed and is tried again stands in its place.
 func TestInputOrderOfWhatIsTriedAgain(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"), ask("c"))
+	d := newFixture(t, ask("a"), ask("b"), ask("c"))
 	d.cfg.InputOrder = true
 	d.answer = func(it *Item) (provider.Reply, error) {
 		if it.ID == "b" {
@@ -103,7 +103,7 @@ func TestInputOrderOfWhatIsTriedAgain(t *testing.T) {
 // then says that they may be out of order; the next run sees to it.
 func TestInputOrderIsLeftToTheNextRun(t *testing.T) {
 	lines, ids := twenty()
-	d := newDesk(t, lines...)
+	d := newFixture(t, lines...)
 	d.cfg.Reader.Limit = 5
 	d.run()
 	slices.Reverse(lines)
@@ -145,7 +145,7 @@ func TestInputOrderOfWhatWasNotRead(t *testing.T) {
 			for n := range 5000 {
 				lines = append(lines, ask(fmt.Sprint(n)))
 			}
-			d := newDesk(t, lines...)
+			d := newFixture(t, lines...)
 			d.cfg.Reader.Limit, d.cfg.Concurrency, d.cfg.InputOrder = 3, 1, true
 			job := d.open()
 			_, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) { return good, nil })
@@ -175,7 +175,7 @@ func TestInputOrderOfWhatWasNotRead(t *testing.T) {
 
 // Who abandons the run with its last call does not wait for the file to be written anew.
 func TestInputOrderIsNotWaitedFor(t *testing.T) {
-	d := newDesk(t, ask("b"))
+	d := newFixture(t, ask("b"))
 	d.run()
 	write(t, d.in, ask("a")+"\n"+ask("b"))
 	d.cfg.InputOrder = true

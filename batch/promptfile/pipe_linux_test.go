@@ -14,7 +14,7 @@ import (
 
 // A run that waits for a reader of its errors file, which is a named pipe, can be stopped. It waits before the first call.
 func TestErrorsFileThatIsAPipe(t *testing.T) {
-	d, drain := newDesk(t, ask("a")), make(chan struct{})
+	d, drain := newFixture(t, ask("a")), make(chan struct{})
 	d.cfg.Errors = d.out + ".errors"
 	must.Do(t, syscall.Mkfifo(d.cfg.Errors, 0o600))
 	d.cfg.Drain, d.cfg.Durability = drain, saver.OS
@@ -51,7 +51,7 @@ func TestErrorsFileThatIsAPipe(t *testing.T) {
 // A run that waits for a reader of its output, which is a named pipe, can be stopped; one that
 // finds a reader runs.
 func TestOutputThatIsAPipe(t *testing.T) {
-	d, drain := newDesk(t, ask("a")), make(chan struct{})
+	d, drain := newFixture(t, ask("a")), make(chan struct{})
 	must.Do(t, syscall.Mkfifo(d.out, 0o600))
 	d.cfg.Drain, d.cfg.Durability = drain, saver.OS
 	job := d.open()

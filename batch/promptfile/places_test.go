@@ -44,7 +44,7 @@ func roomAgain(t *testing.T, drains bool) {
 	for n := range 200 {
 		lines = append(lines, ask(fmt.Sprint(n)))
 	}
-	d, disk := newDesk(t, lines...), new(filling)
+	d, disk := newFixture(t, lines...), new(filling)
 	d.cfg.Errors = filepath.Join(d.dir, "errors")
 	d.cfg.Stdout, d.cfg.Concurrency = disk, 2
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func roomAgain(t *testing.T, drains bool) {
 
 // A disk that fills up when the run was drained already has not drained it.
 func TestDrainedBeforeTheDiskWasFull(t *testing.T) {
-	d, drain := newDesk(t, ask("a"), ask("b"), ask("c")), make(chan struct{})
+	d, drain := newFixture(t, ask("a"), ask("b"), ask("c")), make(chan struct{})
 	d.cfg.Errors = filepath.Join(d.dir, "errors")
 	d.cfg.Stdout, d.cfg.Concurrency, d.cfg.Drain = &filling{writes: 1}, 1, drain
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestDrainedBeforeTheDiskWasFull(t *testing.T) {
 
 // A call that fails gives its place back: with one place, many failures are not the end.
 func TestFailedCallsGiveTheirPlaceBack(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"), ask("c"))
+	d := newFixture(t, ask("a"), ask("b"), ask("c"))
 	d.answer = func(*Item) (provider.Reply, error) { return provider.Reply{}, batch.Permanent(errors.New("no")) }
 	d.cfg.Durability = saver.OS
 	if sums, asked, err := d.run(batch.WithAttemptTimeout(time.Minute)); err != nil || asked != "a b c" || sums.Failed != 3 || sums.Elapsed > 30*time.Second {
@@ -111,7 +111,7 @@ func TestStallIsNotTheProviders(t *testing.T) {
 	for n := range 20 {
 		lines = append(lines, ask(fmt.Sprint(n)))
 	}
-	d := newDesk(t, lines...)
+	d := newFixture(t, lines...)
 	d.cfg.Errors = filepath.Join(d.dir, "errors")
 	d.cfg.Stdout, d.cfg.Concurrency = stalling{10 * time.Minute}, 2
 	d.cfg.Watch.Ended = func(r *Result) {
@@ -140,8 +140,8 @@ func TestStallIsNotTheProviders(t *testing.T) {
 }
 
 // Watch.Written counts each line that is written, of either file, and bad ones too.
-func TestWrittenIsTold(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"), "{", ask("c"))
+func TestWrittenIsReported(t *testing.T) {
+	d := newFixture(t, ask("a"), ask("b"), "{", ask("c"))
 	d.cfg.SkipBad = true
 	written := make(chan int, 4)
 	d.cfg.Watch.Written = func(lines int) { written <- lines }
@@ -164,7 +164,7 @@ func TestWrittenIsTold(t *testing.T) {
 
 // A call that panics gives its place back, as one that fails.
 func TestPanicsGiveTheirPlaceBack(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"), ask("c"))
+	d := newFixture(t, ask("a"), ask("b"), ask("c"))
 	d.answer = func(*Item) (provider.Reply, error) { panic("no") }
 	if sums, asked, err := d.run(); err != nil || asked != "a b c" || sums.Kinds["panic"] != 3 {
 		t.Errorf("%s, %+v, %v", asked, sums, err)
@@ -193,7 +193,7 @@ func (f *fullUntilTheEnd) Write(p []byte) (int, error) {
 // room. Where no more can be kept, no further call is made: that is no full disk to wait for.
 func TestFullDiskKeepsLargeAnswers(t *testing.T) {
 	const items = 78
-	d, disk := newDesk(t, manyItems(items)...), &fullUntilTheEnd{over: make(chan struct{})}
+	d, disk := newFixture(t, manyItems(items)...), &fullUntilTheEnd{over: make(chan struct{})}
 	d.cfg.Errors, d.cfg.Stdout, d.cfg.Concurrency, d.cfg.Checked = filepath.Join(d.dir, "errors"), disk, items, true
 	synctest.Test(t, func(t *testing.T) {
 		disk.over = make(chan struct{})

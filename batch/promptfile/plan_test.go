@@ -22,7 +22,7 @@ func askModel(id, model, prompt string) string {
 
 // bodies returns the total length of the bodies of a file's items, in bytes, for the items
 // that belong.
-func (d *desk) bodies(belongs func(*prompts.Request) bool) (n int64) {
+func (d *jobFixture) bodies(belongs func(*prompts.Request) bool) (n int64) {
 	d.t.Helper()
 	in := must.Get(File(d.in))(d.t)
 	must.Get(Scan(in, prompts.Config{}, nil, func(r prompts.Request) {
@@ -37,7 +37,7 @@ func (d *desk) bodies(belongs func(*prompts.Request) bool) (n int64) {
 // share one, and what has ended in an earlier run does not count, unless it failed and is
 // tried again.
 func TestPlanTellsWorkByLane(t *testing.T) {
-	d := newDesk(t,
+	d := newFixture(t,
 		askModel("a", "big-1", "p"), askModel("b", "small", strings.Repeat("long ", 100)),
 		askModel("c", "big-2", "pp"), askModel("d", "small", "q"), askModel("e", "big-1", "ppp"))
 	d.cfg.Lane = func(model string) string { return "at/" + strings.SplitN(model, "-", 2)[0] }
@@ -92,7 +92,7 @@ func TestPlanBoundsLanes(t *testing.T) {
 		}
 	}
 	lines = append(lines, askModel("x", "other", "p"))
-	d := newDesk(t, lines...)
+	d := newFixture(t, lines...)
 	job := d.open()
 	defer func() { _ = job.Close() }()
 	p, err := job.Plan()
@@ -114,7 +114,7 @@ func TestPlanBoundsLanes(t *testing.T) {
 
 // A stream is not read ahead: what there is to do is not known.
 func TestPlanOfAStreamTellsNoWork(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.cfg.Input = Stream("in", strings.NewReader(ask("a")))
 	job := d.open()
 	defer func() { _ = job.Close() }()
@@ -162,7 +162,7 @@ func (r *readOnce) Read(p []byte) (int, error) {
 // A scan reads no further than its limit, and no further once it must halt. If a file
 // cannot be opened, the error says that it is the input.
 func TestScanEnds(t *testing.T) {
-	d := newDesk(t, ask("a"), "", ask("b"), ask("c"))
+	d := newFixture(t, ask("a"), "", ask("b"), ask("c"))
 	in, err := File(d.in)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func seeded(id string) string {
 }
 
 // seedless notes which lines it is asked about, and takes those without a seed.
-func (d *desk) seedless() *[]int {
+func (d *jobFixture) seedless() *[]int {
 	asked := new([]int)
 	d.cfg.Reader.Takes = func(r *prompts.Request) error {
 		*asked = append(*asked, r.Line)
@@ -209,13 +209,13 @@ func TestUntranslatableLinesFailTheRun(t *testing.T) {
 	for n := range 80 {
 		lines = append(lines, seeded(fmt.Sprint(n)), "[]")
 	}
-	d := newDesk(t, append(lines, ask("good"))...)
+	d := newFixture(t, append(lines, ask("good"))...)
 	d.seedless()
 	for _, c := range []struct {
-		skipBad, skipForeign bool
-		all, first           int
+		skipBad, skipUntranslatable bool
+		all, first                  int
 	}{{false, false, 160, prompts.MaxComplaints}, {true, false, 80, 80}, {false, true, 80, 80}} {
-		d.cfg.SkipBad, d.cfg.SkipUntranslatable = c.skipBad, c.skipForeign
+		d.cfg.SkipBad, d.cfg.SkipUntranslatable = c.skipBad, c.skipUntranslatable
 		sums, asked, err := d.run()
 		var bad *BadLines
 		if !errors.As(err, &bad) || asked != "" || bad.All != c.all || len(bad.First) != c.first || sums.Items() != 0 {
@@ -224,7 +224,7 @@ func TestUntranslatableLinesFailTheRun(t *testing.T) {
 		if !slices.IsSortedFunc(bad.First, func(a, b *prompts.LineError) int { return a.Line - b.Line }) {
 			t.Errorf("%+v: not in the order of the file", c)
 		}
-		if want := "seed cannot be translated for anthropic"; strings.Contains(err.Error(), want) == c.skipForeign {
+		if want := "seed cannot be translated for anthropic"; strings.Contains(err.Error(), want) == c.skipUntranslatable {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -238,7 +238,7 @@ func TestUntranslatableLinesFailTheRun(t *testing.T) {
 // items again; then each has one line in both files. Takes is called once for each line,
 // and once more for a line that it refused.
 func TestUntranslatableLinesAreSkipped(t *testing.T) {
-	d := newDesk(t, ask("a"), seeded("b"), "[]", ask("c"), seeded("d"))
+	d := newFixture(t, ask("a"), seeded("b"), "[]", ask("c"), seeded("d"))
 	asked := d.seedless()
 	d.cfg.SkipBad, d.cfg.SkipUntranslatable = true, true
 	sums, called, err := d.run()
@@ -276,7 +276,7 @@ func TestUntranslatableLinesAreSkipped(t *testing.T) {
 // An item that has its answer need not be translated: a second provider goes on with a file
 // that the first has answered, whichever lines it takes, and nothing is bought again.
 func TestAnsweredLinesNeedNotBeTranslated(t *testing.T) {
-	d := newDesk(t, seeded("a"), ask("b"), ask("c"))
+	d := newFixture(t, seeded("a"), ask("b"), ask("c"))
 	d.cfg.Reader.Limit = 2
 	if _, called, err := d.run(); err != nil || called != "a b" {
 		t.Fatalf("%q, %v", called, err)
@@ -291,7 +291,7 @@ func TestAnsweredLinesNeedNotBeTranslated(t *testing.T) {
 // A stream is asked about as it comes. What it brings that is not taken ends it, or is skipped.
 func TestUntranslatableLinesOfAStream(t *testing.T) {
 	for _, skip := range []bool{false, true} {
-		d := newDesk(t)
+		d := newFixture(t)
 		asked := d.seedless()
 		d.cfg.Input = Stream("in", &readOnce{in: strings.NewReader(ask("a") + "\n" + seeded("b") + "\n" + ask("c") + "\n")})
 		d.cfg.SkipUntranslatable = skip
@@ -317,7 +317,7 @@ func TestBoundsByForm(t *testing.T) {
 			t.Errorf("%s: %+v", form, got)
 		}
 	}
-	d := newDesk(t, ask("a"), `{"id":"b","messages":[],"model":"m"}`)
+	d := newFixture(t, ask("a"), `{"id":"b","messages":[],"model":"m"}`)
 	d.cfg.MaxTokens, d.cfg.MaxTokensOfPrompts = 7, 4096
 	bounds := map[string]int{}
 	d.answer = func(it *Item) (provider.Reply, error) {

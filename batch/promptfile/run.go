@@ -259,7 +259,7 @@ func (r *run) end() {
 	}
 	s.EarlierUnknown = r.before.unpriced
 	s.EarlierDone, s.EarlierFailed, s.Skipped, s.Renamed = r.in.done, r.in.failed, r.in.skipped, r.in.renamed
-	s.Untranslatable = r.in.foreign
+	s.Untranslatable = r.in.untranslatable
 	s.Unsaved, s.InputErr, s.Left = r.out.unsaved, r.in.err, r.in.left
 	s.Changed = r.changed(r.in)
 	close(r.over)

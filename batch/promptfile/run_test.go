@@ -21,8 +21,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// desk is a folder with a prompt file, and a provider that notes what it is asked.
-type desk struct {
+// jobFixture is a folder with a prompt file, and a provider that notes what it is asked.
+type jobFixture struct {
 	t       *testing.T
 	dir     string
 	in, out string
@@ -31,9 +31,9 @@ type desk struct {
 	answer  func(it *Item) (provider.Reply, error)
 }
 
-func newDesk(t *testing.T, prompts ...string) *desk {
+func newFixture(t *testing.T, prompts ...string) *jobFixture {
 	t.Helper()
-	d := &desk{t: t, dir: t.TempDir(), asked: make(chan string, 1000)}
+	d := &jobFixture{t: t, dir: t.TempDir(), asked: make(chan string, 1000)}
 	d.in, d.out = filepath.Join(d.dir, "in.jsonl"), filepath.Join(d.dir, "out.jsonl")
 	write(t, d.in, strings.Join(prompts, "\n")+"\n")
 	d.answer = func(*Item) (provider.Reply, error) { return good, nil }
@@ -49,7 +49,7 @@ func write(t *testing.T, path, text string) {
 
 func ask(id string) string { return fmt.Sprintf(`{"id":%q,"prompt":"p","model":"m"}`, id) }
 
-func (d *desk) open() *Job {
+func (d *jobFixture) open() *Job {
 	d.t.Helper()
 	if d.cfg.Input.files == nil {
 		var err error
@@ -63,7 +63,7 @@ func (d *desk) open() *Job {
 }
 
 // run runs the file in a bubble, one call after the other, and tells what was asked.
-func (d *desk) run(opts ...batch.Option) (sums Sums, asked string, err error) {
+func (d *jobFixture) run(opts ...batch.Option) (sums Sums, asked string, err error) {
 	d.t.Helper()
 	d.cfg.Concurrency = 1
 	synctest.Test(d.t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func (d *desk) run(opts ...batch.Option) (sums Sums, asked string, err error) {
 }
 
 // progress returns the progress shown by the files.
-func (d *desk) progress() *journal.Progress {
+func (d *jobFixture) progress() *journal.Progress {
 	d.t.Helper()
 	p := must.Get(journal.ReadProgress(d.out, journal.ErrorsPath(d.out)))(d.t)
 	return p
@@ -97,7 +97,7 @@ func TestNotRunIsAskedNextTime(t *testing.T) {
 	for n := range items {
 		lines = append(lines, ask(fmt.Sprint(n)))
 	}
-	d := newDesk(t, lines...)
+	d := newFixture(t, lines...)
 	left := quota
 	d.answer = func(*Item) (provider.Reply, error) {
 		if left--; left < 0 {
@@ -125,7 +125,7 @@ func TestNotRunIsAskedNextTime(t *testing.T) {
 // A later run asks what has not ended. Items that failed for good have ended, unless
 // they are to be tried again; then each has one line in both files together.
 func TestGoesOn(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"), ask("c"))
+	d := newFixture(t, ask("a"), ask("b"), ask("c"))
 	d.answer = func(it *Item) (provider.Reply, error) {
 		if it.ID == "b" {
 			return provider.Reply{}, batch.Permanent(errors.New("no"))
@@ -155,7 +155,7 @@ func TestGoesOn(t *testing.T) {
 // Nothing is called and no file made if a line is bad, and each is named; skipped ones go
 // to the errors file.
 func TestBadLines(t *testing.T) {
-	d := newDesk(t, "{x", ask("a"), "[]")
+	d := newFixture(t, "{x", ask("a"), "[]")
 	_, asked, err := d.run()
 	var bad *BadLines
 	if !errors.As(err, &bad) || bad.All != 2 || asked != "" || !strings.Contains(err.Error(), "in.jsonl:1:") || !strings.Contains(err.Error(), "in.jsonl:3:") {
@@ -175,7 +175,7 @@ func TestBadLines(t *testing.T) {
 
 // While a job is open nobody else gets the output; the input is never taken for it.
 func TestOneJobAnOutput(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	job := d.open()
 	if _, err := Open(d.cfg); !errors.Is(err, journal.ErrLocked) {
 		t.Errorf("opened twice: %v", err)
@@ -197,7 +197,7 @@ func TestOneJobAnOutput(t *testing.T) {
 
 // Begin says what it has done to the files, and a job that is not run closes them.
 func TestBegin(t *testing.T) {
-	d := newDesk(t, ask("a"), ask("b"))
+	d := newFixture(t, ask("a"), ask("b"))
 	d.run()
 	whole, _ := os.ReadFile(d.out)
 	write(t, d.out, string(whole)+`{"id":"hr-`)
@@ -229,7 +229,7 @@ func TestBegin(t *testing.T) {
 
 // A run that must stop before it begins calls nothing, however far it was prepared.
 func TestDrainedBeforeTheFirstCall(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	for _, prepare := range []func(*Job) error{
 		func(*Job) error { return nil },
 		func(j *Job) error { _, err := j.Plan(); return err },
@@ -253,7 +253,7 @@ func TestDrainedBeforeTheFirstCall(t *testing.T) {
 // A stream is left where the run ends, though it never does: its goroutine ends with the
 // next read.
 func TestStreamIsLeft(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	r, w := io.Pipe()
 	defer func() { _ = w.Close() }()
 	drain := make(chan struct{})
@@ -275,7 +275,7 @@ func TestStreamOnASharedIsLeft(t *testing.T) {
 		defer shared.Close()
 		must.Get(batch.Run(t.Context(), slices.Values([]int{1}), func(context.Context, int) (int, error) { return 0, nil },
 			batch.WithShared(shared), batch.WithPoolOf(func(int) string { return "another" })))(t)
-		d := newDesk(t)
+		d := newFixture(t)
 		r, w := io.Pipe()
 		defer func() { _ = w.Close() }()
 		d.cfg.Input = Stream("pipe", r)
@@ -297,7 +297,7 @@ func TestFaultEndsTheRun(t *testing.T) {
 		lines = append(lines, ask(fmt.Sprint(n)))
 	}
 	for name, full := range map[string]bool{"/dev/full": true, "gone": false} {
-		d := newDesk(t, lines...)
+		d := newFixture(t, lines...)
 		if full {
 			if _, err := os.Stat(name); err != nil {
 				t.Skip(err)
@@ -305,8 +305,8 @@ func TestFaultEndsTheRun(t *testing.T) {
 			d.out = name
 			d.cfg.Errors = filepath.Join(d.dir, "errors")
 		}
-		told := make(chan error, 2)
-		d.cfg.Watch.Fault = func(err error) { told <- err }
+		reported := make(chan error, 2)
+		d.cfg.Watch.Fault = func(err error) { reported <- err }
 		d.answer = func(*Item) (provider.Reply, error) {
 			if !full {
 				_ = os.Remove(d.out)
@@ -317,7 +317,7 @@ func TestFaultEndsTheRun(t *testing.T) {
 		if n := len(strings.Fields(asked)); n == 0 || n > 50 || sums.Unsaved != n || sums.FilesErr == nil {
 			t.Errorf("%s: %d asked, %d not saved, %v", name, n, sums.Unsaved, err)
 		}
-		if len(told) != 1 || DiskFull(<-told) != full || !full && errors.Is(err, batch.ErrDrained) {
+		if len(reported) != 1 || DiskFull(<-reported) != full || !full && errors.Is(err, batch.ErrDrained) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -326,7 +326,7 @@ func TestFaultEndsTheRun(t *testing.T) {
 // Without Lane and Cost, items have the lanes of their models, and a call costs one
 // request.
 func TestItemsHaveLanesAndCosts(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	d.answer = func(it *Item) (provider.Reply, error) {
 		if c := it.Cost(); it.Pool() != "m" || c.Requests != 1 || c.Input <= 0 || it.Asks().Endpoint != prompts.ChatCompletions {
 			t.Errorf("%s, %+v, %+v", it.Pool(), c, it.Asks())

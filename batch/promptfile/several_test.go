@@ -20,7 +20,7 @@ import (
 )
 
 // ofFiles makes the desk's input of files next to its own, which it leaves out.
-func (d *desk) ofFiles(names ...string) {
+func (d *jobFixture) ofFiles(names ...string) {
 	d.t.Helper()
 	var all []Input
 	for _, name := range names {
@@ -41,8 +41,8 @@ func byEnding(name string) prompts.Format {
 }
 
 // severalFiles is a desk with three files, one of them a table.
-func severalFiles(t *testing.T) *desk {
-	d := newDesk(t)
+func severalFiles(t *testing.T) *jobFixture {
+	d := newFixture(t)
 	d.cfg.Reader.DefaultModel = "m"
 	write(t, filepath.Join(d.dir, "a.jsonl"), ask("a")+"\n"+`{"prompt":"p"}`+"\n")
 	write(t, filepath.Join(d.dir, "b.csv"), "id,prompt\nb,p\n")

@@ -25,7 +25,7 @@ func TestSimulatedAndRealNeverMix(t *testing.T) {
 		for _, simulated := range []bool{true, false} {
 			for _, inOrder := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s, simulated %t, in order %t", what, simulated, inOrder), func(t *testing.T) {
-					d := newDesk(t, ask("a"), "[]", ask("b"))
+					d := newFixture(t, ask("a"), "[]", ask("b"))
 					d.answer, d.cfg.Simulated, d.cfg.SkipBad, d.cfg.InputOrder = answer, simulated, true, inOrder
 					d.mixes()
 				})
@@ -34,7 +34,7 @@ func TestSimulatedAndRealNeverMix(t *testing.T) {
 	}
 }
 
-func (d *desk) mixes() {
+func (d *jobFixture) mixes() {
 	d.t.Helper()
 	if sums, _, err := d.run(); err != nil || sums.Skipped != 1 {
 		d.t.Fatalf("%+v, %v", sums, err)
@@ -61,7 +61,7 @@ func (d *desk) mixes() {
 }
 
 // files returns the content of the output and of its errors file.
-func (d *desk) files() string {
+func (d *jobFixture) files() string {
 	d.t.Helper()
 	var all string
 	for _, name := range []string{d.out, journal.ErrorsPath(d.out)} {
@@ -79,7 +79,7 @@ func (d *desk) files() string {
 // lines of its own output.
 // A file that holds answers of both sorts goes on with neither: one made-up line, or one real line, is enough.
 func TestAFileOfBothSortsIsRefused(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	var text []byte
 	for i, simulated := range []bool{true, false} {
 		l := journal.LineOf(fmt.Sprint(i), journal.Headrace{Key: fmt.Sprintf("%032d", i), Simulated: simulated})
@@ -97,7 +97,7 @@ func TestAFileOfBothSortsIsRefused(t *testing.T) {
 
 // The errors file alone is enough to refuse: a run to standard output has no other.
 func TestSimulatedErrorsBesideStandardOutput(t *testing.T) {
-	d := newDesk(t, ask("a"))
+	d := newFixture(t, ask("a"))
 	l := journal.LineOf("a", journal.Headrace{Key: "00112233445566778899aabbccddeeff", Simulated: true})
 	l.Error = &journal.Failure{Code: "invalid"}
 	name := journal.ErrorsPath(d.out)

@@ -34,7 +34,7 @@ type failing struct{}
 func (failing) Write([]byte) (int, error) { time.Sleep(time.Hour); return 0, syscall.ENOSPC }
 
 // stalled runs a file whose results go to out, one call a second, two at once.
-func (d *desk) stalled(ctx func(*testing.T) context.Context, out io.Writer) (sums Sums, err error) {
+func (d *jobFixture) stalled(ctx func(*testing.T) context.Context, out io.Writer) (sums Sums, err error) {
 	d.t.Helper()
 	d.cfg.Errors, d.cfg.Concurrency, d.cfg.Stdout = d.dir+"/errors", 2, out
 	synctest.Test(d.t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func (d *desk) stalled(ctx func(*testing.T) context.Context, out io.Writer) (sum
 // Who waits for a place at a disk that turns out to be full is let in: its call is in
 // flight, and finishes.
 func TestFullDiskLetsInWhoWaits(t *testing.T) {
-	d := newDesk(t, manyItems(20)...)
+	d := newFixture(t, manyItems(20)...)
 	sums, err := d.stalled(func(t *testing.T) context.Context { return t.Context() }, failing{})
 	if n := len(d.asked); !errors.Is(err, syscall.ENOSPC) || n < 3 || n > 4 || sums.Unsaved != n || sums.NotRun == 0 {
 		t.Errorf("%v, %d asked: %+v", err, n, sums)
@@ -64,7 +64,7 @@ func TestFullDiskLetsInWhoWaits(t *testing.T) {
 
 // A run that is abandoned does not wait for a place.
 func TestAbandonedRunWaitsForNoPlace(t *testing.T) {
-	d := newDesk(t, manyItems(20)...)
+	d := newFixture(t, manyItems(20)...)
 	sums, err := d.stalled(func(t *testing.T) context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		t.Cleanup(cancel)
@@ -79,7 +79,7 @@ func TestAbandonedRunWaitsForNoPlace(t *testing.T) {
 // in, though all places are taken by answers that wait for it.
 func TestWhoseTurnItIsComesIn(t *testing.T) {
 	const items = 20
-	d := newDesk(t, manyItems(items)...)
+	d := newFixture(t, manyItems(items)...)
 	d.cfg.InputOrder = true
 	tries := 0
 	d.answer = func(it *Item) (provider.Reply, error) {
@@ -126,8 +126,8 @@ func TestTurns(t *testing.T) {
 			}
 			must.Do(t, o.put(i, []byte(line)))
 			o.drain()
-			if most = max(most, o.held); o.held > limit {
-				t.Fatalf("%d bytes in memory, allowed are %d", o.held, limit)
+			if most = max(most, o.buffered); o.buffered > limit {
+				t.Fatalf("%d bytes in memory, allowed are %d", o.buffered, limit)
 			}
 		}
 		if err := o.close(); err != nil || waiting(o) != 0 {

@@ -36,15 +36,15 @@ type turns struct {
 	lost   int   // results that could not be kept while they waited
 	err    error // the first fault
 
-	next    int            // the next index to be passed on
-	ring    []int64        // the place of index next+i: absent, inMemory, or its offset in the file
-	memory  map[int][]byte // by index
-	held    int            // bytes in memory
-	spill   *os.File       // nil before the first line that needs it
-	named   bool           // spill still has its name
-	end     int64          // of the spilled lines
-	spilled int            // lines in the file, not read back yet
-	size    [4]byte        // where the length of a line is put for writing, or read to
+	next     int            // the next index to be passed on
+	ring     []int64        // the place of index next+i: absent, inMemory, or its offset in the file
+	memory   map[int][]byte // by index
+	buffered int            // bytes in memory
+	spill    *os.File       // nil before the first line that needs it
+	named    bool           // spill still has its name
+	end      int64          // of the spilled lines
+	spilled  int            // lines in the file, not read back yet
+	size     [4]byte        // where the length of a line is put for writing, or read to
 }
 
 const (
@@ -133,9 +133,9 @@ func (t *turns) drain() {
 // wait keeps a line until its turn: in memory while the bound allows it, else in the file. The
 // ring notes the place. The caller may reuse line.
 func (t *turns) wait(at int, line []byte) error {
-	if t.held+len(line) <= t.limit {
+	if t.buffered+len(line) <= t.limit {
 		t.memory[t.next+at] = append([]byte(nil), line...)
-		t.held += len(line)
+		t.buffered += len(line)
 		t.ring[at] = inMemory
 		return nil
 	}
@@ -152,7 +152,7 @@ func (t *turns) fetch(where int64) ([]byte, error) {
 	if where == inMemory {
 		line := t.memory[t.next]
 		delete(t.memory, t.next)
-		t.held -= len(line)
+		t.buffered -= len(line)
 		return line, nil
 	}
 	line, err := t.load(where)

@@ -116,16 +116,16 @@ func (r *Reader) untranslatable(req *Request, u *provider.Untranslatable) *LineE
 	if asked.Body = nil; r.cfg.Passing {
 		asked.Metadata = nil
 	}
-	field, whom := cmp.Or(oneLine(lines.Clip(u.Field)), "the body"), u.Dialect
+	field, dialect := cmp.Or(oneLine(lines.Clip(u.Field)), "the body"), u.Dialect
 	if u.Lane != "" {
-		whom = fmt.Sprintf("lane %s (%s)", u.Lane, u.Dialect)
+		dialect = fmt.Sprintf("lane %s (%s)", u.Lane, u.Dialect)
 	}
 	why := oneLine(lines.ClipTo(u.Why, shownWhy))
 	c := complain(ErrUntranslatable, "remove it, or choose a provider that takes the line as it is",
-		"%s cannot be translated for %s: %s", field, whom, why)
+		"%s cannot be translated for %s: %s", field, dialect, why)
 	if strings.HasPrefix(why, "is missing") {
 		c = complain(ErrUntranslatable, "add it, or choose a provider that takes the line as it is",
-			"%s %s: the line cannot be translated for %s", field, why, whom)
+			"%s %s: the line cannot be translated for %s", field, why, dialect)
 	}
 	c.Field, c.Lane, c.Request, c.key = field, cmp.Or(u.Lane, u.Dialect), &asked, asked.Key
 	return c

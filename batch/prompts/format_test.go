@@ -172,8 +172,8 @@ func TestLongRowsMemoryIsGivenBack(t *testing.T) {
 	for range 2 {
 		must.Get(r.Next())(t)
 	}
-	if held := cap(r.rows.text); held > lines.KeepBuffer {
-		t.Errorf("%d bytes held", held)
+	if kept := cap(r.rows.text); kept > lines.KeepBuffer {
+		t.Errorf("%d bytes held", kept)
 	}
 }
 

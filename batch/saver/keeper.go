@@ -21,15 +21,15 @@ type keeper struct {
 	cfg  Config
 	disk disk.Disk
 
-	ours  os.FileInfo // the file as first seen: its identity never changes
-	made  bool        // the folder entry of the file is synced
-	fault error       // the first failure: bundles that come after it are held
-	lost  bool        // no second try can help against the fault
-	open  bundle      // written, and not yet known to be safe; without the text
-	held  bundle      // not written, kept for another try
-	room  int         // maximum number of bytes held
-	over  bool        // the lack of room was reported
-	err   error       // the error of Close
+	ours      os.FileInfo // the file as first seen: its identity never changes
+	made      bool        // the folder entry of the file is synced
+	fault     error       // the first failure: bundles that come after it are kept
+	lost      bool        // no second try can help against the fault
+	open      bundle      // written, and not yet known to be safe; without the text
+	unwritten bundle      // not written, kept for another try
+	room      int         // maximum number of bytes kept
+	over      bool        // the lack of room was reported
+	err       error       // the error of Close
 
 	clock  clockwork.Clock
 	timer  clockwork.Timer // of the next sync
@@ -45,7 +45,7 @@ func newKeeper(w *writer, cfg Config) keeper {
 	// The length does not matter: the timer is stopped before it can fire.
 	timer := clock.NewTimer(syncEvery)
 	timer.Stop()
-	return keeper{w: w, cfg: cfg, disk: disk.Real(), room: heldBytes, clock: clock, timer: timer}
+	return keeper{w: w, cfg: cfg, disk: disk.Real(), room: unwrittenBytes, clock: clock, timer: timer}
 }
 
 // keep writes one bundle, and makes it safe when that is due. After a fault it holds the
@@ -164,21 +164,21 @@ func (k *keeper) settle() (err error) {
 // line it makes such a try: the disk may have room again. Later lines never displace held
 // ones.
 func (k *keeper) hold(b *bundle) {
-	if len(k.held.buf)+len(b.buf) > k.room {
+	if len(k.unwritten.buf)+len(b.buf) > k.room {
 		k.again()
 	}
 	if k.lost {
-		k.giveUp(&k.held) // these came first
+		k.giveUp(&k.unwritten) // these came first
 		k.giveUp(b)
 		return
 	}
-	before, n := len(k.held.buf), 0
+	before, n := len(k.unwritten.buf), 0
 	for ; n < len(b.items) && before+b.items[n].end <= k.room; n++ {
 		item := b.items[n]
 		item.end += before
-		k.held.items = append(k.held.items, item)
+		k.unwritten.items = append(k.unwritten.items, item)
 	}
-	k.held.buf = append(k.held.buf, b.buf[:b.start(n)]...)
+	k.unwritten.buf = append(k.unwritten.buf, b.buf[:b.start(n)]...)
 	if b.forget(n); len(b.items) == 0 {
 		return
 	}
@@ -191,10 +191,10 @@ func (k *keeper) hold(b *bundle) {
 
 // again tries to write the lines that are held. Lines that it cannot write stay held.
 func (k *keeper) again() {
-	if len(k.held.items) == 0 || k.lost || k.w.err != nil {
+	if len(k.unwritten.items) == 0 || k.lost || k.w.err != nil {
 		return
 	}
-	_ = k.write(&k.held) // the first fault was already reported
+	_ = k.write(&k.unwritten) // the first fault was already reported
 	k.secure()
 }
 
@@ -220,7 +220,7 @@ func (k *keeper) giveUp(b *bundle) {
 func (k *keeper) close() {
 	k.secure()
 	k.again()
-	k.giveUp(&k.held)
+	k.giveUp(&k.unwritten)
 	fault := k.finish()
 	if fault != nil {
 		k.fail(fault)

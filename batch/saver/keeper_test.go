@@ -159,19 +159,19 @@ func TestOldTimerMakesNoSync(t *testing.T) {
 
 // Fault gets the first fault, and no other: here a write fails, then the sync of the lines
 // before it.
-func TestOneFaultIsTold(t *testing.T) {
-	told := 0
-	k := newKeeper(&writer{name: "out"}, Config{Fault: func(error) { told++ }})
+func TestOneFaultIsReported(t *testing.T) {
+	reported := 0
+	k := newKeeper(&writer{name: "out"}, Config{Fault: func(error) { reported++ }})
 	k.fail(errors.New("first"))
 	k.fail(errors.New("second"))
-	if told != 1 || k.fault.Error() != "first" {
-		t.Errorf("%d faults were told; the one that stays is %v", told, k.fault)
+	if reported != 1 || k.fault.Error() != "first" {
+		t.Errorf("%d faults were told; the one that stays is %v", reported, k.fault)
 	}
 }
 
 // What is kept for another try is bounded: what does not fit is given up and named, and told
 // once. What is held already stays, and is saved when there is room.
-func TestHeldIsBounded(t *testing.T) {
+func TestUnwrittenIsBounded(t *testing.T) {
 	var faults []error
 	out := &sized{}
 	k := newKeeper(&writer{name: "out", out: out}, Config{Fault: func(err error) { faults = append(faults, err) }})
@@ -190,13 +190,13 @@ func TestHeldIsBounded(t *testing.T) {
 	keep("b", 40)
 	keep("c", 1)
 	keep("d", 1)
-	if len(k.held.items) != 2 || len(faults) != 2 || !errors.Is(faults[0], syscall.ENOSPC) || !errors.Is(faults[1], ErrHeld) {
-		t.Errorf("%d held, told %v", len(k.held.items), faults)
+	if len(k.unwritten.items) != 2 || len(faults) != 2 || !errors.Is(faults[0], syscall.ENOSPC) || !errors.Is(faults[1], ErrHeld) {
+		t.Errorf("%d held, told %v", len(k.unwritten.items), faults)
 	}
 	out.room = 60 // before a line is lost there is another try
 	keep("e", 50, 11, 9)
-	if out.size != 60 || len(k.held.buf) != 90 {
-		t.Errorf("%d written, %d bytes held", out.size, len(k.held.buf))
+	if out.size != 60 || len(k.unwritten.buf) != 90 {
+		t.Errorf("%d written, %d bytes held", out.size, len(k.unwritten.buf))
 	}
 	out.room = 100
 	k.close()
@@ -205,8 +205,8 @@ func TestHeldIsBounded(t *testing.T) {
 		t.Errorf("%v, %d written", k.err, out.size)
 	}
 	for _, id := range []string{"a", "b", "e"} {
-		if err, told := lost[id]; !told || err != nil {
-			t.Errorf("%s: %t, %v", id, told, err)
+		if err, reported := lost[id]; !reported || err != nil {
+			t.Errorf("%s: %t, %v", id, reported, err)
 		}
 	}
 }

@@ -38,10 +38,10 @@ const (
 	// With 64 calls in flight on two busy processors, three times make 6 % fewer writes,
 	// and more make hardly fewer. It is bounded, so that no crowd keeps a line waiting.
 	patience = 3
-	// heldBytes bounds the lines kept for another try after a failed write: the results of
+	// unwrittenBytes bounds the lines kept for another try after a failed write: the results of
 	// the calls then in flight. Clients read as much at once by default: 64 calls may have
 	// 4 MiB each.
-	heldBytes = 256 << 20
+	unwrittenBytes = 256 << 20
 	// namedUnsaved is the number of items that an Error names; it counts the others.
 	namedUnsaved = 10
 	// syncEvery and syncLines bound how long, and how many, lines without a waiter may be
@@ -284,7 +284,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // ErrHeld says that the disk is full and no further line can be held for another try.
-var ErrHeld = fmt.Errorf("the disk is full, and %d MiB of results wait for room: no more can be kept", heldBytes>>20)
+var ErrHeld = fmt.Errorf("the disk is full, and %d MiB of results wait for room: no more can be kept", unwrittenBytes>>20)
 
 // ErrReplaced says that the file under the output's name is not the one that was written,
 // or was changed.

@@ -168,9 +168,9 @@ func TestOSModeDoesNotSync(t *testing.T) {
 // A sync that failed is final, though the next one would succeed: no line of it or
 // after it counts as saved, and each is named.
 func TestFailedSyncIsFinal(t *testing.T) {
-	var told []error
+	var reported []error
 	syncs := 0
-	s, _ := newSaver(t, Config{Fault: func(err error) { told = append(told, err) }}, func(s *Saver) {
+	s, _ := newSaver(t, Config{Fault: func(err error) { reported = append(reported, err) }}, func(s *Saver) {
 		s.keeper.disk.SyncData = func(*os.File) error {
 			if syncs++; syncs == 2 {
 				return syscall.EIO
@@ -196,8 +196,8 @@ func TestFailedSyncIsFinal(t *testing.T) {
 	if !errors.As(err, &unsaved) || unsaved.Lines != 20 || len(unsaved.IDs) != namedUnsaved || unsaved.IDs[0] != "item-1" {
 		t.Errorf("%v", err)
 	}
-	if failed != 20 || syncs != 2 || len(told) != 1 || !errors.Is(told[0], syscall.EIO) {
-		t.Errorf("%d items failed, %d syncs, told %v", failed, syncs, told)
+	if failed != 20 || syncs != 2 || len(reported) != 1 || !errors.Is(reported[0], syscall.EIO) {
+		t.Errorf("%d items failed, %d syncs, told %v", failed, syncs, reported)
 	}
 }
 

@@ -65,9 +65,9 @@ func TestLimitsAreAnAccounts(t *testing.T) {
 
 // The job says when an item is given up, whatever the settings of the machine that calls it.
 func TestAJobSaysWhenAnItemIsGivenUp(t *testing.T) {
-	told := settingsWith(t, map[string]string{"HEADRACE_ITEM_TIMEOUT": "9m"}, settings.Vendor|settings.Input|settings.Tries, "--provider", "sim", "--max-attempts", "7", "--stream", "always", "--stream-idle", "9s").Bounds()
+	chosen := settingsWith(t, map[string]string{"HEADRACE_ITEM_TIMEOUT": "9m"}, settings.Vendor|settings.Input|settings.Tries, "--provider", "sim", "--max-attempts", "7", "--stream", "always", "--stream-idle", "9s").Bounds()
 	worker := settingsWith(t, map[string]string{"HEADRACE_MAX_ATTEMPTS": "3", "HEADRACE_TIMEOUT": "1s"}, settings.Vendor|settings.Keys|settings.Pace|settings.Tries, "--provider", "sim", "--item-timeout", "1s", "--stream", "never")
-	calls := must.Get(worker.For(told))(t)
+	calls := must.Get(worker.For(chosen))(t)
 	defer calls.Close()
 	var lane machine.LaneConfig
 	calls.Bound(&lane)

@@ -37,9 +37,9 @@ func TestEmbeddingsGoToOtherDialects(t *testing.T) {
 			}
 			in := writeLines(t, lines)
 			out := filepath.Join(filepath.Dir(in), "out.jsonl")
-			whom := []string{"--provider", c.provider, "--base-url", onHost(t, base, ""), "--model", c.model, "--price", "1000000,1"}
+			vendorFlags := []string{"--provider", c.provider, "--base-url", onHost(t, base, ""), "--model", c.model, "--price", "1000000,1"}
 			env := map[string]string{"A_KEY": "k"}
-			run := append([]string{"run", in, "-o", out, "--api-key-env", "A_KEY", "--progress", "plain"}, whom...)
+			run := append([]string{"run", in, "-o", out, "--api-key-env", "A_KEY", "--progress", "plain"}, vendorFlags...)
 			code, _, said := inWorld(t, nil, env, run...)
 			if code != exit.OK || !strings.Contains(said, "jq -c '[.custom_id, (.response.body | .embedding // .embeddings)]'") {
 				t.Fatalf("exit code %d: %s", code, said)
@@ -50,7 +50,7 @@ func TestEmbeddingsGoToOtherDialects(t *testing.T) {
 					t.Errorf("no %s in %s", shape, text)
 				}
 			}
-			code, planned, said := inWorld(t, nil, nil, append([]string{"plan", in, "--json", "--rpm", "60"}, whom...)...)
+			code, planned, said := inWorld(t, nil, nil, append([]string{"plan", in, "--json", "--rpm", "60"}, vendorFlags...)...)
 			var plan struct {
 				Items   int
 				Assumed int `json:"output_assumed"`
@@ -59,7 +59,7 @@ func TestEmbeddingsGoToOtherDialects(t *testing.T) {
 				t.Errorf("exit code %d: %s%s", code, planned, said)
 			}
 			bad := writeLines(t, lines+`{"custom_id":"bad","url":"/v1/embeddings","body":{"input":"a",`+c.refused+`}}`+"\n")
-			code, _, said = inWorld(t, nil, nil, append([]string{"plan", bad, "--rpm", "60"}, whom...)...)
+			code, _, said = inWorld(t, nil, nil, append([]string{"plan", bad, "--rpm", "60"}, vendorFlags...)...)
 			if code != exit.Usage || !strings.Contains(said, fmt.Sprintf("%s:%d: %s ", bad, strings.Count(lines, "\n")+1, c.field)) || !strings.Contains(said, c.why) {
 				t.Errorf("exit code %d: %s", code, said)
 			}

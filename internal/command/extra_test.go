@@ -161,20 +161,20 @@ func settingsWith(t *testing.T, env map[string]string, flags settings.Groups, ar
 
 // One machine's settings for a job's lines are those by which another reads them, whatever its own say.
 // Its provider and how it calls it stay its own.
-func TestOthersReadAsTheyWereTold(t *testing.T) {
+func TestOthersReadAsGiven(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	must.Do(t, os.WriteFile(file, []byte("system: of the file\nrpm: 17\noutput: x\nmax-tokens: 55\nidle-lanes: 17m\n"), 0o600))
 	submit := settingsWith(t, map[string]string{"HEADRACE_FORMAT": "csv"}, settings.Vendor|settings.Input|settings.Files,
 		"-o", "out", "--template", "{{.a}}", "--model", "m2", "--on-bad-line", "skip", "--max-tokens", "77")
-	told := submit.Given(settings.Input)
-	if want := map[string]string{"format": "csv", "template": "{{.a}}", "model": "m2", "on-bad-line": "skip", "max-tokens": "77"}; !maps.Equal(told, want) {
-		t.Errorf("%v, want %v", told, want)
+	given := submit.Given(settings.Input)
+	if want := map[string]string{"format": "csv", "template": "{{.a}}", "model": "m2", "on-bad-line": "skip", "max-tokens": "77"}; !maps.Equal(given, want) {
+		t.Errorf("%v, want %v", given, want)
 	}
 	env := map[string]string{"HEADRACE_SYSTEM": "of the environment", "HEADRACE_CONCURRENCY": "5", "AWS_REGION": "eu-west-9", "K": "a-key-123"}
 	worker := settingsWith(t, env, settings.Vendor|settings.Keys|settings.Pace|settings.Config, "--provider", "bedrock", "--api-key-env", "K", "--seed", "15", "--config", file)
 	calls := must.Get(worker.Connect())(t)
 	defer calls.Close()
-	other := must.Get(worker.For(told))(t)
+	other := must.Get(worker.For(given))(t)
 	if own := calls.Job(promptfile.Input{}); own.MaxTokens != 55 || own.Watch.Ended != nil { // what the file alone sets
 		t.Errorf("%+v", own)
 	}
@@ -201,7 +201,7 @@ func TestOthersReadAsTheyWereTold(t *testing.T) {
 
 // A job says whom to call where the worker does not; a key that a worker names goes to whom
 // the worker names, and to nobody else.
-func TestAJobSaysWhomToCall(t *testing.T) {
+func TestAJobNamesItsVendor(t *testing.T) {
 	job := map[string]string{"provider": "groq", "model": "m", "base-url": "http://127.0.0.1:9/v1"}
 	for _, c := range []struct {
 		args []string

@@ -50,11 +50,11 @@ var natives = []struct {
 // nativeLines returns the number of lines of each kind: HEADRACE_NATIVE_LINES, or as many as
 // take a second or two.
 func nativeLines(t *testing.T) int {
-	told := os.Getenv("HEADRACE_NATIVE_LINES")
-	if told == "" {
+	chosen := os.Getenv("HEADRACE_NATIVE_LINES")
+	if chosen == "" {
 		return 120
 	}
-	n := must.Get(strconv.Atoi(told))(t)
+	n := must.Get(strconv.Atoi(chosen))(t)
 	return n
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // What is wrong with whom to call is said before a call is made, with what helps.
-func TestWhomIsToldInWordsThatHelp(t *testing.T) {
+func TestErrorsNameTheVendorAndHelp(t *testing.T) {
 	dir := t.TempDir()
 	file := filesIn(t, dir)
 	in, none := file("in.jsonl", `{"prompt":"hello"}`+"\n"), file("none.key", "")

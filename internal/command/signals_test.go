@@ -75,12 +75,12 @@ func TestSecondSignalAbandons(t *testing.T) {
 // What a second Ctrl-C leaves of a run in the order of the input is brought into that order
 // by the run that goes on, though the first item comes last.
 func TestInputOrderAfterSecondSignal(t *testing.T) {
-	held := make(chan struct{}, 1)
+	blocked := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if bytes.Contains(body, []byte("prompt 1.")) {
 			select {
-			case held <- struct{}{}: // the first time it is never answered
+			case blocked <- struct{}{}: // the first time it is never answered
 				<-r.Context().Done()
 				return
 			default:

@@ -33,7 +33,7 @@ func begunRun(t *testing.T) *aRun {
 	t.Helper()
 	r := &aRun{T: t, output: filepath.Join(t.TempDir(), "out.jsonl")}
 	must.Do(t, os.WriteFile(r.output, nil, 0o600))
-	r.at = event.Progress{Event: "progress", State: "running", Bound: "requests", HeldShort: "requests limit"}
+	r.at = event.Progress{Event: "progress", State: "running", Bound: "requests", BoundShort: "requests limit"}
 	r.writer = must.Get(timeline.Open(timeline.Config{
 		Path: timeline.Path(r.output), At: time.Now(), Start: event.Start{Event: "start"},
 		Progress: func() *event.Progress { p := r.at; p.At = event.Stamp(time.Now()); return &p },
@@ -71,7 +71,7 @@ func TestWatchFollowsARun(t *testing.T) {
 		ended := watching(t, &out, nil, r.output)
 		for n := 1; n <= 20; n++ {
 			if n == 13 {
-				r.at.Bound, r.at.HeldShort = "tokens", "tokens limit"
+				r.at.Bound, r.at.BoundShort = "tokens", "tokens limit"
 			}
 			r.second()
 		}
@@ -176,7 +176,7 @@ func TestEventOfAKilledRun(t *testing.T) {
 func TestWatchIsHarmless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := begunRun(t)
-		r.at.HeldShort, r.at.Lanes = "\x1b[2J\u202e", []event.Lane{{Cause: "\x1b[2J"}}
+		r.at.BoundShort, r.at.Lanes = "\x1b[2J\u202e", []event.Lane{{Cause: "\x1b[2J"}}
 		r.second()
 		r.writer.Close(event.Summary{Event: "summary"})
 		var out strings.Builder

@@ -57,9 +57,9 @@ var ErrInTheWay = errors.New("it is in the way, and headrace has not written it:
 const (
 	// newMode lets only the owner read prompts and answers.
 	newMode = 0o600
-	// lookBytes is the number of bytes of a file that Look passes to ours: no mark of
+	// headBytes is the number of bytes of a file that Inspect passes to ours: no mark of
 	// headrace's files is as long.
-	lookBytes = 64
+	headBytes = 64
 )
 
 // Unsynced returns the disk without its waits: a loss of power may lose what it writes.
@@ -129,7 +129,7 @@ func (d Disk) Move(from, to string) error {
 // sibling makes the file that will replace the one at path, in the same folder.
 func sibling(path string, ours func([]byte) bool) (*os.File, error) {
 	name := path + NextSuffix
-	if err := Look(name, ours); err != nil {
+	if err := Inspect(name, ours); err != nil {
 		return nil, err
 	}
 	_ = os.Remove(name) // if it stays, the file cannot be made, and the error says so
@@ -143,10 +143,10 @@ func sibling(path string, ours func([]byte) bool) (*os.File, error) {
 	return file, nil
 }
 
-// Look returns nil if the file at path does not exist, is empty, or is ours by its
+// Inspect returns nil if the file at path does not exist, is empty, or is ours by its
 // beginning. Any other, also a file that another process owns, is ErrInTheWay. It does not
 // follow links. A loss of power leaves zeros: a file of zeros only counts as empty.
-func Look(path string, ours func(head []byte) bool) error {
+func Inspect(path string, ours func(head []byte) bool) error {
 	named, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -167,7 +167,7 @@ func Look(path string, ours func(head []byte) bool) error {
 		return inTheWay(path)
 	}
 	in := bufio.NewReader(file)
-	head, err := in.Peek(lookBytes)
+	head, err := in.Peek(headBytes)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}

@@ -71,7 +71,7 @@ func TestUsageOfEmbeddings(t *testing.T) {
 	for _, c := range []struct {
 		header, body string
 		input        int64
-		told         bool
+		reported     bool
 	}{
 		{"5", vectors, 5, true},
 		{"5", titan, 5, true},
@@ -86,7 +86,7 @@ func TestUsageOfEmbeddings(t *testing.T) {
 			h.Set("X-Amzn-Bedrock-Input-Token-Count", c.header)
 		}
 		reply, err := converse.Dialect{}.Answer(200, h, []byte(c.body), nil)
-		if err != nil || reply.Usage != (provider.Usage{InputTokens: c.input}) || reply.HasUsage != c.told {
+		if err != nil || reply.Usage != (provider.Usage{InputTokens: c.input}) || reply.HasUsage != c.reported {
 			t.Errorf("%+v: %+v, %v, %v", c, reply.Usage, reply.HasUsage, err)
 		}
 	}

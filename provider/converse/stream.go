@@ -268,7 +268,7 @@ func (m *message) Usage() []byte { return nil }
 //
 //	length │ length of headers │ CRC of both │ headers │ payload │ CRC of all before
 //	  4              4               4                                    4
-type frames struct{ held []byte }
+type frames struct{ buffered []byte }
 
 // Lengths in bytes. AWS bounds a message to 16 MiB.
 const (
@@ -286,8 +286,8 @@ var (
 
 // Write takes the next bytes. The length of a message is believed once its checksum is right.
 func (f *frames) Write(p []byte, take func(stream.Event) error) error {
-	f.held = append(f.held, p...)
-	rest := f.held
+	f.buffered = append(f.buffered, p...)
+	rest := f.buffered
 	for {
 		frame, err := first(rest)
 		if err != nil {
@@ -307,8 +307,8 @@ func (f *frames) Write(p []byte, take func(stream.Event) error) error {
 		}
 		rest = rest[len(frame):]
 	}
-	if len(rest) < len(f.held) {
-		f.held = f.held[:copy(f.held, rest)]
+	if len(rest) < len(f.buffered) {
+		f.buffered = f.buffered[:copy(f.buffered, rest)]
 	}
 	return nil
 }
@@ -398,5 +398,5 @@ func header(b []byte) (name, value, rest []byte, err error) {
 // Close has nothing to do: a part of a message is no message, so the answer lacks its end.
 func (f *frames) Close(func(stream.Event) error) error { return nil }
 
-// Held returns the number of bytes kept of a message that is not whole.
-func (f *frames) Held() int { return len(f.held) }
+// Buffered returns the number of bytes kept of a message that is not whole.
+func (f *frames) Buffered() int { return len(f.buffered) }

@@ -145,7 +145,7 @@ func TestRedirectAtHomeIsFollowedOnce(t *testing.T) {
 
 // Requests are made of one that is the same for all: a transport of the user's may
 // change what it is given without the next call seeing it.
-func TestForeignTransportMayChangeARequest(t *testing.T) {
+func TestCustomTransportMayChangeARequest(t *testing.T) {
 	var seen []string
 	c := must.Get(openai.New(openai.Config{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		seen = append(seen, req.URL.Path+req.Header.Get("X-Added"))

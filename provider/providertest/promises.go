@@ -91,9 +91,9 @@ func endlessBody(status int, want provider.Kind) func(*testing.T, func(string) D
 	}
 }
 
-// foreignRedirect proves that a redirect to another server is a misconfiguration, and that no
+// otherHostRedirect proves that a redirect to another server is a misconfiguration, and that no
 // request goes there.
-func foreignRedirect(t *testing.T, newClient func(string) Doer) {
+func otherHostRedirect(t *testing.T, newClient func(string) Doer) {
 	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 		stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			t.Errorf("status %d was followed", status)

@@ -68,7 +68,7 @@ func (s Subject) Run(t *testing.T, newOne func(baseURL string) Doer) {
 		{"an echoed key across the bound of an error body is in no error", echoAtBound},
 		{"an endless answer is left", endlessBody(http.StatusOK, provider.Invalid)},
 		{"an endless error is cut and classified", endlessBody(http.StatusServiceUnavailable, provider.Overloaded)},
-		{"a redirect to another host is not followed", foreignRedirect},
+		{"a redirect to another host is not followed", otherHostRedirect},
 		{"a redirect that drops the body is not followed", droppingRedirect},
 		{"a deadline is a timeout", deadline},
 		{"a deadline by cause is a timeout", deadlineByCause},

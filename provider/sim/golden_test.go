@@ -140,7 +140,7 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 			if sp.name == "gemini on vertex" && c.want == provider.QuotaExhausted {
 				c.want = provider.Unauthorized // a 403: that it is about money is for Gemini's own dialect to know
 			}
-			if told := c.cfg.RetryAfter == sim.Always && sp.name != "gemini on vertex"; told && (e == nil || e.RetryAfter != time.Minute) {
+			if waits := c.cfg.RetryAfter == sim.Always && sp.name != "gemini on vertex"; waits && (e == nil || e.RetryAfter != time.Minute) {
 				t.Errorf("%s: no wait of a minute: %v", sp.name, e)
 			}
 			if e == nil || e.Kind != c.want {

@@ -310,19 +310,19 @@ func TestSilentIsSeenToThrottleAndEndsInTime(t *testing.T) {
 		queue = append(queue, call{at: epoch, id: i})
 	}
 	free, refused, end := slices.Repeat([]time.Time{epoch}, 64), 0, epoch
-	held := epoch
+	latest := epoch
 	for len(queue) > 0 {
 		c := queue[0]
 		queue = queue[1:]
 		slices.SortFunc(free, time.Time.Compare)
-		now := later(free[0], held)
+		now := later(free[0], latest)
 		v := m.Decide(now, Call{ID: fmt.Sprint(c.id)})
 		free[0] = now.Add(v.Latency)
 		end = later(end, free[0])
 		if v.Kind == RateLimited {
 			refused++
 			queue = append([]call{c}, queue...)
-			held = later(held, free[0].Add(v.RetryAfter))
+			latest = later(latest, free[0].Add(v.RetryAfter))
 		}
 	}
 	if b := m.Books(); b.Accepted != 240 || refused < 2 {

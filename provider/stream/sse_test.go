@@ -39,8 +39,8 @@ func TestSSE(t *testing.T) {
 				must.Do(t, s.Write([]byte(rest[:n]), take))
 				rest = rest[n:]
 			}
-			if err := s.Close(take); err != nil || got.String() != want || s.Held() != 0 {
-				t.Errorf("%q in pieces of %d: %q, want %q; %d bytes held, %v", given, size, got.String(), want, s.Held(), err)
+			if err := s.Close(take); err != nil || got.String() != want || s.Buffered() != 0 {
+				t.Errorf("%q in pieces of %d: %q, want %q; %d bytes held, %v", given, size, got.String(), want, s.Buffered(), err)
 			}
 		}
 	}

@@ -24,8 +24,8 @@ type Splitter interface {
 	Write(p []byte, take func(Event) error) error
 	// Close takes the end of the bytes.
 	Close(take func(Event) error) error
-	// Held returns the number of bytes kept of an event that has not ended.
-	Held() int
+	// Buffered returns the number of bytes kept of an event that has not ended.
+	Buffered() int
 }
 
 // An Assembler puts the events of one answer together.
@@ -187,8 +187,8 @@ func (s *SSE) Close(take func(Event) error) error {
 	return s.dispatch(take)
 }
 
-// Held counts the line and the data.
-func (s *SSE) Held() int { return len(s.line) + len(s.data) + len(s.name) }
+// Buffered counts the line and the data.
+func (s *SSE) Buffered() int { return len(s.line) + len(s.data) + len(s.name) }
 
 var (
 	byteOrder = []byte("\xef\xbb\xbf")

@@ -26,7 +26,7 @@ type Client struct {
 	streams provider.Streamer // the dialect, if answers may come as streams; else nil
 	served  []string          // the operations of the dialect that it has
 	http    *http.Client
-	foreign bool // http is made of the user's parts: its transport may change what it is given
+	custom  bool // http is made of the user's parts: its transport may change what it is given
 	base    string
 	header  http.Header // of every request; with the proof of who calls, if that is the same for all
 	asks    bool        // the proof of who calls is made for each request
@@ -44,7 +44,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	cfg = cfg.withDefaults()
 	c := &Client{
-		cfg: cfg, dialect: cfg.Dialect, served: Served(cfg.Dialect, cfg.Serves...), http: httpClient(cfg), foreign: cfg.HTTPClient != nil || cfg.Transport != nil,
+		cfg: cfg, dialect: cfg.Dialect, served: Served(cfg.Dialect, cfg.Serves...), http: httpClient(cfg), custom: cfg.HTTPClient != nil || cfg.Transport != nil,
 		header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
 		room:   newRoom(cfg.MaxBodies, cfg.MaxBody),
 	}
@@ -179,7 +179,7 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 		body = withTier(body, c.cfg.Tier)
 	}
 	signing := ctx // a source may make requests of its own, whose departure is not this one's
-	if !c.foreign {
+	if !c.custom {
 		ctx = watched(ctx)
 	}
 	if s := c.newStreamed(ctx, operation, r.Model, body); s != nil {
@@ -188,7 +188,7 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if req, err = c.blank(ctx, operation, r.Model); err != nil {
 		return nil, false, err
 	}
-	if c.foreign {
+	if c.custom {
 		loadNoting(req, body)
 	} else {
 		load(req, body)
@@ -336,7 +336,7 @@ func (c *Client) blank(ctx context.Context, operation, model string) (*http.Requ
 	if ready == nil {
 		return c.newBlank(ctx, operation, model)
 	}
-	if c.foreign || c.asks {
+	if c.custom || c.asks {
 		return ready.Clone(ctx), nil
 	}
 	return ready.WithContext(ctx), nil
@@ -361,7 +361,7 @@ func (c *Client) requestTo(ctx context.Context, template, path, model string) (*
 		return nil, errors.New("base URL: it does not parse as a URL")
 	}
 	req.Header = c.header
-	if c.foreign || c.asks {
+	if c.custom || c.asks {
 		req.Header = c.header.Clone()
 	}
 	return req, nil

@@ -215,15 +215,15 @@ func (*marks) Secrets() []string          { return nil }
 // are made once for all, nor through the user's own transport.
 func TestRequestsShareNoHeader(t *testing.T) {
 	for _, dialect := range []plain{{}, {inPath: true}} {
-		for _, foreign := range []bool{false, true} {
+		for _, custom := range []bool{false, true} {
 			sent := &keeper{}
 			c := must.Get(New(Config{Dialect: dialect, BaseURL: "http://h", Transport: sent, Auth: &marks{}}))(t)
-			c.foreign = foreign
+			c.custom = custom
 			for range 2 {
 				must.Get(c.Do(t.Context(), chatRequest))(t)
 			}
 			if h := sent.header; h.Get("X-Mark-1") != "" || h.Get("X-Mark-2") != "1" || len(c.header) != 2 {
-				t.Errorf("%+v, foreign %v: %v of %v", dialect, foreign, h, c.header)
+				t.Errorf("%+v, foreign %v: %v of %v", dialect, custom, h, c.header)
 			}
 		}
 	}

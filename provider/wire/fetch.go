@@ -75,7 +75,7 @@ func (c *Client) take(req *http.Request, resp *http.Response) Exchange {
 // send is http.Client.Do without its preparations for a redirect, which hardly any call
 // meets: it copies the headers of each. A redirect is left to Do.
 func (c *Client) send(req *http.Request) (*http.Response, error) {
-	if c.foreign {
+	if c.custom {
 		return c.http.Do(req)
 	}
 	resp, err := c.http.Transport.RoundTrip(req)
@@ -117,7 +117,7 @@ func (c *Client) readAnswer(ctx context.Context, resp *http.Response) ([]byte, *
 	switch n := resp.ContentLength; {
 	case n > c.cfg.MaxBody:
 		return nil, nil, errTooLong
-	case n > 0 && n <= firstRead && !c.foreign: // a foreign transport may unpack, and leave the length as it was
+	case n > 0 && n <= firstRead && !c.custom: // a custom transport may unpack, and leave the length as it was
 		body, err := readAll(resp.Body, int(n))
 		return body, nil, err
 	}

@@ -66,7 +66,7 @@ func TestAnswerCutAfterAValue(t *testing.T) {
 }
 
 // A transport of the user's may unpack an answer and leave its length as it was.
-func TestForeignLengthIsNotBelieved(t *testing.T) {
+func TestDeclaredLengthIsNotBelieved(t *testing.T) {
 	c := must.Get(New(local(Config{Transport: unpacked{}})))(t)
 	reply, err := c.Do(t.Context(), provider.Request{Endpoint: "/v1/chat/completions", Body: []byte(`{}`)})
 	if err != nil || string(reply.Body) != chat {
@@ -93,8 +93,8 @@ func doubt(ctx context.Context, t *testing.T, cfg Config) (provider.Doubtful, er
 	defer c.CloseIdle()
 	ctx, rec := provider.WithRecorder(ctx)
 	_, err = c.Do(ctx, chatRequest)
-	told := rec.Snapshot()
-	return told.Doubtful(err), err
+	snapshot := rec.Snapshot()
+	return snapshot.Doubtful(err), err
 }
 
 // A call whose time is up while it waits for a connection never left. One that waits for its
@@ -194,8 +194,8 @@ func TestRefusalWithinAnAnswer(t *testing.T) {
 		ctx, rec := provider.WithRecorder(t.Context())
 		rec.Response(http.StatusOK, http.Header{})
 		_, e := c.Read(ctx, &Exchange{Status: http.StatusOK, Err: &provider.Error{Kind: kind}})
-		if told := rec.Snapshot(); told.Cut != cut || (told.Doubtful(e).Calls == 1) != cut {
-			t.Errorf("%v: cut off: %t, %+v", kind, told.Cut, told.Doubtful(e))
+		if snapshot := rec.Snapshot(); snapshot.Cut != cut || (snapshot.Doubtful(e).Calls == 1) != cut {
+			t.Errorf("%v: cut off: %t, %+v", kind, snapshot.Cut, snapshot.Doubtful(e))
 		}
 	}
 }
@@ -280,8 +280,8 @@ func TestWaitingRequestHasNotLeft(t *testing.T) {
 	}
 	ctx, rec := provider.WithRecorder(ctx)
 	_, err = c.Do(ctx, chatRequest)
-	told := rec.Snapshot()
-	if got := told.Doubtful(err); got != (provider.Doubtful{}) || told.Sent || !errors.Is(err, provider.Timeout) {
-		t.Errorf("%+v, sent %t: %v", got, told.Sent, err)
+	snapshot := rec.Snapshot()
+	if got := snapshot.Doubtful(err); got != (provider.Doubtful{}) || snapshot.Sent || !errors.Is(err, provider.Timeout) {
+		t.Errorf("%+v, sent %t: %v", got, snapshot.Sent, err)
 	}
 }

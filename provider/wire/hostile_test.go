@@ -70,8 +70,8 @@ func exception(name, payload string) string { return string(frame("exception", n
 
 var (
 	counted = provider.Usage{InputTokens: 9, OutputTokens: 7, CachedTokens: 4, ReasoningTokens: 2} // by the end of chat.sse
-	told25  = provider.Usage{InputTokens: 28, OutputTokens: 1, CacheWriteTokens: 3}                // by the start of messages.sse
-	told8   = provider.Usage{InputTokens: 8, OutputTokens: 4, ReasoningTokens: 4}                  // by the second chunk of gemini.sse
+	usage25 = provider.Usage{InputTokens: 28, OutputTokens: 1, CacheWriteTokens: 3}                // by the start of messages.sse
+	usage8  = provider.Usage{InputTokens: 8, OutputTokens: 4, ReasoningTokens: 4}                  // by the second chunk of gemini.sse
 )
 
 const broken = provider.TransportFault
@@ -128,28 +128,28 @@ var hostiles = []hostile{
 
 	{name: "no stop", of: "messages", spoil: cut(-1), kind: broken, says: "ended before", usage: provider.Usage{InputTokens: 28, OutputTokens: 89, CacheWriteTokens: 3}},
 	{name: "a stop without a reason", of: "messages", spoil: replace(`"stop_reason":"tool_use"`, `"stop_reason":null`), kind: broken, says: "ended before", usage: provider.Usage{InputTokens: 28, OutputTokens: 89, CacheWriteTokens: 3}},
-	{name: "cut after the start", of: "messages", spoil: cut(1), kind: broken, says: "ended before", usage: told25},
-	{name: "connection lost after the start", of: "messages", spoil: cut(1), then: "abort", kind: broken, usage: told25},
-	{name: "silent after the start", of: "messages", spoil: cut(1), then: "hang", kind: broken, says: "silent", usage: told25},
-	{name: "two starts", of: "messages", spoil: double(0), kind: broken, says: "starts twice", usage: told25},
+	{name: "cut after the start", of: "messages", spoil: cut(1), kind: broken, says: "ended before", usage: usage25},
+	{name: "connection lost after the start", of: "messages", spoil: cut(1), then: "abort", kind: broken, usage: usage25},
+	{name: "silent after the start", of: "messages", spoil: cut(1), then: "hang", kind: broken, says: "silent", usage: usage25},
+	{name: "two starts", of: "messages", spoil: double(0), kind: broken, says: "starts twice", usage: usage25},
 	{name: "no start", of: "messages", spoil: func(e []string) []string { return e[1:] }, kind: broken, says: "not started"},
-	{name: "a block starts twice", of: "messages", spoil: double(1), kind: broken, says: "out of order", usage: told25},
-	{name: "a block that has stopped goes on", of: "messages", spoil: swap(5, 6), kind: broken, says: "out of order", usage: told25},
-	{name: "a delta before its block", of: "messages", spoil: swap(1, 3), kind: broken, says: "out of order", usage: told25},
-	{name: "a tool's input is cut", of: "messages", spoil: replace(`Francisco\\n\"}`, `Francisco`), kind: broken, says: "not JSON", usage: told25},
+	{name: "a block starts twice", of: "messages", spoil: double(1), kind: broken, says: "out of order", usage: usage25},
+	{name: "a block that has stopped goes on", of: "messages", spoil: swap(5, 6), kind: broken, says: "out of order", usage: usage25},
+	{name: "a delta before its block", of: "messages", spoil: swap(1, 3), kind: broken, says: "out of order", usage: usage25},
+	{name: "a tool's input is cut", of: "messages", spoil: replace(`Francisco\\n\"}`, `Francisco`), kind: broken, says: "not JSON", usage: usage25},
 	{name: "a block that does not stop", of: "messages", spoil: func(e []string) []string { return append(e[:len(e)-3:len(e)-3], e[len(e)-2:]...) }, kind: broken, says: "ended before", usage: provider.Usage{InputTokens: 28, OutputTokens: 89, CacheWriteTokens: 3}},
-	{name: "overloaded in the middle", of: "messages", spoil: put(4, "event: error\n"+data(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)), kind: provider.Overloaded, usage: told25},
-	{name: "a rate limit in the middle", of: "messages", spoil: put(4, data(`{"type":"error","error":{"type":"rate_limit_error","message":"slow"},"request_id":"req_1"}`)), kind: provider.Throttled, usage: told25},
+	{name: "overloaded in the middle", of: "messages", spoil: put(4, "event: error\n"+data(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)), kind: provider.Overloaded, usage: usage25},
+	{name: "a rate limit in the middle", of: "messages", spoil: put(4, data(`{"type":"error","error":{"type":"rate_limit_error","message":"slow"},"request_id":"req_1"}`)), kind: provider.Throttled, usage: usage25},
 	{name: "an error before anything", of: "messages", spoil: put(0, data(`{"type":"error","error":{"type":"api_error","message":"Internal server error"}}`)), kind: provider.Server},
-	{name: "endless pings", of: "messages", spoil: put(1, data(`{"type":"ping"}`)), then: "endless", kind: broken, says: "far more bytes", usage: told25},
-	{name: "blocks without end", of: "messages", spoil: put(1, data(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)), then: "endless", kind: broken, says: "out of order", usage: told25},
+	{name: "endless pings", of: "messages", spoil: put(1, data(`{"type":"ping"}`)), then: "endless", kind: broken, says: "far more bytes", usage: usage25},
+	{name: "blocks without end", of: "messages", spoil: put(1, data(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)), then: "endless", kind: broken, says: "out of order", usage: usage25},
 
-	{name: "no finish", of: "gemini", spoil: cut(2), kind: broken, says: "ended before", usage: told8},
+	{name: "no finish", of: "gemini", spoil: cut(2), kind: broken, says: "ended before", usage: usage8},
 	{name: "goes on after the finish", of: "gemini", spoil: swap(3, 4), kind: broken, says: "after its end", usage: provider.Usage{InputTokens: 8, OutputTokens: 7, ReasoningTokens: 4}},
-	{name: "unavailable in the middle", of: "gemini", spoil: put(2, data(`{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`)), kind: provider.Overloaded, usage: told8},
-	{name: "a quota in the middle", of: "gemini", spoil: put(2, data(`{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}`)), kind: provider.Throttled, usage: told8},
+	{name: "unavailable in the middle", of: "gemini", spoil: put(2, data(`{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`)), kind: provider.Overloaded, usage: usage8},
+	{name: "a quota in the middle", of: "gemini", spoil: put(2, data(`{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}`)), kind: provider.Throttled, usage: usage8},
 	{name: "a prompt that is blocked", of: "gemini", spoil: put(0, data(`{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":8}}`)), kind: provider.Refused, usage: provider.Usage{InputTokens: 8}},
-	{name: "parts without end", of: "gemini", spoil: cut(2), then: "endless", kind: provider.Invalid, says: "longer than allowed", usage: told8},
+	{name: "parts without end", of: "gemini", spoil: cut(2), then: "endless", kind: provider.Invalid, says: "longer than allowed", usage: usage8},
 
 	{name: "a wrong checksum", of: "converse", spoil: replace("Cited", "Sited"), kind: broken, says: "checksum"},
 	{name: "a wrong checksum of a length", of: "converse", spoil: replace("\x00\x00\x00", "\x00\x00\x01"), kind: broken, says: "checksum"},

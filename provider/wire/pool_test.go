@@ -415,8 +415,8 @@ func TestDialThatFailsCostsOneCall(t *testing.T) {
 	}
 }
 
-// heldTransport says that it dials, and does so once it may. It dials once.
-func (s *tier) heldTransport() (base *http.Transport, dialling, may chan struct{}) {
+// blockedTransport says that it dials, and does so once it may. It dials once.
+func (s *tier) blockedTransport() (base *http.Transport, dialling, may chan struct{}) {
 	base, dialling, may = s.transport(), make(chan struct{}), make(chan struct{})
 	dial := base.DialContext
 	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -431,7 +431,7 @@ func (s *tier) heldTransport() (base *http.Transport, dialling, may chan struct{
 // others, and room that was meant for the call is free.
 func TestCallEndsWhileItWaits(t *testing.T) {
 	s := newTier(t, 100, nil)
-	base, dialling, may := s.heldTransport()
+	base, dialling, may := s.blockedTransport()
 	client := over(t, s.URL, base)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -458,7 +458,7 @@ func TestCallEndsWhileItWaits(t *testing.T) {
 // A connection that is there once all are closed, and no call waits any more, is closed too.
 func TestLateConnectionIsClosed(t *testing.T) {
 	s := newTier(t, 100, nil)
-	base, dialling, may := s.heldTransport()
+	base, dialling, may := s.blockedTransport()
 	client := over(t, s.URL, base)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

@@ -240,7 +240,7 @@ func TestLongAnswerBreaksOff(t *testing.T) {
 
 // Where answers are held, they have their room until they are done with: no more of them
 // come than there is room for, at least one does, and when it is done with another does.
-func TestHeldBodiesAreBoundedToo(t *testing.T) {
+func TestKeptBodiesAreBoundedToo(t *testing.T) {
 	const calls, size = 16, testBody / 2
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{body: func(string) io.Reader { return strings.NewReader(answerOf(size)) }}
@@ -259,8 +259,8 @@ func TestHeldBodiesAreBoundedToo(t *testing.T) {
 		for done := range calls {
 			synctest.Wait() // until nothing more comes
 			time.Sleep(time.Second)
-			if held := len(replies) * size; held > testBodies || held < size {
-				t.Errorf("%d bytes are held after %d were done with, of %d", held, done, testBodies)
+			if kept := len(replies) * size; kept > testBodies || kept < size {
+				t.Errorf("%d bytes are held after %d were done with, of %d", kept, done, testBodies)
 			}
 			reply := <-replies
 			reply.Done()
@@ -292,8 +292,8 @@ func TestAllOfTheRoomIsUsed(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Minute) // of the bubble's: nothing more comes
-		if held := len(replies); held != places+leaves {
-			t.Errorf("%d answers are held; want %d with a place each, and %d with a leave", held, places, leaves)
+		if kept := len(replies); kept != places+leaves {
+			t.Errorf("%d answers are held; want %d with a place each, and %d with a leave", kept, places, leaves)
 		}
 		for range cap(replies) {
 			reply := <-replies
@@ -303,7 +303,7 @@ func TestAllOfTheRoomIsUsed(t *testing.T) {
 }
 
 // What is no answer holds nothing, and neither does one that is short.
-func TestOnlyLongAnswersAreHeld(t *testing.T) {
+func TestOnlyLongAnswersTakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short, wrong := answerOf(firstRead-1), `{"error":{"message":"`+numbers()[:2*piece]+`"}}`
 		w := &wire{body: func(prompt string) io.Reader {

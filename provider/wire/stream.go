@@ -130,7 +130,7 @@ func (c *Client) fetchStream(s *streamed, req *http.Request) Exchange {
 		return Exchange{Err: err, req: req}
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.Header.Get("Content-Encoding") == "gzip" && !c.foreign {
+	if resp.Header.Get("Content-Encoding") == "gzip" && !c.custom {
 		resp.Body = &gunzip{ReadCloser: resp.Body}
 		resp.ContentLength = -1
 	}
@@ -243,7 +243,7 @@ func (s *streamed) take(p []byte) error {
 	if err := s.splitter.Write(p, s.add); err != nil {
 		return broken(errMalformed, err)
 	}
-	kept := s.splitter.Held() + s.assembler.Size()
+	kept := s.splitter.Buffered() + s.assembler.Size()
 	if int64(kept) > most {
 		return errTooLong
 	}

@@ -298,15 +298,15 @@ func TestBrokenStreamsAreDoubtful(t *testing.T) {
 		begins = "event: message_start\ndata: " + `{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"model":"c","usage":{"input_tokens":25,"output_tokens":1}}}` + "\n\n"
 		fails  = "event: error\ndata: " + `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}` + "\n\n"
 	)
-	told := provider.Doubtful{Calls: 1, Usage: provider.Usage{InputTokens: 25, OutputTokens: 1}}
+	want := provider.Doubtful{Calls: 1, Usage: provider.Usage{InputTokens: 25, OutputTokens: 1}}
 	for name, c := range map[string]struct {
 		text   string
 		silent bool
 		want   provider.Doubtful
 	}{
-		"broken off":                     {begins, false, told},
-		"silent":                         {begins, true, told},
-		"an error in the middle":         {begins + fails, false, told},
+		"broken off":                     {begins, false, want},
+		"silent":                         {begins, true, want},
+		"an error in the middle":         {begins + fails, false, want},
 		"an error from the beginning on": {fails, false, provider.Doubtful{}},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

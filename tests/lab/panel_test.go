@@ -44,7 +44,7 @@ type glance struct {
 // text is every sentence.
 func (g *glance) text() string {
 	e := &g.Progress
-	return strings.Join([]string{e.HeldBy, e.HeldMore, e.HeldWide, e.HeldShort, e.EndsText, event.Line(e)}, "\n")
+	return strings.Join([]string{e.BoundText, e.BoundMore, e.BoundWide, e.BoundShort, e.EndsText, event.Line(e)}, "\n")
 }
 
 // A stopped clock is that of a process which was stopped for some time, at one moment of its

@@ -13,8 +13,8 @@ func TestLongLinesBufferIsGivenBack(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(text), err)
 		}
 	}
-	if held := cap(r.long); held > KeepBuffer {
-		t.Errorf("%d bytes held", held)
+	if kept := cap(r.long); kept > KeepBuffer {
+		t.Errorf("%d bytes held", kept)
 	}
 }
 

@@ -384,7 +384,7 @@ func TestPictureOfAJob(t *testing.T) {
 		c.change(s)
 		p := pictureOf(s)
 		e := event.Of(&p, contextOf(s))
-		if text := e.HeldBy + " " + e.Bound; !strings.Contains(text, c.says) {
+		if text := e.BoundText + " " + e.Bound; !strings.Contains(text, c.says) {
 			t.Errorf("%s: held by %q", name, text)
 		}
 		if e.Done != 400 || e.Total == nil || *e.Total != 1000 {

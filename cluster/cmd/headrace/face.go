@@ -273,7 +273,7 @@ func endsOf(s *node.Standing) observe.Forecast {
 
 // laneOf shows a limit as a lane of a run.
 func laneOf(l *bus.LimitPicture) observe.Lane {
-	lane := observe.Lane{Left: observe.UnknownTotal, HeldBy: limiter.ParseBound(l.Bound), Throttled: int(l.Refused)}
+	lane := observe.Lane{Left: observe.UnknownTotal, NextBound: limiter.ParseBound(l.Bound), Throttled: int(l.Refused)}
 	lane.Name, lane.InFlight, lane.Why, lane.Wait = l.Name, l.InFlight, l.Why, time.Duration(l.WaitS*float64(time.Second))
 	for p := machine.Flowing; p <= machine.Stopped; p++ {
 		if p.String() == l.Phase {

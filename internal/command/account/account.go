@@ -26,7 +26,7 @@ const accountDigits = 6
 // organisation in the headers: these tell accounts apart. Fetched tokens and signatures are
 // left out, as they differ on each machine. So are words that stand for no key, such as "none".
 func (b *Account) Limit(model string) string {
-	return b.Lane(model) + accountOf(b.flags.ForeignAddress(), strings.Join(append([]string{b.key()}, b.accountHeaders...), "\x00"))
+	return b.Lane(model) + accountOf(b.flags.CustomAddress(), strings.Join(append([]string{b.key()}, b.accountHeaders...), "\x00"))
 }
 
 // LimitOn is Limit on a lane of the file, for the lane's own word for a model. A quota names its limit itself. Where an

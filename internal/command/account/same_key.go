@@ -37,7 +37,7 @@ type neighbour struct {
 // holds locked: the system drops the lock when the process ends, in whatever way.
 type neighbours struct {
 	folder, prefix, name string
-	held                 *flock.Flock
+	lock                 *flock.Flock
 }
 
 // keyPrint tells keys apart. It is as short as an account's digits, and so confirms no guess
@@ -57,8 +57,8 @@ func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbour
 	n := &neighbours{folder: folder, prefix: keyPrint(key) + "-"}
 	n.name = fmt.Sprintf("%s%d-%08x", n.prefix, one.PID, chance&0xffffffff)
 	fresh := filepath.Join(folder, "new-"+n.name)
-	n.held = flock.New(fresh, flock.SetFlag(os.O_CREATE|os.O_EXCL|os.O_RDWR|disk.NoFollow), flock.SetPermissions(0o600))
-	if ours, err := n.held.TryLock(); err != nil || !ours {
+	n.lock = flock.New(fresh, flock.SetFlag(os.O_CREATE|os.O_EXCL|os.O_RDWR|disk.NoFollow), flock.SetPermissions(0o600))
+	if ours, err := n.lock.TryLock(); err != nil || !ours {
 		return nil
 	}
 	text, err := json.Marshal(one)
@@ -70,7 +70,7 @@ func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbour
 	}
 	if err != nil {
 		_ = os.Remove(fresh)
-		_ = n.held.Close()
+		_ = n.lock.Close()
 		return nil
 	}
 	return n
@@ -130,7 +130,7 @@ func neighbourAt(path string) (one neighbour, runs bool) {
 // leave withdraws this run from the neighbours.
 func (n *neighbours) leave() {
 	_ = os.Remove(filepath.Join(n.folder, n.name))
-	_ = n.held.Close()
+	_ = n.lock.Close()
 }
 
 // MeetNeighbours warns once if another process on this machine calls with the same key, now or

@@ -39,7 +39,7 @@ func TestNeighboursFindEachOther(t *testing.T) {
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder: %v, %v", info, err)
 	}
-	_ = b.held.Close() // as when its process is killed
+	_ = b.lock.Close() // as when its process is killed
 	must.Do(t, os.WriteFile(filepath.Join(folder, b.prefix+"notes"), []byte("mine"), 0o600))
 	if got := a.others(); len(got) != 0 {
 		t.Errorf("a run that died is found: %v", got)

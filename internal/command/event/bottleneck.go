@@ -38,8 +38,8 @@ func laneOf(p *observe.Snapshot) *observe.Lane {
 	return nil
 }
 
-// held says what holds the run back.
-func (s *scene) held(e *Progress) {
+// describeBound says what holds the run back.
+func (s *scene) describeBound(e *Progress) {
 	h := &s.p.Bottleneck
 	by := s.bound()
 	w := s.words(by)
@@ -53,10 +53,10 @@ func (s *scene) held(e *Progress) {
 		}
 	}
 	e.Bound, e.BoundShare = s.word(by), Round(h.Share)
-	e.HeldBy = fitting(rowCells, w.by...)
-	e.HeldMore = clauses(append([]string{second}, w.more...)...)
-	e.HeldShort = fitting(shortCells, append(w.short, e.HeldBy)...)
-	e.HeldWide = s.wide(w)
+	e.BoundText = fitting(rowCells, w.by...)
+	e.BoundMore = clauses(append([]string{second}, w.more...)...)
+	e.BoundShort = fitting(shortCells, append(w.short, e.BoundText)...)
+	e.BoundWide = s.wide(w)
 	if h.Next != limiter.BoundNone && h.Factor > 0 && !math.IsInf(h.Factor, 0) {
 		e.Next = &Next{Bound: h.Next.String(), Factor: Round(h.Factor), Then: h.Then.String()}
 	}
@@ -116,8 +116,8 @@ func fitting(n int, texts ...string) string {
 	return clip(texts[len(texts)-1], n)
 }
 
-// laneHeld says what holds one lane back, for a table.
-func (s *scene) laneHeld(l *observe.Lane) string {
+// laneBoundText says what holds one lane back, for a table.
+func (s *scene) laneBoundText(l *observe.Lane) string {
 	one := &scene{p: s.p, c: s.c, lane: l}
 	w := one.words(s.laneBound(l))
 	return fitting(laneCells, append(w.lane, "")...)
@@ -132,7 +132,7 @@ func (s *scene) laneBound(l *observe.Lane) limiter.Bound {
 	if by := s.bound(); s.p.State != observe.Running && s.p.State != observe.Stopped && by != s.p.Bottleneck.By {
 		return by
 	}
-	return l.HeldBy
+	return l.NextBound
 }
 
 // A reason holds the words for a bound: in a row, where there are only 40 columns, and in a table

@@ -20,7 +20,7 @@ func in(d time.Duration) time.Time { return noon.Add(d) }
 
 // steady is a run in its middle: of one lane, whose limit on requests is known.
 func steady(by limiter.Bound) observe.Snapshot {
-	l := observe.Lane{HeldBy: by, Left: 47_886}
+	l := observe.Lane{NextBound: by, Left: 47_886}
 	l.Name, l.LaneStatus.Latency = "openai/gpt-4o-mini", 3100*time.Millisecond
 	l.View.At = noon
 	l.View.Limits[0] = limiter.LimitView{Source: limiter.Seen, Refill: 10, Capacity: 10, Level: 0.5}
@@ -36,8 +36,8 @@ func steady(by limiter.Bound) observe.Snapshot {
 
 var here = Context{Input: "prompts.jsonl", Output: "results.jsonl", Provider: "openai", Timeout: 2 * time.Minute, Zone: time.UTC, Resumable: true}
 
-// told is a scene of the table: how a snapshot differs from steady, and every sentence of it.
-type told struct {
+// boundTexts is a scene of the table: how a snapshot differs from steady, and every sentence of it.
+type boundTexts struct {
 	name string
 	by   limiter.Bound
 	p    func(p *observe.Snapshot, l *observe.Lane)
@@ -45,7 +45,7 @@ type told struct {
 }
 
 // said returns every sentence of a scene, a line each.
-func (c *told) said() (Progress, string) {
+func (c *boundTexts) said() (Progress, string) {
 	p, with := steady(c.by), here
 	if c.p != nil {
 		c.p(&p, &p.Lanes[0])
@@ -56,11 +56,11 @@ func (c *told) said() (Progress, string) {
 	e := Of(&p, with)
 	text := "== " + c.name + "\n"
 	for _, one := range []struct{ name, words string }{
-		{"held", e.HeldBy},
-		{"more", e.HeldMore},
-		{"wide", e.HeldWide},
-		{"short", e.HeldShort},
-		{"lane", e.Lanes[0].HeldShort},
+		{"held", e.BoundText},
+		{"more", e.BoundMore},
+		{"wide", e.BoundWide},
+		{"short", e.BoundShort},
+		{"lane", e.Lanes[0].BoundShort},
 		{"ends", e.EndsText},
 		{"short", e.EndsShort},
 	} {
@@ -71,7 +71,7 @@ func (c *told) said() (Progress, string) {
 
 // What holds a run back, and when it ends, is said to the letter as in testdata/held.txt,
 // and has room.
-func TestHeldBy(t *testing.T) {
+func TestBoundText(t *testing.T) {
 	file, err := os.ReadFile("testdata/held.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ var quota = &provider.Error{Kind: provider.QuotaExhausted, Provider: "openai", S
 
 var errBroken = errors.New("openai: server: 503: upstream connect error")
 
-var scenes = []told{
+var scenes = []boundTexts{
 	{name: "requests", by: limiter.BoundRequests, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.Bottleneck.Next, p.Bottleneck.Factor, p.Bottleneck.Then = limiter.BoundTokens, 3.1, limiter.BoundConcurrency
 	}},
@@ -292,12 +292,12 @@ func fits(t *testing.T, e *Progress) {
 		most int
 	}
 	list := []text{
-		{e.HeldBy, rowCells},
-		{e.HeldMore, rowCells},
-		{e.HeldShort, shortCells},
+		{e.BoundText, rowCells},
+		{e.BoundMore, rowCells},
+		{e.BoundShort, shortCells},
 		{e.EndsText, rowCells},
 		{e.EndsShort, endCells},
-		{e.HeldWide, 1 << 20},
+		{e.BoundWide, 1 << 20},
 		{e.EndsWide, 1 << 20},
 		{e.Latest, 1 << 20},
 		{CallsRow(e), rowCells},
@@ -305,7 +305,7 @@ func fits(t *testing.T, e *Progress) {
 		{FailedRow(e), rowCells},
 	}
 	for _, l := range e.Lanes {
-		list = append(list, text{l.HeldShort, laneCells})
+		list = append(list, text{l.BoundShort, laneCells})
 	}
 	for _, one := range list {
 		if cells(one.s) > one.most {
@@ -315,7 +315,7 @@ func fits(t *testing.T, e *Progress) {
 			t.Errorf("it steers: %q", one.s)
 		}
 	}
-	if e.HeldBy == "" || e.HeldShort == "" || e.EndsText == "" {
-		t.Errorf("nothing is said of %q in %s: %q, %q, %q", e.Bound, e.State, e.HeldBy, e.HeldShort, e.EndsText)
+	if e.BoundText == "" || e.BoundShort == "" || e.EndsText == "" {
+		t.Errorf("nothing is said of %q in %s: %q, %q, %q", e.Bound, e.State, e.BoundText, e.BoundShort, e.EndsText)
 	}
 }

@@ -30,10 +30,10 @@ type Progress struct {
 
 	Bound      string             `json:"bound"`       // the word for what holds the run back
 	BoundShare float64            `json:"bound_share"` // its share of the last four seconds
-	HeldBy     string             `json:"held_by"`     // the same in a sentence
-	HeldMore   string             `json:"held_more"`   // further details; "": none
-	HeldShort  string             `json:"held_short"`  // in at most 31 cells
-	HeldWide   string             `json:"held_wide"`   // in one line that may be long
+	BoundText  string             `json:"held_by"`     // the same in a sentence
+	BoundMore  string             `json:"held_more"`   // further details; "": none
+	BoundShort string             `json:"held_short"`  // in at most 31 cells
+	BoundWide  string             `json:"held_wide"`   // in one line that may be long
 	Next       *Next              `json:"next"`
 	BoundS     map[string]float64 `json:"bound_s"` // seconds of the run by what held it back
 	Allowed    *float64           `json:"allowed_per_second"`
@@ -91,17 +91,17 @@ type Lane struct {
 	P95MS    int64    `json:"p95_ms"`
 	P50MS    *int64   `json:"p50_ms"` // of the last half minute; null: there was no answer
 
-	Bound     string  `json:"bound"`
-	HeldShort string  `json:"held_short"` // in at most 16 cells
-	Limits    []Limit `json:"limits"`
-	Window    *int    `json:"window"`
-	Answered  int     `json:"answered"`
-	Throttled int     `json:"throttled"`
-	Broke     int     `json:"broke"`
-	Failed    int     `json:"failed"`
-	Left      *int    `json:"left"`  // items still to do
-	Until     *string `json:"until"` // RFC 3339: when the phase changes by itself
-	DonePerS  float64 `json:"items_per_second"`
+	Bound      string  `json:"bound"`
+	BoundShort string  `json:"held_short"` // in at most 16 cells
+	Limits     []Limit `json:"limits"`
+	Window     *int    `json:"window"`
+	Answered   int     `json:"answered"`
+	Throttled  int     `json:"throttled"`
+	Broke      int     `json:"broke"`
+	Failed     int     `json:"failed"`
+	Left       *int    `json:"left"`  // items still to do
+	Until      *string `json:"until"` // RFC 3339: when the phase changes by itself
+	DonePerS   float64 `json:"items_per_second"`
 
 	USD *float64 `json:"usd,omitempty"` // its cost, of a file with lanes; absent: it has no known price
 

@@ -66,7 +66,7 @@ func (w wild) bound() limiter.Bound {
 }
 
 func (w wild) lane() observe.Lane {
-	l := observe.Lane{HeldBy: w.bound(), Speed: w.number(), P50: w.span(), P95: w.span(), Left: w.whole()}
+	l := observe.Lane{NextBound: w.bound(), Speed: w.number(), P50: w.span(), P95: w.span(), Left: w.whole()}
 	l.Name, l.Phase, l.Reason, l.Until = w.text(), machine.Phase(w.IntN(5)), machine.Reason(w.IntN(12)), w.moment()
 	l.Parked, l.Wave, l.Window, l.Failures, l.LaneStatus.Latency = w.whole(), w.whole(), w.whole(), w.whole(), w.span()
 	l.Errors, l.Slowed = w.number(), w.number()

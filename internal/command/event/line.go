@@ -36,8 +36,8 @@ func Figures(p *Progress) []string {
 		list = append(list, fmt.Sprintf("%d failed", p.Failed))
 	}
 	list = append(list, phaseWords(p), breakerWords(p), slowedWords(p), fmt.Sprintf("%d in flight", p.InFlight), fmt.Sprintf("%d waiting", p.Waiting))
-	if p.HeldShort != "" && p.Bound != "" {
-		list = append(list, "held by "+p.HeldShort)
+	if p.BoundShort != "" && p.Bound != "" {
+		list = append(list, "held by "+p.BoundShort)
 	}
 	if p.OfModels == 1 && len(p.Lanes) == 1 && p.Lanes[0].Belief != "" {
 		list = append(list, "("+p.Lanes[0].Belief+")")

@@ -56,7 +56,7 @@ func Of(p *observe.Snapshot, c Context) Progress {
 		e.Total = &p.Total
 	}
 	e.Disk = &Disk{PendingLines: c.Unwritten}
-	s.held(&e)
+	s.describeBound(&e)
 	s.ends(&e)
 	spent(&e, p)
 	return e
@@ -167,7 +167,7 @@ func (s *scene) laneEvent(l *observe.Lane) Lane {
 		Name: l.Name, Account: l.Account, Phase: l.Phase.String(), Speed: l.LaneStatus.Speed.String(), Why: l.Why, WaitS: Round(l.Wait.Seconds()),
 		Epoch: l.Epoch, Rate: Finite(l.Rate), InFlight: l.InFlight, Parked: l.Parked, Delayed: l.Delayed,
 		MeanMS: l.Latency.Milliseconds(), P95MS: l.LaneStatus.P95.Milliseconds(), P50MS: milli(l.P50),
-		Bound: s.laneBound(l).String(), HeldShort: s.laneHeld(l), Limits: limits(l),
+		Bound: s.laneBound(l).String(), BoundShort: s.laneBoundText(l), Limits: limits(l),
 		Answered: l.Answered, Throttled: l.Throttled, Broke: l.Broke, Failed: l.Failed, DonePerS: Round(l.Speed),
 		Errors: Round(l.Errors), Slowed: Round(l.Slowed), Belief: s.believed(l).String(), Breaker: l.Breaker.String(), Failures: l.Failures,
 		FirstS: Until(s.p.At, l.FirstDue), LastS: Until(s.p.At, l.LastDue),

@@ -41,8 +41,8 @@ func TestBeliefIsWhatBinds(t *testing.T) {
 		p := steady(limiter.BoundTrial)
 		p.Lanes[0].View = limiter.View{At: noon, Cap: most}
 		e := Of(&p, here)
-		if e.Lanes[0].Belief != want || want != "" && !strings.Contains(e.HeldMore, want) || strings.Contains(e.HeldMore, "256") {
-			t.Errorf("of %d calls: %q, and %q", most, e.Lanes[0].Belief, e.HeldMore)
+		if e.Lanes[0].Belief != want || want != "" && !strings.Contains(e.BoundMore, want) || strings.Contains(e.BoundMore, "256") {
+			t.Errorf("of %d calls: %q, and %q", most, e.Lanes[0].Belief, e.BoundMore)
 		}
 		p.Concurrency = 0 // not known
 		if got := Of(&p, here).Lanes[0].Belief; most > 0 && got != "no more than "+words.Number(most)+" in flight" {

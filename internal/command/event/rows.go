@@ -22,8 +22,8 @@ func Lines(p *Progress) []string {
 		name = "Stopped"
 	}
 	for _, r := range []struct{ name, words string }{
-		{name, p.HeldBy},
-		{"", p.HeldMore},
+		{name, p.BoundText},
+		{"", p.BoundMore},
 		{"Ends", p.EndsText},
 		{"Speed", SpeedWord(p)},
 		{"Calls", CallsRow(p)},

@@ -49,7 +49,7 @@ func TestStory(t *testing.T) {
 
 // The line distinguishes open breakers from half-open ones. It says nothing where all are
 // closed.
-func TestBreakersAreToldApart(t *testing.T) {
+func TestBreakersAreDistinguished(t *testing.T) {
 	for want, p := range map[string]Progress{
 		"":                              {OfModels: 3},
 		"breaker open":                  {OfModels: 1, Open: 1},

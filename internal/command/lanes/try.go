@@ -98,7 +98,7 @@ func tryLane(ctx context.Context, w *world.World, lane *account.Account, usual s
 	if reply.Done != nil {
 		reply.Done()
 	}
-	t.limits = toldLimits(record.Limits)
+	t.limits = advertisedLimits(record.Limits)
 	if t.answered = err == nil; t.answered {
 		t.status = strconv.Itoa(reply.Status)
 		return t
@@ -143,8 +143,8 @@ func shortest(lane *account.Account, usual string) (r provider.Request, err erro
 	return r, err
 }
 
-// toldLimits shows the limits that an answer tells.
-func toldLimits(limits []provider.RateLimit) string {
+// advertisedLimits shows the limits that an answer tells.
+func advertisedLimits(limits []provider.RateLimit) string {
 	var parts []string
 	for _, l := range limits {
 		parts = append(parts, fmt.Sprintf("%s of %s %s left", words.Thousands(l.Remaining), words.Thousands(l.Limit), l.On))

@@ -91,7 +91,7 @@ func randomRun(chance *rand.Rand, name string) (p event.Progress, speeds []float
 	p = event.Progress{
 		State: pick("running", paused, draining, stopped, over, name), ElapsedS: float64(number()), Done: number(), Total: maybe(), Failed: int64(number()),
 		InFlight: number(), Waiting: number(), PerSecond: float64(number()) / 7, Input: text(), Output: text(), Provider: text(), Models: []string{text()}, OfModels: chance.IntN(4),
-		Concurrency: number(), Bound: pick("requests", "cooldown", "breaker", name), HeldBy: text(), HeldMore: text(), HeldShort: text(), HeldWide: text(),
+		Concurrency: number(), Bound: pick("requests", "cooldown", "breaker", name), BoundText: text(), BoundMore: text(), BoundShort: text(), BoundWide: text(),
 		Allowed: fraction(), EndsText: text(), EndsWide: text(), Spent: event.Spent{USD: fraction(), InputTokens: int64(number())}, Answered: number(),
 		Again: number(), Cooldowns: number(), Parked: number(), Delayed: number(), Truncated: number(), OldestS: fraction(),
 		Failures: []event.Failure{{Kind: text(), Code: text(), Message: text(), Count: number()}}, Latest: text(),
@@ -102,7 +102,7 @@ func randomRun(chance *rand.Rand, name string) (p event.Progress, speeds []float
 	}
 	for range chance.IntN(12) {
 		p.Lanes = append(p.Lanes, event.Lane{
-			Name: text(), Phase: text(), HeldShort: text(), DonePerS: float64(number()), InFlight: number(), P95MS: int64(number()),
+			Name: text(), Phase: text(), BoundShort: text(), DonePerS: float64(number()), InFlight: number(), P95MS: int64(number()),
 			Limits: []event.Limit{{Used: fraction()}}, Throttled: number(), Left: maybe(),
 		})
 	}

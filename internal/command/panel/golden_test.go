@@ -39,9 +39,9 @@ func steady() shown {
 		Progress: event.Progress{
 			State: "running", ElapsedS: 5320, Done: 52_114, Total: of(100_000), Failed: 31, InFlight: 31, Waiting: 1024, PerSecond: 9.8,
 			Input: "prompts.jsonl", Output: "results.jsonl", Provider: "openai", Models: []string{"gpt-4o-mini"}, OfModels: 1, Concurrency: 64,
-			Bound: "requests", HeldBy: "the provider's limit on requests: 588 of 600 a minute (its headers)",
-			HeldMore:  "next would be tokens, at 3.1 times this speed; then -c 64",
-			HeldShort: "requests limit: 588 of 600/min", Allowed: of(7.0),
+			Bound: "requests", BoundText: "the provider's limit on requests: 588 of 600 a minute (its headers)",
+			BoundMore:  "next would be tokens, at 3.1 times this speed; then -c 64",
+			BoundShort: "requests limit: 588 of 600/min", Allowed: of(7.0),
 			Ends: &event.Ends{LikelyS: 4860}, EndsText: "16:37, in 1 h 21 min (± 4 min), if that limit stays",
 			Spent: event.Spent{USD: of(5.21), InputTokens: 18_200_000, OutputTokens: 4_100_000}, InAll: &event.InAll{USD: 10, PlusMinus: 0.06},
 			Answered: 52_083, Cooldowns: 2, Again: 112, P50MS: of(int64(2900)), P95MS: of(int64(6100)),
@@ -66,8 +66,8 @@ var panels = map[string]struct {
 }{
 	"1 ramping up": {steady().but(func(s *shown) {
 		s.ElapsedS, s.Done, s.Failed, s.InFlight, s.PerSecond = 11, 410, 0, 47, 58.1
-		s.Bound, s.HeldBy = "search", "nothing known yet: 64 calls/s, doubled every 2.5 s until refused"
-		s.HeldMore = "no header names a limit; --rpm and --tpm would skip this search"
+		s.Bound, s.BoundText = "search", "nothing known yet: 64 calls/s, doubled every 2.5 s until refused"
+		s.BoundMore = "no header names a limit; --rpm and --tpm would skip this search"
 		s.Ends, s.EndsWhy, s.EndsText = nil, "early", "too early to say"
 		s.Spent, s.InAll = event.Spent{USD: of(0.04), InputTokens: 142_000, OutputTokens: 31_000}, nil
 		s.Cooldowns, s.Again, s.P50MS, s.P95MS, s.Failures = 0, 0, of(int64(800)), of(int64(1600)), nil
@@ -84,8 +84,8 @@ var panels = map[string]struct {
 	"2 in colour (⟨ is an escape)": {steady(), 80, 24, Style{Color: true}},
 	"3 tokens limit": {steady().but(func(s *shown) {
 		s.ElapsedS, s.Done, s.Total, s.Failed, s.InFlight, s.PerSecond = 2463, 8120, of(20_000), 0, 12, 3.3
-		s.Bound, s.HeldBy = "tokens", "the provider's limit on tokens: 196 k of 200 k a minute (its headers)"
-		s.HeldMore = "an item draws 990 tokens; 512 of them are max_tokens, and 97 are used"
+		s.Bound, s.BoundText = "tokens", "the provider's limit on tokens: 196 k of 200 k a minute (its headers)"
+		s.BoundMore = "an item draws 990 tokens; 512 of them are max_tokens, and 97 are used"
 		s.EndsText = "15:58, in 1 h 1 min (± 3 min), if that limit stays"
 		s.P50MS, s.P95MS, s.Cooldowns, s.Again, s.Failures = of(int64(3400)), of(int64(8800)), 0, 0, nil
 		s.Spent, s.InAll = event.Spent{USD: of(1.07), InputTokens: 3_900_000, OutputTokens: 800_000}, &event.InAll{USD: 2.63, PlusMinus: 0.05}
@@ -95,39 +95,39 @@ var panels = map[string]struct {
 	}), 80, 24, Style{}},
 	"4 cooling down": {steady().but(func(s *shown) {
 		s.InFlight, s.Parked, s.PerSecond, s.Cooldowns = 3, 9, 0, 0
-		s.Bound, s.HeldBy = "cooldown", "a cooldown: refused (429, Retry-After 20 s); a probe leaves in 12.4 s"
-		s.HeldMore = "12 calls met this wave; 9 items wait for it and go first"
+		s.Bound, s.BoundText = "cooldown", "a cooldown: refused (429, Retry-After 20 s); a probe leaves in 12.4 s"
+		s.BoundMore = "12 calls met this wave; 9 items wait for it and go first"
 		s.EndsText = "16:38, in 1 h 22 min (± 5 min), if the limit of before comes back"
 		s.Latest = "15:15:40 rate limit hit: cooling for 20.0 s (Retry-After)"
 		s.speeds = strings.Repeat("6", 34) + "40"
 	}), 80, 24, Style{}},
 	"40x10 cooling": {steady().but(func(s *shown) {
-		s.PerSecond, s.HeldShort, s.EndsText = 0, "a cooldown: probe in 12.4 s", "16:38, in 1 h 22 min (± 5 min), if the limit of before comes back"
+		s.PerSecond, s.BoundShort, s.EndsText = 0, "a cooldown: probe in 12.4 s", "16:38, in 1 h 22 min (± 5 min), if the limit of before comes back"
 		s.speeds = "666666666640"
 	}), 40, 10, Style{}},
 	"5 breaker open": {steady().but(func(s *shown) {
 		s.InFlight, s.Delayed, s.PerSecond, s.Cooldowns, s.Again = 0, 38, 0, 0, 151
-		s.Bound, s.HeldBy = "breaker", "an outage: 23 of the last 40 calls broke (503); next try in 28 s"
-		s.HeldMore = "third try since 15:14:02; a try costs no item an attempt"
+		s.Bound, s.BoundText = "breaker", "an outage: 23 of the last 40 calls broke (503); next try in 28 s"
+		s.BoundMore = "third try since 15:14:02; a try costs no item an attempt"
 		s.Ends, s.EndsWhy, s.EndsText = nil, "outage", "cannot be said during an outage; 1 h 21 min of work is left"
 		s.Latest = "15:15:38 probe: 503 once more, waiting 30 s"
 		s.speeds = strings.Repeat("6", 28) + "10000000"
 	}), 80, 24, Style{}},
 	"6 draining": {steady().but(ending).but(func(s *shown) {
-		s.State, s.Bound, s.HeldMore = "draining", "draining", ""
-		s.HeldBy = "your Ctrl-C: 6 calls finish and are saved; Ctrl-C again drops them"
+		s.State, s.Bound, s.BoundMore = "draining", "draining", ""
+		s.BoundText = "your Ctrl-C: 6 calls finish and are saved; Ctrl-C again drops them"
 		s.Ends, s.EndsText = nil, "within about 8 s; 47,861 items are left"
 	}), 80, 24, Style{}},
 	"7 quota stopped": {steady().but(ending).but(func(s *shown) {
 		s.State, s.Bound = "stopped", "stopped"
-		s.HeldBy = "the quota is used up: gpt-4o-mini answers insufficient_quota"
-		s.HeldMore = "nothing more is sent; 6 calls in flight finish and are saved"
+		s.BoundText = "the quota is used up: gpt-4o-mini answers insufficient_quota"
+		s.BoundMore = "nothing more is sent; 6 calls in flight finish and are saved"
 		s.Ends, s.EndsText = nil, "in a few seconds, exit code 3; 47,861 items are left for a resume"
 	}), 80, 24, Style{}},
 	"8 own concurrency": {steady().but(func(s *shown) {
 		s.ElapsedS, s.Done, s.Failed, s.InFlight, s.PerSecond = 492, 9840, 0, 64, 20.1
-		s.Bound, s.HeldBy = "concurrency", "your -c 64: all 64 calls are in flight, each takes 3.1 s"
-		s.HeldMore = "the limit allows 2.4 times as many: -c 154 next time"
+		s.Bound, s.BoundText = "concurrency", "your -c 64: all 64 calls are in flight, each takes 3.1 s"
+		s.BoundMore = "the limit allows 2.4 times as many: -c 154 next time"
 		s.EndsText = "15:41, in 1 h 15 min (± 2 min)"
 		s.P50MS, s.P95MS, s.Cooldowns, s.Again, s.Failures = of(int64(3100)), of(int64(4000)), 0, 0, nil
 		s.Spent, s.InAll = event.Spent{USD: of(0.98), InputTokens: 3_400_000, OutputTokens: 800_000}, &event.InAll{USD: 9.96, PlusMinus: 0.11}
@@ -136,7 +136,7 @@ var panels = map[string]struct {
 	}), 80, 24, Style{}},
 	"9 own input": {steady().but(func(s *shown) {
 		s.Input, s.ElapsedS, s.Done, s.Total, s.Failed, s.InFlight, s.Waiting, s.PerSecond = "-", 492, 1512, nil, 2, 4, 0, 3.1
-		s.Bound, s.HeldBy, s.HeldMore = "input", "your input: it gives 3.1 items/s, nothing waits (4 of 64 in flight)", ""
+		s.Bound, s.BoundText, s.BoundMore = "input", "your input: it gives 3.1 items/s, nothing waits (4 of 64 in flight)", ""
 		s.Ends, s.EndsWhy, s.EndsText = nil, "total", "when standard input ends"
 		s.Cooldowns, s.Again, s.Failures = 0, 0, []event.Failure{{Kind: "timeout", Count: 2}}
 		s.Spent, s.InAll, s.Latest = event.Spent{USD: of(0.15), InputTokens: 528_000, OutputTokens: 119_000}, nil, ""
@@ -151,15 +151,15 @@ var panels = map[string]struct {
 func severalLanes() shown {
 	return steady().but(func(s *shown) {
 		s.Models, s.OfModels = []string{"gpt-4o", "gpt-4o-mini", "o4-mini"}, 3
-		s.HeldWide = "the provider's limit on tokens of gpt-4o: 442 k of 450 k a minute (its headers), 71 % of the last 10 s; your -c 64 the other 29 %"
+		s.BoundWide = "the provider's limit on tokens of gpt-4o: 442 k of 450 k a minute (its headers), 71 % of the last 10 s; your -c 64 the other 29 %"
 		s.EndsText, s.EndsWide = "16:37, in 1 h 21 min (± 4 min)", "16:37, in 1 h 21 min (± 4 min); gpt-4o is the last, the others end at 15:50"
 		s.Latest = "14:31:08 gpt-4o: cooled 3.2 s for a refusal that 12 calls met; full speed 14:31:15"
 		waves := strings.Repeat("6", 34)
 		s.speeds, s.span = "666666004"+waves+"004"+waves+"0046666666666666666666666666", 30*time.Minute
 		s.Lanes = []event.Lane{
-			{Name: "openai/gpt-4o", Phase: "flowing", HeldShort: "tokens limit", DonePerS: 3.3, Limits: []event.Limit{{Used: of(0.2)}, {}, {Used: of(0.98)}}, InFlight: 12, P50MS: of(int64(3400)), P95MS: 8800, Throttled: 12, Broke: 31, Failed: 24, Left: of(19_204)},
-			{Name: "openai/gpt-4o-mini", Phase: "flowing", HeldShort: "-c 64", DonePerS: 6.1, Limits: []event.Limit{{Used: of(0.12)}}, InFlight: 49, P50MS: of(int64(2900)), P95MS: 6100, Broke: 81, Failed: 7, Left: of(28_644)},
-			{Name: "openai/o4-mini", Phase: "cooling", HeldShort: "cooldown 4.1 s", Limits: []event.Limit{{Used: of(0.0)}}, InFlight: 3, P50MS: of(int64(9100)), P95MS: 22_000, Throttled: 40, Left: of(38)},
+			{Name: "openai/gpt-4o", Phase: "flowing", BoundShort: "tokens limit", DonePerS: 3.3, Limits: []event.Limit{{Used: of(0.2)}, {}, {Used: of(0.98)}}, InFlight: 12, P50MS: of(int64(3400)), P95MS: 8800, Throttled: 12, Broke: 31, Failed: 24, Left: of(19_204)},
+			{Name: "openai/gpt-4o-mini", Phase: "flowing", BoundShort: "-c 64", DonePerS: 6.1, Limits: []event.Limit{{Used: of(0.12)}}, InFlight: 49, P50MS: of(int64(2900)), P95MS: 6100, Broke: 81, Failed: 7, Left: of(28_644)},
+			{Name: "openai/o4-mini", Phase: "cooling", BoundShort: "cooldown 4.1 s", Limits: []event.Limit{{Used: of(0.0)}}, InFlight: 3, P50MS: of(int64(9100)), P95MS: 22_000, Throttled: 40, Left: of(38)},
 		}
 	})
 }

@@ -90,8 +90,8 @@ func (g *page) panel(wide bool) []row {
 			rows = append(rows, row{padded(name, nameCells), g.shorten(text, g.room-nameCells), t})
 		}
 	}
-	held, more := g.held(wide)
-	add(g.heldName(), held, g.gravity())
+	bound, more := g.boundText(wide)
+	add(g.boundName(), bound, g.gravity())
 	add("", more, calm)
 	ends := g.EndsText
 	if wide && g.EndsWide != "" && g.fits(g.EndsWide) {
@@ -130,23 +130,23 @@ const (
 	over     = "over"
 )
 
-func (g *page) heldName() string {
+func (g *page) boundName() string {
 	if g.State == stopped {
 		return "Stopped"
 	}
 	return "Held by"
 }
 
-// held returns the longest sentence that fits about what holds the run back, and further
+// boundText returns the longest sentence that fits about what holds the run back, and further
 // details.
-func (g *page) held(wide bool) (text, more string) {
+func (g *page) boundText(wide bool) (text, more string) {
 	switch {
-	case wide && g.HeldWide != "" && g.fits(g.HeldWide):
-		return g.HeldWide, ""
-	case g.HeldBy == "" || !g.fits(g.HeldBy) && g.HeldShort != "":
-		return g.HeldShort, g.HeldMore
+	case wide && g.BoundWide != "" && g.fits(g.BoundWide):
+		return g.BoundWide, ""
+	case g.BoundText == "" || !g.fits(g.BoundText) && g.BoundShort != "":
+		return g.BoundShort, g.BoundMore
 	}
-	return g.HeldBy, g.HeldMore
+	return g.BoundText, g.BoundMore
 }
 
 // fits reports whether a text fits after a row's name.
@@ -160,7 +160,7 @@ func (g *page) small() []row {
 		tail := fmt.Sprintf(" %s  %s/%s", g.share(), words.Number(g.Done), thousands(*g.Total))
 		progress = g.Clip(g.bar(g.room-2-len(tail))+tail, g.room)
 	}
-	name, ends := g.heldName()+" ", g.EndsText
+	name, ends := g.boundName()+" ", g.EndsText
 	if g.EndsShort != "" && g.Cells(g.plain(ends)) > g.room-len("Ends ") {
 		ends = g.EndsShort
 	}
@@ -174,7 +174,7 @@ func (g *page) small() []row {
 	}
 	return []row{
 		{text: progress},
-		{name, g.shorten(g.HeldShort, g.room-len(name)), g.gravity()},
+		{name, g.shorten(g.BoundShort, g.room-len(name)), g.gravity()},
 		{"Ends ", g.shorten(ends, g.room-len("Ends ")), calm},
 		{text: g.shorten(figures, g.room)},
 	}
@@ -199,8 +199,8 @@ func (g *page) counts() (text string) {
 // oneRow shows how far the run is, and what holds it back; then more, while there is room.
 func (g *page) oneRow() row {
 	line := g.share()
-	if held := g.plain(g.HeldShort); held != "" {
-		line += " " + g.brief(held, g.room-g.Cells(line)-1)
+	if bound := g.plain(g.BoundShort); bound != "" {
+		line += " " + g.brief(bound, g.room-g.Cells(line)-1)
 	}
 	line = strings.TrimRight(line, " ")
 	end := ""

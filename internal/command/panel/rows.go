@@ -254,7 +254,7 @@ type column struct {
 var columns = []column{
 	{"model", 0, 15, true, func(g *page, l *event.Lane) string { return strings.TrimPrefix(l.Name, g.Provider+"/") }},
 	{"phase", 1, 9, true, func(_ *page, l *event.Lane) string { return l.Phase }},
-	{"held by", 1, 16, true, func(_ *page, l *event.Lane) string { return l.HeldShort }},
+	{"held by", 1, 16, true, func(_ *page, l *event.Lane) string { return l.BoundShort }},
 	{"items/s", 1, 7, false, func(_ *page, l *event.Lane) string { return fmt.Sprintf("%.1f", l.DonePerS) }},
 	{"of limit", 3, 8, false, func(_ *page, l *event.Lane) string { return used(l) }},
 	{"in flight", 3, 9, false, func(_ *page, l *event.Lane) string { return words.Number(l.InFlight) }},

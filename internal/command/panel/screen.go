@@ -17,8 +17,8 @@ import (
 // on it. While a user resizes the window, the terminal is still breaking its rows again.
 const SizeRests = 150 * time.Millisecond
 
-// mostHeld is the number of bytes of lines that may wait for the size to rest.
-const mostHeld = 64 << 10
+// mostBuffered is the number of bytes of lines that may wait for the size to rest.
+const mostBuffered = 64 << 10
 
 // A Screen paints rows on a terminal, and lines above them. It belongs to one goroutine. It
 // stops writing to a terminal that fails: that is no fault of the run.
@@ -33,13 +33,13 @@ type Screen struct {
 	size  func() (width, height int)
 	style Style
 
-	rows    []string     // on the terminal; the cursor is in the first column of the last of them
-	painted size         // the terminal's size when they were painted
-	seen    size         // the size at the last look
-	since   time.Time    // when it became that; zero: at the first look
-	least   int          // the least width seen since the rows were painted
-	held    bytes.Buffer // lines that wait for the size to rest
-	gone    bool         // the terminal has failed
+	rows     []string     // on the terminal; the cursor is in the first column of the last of them
+	painted  size         // the terminal's size when they were painted
+	seen     size         // the size at the last look
+	since    time.Time    // when it became that; zero: at the first look
+	least    int          // the least width seen since the rows were painted
+	buffered bytes.Buffer // lines that wait for the size to rest
+	gone     bool         // the terminal has failed
 }
 
 type size struct{ width, height int }
@@ -72,39 +72,39 @@ func (s *Screen) Paint(p *event.Progress, speeds []float64, span time.Duration) 
 	case s.isLost():
 		f.broken(s.style, s.seen.width, s.Reflows)
 		f.erase()
-	case s.held.Len() > 0:
+	case s.buffered.Len() > 0:
 		f.erase()
 	case s.painted != s.seen:
 		f.old = true
 	}
-	f.lines(s.held.Bytes())
+	f.lines(s.buffered.Bytes())
 	f.paint(rows)
-	s.held.Reset()
+	s.buffered.Reset()
 	s.rows, s.painted, s.least = rows, s.seen, s.seen.width
 	s.write(f.Bytes())
 }
 
 // Above writes lines above the painted rows: it calls write once, with a buffer.
 func (s *Screen) Above(write func(io.Writer)) {
-	write(&s.held)
-	if n := s.held.Len(); n > 0 && s.held.Bytes()[n-1] != '\n' {
-		s.held.WriteByte('\n')
+	write(&s.buffered)
+	if n := s.buffered.Len(); n > 0 && s.buffered.Bytes()[n-1] != '\n' {
+		s.buffered.WriteByte('\n')
 	}
 	if !s.mine() {
 		s.flush()
 		return
 	}
 	if rested := s.rested(); len(s.rows) > 0 && (!rested || s.painted != s.seen) {
-		if s.held.Len() > mostHeld {
+		if s.buffered.Len() > mostBuffered {
 			s.Close()
 		}
 		return
 	}
 	f := frame{on: s.rows}
 	f.erase()
-	f.lines(s.held.Bytes())
+	f.lines(s.buffered.Bytes())
 	f.paint(s.rows)
-	s.held.Reset()
+	s.buffered.Reset()
 	s.write(f.Bytes())
 }
 
@@ -112,7 +112,7 @@ func (s *Screen) Above(write func(io.Writer)) {
 // again.
 func (s *Screen) Close() {
 	if s.mine() && len(s.rows) > 0 {
-		s.look()
+		s.checkSize()
 		f := frame{on: s.rows}
 		if s.isLost() {
 			f.broken(s.style, s.seen.width, s.Reflows)
@@ -141,19 +141,19 @@ func (s *Screen) mine() bool {
 // flush writes the waiting lines without any rows.
 func (s *Screen) flush() {
 	var f frame
-	f.lines(s.held.Bytes())
-	s.held.Reset()
+	f.lines(s.buffered.Bytes())
+	s.buffered.Reset()
 	s.write(f.Bytes())
 }
 
 // rested looks at the terminal's size, and reports whether that has rested.
 func (s *Screen) rested() bool {
-	s.look()
+	s.checkSize()
 	return s.since.IsZero() || s.now().Sub(s.since) >= SizeRests
 }
 
-// look notes a change of size. The first look is no change.
-func (s *Screen) look() {
+// checkSize notes a change of size. The first look is no change.
+func (s *Screen) checkSize() {
 	was := s.seen
 	s.seen.width, s.seen.height = s.size()
 	if s.seen != was && was != (size{}) {

@@ -99,7 +99,7 @@ func TestOnlyWhatChanged(t *testing.T) {
 // A panel that gets fewer rows, or more, leaves none behind.
 func TestRowsComeAndGo(t *testing.T) {
 	s := newStage(t, 80, 24)
-	for _, change := range []func(){func() { s.run.HeldMore = "" }, func() { s.run.Latest = "" }, func() { s.run = steady() }, func() { s.run.State = draining }} {
+	for _, change := range []func(){func() { s.run.BoundMore = "" }, func() { s.run.Latest = "" }, func() { s.run = steady() }, func() { s.run.State = draining }} {
 		s.paint()
 		change()
 		s.paint()
@@ -276,15 +276,15 @@ func TestLinesWaitInBoundedRoom(t *testing.T) {
 	s.paint()
 	s.resize(90, 24)
 	line := strings.Repeat("x", 79)
-	for i := range 2 * mostHeld / 80 {
+	for i := range 2 * mostBuffered / 80 {
 		s.resize(90+i%2, 24)
 		s.say(line)
 	}
-	if s.held.Len() > mostHeld {
-		t.Errorf("%d bytes wait", s.held.Len())
+	if s.buffered.Len() > mostBuffered {
+		t.Errorf("%d bytes wait", s.buffered.Len())
 	}
 	s.Close()
-	if n := strings.Count(strings.Join(s.term.text(), "\n"), line); n != 2*mostHeld/80 {
+	if n := strings.Count(strings.Join(s.term.text(), "\n"), line); n != 2*mostBuffered/80 {
 		t.Errorf("%d lines", n)
 	}
 }

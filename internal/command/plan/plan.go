@@ -96,23 +96,23 @@ const longestCall = 100 * 365 * 24 * time.Hour
 type Plan struct {
 	cfg Config
 
-	lines    int
-	bad      int // lines that are left out
-	foreign  int // likewise, as they cannot be translated
-	items    int
-	assumed  int // items whose answer has no bound
-	tooLong  int // items whose call takes longer than the timeout
-	models   []*modelPlan
-	byModel  map[string]int
-	quotas   []limiter.Limits
-	byQuota  map[string]int
-	sample   forecast.Sample
-	latency  float64 // seconds of all calls, in the median
-	forecast forecast.Forecast
-	quick    time.Duration // the time if texts are shorter and calls faster than assumed
-	slow     time.Duration // if they are longer and slower
-	whatIfs  []whatIf
-	spreads  time.Duration // the time if all lanes of each pool took turns; 0: no shorter
+	lines          int
+	bad            int // lines that are left out
+	untranslatable int // likewise, as they cannot be translated
+	items          int
+	assumed        int // items whose answer has no bound
+	tooLong        int // items whose call takes longer than the timeout
+	models         []*modelPlan
+	byModel        map[string]int
+	quotas         []limiter.Limits
+	byQuota        map[string]int
+	sample         forecast.Sample
+	latency        float64 // seconds of all calls, in the median
+	forecast       forecast.Forecast
+	quick          time.Duration // the time if texts are shorter and calls faster than assumed
+	slow           time.Duration // if they are longer and slower
+	whatIfs        []whatIf
+	spreads        time.Duration // the time if all lanes of each pool took turns; 0: no shorter
 
 	// Of a run over several lanes:
 	lanes     []machine.LaneConfig // as the quotas
@@ -303,8 +303,8 @@ const whatIfSample = 20_000
 // Foresee runs the main forecast and the what-ifs. Lines is the number of input lines read.
 // Bad is the number of lines left out, and foreign that of further ones which the provider's
 // dialect cannot express.
-func (p *Plan) Foresee(lines, bad, foreign int) {
-	p.lines, p.bad, p.foreign = lines, bad, foreign
+func (p *Plan) Foresee(lines, bad, untranslatable int) {
+	p.lines, p.bad, p.untranslatable = lines, bad, untranslatable
 	p.forecast = forecast.Run(p.config(limiter.None, 1), &p.sample)
 	if p.items == 0 {
 		return

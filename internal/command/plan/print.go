@@ -47,8 +47,8 @@ func (p *Plan) leftOut() string {
 	if p.bad > 0 {
 		left = append(left, amountOf(p.bad, "bad line"))
 	}
-	if p.foreign > 0 {
-		left = append(left, amountOf(p.foreign, "untranslatable line"))
+	if p.untranslatable > 0 {
+		left = append(left, amountOf(p.untranslatable, "untranslatable line"))
 	}
 	if left == nil {
 		return ""
@@ -253,29 +253,29 @@ func amountOf(n int, noun string) string {
 
 // planJSON is the plan for scripts. Its names are a promise.
 type planJSON struct {
-	Lines       int             `json:"lines"`
-	Items       int             `json:"items"`
-	BadLines    int             `json:"bad_lines"`                      // left out
-	Foreign     int             `json:"untranslatable_lines,omitempty"` // likewise
-	Models      []planModelJSON `json:"models"`
-	InputTokens int64           `json:"input_tokens"`
-	Output      int64           `json:"output_tokens"`
-	CostUSD     *float64        `json:"cost_usd"`         // null: it is not known for some model
-	AtMostUSD   *float64        `json:"cost_at_most_usd"` // null: likewise, or some line has no max_tokens
-	PricesAsOf  string          `json:"prices_as_of"`
-	Preset      string          `json:"preset"`
-	Tier        string          `json:"tier"`         // "": none
-	LimitsAsOf  string          `json:"limits_as_of"` // of the tier; "": there is none
-	Seconds     float64         `json:"seconds"`
-	Quick       float64         `json:"seconds_low"`
-	Slow        float64         `json:"seconds_high"`
-	Bound       string          `json:"bound"` // "": nothing binds
-	Limits      []planLimitJSON `json:"limits"`
-	TooLarge    int             `json:"too_large"`
-	Scaled      bool            `json:"scaled"`
-	Assumed     int             `json:"output_assumed"`
-	Notes       []string        `json:"notes"`
-	Advice      []Advice        `json:"advice"`
+	Lines          int             `json:"lines"`
+	Items          int             `json:"items"`
+	BadLines       int             `json:"bad_lines"`                      // left out
+	Untranslatable int             `json:"untranslatable_lines,omitempty"` // likewise
+	Models         []planModelJSON `json:"models"`
+	InputTokens    int64           `json:"input_tokens"`
+	Output         int64           `json:"output_tokens"`
+	CostUSD        *float64        `json:"cost_usd"`         // null: it is not known for some model
+	AtMostUSD      *float64        `json:"cost_at_most_usd"` // null: likewise, or some line has no max_tokens
+	PricesAsOf     string          `json:"prices_as_of"`
+	Preset         string          `json:"preset"`
+	Tier           string          `json:"tier"`         // "": none
+	LimitsAsOf     string          `json:"limits_as_of"` // of the tier; "": there is none
+	Seconds        float64         `json:"seconds"`
+	Quick          float64         `json:"seconds_low"`
+	Slow           float64         `json:"seconds_high"`
+	Bound          string          `json:"bound"` // "": nothing binds
+	Limits         []planLimitJSON `json:"limits"`
+	TooLarge       int             `json:"too_large"`
+	Scaled         bool            `json:"scaled"`
+	Assumed        int             `json:"output_assumed"`
+	Notes          []string        `json:"notes"`
+	Advice         []Advice        `json:"advice"`
 }
 
 type planModelJSON struct {
@@ -327,7 +327,7 @@ func (p *Plan) JSON(out io.Writer) error {
 // price is unknown.
 func (p *Plan) picture() planJSON {
 	t := planJSON{
-		Lines: p.lines, Items: p.items, BadLines: p.bad, Foreign: p.foreign, Models: []planModelJSON{}, PricesAsOf: price.AsOf(), Preset: p.cfg.Counts,
+		Lines: p.lines, Items: p.items, BadLines: p.bad, Untranslatable: p.untranslatable, Models: []planModelJSON{}, PricesAsOf: price.AsOf(), Preset: p.cfg.Counts,
 		Tier: p.cfg.Tier.Name, LimitsAsOf: p.cfg.Tier.AsOf,
 		Seconds: p.forecast.Took.Seconds(), Limits: []planLimitJSON{}, TooLarge: p.tooLarge(),
 		Scaled: p.forecast.Scaled, Assumed: p.assumed, Notes: []string{}, Advice: []Advice{},

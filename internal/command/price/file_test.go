@@ -52,13 +52,13 @@ func TestLitellmFile(t *testing.T) {
 		{"openai", "draws", provider.Usage{InputTokens: 1e6}, -1},
 		{"openai", "sample_spec", provider.Usage{InputTokens: 1e6}, -1},
 	} {
-		table := told(t, file, "", tt.vendor)
+		table := givenTable(t, file, "", tt.vendor)
 		cost, source, known := table.Cost(tt.model, tt.usage, friday)
 		if usd := cost.USD(); known != (tt.want >= 0) || known && (tidy(usd) != tidy(tt.want) || source != FromFile) {
 			t.Errorf("%s: %s: %v, %s, %v, want %v", tt.vendor, tt.model, usd, source, known, tt.want)
 		}
 	}
-	table := told(t, file, "", "openai")
+	table := givenTable(t, file, "", "openai")
 	if _, source, _ := table.Of("gpt-4o"); source != FromTable() { // what the file does not know
 		t.Error(source)
 	}
@@ -87,7 +87,7 @@ func TestGenaiFile(t *testing.T) {
 		{"openai", "deep-1", 1e6, -1},
 		{"", "deep-1", 1e6, 2},
 	} {
-		table := told(t, file, "", tt.vendor)
+		table := givenTable(t, file, "", tt.vendor)
 		cost, _, known := table.Cost(tt.model, provider.Usage{InputTokens: tt.input}, friday)
 		if known != (tt.want >= 0) || known && cost.USD() != tt.want {
 			t.Errorf("%s: %s: %v, %v, want %v", tt.vendor, tt.model, cost.USD(), known, tt.want)

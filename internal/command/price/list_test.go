@@ -82,7 +82,7 @@ func TestPricesByName(t *testing.T) {
 		{"azure", "gpt-4o-mini", 0.15, 0.6, 0.075, 0.15},
 		{"generic", "claude-sonnet-4-5", 3, 15, 0.3, 3.75},
 	} {
-		table := told(t, "", "", tt.vendor)
+		table := givenTable(t, "", "", tt.vendor)
 		p, source, ok := table.Of(tt.model)
 		got, _ := p.rates(1, provider.StandardTier, friday)
 		got.LongWrite = 0 // the oracle's test has those
@@ -103,7 +103,7 @@ func TestNamesWithoutAPrice(t *testing.T) {
 		"gemini":  {"gemini-3.1-flash-image", "gemma-3-27b-it"},
 		"generic": {"deepseek-chat", "mistral-small-latest"}, // open models: anybody serves them, at any price
 	} {
-		table := told(t, "", "", of)
+		table := givenTable(t, "", "", of)
 		for _, model := range models {
 			if p, _, ok := table.Of(model); ok {
 				t.Errorf("%s: %s has the price %+v", of, model, p)
@@ -148,7 +148,7 @@ func TestPatterns(t *testing.T) {
 // The longest prompts of some models cost more, and the whole of them does.
 func TestListedSteps(t *testing.T) {
 	for of, model := range map[string]string{"gemini": "gemini-2.5-pro", "openai": "gpt-5.6-luna"} {
-		table := told(t, "", "", of)
+		table := givenTable(t, "", "", of)
 		p, _, _ := table.Of(model)
 		if len(p.Above) != 1 {
 			t.Fatalf("%s: %+v", model, p)

@@ -37,7 +37,7 @@ func TestAgainstGenaiPrices(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := tables[c.Vendor]; !ok {
-			tables[c.Vendor] = told(t, "", "", c.Vendor)
+			tables[c.Vendor] = givenTable(t, "", "", c.Vendor)
 		}
 		table := tables[c.Vendor]
 		reply, fault := provider.ReplyOf(200, nil, c.Answer)

@@ -17,8 +17,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// told returns the table of the user's prices, over the built-in ones of a vendor.
-func told(t *testing.T, file, others, vendor string) Table {
+// givenTable returns the table of the user's prices, over the built-in ones of a vendor.
+func givenTable(t *testing.T, file, others, vendor string) Table {
 	t.Helper()
 	if file != "" {
 		path := filepath.Join(t.TempDir(), "prices.json")
@@ -39,7 +39,7 @@ func told(t *testing.T, file, others, vendor string) Table {
 func TestSources(t *testing.T) {
 	const file = `{"gpt-4o":{"input":1,"output":2},"mine":{"input":3,"output":4,"cached":0.5,"cache_write":3.5,"cache_write_1h":5,"above":[{"tokens":9,"input":6,"output":8}]}}`
 	listed := " " + FromTable()
-	lane := told(t, file, "1,9", "openai")
+	lane := givenTable(t, file, "1,9", "openai")
 	lane.OfLane()
 	for _, tt := range []struct {
 		table Table
@@ -47,21 +47,21 @@ func TestSources(t *testing.T) {
 		want  string
 	}{
 		{Table{}, "gpt-4o", "unknown"},
-		{told(t, "", "", ""), "gpt-4o", "unknown"},
-		{told(t, "", "", "ollama"), "gpt-4o", "unknown"},
-		{told(t, "", "", "openai"), "gpt-4o", "{2.5 10 1.25 2.5 2.5} 0" + listed},
-		{told(t, "", "", "anthropic"), "claude-opus-5", "{5 25 0.5 6.25 10} 0" + listed},
-		{told(t, file, "", "openai"), "gpt-4o", "{1 2 1 1 1} 0 file"},
-		{told(t, file, "", "openai"), "gpt-4o-2024-08-06", "{1 2 1 1 1} 0 file"},
-		{told(t, file, "", ""), "mine", "{3 4 0.5 3.5 5} 1 file"},
-		{told(t, file, "", "openai"), "theirs", "unknown"},
-		{told(t, file, " 7, 8 ", "openai"), "theirs", "{7 8 7 7 7} 0 flag"},
-		{told(t, file, "7,8,0.7", "openai"), "theirs", "{7 8 0.7 7 7} 0 flag"},
-		{told(t, file, "7,8,0.7,9", "openai"), "theirs", "{7 8 0.7 9 9} 0 flag"},
-		{told(t, file, "7,8,0.7", "openai"), "gpt-5", "{7 8 0.7 7 7} 0 flag"},
-		{told(t, "", "0,0", ""), "gpt-5", "{0 0 0 0 0} 0 flag"},
-		{told(t, "", "0", ""), "gpt-5", "{0 0 0 0 0} 0 flag"},
-		{told(t, "{}", "", ""), "gpt-5", "unknown"},
+		{givenTable(t, "", "", ""), "gpt-4o", "unknown"},
+		{givenTable(t, "", "", "ollama"), "gpt-4o", "unknown"},
+		{givenTable(t, "", "", "openai"), "gpt-4o", "{2.5 10 1.25 2.5 2.5} 0" + listed},
+		{givenTable(t, "", "", "anthropic"), "claude-opus-5", "{5 25 0.5 6.25 10} 0" + listed},
+		{givenTable(t, file, "", "openai"), "gpt-4o", "{1 2 1 1 1} 0 file"},
+		{givenTable(t, file, "", "openai"), "gpt-4o-2024-08-06", "{1 2 1 1 1} 0 file"},
+		{givenTable(t, file, "", ""), "mine", "{3 4 0.5 3.5 5} 1 file"},
+		{givenTable(t, file, "", "openai"), "theirs", "unknown"},
+		{givenTable(t, file, " 7, 8 ", "openai"), "theirs", "{7 8 7 7 7} 0 flag"},
+		{givenTable(t, file, "7,8,0.7", "openai"), "theirs", "{7 8 0.7 7 7} 0 flag"},
+		{givenTable(t, file, "7,8,0.7,9", "openai"), "theirs", "{7 8 0.7 9 9} 0 flag"},
+		{givenTable(t, file, "7,8,0.7", "openai"), "gpt-5", "{7 8 0.7 7 7} 0 flag"},
+		{givenTable(t, "", "0,0", ""), "gpt-5", "{0 0 0 0 0} 0 flag"},
+		{givenTable(t, "", "0", ""), "gpt-5", "{0 0 0 0 0} 0 flag"},
+		{givenTable(t, "{}", "", ""), "gpt-5", "unknown"},
 		{lane, "gpt-4o", "{1 9 1 1 1} 0 lane"},
 	} {
 		p, source, ok := tt.table.Of(tt.model)
@@ -76,10 +76,10 @@ func TestSources(t *testing.T) {
 }
 
 // A provider that tells what an answer cost is believed before any price, and no other server is.
-func TestToldCosts(t *testing.T) {
+func TestReportedCosts(t *testing.T) {
 	u := provider.Usage{InputTokens: 1000, OutputTokens: 10, Told: 5, HasTold: true}
 	for vendor, want := range map[string]string{"openrouter": "5 provider", "xai": "5 provider", "vllm": "1020000000 flag", "": "1020000000 flag"} {
-		table := told(t, "", "1,2", vendor)
+		table := givenTable(t, "", "1,2", vendor)
 		cost, source, known := table.Cost("m", u, friday)
 		if got := fmt.Sprint(int64(cost), " ", source); got != want || !known {
 			t.Errorf("%s: %s, %v, want %s", vendor, got, known, want)
@@ -95,7 +95,7 @@ func TestToldCosts(t *testing.T) {
 // Days, hours and tiers choose the rates; the last case that holds counts. A tier that the price
 // does not name has no known cost.
 func TestCases(t *testing.T) {
-	table := told(t, `{"m":{"input":1,"output":1,"when":[
+	table := givenTable(t, `{"m":{"input":1,"output":1,"when":[
 		{"from":"2026-12-01","input":2,"output":2},
 		{"from":"2027-01-01","until":"2027-01-31","input":3,"output":3},
 		{"hours":"22:30-02:00","from":"2026-12-01","input":9,"output":9},
@@ -281,7 +281,7 @@ func TestCostsAddUp(t *testing.T) {
 
 // To ask for a cost allocates nothing: a run asks for each item.
 func TestCostAllocatesNothing(t *testing.T) {
-	table := told(t, "", "", "gemini")
+	table := givenTable(t, "", "", "gemini")
 	usage := provider.Usage{InputTokens: 10, OutputTokens: 10}
 	for _, model := range []string{"gemini-2.5-flash", "gemini-2.5-flash-2026-08-06", "models/gemini-3.8-flash-001", "whatever"} {
 		if n := testing.AllocsPerRun(100, func() { table.Cost(model, usage, friday) }); n != 0 {

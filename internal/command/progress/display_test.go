@@ -19,7 +19,7 @@ func TestPanel(t *testing.T) {
 	screen := panel.NewScreen(&out, func() (int, int) { return 80, 24 }, panel.Style{})
 	d := Panel(screen, func(n int) ([]float64, time.Duration) { asked = n; return []float64{1, 2}, 2 * time.Second }).display
 	total := 10
-	d.status(&event.Progress{State: "running", Total: &total, Done: 4, PerSecond: 2, HeldBy: "your -c 4", Latest: "12:00:00 m: cooled"})
+	d.status(&event.Progress{State: "running", Total: &total, Done: 4, PerSecond: 2, BoundText: "your -c 4", Latest: "12:00:00 m: cooled"})
 	d.notice(time.Time{}, event.Resumed, "hello \x1b[2J")
 	d.log([]byte("a line of the log\n"))
 	d.transition(&batch.Transition{Lane: "m", Cause: errors.New("not a line")})

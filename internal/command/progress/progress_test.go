@@ -68,8 +68,8 @@ func TestLiveLineFits(t *testing.T) {
 func TestSlowTerminal(t *testing.T) {
 	r, w := io.Pipe() // a write waits until it is read
 	c := Open(Manner{display: &plain{out: w}}, time.Now)
-	const told = 10 * consoleRoom
-	for i := range told {
+	const sent = 10 * consoleRoom
+	for i := range sent {
 		c.Notice(event.Other, fmt.Sprint(i)) // would never return, if it waited
 	}
 	text := make(chan string)
@@ -81,8 +81,8 @@ func TestSlowTerminal(t *testing.T) {
 	_ = w.Close()
 	got := <-text
 	shown := strings.Count(got, "\n") - strings.Count((&Report{}).text(), "\n") - 1
-	if !strings.Contains(got, fmt.Sprintf("%d lines were left out", told-shown)) {
-		t.Errorf("%d of %d lines shown, then %q", shown, told, got[max(0, len(got)-900):])
+	if !strings.Contains(got, fmt.Sprintf("%d lines were left out", sent-shown)) {
+		t.Errorf("%d of %d lines shown, then %q", shown, sent, got[max(0, len(got)-900):])
 	}
 }
 
@@ -201,7 +201,7 @@ func TestBeliefIsShown(t *testing.T) {
 	for lanes, want := range map[int]string{1: "0 waiting  held by -c 64  (no more than 8 in flight)", 2: "0 waiting  held by -c 64"} {
 		var out strings.Builder
 		p := &plain{out: &out}
-		e := &event.Progress{OfModels: lanes, Lanes: []event.Lane{l, l}[:lanes], Bound: "concurrency", HeldShort: "-c 64"}
+		e := &event.Progress{OfModels: lanes, Lanes: []event.Lane{l, l}[:lanes], Bound: "concurrency", BoundShort: "-c 64"}
 		if p.status(e); !strings.HasSuffix(out.String(), want+"\n") {
 			t.Errorf("%d lanes: %s", lanes, out.String())
 		}

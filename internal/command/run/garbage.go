@@ -67,9 +67,9 @@ func (g *garbage) adjust() {
 }
 
 // percentFor returns how far the heap may grow, in percent, when that much is held.
-func percentFor(held uint64) int {
+func percentFor(kept uint64) int {
 	const least = 4 << 20 // Go counts at least this much as held
-	percent := int(garbageRoom * 100 / max(held, least))
+	percent := int(garbageRoom * 100 / max(kept, least))
 	return max(percent-percent%usualPercent, usualPercent) // in steps, so that it changes seldom
 }
 

@@ -16,11 +16,11 @@ func gcPercent() int {
 // The room for garbage is about 13 MiB while little is held, and Go's own share once
 // more is held than that.
 func TestRoomForGarbage(t *testing.T) {
-	for held, want := range map[uint64]int{
+	for kept, want := range map[uint64]int{
 		0: 300, 4 << 20: 300, 5 << 20: 200, 6 << 20: 200, 8 << 20: 100, 13 << 20: 100, 1 << 30: 100,
 	} {
-		if got := percentFor(held); got != want {
-			t.Errorf("%d MiB held: %d percent, want %d", held>>20, got, want)
+		if got := percentFor(kept); got != want {
+			t.Errorf("%d MiB held: %d percent, want %d", kept>>20, got, want)
 		}
 	}
 }

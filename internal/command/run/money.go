@@ -44,7 +44,7 @@ func (d *display) stood() (s promptfile.Stood) {
 	if d.timelineAt == "" {
 		return s
 	}
-	v, err := (&timeline.Reader{Path: d.timelineAt}).Look()
+	v, err := (&timeline.Reader{Path: d.timelineAt}).Read()
 	if err != nil || v.Progress == nil || v.Progress.Spent.Budget == nil || filepath.Base(v.Progress.Output) != filepath.Base(d.Flags.Output) {
 		return s
 	}

@@ -49,8 +49,8 @@ func isNarrow(l *batch.LaneStatus, window int) bool {
 // isLimited reports whether it is known what a lane's limits allow. What a server of one's own lets
 // in depends on how many calls it has, so there only the word of the user or of the server counts.
 func isLimited(l *batch.LaneStatus) bool {
-	isTold := func(b limiter.LimitView) bool { return b.Source == limiter.Configured || b.Source == limiter.Seen }
-	return !math.IsInf(l.Rate, 1) && (!l.Local || slices.ContainsFunc(l.View.Limits[:], isTold))
+	isKnown := func(b limiter.LimitView) bool { return b.Source == limiter.Configured || b.Source == limiter.Seen }
+	return !math.IsInf(l.Rate, 1) && (!l.Local || slices.ContainsFunc(l.View.Limits[:], isKnown))
 }
 
 // useful returns how many calls in flight a lane could use, in two digits. Its rate must be finite.

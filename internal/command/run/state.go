@@ -298,7 +298,7 @@ func (s *stateFile) write(text []byte) error {
 	if !s.synced {
 		d = d.Unsynced()
 	}
-	if err := disk.Look(s.path, ours); errors.Is(err, disk.ErrInTheWay) {
+	if err := disk.Inspect(s.path, ours); errors.Is(err, disk.ErrInTheWay) {
 		return err
 	}
 	return disk.Bare(d.Replace(s.path, ours, func(out *bufio.Writer) error {

@@ -480,8 +480,8 @@ func LaneOf(provider, model string, shared bool) string {
 // SimDefaultModel is the model of lines that name none, on the simulated provider.
 const SimDefaultModel = "sim-1"
 
-// ForeignAddress returns the called address if it is not a vendor's public one; "" if it is.
-func (f *VendorFlags) ForeignAddress() string {
+// CustomAddress returns the called address if it is not a vendor's public one; "" if it is.
+func (f *VendorFlags) CustomAddress() string {
 	if f.Provider == ProviderSim || f.BaseURL == f.Vendor.Base || f.Provider == ProviderOpenAI && IsOpenAI(f.BaseURL) {
 		return ""
 	}

@@ -135,7 +135,7 @@ func howItEnded(w *world.World, flags *statusFlags, output string, p *journal.Pr
 	if err != nil { // there is no timeline
 		run = &watched{World: w, output: output}
 	}
-	v, err := run.reader.Look()
+	v, err := run.reader.Read()
 	if err != nil && (runtime.GOOS == "windows" || !journal.LockLeft(output)) { // on Windows each run leaves its lock
 		v.Ended = true
 	}
@@ -238,7 +238,7 @@ func accountsOf(w *world.World, flags *statusFlags, output string) map[string]st
 	if err != nil { // there is no timeline
 		return accounts
 	}
-	if v, err := run.reader.Look(); err == nil && v.Progress != nil {
+	if v, err := run.reader.Read(); err == nil && v.Progress != nil {
 		for i := range v.Progress.Lanes {
 			accounts[v.Progress.Lanes[i].Name] = v.Progress.Lanes[i].Account
 		}

@@ -59,7 +59,7 @@ func watchedRun(w *world.World, flags *statusFlags, output string) (*watched, er
 
 // read returns what the timeline says now.
 func (w *watched) read() (timeline.View, error) {
-	v, err := w.reader.Look()
+	v, err := w.reader.Read()
 	switch {
 	case errors.Is(err, timeline.ErrNone):
 		return v, exit.Refuse("%s is not there: the run was started with --timeline none, with another --timeline, or not at all; headrace status %s counts what is in the output",

@@ -75,7 +75,7 @@ func TestKilledAndResumed(t *testing.T) {
 		if lost < 0 || lost > n*2*mostInASecond {
 			t.Fatalf("kill %d: %d are in the output and not in the timeline", n, lost)
 		}
-		if v, err := (&Reader{Path: path}).Look(); err != nil || v.Progress == nil && endsInPicture(text) {
+		if v, err := (&Reader{Path: path}).Read(); err != nil || v.Progress == nil && endsInPicture(text) {
 			t.Fatalf("kill %d: %v, %+v: %q", n, err, v, text[max(0, len(text)-200):])
 		}
 		worst, most = max(worst, lost), max(most, int64(len(text)))

@@ -34,7 +34,7 @@ type file struct {
 	f    *os.File
 
 	contents                 // the part that no longer changes
-	held     *observe.Sample // the latest sample, which still grows; nil: there is none
+	growing  *observe.Sample // the latest sample, which still grows; nil: there is none
 	end      []byte          // what follows that part: the growing sample, and the progress
 }
 
@@ -42,7 +42,7 @@ type file struct {
 // at its end. It does not follow a link.
 func openFile(path string) (*file, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, ErrForeign
+		return nil, ErrNotOurs
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|disk.NoFollow, fileMode)
 	if err != nil {
@@ -61,7 +61,7 @@ func (t *file) begin() (err error) {
 		return ErrInUse
 	}
 	if !t.isStill() {
-		return ErrForeign
+		return ErrNotOurs
 	}
 	if t.contents, err = scan(t.f); err != nil {
 		return err
@@ -90,10 +90,10 @@ func (t *file) start(h head, news []byte) error {
 
 // add writes a sample, or merges it into the growing one, and the progress after it.
 func (t *file) add(s observe.Sample, news []byte) error {
-	if t.held != nil {
-		s = t.held.Merge(s)
+	if t.growing != nil {
+		s = t.growing.Merge(s)
 	}
-	t.held = &s
+	t.growing = &s
 	if err := t.finish(news); err != nil {
 		return err
 	}
@@ -109,11 +109,11 @@ const halfSecond = 0.5
 
 // settle ends the growth of the latest sample.
 func (t *file) settle() error {
-	if t.held == nil {
+	if t.growing == nil {
 		return nil
 	}
-	n := len(encodeSample(t.held))
-	t.sound, t.end, t.held = t.sound+int64(n), t.end[n:], nil
+	n := len(encodeSample(t.growing))
+	t.sound, t.end, t.growing = t.sound+int64(n), t.end[n:], nil
 	if t.samples++; t.samples < MaxSamples {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (t *file) settle() error {
 
 // append writes a line that stays.
 func (t *file) append(line, news []byte) error {
-	if err := t.put(line, t.heldLine(), news); err != nil {
+	if err := t.put(line, t.growingLine(), news); err != nil {
 		return err
 	}
 	t.sound, t.end = t.sound+int64(len(line)), t.end[len(line):]
@@ -130,27 +130,27 @@ func (t *file) append(line, news []byte) error {
 }
 
 // finish rewrites the end of the file.
-func (t *file) finish(news []byte) error { return t.put(nil, t.heldLine(), news) }
+func (t *file) finish(news []byte) error { return t.put(nil, t.growingLine(), news) }
 
-func (t *file) heldLine() []byte {
-	if t.held == nil {
+func (t *file) growingLine() []byte {
+	if t.growing == nil {
 		return nil
 	}
-	return encodeSample(t.held)
+	return encodeSample(t.growing)
 }
 
 // put writes lines over the end of the file, in one write that is no shorter than what it
 // covers. A file that would become too long is rewritten first.
-func (t *file) put(line, held, news []byte) error {
-	if t.sound+int64(len(line)+len(held)+max(len(news), len(t.end))) > MaxBytes {
+func (t *file) put(line, growing, news []byte) error {
+	if t.sound+int64(len(line)+len(growing)+max(len(news), len(t.end))) > MaxBytes {
 		if err := t.rewrite(2 * t.span); err != nil {
 			return err
 		}
 	}
-	if short := len(t.end) - len(line) - len(held) - len(news); short > 0 && len(news) > 0 { // spaces before its line feed make up the difference
+	if short := len(t.end) - len(line) - len(growing) - len(news); short > 0 && len(news) > 0 { // spaces before its line feed make up the difference
 		news = slices.Concat(news[:len(news)-1], bytes.Repeat([]byte{' '}, short), []byte{'\n'})
 	}
-	end := bytes.Join([][]byte{line, held, news}, nil)
+	end := bytes.Join([][]byte{line, growing, news}, nil)
 	_, err := t.f.WriteAt(end, t.sound)
 	if err == nil && len(end) < len(t.end) { // there is no progress line to pad
 		err = t.f.Truncate(t.sound + int64(len(end)))
@@ -343,7 +343,7 @@ func (c *condenser) all() []byte {
 }
 
 // PutAside gives an old timeline another name, as [journal.StartOver] does, and returns it;
-// "" if there is nothing to keep. It leaves alone a file that is no timeline (ErrForeign),
+// "" if there is nothing to keep. It leaves alone a file that is no timeline (ErrNotOurs),
 // and one that a run writes (ErrInUse).
 func PutAside(path string) (kept string, err error) {
 	if info, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
@@ -365,7 +365,7 @@ func mayMove(path string) error {
 	defer func() { _ = f.Close() }() // it was only read
 	text := make([]byte, len(mark))
 	if _, err := io.ReadFull(f, text); err != nil || string(text) != mark {
-		return ErrForeign
+		return ErrNotOurs
 	}
 	if errors.Is(disk.Own(f), disk.ErrOwned) {
 		return ErrInUse

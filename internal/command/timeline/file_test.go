@@ -182,7 +182,7 @@ func TestProgressIsLast(t *testing.T) {
 			t.Errorf("it was %d bytes and is %d", size, info.Size())
 		}
 		size = info.Size()
-		v, err := (&Reader{Path: path}).Look()
+		v, err := (&Reader{Path: path}).Read()
 		if err != nil || v.Progress.Done != n {
 			t.Fatalf("%v, %+v", err, v.Progress)
 		}
@@ -239,7 +239,7 @@ func answeredAfter(t *testing.T, left []byte) (n int) {
 }
 
 // What is not ours, or is another version's, is refused and stays as it is.
-func TestForeign(t *testing.T) {
+func TestFilesOfOthers(t *testing.T) {
 	path := tempPath(t)
 	f := begun(t, path)
 	must(t, f.add(aSample(1, newChance(7)), news(1)))
@@ -250,13 +250,13 @@ func TestForeign(t *testing.T) {
 		text string
 		want error
 	}{
-		"a note":               {"mine\n", ErrForeign},
-		"a note without end":   {"mine", ErrForeign},
-		"a blank line":         {"\n", ErrForeign},
-		"an opening":           {"{", ErrForeign},
-		"progress of a run":    {`{"event":"start","format":"1.0"}` + "\n", ErrForeign},
-		"results":              {`{"id":"x","custom_id":"a"}` + "\n", ErrForeign},
-		"zeros":                {strings.Repeat("\x00", 100), ErrForeign},
+		"a note":               {"mine\n", ErrNotOurs},
+		"a note without end":   {"mine", ErrNotOurs},
+		"a blank line":         {"\n", ErrNotOurs},
+		"an opening":           {"{", ErrNotOurs},
+		"progress of a run":    {`{"event":"start","format":"1.0"}` + "\n", ErrNotOurs},
+		"results":              {`{"id":"x","custom_id":"a"}` + "\n", ErrNotOurs},
+		"zeros":                {strings.Repeat("\x00", 100), ErrNotOurs},
 		"another version":      {strings.Replace(string(ours), `timeline":1`, `timeline":2`, 1), errOtherVersion},
 		"a note behind":        {string(ours) + "mine\n", ErrDamaged},
 		"a note behind, open":  {string(ours) + "mine", ErrDamaged},
@@ -308,10 +308,10 @@ func TestNoFileOfOurs(t *testing.T) {
 	}
 	link := path + ".link"
 	must(t, os.Symlink(path, link))
-	if _, err := openFile(link); !errors.Is(err, ErrForeign) {
+	if _, err := openFile(link); !errors.Is(err, ErrNotOurs) {
 		t.Errorf("a link: %v", err)
 	}
-	if _, err := openFile(t.TempDir()); !errors.Is(err, ErrForeign) {
+	if _, err := openFile(t.TempDir()); !errors.Is(err, ErrNotOurs) {
 		t.Errorf("a folder: %v", err)
 	}
 	if _, err := openFile(path + "/none/x"); err == nil {

@@ -57,7 +57,7 @@ func newChance(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 func aProgress(done int) *event.Progress {
 	return &event.Progress{
 		Event: "progress", At: event.Stamp(noon), State: "running", Done: done, Input: "prompts.jsonl", Output: "results.jsonl",
-		HeldBy: "the provider's limit on requests: 588 of 600 a minute (its headers)", Lanes: []event.Lane{}, Failures: []event.Failure{},
+		BoundText: "the provider's limit on requests: 588 of 600 a minute (its headers)", Lanes: []event.Lane{}, Failures: []event.Failure{},
 	}
 }
 

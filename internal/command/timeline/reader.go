@@ -15,7 +15,7 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// ErrNone says that there is no timeline. errors.Is finds it in the errors of Look.
+// ErrNone says that there is no timeline. errors.Is finds it in the errors of Read.
 var ErrNone = errors.New("there is no timeline")
 
 // A View is the state of the latest run in a timeline.
@@ -47,10 +47,10 @@ type tally struct {
 // keptSamples is the number of samples that a Reader remembers: a run's whole timeline.
 const keptSamples = MaxSamples
 
-// Look reads what has changed, and says how the latest run stands. While the end of the file
-// is being replaced it returns the earlier state. The errors are ErrNone, ErrForeign, and
+// Read reads what has changed, and says how the latest run stands. While the end of the file
+// is being replaced it returns the earlier state. The errors are ErrNone, ErrNotOurs, and
 // those of the file system.
-func (r *Reader) Look() (View, error) {
+func (r *Reader) Read() (View, error) {
 	file, err := os.OpenFile(r.Path, os.O_RDONLY|disk.NoFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return View{}, ErrNone
@@ -64,7 +64,7 @@ func (r *Reader) Look() (View, error) {
 		return View{}, disk.Bare(err)
 	}
 	if !info.Mode().IsRegular() {
-		return View{}, ErrForeign
+		return View{}, ErrNotOurs
 	}
 	if r.opened == nil || !os.SameFile(r.opened, info) || info.Size() < r.offset {
 		*r = Reader{Path: r.Path} // another file, or a rewritten one
@@ -101,7 +101,7 @@ func (r *Reader) read(rest io.Reader) error {
 		p := parse(line)
 		switch {
 		case offset == 0 && p.kind != start:
-			return ErrForeign
+			return ErrNotOurs
 		case offset > 0 && offset == r.offset && p.kind != sample && !isTorn(line, true):
 			return errMoved
 		case p.kind == sample:
@@ -141,7 +141,7 @@ func (r *Reader) Speeds(n int) (perSecond []float64, span time.Duration) {
 // Reasons why a file is not written to, and stays as it is; errors.Is finds them in the
 // errors of Open.
 var (
-	ErrForeign = errors.New("headrace did not write this timeline, so it stays as it is; move it away, or choose another file with --timeline")
+	ErrNotOurs = errors.New("headrace did not write this timeline, so it stays as it is; move it away, or choose another file with --timeline")
 	ErrDamaged = errors.New("it stays as it is; move it away, or choose another file with --timeline")
 	ErrInUse   = errors.New("another run writes to it: choose another file with --timeline")
 )
@@ -190,7 +190,7 @@ func begins(line []byte, whole bool, k kind) error {
 	case len(line) == 0 && !whole, k == start:
 		return nil
 	case !bytes.HasPrefix(line, []byte(mark)):
-		return ErrForeign
+		return ErrNotOurs
 	}
 	if _, err := parseHead(line); errors.Is(err, errOtherVersion) {
 		return fmt.Errorf("%w: %w", err, ErrDamaged)

@@ -13,11 +13,11 @@ import (
 func TestReaderFollows(t *testing.T) {
 	path, chance := tempPath(t), newChance(1)
 	r := Reader{Path: path}
-	if _, err := r.Look(); !errors.Is(err, ErrNone) {
+	if _, err := r.Read(); !errors.Is(err, ErrNone) {
 		t.Error(err)
 	}
 	f := begun(t, path)
-	if v, err := r.Look(); err != nil || v.Ended || v.Progress == nil || !v.At.IsZero() {
+	if v, err := r.Read(); err != nil || v.Ended || v.Progress == nil || !v.At.IsZero() {
 		t.Errorf("%v, %+v", err, v)
 	}
 	answered := 0
@@ -28,18 +28,18 @@ func TestReaderFollows(t *testing.T) {
 		if n%97 != 0 && n%MaxSamples > 3 {
 			continue
 		}
-		v, err := r.Look()
+		v, err := r.Read()
 		if err != nil || v.Progress.Done != n || !v.At.Equal(s.At) || v.Ended || answeredIn(r.now.samples) != answered {
 			t.Fatalf("%v, %+v, %+v", err, v, v.Progress)
 		}
 	}
 	must(t, f.append([]byte(`{"event":"summary","exit_code":0}`+"\n"), news(answered)))
-	if v, err := r.Look(); err != nil || !v.Ended || v.Progress.Done != answered || strings.HasSuffix(string(v.Line), " ") {
+	if v, err := r.Read(); err != nil || !v.Ended || v.Progress.Done != answered || strings.HasSuffix(string(v.Line), " ") {
 		t.Errorf("%v, %+v", err, v)
 	}
 	must(t, f.close())
 	begun(t, path)
-	if v, err := r.Look(); err != nil || v.Ended || v.Progress == nil || len(r.now.samples) > 0 {
+	if v, err := r.Read(); err != nil || v.Ended || v.Progress == nil || len(r.now.samples) > 0 {
 		t.Errorf("%v, %+v", err, v)
 	}
 }
@@ -50,19 +50,19 @@ func TestReaderMeetsATornLine(t *testing.T) {
 	f := begun(t, path)
 	must(t, f.add(aSample(1, chance), news(1)))
 	r := Reader{Path: path}
-	_, err := r.Look()
+	_, err := r.Read()
 	must(t, err)
 	must(t, f.add(aSample(2, chance), news(2)))
 	text, err := os.ReadFile(path)
 	must(t, err)
 	for at := len(text) - 1; at > int(f.sound); at -= 7 {
 		must(t, os.WriteFile(path, text[:at], 0o600))
-		if v, err := r.Look(); err != nil || v.Progress == nil || v.Progress.Done != 1 {
+		if v, err := r.Read(); err != nil || v.Progress == nil || v.Progress.Done != 1 {
 			t.Fatalf("%v, %+v", err, v.Progress)
 		}
 	}
 	must(t, os.WriteFile(path, text, 0o600))
-	if v, err := r.Look(); err != nil || v.Progress.Done != 2 {
+	if v, err := r.Read(); err != nil || v.Progress.Done != 2 {
 		t.Errorf("%v, %+v", err, v.Progress)
 	}
 }
@@ -72,7 +72,7 @@ func TestReaderRefuses(t *testing.T) {
 	path := tempPath(t)
 	must(t, os.WriteFile(path, []byte(`{"event":"progress","done":1}`+"\n"), 0o600))
 	for _, of := range []string{path, t.TempDir()} {
-		if v, err := (&Reader{Path: of}).Look(); err == nil || v.Progress != nil {
+		if v, err := (&Reader{Path: of}).Read(); err == nil || v.Progress != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
 	}
@@ -103,12 +103,12 @@ func TestReaderOfAShorterFile(t *testing.T) {
 		s := aSample(n, chance)
 		must(t, f.add(s, news(n+1)))
 	}
-	if v, err := r.Look(); err != nil || v.Progress == nil || v.Progress.Done != 20 {
+	if v, err := r.Read(); err != nil || v.Progress == nil || v.Progress.Done != 20 {
 		t.Fatalf("%v, %+v", err, v)
 	}
 	must(t, f.close())
 	must(t, os.WriteFile(path, begin, 0o600))
-	if v, err := r.Look(); err != nil || v.Progress == nil || v.Progress.Done != 0 || !v.At.IsZero() {
+	if v, err := r.Read(); err != nil || v.Progress == nil || v.Progress.Done != 0 || !v.At.IsZero() {
 		t.Errorf("%v, %+v", err, v.Progress)
 	}
 }
@@ -129,7 +129,7 @@ func TestPutAside(t *testing.T) {
 		t.Errorf("%q, %v, %v", kept, err, gone)
 	}
 	must(t, os.WriteFile(path, []byte("mine\n"), 0o600))
-	if _, err := PutAside(path); !errors.Is(err, ErrForeign) {
+	if _, err := PutAside(path); !errors.Is(err, ErrNotOurs) {
 		t.Errorf("somebody else's: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ func checkScan(t *testing.T, text []byte) {
 	holds, err := scan(bytes.NewReader(text))
 	path := tempPath(t)
 	must(t, os.WriteFile(path, text, 0o600))
-	v, lookErr := (&Reader{Path: path}).Look()
+	v, readErr := (&Reader{Path: path}).Read()
 	if err != nil {
 		f, err := openFile(path)
 		if err == nil {
@@ -27,8 +27,8 @@ func checkScan(t *testing.T, text []byte) {
 	if len(text) > 0 && !strings.HasPrefix(string(text), mark) {
 		t.Fatalf("it was taken for ours: %q", text)
 	}
-	if holds.sound > 0 && lookErr != nil {
-		t.Fatalf("it can be gone on with, and not be read: %v, %+v", lookErr, v)
+	if holds.sound > 0 && readErr != nil {
+		t.Fatalf("it can be gone on with, and not be read: %v, %+v", readErr, v)
 	}
 	lines, sound := 0, text[:holds.sound]
 	for line := range bytes.Lines(sound) {

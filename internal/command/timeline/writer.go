@@ -60,7 +60,7 @@ type Writer struct {
 }
 
 // Open begins the timeline of a run, or goes on with that of an earlier one. It makes a
-// missing file, but no folder. The errors are ErrForeign, ErrDamaged and ErrInUse, where the
+// missing file, but no folder. The errors are ErrNotOurs, ErrDamaged and ErrInUse, where the
 // file is left as it is, and those of the file system. The caller closes the Writer.
 func Open(cfg Config) (*Writer, error) {
 	h, err := newHead(cfg.Start, event.Stamp(cfg.At), 1)

@@ -56,8 +56,8 @@ func TestStoppedByALongWait(t *testing.T) {
 	}
 	refusal.Message = strings.Repeat("long-winded ", 40)
 	w := &batch.WaitError{Lane: "openai/m", Wait: 3 * time.Hour, Until: at, Most: machine.MaxDirected, Cause: refusal}
-	if told := r.Reason(w); !errors.Is(told, batch.ErrWaitTooLong) || !strings.HasSuffix(told.Error(), "…); a run waits 15 min at most") {
-		t.Error(told)
+	if cause := r.Reason(w); !errors.Is(cause, batch.ErrWaitTooLong) || !strings.HasSuffix(cause.Error(), "…); a run waits 15 min at most") {
+		t.Error(cause)
 	}
 }
 

@@ -245,7 +245,7 @@ func errorBody(message, kind, param, code string) []byte {
 const (
 	invalidRequest = "invalid_request_error"
 	fallen         = "The server had an error while processing your request. Sorry about that!"
-	toldToRefuse   = "The simulated provider was told to refuse this request."
+	refusalMessage = "The simulated provider was told to refuse this request."
 )
 
 // Refuse returns OpenAI's error object, or Azure's.
@@ -271,7 +271,7 @@ func (r *request) errorBody(v face.Verdict) []byte {
 		return errorBody(fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", r.Model),
 			invalidRequest, "", "model_not_found")
 	case face.BadRequest:
-		return errorBody(cmp.Or(r.Complaint, toldToRefuse), invalidRequest, r.Param, "")
+		return errorBody(cmp.Or(r.Complaint, refusalMessage), invalidRequest, r.Param, "")
 	case face.Overloaded:
 		return errorBody("The engine is currently overloaded, please try again later.", "server_error", "", "server_is_overloaded")
 	case face.NoRoom:

@@ -29,7 +29,7 @@ const eraseLine = "\r\x1b[K"
 
 // Words of others (models, ids, what servers say) steer no terminal and make no line, in
 // whatever command, manner and log.
-func TestForeignWordsArePrintable(t *testing.T) {
+func TestTextOfOthersIsPrintable(t *testing.T) {
 	var refused atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		evilAnswer(w, r, func() bool { return refused.Add(1)%2 == 1 })
