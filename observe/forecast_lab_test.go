@@ -69,7 +69,7 @@ func (w *watched) Ended(now time.Time, c lab.Call, v sim.Verdict) bool {
 }
 
 func (w *watched) tick(now time.Time) {
-	status, _ := lab.Look(w.Law, now)
+	status, _ := lab.StatusOf(w.Law, now)
 	s := &w.second
 	s.At, s.Elapsed, s.Span = now, now.Sub(w.p.Began).Seconds(), now.Sub(w.p.At).Seconds()
 	var ledger Ledger
@@ -112,7 +112,7 @@ func newScene(rng *rand.Rand) scene {
 	}
 	switch rng.IntN(3) {
 	case 0:
-		s.Told = limiter.Limits{RPM: rpm}
+		s.Configured = limiter.Limits{RPM: rpm}
 	case 1:
 		s.Headers = true
 	default:
@@ -137,7 +137,7 @@ var scenes = []struct {
 		}
 	}},
 	{"drift", func(rng *rand.Rand, s *scene) { // of the limit, each half minute, unannounced
-		s.Told = limiter.Limits{}
+		s.Configured = limiter.Limits{}
 		at := drift(rng)
 		for second := range 3 * 3600 {
 			if f := at(second); second%30 == 29 {
@@ -148,8 +148,8 @@ var scenes = []struct {
 	{"bursts", func(rng *rand.Rand, s *scene) { // of large items, where tokens are what is limited
 		large, share := between(rng, 2, 5), between(rng, 0.1, 0.4)
 		s.TPM, s.Burst = 1000*s.RPM, max(s.Burst, 10*time.Second)
-		if s.Told.RPM > 0 {
-			s.Told.TPM = s.TPM
+		if s.Configured.RPM > 0 {
+			s.Configured.TPM = s.TPM
 		}
 		s.Tokens = func(item int) float64 {
 			u := float64((uint64(item/50)*0x9E3779B97F4A7C15+s.Seed)>>40) / (1 << 24)

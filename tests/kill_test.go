@@ -129,7 +129,7 @@ func (j *job) survive(kills int) (all killTally) {
 			break
 		}
 		all.kills++
-		asked, lost := j.look()
+		asked, lost := j.counts()
 		all.repeated += lost
 		if lost > j.inFlt && !j.inOrder {
 			j.Errorf("%d calls left no result, with %d allowed in flight", lost, j.inFlt)
@@ -140,7 +140,7 @@ func (j *job) survive(kills int) (all killTally) {
 		}
 	}
 	killed := j.process(false)
-	if _, lost := j.look(); killed || lost != 0 {
+	if _, lost := j.counts(); killed || lost != 0 {
 		j.Errorf("the last process lost %d results", lost)
 	}
 	j.complete(all.repeated)
@@ -197,11 +197,11 @@ func (j *job) instant() <-chan struct{} {
 	return now
 }
 
-// look compares the file with the books after a process has ended, and tells how
+// counts compares the file with the books after a process has ended, and tells how
 // many calls it made and how many of them left no result. The books are read once:
 // a call that a killed process had sent may come in between two looks at them. One
 // that comes in later still counts for the next process.
-func (j *job) look() (asked, lost int) {
+func (j *job) counts() (asked, lost int) {
 	j.Helper()
 	saved := savedItems(j.T, j.out, j.prompts)
 	received, total := j.server.settle()

@@ -478,14 +478,14 @@ func (p *play) failed(rows []string) map[string]sceneLine {
 			p.faultf("%s is not in the errors file", row)
 			continue
 		}
-		told := 0
+		reported := 0
 		for _, f := range l.Headrace.Failures {
-			if told += f.Calls; f.Kind == "" || f.Message == "" {
+			if reported += f.Calls; f.Kind == "" || f.Message == "" {
 				p.faultf("%s: a failure without words: %+v", row, f)
 			}
 		}
-		if l.Error == nil || l.Error.Code == "" || l.Headrace.Calls < 1 || told != l.Headrace.Calls {
-			p.faultf("%s: %d calls, of which the failures tell %d: %+v", row, l.Headrace.Calls, told, l)
+		if l.Error == nil || l.Error.Code == "" || l.Headrace.Calls < 1 || reported != l.Headrace.Calls {
+			p.faultf("%s: %d calls, of which the failures tell %d: %+v", row, l.Headrace.Calls, reported, l)
 		}
 	}
 	if len(lines) != len(rows) {

@@ -32,23 +32,23 @@ var sizes = []size{{40, 10}, {80, 24}, {200, 50}}
 // other bound: two a second of a twentieth of a second each, of which a busy machine may make
 // a second. Where two calls at once are as much as the limit lets through, either may bind.
 var states = []struct {
-	name   string
-	sim    string // flags of headrace sim
-	run    string // flags of headrace run
-	input  string // a shell's line that writes the input; "" is a file of many prompts
-	key    string // is typed when the run has gone on for a while
-	after  time.Duration
-	heldBy string // a pattern
+	name  string
+	sim   string // flags of headrace sim
+	run   string // flags of headrace run
+	input string // a shell's line that writes the input; "" is a file of many prompts
+	key   string // is typed when the run has gone on for a while
+	after time.Duration
+	bound string // a pattern
 }{
-	{name: "requests", sim: "--rpm 600 --burst 1s --headers --latency 300ms", after: 5 * time.Second, heldBy: `limit on requests|requests limit`},
-	{name: "tokens", sim: "--tpm 6000 --burst 5s --headers --latency 50ms", after: 5 * time.Second, heldBy: `limit on tokens|tokens limit`},
-	{name: "cooldown", sim: "--rpm 12 --window 5m --retry-after always --latency 50ms", run: "-c 200", after: 10 * time.Second, heldBy: `cooldown`},
-	{name: "outage", sim: "--outage 3s+20m:reset --latency 100ms", after: 12 * time.Second, heldBy: `outage`},
-	{name: "overload", sim: "--outage 3s+20m:503 --latency 100ms", after: 8 * time.Second, heldBy: `overload|outage`}, // a 503 may mean either
-	{name: "stopped", sim: "--quota-after 3 --latency 60s --sigma 2 --seed 1", run: "--preset generic --timeout 20m", after: 8 * time.Second, heldBy: `quota|no lane|insufficient`},
-	{name: "concurrency", sim: "--latency 300ms", run: "-c 2", after: 5 * time.Second, heldBy: `-c 2`},
-	{name: "input", sim: "--latency 100ms", input: `while sleep 1; do echo '{"prompt":"and now?"}'; done`, after: 5 * time.Second, heldBy: `your input`},
-	{name: "draining", sim: "--latency 20m", run: "-c 6 --timeout 20m", key: "C-c", after: 8 * time.Second, heldBy: `Ctrl-C`},
+	{name: "requests", sim: "--rpm 600 --burst 1s --headers --latency 300ms", after: 5 * time.Second, bound: `limit on requests|requests limit`},
+	{name: "tokens", sim: "--tpm 6000 --burst 5s --headers --latency 50ms", after: 5 * time.Second, bound: `limit on tokens|tokens limit`},
+	{name: "cooldown", sim: "--rpm 12 --window 5m --retry-after always --latency 50ms", run: "-c 200", after: 10 * time.Second, bound: `cooldown`},
+	{name: "outage", sim: "--outage 3s+20m:reset --latency 100ms", after: 12 * time.Second, bound: `outage`},
+	{name: "overload", sim: "--outage 3s+20m:503 --latency 100ms", after: 8 * time.Second, bound: `overload|outage`}, // a 503 may mean either
+	{name: "stopped", sim: "--quota-after 3 --latency 60s --sigma 2 --seed 1", run: "--preset generic --timeout 20m", after: 8 * time.Second, bound: `quota|no lane|insufficient`},
+	{name: "concurrency", sim: "--latency 300ms", run: "-c 2", after: 5 * time.Second, bound: `-c 2`},
+	{name: "input", sim: "--latency 100ms", input: `while sleep 1; do echo '{"prompt":"and now?"}'; done`, after: 5 * time.Second, bound: `your input`},
+	{name: "draining", sim: "--latency 20m", run: "-c 6 --timeout 20m", key: "C-c", after: 8 * time.Second, bound: `Ctrl-C`},
 }
 
 // capture is one look at a panel.
@@ -56,12 +56,12 @@ type capture struct {
 	state               string
 	size                size
 	rows, widest, count int // of the panel; how many panels there are
-	held                string
+	bound               string
 	right               bool
 }
 
 func (c capture) String() string {
-	return fmt.Sprintf("%-12s %-7v rows %2d  widest %3d  panels %d  %-5t %s", c.state, c.size, c.rows, c.widest, c.count, c.right, c.held)
+	return fmt.Sprintf("%-12s %-7v rows %2d  widest %3d  panels %d  %-5t %s", c.state, c.size, c.rows, c.widest, c.count, c.right, c.bound)
 }
 
 func (c capture) fault() string {
@@ -104,7 +104,7 @@ func TestPanelInTmux(t *testing.T) {
 				if time.Since(began) < s.after {
 					continue
 				}
-				c := m.look(s.name, size, regexp.MustCompile(s.heldBy))
+				c := m.inspect(s.name, size, regexp.MustCompile(s.bound))
 				t.Log(c)
 				if fault := c.fault(); fault != "" {
 					t.Errorf("%v: %s:\n%s", c, fault, m.screen(s.name))
@@ -258,15 +258,15 @@ func (m *tmux) history(name string) string {
 	return strings.TrimRight(m.do("capture-pane", "-p", "-S", "-", "-t", name), "\n ")
 }
 
-// look looks at a panel: from its first row, above that of what holds the run back, to the end.
-func (m *tmux) look(name string, s size, want *regexp.Regexp) capture {
+// inspect looks at a panel: from its first row, above that of what holds the run back, to the end.
+func (m *tmux) inspect(name string, s size, want *regexp.Regexp) capture {
 	c := capture{state: name, size: s}
 	lines := strings.Split(m.screen(name), "\n")
 	first := len(lines)
 	for i, line := range lines {
 		if strings.HasPrefix(line, "Held by") || strings.HasPrefix(line, "Stopped") {
 			c.count++
-			c.held = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(line, "Held by"), "Stopped"))
+			c.bound = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(line, "Held by"), "Stopped"))
 			first = max(0, i-1)
 			if s.width >= 60 {
 				first = max(0, i-2)
@@ -277,14 +277,14 @@ func (m *tmux) look(name string, s size, want *regexp.Regexp) capture {
 	for _, row := range lines[first:] { // above them are lines, which may be long
 		c.widest = max(c.widest, runewidth.StringWidth(row))
 	}
-	c.right = want != nil && want.MatchString(c.held)
+	c.right = want != nil && want.MatchString(c.bound)
 	return c
 }
 
 // shows waits until a terminal shows one panel that fits.
 func (m *tmux) shows(name string, s size) {
 	m.t.Helper()
-	m.eventually(func() bool { return m.look(name, s, nil).fault() == "" })
+	m.eventually(func() bool { return m.inspect(name, s, nil).fault() == "" })
 }
 
 // until waits until a terminal shows that.

@@ -20,10 +20,10 @@ import (
 // A strict is a server that refuses its first calls, asks for a wait, and notes when it is
 // called again.
 type strict struct {
-	mu     sync.Mutex
-	told   time.Time // when it first asked for the wait
-	killed bool      // the first process is gone
-	next   time.Time // the first call of the second
+	mu      sync.Mutex
+	askedAt time.Time // when it first asked for the wait
+	killed  bool      // the first process is gone
+	next    time.Time // the first call of the second
 }
 
 const strictWait = 5 * time.Second
@@ -41,8 +41,8 @@ func (s *strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
 		return
 	}
-	if s.told.IsZero() {
-		s.told = now
+	if s.askedAt.IsZero() {
+		s.askedAt = now
 	}
 	w.Header().Set("Retry-After", fmt.Sprint(int(strictWait.Seconds())))
 	w.WriteHeader(http.StatusTooManyRequests)
@@ -71,12 +71,12 @@ func TestKilledWhileItWaits(t *testing.T) {
 			_ = first.Wait()
 			s.mu.Lock()
 			s.killed = true
-			told := s.told
+			askedAt := s.askedAt
 			s.mu.Unlock()
 			if text, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, text)
 			}
-			if waited := s.next.Sub(told); waited < strictWait {
+			if waited := s.next.Sub(askedAt); waited < strictWait {
 				t.Errorf("called again %v after the server asked for %v", waited, strictWait)
 			}
 			if text, err := os.ReadFile(out); err != nil || strings.Count(string(text), "\n") != 5 {

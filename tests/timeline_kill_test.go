@@ -46,17 +46,17 @@ func TestTimelineOfAKilledRun(t *testing.T) {
 		t.Error("no process lived for a second")
 	}
 	info := must.Get(os.Stat(k.timeline))(t)
-	t.Logf("seed %d: %d kills, %d answers in the output, %d in the timeline; %d missing at most after one kill; %d bytes", seed, kills, k.saved, k.told, worst, info.Size())
+	t.Logf("seed %d: %d kills, %d answers in the output, %d in the timeline; %d missing at most after one kill; %d bytes", seed, kills, k.saved, k.recorded, worst, info.Size())
 }
 
 // timelineKills is one output on its way through many processes.
 type timelineKills struct {
 	*testing.T
-	chance        *rand.Rand
-	args          []string
-	out, timeline string
-	saved, told   int // answers in the output and in the timeline, after the latest process
-	samples       int
+	chance          *rand.Rand
+	args            []string
+	out, timeline   string
+	saved, recorded int // answers in the output and in the timeline, after the latest process
+	samples         int
 
 	mu       sync.Mutex
 	arrivals []time.Time   // of calls
@@ -105,21 +105,21 @@ func (k *timelineKills) kill(n int) (missed, seconds int) {
 	if code := cmd.ProcessState.ExitCode(); code != -1 || strings.Contains(stderr.String(), "timeline") {
 		k.Fatalf("kill %d: exit code %d: %s", n, code, stderr.Bytes())
 	}
-	saved, told := k.linesSaved(), 0
+	saved, recorded := k.linesSaved(), 0
 	latest := began
 	samples := 0
-	for _, s := range k.samplesTold() {
-		told, samples = told+s.Answered, samples+1
+	for _, s := range k.samplesRecorded() {
+		recorded, samples = recorded+s.Answered, samples+1
 		if s.At.After(latest) {
 			latest = s.At
 		}
 	}
-	missed, seconds = (saved-k.saved)-(told-k.told), samples-k.samples
+	missed, seconds = (saved-k.saved)-(recorded-k.recorded), samples-k.samples
 	after := k.arrivedSince(latest)
 	if most := after + 2*timelineFlight; missed > most || missed < -2*timelineFlight || seconds < 0 {
 		k.Errorf("kill %d: %d are in the output and not in the timeline, %d calls came after its latest second; %d samples more", n, missed, after, seconds)
 	}
-	k.saved, k.told, k.samples = saved, told, samples
+	k.saved, k.recorded, k.samples = saved, recorded, samples
 	k.ask()
 	return missed, seconds
 }
@@ -168,22 +168,22 @@ func (k *timelineKills) linesSaved() int {
 	return bytes.Count(text, []byte("\n"))
 }
 
-type toldSample struct {
+type recordedSample struct {
 	Event    string    `json:"event"`
 	At       time.Time `json:"at"`
 	Answered int       `json:"answered"`
 }
 
-// samplesTold are those of the timeline. Its lines are whole, but for the end that a kill
+// samplesRecorded are those of the timeline. Its lines are whole, but for the end that a kill
 // left.
-func (k *timelineKills) samplesTold() (all []toldSample) {
+func (k *timelineKills) samplesRecorded() (all []recordedSample) {
 	text, err := os.ReadFile(k.timeline)
 	if err != nil && !os.IsNotExist(err) {
 		k.Fatal(err)
 	}
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	for n, line := range lines {
-		var s toldSample
+		var s recordedSample
 		if err := json.Unmarshal(line, &s); err != nil && n < len(lines)-3 {
 			k.Fatalf("line %d is not JSON: %v: %s", n+1, err, line)
 		}

@@ -77,7 +77,7 @@ type Bus struct {
 	js      jetstream.JetStream
 	dialer  *dialer
 	closed  chan struct{} // closed by the client when its connection is over for good
-	founder string        // see Settle
+	creator string        // see Settle
 	shown   []nats.Option // of the files that the address names
 	tls     *tls.Config   // nil: without
 
@@ -120,10 +120,10 @@ func (b *Bus) failed(err error) error {
 	return fmt.Errorf("bus: connect to %s: %w", b.address.Redacted(), err)
 }
 
-// Settle sets the founder and AckWait, which are known only after a look at whose queue it is. The bus tells others the
-// founder when it makes the queue; "" is none. Call Settle before anything else is done with the bus, or not at all.
-func (b *Bus) Settle(founder string, ackWait time.Duration) {
-	b.founder, b.config.AckWait = founder, ackWait
+// Settle sets the creator and AckWait, which are known only after a look at whose queue it is. The bus tells others the
+// creator when it makes the queue; "" is none. Call Settle before anything else is done with the bus, or not at all.
+func (b *Bus) Settle(creator string, ackWait time.Duration) {
+	b.creator, b.config.AckWait = creator, ackWait
 }
 
 // newBus returns a Bus that has not connected yet. It reads the line, and the files that the line

@@ -36,7 +36,7 @@ func TestCheckHub(t *testing.T) {
 }
 
 // A stream that somebody made otherwise is found.
-func TestCheckForeignStream(t *testing.T) {
+func TestCheckStreamOfOthers(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL()+"?space=other.team", "w1")
@@ -169,7 +169,7 @@ func TestWhatARolePermits(t *testing.T) {
 		if err := one.b.Say(News, one.about, 1); !errors.Is(err, ErrRole) {
 			t.Errorf("%s says news of %s: %v", one.b.Name(), one.about, err)
 		}
-		if err := one.b.send(subject(one.b.space, newsWord, one.about), "denied"); err != nil { // past the client's own check
+		if err := one.b.send(subject(one.b.space, newsKind, one.about), "denied"); err != nil { // past the client's own check
 			t.Fatal(err)
 		}
 	}
@@ -192,8 +192,8 @@ func TestWhatARolePermits(t *testing.T) {
 	if len(gives.C) > 0 {
 		t.Error("a watcher hears what the keeper gives")
 	}
-	if founder, err := watch.Founder(ctx); err != nil {
-		t.Errorf("a watcher does not learn the founder: %q, %v", founder, err)
+	if creator, err := watch.Creator(ctx); err != nil {
+		t.Errorf("a watcher does not learn the founder: %q, %v", creator, err)
 	}
 	if mustQueue(t, work, chunk(1), "body"); string(mustFetch(t, work, Chunks).Body) != "body" {
 		t.Error("a worker does not get its chunk")

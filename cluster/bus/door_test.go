@@ -54,15 +54,15 @@ func TestTLS(t *testing.T) {
 	hub := startHub(t, func(c *HubConfig) { c.TLS = true })
 	other := startHub(t, func(c *HubConfig) { c.TLS = true })
 	open := startHub(t, nil)
-	pinned, foreign := parsed(t, hub.JoinURL()), parsed(t, other.JoinURL())
-	if pinned.CA == "" || pinned.CA == foreign.CA {
-		t.Fatalf("fingerprints %q and %q", pinned.CA, foreign.CA)
+	pinned, strange := parsed(t, hub.JoinURL()), parsed(t, other.JoinURL())
+	if pinned.CA == "" || pinned.CA == strange.CA {
+		t.Fatalf("fingerprints %q and %q", pinned.CA, strange.CA)
 	}
 	if err := tryConnect(t, hub.JoinURL()); err != nil {
 		t.Errorf("the right fingerprint: %v", err)
 	}
 	mixed := pinned
-	mixed.CA = foreign.CA
+	mixed.CA = strange.CA
 	if err := tryConnect(t, mixed.String()); !errors.Is(err, ErrRefused) || !errors.Is(err, ErrNotTheHub) {
 		t.Errorf("another's fingerprint: %v", err)
 	}

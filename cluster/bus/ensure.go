@@ -76,16 +76,16 @@ func (b *Bus) workConfig() jetstream.StreamConfig {
 		// One message a subject, and a second one is refused: queueing twice does nothing, however late.
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
 		MaxMsgSize: MaxBody,
-		Metadata:   map[string]string{founderKey: b.founder},
+		Metadata:   map[string]string{creatorKey: b.creator},
 	}
 }
 
-// founderKey is the metadata key of a stream under which its maker names the founder.
-const founderKey = "headrace-founder"
+// creatorKey is the metadata key of a stream under which its maker names the creator.
+const creatorKey = "headrace-founder"
 
-// Founder returns the word that distinguishes the store whose work is queued here from any other. The maker of the queue
-// got it by [Bus.Settle]. "" means that there is no queue, or that its maker had no founder.
-func (b *Bus) Founder(ctx context.Context) (string, error) {
+// Creator returns the word that distinguishes the store whose work is queued here from any other. The maker of the queue
+// got it by [Bus.Settle]. "" means that there is no queue, or that its maker had no creator.
+func (b *Bus) Creator(ctx context.Context) (string, error) {
 	info, err := b.settingsOf(ctx, b.workStream())
 	switch {
 	case errors.Is(err, ErrGone):
@@ -93,13 +93,13 @@ func (b *Bus) Founder(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("bus: founder: %w", err)
 	}
-	return info.Config.Metadata[founderKey], nil
+	return info.Config.Metadata[creatorKey], nil
 }
 
 // ensureQueue makes the work stream unless it exists, and names its store unless another process has done so.
 func (b *Bus) ensureQueue(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := b.ensureStream(ctx, b.workConfig())
-	if err == nil && b.founder != "" && info.Config.Metadata[founderKey] == "" {
+	if err == nil && b.creator != "" && info.Config.Metadata[creatorKey] == "" {
 		b.adopt(ctx, info.Config)
 	}
 	return info, err
@@ -112,7 +112,7 @@ func (b *Bus) adopt(ctx context.Context, config jetstream.StreamConfig) {
 	defer cancel()
 	said := map[string]string{}
 	maps.Copy(said, config.Metadata)
-	said[founderKey] = b.founder
+	said[creatorKey] = b.creator
 	config.Metadata = said
 	_, _ = b.js.UpdateStream(ctx, config)
 }

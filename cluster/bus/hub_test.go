@@ -178,14 +178,14 @@ func TestStorePutAside(t *testing.T) {
 	if got := aside(); got != 2 {
 		t.Errorf("%d stores are put aside, want 2", got)
 	}
-	var told int
+	var reported int
 	for range len(said) {
 		if strings.Contains((<-said).Error(), "put aside as") {
-			told++
+			reported++
 		}
 	}
-	if told != 2 {
-		t.Errorf("said it %d times", told)
+	if reported != 2 {
+		t.Errorf("said it %d times", reported)
 	}
 }
 
@@ -233,9 +233,9 @@ func prepareStore(t *testing.T, dir string) {
 		}
 		must.Do(t, d.Done(ctx))
 	}
-	held, err := b.ReadLease(ctx, patience)
+	content, err := b.ReadLease(ctx, patience)
 	if err == nil {
-		_, err = b.UpdateLease(ctx, []byte("before"), held.Revision, patience)
+		_, err = b.UpdateLease(ctx, []byte("before"), content.Revision, patience)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -302,11 +302,11 @@ func useDamaged(t *testing.T, dir string) error {
 			return err
 		}
 	}
-	held, err := b.ReadLease(ctx, patience)
+	content, err := b.ReadLease(ctx, patience)
 	if err != nil {
 		return err
 	}
-	if _, err := b.UpdateLease(ctx, nil, held.Revision, patience); err != nil {
+	if _, err := b.UpdateLease(ctx, nil, content.Revision, patience); err != nil {
 		return err
 	}
 	return doAll(t, b)

@@ -27,7 +27,7 @@ const MaxLease = 96 << 10
 var ErrTaken = errors.New("another process has written it")
 
 // A Held is the content of the lease's bucket.
-type Held struct {
+type LeaseContent struct {
 	Value []byte // nil if nothing was written
 	// Revision is the bucket's. It has one even if nothing was written to it.
 	Revision uint64
@@ -65,37 +65,37 @@ func anyRevision() uint64 {
 
 // ReadLease reads the lease, from the server that leads. The error is of kind [ErrGone] if the bucket does not exist:
 // then [Bus.EnsureLease] makes it. Such an error does not mean that nobody is keeper.
-func (b *Bus) ReadLease(ctx context.Context, wait time.Duration) (Held, error) {
+func (b *Bus) ReadLease(ctx context.Context, wait time.Duration) (LeaseContent, error) {
 	ctx, cancel := b.limited(ctx, wait)
 	defer cancel()
-	held, err := b.readLease(ctx)
+	content, err := b.readLease(ctx)
 	if err != nil {
-		return Held{}, fmt.Errorf("bus: read the lease: %w", kind(err))
+		return LeaseContent{}, fmt.Errorf("bus: read the lease: %w", kind(err))
 	}
-	return held, nil
+	return content, nil
 }
 
 // readLease returns the lease's value, and the revision over which to write. An empty bucket has a
 // revision too, so that of several first writes one succeeds.
-func (b *Bus) readLease(ctx context.Context) (Held, error) {
+func (b *Bus) readLease(ctx context.Context) (LeaseContent, error) {
 	bucket, err := b.bucket(ctx)
 	if err != nil {
-		return Held{}, err
+		return LeaseContent{}, err
 	}
 	msg, err := bucket.GetLastMsgForSubject(ctx, b.leaseSubject())
 	if err == nil {
-		return Held{Value: msg.Data, Revision: msg.Sequence}, nil
+		return LeaseContent{Value: msg.Data, Revision: msg.Sequence}, nil
 	}
 	if !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return Held{}, err
+		return LeaseContent{}, err
 	}
 	// If another process writes between these two requests, the revision is that of its write. A caller that takes
 	// the revision for that of an empty bucket has still seen no other since.
 	info, err := bucket.Info(ctx)
 	if err != nil {
-		return Held{}, err
+		return LeaseContent{}, err
 	}
-	return Held{Revision: info.State.LastSeq}, nil
+	return LeaseContent{Revision: info.State.LastSeq}, nil
 }
 
 // bucket asks for the bucket once: the answer stays true when the bucket is lost and made again.

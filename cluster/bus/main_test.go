@@ -146,14 +146,14 @@ func chunk(n int) Work { return Work{Kind: Chunks, Job: "j", Name: fmt.Sprint(n)
 
 // childMain is this test binary as a hub of its own, to be killed and frozen.
 func childMain() {
-	var told hubWords
-	if err := json.Unmarshal([]byte(os.Getenv(childVariable)), &told); err != nil {
+	var reported hubReport
+	if err := json.Unmarshal([]byte(os.Getenv(childVariable)), &reported); err != nil {
 		fmt.Println("error:", err)
 		os.Exit(2)
 	}
 	hub, err := StartHub(HubConfig{
-		Dir: told.Dir, Listen: told.Listen, Token: told.Token, Route: told.Route, Peers: told.Peers, Name: told.Name, TLS: told.TLS,
-		TLSDir: told.TLSDir, Say: func(err error) { fmt.Fprintln(os.Stderr, err) },
+		Dir: reported.Dir, Listen: reported.Listen, Token: reported.Token, Route: reported.Route, Peers: reported.Peers, Name: reported.Name, TLS: reported.TLS,
+		TLSDir: reported.TLSDir, Say: func(err error) { fmt.Fprintln(os.Stderr, err) },
 	})
 	if err != nil {
 		fmt.Println("error:", err)
@@ -164,8 +164,8 @@ func childMain() {
 	hub.Shutdown()
 }
 
-// hubWords are the parts of a HubConfig that a process can be told.
-type hubWords struct {
+// hubReport are the parts of a HubConfig that a process can be told.
+type hubReport struct {
 	Dir, Listen, Token, Route, Name, TLSDir string
 	Peers                                   []string
 	TLS                                     bool
@@ -191,7 +191,7 @@ func spawn(t testing.TB, config HubConfig) *process {
 func (p *process) start() {
 	p.t.Helper()
 	c := p.config
-	data := must.Get(json.Marshal(hubWords{
+	data := must.Get(json.Marshal(hubReport{
 		Dir: c.Dir, Listen: c.Listen, Token: c.Token, Route: c.Route, Name: c.Name, TLSDir: c.TLSDir, Peers: c.Peers, TLS: c.TLS,
 	}))(p.t)
 	p.stderr = &strings.Builder{}
@@ -269,14 +269,14 @@ func TestThreeHubs(t *testing.T) {
 			return err == nil
 		})
 		eventually(t, "the lease is written", func() bool {
-			held, err := b.ReadLease(ctx, time.Second)
+			content, err := b.ReadLease(ctx, time.Second)
 			if err != nil {
 				return false
 			}
-			if held.Revision < revision {
-				t.Fatalf("revision %d, and it was %d before", held.Revision, revision)
+			if content.Revision < revision {
+				t.Fatalf("revision %d, and it was %d before", content.Revision, revision)
 			}
-			revision, err = b.UpdateLease(ctx, fmt.Appendf(nil, "%d", n), held.Revision, time.Second)
+			revision, err = b.UpdateLease(ctx, fmt.Appendf(nil, "%d", n), content.Revision, time.Second)
 			return err == nil
 		})
 		victim.kill()

@@ -16,15 +16,15 @@ import (
 
 // Kinds of messages that are not stored, as they appear in subjects.
 const (
-	askWord    = "ask"    // <limit>.<worker>
-	giveWord   = "give"   // <worker>
-	coolWord   = "cool"   // <limit>
-	doneWord   = "done"   // <job>
-	statusWord = "status" // <worker>
-	newsWord   = "news"   // <job>
-	tellWord   = "tell"   // <worker>
-	holdWord   = "hold"   // <worker>, a request
-	keeperWord = "keeper" // <worker>, the state of all limits
+	askKind    = "ask"    // <limit>.<worker>
+	giveKind   = "give"   // <worker>
+	coolKind   = "cool"   // <limit>
+	doneKind   = "done"   // <job>
+	statusKind = "status" // <worker>
+	newsKind   = "news"   // <job>
+	tellKind   = "tell"   // <worker>
+	holdKind   = "hold"   // <worker>, a request
+	keeperKind = "keeper" // <worker>, the state of all limits
 )
 
 // SendAsk sends the ask of one lane of a worker to the keeper of its limit.
@@ -32,12 +32,12 @@ func (b *Bus) SendAsk(a permit.Ask) error {
 	if err := named(a.Limit, a.Worker); err != nil {
 		return fmt.Errorf("bus: ask: %w", err)
 	}
-	return b.send(subject(b.space, askWord, a.Limit, a.Worker), a)
+	return b.send(subject(b.space, askKind, a.Limit, a.Worker), a)
 }
 
 // Asks returns the asks of all workers under all limits.
 func (b *Bus) Asks(capacity int) (*Feed[permit.Ask], error) {
-	return subscribe(b, under(b.space, askWord), capacity, readJSON[permit.Ask])
+	return subscribe(b, under(b.space, askKind), capacity, readJSON[permit.Ask])
 }
 
 // SendGive sends the keeper's give to one worker.
@@ -45,7 +45,7 @@ func (b *Bus) SendGive(g permit.Give) error {
 	if err := named(g.Worker); err != nil {
 		return fmt.Errorf("bus: give: %w", err)
 	}
-	return b.send(subject(b.space, giveWord, g.Worker), g)
+	return b.send(subject(b.space, giveKind, g.Worker), g)
 }
 
 // Gives returns the gives for one worker: for this life of this process, if worker is its name.
@@ -53,7 +53,7 @@ func (b *Bus) Gives(worker string, capacity int) (*Feed[permit.Give], error) {
 	if err := named(worker); err != nil {
 		return nil, fmt.Errorf("bus: gives: %w", err)
 	}
-	return subscribe(b, subject(b.space, giveWord, worker), capacity, readJSON[permit.Give])
+	return subscribe(b, subject(b.space, giveKind, worker), capacity, readJSON[permit.Give])
 }
 
 // SendCool sends the keeper's cool to all workers.
@@ -61,12 +61,12 @@ func (b *Bus) SendCool(c permit.Cool) error {
 	if err := named(c.Limit); err != nil {
 		return fmt.Errorf("bus: cool: %w", err)
 	}
-	return b.send(subject(b.space, coolWord, c.Limit), c)
+	return b.send(subject(b.space, coolKind, c.Limit), c)
 }
 
 // Cools returns the cools of all limits.
 func (b *Bus) Cools(capacity int) (*Feed[permit.Cool], error) {
-	return subscribe(b, under(b.space, coolWord), capacity, readJSON[permit.Cool])
+	return subscribe(b, under(b.space, coolKind), capacity, readJSON[permit.Cool])
 }
 
 // A Message is about a job, or from a worker.
@@ -80,10 +80,10 @@ type Topic string
 
 // Topics.
 const (
-	Done   Topic = doneWord   // [PartDone]: a chunk of a job has its part
-	Status Topic = statusWord // [WorkerStatus]: what a worker is doing
-	News   Topic = newsWord   // [Change]: a job was changed, cancelled, submitted
-	Keeper Topic = keeperWord // [Picture]: the state of all limits, once a second from the keeper
+	Done   Topic = doneKind   // [PartDone]: a chunk of a job has its part
+	Status Topic = statusKind // [WorkerStatus]: what a worker is doing
+	News   Topic = newsKind   // [Change]: a job was changed, cancelled, submitted
+	Keeper Topic = keeperKind // [Picture]: the state of all limits, once a second from the keeper
 )
 
 // Say sends a message to the current listeners.
@@ -122,17 +122,17 @@ type Feed[T any] struct {
 	// C is closed when the feed or the connection is.
 	C <-chan T
 
-	sub     *nats.Subscription
-	ended   chan struct{}
-	dropped atomic.Uint64 // both are counted by the subscription's goroutine
-	foreign atomic.Uint64
+	sub        *nats.Subscription
+	ended      chan struct{}
+	dropped    atomic.Uint64 // both are counted by the subscription's goroutine
+	unreadable atomic.Uint64
 }
 
 // Dropped counts the messages lost because the reader was too slow.
 func (f *Feed[T]) Dropped() uint64 { return f.dropped.Load() }
 
-// Foreign counts the messages that could not be read.
-func (f *Feed[T]) Foreign() uint64 { return f.foreign.Load() }
+// Unreadable counts the messages that could not be read.
+func (f *Feed[T]) Unreadable() uint64 { return f.unreadable.Load() }
 
 // Close ends the feed and waits until nothing comes any more. Close of a nil feed does nothing.
 func (f *Feed[T]) Close() {
@@ -152,7 +152,7 @@ func subscribe[T any](b *Bus, subject string, capacity int, read func(*nats.Msg)
 	f := &Feed[T]{C: ch, ended: make(chan struct{})}
 	sub, err := b.nc.Subscribe(subject, func(m *nats.Msg) {
 		if v, err := read(m); err != nil {
-			f.foreign.Add(1)
+			f.unreadable.Add(1)
 		} else {
 			f.dropped.Add(push(ch, v))
 		}
@@ -219,7 +219,7 @@ func (b *Bus) Holds(ctx context.Context, who string, w Work) (holds, answered bo
 	}
 	limited, cancel := b.limited(ctx, HoldsWait)
 	defer cancel()
-	msg, err := b.nc.RequestWithContext(limited, subject(b.space, holdWord, who), question)
+	msg, err := b.nc.RequestWithContext(limited, subject(b.space, holdKind, who), question)
 	switch err = kind(err); {
 	case err == nil:
 		return string(msg.Data) == "true", true, nil
@@ -236,7 +236,7 @@ func (b *Bus) Answer(who string, holds func(Work) bool) (stop func(), err error)
 		return nil, fmt.Errorf("bus: answer: %w", err)
 	}
 	ended := make(chan struct{})
-	sub, err := b.nc.Subscribe(subject(b.space, holdWord, who), func(m *nats.Msg) {
+	sub, err := b.nc.Subscribe(subject(b.space, holdKind, who), func(m *nats.Msg) {
 		if w, err := readJSON[Work](m); err == nil {
 			_ = m.Respond(fmt.Appendf(nil, "%t", holds(w))) // who asked will take it for silence
 		}
@@ -256,15 +256,15 @@ func (b *Bus) Tell(who string, t Taken) error {
 	if err := named(who); err != nil {
 		return fmt.Errorf("bus: tell: %w", err)
 	}
-	return b.send(subject(b.space, tellWord, who), t)
+	return b.send(subject(b.space, tellKind, who), t)
 }
 
-// Told returns the takeovers announced to the worker of this name.
-func (b *Bus) Told(who string, capacity int) (*Feed[Taken], error) {
+// ListenTaken returns the takeovers announced to the worker of this name.
+func (b *Bus) ListenTaken(who string, capacity int) (*Feed[Taken], error) {
 	if err := named(who); err != nil {
 		return nil, fmt.Errorf("bus: told: %w", err)
 	}
-	return subscribe(b, subject(b.space, tellWord, who), capacity, readJSON[Taken])
+	return subscribe(b, subject(b.space, tellKind, who), capacity, readJSON[Taken])
 }
 
 // MaxName bounds the bytes of a job's, limit's or worker's name on the bus.

@@ -89,7 +89,7 @@ func TestStatesOfALaterVersionAreHeard(t *testing.T) {
 	if m := take(t, status); m.Body.InFlight != 3 {
 		t.Errorf("the worker's status is %+v", m.Body)
 	}
-	eventually(t, "the part is not understood", func() bool { return parts.Foreign() == 1 })
+	eventually(t, "the part is not understood", func() bool { return parts.Unreadable() == 1 })
 }
 
 // Who reads too slowly loses the oldest, and it is counted; what cannot be read is counted, too.
@@ -101,7 +101,7 @@ func TestFeedDropsTheOldest(t *testing.T) {
 	last := must.Get(Listen[json.RawMessage](b, Status, "end", 1))(t)
 	asks := must.Get(b.Asks(1))(t)
 	settled(t, b)
-	must.Do(t, b.nc.Publish(subject(b.space, askWord, "l", "w"), []byte("{")))
+	must.Do(t, b.nc.Publish(subject(b.space, askKind, "l", "w"), []byte("{")))
 	for n := range 10 {
 		must.Do(t, b.Say(Status, "w1", n))
 	}
@@ -116,7 +116,7 @@ func TestFeedDropsTheOldest(t *testing.T) {
 	if want := []string{"w18", "w19", "end10"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	eventually(t, "the foreign one is counted", func() bool { return asks.Foreign() == 1 })
+	eventually(t, "the foreign one is counted", func() bool { return asks.Unreadable() == 1 })
 	feed.Close()
 	if _, ok := <-feed.C; ok {
 		t.Error("a feed that was closed goes on")
@@ -128,7 +128,7 @@ func TestFeedEnds(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	b := connect(t, hub.JoinURL(), "w1")
-	feed := must.Get(b.Told("w1", 1))(t)
+	feed := must.Get(b.ListenTaken("w1", 1))(t)
 	b.Close()
 	if _, ok := <-feed.C; ok {
 		t.Error("it goes on")
@@ -172,10 +172,10 @@ func TestHolds(t *testing.T) {
 	hub := startHub(t, nil)
 	owner, asker := connect(t, hub.JoinURL(), "owner"), connect(t, hub.JoinURL(), "asker")
 	ctx := testContext(t)
-	held := Work{Chunks, "a.job", "7.r1"}
-	stop := must.Get(owner.Answer("owner", func(w Work) bool { return w == held }))(t)
+	work := Work{Chunks, "a.job", "7.r1"}
+	stop := must.Get(owner.Answer("owner", func(w Work) bool { return w == work }))(t)
 	settled(t, owner)
-	for w, want := range map[Work]bool{held: true, {Tasks, "a.job", "7.r1"}: false, chunk(7): false} {
+	for w, want := range map[Work]bool{work: true, {Tasks, "a.job", "7.r1"}: false, chunk(7): false} {
 		eventually(t, "an answer", func() bool {
 			holds, answered, err := asker.Holds(ctx, "owner", w)
 			if err != nil || answered && holds != want {
@@ -187,15 +187,15 @@ func TestHolds(t *testing.T) {
 	stop()
 	settled(t, owner)
 	for _, who := range []string{"owner", "nobody"} {
-		if holds, answered, err := asker.Holds(ctx, who, held); holds || answered || err != nil {
+		if holds, answered, err := asker.Holds(ctx, who, work); holds || answered || err != nil {
 			t.Errorf("%s: holds %v, answered %v, %v", who, holds, answered, err)
 		}
 	}
-	if _, _, err := asker.Holds(ctx, "", held); !errors.Is(err, ErrName) {
+	if _, _, err := asker.Holds(ctx, "", work); !errors.Is(err, ErrName) {
 		t.Errorf("nobody was asked: %v", err)
 	}
 	asker.Close()
-	if _, answered, err := asker.Holds(ctx, "owner", held); answered || !errors.Is(err, ErrAway) {
+	if _, answered, err := asker.Holds(ctx, "owner", work); answered || !errors.Is(err, ErrAway) {
 		t.Errorf("asked without a connection: %v, %v", answered, err)
 	}
 }
@@ -224,11 +224,11 @@ func TestTell(t *testing.T) {
 	t.Parallel()
 	hub := startHub(t, nil)
 	owner, other := connect(t, hub.JoinURL(), "owner"), connect(t, hub.JoinURL(), "other")
-	told := must.Get(owner.Told("owner", 1))(t)
+	feed := must.Get(owner.ListenTaken("owner", 1))(t)
 	settled(t, owner)
 	want := Taken{Work: chunk(7), Turn: 3, By: "other"}
 	must.Do(t, other.Tell("owner", want))
-	if got := take(t, told); got != want {
+	if got := take(t, feed); got != want {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -60,7 +60,7 @@ func TestQueueAll(t *testing.T) {
 	b := connect(t, hub.JoinURL(), "w1", patiently)
 	ctx := testContext(t)
 	mustQueue(t, b, chunk(0), "first")
-	held := mustFetch(t, b, Chunks)
+	delivery := mustFetch(t, b, Chunks)
 	var works []Work
 	var bodies [][]byte
 	for n := range QueuedAtOnce {
@@ -83,7 +83,7 @@ func TestQueueAll(t *testing.T) {
 			t.Errorf("got %v with %q, want %v", d.Work, d.Body, chunk(n))
 		}
 	}
-	if string(held.Body) != "first" {
+	if string(delivery.Body) != "first" {
 		t.Error("the second took the place of the first")
 	}
 	if err := b.QueueAll(ctx, append(works, chunk(9999)), append(bodies, nil)); err == nil {
@@ -331,8 +331,8 @@ func TestLease(t *testing.T) {
 		t.Errorf("writing what somebody else has written: %v", err)
 	}
 	second := must.Get(one.UpdateLease(ctx, []byte("one again"), first, patience))(t)
-	if held, err := two.ReadLease(ctx, patience); err != nil || string(held.Value) != "one again" || held.Revision != second {
-		t.Errorf("read %+v, %v; revision %d was written", held, err, second)
+	if content, err := two.ReadLease(ctx, patience); err != nil || string(content.Value) != "one again" || content.Revision != second {
+		t.Errorf("read %+v, %v; revision %d was written", content, err, second)
 	}
 	if _, err := one.UpdateLease(ctx, make([]byte, MaxLease+1), second, time.Second); err == nil {
 		t.Error("a lease that is too long was written")

@@ -37,12 +37,12 @@ const LimitNews = "-limits"
 func (r Role) permissions() *server.Permissions {
 	switch r {
 	case WorkRole:
-		return &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"*." + newsWord + "." + LimitNews}}}
+		return &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"*." + newsKind + "." + LimitNews}}}
 	case WatchRole:
 		return &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.*"}},
 			Subscribe: &server.SubjectPermission{Allow: []string{
-				"*." + statusWord + ".>", "*." + doneWord + ".>", "*." + newsWord + ".>", "*." + keeperWord + ".>", r.inbox() + ".>",
+				"*." + statusKind + ".>", "*." + doneKind + ".>", "*." + newsKind + ".>", "*." + keeperKind + ".>", r.inbox() + ".>",
 			}},
 		}
 	case AdminRole:
@@ -61,7 +61,7 @@ func (r Role) inbox() string {
 // may returns an error if the role does not permit a client to publish a message. The server drops such a message, and
 // tells only the connection.
 func (r Role) may(word, about string) error {
-	if r == WatchRole || r == WorkRole && word == newsWord && about == LimitNews {
+	if r == WatchRole || r == WorkRole && word == newsKind && about == LimitNews {
 		return fmt.Errorf("%w: its role is %s", ErrRole, r)
 	}
 	return nil

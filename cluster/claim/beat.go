@@ -163,10 +163,10 @@ func (m *Machine) believe(c *claim) {
 		return
 	}
 	c.unheard = false
-	for _, item := range c.held {
+	for _, item := range c.withheld {
 		m.start(c, item)
 	}
-	c.held = nil
+	c.withheld = nil
 }
 
 func later(a, b time.Time) time.Time {

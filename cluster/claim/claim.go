@@ -123,14 +123,14 @@ type claim struct {
 	backed        time.Time // after the heartbeat that was sent then
 	inspectAt     time.Time // not before that, after one that failed
 
-	read    bool         // to its end
-	items   map[int]bool // that have not ended; true: a call is in flight
-	held    []int        // whose calls wait until there is no doubt
-	flying  int
-	unsaved int  // results on their way to the journal
-	flushed bool // they are being flushed
-	wrote   bool // something is in the journal, or on its way there
-	broken  bool // it takes no more
+	read     bool         // to its end
+	items    map[int]bool // that have not ended; true: a call is in flight
+	withheld []int        // whose calls wait until there is no doubt
+	flying   int
+	unsaved  int  // results on their way to the journal
+	flushed  bool // they are being flushed
+	wrote    bool // something is in the journal, or on its way there
+	broken   bool // it takes no more
 
 	tries int       // of the join, or of the ack
 	tryAt time.Time // the next one; zero: one is under way

@@ -43,7 +43,7 @@ type (
 
 // Events from the store.
 type (
-	// PartLooked answers [LookPart].
+	// PartLooked answers [CheckPart].
 	PartLooked struct {
 		ID    ID
 		There bool
@@ -111,8 +111,8 @@ type (
 		Holds  bool
 		Silent bool
 	}
-	// Told says that another worker has claimed a chunk, under this name.
-	Told struct {
+	// ClaimedByOther says that another worker has claimed a chunk, under this name.
+	ClaimedByOther struct {
 		Chunk Chunk
 		Name  Name
 	}
@@ -164,32 +164,32 @@ type (
 	Resumed struct{ Job string }
 )
 
-func (Delivered) event()    {}
-func (FetchEnded) event()   {}
-func (Offered) event()      {}
-func (BeatEnded) event()    {}
-func (Acked) event()        {}
-func (PartLooked) event()   {}
-func (Listed) event()       {}
-func (Created) event()      {}
-func (JournalsRead) event() {}
-func (Saved) event()        {}
-func (JournalBroke) event() {}
-func (Closed) event()       {}
-func (Joined) event()       {}
-func (Cleaned) event()      {}
-func (Answered) event()     {}
-func (Told) event()         {}
-func (Connected) event()    {}
-func (Fed) event()          {}
-func (ReadOut) event()      {}
-func (Begun) event()        {}
-func (Missed) event()       {}
-func (Took) event()         {}
-func (Unrun) event()        {}
-func (Drained) event()      {}
-func (Canceled) event()     {}
-func (Resumed) event()      {}
+func (Delivered) event()      {}
+func (FetchEnded) event()     {}
+func (Offered) event()        {}
+func (BeatEnded) event()      {}
+func (Acked) event()          {}
+func (PartLooked) event()     {}
+func (Listed) event()         {}
+func (Created) event()        {}
+func (JournalsRead) event()   {}
+func (Saved) event()          {}
+func (JournalBroke) event()   {}
+func (Closed) event()         {}
+func (Joined) event()         {}
+func (Cleaned) event()        {}
+func (Answered) event()       {}
+func (ClaimedByOther) event() {}
+func (Connected) event()      {}
+func (Fed) event()            {}
+func (ReadOut) event()        {}
+func (Begun) event()          {}
+func (Missed) event()         {}
+func (Took) event()           {}
+func (Unrun) event()          {}
+func (Drained) event()        {}
+func (Canceled) event()       {}
+func (Resumed) event()        {}
 
 // An Action is an order from [Machine.Ready]. The types below are all there are. Begin each in the order
 // given, and wait for none. An action that an event answers is answered once, however long that takes.
@@ -220,8 +220,8 @@ type (
 
 // Actions at the store.
 type (
-	// LookPart looks whether the chunk's part is there: [PartLooked].
-	LookPart struct{ ID ID }
+	// CheckPart looks whether the chunk's part is there: [PartLooked].
+	CheckPart struct{ ID ID }
 	// List lists the journals of the chunk: [Listed].
 	List struct{ ID ID }
 	// Create makes the claim's own journal, unless one of that name exists: [Created].
@@ -295,7 +295,7 @@ func (Beat) action()         {}
 func (Ack) action()          {}
 func (Return) action()       {}
 func (Drop) action()         {}
-func (LookPart) action()     {}
+func (CheckPart) action()    {}
 func (List) action()         {}
 func (Create) action()       {}
 func (Remove) action()       {}

@@ -176,8 +176,8 @@ func (m *Machine) Step(now time.Time, e Event) {
 		m.fetchEnded(e)
 	case Offered:
 		m.sources.offer(e.Jobs)
-	case Told:
-		m.told(e)
+	case ClaimedByOther:
+		m.claimedByOther(e)
 	case Connected:
 		m.connectedAt(e.At)
 	case Drained:
@@ -324,16 +324,16 @@ func (m *Machine) fetch() {
 	if m.draining {
 		return
 	}
-	held := m.held()
-	jobs := len(held)
+	counts := m.countClaims()
+	jobs := len(counts)
 	for _, q := range m.sources {
-		if held[q.job] == 0 && q.fetching {
+		if counts[q.job] == 0 && q.fetching {
 			jobs++
 		}
 	}
 	for _, q := range m.sources {
-		begins := held[q.job] == 0
-		if q.fetching || m.now.Before(q.at) || held[q.job] >= m.cfg.AtHand() || begins && jobs >= JobsAtHand {
+		begins := counts[q.job] == 0
+		if q.fetching || m.now.Before(q.at) || counts[q.job] >= m.cfg.AtHand() || begins && jobs >= JobsAtHand {
 			continue
 		}
 		if begins {
@@ -344,13 +344,13 @@ func (m *Machine) fetch() {
 	}
 }
 
-// held counts the chunks at hand by their jobs.
-func (m *Machine) held() map[string]int {
-	held := make(map[string]int)
+// countClaims counts the chunks at hand by their jobs.
+func (m *Machine) countClaims() map[string]int {
+	counts := make(map[string]int)
 	for _, c := range m.claims {
-		held[c.chunk.Job]++
+		counts[c.chunk.Job]++
 	}
-	return held
+	return counts
 }
 
 // wakeOfSources returns when a job may be asked for again after an error.

@@ -72,7 +72,7 @@ func claimOf(a Action) (ID, bool) {
 		return a.ID, true
 	case Ack:
 		return a.ID, true
-	case LookPart:
+	case CheckPart:
 		return a.ID, true
 	case List:
 		return a.ID, true
@@ -153,7 +153,7 @@ func nonsense(rng *rand.Rand, delivery *ID) Event {
 // rare draws a fact of those that end everything.
 func rare(rng *rand.Rand, id ID, chunk Chunk, name Name) Event {
 	return []Event{
-		Told{chunk, name},
+		ClaimedByOther{chunk, name},
 		Connected{time.Unix(1_000_000, 0)},
 		Canceled{"j"},
 		Resumed{"j"},
@@ -258,8 +258,8 @@ func TestJobsAtHand(t *testing.T) {
 		m.Step(now, Delivered{ID(n + 1), Chunk{a.(Fetch).Job, 0, 0}})
 	}
 	for _, a := range m.Ready(now).Do {
-		if f, is := a.(Fetch); is && m.held()[f.Job] == 0 {
-			t.Errorf("%s is fetched beside %d jobs at hand", f.Job, len(m.held()))
+		if f, is := a.(Fetch); is && m.countClaims()[f.Job] == 0 {
+			t.Errorf("%s is fetched beside %d jobs at hand", f.Job, len(m.countClaims()))
 		}
 	}
 }
@@ -346,15 +346,15 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := tell(t, string(text))
+			got := tell(t, string(text))
 			if *rewrite {
-				err = os.WriteFile(name, []byte(told), 0o644)
+				err = os.WriteFile(name, []byte(got), 0o644)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !*rewrite && told != string(text) {
-				t.Errorf("%s is told differently:\n%s", name, told)
+			if !*rewrite && got != string(text) {
+				t.Errorf("%s is told differently:\n%s", name, got)
 			}
 		})
 	}
@@ -435,7 +435,7 @@ func (s *teller) event(what string, rest []string) Event {
 	case "delivered":
 		return Delivered{s.id(rest[0]), s.chunk(rest[1])}
 	case "told":
-		return Told{s.chunk(rest[0]), s.name(rest[1])}
+		return ClaimedByOther{s.chunk(rest[0]), s.name(rest[1])}
 	case "drain":
 		return Drained{}
 	case "cancel":

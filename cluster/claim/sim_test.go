@@ -113,8 +113,8 @@ func (t tally) String() string {
 // called notes a call, and fails if the same was called before without an excuse.
 func (w *world) called(c *call) {
 	w.tally.calls++
-	w.log("%s calls %v item %d", c.desk.l.name, c.desk.chunk, c.item)
-	key := itemKey{c.desk.chunk, c.item}
+	w.log("%s calls %v item %d", c.state.l.name, c.state.chunk, c.item)
+	key := itemKey{c.state.chunk, c.item}
 	for _, before := range w.calls[key] {
 		if !before.broke {
 			w.excuse(before, c)
@@ -129,27 +129,27 @@ func (w *world) called(c *call) {
 func (w *world) excuse(a, b *call) {
 	w.tally.repeats++
 	earlier, later := a, b
-	if a.desk == b.desk {
-		w.fail("item %d of %v is called twice by one claim", a.item, a.desk.chunk)
+	if a.state == b.state {
+		w.fail("item %d of %v is called twice by one claim", a.item, a.state.chunk)
 	}
-	if later.desk.name.Compare(earlier.desk.name) < 0 {
+	if later.state.name.Compare(earlier.state.name) < 0 {
 		earlier, later = b, a
 	}
-	w.log("item %d of %v is called again, by %v after %v", a.item, a.desk.chunk, later.desk.name, earlier.desk.name)
-	read, did := later.desk.readAt[earlier.desk.name]
+	w.log("item %d of %v is called again, by %v after %v", a.item, a.state.chunk, later.state.name, earlier.state.name)
+	read, did := later.state.readAt[earlier.state.name]
 	if !did {
-		read = later.desk.listed
+		read = later.state.listed
 	}
 	if earlier.saved && earlier.savedAt < read {
-		w.fail("%v calls item %d of %v, which %v had saved", later.desk.name, a.item, a.desk.chunk, earlier.desk.name)
+		w.fail("%v calls item %d of %v, which %v had saved", later.state.name, a.item, a.state.chunk, earlier.state.name)
 	}
-	if !w.lost(earlier) && !(earlier.desk.broke && !earlier.saved) {
-		w.fail("%v and %v both call item %d of %v", earlier.desk.name, later.desk.name, a.item, a.desk.chunk)
+	if !w.lost(earlier) && !(earlier.state.broke && !earlier.saved) {
+		w.fail("%v and %v both call item %d of %v", earlier.state.name, later.state.name, a.item, a.state.chunk)
 	}
 }
 
 // countOverlaps counts claims of a chunk that another worker has not ended.
-func (w *world) countOverlaps(d *desk) {
+func (w *world) countOverlaps(d *claimState) {
 	for _, l := range w.slots {
 		for _, o := range l.desks {
 			if l != d.l && !l.dead && !o.over && o.chunk == d.chunk && o.name.Turn > 0 {
@@ -167,7 +167,7 @@ const slack = permitLife
 
 // question is a claim's question to a worker, with the time it waited; won: it then took the chunk over.
 type question struct {
-	by       *desk
+	by       *claimState
 	who      string
 	from, to time.Duration
 	won      bool
@@ -176,8 +176,8 @@ type question struct {
 // lost reports whether a claim's chunk was taken over while its worker was dead, frozen or cut off, and
 // it made the call before it could know better.
 func (w *world) lost(c *call) bool {
-	l := c.desk.l
-	return slices.ContainsFunc(w.asks[c.desk.chunk], func(q *question) bool {
+	l := c.state.l
+	return slices.ContainsFunc(w.asks[c.state.chunk], func(q *question) bool {
 		if !q.won || q.who != l.name {
 			return false
 		}

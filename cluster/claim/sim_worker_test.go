@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// desk holds the state of one claim in a worker's executor.
-type desk struct {
+// claimState holds the state of one claim in a worker's executor.
+type claimState struct {
 	l      *life
 	id     ID
 	chunk  Chunk
@@ -26,7 +26,7 @@ type desk struct {
 
 // call is one call of an item.
 type call struct {
-	desk    *desk
+	state   *claimState
 	item    int
 	from    time.Duration
 	broke   bool // it brought no result
@@ -41,7 +41,7 @@ func (l *life) delivered(c Chunk, redelivered bool, wiped int) {
 	l.w.log("%s gets %v", l.name, c)
 	if l.m.of(c) == nil {
 		l.w.tally.claims++
-		l.desks[id] = &desk{l: l, id: id, chunk: c, readAt: make(map[Name]time.Duration)}
+		l.desks[id] = &claimState{l: l, id: id, chunk: c, readAt: make(map[Name]time.Duration)}
 	}
 	l.step(Delivered{id, c})
 }
@@ -50,7 +50,7 @@ func (l *life) delivered(c Chunk, redelivered bool, wiped int) {
 func (l *life) do(a Action) {
 	w := l.w
 	switch a.(type) {
-	case LookPart, List, Create, Ack, Clean:
+	case CheckPart, List, Create, Ack, Clean:
 		w.badLuck(l, 1)
 	case Ask:
 		w.badLuck(l, 4)
@@ -70,7 +70,7 @@ func (l *life) do(a Action) {
 		l.say(func() { w.queue.putBack(d, a.After) })
 	case Drop:
 		w.log("%s drops %v: %s", l.name, l.deliveries[a.Delivery], a.Why)
-	case LookPart, List, Create, Remove, ReadJournals, Join, Clean:
+	case CheckPart, List, Create, Remove, ReadJournals, Join, Clean:
 		l.doStore(a)
 	case Flush:
 		l.desks[a.ID].flush()
@@ -151,7 +151,7 @@ func (l *life) tell(a Tell) {
 	for _, who := range a.Who {
 		l.w.log("%s tells %s that %v is its by %v", l.name, who, c, a.Name)
 		if other := l.w.lives[who]; l.w.mutant != tellsNobody {
-			l.say(func() { other.hear(l.w.way(), func() { other.step(Told{c, a.Name}) }) })
+			l.say(func() { other.hear(l.w.way(), func() { other.step(ClaimedByOther{c, a.Name}) }) })
 		}
 	}
 }
@@ -185,24 +185,24 @@ func (l *life) begin() bool {
 	x := l.stream[0]
 	l.stream = l.stream[1:]
 	if l.w.has(unruns) && l.w.chance(60) {
-		l.w.log("%s does not run %v item %d", l.name, x.desk.chunk, x.item)
-		l.step(Unrun{x.desk.id, x.item})
+		l.w.log("%s does not run %v item %d", l.name, x.state.chunk, x.item)
+		l.step(Unrun{x.state.id, x.item})
 		return true
 	}
 	l.busy++
-	l.step(Begun{x.desk.id, x.item})
+	l.step(Begun{x.state.id, x.item})
 	return true
 }
 
-func (l *life) refused(d *desk, item int) {
+func (l *life) refused(d *claimState, item int) {
 	l.busy--
 	l.w.log("%s refuses %v item %d", l.name, d.chunk, item)
 }
 
 // start makes a call, at once or a moment later.
-func (l *life) start(d *desk, item int) {
+func (l *life) start(d *claimState, item int) {
 	l.at(l.w.upTo(leaving), func() {
-		c := &call{desk: d, item: item, from: l.w.Age()}
+		c := &call{state: d, item: item, from: l.w.Age()}
 		l.w.called(c)
 		took := time.Millisecond + l.w.upTo(l.w.call)
 		l.at(took, func() { d.answered(c) })
@@ -210,7 +210,7 @@ func (l *life) start(d *desk, item int) {
 }
 
 // answered takes the end of a call.
-func (d *desk) answered(c *call) {
+func (d *claimState) answered(c *call) {
 	w := d.l.w
 	d.l.busy--
 	if w.has(brokenCalls) && w.chance(10) {
@@ -237,7 +237,7 @@ func (d *desk) answered(c *call) {
 }
 
 // flush saves what waits, one batch at a time.
-func (d *desk) flush() {
+func (d *claimState) flush() {
 	w, lines := d.l.w, d.buffer
 	if d.saving || len(lines) == 0 {
 		return
@@ -255,7 +255,7 @@ func (d *desk) flush() {
 }
 
 // flushed takes the end of it: the lines are saved, or the journal is broken and nobody knows.
-func (d *desk) flushed(lines int, breaks bool) {
+func (d *claimState) flushed(lines int, breaks bool) {
 	d.saving = false
 	switch {
 	case breaks:
@@ -273,7 +273,7 @@ func (d *desk) flushed(lines int, breaks bool) {
 	}
 }
 
-func (d *desk) close() {
+func (d *claimState) close() {
 	d.closes = true
 	if d.l.w.mutant != countsFirst {
 		d.flush()
@@ -292,7 +292,7 @@ func doneIn(lines []line, done map[int]bool) {
 }
 
 // left are the items that have none.
-func (d *desk) left() []int {
+func (d *claimState) left() []int {
 	return slices.DeleteFunc(d.l.w.items(d.chunk), func(i int) bool { return d.done[i] })
 }
 
@@ -300,8 +300,8 @@ func (d *desk) left() []int {
 func (l *life) doStore(a Action) {
 	s := &l.w.store
 	switch a := a.(type) {
-	case LookPart:
-		l.lookPart(a.ID)
+	case CheckPart:
+		l.checkPart(a.ID)
 	case List:
 		l.list(a.ID)
 	case Create:
@@ -323,7 +323,7 @@ func (l *life) doStore(a Action) {
 	}
 }
 
-func (l *life) lookPart(id ID) {
+func (l *life) checkPart(id ID) {
 	s, d, there := &l.w.store, l.desks[id], false
 	blind := l.w.mutant == checksNotAgain && l.m.claim(id).state == checking
 	s.do(l, func() error { there = s.parts[d.chunk] != nil && !blind; return nil },
@@ -440,7 +440,7 @@ func (l *life) join(a Join) {
 }
 
 // part makes the part of a chunk, if it is complete; else it may be there.
-func (l *life) part(d *desk, lines []line, complete, gone bool) {
+func (l *life) part(d *claimState, lines []line, complete, gone bool) {
 	s := &l.w.store
 	outcome := Incomplete
 	l.w.badLuck(l, 4)

@@ -195,7 +195,7 @@ type life struct {
 	deliveries map[ID]Chunk
 	first      map[ID]bool // whether the queue said that it gave the chunk out for the first time
 	wiped      map[ID]int  // how often the queue had forgotten all before that
-	desks      map[ID]*desk
+	desks      map[ID]*claimState
 	stream     []*work // read, and not begun
 	busy       int     // places of the stream that are taken by calls
 }
@@ -206,8 +206,8 @@ const forever = time.Duration(math.MaxInt64 / 2)
 
 // work is an item on its way through a worker's stream.
 type work struct {
-	desk *desk
-	item int
+	state *claimState
+	item  int
 }
 
 const (
@@ -229,7 +229,7 @@ func (w *world) way() time.Duration { return leastWay + w.upTo(way-leastWay) }
 func (w *world) born(slot int) {
 	l := &life{
 		w: w, slot: slot, name: fmt.Sprintf("w%d-%d", slot, len(w.lives)), rate: 1, since: w.Age(),
-		deliveries: make(map[ID]Chunk), first: make(map[ID]bool), wiped: make(map[ID]int), desks: make(map[ID]*desk),
+		deliveries: make(map[ID]Chunk), first: make(map[ID]bool), wiped: make(map[ID]int), desks: make(map[ID]*claimState),
 	}
 	if w.has(drift) {
 		l.rate = 0.98 + 0.04*w.rng.Float64()
@@ -466,7 +466,7 @@ func (l *life) request(effect func(), answer func(error)) {
 }
 
 // ask asks another worker, and hears what it says, or that nobody of that name is there, or nothing.
-func (l *life) ask(d *desk, who string, answer func(holds, silent bool)) {
+func (l *life) ask(d *claimState, who string, answer func(holds, silent bool)) {
 	w, c := l.w, d.chunk
 	w.asks[c] = append(w.asks[c], &question{d, who, w.Age(), forever, false})
 	other := w.lives[who]

@@ -34,7 +34,7 @@ func (m *Machine) delivered(e Delivered) {
 			m.leave(c, dropped, 0, whyCanceled)
 			return
 		}
-		m.do(LookPart{c.id})
+		m.do(CheckPart{c.id})
 	}
 }
 
@@ -96,15 +96,15 @@ func (m *Machine) settle(c *claim) {
 	}
 	if !slices.Contains(c.names, c.name) {
 		c.vanished = true
-		m.look(c)
+		m.checkPart(c)
 		return
 	}
 	m.ask(c)
 }
 
-func (m *Machine) look(c *claim) {
+func (m *Machine) checkPart(c *claim) {
 	c.state = checking
-	m.do(LookPart{c.id})
+	m.do(CheckPart{c.id})
 }
 
 // ask asks the workers that were not asked yet. A heartbeat goes with the question: once it is
@@ -169,7 +169,7 @@ func (m *Machine) judge(c *claim) {
 func (m *Machine) proceed(c *claim) {
 	if c.named() {
 		m.tell(c)
-		m.look(c)
+		m.checkPart(c)
 		return
 	}
 	turn := 1
@@ -214,16 +214,16 @@ func (m *Machine) journalsRead(c *claim, e JournalsRead) {
 		m.putBack(c, "it cannot be read: "+e.Err.Error())
 	case e.Gone:
 		c.vanished = true
-		m.look(c)
+		m.checkPart(c)
 	default:
 		c.state = working
 		m.progress(c)
 	}
 }
 
-// told handles the claim of another worker. If that claim is later, this one gives up at once: its calls
+// claimedByOther handles the claim of another worker. If that claim is later, this one gives up at once: its calls
 // in flight finish and are saved in its journal, and no other call is made.
-func (m *Machine) told(e Told) {
+func (m *Machine) claimedByOther(e ClaimedByOther) {
 	c := m.of(e.Chunk)
 	switch {
 	case c == nil:

@@ -71,7 +71,7 @@ func (m *Machine) begun(e Begun) {
 		return
 	}
 	if m.stale(c) {
-		c.held = append(c.held, e.Item)
+		c.withheld = append(c.withheld, e.Item)
 		return
 	}
 	m.start(c, e.Item)
@@ -141,7 +141,7 @@ func (m *Machine) journalBroke(c *claim, err error) {
 	c.broken, c.unsaved = true, 0
 	if c.exit == stays {
 		c.exit, c.after, c.why = back, m.cfg.AckWait, "its journal cannot be written: "+err.Error()
-		m.refuseHeld(c)
+		m.refuseWithheld(c)
 	}
 	m.progress(c)
 }
@@ -192,15 +192,15 @@ func (m *Machine) leave(c *claim, how exit, after time.Duration, why string) {
 		m.over(c)
 		return
 	}
-	m.refuseHeld(c)
+	m.refuseWithheld(c)
 	m.progress(c)
 }
 
-func (m *Machine) refuseHeld(c *claim) {
-	for _, item := range c.held {
+func (m *Machine) refuseWithheld(c *claim) {
+	for _, item := range c.withheld {
 		m.do(Refuse{c.id, item})
 	}
-	c.held = nil
+	c.withheld = nil
 }
 
 // closed goes on to the part, or ends the claim.

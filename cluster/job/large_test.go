@@ -111,7 +111,7 @@ func TestLargeStep(t *testing.T) {
 
 func largeIndex(t *testing.T, src *index.Source) {
 	src.Record = job.Record{Job: "large", Reading: job.Reading{Model: "m"}}
-	in, err := src.Look(t.Context(), index.File{Name: "in.jsonl", Format: job.JSONL, Store: "x", Object: "in.jsonl"}, "s")
+	in, err := src.Inspect(t.Context(), index.File{Name: "in.jsonl", Format: job.JSONL, Store: "x", Object: "in.jsonl"}, "s")
 	if err != nil {
 		t.Fatal(err)
 	}

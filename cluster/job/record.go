@@ -74,9 +74,9 @@ type Record struct {
 	Asking  Asking  `json:"asking"`
 
 	// Limit names the limit that it shares with other jobs. Weight is its share of that, relative to theirs.
-	Limit  string  `json:"limit"`
-	Weight float64 `json:"weight"`
-	Told   Told    `json:"told"` // of the limit, by the user
+	Limit  string      `json:"limit"`
+	Weight float64     `json:"weight"`
+	Known  KnownLimits `json:"told"` // of the limit, by the user
 
 	Bounds Bounds `json:"bounds,omitzero"`
 	// Caps are the most that its calls may cost in all: the first, and each to which the user raised it. Nil: nothing
@@ -125,9 +125,9 @@ type Asking struct {
 	Settings map[string]string `json:"settings,omitempty"`
 }
 
-// Told holds a user's knowledge of a limit. Rates are per minute, and 0 means unknown. Concurrency bounds all
+// KnownLimits holds a user's knowledge of a limit. Rates are per minute, and 0 means unknown. Concurrency bounds all
 // calls in flight.
-type Told struct {
+type KnownLimits struct {
 	RPM         int64 `json:"rpm,omitempty"`
 	TPM         int64 `json:"tpm,omitempty"`
 	InputTPM    int64 `json:"input_tpm,omitempty"`

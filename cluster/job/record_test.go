@@ -23,7 +23,7 @@ func someRecord() Record {
 	return Record{
 		Job: "j", Inputs: []Input{{Name: "in.jsonl", Format: JSONL, Objects: []Object{{Name: "in", Identity: "1", Bytes: 7}}}},
 		Reading: Reading{System: "be brief", Template: "Say {{.x}}"}, Asking: Asking{Provider: "sim", Settings: map[string]string{"timeout": "5s"}},
-		Limit: "org", Told: Told{RPM: 5},
+		Limit: "org", Known: KnownLimits{RPM: 5},
 	}
 }
 

@@ -168,7 +168,7 @@ func newFleet(t *testing.T, in string, rng *rand.Rand) *fleet {
 		Cut: job.Cut{SegmentBytes: 1 + rng.Int64N(5000), StepLines: 1 + rng.IntN(9), ChunkLines: 10 + rng.IntN(30)},
 	}
 	file := index.File{Name: in, Format: job.JSONL, Store: "elsewhere", Object: filepath.Base(in)}
-	input := must.Get(f.src.Look(t.Context(), file, "s"))(t)
+	input := must.Get(f.src.Inspect(t.Context(), file, "s"))(t)
 	f.src.Record.Inputs = []job.Input{input}
 	if f.src.Record, err = job.Create(t.Context(), folder, f.src.Record); err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func (f *fleet) round(want []int) parts.Done {
 		f.claim(&c, 1<<30)
 		f.finish(&c)
 	}
-	must.Do(f.t, ledger.Look(f.t.Context()))
+	must.Do(f.t, ledger.Refresh(f.t.Context()))
 	done := must.Get(ledger.Finish(f.t.Context(), f.plan.Items+f.plan.Bad+f.plan.Untranslatable))(f.t)
 	return done
 }
@@ -329,7 +329,7 @@ func TestFilesAreThoseOfOneProcess(t *testing.T) {
 		f.compare(out, output[0], failed[0])
 
 		ledger := parts.NewLedger(f.store, "j", 0, f.plan.Chunks, nil)
-		must.Do(t, ledger.Look(t.Context()))
+		must.Do(t, ledger.Refresh(t.Context()))
 		sums, err := ledger.SettleWhole(t.Context())
 		if err != nil || sums.Failed != first.Failed || first.Failed == 0 || first.Skipped == 0 {
 			t.Fatalf("%+v, %v, %+v", sums, err, first)

@@ -43,7 +43,7 @@ func TestWhoAsksIsGiven(t *testing.T) {
 // The same ask again, an earlier one that comes late, and reports that are said again change
 // nothing.
 func TestAsksThatComeTwiceOrLate(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	r.hears(asking("other", 1, calls(30, 10))).at(10 * time.Second) // so that the bucket is not full
 	a := asking("a", 5, calls(2, 10))
 	r.hears(a).at(11 * time.Second)
@@ -102,7 +102,7 @@ func TestReportsTeachOnce(t *testing.T) {
 
 // Who says that a permit was used and that it was not is not given its charge back.
 func TestUsedIsNotUnused(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	r.hears(asking("a", 1, calls(1, 10))).at(100 * time.Millisecond)
 	p := r.given("a")[0]
 	level := r.lane().Level.Requests
@@ -115,7 +115,7 @@ func TestUsedIsNotUnused(t *testing.T) {
 // A permit of which nothing is said for Forgotten is no call in flight any more; its charge
 // does not come back, as a call may have left with it.
 func TestPermitsAreForgotten(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	r.silent = true
 	r.hears(asking("a", 1, calls(3, 10))).at(750 * time.Millisecond)
 	permits := r.given("a")
@@ -145,7 +145,7 @@ func TestPermitsAreForgotten(t *testing.T) {
 
 // Who is silent for Forgotten is gone, and all that it had.
 func TestSilentWorkersAreForgotten(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	r.silent = true
 	r.hears(asking("a", 1, calls(2, 10))).at(100 * time.Millisecond)
 	r.hears(asking("a", 2, calls(60, 10), left(r.given("a")[0]))).at(permit.Forgotten)
@@ -255,12 +255,12 @@ func TestTheFirstThingHeardIsUrgent(t *testing.T) {
 
 // A keeper takes over what is known, and nothing that may have been spent.
 func TestTakingOver(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	r.hears(asking("a", 1, calls(10, 10))).at(3 * time.Second)
 	for i, p := range r.given("a") {
 		r.hears(asking("a", uint64(i+2), nil, ended(p, machine.Outcome{Signal: machine.Succeeded, Latency: 2 * time.Second})))
 	}
-	next := newRig(t, Config{Epoch: 2, Memory: r.Save(r.now), Limits: map[string]machine.LaneConfig{"org": told}})
+	next := newRig(t, Config{Epoch: 2, Memory: r.Save(r.now), Limits: map[string]machine.LaneConfig{"org": configured}})
 	next.now = r.now.Add(3 * time.Second)
 	next.hears(asking("a", 50, calls(1, 10)))
 	s := next.lane()
@@ -383,7 +383,7 @@ func TestSightingsAreThoseOfTheGrant(t *testing.T) {
 // The first call of a line leaves next, or none does: a worker with permits for others alone would wait for ever. Where a
 // window binds, each permit that comes back unused is one for the first.
 func TestPermitsAreForThoseThatLeaveNext(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	var all []permit.Cost
 	for i := range 40 {
 		all = append(all, permit.Cost{Input: float64(100 - i)})

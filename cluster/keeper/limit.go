@@ -61,7 +61,7 @@ func (k *Keeper) limitNamed(now time.Time, name string) (*limit, error) {
 // grant offers permits to the machine in the order of turns and takes its grants, until the
 // machine grants no more.
 func (k *Keeper) grant(now time.Time) {
-	k.look(now)
+	k.checkLimits(now)
 	for more := true; more; {
 		for _, l := range k.order {
 			k.offer(now, l)
@@ -105,7 +105,7 @@ func (k *Keeper) offer(now time.Time, l *limit) {
 		if p == nil {
 			break
 		}
-		h := &held{peer: p}
+		h := &knownPermit{peer: p}
 		h.item = machine.Item{Pool: l.name, Cost: p.cost(p.taken).Limiter(), Payload: h}
 		p.taken++
 		p.offers = append(p.offers, h)
@@ -121,7 +121,7 @@ func (k *Keeper) offer(now time.Time, l *limit) {
 
 // take handles the machine's answer to an offer.
 func (k *Keeper) take(now time.Time, g machine.Grant) {
-	h := g.Item.Payload.(*held)
+	h := g.Item.Payload.(*knownPermit)
 	p := h.peer
 	l := p.limit
 	l.waiting--
@@ -196,12 +196,12 @@ func (l *limit) remind(now time.Time) {
 	}
 }
 
-// lookEvery is the time between two looks at what binds a limit: that changes in minutes.
-const lookEvery = time.Second
+// checkEvery is the time between two looks at what binds a limit: that changes in minutes.
+const checkEvery = time.Second
 
-// look finds the unit in which turns are counted.
-func (k *Keeper) look(now time.Time) {
-	if now.Sub(k.saw) < lookEvery {
+// checkLimits finds the unit in which turns are counted.
+func (k *Keeper) checkLimits(now time.Time) {
+	if now.Sub(k.saw) < checkEvery {
 		return
 	}
 	k.saw = now

@@ -21,12 +21,12 @@ type peer struct {
 	reported uint64 // number of the latest of its reports that was heard
 	wants    []permit.Cost
 	more     int
-	taken    int     // of the calls wanted: those whose permits wait or are on their way
-	remade   bool    // offers were replaced, for other calls, since the latest grant
-	offers   []*held // permits that wait in the machine
-	outgoing []*held // granted, to be given
-	onWay    []*held // granted, but unknown to the worker when it sent its latest ask
-	permits  map[permit.Number]*held
+	taken    int            // of the calls wanted: those whose permits wait or are on their way
+	remade   bool           // offers were replaced, for other calls, since the latest grant
+	offers   []*knownPermit // permits that wait in the machine
+	outgoing []*knownPermit // granted, to be given
+	onWay    []*knownPermit // granted, but unknown to the worker when it sent its latest ask
+	permits  map[permit.Number]*knownPermit
 	inLine   bool // in its team's line
 	inOutbox bool
 	gaveAt   time.Time
@@ -37,7 +37,7 @@ type peer struct {
 type peerName struct{ worker, job, limit string }
 
 // A held is a permit while the keeper knows it.
-type held struct {
+type knownPermit struct {
 	item    machine.Item
 	serial  uint64
 	peer    *peer
@@ -77,7 +77,7 @@ func (k *Keeper) peerOf(now time.Time, a *permit.Ask) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{name: name, limit: l, permits: map[permit.Number]*held{}}
+	p := &peer{name: name, limit: l, permits: map[permit.Number]*knownPermit{}}
 	p.team = l.teamOf(a.Job, k.weight(a.Job))
 	p.team.peers++
 	k.peers[name] = p
@@ -189,11 +189,11 @@ func (p *peer) give(now time.Time, epoch uint64) permit.Give {
 // bury forgets a silent peer. The permits it was given, and the calls it sent, end without a report.
 func (k *Keeper) bury(now time.Time, p *peer) {
 	k.want(now, p, nil, 0)
-	last := make([]*held, 0, len(p.permits))
+	last := make([]*knownPermit, 0, len(p.permits))
 	for _, h := range p.permits {
 		last = append(last, h)
 	}
-	slices.SortFunc(last, func(a, b *held) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(last, func(a, b *knownPermit) int { return cmp.Compare(a.number, b.number) })
 	for _, h := range last {
 		o := machine.Outcome{Unsent: h.state == outgoing}
 		if !o.Unsent {
@@ -208,11 +208,11 @@ func (k *Keeper) bury(now time.Time, p *peer) {
 
 // A queue holds permits in the order in which they were granted.
 type queue struct {
-	items []*held
+	items []*knownPermit
 	first int
 }
 
-func (q *queue) push(h *held) {
+func (q *queue) push(h *knownPermit) {
 	if q.first > len(q.items)/2 {
 		n := copy(q.items, q.items[q.first:])
 		clear(q.items[n:])
@@ -235,7 +235,7 @@ func (q *queue) forgetAt() time.Time {
 }
 
 // older takes out the first permit that is due to be forgotten; nil: there is none.
-func (q *queue) older(now time.Time) *held {
+func (q *queue) older(now time.Time) *knownPermit {
 	if at := q.forgetAt(); at.IsZero() || at.After(now) {
 		return nil
 	}

@@ -30,7 +30,7 @@ func (k *Keeper) reports(now time.Time, p *peer, a *permit.Ask) {
 // report handles one new report. A permit that is not in the books is of another keeper, or was
 // given up: see overheard.
 func (k *Keeper) report(now time.Time, p *peer, a *permit.Ask, r *permit.Report) {
-	var h *held // the permit; nil: it is not in the books
+	var h *knownPermit // the permit; nil: it is not in the books
 	if r.Epoch == k.epoch {
 		h = p.permits[r.Number]
 	}
@@ -77,7 +77,7 @@ func (k *Keeper) layLong(now time.Time, a *permit.Ask, r *permit.Report) bool {
 
 // ended settles the permit of a call that has ended. A worker measures from the call's leaving,
 // and the machine from the permit's grant, so ended changes one into the other.
-func (k *Keeper) ended(now time.Time, h *held, r *permit.Report) {
+func (k *Keeper) ended(now time.Time, h *knownPermit, r *permit.Report) {
 	o, err := r.Ended.Machine()
 	if err != nil {
 		return
@@ -142,7 +142,7 @@ func (l *limit) rowIsFull(o *machine.Outcome) bool {
 }
 
 // settle ends a permit.
-func (k *Keeper) settle(now time.Time, h *held, o machine.Outcome) {
+func (k *Keeper) settle(now time.Time, h *knownPermit, o machine.Outcome) {
 	h.state = over
 	delete(h.peer.permits, h.number)
 	k.machine.Step(now, machine.Settled(machine.Grant{Item: &h.item, Serial: h.serial}, o))

@@ -25,9 +25,9 @@ type rig struct {
 	silent bool // workers say nothing but what a test has them say; else they ask all the time
 }
 
-// told is a limit of a call a second, a minute of which may be saved up: four leave in the first
+// configured is a limit of a call a second, a minute of which may be saved up: four leave in the first
 // seconds, and what comes back is seen.
-var told = machine.LaneConfig{Limits: limiter.Limits{RPM: 60, Burst: time.Minute}}
+var configured = machine.LaneConfig{Limits: limiter.Limits{RPM: 60, Burst: time.Minute}}
 
 // many is one of a thousand calls a second.
 var many = machine.LaneConfig{Limits: limiter.Limits{RPM: 60_000}}
@@ -272,7 +272,7 @@ type entry struct {
 
 func record(b *testing.B, p plan) *tape {
 	t := &tape{}
-	p.taped = func(d *desk, a *permit.Ask) {
+	p.taped = func(d *activeKeeper, a *permit.Ask) {
 		e := entry{at: d.clock.at(d.o.l.Age()), ask: a}
 		if a != nil {
 			e.bytes, _ = json.Marshal(a)

@@ -103,7 +103,7 @@ func (b *book) used(w *worker, g *bookPermit, name permitName, r *permit.Report,
 }
 
 // level returns the level of the only limit by the books.
-func (d *desk) level() float64 {
+func (d *activeKeeper) level() float64 {
 	for _, s := range d.k.machine.Status(d.clock.at(d.o.l.Age()), 1).Lanes {
 		return s.Level.Tokens
 	}
@@ -233,7 +233,7 @@ var rows = []row{
 	{"storm, 60 s, headers", func(p plan) plan { p.depth = 60; return p }},
 	{"storm, 5 s, headers", func(p plan) plan { return p }},
 	{"storm, 1 s, headers", func(p plan) plan { p.depth = 1; return p }},
-	{"storm, 1 s, no headers, limit told", func(p plan) plan { p.depth, p.headers, p.told = 1, false, true; return p }},
+	{"storm, 1 s, no headers, limit told", func(p plan) plan { p.depth, p.headers, p.configured = 1, false, true; return p }},
 	{"storm, 5 s, no headers, limit not told", func(p plan) plan { p.headers = false; return p }},
 	{"storm, a tenth have all the work", func(p plan) plan {
 		tenth := p.workers / 10

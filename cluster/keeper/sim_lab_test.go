@@ -36,7 +36,7 @@ type lab struct {
 type center interface {
 	begin()
 	// hear takes a word of a worker's that has arrived.
-	hear(from *worker, word any)
+	hear(from *worker, message any)
 }
 
 // base is the beginning, by clocks that are right.
@@ -160,11 +160,11 @@ func (c clock) until(now time.Duration, t time.Time) time.Duration {
 }
 
 // pass is a word as it arrives.
-func (l *lab) pass(word any) any {
+func (l *lab) pass(message any) any {
 	if l.plan.json == nil {
-		return word
+		return message
 	}
-	return l.plan.json(word)
+	return l.plan.json(message)
 }
 
 func (l *lab) deliver(g *permit.Give) {
@@ -185,7 +185,7 @@ func (l *lab) named(name string) *worker {
 // An office is where the keeper is: it dies, and another takes its place after a while.
 type office struct {
 	l     *lab
-	desks []*desk
+	desks []*activeKeeper
 	epoch uint64
 	saved map[string]machine.LaneMemory
 	stops map[string]*permit.Cause
@@ -193,7 +193,7 @@ type office struct {
 }
 
 // A desk is one keeper at work.
-type desk struct {
+type activeKeeper struct {
 	o     *office
 	k     *Keeper
 	clock clock
@@ -228,7 +228,7 @@ func (o *office) begin() {
 	}
 }
 
-func (d *desk) save() map[string]machine.LaneMemory {
+func (d *activeKeeper) save() map[string]machine.LaneMemory {
 	now := d.clock.at(d.o.l.Age())
 	if d.o.l.plan.hand != nil {
 		return d.o.l.plan.hand(d.k, now)
@@ -239,7 +239,7 @@ func (d *desk) save() map[string]machine.LaneMemory {
 // open has a keeper begin.
 func (o *office) open(half int) {
 	o.epoch++
-	d := &desk{o: o, alive: true, clock: o.l.clock(50 * time.Millisecond), half: half}
+	d := &activeKeeper{o: o, alive: true, clock: o.l.clock(50 * time.Millisecond), half: half}
 	d.k = New(o.config(o.epoch))
 	for _, j := range o.l.plan.jobs {
 		d.k.Job(d.clock.at(o.l.Age()), j.name, j.weight)
@@ -288,15 +288,15 @@ func (c Counts) plus(d Counts) Counts {
 	return Counts{c.Given + d.Given, c.Ended + d.Ended, c.Refused + d.Refused, c.Unused + d.Unused, c.Vanished + d.Vanished}
 }
 
-func (o *office) hear(from *worker, word any) {
+func (o *office) hear(from *worker, message any) {
 	for _, d := range o.desks {
 		if d.alive && (d.half < 0 || d.half == from.slot%2) {
-			d.hear(word.(*permit.Ask))
+			d.hear(message.(*permit.Ask))
 		}
 	}
 }
 
-func (d *desk) hear(a *permit.Ask) {
+func (d *activeKeeper) hear(a *permit.Ask) {
 	if d.o.l.plan.taped != nil {
 		d.o.l.plan.taped(d, a)
 	}
@@ -306,7 +306,7 @@ func (d *desk) hear(a *permit.Ask) {
 	d.decide()
 }
 
-func (d *desk) decide() {
+func (d *activeKeeper) decide() {
 	if !d.alive {
 		return
 	}
@@ -335,7 +335,7 @@ func (d *desk) decide() {
 }
 
 // wake sets the timer, unless it rings earlier already.
-func (d *desk) wake(in time.Duration) {
+func (d *activeKeeper) wake(in time.Duration) {
 	l := d.o.l
 	if at := l.Age() + in; d.at > l.Age() && d.at <= at {
 		return
@@ -407,25 +407,25 @@ var errQuota = errors.Join(&provider.Error{Kind: provider.QuotaExhausted, Status
 
 // A plan is what a lab is like.
 type plan struct {
-	name    string
-	seed    uint64
-	length  time.Duration
-	from    time.Duration // what is measured begins then
-	workers int
-	places  int
-	rate    float64 // tokens that flow in per second
-	depth   float64 // seconds of it that the bucket holds
-	headers bool
-	told    bool // the user tells the limit
-	latency time.Duration
-	tokens  float64       // of a call, on average
-	spread  float64       // they differ by so much, up and down
-	heavy   float64       // share of calls that draw fifty times as much
-	storm   bool          // keepers and workers die, and a fifth of them is cut off at times
-	deaths  time.Duration // mean life of a worker in a storm; 0: five minutes
-	kills   time.Duration // life of a keeper in a storm; 0: a minute
-	loss    float64       // share of words that are lost, and as many are doubled
-	slow    float64       // times the usual way to the bus; 0: once
+	name       string
+	seed       uint64
+	length     time.Duration
+	from       time.Duration // what is measured begins then
+	workers    int
+	places     int
+	rate       float64 // tokens that flow in per second
+	depth      float64 // seconds of it that the bucket holds
+	headers    bool
+	configured bool // the user tells the limit
+	latency    time.Duration
+	tokens     float64       // of a call, on average
+	spread     float64       // they differ by so much, up and down
+	heavy      float64       // share of calls that draw fifty times as much
+	storm      bool          // keepers and workers die, and a fifth of them is cut off at times
+	deaths     time.Duration // mean life of a worker in a storm; 0: five minutes
+	kills      time.Duration // life of a keeper in a storm; 0: a minute
+	loss       float64       // share of words that are lost, and as many are doubled
+	slow       float64       // times the usual way to the bus; 0: once
 
 	limit    func(at time.Duration) float64                         // times the rate; nil: it does not change
 	knows    *machine.LaneConfig                                    // what the user says of the limit; nil: what told says
@@ -440,8 +440,8 @@ type plan struct {
 	rival    func(*lab) center                                      // who is asked; nil: a keeper
 	lane     func(l *lab, worker, job string) machine.LaneConfig    // of a worker; nil: one that is led by permits
 	hand     func(*Keeper, time.Time) map[string]machine.LaneMemory // what the next keeper knows; nil: all
-	watched  func(*desk)                                            // after each decision of a keeper
-	taped    func(*desk, *permit.Ask)                               // what a keeper hears, and nil when it decides
+	watched  func(*activeKeeper)                                    // after each decision of a keeper
+	taped    func(*activeKeeper, *permit.Ask)                       // what a keeper hears, and nil when it decides
 }
 
 type simJob struct {
@@ -454,7 +454,7 @@ func (p *plan) known() (c machine.LaneConfig) {
 	if p.knows != nil {
 		return *p.knows
 	}
-	if p.told {
+	if p.configured {
 		c.Limits.TPM = 60 * p.rate
 	}
 	return c

@@ -94,16 +94,16 @@ type ending struct {
 
 // A counter is where calls ask one by one. It dies as a keeper does.
 type counter struct {
-	l     *lab
-	m     *machine.Machine
-	clock clock
-	lines map[string][]*request // of each worker
-	turns []string
-	out   map[string]map[uint64]*request
-	held  int
-	saved map[string]machine.LaneMemory
-	lives int
-	timer int
+	l           *lab
+	m           *machine.Machine
+	clock       clock
+	lines       map[string][]*request // of each worker
+	turns       []string
+	out         map[string]map[uint64]*request
+	outstanding int
+	saved       map[string]machine.LaneMemory
+	lives       int
+	timer       int
 }
 
 func (c *counter) begin() {
@@ -136,17 +136,17 @@ func (c *counter) open() {
 	for name, m := range c.saved {
 		memory[name] = m.Empty()
 	}
-	c.clock, c.lines, c.turns, c.out, c.held = c.l.clock(50*time.Millisecond), map[string][]*request{}, nil, map[string]map[uint64]*request{}, 0
+	c.clock, c.lines, c.turns, c.out, c.outstanding = c.l.clock(50*time.Millisecond), map[string][]*request{}, nil, map[string]map[uint64]*request{}, 0
 	c.m = machine.New(machine.Config{Lanes: map[string]machine.LaneConfig{"org": c.l.plan.known()}, Memory: memory, Seed: uint64(c.lives)})
 	c.m.Step(c.clock.at(c.l.Age()), machine.RunOpened(theRun, machine.RunConfig{Concurrency: MaxInFlight}))
 }
 
-func (c *counter) hear(w *worker, word any) {
+func (c *counter) hear(w *worker, message any) {
 	if c.m == nil {
 		return
 	}
 	now := c.clock.at(c.l.Age())
-	switch x := word.(type) {
+	switch x := message.(type) {
 	case request:
 		if len(c.lines[x.worker]) == 0 {
 			c.turns = append(c.turns, x.worker)
@@ -172,7 +172,7 @@ func (c *counter) decide() {
 		return
 	}
 	now := c.clock.at(c.l.Age())
-	for c.held < MaxWaiting && len(c.turns) > 0 {
+	for c.outstanding < MaxWaiting && len(c.turns) > 0 {
 		name := c.turns[0]
 		c.turns = c.turns[1:]
 		line := c.lines[name]
@@ -181,12 +181,12 @@ func (c *counter) decide() {
 			c.turns = append(c.turns, name)
 		}
 		r.item = machine.Item{Pool: "org", Cost: r.cost, Payload: r}
-		c.held++
+		c.outstanding++
 		c.m.Step(now, machine.Offered(theRun, []*machine.Item{&r.item}))
 	}
 	ready := c.m.Ready(now)
 	for _, g := range append([]machine.Grant(nil), ready.Grants...) {
-		c.held--
+		c.outstanding--
 		r := g.Item.Payload.(*request)
 		if !r.w.alive || r.w.name != r.worker || r.at < r.w.cut { // its connection was closed
 			c.m.Step(now, machine.Settled(g, machine.Outcome{Unsent: true}))
@@ -274,8 +274,8 @@ func (s *singly) Ended(_ time.Time, k limiter.Ticket, o machine.Outcome) {
 	s.ended = append(s.ended, e)
 }
 
-func (s *singly) Hear(_ time.Time, word any) limiter.Reply {
-	g := word.(letGo)
+func (s *singly) Hear(_ time.Time, message any) limiter.Reply {
+	g := message.(letGo)
 	if _, asked := s.pending[g.number]; asked {
 		delete(s.pending, g.number)
 		s.hand = append(s.hand, g)

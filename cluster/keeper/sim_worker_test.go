@@ -99,13 +99,13 @@ func (w *worker) idle(quiet bool) {
 }
 
 // tell gives the worker's lanes a word. One of a job is for one lane, else for all of a limit.
-func (w *worker) tell(limit, job string, word any) {
+func (w *worker) tell(limit, job string, message any) {
 	if !w.reached() {
 		return
 	}
 	for _, x := range w.order {
 		if x.limit == limit && (job == "" || x.job == job) {
-			w.m.Step(w.now(), machine.Delivered(x.name, word))
+			w.m.Step(w.now(), machine.Delivered(x.name, message))
 		}
 	}
 	w.decide()
@@ -165,8 +165,8 @@ func (w *worker) decide() {
 			x.over = true
 		}
 	}
-	for _, word := range r.Words {
-		w.say(word)
+	for _, message := range r.Words {
+		w.say(message)
 	}
 	for _, g := range append([]machine.Grant(nil), r.Grants...) {
 		x := g.Item.Payload.(*piece).lane
@@ -182,10 +182,10 @@ func (w *worker) decide() {
 	}
 }
 
-func (w *worker) say(word machine.Word) {
-	words, several := word.Said.([]any)
+func (w *worker) say(message machine.Word) {
+	words, several := message.Said.([]any)
 	if !several {
-		words = []any{word.Said}
+		words = []any{message.Said}
 	}
 	for _, said := range words {
 		if a, ok := said.(*permit.Ask); ok {

@@ -40,7 +40,7 @@ func TestStorms(t *testing.T) {
 		{"1 s, told", 1, false, 0.93},
 	} {
 		p := small(1)
-		p.depth, p.headers, p.told = c.depth, c.headers, !c.headers
+		p.depth, p.headers, p.configured = c.depth, c.headers, !c.headers
 		r := newLab(p).run()
 		right(t, r)
 		t.Logf("%s: %v, %.0f words a second", c.name, r, r.words)
@@ -232,10 +232,10 @@ func TestOverJSON(t *testing.T) {
 	p := small(3)
 	p.workers, p.rate, p.length, p.from = 10, 25_000, 40*time.Second, 0
 	plain := run(p)
-	p.json = func(word any) any {
-		b := must.Get(json.Marshal(word))(t)
+	p.json = func(message any) any {
+		b := must.Get(json.Marshal(message))(t)
 		var to any
-		switch word.(type) {
+		switch message.(type) {
 		case *permit.Ask:
 			to = &permit.Ask{}
 		case *permit.Give:
@@ -298,7 +298,7 @@ func random(seed uint64) plan {
 	of := func(x ...float64) float64 { return x[rng.IntN(len(x))] }
 	p := plan{
 		name: fmt.Sprint("seed ", seed), seed: seed, length: 40 * time.Second, from: time.Second, workers: 1 + rng.IntN(12), places: int(of(1, 4, 64)),
-		depth: of(1, 2, 5, 30), headers: rng.IntN(2) == 0, told: rng.IntN(2) == 0, latency: time.Duration(of(0.01, 0.2, 2, 8) * 1e9), tokens: 1000,
+		depth: of(1, 2, 5, 30), headers: rng.IntN(2) == 0, configured: rng.IntN(2) == 0, latency: time.Duration(of(0.01, 0.2, 2, 8) * 1e9), tokens: 1000,
 		spread: of(0, 0.5), heavy: of(0, 0, 0.02), storm: rng.IntN(3) == 0, loss: of(0, 0.001, 0.1), slow: of(0, 1, 10, 40),
 	}
 	p.rate = 1000 * of(0.5, 3, 20, 100)
@@ -328,7 +328,7 @@ func random(seed uint64) plan {
 func TestRandomWorlds(t *testing.T) {
 	for seed := range seeds(40) {
 		p := random(seed)
-		p.watched = func(d *desk) {
+		p.watched = func(d *activeKeeper) {
 			if fault := audit(d.k); fault != "" {
 				d.o.l.book.fail("%s", fault)
 			}
@@ -366,11 +366,11 @@ func seeds(usual uint64) func(func(uint64) bool) {
 func TestTheBucketHoldsWhatIsPromised(t *testing.T) {
 	for seed := range seeds(40) {
 		p := random(seed)
-		p.told, p.headers, p.spread, p.heavy, p.limits, p.quota, p.limit = true, false, 0, 0, nil, 0, nil
+		p.configured, p.headers, p.spread, p.heavy, p.limits, p.quota, p.limit = true, false, 0, 0, nil, 0, nil
 		p.rate = max(p.rate, 50_000/p.depth) // a bucket of many calls
 		p.knows = &machine.LaneConfig{Limits: limiter.Limits{TPM: 60 * p.rate, Burst: time.Duration(p.depth * 1e9)}}
-		var d *desk
-		p.watched = func(latest *desk) { d = latest }
+		var d *activeKeeper
+		p.watched = func(latest *activeKeeper) { d = latest }
 		l := newLab(p)
 		const step = 5 * time.Millisecond
 		before := 0.0

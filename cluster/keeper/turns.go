@@ -124,7 +124,7 @@ type charge struct {
 }
 
 // spend counts a permit that is offered for the job.
-func (l *limit) spend(now time.Time, t *team, h *held) {
+func (l *limit) spend(now time.Time, t *team, h *knownPermit) {
 	l.fade(now)
 	n := units(l.binds, h.item.Cost)
 	h.counted = charge{n, n / t.weight, l.unit}
@@ -133,7 +133,7 @@ func (l *limit) spend(now time.Time, t *team, h *held) {
 }
 
 // refund takes back, once, the charge of an unused permit, unless turns now count in another unit.
-func (l *limit) refund(h *held) {
+func (l *limit) refund(h *knownPermit) {
 	if c := &h.counted; c.unit == l.unit {
 		h.peer.team.spent -= c.weighed
 		l.flow = max(0, l.flow-c.units)

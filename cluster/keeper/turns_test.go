@@ -64,7 +64,7 @@ func TestWhatIsOnItsWay(t *testing.T) {
 
 // What a worker wants no more does not wait for it.
 func TestWantsAreThoseOfTheLatestAsk(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	r.hears(asking("a", 1, calls(30, 10))).at(5 * time.Second)
 	r.hears(asking("a", 2, calls(30, 10)))
 	if r.limits["org"].waiting == 0 {
@@ -79,7 +79,7 @@ func TestWantsAreThoseOfTheLatestAsk(t *testing.T) {
 // Who is silent for half a second is offered nothing more: what it is given is lost, if it is
 // dead or cut off, and it would have asked. When it asks again it has its turn again.
 func TestNothingIsOfferedToTheSilent(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	r.silent = true
 	r.hears(asking("a", 1, calls(40, 10))).at(silent)
 	r.given("a")
@@ -193,7 +193,7 @@ func TestWeights(t *testing.T) {
 // A permit that comes back unused, and one that is withdrawn, give their job back what they counted for it, by its weight.
 func TestUnusedPermitsDoNotCountInTurns(t *testing.T) {
 	for name, weight := range map[string]float64{"heavy": 4, "light": 0.5} {
-		r := newRig(t, under(told))
+		r := newRig(t, under(configured))
 		r.Job(r.now, "job", weight)
 		r.hears(asking("a", 1, calls(40, 10))).at(100 * time.Millisecond)
 		permits, p := r.given("a"), r.line[0]
@@ -219,7 +219,7 @@ func TestUnusedPermitsDoNotCountInTurns(t *testing.T) {
 // What waits for calls that are still wanted goes on waiting when its worker asks again: the calls before them have permits that
 // are on their way to it.
 func TestWhatWaitsIsKept(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	var wants []permit.Cost
 	for i := range 20 {
 		wants = append(wants, permit.Cost{Input: float64(100 - i)})
@@ -263,7 +263,7 @@ func TestACallThatChangesWaitsOneTurn(t *testing.T) {
 
 // What was counted in requests is not taken back in tokens.
 func TestARefundIsInTheUnitOfItsCharge(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	r.hears(asking("a", 1, calls(40, 10_000))).at(100 * time.Millisecond)
 	p := r.line[0]
 	if len(p.offers) == 0 || p.team.spent == 0 {
@@ -278,7 +278,7 @@ func TestARefundIsInTheUnitOfItsCharge(t *testing.T) {
 
 // A permit that is withdrawn did not flow.
 func TestWhatIsWithdrawnDidNotFlow(t *testing.T) {
-	r := newRig(t, under(told))
+	r := newRig(t, under(configured))
 	r.hears(asking("a", 1, calls(40, 10))).at(100 * time.Millisecond)
 	p := r.line[0]
 	waited, flowed := len(p.offers), p.limit.flow

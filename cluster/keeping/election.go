@@ -43,13 +43,13 @@ const leaseShare = 4
 // An Election is this process's part in the election of the keeper. One goroutine passes facts from the bus and the
 // store to a lease.Lease, obeys it, and runs a keeper while this process is one.
 type Election struct {
-	cfg     Config
-	clock   clockwork.Clock
-	lease   *lease.Lease
-	facts   chan lease.Fact
-	foreign chan error    // holds why this process no longer belongs to the store; one place
-	latest  chan snapshot // holds the keeper's latest snapshot; one place
-	seed    *rand.Rand
+	cfg      Config
+	clock    clockwork.Clock
+	lease    *lease.Lease
+	facts    chan lease.Fact
+	mismatch chan error    // holds why this process no longer belongs to the store; one place
+	latest   chan snapshot // holds the keeper's latest snapshot; one place
+	seed     *rand.Rand
 
 	running *term // nil: it is not keeper
 	stored  time.Time
@@ -68,7 +68,7 @@ type Config struct {
 	Term      time.Duration
 	Seed      uint64
 	// SameHub returns an error if the store names another hub, which is foreign, or cannot be asked.
-	SameHub func(ctx context.Context) (foreign bool, err error)
+	SameHub func(ctx context.Context) (mismatch bool, err error)
 	// Scheduler runs next to each keeper, until ctx ends.
 	Scheduler func(ctx context.Context, k *Keeper)
 	// Status receives the state of all limits once a second; it does not wait.
@@ -88,7 +88,7 @@ type term struct {
 // New makes a candidate that does not stand yet.
 func New(cfg Config) *Election {
 	return &Election{
-		cfg: cfg, clock: cfg.Clock, facts: make(chan lease.Fact), foreign: make(chan error, 1), latest: make(chan snapshot, 1),
+		cfg: cfg, clock: cfg.Clock, facts: make(chan lease.Fact), mismatch: make(chan error, 1), latest: make(chan snapshot, 1),
 		storing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
 		lease: lease.New(lease.Config{Who: cfg.Bus.Name(), Term: cfg.Term, Yields: cfg.Candidacy == MayKeep}),
 		seed:  rand.New(rand.NewPCG(cfg.Seed, 0x6b656570)), //nolint:mnd // any second word will do
@@ -112,7 +112,7 @@ func (c *Election) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-c.foreign:
+		case err := <-c.mismatch:
 			return err
 		case f := <-c.facts:
 			c.lease.Step(c.clock.Now(), f)
@@ -284,26 +284,26 @@ func (c *Election) do(ctx context.Context, a lease.Action) lease.Fact {
 		}
 		epoch, err := c.cfg.Epochs.mint(ctx, c.cfg.Bus.Name())
 		return lease.MintEnded{Epoch: epoch, Err: err}
-	case lease.Look:
-		return c.look(ctx)
+	case lease.FindEpoch:
+		return c.latestEpoch(ctx)
 	}
 	return nil
 }
 
 // sameHub returns an error if the store names another hub, or cannot be asked. Another hub ends the candidate.
 func (c *Election) sameHub(ctx context.Context) error {
-	foreign, err := c.cfg.SameHub(ctx)
-	if foreign {
+	mismatch, err := c.cfg.SameHub(ctx)
+	if mismatch {
 		select {
-		case c.foreign <- err:
+		case c.mismatch <- err:
 		default: // one is there already
 		}
 	}
 	return err
 }
 
-// look finds the latest epoch, unless another look is under way: the lease wants one with each write.
-func (c *Election) look(ctx context.Context) lease.Fact {
+// latestEpoch finds the latest epoch, unless another look is under way: the lease wants one with each write.
+func (c *Election) latestEpoch(ctx context.Context) lease.Fact {
 	if !enter(c.looking) {
 		return nil
 	}
@@ -317,19 +317,19 @@ func (c *Election) look(ctx context.Context) lease.Fact {
 
 // read reads the lease. It makes a bucket that is gone; a missing bucket does not show that nobody is keeper.
 func (c *Election) read(ctx context.Context, wait time.Duration) lease.Fact {
-	held, err := c.cfg.Bus.ReadLease(ctx, wait)
+	content, err := c.cfg.Bus.ReadLease(ctx, wait)
 	if errors.Is(err, bus.ErrGone) {
 		_ = c.cfg.Bus.EnsureLease(ctx) // if it fails, the next read finds it gone again
 	}
 	if err != nil {
 		return lease.ReadEnded{Err: err}
 	}
-	v, ok := lease.Parse(held.Value)
-	if held.Value != nil && !ok {
+	v, ok := lease.Parse(content.Value)
+	if content.Value != nil && !ok {
 		v = lease.Value{} // of another kind: it is written over like any other, a term from now
 	}
 	if !c.cfg.Epochs.Believes(ctx, v.Epoch) { // its writer may hold the lease, but no epoch is minted above a false one
 		v.Epoch = 0
 	}
-	return lease.ReadEnded{Found: held.Value != nil, Value: v, Revision: held.Revision}
+	return lease.ReadEnded{Found: content.Value != nil, Value: v, Revision: content.Revision}
 }

@@ -368,7 +368,7 @@ func TestAStoreThatHangsHoldsOneOfEach(t *testing.T) {
 	for range 5 {
 		k.stored = time.Time{}
 		k.aside(ctx, snapshot{})
-		k.begin(ctx, lease.Look{})
+		k.begin(ctx, lease.FindEpoch{})
 		time.Sleep(20 * time.Millisecond) // so that the first has begun: if it has not, no more can have
 	}
 	for range 2 {

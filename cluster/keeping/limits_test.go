@@ -98,8 +98,8 @@ func TestASetLimitReachesTheKeeper(t *testing.T) {
 	defer said.Close()
 	must.Do(t, SetLimit(t.Context(), n.Bus, n.Home, "l", machine.LaneConfig{Limits: batch.Limits{RPM: 7}}))
 	select {
-	case word := <-said.C:
-		k.hearNews(t.Context(), word)
+	case message := <-said.C:
+		k.hearNews(t.Context(), message)
 	case <-time.After(time.Minute):
 		t.Fatal("nothing is said on the bus")
 	}

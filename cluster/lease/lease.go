@@ -44,15 +44,15 @@ type (
 	}
 	// Mint creates the next epoch in the store, higher than any there: [MintEnded].
 	Mint struct{}
-	// Look finds the highest epoch in the store: [EpochHeard], or no fact if the store cannot tell. A lease looks at
+	// FindEpoch finds the highest epoch in the store: [EpochHeard], or no fact if the store cannot tell. A lease looks at
 	// the start and with each write. A look that is still under way does for the next.
-	Look struct{}
+	FindEpoch struct{}
 )
 
-func (Read) action()  {}
-func (Write) action() {}
-func (Mint) action()  {}
-func (Look) action()  {}
+func (Read) action()      {}
+func (Write) action()     {}
+func (Mint) action()      {}
+func (FindEpoch) action() {}
 
 // A Fact is an input of a Lease.
 type Fact interface{ fact() }
@@ -270,7 +270,7 @@ func (l *Lease) Ready(now time.Time) (r Ready) {
 	}
 	if !l.looked {
 		l.looked = true
-		r.Do = append(r.Do, Look{})
+		r.Do = append(r.Do, FindEpoch{})
 	}
 	if !l.busy {
 		r.WakeAt = l.next
@@ -296,7 +296,7 @@ func (l *Lease) decide(now time.Time) []Action {
 	l.sent, l.next = now, now.Add(l.share(renews))
 	do := []Action{Write{Revision: l.revision, Value: Value{Holder: l.cfg.Who, Counter: l.counter, Epoch: l.epoch, Snapshot: l.leaves()}}}
 	if l.epoch > 0 {
-		do = append(do, Look{})
+		do = append(do, FindEpoch{})
 	}
 	return do
 }

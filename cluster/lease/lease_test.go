@@ -274,7 +274,7 @@ func TestLeavesWhereItCannotMint(t *testing.T) {
 func TestTheFirstKeeperWaitsForNobody(t *testing.T) {
 	for epoch, want := range map[uint64]bool{1: true, 2: false} {
 		l := New(Config{Who: "a", Term: term, Yields: true})
-		if do := l.Ready(at(0)).Do; len(do) != 2 || do[1] != (Look{}) {
+		if do := l.Ready(at(0)).Do; len(do) != 2 || do[1] != (FindEpoch{}) {
 			t.Fatalf("it begins with %v", do)
 		}
 		l.Step(at(0), EpochHeard{})

@@ -62,14 +62,14 @@ func Check(ctx context.Context, cfg Config, chance *rand.Rand, probe store.Probe
 		found = append(found, Checked{"store", Unsafe, err.Error(), "without its store a cluster has nothing: check its name, and that this machine may use it"})
 	}
 	found = append(checkBus(ctx, cfg, s), found...)
-	if err == nil && !slices.ContainsFunc(found, foreign) {
+	if err == nil && !slices.ContainsFunc(found, isMismatch) {
 		found = append(found, checkStore(ctx, s, cfg.Home, chance, probe))
 	}
 	return found
 }
 
-// foreign reports whether a finding says that the store is not the cluster's; a check then writes nothing to it.
-func foreign(c Checked) bool { return c.Part == "store" && c.Verdict == Unsafe }
+// isMismatch reports whether a finding says that the store is not the cluster's; a check then writes nothing to it.
+func isMismatch(c Checked) bool { return c.Part == "store" && c.Verdict == Unsafe }
 
 // checkBus looks at the way to the bus, at the bus, and whether it belongs to the store; a nil s means no store.
 func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
@@ -83,7 +83,7 @@ func checkBus(ctx context.Context, cfg Config, s store.Store) []Checked {
 	defer b.Close()
 	var found, workers []Checked
 	if s != nil { // the store says whose messages count
-		found = checkFounder(ctx, b, s, cfg)
+		found = checkCreator(ctx, b, s, cfg)
 		workers = checkWorkers(ctx, b, s, cfg.Clock)
 	}
 	r, err := b.Check(ctx)
@@ -110,15 +110,15 @@ func checkWorkers(ctx context.Context, b *bus.Bus, s store.Store, clock clockwor
 	return found
 }
 
-// checkFounder checks that the queue on the bus is for this store. Other parts of the check complain of a store that
+// checkCreator checks that the queue on the bus is for this store. Other parts of the check complain of a store that
 // cannot be read.
-func checkFounder(ctx context.Context, b *bus.Bus, s store.Store, cfg Config) []Checked {
+func checkCreator(ctx context.Context, b *bus.Bus, s store.Store, cfg Config) []Checked {
 	var other *fault
 	if errors.As(sameHub(ctx, s, cfg.Home, b.Identity()), &other) || errors.As(sameStore(ctx, b, s, cfg.Home, cfg.Clock), &other) {
 		return []Checked{{"store", Unsafe, other.found.What, other.found.Why}}
 	}
-	if founder, err := founderOf(ctx, s, true, b.Name()); err == nil {
-		b.Settle(founder, cfg.Times.AckWait)
+	if creator, err := creatorOf(ctx, s, true, b.Name()); err == nil {
+		b.Settle(creator, cfg.Times.AckWait)
 	}
 	return nil
 }
@@ -168,13 +168,13 @@ func round(d time.Duration) time.Duration {
 }
 
 // checkTimes returns the times of the cluster.
-func checkTimes(ctx context.Context, s store.Store, told Times) (Times, Checked) {
+func checkTimes(ctx context.Context, s store.Store, configured Times) (Times, Checked) {
 	t, err := readTimes(ctx, s)
 	switch {
 	case errors.Is(err, store.ErrMissing):
-		return told.withDefaults(), Checked{"times", Note, "not settled yet: no worker was there", "the first one settles --ack-wait and --lease"}
+		return configured.withDefaults(), Checked{"times", Note, "not settled yet: no worker was there", "the first one settles --ack-wait and --lease"}
 	case err != nil:
-		return told.withDefaults(), Checked{"times", Unsafe, timesName + ": " + err.Error(), "workers do not begin"}
+		return configured.withDefaults(), Checked{"times", Unsafe, timesName + ": " + err.Error(), "workers do not begin"}
 	}
 	return t, Checked{"times", Safe, fmt.Sprintf("--ack-wait %v and --lease %v, for all of the cluster", t.AckWait, t.Term), ""}
 }

@@ -134,7 +134,7 @@ func (w *worker) hearTaken(ctx context.Context, taken *bus.Feed[bus.Taken]) {
 			c, ok := chunkOf(t.Work)
 			name, named := claim.ParseName(t.By)
 			if ok && named {
-				w.exec.Told(c, name)
+				w.exec.ClaimedByOther(c, name)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func (h *recordWatch) run(ctx context.Context) {
 		return
 	}
 	defer news.Close()
-	ticker := h.clock.NewTicker(lookEvery)
+	ticker := h.clock.NewTicker(overseeEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -254,7 +254,7 @@ func (h *recordWatch) arrive(ctx context.Context, name string) {
 
 func (h *recordWatch) meet(ctx context.Context, name string) {
 	if h.jobs[name] || h.unread[name] {
-		h.look(ctx, name)
+		h.check(ctx, name)
 		return
 	}
 	h.jobs[name] = false
@@ -266,7 +266,7 @@ func (h *recordWatch) hear(ctx context.Context, n bus.Message[bus.Change]) {
 	case n.Body.Reset != "":
 		h.flows(n.Body.Reset)
 	case job.CheckName(n.About) == nil:
-		h.look(ctx, n.About)
+		h.check(ctx, n.About)
 	}
 }
 
@@ -280,12 +280,12 @@ func (h *recordWatch) again(ctx context.Context) {
 		}
 	}
 	for name := range h.unread {
-		h.look(ctx, name)
+		h.check(ctx, name)
 	}
 }
 
-// look reads a record, and acts on it. It retries a record later that cannot be read, unless it never can be.
-func (h *recordWatch) look(ctx context.Context, name string) {
+// check reads a record, and acts on it. It retries a record later that cannot be read, unless it never can be.
+func (h *recordWatch) check(ctx context.Context, name string) {
 	ctx, stop := context.WithTimeout(ctx, recordTime)
 	defer stop()
 	r, err := job.Load(ctx, h.home, name)

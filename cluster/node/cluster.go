@@ -51,7 +51,7 @@ func nameHub(ctx context.Context, s store.Store, identity string) error {
 	return nil
 }
 
-// sameHub returns an error of kind ErrForeign if the store names another hub than this one.
+// sameHub returns an error of kind ErrOtherStore if the store names another hub than this one.
 func sameHub(ctx context.Context, s store.Store, home, identity string) error {
 	if identity == "" {
 		return nil
@@ -66,14 +66,14 @@ func sameHub(ctx context.Context, s store.Store, home, identity string) error {
 	return &fault{bus.Finding{
 		Unsafe: true, What: fmt.Sprintf("%s belongs to another hub: its jobs are queued on hub %s, and this is hub %s", home, named, identity),
 		Why: "two hubs would have all work done twice: join by the line of that hub; or, if it is gone for good, run `headrace cluster take-over` with this line",
-	}, ErrForeign}
+	}, ErrOtherStore}
 }
 
 // hubTerms is the number of terms between two looks at the hub that the store names. It is for workers that never keep,
 // as there may be hundreds of them. A worker that may keep looks as keeper, or before it becomes one.
 const hubTerms = 20
 
-// watchHub returns an error of kind ErrForeign once the store names another hub; nil when ctx ends.
+// watchHub returns an error of kind ErrOtherStore once the store names another hub; nil when ctx ends.
 func (n *Node) watchHub(ctx context.Context) error {
 	ticker := n.clock.NewTicker(hubTerms * n.cfg.Times.Term)
 	defer ticker.Stop()
@@ -82,7 +82,7 @@ func (n *Node) watchHub(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.Chan():
-			if err := n.sameHub(ctx); errors.Is(err, ErrForeign) { // a store that is away does not count, and the next look asks again
+			if err := n.sameHub(ctx); errors.Is(err, ErrOtherStore) { // a store that is away does not count, and the next look asks again
 				return err
 			}
 		}
@@ -117,28 +117,28 @@ func (n *Node) TakeOver(ctx context.Context) (before string, err error) {
 	return "", errors.New("node: take over: others take over at the same time")
 }
 
-// founderName is the object that names the founder of the cluster: the first process that worked with this store, or
-// gave it work. No two lives of a process have the same name, so the founder tells this store from any other. The queue
-// names the founder of the store that it was made for. So a process learns from the queue that its own store is another
+// creatorName is the object that names the creator of the cluster: the first process that worked with this store, or
+// gave it work. No two lives of a process have the same name, so the creator tells this store from any other. The queue
+// names the creator of the store that it was made for. So a process learns from the queue that its own store is another
 // one. This prevents the following order of events. A machine comes up without the folder that all share. Its worker
 // finds an empty one in its place, and gets chunks of jobs that are not there. It holds them up, each time, for ever.
-const founderName = "cluster/founder"
+const creatorName = "cluster/founder"
 
-// founderMost bounds the bytes that are read of it.
-const founderMost = 4 << 10
+// creatorMost bounds the bytes that are read of it.
+const creatorMost = 4 << 10
 
-// ErrForeign says that a process was given a store that is not its cluster's.
-var ErrForeign = errors.New("it is not the store of this cluster")
+// ErrOtherStore says that a process was given a store that is not its cluster's.
+var ErrOtherStore = errors.New("it is not the store of this cluster")
 
-// founderOf returns the founder of the cluster with this store; "": it has none. If founds is set and there is none,
-// who becomes the founder.
-func founderOf(ctx context.Context, s store.Store, founds bool, who string) (founder string, err error) {
-	if founder, err = readFounder(ctx, s); founder != "" || err != nil || !founds {
-		return founder, err
+// creatorOf returns the creator of the cluster with this store; "": it has none. If founds is set and there is none,
+// who becomes the creator.
+func creatorOf(ctx context.Context, s store.Store, founds bool, who string) (creator string, err error) {
+	if creator, err = readCreator(ctx, s); creator != "" || err != nil || !founds {
+		return creator, err
 	}
-	err = store.CreateBytes(ctx, s, founderName, []byte(who+"\n"))
+	err = store.CreateBytes(ctx, s, creatorName, []byte(who+"\n"))
 	if errors.Is(err, store.ErrExists) { // another process was first, just now
-		return readFounder(ctx, s)
+		return readCreator(ctx, s)
 	}
 	if err != nil {
 		return "", fmt.Errorf("node: founder of the cluster: %w", err)
@@ -146,8 +146,8 @@ func founderOf(ctx context.Context, s store.Store, founds bool, who string) (fou
 	return who, nil
 }
 
-func readFounder(ctx context.Context, s store.Store) (string, error) {
-	text, err := store.ReadAll(ctx, s, founderName, founderMost)
+func readCreator(ctx context.Context, s store.Store) (string, error) {
+	text, err := store.ReadAll(ctx, s, creatorName, creatorMost)
 	switch {
 	case errors.Is(err, store.ErrMissing):
 		return "", nil
@@ -157,43 +157,43 @@ func readFounder(ctx context.Context, s store.Store) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// founderTries bounds the looks, a second apart, for a founder that the queue names and the store lacks. A client of a
+// creatorTries bounds the looks, a second apart, for a creator that the queue names and the store lacks. A client of a
 // file server remembers for some seconds that an object was missing.
-const founderTries = 5
+const creatorTries = 5
 
-// sameStore returns ErrForeign if the queue on the bus was made for another store than this. Any other error says that
+// sameStore returns ErrOtherStore if the queue on the bus was made for another store than this. Any other error says that
 // one of them could not be asked. It asks the queue first, as the queue's maker had been in the store before. In the
-// other order, a worker that begins at the same time could look before the founder is there.
+// other order, a worker that begins at the same time could look before the creator is there.
 func sameStore(ctx context.Context, b *bus.Bus, s store.Store, home string, clock clockwork.Clock) error {
-	there, err := b.Founder(ctx)
+	there, err := b.Creator(ctx)
 	if err != nil || there == "" {
 		return err
 	}
-	here, err := readFounder(ctx, s)
-	for tried := 1; here == "" && err == nil && tried < founderTries; tried++ {
+	here, err := readCreator(ctx, s)
+	for tried := 1; here == "" && err == nil && tried < creatorTries; tried++ {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-clock.After(time.Second):
 		}
-		here, err = readFounder(ctx, s)
+		here, err = readCreator(ctx, s)
 	}
 	if err != nil || here == there {
 		return err
 	}
-	return foreignTo(home, here, there)
+	return otherStoreError(home, here, there)
 }
 
-func foreignTo(home, here, there string) error {
+func otherStoreError(home, here, there string) error {
 	if here == "" {
 		here = "nobody has worked with it"
 	} else {
 		here = "its founder is " + here
 	}
 	return &fault{bus.Finding{
-		Unsafe: true, What: fmt.Sprintf("%s: %v: %s, and the founder of the cluster is %s", home, ErrForeign, here, there),
+		Unsafe: true, What: fmt.Sprintf("%s: %v: %s, and the founder of the cluster is %s", home, ErrOtherStore, here, there),
 		Why: "is it mounted here, and the same on all machines? To start over with another store, end the hubs and delete the folder jetstream in the --dir of each",
-	}, ErrForeign}
+	}, ErrOtherStore}
 }
 
 // DefaultTerm is the time for which a keeper lasts without renewal, with one hub. It is four times as long as it
@@ -233,10 +233,10 @@ var ErrTimes = errors.New("all processes of a cluster must have the same")
 // timesOf returns the times of the cluster in this store. Where nobody has worked yet it returns the given times,
 // with defaults. A process that works settles them. A process that was given other times than the store's gets an
 // error.
-func timesOf(ctx context.Context, s store.Store, told Times, settles bool, by string, now time.Time) (Times, error) {
+func timesOf(ctx context.Context, s store.Store, configured Times, settles bool, by string, now time.Time) (Times, error) {
 	there, err := readTimes(ctx, s)
 	if errors.Is(err, store.ErrMissing) {
-		mine := told.withDefaults()
+		mine := configured.withDefaults()
 		if !settles {
 			return mine, nil
 		}
@@ -248,21 +248,21 @@ func timesOf(ctx context.Context, s store.Store, told Times, settles bool, by st
 		}
 	}
 	if err != nil {
-		return told, fmt.Errorf("node: the times of the cluster (%s in its store): %w", timesName, err)
+		return configured, fmt.Errorf("node: the times of the cluster (%s in its store): %w", timesName, err)
 	}
-	return there, there.agree(told)
+	return there, there.agree(configured)
 }
 
 // agree returns an error for given times that differ from these.
-func (t Times) agree(told Times) error {
+func (t Times) agree(configured Times) error {
 	var faults []error
 	for _, one := range []struct {
-		flag       string
-		told, here time.Duration
-	}{{"--ack-wait", told.AckWait, t.AckWait}, {"--lease", told.Term, t.Term}} {
-		if one.told != 0 && one.told != one.here {
+		flag             string
+		configured, here time.Duration
+	}{{"--ack-wait", configured.AckWait, t.AckWait}, {"--lease", configured.Term, t.Term}} {
+		if one.configured != 0 && one.configured != one.here {
 			faults = append(faults, fmt.Errorf("%s %v: in this cluster it is %v, as its first worker has settled it, and %w: remove the flag, or end all workers and delete %s in the store to set it again",
-				one.flag, one.told, one.here, ErrTimes, timesName))
+				one.flag, one.configured, one.here, ErrTimes, timesName))
 		}
 	}
 	return errors.Join(faults...)

@@ -35,29 +35,29 @@ func TestOneOfManyFoundsTheCluster(t *testing.T) {
 	ctx := t.Context()
 	s := must.Get(store.Open(ctx, filepath.Join(t.TempDir(), "home")))(t)
 	defer store.Close(s)
-	if founder, err := founderOf(ctx, s, false, "who-looks"); founder != "" || err != nil {
-		t.Errorf("who looks finds %q, %v", founder, err)
+	if creator, err := creatorOf(ctx, s, false, "who-looks"); creator != "" || err != nil {
+		t.Errorf("who looks finds %q, %v", creator, err)
 	}
 	const many = 8
 	var all sync.WaitGroup
 	var founders [many]string
 	for i := range many {
 		all.Go(func() {
-			founder, err := founderOf(ctx, s, true, "worker-"+string(rune('a'+i)))
+			creator, err := creatorOf(ctx, s, true, "worker-"+string(rune('a'+i)))
 			if err != nil {
 				t.Error(err)
 			}
-			founders[i] = founder
+			founders[i] = creator
 		})
 	}
 	all.Wait()
-	for i, founder := range founders {
-		if founder != founders[0] || founder == "" {
-			t.Errorf("%d finds %q, the first %q", i, founder, founders[0])
+	for i, creator := range founders {
+		if creator != founders[0] || creator == "" {
+			t.Errorf("%d finds %q, the first %q", i, creator, founders[0])
 		}
 	}
-	if founder, err := founderOf(ctx, s, false, "who-looks"); founder != founders[0] || err != nil {
-		t.Errorf("who looks finds %q, %v", founder, err)
+	if creator, err := creatorOf(ctx, s, false, "who-looks"); creator != founders[0] || err != nil {
+		t.Errorf("who looks finds %q, %v", creator, err)
 	}
 }
 
@@ -71,11 +71,11 @@ func (c *cluster) elsewhere() string {
 	return JoinLine(line, filepath.Join(c.dir, "elsewhere"))
 }
 
-// founderIn returns the founder of the cluster, by its store.
-func founderIn(t *testing.T, n *Node) string {
+// creatorIn returns the creator of the cluster, by its store.
+func creatorIn(t *testing.T, n *Node) string {
 	t.Helper()
-	founder := must.Get(readFounder(t.Context(), n.home))(t)
-	return founder
+	creator := must.Get(readCreator(t.Context(), n.home))(t)
+	return creator
 }
 
 // Many processes that begin at once with one store may all join, whichever of them founds the cluster and makes the
@@ -113,20 +113,20 @@ func (l *late) Open(ctx context.Context, name string, offset, length int64) (io.
 	return l.Store.Open(ctx, name, offset, length)
 }
 
-// A founder who is seen late is waited for; one of another store is not, and one who never comes is not waited for for ever.
-func TestAFounderMayBeSeenLate(t *testing.T) {
+// A creator who is seen late is waited for; one of another store is not, and one who never comes is not waited for for ever.
+func TestACreatorMayBeSeenLate(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	n := c.join(nil)
 	defer n.Close()
 	must.Do(t, n.ensure(t.Context(), n.bus.Ensure))
 	clock := clockwork.NewFakeClock()
-	for times, want := range map[int]error{0: nil, 1: nil, founderTries - 1: nil, founderTries: ErrForeign} {
+	for times, want := range map[int]error{0: nil, 1: nil, creatorTries - 1: nil, creatorTries: ErrOtherStore} {
 		ended := make(chan error)
 		go func() {
 			ended <- sameStore(t.Context(), n.bus, &late{n.home, times}, "home", clock)
 		}()
-		for range min(times, founderTries-1) {
+		for range min(times, creatorTries-1) {
 			must.Do(t, clock.BlockUntilContext(t.Context(), 1))
 			clock.Advance(time.Second)
 		}
@@ -146,13 +146,13 @@ func TestAnotherStoreIsNotLetIn(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	n, _ := c.submitted(1)
-	if there, err := n.bus.Founder(ctx); err != nil || there == "" || there != founderIn(t, n) {
-		t.Fatalf("the queue is of %q, the store of %q; %v", there, founderIn(t, n), err)
+	if there, err := n.bus.Creator(ctx); err != nil || there == "" || there != creatorIn(t, n) {
+		t.Fatalf("the queue is of %q, the store of %q; %v", there, creatorIn(t, n), err)
 	}
 	refused := func(founds bool, says string) {
 		t.Helper()
 		_, err := Join(ctx, Config{Line: c.elsewhere(), Settles: founds, Founds: founds, Seed: seeds.Add(1)})
-		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), founderIn(t, n)) || !strings.Contains(err.Error(), "mounted") {
+		if !errors.Is(err, ErrOtherStore) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), creatorIn(t, n)) || !strings.Contains(err.Error(), "mounted") {
 			t.Errorf("founds %v: %v", founds, err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestAnotherStoreIsNotLetIn(t *testing.T) {
 	}
 	s := must.Get(store.Open(ctx, filepath.Join(c.dir, "elsewhere")))(t)
 	defer store.Close(s)
-	must.Get(founderOf(ctx, s, true, "another"))(t)
+	must.Get(creatorOf(ctx, s, true, "another"))(t)
 	refused(true, "its founder is another")
 }
 
@@ -179,7 +179,7 @@ func TestTwoStoresBeginAtOnce(t *testing.T) {
 	second := must.Get(Join(ctx, Config{Line: c.elsewhere(), Times: Times{AckWait: testAckWait, Term: testTerm}, Seed: seeds.Add(1), Founds: true}))(t)
 	defer second.Close()
 	must.Do(t, first.bus.Ensure(ctx))
-	if err := second.Work(ctx, Worker{Open: opening(answer)}); !errors.Is(err, ErrForeign) {
+	if err := second.Work(ctx, Worker{Open: opening(answer)}); !errors.Is(err, ErrOtherStore) {
 		t.Errorf("the second ends with %v", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestAQueueIsMadeAgainForItsStore(t *testing.T) {
 		if err := n.ensure(ctx, n.bus.Ensure); err != nil { // it waits for the hub to be back
 			t.Fatal(err)
 		}
-		if there, err := n.bus.Founder(ctx); there != founderIn(t, n) || there == "" || err != nil {
+		if there, err := n.bus.Creator(ctx); there != creatorIn(t, n) || there == "" || err != nil {
 			t.Errorf("round %d: %q, %v", round, there, err)
 		}
 		c.hub.Shutdown()
@@ -219,13 +219,13 @@ func TestAQueueOfNobodyIsForWhoComes(t *testing.T) {
 	must.Do(t, earlier.Ensure(t.Context()))
 	n := c.join(nil)
 	defer n.Close()
-	if there, err := n.bus.Founder(t.Context()); there != "" || err != nil {
+	if there, err := n.bus.Creator(t.Context()); there != "" || err != nil {
 		t.Errorf("%q, %v", there, err)
 	}
 	if err := n.ensure(t.Context(), n.bus.Ensure); err != nil {
 		t.Error(err)
 	}
-	if there, err := earlier.Founder(t.Context()); there != founderIn(t, n) || there == "" || err != nil {
+	if there, err := earlier.Creator(t.Context()); there != creatorIn(t, n) || there == "" || err != nil {
 		t.Errorf("%q, %v", there, err)
 	}
 }
@@ -249,7 +249,7 @@ func TestAStoreNamesOneHub(t *testing.T) {
 		t.Fatalf("%q is number %d: %v", named, number, err)
 	}
 	for _, hub := range []string{"", "a", "b", "c", "d"} {
-		if err := sameHub(t.Context(), s, "home", hub); errors.Is(err, ErrForeign) != (hub != "" && hub != named) {
+		if err := sameHub(t.Context(), s, "home", hub); errors.Is(err, ErrOtherStore) != (hub != "" && hub != named) {
 			t.Errorf("the store names %q, and %q gets %v", named, hub, err)
 		}
 	}
@@ -272,7 +272,7 @@ func TestTakingOverEndsTheWorkersOfTheOtherHub(t *testing.T) {
 	join := func(takesOver bool) (*Node, error) {
 		return Join(ctx, Config{Line: line, Founds: !takesOver, TakesOver: takesOver, Seed: seeds.Add(1)})
 	}
-	if _, err := join(false); !errors.Is(err, ErrForeign) {
+	if _, err := join(false); !errors.Is(err, ErrOtherStore) {
 		t.Fatalf("a process of the second hub is let in: %v", err)
 	}
 	n := must.Get(join(true))(t)
@@ -283,7 +283,7 @@ func TestTakingOverEndsTheWorkersOfTheOtherHub(t *testing.T) {
 	if before, err := n.TakeOver(ctx); before != "" || err != nil {
 		t.Errorf("a second take-over finds %q, %v", before, err)
 	}
-	if err := <-ended; !errors.Is(err, ErrForeign) {
+	if err := <-ended; !errors.Is(err, ErrOtherStore) {
 		t.Errorf("the worker of the first hub ends with %v", err)
 	}
 	third := must.Get(join(false))(t)
@@ -300,11 +300,11 @@ func TestTakingOverEndsAWorkerThatNeverKeeps(t *testing.T) {
 	defer n.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- n.Work(ctx, Worker{Open: opening(answer), Keeper: keeping.NeverKeeps}) }()
-	for founder := ""; founder == "" && ctx.Err() == nil; n.pause(ctx) { // until it is let in
-		founder, _ = n.bus.Founder(ctx)
+	for creator := ""; creator == "" && ctx.Err() == nil; n.pause(ctx) { // until it is let in
+		creator, _ = n.bus.Creator(ctx)
 	}
 	must.Do(t, store.CreateBytes(ctx, n.home, keeping.Numbered(hubPrefix, 2), []byte("another\n")))
-	if err := <-ended; !errors.Is(err, ErrForeign) {
+	if err := <-ended; !errors.Is(err, ErrOtherStore) {
 		t.Errorf("the worker of the first hub ends with %v", err)
 	}
 }
@@ -316,10 +316,10 @@ func TestTheFirstWorkerSettlesTheTimes(t *testing.T) {
 	s := must.Get(store.Open(ctx, filepath.Join(t.TempDir(), "home")))(t)
 	defer store.Close(s)
 	for i, c := range []struct {
-		told    Times
-		settles bool
-		want    Times
-		refused string
+		configured Times
+		settles    bool
+		want       Times
+		refused    string
 	}{
 		{Times{AckWait: time.Minute}, false, Times{time.Minute, DefaultTerm}, ""},
 		{Times{Term: 6 * time.Second}, true, Times{30 * time.Second, 6 * time.Second}, ""},
@@ -330,7 +330,7 @@ func TestTheFirstWorkerSettlesTheTimes(t *testing.T) {
 		{Times{Term: 3 * time.Second}, true, Times{}, "--lease 3s: in this cluster it is 6s"},
 		{Times{Term: 3 * time.Second}, false, Times{}, "--lease 3s: in this cluster it is 6s"},
 	} {
-		got, err := timesOf(ctx, s, c.told, c.settles, "me", time.Now())
+		got, err := timesOf(ctx, s, c.configured, c.settles, "me", time.Now())
 		if c.refused != "" {
 			if !errors.Is(err, ErrTimes) || !strings.Contains(err.Error(), c.refused) {
 				t.Errorf("%d: %v, want %s", i, err, c.refused)
@@ -465,13 +465,13 @@ func TestFalseWordsStopNobody(t *testing.T) {
 		func() error { return n.bus.Say(bus.Keeper, "liar", picture(farEpoch)) },
 		func() error { return n.bus.Say(bus.Keeper, "liar", picture(epoch)) },
 		func() error {
-			held, err := n.bus.ReadLease(ctx, time.Minute)
+			content, err := n.bus.ReadLease(ctx, time.Minute)
 			for err == nil {
-				_, err = n.bus.UpdateLease(ctx, lease.Value{Holder: "liar", Counter: 1, Epoch: farEpoch}.Marshal(), held.Revision, time.Minute)
+				_, err = n.bus.UpdateLease(ctx, lease.Value{Holder: "liar", Counter: 1, Epoch: farEpoch}.Marshal(), content.Revision, time.Minute)
 				if !errors.Is(err, bus.ErrTaken) {
 					break
 				}
-				held, err = n.bus.ReadLease(ctx, time.Minute)
+				content, err = n.bus.ReadLease(ctx, time.Minute)
 			}
 			return err
 		},

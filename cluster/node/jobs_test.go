@@ -204,7 +204,7 @@ func TestTheSchedulerSeesAJobMadeAnew(t *testing.T) {
 // An input that is not what was submitted any more stops its job, and says why; when it is again what it was, the job goes on.
 func TestAChangedInputStopsTheJob(t *testing.T) {
 	c := newCluster(t)
-	gate, begun, end := c.heldWorker()
+	gate, begun, end := c.blockedWorker()
 	n := c.join(nil)
 	defer n.Close()
 	path := c.input(400)
@@ -264,7 +264,7 @@ func TestADeletedFolderIsAnEndedJob(t *testing.T) {
 // A job that has ended is deleted whole, and one that runs is not deleted.
 func TestRemove(t *testing.T) {
 	c := newCluster(t)
-	gate, begun, end := c.heldWorker()
+	gate, begun, end := c.blockedWorker()
 	n, r := c.submitted(60)
 	<-begun
 	if err := n.Remove(t.Context(), r.Job); !errors.Is(err, ErrState) {

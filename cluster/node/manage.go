@@ -50,7 +50,7 @@ func (n *Node) Job(ctx context.Context, name string) (s JobStatus, err error) {
 	}
 	l, err := n.ledger(ctx, &s.Record, s.Record.Round, plan.Chunks)
 	if err == nil {
-		err = l.Look(ctx)
+		err = l.Refresh(ctx)
 	}
 	if err != nil {
 		return s, err
@@ -283,7 +283,7 @@ func (n *Node) tellSurely(ctx context.Context, name string) {
 }
 
 // Wait waits until a job has ended, in whatever way, and returns its state then. It passes each state to told.
-func (n *Node) Wait(ctx context.Context, name string, every time.Duration, told func(JobStatus)) (JobStatus, error) {
+func (n *Node) Wait(ctx context.Context, name string, every time.Duration, report func(JobStatus)) (JobStatus, error) {
 	news, err := bus.Listen[bus.Change](n.bus, bus.News, name, newsKept)
 	if err != nil {
 		return JobStatus{}, err
@@ -294,7 +294,7 @@ func (n *Node) Wait(ctx context.Context, name string, every time.Duration, told 
 	for {
 		s, err := n.Job(ctx, name)
 		if err == nil {
-			told(s)
+			report(s)
 			if s.Record.State != job.Indexing && s.Record.State != job.Running {
 				return s, nil
 			}

@@ -32,7 +32,7 @@ type Config struct {
 	// ErrTimes. Settles marks a process that works: the first such process settles the times.
 	Times   Times
 	Settles bool
-	// Founds marks a process that works, or gives work: it becomes the founder of a cluster that has none.
+	// Founds marks a process that works, or gives work: it becomes the creator of a cluster that has none.
 	Founds bool
 	// TakesOver admits a process whose hub is not the one that the store names; see [Node.TakeOver].
 	TakesOver bool
@@ -93,8 +93,8 @@ func Join(ctx context.Context, cfg Config) (*Node, error) {
 
 // join connects to the bus. It writes nothing as long as the store may be the wrong one.
 func (n *Node) join(ctx context.Context, line string) error {
-	who, told := nameOf(n.cfg.Seed), n.cfg.Times
-	times, err := timesOf(ctx, n.home, told, false, who, n.clock.Now())
+	who, configured := nameOf(n.cfg.Seed), n.cfg.Times
+	times, err := timesOf(ctx, n.home, configured, false, who, n.clock.Now())
 	if err != nil {
 		return err
 	}
@@ -107,22 +107,22 @@ func (n *Node) join(ctx context.Context, line string) error {
 	if n.cfg.Founds && n.bus.Role() == bus.WatchRole {
 		return watchOnly()
 	}
-	if err := n.sameStore(ctx); errors.Is(err, ErrForeign) { // Work asks again if the bus does not answer yet
+	if err := n.sameStore(ctx); errors.Is(err, ErrOtherStore) { // Work asks again if the bus does not answer yet
 		return err
 	}
-	return n.settle(ctx, told)
+	return n.settle(ctx, configured)
 }
 
 // settle learns what the whole cluster shares, and settles what is still open.
-func (n *Node) settle(ctx context.Context, told Times) (err error) {
-	if n.cfg.Times, err = timesOf(ctx, n.home, told, n.cfg.Settles, n.Name(), n.clock.Now()); err != nil {
+func (n *Node) settle(ctx context.Context, configured Times) (err error) {
+	if n.cfg.Times, err = timesOf(ctx, n.home, configured, n.cfg.Settles, n.Name(), n.clock.Now()); err != nil {
 		return err
 	}
-	founder, err := founderOf(ctx, n.home, n.cfg.Founds, n.Name())
+	creator, err := creatorOf(ctx, n.home, n.cfg.Founds, n.Name())
 	if err != nil {
 		return err
 	}
-	n.bus.Settle(founder, n.cfg.Times.AckWait)
+	n.bus.Settle(creator, n.cfg.Times.AckWait)
 	if n.cfg.Founds {
 		return errors.Join(nameHub(ctx, n.home, n.bus.Identity()), n.sameHub(ctx))
 	}
@@ -143,7 +143,7 @@ func adminOnly() error {
 	}, bus.ErrRole}
 }
 
-// sameStore returns ErrForeign if store and bus do not belong together.
+// sameStore returns ErrOtherStore if store and bus do not belong together.
 func (n *Node) sameStore(ctx context.Context) error {
 	if err := n.sameHub(ctx); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (n *Node) ensure(ctx context.Context, missing func(context.Context) error) 
 		if err == nil {
 			err = n.sameStore(ctx)
 		}
-		if err == nil || errors.Is(err, ErrForeign) || ctx.Err() != nil {
+		if err == nil || errors.Is(err, ErrOtherStore) || ctx.Err() != nil {
 			return err
 		}
 		if !tried {

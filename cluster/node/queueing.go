@@ -125,7 +125,7 @@ func (f *scheduler) count(ctx context.Context, o *overseen) error {
 		return nil
 	}
 	o.listed = now
-	if err := o.ledger.Look(ctx); err != nil {
+	if err := o.ledger.Refresh(ctx); err != nil {
 		return err
 	}
 	return o.tally(ctx)
@@ -140,7 +140,7 @@ func (n *Node) ledger(ctx context.Context, r *job.Record, round, chunks int) (*p
 	if err != nil {
 		return nil, err
 	}
-	if err := before.Look(ctx); err != nil {
+	if err := before.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	want := []int{} // nil would mean all chunks

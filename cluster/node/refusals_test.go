@@ -79,7 +79,7 @@ func TestAWorkerThatCannotRefusesTheJob(t *testing.T) {
 				return end
 			}
 			endTask := refuses()
-			gate, begun, end := c.heldWorker()
+			gate, begun, end := c.blockedWorker()
 			<-begun
 			endChunk := refuses()
 			close(gate)
@@ -94,7 +94,7 @@ func TestAWorkerThatCannotRefusesTheJob(t *testing.T) {
 // An input that is deleted during a job stops the job, and says why; when it is there again, the job goes on.
 func TestADeletedInputStopsTheJob(t *testing.T) {
 	c := newCluster(t)
-	gate, begun, end := c.heldWorker()
+	gate, begun, end := c.blockedWorker()
 	n := c.join(nil)
 	defer n.Close()
 	path := c.input(400)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// lookEvery is the time between two looks of the scheduler at the needs of each job, besides those that messages
+	// overseeEvery is the time between two looks of the scheduler at the needs of each job, besides those that messages
 	// cause.
-	lookEvery = time.Second
+	overseeEvery = time.Second
 	// listEvery is the time between two looks into the store for jobs and parts that no message announced.
 	listEvery = time.Minute
 	// workerGone is the silence after which a worker does not count any more.
@@ -49,16 +49,16 @@ type limits interface {
 
 // overseen is a job as its scheduler sees it.
 type overseen struct {
-	record  job.Record
-	plan    *index.Plan // nil: not loaded yet
-	chunks  *index.Chunks
-	ledger  *parts.Ledger
-	listed  time.Time
-	stale   bool               // its record has changed, or may have
-	untold  bool               // and no message announced the change
-	told    bool               // the keeper knows its weight
-	purged  bool               // it has ended, and the queue has nothing of it
-	counted map[int]parts.Sums // sums of the parts of a job with a bound on failures; nil: it has none
+	record    job.Record
+	plan      *index.Plan // nil: not loaded yet
+	chunks    *index.Chunks
+	ledger    *parts.Ledger
+	listed    time.Time
+	stale     bool               // its record has changed, or may have
+	untold    bool               // and no message announced the change
+	announced bool               // the keeper knows its weight
+	purged    bool               // it has ended, and the queue has nothing of it
+	counted   map[int]parts.Sums // sums of the parts of a job with a bound on failures; nil: it has none
 	// resumed is the time at which the scheduler saw it go on after a stop.
 	resumed time.Time
 }
@@ -76,22 +76,22 @@ func (f *scheduler) run(ctx context.Context) {
 		f.sayf("this worker does not manage jobs: %v", err) // the connection has ended, and with it this keeper
 		return
 	}
-	ticker := f.clock.NewTicker(lookEvery)
+	ticker := f.clock.NewTicker(overseeEvery)
 	defer ticker.Stop()
-	f.look(ctx)
+	f.check(ctx)
 	for goesOn := true; goesOn; {
 		goesOn = f.next(ctx, w, ticker)
 	}
 }
 
-// words holds the feeds that a scheduler hears.
-type words struct {
+// schedulerFeeds holds the feeds that a scheduler hears.
+type schedulerFeeds struct {
 	done   *bus.Feed[bus.Message[bus.PartDone]]
 	news   *bus.Feed[bus.Message[bus.Change]]
 	status *bus.Feed[bus.Message[bus.WorkerStatus]]
 }
 
-func (f *scheduler) listen() (w words, err error) {
+func (f *scheduler) listen() (w schedulerFeeds, err error) {
 	if w.done, err = bus.Listen[bus.PartDone](f.bus, bus.Done, "", newsKept); err == nil {
 		w.news, err = bus.Listen[bus.Change](f.bus, bus.News, "", newsKept)
 	}
@@ -101,14 +101,14 @@ func (f *scheduler) listen() (w words, err error) {
 	return w, err
 }
 
-func (w *words) close() {
+func (w *schedulerFeeds) close() {
 	w.done.Close()
 	w.news.Close()
 	w.status.Close()
 }
 
 // next waits for an event and handles it; false: the feeds or ctx have ended.
-func (f *scheduler) next(ctx context.Context, w words, ticker clockwork.Ticker) bool {
+func (f *scheduler) next(ctx context.Context, w schedulerFeeds, ticker clockwork.Ticker) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -128,7 +128,7 @@ func (f *scheduler) next(ctx context.Context, w words, ticker clockwork.Ticker) 
 		}
 		return open
 	case <-ticker.Chan():
-		f.look(ctx)
+		f.check(ctx)
 	}
 	return true
 }
@@ -228,9 +228,9 @@ func (f *scheduler) meet(ctx context.Context, name string) {
 	f.jobs[name] = &overseen{record: r}
 }
 
-// look does what each job needs.
-func (f *scheduler) look(ctx context.Context) {
-	f.lookAround(ctx)
+// check does what each job needs.
+func (f *scheduler) check(ctx context.Context) {
+	f.checkOthers(ctx)
 	for name := range f.jobs {
 		f.see(ctx, name)
 	}
@@ -250,9 +250,9 @@ func (f *scheduler) see(ctx context.Context, name string) {
 	}
 }
 
-// lookAround looks for changes that no message announced: new jobs, and changes of the jobs under way. After the bus was
+// checkOthers looks for changes that no message announced: new jobs, and changes of the jobs under way. After the bus was
 // away, it looks for changes of all jobs.
-func (f *scheduler) lookAround(ctx context.Context) {
+func (f *scheduler) checkOthers(ctx context.Context) {
 	now, connected := f.clock.Now(), f.bus.ReconnectedAt()
 	again := !connected.Equal(f.connected)
 	if !again && now.Sub(f.listed) < listEvery {
@@ -298,7 +298,7 @@ func (f *scheduler) reload(ctx context.Context, name string, o *overseen) {
 		f.keep.Vouch(ctx, name)
 		resumed = f.clock.Now()
 	}
-	if *o = (overseen{record: r, told: o.told, resumed: resumed}); untold {
+	if *o = (overseen{record: r, announced: o.announced, resumed: resumed}); untold {
 		f.tellChanged(name) // the workers have missed it too
 	}
 }
@@ -316,7 +316,7 @@ func (f *scheduler) removed(name string, o *overseen) {
 	if o.record.State == job.Running || o.record.State == job.Indexing {
 		f.sayf("job %s is no longer in the store, and ends", name)
 	}
-	*o = overseen{record: o.record, told: o.told}
+	*o = overseen{record: o.record, announced: o.announced}
 	o.record.State, o.record.Version = job.Canceled, removedVersion
 	f.tellChanged(name)
 }
@@ -341,8 +341,8 @@ func (f *scheduler) serve(ctx context.Context, o *overseen) error {
 
 // weigh tells the keeper a job's share, once; 0: the job is over.
 func (f *scheduler) weigh(ctx context.Context, o *overseen, weight float64) {
-	if is := weight > 0; is != o.told {
-		o.told = is
+	if is := weight > 0; is != o.announced {
+		o.announced = is
 		f.keep.Job(ctx, o.record.Job, weight)
 	}
 }

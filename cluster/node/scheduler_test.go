@@ -20,24 +20,24 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// toldLimits notes what a scheduler tells a keeper.
-type toldLimits struct {
+// recordedLimits notes what a scheduler tells a keeper.
+type recordedLimits struct {
 	weights []float64
 	vouched []string
 }
 
-func (l *toldLimits) Job(_ context.Context, _ string, weight float64) {
+func (l *recordedLimits) Job(_ context.Context, _ string, weight float64) {
 	l.weights = append(l.weights, weight)
 }
 
-func (l *toldLimits) Vouch(_ context.Context, job string) { l.vouched = append(l.vouched, job) }
+func (l *recordedLimits) Vouch(_ context.Context, job string) { l.vouched = append(l.vouched, job) }
 
 // schedulerAlone returns a scheduler that hears nothing except from the store, with a clock that the test moves.
 func (c *cluster) schedulerAlone(n *Node) (*scheduler, *clockwork.FakeClock) {
 	c.t.Helper()
 	clock := clockwork.NewFakeClock()
 	n.clock = clock
-	f := newScheduler(n, &toldLimits{})
+	f := newScheduler(n, &recordedLimits{})
 	return f, clock
 }
 
@@ -45,7 +45,7 @@ func (c *cluster) schedulerAlone(n *Node) (*scheduler, *clockwork.FakeClock) {
 func (f *scheduler) runsUntilQueued(t *testing.T, name string) {
 	t.Helper()
 	for range 10 {
-		f.look(t.Context())
+		f.check(t.Context())
 		if f.queued(t, name) > 0 {
 			return
 		}
@@ -79,8 +79,8 @@ func (n *Node) queued(t *testing.T, name string) int {
 	return queued
 }
 
-// told gives a function that waits until the workers hear of a change of a job.
-func (c *cluster) told(n *Node, name string) func() {
+// announced gives a function that waits until the workers hear of a change of a job.
+func (c *cluster) announced(n *Node, name string) func() {
 	c.t.Helper()
 	news := must.Get(bus.Listen[bus.Change](n.bus, bus.News, name, 10))(c.t)
 	c.t.Cleanup(news.Close)
@@ -105,12 +105,12 @@ func silently(t *testing.T, n *Node, name string, state job.State) {
 
 // A message sent while the scheduler's connection is away is lost. So a resumed job has its record changed without his
 // knowledge. He looks at all jobs when he is back, and each minute at those under way.
-func TestSchedulerSeesWhatNobodyTold(t *testing.T) {
+func TestSchedulerSeesWhatNobodyAnnounced(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(200)
 	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	told := c.told(n, r.Job)
+	announced := c.announced(n, r.Job)
 	for _, state := range []job.State{job.Canceled, job.Running, job.Stopped, job.Running} {
 		silently(t, n, r.Job, state)
 		if state == job.Running {
@@ -118,14 +118,14 @@ func TestSchedulerSeesWhatNobodyTold(t *testing.T) {
 		} else {
 			clock.Advance(listEvery)
 		}
-		f.look(t.Context())
+		f.check(t.Context())
 		if got := f.jobs[r.Job].record.State; got != state {
 			t.Fatalf("the scheduler takes it for %s, and it is %s", got, state)
 		}
 		if queued := f.queued(t, r.Job); (queued > 0) != (state == job.Running) {
 			t.Errorf("%s, and %d chunks are queued", state, queued)
 		}
-		told() // workers that have not heard of it either
+		announced() // workers that have not heard of it either
 	}
 }
 
@@ -135,14 +135,14 @@ func TestSchedulerSeesADeletedFolder(t *testing.T) {
 	n, r := c.submitted(200)
 	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	told := c.told(n, r.Job)
+	announced := c.announced(n, r.Job)
 	must.Do(t, job.Remove(t.Context(), n.home, r.Job))
 	clock.Advance(listEvery)
-	f.look(t.Context())
+	f.check(t.Context())
 	if queued := f.queued(t, r.Job); queued > 0 {
 		t.Errorf("%d chunks are queued", queued)
 	}
-	told()
+	announced()
 }
 
 // The scheduler hears its own words. That a job is deleted is said once, or each word would bring forth the next.
@@ -184,7 +184,7 @@ func TestTheNextSchedulerEmptiesTheQueue(t *testing.T) {
 			if err := next.serve(away, next.jobs[r.Job]); err == nil {
 				t.Fatal("the queue was emptied without the bus")
 			}
-			next.look(t.Context())
+			next.check(t.Context())
 			if queued := next.queued(t, r.Job); queued != 0 {
 				t.Errorf("%d chunks are left", queued)
 			}
@@ -199,8 +199,8 @@ func TestSchedulerQueuesOnce(t *testing.T) {
 	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
 	for range 3 {
-		clock.Advance(lookEvery)
-		f.look(t.Context())
+		clock.Advance(overseeEvery)
+		f.check(t.Context())
 	}
 	chunks := f.jobs[r.Job].chunks.Len()
 	queued := f.queued(t, r.Job)
@@ -217,7 +217,7 @@ func TestSchedulerQueuesOnce(t *testing.T) {
 }
 
 // A word about a job concerns that job alone: a hundred that are submitted at once are not each looked at a hundred times.
-func TestAWordConcernsOneJob(t *testing.T) {
+func TestAMessageConcernsOneJob(t *testing.T) {
 	c := newCluster(t)
 	n, r := c.submitted(10)
 	f, _ := c.schedulerAlone(n)
@@ -244,15 +244,15 @@ func TestADoneJobHasNoWeight(t *testing.T) {
 	r := c.submit(n, c.input(10), 2)
 	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	told := f.keep.(*toldLimits)
-	if !slices.Equal(told.weights, []float64{r.Weight}) {
-		t.Fatalf("a job of weight %v has %v", r.Weight, told.weights)
+	announced := f.keep.(*recordedLimits)
+	if !slices.Equal(announced.weights, []float64{r.Weight}) {
+		t.Fatalf("a job of weight %v has %v", r.Weight, announced.weights)
 	}
 	silently(t, n, r.Job, job.Done)
 	clock.Advance(listEvery)
-	f.look(t.Context())
-	if !slices.Equal(told.weights, []float64{r.Weight, 0}) || f.jobs[r.Job].told {
-		t.Errorf("weights %v of a job that is done", told.weights)
+	f.check(t.Context())
+	if !slices.Equal(announced.weights, []float64{r.Weight, 0}) || f.jobs[r.Job].announced {
+		t.Errorf("weights %v of a job that is done", announced.weights)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestAResumedJobVouchesOnce(t *testing.T) {
 	n, r := c.submitted(200)
 	f, clock := c.schedulerAlone(n)
 	f.runsUntilQueued(t, r.Job)
-	told := f.keep.(*toldLimits)
+	announced := f.keep.(*recordedLimits)
 	for _, change := range []struct {
 		state job.State
 		want  int
@@ -270,9 +270,9 @@ func TestAResumedJobVouchesOnce(t *testing.T) {
 		silently(t, n, r.Job, change.state)
 		clock.Advance(listEvery)
 		f.jobs[r.Job].stale = true
-		f.look(t.Context())
-		if len(told.vouched) != change.want {
-			t.Fatalf("it is %s now, and %d words vouch for its limits, want %d", change.state, len(told.vouched), change.want)
+		f.check(t.Context())
+		if len(announced.vouched) != change.want {
+			t.Fatalf("it is %s now, and %d words vouch for its limits, want %d", change.state, len(announced.vouched), change.want)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestSchedulerListsPartsAgain(t *testing.T) {
 	f.runsUntilQueued(t, r.Job)
 	must.Do(t, store.CreateBytes(t.Context(), n.home, job.PartName(r.Job, 2, 0), []byte("a part")))
 	clock.Advance(listEvery - 1)
-	f.look(t.Context())
+	f.check(t.Context())
 	ledger := f.jobs[r.Job].ledger
 	if ledger.Has(2) {
 		t.Error("parts are listed at each look")
@@ -306,7 +306,7 @@ func TestADeadlineStopsAJob(t *testing.T) {
 	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Bounds: job.Bounds{Deadline: clock.Now().Add(time.Minute)}})
 	state := func() job.Record {
 		t.Helper()
-		f.look(t.Context())
+		f.check(t.Context())
 		r := must.Get(job.Load(t.Context(), n.home, r.Job))(t)
 		return r
 	}
@@ -332,7 +332,7 @@ func TestADeadlineOfAnotherZoneStopsAJob(t *testing.T) {
 	zone := time.FixedZone("", 5*60*60+45*60)
 	r := c.submitRecord(n, job.Record{Inputs: c.inputs(0, 10), Bounds: job.Bounds{Deadline: clock.Now().In(zone).Truncate(time.Second)}})
 	clock.Advance(time.Minute)
-	f.look(t.Context())
+	f.check(t.Context())
 	if s, err := job.Load(t.Context(), n.home, r.Job); err != nil || s.State != job.Stopped || !s.Bound {
 		t.Errorf("after its deadline it is %s, bound %v, %v", s.State, s.Bound, err)
 	}

@@ -117,7 +117,7 @@ func InputsOf(ctx context.Context, input string) (all []job.Input, err error) {
 func (n *Node) looked(ctx context.Context, r job.Record, c *Caller, inputs []job.Input, limit int) (job.Record, error) {
 	r.Inputs = nil
 	for _, in := range inputs {
-		in, err := n.look(ctx, &r, c, in, limit)
+		in, err := n.inspect(ctx, &r, c, in, limit)
 		if err != nil {
 			return r, err
 		}
@@ -126,10 +126,10 @@ func (n *Node) looked(ctx context.Context, r job.Record, c *Caller, inputs []job
 	return r, nil
 }
 
-func (n *Node) look(ctx context.Context, r *job.Record, c *Caller, in job.Input, limit int) (job.Input, error) {
+func (n *Node) inspect(ctx context.Context, r *job.Record, c *Caller, in job.Input, limit int) (job.Input, error) {
 	given := in.Objects[0]
 	file := index.File{Name: in.Name, Format: in.Format, Store: given.Store, Object: given.Name, Limit: limit}
-	in, err := n.sourceOf(r, c).Look(ctx, file, n.objectName())
+	in, err := n.sourceOf(r, c).Inspect(ctx, file, n.objectName())
 	in.Given = &given
 	return in, err
 }

@@ -27,15 +27,15 @@ type Standing struct {
 	Since     parts.Sums `json:"since"`      // of the parts done since watching began
 	PerSecond float64    `json:"per_second"` // items that ended, over the last SpeedSpan
 
-	InFlight    int          `json:"in_flight"`
-	Concurrency int          `json:"concurrency"` // calls that its workers may have in flight, for all jobs
-	Calls       uint64       `json:"calls"`       // since its workers began, as the next three
-	Refused     uint64       `json:"refused"`
-	Cooldowns   uint64       `json:"cooldowns"`
-	Waiting     int          `json:"waiting"`
-	MeanMS      int64        `json:"latency_ms"`
-	P95MS       int64        `json:"p95_ms"`
-	Workers     []WorkerLook `json:"workers"` // workers heard within workerGone, by name
+	InFlight    int            `json:"in_flight"`
+	Concurrency int            `json:"concurrency"` // calls that its workers may have in flight, for all jobs
+	Calls       uint64         `json:"calls"`       // since its workers began, as the next three
+	Refused     uint64         `json:"refused"`
+	Cooldowns   uint64         `json:"cooldowns"`
+	Waiting     int            `json:"waiting"`
+	MeanMS      int64          `json:"latency_ms"`
+	P95MS       int64          `json:"p95_ms"`
+	Workers     []WorkerReport `json:"workers"` // workers heard within workerGone, by name
 
 	Keeper string             `json:"keeper"` // "": none was heard
 	Epoch  uint64             `json:"epoch"`
@@ -44,16 +44,16 @@ type Standing struct {
 	PermitsPerSecond map[string]float64 `json:"permits_per_second"`
 }
 
-// A WorkerLook is a worker's own report of its state.
-type WorkerLook struct {
+// A WorkerReport is a worker's own report of its state.
+type WorkerReport struct {
 	Name string `json:"name"`
 	bus.WorkerStatus
 }
 
-// lookAt leaves out the part for the keeper alone.
-func lookAt(name string, s bus.WorkerStatus) WorkerLook {
+// workerReport leaves out the part for the keeper alone.
+func workerReport(name string, s bus.WorkerStatus) WorkerReport {
 	s.Limits = nil
-	return WorkerLook{name, s}
+	return WorkerReport{name, s}
 }
 
 // SpeedSpan is the time over which a standing measures speeds, as in a run of one process.
@@ -88,7 +88,7 @@ type ended struct {
 }
 
 // Watch shows the state of a job after each period and after each change, until the job has ended in whatever way.
-func (n *Node) Watch(ctx context.Context, name string, every time.Duration, told func(*Standing)) (JobStatus, error) {
+func (n *Node) Watch(ctx context.Context, name string, every time.Duration, report func(*Standing)) (JobStatus, error) {
 	feeds, err := n.listenTo(name)
 	if err != nil {
 		return JobStatus{}, err
@@ -99,23 +99,23 @@ func (n *Node) Watch(ctx context.Context, name string, every time.Duration, told
 	ticker := n.clock.NewTicker(every)
 	defer ticker.Stop()
 	var looked time.Time
-	for look := true; ; {
+	for check := true; ; {
 		now := n.clock.Now()
-		if look || now.Sub(looked) >= w.lookEvery() {
+		if check || now.Sub(looked) >= w.checkEvery() {
 			looked = now
 			s, err := n.Job(ctx, name)
 			if err == nil {
-				w.look(s)
+				w.check(s)
 			}
 			if errors.Is(err, job.ErrMissing) {
 				return s, err
 			}
 		}
-		told(w.picture(now))
+		report(w.picture(now))
 		if s := w.s.Record.State; w.began && s != job.Indexing && s != job.Running {
 			return w.s.JobStatus, nil
 		}
-		look, err = feeds.next(ctx, ticker.Chan(), w, n.clock.Now)
+		check, err = feeds.next(ctx, ticker.Chan(), w, n.clock.Now)
 		if err != nil {
 			return w.s.JobStatus, err
 		}
@@ -156,7 +156,7 @@ func (f *feeds) close() {
 }
 
 // next hears messages until a period is over, or until the job has changed, which is worth a look into the store.
-func (f *feeds) next(ctx context.Context, tick <-chan time.Time, w *watching, now func() time.Time) (look bool, err error) {
+func (f *feeds) next(ctx context.Context, tick <-chan time.Time, w *watching, now func() time.Time) (check bool, err error) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -168,27 +168,27 @@ func (f *feeds) next(ctx context.Context, tick <-chan time.Time, w *watching, no
 				return false, bus.ErrAway
 			}
 			return true, nil
-		case word, open := <-f.done.C:
+		case message, open := <-f.done.C:
 			if !open {
 				return false, bus.ErrAway
 			}
-			w.hearDone(word)
-		case word, open := <-f.workers.C:
+			w.hearDone(message)
+		case message, open := <-f.workers.C:
 			if !open {
 				return false, bus.ErrAway
 			}
-			w.hearWorker(word, now())
-		case word, open := <-f.keeper.C:
+			w.hearWorker(message, now())
+		case message, open := <-f.keeper.C:
 			if !open {
 				return false, bus.ErrAway
 			}
-			w.hearKeeper(word, now())
+			w.hearKeeper(message, now())
 		}
 	}
 }
 
-// look absorbs the state by the store.
-func (w *watching) look(s JobStatus) {
+// check absorbs the state by the store.
+func (w *watching) check(s JobStatus) {
 	if !w.began && s.Chunks > 0 {
 		w.s.Before = ofParts(&s)
 	}
@@ -196,10 +196,10 @@ func (w *watching) look(s JobStatus) {
 	w.s.JobStatus = s
 }
 
-// lookEvery returns the time between two looks into the store: a look lists all parts, a thousand with each request.
-func (w *watching) lookEvery() time.Duration {
+// checkEvery returns the time between two looks into the store: a look lists all parts, a thousand with each request.
+func (w *watching) checkEvery() time.Duration {
 	const requests = 1000
-	return min(listEvery, lookEvery*time.Duration(1+w.s.Chunks/requests))
+	return min(listEvery, overseeEvery*time.Duration(1+w.s.Chunks/requests))
 }
 
 // ofParts estimates the items in the parts of a job from the number of parts.
@@ -275,7 +275,7 @@ func (w *watching) addUp(now time.Time) {
 		if now.Sub(h.at) > workerGone {
 			continue
 		}
-		s.Workers = append(s.Workers, lookAt(name, h.status))
+		s.Workers = append(s.Workers, workerReport(name, h.status))
 		s.InFlight, s.Concurrency, s.Waiting = s.InFlight+mine.InFlight, s.Concurrency+h.status.Concurrency, s.Waiting+mine.Waiting
 		s.MeanMS, s.P95MS = max(s.MeanMS, mine.MeanMS), max(s.P95MS, mine.P95MS)
 	}
@@ -336,7 +336,7 @@ type Office struct {
 	Keeper  string             `json:"keeper"`
 	Epoch   uint64             `json:"epoch"`
 	Limits  []bus.LimitPicture `json:"limits"`
-	Workers []WorkerLook       `json:"workers"`
+	Workers []WorkerReport     `json:"workers"`
 }
 
 // Office listens to workers for wait, and to the keeper until it has reported. If ctx ends before, the result has the
@@ -355,7 +355,7 @@ func (n *Node) Office(ctx context.Context, wait time.Duration) (o Office, err er
 	over, heardOf := n.clock.After(wait), map[string]bus.WorkerStatus{}
 	defer func() {
 		for _, name := range slices.Sorted(maps.Keys(heardOf)) {
-			o.Workers = append(o.Workers, lookAt(name, heardOf[name]))
+			o.Workers = append(o.Workers, workerReport(name, heardOf[name]))
 		}
 	}()
 	for waited := false; !waited || o.Keeper == ""; {
@@ -364,17 +364,17 @@ func (n *Node) Office(ctx context.Context, wait time.Duration) (o Office, err er
 			return o, ctx.Err()
 		case <-over:
 			waited = true
-		case word, open := <-workers.C:
+		case message, open := <-workers.C:
 			if !open {
 				return o, bus.ErrAway
 			}
-			heardOf[word.About] = word.Body
-		case word, open := <-keeper.C:
+			heardOf[message.About] = message.Body
+		case message, open := <-keeper.C:
 			if !open {
 				return o, bus.ErrAway
 			}
-			if p := &word.Body; p.Epoch >= o.Epoch && n.epochs.Believes(ctx, p.Epoch) {
-				o.Keeper, o.Epoch, o.Limits = word.About, p.Epoch, p.Limits
+			if p := &message.Body; p.Epoch >= o.Epoch && n.epochs.Believes(ctx, p.Epoch) {
+				o.Keeper, o.Epoch, o.Limits = message.About, p.Epoch, p.Limits
 			}
 		}
 	}

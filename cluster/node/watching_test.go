@@ -19,12 +19,12 @@ type watchRig struct {
 func newWatchRig(t *testing.T, items, chunks, parts int) *watchRig {
 	r := &watchRig{t, &watching{job: "j", believes: func(uint64) bool { return true }, heard: map[string]heard{}, base: map[string]int{}, counted: map[int]bool{}}, time.Unix(1000, 0)}
 	r.w.s.Began = r.now
-	r.look(items, chunks, parts, job.Running)
+	r.check(items, chunks, parts, job.Running)
 	return r
 }
 
-func (r *watchRig) look(items, chunks, parts int, state job.State) {
-	r.w.look(JobStatus{Record: job.Record{Job: "j", State: state}, Items: items, Chunks: chunks, Parts: parts})
+func (r *watchRig) check(items, chunks, parts int, state job.State) {
+	r.w.check(JobStatus{Record: job.Record{Job: "j", State: state}, Items: items, Chunks: chunks, Parts: parts})
 }
 
 func from[T any](about string, body T) bus.Message[T] {
@@ -57,7 +57,7 @@ func TestWatchingCountsWhatIsDone(t *testing.T) {
 		{"what a worker had done before is in a part, or will be", func() { r.worker("a", 130, 4) }, 200},
 		{"what it does from then on counts", func() { r.worker("a", 180, 4) }, 250},
 		{"so does all of one that comes later", func() { r.worker("b", 40, 4) }, 290},
-		{"a part that is whole was counted already", func() { r.look(1000, 10, 3, job.Running) }, 300},
+		{"a part that is whole was counted already", func() { r.check(1000, 10, 3, job.Running) }, 300},
 		{"one that dies takes nothing back that was shown", func() { r.now = r.now.Add(2 * workerGone) }, 300},
 		{"another life of it begins with nothing", func() { r.worker("a2", 5, 1) }, 300},
 		{"no more than there are", func() { r.worker("b", 5000, 1) }, 1000},
@@ -106,7 +106,7 @@ func TestWatchingSumsParts(t *testing.T) {
 	if s := r.w.picture(r.now).Since; s.Done != 20 || s.Failed != 5 || s.CostUSD != 0.5 || s.Usage.InputTokens != 7 {
 		t.Errorf("%+v", s)
 	}
-	r.look(100, 4, 4, job.Done)
+	r.check(100, 4, 4, job.Done)
 	if got := r.done(0); got != 100 {
 		t.Errorf("%d of a job that is done", got)
 	}

@@ -53,13 +53,13 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	expelled := make(chan struct{})
-	var foreign error // set once expelled is closed
+	var mismatch error // set once expelled is closed
 	stand := n.watchHub
 	if how.Keeper != keeping.NeverKeeps {
 		stand = keeping.New(n.keeps(how.Keeper)).Run
 	}
 	standing.Go(func() {
-		if foreign = stand(ctx); foreign != nil {
+		if mismatch = stand(ctx); mismatch != nil {
 			close(expelled)
 		}
 	})
@@ -77,7 +77,7 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 		err := n.workInVersion(ctx, how, a)
 		select {
 		case <-expelled:
-			return errors.Join(foreign, err)
+			return errors.Join(mismatch, err)
 		default:
 		}
 		if err != nil || !a.differs() {
@@ -93,9 +93,9 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 func (n *Node) keeps(c keeping.Candidacy) keeping.Config {
 	return keeping.Config{
 		Bus: n.bus, Home: n.home, Clock: n.clock, Epochs: n.epochs, Candidacy: c, Term: n.cfg.Times.Term, Seed: n.cfg.Seed,
-		SameHub: func(ctx context.Context) (foreign bool, err error) {
+		SameHub: func(ctx context.Context) (mismatch bool, err error) {
 			err = n.sameHub(ctx)
-			return errors.Is(err, ErrForeign), err
+			return errors.Is(err, ErrOtherStore), err
 		},
 		Scheduler: func(ctx context.Context, k *keeping.Keeper) { newScheduler(n, k).run(ctx) },
 		Status:    n.sayKeeper, Say: n.cfg.Say,
@@ -174,7 +174,7 @@ func (w *worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	taken, err := w.bus.Told(w.Name(), takenKept)
+	taken, err := w.bus.ListenTaken(w.Name(), takenKept)
 	if err != nil {
 		answers()
 		return err

@@ -114,8 +114,8 @@ func opening(call func(context.Context, *promptfile.Item) (provider.Reply, error
 	}
 }
 
-// heldWorker is one whose calls begin, and are answered once gate is closed.
-func (c *cluster) heldWorker() (gate, begun chan struct{}, end func() []error) {
+// blockedWorker is one whose calls begin, and are answered once gate is closed.
+func (c *cluster) blockedWorker() (gate, begun chan struct{}, end func() []error) {
 	gate, begun = make(chan struct{}), make(chan struct{}, 1000)
 	end = c.workers(1, func(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 		begun <- struct{}{}
@@ -222,7 +222,7 @@ func TestWorkersFinishAJob(t *testing.T) {
 // A job that is canceled ends, keeps what it has, and goes on when it is resumed.
 func TestCancelAndResume(t *testing.T) {
 	c := newCluster(t)
-	gate, begun, end := c.heldWorker()
+	gate, begun, end := c.blockedWorker()
 	n, r := c.submitted(120)
 	<-begun
 	must.Do(t, n.Cancel(t.Context(), r.Job))

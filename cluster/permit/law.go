@@ -183,8 +183,8 @@ func (l *Law) View(now time.Time, c limiter.Cost) limiter.View {
 
 // Hear is part of [limiter.Listener]. It takes *[Give] and *[Cool]. It ignores a message for
 // another lane, of an earlier keeper, or that makes no sense.
-func (l *Law) Hear(now time.Time, word any) (r limiter.Reply) {
-	switch w := word.(type) {
+func (l *Law) Hear(now time.Time, payload any) (r limiter.Reply) {
+	switch w := payload.(type) {
 	case *Give:
 		if w.Validate() == nil && w.Worker == l.worker && w.Job == l.job && w.Limit == l.limit && w.Epoch >= l.epoch {
 			return l.given(now, w)

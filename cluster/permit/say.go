@@ -36,10 +36,10 @@ type sentAsk struct {
 }
 
 const (
-	wayWeight = 0.1 // weight of a new way in the smoothed one
-	flowFirst = 8   // flow before the first ask
-	flowFades = 0.8 // share of the flow left at the next ask, if no permit comes
-	leastTold = 4   // wants that an ask describes, if there are as many
+	wayWeight  = 0.1 // weight of a new way in the smoothed one
+	flowFirst  = 8   // flow before the first ask
+	flowFades  = 0.8 // share of the flow left at the next ask, if no permit comes
+	leastWants = 4   // wants that an ask describes, if there are as many
 )
 
 // Say is part of [limiter.Speaker]. Its words are *[Ask].
@@ -51,14 +51,14 @@ func (l *Law) Say(now time.Time, up limiter.Upcoming) (any, time.Time) {
 	}
 	wants, more := l.wants(up)
 	wanted := len(wants) + more
-	var look time.Time // nothing changes on this lane when a call of another one ends
+	var next time.Time // nothing changes on this lane when a call of another one ends
 	if wanted == 0 && up.Waiting > 0 && !l.stopped {
-		look = now.Add(AskAgain)
+		next = now.Add(AskAgain)
 	}
 	if at := l.due(wanted); at.IsZero() || at.After(now) {
-		return nil, earliest(earliest(at, look), l.hand.until())
+		return nil, earliest(earliest(at, next), l.hand.until())
 	}
-	return l.ask(now, wants, more), earliest(earliest(l.due(wanted), look), l.hand.until())
+	return l.ask(now, wants, more), earliest(earliest(l.due(wanted), next), l.hand.until())
 }
 
 // soonest returns the earliest time of the next ask, whatever is wanted: wants are not cheap to find.
@@ -77,7 +77,7 @@ func (l *Law) wants(up limiter.Upcoming) (wants []Cost, more int) {
 	if l.stopped || n <= 0 {
 		return nil, 0
 	}
-	told := min(MaxWants, max(leastTold, 2*int(math.Ceil(l.asks.flow))))
+	count := min(MaxWants, max(leastWants, 2*int(math.Ceil(l.asks.flow))))
 	left, spare := n, l.hand.match()
 	for cost := range up.Costs {
 		c := CostOf(cost)
@@ -86,7 +86,7 @@ func (l *Law) wants(up limiter.Upcoming) (wants []Cost, more int) {
 		} else {
 			wants = append(wants, c)
 		}
-		if left == 0 || len(wants) == told {
+		if left == 0 || len(wants) == count {
 			break
 		}
 	}

@@ -123,7 +123,7 @@ func TestMoreWants(t *testing.T) {
 	}
 	check("at first", 2*flowFirst, 100-2*flowFirst)
 	r.asks.flow = 0
-	check("nothing comes", leastTold, 100-leastTold)
+	check("nothing comes", leastWants, 100-leastWants)
 	r.asks.flow = 1000
 	check("much comes", MaxWants, 100-MaxWants)
 	for i := range 80 {
@@ -151,7 +151,7 @@ func TestWhatIsDescribedFollowsWhatComes(t *testing.T) {
 	if r.at(2 * AskAgain); len(r.last().Wants) != 40 {
 		t.Errorf("20 have come, and it describes %d", len(r.last().Wants))
 	}
-	if r.at(10 * time.Second); len(r.last().Wants) != leastTold || r.last().More != 40 {
+	if r.at(10 * time.Second); len(r.last().Wants) != leastWants || r.last().More != 40 {
 		t.Errorf("nothing has come for long, and it describes %d and counts %d more", len(r.last().Wants), r.last().More)
 	}
 }

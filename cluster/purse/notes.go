@@ -53,7 +53,7 @@ func (n *notes) take(ctx context.Context, c *Config) (taken bool, err error) {
 	name := noteName(c.Job, n.raise, n.taken+1)
 	err = store.CreateBytes(ctx, c.Store, name, []byte(c.Who+"\n"))
 	if errors.Is(err, store.ErrExists) {
-		return false, n.look(ctx, c)
+		return false, n.refresh(ctx, c)
 	}
 	if err == nil {
 		n.taken++
@@ -61,8 +61,8 @@ func (n *notes) take(ctx context.Context, c *Config) (taken bool, err error) {
 	return err == nil, err
 }
 
-// look finds the latest note that others have taken.
-func (n *notes) look(ctx context.Context, c *Config) error {
+// refresh finds the latest note that others have taken.
+func (n *notes) refresh(ctx context.Context, c *Config) error {
 	n.taken++ // the one that was there
 	prefix := raisePrefix(c.Job, n.raise)
 	for o, err := range c.Store.List(ctx, prefix, noteName(c.Job, n.raise, n.taken)) {

@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// HeldBody bounds the copy of a body that cannot seek, in bytes. The copy is held in memory, so
+// BufferedBody bounds the copy of a body that cannot seek, in bytes. The copy is held in memory, so
 // that the body can be sent again. Parts have some megabytes; larger bodies come from a file.
-const HeldBody = 16 << 20
+const BufferedBody = 16 << 20
 
 // errBody marks a fault of a body: sending it again would not help.
 var errBody = errors.New("its body")
@@ -108,14 +108,14 @@ func newContent(ctx context.Context, body io.Reader, size int64) (*content, erro
 			return c, nil
 		}
 	}
-	if size > HeldBody {
+	if size > BufferedBody {
 		return c, nil
 	}
-	held, err := io.ReadAll(newWhole(ctx, body, size))
+	buffered, err := io.ReadAll(newWhole(ctx, body, size))
 	if err != nil {
 		return nil, err
 	}
-	copied := bytes.NewReader(held)
+	copied := bytes.NewReader(buffered)
 	c.body, c.seek = copied, copied
 	return c, nil
 }

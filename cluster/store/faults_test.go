@@ -132,7 +132,7 @@ func TestCreateWhileDown(t *testing.T) {
 }
 
 // That a name is taken says nothing while it cannot be asked by whom: it may be by oneself.
-func TestCreateTakenAndNobodySaysByWhom(t *testing.T) {
+func TestCreateTakenByAnUnknown(t *testing.T) {
 	server, s := faulty(t)
 	answered := s3test.First(1, s3test.LoseAnswer, s3test.IsPut)
 	heads := s3test.First(1000, s3test.SlowDown, func(r *http.Request) bool { return r.Method == http.MethodHead })
@@ -198,7 +198,7 @@ func race(t *testing.T, s store.Store, name string, writers int) (won, open int)
 // A body that cannot be sent twice is sent once; and what became of that is found out.
 func TestCreateOfWhatCannotBeSentTwice(t *testing.T) {
 	server, s := faulty(t)
-	const size = store.HeldBody + 1
+	const size = store.BufferedBody + 1
 	body := func() io.Reader { return io.LimitReader(endless{}, size) }
 
 	server.Fault(s3test.First(1, s3test.SlowDown, s3test.IsPut))
@@ -391,10 +391,10 @@ func TestListsThatMoveOn(t *testing.T) {
 func TestSlowLists(t *testing.T) {
 	server, s := faulty(t)
 	must.Do(t, store.CreateBytes(t.Context(), s, "k", nil))
-	held, release := make(chan struct{}), make(chan struct{})
+	blocked, release := make(chan struct{}), make(chan struct{})
 	server.Fault(func(_ int, r *http.Request) s3test.Fault {
 		if s3test.IsList(r) {
-			held <- struct{}{}
+			blocked <- struct{}{}
 			<-release
 		}
 		return s3test.None
@@ -413,13 +413,13 @@ func TestSlowLists(t *testing.T) {
 		lists <- l
 	}
 	go ask(ctx)
-	<-held
+	<-blocked
 	cancel()
 	if l := <-lists; !errors.Is(l.err, context.Canceled) {
 		t.Errorf("one that was left: %+v", l)
 	}
 	go ask(t.Context())
-	<-held
+	<-blocked
 	close(release)
 	if l := <-lists; l.err != nil || fmt.Sprint(l.names) != "[k]" {
 		t.Errorf("one that was waited for: %+v", l)

@@ -54,7 +54,7 @@ func watched(t testing.TB) (*folder, *[]string) {
 	return f, said
 }
 
-func told(t testing.TB, said *[]string, want ...string) {
+func expectSaid(t testing.TB, said *[]string, want ...string) {
 	t.Helper()
 	if !slices.Equal(*said, want) {
 		t.Errorf("done was\n\t%s\nand not\n\t%s", strings.Join(*said, "\n\t"), strings.Join(want, "\n\t"))
@@ -67,13 +67,13 @@ func told(t testing.TB, said *[]string, want ...string) {
 func TestSyncOrder(t *testing.T) {
 	f, said := watched(t)
 	must.Do(t, CreateBytes(t.Context(), f, "a/b/k", []byte("words")))
-	told(t, said,
+	expectSaid(t, said,
 		"sync the folder of s", "sync the folder of s/.headrace-tmp", "sync temporary of 5",
 		"link temporary to s/a/b/k: no such file or directory",
 		"sync the folder of s/a", "sync the folder of s/a/b",
 		"link temporary to s/a/b/k: <nil>", "sync the folder of s/a/b/k")
 	must.Do(t, CreateBytes(t.Context(), f, "a/b/l", []byte("more words")))
-	told(t, said, "sync temporary of 10", "link temporary to s/a/b/l: <nil>", "sync the folder of s/a/b/l")
+	expectSaid(t, said, "sync temporary of 10", "link temporary to s/a/b/l: <nil>", "sync the folder of s/a/b/l")
 }
 
 // A writer that gets ErrExists can count on the object: the first writer may have been killed before it synced.
@@ -84,7 +84,7 @@ func TestSyncOfWhatOthersWrote(t *testing.T) {
 	if err := CreateBytes(t.Context(), f, "k", nil); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
-	told(t, said, "sync the folder of s/k")
+	expectSaid(t, said, "sync the folder of s/k")
 
 	link := f.link
 	f.link = func(from, to string) error { // somebody comes between the look and the link
@@ -96,17 +96,17 @@ func TestSyncOfWhatOthersWrote(t *testing.T) {
 	if err := CreateBytes(t.Context(), f, "l", nil); !errors.Is(err, ErrExists) {
 		t.Error(err)
 	}
-	told(t, said, "sync temporary of 0", "link temporary to s/l: file exists", "sync the folder of s/l")
+	expectSaid(t, said, "sync temporary of 0", "link temporary to s/l: file exists", "sync the folder of s/l")
 }
 
 // The name of a journal lasts before its first line, and Sync asks the disk.
 func TestSyncOfAppending(t *testing.T) {
 	f, said := watched(t)
 	tail := must.Get(f.Append(t.Context(), "a/k"))(t)
-	told(t, said, "sync the folder of s", "sync the folder of s/a", "sync the folder of s/a/k")
+	expectSaid(t, said, "sync the folder of s", "sync the folder of s/a", "sync the folder of s/a/k")
 	_, wrote := tail.Write([]byte("line\n"))
 	must.Do(t, errors.Join(wrote, tail.Sync(), tail.Close()))
-	told(t, said, "sync s/a/k of 5")
+	expectSaid(t, said, "sync s/a/k of 5")
 	for name, want := range map[string]error{"a/k": ErrExists, "a": errFolder, "a/k/l": errBeginning, "..": ErrName} {
 		if _, err := f.Append(t.Context(), name); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)

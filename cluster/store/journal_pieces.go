@@ -22,9 +22,9 @@ const (
 
 // Why a journal ends.
 var (
-	errForeign = fmt.Errorf("another process writes it: %w", ErrExists)
-	errFull    = fmt.Errorf("it has %d pieces, which are the most", MaxPieces)
-	errClosed  = errors.New("it is closed")
+	errOtherWriter = fmt.Errorf("another process writes it: %w", ErrExists)
+	errFull        = fmt.Errorf("it has %d pieces, which are the most", MaxPieces)
+	errClosed      = errors.New("it is closed")
 )
 
 // pieceName returns the name of the n-th piece; piece 0 has no lines, and marks the journal's presence.
@@ -267,7 +267,7 @@ func (k *pieceKeeper) create(ctx context.Context, number int, content []byte) er
 	defer func() { _ = in.Close() }()
 	there, err := io.ReadAll(in)
 	if err == nil && !bytes.Equal(there, content) {
-		return errForeign
+		return errOtherWriter
 	}
 	return err
 }
@@ -277,7 +277,7 @@ func (k *pieceKeeper) create(ctx context.Context, number int, content []byte) er
 func (k *pieceKeeper) ended(err error) error {
 	k.putting = false
 	switch {
-	case errors.Is(err, errForeign), errors.Is(err, errFull):
+	case errors.Is(err, errOtherWriter), errors.Is(err, errFull):
 		return err
 	case err != nil:
 		k.again = k.cfg.Clock.Now().Add(pieceAgain)

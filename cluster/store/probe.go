@@ -101,7 +101,7 @@ func (p *probe) race(ctx context.Context, round int) error {
 		lost.Why = "exactly one may be"
 		return lost
 	}
-	return p.look(ctx, name, last, lost)
+	return p.check(ctx, name, last, lost)
 }
 
 // write starts all writers at once, and waits for all of them.
@@ -122,8 +122,8 @@ func (p *probe) write(ctx context.Context, name string) []error {
 // words returns a writer's content: no two the same, and of different lengths.
 func words(writer int) []byte { return bytes.Repeat([]byte{byte('a' + writer%26)}, 100+writer) }
 
-// look reads and lists the winner's object, and checks that the store refuses a late writer.
-func (p *probe) look(ctx context.Context, name string, winner int, lost *Unsafe) error {
+// check reads and lists the winner's object, and checks that the store refuses a late writer.
+func (p *probe) check(ctx context.Context, name string, winner int, lost *Unsafe) error {
 	content, err := ReadAll(ctx, p.store, name, 1<<20)
 	switch {
 	case errors.Is(err, ErrMissing):

@@ -77,7 +77,7 @@ func (r *renaming) Create(ctx context.Context, name string, body io.Reader, size
 }
 
 // A folder into which others rename is refused, though it is the same folder.
-func TestProbeRefusesLookThenRename(t *testing.T) {
+func TestProbeRefusesCheckThenRename(t *testing.T) {
 	folder := t.TempDir()
 	r := &renaming{Store: open(t, folder), folder: folder, looked: new(sync.WaitGroup)}
 	r.looked.Add(store.DefaultProbeWriters)

@@ -41,7 +41,7 @@ type Store interface {
 	// ErrExists leaves open whether the object was written: ask again, and ErrExists may then mean the caller's own
 	// object. Within one call it never does: if the object was written and the answer was lost, Create returns nil.
 	//
-	// Create sends a body again where that helps, if the body can seek or has HeldBody bytes at most.
+	// Create sends a body again where that helps, if the body can seek or has BufferedBody bytes at most.
 	Create(ctx context.Context, name string, body io.Reader, size int64) error
 	// Open reads length bytes of an object from offset on, or fewer where it ends before; a negative length reads to
 	// its end. ErrMissing if it is not there. The caller closes the reader, which ends when ctx does.

@@ -23,7 +23,7 @@ type plan struct {
 	provider      sim.Config
 	links         bool     // each worker reaches the hub by a link of its own
 	bucket        bool     // the home, and what is asked, are in a bucket
-	told          []string // what the user knows of the limit, as flags of each worker
+	limitFlags    []string // what the user knows of the limit, as flags of each worker
 }
 
 // A fleet is a store, hubs and workers, and the provider that they call.
@@ -168,9 +168,9 @@ func (f *fleet) eachHubServes() {
 // serves waits until a hub has said where it is, and gives the URL.
 func (h *hub) serves() string {
 	h.t.Helper()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for began := time.Now(); time.Since(began) < comeUp; <-look.C {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for began := time.Now(); time.Since(began) < comeUp; <-ticker.C {
 		if text, err := os.ReadFile(h.ready); err == nil {
 			return strings.TrimSpace(string(text))
 		}
@@ -197,7 +197,7 @@ func (f *fleet) newWorker(name string, flags ...string) *worker {
 	if f.bucket != nil {
 		args = append(args, "--save-every", saveEvery.String())
 	}
-	w.process = f.process(name, append(append(args, f.plan.told...), flags...)...)
+	w.process = f.process(name, append(append(args, f.plan.limitFlags...), flags...)...)
 	return w
 }
 

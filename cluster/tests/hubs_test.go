@@ -195,7 +195,7 @@ func (f *fleet) twice() map[string]int {
 }
 
 // A foreign server is NATS' own, as an organisation may have it, with a folder for what it needs.
-type foreign struct {
+type outsider struct {
 	*fleet
 	at string // host:port
 }
@@ -209,13 +209,13 @@ func TestAServerOfSomebodyElse(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for name, c := range map[string]func(*foreign) (config, line string){
-		"user and password": (*foreign).byPassword, "nkey": (*foreign).byNKey, "creds": (*foreign).byCreds, "certificates": (*foreign).byCertificate,
+	for name, c := range map[string]func(*outsider) (config, line string){
+		"user and password": (*outsider).byPassword, "nkey": (*outsider).byNKey, "creds": (*outsider).byCreds, "certificates": (*outsider).byCertificate,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const items = 50
-			f := &foreign{unstarted(t, plan{inFlight: 16, provider: slow}), freePort(t)}
+			f := &outsider{unstarted(t, plan{inFlight: 16, provider: slow}), freePort(t)}
 			f.command = command(t)
 			config, line := c(f)
 			path := f.write("nats.conf", fmt.Sprintf("listen: %s\njetstream: {store_dir: %q}\n%s", f.at, filepath.Join(f.dir, "jetstream"), config))
@@ -244,7 +244,7 @@ func TestAServerOfSomebodyElse(t *testing.T) {
 }
 
 // dials waits until a server listens.
-func (f *foreign) dials(server *process) {
+func (f *outsider) dials(server *process) {
 	f.t.Helper()
 	for server.running() {
 		if conn, err := net.Dial("tcp", f.at); err == nil {
@@ -256,7 +256,7 @@ func (f *foreign) dials(server *process) {
 	f.t.Fatal("the server does not listen")
 }
 
-func (f *foreign) write(name, text string) (path string) {
+func (f *outsider) write(name, text string) (path string) {
 	f.t.Helper()
 	path = filepath.Join(f.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -266,18 +266,18 @@ func (f *foreign) write(name, text string) (path string) {
 }
 
 // byPassword lets in a user who may do no more than the documentation says.
-func (f *foreign) byPassword() (config, line string) {
+func (f *outsider) byPassword() (config, line string) {
 	const may = `["test.>", "$KV.test-keeper.>", "$JS.API.>", "$JS.ACK.>", "_INBOX.>"]`
 	return "authorization: {users: [{user: headrace, password: \"s3cret\", permissions: {publish: " + may + ", subscribe: " + may + "}}]}\n", "nats://headrace:s3cret@" + f.at + "?"
 }
 
-func (f *foreign) byNKey() (config, line string) {
+func (f *outsider) byNKey() (config, line string) {
 	_, seed, public := f.key(nkeys.CreateUser)
 	return fmt.Sprintf("authorization: {users: [{nkey: %s}]}\n", public), "nats://" + f.at + "?nkey=" + f.write("user.nk", seed)
 }
 
 // byCreds is a server of accounts that an operator has signed, as nsc makes them.
-func (f *foreign) byCreds() (config, line string) {
+func (f *outsider) byCreds() (config, line string) {
 	f.t.Helper()
 	operator, _, operatorKey := f.key(nkeys.CreateOperator)
 	_, _, systemKey := f.key(nkeys.CreateAccount)
@@ -303,7 +303,7 @@ func (f *foreign) byCreds() (config, line string) {
 	return config, "nats://" + f.at + "?creds=" + f.write("user.creds", string(creds))
 }
 
-func (f *foreign) key(create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair, seed, public string) {
+func (f *outsider) key(create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair, seed, public string) {
 	f.t.Helper()
 	pair, err := create()
 	if err != nil {
@@ -320,7 +320,7 @@ func (f *foreign) key(create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair,
 }
 
 // byCertificate is a server that shows a certificate of a private authority, and wants one of it.
-func (f *foreign) byCertificate() (config, line string) {
+func (f *outsider) byCertificate() (config, line string) {
 	f.t.Helper()
 	ca, caKey := f.certificate("ca", nil, nil)
 	f.certificate("server", ca, caKey)
@@ -331,7 +331,7 @@ func (f *foreign) byCertificate() (config, line string) {
 }
 
 // certificate writes one and its key; without a signer it is an authority.
-func (f *foreign) certificate(name string, by *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+func (f *outsider) certificate(name string, by *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
 	f.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

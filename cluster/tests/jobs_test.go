@@ -260,9 +260,9 @@ func TestANamedJobIsOne(t *testing.T) {
 
 // A limit that a worker's user sets holds from the first call, also while the job's first ten thousand chunks are being
 // queued. It also holds from the first call of a keeper that knows nothing.
-func TestToldLimitHoldsFromTheFirstCall(t *testing.T) {
+func TestConfiguredLimitHoldsFromTheFirstCall(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, plan{workers: 3, inFlight: 64, provider: sim.Config{Latency: sim.Latency{Median: 50 * time.Millisecond}}, told: []string{"--rpm", "60"}})
+	f := newFleet(t, plan{workers: 3, inFlight: 64, provider: sim.Config{Latency: sim.Latency{Median: 50 * time.Millisecond}}, limitFlags: []string{"--rpm", "60"}})
 	q := writePrompts(t, f.dir, "many", 500_000)
 	customer, _ := f.customer(q, "out", "--chunk-lines", "50")
 	f.keepsToSixty(customer, "many", 25*time.Second)
@@ -292,7 +292,7 @@ func (f *fleet) keepsToSixty(customer *process, job string, measured time.Durati
 // A limit that is set before any worker is there is kept: it holds from the first call, whatever the worker's own setting.
 func TestALimitIsSetWithoutAWorker(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, plan{inFlight: 64, provider: sim.Config{Latency: sim.Latency{Median: 50 * time.Millisecond}}, told: []string{"--rpm", "60000"}})
+	f := newFleet(t, plan{inFlight: 64, provider: sim.Config{Latency: sim.Latency{Median: 50 * time.Millisecond}}, limitFlags: []string{"--rpm", "60000"}})
 	text, code := f.run("limits", "set", "org", "--rpm", "60", "--cluster", f.url())
 	if want := "limit org is set, and kept in the store\n"; code != 0 || text != want {
 		t.Fatalf("exit %d: %q, want %q", code, text, want)
@@ -349,10 +349,10 @@ func TestFalseMessagesStopNobody(t *testing.T) {
 
 // Three processes and one make the same files, but for times and attempts.
 func TestThreeProcessesAreOne(t *testing.T) {
-	told, rpm := silent(5 * time.Second)
+	flags, rpm := silent(5 * time.Second)
 	for name, p := range map[string]plan{
 		"headers":  {provider: strict(time.Second)},
-		"told":     {provider: told, told: rpm},
+		"told":     {provider: flags, limitFlags: rpm},
 		"no limit": {provider: sim.Config{Latency: sim.Latency{Median: 20 * time.Millisecond}}},
 	} {
 		t.Run(name, func(t *testing.T) {

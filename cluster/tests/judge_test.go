@@ -306,16 +306,16 @@ func (a *audit) judge(book []call) (v verdict) {
 // withoutExcuse are the calls for a question that need not have been made again: each but the
 // last must have been lost with somebody who was struck. A question that several items ask
 // is only counted.
-func (a *audit) withoutExcuse(prompt string, calls []call) (told []string) {
+func (a *audit) withoutExcuse(prompt string, calls []call) (complaints []string) {
 	if a.asked[prompt] != 1 {
 		return nil
 	}
 	for i, c := range calls[:len(calls)-1] {
 		if !slices.ContainsFunc(a.blows, func(b blow) bool { return a.excuses(b, c) }) {
-			told = append(told, fmt.Sprintf("%q: call %d of %d, of %s at %s, status %d, took %v", prompt, i+1, len(calls), c.who, c.at.Format(clockTime), c.status, c.ended.Sub(c.at)))
+			complaints = append(complaints, fmt.Sprintf("%q: call %d of %d, of %s at %s, status %d, took %v", prompt, i+1, len(calls), c.who, c.at.Format(clockTime), c.status, c.ended.Sub(c.at)))
 		}
 	}
-	return told
+	return complaints
 }
 
 // excuses says that a call was in its caller's hands, or just out of them, when he was struck. What was said to one who

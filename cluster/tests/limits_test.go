@@ -108,7 +108,7 @@ func TestALaterJobHasItsShare(t *testing.T) {
 }
 
 // A job under a limit of its own calls as if it were alone, whatever waits for another limit.
-func TestAnotherLimitIsNotHeldUp(t *testing.T) {
+func TestAnotherLimitIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	f := occupied(t)
 	share := f.laterShare("--limit-name", "another")
@@ -140,7 +140,7 @@ const occupiedFor = 15 * time.Second
 // occupied is a fleet at work on an hour of 20,000 lines.
 func occupied(t *testing.T) *fleet {
 	t.Helper()
-	f := newFleet(t, plan{workers: 3, inFlight: 64, provider: slowly, told: []string{"--rpm", "333"}})
+	f := newFleet(t, plan{workers: 3, inFlight: 64, provider: slowly, limitFlags: []string{"--rpm", "333"}})
 	hour := writeQuestions(t, filepath.Join(f.dir, "hour.in.jsonl"), "hour", 20_000)
 	f.customer(hour, "hour", "--weight", "1")
 	f.firstCall("hour")

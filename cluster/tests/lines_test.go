@@ -170,20 +170,20 @@ func normalFile(path string) (lines []string, err error) {
 const shown = 5
 
 // differences between two files' lines, in words: nothing if they are equal, in order.
-func differences(got, want []string) (told []string) {
+func differences(got, want []string) (found []string) {
 	if len(got) != len(want) {
-		told = append(told, fmt.Sprintf("%d lines, want %d", len(got), len(want)))
+		found = append(found, fmt.Sprintf("%d lines, want %d", len(got), len(want)))
 	}
 	for name, n := range surplus(got, want) {
-		told = append(told, fmt.Sprintf("%+d of %.300s", n, name))
+		found = append(found, fmt.Sprintf("%+d of %.300s", n, name))
 	}
-	slices.Sort(told)
+	slices.Sort(found)
 	for i := range min(len(got), len(want)) {
-		if got[i] != want[i] && len(told) == 0 {
-			told = append(told, fmt.Sprintf("the order differs from line %d on:\n%.300s\n%.300s", i+1, got[i], want[i]))
+		if got[i] != want[i] && len(found) == 0 {
+			found = append(found, fmt.Sprintf("the order differs from line %d on:\n%.300s\n%.300s", i+1, got[i], want[i]))
 		}
 	}
-	return told[:min(shown, len(told))]
+	return found[:min(shown, len(found))]
 }
 
 // surplus counts how often each line is there more often than it should be; less, if negative.

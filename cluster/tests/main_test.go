@@ -288,14 +288,14 @@ func (p *process) lastWords() []byte {
 }
 
 // memory returns the memory that the process holds, in bytes; 0 if it is gone.
-func (p *process) memory() (bytesHeld int64) {
+func (p *process) memory() (bytesUsed int64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
 	_, after, _ := bytes.Cut(text, []byte("VmRSS:"))
-	_, _ = fmt.Fscan(bytes.NewReader(after), &bytesHeld)
-	return bytesHeld << 10
+	_, _ = fmt.Fscan(bytes.NewReader(after), &bytesUsed)
+	return bytesUsed << 10
 }
 
 // processor returns the processor time of the process in this life.

@@ -23,7 +23,7 @@ func strict(depth time.Duration) sim.Config {
 }
 
 // silent says nothing of its limit: the user knows it, and tells each worker.
-func silent(depth time.Duration) (config sim.Config, told []string) {
+func silent(depth time.Duration) (config sim.Config, flags []string) {
 	config = strict(depth)
 	config.Headers, config.Terse = false, true
 	return config, []string{"--rpm", "9000"}
@@ -110,9 +110,9 @@ func TestWorkersAreKilled(t *testing.T) {
 }
 
 func TestKeepersAreKilled(t *testing.T) {
-	provider, told := silent(5 * time.Second)
+	provider, flags := silent(5 * time.Second)
 	gale{
-		plan:   plan{workers: 4, inFlight: 64, provider: provider, told: told},
+		plan:   plan{workers: 4, inFlight: 64, provider: provider, limitFlags: flags},
 		length: 25 * time.Second, struck: 2,
 		habits: []habit{{theKeeper, killing, seldom, brief}},
 	}.goThrough(t)
@@ -171,9 +171,9 @@ func TestWorkersFreeze(t *testing.T) {
 }
 
 func TestTheKeeperFreezes(t *testing.T) {
-	provider, told := silent(time.Second)
+	provider, flags := silent(time.Second)
 	gale{
-		plan:   plan{workers: 4, inFlight: 64, provider: provider, told: told},
+		plan:   plan{workers: 4, inFlight: 64, provider: provider, limitFlags: flags},
 		length: 30 * time.Second, struck: 2,
 		habits: []habit{{theKeeper, freezing, 9 * time.Second, beyond}},
 	}.goThrough(t)

@@ -236,8 +236,8 @@ func TestAWorkerDoesNotGrowWithJobs(t *testing.T) {
 		}
 		now := 0
 		for range 100 { // the worker hears of the last end
-			held, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", f.workers[0].cmd.Process.Pid))
-			if now = len(held); err != nil || open == 0 || now <= open+jobs {
+			files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", f.workers[0].cmd.Process.Pid))
+			if now = len(files); err != nil || open == 0 || now <= open+jobs {
 				break
 			}
 			time.Sleep(100 * time.Millisecond)

@@ -79,14 +79,14 @@ const stuck = 2 * time.Minute
 // asked nothing for too long.
 func (f *fleet) finishes(p *process) int {
 	f.t.Helper()
-	look := time.NewTicker(time.Second)
-	defer look.Stop()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
 	asked, since := f.judge.asked(), time.Now()
 	for {
 		select {
 		case <-p.over:
 			return p.code
-		case <-look.C:
+		case <-ticker.C:
 		}
 		if dead := f.died(); dead != "" {
 			f.t.Fatalf("%s has ended by itself", dead)
@@ -180,13 +180,13 @@ func sumOf(of map[int]int, from, until int) (sum int) {
 	return sum
 }
 
-func complain(t *testing.T, what string, told []string) {
+func complain(t *testing.T, what string, complaints []string) {
 	t.Helper()
-	for _, one := range told[:min(shown, len(told))] {
+	for _, one := range complaints[:min(shown, len(complaints))] {
 		t.Errorf("%s: %s", what, one)
 	}
-	if len(told) > shown {
-		t.Errorf("%s: %d in all", what, len(told))
+	if len(complaints) > shown {
+		t.Errorf("%s: %d in all", what, len(complaints))
 	}
 }
 

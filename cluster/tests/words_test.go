@@ -205,9 +205,9 @@ func TestKubernetesCommandLines(t *testing.T) {
 		start("StatefulSet headrace-hub", name, "--listen="+everywhere(hosts[4*n+1]), "--route="+everywhere(hosts[4*n+3]), "--name="+name, "--advertise=127.0.0.1", "--dir="+dir, "--tls-dir="+tls)
 	}
 	// Who calls whom is the cluster's own, and so the judge instead of a provider with a key.
-	whom := []string{"--base-url", f.judge.base("worker")}
-	start("Deployment headrace-keeper", "keeper", whom...)
-	start("Deployment headrace-worker", "worker", whom...)
+	vendorFlags := []string{"--base-url", f.judge.base("worker")}
+	start("Deployment headrace-keeper", "keeper", vendorFlags...)
+	start("Deployment headrace-worker", "worker", vendorFlags...)
 	for _, name := range []string{"a.jsonl", "b.jsonl"} {
 		var text []byte
 		for i := range 50 {

@@ -106,13 +106,13 @@ func (s *stage) countCommand(some []contestant, rounds []round) error {
 // count runs a contestant once more, in the counting build, and returns the number of objects that
 // it allocated. It works on a copy of the stage.
 func (s *stage) count(c contestant) (float64, error) {
-	told := filepath.Join(s.folder, "allocs")
+	file := filepath.Join(s.folder, "allocs")
 	counting := *s
-	counting.binary, counting.env = s.counting, []string{tellerVariable + "=" + told}
+	counting.binary, counting.env = s.counting, []string{tellerVariable + "=" + file}
 	if _, err := counting.turn(c); err != nil {
 		return 0, err
 	}
-	text, err := os.ReadFile(told)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}

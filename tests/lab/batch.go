@@ -13,7 +13,7 @@ type Batch struct {
 	Items       int
 	Concurrency int                    // calls in flight that the user allows
 	Workers     int                    // of a rival, which has a fixed number
-	Told        limiter.Limits         // the limits that the user has set
+	Configured  limiter.Limits         // the limits that the user has set
 	Guess       float64                // calls per second that the user thinks are allowed; 0: no guess
 	PerSecond   float64                // items that are really allowed, for rivals that know it
 	Tokens      func(item int) float64 // the draw of an item; nil: no tokens are counted
@@ -49,8 +49,8 @@ type Provider interface {
 // neighbourKey is the bearer key of the other client of the same limits.
 const neighbourKey = "neighbour"
 
-// Foreign reports whether a call is the neighbour's, and not ours.
-func Foreign(c sim.Call) bool { return c.Key == neighbourKey }
+// FromNeighbour reports whether a call is the neighbour's, and not ours.
+func FromNeighbour(c sim.Call) bool { return c.Key == neighbourKey }
 
 // A Neighbour is another client of the same limits. It calls at random, in
 // bursts, and does nothing between them. The zero Neighbour never calls.

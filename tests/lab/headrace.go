@@ -27,7 +27,7 @@ const theRun machine.RunID = 1
 // config.
 func Headrace(law limiter.LawName) func(Batch, uint64) Law {
 	return func(b Batch, seed uint64) Law {
-		lane := machine.LaneConfig{Law: law, Local: b.Local, Limits: b.Told, Rate: limiter.RateConfig{Initial: b.Guess}}
+		lane := machine.LaneConfig{Law: law, Local: b.Local, Limits: b.Configured, Rate: limiter.RateConfig{Initial: b.Guess}}
 		h := &headrace{batch: b, left: b.Items, machine: machine.New(machine.Config{Lane: lane, Seed: seed})}
 		h.machine.Step(start, machine.RunOpened(theRun, machine.RunConfig{Concurrency: b.Concurrency}))
 		items := make([]*machine.Item, b.Items)
@@ -53,9 +53,9 @@ func Tell(law Law, listen func(machine.Transition)) {
 	}
 }
 
-// Look returns a picture of the machine and of its run, if the law is the machine; it
+// StatusOf returns a picture of the machine and of its run, if the law is the machine; it
 // changes nothing.
-func Look(law Law, now time.Time) (machine.Status, bool) {
+func StatusOf(law Law, now time.Time) (machine.Status, bool) {
 	h, ok := law.(*headrace)
 	if !ok {
 		return machine.Status{}, false

@@ -34,7 +34,7 @@ import (
 type setting struct {
 	seed        uint64
 	rpm, tpm    float64
-	told        bool // the limits; else headers tell them
+	configured  bool // the limits; else headers tell them
 	concurrency int
 	slots       int     // places of a server of one's own, behind which calls queue
 	perSecond   float64 // of the input
@@ -81,7 +81,7 @@ func draw(seed uint64) setting {
 	rng := rand.New(rand.NewPCG(seed, 31))
 	between := func(low, high float64) float64 { return low * math.Pow(high/low, rng.Float64()) }
 	s := setting{
-		seed: seed, told: rng.IntN(3) == 0, tokens: int(between(100, 900)),
+		seed: seed, configured: rng.IntN(3) == 0, tokens: int(between(100, 900)),
 		latency: time.Duration(between(0.3, 3) * float64(time.Second)),
 	}
 	rate := between(2, 20) // of what is meant to bind
@@ -125,7 +125,7 @@ func (s setting) run(t *testing.T) (o outcome) {
 
 func (s setting) happen(t *testing.T) outcome {
 	server := sim.New(sim.Config{
-		RPM: s.rpm, TPM: s.tpm, Burst: burst, Headers: !s.told, RetryAfter: sim.Always, RetryAfterMS: true,
+		RPM: s.rpm, TPM: s.tpm, Burst: burst, Headers: !s.configured, RetryAfter: sim.Always, RetryAfterMS: true,
 		Latency: sim.Latency{Median: s.latency, Sigma: spread}, TrackIDs: true, Seed: s.seed,
 	}, clockwork.NewRealClock())
 	if s.slots > 0 {
@@ -208,7 +208,7 @@ func (s setting) options() []batch.Option {
 			return batch.Cost{Requests: 1, Input: input, Output: output}
 		}),
 	}
-	if s.told {
+	if s.configured {
 		opts = append(opts, batch.WithLimits(batch.Limits{RPM: s.rpm, TPM: s.tpm}))
 	}
 	if s.slots > 0 {

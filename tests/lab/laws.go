@@ -71,8 +71,8 @@ func (s Scenario) Scaled(factor float64) Scenario {
 	s.RPM *= factor
 	s.TPM *= factor
 	s.Guess *= factor
-	s.Told.RPM *= factor
-	s.Told.TPM *= factor
+	s.Configured.RPM *= factor
+	s.Configured.TPM *= factor
 	changes := s.Changes
 	s.Changes = nil
 	for _, c := range changes {

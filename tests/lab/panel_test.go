@@ -188,7 +188,7 @@ var panelScenes = []panelScene{
 	},
 	{
 		name:    "no cap on calls at once, but a law that believes in one",
-		setting: setting{tokens: 50, concurrency: 32, items: 300, told: true, rpm: 6000, seed: 9},
+		setting: setting{tokens: 50, concurrency: 32, items: 300, configured: true, rpm: 6000, seed: 9},
 		server:  sim.Config{RPM: 300, Burst: 5 * time.Second, Latency: answers, RetryAfter: sim.Always},
 		fault:   never(theirPace), says: `\d+ calls? at once, our guess so far`,
 	},
@@ -213,13 +213,13 @@ var panelScenes = []panelScene{
 	},
 	{
 		name:    "the limit that was told is too high",
-		setting: setting{tokens: 100, concurrency: 8, items: 800, told: true, rpm: 6000},
+		setting: setting{tokens: 100, concurrency: 8, items: 800, configured: true, rpm: 6000},
 		server:  sim.Config{RPM: 300, Latency: sim.Latency{Median: 200 * time.Millisecond, Sigma: 0.4}, Terse: true, RetryAfter: sim.Always},
 		fault:   soonOver,
 	},
 	{
 		name:    "an outage when little is left",
-		setting: setting{tokens: 100, concurrency: 8, items: 224, told: true, rpm: 600},
+		setting: setting{tokens: 100, concurrency: 8, items: 224, configured: true, rpm: 600},
 		server: sim.Config{
 			Latency: sim.Latency{Median: 200 * time.Millisecond, Sigma: 0.4},
 			Outages: []sim.Outage{{From: 22 * time.Second, For: time.Minute, Mode: sim.Outage503}},
@@ -259,7 +259,7 @@ var panelScenes = []panelScene{
 	},
 	{
 		name:    "thirty steady seconds, by a limit that was told",
-		setting: setting{tokens: 50, concurrency: 64, items: 300, told: true, rpm: 600},
+		setting: setting{tokens: 50, concurrency: 64, items: 300, configured: true, rpm: 600},
 		server:  sim.Config{RPM: 600, Burst: time.Second, Latency: answers}, fault: steadily,
 	},
 	{

@@ -42,11 +42,11 @@ func randomKnowledge(s *Scenario, rng *rand.Rand) {
 	off := math.Pow(2, 2*rng.Float64()-1) // half to twice
 	switch x := rng.Float64(); {
 	case x < 0.15:
-		s.Told = limiter.Limits{RPM: s.RPM}
+		s.Configured = limiter.Limits{RPM: s.RPM}
 	case x < 0.3:
 		s.Guess = off * s.RPM / 60
 	case x < 0.4:
-		s.Told = limiter.Limits{RPM: max(1, off) * s.RPM}
+		s.Configured = limiter.Limits{RPM: max(1, off) * s.RPM}
 	}
 }
 
@@ -59,7 +59,7 @@ func randomEvents(s *Scenario, rng *rand.Rand) {
 	at := func() time.Duration { return seconds(length * (0.1 + 0.6*rng.Float64())) }
 	if rng.Float64() < 0.3 {
 		factor := math.Pow(4, 2*rng.Float64()-1)
-		if s.Told.RPM > 0 {
+		if s.Configured.RPM > 0 {
 			factor = min(factor, 1/factor)
 		}
 		s.Changes = []sim.Change{{At: at(), RPM: max(15, math.Round(s.RPM*factor))}}
@@ -90,8 +90,8 @@ func (s Scenario) words() string {
 	default:
 		w += ", silent"
 	}
-	if s.Told.RPM > 0 {
-		w += fmt.Sprintf(", told %.0f", s.Told.RPM)
+	if s.Configured.RPM > 0 {
+		w += fmt.Sprintf(", told %.0f", s.Configured.RPM)
 	}
 	if s.Guess > 0 {
 		w += fmt.Sprintf(", guess %.0f", 60*s.Guess)

@@ -17,13 +17,13 @@ const (
 	noisyBound = 7.0
 )
 
-// leastHeld is the number of calls that a bucket or window must hold before the bounds
+// leastCapacity is the number of calls that a bucket or window must hold before the bounds
 // apply. Where it holds one or two, every refusal comes before there is anything to learn
 // from.
-const leastHeld = 3.0
+const leastCapacity = 3.0
 
-// held returns the number of calls that the bucket or window holds when the limit is lowest.
-func (s Scenario) held() float64 {
+// capacity returns the number of calls that the bucket or window holds when the limit is lowest.
+func (s Scenario) capacity() float64 {
 	rpm := s.RPM
 	for _, c := range s.Changes {
 		rpm = min(rpm, c.RPM)
@@ -40,7 +40,7 @@ func TestRandomWorlds(t *testing.T) {
 	}
 	for number := range worlds {
 		s := Random(number)
-		if s.held() < leastHeld {
+		if s.capacity() < leastCapacity {
 			continue
 		}
 		t.Run(strconv.FormatUint(number, 10), func(t *testing.T) {

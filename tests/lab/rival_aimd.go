@@ -22,11 +22,11 @@ const (
 // meets no refusal until it is far too high, and the cuts that follow cost thousands of
 // refusals.
 type aimd struct {
-	rng    *rand.Rand
-	bucket bucket
-	cut    time.Time
-	ticked time.Time
-	held   bool // the rate held a call back since the latest tick
+	rng     *rand.Rand
+	bucket  bucket
+	cut     time.Time
+	ticked  time.Time
+	blocked bool // the rate held a call back since the latest tick
 }
 
 // AIMD makes the rival.
@@ -40,17 +40,17 @@ func (a *aimd) wait(now time.Time) time.Duration {
 		a.grow()
 	}
 	wait := a.bucket.wait(now)
-	a.held = a.held || wait > 0
+	a.blocked = a.blocked || wait > 0
 	return wait
 }
 
 // grow only follows a second in which the rate held calls back. Otherwise it would run away
 // while the workers are the bound.
 func (a *aimd) grow() {
-	if a.held {
+	if a.blocked {
 		a.bucket.rate += aimdIncrease
 	}
-	a.held = false
+	a.blocked = false
 }
 
 func (a *aimd) sent(now time.Time) { a.bucket.take(now) }

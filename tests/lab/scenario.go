@@ -10,23 +10,23 @@ import (
 
 // A Scenario is a provider, the events that it meets, and what we know of it.
 type Scenario struct {
-	Name      string
-	Items     int
-	RPM, TPM  float64
-	Burst     time.Duration // depth of the bucket
-	Window    time.Duration // > 0: fixed windows instead
-	Headers   bool
-	Retry     sim.Mode
-	Exact     bool           // the wait is given to the millisecond, as in the words of OpenAI's refusals
-	Refusal   time.Duration  // time of a refusal; 0: 20 ms
-	Told      limiter.Limits // the limits that the user has set
-	Guess     float64        // calls per second that the user thinks are allowed; 0: no guess
-	Tokens    float64        // per item, 0: none
-	Estimate  float64        // our estimate of an item's cost, as a share of Tokens; 0: 1
-	Changes   []sim.Change
-	Outages   []sim.Outage
-	Neighbour float64       // share of the limit that the other client takes while it calls
-	On, Off   time.Duration // its bursts, and the pauses between
+	Name       string
+	Items      int
+	RPM, TPM   float64
+	Burst      time.Duration // depth of the bucket
+	Window     time.Duration // > 0: fixed windows instead
+	Headers    bool
+	Retry      sim.Mode
+	Exact      bool           // the wait is given to the millisecond, as in the words of OpenAI's refusals
+	Refusal    time.Duration  // time of a refusal; 0: 20 ms
+	Configured limiter.Limits // the limits that the user has set
+	Guess      float64        // calls per second that the user thinks are allowed; 0: no guess
+	Tokens     float64        // per item, 0: none
+	Estimate   float64        // our estimate of an item's cost, as a share of Tokens; 0: 1
+	Changes    []sim.Change
+	Outages    []sim.Outage
+	Neighbour  float64       // share of the limit that the other client takes while it calls
+	On, Off    time.Duration // its bursts, and the pauses between
 }
 
 // latency of answers: one second, and one in forty over two and a half.
@@ -58,7 +58,7 @@ func (s Scenario) perSecond() float64 {
 // Batch returns what a law learns of the scenario.
 func (s Scenario) Batch() Batch {
 	b := Batch{
-		Items: s.Items, Concurrency: concurrency, Workers: workers, Told: s.Told, Guess: s.Guess,
+		Items: s.Items, Concurrency: concurrency, Workers: workers, Configured: s.Configured, Guess: s.Guess,
 		PerSecond: s.perSecond(), Estimate: s.Estimate,
 	}
 	if s.Tokens > 0 {
@@ -73,7 +73,7 @@ func (s Scenario) neighbour() Neighbour {
 
 // optimum is the makespan of a law that knows everything: it uses at once every unit that
 // flows in and that the neighbour does not take.
-func (s Scenario) optimum(foreign []time.Duration) time.Duration {
+func (s Scenario) optimum(neighbours []time.Duration) time.Duration {
 	const dt = 50 * time.Millisecond
 	depth := s.Burst
 	if depth == 0 {
@@ -92,7 +92,7 @@ func (s Scenario) optimum(foreign []time.Duration) time.Duration {
 		}
 		req.flow(rpm, t, dt)
 		tok.flow(tpm, t, dt)
-		for next < len(foreign) && foreign[next] <= t {
+		for next < len(neighbours) && neighbours[next] <= t {
 			req.level--
 			next++
 		}

@@ -34,7 +34,7 @@ func burst(d time.Duration) trait { return func(s *Scenario) { s.Burst = d } }
 
 func windows(d time.Duration) trait { return func(s *Scenario) { s.Window = d } }
 
-func told(l limiter.Limits) trait { return func(s *Scenario) { s.Told = l } }
+func configured(l limiter.Limits) trait { return func(s *Scenario) { s.Configured = l } }
 
 func guess(perSecond float64) trait { return func(s *Scenario) { s.Guess = perSecond } }
 
@@ -105,12 +105,12 @@ func withHeaders() []Scenario {
 func withLimits() []Scenario {
 	limits := limiter.Limits{RPM: 600}
 	return []Scenario{
-		named("told, silent, 60 s", minute, told(limits)),
-		named("told, silent, 5 s", five, told(limits)),
-		named("told, silent, 1 s", one, told(limits)),
-		named("told, silent, 10 s windows", windows(10*time.Second), told(limits)),
-		named("told with its burst, 60 s", minute, told(limiter.Limits{RPM: 600, Burst: time.Minute})),
-		named("told twice too high, 60 s", minute, told(limiter.Limits{RPM: 1200})),
+		named("told, silent, 60 s", minute, configured(limits)),
+		named("told, silent, 5 s", five, configured(limits)),
+		named("told, silent, 1 s", one, configured(limits)),
+		named("told, silent, 10 s windows", windows(10*time.Second), configured(limits)),
+		named("told with its burst, 60 s", minute, configured(limiter.Limits{RPM: 600, Burst: time.Minute})),
+		named("told twice too high, 60 s", minute, configured(limiter.Limits{RPM: 1200})),
 		named("guess twice too high, 60 s", minute, guess(20)),
 		named("guess half, 60 s", minute, guess(5)),
 	}
@@ -156,7 +156,7 @@ func inTokens() []Scenario {
 		named("headers: token-bound", headers, minute, tokens(1)),
 		named("headers: estimate ×1.5", headers, minute, tokens(1.5)),
 		named("headers: estimate ÷1.5", headers, minute, tokens(1/1.5)),
-		named("told, silent: token-bound", minute, tokens(1), told(limits)),
+		named("told, silent: token-bound", minute, tokens(1), configured(limits)),
 	}
 }
 

@@ -46,7 +46,7 @@ func TestRivalsAreWhatTheyAre(t *testing.T) {
 	s := named("easy", minute, limit(600, 4000))
 	for _, law := range Rivals() {
 		refused := Measure(s, law.New, TunedSeeds).Refused
-		if told := law.Name == "bucket"; told != (refused == 0) {
+		if informed := law.Name == "bucket"; informed != (refused == 0) {
 			t.Errorf("%s: %.0f refused", law.Name, refused)
 		}
 		deaf := law.Name == "bucket2" || law.Name == "backoff"

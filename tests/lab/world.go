@@ -73,9 +73,9 @@ type Watch func(at time.Duration, c Call, v *sim.Verdict, end bool)
 // A History holds the results of a world, with the moments that its optimum depends on.
 type History struct {
 	Figures
-	Foreign  []time.Duration // accepted calls of the neighbour
-	Accepted []time.Duration // ours
-	Stopped  time.Duration   // when the world ended, or was stopped
+	Neighbours []time.Duration // accepted calls of the neighbour
+	Accepted   []time.Duration // ours
+	Stopped    time.Duration   // when the world ended, or was stopped
 }
 
 // world is a World in progress.
@@ -96,7 +96,7 @@ func Run(s Scenario, law Law, seed uint64) Figures {
 		Refusal: sim.RateLimited, Hop: Hop, Seed: seed,
 		Stop: 20*s.optimum(nil) + time.Hour, // a law that needs longer will never end
 	}.Run(law)
-	h.Optimum = s.optimum(h.Foreign)
+	h.Optimum = s.optimum(h.Neighbours)
 	h.Recovered = s.recovery(h.Accepted)
 	return h.Figures
 }
@@ -191,7 +191,7 @@ func (w *world) meet() {
 func (w *world) neighbourCalls() {
 	v := w.Provider.Decide(w.Now(), sim.Call{Tokens: w.Batch.tokens(0), Key: neighbourKey})
 	if v.Kind == sim.Accepted {
-		w.history.Foreign = append(w.history.Foreign, w.Age())
+		w.history.Neighbours = append(w.history.Neighbours, w.Age())
 	}
 	w.In(w.Neighbour.gap(w.Now(), w.rng), w.neighbourCalls)
 }

@@ -13,7 +13,7 @@ import (
 // what it skips.
 func TestScriptInstallsNothingUnasked(t *testing.T) {
 	_, here, _, _ := runtime.Caller(0) // the script runs these tests from another folder
-	for _, told := range []string{"", "0"} {
+	for _, value := range []string{"", "0"} {
 		bin := t.TempDir()
 		installed := filepath.Join(bin, "installed")
 		stub(t, bin, "id", "echo 0")
@@ -21,7 +21,7 @@ func TestScriptInstallsNothingUnasked(t *testing.T) {
 		stub(t, bin, "go", "exit 7") // what comes after that is not asked about
 		cmd := exec.Command("bash", filepath.Join(filepath.Dir(here), "run"), "short")
 		cmd.Env = []string{
-			"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + bin, "PEERS_INSTALL=" + told,
+			"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + bin, "PEERS_INSTALL=" + value,
 			"BASH_FUNC_command%%=() { case $2 in nginx|haproxy) return 1;; esac; builtin command \"$@\"; }",
 		}
 		said, err := cmd.CombinedOutput()
@@ -30,11 +30,11 @@ func TestScriptInstallsNothingUnasked(t *testing.T) {
 		}
 		for _, server := range []string{"nginx", "haproxy"} {
 			if !strings.Contains(string(said), "skipped: all rows of "+server) {
-				t.Errorf("PEERS_INSTALL=%s: it does not say that %s is skipped: %s", told, server, said)
+				t.Errorf("PEERS_INSTALL=%s: it does not say that %s is skipped: %s", value, server, said)
 			}
 		}
 		if what, err := os.ReadFile(installed); err == nil {
-			t.Errorf("PEERS_INSTALL=%s: installed: %s", told, what)
+			t.Errorf("PEERS_INSTALL=%s: installed: %s", value, what)
 		}
 	}
 }

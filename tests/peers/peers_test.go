@@ -52,15 +52,15 @@ var peers = []peer{
 // costs at the start is spread over few items. It takes some hundred refusals to find a
 // limit, however many items there are, and by chance half as many again.
 type bounds struct {
-	told, untold float64
-	refused      float64 // share of the items, not told
+	informed, untold float64
+	refused          float64 // share of the items, not told
 }
 
 func allowed(items int) bounds {
 	if items < 10000 || os.Getenv("CI") != "" {
-		return bounds{told: 1.08, untold: 1.12, refused: 0.08}
+		return bounds{informed: 1.08, untold: 1.12, refused: 0.08}
 	}
-	return bounds{told: 1.03, untold: 1.06, refused: 0.02}
+	return bounds{informed: 1.03, untold: 1.06, refused: 0.02}
 }
 
 // tries are how often the time is measured at most: a machine that is busy with other things
@@ -83,20 +83,20 @@ func TestPeers(t *testing.T) {
 	}
 	b := allowed(items)
 	for _, p := range peers {
-		for _, told := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, told=%v", p.name, told), func(t *testing.T) {
+		for _, informed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, told=%v", p.name, informed), func(t *testing.T) {
 				t.Parallel()
-				url := os.Getenv(p.env + map[bool]string{true: "_TOLD", false: "_UNTOLD"}[told])
+				url := os.Getenv(p.env + map[bool]string{true: "_TOLD", false: "_UNTOLD"}[informed])
 				if url == "" {
 					t.Skipf("%s does not run here", p.name)
 				}
 				ratio, refused := b.untold, b.refused*float64(items)
-				if told {
-					ratio, refused = b.told, p.slip*float64(items)
+				if informed {
+					ratio, refused = b.informed, p.slip*float64(items)
 				}
 				for try := 1; ; try++ {
-					f := measure(t, p, url, told, items)
-					t.Logf("%s told=%v: %d items, ratio %.3f, %d refused", p.name, told, items, f.ratio, f.refused)
+					f := measure(t, p, url, informed, items)
+					t.Logf("%s told=%v: %d items, ratio %.3f, %d refused", p.name, informed, items, f.ratio, f.refused)
 					if float64(f.refused) > refused {
 						t.Errorf("%d refused, want at most %.0f", f.refused, refused)
 					}
@@ -120,7 +120,7 @@ type figures struct {
 
 // measure runs a batch there. The optimum is one who spends what is saved up at
 // once, and then each call as it is let in.
-func measure(t *testing.T, p peer, url string, told bool, items int) figures {
+func measure(t *testing.T, p peer, url string, informed bool, items int) figures {
 	t.Helper()
 	client, err := openai.New(openai.Config{BaseURL: url, Transport: newMute()})
 	if err != nil {
@@ -128,7 +128,7 @@ func measure(t *testing.T, p peer, url string, told bool, items int) figures {
 	}
 	defer client.CloseIdle()
 	lane := machine.LaneConfig{}
-	if told {
+	if informed {
 		lane.Limits = limiter.Limits{RPM: rpm, Burst: p.burst}
 	}
 	var sum batch.Summary

@@ -71,9 +71,9 @@ func run(ctx context.Context, o options) error {
 var errNoRoot = errors.New("no folder above holds limiter/ and go.mod: say -root")
 
 // findRoot goes up from here to the module under test.
-func findRoot(told string) (string, error) {
-	dir, err := filepath.Abs(told)
-	if err != nil || told != "" {
+func findRoot(given string) (string, error) {
+	dir, err := filepath.Abs(given)
+	if err != nil || given != "" {
 		return dir, err
 	}
 	for {

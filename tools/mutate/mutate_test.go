@@ -33,9 +33,9 @@ func TestMutantsAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var reported []string
 	for _, m := range found {
-		told = append(told, m.String())
+		reported = append(reported, m.String())
 	}
 	want := []string{
 		"p.go:3 const: number: 0.5 → (0.5 / 2)",
@@ -47,8 +47,8 @@ func TestMutantsAreFound(t *testing.T) {
 		"p.go:10 f: negate: == → !=",
 		"p.go:10 f: number: 2 → (2 + 1)",
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("found\n%q, want\n%q", told, want)
+	if !slices.Equal(reported, want) {
+		t.Errorf("found\n%q, want\n%q", reported, want)
 	}
 	if !slices.Equal(choose(slices.Clone(found), 3), choose(slices.Clone(found), 3)) {
 		t.Error("one seed chooses two orders")

@@ -22,12 +22,12 @@ import (
 )
 
 // What is no chunk goes back, and keeps nobody from the others.
-func TestForeignDeliveries(t *testing.T) {
+func TestOtherDeliveries(t *testing.T) {
 	for _, body := range []string{"", "{", `{"job":"../x"}`, `{"job":"a","n":-1}`, `{"job":"a","round":-1}`, `[]`} {
 		synctest.Test(t, func(t *testing.T) {
 			w, returned := newWorld(t, 1, 20), time.Duration(0)
 			k := w.start("w1", func(c *Config) {
-				c.Queue = &foreignQueue{Queue: c.Queue, body: body, returned: &returned}
+				c.Queue = &otherQueue{Queue: c.Queue, body: body, returned: &returned}
 			})
 			k.doAll()
 			w.check(0)
@@ -38,28 +38,28 @@ func TestForeignDeliveries(t *testing.T) {
 	}
 }
 
-type foreignQueue struct {
+type otherQueue struct {
 	Queue
 	body     string
 	given    bool
 	returned *time.Duration
 }
 
-func (q *foreignQueue) Fetch(ctx context.Context, job string) (Delivery, bool, error) {
+func (q *otherQueue) Fetch(ctx context.Context, job string) (Delivery, bool, error) {
 	if q.given {
 		return q.Queue.Fetch(ctx, job)
 	}
 	q.given = true
-	return foreignDelivery{q: q}, true, nil
+	return otherDelivery{q: q}, true, nil
 }
 
-type foreignDelivery struct {
+type otherDelivery struct {
 	Delivery
-	q *foreignQueue
+	q *otherQueue
 }
 
-func (d foreignDelivery) Body() []byte { return []byte(d.q.body) }
-func (d foreignDelivery) Return(_ context.Context, after time.Duration) error {
+func (d otherDelivery) Body() []byte { return []byte(d.q.body) }
+func (d otherDelivery) Return(_ context.Context, after time.Duration) error {
 	*d.q.returned = after
 	return nil
 }
@@ -218,7 +218,7 @@ func TestDoubtOutlastsCalls(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	good := Config{
-		Claim: claim.Config{Who: "w"}, Store: faulty{}, Queue: &foreignQueue{}, Peers: &peers{},
+		Claim: claim.Config{Who: "w"}, Store: faulty{}, Queue: &otherQueue{}, Peers: &peers{},
 		Open: func(context.Context, string) (*Job, error) { return nil, errFault },
 	}
 	if _, err := New(good); err != nil {
@@ -245,7 +245,7 @@ func TestWordsAfterTheEnd(t *testing.T) {
 		k.doAll()
 		k.x.Drain()
 		k.x.Connected(time.Now())
-		k.x.Told(claim.Chunk{Job: testJob}, claim.Name{Turn: 1, Who: "x"})
+		k.x.ClaimedByOther(claim.Chunk{Job: testJob}, claim.Name{Turn: 1, Who: "x"})
 		if k.x.Answer(claim.Chunk{Job: testJob}) {
 			t.Error("it holds something")
 		}

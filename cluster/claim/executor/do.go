@@ -38,7 +38,7 @@ func (x *Executor) do(a claim.Action) {
 func (x *Executor) doOf(a claim.Action) {
 	switch a := a.(type) {
 	case claim.Beat:
-		x.say(a.Delivery, wordTime, Delivery.Working, func(err error) {
+		x.say(a.Delivery, replyTime, Delivery.Working, func(err error) {
 			x.step(claim.BeatEnded{ID: a.ID, Err: err, Forgotten: errors.Is(err, ErrForgotten)})
 		})
 	case claim.Ack:
@@ -48,8 +48,8 @@ func (x *Executor) doOf(a claim.Action) {
 		x.ask(x.stateOf(a.ID), a.Who)
 	case claim.Tell:
 		x.tellAll(x.stateOf(a.ID), a)
-	case claim.LookPart:
-		x.lookPart(x.stateOf(a.ID))
+	case claim.CheckPart:
+		x.checkPart(x.stateOf(a.ID))
 	case claim.List:
 		x.list(x.stateOf(a.ID))
 	case claim.Create:
@@ -121,20 +121,20 @@ func NameOf(c *job.Chunk) claim.Chunk {
 }
 
 // say sends a word about a delivery, within a time.
-func (x *Executor) say(id claim.ID, within time.Duration, word func(Delivery, context.Context) error, then func(error)) {
+func (x *Executor) say(id claim.ID, within time.Duration, reply func(Delivery, context.Context) error, then func(error)) {
 	d := x.deliveries[id].Delivery
 	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(x.ctx, within)
 		defer cancel()
-		err := word(d, ctx)
+		err := reply(d, ctx)
 		return func() { then(err) }
 	})
 }
 
 func (x *Executor) putBack(a claim.Return) {
 	x.note(a.Delivery, a.Why)
-	word := func(d Delivery, ctx context.Context) error { return d.Return(ctx, a.After) }
-	x.say(a.Delivery, wordTime, word, func(error) {}) // the queue finds out by itself
+	reply := func(d Delivery, ctx context.Context) error { return d.Return(ctx, a.After) }
+	x.say(a.Delivery, replyTime, reply, func(error) {}) // the queue finds out by itself
 	delete(x.deliveries, a.Delivery)
 }
 
@@ -159,7 +159,7 @@ func (x *Executor) ask(d *claimState, who []string) {
 func (x *Executor) tellAll(d *claimState, a claim.Tell) {
 	for _, who := range a.Who {
 		x.inBackground(func() func() {
-			ctx, cancel := x.bounded(x.ctx, wordTime)
+			ctx, cancel := x.bounded(x.ctx, replyTime)
 			defer cancel()
 			if err := x.cfg.Peers.Tell(ctx, who, NameOf(&d.chunk), a.Name); err != nil {
 				x.cfg.Say(fmt.Sprintf("chunk %v is taken over from %s, which could not be informed: %v", &d.chunk, who, err))
@@ -200,8 +200,8 @@ func swapLast(s, from, to string) string {
 	return s
 }
 
-// lookPart looks whether the part exists.
-func (x *Executor) lookPart(d *claimState) {
+// checkPart looks whether the part exists.
+func (x *Executor) checkPart(d *claimState) {
 	x.inBackground(func() func() {
 		ctx, cancel := x.bounded(d.ctx, storeTime)
 		defer cancel()

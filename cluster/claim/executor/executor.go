@@ -125,8 +125,8 @@ func (c *Config) complete() error {
 }
 
 const (
-	// wordTime bounds each message to the bus.
-	wordTime = 2 * time.Second
+	// replyTime bounds each message to the bus.
+	replyTime = 2 * time.Second
 	// beginTime bounds how long a call waits to be let go: finding the owner of a chunk takes a heartbeat and a
 	// list. If the bus is away for longer the chunk goes back. The bound ends the wait before the call's own
 	// timeout does, for which the provider would be blamed.
@@ -366,8 +366,10 @@ func (x *Executor) Answer(c claim.Chunk) (holds bool) {
 	}
 }
 
-// Told passes on that another worker has claimed a chunk, under this name.
-func (x *Executor) Told(c claim.Chunk, name claim.Name) { x.hear(claim.Told{Chunk: c, Name: name}) }
+// ClaimedByOther passes on that another worker has claimed a chunk, under this name.
+func (x *Executor) ClaimedByOther(c claim.Chunk, name claim.Name) {
+	x.hear(claim.ClaimedByOther{Chunk: c, Name: name})
+}
 
 // Connected passes on since when the bus is there, after each absence.
 func (x *Executor) Connected(at time.Time) { x.hear(claim.Connected{At: at}) }

@@ -186,7 +186,7 @@ func TestTakenWhileNaming(t *testing.T) {
 					return nil
 				}).in)
 				time.Sleep(time.Second)
-				k.x.Told(NameOf(&w.chunks[0]), claim.Name{Turn: 9, Who: "another"})
+				k.x.ClaimedByOther(NameOf(&w.chunks[0]), claim.Name{Turn: 9, Who: "another"})
 				time.Sleep(2 * time.Second)
 				if left := w.journals(); len(left) > 0 || naming == 0 || w.called() > 0 {
 					t.Errorf("journals are left: %q", left)
@@ -407,7 +407,7 @@ func TestTaken(t *testing.T) {
 		if !k.x.Answer(c) || k.x.Answer(claim.Chunk{Job: testJob, Number: 1}) {
 			t.Error("it does not know what it holds")
 		}
-		k.x.Told(c, claim.Name{Turn: 9, Who: "another"})
+		k.x.ClaimedByOther(c, claim.Name{Turn: 9, Who: "another"})
 		time.Sleep(2 * latency)
 		before := w.called()
 		if k.x.Answer(c) {
@@ -466,16 +466,16 @@ func TestRefusedCallsDidNotLeave(t *testing.T) {
 }
 
 // A line has all that the run knows of its item: no field is dropped on the way.
-func TestLinesAreToldAll(t *testing.T) {
-	var told promptfile.Result
-	j := &Job{Line: func(r *promptfile.Result) (journal.Line, bool) { told = *r; return journal.Line{}, false }}
+func TestLinesAreAllReported(t *testing.T) {
+	var reported promptfile.Result
+	j := &Job{Line: func(r *promptfile.Result) (journal.Line, bool) { reported = *r; return journal.Line{}, false }}
 	given := Result{
 		Index: 1, Item: &Item{Item: &promptfile.Item{}, job: j}, Value: provider.Reply{Status: 200}, Err: context.Canceled, Pool: "p", Lane: "l",
 		Attempts: 2, Calls: 3, Usage: provider.Usage{InputTokens: 4}, Finish: "stop", Status: 200, RequestID: "r",
 		Failures: []batch.Failure{{Calls: 1, Doubtful: provider.Doubtful{Calls: 1}}}, Queued: 6, Waited: 7, Latency: 8,
 	}
 	(&Executor{}).lineOf(&given)
-	from, to := reflect.ValueOf(given), reflect.ValueOf(told)
+	from, to := reflect.ValueOf(given), reflect.ValueOf(reported)
 	for i := range from.NumField() {
 		name := from.Type().Field(i).Name
 		if from.Field(i).IsZero() || to.FieldByName(name).IsZero() {
@@ -591,8 +591,8 @@ func BenchmarkStreamAlone(b *testing.B) {
 }
 
 func TestMain(m *testing.M) {
-	if told := os.Getenv(childVariable); told != "" {
-		childMain(told)
+	if role := os.Getenv(childVariable); role != "" {
+		childMain(role)
 		return
 	}
 	goleak.VerifyTestMain(m)

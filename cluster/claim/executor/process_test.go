@@ -212,9 +212,9 @@ func (c *child) count(t *testing.T, killed []string) (repeated, open int) {
 }
 
 // childMain is this binary as a worker.
-func childMain(told string) {
+func childMain(role string) {
 	var c child
-	err := json.Unmarshal([]byte(told), &c)
+	err := json.Unmarshal([]byte(role), &c)
 	if err == nil {
 		err = c.work()
 	}
@@ -248,7 +248,7 @@ func (c *child) work() error {
 		return err
 	}
 	defer stop()
-	told, err := b.Told(c.Who, 64)
+	told, err := b.ListenTaken(c.Who, 64)
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (c *child) work() error {
 	go func() {
 		for t := range told.C {
 			if chunk, ok := chunkNamed(t.Work); ok {
-				x.Told(chunk, claim.Name{Turn: t.Turn, Who: t.By})
+				x.ClaimedByOther(chunk, claim.Name{Turn: t.Turn, Who: t.By})
 			}
 		}
 	}()

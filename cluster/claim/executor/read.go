@@ -151,7 +151,7 @@ type joining struct {
 	journals []claim.Name // in order of precedence, the first counts most
 }
 
-// join makes the part of a chunk from its journals. Few are made at once, because each takes up to parts.Held
+// join makes the part of a chunk from its journals. Few are made at once, because each takes up to parts.JoinBytes
 // bytes of memory.
 func (x *Executor) join(d *claimState, names []claim.Name) {
 	j := joining{store: x.cfg.Store, chunk: d.chunk, job: d.job, plan: d.plan, journals: names}

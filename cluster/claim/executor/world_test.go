@@ -343,7 +343,7 @@ func (d delivery) Body() []byte {
 	return text
 }
 
-func (d delivery) word(f func()) error {
+func (d delivery) reply(f func()) error {
 	if err := d.m.dead.dead(); err != nil {
 		return err
 	}
@@ -353,11 +353,11 @@ func (d delivery) word(f func()) error {
 }
 
 func (d delivery) Working(context.Context) error {
-	return d.word(func() { d.m.q.later(d.c, testAckWait) })
+	return d.reply(func() { d.m.q.later(d.c, testAckWait) })
 }
-func (d delivery) Done(context.Context) error { return d.word(func() { d.m.q.end(d.c) }) }
+func (d delivery) Done(context.Context) error { return d.reply(func() { d.m.q.end(d.c) }) }
 func (d delivery) Return(_ context.Context, after time.Duration) error {
-	return d.word(func() { d.m.q.later(d.c, after) })
+	return d.reply(func() { d.m.q.later(d.c, after) })
 }
 
 // peers is the bus between workers.
@@ -396,7 +396,7 @@ func (p *peers) Holds(_ context.Context, who string, c claim.Chunk) (holds, answ
 
 func (p *peers) Tell(_ context.Context, who string, c claim.Chunk, n claim.Name) error {
 	if x := p.who(who); x != nil {
-		x.Told(c, n)
+		x.ClaimedByOther(c, n)
 	}
 	return nil
 }

@@ -358,7 +358,7 @@ func TestPictureOfAJob(t *testing.T) {
 	whole := func() *node.Standing {
 		s := &node.Standing{Began: time.Unix(0, 0), At: time.Unix(100, 0), Done: 400, PerSecond: 4, InFlight: 3, Concurrency: 64, Keeper: "k-1-a", Epoch: 2}
 		s.Record.Job, s.Record.State, s.Items, s.Chunks = "j", job.Running, 1000, 10
-		s.Workers = []node.WorkerLook{{Name: "w-1-a"}}
+		s.Workers = []node.WorkerReport{{Name: "w-1-a"}}
 		s.Limits = []bus.LimitPicture{limit("p/a#123456", "tokens", 2), limit("p/b@h:1#123456", "requests", 9)}
 		return s
 	}

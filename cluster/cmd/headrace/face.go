@@ -110,7 +110,7 @@ func firstInput(r *job.Record) string {
 
 func contextOf(s *node.Standing) event.Context {
 	asked := s.Record.Asking.Provider
-	by, _ := heldBy(s)
+	by, _ := boundOf(s)
 	return event.Context{
 		Input: firstInput(&s.Record), Output: s.Record.Output, Provider: asked, Simulated: asked == "sim",
 		Resumable: true, Skipped: s.Since.Skipped, Stopped: whyStopped(s), Bound: by, Latest: whoWorks(s), Zone: time.Local,
@@ -193,7 +193,7 @@ func pictureOf(s *node.Standing) observe.Snapshot {
 		lane.Speed, lane.Name = s.PermitsPerSecond[lane.Name], plainName(lane.Name, s.Limits)
 		p.Lanes = append(p.Lanes, lane)
 	}
-	by, limit := heldBy(s)
+	by, limit := boundOf(s)
 	p.Bottleneck.By, p.Bottleneck.Lane = limiter.ParseBound(by), plainName(limit, s.Limits)
 	p.Bottleneck.Share = 1
 	return p
@@ -226,8 +226,8 @@ const (
 // busy is the share of the allowed calls in flight at which concurrency holds a job back.
 const busy = 0.9
 
-// heldBy returns what holds a job back, and the limit: the one under which the most calls wait.
-func heldBy(s *node.Standing) (by, limit string) {
+// boundOf returns what holds a job back, and the limit: the one under which the most calls wait.
+func boundOf(s *node.Standing) (by, limit string) {
 	switch {
 	case len(s.Workers) == 0:
 		return byNobody, ""

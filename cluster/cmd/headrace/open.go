@@ -86,12 +86,12 @@ func ended(calls context.Context, drain <-chan struct{}, err, closed error) erro
 		if calls.Err() != nil {
 			return exit.End(exit.Interrupted, "interrupted: what was in flight is asked again by others")
 		}
-		if !errors.Is(err, node.ErrForeign) {
+		if !errors.Is(err, node.ErrOtherStore) {
 			err = nil
 		}
 	default:
 	}
-	if errors.Is(err, node.ErrForeign) {
+	if errors.Is(err, node.ErrOtherStore) {
 		return exit.EndOf(exit.Usage, err)
 	}
 	if err = errors.Join(err, closed); err != nil {

@@ -20,7 +20,7 @@ func printStanding(out io.Writer, s *node.Standing) error {
 	if s.Record.Why != "" {
 		fmt.Fprintln(out, s.Record.Why)
 	}
-	by, limit := heldBy(s)
+	by, limit := boundOf(s)
 	if limit != "" {
 		limit = " (" + limit + ")"
 	}
@@ -46,7 +46,7 @@ func refusalsOf(s *node.Standing) (all []string) {
 }
 
 // printOffice prints the keeper, the state of the limits, and the workers.
-func printOffice(out io.Writer, keeper string, epoch uint64, limits []bus.LimitPicture, workers []node.WorkerLook) error {
+func printOffice(out io.Writer, keeper string, epoch uint64, limits []bus.LimitPicture, workers []node.WorkerReport) error {
 	if keeper == "" {
 		fmt.Fprintln(out, "\nkeeper: none found")
 	} else {

@@ -82,7 +82,7 @@ func TestInputThatChangesWhileItIsRead(t *testing.T) {
 	chunks := w.chunks(rand.New(rand.NewPCG(1, 1)))
 	w.src.Store = changesAtEnd{w.store}
 	for _, held := range []int64{0, 1} {
-		w.src.heldBytes = held
+		w.src.bufferedBytes = held
 		for _, c := range chunks {
 			c.Marks = "" // those do not change
 			got := w.read(t.Context(), []job.Chunk{c})
@@ -125,7 +125,7 @@ func TestChunkThatIsElsewhere(t *testing.T) {
 	} {
 		bad := c
 		change(&bad)
-		w.src.heldBytes = 1 - w.src.heldBytes // one or the other way to read it, by turns
+		w.src.bufferedBytes = 1 - w.src.bufferedBytes // one or the other way to read it, by turns
 		got := append(w.read(t.Context(), []job.Chunk{c}), w.read(t.Context(), []job.Chunk{bad})...)
 		if last := got[len(got)-1]; !strings.HasPrefix(last.Bad, "broke: index: chunk j/2: ") {
 			t.Errorf("%s: %+v", name, last)

@@ -74,7 +74,7 @@ func checkWorld(t testing.TB, rng *rand.Rand, text []byte, format string, cut jo
 	t.Helper()
 	w := newWorld(t, cut, reading)
 	if rng.IntN(2) == 0 {
-		w.src.heldBytes = 1 + rng.Int64N(300)
+		w.src.bufferedBytes = 1 + rng.Int64N(300)
 	}
 	w.input("in.jsonl", format, 0, text)
 	w.create()
@@ -225,7 +225,7 @@ func FuzzChunks(f *testing.F) {
 	}
 	f.Add([]byte("{\"prompt\":\"a\"}\r\n\n{\"id\":\"line-000001\",\"prompt\":\"\"}"), uint64(3), true, true, false)
 	f.Add([]byte("\n\n\n"), uint64(4), false, false, false)
-	f.Fuzz(func(t *testing.T, text []byte, seed uint64, skipBad, skipForeign, plain bool) {
+	f.Fuzz(func(t *testing.T, text []byte, seed uint64, skipBad, skipUntranslatable, plain bool) {
 		if prompts.Packed(text) != "" || len(text) > 10_000 {
 			t.Skip() // it would not be read as it is; a long one takes long
 		}
@@ -234,7 +234,7 @@ func FuzzChunks(f *testing.F) {
 			format = job.Text
 		}
 		rng := rand.New(rand.NewPCG(seed, 9))
-		checkWorld(t, rng, bytes.Clone(text), format, someCut(rng), job.Reading{SkipBad: skipBad, SkipUntranslatable: skipForeign})
+		checkWorld(t, rng, bytes.Clone(text), format, someCut(rng), job.Reading{SkipBad: skipBad, SkipUntranslatable: skipUntranslatable})
 	})
 }
 
@@ -314,12 +314,12 @@ func gzipped(t testing.TB, text []byte) []byte {
 	return packed.Bytes()
 }
 
-// look adds a file as who submits a job does.
-func (w *world) look(name, format string, limit int, text []byte) error {
+// inspect adds a file as who submits a job does.
+func (w *world) inspect(name, format string, limit int, text []byte) error {
 	w.t.Helper()
 	must.Do(w.t, store.CreateBytes(w.t.Context(), w.store, "in/"+name, text))
 	w.tries++
-	in, err := w.src.Look(w.t.Context(), File{Name: name, Format: format, Object: "in/" + name, Limit: limit}, fmt.Sprintf("s%d", w.tries))
+	in, err := w.src.Inspect(w.t.Context(), File{Name: name, Format: format, Object: "in/" + name, Limit: limit}, fmt.Sprintf("s%d", w.tries))
 	if err == nil {
 		w.src.Record.Inputs = append(w.src.Record.Inputs, in)
 	}
@@ -382,7 +382,7 @@ func checkFile(t *testing.T, rng *rand.Rand, seed uint64, format string, text []
 	if rng.IntN(3) == 0 {
 		limit = 1 + rng.IntN(20)
 	}
-	looked := w.look("in", format, limit, file)
+	looked := w.inspect("in", format, limit, file)
 	w.src.Record.Cut = someCut(rng)
 	w.create()
 	in := job.Input{Name: "in", Format: format}
@@ -413,17 +413,17 @@ func checkFile(t *testing.T, rng *rand.Rand, seed uint64, format string, text []
 func TestHeaderThatCannotBeUsed(t *testing.T) {
 	w := newWorld(t, job.Cut{}, job.Reading{})
 	w.src.Record.Job = "j"
-	err := w.look("in.csv", job.CSV, 0, []byte("a,b\n1,2\n"))
+	err := w.inspect("in.csv", job.CSV, 0, []byte("a,b\n1,2\n"))
 	if !errors.Is(err, prompts.ErrHeader) || !strings.Contains(err.Error(), "in.csv:1: the header cannot be used: no column is named prompt") {
 		t.Error(err)
 	}
-	if err := w.look("empty.csv", job.CSV, 0, nil); err != nil {
+	if err := w.inspect("empty.csv", job.CSV, 0, nil); err != nil {
 		t.Error(err)
 	}
-	if err := w.look("cut.gz", job.JSONL, 0, gzipped(t, someLines(rand.New(rand.NewPCG(1, 1)), 50, 0))[:100]); !errors.Is(err, prompts.ErrPacked) {
+	if err := w.inspect("cut.gz", job.JSONL, 0, gzipped(t, someLines(rand.New(rand.NewPCG(1, 1)), 50, 0))[:100]); !errors.Is(err, prompts.ErrPacked) {
 		t.Error(err)
 	}
-	if _, err := w.src.Look(t.Context(), File{Name: "x", Object: "nowhere", Format: job.JSONL}, "s"); !errors.Is(err, store.ErrMissing) {
+	if _, err := w.src.Inspect(t.Context(), File{Name: "x", Object: "nowhere", Format: job.JSONL}, "s"); !errors.Is(err, store.ErrMissing) {
 		t.Error(err)
 	}
 }
@@ -435,7 +435,7 @@ func TestPackedLineWithoutEnd(t *testing.T) {
 	}
 	w := newWorld(t, job.Cut{}, job.Reading{})
 	w.src.Record.Job, w.src.Record.Reading.MaxLine = "j", 0
-	err := w.look("in.gz", job.JSONL, 0, gzipped(t, bytes.Repeat([]byte("long "), 35_000_000)))
+	err := w.inspect("in.gz", job.JSONL, 0, gzipped(t, bytes.Repeat([]byte("long "), 35_000_000)))
 	if !errors.Is(err, ErrLongLine) {
 		t.Error(err)
 	}

@@ -23,21 +23,21 @@ type File struct {
 	Limit int
 }
 
-// Look makes an input of a file. With a limit it reads the file through, as a run that stops there does. Of a CSV it
+// Inspect makes an input of a file. With a limit it reads the file through, as a run that stops there does. Of a CSV it
 // reads the header; a defect of that is prompts.ErrHeader. A packed file is unpacked into the job's own store. The
 // names of its pieces contain who, which is new with each try. The Source's record says how to read the
 // file.
-func (s *Source) Look(ctx context.Context, f File, who string) (job.Input, error) {
-	in, err := s.look(ctx, f, who)
+func (s *Source) Inspect(ctx context.Context, f File, who string) (job.Input, error) {
+	in, err := s.inspect(ctx, f, who)
 	if err != nil {
 		return in, fmt.Errorf("index: look at %s: %w", f.Name, err)
 	}
 	return in, nil
 }
 
-// look makes an input with the present identity and size of its object. It reads text only for a
+// inspect makes an input with the present identity and size of its object. It reads text only for a
 // limit, for the header of a CSV, and to see whether the file is packed.
-func (s *Source) look(ctx context.Context, f File, who string) (in job.Input, err error) {
+func (s *Source) inspect(ctx context.Context, f File, who string) (in job.Input, err error) {
 	in = job.Input{Name: f.Name, Format: f.Format, Objects: []job.Object{{Store: f.Store, Name: f.Object}}}
 	o := &in.Objects[0]
 	from, err := s.storeOf(ctx, o)
@@ -113,15 +113,15 @@ func (s *Source) measure(ctx context.Context, in *job.Input, limit int) error {
 const (
 	// pieceBytes is the length of the pieces of an unpacked input, up to one line more: a store holds as
 	// much to send it again.
-	pieceBytes = store.HeldBody
-	// longestHeld bounds the bytes of an unpacked line: twice the longest line that is read. A report of the
+	pieceBytes = store.BufferedBody
+	// longestBuffered bounds the bytes of an unpacked line: twice the longest line that is read. A report of the
 	// defect of a longer one would need all of it in memory.
-	longestHeld = 2 * prompts.DefaultMaxLine
+	longestBuffered = 2 * prompts.DefaultMaxLine
 )
 
 // ErrLongLine says that a packed input cannot be cut, because one of its lines is too long to be held.
 // errors.Is finds it.
-var ErrLongLine = fmt.Errorf("it is packed, and one of its lines has more than %d bytes: unpack it, or split that line", longestHeld)
+var ErrLongLine = fmt.Errorf("it is packed, and one of its lines has more than %d bytes: unpack it, or split that line", longestBuffered)
 
 // unpack puts the contents of a packed input into the job's own store, in pieces. Each piece ends with a
 // line, or in a CSV with a row.
@@ -144,20 +144,20 @@ func (s *Source) unpack(ctx context.Context, in *job.Input, limit int, who strin
 // unpacking cuts the text that a reader reads.
 type unpacking struct {
 	*Source
-	ctx    context.Context
-	in     *job.Input
-	name   string // the prefix of the pieces' names
-	reader *prompts.Reader
-	held   bytes.Buffer // read, and in no piece yet
-	at     int64        // where in the input held begins
+	ctx      context.Context
+	in       *job.Input
+	name     string // the prefix of the pieces' names
+	reader   *prompts.Reader
+	buffered bytes.Buffer // read, and in no piece yet
+	at       int64        // where in the input buffered begins
 }
 
 // Write takes the text that the reader has read.
 func (u *unpacking) Write(p []byte) (int, error) {
-	if u.held.Len()+len(p) > pieceBytes+longestHeld {
+	if u.buffered.Len()+len(p) > pieceBytes+longestBuffered {
 		return 0, ErrLongLine
 	}
-	return u.held.Write(p)
+	return u.buffered.Write(p)
 }
 
 // all reads the text to its end or its limit, and cuts it into pieces. A faulty line stays in its
@@ -188,7 +188,7 @@ func (u *unpacking) piece(n int64) error {
 		return nil
 	}
 	o := job.Object{Name: fmt.Sprintf("%s-%06d", u.name, len(u.in.Objects))}
-	if err := store.CreateBytes(u.ctx, u.Store, o.Name, u.held.Next(int(n))); err != nil {
+	if err := store.CreateBytes(u.ctx, u.Store, o.Name, u.buffered.Next(int(n))); err != nil {
 		return err
 	}
 	var err error

@@ -49,11 +49,11 @@ type Planned struct {
 
 // Fault describes a defect of one line.
 type Fault struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"` // of the file, from 1
-	Reason  string `json:"reason"`
-	Advice  string `json:"advice"`
-	Foreign bool   `json:"foreign,omitempty"` // the line is good, but cannot be translated
+	File           string `json:"file"`
+	Line           int    `json:"line"` // of the file, from 1
+	Reason         string `json:"reason"`
+	Advice         string `json:"advice"`
+	Untranslatable bool   `json:"foreign,omitempty"` // the line is good, but cannot be translated
 }
 
 // Refused returns the lines that keep the job from being called; nil if there are none.
@@ -64,7 +64,7 @@ func (p *Plan) Refused() *promptfile.BadLines {
 	bad := &promptfile.BadLines{All: p.AllFaults}
 	for _, f := range p.Faults {
 		e := &prompts.LineError{File: f.File, Line: f.Line, Reason: f.Reason, Advice: f.Advice}
-		if f.Foreign {
+		if f.Untranslatable {
 			e.Err = prompts.ErrUntranslatable
 		}
 		bad.First = append(bad.First, e)
@@ -77,7 +77,7 @@ func (p *Plan) refuse(bad *promptfile.BadLines) {
 	p.AllFaults = bad.All
 	for _, e := range bad.First {
 		p.Faults = append(p.Faults, Fault{
-			File: e.File, Line: e.FileLine(), Reason: e.Reason, Advice: e.Advice, Foreign: errors.Is(e, prompts.ErrUntranslatable),
+			File: e.File, Line: e.FileLine(), Reason: e.Reason, Advice: e.Advice, Untranslatable: errors.Is(e, prompts.ErrUntranslatable),
 		})
 	}
 }

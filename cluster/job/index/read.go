@@ -25,8 +25,8 @@ type Source struct {
 	Serves []string
 	Takes  func(*prompts.Request) error
 
-	// For tests; 0 means pieceBytes and mostHeld.
-	pieceBytes, heldBytes int64
+	// For tests; 0 means pieceBytes and mostBuffered.
+	pieceBytes, bufferedBytes int64
 }
 
 // names checks that the record has an object of an input: an older record lacks inputs that were added later.
@@ -143,14 +143,14 @@ func (s *Source) reader(ctx context.Context, c *job.Chunk, marks func(int) promp
 	return prompts.NewReader(text, cfg), text.Close, nil
 }
 
-// mostHeld bounds the bytes of a chunk that are held in memory. The chunk's requests are taken as calls are made,
+// mostBuffered bounds the bytes of a chunk that are held in memory. The chunk's requests are taken as calls are made,
 // for minutes, and no connection should stay open for that.
-const mostHeld = 3 * prompts.DefaultMaxLine
+const mostBuffered = 3 * prompts.DefaultMaxLine
 
 // text returns the bytes of a chunk's object that belong to the chunk.
 func (s *Source) text(ctx context.Context, o *job.Object, c *job.Chunk) (io.ReadCloser, error) {
 	in, err := s.open(ctx, o, c.Offset, c.Bytes)
-	if err != nil || c.Bytes > cmp.Or(s.heldBytes, mostHeld) {
+	if err != nil || c.Bytes > cmp.Or(s.bufferedBytes, mostBuffered) {
 		return in, err
 	}
 	text := make([]byte, c.Bytes)

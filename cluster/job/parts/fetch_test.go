@@ -184,18 +184,18 @@ func TestFetchLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// desk is a folder with what is fetched.
-type desk struct {
+// fetchFixture is a folder with what is fetched.
+type fetchFixture struct {
 	t              *testing.T
 	output, failed string
 }
 
-func newDesk(t *testing.T) *desk {
+func newFetchFixture(t *testing.T) *fetchFixture {
 	dir := t.TempDir()
-	return &desk{t, filepath.Join(dir, "out.jsonl"), filepath.Join(dir, "out.errors.jsonl")}
+	return &fetchFixture{t, filepath.Join(dir, "out.jsonl"), filepath.Join(dir, "out.errors.jsonl")}
 }
 
-func (d *desk) is(output, failed string) {
+func (d *fetchFixture) is(output, failed string) {
 	d.t.Helper()
 	for path, want := range map[string]string{d.output: output, d.failed: failed} {
 		got, err := os.ReadFile(path)
@@ -218,7 +218,7 @@ func (d *desk) is(output, failed string) {
 // moved from one to the other.
 func TestFetchIntoFiles(t *testing.T) {
 	s, results, failures := fetchable(t, 9)
-	d := newDesk(t)
+	d := newFetchFixture(t)
 	f := &Fetch{Store: s, Job: "j", Chunks: 12, Partial: true}
 	must.Get(f.Files(t.Context(), d.output, d.failed))(t)
 	d.is(results, failures)
@@ -238,7 +238,7 @@ func TestFetchIntoFiles(t *testing.T) {
 func TestFetchWithoutFailures(t *testing.T) {
 	s := storetest.NewMemory()
 	write(t, s, 0, 0, text(1, "", "a"), text(2, "", "b"))
-	d := newDesk(t)
+	d := newFetchFixture(t)
 	f := &Fetch{Store: s, Job: "j", Chunks: 1}
 	for range 2 {
 		must.Get(f.Files(t.Context(), d.output, d.failed))(t)
@@ -250,7 +250,7 @@ func TestFetchWithoutFailures(t *testing.T) {
 func TestFetchWithSkippedLines(t *testing.T) {
 	s := storetest.NewMemory()
 	write(t, s, 0, 0, text(1, "", "a"), text(2, promptfile.CodeInvalidLine, "b"))
-	d := newDesk(t)
+	d := newFetchFixture(t)
 	must.Get((&Fetch{Store: s, Job: "j", Chunks: 1}).Files(t.Context(), d.output, d.failed))(t)
 	d.is(string(text(1, "", "a")), string(text(2, promptfile.CodeInvalidLine, "b")))
 }
@@ -259,7 +259,7 @@ func TestFetchWithSkippedLines(t *testing.T) {
 func TestFetchWhatHasFailedNoMore(t *testing.T) {
 	s := storetest.NewMemory()
 	write(t, s, 0, 0, text(1, "", "a"), text(2, "timeout", "b"))
-	d := newDesk(t)
+	d := newFetchFixture(t)
 	f := &Fetch{Store: s, Job: "j", Chunks: 1}
 	must.Get(f.Files(t.Context(), d.output, d.failed))(t)
 	write(t, s, 0, 1, text(2, "", "now"))
@@ -286,7 +286,7 @@ func TestFetchSparesWhatIsThere(t *testing.T) {
 		"all of them":              {results, failures, nil},
 		"old failures":             {lines[0], string(text(77, "timeout", "")), nil},
 	} {
-		d := newDesk(t)
+		d := newFetchFixture(t)
 		for path, text := range map[string]string{d.output: c.output, d.failed: c.failed} {
 			if text == "-" {
 				continue
@@ -308,7 +308,7 @@ func TestFetchSparesWhatIsThere(t *testing.T) {
 // A fetch that fails leaves the files as they were.
 func TestFetchThatFails(t *testing.T) {
 	s, results, failures := fetchable(t, 4)
-	d := newDesk(t)
+	d := newFetchFixture(t)
 	f := &Fetch{Store: s, Job: "j", Chunks: 4}
 	must.Get(f.Files(t.Context(), d.output, d.failed))(t)
 	f.Chunks = 5

@@ -10,9 +10,9 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 )
 
-// Held bounds the bytes of a chunk's lines that are held in memory for sorting. If the lines are
+// JoinBytes bounds the bytes of a chunk's lines that are held in memory for sorting. If the lines are
 // longer in all, the journals are read several times.
-const Held = 32 << 20
+const JoinBytes = 32 << 20
 
 // Joined holds the joined journals of a chunk: one line for each line of the input that has any.
 type Joined struct {
@@ -25,7 +25,7 @@ type Joined struct {
 	hold     int64
 	journals []iter.Seq2[[]byte, error]
 	places   []place
-	held     bool // the text of each is at hand
+	inMemory bool // the text of each is at hand
 }
 
 // place says where the line of an item is.
@@ -43,7 +43,7 @@ var ErrTwoKeys = errors.New("the journals are of two inputs")
 // have no line feeds, and are valid until the next. Join holds up to hold bytes of them; 0 means Held.
 // Each journal may be read several times, until Lines has been read for the last time.
 func Join(hold int64, journals ...iter.Seq2[[]byte, error]) (*Joined, error) {
-	j := &Joined{hold: cmp.Or(hold, Held), journals: journals, held: true}
+	j := &Joined{hold: cmp.Or(hold, JoinBytes), journals: journals, inMemory: true}
 	seen := map[int]string{} // the keys of lines
 	for i, lines := range journals {
 		if err := j.read(i, lines, seen); err != nil {
@@ -82,13 +82,13 @@ func (j *Joined) read(i int, lines iter.Seq2[[]byte, error], seen map[int]string
 
 // keep notes the place of a line. It holds the text of all lines, or of none once they have more bytes than hold.
 func (j *Joined) keep(p place) {
-	if j.bytes += p.size; j.held && j.bytes > j.hold {
-		j.held = false
+	if j.bytes += p.size; j.inMemory && j.bytes > j.hold {
+		j.inMemory = false
 		for i := range j.places {
 			j.places[i].text = nil
 		}
 	}
-	if !j.held {
+	if !j.inMemory {
 		p.text = nil
 	}
 	j.places = append(j.places, p)
@@ -100,7 +100,7 @@ func (j *Joined) All() iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for from := 0; from < len(j.places); {
 			window := j.places[from:]
-			if !j.held {
+			if !j.inMemory {
 				window = slices.Clone(j.window(from))
 				if err := j.load(window); err != nil {
 					yield(nil, fmt.Errorf("parts: join: %w", err))

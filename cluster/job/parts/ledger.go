@@ -92,10 +92,10 @@ func (l *Ledger) Missing(from int) iter.Seq[int] {
 	}
 }
 
-// Look lists the existing parts, except those of whole folders, which it does not list again. The first time it
+// Refresh lists the existing parts, except those of whole folders, which it does not list again. The first time it
 // also asks which folders were summed up. In a bucket that takes one request for each thousand parts that it
 // lists, and one for each whole folder between others.
-func (l *Ledger) Look(ctx context.Context) error {
+func (l *Ledger) Refresh(ctx context.Context) error {
 	if !l.looked {
 		if err := l.settled(ctx); err != nil {
 			return fmt.Errorf("parts: look at %s: %w", l.job, err)
@@ -116,7 +116,7 @@ func (l *Ledger) Look(ctx context.Context) error {
 // say what was there. Call it instead of Look.
 func (l *Ledger) Lost(ctx context.Context) ([]int, error) {
 	l.looked = true
-	if err := l.Look(ctx); err != nil {
+	if err := l.Refresh(ctx); err != nil {
 		return nil, err
 	}
 	return slices.Collect(l.Missing(0)), nil

@@ -74,7 +74,7 @@ func TestLedgerKnowsWhatIsThere(t *testing.T) {
 			}
 		}
 		for range 2 {
-			must.Do(t, l.Look(t.Context()))
+			must.Do(t, l.Refresh(t.Context()))
 			checkLedger(t, l, s, chunks, round, want)
 			for range 20 {
 				n := rng.IntN(chunks + 1)
@@ -121,19 +121,19 @@ func TestWholeFoldersAreListedOnce(t *testing.T) {
 		write(t, s, n, 0, text(n+1, map[int]string{7: "timeout", 8: promptfile.CodeInvalidLine}[n%1000], ""))
 	}
 	l := NewLedger(s, "j", 0, chunks, nil)
-	look := func(l *Ledger, listed, lists int) {
+	refresh := func(l *Ledger, listed, lists int) {
 		t.Helper()
 		s.lists, s.listed = 0, 0
-		if err := l.Look(t.Context()); err != nil || l.Done() != chunks-1 {
+		if err := l.Refresh(t.Context()); err != nil || l.Done() != chunks-1 {
 			t.Fatal(err, l.Done())
 		}
 		if s.listed != listed || s.lists != lists {
 			t.Errorf("%d names in %d lists, not %d", s.listed, s.lists, listed)
 		}
 	}
-	look(l, chunks-1, 2)
-	look(l, 499, 1)
-	look(NewLedger(s, "j", 0, chunks, nil), chunks-1, 2)
+	refresh(l, chunks-1, 2)
+	refresh(l, 499, 1)
+	refresh(NewLedger(s, "j", 0, chunks, nil), chunks-1, 2)
 	sums, err := l.SettleWhole(t.Context())
 	if err != nil || sums.Parts != 3000 || sums.Lines != 3000 || sums.Failed != 3 || !slices.Equal(sums.Failing, []int{7, 1007, 2007}) {
 		t.Fatalf("%+v, %v", sums, err)
@@ -143,7 +143,7 @@ func TestWholeFoldersAreListedOnce(t *testing.T) {
 	if again, err := l.SettleWhole(t.Context()); err != nil || again.Parts != 3000 || s.lists > 0 || s.opens.Load() > 0 {
 		t.Errorf("%d parts, %v: %d lists, %d objects read", again.Parts, err, s.lists, s.opens.Load())
 	}
-	look(NewLedger(s, "j", 0, chunks, nil), 3+499, 2)
+	refresh(NewLedger(s, "j", 0, chunks, nil), 3+499, 2)
 	must.Do(t, s.Delete(t.Context(), job.PartName("j", 5, 0)))
 	gap := NewLedger(s, "j", 0, chunks, nil)
 	gap.looked = true // it is to know of no sums
@@ -151,7 +151,7 @@ func TestWholeFoldersAreListedOnce(t *testing.T) {
 		gap.Note(n)
 	}
 	s.lists, s.listed = 0, 0
-	if err := gap.Look(t.Context()); err != nil || gap.Done() != chunks-2 || s.listed != 999+1+499 || s.lists != 2 {
+	if err := gap.Refresh(t.Context()); err != nil || gap.Done() != chunks-2 || s.listed != 999+1+499 || s.lists != 2 {
 		t.Errorf("%v, %d parts: %d names in %d lists", err, gap.Done(), s.listed, s.lists)
 	}
 	again, err := NewLedger(s, "j", 0, chunks, nil).Settle(t.Context(), 1)
@@ -183,14 +183,14 @@ func TestLastFolderGrows(t *testing.T) {
 		write(t, s, n, 0, text(n+1, "", ""))
 	}
 	l := NewLedger(s, "j", 0, 5, nil)
-	if err := l.Look(t.Context()); err != nil || !l.Whole() {
+	if err := l.Refresh(t.Context()); err != nil || !l.Whole() {
 		t.Fatal(err)
 	}
 	if sums, err := l.SettleWhole(t.Context()); err != nil || sums.Parts != 5 {
 		t.Fatal(sums, err)
 	}
 	more := NewLedger(s, "j", 0, 8, nil)
-	if err := more.Look(t.Context()); err != nil || more.Whole() || !slices.Equal(slices.Collect(more.Missing(0)), []int{5, 6, 7}) {
+	if err := more.Refresh(t.Context()); err != nil || more.Whole() || !slices.Equal(slices.Collect(more.Missing(0)), []int{5, 6, 7}) {
 		t.Errorf("%v, %d done", err, more.Done())
 	}
 }
@@ -205,7 +205,7 @@ func TestFinish(t *testing.T) {
 	l := NewLedger(s, "j", 0, 4, nil)
 	finish := func(l *Ledger, lines int) (Done, error) {
 		t.Helper()
-		must.Do(t, l.Look(t.Context()))
+		must.Do(t, l.Refresh(t.Context()))
 		return l.Finish(t.Context(), lines)
 	}
 	if _, err := finish(l, 40); !errors.Is(err, ErrIncomplete) {
@@ -270,7 +270,7 @@ func TestLedgerFindsLostParts(t *testing.T) {
 	trusting := func() []int {
 		t.Helper()
 		l := NewLedger(s, "j", 0, chunks, nil)
-		must.Do(t, l.Look(t.Context()))
+		must.Do(t, l.Refresh(t.Context()))
 		return slices.Collect(l.Missing(0))
 	}
 	if all := lost(); len(all) != 0 {

@@ -264,12 +264,12 @@ func TestJoin(t *testing.T) {
 			t.Fatalf("seed %d:\n got %s\nwant %s", seed, got, joined(want))
 		}
 		for from := range j.places {
-			held := int64(0)
+			kept := int64(0)
 			for _, p := range j.window(from) {
-				held += p.size
+				kept += p.size
 			}
-			if n := len(j.window(from)); held > j.hold && n > 1 {
-				t.Fatalf("seed %d: %d lines of %d bytes are held, %d are the most", seed, n, held, j.hold)
+			if n := len(j.window(from)); kept > j.hold && n > 1 {
+				t.Fatalf("seed %d: %d lines of %d bytes are held, %d are the most", seed, n, kept, j.hold)
 			}
 		}
 		if again := all(t, j.All()); again != joined(want) {

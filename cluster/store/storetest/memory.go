@@ -17,7 +17,7 @@ import (
 
 // Memory is a store in memory, for tests that need no other. It cannot append.
 type Memory struct {
-	held chan *shelf // capacity 1: the goroutine that takes it out owns it
+	shelf chan *shelf // capacity 1: the goroutine that takes it out owns it
 }
 
 // shelf is the content of a Memory.
@@ -34,15 +34,15 @@ type thing struct {
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
-	m := &Memory{held: make(chan *shelf, 1)}
-	m.held <- &shelf{objects: map[string]thing{}}
+	m := &Memory{shelf: make(chan *shelf, 1)}
+	m.shelf <- &shelf{objects: map[string]thing{}}
 	return m
 }
 
 // with calls do with the shelf, for one goroutine at a time.
 func (m *Memory) with(do func(*shelf)) {
-	s := <-m.held
-	defer func() { m.held <- s }()
+	s := <-m.shelf
+	defer func() { m.shelf <- s }()
 	do(s)
 }
 

@@ -33,7 +33,7 @@ func deleted(t *testing.T, s store.Store) {
 	same(t, "what is left", list(t, s, "", ""), slices.DeleteFunc(all, func(n string) bool { return n == "a/b/c" }))
 }
 
-// large tests an object of more than [store.HeldBody] bytes, from a body that can seek and from
+// large tests an object of more than [store.BufferedBody] bytes, from a body that can seek and from
 // one that cannot.
 func large(t *testing.T, s store.Store) {
 	content := make([]byte, 20<<20)

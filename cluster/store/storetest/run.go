@@ -168,16 +168,16 @@ type blind struct{ io.Reader }
 
 // sizes tests that a body must have the announced size, whatever its reader does at its end.
 func sizes(t *testing.T, s store.Store) {
-	for _, c := range []struct{ has, told int }{{0, 1}, {1, 0}, {10, 11}, {11, 10}, {70_000, 70_001}, {70_001, 70_000}, {2 << 20, 1 << 20}} {
+	for _, c := range []struct{ has, declared int }{{0, 1}, {1, 0}, {10, 11}, {11, 10}, {70_000, 70_001}, {70_001, 70_000}, {2 << 20, 1 << 20}} {
 		for _, body := range []io.Reader{
 			strings.NewReader(strings.Repeat("x", c.has)),
 			blind{strings.NewReader(strings.Repeat("x", c.has))},
 			iotest.HalfReader(strings.NewReader(strings.Repeat("x", c.has))),
 			iotest.DataErrReader(strings.NewReader(strings.Repeat("x", c.has))),
 		} {
-			name := fmt.Sprintf("%d-for-%d", c.has, c.told)
-			err := s.Create(t.Context(), name, body, int64(c.told))
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("than the %d bytes that were announced", c.told)) {
+			name := fmt.Sprintf("%d-for-%d", c.has, c.declared)
+			err := s.Create(t.Context(), name, body, int64(c.declared))
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("than the %d bytes that were announced", c.declared)) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

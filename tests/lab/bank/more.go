@@ -76,12 +76,12 @@ func strict(v Vary) []World {
 func short(v Vary) []World {
 	quick := answers(100*millis, 0.5)
 	return []World{
-		v.world("W18", "24 s, told, windows 1 s", asWell, items(240), told, windows(tick)),
+		v.world("W18", "24 s, told, windows 1 s", asWell, items(240), configured, windows(tick)),
 		v.world("W18", "24 s, headers, bucket 1 s", asWell, items(240), headers, bucket(tick)),
 		v.world("W18", "24 s, headers, bucket 5 s", asWell, items(240), headers, bucket(5*tick)),
-		v.world("W18", "84 s, told and headers, bucket 60 s", asWell, items(840), told, headers, bucket(minute)),
+		v.world("W18", "84 s, told and headers, bucket 60 s", asWell, items(840), configured, headers, bucket(minute)),
 		v.world("W18", "no limit, 100 ms answers", asWell, items(12000), hands(256), quick),
-		v.world("W18", "100 a second, told, 100 ms answers", asWell, limit(6000), items(2400), told, bucket(tick), quick),
+		v.world("W18", "100 a second, told, 100 ms answers", asWell, limit(6000), items(2400), configured, bucket(tick), quick),
 	}
 }
 

@@ -57,7 +57,7 @@ func (w World) Run(law lab.Rival, seed uint64) Result {
 // result returns the figures of one run. The makespan of a world that did not end is the time at
 // which it was stopped. Recovery is measured after the last outage.
 func (w World) result(h lab.History, server *gates.Server, seed uint64) Result {
-	optimum := w.optimum(seed, h.Foreign)
+	optimum := w.optimum(seed, h.Neighbours)
 	makespan := h.Makespan
 	if h.Done < w.Items() {
 		makespan = h.Stopped

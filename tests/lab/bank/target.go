@@ -17,28 +17,28 @@ type Target struct {
 // has to find out pays for it, and the more the less is saved up. Where others take part
 // nobody can know what comes.
 var (
-	asHeaders     = Target{Ratio: 1.01}
-	asFastHeaders = Target{Ratio: 1.03} // the way to full speed is a large part of it
-	asSlowHeaders = Target{Ratio: 1.08} // the same for the first answer, which takes 20 s
-	asStrict      = Target{Ratio: 1.05, Excess: 0.01}
-	asTold        = Target{Ratio: 1.03}
-	asWindowsTold = Target{Ratio: 1.10, Excess: 0.01}
-	asBucket      = Target{Ratio: 1.01, Excess: 0.01}
-	asFastBucket  = Target{Ratio: 1.03, Excess: 0.01} // silence cannot do better than headers
-	asSlowBucket  = Target{Ratio: 1.08, Excess: 0.01}
-	asFlatBucket  = Target{Ratio: 1.10, Excess: 0.01} // a second's depth or less
-	asWindows     = Target{Ratio: 1.12, Excess: 0.03}
-	asSpacing     = Target{Ratio: 1.15, Excess: 0.01}
-	asCap         = Target{Ratio: 1.10, Excess: 0.03}
-	asChance      = Target{Ratio: 1.10, Excess: 0.03}
-	asShared      = Target{Ratio: 1.30, Excess: 0.08}
-	asViolent     = Target{Ratio: 1.60, Excess: 0.08} // in windows, the quicker of which takes most
-	asNoisy       = Target{Ratio: 1.05, Excess: 0.04}
-	asTokens      = Target{Ratio: 1.05, Excess: 0.01}
-	asLies        = Target{Ratio: 1.02, Excess: 0.03}
-	asFew         = Target{Ratio: 1.03, Excess: 0.10} // two refusals a lesson, and few calls
-	asOutage      = Target{Ratio: 1.02, Excess: 0.03, Wasted: 30, Recovered: 4 * time.Second}
-	asFreeOutage  = Target{Ratio: 1.10, Excess: 0.03, Wasted: 30, Recovered: 4 * time.Second} // without any limit
+	asHeaders           = Target{Ratio: 1.01}
+	asFastHeaders       = Target{Ratio: 1.03} // the way to full speed is a large part of it
+	asSlowHeaders       = Target{Ratio: 1.08} // the same for the first answer, which takes 20 s
+	asStrict            = Target{Ratio: 1.05, Excess: 0.01}
+	asConfigured        = Target{Ratio: 1.03}
+	asWindowsConfigured = Target{Ratio: 1.10, Excess: 0.01}
+	asBucket            = Target{Ratio: 1.01, Excess: 0.01}
+	asFastBucket        = Target{Ratio: 1.03, Excess: 0.01} // silence cannot do better than headers
+	asSlowBucket        = Target{Ratio: 1.08, Excess: 0.01}
+	asFlatBucket        = Target{Ratio: 1.10, Excess: 0.01} // a second's depth or less
+	asWindows           = Target{Ratio: 1.12, Excess: 0.03}
+	asSpacing           = Target{Ratio: 1.15, Excess: 0.01}
+	asCap               = Target{Ratio: 1.10, Excess: 0.03}
+	asChance            = Target{Ratio: 1.10, Excess: 0.03}
+	asShared            = Target{Ratio: 1.30, Excess: 0.08}
+	asViolent           = Target{Ratio: 1.60, Excess: 0.08} // in windows, the quicker of which takes most
+	asNoisy             = Target{Ratio: 1.05, Excess: 0.04}
+	asTokens            = Target{Ratio: 1.05, Excess: 0.01}
+	asLies              = Target{Ratio: 1.02, Excess: 0.03}
+	asFew               = Target{Ratio: 1.03, Excess: 0.10} // two refusals a lesson, and few calls
+	asOutage            = Target{Ratio: 1.02, Excess: 0.03, Wasted: 30, Recovered: 4 * time.Second}
+	asFreeOutage        = Target{Ratio: 1.10, Excess: 0.03, Wasted: 30, Recovered: 4 * time.Second} // without any limit
 
 	// Worlds that are over in three seconds if all goes well: the search itself is most of
 	// the time.

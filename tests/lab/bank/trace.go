@@ -21,7 +21,7 @@ func (w World) Trace(out io.Writer, law lab.Rival, seed uint64) error {
 	h := setting.Run(l)
 	teller.line()
 	_, err := fmt.Fprintf(out, "\n%s, seed %d: %s, wasted %.0f, optimum %.1f s\n", w.Title(), seed,
-		w.result(h, server, seed).cell(), w.result(h, server, seed).Wasted, w.optimum(seed, h.Foreign).Seconds())
+		w.result(h, server, seed).cell(), w.result(h, server, seed).Wasted, w.optimum(seed, h.Neighbours).Seconds())
 	return err
 }
 

@@ -159,7 +159,7 @@ func named(wait time.Duration) trait {
 	return func(w *World) { w.server.Retry, w.server.Named = true, wait }
 }
 
-func told(w *World) { w.told.RPM = 60 * w.perSecond }
+func configured(w *World) { w.configured.RPM = 60 * w.perSecond }
 
 func overloaded(w *World) { w.server.Status = sim.Overloaded }
 
@@ -200,37 +200,37 @@ func requestBucket(span time.Duration) trait {
 	})
 }
 
-// toldRequests gives the law the limit of a bucket that holds the burst, and one call at
+// configuredRequests gives the law the limit of a bucket that holds the burst, and one call at
 // least.
-func toldRequests(w *World) {
-	w.told.RPM = 60 * w.perSecond
+func configuredRequests(w *World) {
+	w.configured.RPM = 60 * w.perSecond
 	limited(func(w *World, _ uint64) gates.Gate {
-		return gates.NewBucketOf(gates.Steady(w.perSecond), w.told.Capacity(limiter.Requests))
+		return gates.NewBucketOf(gates.Steady(w.perSecond), w.configured.Capacity(limiter.Requests))
 	})(w)
 }
 
-func toldBurst(d time.Duration) trait { return func(w *World) { w.told.Burst = d } }
+func configuredBurst(d time.Duration) trait { return func(w *World) { w.configured.Burst = d } }
 
-// toldTokens is the same in tokens, where each call draws that share of a minute's known limit.
-func toldTokens(percent float64) trait {
+// configuredTokens is the same in tokens, where each call draws that share of a minute's known limit.
+func configuredTokens(percent float64) trait {
 	const perMinute = 60_000
 	each := perMinute * percent / 100
 	return func(w *World) {
 		w.tokens = func(int) float64 { return each }
-		w.told = limiter.Limits{TPM: perMinute * w.vary.Rate}
-		toldBucket(each)(w)
+		w.configured = limiter.Limits{TPM: perMinute * w.vary.Rate}
+		configuredBucket(each)(w)
 	}
 }
 
-// toldBucket refills at the known limit on tokens, and holds the largest call.
-func toldBucket(largest float64) trait {
+// configuredBucket refills at the known limit on tokens, and holds the largest call.
+func configuredBucket(largest float64) trait {
 	return limited(func(w *World, _ uint64) gates.Gate {
-		b := gates.NewBucketOf(gates.Steady(w.told.TPM/60), max(largest, w.told.Capacity(limiter.Tokens)))
+		b := gates.NewBucketOf(gates.Steady(w.configured.TPM/60), max(largest, w.configured.Capacity(limiter.Tokens)))
 		b.Tokens = true
 		return b
 	})
 }
 
-func toldBoth(w *World) {
-	w.told = limiter.Limits{RPM: 60 * requestsToo * w.perSecond, TPM: 60 * tokensEach * w.perSecond}
+func configuredBoth(w *World) {
+	w.configured = limiter.Limits{RPM: 60 * requestsToo * w.perSecond, TPM: 60 * tokensEach * w.perSecond}
 }

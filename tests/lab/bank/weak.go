@@ -29,14 +29,14 @@ func largeCalls(v Vary) []World {
 	var worlds []World
 	for _, percent := range []float64{90, 150} {
 		worlds = append(worlds, v.world("P1", fmt.Sprintf("told in tokens, one call in ten of %v %% of a minute", percent),
-			asLargeCalls, items(600), toldMixed(percent)))
+			asLargeCalls, items(600), configuredMixed(percent)))
 	}
 	for _, percent := range []float64{20, 50, 97} {
 		worlds = append(worlds, v.world("P1", fmt.Sprintf("told in tokens, calls of %v %% of a sliding minute", percent),
-			asLargeCalls, items(240), toldSliding(percent)))
+			asLargeCalls, items(240), configuredSliding(percent)))
 	}
 	return append(worlds, v.world("P1", "told in tokens, calls of 60 % of a minute, on a server of one's own",
-		asLargeCalls, own, nearby, limit(100/60.), items(120), toldTokens(60)))
+		asLargeCalls, own, nearby, limit(100/60.), items(120), configuredTokens(60)))
 }
 
 // shortOutages test whether the law forgets an outage once it is over. Its 503s mean no

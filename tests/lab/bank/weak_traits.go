@@ -59,14 +59,14 @@ func fewLarge(item int) float64 {
 	return small * math.Pow(middle/small, share(item))
 }
 
-// toldTPM is the limit on tokens that the user sets, a minute.
-const toldTPM = 60_000
+// configuredTPM is the limit on tokens that the user sets, a minute.
+const configuredTPM = 60_000
 
-// toldMixed makes the user set a bucket of tokens. One call in ten draws that share of a
+// configuredMixed makes the user set a bucket of tokens. One call in ten draws that share of a
 // minute, and the others a hundredth.
-func toldMixed(percent float64) trait {
-	const few = toldTPM / 100
-	most := toldTPM * percent / 100
+func configuredMixed(percent float64) trait {
+	const few = configuredTPM / 100
+	most := configuredTPM * percent / 100
 	return func(w *World) {
 		w.tokens = func(item int) float64 {
 			if item%10 == 5 {
@@ -74,21 +74,21 @@ func toldMixed(percent float64) trait {
 			}
 			return few
 		}
-		limit(toldTPM / (0.9*few + 0.1*most))(w)
-		w.told = limiter.Limits{TPM: toldTPM * w.vary.Rate}
-		toldBucket(most)(w)
+		limit(configuredTPM / (0.9*few + 0.1*most))(w)
+		w.configured = limiter.Limits{TPM: configuredTPM * w.vary.Rate}
+		configuredBucket(most)(w)
 	}
 }
 
-// toldSliding makes the user set a sliding minute of tokens. Each call draws that share:
+// configuredSliding makes the user set a sliding minute of tokens. Each call draws that share:
 // with a higher limit calls are larger, and there are as many.
-func toldSliding(percent float64) trait {
+func configuredSliding(percent float64) trait {
 	return func(w *World) {
 		w.perSecond = math.Floor(100/percent) / 60
-		w.told = limiter.Limits{TPM: toldTPM * w.vary.Rate}
-		each := w.told.TPM * percent / 100
+		w.configured = limiter.Limits{TPM: configuredTPM * w.vary.Rate}
+		each := w.configured.TPM * percent / 100
 		w.tokens = func(int) float64 { return each }
-		w.makers = append(w.makers, func(w *World, _ uint64) gates.Gate { return gates.NewTokenLog(w.told.TPM, time.Minute) })
+		w.makers = append(w.makers, func(w *World, _ uint64) gates.Gate { return gates.NewTokenLog(w.configured.TPM, time.Minute) })
 	}
 }
 

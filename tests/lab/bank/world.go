@@ -28,21 +28,21 @@ type World struct {
 	Target       Target
 	Weak         bool // a weak point: its figures are added up apart
 
-	vary      Vary
-	items     int
-	scale     float64 // of the items: it follows the world's bound, so that the world lasts as long
-	perSecond float64 // R, varied
-	hands     int
-	hop       time.Duration
-	told      limiter.Limits
-	tokens    func(item int) float64
-	thought   func(item int) float64 // the tokens that the client expects of an item; nil: the actual ones
-	local     bool                   // the user says that the server is one's own
-	period    time.Duration          // from the names of its headers
-	processes int                    // the number that share the items; 0: one
-	neighbour lab.Neighbour
-	makers    []maker
-	server    gates.Config // without its gates and its seed
+	vary       Vary
+	items      int
+	scale      float64 // of the items: it follows the world's bound, so that the world lasts as long
+	perSecond  float64 // R, varied
+	hands      int
+	hop        time.Duration
+	configured limiter.Limits
+	tokens     func(item int) float64
+	thought    func(item int) float64 // the tokens that the client expects of an item; nil: the actual ones
+	local      bool                   // the user says that the server is one's own
+	period     time.Duration          // from the names of its headers
+	processes  int                    // the number that share the items; 0: one
+	neighbour  lab.Neighbour
+	makers     []maker
+	server     gates.Config // without its gates and its seed
 }
 
 // maker makes a fresh gate.
@@ -65,10 +65,10 @@ func (w World) config(seed uint64) gates.Config {
 }
 
 // optimum returns the clairvoyant's makespan, given the neighbour's admitted calls.
-func (w World) optimum(seed uint64, foreign []time.Duration) time.Duration {
+func (w World) optimum(seed uint64, neighbours []time.Duration) time.Duration {
 	return gates.Task{
 		Config: w.config(seed), Items: w.Items(), Tokens: w.tokens,
-		Hands: w.hands, Hop: w.hop, Foreign: foreign,
+		Hands: w.hands, Hop: w.hop, Neighbours: neighbours,
 	}.Optimum()
 }
 
@@ -78,7 +78,7 @@ const mostWorkers = 256
 
 func (w World) batch() lab.Batch {
 	return lab.Batch{
-		Items: w.Items(), Concurrency: w.hands, Workers: min(w.hands, mostWorkers), Told: w.told,
+		Items: w.Items(), Concurrency: w.hands, Workers: min(w.hands, mostWorkers), Configured: w.configured,
 		PerSecond: w.bound(), Tokens: w.tokens, Thought: w.thought, Local: w.local, Period: w.period,
 	}
 }

@@ -37,16 +37,16 @@ func buckets(v Vary) []World {
 func ceilings(v Vary) []World {
 	var worlds []World
 	for _, perMinute := range []float64{1, 3, 6, 20, 60, 600} {
-		worlds = append(worlds, v.world("W21", fmt.Sprintf("told %v a minute", perMinute), asTold,
-			limit(perMinute), items(int(max(120, 5*perMinute))), toldRequests))
+		worlds = append(worlds, v.world("W21", fmt.Sprintf("told %v a minute", perMinute), asConfigured,
+			limit(perMinute), items(int(max(120, 5*perMinute))), configuredRequests))
 	}
 	for _, perMinute := range []float64{6, 60, 600} {
-		worlds = append(worlds, v.world("W21", fmt.Sprintf("told %v a minute, and a burst of 15 s", perMinute), asTold,
-			limit(perMinute), items(int(max(120, 5*perMinute))), toldBurst(15*tick), toldRequests))
+		worlds = append(worlds, v.world("W21", fmt.Sprintf("told %v a minute, and a burst of 15 s", perMinute), asConfigured,
+			limit(perMinute), items(int(max(120, 5*perMinute))), configuredBurst(15*tick), configuredRequests))
 	}
 	for _, percent := range []float64{1, 20, 50, 97, 150} {
-		worlds = append(worlds, v.world("W21", fmt.Sprintf("told in tokens, calls of %v %% of a minute", percent), asTold,
-			limit(100/percent), items(int(max(120, 500/percent))), toldTokens(percent)))
+		worlds = append(worlds, v.world("W21", fmt.Sprintf("told in tokens, calls of %v %% of a minute", percent), asConfigured,
+			limit(100/percent), items(int(max(120, 500/percent))), configuredTokens(percent)))
 	}
 	return worlds
 }
@@ -57,8 +57,8 @@ func windowed(v Vary) []World {
 		v.world("W2", "windows 1 s", asWindows, windows(tick)),
 		v.world("W2", "windows 10 s", asWindows, windows(10*tick)),
 		v.world("W2", "windows 60 s", asWindows, windows(minute)),
-		v.world("W2", "windows 1 s, headers", asWindowsTold, windows(tick), headers),
-		v.world("W2", "windows 60 s, headers", asWindowsTold, windows(minute), headers),
+		v.world("W2", "windows 1 s, headers", asWindowsConfigured, windows(tick), headers),
+		v.world("W2", "windows 60 s, headers", asWindowsConfigured, windows(minute), headers),
 		v.world("W2", "windows 60 s, Retry-After", asWindows, windows(minute), retryAfter),
 		v.world("W3", "sliding 10 s", asWindows, sliding(10*tick)),
 		v.world("W3", "sliding 60 s", asWindows, sliding(minute)),
@@ -139,7 +139,7 @@ func tokens(v Vary) []World {
 		v.world("W9", "RPM and TPM, headers", asTokens, both(minute), headers),
 		v.world("W9", "RPM and TPM, silent", asTokens, both(minute)),
 		v.world("W9", "RPM and TPM, 5 s, silent", asTokens, both(5*tick)),
-		v.world("W9", "RPM and TPM, 5 s, told", asTokens, both(5*tick), toldBoth),
+		v.world("W9", "RPM and TPM, 5 s, told", asTokens, both(5*tick), configuredBoth),
 		v.world("W9", "TPM alone, silent", asTokens, inTokens, tokenBucket(minute)),
 	}
 }

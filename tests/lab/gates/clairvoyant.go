@@ -9,11 +9,11 @@ import (
 // A Task is the work of a clairvoyant: a server's gates, fresh, and a batch.
 type Task struct {
 	Config
-	Items   int
-	Tokens  func(item int) float64
-	Hands   int           // the most calls in flight
-	Hop     time.Duration // one way
-	Foreign []time.Duration
+	Items      int
+	Tokens     func(item int) float64
+	Hands      int           // the most calls in flight
+	Hop        time.Duration // one way
+	Neighbours []time.Duration
 }
 
 // Optimum returns a clairvoyant's makespan, the last answer included: the items in their
@@ -106,10 +106,10 @@ func (t *Task) next(at time.Duration, tokens float64, hands *Cap) time.Duration 
 
 // charge charges the neighbour's calls until now.
 func (t *Task) charge(at time.Duration) {
-	for len(t.Foreign) > 0 && t.Foreign[0] <= at {
+	for len(t.Neighbours) > 0 && t.Neighbours[0] <= at {
 		for _, g := range t.Gates {
-			g.Take(t.Foreign[0], 0, t.Foreign[0])
+			g.Take(t.Neighbours[0], 0, t.Neighbours[0])
 		}
-		t.Foreign = t.Foreign[1:]
+		t.Neighbours = t.Neighbours[1:]
 	}
 }

@@ -21,9 +21,9 @@ func TestOptimumByHand(t *testing.T) {
 	down.Outages = []Outage{{From: time.Second, For: time.Minute}}
 	few := task(100)
 	few.Hands = 10
-	foreign := task(100, NewBucket(Steady(10), time.Second))
+	shared := task(100, NewBucket(Steady(10), time.Second))
 	for range 50 {
-		foreign.Foreign = append(foreign.Foreign, time.Second)
+		shared.Neighbours = append(shared.Neighbours, time.Second)
 	}
 	for name, c := range map[string]struct {
 		task Task
@@ -39,7 +39,7 @@ func TestOptimumByHand(t *testing.T) {
 		"two gates":               {task(60, NewBucket(Steady(10), 5*time.Second), NewBucket(Steady(2), 5*time.Second)), 25},
 		"replicas":                {task(40+64, NewReplicas(10, 4*time.Second, 1)), 6.4},
 		"an outage":               {down, 60.975 + 7.05},
-		"a neighbour":             {foreign, 14},
+		"a neighbour":             {shared, 14},
 		"halves":                  {task(120, NewBucketOf(Turning(10, 0.5, 10*time.Second), 1)), 10 + 19.0/5},
 		"asks for all that grows": {task(2+40+80+160, NewScaler(10)), 60},
 	} {

@@ -55,15 +55,15 @@ func NewServer(c Config) *Server {
 // Decide judges a call that arrives now. Calls must arrive in order.
 func (s *Server) Decide(now time.Time, c sim.Call) sim.Verdict {
 	at := now.Sub(lab.Start)
-	foreign := lab.Foreign(c)
+	neighbour := lab.FromNeighbour(c)
 	for _, o := range s.Outages {
 		if o.now(at) {
-			return s.down(foreign)
+			return s.down(neighbour)
 		}
 	}
 	shut, wait, chance := s.ask(at, c.Tokens)
 	if shut {
-		if !foreign {
+		if !neighbour {
 			s.Refused++
 			if chance {
 				s.Imposed++
@@ -71,7 +71,7 @@ func (s *Server) Decide(now time.Time, c sim.Call) sim.Verdict {
 		}
 		return s.refuse(at, c.Tokens, wait)
 	}
-	return s.admit(at, c.Tokens, foreign)
+	return s.admit(at, c.Tokens, neighbour)
 }
 
 // ask asks every gate, as each must see each call. Chance reports that no other gate was
@@ -92,8 +92,8 @@ func (s *Server) ask(at time.Duration, tokens float64) (shut bool, wait time.Dur
 	return shut, wait, chance
 }
 
-func (s *Server) down(foreign bool) sim.Verdict {
-	if !foreign {
+func (s *Server) down(neighbour bool) sim.Verdict {
+	if !neighbour {
 		s.Down++
 	}
 	return sim.Verdict{Status: sim.Overloaded.Status(), Kind: sim.Overloaded, Latency: s.Refusal}
@@ -119,17 +119,17 @@ func (s *Server) retryAfter(wait time.Duration) (time.Duration, bool) {
 
 // admit takes a call through every gate, and draws the time of its answer. A call that breaks has
 // passed the gates and takes as long as a good one.
-func (s *Server) admit(at time.Duration, tokens float64, foreign bool) sim.Verdict {
+func (s *Server) admit(at time.Duration, tokens float64, neighbour bool) sim.Verdict {
 	v := sim.Verdict{Status: sim.Accepted.Status(), Kind: sim.Accepted, Latency: s.answers.next()}
 	for _, g := range s.Gates {
 		g.Take(at, tokens, at+v.Latency)
 	}
 	s.admitted++
-	if !foreign {
+	if !neighbour {
 		s.Admitted++
 	}
 	if s.breaks.next() {
-		if !foreign {
+		if !neighbour {
 			s.Broken++
 		}
 		v.Status, v.Kind = sim.ServerError.Status(), sim.ServerError

@@ -58,7 +58,7 @@ func TestNeighbourIsNotBooked(t *testing.T) {
 	s := server(Config{Gates: []Gate{NewBucketOf(Steady(0.001), 1)}})
 	ours := 0
 	for _, c := range calls {
-		if !lab.Foreign(c) {
+		if !lab.FromNeighbour(c) {
 			ours++
 		}
 		s.Decide(at(0), c)
