@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"iter"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A oneByOne is a caller that offers an item only after it has the result of the one before.

@@ -3,11 +3,12 @@
 package examples
 
 import (
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // maxLines keeps an example one screen long.

@@ -1,12 +1,13 @@
 package examples
 
 import (
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // The program in the README runs as it stands.

@@ -2,10 +2,11 @@ package limiter
 
 import (
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // Each provider charges by its own rule.

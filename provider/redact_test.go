@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 const secretOfTests = "sk-live-0/1+n_9abcdef"

@@ -3,7 +3,6 @@ package tests
 import (
 	"bytes"
 	"flag"
-	"github.com/headrace/headrace/internal/must"
 	"go/ast"
 	"go/parser"
 	"go/printer"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 var rewriteFrozen = flag.Bool("rewrite-frozen", false, "write the list of public names again")

@@ -4,7 +4,6 @@ package tests
 
 import (
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A strict is a server that refuses its first calls, asks for a wait, and notes when it is

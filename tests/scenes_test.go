@@ -4,7 +4,6 @@ package tests
 
 import (
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // sceneRows is the number of prompts in a scene.

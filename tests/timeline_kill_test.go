@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -18,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 const (

@@ -2,12 +2,13 @@ package journal
 
 import (
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // made opens an output behind what it holds, and makes a missing one.

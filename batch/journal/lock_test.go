@@ -3,12 +3,13 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A lock file that is a link, or anything that no lock is, is refused, and what it leads

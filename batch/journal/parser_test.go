@@ -5,13 +5,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"io"
 	"io/fs"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // Results and failures are read off the same file, with all that a reader of it sums up.

@@ -2,9 +2,10 @@ package journal
 
 import (
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"path/filepath"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A status counts each item once, by how it ended last, and sums up what was spent.

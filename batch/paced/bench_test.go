@@ -16,7 +16,7 @@ func BenchmarkTransport(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer shared.Close()
-	client := &http.Client{Transport: Transport(shared, trip(says(200, answered)))}
+	client := &http.Client{Transport: Transport(shared, says(200, answered))}
 	one := func() {
 		if status, _, err := ask(client, post(b.Context(), "http://api.example", chat)); status != http.StatusOK {
 			b.Error(status, err)

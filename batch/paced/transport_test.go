@@ -206,7 +206,7 @@ func TestAnswerHoldsItsPlaceToItsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				shared := shares(t, batch.WithPlainLaw(), batch.WithConcurrency(1))
 				defer shared.Close()
-				base := trip(says(200, "data: 1\n\ndata: [DONE]\n\n", "Content-Type", "text/event-stream"))
+				base := says(200, "data: 1\n\ndata: [DONE]\n\n", "Content-Type", "text/event-stream")
 				var b books
 				// The clock of the try stops at the head: the stream outlasts it.
 				paced := Transport(shared, base, append(b.options(), batch.WithAttemptTimeout(time.Minute))...)
@@ -269,7 +269,7 @@ func TestAnswerThatBreaksIsNotRepeated(t *testing.T) {
 func TestUsageOfAnAnswerIsKnown(t *testing.T) {
 	shared := shares(t)
 	var end batch.End
-	client := &http.Client{Transport: Transport(shared, trip(says(200, answered)), batch.WithEnds(func(e batch.End) { end = e }))}
+	client := &http.Client{Transport: Transport(shared, says(200, answered), batch.WithEnds(func(e batch.End) { end = e }))}
 	if _, body, err := ask(client, post(t.Context(), "http://api.example", chat)); err != nil || body != answered {
 		t.Errorf("%v %s", err, body)
 	}

@@ -3,12 +3,13 @@ package promptfile
 import (
 	"errors"
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // Where there is no room for the file once more, it stays as it was, all of it is kept,

@@ -3,10 +3,11 @@ package prompts
 import (
 	"errors"
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A complaint has the id that its line gives, by whatever name and whatever else is wrong; none if the

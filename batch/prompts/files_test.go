@@ -3,12 +3,13 @@ package prompts
 import (
 	"errors"
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // files are an input of several files: the first, and a Config that opens the others.

@@ -2,10 +2,11 @@ package prompts
 
 import (
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 func params(t *testing.T, texts ...string) (all []Param) {

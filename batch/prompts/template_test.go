@@ -2,9 +2,10 @@ package prompts
 
 import (
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A template prints what the line says: objects and lists as JSON, numbers as they were written, wherever

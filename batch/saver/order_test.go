@@ -2,12 +2,13 @@ package saver
 
 import (
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A line counts as saved when it was written, then synced, and when the folder knows

@@ -2,12 +2,13 @@ package saver
 
 import (
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // recorder notes each write.

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // tryConnect is one attempt to join, and must end soon whatever the answer.

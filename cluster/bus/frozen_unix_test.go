@@ -4,11 +4,12 @@ package bus
 
 import (
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // A hub that hangs answers nothing, and everything that is asked of it ends by its deadline.

@@ -3,7 +3,6 @@ package bus
 import (
 	"errors"
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"io/fs"
 	"math/rand/v2"
 	"net"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // What was queued and acknowledged survives a kill of the hub, and so does the port.

@@ -26,7 +26,7 @@ const MaxLease = 96 << 10
 // ErrTaken is the kind of error of a write that expected another revision. The write was not done.
 var ErrTaken = errors.New("another process has written it")
 
-// A Held is the content of the lease's bucket.
+// LeaseContent is the content of the lease's bucket.
 type LeaseContent struct {
 	Value []byte // nil if nothing was written
 	// Revision is the bucket's. It has one even if nothing was written to it.

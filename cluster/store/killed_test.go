@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // writerVariable makes a process of the test's binary a writer in the folder that it names.

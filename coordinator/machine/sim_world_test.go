@@ -140,7 +140,10 @@ func (w *world) run() {
 		if w.Age() > simMaxTime {
 			w.failf("the world does not end")
 		}
-		for w.Do() && w.Due() && w.rng.IntN(3) > 0 { // else the machine looks between two things that happen at one moment
+		for w.Do() {
+			if !w.Due() || w.rng.IntN(3) == 0 { // the machine looks between two things that happen at one moment
+				break
+			}
 		}
 	}
 	w.book.close()

@@ -2,11 +2,12 @@ package command
 
 import (
 	"fmt"
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // malformed lists files that nobody can mean, with the line of the complaint and its words.

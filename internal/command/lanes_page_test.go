@@ -1,11 +1,12 @@
 package command
 
 import (
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // The file that the page about pools shows can be run as it stands, and the page names each word

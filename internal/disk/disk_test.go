@@ -2,11 +2,12 @@ package disk
 
 import (
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // The real disk is asked: a file that is not open cannot be synced.

@@ -5,12 +5,13 @@ package disk
 import (
 	"bufio"
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 const mark = `{"mark":`

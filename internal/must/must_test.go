@@ -2,6 +2,7 @@ package must
 
 import (
 	"errors"
+	"slices"
 	"testing"
 )
 
@@ -21,7 +22,7 @@ func TestDoAndGet(t *testing.T) {
 		var done, got stopped
 		Do(&done, err)
 		v := Get(7, err)(&got)
-		if ended := len(done.by) == 1 && done.by[0] == err && len(got.by) == 1 && got.by[0] == err; v != 7 || ended != (err != nil) {
+		if ended := slices.Equal(done.by, []any{err}) && slices.Equal(got.by, []any{err}); v != 7 || ended != (err != nil) {
 			t.Errorf("%v: ended by %v and %v", err, done.by, got.by)
 		}
 	}

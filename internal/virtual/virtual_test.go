@@ -24,7 +24,7 @@ func TestQueueAgainstSort(t *testing.T) {
 			x := &thing{time.Duration(rng.IntN(50)), n}
 			q.Put(x.at, x)
 			twin = append(twin, x)
-		} else if at, any := q.Next(); any {
+		} else if at, planned := q.Next(); planned {
 			slices.SortStableFunc(twin, func(a, b *thing) int { return cmp.Compare(a.at, b.at) })
 			if got := q.Take(); got != twin[0] || at != got.at {
 				t.Fatalf("%v at %v, want %v", *got, at, *twin[0])

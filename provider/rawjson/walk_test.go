@@ -3,12 +3,13 @@ package rawjson
 import (
 	"bytes"
 	"encoding/json"
-	"github.com/headrace/headrace/internal/must"
 	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // decode makes of the value that comes what encoding/json makes of it, walking.

@@ -1,11 +1,12 @@
 package lab
 
 import (
-	"github.com/headrace/headrace/internal/must"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // Each bound is of a scenario that there is: a name that was changed would make its

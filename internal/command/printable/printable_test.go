@@ -3,12 +3,13 @@ package printable
 import (
 	"encoding/json"
 	"errors"
-	"github.com/headrace/headrace/internal/must"
 	"io"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 // What a terminal would obey is shown and does nothing; what people write stays.

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"github.com/headrace/headrace/internal/must"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headrace/headrace/internal/must"
 )
 
 var someday = release{"1.2.3", time.Date(2026, 9, 23, 10, 11, 0, 0, time.UTC), "MIT\n"}
