@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -334,10 +335,7 @@ func (s *minuteServer) call(ctx context.Context, i int) (int, error) {
 func BenchmarkDo(b *testing.B) {
 	for _, waiting := range []int{0, 1000, 10000} {
 		b.Run(fmt.Sprint(waiting, " waiting"), func(b *testing.B) {
-			shared, err := NewShared()
-			if err != nil {
-				b.Fatal(err)
-			}
+			shared := must.Get(NewShared())(b)
 			ctx, cancel := context.WithCancel(context.Background())
 			var all sync.WaitGroup
 			for range waiting {
@@ -347,9 +345,7 @@ func BenchmarkDo(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Do(ctx, shared, 1, func(context.Context, int) (int, error) { return 0, nil }); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(Do(ctx, shared, 1, func(context.Context, int) (int, error) { return 0, nil }))(b)
 			}
 			cancel()
 			all.Wait()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -64,10 +65,7 @@ func stickyRun(t *testing.T, fn Func[line, int], further ...Option) []Result[lin
 	opts := append([]Option{
 		WithSticky("p", 10*time.Second, fourLanes...), WithConcurrency(256), WithSeed(1),
 	}, further...)
-	results, err := Run(t.Context(), slices.Values(prefixed(20, 500)), fn, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(Run(t.Context(), slices.Values(prefixed(20, 500)), fn, opts...))(t)
 	return results
 }
 

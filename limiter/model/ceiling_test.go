@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
@@ -144,9 +145,7 @@ func TestOutputEstimatesAreCorrected(t *testing.T) {
 			m := w.law.(*Law)
 			near(t, "charge", m.weigh(w.cost()).Output, tt.charged, tt.charged/100)
 			next := New(limiter.LawConfig{Limits: limiter.Limits{OutputTPM: 10_000}}, at(w.now), nil)
-			if err := next.Restore(at(w.now), m.Save(at(w.now))); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, next.Restore(at(w.now), m.Save(at(w.now))))
 			near(t, "charge after a restart", next.weigh(w.cost()).Output, tt.charged, tt.charged/100)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -20,10 +21,7 @@ const patience = 26 * time.Hour
 // Whatever a file holds, a law that takes it up is a law: it waits a finite time, paces
 // at the floor at least, lets a call leave some day, and learns from what comes.
 func FuzzRestore(f *testing.F) {
-	golden, err := os.ReadFile("testdata/memory_1.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	golden := must.Get(os.ReadFile("testdata/memory_1.json"))(f)
 	f.Add(golden, int64(0))
 	f.Add(golden, int64(3600))
 	f.Add([]byte(`{"version":1,"law":"plain","at":"2024-02-29T12:00:00Z","hold":"2024-02-29T12:00:20Z","ramp":{"at":"2024-02-29T12:00:00Z","share":1,"target":11,"time_s":100},"plain":{"rate":7,"goal":10,"escalation":2}}`), int64(5))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/limiter"
 )
@@ -42,41 +43,26 @@ func everything() limiter.Memory {
 // later one reads.
 func TestMemoryIsGolden(t *testing.T) {
 	const path = "testdata/memory_1.json"
-	got, err := json.MarshalIndent(everything(), "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(json.MarshalIndent(everything(), "", "  "))(t)
 	got = append(got, '\n')
 	if *rewriteMemory {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, got, 0o644))
 	}
-	golden, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden := must.Get(os.ReadFile(path))(t)
 	if !bytes.Equal(got, golden) {
 		t.Errorf("the form has changed: a memory of version %d is written as\n%s", limiter.MemoryVersion, got)
 	}
 	var read limiter.Memory
-	if err := json.Unmarshal(golden, &read); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(golden, &read))
 	again, _ := json.MarshalIndent(read, "", "  ")
 	want(t, "read and written again", string(again)+"\n", string(golden))
 }
 
 // A memory with members that this version no longer has is read for what it has.
 func TestOlderMemoryIsRead(t *testing.T) {
-	old, err := os.ReadFile("testdata/memory_1_before.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(os.ReadFile("testdata/memory_1_before.json"))(t)
 	var k limiter.Memory
-	if err := json.Unmarshal(old, &k); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(old, &k))
 	if want := everything(); !reflect.DeepEqual(k, want) {
 		t.Errorf("read as\n%+v\nwant\n%+v", k, want)
 	}
@@ -86,9 +72,7 @@ func TestOlderMemoryIsRead(t *testing.T) {
 func restored(t *testing.T, now time.Time, k limiter.Memory, c limiter.LawConfig) *Law {
 	t.Helper()
 	m := New(c, now, seeded(1))
-	if err := m.Restore(now, k); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Restore(now, k))
 	return m
 }
 
@@ -151,13 +135,9 @@ func TestSaveAndRestoreAgree(t *testing.T) {
 					t.Fatalf("%s, %s: %v", law, world, err)
 				}
 				var read limiter.Memory
-				if err := json.Unmarshal(text, &read); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(text, &read))
 				next := newLaw(c, r.now, seeded(1))
-				if err := next.Restore(r.now, read); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, next.Restore(r.now, read))
 				if world == "lies" && law == "told" {
 					continue // what the user says again, is believed again
 				}
@@ -299,9 +279,7 @@ func taughtRig(i int) *rig {
 func restoredRig(t *testing.T, was *rig, away time.Duration) *rig {
 	r := &rig{gate: was.gate, now: was.now.Add(away), latency: was.latency, varies: seeded(7)}
 	law := New(limiter.LawConfig{}, r.now, seeded(2))
-	if err := law.Restore(r.now, was.law.Save(was.now)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, law.Restore(r.now, was.law.Save(was.now)))
 	r.law = law
 	return r
 }
@@ -312,9 +290,7 @@ func TestRestoreOfASearchThatNothingStops(t *testing.T) {
 	m := newModel(limiter.LawConfig{}, noon)
 	m.estimate.search.pace = 3e8
 	next := newModel(limiter.LawConfig{}, noon)
-	if err := next.Restore(noon, m.Save(noon)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, next.Restore(noon, m.Save(noon)))
 	if s := next.estimate.search; s == nil || s.pace != limiter.MaxRate {
 		t.Errorf("the search goes on at %+v", s)
 	}

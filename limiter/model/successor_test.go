@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/limiter"
 )
@@ -65,9 +66,7 @@ func TestSuccessorKeepsNothingConfigured(t *testing.T) {
 		}
 		for _, d := range []limiter.Dimension{limiter.Requests, limiter.Tokens} {
 			usual, follows := newLaw(c, noon, seeded(1)), newLaw(c, noon, seeded(1))
-			if err := errors.Join(usual.Restore(noon, k), follows.Restore(noon, k.Empty())); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(usual.Restore(noon, k), follows.Restore(noon, k.Empty())))
 			if got, was := viewOf(follows, noon).Level(d), viewOf(usual, noon).Level(d); got != 0 || was <= 0 {
 				t.Errorf("%s: %v %v in hand, and without a predecessor %v", what, got, d, was)
 			}
@@ -232,9 +231,7 @@ func (o *organisation) follow(t *testing.T) {
 	o.life++
 	o.own = 0
 	o.law = New(limiter.LawConfig{Limits: o.configured}, o.now, seeded(uint64(o.life)))
-	if err := o.law.Restore(o.now, o.saved.Empty()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.law.Restore(o.now, o.saved.Empty()))
 	o.savedAt = o.now
 }
 

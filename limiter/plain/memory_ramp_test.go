@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -20,9 +21,7 @@ func climbing(c limiter.RampConfig) *Law {
 func laterWith(t *testing.T, c limiter.RampConfig, k limiter.Memory, seconds float64) *Law {
 	t.Helper()
 	next := New(limiter.LawConfig{Ramp: c}, at(seconds), seeded(1))
-	if err := next.Restore(at(seconds), k); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, next.Restore(at(seconds), k))
 	return next
 }
 

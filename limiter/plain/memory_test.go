@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -16,9 +17,7 @@ func TestPlainLawRemembers(t *testing.T) {
 	p.ramp.StartAs(noon, limiter.RampConfig{Initial: 1, Target: 11, Duration: 100 * time.Second})
 	k, now := p.Save(at(10)), at(20)
 	next := New(limiter.LawConfig{}, now, seeded(1))
-	if err := next.Restore(now, k); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, next.Restore(now, k))
 	near(t, "rate", viewOf(next, now).Rate, viewOf(p, now).Rate, 1e-9)
 	want(t, "cooldown", next.cooldown.Until(), p.cooldown.Until())
 	want(t, "escalation", next.cooldown.Escalation(), 1)
@@ -29,9 +28,7 @@ func TestPlainLawRemembers(t *testing.T) {
 	next.rate.Success(at(101))
 	near(t, "after it", viewOf(next, now).Rate, 7.3, 1e-9)
 	late := New(limiter.LawConfig{}, at(3600), seeded(1))
-	if err := late.Restore(at(3600), k); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, late.Restore(at(3600), k))
 	want(t, "a ramp that would be over", late.ramp.Active(at(3600)), false)
 	want(t, "a cooldown that would be over", late.View(at(3600), limiter.Cost{}).Hold, time.Time{})
 }

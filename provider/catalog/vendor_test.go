@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/all"
 	"github.com/headrace/headrace/provider/catalog"
@@ -177,10 +178,7 @@ func TestRowsAreShort(t *testing.T) {
 	rows := 0
 	for _, name := range []string{"rows.go", "rows_hosts.go"} {
 		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(set, name, nil, 0))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			list, ok := n.(*ast.CompositeLit)
 			if !ok {

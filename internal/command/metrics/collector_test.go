@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
 )
@@ -147,10 +148,7 @@ func gather(t *testing.T, stand Stand) figures {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(NewCollector(func() (Stand, bool) { return stand, true }))
-	all, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(r.Gather())(t)
 	of := figures{}
 	for _, family := range all {
 		for _, m := range family.GetMetric() {
@@ -182,10 +180,7 @@ func (f figures) sum(name string) (sum float64) {
 
 // The page about metrics lists each of them, with its help.
 func TestThePageListsEachMetric(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/metrics.md"))(t)
 	for _, f := range families {
 		row := fmt.Sprintf("| `%s` | %s | %s |", f.Name, strings.Join(f.Labels, ", "), f.Help)
 		if !strings.Contains(string(page), row) {

@@ -23,6 +23,7 @@ import (
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -127,15 +128,11 @@ func TestEveryFlagIsPassedOn(t *testing.T) {
 		dir := t.TempDir()
 		here := func(s string) string { return strings.ReplaceAll(s, "{}", dir) }
 		writeClientPair(t, dir)
-		if err := os.WriteFile(filepath.Join(dir, "run.yaml"), []byte("rpm: 16\nidle-lanes: 17m\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "run.yaml"), []byte("rpm: 16\nidle-lanes: 17m\n"), 0o600))
 		if err := os.WriteFile(filepath.Join(dir, "prices.json"), []byte(`{"mine":{"input":4,"output":5},"gpt-4o":{"input":0.5,"output":0.5,"cached":0.25}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "key"), []byte("the-key-in-a-file-123\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "key"), []byte("the-key-in-a-file-123\n"), 0o600))
 		without, with := passedOn(t, dir), passedOn(t, dir, strings.Fields(here(row.given))...)
 		for _, line := range row.reads {
 			if line = here(line); slices.Contains(without, line) || !slices.Contains(with, line) {
@@ -180,10 +177,7 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 			say("limits %s", part)
 		}
 	}
-	sim, err := r.Account.SimConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	sim := must.Get(r.Account.SimConfig())(t)
 	job, state := r.job(promptfile.Input{Name: r.Input}), r.memory.stateFile()
 	lines = append(lines, fields("job", job)...)
 	cfg := r.Account.ClientConfig()
@@ -296,15 +290,10 @@ func writeClientPair(t *testing.T, dir string) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	pair := server.TLS.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(x509.MarshalPKCS8PrivateKey(pair.PrivateKey))(t)
 	for name, block := range map[string]*pem.Block{
 		"client.pem": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, "client.key": {Type: "PRIVATE KEY", Bytes: key},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 }
