@@ -145,6 +145,11 @@ var panels = map[string]struct {
 	"200x50":                 {severalLanes(), 200, 50, Style{}},
 	"120x30, fewer columns":  {severalLanes(), 120, 30, Style{}},
 	"200x29, too low for it": {severalLanes(), 200, 29, Style{}},
+	"120x30, lanes of a file": {severalLanes().but(func(s *shown) {
+		s.Lanes[0].Name, s.Lanes[0].USD, s.Lanes[0].Left = "mine/gpt-4o", of(4.31), nil
+		s.Lanes[1].Name, s.Lanes[1].USD, s.Lanes[1].Left = "spare/gpt-4o-mini", of(0.0412), nil
+		s.Lanes[2].Name, s.Lanes[2].Left = "home/o4-mini", nil // it has no price
+	}), 120, 30, Style{}},
 }
 
 // severalLanes is a run of three models.

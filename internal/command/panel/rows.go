@@ -282,7 +282,7 @@ func (g *page) table() []row {
 
 // columns returns the columns that fit, and the indent before them.
 func (g *page) columns() (shown []column, indent string) {
-	shown = columns
+	shown = g.columnsOf()
 	if sumOf(shown)+nameCells <= g.room {
 		return shown, strings.Repeat(" ", nameCells)
 	}
@@ -290,6 +290,15 @@ func (g *page) columns() (shown []column, indent string) {
 		shown = slices.DeleteFunc(slices.Clone(shown), func(c column) bool { return c.name == spare[i-1] })
 	}
 	return shown, ""
+}
+
+// columnsOf returns the columns of the run's lanes. Those of a file have a cost each, and which of
+// them will do what is left is not known.
+func (g *page) columnsOf() []column {
+	if !slices.ContainsFunc(g.Lanes, func(l event.Lane) bool { return l.USD != nil }) {
+		return columns
+	}
+	return append(slices.Clone(columns[:len(columns)-1]), column{"cost", 3, 7, false, func(_ *page, l *event.Lane) string { return cost(l) }})
 }
 
 func sumOf(list []column) (n int) {
@@ -334,6 +343,13 @@ func latency(ms *int64) string {
 		return "-"
 	}
 	return words.Wait(time.Duration(*ms) * time.Millisecond)
+}
+
+func cost(l *event.Lane) string {
+	if l.USD == nil {
+		return "-"
+	}
+	return words.Money(*l.USD)
 }
 
 func left(l *event.Lane) string {
