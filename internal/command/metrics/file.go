@@ -24,6 +24,11 @@ type File struct {
 	gatherer prometheus.Gatherer
 }
 
+// IsOurs reports whether a file that begins with head is such a file.
+func IsOurs(head []byte) bool {
+	return bytes.HasPrefix(head, []byte("# HELP headrace_")) || bytes.HasPrefix(head, []byte("# HELP gen_ai_"))
+}
+
 // NewFile returns the file at a path. It holds the run's metrics only: those of the process
 // would meet node_exporter's own.
 func NewFile(path string, run ...prometheus.Collector) *File {

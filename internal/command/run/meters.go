@@ -12,6 +12,7 @@ import (
 	"github.com/headrace/headrace/internal/command/metrics"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
+	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -67,8 +68,11 @@ func (m *meters) checkFile(path string) error {
 			return exit.Refuse("--metrics-file: %s is the %s: choose another file", path, other.what)
 		}
 	}
-	if text := settings.NoFolder(path, path); text != "" {
+	if text := settings.NoFolder(path); text != "" {
 		return exit.Refuse("--metrics-file: %s", text)
+	}
+	if err := disk.Inspect(path, metrics.IsOurs); err != nil { // the new file would take its place
+		return exit.Refuse("--metrics-file: %s", exit.PlainText(err))
 	}
 	return nil
 }
