@@ -45,7 +45,8 @@ func (b *book) noneStarves(grants []Grant) {
 		t.passed = map[*pool]map[*lane]int{}
 	}
 	for p := range t.passed {
-		if p.run.paused || b.w.m.runs[p.run.id] != p.run || slices.ContainsFunc(p.lanes, func(l *lane) bool { return t.moved[l.name] || l.remote() }) {
+		// A pool that sleeps no longer has been asked in this decision, and waits for money or a place.
+		if p.counted == 0 || p.run.paused || b.w.m.runs[p.run.id] != p.run || slices.ContainsFunc(p.lanes, func(l *lane) bool { return t.moved[l.name] || l.remote() }) {
 			delete(t.passed, p)
 		}
 	}
