@@ -149,7 +149,7 @@ func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
 	r.state = Over
 	fresh := r.collect()
 	fresh.failed += max(0, s.Failed-r.run.total.failed-fresh.failed) // those whose Pool or Cost panicked: they have no end event
-	r.last.Run.Counters = s.Counters
+	r.last.Run.Counters, r.last.Run.Money = s.Counters, s.Money
 	if r.holder == nil {
 		r.begin(s.At.Add(-s.Elapsed))
 	}

@@ -337,6 +337,19 @@ func TestRunWithoutACall(t *testing.T) {
 	})
 }
 
+// The money of a run that is over is that of its summary: nothing is reserved any more.
+func TestMoneyAtTheEnd(t *testing.T) {
+	rec := New(Config{})
+	status := batch.Status{At: time.Unix(1e9, 0)}
+	status.Run.Money = batch.Spending{Cap: 100, Spent: 10, Reserved: 40}
+	rec.event(batch.Event{Status: &status})
+	end := batch.Spending{Cap: 100, Spent: 30, Doubtful: 5}
+	rec.event(batch.Event{Summary: &batch.Summary{Money: end}})
+	if p := rec.Snapshot(status.At); p.Money != end {
+		t.Errorf("%+v, want %+v", p.Money, end)
+	}
+}
+
 // An item whose Pool panics fails without a word to the recorder, until the summary.
 func TestItemsThatNobodyTellsOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/must"
+	"github.com/headrace/headrace/provider/sim"
 )
 
 // A sum that failed tries have cost stays spent when they are tried again: over three runs under one
@@ -101,5 +102,26 @@ func TestCallsInFlightAtAKillCount(t *testing.T) {
 	args[0], args[len(args)-1] = writeLines(t, strings.Repeat(`{"prompt":"p","max_tokens":1000}`+"\n", 5)), "0.065"
 	if code, _, said = inWorld(t, nil, nil, append([]string{"run"}, args...)...); code != exit.Bound || strings.Contains(said, "cut off: calls") {
 		t.Errorf("a cap that the lost calls have used up: exit code %d: %s", code, said)
+	}
+}
+
+// A run that ends in peace leaves nothing reserved: not in its metrics, nor in its last event. The next run
+// under a cap has nothing to count that no line is about.
+func TestNothingIsReservedAfterTheEnd(t *testing.T) {
+	_, base := serveFor(t, sim.Config{Seed: 1})
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	metrics := filepath.Join(filepath.Dir(out), "run.prom")
+	for n := range 3 {
+		in := writeLines(t, strings.Repeat(`{"prompt":"p","max_tokens":1000}`+"\n", 40*(n+1)))
+		code, _, said := inWorld(t, nil, nil, "run", in, "-o", out, "--base-url", base, "--model", "m", "--price", "1,1", "--max-cost", "50", "--metrics-file", metrics)
+		if code != exit.OK || strings.Contains(said, "cut off") {
+			t.Errorf("run %d: exit code %d: %s", n, code, said)
+		}
+		if text := read(t, metrics); !strings.Contains(text, "\nheadrace_cost_usd_reserved 0\n") {
+			t.Errorf("run %d: the metrics say that something is reserved", n)
+		}
+		if _, text, _ := inWorld(t, nil, nil, "status", out, "--json"); !strings.Contains(text, `"reserved_usd":0,`) {
+			t.Errorf("run %d: %s", n, text)
+		}
 	}
 }
