@@ -135,7 +135,7 @@ func TestPlanOverLanesGivesTrueAdvice(t *testing.T) {
 func TestPlanOverLanesWithoutAPrice(t *testing.T) {
 	config := lanesFile(t, "lanes:\n  one:\n    base-url: http://127.0.0.1:9/v1\n    api-key-env: none\n    price: {input: 1, output: 4}\n  two:\n    base-url: http://127.0.0.1:9/v1\n    api-key-env: none\n")
 	_, text, _ := inWorld(t, nil, nil, "plan", twoModels(t, 30), "--config", config)
-	if !regexp.MustCompile(`\n  all/mini +20 .* unknown +unknown +unknown `).MatchString(text) || !strings.Contains(text, "unknown prices can be set") {
+	if !regexp.MustCompile(`\n  all/mini +20 .* unknown +unknown +unknown `).MatchString(text) || !strings.Contains(text, "unknown prices can be set with price in the lanes or --prices") || strings.Contains(text, "--max-cost") {
 		t.Error(text)
 	}
 }

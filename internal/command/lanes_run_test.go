@@ -477,3 +477,17 @@ func TestStickyPool(t *testing.T) {
 		}
 	}
 }
+
+// What a run says of lanes names the file, and a way out that lanes have.
+func TestLanesNameTheirFile(t *testing.T) {
+	_, base := serveFor(t, sim.Config{Seed: 1})
+	config := lanesFile(t, "lanes:\n  a:\n    base-url: "+base+"\n    api-key-env: KEY_A\n")
+	in, out, env := somePrompts(t, 2, "m"), filepath.Join(t.TempDir(), "out.jsonl"), map[string]string{"KEY_A": "key-of-a"}
+	if said, want := runLanes(t, 0, env, in, "-o", out, "--config", config), "is sent to "+base+", the base-url in "+config+"\n"; !strings.Contains(said, want) {
+		t.Errorf("no %q in %s", want, said)
+	}
+	said := runLanes(t, 2, env, in, "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", config, "--max-cost", "1")
+	if want := `the price of "m" is not known, and nothing was called: set price in the lanes, or prices in a file with --prices, then run:`; !strings.Contains(said, want) {
+		t.Errorf("no %q in %s", want, said)
+	}
+}

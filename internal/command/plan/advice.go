@@ -37,8 +37,12 @@ func (p *Plan) advice() (all []Advice) {
 	if m, lane := p.preferred(); m != nil {
 		all = append(all, Advice{"cheaper", "", fmt.Sprintf("prefer %s in pool %s: %s, while it is well", lane.spec.Spec.Name, m.route.Pool.Name, words.Money(usd-m.usd+m.low))})
 	}
-	if usd > 0 && !p.cfg.Capped {
-		all = append(all, Advice{"safer", "--max-cost " + roomFor(usd), "it stops there, and a larger one continues it"})
+	if _, _, unpriced := p.Span(); usd > 0 && unpriced == 0 && !p.cfg.Capped { // a cap needs every price
+		text := "it stops there, and a larger one continues it"
+		if p.cfg.Before > 0 {
+			text += "; " + words.Money(p.cfg.Before) + " of it are spent"
+		}
+		all = append(all, Advice{"safer", "--max-cost " + roomFor(usd, p.cfg.Before), text})
 	}
 	if p.cfg.Pilot == nil && p.items >= fewItems {
 		all = append(all, Advice{"surer", fmt.Sprintf("--pilot %d", pilotItems), "real answers show how long they are, and are kept"})
@@ -72,9 +76,10 @@ func (p *Plan) faster(all []Advice) []Advice {
 	return all
 }
 
-// roomFor returns a bound for a run that may cost so much, in USD of two digits: a fifth more.
-func roomFor(usd float64) string {
-	usd *= 1.2
+// roomFor returns a bound for a run that may cost so much, in USD of two digits: a fifth more, and what
+// was spent before.
+func roomFor(usd, before float64) string {
+	usd = usd*1.2 + before
 	unit := math.Pow(10, math.Floor(math.Log10(usd))-1)
 	return strconv.FormatFloat(limiter.USD(math.Ceil(usd/unit)*unit).USD(), 'f', -1, 64)
 }

@@ -39,7 +39,11 @@ func (p *Plan) notes() []string {
 		notes = append(notes, fmt.Sprintf("%s larger than a minute's limit on tokens: the provider would refuse them", p.atLeast(isAre(n, "item"))))
 	}
 	if free := p.unlimited(); free != "" {
-		notes = append(notes, "no limit is given for "+free+": a run learns it, and may take longer (--rpm, --tpm, --tier)")
+		ways := "--rpm, --tpm, --tier"
+		if p.cfg.Routes != nil {
+			ways = "rpm and tpm of a lane, --tier"
+		}
+		notes = append(notes, "no limit is given for "+free+": a run learns it, and may take longer ("+ways+")")
 	}
 	if t := p.cfg.Tier; t.Name != "" {
 		notes = append(notes, "limits of "+t.Name+" as collected on "+t.AsOf+": see your account's own")
@@ -161,7 +165,11 @@ func (p *Plan) priceNote() string {
 		}
 	}
 	if unknown {
-		text = strings.TrimPrefix(text+"; ", "prices are yours; ") + "unknown prices can be set with --price or --prices"
+		way := "--price"
+		if p.cfg.Routes != nil {
+			way = "price in the lanes"
+		}
+		text = strings.TrimPrefix(text+"; ", "prices are yours; ") + "unknown prices can be set with " + way + " or --prices"
 	}
 	return text
 }

@@ -41,6 +41,7 @@ type Config struct {
 	Service     provider.Tier    // whose prices count
 	OffersFlex  bool             // the run could use a cheaper tier of service
 	Capped      bool             // the run has a bound on its cost
+	Before      float64          // what counts against such a bound already, in USD
 	Pilot       map[string]Pilot // by model: what its calls have shown; nil: nothing
 	OnLane      map[string]Pilot // by lane of a file: its latency, and its limits
 	Routes      *route.Table     // of the lanes of a file; nil: there is one lane

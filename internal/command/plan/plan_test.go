@@ -102,7 +102,7 @@ func TestWhole(t *testing.T) {
 // A bound that is advised is a little more than the cost, and short.
 func TestRoomFor(t *testing.T) {
 	for usd, want := range map[float64]string{9.98: "12", 0.0453: "0.055", 100: "120", 1234.5: "1500", 83: "100", 0.00001: "0.000012"} {
-		if got := roomFor(usd); got != want {
+		if got := roomFor(usd, 0); got != want {
 			t.Errorf("%v: %s, want %s", usd, got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/event"
@@ -35,6 +36,11 @@ func (q *question) may(src promptfile.Input, routes *route.Table) bool {
 	}
 	cfg := plan.ConfigOf(q.Flags, src.Name, q.Clock.Now())
 	cfg.Routes, cfg.Pilot, cfg.OnLane = routes, q.pilot, q.onLane
+	if q.pilot != nil { // with what earlier runs cost it counts against a cap
+		if p, err := journal.ReadProgress(q.Flags.Output, q.Flags.ErrorsPath()); err == nil {
+			cfg.Before = p.CostUSD + p.Doubtful.USD
+		}
+	}
 	q.plan = plan.New(cfg)
 	return true
 }

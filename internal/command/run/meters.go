@@ -53,6 +53,13 @@ func (m *meters) open() error {
 		}
 		file := metrics.NewFile(path, collector, m.genAI)
 		m.files.Go(func() {
+			select {
+			case <-m.show.watched:
+			case <-m.over:
+				if _, begun := m.stand(); !begun {
+					return // the file keeps the figures of an earlier run, such as a pilot
+				}
+			}
 			file.Keep(m.Clock, m.over, func(err error) {
 				m.show.console.Notice(event.Metrics, fmt.Sprintf("--metrics-file: %s: the run goes on without it", exit.PlainText(err)))
 			})

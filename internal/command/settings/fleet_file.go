@@ -88,9 +88,10 @@ func lineOf(at ast.Node) int {
 
 // laneSpec takes one lane. It reads words that are flags as a run of this lane alone would.
 func (c *configFile) laneSpec(s *ast.MappingValueNode) LaneSpec {
-	l := LaneSpec{Name: s.Key.GetToken().Value, Line: lineOf(s.Key), Flags: &Flags{Config: c.name}}
+	l := LaneSpec{Name: s.Key.GetToken().Value, Line: lineOf(s.Key), Flags: &Flags{}}
 	f := l.Flags
 	f.Register(pflag.NewFlagSet("lane", pflag.ContinueOnError))
+	f.Config = c.name // for words about where an address is from
 	f.Lanes = newLaneSettings(c.name)
 	own := &configFile{name: c.name, flags: f.All, lanes: f.Lanes, headers: &f.headers}
 	body := sectionOf(s)

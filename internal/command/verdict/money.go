@@ -10,7 +10,19 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-const setPrice = "set its price with --price IN,OUT (USD per million tokens), or in a file with --prices"
+// Ways to set a price. A run over lanes takes no --price, as that describes one lane.
+const (
+	setPrice        = "set its price with --price IN,OUT (USD per million tokens), or in a file with --prices"
+	setPriceOfLanes = "set price in the lanes, or prices in a file with --prices"
+)
+
+// setsPrice returns the way to set the price of a model in this run.
+func (v *Verdict) setsPrice() string {
+	if v.Flags.Fleet != nil {
+		return setPriceOfLanes
+	}
+	return setPrice
+}
 
 // Unpriced is the end of a run with a --max-cost whose input names models without a price.
 func (v *Verdict) Unpriced(models []string) error {
@@ -19,7 +31,7 @@ func (v *Verdict) Unpriced(models []string) error {
 		shown[i] = strconv.Quote(Shown(model))
 	}
 	return v.FailAgain(exit.Usage, "--max-cost: the price of %s is not known, and nothing was called: %s, then run:",
-		strings.Join(shown, ", "), strings.Replace(setPrice, "its price", "prices", 1))
+		strings.Join(shown, ", "), strings.Replace(v.setsPrice(), "its price", "prices", 1))
 }
 
 // overBudget is the end of a run whose --max-cost does not cover the next call.
@@ -27,7 +39,7 @@ func (v *Verdict) overBudget(s *promptfile.Sums) error {
 	why, m := s.OverBudget, s.Money
 	if why.Unpriced {
 		return v.FailAgain(exit.Bound, "stopped before a call of %q, whose price is not known (--max-cost): %s\n%s. %s",
-			Shown(s.UnpricedModel), words.Budget(m, s.EarlierUnknown), v.saved(s), v.goOn(setPrice))
+			Shown(s.UnpricedModel), words.Budget(m, s.EarlierUnknown), v.saved(s), v.goOn(v.setsPrice()))
 	}
 	advice := "raise --max-cost"
 	if s.Counters.Calls == 0 {
