@@ -136,6 +136,13 @@ func TestWithoutABusNothingLeaves(t *testing.T) {
 	r.mustNotLeave("the bus is lost for that long")
 }
 
+// When an item that was refused for good is called once more, no permit from before its refusal is left.
+func TestPermitsEndBeforeARefusedItemIsCalledOnceMore(t *testing.T) {
+	if Life > machine.HeardWithin {
+		t.Errorf("a permit is good for %v, and an item is called once more after %v", Life, machine.HeardWithin)
+	}
+}
+
 // In the core's machine: the law leads its lane, and a probe uses up no attempt.
 func TestInTheMachine(t *testing.T) {
 	l := New("w", "j", "l")

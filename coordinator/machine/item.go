@@ -344,8 +344,14 @@ func (m *Machine) endsIt(now time.Time, it *Item, o *Outcome, used bool) bool {
 
 // keep puts an item that was handed over in its pool.
 func (m *Machine) keep(now time.Time, it *Item, o *Outcome) {
-	switch o.Signal {
-	case Throttled, Overloaded, Exhausted:
+	switch l := it.lane; o.Signal {
+	case Exhausted:
+		if o.Alike != 0 && l.remote() && l.phase != Stopped {
+			m.later(it, now.Add(HeardWithin))
+			return
+		}
+		m.park(now, it)
+	case Throttled, Overloaded:
 		m.park(now, it)
 	case Failed:
 		m.delay(now, it, o)

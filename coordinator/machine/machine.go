@@ -406,6 +406,9 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 			it.doubts = 0 // another lane's breaker says nothing of them
 		}
 	}
+	if it.counted && it.lane != nil && it.lane.clears(it) {
+		it.counted = false
+	}
 	it.Sent, it.lane, it.epoch = now, l, l.epoch
 	it.place, it.Probe = InFlight, l.phase == Probing
 	it.pos = int32(it.run.flights.depart(now, it))

@@ -145,9 +145,55 @@ func TestRemoteLaneHearsOfAnswers(t *testing.T) {
 	}
 	b.tell(limiter.Reply{Answered: true})
 	b.tell(1)
+	b.now = b.now.Add(HeardWithin)
+	b.decide()
 	b.end(0, notFound)
 	if len(b.calls) != 1 || b.calls[0].Verdict != EndFailed {
 		t.Errorf("%v", b.calls)
+	}
+}
+
+// An item that a key is refused for does not meet that key again before its lane has heard whether the key is to blame. If it is,
+// the item begins anew on another lane: a refusal there counts against that one, and is no second one of the item.
+func TestRemoteLaneRefusesAnItemTwice(t *testing.T) {
+	refused := Outcome{Signal: Exhausted, Alike: 401, First: 1, Later: 5, Cause: errors.New("no such key")}
+	for name, clears := range map[string]func(b *bed){
+		"the lane stops": func(b *bed) { b.Step(b.now, Delivered("first", limiter.Reply{Stop: refused.Cause})) },
+		"the lane stops, and a person resets it": func(b *bed) {
+			b.Step(b.now, Delivered("first", limiter.Reply{Stop: refused.Cause}))
+			b.Step(b.now, Delivered("first", limiter.Reply{Resume: true}))
+		},
+		"nothing": func(*bed) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := &maker{}, &maker{}
+			b := &bed{now: storyStart, Machine: New(Config{Lanes: map[string]LaneConfig{"first": {Maker: first}, "second": {Maker: second}}})}
+			b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}}}}))
+			b.offer(1, "p", 0)
+			b.Step(b.now, Delivered("first", 1))
+			b.decide()
+			b.end(0, refused)
+			for _, lane := range []string{"first", "second"} { // permits that were on their way
+				b.Step(b.now, Delivered(lane, 1))
+			}
+			b.now = b.now.Add(HeardWithin - 1)
+			if b.decide(); len(b.calls) != 0 {
+				t.Fatalf("%v, before the lane can have heard of the refusal", b.calls)
+			}
+			clears(b)
+			first.law().permits = 0
+			b.now = b.now.Add(1)
+			if b.decide(); len(b.calls) != 1 || b.calls[0].Lane != "second" || b.calls[0].Verdict != Call {
+				t.Fatalf("%v", b.calls)
+			}
+			b.end(0, refused)
+			if known := len(b.calls) > 0; known != (name == "nothing") || second.law().ended[0].Again != known {
+				t.Errorf("%v, and its lane hears %+v", b.calls, second.law().ended[0])
+			}
+			if len(b.calls) > 0 && b.calls[0].Verdict != EndFailed {
+				t.Errorf("%v", b.calls)
+			}
+		})
 	}
 }
 

@@ -28,10 +28,11 @@ import (
 //     windows hold its calls back: that of its config, and the law's. A Wait for
 //     limiter.BoundCooldown says that the lane cools outside. A pool that falls back while a lane cools
 //     uses its next lane meanwhile.
-//   - An item that was refused, in whatever way, is parked if it is handed over: it goes
-//     first when the law lets a call leave. One that failed is delayed, as ever; none of its
-//     failures is in doubt. One that was refused for good in words that do not say whom they
-//     concern is called once more: by then the lane has stopped, or the item fails.
+//   - An item that was refused is parked if it is handed over: it goes first when the law
+//     lets a call leave. One that failed is delayed, as ever; none of its failures is in doubt.
+//   - An item that was refused for good in words that do not say whom they concern is called
+//     once more after [HeardWithin]. By then the lane has stopped, and the item begins anew on
+//     another one, or it fails.
 //   - A call whose ticket says Probe is a probe: its failure uses up no attempt.
 //   - When a person resets the lane it flows again, and keeps its law: the outside forgives
 //     what it holds against the lane.
@@ -46,6 +47,11 @@ type Leader interface {
 	// does not report calls that left under an earlier law of the lane.
 	Ended(now time.Time, k limiter.Ticket, o Outcome)
 }
+
+// HeardWithin is the time within which the outside has heard of a refusal. A call that a [Leader] lets leave so long after a
+// refusal leaves by a word of somebody who knows of that one. It is the life of a permit, as that may be on its way when a call
+// is refused.
+const HeardWithin = 2 * time.Second
 
 // A Word is a message of a lane's law to the outside; see [limiter.Speaker].
 type Word struct {
@@ -100,6 +106,12 @@ func (l *lane) remote() bool { return l.outside != nil && l.outside.leads != nil
 // restsOutside reports whether a remote lane cools, by its law's word. A cooldown that is decided
 // outside is no phase here.
 func (l *lane) restsOutside() bool { return l.remote() && l.bound == BoundCooldown }
+
+// clears reports whether nothing is held against the item any more that has counted on the lane: the lane was to blame, or a
+// person has vouched for it since.
+func (l *lane) clears(it *Item) bool {
+	return l.remote() && (l.phase == Stopped || it.epoch < l.vouched)
+}
 
 // deliver passes a message on.
 func (m *Machine) deliver(now time.Time, name string, message any) {

@@ -83,7 +83,7 @@ type bookBlame struct {
 type bookDoubts struct {
 	attempts, doubts, probed int
 
-	failed, failedRemote bool // a call of it has, ever; and on a remote lane
+	failed, failedRemote bool // a call of it has, ever; and on a remote lane that may not be to blame
 }
 
 func (d *bookDoubts) suspect() bool { return d.attempts > d.doubts }
@@ -153,6 +153,9 @@ func (b *book) leaves(g Grant, x *bookItem) {
 	b.settles(x)
 	if x.grant.Lane != g.Lane {
 		x.blame.doubts = 0
+	}
+	if was := b.w.m.lanes[x.grant.Lane]; was != nil && (was.phase == Stopped || x.grant.Epoch < was.vouched) {
+		x.blame.failedRemote = false
 	}
 	it := g.Item
 	if is := (bookDoubts{it.Attempts, int(it.doubts), int(it.probed), x.blame.failed, x.blame.failedRemote}); is != x.blame {

@@ -324,6 +324,10 @@ func (b *book) countEnd(x *bookItem, o Outcome, present bool) {
 // converse: an item that waits for its lane is parked.
 func (b *book) waitsAlone(x *bookItem, before [2]uint64, present bool) {
 	x.alone = time.Time{}
+	if o := x.last; o.Signal == Exhausted && o.Alike != 0 && b.lanes[x.grant.Lane].isRemote() && b.w.m.lanes[x.grant.Lane].phase != Stopped {
+		x.place, x.alone = Delayed, b.w.now.Add(HeardWithin)
+		return
+	}
 	if x.last.Signal != Throttled && x.last.Signal != Overloaded {
 		return
 	}
