@@ -71,6 +71,7 @@ type bookLane struct {
 	blame          bookBlame
 	givenUp        bool          // as it was never answered, by the fact that is being absorbed
 	ruined         bool          // its account has stopped it
+	before         Phase         // before its latest transition
 	fell           time.Time     // when it fell ill; zero: a call that left since then was answered
 	lay            time.Duration // how long it was ill when it was let in again
 }

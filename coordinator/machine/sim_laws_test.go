@@ -74,7 +74,7 @@ func (b *book) transition(t Transition) {
 	if t.Reason == ByHand && t.To == Flowing && (b.w.telling == evLaneReset || b.w.telling == evOffered || l.of.remote()) {
 		l.fell, l.lay = time.Time{}, 0
 	}
-	l.phase, l.epoch = t.To, t.Epoch
+	l.before, l.phase, l.epoch = t.From, t.To, t.Epoch
 	if t.To == Stopped {
 		b.stopped[t.Lane] = true
 		b.mayBeUsedUp(t)
@@ -157,7 +157,7 @@ func (b *book) call(g Grant, x *bookItem) {
 		l.inEpoch++
 	}
 	b.count(x.run, calls)
-	if l.phase == Probing {
+	if l.phase == Probing || late && l.before == Probing {
 		b.total[probes]++
 	}
 	if x.first.IsZero() {
