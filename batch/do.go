@@ -106,12 +106,17 @@ func (r *run[In, Out]) serve(ctx context.Context) {
 		r.gate = func(context.Context) {} // before a call that has a gate, ctx is looked at
 	}
 	l := &leash{clock: r.clock, parent: ctx}
-	defer l.drop()
+	over := false
+	defer func() {
+		if l.drop(); !over {
+			r.letGo()
+		}
+	}()
 	done := ctx.Done()
 	for {
 		select {
 		case g, open := <-r.session.Work():
-			if !open {
+			if over = !open; over {
 				return
 			}
 			r.carryOut(l, g)
@@ -119,6 +124,15 @@ func (r *run[In, Out]) serve(ctx context.Context) {
 			done = nil
 			r.session.Drain()
 		}
+	}
+}
+
+// letGo ends the item's run if a hook of the caller's ends the goroutine, which then waits here: the
+// item may have been handed over, and would be granted once more to nobody.
+func (r *run[In, Out]) letGo() {
+	r.session.Drain()
+	for g := range r.session.Work() {
+		r.session.Settle(g, machine.Outcome{Unsent: true})
 	}
 }
 

@@ -235,6 +235,20 @@ func TestDoWhoseFunctionEndsTheGoroutine(t *testing.T) {
 			_, _ = Do(t.Context(), shared, 1, twice, WithPoolOf(leaves))
 			t.Error("it went on after its pool")
 		})
+		all.Go(func() { // its item has been handed over
+			_, _ = Do(t.Context(), shared, 1, func(context.Context, int) (int, error) {
+				return 0, RetryAfter(time.Second, errors.New("slow down"))
+			}, WithCalls(func(Call) { runtime.Goexit() }))
+			t.Error("it went on after its hook")
+		})
+		all.Go(func() {
+			_, _ = Do(t.Context(), shared, 1, twice, WithGate(func(context.Context) { runtime.Goexit() }))
+			t.Error("it went on after its gate")
+		})
+		all.Go(func() {
+			_, _ = Do(t.Context(), shared, 1, twice, WithEnds(func(End) { runtime.Goexit() }))
+			t.Error("it went on after its end")
+		})
 		all.Wait()
 		if out, _, err := once(t.Context(), t, shared, 2, twice); out != 4 || err != nil {
 			t.Errorf("%d, %v", out, err)
