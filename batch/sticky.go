@@ -112,7 +112,7 @@ func (h *homesOf) pool(own, key string) string {
 func (h *homesOf) home(key string) (best int) {
 	of, most := hashOf(key), 0.0
 	for k, seed := range h.seeds {
-		part := (float64(mixed(of^seed)>>11) + 0.5) / (1 << 53) // within 0..1, and neither
+		part := (float64(mixed(of^seed)>>12) + 0.5) / (1 << 52) // within 0..1, and neither
 		score := -1 / math.Log(part)
 		if h.weights != nil {
 			score *= float64(h.weights[k])

@@ -174,8 +174,11 @@ type names struct {
 
 // slot returns the slot in which a lane is counted.
 func (n *names) slot(lane string) int {
-	if lane == "" {
+	switch lane {
+	case "":
 		return noSlot
+	case OtherLanes: // or two lanes would have that name
+		return otherSlot
 	}
 	if table := n.table.Load(); table != nil {
 		if k, ok := (*table)[lane]; ok {

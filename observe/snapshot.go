@@ -173,6 +173,20 @@ func (r *Recorder) Snapshot(now time.Time) Snapshot {
 	failures := r.failures.list()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.picture(now, failures)
+}
+
+// SnapshotAndTimes returns a snapshot and the times of each lane, by name, since the run began. Both are of
+// one moment: the calls of a lane are as many as its times.
+func (r *Recorder) SnapshotAndTimes(now time.Time) (Snapshot, []Times) {
+	failures := r.failures.list()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.picture(now, failures), r.times()
+}
+
+// picture completes a snapshot with failures, and with what depends on the moment of asking.
+func (r *Recorder) picture(now time.Time, failures []Failure) Snapshot {
 	p := r.snapshot()
 	p.Failures, p.Ends, p.InAll = failures, r.ends, r.inAll
 	if r.holder == nil {

@@ -91,11 +91,8 @@ func (t *Times) noteEnd(e *batch.End) {
 	}
 }
 
-// Times returns the times of each lane since the run began, by name. They are of the same
-// moment as a [Snapshot].
-func (r *Recorder) Times() []Times {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// times returns the times of each lane since the run began, by name.
+func (r *Recorder) times() []Times {
 	var all []Times
 	for _, of := range r.lanes {
 		if of != nil {

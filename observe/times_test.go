@@ -52,7 +52,7 @@ func TestTimesHoldEachCallAndEachItem(t *testing.T) {
 		if err != nil || len(results) != 6 {
 			t.Fatal(err)
 		}
-		all := rec.Times()
+		p, all := rec.SnapshotAndTimes(time.Now())
 		if len(all) != 1 || all[0].Lane != "a" {
 			t.Fatalf("lanes: %v", all)
 		}
@@ -69,7 +69,6 @@ func TestTimesHoldEachCallAndEachItem(t *testing.T) {
 		if of.Between.Count() != 1 || of.Between.Sum < 300*time.Millisecond {
 			t.Errorf("between: %v", of.Between)
 		}
-		p := rec.Snapshot(time.Now())
 		if l := p.Lanes[0]; l.Calls != 7 || p.LastEnd.IsZero() || l.Throttled != 1 {
 			t.Errorf("%d calls, %d throttled, last end %v", l.Calls, l.Throttled, p.LastEnd)
 		}

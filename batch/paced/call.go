@@ -68,7 +68,7 @@ func read(req *http.Request) (*Call, error) {
 			return nil, err
 		}
 	}
-	if req.Method == http.MethodPost {
+	if req.Method == http.MethodPost && req.URL != nil {
 		c.ask()
 	}
 	return c, nil
@@ -115,6 +115,9 @@ func (c *Call) ask() {
 
 // Pool returns the call's lane: its host and its model, or its host alone.
 func (c *Call) Pool() string {
+	if c.Request.URL == nil {
+		return "" // the base says that it is missing
+	}
 	host := c.Request.URL.Host
 	if c.Model == "" || len(c.Model) > maxModel {
 		return host

@@ -66,7 +66,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		c.close()
 		return nil, t.fault
 	}
-	f := &flight{base: &t.base, answer: make(chan *http.Response, 1), done: make(chan struct{})}
+	f := &flight{err: errGone, base: &t.base, answer: make(chan *http.Response, 1), done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
 		defer c.close()
@@ -114,6 +114,7 @@ const mostWait = 15 * time.Minute
 // The ends of a try whose words are elsewhere.
 var (
 	errRefused = errors.New("paced: the provider refused the call") // its words are in the record
+	errGone    = errors.New("paced: a function of the caller ended the goroutine of the call")
 	errPassed  = errors.New("paced: the client has the answer")
 )
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -75,7 +76,16 @@ func (s sender) send(f *family, v float64, labels ...string) {
 	if f.Counter {
 		kind = prometheus.CounterValue
 	}
-	s.to <- prometheus.MustNewConstMetric(f.desc, kind, v, labels...)
+	s.to <- prometheus.MustNewConstMetric(f.desc, kind, v, mended(labels)...)
+}
+
+// mended makes the values of labels UTF-8, as Prometheus panics on any other. A name on the command line, such
+// as --model, may be something else.
+func mended(labels []string) []string {
+	for k, text := range labels {
+		labels[k] = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	return labels
 }
 
 // run sends the figures of the whole run.
@@ -211,5 +221,5 @@ func (s sender) histogram(f *family, h *observe.Histogram, labels ...string) {
 		sum += uint64(h.Counts[k]) //nolint:gosec // a count
 		buckets[end.Seconds()] = sum
 	}
-	s.to <- prometheus.MustNewConstHistogram(f.desc, uint64(h.Count()), h.Sum.Seconds(), buckets, labels...) //nolint:gosec // a count
+	s.to <- prometheus.MustNewConstHistogram(f.desc, uint64(h.Count()), h.Sum.Seconds(), buckets, mended(labels)...) //nolint:gosec // a count
 }

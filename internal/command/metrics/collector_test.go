@@ -55,7 +55,9 @@ func aRun(t *testing.T, lanes int, also ...batch.Option) (Stand, batch.Summary) 
 	opts := append(rec.Options(), batch.WithConcurrency(8), batch.WithPoolOf(func(i int) string { return fmt.Sprintf("p/%02d", i%lanes) }),
 		batch.WithSummary(&sum))
 	_, _ = batch.Run(context.Background(), slices.Values(items), call, append(opts, also...)...)
-	return Stand{Snapshot: rec.Snapshot(time.Now()), Times: rec.Times(), Pending: 3}, sum
+	stand := Stand{Pending: 3}
+	stand.Snapshot, stand.Times = rec.SnapshotAndTimes(time.Now())
+	return stand, sum
 }
 
 // The counters of a run equal its summary, and the sums over their labels do, too.

@@ -72,7 +72,7 @@ func (g *GenAI) Note(c *Call) {
 	if c.Err != nil {
 		kind = provider.ClassifyErr(c.Err).Kind.String()
 	}
-	labels := []string{operationOf(c.Endpoint), providerOf(c.Vendor), g.modelOf(c.Model), c.Server}
+	labels := mended([]string{operationOf(c.Endpoint), providerOf(c.Vendor), g.modelOf(c.Model), c.Server})
 	g.duration.WithLabelValues(append(labels, kind)...).Observe(c.Took.Seconds())
 	if c.Err == nil && c.Usage != (provider.Usage{}) {
 		g.tokens.WithLabelValues(append(labels, "input")...).Observe(float64(c.Usage.InputTokens))

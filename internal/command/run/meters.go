@@ -91,10 +91,9 @@ func (m *meters) stand() (metrics.Stand, bool) {
 	default:
 		return metrics.Stand{}, false
 	}
-	return metrics.Stand{
-		Snapshot: m.show.recorder.Snapshot(m.Clock.Now()), Times: m.show.recorder.Times(),
-		Pending: int(max(0, m.show.unwritten.Load())),
-	}, true
+	s := metrics.Stand{Pending: int(max(0, m.show.unwritten.Load()))}
+	s.Snapshot, s.Times = m.show.recorder.SnapshotAndTimes(m.Clock.Now())
+	return s, true
 }
 
 // progress returns the run's progress; nil before its first call.
@@ -119,13 +118,13 @@ func (m *meters) finish() {
 	m.files.Wait()
 }
 
-// close keeps serving for as long as --linger says, if the run has begun, and closes the
-// address. A signal ends the wait.
-func (m *meters) close(ctx context.Context) {
+// close keeps serving for as long as --linger says, if the run has begun and is the last one, and closes
+// the address. After a pilot the next run serves there. A signal ends the wait.
+func (m *meters) close(ctx context.Context, last bool) {
 	if m.server == nil {
 		return
 	}
-	if _, begun := m.stand(); begun && m.Flags.Linger > 0 && !m.Halt.Called() {
+	if _, begun := m.stand(); begun && last && m.Flags.Linger > 0 && !m.Halt.Called() {
 		timer := m.Clock.NewTimer(m.Flags.Linger)
 		defer timer.Stop()
 		select {

@@ -87,7 +87,7 @@ func (r *runner) runToEnd(ctx context.Context) error {
 	r.conclude(err)
 	r.show.closeTimeline()
 	r.show.console.Close(r.verdict.Report)
-	r.meters.close(ctx)
+	r.meters.close(ctx, r.pilot == nil || !r.pilotIsOver(err))
 	return err
 }
 
