@@ -292,8 +292,8 @@ func (g *page) columns() (shown []column, indent string) {
 	return shown, ""
 }
 
-// columnsOf returns the columns of the run's lanes. Those of a file have a cost each, and which of
-// them will do what is left is not known.
+// columnsOf returns the columns of the run's lanes. Each lane of a file has a cost, and nobody
+// knows which lane will take the remaining items.
 func (g *page) columnsOf() []column {
 	if !slices.ContainsFunc(g.Lanes, func(l event.Lane) bool { return l.USD != nil }) {
 		return columns
