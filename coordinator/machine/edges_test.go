@@ -112,3 +112,25 @@ func TestNoReserveAtTheEndOfAnInput(t *testing.T) {
 		t.Errorf("%d calls left at the end, %d while more may come, %d with another pool", ended, going, shared)
 	}
 }
+
+// An offer that has a lane forgotten closes the pools that drew on it and opens them again. A
+// silent lane next to it is then waited for anew, as nobody drew on it in between.
+func TestSilentLaneNextToForgottenOneIsWaitedForAnew(t *testing.T) {
+	b := &bed{Machine: New(Config{IdleTTL: time.Minute, MaxLanes: 4, Lane: LaneConfig{Law: limiter.Plain}}), now: storyStart}
+	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{
+		{Name: "both", Lanes: []string{"silent", "idle"}, Tiers: []int{0, 1}, After: time.Hour},
+	}}))
+	b.offer(1, "both", 0)
+	b.wait(50 * time.Second)
+	b.endOf(t, 0, Settled, Outcome{Signal: Failed})
+	if s := b.lanes["silent"].silence; s == nil || s.tries != 1 {
+		t.Fatalf("its silence is %+v", s)
+	}
+	b.now = b.now.Add(20 * time.Second)
+	if b.offer(1, "both", 0); b.lanes["silent"].silence != nil || b.lanes["silent"].answers != 0 {
+		t.Errorf("its silence is still %+v", b.lanes["silent"].silence)
+	}
+	if b.calls[len(b.calls)-1].Lane != "silent" || b.lanes["silent"].counts[calls] != 2 {
+		t.Error("it is another lane")
+	}
+}

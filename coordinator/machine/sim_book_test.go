@@ -198,8 +198,9 @@ func (b *book) after(e Event, before moment) {
 	}
 	for l, was := range before {
 		is, there := now[l]
-		if !there {
-			continue // it was forgotten, as an offer may need room
+		if !there { // it was forgotten, as an offer may need room
+			b.blurSilences()
+			continue
 		}
 		name := l.name
 		if is[1] < was[1] && l.cfg.Law == limiter.Model && name == news {

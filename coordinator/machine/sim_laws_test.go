@@ -431,7 +431,6 @@ func (b *book) closePages() {
 			b.w.failf("lane %s was forgotten while it was %v with %d in flight", name, l.phase, l.inFlight)
 		}
 		delete(b.lanes, name)
-		b.blurSilences()
 	}
 }
 

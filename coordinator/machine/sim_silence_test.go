@@ -121,7 +121,8 @@ func (b *book) drawnOn(run RunID, lane string) bool {
 	return r != nil && b.w.m.lanes[lane] != nil && r.drawsOn(b.w.m.lanes[lane])
 }
 
-// blurSilences: a lane was forgotten, and pools that drew on others as well were closed.
+// blurSilences: an offer had a lane forgotten, be it one that was never called. Pools that drew
+// on others as well were closed, and may be open again: nobody drew on these others between.
 func (b *book) blurSilences() {
 	for _, l := range b.lanes {
 		l.silence.vague = true
