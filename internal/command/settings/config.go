@@ -1,26 +1,16 @@
 package settings
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
-	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/internal/command/yamlfile"
 )
 
 // EnvironmentPrefix begins the name of each flag's variable.
@@ -49,9 +39,8 @@ func fromEnvironment(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	return Usage(faults...)
 }
 
-// maxConfig is the greatest length of a --config file, in bytes: every flag with a page of
-// text for a template, many times over.
-const maxConfig = 1 << 20
+// fileOfFlags is the form of the file of --config.
+var fileOfFlags = yamlfile.Form{Flag: "--config", Is: "a YAML file of flags", Entry: "a flag and its value", Write: `write one flag a line, as in "rpm: 600"`}
 
 // fromFile sets the flags that neither the command line nor the environment gave, from the
 // file of --config. Such a file holds flags and their values: nothing in it is executed,
@@ -63,139 +52,32 @@ func (f *Flags) fromFile() error {
 	if f.Config == "" {
 		return nil
 	}
-	text, err := readConfig(f.Config)
+	file, err := fileOfFlags.Read(f.Config)
 	if err != nil {
 		return err
-	}
-	tokens := lexer.Tokenize(string(text))
-	if err := boundConfig(f.Config, tokens); err != nil {
-		return err
-	}
-	file, err := parser.Parse(tokens, 0)
-	if err != nil {
-		return configSyntax(f.Config, err)
 	}
 	f.Lanes = newLaneSettings(f.Config)
-	c := configFile{name: f.Config, flags: f.All, lanes: f.Lanes, headers: &f.headers, lines: map[string]int{}}
-	for i, doc := range file.Docs {
-		if i > 0 {
-			c.complain(doc.Body, "a second YAML document begins", "keep one, without a --- line")
-			break
-		}
-		c.settings(doc.Body)
+	c := configFile{File: file, flags: f.All, lanes: f.Lanes, headers: &f.headers, lines: map[string]int{}}
+	for _, one := range c.Entries() {
+		c.setting(one)
 	}
 	f.ConfigBaseURL = c.baseURL
 	f.Fleet, f.fileLines = c.fleet(c.laneNodes, c.poolNodes), c.lines
-	return Usage(c.faults...)
-}
-
-// readConfig returns the text of a config file, and refuses one that is longer than maxConfig.
-// It reads no more than that: a device may have no end.
-func readConfig(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, configUnread(path, err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
-	switch {
-	case err != nil:
-		return nil, configUnread(path, err)
-	case len(text) > maxConfig:
-		return nil, exit.Refuse("%s:%d: the file is longer than %d bytes: name a YAML file of flags", path, 1+bytes.Count(text, []byte("\n")), maxConfig)
-	}
-	return text, nil
-}
-
-// The parser takes time by the square of what follows. It is asked only about files for which that
-// is a few seconds at the very most.
-const (
-	mostNested = 64     // lists and maps in each other; a file of flags, lanes and pools has 5
-	mostTokens = 50_000 // 256 lanes of 40 words have 31,000
-)
-
-// boundConfig refuses a file on which the parser would be busy for minutes.
-func boundConfig(name string, tokens token.Tokens) error {
-	if len(tokens) > mostTokens {
-		return exit.Refuse("%s:%d: the file has more than %d words and marks: name a YAML file of flags", name, tokens[mostTokens].Position.Line, mostTokens)
-	}
-	brackets, dashes := 0, 0
-	for _, t := range tokens {
-		dashes++
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			brackets, dashes = brackets+1, 0
-		case token.SequenceEndType, token.MappingEndType:
-			brackets, dashes = max(0, brackets-1), 0
-		case token.SequenceEntryType:
-		default:
-			dashes = 0
-		}
-		if max(brackets, dashes) > mostNested {
-			return exit.Refuse("%s:%d: more than %d lists or maps are in each other: close the brackets, and write one flag a line, as in \"rpm: 600\"", name, t.Position.Line, mostNested)
-		}
-	}
-	return nil
-}
-
-// configUnread says why a config file cannot be read.
-func configUnread(path string, err error) error {
-	switch err = disk.Bare(err); {
-	case errors.Is(err, fs.ErrNotExist):
-		return exit.Refuse("--config: %s: there is no such file: check the name", path)
-	case errors.Is(err, syscall.EISDIR):
-		return exit.Refuse("--config: %s: it is a directory: name a YAML file of flags", path)
-	}
-	return exit.Refuse("--config: %s: %v: check the permissions", path, err)
-}
-
-// configSyntax names the line. The parser's own text would repeat the lines around it, and
-// any secret in them.
-func configSyntax(name string, err error) error {
-	var at yaml.Error
-	if errors.As(err, &at) && at.GetToken() != nil {
-		return exit.Refuse("%s:%d: not YAML: %s: write one flag a line, as in \"rpm: 600\"", name, at.GetToken().Position.Line, exit.OneLine(at.GetMessage()))
-	}
-	return exit.Refuse("%s: not YAML: write one flag a line, as in \"rpm: 600\"", name)
+	return Usage(c.Faults...)
 }
 
 // configFile is a --config file while it sets the flags.
 type configFile struct {
-	name    string
+	*yamlfile.File
 	flags   *pflag.FlagSet
 	lanes   *laneSettings
 	headers *headerTexts
-	faults  []error
 	baseURL bool // it sets the base URL
 
 	ownHeaders []string       // the headers that the file has set
 	lines      map[string]int // of its flags; nil: nobody asks
 
 	laneNodes, poolNodes *ast.MappingValueNode // lanes and pools, which are read once all flags are known
-}
-
-func (c *configFile) complain(at ast.Node, what, advice string) {
-	line := 1
-	if at != nil && at.GetToken() != nil {
-		line = at.GetToken().Position.Line
-	}
-	c.faults = append(c.faults, fmt.Errorf("%s:%d: %s: %s", c.name, line, what, advice))
-}
-
-// settings takes the settings of a document, which may be empty or hold only comments.
-func (c *configFile) settings(body ast.Node) {
-	switch body := body.(type) {
-	case nil:
-	case *ast.CommentGroupNode, *ast.NullNode:
-	case *ast.MappingValueNode:
-		c.setting(body)
-	case *ast.MappingNode:
-		for _, one := range body.Values {
-			c.setting(one)
-		}
-	default:
-		c.complain(body, "not a flag and its value", `write one flag a line, as in "rpm: 600"`)
-	}
 }
 
 // setting takes one setting: headers, those of lanes, or a flag. A flag that was given otherwise
@@ -212,15 +94,15 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 	}
 	switch {
 	case IsKeyFlag(name):
-		c.complain(s.Key, "keys are not allowed in this file", "put it into a variable, and name the variable with api-key-env")
+		c.Complain(s.Key, "keys are not allowed in this file", "put it into a variable, and name the variable with api-key-env")
 		return
 	case f == nil || name == "help" || name == "config":
-		c.complain(s.Key, fmt.Sprintf("unknown setting %q", Clipped(name)), DidYouMean(Nearest(name, c.names()))+"settings are the flags of headrace run, without their dashes")
+		c.Complain(s.Key, fmt.Sprintf("unknown setting %q", Clipped(name)), DidYouMean(Nearest(name, c.names()))+"settings are the flags of headrace run, without their dashes")
 		return
 	}
-	value, ok := plainValue(s.Value)
+	value, ok := yamlfile.Plain(s.Value)
 	if !ok {
-		c.complain(s.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
+		c.Complain(s.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
 		return
 	}
 	if !f.Changed {
@@ -258,7 +140,7 @@ func (c *configFile) names() (names []string) {
 
 func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {
 	if err := c.flags.Set(f.Name, value); err != nil {
-		c.complain(s.Key, fmt.Sprintf("%s: %q is not a %s", f.Name, Clipped(value), KindOfFlag(f)), "correct or remove it")
+		c.Complain(s.Key, fmt.Sprintf("%s: %q is not a %s", f.Name, Clipped(value), KindOfFlag(f)), "correct or remove it")
 	}
 	c.baseURL = c.baseURL || f.Name == "base-url"
 	if c.lines != nil {
@@ -266,28 +148,8 @@ func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {
 	}
 }
 
-// plainValue returns a scalar as it is written. Anchors, aliases, tags, lists and maps have
-// no meaning for a flag.
-func plainValue(v ast.Node) (string, bool) {
-	switch v := v.(type) {
-	case *ast.StringNode:
-		return v.Value, true
-	case *ast.LiteralNode:
-		return v.Value.Value, true
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		return v.GetToken().Value, true
-	}
-	return "", false
-}
-
 // Clipped shortens a text of the file to what helps to find it.
-func Clipped(s string) string {
-	const shown = 40
-	if r := []rune(s); len(r) > shown {
-		return string(r[:shown]) + "…"
-	}
-	return s
-}
+func Clipped(s string) string { return yamlfile.Clipped(s) }
 
 // origins maps the name of each flag that was set to the source of its value.
 type origins map[string]string
@@ -354,47 +216,36 @@ func (c *configFile) lane(s *ast.MappingValueNode) (taken bool) {
 
 // section takes the settings of one section.
 func (c *configFile) section(s *ast.MappingValueNode, name string, keys []string) {
-	body := sectionOf(s)
+	body := yamlfile.Section(s)
 	if len(body) == 0 {
-		c.complain(s.Key, name+" has no settings", fmt.Sprintf("write them below it, indented, as in \"%s: …\": there are %s", keys[0], strings.Join(keys, ", ")))
+		c.Complain(s.Key, name+" has no settings", fmt.Sprintf("write them below it, indented, as in \"%s: …\": there are %s", keys[0], strings.Join(keys, ", ")))
 	}
 	for _, one := range body {
 		key := one.Key.GetToken().Value
 		if !slices.Contains(keys, key) {
-			c.complain(one.Key, fmt.Sprintf("%s has no setting %q", name, Clipped(key)), "there are "+strings.Join(keys, ", "))
+			c.Complain(one.Key, fmt.Sprintf("%s has no setting %q", name, Clipped(key)), "there are "+strings.Join(keys, ", "))
 			continue
 		}
 		c.laneSetting(one, name+"."+key)
 	}
 }
 
-// sectionOf returns the lines of a section; none if it is not one.
-func sectionOf(s *ast.MappingValueNode) []*ast.MappingValueNode {
-	switch v := s.Value.(type) {
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{v}
-	case *ast.MappingNode:
-		return v.Values
-	}
-	return nil
-}
-
 // laneSetting sets a lane setting by its full name, and complains if the value is out of its
 // bounds. It notes the line, which also says that the setting was given.
 func (c *configFile) laneSetting(s *ast.MappingValueNode, name string) {
-	value, ok := plainValue(s.Value)
+	value, ok := yamlfile.Plain(s.Value)
 	if !ok {
-		c.complain(s.Key, name+" needs a single value", "write a number or a length of time")
+		c.Complain(s.Key, name+" needs a single value", "write a number or a length of time")
 		return
 	}
 	c.lanes.lines[name] = s.Key.GetToken().Position.Line
 	if err := c.lanes.fs.Set(name, value); err != nil {
-		c.complain(s.Key, fmt.Sprintf("%s: %q is not a %s", name, Clipped(value), KindOfFlag(c.lanes.fs.Lookup(name))), "correct or remove it")
+		c.Complain(s.Key, fmt.Sprintf("%s: %q is not a %s", name, Clipped(value), KindOfFlag(c.lanes.fs.Lookup(name))), "correct or remove it")
 		return
 	}
 	for _, one := range c.lanes.table() {
 		if x := one.value(); one.name == name && !(x >= one.least && x <= one.most) { // NaN too
-			c.complain(s.Key, fmt.Sprintf("%s: %s is out of bounds", name, Clipped(value)), "it may be "+one.allowed())
+			c.Complain(s.Key, fmt.Sprintf("%s: %s is out of bounds", name, Clipped(value)), "it may be "+one.allowed())
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/yamlfile"
 )
 
 // ownWords are the words of a lane that no flag has, in the order of the documentation.
@@ -38,10 +39,10 @@ func (c *configFile) fleet(lanes, pools *ast.MappingValueNode) *Fleet {
 	case lanes == nil && pools == nil:
 		return nil
 	case lanes == nil:
-		c.complain(pools.Key, "pools are given, and no lanes", "write lanes: above, with a name and a provider for each")
+		c.Complain(pools.Key, "pools are given, and no lanes", "write lanes: above, with a name and a provider for each")
 		return nil
 	}
-	f := &Fleet{File: c.name, Line: lineOf(lanes.Key), Text: textOf(lanes, pools)}
+	f := &Fleet{File: c.Name, Line: yamlfile.LineOf(lanes.Key), Text: textOf(lanes, pools)}
 	for _, one := range c.named(lanes, "lane", `"fast:" with "provider: openai" below it`) {
 		f.Lanes = append(f.Lanes, c.laneSpec(one))
 	}
@@ -55,21 +56,21 @@ func (c *configFile) fleet(lanes, pools *ast.MappingValueNode) *Fleet {
 
 // named returns the entries of a map of names, and complains about those that are none.
 func (c *configFile) named(s *ast.MappingValueNode, kind, example string) (entries []*ast.MappingValueNode) {
-	body := sectionOf(s)
+	body := yamlfile.Section(s)
 	if len(body) == 0 {
-		c.complain(s.Key, s.Key.GetToken().Value+" is not a map of names", "write one below it, indented, as in "+example)
+		c.Complain(s.Key, s.Key.GetToken().Value+" is not a map of names", "write one below it, indented, as in "+example)
 	}
 	if len(body) > MostLanes {
-		c.complain(s.Key, fmt.Sprintf("%d %ss are too many", len(body), kind), fmt.Sprintf("a file may have up to %d", MostLanes))
+		c.Complain(s.Key, fmt.Sprintf("%d %ss are too many", len(body), kind), fmt.Sprintf("a file may have up to %d", MostLanes))
 		return nil
 	}
 	for _, one := range body {
 		name := one.Key.GetToken().Value
 		switch {
 		case exit.WithoutKeys(name) != name:
-			c.complain(one.Key, "a name looks like a key", "keys are not allowed in this file: "+keyPlace)
+			c.Complain(one.Key, "a name looks like a key", "keys are not allowed in this file: "+keyPlace)
 		case !laneName.MatchString(name):
-			c.complain(one.Key, fmt.Sprintf("%q is not a name of a %s", Clipped(name), kind), laneNameForm)
+			c.Complain(one.Key, fmt.Sprintf("%q is not a name of a %s", Clipped(name), kind), laneNameForm)
 		default:
 			entries = append(entries, one)
 		}
@@ -79,30 +80,23 @@ func (c *configFile) named(s *ast.MappingValueNode, kind, example string) (entri
 
 const keyPlace = "put it into a variable, and name the variable with api-key-env"
 
-func lineOf(at ast.Node) int {
-	if at == nil || at.GetToken() == nil {
-		return 1
-	}
-	return at.GetToken().Position.Line
-}
-
 // laneSpec takes one lane. It reads words that are flags as a run of this lane alone would.
 func (c *configFile) laneSpec(s *ast.MappingValueNode) LaneSpec {
-	l := LaneSpec{Name: s.Key.GetToken().Value, Line: lineOf(s.Key), Flags: &Flags{}}
+	l := LaneSpec{Name: s.Key.GetToken().Value, Line: yamlfile.LineOf(s.Key), Flags: &Flags{}}
 	f := l.Flags
 	f.Register(pflag.NewFlagSet("lane", pflag.ContinueOnError))
-	f.Config = c.name // for words about where an address is from
-	f.Lanes = newLaneSettings(c.name)
-	own := &configFile{name: c.name, flags: f.All, lanes: f.Lanes, headers: &f.headers}
-	body := sectionOf(s)
+	f.Config = c.Name // for words about where an address is from
+	f.Lanes = newLaneSettings(c.Name)
+	own := &configFile{File: &yamlfile.File{Name: c.Name}, flags: f.All, lanes: f.Lanes, headers: &f.headers}
+	body := yamlfile.Section(s)
 	if len(body) == 0 {
-		c.complain(s.Key, fmt.Sprintf("lane %s has no words", l.Name), `write them below it, indented, as in "provider: openai"`)
+		c.Complain(s.Key, fmt.Sprintf("lane %s has no words", l.Name), `write them below it, indented, as in "provider: openai"`)
 	}
 	for _, one := range body {
 		own.laneWord(&l, one)
 	}
 	f.ConfigBaseURL = own.baseURL
-	c.faults = append(c.faults, own.faults...)
+	c.Faults = append(c.Faults, own.Faults...)
 	return l
 }
 
@@ -111,7 +105,7 @@ func (c *configFile) laneWord(l *LaneSpec, s *ast.MappingValueNode) {
 	name := s.Key.GetToken().Value
 	switch {
 	case IsKeyFlag(name):
-		c.complain(s.Key, "keys are not allowed in this file", keyPlace)
+		c.Complain(s.Key, "keys are not allowed in this file", keyPlace)
 	case name == "headers":
 		c.headersSection(s)
 		c.notOfKeys(s)
@@ -127,21 +121,21 @@ func (c *configFile) laneWord(l *LaneSpec, s *ast.MappingValueNode) {
 		c.ownWord(l, s)
 	default:
 		all := slices.Concat(ofLanes, ownWords, laneSections)
-		c.complain(s.Key, fmt.Sprintf("lane %s: unknown word %q", l.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, all))+"headrace help config lists the words of a lane")
+		c.Complain(s.Key, fmt.Sprintf("lane %s: unknown word %q", l.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, all))+"headrace help config lists the words of a lane")
 	}
 }
 
 // price takes the price of a lane: as --price has it, by names, or 0 for a lane that costs nothing.
 func (c *configFile) price(s *ast.MappingValueNode) {
 	const advice = `write USD per million tokens, as in "price: {input: 1, output: 5, cached: 0.1, cache-write: 1.25}", or 0`
-	text, ok := plainValue(s.Value)
-	if body := sectionOf(s); len(body) > 0 {
+	text, ok := yamlfile.Plain(s.Value)
+	if body := yamlfile.Section(s); len(body) > 0 {
 		rates := map[string]string{}
 		for _, one := range body {
 			name := one.Key.GetToken().Value
-			rate, isPlain := plainValue(one.Value)
+			rate, isPlain := yamlfile.Plain(one.Value)
 			if !slices.Contains(priceParts, name) || !isPlain {
-				c.complain(one.Key, fmt.Sprintf("price: %q is not a part of a price", Clipped(name)), advice)
+				c.Complain(one.Key, fmt.Sprintf("price: %q is not a part of a price", Clipped(name)), advice)
 				return
 			}
 			rates[name] = rate
@@ -149,7 +143,7 @@ func (c *configFile) price(s *ast.MappingValueNode) {
 		var parts []string
 		for _, name := range priceParts {
 			if rates[name] == "" && len(rates) > len(parts) {
-				c.complain(s.Key, "price has no "+name, advice)
+				c.Complain(s.Key, "price has no "+name, advice)
 				return
 			}
 			if rates[name] != "" {
@@ -162,7 +156,7 @@ func (c *configFile) price(s *ast.MappingValueNode) {
 		text = "0,0"
 	}
 	if !ok || text == "" {
-		c.complain(s.Key, "price is not a price", advice)
+		c.Complain(s.Key, "price is not a price", advice)
 		return
 	}
 	_ = c.flags.Set("price", text) // it takes every text, which is checked later
@@ -173,9 +167,9 @@ var priceParts = []string{"input", "output", "cached", "cache-write"}
 
 // notOfKeys refuses headers that carry the key: a lane names its key otherwise.
 func (c *configFile) notOfKeys(s *ast.MappingValueNode) {
-	for _, one := range sectionOf(s) {
+	for _, one := range yamlfile.Section(s) {
 		if name := one.Key.GetToken().Value; slices.Contains(ofKeys, http.CanonicalHeaderKey(name)) {
-			c.complain(one.Key, name+" carries the key", keyPlace)
+			c.Complain(one.Key, name+" carries the key", keyPlace)
 		}
 	}
 }
@@ -183,29 +177,29 @@ func (c *configFile) notOfKeys(s *ast.MappingValueNode) {
 // ownWord takes a word that has a single value and is no flag.
 func (c *configFile) ownWord(l *LaneSpec, s *ast.MappingValueNode) {
 	name := s.Key.GetToken().Value
-	value, ok := plainValue(s.Value)
+	value, ok := yamlfile.Plain(s.Value)
 	if !ok || value == "" {
-		c.complain(s.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
+		c.Complain(s.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
 		return
 	}
 	switch name {
 	case "weight":
 		if _, err := fmt.Sscanf(value, "%d", &l.Weight); err != nil || l.Weight < 1 || l.Weight > batch.MaxWeight || fmt.Sprint(l.Weight) != value {
-			c.complain(s.Key, fmt.Sprintf("weight: %q is not a share", Clipped(value)), fmt.Sprintf("it may be a whole number from 1 to %d", batch.MaxWeight))
+			c.Complain(s.Key, fmt.Sprintf("weight: %q is not a share", Clipped(value)), fmt.Sprintf("it may be a whole number from 1 to %d", batch.MaxWeight))
 		}
 	case "insecure":
 		if value != "true" && value != "false" {
-			c.complain(s.Key, fmt.Sprintf("insecure: %q is not true or false", Clipped(value)), "correct or remove it")
+			c.Complain(s.Key, fmt.Sprintf("insecure: %q is not true or false", Clipped(value)), "correct or remove it")
 		}
 		l.Insecure = value == "true"
 	default:
 		isModel := name == "same-as"
 		if exit.WithoutKeys(value) != value {
-			c.complain(s.Key, name+" looks like a key", "keys are not allowed in this file: "+keyPlace)
+			c.Complain(s.Key, name+" looks like a key", "keys are not allowed in this file: "+keyPlace)
 			return
 		}
 		if !isModel && !laneName.MatchString(value) {
-			c.complain(s.Key, fmt.Sprintf("%s: %q is not a name", name, Clipped(value)), laneNameForm)
+			c.Complain(s.Key, fmt.Sprintf("%s: %q is not a name", name, Clipped(value)), laneNameForm)
 			return
 		}
 		*map[string]*string{"account": &l.Account, "quota": &l.Quota, "same-as": &l.SameAs}[name] = value
@@ -215,16 +209,16 @@ func (c *configFile) ownWord(l *LaneSpec, s *ast.MappingValueNode) {
 // models takes the map of models: the word of the lines, and that of the lane.
 func (c *configFile) models(s *ast.MappingValueNode) map[string]string {
 	const advice = `write the model of the lines and that of the lane, as in "gpt-5-mini: mini-prod"`
-	body := sectionOf(s)
+	body := yamlfile.Section(s)
 	if len(body) == 0 {
-		c.complain(s.Key, "models is not a map", advice)
+		c.Complain(s.Key, "models is not a map", advice)
 	}
 	all := make(map[string]string, len(body))
 	for _, one := range body {
-		word, ok := plainValue(one.Value)
+		word, ok := yamlfile.Plain(one.Value)
 		from, isPlain := plainKey(one.Key)
 		if !ok || !isPlain || word == "" || from == "" {
-			c.complain(one.Key, "models: not a model and its name here", advice)
+			c.Complain(one.Key, "models: not a model and its name here", advice)
 			continue
 		}
 		all[from] = word
@@ -235,19 +229,19 @@ func (c *configFile) models(s *ast.MappingValueNode) map[string]string {
 // plainKey returns a key as it is written. Merge keys and complex ones have no meaning here.
 func plainKey(k ast.MapKeyNode) (string, bool) {
 	if node, is := k.(ast.Node); is && !k.IsMergeKey() {
-		return plainValue(node)
+		return yamlfile.Plain(node)
 	}
 	return "", false
 }
 
 // poolSpec takes one pool.
 func (c *configFile) poolSpec(s *ast.MappingValueNode) PoolSpec {
-	p := PoolSpec{Name: s.Key.GetToken().Value, Line: lineOf(s.Key)}
+	p := PoolSpec{Name: s.Key.GetToken().Value, Line: yamlfile.LineOf(s.Key)}
 	words := map[string]*ast.MappingValueNode{}
-	for _, one := range sectionOf(s) {
+	for _, one := range yamlfile.Section(s) {
 		name := one.Key.GetToken().Value
 		if words[name] = one; !slices.Contains(poolWords, name) {
-			c.complain(one.Key, fmt.Sprintf("pool %s: unknown word %q", p.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, poolWords))+"there are "+strings.Join(poolWords, ", "))
+			c.Complain(one.Key, fmt.Sprintf("pool %s: unknown word %q", p.Name, Clipped(exit.WithoutKeys(name))), DidYouMean(Nearest(name, poolWords))+"there are "+strings.Join(poolWords, ", "))
 		}
 	}
 	if one := words["lines"]; one != nil {
@@ -260,22 +254,22 @@ func (c *configFile) poolSpec(s *ast.MappingValueNode) PoolSpec {
 		}
 	}
 	if len(policies) == 0 {
-		c.complain(s.Key, fmt.Sprintf("pool %s has no policy", p.Name), `write "spread: [A, B]", or "prefer: [A, B]" for lanes in order`)
+		c.Complain(s.Key, fmt.Sprintf("pool %s has no policy", p.Name), `write "spread: [A, B]", or "prefer: [A, B]" for lanes in order`)
 		return p
 	}
 	policy := policies[0].Key.GetToken().Value
 	if len(policies) > 1 {
 		another := policies[1].Key
-		c.complain(another, fmt.Sprintf("pool %s has two policies, %s and %s", p.Name, policy, another.GetToken().Value), "keep one")
+		c.Complain(another, fmt.Sprintf("pool %s has two policies, %s and %s", p.Name, policy, another.GetToken().Value), "keep one")
 		return p
 	}
 	switch policy {
 	case "spread":
-		p.Tiers = [][]string{c.list(policies[0], "lanes")}
+		p.Tiers = [][]string{c.List(policies[0], "lanes")}
 	case "prefer":
 		p.Tiers, p.After = c.tiers(policies[0]), DefaultAfter
 	case "sticky":
-		p.Tiers, p.By, p.Patience = [][]string{c.list(policies[0], "lanes")}, ByPrefix, DefaultPatience
+		p.Tiers, p.By, p.Patience = [][]string{c.List(policies[0], "lanes")}, ByPrefix, DefaultPatience
 	}
 	for _, one := range []struct {
 		name, policy string
@@ -303,7 +297,7 @@ func (c *configFile) needs(s *ast.MappingValueNode, policy, has string) bool {
 		"prefer": "only a pool that prefers lanes has later ones: remove it, or write prefer",
 		"sticky": "only a line of a sticky pool has a home: remove it, or write sticky",
 	}
-	c.complain(s.Key, s.Key.GetToken().Value+" needs "+policy, advice[policy])
+	c.Complain(s.Key, s.Key.GetToken().Value+" needs "+policy, advice[policy])
 	return true
 }
 
@@ -312,9 +306,9 @@ func (c *configFile) by(s *ast.MappingValueNode, p *PoolSpec, policy string) {
 	if c.needs(s, "sticky", policy) {
 		return
 	}
-	text, ok := plainValue(s.Value)
+	text, ok := yamlfile.Plain(s.Value)
 	if field, of := strings.CutPrefix(text, ByMetadata); !ok || text != ByPrefix && (!of || field == "") {
-		c.complain(s.Key, fmt.Sprintf("by: %q is not prefix or metadata.FIELD", Clipped(text)), "write prefix for the beginning of the prompt, or metadata. and the name of a field")
+		c.Complain(s.Key, fmt.Sprintf("by: %q is not prefix or metadata.FIELD", Clipped(text)), "write prefix for the beginning of the prompt, or metadata. and the name of a field")
 		return
 	}
 	p.By = text
@@ -326,11 +320,11 @@ func (c *configFile) wait(s *ast.MappingValueNode, to *time.Duration, policy, ha
 		return
 	}
 	name := s.Key.GetToken().Value
-	text, ok := plainValue(s.Value)
+	text, ok := yamlfile.Plain(s.Value)
 	d, err := time.ParseDuration(text)
 	switch {
 	case !ok || err != nil || d < 0 || d > 24*time.Hour || name != "after" && d == 0:
-		c.complain(s.Key, fmt.Sprintf("%s: %q is not a wait", name, Clipped(text)), "write a length of time up to 24h, such as 30s or 2m")
+		c.Complain(s.Key, fmt.Sprintf("%s: %q is not a wait", name, Clipped(text)), "write a length of time up to 24h, such as 30s or 2m")
 	default:
 		*to = d
 	}
@@ -339,50 +333,28 @@ func (c *configFile) wait(s *ast.MappingValueNode, to *time.Duration, policy, ha
 // poolLines takes what says which lines are a pool's.
 func (c *configFile) poolLines(p *PoolSpec, s *ast.MappingValueNode) {
 	const advice = `write it as in "lines: {model: [gpt-5-mini, \"qwen*\"]}"`
-	body := sectionOf(s)
+	body := yamlfile.Section(s)
 	if len(body) == 0 {
-		c.complain(s.Key, "lines is not a map", advice)
+		c.Complain(s.Key, "lines is not a map", advice)
 	}
 	for _, one := range body {
 		switch name := one.Key.GetToken().Value; name {
 		case "model":
-			for _, pattern := range c.list(one, "models") {
+			for _, pattern := range c.List(one, "models") {
 				p.models = append(p.models, globOf(pattern))
 				p.Models = append(p.Models, pattern)
 			}
 		case "endpoint":
-			p.Endpoints = c.list(one, "endpoints")
+			p.Endpoints = c.List(one, "endpoints")
 			for _, endpoint := range p.Endpoints {
 				if !slices.Contains(prompts.Operations(), endpoint) {
-					c.complain(one.Key, fmt.Sprintf("endpoint: %q is not known", Clipped(endpoint)), "use "+strings.Join(prompts.Operations(), ", "))
+					c.Complain(one.Key, fmt.Sprintf("endpoint: %q is not known", Clipped(endpoint)), "use "+strings.Join(prompts.Operations(), ", "))
 				}
 			}
 		default:
-			c.complain(one.Key, fmt.Sprintf("lines: unknown word %q", Clipped(exit.WithoutKeys(name))), "there are model and endpoint")
+			c.Complain(one.Key, fmt.Sprintf("lines: unknown word %q", Clipped(exit.WithoutKeys(name))), "there are model and endpoint")
 		}
 	}
-}
-
-// list takes a list of words, or a single one.
-func (c *configFile) list(s *ast.MappingValueNode, of string) (words []string) {
-	name := s.Key.GetToken().Value
-	if one, ok := plainValue(s.Value); ok && one != "" {
-		return []string{one}
-	}
-	sequence, is := s.Value.(*ast.SequenceNode)
-	if !is || len(sequence.Values) == 0 {
-		c.complain(s.Key, name+" is not a list of "+of, fmt.Sprintf("write it as in \"%s: [a, b]\"", name))
-		return nil
-	}
-	for _, v := range sequence.Values {
-		word, ok := plainValue(v)
-		if !ok || word == "" {
-			c.complain(v, name+" has an entry that is not a name", fmt.Sprintf("write it as in \"%s: [a, b]\"", name))
-			continue
-		}
-		words = append(words, word)
-	}
-	return words
 }
 
 // tiers takes a list whose entries are lanes, or lists of lanes that are as good as each other.
@@ -390,24 +362,24 @@ func (c *configFile) tiers(s *ast.MappingValueNode) (tiers [][]string) {
 	const advice = `write the lanes in order, as in "prefer: [[a, b], c]"`
 	sequence, is := s.Value.(*ast.SequenceNode)
 	if !is || len(sequence.Values) == 0 {
-		c.complain(s.Key, "prefer is not a list of lanes", advice)
+		c.Complain(s.Key, "prefer is not a list of lanes", advice)
 		return nil
 	}
 	for _, v := range sequence.Values {
-		if word, ok := plainValue(v); ok && word != "" {
+		if word, ok := yamlfile.Plain(v); ok && word != "" {
 			tiers = append(tiers, []string{word})
 			continue
 		}
 		inner, is := v.(*ast.SequenceNode)
 		if !is || len(inner.Values) == 0 {
-			c.complain(v, "prefer has an entry that is not a lane", advice)
+			c.Complain(v, "prefer has an entry that is not a lane", advice)
 			continue
 		}
 		var tier []string
 		for _, one := range inner.Values {
-			word, ok := plainValue(one)
+			word, ok := yamlfile.Plain(one)
 			if !ok || word == "" {
-				c.complain(one, "prefer has an entry that is not a lane", advice)
+				c.Complain(one, "prefer has an entry that is not a lane", advice)
 				continue
 			}
 			tier = append(tier, word)

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
 )
 
 // This file is about lanes and pools that go with a job to the workers of a cluster. Another person than the worker's
@@ -42,30 +40,19 @@ func (f *Flags) fromJob() error {
 		return nil
 	}
 	f.Config = lanesOfJob
-	tokens := lexer.Tokenize(f.lanesText)
-	if err := boundConfig(f.Config, tokens); err != nil {
+	file, err := fileOfFlags.Parse(f.Config, f.lanesText)
+	if err != nil {
 		return err
 	}
-	file, err := parser.Parse(tokens, 0)
-	if err != nil {
-		return configSyntax(f.Config, err)
-	}
 	f.Lanes = newLaneSettings(f.Config)
-	c := configFile{name: f.Config, flags: f.All, lanes: f.Lanes, headers: &f.headers}
-	for _, doc := range file.Docs {
-		body, is := doc.Body.(*ast.MappingNode)
-		if one, single := doc.Body.(*ast.MappingValueNode); single {
-			is, body = true, &ast.MappingNode{Values: []*ast.MappingValueNode{one}}
-		}
-		for i := 0; is && i < len(body.Values); i++ {
-			is = c.keepForFleet(body.Values[i])
-		}
-		if !is {
-			c.complain(doc.Body, "there is more than lanes and pools", "a job brings nothing else in this place")
+	c := configFile{File: file, flags: f.All, lanes: f.Lanes, headers: &f.headers}
+	for _, one := range c.Entries() {
+		if !c.keepForFleet(one) {
+			c.Complain(one.Key, "there is more than lanes and pools", "a job brings nothing else in this place")
 		}
 	}
 	f.Fleet = c.fleet(c.laneNodes, c.poolNodes)
-	return Usage(c.faults...)
+	return Usage(c.Faults...)
 }
 
 // checkInJob refuses what lanes must not say in a job: it would be about a machine of somebody else.

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/yamlfile"
 )
 
 // headerTexts holds the values of --header, as they were given.
@@ -193,15 +194,15 @@ func (f *Flags) checkHeaders() error {
 // headersSection sets the headers of the file's section that no flag or variable sets.
 func (c *configFile) headersSection(s *ast.MappingValueNode) {
 	const advice = `write one a line below it, indented, as in "HTTP-Referer: https://example.com"`
-	body := sectionOf(s)
+	body := yamlfile.Section(s)
 	if len(body) == 0 {
-		c.complain(s.Key, "headers has no headers", advice)
+		c.Complain(s.Key, "headers has no headers", advice)
 	}
 	for _, one := range body {
 		name := one.Key.GetToken().Value
-		value, ok := plainValue(one.Value)
+		value, ok := yamlfile.Plain(one.Value)
 		if !ok {
-			c.complain(one.Key, Clipped(exit.WithoutKeys(name))+" needs a single value", advice)
+			c.Complain(one.Key, Clipped(exit.WithoutKeys(name))+" needs a single value", advice)
 			continue
 		}
 		if c.headers.has(name) && !slices.Contains(c.ownHeaders, http.CanonicalHeaderKey(name)) {
@@ -209,7 +210,7 @@ func (c *configFile) headersSection(s *ast.MappingValueNode) {
 		}
 		text := name + "=" + value
 		if err := c.checkHeader(name, text); err != nil {
-			c.complain(one.Key, "headers", err.Error())
+			c.Complain(one.Key, "headers", err.Error())
 			continue
 		}
 		c.ownHeaders = append(c.ownHeaders, http.CanonicalHeaderKey(name))
