@@ -42,7 +42,7 @@ var doors = map[string]struct {
 	"base-url":          {"--base-url http://127.0.0.1:9/v1", []string{"client.BaseURL=http://127.0.0.1:9/v1", "job.Reader.Serves=/v1/messages", "server=openai at http://127.0.0.1:9", "option WithLocalServer(1m0s)"}, ""},
 	"insecure-http":     {"--insecure-http --base-url http://api.openai.com/v1", []string{"client.BaseURL=http://api.openai.com/v1"}, ""},
 	"preset":            {"--preset groq", []string{"option WithCharge({Rule:greater CachedFree:true OutputFactor:0 Assumed:0})", "option WithPeriods([{Family:openai On:requests Per:24h0m0s} {Family:openai On:tokens Per:1m0s} {Family: On:none Per:0s} {Family: On:none Per:0s}])"}, ""},
-	"law":               {"--law plain", []string{"option WithPlainLaw()", "state.law=plain"}, ""},
+	"law":               {"--law plain", []string{"option WithPlainLaw()", "state.Law=plain"}, ""},
 	"region":            {"--provider bedrock --region eu-west-9 --api-key-env OTHER_KEY", []string{"client.BaseURL=https://bedrock-runtime.eu-west-9.amazonaws.com"}, ""},
 	"project":           {"--provider vertex --project p1 --location global --api-key-env OTHER_KEY", []string{"client.BaseURL=https://aiplatform.googleapis.com/v1/projects/p1/locations/global/publishers/google"}, ""},
 	"location":          {"--provider vertex --project p1 --location eu-west9 --api-key-env OTHER_KEY", []string{"client.BaseURL=https://eu-west9-aiplatform.googleapis.com/v1/projects/p1/locations/eu-west9/publishers/google"}, ""},
@@ -90,7 +90,7 @@ var doors = map[string]struct {
 	"retry-failed":      {"--retry-failed", []string{"job.RetryFailed=true"}, ""},
 	"fresh":             {"--fresh", []string{"job.Fresh=true"}, ""},
 	"forget":            {in: "state.txtar"},
-	"durable":           {"--durable os", []string{"job.Durability=1", "state.synced=false"}, ""},
+	"durable":           {"--durable os", []string{"job.Durability=1", "state.Synced=false"}, ""},
 	"metrics-addr":      {in: "metrics.txtar"},
 	"metrics-file":      {in: "metrics.txtar"},
 	"linger":            {in: "metrics.txtar"},
@@ -198,10 +198,10 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	say("proven=%s", r.Account.Proven)
 	say("redacted=%s", job.Redact(env["OTHER_KEY"]))
 	if state != nil {
-		say("state=%s", state.path)
-		say("state.law=%s", state.law)
-		say("state.synced=%t", state.synced)
-		say("server=%s", state.server)
+		say("state=%s", state.Path)
+		say("state.Law=%s", state.Law)
+		say("state.Synced=%t", state.Synced)
+		say("server=%s", state.Server)
 	}
 	say("timeline=%s", r.Flags.TimelinePath())
 	say("display=%s", reflect.ValueOf(manner).FieldByName("display").Elem().Type())
