@@ -1,17 +1,14 @@
 package metrics
 
 import (
-	"math"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/metrics/exposition"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -31,21 +28,14 @@ type Collector struct {
 // returns false before the run has begun, and may be called by any goroutine.
 func NewCollector(stand func() (Stand, bool)) *Collector { return &Collector{stand: stand} }
 
-// Describe names every metric.
-func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, f := range families {
-		to <- f.desc
-	}
-}
-
-// Collect sends the figures of this moment.
-func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	out := sender{to: to}
-	out.send(buildInfo, 1, account.Version(), runtime.Version(), revision())
+// Collect shows the figures of this moment.
+func (c *Collector) Collect(page *exposition.Page) {
+	page.Add(buildInfo, 1, account.Version(), runtime.Version(), revision())
 	s, ok := c.stand()
 	if !ok {
 		return
 	}
+	out := sender{page}
 	out.run(&s)
 	out.lanes(&s)
 	out.elsewhere(&s)
@@ -64,29 +54,10 @@ func revision() string {
 	return ""
 }
 
-// A sender makes metrics of figures.
-type sender struct{ to chan<- prometheus.Metric }
+// A sender puts the figures of a run on a page.
+type sender struct{ page *exposition.Page }
 
-// send sends one figure. A figure that is not known is not sent.
-func (s sender) send(f *family, v float64, labels ...string) {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return
-	}
-	kind := prometheus.GaugeValue
-	if f.Counter {
-		kind = prometheus.CounterValue
-	}
-	s.to <- prometheus.MustNewConstMetric(f.desc, kind, v, mended(labels)...)
-}
-
-// mended makes the values of labels UTF-8, as Prometheus panics on any other. A name on the command line, such
-// as --model, may be something else.
-func mended(labels []string) []string {
-	for k, text := range labels {
-		labels[k] = strings.ToValidUTF8(text, "\uFFFD")
-	}
-	return labels
-}
+func (s sender) send(f *family, v float64, labels ...string) { s.page.Add(f, v, labels...) }
 
 // run sends the figures of the whole run.
 func (s sender) run(p *Stand) {
@@ -215,11 +186,19 @@ func (s sender) times(all []observe.Times) {
 	s.histogram(betweenTime, &between)
 }
 
-func (s sender) histogram(f *family, h *observe.Histogram, labels ...string) {
-	buckets, sum := map[float64]uint64{}, uint64(0)
+// timeEnds are the ends of observe's buckets, in seconds.
+var timeEnds = func() []float64 {
+	ends := make([]float64, len(observe.TimeEnds))
 	for k, end := range observe.TimeEnds {
-		sum += uint64(h.Counts[k]) //nolint:gosec // a count
-		buckets[end.Seconds()] = sum
+		ends[k] = end.Seconds()
 	}
-	s.to <- prometheus.MustNewConstHistogram(f.desc, uint64(h.Count()), h.Sum.Seconds(), buckets, mended(labels)...) //nolint:gosec // a count
+	return ends
+}()
+
+func (s sender) histogram(f *family, h *observe.Histogram, labels ...string) {
+	spread := &exposition.Spread{Ends: timeEnds, Counts: make([]uint64, len(h.Counts)), Sum: h.Sum.Seconds()}
+	for k, n := range h.Counts {
+		spread.Counts[k] = uint64(n) //nolint:gosec // a count
+	}
+	s.page.AddSpread(f, spread, labels...)
 }

@@ -5,9 +5,8 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 
+	"github.com/headrace/headrace/internal/command/metrics/exposition"
 	"github.com/headrace/headrace/internal/disk"
 )
 
@@ -20,8 +19,8 @@ const fileMode = 0o644
 // A File holds the metrics of a run for node_exporter's textfile collector. Only one goroutine
 // may use it.
 type File struct {
-	path     string
-	gatherer prometheus.Gatherer
+	path string
+	run  []exposition.Source
 }
 
 // IsOurs reports whether a file that begins with head is such a file.
@@ -31,26 +30,16 @@ func IsOurs(head []byte) bool {
 
 // NewFile returns the file at a path. It holds the run's metrics only: those of the process
 // would meet node_exporter's own.
-func NewFile(path string, run ...prometheus.Collector) *File {
-	r := prometheus.NewRegistry()
-	r.MustRegister(run...)
-	return &File{path: path, gatherer: r}
-}
+func NewFile(path string, run ...exposition.Source) *File { return &File{path: path, run: run} }
 
 // Write replaces the file with the figures of this moment. A reader sees the old file or the
 // new one, whole.
 func (f *File) Write() error {
-	all, err := f.gatherer.Gather()
-	if err != nil {
-		return err
+	var page exposition.Page
+	for _, one := range f.run {
+		one.Collect(&page)
 	}
-	var text bytes.Buffer
-	for _, one := range all {
-		if _, err := expfmt.MetricFamilyToText(&text, one); err != nil {
-			return err
-		}
-	}
-	return disk.Real().Unsynced().Write(f.path, text.Bytes(), fileMode)
+	return disk.Real().Unsynced().Write(f.path, page.AppendText(nil), fileMode)
 }
 
 // Keep writes the file every FileEvery, until over is closed, and once more then. It calls fault

@@ -1,12 +1,12 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/headrace/headrace/internal/command/metrics/exposition"
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
 )
@@ -30,40 +30,62 @@ type Call struct {
 	Usage    provider.Usage
 }
 
+// The labels that both metrics have.
+var genAILabels = []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "server_address"}
+
+var (
+	durations = &family{
+		Name: genAIDuration, Help: "Duration of a call, by OpenTelemetry's conventions for generative AI.",
+		Kind: exposition.Histogram, Labels: append(slices.Clone(genAILabels), "error_type"),
+	}
+	tokenUsage = &family{
+		Name: genAITokens, Help: "Tokens of an answered call, by OpenTelemetry's conventions for generative AI.",
+		Kind: exposition.Histogram, Labels: append(slices.Clone(genAILabels), "gen_ai_token_type"),
+	}
+)
+
+// The buckets: 10 ms to 82 s, and 1 token to 67 million.
+var (
+	secondEnds = ends(0.01, 2)
+	tokenEnds  = ends(1, 4)
+)
+
+// ends returns 14 ends of buckets, each factor times the one before.
+func ends(first, factor float64) []float64 {
+	all := make([]float64, 14)
+	for k := range all {
+		all[k] = first
+		first *= factor
+	}
+	return all
+}
+
+// A calling names one series: the values of the labels. The last is the kind of failure, or of the tokens.
+type calling [5]string
+
 // GenAI counts calls for the conventions' metrics. Any goroutine may use it.
 type GenAI struct {
-	duration, tokens *prometheus.HistogramVec
-
-	mu     sync.Mutex
-	models map[string]bool // that have a name here
+	mu                sync.Mutex
+	models            map[string]bool // that have a name here
+	durations, tokens map[calling]*exposition.Spread
 }
 
 // NewGenAI returns counters that have counted nothing.
 func NewGenAI() *GenAI {
-	labels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "server_address"}
-	return &GenAI{
-		models: map[string]bool{},
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: genAIDuration, Help: "Duration of a call, by OpenTelemetry's conventions for generative AI.",
-			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
-		}, append(labels, "error_type")),
-		tokens: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: genAITokens, Help: "Tokens of an answered call, by OpenTelemetry's conventions for generative AI.",
-			Buckets: prometheus.ExponentialBuckets(1, 4, 14),
-		}, append(labels, "gen_ai_token_type")),
+	return &GenAI{models: map[string]bool{}, durations: map[calling]*exposition.Spread{}, tokens: map[calling]*exposition.Spread{}}
+}
+
+// Collect shows what was counted.
+func (g *GenAI) Collect(to *exposition.Page) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for f, all := range map[*family]map[calling]*exposition.Spread{durations: g.durations, tokenUsage: g.tokens} {
+		for of, s := range all {
+			now := *s
+			now.Counts = slices.Clone(s.Counts) // the page is written later
+			to.AddSpread(f, &now, of[:]...)
+		}
 	}
-}
-
-// Describe names the metrics.
-func (g *GenAI) Describe(to chan<- *prometheus.Desc) {
-	g.duration.Describe(to)
-	g.tokens.Describe(to)
-}
-
-// Collect sends what was counted.
-func (g *GenAI) Collect(to chan<- prometheus.Metric) {
-	g.duration.Collect(to)
-	g.tokens.Collect(to)
 }
 
 // Note counts a call.
@@ -72,18 +94,36 @@ func (g *GenAI) Note(c *Call) {
 	if c.Err != nil {
 		kind = provider.ClassifyErr(c.Err).Kind.String()
 	}
-	labels := mended([]string{operationOf(c.Endpoint), providerOf(c.Vendor), g.modelOf(c.Model), c.Server})
-	g.duration.WithLabelValues(append(labels, kind)...).Observe(c.Took.Seconds())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of := calling{operationOf(c.Endpoint), providerOf(c.Vendor), g.modelOf(c.Model), mended(c.Server), kind}
+	count(g.durations, of, secondEnds, c.Took.Seconds())
 	if c.Err == nil && c.Usage != (provider.Usage{}) {
-		g.tokens.WithLabelValues(append(labels, "input")...).Observe(float64(c.Usage.InputTokens))
-		g.tokens.WithLabelValues(append(labels, "output")...).Observe(float64(c.Usage.OutputTokens))
+		of[4] = "input"
+		count(g.tokens, of, tokenEnds, float64(c.Usage.InputTokens))
+		of[4] = "output"
+		count(g.tokens, of, tokenEnds, float64(c.Usage.OutputTokens))
 	}
 }
 
+func count(all map[calling]*exposition.Spread, of calling, ends []float64, v float64) {
+	s := all[of]
+	if s == nil {
+		s = &exposition.Spread{Ends: ends, Counts: make([]uint64, len(ends)+1)}
+		for k, text := range of {
+			of[k] = strings.Clone(text) // it may be a piece of a line
+		}
+		all[of] = s
+	}
+	s.Add(v)
+}
+
+// mended makes a name UTF-8, as a page does: two that look alike there are one series here.
+func mended(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
 // modelOf returns the label of a model. As with lanes, the first ones have a name.
 func (g *GenAI) modelOf(model string) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	model = mended(model)
 	switch {
 	case g.models[model]:
 	case len(g.models) >= observe.MaxLanes:

@@ -1,10 +1,10 @@
 package metrics
 
 import (
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
+	"unicode/utf8"
 
 	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
@@ -14,13 +14,16 @@ import (
 func TestNamesThatAreNotUTF8(t *testing.T) {
 	g := NewGenAI()
 	g.Note(&Call{Endpoint: provider.Chat, Vendor: "v", Model: "a\xff", Server: "h\xff", Took: time.Second, Usage: provider.Usage{InputTokens: 1}})
-	r := prometheus.NewPedanticRegistry()
 	s := Stand{}
 	s.Lanes = []observe.Lane{{Answered: 1, Calls: 1}}
 	s.Lanes[0].Name = "a\xff"
 	s.Times = []observe.Times{{Lane: "a\xff"}}
-	r.MustRegister(g, NewCollector(func() (Stand, bool) { return s, true }))
-	if _, err := r.Gather(); err != nil {
-		t.Error(err)
+	g.Note(&Call{Endpoint: provider.Chat, Vendor: "v", Model: "a\xfe", Server: "h\xfe", Took: time.Second, Usage: provider.Usage{InputTokens: 1}})
+	text := textOf(g) + textOf(NewCollector(func() (Stand, bool) { return s, true }))
+	if !utf8.ValidString(text) || !strings.Contains(text, "headrace_items_total{lane=\"a\uFFFD\"") {
+		t.Errorf("%q", text)
+	}
+	if n := strings.Count(text, genAIDuration+"_count{"); n != 1 {
+		t.Errorf("%d series of names that are shown alike, want one", n)
 	}
 }

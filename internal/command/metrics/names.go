@@ -1,32 +1,30 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import "github.com/headrace/headrace/internal/command/metrics/exposition"
 
-// A family is one metric: its name, its labels and what it counts.
-type family struct {
-	Name, Help string
-	Labels     []string
-	Counter    bool // it never falls; otherwise it is a gauge, or a histogram
-	desc       *prometheus.Desc
-}
+// A family is one metric of ours.
+type family = exposition.Family
 
 // families lists every metric of ours, in the order of the documentation.
 var families []*family
 
-func add(counter bool, name, help string, labels []string) *family {
-	f := &family{
-		Name: "headrace_" + name, Help: help, Labels: labels, Counter: counter,
-		desc: prometheus.NewDesc("headrace_"+name, help, labels, nil),
-	}
+func add(kind exposition.Kind, name, help string, labels []string) *family {
+	f := &family{Name: "headrace_" + name, Help: help, Labels: labels, Kind: kind}
 	families = append(families, f)
 	return f
 }
 
-func gauge(name, help string, labels ...string) *family { return add(false, name, help, labels) }
+func gauge(name, help string, labels ...string) *family {
+	return add(exposition.Gauge, name, help, labels)
+}
 
-func counter(name, help string, labels ...string) *family { return add(true, name, help, labels) }
+func counter(name, help string, labels ...string) *family {
+	return add(exposition.Counter, name, help, labels)
+}
 
-func histogram(name, help string, labels ...string) *family { return add(false, name, help, labels) }
+func histogram(name, help string, labels ...string) *family {
+	return add(exposition.Histogram, name, help, labels)
+}
 
 // The metrics. Their names and labels are a promise to dashboards and alerts.
 var (

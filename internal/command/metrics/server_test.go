@@ -15,6 +15,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/metrics/exposition"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -38,7 +39,7 @@ func get(t *testing.T, addr, path, host string) (int, string) {
 }
 
 // listen serves a run that stands as given; nil: it has not begun.
-func listen(t *testing.T, addr string, stand *Stand) *Server {
+func listen(t *testing.T, addr string, stand *Stand) *exposition.Server {
 	t.Helper()
 	c := NewCollector(func() (Stand, bool) {
 		if stand == nil {

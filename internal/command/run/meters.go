@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/metrics"
+	"github.com/headrace/headrace/internal/command/metrics/exposition"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/disk"
@@ -22,7 +23,7 @@ type meters struct {
 	show *display
 
 	genAI  *metrics.GenAI // nil: nothing shows it
-	server *metrics.Server
+	server *exposition.Server
 	over   chan struct{} // closed when the run's figures are final
 	files  sync.WaitGroup
 }

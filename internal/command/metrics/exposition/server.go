@@ -1,0 +1,112 @@
+package exposition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/settings"
+)
+
+// Bounds of a server.
+const (
+	headerWait = 5 * time.Second // for a request's header: a scrape sends it at once
+	scrapes    = 4               // that are answered at once, each with a snapshot; more are refused
+	closeWait  = time.Second     // for answers under way at the end, so that a slow reader cannot hold the process
+)
+
+// ContentType names the format of a page.
+const ContentType = "text/plain; version=0.0.4; charset=utf-8"
+
+// Handler answers with the figures of the sources and of this process, as they are now.
+func Handler(sources ...Source) http.Handler {
+	places := make(chan struct{}, scrapes)
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		default:
+			http.Error(w, fmt.Sprintf("headrace: %d scrapes are under way: want fewer at once", scrapes), http.StatusServiceUnavailable)
+			return
+		}
+		var page Page
+		for _, s := range sources {
+			s.Collect(&page)
+		}
+		Process{}.Collect(&page)
+		w.Header().Set("Content-Type", ContentType)
+		_, _ = w.Write(page.AppendText(nil)) // a reader that has gone is nobody's fault
+	})
+}
+
+// A Server answers at an address, read only.
+type Server struct {
+	http   *http.Server
+	ln     net.Listener
+	served chan struct{}
+}
+
+// Listen opens the address, HOST:PORT, and begins to serve. Without a host it is that of loopback: only this
+// machine. Close must be called.
+func Listen(addr string, handler http.Handler) (*Server, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort(host, port)) //nolint:noctx // it blocks on nothing
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{ln: ln, served: make(chan struct{}), http: &http.Server{Handler: handler, ReadHeaderTimeout: headerWait}}
+	if s.Local() {
+		s.http.Handler = localNames(handler)
+	}
+	go func() {
+		defer close(s.served)
+		_ = s.http.Serve(ln) // its error is that it was closed
+	}()
+	return s, nil
+}
+
+// localNames refuses requests for another host than this machine. A page elsewhere may give
+// its own name this machine's address, and would then read the answers.
+func localNames(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if !settings.IsLoopback(host) {
+			http.Error(w, fmt.Sprintf("headrace: the host %q is not this machine: want localhost", r.Host), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Addr returns the address that is open.
+func (s *Server) Addr() string { return s.ln.Addr().String() }
+
+// Local reports whether only this machine can reach the address.
+func (s *Server) Local() bool {
+	addr, ok := s.ln.Addr().(*net.TCPAddr)
+	return ok && addr.IP.IsLoopback()
+}
+
+// Close ends the server within a second.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Close()
+	}
+	<-s.served
+	return err
+}
