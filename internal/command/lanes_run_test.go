@@ -219,7 +219,7 @@ func TestLanesOfOneOrganisation(t *testing.T) {
 	env["KEY_B"] = "the-key-of-lane-b-123"
 	before := calls.Load()
 	code, stdout, stderr := inWorld(t, strings.NewReader(""), env, "lanes", "--config", file(""))
-	if code != 0 || calls.Load() != before || strings.Count(stdout, "\n") != 3 || !strings.Contains(stdout, "KEY_A (set)") {
+	if code != 0 || calls.Load() != before || strings.Count(stdout, "\n") != 3 || !strings.Contains(stdout, "KEY_A (set)") || !strings.Contains(stdout, "  "+server.URL+"  ") {
 		t.Errorf("%d\n%s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = inWorld(t, strings.NewReader(""), env, "lanes", "--config", file(""), "--try", "--model", "m")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
@@ -274,7 +275,10 @@ func (s *scene) ofModel() string {
 		return ""
 	}
 	if s.lane == nil {
-		return fmt.Sprintf(", of %d models", s.p.OfLanes)
+		return fmt.Sprintf(", of %d %s", s.p.OfLanes, s.lanesWord())
+	}
+	if s.lane.Account != "" { // several lanes of a file may have one model
+		return " of " + clip(printable.Line(s.lane.Name), modelCells)
 	}
 	return " of " + clip(modelOf(s.lane.Name), modelCells)
 }

@@ -92,7 +92,7 @@ func (s *scene) met() string {
 // outage says how calls broke, and when the next trial call leaves.
 func (s *scene) outage(w *sentence) {
 	if s.p.Open > 1 {
-		w.by = []string{fmt.Sprintf("an outage: the calls of %d models break", s.p.Open)}
+		w.by = []string{fmt.Sprintf("an outage: the calls of %d %s break", s.p.Open, s.lanesWord())}
 	}
 	l := s.lane
 	if l == nil {
@@ -122,7 +122,7 @@ func (s *scene) recovery(w *sentence) {
 	l := s.lane
 	if l == nil {
 		if s.p.OfLanes > 1 {
-			w.by = []string{fmt.Sprintf("coming back after refusals, more than one of %d models", s.p.OfLanes)}
+			w.by = []string{fmt.Sprintf("coming back after refusals, more than one of %d %s", s.p.OfLanes, s.lanesWord())}
 		}
 		return
 	}
@@ -188,17 +188,30 @@ func (s *scene) draining(w *sentence) {
 // CtrlC is a [Context]'s Draining for most runs that a user ends.
 const CtrlC = "your Ctrl-C"
 
-// refusals lists the reasons for which a provider no longer serves a run.
-var refusals = []struct {
+// A refusal is a reason for which a provider no longer serves a run, in words.
+type refusal struct {
 	of   error
 	says string
-}{
+}
+
+// refusals lists the reasons for which a provider no longer serves a run.
+var refusals = []refusal{
 	{batch.ErrAlike, "all items failed alike"},
 	{batch.ErrOutage, "nothing is answered"},
 	{provider.QuotaExhausted, "the quota is used up"},
 	{provider.Unauthorized, "the key is refused"},
 	{provider.ModelNotFound, "the model is not found"},
 	{provider.Misconfigured, "the server cannot be called"},
+}
+
+// refusalOf returns the refusal that an error is; the zero value: none of them.
+func refusalOf(err error) refusal {
+	for _, r := range refusals {
+		if errors.Is(err, r.of) {
+			return r
+		}
+	}
+	return refusal{}
 }
 
 // saysItself lists the reasons whose causes need no other words.
@@ -212,10 +225,7 @@ func (s *scene) stopped(w *sentence) {
 	why := ""
 	if cause := s.whyStopped(); cause != nil && cause.Error() != "" {
 		w.by = []string{cause.Error()}
-		for _, r := range refusals {
-			if !errors.Is(cause, r.of) {
-				continue
-			}
+		if r := refusalOf(cause); r.of != nil {
 			text := cause.Error()
 			if !saysItself[r.of] {
 				text = r.says + ": " + text

@@ -111,6 +111,7 @@ type Lane struct {
 	Breaker  string   `json:"breaker"`          // closed, open or half-open
 	Failures int      `json:"failures_in_row"`  // calls that broke since the latest success
 	Cause    string   `json:"cause,omitempty"`  // why it has stopped, or why its breaker opened
+	Advice   string   `json:"advice,omitempty"` // what to do about a lane of a file that has stopped
 	FirstS   *float64 `json:"first_due_s"`      // seconds until the first delayed item may go again; null: there is none
 	LastS    *float64 `json:"last_due_s"`       // seconds until the last one may
 	Level    Levels   `json:"level"`
@@ -347,7 +348,8 @@ type Summary struct {
 	At             string             `json:"at"`
 	BoundS         map[string]float64 `json:"bound_s"` // seconds of the run, by what held it back
 	Spent          Spent              `json:"spent"`
-	Accounts       []Account          `json:"accounts,omitempty"` // those of several lanes of a file
+	Accounts       []Account          `json:"accounts,omitempty"`      // those of several lanes of a file
+	StoppedLanes   []StoppedLane      `json:"stopped_lanes,omitempty"` // of a file, at most MostStopped
 	Efficiency     *float64           `json:"efficiency"`
 	ExitCode       int                `json:"exit_code"`
 	Resume         *string            `json:"resume"` // the command that continues from here; null: there is none

@@ -43,7 +43,11 @@ func Figures(p *Progress) []string {
 		list = append(list, "("+p.Lanes[0].Belief+")")
 	}
 	if i := slices.IndexFunc(p.Lanes, func(l Lane) bool { return l.Cause != "" }); i >= 0 { // it has stopped, or its breaker is not closed
-		list = append(list, p.Lanes[i].Cause)
+		text := p.Lanes[i].Cause
+		if p.OfFile() {
+			text = p.Lanes[i].Name + ": " + text
+		}
+		list = append(list, text)
 	}
 	return slices.DeleteFunc(list, func(text string) bool { return text == "" })
 }
@@ -72,7 +76,7 @@ func phaseWords(p *Progress) string {
 		text += " " + words.Wait(seconds(wait))
 	}
 	if p.OfModels > 1 {
-		text += fmt.Sprintf(" (%d of %d models held back)", lanes, p.OfModels)
+		text += fmt.Sprintf(" (%d of %d %s held back)", lanes, p.OfModels, p.LanesWord())
 	}
 	return text
 }
@@ -90,7 +94,7 @@ func slowedWords(p *Progress) string {
 	case slowed == 0:
 		return ""
 	case p.OfModels > 1:
-		return fmt.Sprintf("calls break: %d of %d models slowed down", slowed, p.OfModels)
+		return fmt.Sprintf("calls break: %d of %d %s slowed down", slowed, p.OfModels, p.LanesWord())
 	}
 	return fmt.Sprintf("%.0f %% of calls break: slowed down", 100*broke)
 }

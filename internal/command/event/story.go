@@ -80,12 +80,17 @@ func step(t *batch.Transition) string {
 		}
 		return fmt.Sprintf("%s: %s: ramping up%s over %s", t.Lane, why, upTo(" to ", t.Rate), words.Wait(t.Until.Sub(t.At)))
 	case machine.Stopped:
-		for _, itself := range []error{batch.ErrWaitTooLong, batch.ErrAlike, batch.ErrOutage} {
-			if errors.Is(t.Cause, itself) { // it needs no other words
-				return fmt.Sprintf("%s: stopped: %s", t.Lane, t.Cause.Error())
-			}
+		if errors.Is(t.Cause, batch.ErrWaitTooLong) { // it needs no other words
+			return fmt.Sprintf("%s: stopped: %s", t.Lane, t.Cause.Error())
 		}
-		return fmt.Sprintf("%s: stopped: the provider no longer serves it%s", t.Lane, because)
+		why := "the provider no longer serves it"
+		switch says := refusalOf(t.Cause); {
+		case saysItself[says.of]:
+			return fmt.Sprintf("%s: stopped: %s", t.Lane, t.Cause.Error())
+		case says.of != nil:
+			why = says.says
+		}
+		return fmt.Sprintf("%s: stopped: %s%s", t.Lane, why, because)
 	case machine.Flowing:
 		why := "cooled"
 		switch {

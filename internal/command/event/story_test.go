@@ -9,9 +9,21 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/provider"
 )
 
 // Plain words describe each step of a lane.
+// said is an error in the words of a run, with its kind.
+type said struct {
+	text string
+	kind error
+}
+
+func (s said) Error() string { return s.text }
+func (s said) Unwrap() error { return s.kind }
+
+func saying(text string, kind error) error { return said{text, kind} }
+
 func TestStory(t *testing.T) {
 	at := time.Time{}.Add(time.Hour)
 	in := func(d time.Duration) time.Time { return at.Add(d) }
@@ -33,6 +45,9 @@ func TestStory(t *testing.T) {
 		"l: as an earlier run left it: cooling (epoch 0)":                                             {To: machine.Cooling, Reason: machine.ByMemory},
 		"l: cooled: sending one probe":                                                                {To: machine.Probing},
 		"l: cooled; the limit is known, no probe needed: ramping up over 3 min":                       {To: machine.Ramping, Reason: machine.ByKnowledge, Rate: math.Inf(1), Until: in(3 * time.Minute)},
+		"l: stopped: openai refuses the key: 401":                                                     {To: machine.Stopped, Cause: saying("openai refuses the key: 401", provider.Unauthorized)},
+		"l: stopped: the quota is used up (account a: no money)":                                      {To: machine.Stopped, Cause: saying("account a: no money", provider.QuotaExhausted)},
+		"l: stopped: the model is not found (404)":                                                    {To: machine.Stopped, Cause: saying("404", provider.ModelNotFound)},
 		"l: stopped: the provider no longer serves it":                                                {To: machine.Stopped},
 	}
 	for want, tr := range tests {

@@ -109,13 +109,13 @@ func LogAttrs(w *world.World, flags *settings.Flags, l *settings.LaneSpec) (attr
 	return attrs
 }
 
-// hostOf names the host that a lane calls.
+// hostOf names the host that a lane calls, and its port where the address has one.
 func hostOf(f *settings.Flags) string {
 	if f.Provider == settings.ProviderSim {
 		return "none"
 	}
 	base := cmp.Or(f.BaseURL, f.Vendor.Base)
-	host := settings.HostOf(base)
+	host := settings.HostPortOf(base)
 	if strings.HasPrefix(base, "http://") {
 		host = "http://" + host
 	}

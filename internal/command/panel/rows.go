@@ -60,7 +60,7 @@ func (g *page) models() (models, provider string) {
 	provider = g.plain(g.Provider)
 	switch {
 	case g.OfModels > 1:
-		return words.Number(g.OfModels) + " models", " on " + provider
+		return words.Number(g.OfModels) + " " + g.LanesWord(), " on " + provider
 	case len(g.Models) == 0:
 		return "", provider
 	}

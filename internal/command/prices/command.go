@@ -140,9 +140,30 @@ func writeTable(out io.Writer, offers []offer, now time.Time) {
 		}
 	}
 	for i, text := range texts {
-		fmt.Fprintf(&table, "  %s%s", vendors[i], text)
+		names := wrapped(vendors[i])
+		first, rest, _ := strings.Cut(text, "\n")
+		fmt.Fprintf(&table, "  %s%s\n", names[0], first)
+		for _, more := range names[1:] {
+			fmt.Fprintf(&table, "  %s\t\t\t\t\t\t\n", more)
+		}
+		table.WriteString(rest)
 	}
-	words.Columns(out, 3, table.String())
+	words.Columns(out, 2, table.String())
+}
+
+// vendorCells is the width of the first column: with the others, a line has at most 100 cells.
+const vendorCells = 34
+
+// wrapped divides a list of names into lines.
+func wrapped(names string) (lines []string) {
+	line := ""
+	for name := range strings.SplitAfterSeq(names, ", ") {
+		if line != "" && len(line)+len(strings.TrimSpace(name)) > vendorCells {
+			lines, line = append(lines, strings.TrimSpace(line)), ""
+		}
+		line += name
+	}
+	return append(lines, line)
 }
 
 func rows(o *offer, now time.Time) string {

@@ -35,7 +35,7 @@ type Report struct {
 	BreakerOpened  int                 // how often a breaker opened
 	Broke          string              // why calls broke, the latest time
 	Stopped        string              // why the provider no longer serves some items; "" if it serves all
-	Ruined         map[string][]string // by account of several lanes that is of no use: the lanes that stopped
+	Stops          []event.StoppedLane // the lanes of a file that stopped
 	Results        string              // name of the output; "" if it is no file, or there are none
 	Reading        string              // a command that shows its contents
 	ErrorsFile     string              // its name
@@ -114,13 +114,22 @@ func (s *Report) faultRows(row func(name string, value any, more ...string)) {
 	if s.Stopped != "" {
 		row("stopped", printable.Line(s.Stopped))
 	}
-	s.accountRows(row)
+	s.stopRows(row)
 }
 
-// accountRows names the accounts that are of no use any more, with their lanes.
-func (s *Report) accountRows(row func(name string, value any, more ...string)) {
-	for _, account := range slices.Sorted(maps.Keys(s.Ruined)) {
-		row("account", printable.Line(account)+" has stopped:", strings.Join(s.Ruined[account], ", "))
+// stopRows names the lanes that have stopped, those of one account in one row, with the reason and
+// what to do.
+func (s *Report) stopRows(row func(name string, value any, more ...string)) {
+	all := event.ByAccount(s.Stops)
+	for _, stop := range all[:min(len(all), mostLaneRows)] {
+		if stop.Account == "" {
+			row("lane", printable.Line(stop.Lane)+" has stopped:", stop.Words())
+			continue
+		}
+		row("account", printable.Line(stop.Account)+" has stopped:", stop.Lane+": "+stop.Words())
+	}
+	if more := len(all) - mostLaneRows; more > 0 {
+		row("lane", words.Count(more, "more")+words.OneOr(more, " has stopped", " have stopped"))
 	}
 }
 
@@ -375,8 +384,8 @@ func (s *Report) Event() event.Summary {
 		BreakerOpened: s.BreakerOpened, Broke: s.Broke, Stopped: s.Stopped,
 		Redistributed: c.Redistributed, Parked: c.Parked, Delayed: c.Delayed, Stragglers: c.Stragglers, Proved: s.Proves(),
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens,
-		Accounts: event.AccountsOf(s.Lanes),
-		At:       event.Stamp(s.At), BoundS: event.Seconds(s.Bounds), Spent: s.Spent, Efficiency: s.Efficiency, ExitCode: s.ExitCode,
+		Accounts: event.AccountsOf(s.Lanes), StoppedLanes: s.Stops[:min(len(s.Stops), event.MostStopped)],
+		At: event.Stamp(s.At), BoundS: event.Seconds(s.Bounds), Spent: s.Spent, Efficiency: s.Efficiency, ExitCode: s.ExitCode,
 	}
 	if s.Resume != "" {
 		e.Resume = &s.Resume

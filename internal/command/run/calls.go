@@ -201,7 +201,7 @@ func (c *calls) endOptions() []batch.Option {
 type troubles struct {
 	opened int                 // the number of times
 	why    string              // why calls broke, the latest time
-	ruined map[string][]string // by account that is of no use: its lanes
+	stops  []event.StoppedLane // of a file with lanes
 }
 
 // inWords puts an event's reasons for broken calls into words, and notes them.
@@ -213,15 +213,22 @@ func (d *display) inWords(e batch.Event) batch.Event {
 			d.troubles.opened++
 			d.troubles.why = verdict.ReasonOf(t.Cause)
 		}
-		if why := new(machine.AccountError); t.To == machine.Stopped && errors.As(t.Cause, &why) && why.Shared() {
-			if d.troubles.ruined == nil {
-				d.troubles.ruined = map[string][]string{}
-			}
-			d.troubles.ruined[why.Account] = append(d.troubles.ruined[why.Account], t.Lane)
+		if t.To == machine.Stopped && d.Flags.Fleet != nil {
+			d.troubles.stops = append(d.troubles.stops, d.stopOf(t.Lane, t.Cause))
 		}
 		e.Transition = &t
 	}
 	return e
+}
+
+// stopOf says why a lane of the file has stopped, and what to do about it. The account is that
+// which has stopped with all its lanes; "": the lane alone has.
+func (d *display) stopOf(lane string, cause error) event.StoppedLane {
+	stop := event.StoppedLane{Lane: lane, Cause: verdict.ReasonOf(cause), Advice: d.verdict.LaneAdvice(lane, cause)}
+	if why := new(machine.AccountError); errors.As(cause, &why) && why.Shared() {
+		stop.Account, stop.Cause = why.Account, d.Redact(verdict.ReasonOf(why.Cause))
+	}
+	return stop
 }
 
 // noteFault notes a call that was not answered, and says once that a server names an

@@ -12,6 +12,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
@@ -91,7 +92,7 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 	rep := &progress.Report{
 		Summary: s.Summary, Spent: spentOn(s), FailedUSD: s.FailedUSD, Truncated: s.Truncated, Kinds: s.Kinds,
 		Before: s.EarlierDone + s.EarlierFailed, BeforeUnknown: s.EarlierUnknown, ErrorsFile: r.Flags.ErrorsPath(), Unsaved: s.Unsaved, Skipped: s.Skipped, Untranslatable: s.Untranslatable, Renamed: s.Renamed,
-		Verbose: r.Flags.Verbose, BreakerOpened: r.show.troubles.opened, Broke: r.show.troubles.why, Stopped: r.Redact(verdict.ReasonOf(s.Stopped)), Ruined: r.show.troubles.ruined,
+		Verbose: r.Flags.Verbose, BreakerOpened: r.show.troubles.opened, Broke: r.show.troubles.why, Stopped: r.Redact(verdict.ReasonOf(s.Stopped)), Stops: r.show.troubles.stops,
 	}
 	if s.Succeeded+s.EarlierDone > 0 && !r.Flags.ToStdout() && !settings.IsNoFile(r.Flags.Output) {
 		rep.Results = r.Flags.Output
@@ -201,6 +202,11 @@ func (d *display) stands() *event.Progress {
 		Timeout: d.Flags.Timeout, Stdout: d.Flags.ToStdout(), Stream: d.Input == "-", Resumable: !d.Flags.ToStdout() && d.Input != "-",
 		Skipped: int(d.skipped.Load()), Unwritten: int(max(0, d.unwritten.Load())), Draining: d.Halt.Reason(), Latest: d.newest(), Zone: time.Local,
 	})
+	for i := range p.Lanes {
+		if l := &p.Lanes[i]; l.Phase == machine.Stopped && d.Flags.Fleet != nil {
+			e.Lanes[i].Advice = d.verdict.LaneAdvice(l.Name, l.Cause)
+		}
+	}
 	return &e
 }
 

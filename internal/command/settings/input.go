@@ -23,6 +23,7 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/catalog"
 	"github.com/headrace/headrace/provider/estimate"
 	"github.com/headrace/headrace/provider/wire"
 )
@@ -267,10 +268,11 @@ func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
 }
 
 // readPrices makes the table, with the built-in prices of the called vendor. The simulated
-// provider and a server of one's own have none, no matter what they call their models.
+// provider and a server of one's own have none, no matter what they call their models and which
+// dialect they speak. A preset says whose prices they are all the same.
 func (f *priceFlags) readPrices(in *InputFlags, preset string) (err error) {
 	vendor := in.Answering(preset).Name
-	if in.Provider == ProviderSim {
+	if in.Provider == ProviderSim || preset == presetAuto && in.BaseURL != "" && catalog.For("", in.BaseURL).Local {
 		vendor = ""
 	}
 	if f.pricesText != "" {

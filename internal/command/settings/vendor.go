@@ -464,6 +464,15 @@ func HostOf(base string) string {
 	return u.Hostname()
 }
 
+// HostPortOf returns the host of a URL with the port that stands there; "" if there is none.
+func HostPortOf(base string) string {
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 // IsLoopback reports whether a host is this machine.
 func IsLoopback(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()

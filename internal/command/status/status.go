@@ -19,6 +19,8 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/settings"
@@ -124,7 +126,8 @@ func countedIn(w *world.World, flags *statusFlags, output string) error {
 			return err
 		}
 	}
-	printStatus(exit.ForPeople(w.Stdout), &of, p, accountsOf(w, flags, output), input, items)
+	lanes, stopped := lanesOf(w, flags, output)
+	printStatus(exit.ForPeople(w.Stdout), &of, p, lanes, stopped, input, items)
 	return howItEnded(w, flags, output, p)
 }
 
@@ -174,7 +177,7 @@ func countItems(of *settings.Flags, input promptfile.Input) (items int, err erro
 
 // printStatus prints a row for each thing that the files tell. items may be unknownItems. What
 // remains is never negative: the input may be shorter by now.
-func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, accounts map[string]string, input promptfile.Input, items int) {
+func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, lanes []event.Lane, stopped []event.StoppedLane, input promptfile.Input, items int) {
 	row := func(name string, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s %s\n", name, exit.Sayf(format, args...))
 	}
@@ -193,7 +196,8 @@ func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, account
 		row("remaining", "%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, words.OneOr(len(input.Files()), "it", "them"))
 	}
 	row("spent", "%s", spentWords(p))
-	printLanes(row, p, accounts)
+	printLanes(row, p, lanes)
+	printStopped(row, stopped)
 	if d := &p.Doubtful; d.Calls > 0 {
 		row("doubtful", "%s", words.Doubtful(int(d.Calls), d.InputTokens, d.OutputTokens))
 	}
@@ -231,26 +235,49 @@ func spentWords(p *journal.Progress) string {
 	return text
 }
 
-// accountsOf returns the accounts of lanes, as the run's timeline names them.
-func accountsOf(w *world.World, flags *statusFlags, output string) map[string]string {
-	accounts := map[string]string{}
+// lanesOf returns the lanes of a run, as its timeline has them, and those that have stopped; none if
+// there is no timeline.
+func lanesOf(w *world.World, flags *statusFlags, output string) (lanes []event.Lane, stopped []event.StoppedLane) {
 	run, err := watchedRun(w, flags, output)
-	if err != nil { // there is no timeline
-		return accounts
+	if err != nil {
+		return nil, nil
 	}
-	if v, err := run.reader.Read(); err == nil && v.Progress != nil {
-		for i := range v.Progress.Lanes {
-			accounts[v.Progress.Lanes[i].Name] = v.Progress.Lanes[i].Account
+	v, err := run.reader.Read()
+	if err != nil || v.Progress == nil {
+		return nil, nil
+	}
+	if v.Ended {
+		return v.Progress.Lanes, v.Stopped
+	}
+	for i := range v.Progress.Lanes {
+		if l := &v.Progress.Lanes[i]; l.Account != "" && l.Phase == machine.Stopped.String() {
+			stopped = append(stopped, event.StoppedLane{Lane: l.Name, Cause: l.Cause, Advice: l.Advice})
 		}
 	}
-	return accounts
+	return v.Progress.Lanes, stopped
+}
+
+// printStopped names the lanes of a file that have stopped, those of one account in one row, with
+// the reason and what to do.
+func printStopped(row func(name, format string, args ...any), stopped []event.StoppedLane) {
+	all := event.ByAccount(stopped)
+	for _, stop := range all[:min(shownLanes, len(all))] {
+		row("stopped", "%s: %s", printable.Line(stop.Lane), printable.Line(stop.Words()))
+	}
+	if more := len(all) - shownLanes; more > 0 {
+		row("", "and %s", words.Count(more, "more"))
+	}
 }
 
 // printLanes says what each lane has cost, the dearest first, and each account of several lanes;
 // nothing if there is one lane.
-func printLanes(row func(name, format string, args ...any), p *journal.Progress, accounts map[string]string) {
+func printLanes(row func(name, format string, args ...any), p *journal.Progress, lanes []event.Lane) {
 	if len(p.Lanes) < 2 || p.Priced == 0 {
 		return
+	}
+	accounts := map[string]string{}
+	for i := range lanes {
+		accounts[lanes[i].Name] = lanes[i].Account
 	}
 	sums, several := map[string]journal.LaneCost{}, map[string]int{}
 	for name, l := range p.Lanes {

@@ -27,8 +27,8 @@ func Path(output string) string {
 
 // Bounds of a line, in bytes. A longer line is not written.
 const (
-	maxStart    = 4 << 10 // a longer line leaves out its settings
-	maxSummary  = 4 << 10
+	maxStart    = 4 << 10  // a longer line leaves out its settings
+	maxSummary  = 32 << 10 // with MostStopped lanes that have stopped
 	maxFailures = 16 << 10 // a longer line leaves out the rarest
 	// maxProgress is many times the length of the thirty-two lanes of a snapshot.
 	maxProgress = 128 << 10
@@ -64,10 +64,11 @@ var beginnings = [...]string{
 // parsed holds the part of a line that this package reads.
 type parsed struct {
 	kind
-	head     head            // of a start
-	sample   *observe.Sample // of a sample
-	progress *event.Progress // of a progress
-	exit     *int            // of a summary; nil: it has no code
+	head     head                // of a start
+	sample   *observe.Sample     // of a sample
+	progress *event.Progress     // of a progress
+	exit     *int                // of a summary; nil: it has no code
+	stopped  []event.StoppedLane // of a summary
 }
 
 // parse reads a whole line, without its line feed. Its kind is unknown if it is not one of
@@ -94,10 +95,11 @@ func (p *parsed) read(k kind, line []byte) (err error) {
 		err = json.Unmarshal(line, p.progress)
 	case summary:
 		var s struct {
-			ExitCode *int `json:"exit_code"`
+			ExitCode *int                `json:"exit_code"`
+			Stopped  []event.StoppedLane `json:"stopped_lanes"`
 		}
 		err = json.Unmarshal(line, &s)
-		p.exit = s.ExitCode
+		p.exit, p.stopped = s.ExitCode, s.Stopped
 	default:
 		if !json.Valid(line) {
 			err = strconv.ErrSyntax

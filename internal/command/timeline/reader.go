@@ -20,11 +20,12 @@ var ErrNone = errors.New("there is no timeline")
 
 // A View is the state of the latest run in a timeline.
 type View struct {
-	Progress *event.Progress // how the run stood; nil: not written yet
-	Line     []byte          // the same, as the file has it, without its line feed
-	At       time.Time       // of the latest sample; zero: there is none
-	Ended    bool            // the run's summary is there
-	ExitCode *int            // in the summary; nil: none
+	Progress *event.Progress     // how the run stood; nil: not written yet
+	Line     []byte              // the same, as the file has it, without its line feed
+	At       time.Time           // of the latest sample; zero: there is none
+	Ended    bool                // the run's summary is there
+	ExitCode *int                // in the summary; nil: none
+	Stopped  []event.StoppedLane // likewise
 }
 
 // Reader follows a timeline, while a run writes it or afterwards. It does not block the
@@ -127,7 +128,7 @@ func (t *tally) add(p *parsed, line []byte) {
 		t.samples = t.samples[max(0, len(t.samples)-keptSamples):]
 		t.view.At = p.sample.At
 	case summary:
-		t.view.Ended, t.view.ExitCode = true, p.exit
+		t.view.Ended, t.view.ExitCode, t.view.Stopped = true, p.exit, p.stopped
 	case progress:
 		t.view.Progress, t.view.Line = p.progress, bytes.TrimRight(line, " ")
 	}

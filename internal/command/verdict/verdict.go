@@ -339,6 +339,17 @@ func (v *Verdict) adviceFor(stopped error) string {
 	return "check what the provider asks for"
 }
 
+// LaneAdvice says what a user may do about a lane of the file that has stopped while others may go
+// on.
+func (v *Verdict) LaneAdvice(lane string, stopped error) string {
+	if e := FaultOf(stopped); e != nil && e.Kind == provider.Unauthorized {
+		if of := v.Account.LaneNamed(lane); of != nil {
+			return of.KeyAdvice()
+		}
+	}
+	return v.adviceFor(stopped)
+}
+
 // lanesAdvice says what a user may do about lanes of the file that were refused.
 func (v *Verdict) lanesAdvice(kind provider.Kind) string {
 	if kind == provider.Unauthorized {
