@@ -18,7 +18,7 @@ const module = "github.com/headrace/headrace"
 var lockFree = map[string]int{
 	".": 5, "../coordinator": 5, "../coordinator/machine": 5, "../limiter": 5,
 	"../limiter/model": 10, "../limiter/plain": 5, "../limiter/laws": 1, "../limiter/internal/measure": 3, "../limiter/internal/window": 2,
-	"paced": 3, "prompts": 5, "journal": 5, "saver": 3, "promptfile": 5, "internal/keys": 3, "internal/lines": 2, "../internal/disk": 3,
+	"paced": 3, "serve": 8, "serve/door": 2, "serve/stream": 2, "prompts": 5, "journal": 5, "saver": 3, "promptfile": 5, "internal/keys": 3, "internal/lines": 2, "../internal/disk": 3,
 }
 
 // No lock, no atomic and no clock of the world's is in what decides.
@@ -77,6 +77,13 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"batch/paced": append([]string{
 			"batch", "coordinator", "coordinator/machine", "provider", "provider/estimate", "provider/rawjson", "provider/stream",
 		}, admission...),
+		"batch/serve/door":   {"limiter", "limiter/internal/measure", "provider", "provider/rawjson", "provider/stream"},
+		"batch/serve/stream": {"provider", "provider/rawjson", "provider/stream"},
+		"batch/serve": append([]string{
+			"batch", "batch/paced", "batch/serve/door", "batch/serve/stream", "coordinator", "coordinator/machine", "provider", "provider/anthropic",
+			"provider/auth", "provider/chat", "provider/cohere", "provider/converse", "provider/estimate", "provider/gemini", "provider/openai",
+			"provider/rawjson", "provider/stream", "provider/wire",
+		}, admission...),
 		"batch/promptfile": append([]string{
 			"batch", "internal/disk", "batch/internal/keys", "batch/internal/lines", "batch/journal", "batch/prompts", "batch/saver",
 			"coordinator", "coordinator/machine", "provider", "provider/estimate", "provider/rawjson", "provider/stream",
@@ -115,6 +122,7 @@ func TestLibraryPullsInNothingOfTheCommands(t *testing.T) {
 		"provider/auth/google": {"golang.org/x/oauth2", "cloud.google.com/go/compute/metadata"},
 		"batch":                {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup"},
 		"batch/paced":          {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup"},
+		"batch/serve":          {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup", "github.com/sashabaranov/go-openai"},
 		"observe":              {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup"},
 		"batch/prompts":        {"github.com/klauspost/compress"},
 		"batch/journal":        {"github.com/gofrs/flock", "golang.org/x/sys"},

@@ -67,6 +67,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, t.fault
 	}
 	f := &flight{err: errGone, base: &t.base, answer: make(chan *http.Response, 1), done: make(chan struct{})}
+	f.give = f.pass
 	go func() {
 		defer close(f.done)
 		defer c.close()
@@ -82,25 +83,60 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	default:
 	}
+	return f.end(req.Context())
+}
+
+// Forward makes the call c as [Transport] does, in the caller's goroutine and with no other. give
+// gets the one good answer, reads and closes its body, and the call holds its place until give
+// returns. An error of give's is that of the call, which is not repeated; it is marked as cut off.
+//
+// Forward returns nil and nil if give had the answer and no error. Otherwise it returns the
+// provider's last refusal, whose body is in memory, or an error as Transport does. The request of c needs
+// no body: c.Body is sent, all of it. It is for programs that stand between a client and a
+// provider, such as package serve.
+func Forward(ctx context.Context, shared *batch.Shared, base http.RoundTripper, c *Call, give func(*http.Response) error, opts ...batch.Option) (*http.Response, error) {
+	c.whole = true
+	f := &flight{base: &provider.Transport{Base: base}}
+	f.give = func(ctx context.Context, resp *http.Response) error {
+		err := give(resp)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		provider.RecorderFrom(ctx).Cut()
+		return f.ends(err)
+	}
+	_, f.err = batch.Do(ctx, shared, c, f.try, opts...)
+	if f.err == nil {
+		return nil, nil //nolint:nilnil // the answer was given
+	}
+	return f.end(ctx)
+}
+
+// flight is one call on its way. Its goroutine owns the fields until done is closed.
+type flight struct {
+	base   http.RoundTripper
+	give   func(ctx context.Context, resp *http.Response) error // brings the good answer to the client
+	answer chan *http.Response                                  // has room for the one answer that the client gets
+	done   chan struct{}
+
+	refusal *http.Response // of the latest try
+	last    error          // of the try after which there must be no other; nil: there may be
+	err     error          // of batch.Do
+}
+
+// end returns what the client gets of a call that has ended without a good answer.
+func (f *flight) end(ctx context.Context) (*http.Response, error) {
 	switch {
-	case req.Context().Err() != nil:
+	case ctx.Err() != nil:
 	case f.refusal != nil:
 		return f.refusal, nil
 	case f.last != nil:
 		return nil, f.last
 	}
 	return nil, f.err
-}
-
-// flight is one call on its way. Its goroutine owns the fields until done is closed.
-type flight struct {
-	base   http.RoundTripper
-	answer chan *http.Response // has room for the one answer that the client gets
-	done   chan struct{}
-
-	refusal *http.Response // of the latest try
-	last    error          // of the try after which there must be no other; nil: there may be
-	err     error          // of batch.Do
 }
 
 // maxRefusal bounds the part of a refusal's body that the client gets, in bytes. No provider's
@@ -129,13 +165,13 @@ func (f *flight) try(ctx context.Context, c *Call) (none struct{}, err error) {
 	f.refusal = nil
 	req, err := c.request(ctx)
 	if err != nil {
-		return none, f.end(err)
+		return none, f.ends(err)
 	}
 	resp, err := f.base.RoundTrip(req)
 	switch {
 	case err != nil:
 		if !c.mayRepeat(provider.Unsent(err)) {
-			return none, f.end(err)
+			return none, f.ends(err)
 		}
 		return none, err
 	case resp.StatusCode >= http.StatusBadRequest:
@@ -143,11 +179,11 @@ func (f *flight) try(ctx context.Context, c *Call) (none struct{}, err error) {
 		return none, f.refused(ctx, c, resp)
 	}
 	resp.Request = c.Request
-	return none, f.pass(ctx, resp)
+	return none, f.begin(ctx, resp)
 }
 
-// end marks err as the last of the call.
-func (f *flight) end(err error) error {
+// ends marks err as the last of the call.
+func (f *flight) ends(err error) error {
 	f.last = err
 	return batch.Permanent(err)
 }
@@ -172,7 +208,7 @@ func (f *flight) refused(ctx context.Context, c *Call, resp *http.Response) erro
 	first, _ := fault.Kind.StopsLaneAfter()
 	undone := fault.Kind == provider.Throttled || fault.Kind == provider.Overloaded
 	if fault.Kind.StopsLane() || first > 0 || max(fault.RetryAfter, record.RetryAfter) > mostWait || !c.mayRepeat(undone) {
-		return f.end(fault)
+		return f.ends(fault)
 	}
 	return fault
 }
@@ -182,15 +218,19 @@ type ending struct{ error }
 
 func (e ending) Read([]byte) (int, error) { return 0, e.error }
 
-// pass gives the answer to the client, and waits until it was read or closed. The clock of the
-// try stops: from here on the client decides how long it waits.
-func (f *flight) pass(ctx context.Context, resp *http.Response) error {
-	rec := provider.RecorderFrom(ctx)
-	if rec.AnswerBegins(); ctx.Err() != nil { // the clock was faster
+// begin stops the clock of the try: from here on the client decides how long it waits, and there is
+// no other try.
+func (f *flight) begin(ctx context.Context, resp *http.Response) error {
+	if provider.RecorderFrom(ctx).AnswerBegins(); ctx.Err() != nil { // the clock was faster
 		_ = resp.Body.Close()
 		return ctx.Err()
 	}
 	f.last = errPassed
+	return f.give(ctx, resp)
+}
+
+// pass gives the answer to the client, and waits until it was read or closed.
+func (f *flight) pass(ctx context.Context, resp *http.Response) error {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		f.answer <- resp
 		return nil
@@ -210,7 +250,7 @@ func (f *flight) pass(ctx context.Context, resp *http.Response) error {
 		if err == nil {
 			return nil
 		}
-		rec.Cut()
+		provider.RecorderFrom(ctx).Cut()
 		return batch.Permanent(err)
 	case <-ctx.Done():
 		return ctx.Err()

@@ -1,0 +1,163 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/provider"
+)
+
+// shell returns the request of the call as the line sees it: it never leaves.
+func (v *visit) shell() *http.Request {
+	return &http.Request{Method: http.MethodPost, URL: &url.URL{Path: v.operation}, Header: http.Header{}}
+}
+
+// watch ends the call for each reason but its own end: the client has gone or its patience is over, its
+// deadline has passed, or the server stops. stop ends the watch, and waits until nothing of it runs.
+func (v *visit) watch(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
+	// whileWaiting cancels the call once it waits, now or after a refusal: then it has not left, and
+	// never leaves.
+	whileWaiting := func(cause error) func() {
+		return func() {
+			select {
+			case <-v.line:
+				cancel(cause)
+			case <-ctx.Done():
+			}
+		}
+	}
+	gone := func() { cancel(errGone) }
+	if v.s.cfg.FinishGone {
+		gone = whileWaiting(errGone)
+	}
+	all := []func() bool{
+		v.s.alarm(v.wishes.maxWait, whileWaiting(errPatience)),
+		after(v.r.Context(), gone),
+		after(v.s.stopped, whileWaiting(errStopping)),
+		after(v.s.cut, func() { cancel(errStopping) }),
+	}
+	if v.wishes.whole > 0 {
+		all = append(all, v.s.alarm(v.wishes.whole, func() { cancel(errDeadline) }))
+	}
+	if v.pings() {
+		all = append(all, v.s.alarm(v.s.cfg.CommitAfter, func() { v.out.ping(ctx) }))
+	}
+	v.cancel = cancel
+	return func() {
+		cancel(nil)
+		for _, stop := range all {
+			stop()
+		}
+	}
+}
+
+// alarm runs f once d is over, unless it is stopped before. stop waits for f if that has begun.
+func (s *Server) alarm(d time.Duration, f func()) (stop func() bool) {
+	done := make(chan struct{})
+	t := s.cfg.Clock.AfterFunc(d, func() { defer close(done); f() })
+	return func() bool {
+		if t.Stop() {
+			return true
+		}
+		<-done
+		return false
+	}
+}
+
+// after runs f when ctx ends, as alarm does when time is up.
+func after(ctx context.Context, f func()) (stop func() bool) {
+	done := make(chan struct{})
+	leave := context.AfterFunc(ctx, func() { defer close(done); f() })
+	return func() bool {
+		if leave() {
+			return true
+		}
+		<-done
+		return false
+	}
+}
+
+// RoundTrip sends the call to the provider of its lane, once. The line calls it, in the goroutine of
+// the visit.
+func (v *visit) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	if !v.flies {
+		select {
+		case <-v.line:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		v.s.departs(v.wishes.client, v.wishes.class)
+	}
+	v.tries, v.lane, v.left, v.flies = v.tries+1, batch.LaneFrom(ctx), v.s.cfg.Clock.Now(), true
+	v.recorder = provider.RecorderFrom(ctx)
+	resp, err := v.send(ctx)
+	if err != nil || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError { // it may wait once more
+		v.s.returns(v.wishes.client, v.wishes.class)
+		v.flies = false
+		v.line <- struct{}{}
+	}
+	return resp, err
+}
+
+func (v *visit) send(ctx context.Context) (*http.Response, error) {
+	up := v.s.cfg.Upstream(v.lane)
+	if up == nil {
+		return nil, &provider.Error{Kind: provider.Misconfigured, Err: fmt.Errorf("lane %.64q has no way to a provider", v.lane)}
+	}
+	resp, err := up.Pass(ctx, provider.Request{Endpoint: v.operation, Model: v.model, Body: v.body, Lane: v.lane}, v.path, v.header, v.query)
+	if err == nil && resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest {
+		_ = resp.Body.Close() // it leads elsewhere, where no client may follow
+		return nil, &provider.Error{Kind: provider.Misconfigured, Err: errors.New("the provider's answer leads to another address")}
+	}
+	return resp, err
+}
+
+// give brings the answer to the client, as it comes.
+func (v *visit) give(resp *http.Response) error {
+	defer func() { _ = resp.Body.Close() }() // its end is known
+	clock := v.s.cfg.Clock
+	late := v.s.alarm(max(v.s.cfg.Timeout-clock.Now().Sub(v.left), 1), func() { v.cancel(errTimeout) })
+	defer late()
+	idle := clock.AfterFunc(v.s.cfg.StreamIdle, func() { v.cancel(errIdle) })
+	defer idle.Stop()
+	tap := v.out.begin(resp)
+	err := v.out.copy(resp.Body, func() { idle.Reset(v.s.cfg.StreamIdle) })
+	if tap != nil {
+		if used, has := tap.Usage(); has {
+			v.recorder.Usage(used)
+		}
+		if word := tap.Finish(); word != "" {
+			v.recorder.Finish(word)
+		}
+	}
+	return err
+}
+
+// report tells the log of the visit's end.
+func (v *visit) report(status int, why *refused) {
+	if v.s.cfg.Log == nil {
+		return
+	}
+	now := v.s.cfg.Clock.Now()
+	a := Access{
+		At: v.began, Client: v.wishes.client, Class: v.wishes.class, Path: v.r.URL.Path, Model: v.model, Lane: v.lane, Status: status,
+		Streamed: v.streams, Waited: now.Sub(v.began), Took: now.Sub(v.began), Attempts: v.tries, Bytes: v.out.bytes,
+		Usage: v.end.Usage, Finish: v.end.Finish, Gone: v.r.Context().Err() != nil,
+	}
+	if a.Client == "" {
+		a.Client = v.client.Name
+	}
+	if !v.left.IsZero() {
+		a.Waited = v.left.Sub(v.began)
+	}
+	if why != nil {
+		a.Code = why.Code
+	}
+	v.s.cfg.Log(a)
+}

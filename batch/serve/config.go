@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/provider"
+)
+
+// Defaults of Config.
+const (
+	// DefaultMaxBody holds any chat with its pictures.
+	DefaultMaxBody = 32 << 20
+	// DefaultMaxBodies holds ten thousand chats of 25 KiB that wait.
+	DefaultMaxBodies = 256 << 20
+	// DefaultMaxWaiting is as many: an hour's calls at 166 a minute.
+	DefaultMaxWaiting = 10_000
+	// DefaultMaxWait is less than the 5 minutes after which Node's fetch gives up a request without
+	// headers, whatever the SDK's timeout.
+	DefaultMaxWait = 4 * time.Minute
+	// DefaultCommitAfter is well under the 60 s of silence after which common load balancers cut a
+	// connection, and long enough that most refusals still have their true status.
+	DefaultCommitAfter = 15 * time.Second
+	// DefaultStreamIdle is longer than the pause of any model that thinks.
+	DefaultStreamIdle = 5 * time.Minute
+	// DefaultTimeout is that of the official SDKs.
+	DefaultTimeout = 10 * time.Minute
+)
+
+// An Upstream sends calls to one provider. A *wire.Client is one.
+type Upstream interface {
+	// Pass sends a request with the provider's key, once; see wire.Client.Pass.
+	Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error)
+	// List asks for the list of models.
+	List(ctx context.Context, header http.Header) (*http.Response, error)
+}
+
+// Config says whom to serve, and how. Shared and Upstream are needed, and Clients or Open.
+type Config struct {
+	// Shared is the line, with its lanes and limits. Its Close belongs to the caller, after that of
+	// the server.
+	Shared *batch.Shared
+	// Upstream returns the way to the provider of a lane; nil: the lane has none.
+	Upstream func(lane string) Upstream
+	// Pool names the pool in which a request waits, and further options of its call. Its error says
+	// that the model is not served: the client sees its text. nil: each model is a lane of its own name.
+	Pool func(operation, model string) (pool string, opts []batch.Option, err error)
+	// Models names the lane whose provider lists the models; "": nobody is asked, and GET /v1/models is
+	// not served.
+	Models string
+
+	Clients     []door.Client
+	Open        bool     // requests without a token may come in
+	Hosts       []string // names by which clients may call, besides those of this machine
+	AllowOrigin []string // pages in a browser that may call
+
+	MaxBody     int64         // of one request, in bytes
+	MaxBodies   int64         // of all requests together, in bytes
+	MaxWaiting  int           // requests that wait; one client may have half of them
+	MaxWait     time.Duration // until a call leaves, for requests that say nothing else
+	CommitAfter time.Duration // a stream that waits longer gets its head, and pings
+	StreamIdle  time.Duration // the longest silence of a stream
+	Timeout     time.Duration // of a call from its departure to its end
+	FinishGone  bool          // a call whose client has gone goes on to its end
+
+	Log   func(Access) // one value for each request that had a client; nil: nobody listens
+	Clock clockwork.Clock
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
+	c.MaxBodies = max(cmp.Or(c.MaxBodies, DefaultMaxBodies), c.MaxBody)
+	c.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
+	c.MaxWait = cmp.Or(c.MaxWait, DefaultMaxWait)
+	c.CommitAfter = cmp.Or(c.CommitAfter, DefaultCommitAfter)
+	c.StreamIdle = cmp.Or(c.StreamIdle, DefaultStreamIdle)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	if c.Pool == nil {
+		c.Pool = func(_, model string) (string, []batch.Option, error) { return model, nil, nil }
+	}
+	if c.Clock == nil {
+		c.Clock = clockwork.NewRealClock()
+	}
+	return c
+}
+
+func (c Config) check() error {
+	var faults []error
+	if c.Shared == nil || c.Upstream == nil {
+		faults = append(faults, errors.New("Shared and Upstream are needed"))
+	}
+	for name, n := range map[string]int64{
+		"MaxBody": c.MaxBody, "MaxBodies": c.MaxBodies, "MaxWaiting": int64(c.MaxWaiting), "MaxWait": int64(c.MaxWait),
+		"CommitAfter": int64(c.CommitAfter), "StreamIdle": int64(c.StreamIdle), "Timeout": int64(c.Timeout),
+	} {
+		if n < 0 {
+			faults = append(faults, fmt.Errorf("%s is %d: want 0 or more", name, n))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Access describes a request that has ended. It has nothing of its body.
+type Access struct {
+	At       time.Time // when it came
+	Client   string
+	Class    door.Class
+	Path     string
+	Model    string
+	Lane     string // of its last call; "": it had none
+	Status   int    // that the client got; 0: it had gone before
+	Code     string // of a refusal of this server's
+	Streamed bool
+	Waited   time.Duration // until its last call left, or the end
+	Took     time.Duration // in all
+	Attempts int
+	Bytes    int64 // of the answer
+	Usage    provider.Usage
+	Finish   string
+	Gone     bool // the client went away before the end
+}

@@ -1,0 +1,267 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/batch/serve/stream"
+	"github.com/headrace/headrace/provider"
+)
+
+// out is the answer to one request. The goroutine of the request writes it, and so does the one that
+// pings: the one that has taken the turn is alone with it.
+type out struct {
+	v       *visit
+	turn    chan struct{} // has room for the one
+	control *http.ResponseController
+
+	status int         // that the client has; 0: none yet
+	events bool        // the answer is a stream of events
+	tap    *stream.Tap // of a stream
+	blanks bool        // it is JSON, before which blanks may come
+	pinged bool        // its head was sent before the provider's had come
+	broken error       // the client takes no more
+	bytes  int64
+	last   time.Time // of the latest bytes
+	torn   bool      // its end did not come, and the client has to see that
+}
+
+func newOut(v *visit) *out {
+	o := &out{v: v, turn: make(chan struct{}, 1), control: http.NewResponseController(v.w)}
+	o.turn <- struct{}{}
+	return o
+}
+
+// alone runs f in its turn.
+func (o *out) alone(f func()) {
+	<-o.turn
+	defer func() { o.turn <- struct{}{} }()
+	f()
+}
+
+// pings reports whether the client may get something before its answer.
+func (v *visit) pings() bool {
+	if v.streams {
+		return v.face.Ping("") != nil
+	}
+	return v.wishes.keep
+}
+
+// pingEvery is the time between two pings: well under the 60 s of silence after which common load
+// balancers cut a connection, and the 30 s of the most impatient.
+const pingEvery = 10 * time.Second
+
+// ping keeps the client's connection from falling silent, until ctx ends. A client that has no head yet
+// gets it, and can hear of an error only by an event from then on.
+func (o *out) ping(ctx context.Context) {
+	for {
+		o.alone(o.pingOnce)
+		t := o.v.s.cfg.Clock.NewTimer(pingEvery)
+		select {
+		case <-t.Chan():
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+	}
+}
+
+func (o *out) pingOnce() {
+	v := o.v
+	now := v.s.cfg.Clock.Now()
+	switch {
+	case o.broken != nil, o.status != 0 && now.Sub(o.last) < pingEvery:
+	case o.status == 0 && v.streams:
+		o.pinged, o.events, o.tap = true, true, new(stream.Tap)
+		o.head(http.StatusOK, "text/event-stream")
+		o.write(v.face.Ping("headrace waits for the provider"))
+	case o.status == 0:
+		o.pinged, o.blanks = true, true
+		o.head(http.StatusOK, "application/json")
+		o.write([]byte("\n"))
+	case o.events && o.tap.Between():
+		o.write(v.face.Ping("headrace waits for the provider"))
+	case o.blanks && o.bytes == 0:
+		o.write([]byte("\n"))
+	}
+}
+
+// head sends the head of an answer.
+func (o *out) head(status int, contentType string) {
+	h := o.v.w.Header()
+	if contentType != "" {
+		h.Set("Content-Type", contentType)
+	}
+	if o.v.streams || o.events {
+		h.Set("X-Accel-Buffering", "no")
+		h.Set("Cache-Control", "no-cache, no-transform")
+	}
+	h.Set("X-Content-Type-Options", "nosniff")
+	o.status, o.last = status, o.v.s.cfg.Clock.Now()
+	o.v.w.WriteHeader(status)
+}
+
+// write sends bytes at once.
+func (o *out) write(p []byte) {
+	if o.broken != nil {
+		return
+	}
+	o.last = o.v.s.cfg.Clock.Now()
+	if _, o.broken = o.v.w.Write(p); o.broken == nil {
+		if err := o.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
+			o.broken = err
+		}
+	}
+}
+
+// begin sends the head of the provider's answer, unless a ping was faster. It returns the tap of a
+// stream.
+func (o *out) begin(resp *http.Response) (tap *stream.Tap) {
+	v := o.v
+	o.alone(func() {
+		kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+		switch strings.TrimSpace(strings.ToLower(kind)) {
+		case "text/event-stream":
+			o.events = true
+			tap = new(stream.Tap)
+		case "application/vnd.amazon.eventstream":
+			if of, can := v.face.(provider.Streamer); can {
+				splitter, _ := of.Stream(v.operation)
+				tap = stream.Over(splitter)
+			}
+		}
+		if o.tap = tap; o.status != 0 {
+			return
+		}
+		h := v.w.Header()
+		incoming(h, resp.Header)
+		v.served(h)
+		if resp.ContentLength >= 0 && tap == nil {
+			h.Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
+		}
+		o.head(resp.StatusCode, "")
+	})
+	return tap
+}
+
+// served puts into the headers how the request was served.
+func (v *visit) served(h http.Header) {
+	waited := v.s.cfg.Clock.Now().Sub(v.began)
+	if !v.left.IsZero() {
+		waited = v.left.Sub(v.began)
+	}
+	h.Set(prefix+"Waited-Ms", strconv.FormatInt(waited.Milliseconds(), 10))
+	h.Set(prefix+"Attempts", strconv.Itoa(v.tries))
+	if v.lane != "" {
+		h.Set(prefix+"Lane", v.lane)
+	}
+}
+
+// copySize is the size in bytes of what is read at once: some events of a stream. Thousands of streams
+// may be open.
+const copySize = 8 << 10
+
+// copy passes on a body as it comes. With FinishGone it reads on when the client has gone.
+func (o *out) copy(body io.Reader, came func()) error {
+	p := make([]byte, copySize)
+	streams := o.tap != nil || o.v.streams
+	for {
+		n, err := body.Read(p)
+		if n > 0 {
+			came()
+			o.alone(func() { o.take(p[:n], streams) })
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return o.gone()
+		case err != nil:
+			o.torn = true
+			return err
+		case o.broken != nil && !o.v.s.cfg.FinishGone:
+			return o.gone()
+		}
+	}
+}
+
+func (o *out) gone() error {
+	if o.broken == nil || o.v.s.cfg.FinishGone {
+		return nil
+	}
+	return errGone
+}
+
+// take passes on a piece of the answer. An answer in one piece is not flushed: it has its length.
+func (o *out) take(p []byte, streams bool) {
+	o.bytes += int64(len(p))
+	if o.tap != nil {
+		o.tap.Write(p)
+	}
+	if streams || o.pinged {
+		o.write(p)
+	} else if o.broken == nil {
+		o.last = o.v.s.cfg.Clock.Now()
+		_, o.broken = o.v.w.Write(p)
+	}
+}
+
+// pass gives the client the provider's last refusal, which is no reason to come back: the line has
+// tried.
+func (o *out) pass(resp *http.Response) {
+	body, _ := io.ReadAll(resp.Body) // it is in memory
+	o.alone(func() {
+		if o.status != 0 {
+			fault := provider.Classify(resp.StatusCode, resp.Header, body)
+			o.fault(provider.Refusal{Status: resp.StatusCode, Code: fault.Code, Message: saidBy(fault)})
+			return
+		}
+		h := o.v.w.Header()
+		incoming(h, resp.Header)
+		o.v.served(h)
+		h.Set("X-Should-Retry", "false")
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+		o.head(resp.StatusCode, "")
+		o.bytes += int64(len(body))
+		_, o.broken = o.v.w.Write(body)
+	})
+}
+
+// fault tells an error to a client that has the head of its answer.
+func (o *out) fault(r provider.Refusal) {
+	switch {
+	case o.events && o.tap.Between():
+		o.write(o.v.face.Fault(o.v.operation, r))
+	case o.blanks && o.bytes == 0:
+		_, body := o.v.face.Refuse(r)
+		o.write(body)
+	default:
+		o.torn = true
+	}
+}
+
+// finish ends the answer: with a refusal, if there was none. It returns the status that the client
+// has, and whether the connection has to be cut off, so that the client sees that the end is missing.
+// Nobody pings any more.
+func (o *out) finish(why *refused) (status int, aborted bool) {
+	<-o.turn
+	torn := o.torn
+	switch {
+	case why == nil:
+	case o.v.r.Context().Err() != nil:
+	case o.status == 0:
+		if o.v.tries > 0 {
+			o.v.served(o.v.w.Header())
+		}
+		plain(o.v.w, o.v.face, *why)
+		o.status = why.Status
+	default:
+		o.torn = false
+		o.fault(why.Refusal)
+		return o.status, o.torn
+	}
+	return o.status, torn
+}

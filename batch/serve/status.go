@@ -1,0 +1,107 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/provider"
+)
+
+// Status is a snapshot of the server.
+type Status struct {
+	Waiting  int            `json:"waiting"`
+	InFlight int            `json:"in_flight"`
+	Bodies   int64          `json:"bodies_bytes"`
+	Stopping bool           `json:"stopping"`
+	Classes  map[string]int `json:"waiting_by_class"`
+	Clients  []ClientStatus `json:"clients"` // those with requests, by name
+	Lanes    []LaneStatus   `json:"lanes"`   // the busiest
+	Totals   batch.Counters `json:"-"`
+	Machine  batch.Status   `json:"-"`
+}
+
+// ClientStatus is a snapshot of one client.
+type ClientStatus struct {
+	Name     string `json:"name"`
+	Waiting  int    `json:"waiting"`
+	InFlight int    `json:"in_flight"`
+}
+
+// LaneStatus is a snapshot of one lane.
+type LaneStatus struct {
+	Name     string `json:"name"`
+	Phase    string `json:"phase"`
+	HeldBy   string `json:"held_by,omitempty"`
+	WaitMs   int64  `json:"wait_ms"`
+	InFlight int    `json:"in_flight"`
+	Calls    uint64 `json:"calls"`
+	Refused  uint64 `json:"refused"`
+}
+
+// Admin reports whether a request has the token of an admin, or came over the user's own socket: it may
+// see the status.
+func (s *Server) Admin(r *http.Request) (is bool) {
+	if isLocal(r.Context()) {
+		return true
+	}
+	s.with(func(b *books) {
+		client, refusal := b.door.Client(r.Header)
+		is = refusal == nil && client.Admin
+	})
+	return is
+}
+
+// statusLanes is the number of lanes that a status shows.
+const statusLanes = 32
+
+// Status returns a snapshot. The error is ctx's, or that of a closed Shared.
+func (s *Server) Status(ctx context.Context) (Status, error) {
+	st := Status{Classes: map[string]int{}, Clients: []ClientStatus{}, Lanes: []LaneStatus{}}
+	s.with(func(b *books) {
+		st.Bodies, st.Waiting, st.Stopping = b.bodies, b.waiting, b.closing
+		for _, name := range slices.Sorted(maps.Keys(b.of)) {
+			c := b.of[name]
+			st.InFlight += c.inFlight
+			st.Clients = append(st.Clients, ClientStatus{name, c.waits(), c.inFlight})
+			for class, n := range c.waiting {
+				st.Classes[door.Classes[class]] += n
+			}
+		}
+	})
+	m, err := s.cfg.Shared.Status(ctx, statusLanes)
+	if err != nil {
+		return st, err
+	}
+	st.Machine, st.Totals = m, m.Totals
+	for _, l := range m.Lanes {
+		st.Lanes = append(st.Lanes, LaneStatus{
+			Name: l.Name, Phase: l.Phase.String(), HeldBy: l.Why, WaitMs: l.Wait.Milliseconds(), InFlight: l.InFlight,
+			Calls: l.Counters.Calls, Refused: l.Counters.Throttled,
+		})
+	}
+	return st, nil
+}
+
+// serveStatus shows the status to an admin, and to clients over the user's own socket.
+func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, face provider.Face) {
+	if !s.Admin(r) {
+		plain(w, face, atTheDoor(&provider.Refusal{Status: http.StatusUnauthorized, Code: "headrace_token", Message: "the status needs the admin's token"}))
+		return
+	}
+	st, err := s.Status(r.Context())
+	if err != nil {
+		plain(w, face, refused{Refusal: *stopping()})
+		return
+	}
+	body, err := json.Marshal(st)
+	if err != nil {
+		plain(w, face, refused{Refusal: provider.Refusal{Status: http.StatusInternalServerError, Code: "headrace_status", Message: err.Error()}})
+		return
+	}
+	s.say(w, r, http.StatusOK, string(body))
+}

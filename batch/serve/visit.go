@@ -1,0 +1,247 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/paced"
+	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// visit is one request on its way. The goroutine of its connection owns it.
+type visit struct {
+	s      *Server
+	w      http.ResponseWriter
+	r      *http.Request
+	client *door.Client
+	began  time.Time
+
+	face      provider.Face
+	operation string
+	model     string
+	path      bool // the path asks for a stream
+	streams   bool // the request asks for one
+	wishes    wishes
+	body      []byte
+	room      int64 // that it has taken for its body
+
+	header http.Header // what the provider gets of the client's
+	query  string
+
+	line  chan struct{} // holds a token while the request waits: the one that has taken it decides whether it leaves
+	out   *out
+	tries int
+	lane  string
+	left  time.Time // when its last call left; zero: none has
+	flies bool      // it is in flight
+	end   batch.End
+
+	cancel   context.CancelCauseFunc // ends its call
+	recorder *provider.Recorder      // of its last call
+}
+
+// route finds the face and what is asked.
+func (v *visit) route() bool {
+	path := v.r.URL.EscapedPath()
+	for _, f := range faces {
+		if operation, model, streams, ok := f.Find(path); ok {
+			v.face, v.operation, v.model, v.path = f, operation, model, streams
+			return true
+		}
+	}
+	return false
+}
+
+// serve takes the request from its head to its end.
+func (v *visit) serve() {
+	if refusal := v.s.comesIn(); refusal != nil {
+		plain(v.w, v.face, atTheDoor(refusal))
+		return
+	}
+	defer func() { v.s.goesOut(v.room) }()
+	var why *refused
+	v.out = newOut(v)
+	if refusal := v.check(); refusal != nil {
+		why = new(atTheDoor(refusal))
+	} else if refusal, err := v.call(); err != nil {
+		why = refusal
+	}
+	status, aborted := v.out.finish(why)
+	v.report(status, why)
+	if aborted {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// check reads the request. It refuses one that cannot be a call.
+func (v *visit) check() (refusal *provider.Refusal) {
+	if refusal = door.Unfit(v.r); refusal != nil {
+		return refusal
+	}
+	if v.wishes, refusal = v.s.read(v.r.Header, v.client, v.began); refusal != nil {
+		return refusal
+	}
+	if refusal = v.readBody(); refusal != nil {
+		return refusal
+	}
+	if refusal = v.readWords(); refusal != nil {
+		return refusal
+	}
+	if !v.client.May(v.model) {
+		return &provider.Refusal{Status: http.StatusForbidden, Code: "headrace_model", Message: "this client may not ask this model"}
+	}
+	v.header, v.query = outgoing(v.r.Header), outgoingQuery(v.r.URL.RawQuery)
+	return nil
+}
+
+// slowest is the time that the body of a request may take: what an uplink of 10 Mbit/s needs for the
+// longest body.
+const slowest = time.Minute
+
+// piece is the least room that is taken for a body whose length is not known, in bytes.
+const piece = 64 << 10
+
+// readBody reads the body, within its own bound and that of all.
+func (v *visit) readBody() *provider.Refusal {
+	length, most := v.r.ContentLength, v.s.cfg.MaxBody
+	tooLong := &provider.Refusal{Status: http.StatusRequestEntityTooLarge, Code: "headrace_too_large", Message: "the body is longer than this server takes"}
+	if length > most {
+		v.w.Header().Set("Connection", "close") // nobody reads it
+		return tooLong
+	}
+	control := http.NewResponseController(v.w)
+	_ = control.SetReadDeadline(v.s.cfg.Clock.Now().Add(slowest)) // a server that has none reads without
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	var b bytes.Buffer
+	for {
+		if want := int64(b.Len()) + piece; want > v.room {
+			if length >= 0 {
+				want = max(length, 1)
+			}
+			if want = min(max(want, 2*v.room), most+1); want > v.room {
+				if !v.s.room(want - v.room) {
+					return full("the bodies of requests that wait take all the room there is")
+				}
+				v.room = want
+			}
+			b.Grow(int(v.room) - b.Len() + bytes.MinRead)
+		}
+		n, err := io.CopyN(&b, v.r.Body, min(piece, most+1-int64(b.Len())))
+		switch {
+		case int64(b.Len()) > most:
+			v.w.Header().Set("Connection", "close")
+			return tooLong
+		case errors.Is(err, io.EOF):
+			v.body = b.Bytes()
+			return nil
+		case err != nil || n == 0:
+			v.w.Header().Set("Connection", "close")
+			return &provider.Refusal{Status: http.StatusBadRequest, Code: "headrace_body", Message: "the body did not come whole"}
+		}
+	}
+}
+
+// readWords finds the model and the wish for a stream in the body. Two models, or two such wishes, are
+// refused: the provider might take another one than is seen here.
+func (v *visit) readWords() *provider.Refusal {
+	bad := func(message string) *provider.Refusal {
+		return &provider.Refusal{Status: http.StatusBadRequest, Code: "headrace_body", Message: message}
+	}
+	object := rawjson.Trim(v.body)
+	if !rawjson.IsObject(object) || !rawjson.Valid(object) {
+		return bad("the body is not a JSON object")
+	}
+	inBody, models, wishes := v.model == "", 0, 0
+	for w := rawjson.WalkIn(object); w.Next(); {
+		name := string(w.Name)
+		value := w.Skip()
+		switch {
+		case name == "model" && inBody:
+			if models++; !rawjson.IsString(value) {
+				return bad("the model is not a text")
+			}
+			v.model = string(rawjson.Unquote(value))
+		case name == "stream":
+			wishes++
+			v.streams = string(value) == "true"
+		}
+	}
+	if models > 1 || wishes > 1 {
+		return bad("the body has two members of one name")
+	}
+	if inBody {
+		if models == 0 {
+			return bad("the body names no model")
+		}
+	} else {
+		v.streams = v.path
+	}
+	if !isModel(v.model) {
+		return bad("the name of the model cannot be one")
+	}
+	return nil
+}
+
+// maxModel bounds the name of a model in bytes: the ARN of an inference profile has some hundred.
+const maxModel = 256
+
+// isModel reports whether a text may be the name of a model, and a part of a path.
+func isModel(s string) bool {
+	if s == "" || len(s) > maxModel || s == "." || s == ".." {
+		return false
+	}
+	for _, r := range s {
+		if r <= ' ' || r == 0x7f || r > 0x7f && r < 0xa0 || r == 0xfffd || r == '\\' {
+			return false
+		}
+	}
+	return !hasDots(s)
+}
+
+// hasDots reports whether a part of a path is "..".
+func hasDots(s string) bool {
+	for part := range bytes.SplitSeq([]byte(s), []byte{'/'}) {
+		if string(part) == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// call waits in line, makes the call, and brings the answer to the client. It returns a refusal if there
+// was none.
+func (v *visit) call() (*refused, error) {
+	pool, opts, err := v.s.cfg.Pool(v.operation, v.model)
+	if err != nil {
+		return &refused{Refusal: provider.Refusal{Status: http.StatusNotFound, Code: "headrace_model", Message: err.Error()}}, err
+	}
+	if refusal := v.s.queues(v.client, v.wishes.client, v.wishes.class); refusal != nil {
+		return new(atTheDoor(refusal)), errPatience
+	}
+	v.line = make(chan struct{}, 1)
+	v.line <- struct{}{}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(v.r.Context()))
+	defer v.watch(ctx, cancel)()
+
+	c := &paced.Call{Request: v.shell(), Operation: v.operation, Model: v.model, Body: v.body}
+	opts = append(opts[:len(opts):len(opts)],
+		batch.WithPoolOf(func(*paced.Call) string { return pool }), batch.WithAttemptTimeout(v.s.cfg.Timeout),
+		batch.WithEnds(func(e batch.End) { v.end = e; v.end.In = nil }))
+	refusal, err := paced.Forward(ctx, v.s.cfg.Shared, v, c, v.give, opts...)
+	v.s.leaves(v.wishes.client, v.wishes.class, !v.flies)
+	switch {
+	case refusal != nil:
+		v.out.pass(refusal)
+		return nil, nil //nolint:nilnil // the client has the provider's words
+	case err == nil:
+		return nil, nil //nolint:nilnil // the client has its answer
+	}
+	return new(reasonOf(ctx, err)), err
+}

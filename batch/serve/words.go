@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/provider"
+)
+
+// The headers that a client may send. All of them end here.
+const (
+	prefix         = "X-Headrace-"
+	headerPriority = prefix + "Priority"
+	headerClient   = prefix + "Client"
+	headerTag      = prefix + "Tag"
+	headerMaxWait  = prefix + "Max-Wait"
+	headerDeadline = prefix + "Deadline"
+	headerKeep     = prefix + "Keepalive"
+)
+
+// Names of the same wishes elsewhere: of the inference gateways of Kubernetes, and the patience that
+// SDKs of Stainless tell in seconds. They are passed on, too.
+const (
+	aliasFirstToken = "X-Slo-Ttft-Ms"
+	aliasClient     = "X-Gateway-Inference-Fairness-Id"
+	aliasPriority   = "X-Gateway-Inference-Objective"
+	sdkReadTimeout  = "X-Stainless-Read-Timeout"
+	sdkTimeout      = "X-Stainless-Timeout"
+)
+
+// early is how long before an SDK gives up the server answers.
+const early = 10 * time.Second
+
+// leastWait is the patience of a request that must leave at once: a lane with room lets a call leave in
+// far less.
+const leastWait = 100 * time.Millisecond
+
+// wishes are what a client asks of the line.
+type wishes struct {
+	class   door.Class
+	client  string
+	tag     string
+	maxWait time.Duration // until the call leaves
+	whole   time.Duration // of the request; 0: no bound
+	keep    bool          // blanks may come before an answer that is no stream
+}
+
+// read reads the wishes of a client at the time now. A header that cannot be read is the client's mistake.
+func (s *Server) read(h http.Header, c *door.Client, now time.Time) (w wishes, refusal *provider.Refusal) {
+	w = wishes{class: max(door.Normal, c.First), client: c.Name, maxWait: s.cfg.MaxWait, keep: h.Get(headerKeep) == "1", tag: h.Get(headerTag)}
+	bad := func(header string) *provider.Refusal {
+		return &provider.Refusal{Status: http.StatusBadRequest, Code: "headrace_header", Message: "the header " + header + " cannot be read"}
+	}
+	if v := h.Get(headerPriority); v != "" {
+		class, known := door.ClassOf(v)
+		if !known {
+			return w, bad(headerPriority)
+		}
+		w.class = max(class, c.First)
+	} else if class, known := door.ClassOf(h.Get(aliasPriority)); known {
+		w.class = max(class, c.First)
+	}
+	if v := h.Get(headerClient); v != "" {
+		if !door.IsName(v) {
+			return w, bad(headerClient)
+		}
+		if c.MayName {
+			w.client = v
+		}
+	} else if v := h.Get(aliasClient); c.MayName && door.IsName(v) {
+		w.client = v
+	}
+	if w.tag != "" && !door.IsName(w.tag) {
+		return w, bad(headerTag)
+	}
+	for _, name := range [...]string{sdkReadTimeout, sdkTimeout} {
+		if seconds, err := strconv.ParseFloat(h.Get(name), 64); err == nil && seconds > 0 && seconds < mostSeconds {
+			patience := time.Duration(seconds * float64(time.Second))
+			w.maxWait = min(w.maxWait, max(patience-early, patience/2))
+			break
+		}
+	}
+	if ms, err := strconv.ParseFloat(h.Get(aliasFirstToken), 64); err == nil && ms > 0 && ms < mostSeconds*1000 {
+		w.maxWait = min(w.maxWait, time.Duration(ms*float64(time.Millisecond)))
+	}
+	if v := h.Get(headerMaxWait); v != "" {
+		d, err := duration(v)
+		if err != nil || d < 0 {
+			return w, bad(headerMaxWait)
+		}
+		w.maxWait = d
+	}
+	if v := h.Get(headerDeadline); v != "" {
+		d, err := duration(v)
+		if at, err2 := time.Parse(time.RFC3339, v); err2 == nil {
+			d, err = at.Sub(now), nil
+		}
+		if err != nil {
+			return w, bad(headerDeadline)
+		}
+		w.whole = max(d, 1) // one that has passed refuses the request at once
+	}
+	w.maxWait = max(w.maxWait, leastWait)
+	return w, nil
+}
+
+// mostSeconds bounds what an SDK may say of its patience: a year.
+const mostSeconds = 365 * 24 * 3600
+
+// duration reads one, or a number of seconds.
+func duration(v string) (time.Duration, error) {
+	if seconds, err := strconv.ParseFloat(v, 64); err == nil && seconds >= 0 && seconds < mostSeconds {
+		return time.Duration(seconds * float64(time.Second)), nil
+	}
+	return time.ParseDuration(strings.TrimSpace(v))
+}

@@ -1,0 +1,280 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// Pass sends a request in the dialect's own words and returns the answer as it comes, unread. It is
+// for programs that stand between a client and the provider. It is one try, as Do is, with the
+// same vendor's address, proof of who calls and headers.
+//
+// streams asks for the path of streams; a dialect whose bodies ask for them has the same path for
+// both. header holds the client's own headers: those of the configuration win, except the dialect's
+// version. query is appended to the address. The caller has taken out of both what must not leave.
+//
+// The secrets of the configuration are in no answer: not in its headers, nor in its body, also if
+// they come in pieces. Everything else is as the provider sent it. An error is an *Error, or that
+// of the transport.
+func (c *Client) Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
+	body, err := c.passed(r)
+	if err != nil {
+		return nil, c.refused(err)
+	}
+	path, template, err := c.passPath(r, streams)
+	if err != nil {
+		return nil, c.refused(err)
+	}
+	return c.pass(ctx, header, body, func(ctx context.Context) (*http.Request, error) {
+		req, err := c.requestTo(ctx, template, path, r.Model)
+		if err != nil {
+			return nil, err
+		}
+		req.URL.RawQuery = joined(req.URL.RawQuery, query)
+		if c.custom {
+			loadNoting(req, body)
+		} else {
+			load(req, body)
+		}
+		return req, nil
+	})
+}
+
+// List asks for the provider's list of models, like Pass. It returns an error of kind Invalid if the
+// dialect has none.
+func (c *Client) List(ctx context.Context, header http.Header) (*http.Response, error) {
+	lists, has := c.dialect.(interface{ ModelsPath() string })
+	if !has {
+		return nil, c.refused(errors.New("the dialect " + c.dialect.Name() + " has no list of models"))
+	}
+	return c.pass(ctx, header, nil, func(ctx context.Context) (*http.Request, error) {
+		req, err := c.requestTo(ctx, "{path}", lists.ModelsPath(), "")
+		if err != nil {
+			return nil, err
+		}
+		req.Method, req.Body = http.MethodGet, nil
+		req.Header = req.Header.Clone()
+		req.Header.Del("Content-Type")
+		return req, nil
+	})
+}
+
+// Dialect returns the configuration's.
+func (c *Client) Dialect() provider.Dialect { return c.dialect }
+
+// passed returns the body to send: the request's own, unless the vendor has its model elsewhere or the
+// lane its own tier.
+func (c *Client) passed(r provider.Request) ([]byte, error) {
+	if len(r.Body) == 0 {
+		return nil, errors.New("the request has no body")
+	}
+	body := r.Body
+	if c.cfg.InBody != "" && rawjson.IsObject(rawjson.Trim(body)) {
+		body = inPlaceOfModel(body, c.cfg.InBody)
+	}
+	if c.cfg.Tier != "" && asksForWords(r.Endpoint) && rawjson.IsObject(rawjson.Trim(body)) {
+		body = withTier(body, c.cfg.Tier)
+	}
+	return body, nil
+}
+
+// passPath returns the dialect's path, and the vendor's form of it.
+func (c *Client) passPath(r provider.Request, streams bool) (path, template string, err error) {
+	has := c.serves(&r)
+	template = c.cfg.Path
+	if streams {
+		template = c.cfg.StreamPath
+		of, can := c.dialect.(provider.Streamer)
+		if has = has && can; has {
+			path, has = of.StreamPath(r.Endpoint, r.Model)
+		}
+	} else if has {
+		path, has = c.dialect.Path(r.Endpoint, r.Model)
+	}
+	if !has {
+		return "", "", notServed(r.Endpoint, c.served)
+	}
+	return path, template, nil
+}
+
+// pass sends the request that build makes, and once more if its proof has expired meanwhile.
+func (c *Client) pass(ctx context.Context, header http.Header, body []byte, build func(context.Context) (*http.Request, error)) (*http.Response, error) {
+	provider.RecorderFrom(ctx).Hide(c.cfg.Auth.Secrets()...)
+	for again := false; ; again = true {
+		sending := ctx
+		if !c.custom {
+			sending = watched(ctx)
+		}
+		req, err := build(sending)
+		if err != nil {
+			return nil, c.refused(err)
+		}
+		req.Header = c.headersOf(header)
+		if err := c.cfg.Auth.Apply(ctx, req, body); err != nil {
+			return nil, c.refused(err)
+		}
+		resp, err := c.send(req)
+		switch {
+		case err != nil:
+			if !hasLeft(req) {
+				provider.RecorderFrom(ctx).Unsent()
+			}
+			return nil, c.Quiet(err)
+		case resp.StatusCode >= http.StatusBadRequest:
+			if c.fail(req, resp) && !again {
+				continue
+			}
+		default:
+			c.hideIn(resp)
+		}
+		return resp, nil
+	}
+}
+
+// headersOf returns the headers of a request: those of the configuration, and the client's where
+// there are none. The version of a dialect is that in which the client wrote its body.
+func (c *Client) headersOf(client http.Header) http.Header {
+	all := client.Clone()
+	if all == nil {
+		all = http.Header{}
+	}
+	var own http.Header
+	if of, has := c.dialect.(interface{ Header() http.Header }); has {
+		own = of.Header()
+	}
+	for name, values := range c.header {
+		_, version := own[name]
+		if _, has := all[name]; has && (version || name == "Accept" || name == "Content-Type") {
+			continue
+		}
+		all[name] = slices.Clone(values)
+	}
+	return all
+}
+
+// fail reads a failed answer, without secrets, and reports whether another try may pass: its proof was
+// refused, and there is a fresher one.
+func (c *Client) fail(req *http.Request, resp *http.Response) (again bool) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
+	_, _ = io.CopyN(io.Discard, resp.Body, drain)
+	_ = resp.Body.Close() // what counts was read
+	body = c.redact(body)
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp.Header.Del("Content-Length") // a key that was taken out changes it
+	c.hideInHeaders(resp.Header)
+	if err != nil {
+		return false
+	}
+	_, own := c.dialect.Answer(resp.StatusCode, resp.Header, body, c.cfg.Wording)
+	if own == nil {
+		return false
+	}
+	return c.mayPass(&Exchange{req: req, Status: resp.StatusCode, Header: resp.Header}, own)
+}
+
+// maxFailure bounds what is passed on of a failed answer, in bytes: far more than any provider
+// says.
+const maxFailure = 1 << 20
+
+// hideIn takes the secrets out of an answer.
+func (c *Client) hideIn(resp *http.Response) {
+	c.hideInHeaders(resp.Header)
+	var secrets [][]byte
+	for _, s := range c.cfg.Auth.Secrets() {
+		if len(s) >= minHidden && len(s) < firstPiece/2 && !auth.IsPlaceholder(s) {
+			secrets = append(secrets, []byte(s))
+		}
+	}
+	if len(secrets) > 0 && resp.Body != nil && resp.Body != http.NoBody {
+		resp.Body = &hiding{ReadCloser: resp.Body, secrets: secrets}
+	}
+}
+
+// minHidden is the length from which a text is a secret: see provider.Redact.
+const minHidden = 8
+
+func (c *Client) hideInHeaders(h http.Header) {
+	for _, values := range h {
+		for i, v := range values {
+			values[i] = c.quietText(v)
+		}
+	}
+}
+
+// hiding is a body without secrets. It holds back the end of what came if a secret may begin there,
+// until more comes. A secret is replaced by as many stars, so that no length changes.
+type hiding struct {
+	io.ReadCloser
+	secrets [][]byte
+	piece   []byte // what was read last
+	sure    []byte // of piece: may be passed on
+	held    []byte // of the end of piece: the beginning of a secret
+	err     error  // comes after both
+}
+
+// Read passes on what is sure. The size of p does not matter: a piece is longer than any secret.
+func (h *hiding) Read(p []byte) (int, error) {
+	for len(h.sure) == 0 && len(p) > 0 {
+		if h.err != nil {
+			return 0, h.err
+		}
+		if h.piece == nil {
+			h.piece = make([]byte, firstPiece)
+		}
+		n := copy(h.piece, h.held)
+		more, err := h.ReadCloser.Read(h.piece[n:])
+		came := h.piece[:n+more]
+		h.cover(came)
+		keep := 0
+		if h.err = err; err == nil {
+			keep = h.begun(came) // at the end of the body it is no secret
+		}
+		h.sure = came[:len(came)-keep]
+		h.held = append(h.held[:0], came[len(came)-keep:]...)
+	}
+	n := copy(p, h.sure)
+	h.sure = h.sure[n:]
+	return n, nil
+}
+
+// firstPiece is the size of a piece of an answer, in bytes: longer than two keys or tokens.
+const firstPiece = 32 << 10
+
+// cover replaces each secret in p.
+func (h *hiding) cover(p []byte) {
+	for _, s := range h.secrets {
+		for at := bytes.Index(p, s); at >= 0; at = bytes.Index(p, s) {
+			copy(p[at:], bytes.Repeat([]byte{'*'}, len(s)))
+		}
+	}
+}
+
+// begun returns the length of the longest end of p with which a secret begins.
+func (h *hiding) begun(p []byte) (longest int) {
+	for _, s := range h.secrets {
+		for n := min(len(p), len(s)-1); n > longest; n-- {
+			if p[len(p)-n] == s[0] && bytes.Equal(p[len(p)-n:], s[:n]) {
+				longest = n
+			}
+		}
+	}
+	return longest
+}
+
+// joined joins two queries.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return cmp.Or(a, b)
+	}
+	return strings.Join([]string{a, b}, "&")
+}
