@@ -43,6 +43,7 @@ type Pace struct {
 	Rate     float64   // calls per second; 0: not known; +Inf: nothing limits them
 	From     time.Time // nothing leaves before; zero: something may
 	ByTokens bool      // tokens limit them, and not their number
+	Searched bool      // the limit is being searched: neither the rate nor what has left says anything of it
 	Stopped  error     // nothing will leave any more; nil: something may
 }
 
@@ -386,6 +387,9 @@ func (p *pool) cost(tokens float64) float64 {
 
 // rate returns the cost that will leave in a second; 0: it is not known.
 func (p *pool) rate(now time.Time) float64 {
+	if p.pace.Searched {
+		return 0
+	}
 	rate := p.pace.Rate * p.mean
 	passed := now.Sub(p.since).Seconds()
 	if p.since.IsZero() || passed < measuredLeast || p.left < measuredLeast {

@@ -159,6 +159,23 @@ func TestMeasuredPace(t *testing.T) {
 	})
 }
 
+// While the limit is searched nobody is refused for a forecast.
+func TestSearch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Config{Pace: func(string) Pace { return Pace{Rate: 0.01, Searched: true} }})
+		defer q.Close()
+		var all []*Ticket
+		for range 20 {
+			all = append(all, enter(t, q, line.Place{Latest: time.Now().Add(30 * time.Second)}))
+		}
+		for _, x := range all {
+			<-x.Turn()
+			time.Sleep(time.Second)
+			x.Done()
+		}
+	})
+}
+
 // Tokens are what a request costs, where they limit calls.
 func TestTokensCount(t *testing.T) {
 	q := New(Config{Pace: func(string) Pace { return Pace{ByTokens: true} }})
