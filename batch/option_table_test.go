@@ -209,7 +209,7 @@ func TestZeroSharedAndControl(t *testing.T) {
 	for _, s := range []*Shared{nil, {}} {
 		_, status := s.Status(ctx, 1)
 		_, save := s.Save(ctx)
-		for name, err := range map[string]error{"Status": status, "Save": save, "ResetLane": s.ResetLane("x"), "SetLimits": s.SetLimits("x", Limits{})} {
+		for name, err := range map[string]error{"Status": status, "Save": save, "Define": s.Define("x", LaneConfig{}), "ResetLane": s.ResetLane("x"), "SetLimits": s.SetLimits("x", Limits{})} {
 			if !errors.Is(err, ErrConfig) {
 				t.Errorf("Shared.%s: %v", name, err)
 			}

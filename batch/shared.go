@@ -104,6 +104,16 @@ func (s *Shared) SetLimits(lane string, l Limits) error {
 	return wrong(s.coordinator.SetLimits(laneName(lane), l))
 }
 
+// Define replaces the settings of one lane from now on, as [WithLane] gives them at the
+// beginning; see [machine.LaneDefined]. "" is [DefaultLane]. The error is [ErrConfig] for invalid
+// settings. A closed Shared ignores it.
+func (s *Shared) Define(lane string, l LaneConfig) error {
+	if err := s.made(); err != nil {
+		return wrong(err)
+	}
+	return wrong(s.coordinator.Define(laneName(lane), l))
+}
+
 // Tell passes a word from outside to the law of a lane, if the law is a [limiter.Listener];
 // "" is [DefaultLane]. A lane that no item has used yet hears nothing. A closed Shared
 // ignores it.

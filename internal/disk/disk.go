@@ -221,3 +221,17 @@ func Bare(err error) error {
 
 // ErrOwned says that somebody else owns an open file.
 var ErrOwned = errors.New("another user owns the file")
+
+// OwnFolder makes a folder that only its owner can write to. Only the owner can change its
+// mode.
+func OwnFolder(folder string) error {
+	_ = os.Mkdir(folder, 0o700) // it may be there
+	info, err := os.Lstat(folder)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder", folder)
+	}
+	return os.Chmod(folder, 0o700)
+}

@@ -65,6 +65,20 @@ func (b *Account) Do(ctx context.Context, r provider.Request) (provider.Reply, e
 	return b.Fleet.Do(ctx, r)
 }
 
+// A Passer makes calls whose bodies and answers are the client's own.
+type Passer interface {
+	Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error)
+	List(ctx context.Context, header http.Header) (*http.Response, error)
+}
+
+// Passer returns the way to the provider of a machine's lane; nil: there is no such lane.
+func (b *Account) Passer(lane string) Passer {
+	if p, is := b.Fleet.Of(lane).(Passer); is {
+		return p
+	}
+	return nil
+}
+
 // Secrets returns the texts that must never be shown.
 func (b *Account) Secrets() []string {
 	if b.Lanes == nil {

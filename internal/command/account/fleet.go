@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -149,7 +150,7 @@ type laneClient struct {
 func (c *laneClient) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
 	word, ok := c.spec.Serves(r.Model)
 	if !ok {
-		return provider.Reply{}, &provider.Error{Kind: provider.Misconfigured, Provider: c.spec.Name, Err: fmt.Errorf("the lane does not serve model %.64q", r.Model)}
+		return provider.Reply{}, c.notServed(r.Model)
 	}
 	asked := r.Model
 	if word != asked {
@@ -163,6 +164,27 @@ func (c *laneClient) Do(ctx context.Context, r provider.Request) (provider.Reply
 		reply.Served = word
 	}
 	return reply, err
+}
+
+// Pass makes one call as it came, with the lane's own word for the model.
+func (c *laneClient) Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
+	word, ok := c.spec.Serves(r.Model)
+	if !ok {
+		return nil, c.notServed(r.Model)
+	}
+	if word != r.Model {
+		r.Model, r.Body = word, withModel(r.Body, word)
+	}
+	return c.client.(Passer).Pass(ctx, r, streams, header, query)
+}
+
+// List asks for the provider's list of models.
+func (c *laneClient) List(ctx context.Context, header http.Header) (*http.Response, error) {
+	return c.client.(Passer).List(ctx, header)
+}
+
+func (c *laneClient) notServed(model string) error {
+	return &provider.Error{Kind: provider.Misconfigured, Provider: c.spec.Name, Err: fmt.Errorf("the lane does not serve model %.64q", model)}
 }
 
 // CloseIdle closes the connections that no call uses.
@@ -191,14 +213,29 @@ type turns struct {
 
 // Do makes one call, by the next lane that serves its model.
 func (t *turns) Do(ctx context.Context, r provider.Request) (provider.Reply, error) {
+	return t.lane(r.Model).Do(ctx, r)
+}
+
+// Pass makes one call as it came, by the next lane that serves its model.
+func (t *turns) Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
+	return t.lane(r.Model).Pass(ctx, r, streams, header, query)
+}
+
+// List asks the provider of the first lane for its list of models.
+func (t *turns) List(ctx context.Context, header http.Header) (*http.Response, error) {
+	return t.lanes[0].List(ctx, header)
+}
+
+// lane returns the next lane that serves a model. If none does, it returns one that says so.
+func (t *turns) lane(model string) *laneClient {
 	first := int(t.next.Add(1) % uint64(len(t.lanes)))
 	for i := range t.lanes {
 		lane := t.lanes[(first+i)%len(t.lanes)]
-		if _, ok := lane.spec.Serves(r.Model); ok {
-			return lane.Do(ctx, r)
+		if _, ok := lane.spec.Serves(model); ok {
+			return lane
 		}
 	}
-	return t.lanes[first].Do(ctx, r) // it says what is wrong
+	return t.lanes[first]
 }
 
 // CloseIdle closes the connections that no call uses.
@@ -220,28 +257,14 @@ func (b *Account) LaneNamed(machine string) *Account {
 	return nil
 }
 
-// Called returns what a call on a machine's lane goes to: the vendor by its name in the catalog, its host, and its
-// own word for the line's model.
-func (b *Account) Called(machine, model string) (vendor, host, word string) {
-	if lane := b.laneFor(machine, model); lane != nil {
-		vendor, host, _ = lane.Called(machine, model)
-		word, _ = lane.Spec.Serves(model)
-		return vendor, host, cmp.Or(word, model)
+// Server returns the vendor that answers calls on a machine's lane, by its name in the catalog, and
+// its host.
+func (b *Account) Server(machine string) (vendor, host string) {
+	if lane := b.LaneNamed(machine); lane != nil {
+		return lane.Server(machine)
 	}
 	v := &b.flags.Vendor
-	return cmp.Or(v.Name, b.Name), settings.HostOf(cmp.Or(b.flags.BaseURL, v.Base)), model
-}
-
-// laneFor returns the account of a lane in results. Of the lanes of one quota it is the first that serves the model.
-func (b *Account) laneFor(machine, model string) *Account {
-	for _, lane := range b.Lanes {
-		if lane.Spec.Quota == machine {
-			if _, ok := lane.Spec.Serves(model); ok {
-				return lane
-			}
-		}
-	}
-	return b.LaneNamed(machine)
+	return cmp.Or(v.Name, b.Name), settings.HostOf(cmp.Or(b.flags.BaseURL, v.Base))
 }
 
 // lanesAdvice says what a user may do about a lane whose key was refused.

@@ -51,7 +51,7 @@ func keyPrint(key string) string {
 // locked, so that it does not look like one left behind. It replaces none, and need not outlive
 // a loss of power, so nothing is synced. Nil: there is no such folder, or no lock.
 func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbours {
-	if err := ownFolder(folder); err != nil {
+	if err := disk.OwnFolder(folder); err != nil {
 		return nil
 	}
 	n := &neighbours{folder: folder, prefix: keyPrint(key) + "-"}
@@ -74,20 +74,6 @@ func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbour
 		return nil
 	}
 	return n
-}
-
-// ownFolder makes a folder that only its owner can write to. Only the owner can change its
-// mode.
-func ownFolder(folder string) error {
-	_ = os.Mkdir(folder, 0o700) // it may be there
-	info, err := os.Lstat(folder)
-	switch {
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return fmt.Errorf("%s is not a folder", folder)
-	}
-	return os.Chmod(folder, 0o700)
 }
 
 // others returns the other runs with this key. It removes files that a killed run has left.

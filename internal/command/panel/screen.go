@@ -56,9 +56,14 @@ func (s *Screen) Width() int {
 	return width
 }
 
-// Paint shows how a run stands, as Layout has it. It paints nothing while the size has not
-// rested, or the process is in the background.
+// Paint shows how a run stands, as Layout has it.
 func (s *Screen) Paint(p *event.Progress, speeds []float64, span time.Duration) {
+	s.PaintRows(func(width, height int) []string { return Layout(p, speeds, span, width, height, s.style) })
+}
+
+// PaintRows shows the rows that layout makes for the terminal's size. It paints nothing while the size
+// has not rested, or the process is in the background.
+func (s *Screen) PaintRows(layout func(width, height int) []string) {
 	switch {
 	case !s.mine():
 		s.flush()
@@ -66,7 +71,7 @@ func (s *Screen) Paint(p *event.Progress, speeds []float64, span time.Duration) 
 	case !s.rested():
 		return
 	}
-	rows := Layout(p, speeds, span, s.seen.width, s.seen.height, s.style)
+	rows := layout(s.seen.width, s.seen.height)
 	f := frame{on: s.rows}
 	switch {
 	case s.isLost():

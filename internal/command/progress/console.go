@@ -58,6 +58,12 @@ func (c *Console) Begin(s event.Start, began time.Time) {
 // Show shows how the run stands, as the manner does once a period.
 func (c *Console) Show(p *event.Progress) { c.tell(func(d display) { d.status(p) }) }
 
+// ShowRows shows how a server stands, once a period: the rows that layout makes for a terminal's size, or
+// the line in their place.
+func (c *Console) ShowRows(layout func(width, height int) []string, line string) {
+	c.tell(func(d display) { d.rows(layout, line) })
+}
+
 // ShowAll shows how the run stands in lines, once, in any manner.
 func (c *Console) ShowAll(p *event.Progress) { c.tell(func(d display) { d.all(p) }) }
 

@@ -31,6 +31,7 @@ type display interface {
 	transition(t *batch.Transition)                    // a lane changed its phase
 	longWait(w *batch.LongWait)                        // a lane or an item waits for long
 	status(p *event.Progress)                          // how the run stands, once a period
+	rows(func(width, height int) []string, string)     // how a server stands: rows, or a line
 	all(p *event.Progress)                             // the same in lines, once, when a user asks for it
 	summary(s *Report)                                 // how it ended; nil: there is no report
 }
@@ -46,13 +47,14 @@ type silent struct{ out io.Writer }
 func (s silent) notice(_ time.Time, _ event.Code, text string) {
 	fmt.Fprintf(s.out, "headrace: %s\n", printable.Line(text))
 }
-func (s silent) log(line []byte)              { _, _ = s.out.Write(line) } // a log that cannot be written is lost
-func (s silent) begin(event.Start, time.Time) {}
-func (s silent) transition(*batch.Transition) {}
-func (s silent) longWait(*batch.LongWait)     {} // the log has it
-func (s silent) status(*event.Progress)       {}
-func (s silent) all(p *event.Progress)        { (&plain{out: s.out}).all(p) }
-func (s silent) summary(*Report)              {}
+func (s silent) log(line []byte)                               { _, _ = s.out.Write(line) } // a log that cannot be written is lost
+func (s silent) begin(event.Start, time.Time)                  {}
+func (s silent) transition(*batch.Transition)                  {}
+func (s silent) longWait(*batch.LongWait)                      {} // the log has it
+func (s silent) status(*event.Progress)                        {}
+func (s silent) rows(func(width, height int) []string, string) {}
+func (s silent) all(p *event.Progress)                         { (&plain{out: s.out}).all(p) }
+func (s silent) summary(*Report)                               {}
 
 // plainEvery is the period of plain lines. It is short enough to see that the run goes on, and
 // long enough that an hour's run leaves a readable log.
@@ -85,6 +87,8 @@ func (p *plain) longWait(w *batch.LongWait) {
 func (p *plain) status(e *event.Progress) {
 	p.say(event.Line(e))
 }
+
+func (p *plain) rows(_ func(width, height int) []string, line string) { p.say(line) }
 
 func (p *plain) all(e *event.Progress) {
 	for _, line := range event.Lines(e) {
@@ -223,6 +227,8 @@ func (p *painted) status(e *event.Progress) {
 	speeds, span := p.speeds(panel.SpeedsFor(p.screen.Width()))
 	p.screen.Paint(e, speeds, span)
 }
+
+func (p *painted) rows(layout func(width, height int) []string, _ string) { p.screen.PaintRows(layout) }
 
 func (p *painted) summary(s *Report) {
 	p.screen.Close()

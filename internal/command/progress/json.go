@@ -86,7 +86,8 @@ func (e *events) status(p *event.Progress) { e.print(p) }
 
 // all prints the same event: it says everything, and lines of another kind would disturb the
 // programs that read these.
-func (e *events) all(p *event.Progress) { e.print(p) }
+func (e *events) rows(func(width, height int) []string, string) {} // nothing shows a server in JSON
+func (e *events) all(p *event.Progress)                         { e.print(p) }
 
 func (e *events) summary(s *Report) {
 	if s != nil {

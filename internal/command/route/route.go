@@ -65,6 +65,13 @@ func (r *Route) Spec(machine string) *OnRoute {
 	return nil
 }
 
+// Config returns the settings of the lane in a run.
+func (l *OnRoute) Config() (batch.LaneConfig, error) {
+	c, err := l.Spec.Config()
+	c.Account = l.Spec.Fate
+	return c, err
+}
+
 // Price returns the lane's price for lines of a model, and its source; false: it is not known.
 func (l *OnRoute) Price(model string) (p price.Price, source string, known bool) {
 	if p, source, known = l.Spec.Flags.Known.Of(l.Word); !known {
@@ -107,6 +114,9 @@ type choice struct {
 
 // mostRoutes bounds the models of an input, as the lanes of each are known before the first call.
 const mostRoutes = 10_000
+
+// mostChoices bounds what a table remembers: a client of a server may name any number of models.
+const mostChoices = 4 * mostRoutes
 
 // A Table knows the routes of a run. One goroutine fills it while the input is checked. From
 // [Table.Close] on any number of them may use it.
@@ -169,6 +179,19 @@ func (t *Table) Of(q *prompts.Request) *Route {
 // Find returns the route of a line, or why no lane takes it. It counts no line.
 func (t *Table) Find(q *prompts.Request) (*Route, error) { return t.of(t.choice(q), q) }
 
+// Native returns the route of requests in the words of an endpoint, which nobody translates, or says why
+// no lane takes them.
+func (t *Table) Native(endpoint, model string) (*Route, error) {
+	c := t.choice(&prompts.Request{Endpoint: endpoint, Model: model})
+	switch {
+	case c.why != "":
+		return nil, errors.New(c.why)
+	case c.asItIs == nil:
+		return nil, fmt.Errorf("no lane of pool %s takes %s as it is", c.whole.Pool.Name, endpoint)
+	}
+	return c.asItIs, nil
+}
+
 // of decides between the routes for a kind of line.
 func (t *Table) of(c *choice, q *prompts.Request) (*Route, error) {
 	if c.why != "" {
@@ -208,7 +231,9 @@ func (t *Table) choice(q *prompts.Request) *choice {
 		return &choice{why: fmt.Sprintf("model %q was not known when the run began: name it in models of a lane or in lines of a pool, or read the input from a file", settings.Clipped(q.Model))}
 	}
 	c := t.choose(q.Endpoint, q.Model)
-	t.choices[k] = c
+	if len(t.choices) < mostChoices {
+		t.choices[k] = c
+	}
 	return c
 }
 
@@ -399,7 +424,7 @@ func (t *Table) Options(pilot bool) (opts []batch.Option, err error) {
 		if pilot {
 			opts = append(opts, batch.WithPool(r.Name, slices.Concat(r.tiers...)...))
 		} else {
-			opts = append(opts, r.options()...)
+			opts = append(opts, r.Options()...)
 		}
 		for i := range r.Lanes {
 			l := &r.Lanes[i]
@@ -407,19 +432,18 @@ func (t *Table) Options(pilot bool) (opts []batch.Option, err error) {
 				continue
 			}
 			lanes[l.Machine] = true
-			c, err := l.Spec.Config()
+			c, err := l.Config()
 			if err != nil {
 				return nil, err
 			}
-			c.Account = l.Spec.Fate
 			opts = append(opts, batch.WithLane(l.Machine, c))
 		}
 	}
 	return opts, nil
 }
 
-// options returns the pool of a route.
-func (r *Route) options() (opts []batch.Option) {
+// Options returns the pool of a route.
+func (r *Route) Options() (opts []batch.Option) {
 	if len(r.weights) > 0 {
 		opts = append(opts, batch.WithWeights(r.Name, r.weights))
 	}

@@ -37,11 +37,7 @@ type calls struct {
 
 // options returns the options of the run's calls.
 func (c *calls) options() []batch.Option {
-	answers := c.Flags.Answering(c.Flags.Preset)
 	opts := []batch.Option{
-		batch.WithLimits(c.Flags.Limits()),
-		batch.WithCharge(answers.Charge),
-		batch.WithPeriods(answers.Periods),
 		batch.WithMaxAttempts(c.Flags.MaxAttempts),
 		batch.WithAttemptTimeout(c.Flags.Timeout),
 		batch.WithItemTimeout(c.Flags.ItemTimeout),
@@ -54,8 +50,7 @@ func (c *calls) options() []batch.Option {
 		opts = append(opts, batch.WithRetryHook(c.log.retry))
 	}
 	opts = append(opts, c.endOptions()...)
-	opts = append(opts, c.Flags.LawOptions()...)
-	opts = append(opts, c.Flags.Lanes.Options(c.Flags.Law)...)
+	opts = append(opts, c.Flags.LaneOptions()...)
 	return append(opts, c.memory.options()...)
 }
 

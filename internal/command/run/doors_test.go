@@ -20,6 +20,7 @@ import (
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/logs"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/world"
@@ -205,8 +206,8 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 	}
 	say("timeline=%s", r.Flags.TimelinePath())
 	say("display=%s", reflect.ValueOf(manner).FieldByName("display").Elem().Type())
-	say("style=%+v", r.show.style())
-	log := r.log.handler(io.Discard)
+	say("style=%+v", r.Flags.Style(r.Env))
+	log := logs.Handler(r.Flags, io.Discard)
 	say("log=%T", log)
 	say("debug=%t", log.Enabled(t.Context(), slog.LevelDebug))
 	return lines

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -16,10 +15,9 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/lanes"
-	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/logs"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
-	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -31,19 +29,13 @@ type runLog struct {
 
 // open opens the log. Without --log-file its lines go to the console.
 func (l *runLog) open(console io.Writer) (closed func(), err error) {
-	if l.Flags.LogFile == "" {
-		l.Logger = slog.New(l.handler(console))
-		return func() {}, nil
+	if l.Flags.LogFile != "" {
+		if err := l.checkFile(); err != nil {
+			return nil, err
+		}
 	}
-	if err := l.checkFile(); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(l.Flags.LogFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, exit.Refuse("--log-file: %s: %v: choose another, or check the permissions", l.Flags.LogFile, disk.Bare(err))
-	}
-	l.Logger = slog.New(l.handler(logWriter{file, l.Flags.LogsJSON()})).With("run", runID(l.Facts))
-	return func() { _ = file.Close() }, nil // a log that cannot be written is lost
+	l.Logger, closed, err = logs.Open(l.Flags, console, "run", runID(l.Facts))
+	return closed, err
 }
 
 // checkFile refuses a log that would be written into another file of the run.
@@ -58,33 +50,6 @@ func (l *runLog) checkFile() error {
 		}
 	}
 	return nil
-}
-
-// logWriter writes lines of a log that steer no terminal, even when they are read later.
-type logWriter struct {
-	out  io.Writer
-	json bool
-}
-
-// Write writes a whole line.
-func (w logWriter) Write(line []byte) (int, error) {
-	if !w.json {
-		return printable.Writer{Out: w.out}.Write(line)
-	}
-	if _, err := w.out.Write(printable.JSON(line)); err != nil {
-		return 0, err
-	}
-	return len(line), nil
-}
-
-// handler returns the handler that formats the log.
-func (l *runLog) handler(to io.Writer) slog.Handler {
-	level, _ := l.Flags.Level() // checked with the flags
-	options := &slog.HandlerOptions{Level: level}
-	if l.Flags.LogsJSON() {
-		return slog.NewJSONHandler(to, options)
-	}
-	return slog.NewTextHandler(to, options)
 }
 
 // longCooldown is the shortest cooldown that the log warns about.

@@ -3,7 +3,6 @@ package run
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
-	"github.com/headrace/headrace/internal/command/panel"
 	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/internal/command/progress"
 	"github.com/headrace/headrace/internal/command/settings"
@@ -58,10 +56,10 @@ func (d *display) manner() progress.Manner {
 	case settings.ProgressJSON:
 		return progress.JSON(d.Stderr, d.startOf(nil))
 	case settings.ProgressBar:
-		return progress.Live(d.Screen, d.Width, d.style())
+		return progress.Live(d.Screen, d.Width, d.Flags.Style(d.Env))
 	case settings.ProgressAuto, settings.ProgressPanel:
 		if d.Terminal.Size != nil {
-			return progress.Panel(d.newScreen(), d.speeds)
+			return progress.Panel(d.NewScreen(d.Flags.Style(d.Env)), d.speeds)
 		}
 	}
 	return progress.Plain(d.Stderr)
@@ -435,25 +433,4 @@ func (e *endpoints) reading(file string, text bool) string {
 		body = "(" + body + ")"
 	}
 	return fmt.Sprintf("jq -c '[.custom_id, %s]' %s", body, settings.ShellQuote(file))
-}
-
-// newScreen returns a screen on the terminal, which must exist.
-func (d *display) newScreen() *panel.Screen {
-	screen := panel.NewScreen(d.Screen, d.Terminal.Size, d.style())
-	screen.Clock, screen.Foreground, screen.Continued = d.Clock, d.Terminal.Foreground, d.Terminal.Continued
-	screen.Reflows = panel.Reflows(d.Env)
-	return screen
-}
-
-// style returns what the terminal may show.
-func (d *display) style() panel.Style {
-	style := panel.StyleOf(d.Env, runtime.GOOS == "windows")
-	switch d.Flags.Color {
-	case settings.ColorAlways:
-		style.Color = true
-	case settings.ColorAuto:
-		no, _ := d.Env("NO_COLOR")
-		style.Color = no == ""
-	}
-	return style
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/panel"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider/openai"
 	"github.com/headrace/headrace/provider/sim"
@@ -116,6 +118,19 @@ const (
 	ColorAlways = "always"
 	colorNever  = "never"
 )
+
+// Style returns what the terminal may show, by --color and these variables.
+func (f *Flags) Style(env func(string) (string, bool)) panel.Style {
+	style := panel.StyleOf(env, runtime.GOOS == "windows")
+	switch f.Color {
+	case ColorAlways:
+		style.Color = true
+	case ColorAuto:
+		no, _ := env("NO_COLOR")
+		style.Color = no == ""
+	}
+	return style
+}
 
 // Values of --on-bad-line, --order and --format.
 const (
@@ -524,6 +539,14 @@ func (f *Flags) LawOptions() []batch.Option {
 		opts = append(opts, batch.WithLocalServer(cmp.Or(f.LatencyTarget, limiter.LocalTarget(f.Timeout))))
 	}
 	return opts
+}
+
+// LaneOptions returns the options of lanes: their limits, and the law that paces them.
+func (f *Flags) LaneOptions() []batch.Option {
+	answers := f.Answering(f.Preset)
+	opts := []batch.Option{batch.WithLimits(f.Limits()), batch.WithCharge(answers.Charge), batch.WithPeriods(answers.Periods)}
+	opts = append(opts, f.LawOptions()...)
+	return append(opts, f.Lanes.Options(f.Law)...)
 }
 
 // Profile returns the simulated provider of a name in --profile.

@@ -133,11 +133,7 @@ func (l *LaneSpec) Machine(word string) string {
 // Config returns the settings of the lane in a run.
 func (l *LaneSpec) Config() (batch.LaneConfig, error) {
 	f := l.Flags
-	answers := f.Answering(f.Preset)
-	opts := append([]batch.Option{
-		batch.WithLimits(f.Limits()), batch.WithCharge(answers.Charge), batch.WithPeriods(answers.Periods), batch.WithAttemptTimeout(f.Timeout),
-	}, f.LawOptions()...)
-	c, err := batch.LaneOf(append(opts, f.Lanes.Options(f.Law)...)...)
+	c, err := batch.LaneOf(append(f.LaneOptions(), batch.WithAttemptTimeout(f.Timeout))...)
 	c.Window, c.AttemptTimeout = l.Window(), f.Timeout
 	return c, err
 }

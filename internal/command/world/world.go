@@ -42,6 +42,14 @@ type Terminal struct {
 	Continued  func() bool                // whether it was stopped, and goes on, since the last call; nil: never
 }
 
+// NewScreen returns the screen of the terminal, which must be one.
+func (w *World) NewScreen(style panel.Style) *panel.Screen {
+	screen := panel.NewScreen(w.Screen, w.Terminal.Size, style)
+	screen.Clock, screen.Foreground, screen.Continued = w.Clock, w.Terminal.Foreground, w.Terminal.Continued
+	screen.Reflows = panel.Reflows(w.Env)
+	return screen
+}
+
 // TerminalAt returns the terminal at f.
 func TerminalAt(f *os.File) Terminal {
 	size := panel.SizeOf(f)
