@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// KeyShape matches the beginnings of providers' keys, with enough characters after them to
-// be of use.
-var KeyShape = regexp.MustCompile(`\b(?:sk|rk|gsk|csk|hf|r8|xai|nvapi|pplx|tgp|ghp|github_pat|bedrock-api-key)[-_][A-Za-z0-9_-]{8,}|\bfw_[A-Za-z0-9]{8,}|\b(?:AIza|ABSK)[A-Za-z0-9_-]{8,}`)
+// KeyShape matches the beginnings of providers' keys and of the tokens of headrace serve, with enough
+// characters after them to be of use.
+var KeyShape = regexp.MustCompile(`\bhr-[0-9a-f]{32,}|\b(?:sk|rk|gsk|csk|hf|r8|xai|nvapi|pplx|tgp|ghp|github_pat|bedrock-api-key)[-_][A-Za-z0-9_-]{8,}|\bfw_[A-Za-z0-9]{8,}|\b(?:AIza|ABSK)[A-Za-z0-9_-]{8,}`)
 
 // tokenShape matches the token that lets others into a cluster, as it stands in a line to
 // join by.

@@ -1,0 +1,241 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/disk"
+)
+
+// entrance is where clients come in.
+type entrance struct {
+	net.Listener
+	socket string      // its path; "": TCP
+	cert   *atomicCert // nil: no TLS
+}
+
+// open begins to listen, and refuses what would let strangers in.
+func (f *flags) open() (*entrance, error) {
+	if f.socket != "" {
+		return openSocket(f.socket)
+	}
+	host, port, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return nil, exit.Refuse("--addr %s: it is not HOST:PORT: write one such as 127.0.0.1:8470", f.addr)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	if !settings.IsLoopback(host) {
+		if err := f.mayBePublic(); err != nil {
+			return nil, err
+		}
+	}
+	d := &entrance{}
+	if f.tlsCert != "" {
+		if d.cert, err = newCert(f.tlsCert, f.tlsKey); err != nil {
+			return nil, err
+		}
+	}
+	if d.Listener, err = net.Listen("tcp", net.JoinHostPort(host, port)); err != nil { //nolint:noctx // it blocks on nothing
+		var op *net.OpError
+		if errors.As(err, &op) { // it repeats the address
+			err = op.Err
+		}
+		return nil, exit.Refuse("--addr %s: %v: choose another, or end the program that has it", f.addr, err)
+	}
+	if d.cert != nil {
+		d.Listener = tls.NewListener(d.Listener, d.cert.config())
+	}
+	return d, nil
+}
+
+// mayBePublic refuses an address that other machines can reach, unless clients are named and their tokens
+// are not sent in the clear.
+func (f *flags) mayBePublic() error {
+	switch {
+	case f.isOpen:
+		return exit.Refuse("--open: only on loopback or a --socket, and %s is for other machines: remove --open, and name --clients", f.addr)
+	case f.clients == "":
+		return exit.Refuse("--addr %s: other machines can reach it: name its --clients, or use 127.0.0.1", f.addr)
+	case f.tlsCert == "" && !f.insecure:
+		return exit.Refuse("--addr %s: tokens and prompts would be sent unencrypted: add --tls-cert and --tls-key, or --insecure-http to allow that", f.addr)
+	}
+	return nil
+}
+
+// longestSocket is the length of a path that every system takes.
+const longestSocket = 103
+
+// openSocket listens at a path. The socket has its name only when nobody else may use it. One that a
+// killed process left behind is replaced; any other file stays.
+func openSocket(path string) (*entrance, error) {
+	if !knowsPeers {
+		return nil, exit.Refuse("--socket: this system does not say whose process connects: use --addr")
+	}
+	const advice = "name another path"
+	if len(path) > longestSocket-len(".new") {
+		return nil, exit.Refuse("--socket %s: the path has %d bytes, and may have %d: %s", path, len(path), longestSocket-len(".new"), advice)
+	}
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode().Type() != os.ModeSocket {
+			return nil, exit.Refuse("--socket %s: the file is no socket: %s", path, advice)
+		}
+		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil || !errors.Is(err, syscall.ECONNREFUSED) {
+			if err == nil {
+				_ = conn.Close() // it was only tried
+			}
+			return nil, exit.Refuse("--socket %s: another process listens there: %s, or end it", path, advice)
+		}
+	}
+	fresh := path + ".new"
+	_ = os.Remove(fresh) // of a process that was killed in between
+	ln, err := net.Listen("unix", fresh) //nolint:noctx // it blocks on nothing
+	if err == nil {
+		ln.(*net.UnixListener).SetUnlinkOnClose(false)
+		if err = errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
+			_, _ = ln.Close(), os.Remove(fresh)
+		}
+	}
+	if err != nil {
+		return nil, exit.Refuse("--socket %s: %v: %s", path, disk.Bare(err), advice)
+	}
+	return &entrance{Listener: ownPeers{ln.(*net.UnixListener)}, socket: path}, nil
+}
+
+// Close stops listening, and removes the socket.
+func (d *entrance) Close() error {
+	err := d.Listener.Close()
+	if d.socket != "" && !errors.Is(err, net.ErrClosed) {
+		_ = os.Remove(d.socket) // it may be gone
+	}
+	return err
+}
+
+// url returns the address for clients.
+func (d *entrance) url() string {
+	switch {
+	case d.socket != "":
+		return "unix:" + d.socket
+	case d.cert != nil:
+		return "https://" + d.Addr().String()
+	}
+	return "http://" + d.Addr().String()
+}
+
+// name names the address in a file's name.
+func (d *entrance) name() string {
+	if d.socket != "" {
+		sum := sha256.Sum256([]byte(d.socket))
+		return hex.EncodeToString(sum[:6])
+	}
+	return strings.NewReplacer(":", "_", "[", "", "]", "", "%", "_").Replace(d.Addr().String())
+}
+
+// isLocal reports whether only this machine can reach it.
+func (d *entrance) isLocal() bool {
+	addr, is := d.Addr().(*net.TCPAddr)
+	return !is || addr.IP.IsLoopback()
+}
+
+// leadsTo reports whether an address is this entrance: calls would then go round for ever.
+func (d *entrance) leadsTo(base string) bool {
+	own, is := d.Addr().(*net.TCPAddr)
+	u, err := url.Parse(base)
+	if !is || err != nil {
+		return false
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	if port != fmt.Sprint(own.Port) {
+		return false
+	}
+	host := u.Hostname()
+	return settings.IsLoopback(host) || net.ParseIP(host).Equal(own.IP) || own.IP.IsUnspecified() && isOwn(host)
+}
+
+// isOwn reports whether a name or an address is this machine's.
+func isOwn(host string) bool {
+	if name, err := os.Hostname(); err == nil && strings.EqualFold(host, name) {
+		return true
+	}
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if n, is := a.(*net.IPNet); is && n.IP.Equal(net.ParseIP(host)) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownPeers accepts connections of this user's processes only.
+type ownPeers struct{ *net.UnixListener }
+
+// Accept closes the connections of other users.
+func (l ownPeers) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		if uid, err := peerOf(conn); err == nil && uid == os.Getuid() {
+			return conn, nil
+		}
+		_ = conn.Close() // it gets nothing
+	}
+}
+
+// isOwnPeer reports whether a connection came through the socket: Accept has looked at its user.
+func isOwnPeer(conn net.Conn) bool { _, is := conn.(*net.UnixConn); return is }
+
+// peerOf returns the user of the process at the other end.
+func peerOf(conn *net.UnixConn) (uid int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	fault := raw.Control(func(fd uintptr) { uid, err = peerUID(int(fd)) })
+	return uid, errors.Join(fault, err)
+}
+
+// atomicCert is a certificate that is read again on SIGHUP.
+type atomicCert struct {
+	cert, key string // files
+	now       atomic.Pointer[tls.Certificate]
+}
+
+func newCert(cert, key string) (*atomicCert, error) {
+	c := &atomicCert{cert: cert, key: key}
+	return c, c.read()
+}
+
+func (c *atomicCert) read() error {
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		return exit.Refuse("--tls-cert %s, --tls-key %s: %v: give a certificate and its key in PEM", c.cert, c.key, exit.OneLine(err.Error()))
+	}
+	c.now.Store(&pair)
+	return nil
+}
+
+func (c *atomicCert) config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.now.Load(), nil },
+	}
+}
+

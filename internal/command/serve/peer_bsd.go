@@ -1,0 +1,15 @@
+//go:build darwin || freebsd
+
+package serve
+
+import "golang.org/x/sys/unix"
+
+const knowsPeers = true
+
+func peerUID(fd int) (int, error) {
+	peer, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+	if err != nil {
+		return 0, err
+	}
+	return int(peer.Uid), nil
+}

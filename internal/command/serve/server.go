@@ -1,0 +1,402 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	handler "github.com/headrace/headrace/batch/serve"
+	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/logs"
+	"github.com/headrace/headrace/internal/command/panel"
+	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/state"
+	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/disk"
+)
+
+// server is one process of headrace serve.
+type server struct {
+	*world.World
+	own     *flags
+	given   [][2]string // the flags on the command line
+	console *progress.Console
+	log     *slog.Logger
+	began   time.Time
+
+	entrance *entrance
+	upstream *upstream
+	handler  *handler.Server
+	http     *http.Server
+	token    string // that a process of this user may show; "": none is known
+
+	style panel.Style
+	shown string // the latest line; the loop's
+}
+
+// serve runs until a signal ends it.
+func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
+	s.began = s.Clock.Now()
+	manner, every, err := s.manner(f)
+	if err != nil {
+		return err
+	}
+	s.console = progress.Open(manner, s.Clock.Now)
+	defer s.console.Close(nil)
+	var closeLog func()
+	if s.log, closeLog, err = logs.Open(f, s.console, "process", os.Getpid()); err != nil {
+		return err
+	}
+	defer closeLog()
+	if s.entrance, err = s.own.open(); err != nil {
+		return err
+	}
+	defer func() { _ = s.entrance.Close() }()
+	if err = isItself(s.entrance, f); err != nil {
+		return err
+	}
+	a, err := connect(ctx, s.World, f)
+	if err != nil {
+		return err
+	}
+	clients, made, err := s.clients()
+	if err != nil {
+		return err
+	}
+	if err = s.make(f, a, clients); err != nil {
+		return err
+	}
+	defer s.closeShared()
+	s.introduce(f, a, made)
+	return s.run(ctx, every)
+}
+
+// clients returns those who may come in: the clients of the file, or the holder of the one token.
+func (s *server) clients() (all []door.Client, made bool, err error) {
+	switch {
+	case s.own.isOpen:
+		return nil, false, nil
+	case s.own.clients != "":
+		all, err = readClients(s.own.clients)
+		return all, false, err
+	}
+	path := s.own.tokenFile
+	if path == "" {
+		if path, err = tokenPath(s.Runtime, s.entrance.name()); err != nil {
+			return nil, false, err
+		}
+	}
+	if s.own.tokenFile = path; path == "" {
+		s.token, made = newToken(), true
+	} else if s.token, made, err = tokenOf(path); err != nil {
+		return nil, false, err
+	}
+	return []door.Client{{Name: theOne, SHA256: tokenHash(s.token), MayName: true, Admin: true}}, made, nil
+}
+
+// theOne names the client that has the one token.
+const theOne = "default"
+
+// make builds the line and what serves it.
+func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Client) error {
+	opts := sharedOptions(s.World, f, a)
+	known, err := s.recall(f, a)
+	if err != nil {
+		return err
+	}
+	shared, err := batch.NewShared(append(opts, known...)...)
+	if err != nil {
+		return exit.Refuse("%s", exit.PlainText(err))
+	}
+	s.upstream = &upstream{shared: shared}
+	s.upstream.use(f, a)
+	_, idle := f.Streams()
+	cfg := handler.Config{
+		Shared: shared, Upstream: s.upstream.to, Pool: s.upstream.pool, Models: s.upstream.lists(),
+		Clients: clients, Open: s.own.isOpen, Hosts: s.hosts(), AllowOrigin: s.own.origins,
+		MaxBody: int64(s.own.maxBody) * settings.Mebibyte, MaxBodies: int64(s.own.maxBodies) * settings.Mebibyte,
+		MaxWaiting: s.own.maxWaiting, MaxWait: s.own.maxWait, CommitAfter: s.own.commitAfter,
+		StreamIdle: idle, Timeout: f.Timeout, FinishGone: s.own.onDisconnect == finishGone,
+		Log: s.access, Clock: s.Clock,
+	}
+	if s.handler, err = handler.New(cfg); err != nil {
+		return exit.Refuse("%s", exit.PlainText(err))
+	}
+	s.http = &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: headerWait, IdleTimeout: idleWait, MaxHeaderBytes: mostHeader,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			if isOwnPeer(conn) {
+				return handler.Local(ctx)
+			}
+			return ctx
+		},
+	}
+	return nil
+}
+
+// Bounds of connections.
+const (
+	headerWait = 10 * time.Second // for the head of a request
+	idleWait   = 2 * time.Minute  // between two requests: longer than clients keep a connection
+	mostHeader = 64 << 10         // bytes of a head
+)
+
+// hosts lists the names by which clients may call.
+func (s *server) hosts() []string {
+	all := s.own.hosts
+	if host, _, err := net.SplitHostPort(s.own.addr); err == nil && host != "" && s.own.socket == "" {
+		all = append(all[:len(all):len(all)], strings.ToLower(host))
+	}
+	return all
+}
+
+// recall returns the options by which the line goes on from where the last process has left it.
+func (s *server) recall(f *settings.Flags, a *account.Account) ([]batch.Option, error) {
+	if s.own.state == "" {
+		return nil, nil
+	}
+	if text := settings.NoFolder(s.own.state); text != "" {
+		return nil, exit.Refuse("--state: %s", text)
+	}
+	file := &state.File{Path: s.own.state, Law: f.Law, Now: s.Clock.Now, Disk: disk.Real(), Synced: true}
+	file.Server, file.Print = a.ServerOf()
+	known, err := file.Load()
+	switch {
+	case errors.Is(err, state.ErrNotOurs), errors.Is(err, state.ErrUnread):
+		return nil, exit.Refuse("--state: %s: %v: name another file", file.Path, err)
+	case err != nil:
+		s.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v; the limits are learned again", file.Path, err))
+		known = batch.Memory{}
+	}
+	return []batch.Option{batch.WithMemory(known), batch.WithMemorySaver(file.Save)}, nil
+}
+
+// introduce says where clients find the server: on standard output, in lines to copy.
+func (s *server) introduce(f *settings.Flags, a *account.Account, made bool) {
+	for _, n := range a.Notice {
+		s.console.Notice(n.Code, n.Text)
+	}
+	a.SayShared(s.console.Notice)
+	if !s.entrance.isLocal() && s.entrance.cert == nil {
+		s.console.Notice(event.Other, "tokens and prompts of clients on other machines cross the network unencrypted (--insecure-http)")
+	}
+	s.console.Notice(event.Other, fmt.Sprintf("serving %s at %s", a.Name, s.entrance.url()))
+	s.console.Settle()
+	token := s.token
+	switch {
+	case s.own.isOpen:
+		token = "none-needed"
+	case s.own.clients != "":
+		token = "hr-…"
+	case !made:
+		token = "$(cat " + settings.ShellQuote(s.own.tokenFile) + ")"
+	}
+	out := exit.ForPeople(s.Stdout)
+	if s.entrance.socket != "" {
+		fmt.Fprintf(out, "curl --unix-socket %s http://localhost/healthz\n", settings.ShellQuote(s.entrance.socket))
+	}
+	for _, line := range exports(f, s.entrance, token) {
+		fmt.Fprintln(out, line)
+	}
+}
+
+// exports returns the lines by which a shell's programs find the server.
+func exports(f *settings.Flags, d *entrance, token string) (all []string) {
+	seen := map[string]bool{}
+	dialects := []string{f.Dialect.Name()}
+	if f.Fleet != nil {
+		dialects = nil
+		for i := range f.Fleet.Lanes {
+			dialects = append(dialects, f.Fleet.Lanes[i].Flags.Dialect.Name())
+		}
+	}
+	for _, name := range dialects {
+		v, known := clientVariables[name]
+		if !known || seen[name] {
+			continue
+		}
+		seen[name] = true
+		if d.socket == "" {
+			all = append(all, fmt.Sprintf("export %s=%s%s", v.base, d.url(), v.path))
+		}
+		all = append(all, fmt.Sprintf("export %s=%s", v.key, token))
+	}
+	return all
+}
+
+// clientVariables are those that the official clients of a dialect read.
+var clientVariables = map[string]struct{ base, path, key string }{
+	"openai":    {"OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY"},
+	"anthropic": {"ANTHROPIC_BASE_URL", "", "ANTHROPIC_API_KEY"},
+	"gemini":    {"GOOGLE_GEMINI_BASE_URL", "", "GEMINI_API_KEY"},
+	"converse":  {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "", "AWS_BEARER_TOKEN_BEDROCK"},
+}
+
+// run serves until a signal, and then ends in order.
+func (s *server) run(ctx context.Context, every time.Duration) error {
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.entrance) }()
+	shown := s.Clock.NewTicker(every)
+	defer shown.Stop()
+	for {
+		select {
+		case err := <-served:
+			return exit.End(exit.Output, "the address is gone: %v", err)
+		case <-ctx.Done():
+			return s.end(syscall.SIGTERM)
+		case <-s.Asks:
+			s.show(ctx)
+		case <-shown.Chan():
+			s.show(ctx)
+		case sig := <-s.Signals:
+			if sig == syscall.SIGHUP {
+				s.reload(ctx)
+				continue
+			}
+			return s.end(sig)
+		}
+	}
+}
+
+// end lets calls in flight finish, and ends at once by a second signal.
+func (s *server) end(sig os.Signal) error {
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	wait := s.Clock.NewTimer(s.own.drain)
+	defer wait.Stop()
+	waiting := "waiting requests are refused"
+	if s.own.drainWaiting {
+		waiting = "waiting requests go on"
+	}
+	s.console.Notice(event.Stopping, fmt.Sprintf("stopping by %s: %s, and calls in flight finish within %v; a second signal ends at once", nameOf(sig), waiting, s.own.drain))
+	s.handler.Drain(s.own.drainWaiting)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = s.http.Shutdown(ctx) // the rest is cut below
+	}()
+	began := s.Clock.Now()
+	for ended := false; !ended; {
+		select {
+		case <-over:
+			ended = true
+		case <-wait.Chan():
+			ended = true
+		case again := <-s.Signals:
+			ended = again != syscall.SIGHUP && !(again == syscall.SIGTERM && s.Clock.Since(began) < sameCall)
+		}
+	}
+	stop(errOver)
+	_ = s.handler.Close(ctx) // its error is that ctx has ended
+	_ = s.http.Close()       // likewise
+	<-over
+	return nil
+}
+
+// sameCall is the time within which a second SIGTERM may be the first one, sent twice: timeout(1) sends
+// it to the process and to its group.
+const sameCall = time.Second
+
+var errOver = errors.New("headrace serve has ended")
+
+// nameOf names a signal as it is in a sentence.
+func nameOf(sig os.Signal) string {
+	if sig == syscall.SIGTERM {
+		return "a SIGTERM"
+	}
+	return event.CtrlC
+}
+
+// closeShared ends the line, and saves what it knows.
+func (s *server) closeShared() {
+	defer s.upstream.close()
+	if err := s.upstream.shared.SaveErr(); err != nil && s.own.state != "" {
+		s.console.Notice(event.State, fmt.Sprintf("%s is not up to date: %s", s.own.state, exit.PlainText(err)))
+	}
+}
+
+// reload reads the files again: --config, --clients, and the certificate. A fault leaves everything as it
+// was.
+func (s *server) reload(ctx context.Context) {
+	if err := s.readAgain(ctx); err != nil {
+		s.console.Notice(event.Other, "SIGHUP: nothing is changed: "+exit.PlainText(err))
+		return
+	}
+	s.console.Notice(event.Other, "SIGHUP: the files are read again")
+}
+
+func (s *server) readAgain(ctx context.Context) error {
+	f := &settings.Flags{ManyLanes: true}
+	all := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	f.Register(pflag.NewFlagSet("run", pflag.ContinueOnError))
+	for _, name := range ofRun {
+		all.AddFlag(f.All.Lookup(name))
+	}
+	for _, one := range s.given {
+		if flag := all.Lookup(one[0]); flag != nil {
+			if err := all.Set(one[0], one[1]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := f.Complete(all, s.Env); err != nil {
+		return err
+	}
+	if err := isItself(s.entrance, f); err != nil {
+		return err
+	}
+	a, err := connect(ctx, s.World, f)
+	if err != nil {
+		return err
+	}
+	clients, _, err := s.clients()
+	if err != nil {
+		return err
+	}
+	if s.entrance.cert != nil {
+		if err := s.entrance.cert.read(); err != nil {
+			return err
+		}
+	}
+	if !s.own.isOpen {
+		if err := s.handler.SetClients(clients); err != nil {
+			return err
+		}
+	}
+	s.upstream.use(f, a)
+	return nil
+}
+
+// access logs a request that has ended. Nothing of its body is known here.
+func (s *server) access(a handler.Access) {
+	if !s.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	attrs := []any{
+		"client", a.Client, "class", a.Class.String(), "path", a.Path, "model", a.Model, "lane", a.Lane, "status", a.Status,
+		"waited_ms", a.Waited.Milliseconds(), "took_ms", a.Took.Milliseconds(), "attempts", a.Attempts, "bytes", a.Bytes, "stream", a.Streamed,
+	}
+	if a.Code != "" {
+		attrs = append(attrs, "code", a.Code)
+	}
+	if a.Gone {
+		attrs = append(attrs, "gone", true)
+	}
+	s.log.Debug("request", attrs...)
+}
+

@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	handler "github.com/headrace/headrace/batch/serve"
+	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/panel"
+	"github.com/headrace/headrace/internal/command/progress"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/words"
+)
+
+// lineEvery is the period of plain lines: the log of a server is read days later.
+const lineEvery = time.Minute
+
+// manner returns how the server is shown, and how often: as a panel on a terminal, and in lines elsewhere.
+func (s *server) manner(f *settings.Flags) (m progress.Manner, every time.Duration, err error) {
+	switch f.Progress {
+	case settings.ProgressJSON, settings.ProgressBar:
+		return m, 0, exit.Refuse("--progress %s: serve has auto, panel, plain and none; its figures are at /headrace/status", f.Progress)
+	case settings.ProgressNone:
+		m = progress.Silent(s.Stderr)
+		return m, m.Every(), nil
+	case settings.ProgressAuto, settings.ProgressPanel:
+		if s.Terminal.Size != nil {
+			s.style = f.Style(s.Env)
+			m = progress.Panel(s.NewScreen(s.style), nil)
+			return m, m.Every(), nil
+		}
+	}
+	return progress.Plain(s.Stderr), lineEvery, nil
+}
+
+// show shows how the server stands. A line is not repeated.
+func (s *server) show(ctx context.Context) {
+	st, err := s.handler.Status(ctx)
+	if err != nil {
+		return // it is closing
+	}
+	line := lineOf(&st)
+	if s.Terminal.Size == nil && line == s.shown {
+		return
+	}
+	s.shown = line
+	title := fmt.Sprintf("headrace serve  %s  %s  up %s", s.entrance.url(), s.upstream.name(), words.Wait(s.Clock.Since(s.began).Truncate(time.Second)))
+	rows := append([]string{title}, rowsOf(&st)...)
+	style := s.style
+	s.console.ShowRows(func(width, height int) (fitting []string) {
+		for _, row := range rows[:min(len(rows), panel.MostRows, max(0, height))] {
+			fitting = append(fitting, style.Clip(row, max(0, width-1)))
+		}
+		return fitting
+	}, line)
+}
+
+// rowsOf returns the rows of the panel below its title.
+func rowsOf(st *handler.Status) []string {
+	rows := []string{
+		"Waiting   " + words.Number(st.Waiting) + byClass(st),
+		fmt.Sprintf("Calls     %s in flight, %s answered, %s refused by the provider",
+			words.Number(st.InFlight), words.Number(int(st.Totals.Settled)), words.Number(int(st.Totals.Throttled))),
+	}
+	if held := heldBy(st); held != "" {
+		rows = append(rows, "Held by   "+held)
+	}
+	clients := slices.Clone(st.Clients)
+	slices.SortStableFunc(clients, func(a, b handler.ClientStatus) int { return b.Waiting + b.InFlight - a.Waiting - a.InFlight })
+	name := "Clients   "
+	for _, c := range clients[:min(len(clients), mostClientRows)] {
+		rows = append(rows, fmt.Sprintf("%s%s: %s waiting, %s in flight", name, c.Name, words.Number(c.Waiting), words.Number(c.InFlight)))
+		name = "          "
+	}
+	if more := len(clients) - mostClientRows; more > 0 {
+		rows = append(rows, fmt.Sprintf("%sand %s", name, words.Count(more, "more client")))
+	}
+	return rows
+}
+
+// mostClientRows is the number of clients that the panel lists: those with the most requests.
+const mostClientRows = 5
+
+// byClass says how many requests of each class wait.
+func byClass(st *handler.Status) string {
+	var parts []string
+	for _, class := range door.Classes {
+		if n := st.Classes[class]; n > 0 {
+			parts = append(parts, words.Number(n)+" "+class)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// heldBy says what holds the busiest lane back, while requests wait.
+func heldBy(st *handler.Status) string {
+	if st.Waiting == 0 {
+		return ""
+	}
+	for _, l := range st.Lanes {
+		if l.HeldBy == "" {
+			continue
+		}
+		text := l.HeldBy + " of " + l.Name
+		if wait := time.Duration(l.WaitMs) * time.Millisecond; wait >= time.Second {
+			text += ", for " + words.Wait(wait)
+		}
+		return text
+	}
+	return ""
+}
+
+// lineOf says in a line how the server stands.
+func lineOf(st *handler.Status) string {
+	line := fmt.Sprintf("headrace: %s waiting%s, %s in flight, %s answered",
+		words.Number(st.Waiting), byClass(st), words.Number(st.InFlight), words.Number(int(st.Totals.Settled)))
+	if held := heldBy(st); held != "" {
+		line += "; held by " + held
+	}
+	return line
+}

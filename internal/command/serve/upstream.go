@@ -1,0 +1,169 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"github.com/headrace/headrace/batch"
+	handler "github.com/headrace/headrace/batch/serve"
+	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/route"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/world"
+)
+
+// An upstream is what serve calls: the provider of the flags, or the lanes in the file of --config.
+// Connections use it while SIGHUP replaces it.
+type upstream struct {
+	shared *batch.Shared
+
+	mu      sync.Mutex // guards what follows
+	account *account.Account
+	flags   *settings.Flags
+	table   *route.Table               // nil: there is one lane
+	defined map[string]bool            // lanes of the table that the shared knows
+	opts    map[*route.Route]routeOpts // of the pools that were asked for
+}
+
+// routeOpts are the options of calls in a pool.
+type routeOpts []batch.Option
+
+// connect makes the upstream of complete flags. Nothing is called.
+func connect(ctx context.Context, w *world.World, f *settings.Flags) (*account.Account, error) {
+	a, err := account.Connect(ctx, w, f)
+	if err != nil {
+		return nil, err
+	}
+	if lowered := a.LowerConcurrency(); lowered != "" {
+		a.Note(event.LoweredConcurrency, lowered)
+	}
+	return a, nil
+}
+
+// sharedOptions returns the options of all calls together.
+func sharedOptions(w *world.World, f *settings.Flags, a *account.Account) []batch.Option {
+	opts := []batch.Option{batch.WithClock(w.Clock), batch.WithSeed(seedOf(w, f)), batch.WithConcurrency(f.Concurrency)}
+	if a.Lanes != nil {
+		return append(opts, f.Lanes.Options(f.Law)...)
+	}
+	return append(opts, f.LaneOptions()...)
+}
+
+func seedOf(w *world.World, f *settings.Flags) uint64 {
+	if f.Seeded {
+		return f.Seed
+	}
+	return w.Chance
+}
+
+// use takes the flags and the account from now on. Lanes of a file are defined anew when they are next
+// asked for.
+func (u *upstream) use(f *settings.Flags, a *account.Account) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.account != nil {
+		u.account.Fleet.CloseIdle() // calls in flight end on their own connections
+	}
+	u.account, u.flags, u.table = a, f, nil
+	u.defined, u.opts = map[string]bool{}, map[*route.Route]routeOpts{}
+	if a.Lanes != nil {
+		u.table = route.New(f)
+	}
+}
+
+// close closes the connections that wait for another call.
+func (u *upstream) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.account.Fleet.CloseIdle()
+}
+
+// name names the provider, or the lanes.
+func (u *upstream) name() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.account.Name
+}
+
+// pool returns where a request waits, and the options of its call.
+func (u *upstream) pool(operation, model string) (string, []batch.Option, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	own := []batch.Option{batch.WithMaxAttempts(u.flags.MaxAttempts)}
+	if u.table == nil {
+		return u.account.Lane(model), own, nil
+	}
+	r, err := u.table.Native(operation, model)
+	if err != nil {
+		return "", nil, err
+	}
+	if known := u.opts[r]; known != nil {
+		return r.Name, known, nil
+	}
+	for i := range r.Lanes {
+		l := &r.Lanes[i]
+		if u.defined[l.Machine] {
+			continue
+		}
+		c, err := l.Config()
+		if err == nil {
+			err = u.shared.Define(l.Machine, c)
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		u.defined[l.Machine] = true
+	}
+	u.opts[r] = append(own, r.Options()...)
+	return r.Name, u.opts[r], nil
+}
+
+// to returns the way to the provider of a lane.
+func (u *upstream) to(lane string) handler.Upstream {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if p := u.account.Passer(lane); p != nil {
+		return p
+	}
+	return nil
+}
+
+// lists names the lane whose provider lists the models.
+func (u *upstream) lists() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.table != nil {
+		return u.account.Lanes[0].Spec.Machine("")
+	}
+	return u.account.Lane("")
+}
+
+// bases lists the addresses that are called.
+func bases(f *settings.Flags) (all []string) {
+	of := []*settings.Flags{f}
+	if f.Fleet != nil {
+		of = nil
+		for i := range f.Fleet.Lanes {
+			of = append(of, f.Fleet.Lanes[i].Flags)
+		}
+	}
+	for _, one := range of {
+		if one.Provider != settings.ProviderSim {
+			all = append(all, cmp.Or(one.BaseURL, one.Vendor.Base))
+		}
+	}
+	return all
+}
+
+// isItself refuses an upstream whose calls would come back.
+func isItself(d *entrance, f *settings.Flags) error {
+	for _, base := range bases(f) {
+		if d.leadsTo(base) {
+			return exit.Refuse("the upstream %s is headrace serve itself, so calls would go round for ever: set --base-url to the provider, or unset the variable that names this address", exit.WithoutKeys(base))
+		}
+	}
+	return nil
+}
