@@ -22,15 +22,15 @@ func TestScriptInstallsNothingUnasked(t *testing.T) {
 		cmd := exec.Command("bash", filepath.Join(filepath.Dir(here), "run"), "short")
 		cmd.Env = []string{
 			"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + bin, "PEERS_INSTALL=" + value,
-			"BASH_FUNC_command%%=() { case $2 in nginx|haproxy) return 1;; esac; builtin command \"$@\"; }",
+			"BASH_FUNC_command%%=() { case $2 in nginx|haproxy|prometheus|promtool) return 1;; esac; builtin command \"$@\"; }",
 		}
 		said, err := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != 7 {
 			t.Fatalf("%v: %s", err, said)
 		}
-		for _, server := range []string{"nginx", "haproxy"} {
-			if !strings.Contains(string(said), "skipped: all rows of "+server) {
-				t.Errorf("PEERS_INSTALL=%s: it does not say that %s is skipped: %s", value, server, said)
+		for _, server := range []string{"all rows of nginx", "all rows of haproxy", "prometheus"} {
+			if !strings.Contains(string(said), "skipped: "+server) {
+				t.Errorf("PEERS_INSTALL=%s: it does not say that it skips %s: %s", value, server, said)
 			}
 		}
 		if what, err := os.ReadFile(installed); err == nil {

@@ -257,14 +257,28 @@ func (b *Account) LaneNamed(machine string) *Account {
 	return nil
 }
 
-// Server returns the vendor that answers calls on a machine's lane, by its name in the catalog, and
-// its host.
-func (b *Account) Server(machine string) (vendor, host string) {
-	if lane := b.LaneNamed(machine); lane != nil {
-		return lane.Server(machine)
+// Called returns what a call on a machine's lane goes to: the vendor by its name in the catalog, its host, and its
+// own word for the line's model.
+func (b *Account) Called(machine, model string) (vendor, host, word string) {
+	if lane := b.laneFor(machine, model); lane != nil {
+		vendor, host, _ = lane.Called(machine, model)
+		word, _ = lane.Spec.Serves(model)
+		return vendor, host, cmp.Or(word, model)
 	}
 	v := &b.flags.Vendor
-	return cmp.Or(v.Name, b.Name), settings.HostOf(cmp.Or(b.flags.BaseURL, v.Base))
+	return cmp.Or(v.Name, b.Name), settings.HostOf(cmp.Or(b.flags.BaseURL, v.Base)), model
+}
+
+// laneFor returns the account of a lane in results. Of the lanes of one quota it is the first that serves the model.
+func (b *Account) laneFor(machine, model string) *Account {
+	for _, lane := range b.Lanes {
+		if lane.Spec.Quota == machine {
+			if _, ok := lane.Spec.Serves(model); ok {
+				return lane
+			}
+		}
+	}
+	return b.LaneNamed(machine)
 }
 
 // lanesAdvice says what a user may do about a lane whose key was refused.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headrace/headrace/batch/journal"
@@ -17,16 +18,35 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// meters shows the run to Prometheus. The zero value of its server and of its file are none.
+// meters shows the run to Prometheus.
 type meters struct {
 	*verdict.Facts
 	show *display
 
-	genAI  *metrics.GenAI // nil: nothing shows it
-	server *exposition.Server
-	over   chan struct{} // closed when the run's figures are final
-	files  sync.WaitGroup
+	genAI   *metrics.GenAI // nil: nothing shows it
+	address *address       // nil: there is none, or none yet. After a pilot it is that of the pilot
+	over    chan struct{}  // closed when the run's figures are final
+	files   sync.WaitGroup
 }
+
+// An address shows a run, or a pilot until the run after it has begun.
+type address struct {
+	*exposition.Server
+
+	first *meters
+	next  atomic.Pointer[meters] // after a pilot
+}
+
+// run returns the run that is shown.
+func (a *address) run() *meters {
+	if next := a.next.Load(); next != nil && next.begun() {
+		return next
+	}
+	return a.first
+}
+
+// Collect shows the calls by OpenTelemetry's conventions.
+func (a *address) Collect(to *exposition.Page) { a.run().genAI.Collect(to) }
 
 // open begins to serve and to write, as the flags say.
 func (m *meters) open() error {
@@ -34,30 +54,24 @@ func (m *meters) open() error {
 	if m.Flags.MetricsAddr == "" && m.Flags.MetricsFile == "" {
 		return nil
 	}
-	collector := metrics.NewCollector(m.stand)
 	m.genAI = metrics.NewGenAI()
-	if addr := m.Flags.MetricsAddr; addr != "" {
-		server, err := metrics.Listen(addr, m.progress, collector, m.genAI)
-		if err != nil {
-			return exit.Refuse("--metrics-addr: %v: choose another address, or end the program that has it", err)
+	if m.address != nil {
+		m.address.next.Store(m)
+	} else if m.Flags.MetricsAddr != "" {
+		if err := m.listen(); err != nil {
+			return err
 		}
-		m.server = server
-		text := fmt.Sprintf("metrics are at http://%s/metrics", server.Addr())
-		if !server.Local() {
-			text += ": every machine that reaches this address can read the figures of this run, and no prompt or answer"
-		}
-		m.show.console.Notice(event.Metrics, text)
 	}
 	if path := m.Flags.MetricsFile; path != "" {
 		if err := m.checkFile(path); err != nil {
 			return err
 		}
-		file := metrics.NewFile(path, collector, m.genAI)
+		file := metrics.NewFile(path, metrics.NewCollector(m.stand), m.genAI)
 		m.files.Go(func() {
 			select {
 			case <-m.show.watched:
 			case <-m.over:
-				if _, begun := m.stand(); !begun {
+				if !m.begun() {
 					return // the file keeps the figures of an earlier run, such as a pilot
 				}
 			}
@@ -66,6 +80,23 @@ func (m *meters) open() error {
 			})
 		})
 	}
+	return nil
+}
+
+// listen opens the address, and says it.
+func (m *meters) listen() (err error) {
+	a := &address{first: m}
+	collector := metrics.NewCollector(func() (metrics.Stand, bool) { return a.run().stand() })
+	a.Server, err = metrics.Listen(m.Flags.MetricsAddr, func() *event.Progress { return a.run().progress() }, collector, a)
+	if err != nil {
+		return exit.Refuse("--metrics-addr: %v: choose another address, or end the program that has it", err)
+	}
+	m.address = a
+	text := fmt.Sprintf("metrics are at http://%s/metrics", a.Addr())
+	if !a.Local() {
+		text += ": every machine that reaches this address can read the figures of this run, and no prompt or answer"
+	}
+	m.show.console.Notice(event.Metrics, text)
 	return nil
 }
 
@@ -85,11 +116,19 @@ func (m *meters) checkFile(path string) error {
 	return nil
 }
 
-// stand returns how the run stands; false before its first call.
-func (m *meters) stand() (metrics.Stand, bool) {
+// begun reports whether the run has made its first call.
+func (m *meters) begun() bool {
 	select {
 	case <-m.show.watched:
+		return true
 	default:
+		return false
+	}
+}
+
+// stand returns how the run stands; false before its first call.
+func (m *meters) stand() (metrics.Stand, bool) {
+	if !m.begun() {
 		return metrics.Stand{}, false
 	}
 	s := metrics.Stand{Pending: int(max(0, m.show.unwritten.Load()))}
@@ -99,18 +138,16 @@ func (m *meters) stand() (metrics.Stand, bool) {
 
 // progress returns the run's progress; nil before its first call.
 func (m *meters) progress() *event.Progress {
-	select {
-	case <-m.show.watched:
-		return m.show.stands()
-	default:
+	if !m.begun() {
 		return nil
 	}
+	return m.show.stands()
 }
 
 // note counts a call by OpenTelemetry's conventions. Workers call it.
 func (m *meters) note(r *provider.Request, reply *provider.Reply, took time.Duration, err error) {
-	vendor, host := m.Account.Server(r.Lane)
-	m.genAI.Note(&metrics.Call{Endpoint: r.Endpoint, Vendor: vendor, Model: r.Model, Server: host, Err: err, Took: took, Usage: reply.Usage})
+	vendor, host, model := m.Account.Called(r.Lane, r.Model)
+	m.genAI.Note(&metrics.Call{Endpoint: r.Endpoint, Vendor: vendor, Model: model, Server: host, Err: err, Took: took, Usage: reply.Usage})
 }
 
 // finish writes the file for the last time, with the run's final figures.
@@ -119,13 +156,13 @@ func (m *meters) finish() {
 	m.files.Wait()
 }
 
-// close keeps serving for as long as --linger says, if the run has begun and is the last one, and closes
-// the address. After a pilot the next run serves there. A signal ends the wait.
+// close keeps serving for as long as --linger says, if the run has begun, and closes the address. A signal ends
+// the wait. A pilot leaves its address to the run after it.
 func (m *meters) close(ctx context.Context, last bool) {
-	if m.server == nil {
+	if m.address == nil || !last {
 		return
 	}
-	if _, begun := m.stand(); begun && last && m.Flags.Linger > 0 && !m.Halt.Called() {
+	if m.begun() && m.Flags.Linger > 0 && !m.Halt.Called() {
 		timer := m.Clock.NewTimer(m.Flags.Linger)
 		defer timer.Stop()
 		select {
@@ -134,5 +171,5 @@ func (m *meters) close(ctx context.Context, last bool) {
 		case <-ctx.Done():
 		}
 	}
-	_ = m.server.Close() // it was read only
+	_ = m.address.Close() // it was read only
 }

@@ -63,6 +63,7 @@ func runFiles(ctx context.Context, w *world.World, flags *settings.Flags, inputs
 	}
 	rest := newRunner(&verdict.Facts{World: w.Again(args), Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
 	rest.cost.pilot, rest.cost.onLane = r.found()
+	rest.meters.address = r.meters.address
 	return rest.runToEnd(ctx)
 }
 
@@ -73,6 +74,7 @@ func (r *runner) runToEnd(ctx context.Context) error {
 	closeLog, err := r.log.open(r.show.console)
 	if err != nil {
 		r.show.console.Close(nil)
+		r.meters.close(ctx, true)
 		return err
 	}
 	defer closeLog()

@@ -1,0 +1,251 @@
+package line
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+)
+
+// A flow is a node of the tree. One that has flows below it shares what leaves among them. A leaf holds the
+// requests of one tag.
+//
+// Invariants: a flow is among the active ones of its parent if and only if a request below it may go. n and cost
+// are the sums over all requests below.
+type flow struct {
+	parent *flow // nil: it is a pool
+	name   string
+	weight float64
+	client *client // of a client's flow; nil: its flow is of another level
+
+	start, finish float64 // in virtual time: of its next request, and of its last
+	at            int     // in its parent's active flows; -1: it is not
+	since         uint64  // when it became active: of two flows that start together the older goes first
+
+	active  flows
+	below   map[string]*flow
+	virtual float64 // the start of the latest request that has gone
+	last    float64 // the latest finish of any
+	sweepAt int     // how many flows below are kept before the idle ones are dropped
+
+	requests requests // of a leaf
+
+	n    int     // requests that wait
+	cost float64 // of all of them
+}
+
+// sweepLeast is how many idle flows are kept at least: below that, dropping them saves nothing.
+const sweepLeast = 64
+
+func newFlow(parent *flow, name string, weight float64) *flow {
+	return &flow{parent: parent, name: name, weight: weight, at: -1, sweepAt: sweepLeast}
+}
+
+// child returns the flow of that name, which has the weight from now on.
+func (f *flow) child(name string, weight float64) *flow {
+	c := f.below[name]
+	if c == nil {
+		f.sweep()
+		if f.below == nil {
+			f.below = map[string]*flow{}
+		}
+		c = newFlow(f, name, weight)
+		f.below[name] = c
+	}
+	c.weight = weight
+	return c
+}
+
+// sweep drops idle flows, whose past does not matter any more: they would start at the present virtual time.
+func (f *flow) sweep() {
+	if len(f.below) < f.sweepAt {
+		return
+	}
+	for name, c := range f.below {
+		if c.n == 0 && c.finish <= f.virtual && c.client.isIdle() {
+			c.client.drop(c)
+			delete(f.below, name)
+		}
+	}
+	f.sweepAt = max(sweepLeast, 2*len(f.below))
+}
+
+// root returns the pool's flow.
+func (f *flow) root() *flow {
+	for f.parent != nil {
+		f = f.parent
+	}
+	return f
+}
+
+// mayGo reports whether a request below f may go.
+func (f *flow) mayGo() bool {
+	return len(f.active)+len(f.requests) > 0 && !f.client.isFull()
+}
+
+// update makes f and those above it active, or not.
+func (f *flow) update(seq uint64) {
+	for ; f.parent != nil; f = f.parent {
+		p := f.parent
+		switch may := f.mayGo(); {
+		case may && f.at < 0:
+			f.start, f.since = max(f.finish, p.virtual), seq
+			heap.Push(&p.active, f)
+		case !may && f.at >= 0:
+			heap.Remove(&p.active, f.at)
+			if len(p.active) == 0 {
+				p.virtual = p.last // nobody waits who could be wronged: all begin anew together
+			}
+		}
+	}
+}
+
+// add books a change of what waits, up to the pool.
+func (f *flow) add(n int, cost float64) {
+	for ; f != nil; f = f.parent {
+		f.n += n
+		if f.cost += cost; f.n == 0 {
+			f.cost = 0 // sums of floats do not quite return to it
+		}
+	}
+}
+
+// next finds the request that goes next, and charges it to the flows on its way.
+func (f *flow) next() *Request {
+	if len(f.requests) > 0 {
+		return f.requests[0]
+	}
+	c := f.active[0]
+	f.virtual = c.start
+	r := c.next()
+	c.finish = c.start + r.cost/c.weight
+	c.start, f.last = c.finish, max(f.last, c.finish)
+	heap.Fix(&f.active, c.at)
+	return r
+}
+
+// before estimates what goes before a request of f that has n requests and cost before it in f itself: what f's
+// siblings send until f has sent that much.
+func (f *flow) before(n int, cost float64) (int, float64) {
+	reached := f.start + cost/f.weight
+	for _, o := range f.parent.active {
+		if o == f || o.start >= reached && (o.start > reached || o.since > f.since) {
+			continue
+		}
+		mean := o.cost / float64(o.n)
+		k := min(o.n, max(1, int(math.Ceil((reached-o.start)*o.weight/mean))))
+		n, cost = n+k, cost+float64(k)*mean
+	}
+	return n, cost
+}
+
+// leaves calls visit for each leaf with requests that wait, in a fixed order.
+func (f *flow) leaves(visit func(*flow)) {
+	if len(f.requests) > 0 {
+		visit(f)
+	}
+	for _, c := range f.active {
+		c.leaves(visit)
+	}
+}
+
+// all appends the requests that wait below f, also those that may not go, in any order.
+func (f *flow) all(to []*Request) []*Request {
+	to = append(to, f.requests...)
+	for _, c := range f.below {
+		to = c.all(to)
+	}
+	return to
+}
+
+// sorted returns the requests of a leaf in their order.
+func (f *flow) sorted() []*Request {
+	all := slices.Clone(f.requests)
+	slices.SortFunc(all, func(a, b *Request) int {
+		if a.goesBefore(b) {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// flows is a heap; the one whose next request starts first is on top.
+type flows []*flow
+
+func (h flows) Len() int { return len(h) }
+
+func (h flows) Less(i, j int) bool {
+	if h[i].start != h[j].start {
+		return h[i].start < h[j].start
+	}
+	return h[i].since < h[j].since
+}
+
+func (h flows) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *flows) Push(x any) {
+	f := x.(*flow)
+	f.at = len(*h)
+	*h = append(*h, f)
+}
+
+func (h *flows) Pop() any {
+	old := *h
+	f := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h, f.at = old[:len(old)-1], -1
+	return f
+}
+
+// requests is a heap; the one that goes next is on top.
+type requests []*Request
+
+func (h requests) Len() int           { return len(h) }
+func (h requests) Less(i, j int) bool { return h[i].goesBefore(h[j]) }
+
+func (h requests) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *requests) Push(x any) {
+	r := x.(*Request)
+	r.at = len(*h)
+	*h = append(*h, r)
+}
+
+func (h *requests) Pop() any {
+	old := *h
+	r := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h, r.at = old[:len(old)-1], -1
+	return r
+}
+
+// patience is a heap; the request that must leave first is on top.
+type patience []*Request
+
+func (h patience) Len() int           { return len(h) }
+func (h patience) Less(i, j int) bool { return h[i].Latest.Before(h[j].Latest) }
+
+func (h patience) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].due, h[j].due = i, j
+}
+
+func (h *patience) Push(x any) {
+	r := x.(*Request)
+	r.due = len(*h)
+	*h = append(*h, r)
+}
+
+func (h *patience) Pop() any {
+	old := *h
+	r := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h, r.due = old[:len(old)-1], -1
+	return r
+}

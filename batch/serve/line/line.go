@@ -1,0 +1,349 @@
+package line
+
+import (
+	"cmp"
+	"container/heap"
+	"errors"
+	"slices"
+	"time"
+)
+
+// ErrFull says that too many requests wait already, in all or of this client.
+var ErrFull = errors.New("line: too many requests wait")
+
+// A Class is the rank of a request. Classes share what leaves 16 : 4 : 1.
+type Class uint8
+
+// The classes.
+const (
+	Interactive Class = iota
+	Normal
+	Batch
+)
+
+// classes holds the name and the share of each. A class has four times as much as the next one: batch keeps
+// 4.8 % where the others want all.
+var classes = [...]struct {
+	name  string
+	share float64
+}{{"interactive", 16}, {"normal", 4}, {"batch", 1}}
+
+func (c Class) String() string { return classes[c].name }
+
+// ClassOf returns the class of a name.
+func ClassOf(name string) (Class, bool) {
+	for i, c := range classes {
+		if c.name == name {
+			return Class(i), true
+		}
+	}
+	return Normal, false
+}
+
+// Config bounds a Line. Zero is no bound.
+type Config struct {
+	MaxWaiting int // requests in all
+	PerClient  int // requests of one client
+}
+
+// A Place says where a request stands. The zero Place is an interactive request of a client without a name,
+// which waits for ever.
+type Place struct {
+	Class       Class
+	Client      string
+	Weight      int       // of the client's turns within its class; below 1 counts as 1
+	Tag         string    // the client's tags take turns
+	Cost        float64   // what it draws of the limit that binds; 0 or less counts as 1
+	Latest      time.Time // when it goes at the latest; zero: never too late
+	MaxWaiting  int       // requests of the client that may wait, in all pools; 0: as the Line's
+	MaxInFlight int       // requests of the client that may have gone and not left, in all pools; 0: any number
+	Payload     any       // the caller's own
+}
+
+// A Request is one that has entered. It belongs to its line.
+type Request struct {
+	Place
+	cost   float64
+	seq    uint64
+	leaf   *flow
+	client *client
+	at     int // in its leaf's requests; -1: it does not wait
+	due    int // in the line's patience; -1: it is not there
+	gone   bool
+}
+
+// goesBefore orders the requests of a tag: the least patient first, then as they came.
+func (r *Request) goesBefore(o *Request) bool {
+	switch {
+	case r.Latest.Equal(o.Latest):
+	case r.Latest.IsZero() || o.Latest.IsZero():
+		return o.Latest.IsZero()
+	default:
+		return r.Latest.Before(o.Latest)
+	}
+	return r.seq < o.seq
+}
+
+// Waits reports whether the request waits for its turn.
+func (r *Request) Waits() bool { return r.at >= 0 }
+
+// client counts a client's requests over all pools and classes.
+type client struct {
+	waiting, out, most int
+	flows              []*flow // one for each of its pools and classes
+}
+
+// isFull reports whether as many of the client's requests have gone as may be.
+func (c *client) isFull() bool { return c != nil && c.most > 0 && c.out >= c.most }
+
+func (c *client) isIdle() bool { return c == nil || c.waiting+c.out == 0 }
+
+// drop forgets a flow of the client.
+func (c *client) drop(f *flow) {
+	if c != nil {
+		c.flows = slices.DeleteFunc(c.flows, func(o *flow) bool { return o == f })
+	}
+}
+
+// A Line holds the requests that wait, by pool. It is a value in the care of one owner. Make it with [New].
+type Line struct {
+	cfg      Config
+	pools    map[string]*flow
+	clients  map[string]*client
+	patience patience
+	waiting  int
+	seq      uint64
+}
+
+// New returns a line in which nobody waits.
+func New(cfg Config) *Line {
+	return &Line{cfg: cfg, pools: map[string]*flow{}, clients: map[string]*client{}}
+}
+
+// Waiting returns the number of requests that wait, in all.
+func (l *Line) Waiting() int { return l.waiting }
+
+// Enter lets a request wait for its turn. The error is [ErrFull].
+func (l *Line) Enter(pool string, p Place) (*Request, error) {
+	c := l.clients[p.Client]
+	if c == nil {
+		c = &client{}
+	}
+	perClient := cmp.Or(p.MaxWaiting, l.cfg.PerClient)
+	if l.cfg.MaxWaiting > 0 && l.waiting >= l.cfg.MaxWaiting || perClient > 0 && c.waiting >= perClient {
+		return nil, ErrFull
+	}
+	l.clients[p.Client] = c
+	l.seq++
+	c.waiting, c.most = c.waiting+1, p.MaxInFlight
+	l.waiting++
+	r := &Request{Place: p, cost: p.Cost, seq: l.seq, client: c, due: -1, leaf: l.leaf(pool, c, &p)}
+	if !(r.cost > 0) {
+		r.cost = 1
+	}
+	heap.Push(&r.leaf.requests, r)
+	r.leaf.add(1, r.cost)
+	r.leaf.update(l.seq)
+	l.update(c) // its bound may be another one since the last request
+	if !r.Latest.IsZero() {
+		heap.Push(&l.patience, r)
+	}
+	return r, nil
+}
+
+// leaf finds the flow of a request.
+func (l *Line) leaf(pool string, c *client, p *Place) *flow {
+	root := l.pools[pool]
+	if root == nil {
+		root = newFlow(nil, pool, 1)
+		l.pools[pool] = root
+	}
+	class := root.child(classes[p.Class].name, classes[p.Class].share)
+	f := class.child(p.Client, float64(max(1, p.Weight)))
+	if f.client != c {
+		f.client, c.flows = c, append(c.flows, f)
+	}
+	return f.child(p.Tag, 1)
+}
+
+// Next lets the request go whose turn it is in the pool; nil: none can. It counts as one of its client's
+// calls until it leaves.
+func (l *Line) Next(pool string) *Request {
+	root := l.pools[pool]
+	if root == nil || len(root.active) == 0 {
+		return nil
+	}
+	r := root.next()
+	r.client.out++
+	l.stopsWaiting(r)
+	l.update(r.client)
+	return r
+}
+
+// update has the client's bound on calls in flight hold in all its flows.
+func (l *Line) update(c *client) {
+	l.seq++
+	for _, f := range c.flows {
+		f.update(l.seq)
+	}
+}
+
+// stopsWaiting takes a request out of its leaf.
+func (l *Line) stopsWaiting(r *Request) {
+	heap.Remove(&r.leaf.requests, r.at)
+	if r.due >= 0 {
+		heap.Remove(&l.patience, r.due)
+	}
+	r.leaf.add(-1, -r.cost)
+	l.waiting--
+	r.client.waiting--
+	r.leaf.update(l.seq)
+	if root := r.leaf.root(); root.n == 0 {
+		l.close(root)
+	}
+}
+
+// close drops a pool in which nobody waits: all that come begin anew.
+func (l *Line) close(root *flow) {
+	delete(l.pools, root.name)
+	for _, class := range root.below {
+		for _, f := range class.below {
+			f.client.drop(f)
+			f.client = nil
+		}
+	}
+}
+
+// Leave takes a request out: it waits no more, or its call has ended. Of a request that has left it does
+// nothing. It reports whether another request may be able to go now.
+func (l *Line) Leave(r *Request) (frees bool) {
+	if r.gone {
+		return false
+	}
+	r.gone = true
+	if r.Waits() {
+		l.stopsWaiting(r)
+	} else {
+		frees = r.client.isFull()
+		r.client.out--
+		l.update(r.client)
+	}
+	if r.client.isIdle() && l.clients[r.Client] == r.client {
+		l.forget(r)
+	}
+	return frees
+}
+
+// forget drops a client that has no request. Its flows stay for their past, until they are swept.
+func (l *Line) forget(r *Request) {
+	for _, f := range r.client.flows {
+		f.client = nil
+	}
+	r.client.flows = nil
+	delete(l.clients, r.Client)
+}
+
+// Expire takes out the requests that must have gone by now, and returns them.
+func (l *Line) Expire(now time.Time) (late []*Request) {
+	for len(l.patience) > 0 && !now.Before(l.patience[0].Latest) {
+		r := l.patience[0]
+		l.Leave(r)
+		late = append(late, r)
+	}
+	return late
+}
+
+// Ahead estimates how many requests go before r, and what they cost together, if nobody comes. It costs
+// a look at each request of r's tag, and at each flow next to its own.
+func (l *Line) Ahead(r *Request) (n int, cost float64) {
+	if !r.Waits() {
+		return 0, 0
+	}
+	for _, o := range r.leaf.requests {
+		if o.goesBefore(r) {
+			n, cost = n+1, cost+o.cost
+		}
+	}
+	return ahead(r.leaf, n, cost)
+}
+
+func ahead(f *flow, n int, cost float64) (int, float64) {
+	for ; f.parent != nil; f = f.parent {
+		n, cost = f.before(n, cost)
+	}
+	return n, cost
+}
+
+// Each calls visit for the requests that wait in the pool and may go, with what [Line.Ahead] says of them. It is
+// cheaper than Ahead for each.
+func (l *Line) Each(pool string, visit func(r *Request, n int, cost float64)) {
+	root := l.pools[pool]
+	if root == nil {
+		return
+	}
+	root.leaves(func(f *flow) {
+		var cost float64
+		for n, r := range f.sorted() {
+			before, sum := ahead(f, n, cost)
+			visit(r, before, sum)
+			cost += r.cost
+		}
+	})
+}
+
+// Clear takes out all requests that wait in a pool, and returns them in the order in which they came.
+func (l *Line) Clear(pool string) (all []*Request) {
+	if root := l.pools[pool]; root != nil {
+		all = root.all(nil)
+	}
+	slices.SortFunc(all, func(a, b *Request) int { return cmp.Compare(a.seq, b.seq) })
+	for _, r := range all {
+		l.Leave(r)
+	}
+	return all
+}
+
+// A Count is how many requests wait in a pool.
+type Count struct {
+	Pool    string
+	Class   Class
+	Client  string
+	Waiting int
+}
+
+// Counts returns how many requests of each client wait, by pool, class and name.
+func (l *Line) Counts() (all []Count) {
+	for pool, root := range l.pools {
+		for i, c := range classes {
+			class := root.below[c.name]
+			if class == nil {
+				continue
+			}
+			for name, f := range class.below {
+				if f.n > 0 {
+					all = append(all, Count{Pool: pool, Class: Class(i), Client: name, Waiting: f.n})
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Client, b.Client))
+	})
+	return all
+}
+
+// Due returns when the next request will have waited for too long; zero: none will.
+func (l *Line) Due() (at time.Time) {
+	if len(l.patience) > 0 {
+		at = l.patience[0].Latest
+	}
+	return at
+}
+
+// WaitingIn returns the number of requests that wait in a pool.
+func (l *Line) WaitingIn(pool string) (n int) {
+	if root := l.pools[pool]; root != nil {
+		n = root.n
+	}
+	return n
+}

@@ -1,0 +1,431 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/batch/serve/line"
+)
+
+// Errors of requests that do not wait any longer.
+var (
+	ErrFull    = line.ErrFull
+	ErrDrained = errors.New("queue: drained")
+	ErrClosed  = errors.New("queue: closed")
+)
+
+// LateError says that a request would leave too late, or that its time is up.
+type LateError struct{ Forecast Forecast }
+
+func (e *LateError) Error() string {
+	return fmt.Sprintf("queue: too late: %v", e.Forecast)
+}
+
+// A Forecast says how long a request is going to wait if nobody comes.
+type Forecast struct {
+	Before int           // requests that go before it
+	Wait   time.Duration // about; negative: it is not known
+}
+
+func (f Forecast) String() string {
+	if f.Wait < 0 {
+		return fmt.Sprintf("%d before you", f.Before)
+	}
+	return fmt.Sprintf("%d before you, about %v", f.Before, f.Wait.Round(time.Second))
+}
+
+// Pace says how fast calls of a pool may leave.
+type Pace struct {
+	Rate     float64   // calls per second; 0: not known; +Inf: nothing limits them
+	From     time.Time // nothing leaves before; zero: something may
+	ByTokens bool      // tokens limit them, and not their number
+	Searched bool      // the limit is being searched: neither the rate nor what has left says anything of it
+	Stopped  error     // nothing will leave any more; nil: something may
+}
+
+// Config says how a queue works.
+type Config struct {
+	Clock clockwork.Clock        // nil: the real one
+	Bound line.Config            // how many may wait
+	Pace  func(pool string) Pace // asked once a second at most for each pool with waiting requests; nil: nothing is known
+}
+
+const (
+	// renewed is the time between two forecasts of a request.
+	renewed = time.Second
+	// margin is by how much a renewed forecast must miss a request's patience for a refusal: the pace is an estimate.
+	margin = 1.25
+	// measuredLeast is the time, and the number of calls, from which on the measured pace counts.
+	measuredLeast = 5
+	// measuredMost is the time after which older calls count half.
+	measuredMost = time.Minute
+)
+
+// A Queue lets requests wait. Make one with [New].
+type Queue struct {
+	cfg    Config
+	asks   chan func()
+	close  chan struct{} // has room for one
+	closed chan struct{}
+
+	// The rest belongs to the owner.
+	line    *line.Line
+	pools   map[string]*pool
+	renewAt time.Time // when the forecasts are renewed; zero: nobody waits
+	drained bool
+}
+
+// pool is what the owner knows of a pool.
+type pool struct {
+	head    *Ticket // has its turn, and has not left; nil: nobody has
+	pace    Pace
+	askedAt time.Time // for the pace
+	mean    float64   // cost of a request; 0: none has come
+	left    float64   // cost of the calls that have left since
+	since   time.Time // when something began to wait; zero: nothing does
+}
+
+// New starts a queue. Its owner runs until Close.
+func New(cfg Config) *Queue {
+	if cfg.Clock == nil {
+		cfg.Clock = clockwork.NewRealClock()
+	}
+	if cfg.Pace == nil {
+		cfg.Pace = func(string) Pace { return Pace{} }
+	}
+	q := &Queue{
+		cfg: cfg, asks: make(chan func()), close: make(chan struct{}, 1), closed: make(chan struct{}),
+		line: line.New(cfg.Bound), pools: map[string]*pool{},
+	}
+	go q.run()
+	return q
+}
+
+// Close refuses what waits, and ends the owner. It may be called more than once.
+func (q *Queue) Close() {
+	q.Drain()
+	select {
+	case q.close <- struct{}{}:
+	default:
+	}
+	<-q.closed
+}
+
+// run is the owner.
+func (q *Queue) run() {
+	defer close(q.closed)
+	timer := q.cfg.Clock.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Stop()
+		var tick <-chan time.Time
+		if q.line.Waiting() == 0 {
+			q.renewAt = time.Time{}
+		} else {
+			timer.Reset(q.next())
+			tick = timer.Chan()
+		}
+		select {
+		case f := <-q.asks:
+			f()
+		case <-tick:
+			q.renew()
+		case <-q.close:
+			return
+		}
+	}
+}
+
+// next returns the time until something is to be done without being asked.
+func (q *Queue) next() time.Duration {
+	now := q.cfg.Clock.Now()
+	if q.renewAt.IsZero() {
+		q.renewAt = now.Add(renewed)
+	}
+	at := q.renewAt
+	if due := q.line.Due(); !due.IsZero() && due.Before(at) {
+		at = due
+	}
+	return max(0, at.Sub(now))
+}
+
+// ask has the owner do something, and waits for it. It reports whether the owner still lives.
+func (q *Queue) ask(f func()) bool {
+	done := make(chan struct{})
+	select {
+	case q.asks <- func() { f(); close(done) }:
+		<-done
+		return true
+	case <-q.closed:
+		return false
+	}
+}
+
+// Ticket is a request in the queue. Its owner must call [Ticket.Done].
+type Ticket struct {
+	q       *Queue
+	pool    string
+	request *line.Request
+	turn    chan struct{}
+	refused chan error    // has room for one
+	news    chan Forecast // likewise
+}
+
+// Turn is closed when the request may ask the coordinator.
+func (t *Ticket) Turn() <-chan struct{} { return t.turn }
+
+// Refused yields the error of a request that waits no longer.
+func (t *Ticket) Refused() <-chan error { return t.refused }
+
+// News yields the latest forecast, about once a second.
+func (t *Ticket) News() <-chan Forecast { return t.news }
+
+// Enter puts a request into the queue of a pool. The cost of the place is its tokens; 0 if they are not
+// known. The error is ErrFull, ErrDrained, ErrClosed, a *LateError, or the one that stopped the pool.
+func (q *Queue) Enter(name string, at line.Place) (t *Ticket, err error) {
+	if !q.ask(func() { t, err = q.enter(name, at) }) {
+		err = ErrClosed
+	}
+	return t, err
+}
+
+func (q *Queue) enter(name string, at line.Place) (*Ticket, error) {
+	if q.drained {
+		return nil, ErrDrained
+	}
+	now := q.cfg.Clock.Now()
+	p := q.pools[name]
+	if p == nil {
+		p = &pool{}
+		q.pools[name] = p
+	}
+	p.renewPace(q, name, now)
+	if p.pace.Stopped != nil {
+		return nil, p.pace.Stopped
+	}
+	t := &Ticket{q: q, pool: name, turn: make(chan struct{}), refused: make(chan error, 1), news: make(chan Forecast, 1)}
+	at.Cost, at.Payload = p.cost(at.Cost), t
+	request, err := q.line.Enter(name, at)
+	if err != nil {
+		q.forget(name, p)
+		return nil, err
+	}
+	t.request = request
+	if p.since.IsZero() {
+		p.since, p.left = now, 0
+	}
+	if f := p.forecast(now, request, q.line); f.late(now, at.Latest, 1) {
+		q.line.Leave(request)
+		q.forget(name, p)
+		return nil, &LateError{Forecast: f}
+	}
+	q.advance(name, p)
+	return t, nil
+}
+
+// Left says that the request's call has left: the next one has its turn. Saying it twice is saying it once.
+func (t *Ticket) Left() { t.q.ask(t.left) }
+
+func (t *Ticket) left() {
+	p := t.q.pools[t.pool]
+	if p == nil || p.head != t {
+		return
+	}
+	p.head = nil
+	p.left += t.request.Cost
+	t.q.advance(t.pool, p)
+}
+
+// Done says that the request is over, wherever it was. Saying it twice is saying it once.
+func (t *Ticket) Done() {
+	t.q.ask(func() {
+		frees := t.q.line.Leave(t.request)
+		if p := t.q.pools[t.pool]; p != nil && p.head == t {
+			p.head = nil
+			t.q.advance(t.pool, p)
+		}
+		if frees {
+			for name, p := range t.q.pools {
+				t.q.advance(name, p)
+			}
+		}
+		if p := t.q.pools[t.pool]; p != nil {
+			t.q.forget(t.pool, p)
+		}
+	})
+}
+
+// advance gives the next request its turn, if nobody has it.
+func (q *Queue) advance(name string, p *pool) {
+	if p.head != nil {
+		return
+	}
+	if r := q.line.Next(name); r != nil {
+		p.head = r.Payload.(*Ticket)
+		close(p.head.turn)
+	}
+	if q.line.WaitingIn(name) == 0 {
+		p.since = time.Time{}
+	}
+}
+
+// forget drops a pool in which nobody waits.
+func (q *Queue) forget(name string, p *pool) {
+	if p.head == nil && q.line.WaitingIn(name) == 0 && q.cfg.Clock.Since(p.askedAt) > renewed {
+		delete(q.pools, name)
+	}
+}
+
+// renew takes out those that have waited for too long, and tells the others how long they will.
+func (q *Queue) renew() {
+	now := q.cfg.Clock.Now()
+	for _, r := range q.line.Expire(now) {
+		r.Payload.(*Ticket).refuse(&LateError{Forecast: Forecast{Wait: -1}})
+	}
+	if now.Before(q.renewAt) {
+		return
+	}
+	q.renewAt = now.Add(renewed)
+	for name, p := range q.pools {
+		if q.line.WaitingIn(name) == 0 {
+			q.forget(name, p)
+			continue
+		}
+		if p.renewPace(q, name, now); p.pace.Stopped != nil {
+			q.clear(name, p.pace.Stopped)
+			continue
+		}
+		var late []*line.Request
+		q.line.Each(name, func(r *line.Request, n int, cost float64) {
+			t, f := r.Payload.(*Ticket), p.foresee(now, n, cost)
+			if f.late(now, r.Latest, margin) {
+				late = append(late, r)
+				t.refuse(&LateError{Forecast: f})
+				return
+			}
+			t.tell(f)
+		})
+		for _, r := range late {
+			q.line.Leave(r)
+		}
+	}
+}
+
+func (t *Ticket) refuse(err error) { t.refused <- err } // has room: it is refused once
+
+// tell replaces the forecast that nobody has read yet.
+func (t *Ticket) tell(f Forecast) {
+	select {
+	case <-t.news:
+	default:
+	}
+	t.news <- f // has room: only the owner writes here
+}
+
+// Drain refuses all that wait and all that come. Requests that have had their turn go on.
+func (q *Queue) Drain() {
+	q.ask(func() {
+		q.drained = true
+		for name := range q.pools {
+			q.clear(name, ErrDrained)
+		}
+	})
+}
+
+// clear refuses all that wait in a pool.
+func (q *Queue) clear(name string, why error) {
+	for _, r := range q.line.Clear(name) {
+		r.Payload.(*Ticket).refuse(why)
+	}
+}
+
+// Status says who waits.
+type Status struct {
+	Waiting int
+	Counts  []line.Count
+}
+
+// Status returns a picture of what waits. It is zero once the queue is closed.
+func (q *Queue) Status() (s Status) {
+	q.ask(func() { s = Status{Waiting: q.line.Waiting(), Counts: q.line.Counts()} })
+	return s
+}
+
+// renewPace asks for the pace, unless that was done within the last second.
+func (p *pool) renewPace(q *Queue, name string, now time.Time) {
+	if !p.askedAt.IsZero() && now.Sub(p.askedAt) < renewed {
+		return
+	}
+	if passed := now.Sub(p.askedAt); p.pace.From.After(p.askedAt) && !p.since.IsZero() {
+		p.since = p.since.Add(min(passed, p.pace.From.Sub(p.askedAt))) // nothing could leave then
+	}
+	p.askedAt, p.pace = now, q.cfg.Pace(name)
+	if passed := now.Sub(p.since); !p.since.IsZero() && passed > measuredMost {
+		p.since, p.left = now.Add(-passed/2), p.left/2
+	}
+}
+
+// unit is what a request of average size draws where nothing is known of others: 1000 tokens.
+const unit = 1000
+
+// cost returns what a request draws: 1 where the number of calls is limited.
+func (p *pool) cost(tokens float64) float64 {
+	cost := 1.0
+	if p.pace.ByTokens && tokens > 0 {
+		cost = tokens / unit
+	}
+	if p.mean == 0 {
+		p.mean = cost
+	}
+	p.mean += (cost - p.mean) / 32 // the mean of some dozen requests
+	return cost
+}
+
+// rate returns the cost that will leave in a second; 0: it is not known.
+func (p *pool) rate(now time.Time) float64 {
+	if p.pace.Searched {
+		return 0
+	}
+	rate := p.pace.Rate * p.mean
+	passed := now.Sub(p.since).Seconds()
+	if p.since.IsZero() || passed < measuredLeast || p.left < measuredLeast {
+		return rate
+	}
+	if measured := p.left / passed; rate == 0 || measured < rate {
+		return measured
+	}
+	return rate
+}
+
+// forecast looks at one request.
+func (p *pool) forecast(now time.Time, r *line.Request, l *line.Line) Forecast {
+	n, cost := l.Ahead(r)
+	return p.foresee(now, n, cost)
+}
+
+// foresee turns what goes before into a wait.
+func (p *pool) foresee(now time.Time, n int, cost float64) Forecast {
+	if p.head != nil {
+		n, cost = n+1, cost+p.head.request.Cost
+	}
+	f := Forecast{Before: n, Wait: -1}
+	held := max(0, p.pace.From.Sub(now))
+	switch rate := p.rate(now); {
+	case rate > 0:
+		if f.Wait = math.MaxInt64; cost/rate < (math.MaxInt64/2 - held).Seconds() {
+			f.Wait = held + time.Duration(cost/rate*float64(time.Second))
+		}
+	case held > 0:
+		f.Wait = held
+	}
+	return f
+}
+
+// late reports whether a request would leave too late.
+func (f Forecast) late(now, latest time.Time, margin float64) bool {
+	return !latest.IsZero() && f.Wait >= 0 && float64(f.Wait) > margin*float64(latest.Sub(now))
+}
