@@ -71,30 +71,17 @@ func (s *Server) goesOut(bytes int64) {
 	})
 }
 
-// queues counts a request among those that wait, if there is room in the line.
-func (s *Server) queues(c *door.Client, name string, class door.Class) (refusal *provider.Refusal) {
+// waits counts a request among those that wait.
+func (s *Server) waits(name string, class door.Class) {
 	s.with(func(b *books) {
 		mine := b.of[name]
 		if mine == nil {
 			mine = new(counts)
+			b.of[name] = mine
 		}
-		own := max(1, s.cfg.MaxWaiting/2)
-		if c.MaxWaiting > 0 {
-			own = min(own, c.MaxWaiting)
-		}
-		switch {
-		case b.waiting >= s.cfg.MaxWaiting:
-			refusal = full("too many requests wait already")
-			return
-		case mine.waits() >= own:
-			refusal = full("too many requests of this client wait already")
-			return
-		}
-		b.of[name] = mine
 		b.waiting++
 		mine.waiting[class]++
 	})
-	return refusal
 }
 
 // departs moves a request from those that wait to those in flight; returns undoes that.

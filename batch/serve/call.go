@@ -93,6 +93,8 @@ func (v *visit) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, context.Cause(ctx)
 		}
 		v.s.departs(v.wishes.client, v.wishes.class)
+		v.ticket.Left()
+		v.out.alone(func() { v.out.waits = "" })
 	}
 	v.tries, v.lane, v.left, v.flies = v.tries+1, batch.LaneFrom(ctx), v.s.cfg.Clock.Now(), true
 	v.recorder = provider.RecorderFrom(ctx)

@@ -53,6 +53,8 @@ type Config struct {
 	// Pool names the pool in which a request waits, and further options of its call. Its error says
 	// that the model is not served: the client sees its text. nil: each model is a lane of its own name.
 	Pool func(operation, model string) (pool string, opts []batch.Option, err error)
+	// Lanes names the lanes of a pool, whose pace is the pool's; nil: the pool is the one lane of its name.
+	Lanes func(pool string) []string
 	// Models names the lane whose provider lists the models; "": nobody is asked, and GET /v1/models is
 	// not served.
 	Models string
@@ -85,6 +87,9 @@ func (c Config) withDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	if c.Pool == nil {
 		c.Pool = func(_, model string) (string, []batch.Option, error) { return model, nil, nil }
+	}
+	if c.Lanes == nil {
+		c.Lanes = func(pool string) []string { return []string{pool} }
 	}
 	if c.Clock == nil {
 		c.Clock = clockwork.NewRealClock()

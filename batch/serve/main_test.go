@@ -116,6 +116,11 @@ func over(t *testing.T, d dialect, base http.RoundTripper, change func(*Config),
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	return &mill{Server: s, shared: shared, d: d}
 }
 

@@ -25,6 +25,7 @@ type out struct {
 	tap    *stream.Tap // of a stream
 	blanks bool        // it is JSON, before which blanks may come
 	pinged bool        // its head was sent before the provider's had come
+	waits  string      // the latest forecast; "": there is none
 	broken error       // the client takes no more
 	bytes  int64
 	last   time.Time // of the latest bytes
@@ -79,16 +80,24 @@ func (o *out) pingOnce() {
 	case o.status == 0 && v.streams:
 		o.pinged, o.events, o.tap = true, true, new(stream.Tap)
 		o.head(http.StatusOK, "text/event-stream")
-		o.write(v.face.Ping("headrace waits for the provider"))
+		o.write(v.face.Ping(o.words()))
 	case o.status == 0:
 		o.pinged, o.blanks = true, true
 		o.head(http.StatusOK, "application/json")
 		o.write([]byte("\n"))
 	case o.events && o.tap.Between():
-		o.write(v.face.Ping("headrace waits for the provider"))
+		o.write(v.face.Ping(o.words()))
 	case o.blanks && o.bytes == 0:
 		o.write([]byte("\n"))
 	}
+}
+
+// words says what the client waits for.
+func (o *out) words() string {
+	if o.waits == "" {
+		return "headrace waits for the provider"
+	}
+	return "headrace " + o.waits
 }
 
 // head sends the head of an answer.

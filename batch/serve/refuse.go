@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/serve/queue"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -36,8 +37,15 @@ const mostWait = time.Minute
 func reasonOf(ctx context.Context, err error) refused {
 	cause := context.Cause(ctx)
 	is := func(target error) bool { return errors.Is(cause, target) || errors.Is(err, target) }
+	var late *queue.LateError
 	switch {
-	case is(errPatience):
+	case is(queue.ErrFull):
+		return refused{Refusal: provider.Refusal{Status: http.StatusTooManyRequests, Code: "headrace_queue_full", Message: "too many requests wait already"}, again: true, wait: time.Second}
+	case is(queue.ErrDrained), is(queue.ErrClosed):
+		return refused{Refusal: *stopping(), again: true, wait: time.Second}
+	case errors.As(err, &late) && late.Forecast.Wait >= 0:
+		return tooLate(late.Forecast)
+	case is(errPatience), late != nil:
 		return refused{Refusal: provider.Refusal{Status: http.StatusTooManyRequests, Code: "headrace_wait_too_long", Message: "no call could be made in the time that this request may wait"}, again: true, wait: mostWait}
 	case is(errDeadline):
 		return refused{Refusal: provider.Refusal{Status: http.StatusGatewayTimeout, Code: "headrace_deadline", Message: "the deadline of this request has passed"}}
@@ -55,6 +63,14 @@ func reasonOf(ctx context.Context, err error) refused {
 		return refused{Refusal: provider.Refusal{Status: http.StatusInternalServerError, Code: "headrace_config", Message: "this server is configured wrongly"}}
 	}
 	return refused{Refusal: provider.Refusal{Status: http.StatusBadGateway, Code: "headrace_upstream", Message: "the provider did not answer: " + saidBy(err)}}
+}
+
+// tooLate refuses a request with the forecast. A client that would wait longer than SDKs do is not asked to come back.
+func tooLate(f queue.Forecast) refused {
+	return refused{
+		Refusal: provider.Refusal{Status: http.StatusTooManyRequests, Code: "headrace_wait_too_long", Message: "this request would wait longer than it may: " + f.String()},
+		again:   f.Wait <= mostWait, wait: f.Wait,
+	}
 }
 
 // saidBy returns the provider's words, or the kind of the failure. Other errors may name addresses, and

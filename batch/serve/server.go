@@ -9,6 +9,8 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/batch/serve/line"
+	"github.com/headrace/headrace/batch/serve/queue"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/anthropic"
 	"github.com/headrace/headrace/provider/converse"
@@ -21,6 +23,7 @@ type Server struct {
 	cfg    Config
 	books  chan *books   // has room for the one
 	models chan *catalog // likewise
+	queue  *queue.Queue
 
 	stopped, cut         context.Context // of requests that wait, and of all
 	stopWaiting, stopAll context.CancelCauseFunc
@@ -39,7 +42,8 @@ const (
 	ownPaths   = "/headrace/"
 )
 
-// New checks the configuration and makes a server. It starts nothing.
+// New checks the configuration and makes a server. It starts one goroutine, which owns the order of the requests
+// that wait. Close ends it.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("%w: serve: %w", batch.ErrConfig, err)
@@ -53,6 +57,8 @@ func New(cfg Config) (*Server, error) {
 	s.cut, s.stopAll = context.WithCancelCause(context.Background())
 	s.books <- &books{door: at, of: map[string]*counts{}, idle: make(chan struct{})}
 	s.models <- new(catalog)
+	bound := line.Config{MaxWaiting: s.cfg.MaxWaiting, PerClient: max(1, s.cfg.MaxWaiting/2)}
+	s.queue = queue.New(queue.Config{Clock: s.cfg.Clock, Bound: bound, Pace: func(pool string) queue.Pace { return s.paceOf(s.cfg.Lanes(pool)...) }})
 	return s, nil
 }
 
@@ -196,6 +202,7 @@ func (s *Server) Drain(waiting bool) {
 	})
 	if !waiting {
 		s.stopWaiting(errStopping)
+		s.queue.Drain()
 	}
 }
 
@@ -203,6 +210,7 @@ func (s *Server) Drain(waiting bool) {
 // left, waits for them, and returns ctx's cause.
 func (s *Server) Close(ctx context.Context) error {
 	s.Drain(false)
+	defer s.queue.Close()
 	var idle chan struct{}
 	s.with(func(b *books) { idle = b.idle })
 	select {

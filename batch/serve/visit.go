@@ -11,7 +11,10 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/paced"
 	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/batch/serve/line"
+	"github.com/headrace/headrace/batch/serve/queue"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
 	"github.com/headrace/headrace/provider/rawjson"
 )
 
@@ -34,6 +37,8 @@ type visit struct {
 
 	header http.Header // what the provider gets of the client's
 	query  string
+
+	ticket *queue.Ticket // for the request's turn
 
 	line  chan struct{} // holds a token while the request waits: the one that has taken it decides whether it leaves
 	out   *out
@@ -215,6 +220,35 @@ func hasDots(s string) bool {
 	return false
 }
 
+// place says where the request stands in the line.
+func (v *visit) place() line.Place {
+	patience := v.wishes.maxWait
+	if v.wishes.whole > 0 {
+		patience = min(patience, v.wishes.whole)
+	}
+	input, output := estimate.For(v.operation, v.body)
+	return line.Place{
+		Class: v.wishes.class, Client: v.wishes.client, Weight: v.client.Weight, Tag: v.wishes.tag, Cost: input + output,
+		Latest: v.s.cfg.Clock.Now().Add(patience), MaxWaiting: v.client.MaxWaiting, MaxInFlight: v.client.MaxInFlight,
+	}
+}
+
+// awaitTurn waits until the request may ask the coordinator.
+func (v *visit) awaitTurn(ctx context.Context) error {
+	for {
+		select {
+		case <-v.ticket.Turn():
+			return nil
+		case f := <-v.ticket.News():
+			v.out.alone(func() { v.out.waits = f.String() })
+		case err := <-v.ticket.Refused():
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // call waits in line, makes the call, and brings the answer to the client. It returns a refusal if there
 // was none.
 func (v *visit) call() (*refused, error) {
@@ -222,13 +256,20 @@ func (v *visit) call() (*refused, error) {
 	if err != nil {
 		return &refused{Refusal: provider.Refusal{Status: http.StatusNotFound, Code: "headrace_model", Message: err.Error()}}, err
 	}
-	if refusal := v.s.queues(v.client, v.wishes.client, v.wishes.class); refusal != nil {
-		return new(atTheDoor(refusal)), errPatience
+	v.ticket, err = v.s.queue.Enter(pool, v.place())
+	if err != nil {
+		return new(reasonOf(v.r.Context(), err)), err
 	}
+	defer v.ticket.Done()
 	v.line = make(chan struct{}, 1)
 	v.line <- struct{}{}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(v.r.Context()))
 	defer v.watch(ctx, cancel)()
+	v.s.waits(v.wishes.client, v.wishes.class)
+	if err := v.awaitTurn(ctx); err != nil {
+		v.s.leaves(v.wishes.client, v.wishes.class, true)
+		return new(reasonOf(ctx, err)), err
+	}
 
 	c := &paced.Call{Request: v.shell(), Operation: v.operation, Model: v.model, Body: v.body}
 	opts = append(opts[:len(opts):len(opts)],

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headrace/headrace/batch/serve/line"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
@@ -23,26 +24,20 @@ const (
 )
 
 // Class is the rank of a request: the line has three.
-type Class int
+type Class = line.Class
 
-// The classes, from the one that goes first.
+// The classes, from the one that has most of what leaves.
 const (
-	Interactive Class = iota
-	Normal
-	Batch
+	Interactive = line.Interactive
+	Normal      = line.Normal
+	Batch       = line.Batch
 )
 
 // Classes lists the names of the classes, in their order.
-var Classes = [...]string{Interactive: "interactive", Normal: "normal", Batch: "batch"}
-
-// String returns the name of the class.
-func (c Class) String() string { return Classes[c] }
+var Classes = [...]string{Interactive.String(), Normal.String(), Batch.String()}
 
 // ClassOf returns the class of a name.
-func ClassOf(name string) (Class, bool) {
-	i := slices.Index(Classes[:], name)
-	return Class(max(i, 0)), i >= 0
-}
+func ClassOf(name string) (Class, bool) { return line.ClassOf(name) }
 
 // A Client is one that may come in. The zero value of each bound is none.
 type Client struct {

@@ -19,7 +19,7 @@ type flow struct {
 
 	start, finish float64 // in virtual time: of its next request, and of its last
 	at            int     // in its parent's active flows; -1: it is not
-	since         uint64  // when it became active: of two flows that start together the older goes first
+	since         uint64  // when it became active
 
 	active  flows
 	below   map[string]*flow
@@ -128,7 +128,7 @@ func (f *flow) next() *Request {
 func (f *flow) before(n int, cost float64) (int, float64) {
 	reached := f.start + cost/f.weight
 	for _, o := range f.parent.active {
-		if o == f || o.start >= reached && (o.start > reached || o.since > f.since) {
+		if o == f || o.start > reached || o.start == reached && f.leads(o) {
 			continue
 		}
 		mean := o.cost / float64(o.n)
@@ -136,6 +136,14 @@ func (f *flow) before(n int, cost float64) (int, float64) {
 		n, cost = n+k, cost+float64(k)*mean
 	}
 	return n, cost
+}
+
+// leads reports whether f goes before o if both start together: the heavier one, or the older.
+func (f *flow) leads(o *flow) bool {
+	if f.weight != o.weight {
+		return f.weight > o.weight
+	}
+	return f.since < o.since
 }
 
 // leaves calls visit for each leaf with requests that wait, in a fixed order.
@@ -178,7 +186,7 @@ func (h flows) Less(i, j int) bool {
 	if h[i].start != h[j].start {
 		return h[i].start < h[j].start
 	}
-	return h[i].since < h[j].since
+	return h[i].leads(h[j])
 }
 
 func (h flows) Swap(i, j int) {

@@ -43,7 +43,7 @@ type Pace struct {
 	Rate     float64   // calls per second; 0: not known; +Inf: nothing limits them
 	From     time.Time // nothing leaves before; zero: something may
 	ByTokens bool      // tokens limit them, and not their number
-	Searched bool      // the limit is being searched: neither the rate nor what has left says anything of it
+	Searched bool      // the limit is being searched: Rate is only the pace of the search
 	Stopped  error     // nothing will leave any more; nil: something may
 }
 
@@ -61,6 +61,8 @@ const (
 	margin = 1.25
 	// measuredLeast is the time, and the number of calls, from which on the measured pace counts.
 	measuredLeast = 5
+	// searching is the part of a search's pace below which something else holds calls back.
+	searching = 0.75
 	// measuredMost is the time after which older calls count half.
 	measuredMost = time.Minute
 )
@@ -385,20 +387,26 @@ func (p *pool) cost(tokens float64) float64 {
 	return cost
 }
 
-// rate returns the cost that will leave in a second; 0: it is not known.
+// rate returns the cost that will leave in a second; 0: it is not known. What has left says nothing of a limit that
+// is being searched, unless that is not what holds calls back.
 func (p *pool) rate(now time.Time) float64 {
-	if p.pace.Searched {
+	rate, measured := p.pace.Rate*p.mean, p.measured(now)
+	switch {
+	case p.pace.Searched && measured > searching*rate:
 		return 0
-	}
-	rate := p.pace.Rate * p.mean
-	passed := now.Sub(p.since).Seconds()
-	if p.since.IsZero() || passed < measuredLeast || p.left < measuredLeast {
-		return rate
-	}
-	if measured := p.left / passed; rate == 0 || measured < rate {
+	case p.pace.Searched, measured > 0 && (measured < rate || rate == 0):
 		return measured
 	}
 	return rate
+}
+
+// measured returns the cost that has left in a second while something waited; 0: it is not known yet.
+func (p *pool) measured(now time.Time) float64 {
+	passed := now.Sub(p.since).Seconds()
+	if p.since.IsZero() || passed < measuredLeast || p.left < measuredLeast {
+		return 0
+	}
+	return p.left / passed
 }
 
 // forecast looks at one request.
