@@ -41,6 +41,8 @@ type Account struct {
 	flags *settings.Flags
 	ctx   context.Context // of the search for a proof
 
+	ServesAt string // the address of headrace serve; "": it is a run
+
 	Books  func() sim.Books // the simulated provider's own; nil for a real one
 	Notice []notice         // what the user should know about it
 
@@ -130,6 +132,9 @@ func connect(b *Account) (*Account, error) {
 	}
 	if err := b.useNetwork(); err != nil {
 		return nil, err
+	}
+	if flags.Through != "" {
+		return b, b.goThrough()
 	}
 	if err := b.prove(); err != nil {
 		return nil, err

@@ -302,7 +302,7 @@ func (b *Account) meetByLanes(notice func(event.Code, string)) (leave func()) {
 			continue
 		}
 		met[key] = true
-		lane.flags.Output = b.flags.Output
+		lane.flags.Output, lane.ServesAt = b.flags.Output, b.ServesAt
 		all = append(all, lane.MeetNeighbours(notice))
 	}
 	return func() {

@@ -31,6 +31,7 @@ type neighbour struct {
 	Version int    `json:"headrace_run"`
 	PID     int    `json:"pid"`
 	Output  string `json:"output"`
+	Serve   string `json:"serve,omitempty"` // the address of headrace serve; "": a run
 }
 
 // neighbours are the runs with one key on this machine. Each has a file in the folder, which it
@@ -127,10 +128,10 @@ func (b *Account) MeetNeighbours(notice func(event.Code, string)) (leave func())
 		return b.meetByLanes(notice)
 	}
 	key := cmp.Or(b.key(), b.Identity())
-	if key == "" || b.Runtime == "" {
+	if key == "" || b.Runtime == "" || b.flags.Through != "" {
 		return func() {}
 	}
-	n := joinNeighbours(b.Runtime, key, neighbour{Version: 1, PID: os.Getpid(), Output: b.fullOutput()}, b.Chance)
+	n := joinNeighbours(b.Runtime, key, neighbour{Version: 1, PID: os.Getpid(), Output: b.fullOutput(), Serve: b.ServesAt}, b.Chance)
 	if n == nil {
 		return func() {}
 	}
@@ -172,6 +173,12 @@ func (n *neighbours) say(notice func(event.Code, string)) (said bool) {
 	if len(others) == 0 {
 		return false
 	}
+	for _, one := range others {
+		if one.Serve != "" {
+			notice(event.SameKey, fmt.Sprintf("headrace serve of process %d has the same key: add --through %s, and one line paces both", one.PID, one.Serve))
+			return true
+		}
+	}
 	text := fmt.Sprintf("process %d calls with the same key, for %s", others[0].PID, others[0].Output)
 	if more := len(others) - 1; more > 0 {
 		text += fmt.Sprintf(", and %d more do", more)
@@ -182,6 +189,9 @@ func (n *neighbours) say(notice func(event.Code, string)) (said bool) {
 
 // fullOutput returns the absolute path of the output.
 func (b *Account) fullOutput() string {
+	if b.ServesAt != "" {
+		return "headrace serve at " + b.ServesAt
+	}
 	if b.flags.ToStdout() {
 		return b.flags.OutputName()
 	}

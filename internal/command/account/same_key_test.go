@@ -17,12 +17,12 @@ import (
 func TestNeighboursFindEachOther(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "headrace")
 	const key = "sk-some-long-key"
-	a := joinNeighbours(folder, key, neighbour{1, 11, "/a"}, 1)
+	a := joinNeighbours(folder, key, neighbour{Version: 1, PID: 11, Output: "/a"}, 1)
 	if a == nil || len(a.others()) != 0 {
 		t.Fatalf("alone: %v", a)
 	}
-	b := joinNeighbours(folder, key, neighbour{1, 12, "/b"}, 1)
-	c := joinNeighbours(folder, "another key", neighbour{1, 13, "/c"}, 1)
+	b := joinNeighbours(folder, key, neighbour{Version: 1, PID: 12, Output: "/b"}, 1)
+	c := joinNeighbours(folder, "another key", neighbour{Version: 1, PID: 13, Output: "/c"}, 1)
 	defer c.leave()
 	if got := a.others(); len(got) != 1 || got[0].PID != 12 || got[0].Output != "/b" {
 		t.Errorf("the first finds %v", got)
@@ -58,7 +58,7 @@ func TestNoFolderForNeighbours(t *testing.T) {
 	must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	must.Do(t, os.Symlink(t.TempDir(), filepath.Join(dir, "link")))
 	for _, folder := range []string{"no/such", "file", "link", "file/in"} {
-		if n := joinNeighbours(filepath.Join(dir, folder), "k", neighbour{1, 1, "/o"}, 1); n != nil {
+		if n := joinNeighbours(filepath.Join(dir, folder), "k", neighbour{Version: 1, PID: 1, Output: "/o"}, 1); n != nil {
 			t.Errorf("%s: %+v", folder, n)
 		}
 	}

@@ -28,9 +28,9 @@ type memory struct {
 }
 
 // stateFile returns the file in which this run keeps its state; nil where the output is no
-// file for it to lie next to.
+// file for it to lie next to, and where headrace serve keeps it.
 func (m *memory) stateFile() *state.File {
-	if m.Flags.ToStdout() || settings.IsNoFile(m.Flags.Output) {
+	if m.Flags.ToStdout() || settings.IsNoFile(m.Flags.Output) || m.Flags.Through != "" { // serve learns the limits
 		return nil
 	}
 	s := &state.File{Path: settings.StatePath(m.Flags.Output), Law: m.Flags.Law, Now: m.Clock.Now, Disk: disk.Real(), Synced: m.Flags.Durability() == saver.Sync}

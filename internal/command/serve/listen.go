@@ -1,14 +1,13 @@
 package serve
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -86,6 +85,10 @@ func openSocket(path string) (*entrance, error) {
 		return nil, exit.Refuse("--socket: this system does not say whose process connects: use --addr")
 	}
 	const advice = "name another path"
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, exit.Refuse("--socket: %v: %s", err, advice)
+	}
 	if len(path) > longestSocket-len(".new") {
 		return nil, exit.Refuse("--socket %s: the path has %d bytes, and may have %d: %s", path, len(path), longestSocket-len(".new"), advice)
 	}
@@ -135,13 +138,12 @@ func (d *entrance) url() string {
 	return "http://" + d.Addr().String()
 }
 
-// name names the address in a file's name.
-func (d *entrance) name() string {
+// place returns HOST:PORT, or the whole path of the socket.
+func (d *entrance) place() string {
 	if d.socket != "" {
-		sum := sha256.Sum256([]byte(d.socket))
-		return hex.EncodeToString(sum[:6])
+		return d.socket
 	}
-	return strings.NewReplacer(":", "_", "[", "", "]", "", "%", "_").Replace(d.Addr().String())
+	return d.Addr().String()
 }
 
 // isLocal reports whether only this machine can reach it.

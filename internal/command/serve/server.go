@@ -82,6 +82,8 @@ func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
 	}
 	defer s.closeShared()
 	s.introduce(f, a, made)
+	a.ServesAt = s.entrance.url()
+	defer a.MeetNeighbours(s.console.Notice)()
 	return s.run(ctx, every)
 }
 
@@ -96,7 +98,7 @@ func (s *server) clients() (all []door.Client, made bool, err error) {
 	}
 	path := s.own.tokenFile
 	if path == "" {
-		if path, err = tokenPath(s.Runtime, s.entrance.name()); err != nil {
+		if path, err = tokenPath(s.Runtime, s.entrance.place()); err != nil {
 			return nil, false, err
 		}
 	}

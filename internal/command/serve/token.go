@@ -10,9 +10,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 
+	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/disk"
@@ -35,7 +35,7 @@ func newToken() string {
 func tokenHash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
 // tokenOf returns the token in a file of its own, which it makes if there is none. Programs keep
-// their token when serve begins anew.
+// their token when serve starts again.
 func tokenOf(path string) (token string, made bool, err error) {
 	if token, err = readToken(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return token, false, err
@@ -81,12 +81,12 @@ func readToken(path string) (string, error) {
 
 // tokenPath returns where the token of an address is kept: in the folder in which processes of this
 // user find each other; "" if there is no such folder.
-func tokenPath(runtime, name string) (string, error) {
+func tokenPath(runtime, address string) (string, error) {
 	if runtime == "" {
 		return "", nil
 	}
 	if err := disk.OwnFolder(runtime); err != nil {
 		return "", exit.Refuse("%s: %v: name a file for the token with --token-file", runtime, disk.Bare(err))
 	}
-	return filepath.Join(runtime, "token-"+name), nil
+	return account.TokenPath(runtime, address), nil
 }

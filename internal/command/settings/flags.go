@@ -260,14 +260,16 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 	f.Given = append(from.settings(fs), f.Lanes.settings()...)
 	fs = f.All
 	f.Seeded, f.KeyEnvGiven = fs.Changed("seed"), fs.Changed("api-key-env")
+	through := f.goThrough()
 	f.Lanes.useLaw(f.Law)
 	fault := f.Resolve(fs, env)
-	if fault == nil && f.Planned == nil {
+	if fault == nil && f.Planned == nil && f.Through == "" {
 		fault = f.locate(env)
 	}
 	f.useVendor(fs, env)
 	fleetFault := f.completeFleet(from, env)
 	return Usage(append(f.Lanes.check(f.Law),
+		through,
 		fleetFault,
 		f.checkOutput(hasOutput),
 		f.checkCluster(),

@@ -2,9 +2,14 @@ package settings
 
 import (
 	"errors"
+	"fmt"
+	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/exit"
 )
 
 // NetworkFlags say how this machine reaches the provider.
@@ -13,6 +18,7 @@ type NetworkFlags struct {
 	Added                 []AddedHeader // headers, as they were read
 	CaFile                string
 	ClientCert, ClientKey string
+	Through               string // the address of headrace serve; "": calls go to the provider
 }
 
 func (f *NetworkFlags) registerNetwork(fs *pflag.FlagSet) {
@@ -20,7 +26,48 @@ func (f *NetworkFlags) registerNetwork(fs *pflag.FlagSet) {
 	fs.StringVar(&f.CaFile, "ca-file", "", "certificates (PEM) of authorities to trust in addition to the system's, such as a company's own")
 	fs.StringVar(&f.ClientCert, "client-cert", "", "certificate (PEM) that is shown to servers that ask for one")
 	fs.StringVar(&f.ClientKey, "client-key", "", "private key (PEM) of --client-cert")
-	NameValues(fs, map[string]string{"ca-file": "FILE", "client-cert": "FILE", "client-key": "FILE"})
+	fs.StringVar(&f.Through, "through", "", "let headrace serve at this address pace the calls, in one line with those of other programs: http://127.0.0.1:8470 or unix:PATH")
+	NameValues(fs, map[string]string{"ca-file": "FILE", "client-cert": "FILE", "client-key": "FILE", "through": "ADDRESS"})
+}
+
+// ofServe are flags that headrace serve has in place of a run through it.
+var ofServe = strings.Fields("base-url region project location resource preset header rpm tpm input-tpm output-tpm burst latency-target law timeout")
+
+// SocketPrefix begins the address of a unix socket.
+const SocketPrefix = "unix:"
+
+// goThrough takes --through: it leaves to serve what serve decides, and refuses flags about that.
+func (f *Flags) goThrough() error {
+	if f.Through == "" {
+		return nil
+	}
+	u, err := url.Parse(f.Through)
+	socket, is := strings.CutPrefix(f.Through, SocketPrefix)
+	switch {
+	case is && socket != "":
+	case is || err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
+		return fmt.Errorf("--through %q is not an address of headrace serve: want http://127.0.0.1:8470 or unix:PATH", exit.WithoutKeys(f.Through))
+	}
+	var given []string
+	for _, name := range ofServe {
+		if f.All.Changed(name) {
+			given = append(given, name)
+		}
+	}
+	switch {
+	case len(given) > 0:
+		return fmt.Errorf("%s: with --through, headrace serve decides that: give it there", Dashed(given))
+	case f.Fleet != nil:
+		return fmt.Errorf("%s:%d: lanes are given, and with --through headrace serve has them: give the file there", f.Config, f.Fleet.Line)
+	case f.Provider == ProviderSim:
+		return errors.New("--provider sim calls nothing, so nothing goes --through: remove one of the two")
+	case f.ServiceTier == TierAuto:
+		return errors.New("--service-tier auto: not with --through: use flex or standard")
+	case f.Cluster != "":
+		return errors.New("--through: only for runs on one machine: remove it")
+	}
+	f.Law, f.Timeout = LawNone, 0 // serve has both
+	return nil
 }
 
 // checkNetwork refuses a certificate without its key, and a key without its certificate.

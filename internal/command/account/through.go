@@ -1,0 +1,158 @@
+package account
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/auth"
+)
+
+// TokenPath returns the file in which headrace serve keeps the token of an address, HOST:PORT or the whole
+// path of a socket. A run of the same user finds it there.
+func TokenPath(runtime, address string) string {
+	name := strings.NewReplacer("localhost", "127.0.0.1", ":", "_", "[", "", "]", "", "%", "_").Replace(address)
+	if filepath.IsAbs(address) {
+		sum := sha256.Sum256([]byte(address))
+		name = hex.EncodeToString(sum[:6])
+	}
+	return filepath.Join(runtime, "token-"+name)
+}
+
+// helloWait bounds the greeting of a server on this machine.
+const helloWait = 5 * time.Second
+
+// throughWait is the wait that a run asks for: batch calls have time, and their run has a bound of its own.
+const throughWait = "24h"
+
+// goThrough makes the client of a run whose calls headrace serve paces. The server has the provider's key,
+// and the run the server's token.
+func (b *Account) goThrough() error {
+	base, at := strings.TrimRight(b.flags.Through, "/"), strings.TrimPrefix(strings.TrimPrefix(b.flags.Through, "http://"), "https://")
+	cfg := b.ClientConfig()
+	transport := provider.NewHTTPTransport(b.flags.Concurrency)
+	transport.Proxy = nil // it is this user's own server
+	if b.tls != nil {
+		transport.TLSClientConfig = b.tls
+	}
+	if socket, is := strings.CutPrefix(base, settings.SocketPrefix); is {
+		full, err := filepath.Abs(socket)
+		if err != nil {
+			return exit.Refuse("--through %s: %v", base, err)
+		}
+		base, at = "http://localhost", full
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", full)
+		}
+	}
+	token, err := b.tokenFor(strings.TrimRight(at, "/"))
+	if err != nil {
+		return err
+	}
+	if cfg.Auth = (auth.None{}); token != "" {
+		if b.proof, err = auth.Bearer(token); err != nil {
+			return exit.Refuse("--through: the token of headrace serve has a character that headers cannot have")
+		}
+		cfg.Auth = b.proof
+	}
+	if err := b.greet(base, transport, cfg.Auth); err != nil {
+		return err
+	}
+	cfg.BaseURL, cfg.Path, cfg.StreamPath, cfg.InBody, cfg.TLS, cfg.Transport = base, "", "", "", nil, transport
+	cfg.Header = http.Header{}
+	if own, has := b.flags.Dialect.(interface{ Header() http.Header }); has {
+		cfg.Header = own.Header()
+	}
+	cfg.Header.Set("User-Agent", userAgent())
+	cfg.Header.Set("X-Headrace-Priority", "batch")
+	cfg.Header.Set("X-Headrace-Client", clientOf(b.flags.OutputName()))
+	cfg.Header.Set("X-Headrace-Max-Wait", throughWait)
+	if err := b.aim(cfg); err != nil {
+		return exit.Refuse("--through %s: %s", b.flags.Through, configFault(err))
+	}
+	b.Note(event.Other, fmt.Sprintf("calls go through headrace serve at %s, which paces them", b.flags.Through))
+	return nil
+}
+
+// tokenFor finds the token of a server: in the file or the variable that the user names, or in the file
+// that the server keeps for this user. "": there is none.
+func (b *Account) tokenFor(at string) (string, error) {
+	path := b.flags.KeyFile
+	switch {
+	case b.flags.SendsNoKey():
+		return "", nil
+	case path == "" && b.flags.KeyEnvGiven:
+		value, _ := b.Env(b.flags.KeyEnv)
+		b.Proven = b.flags.KeyEnv
+		return strings.TrimSpace(value), nil
+	case path == "" && b.Runtime == "":
+		return "", nil
+	case path == "":
+		path = TokenPath(b.Runtime, at)
+		if _, err := os.Stat(path); err != nil {
+			return "", nil // the server may need none; it says so
+		}
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // the user's own
+	if err != nil {
+		return "", keyFileFault("--api-key-file", path, err)
+	}
+	b.Proven = path
+	return strings.TrimSpace(string(text)), nil
+}
+
+// greet asks whether headrace serve is there, and lets this run in.
+func (b *Account) greet(base string, transport *http.Transport, proof auth.Source) error {
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(b.ctx, helloWait)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/headrace/hello", http.NoBody)
+	if err != nil {
+		return exit.Refuse("--through %s: it is not an address: want http://127.0.0.1:8470 or unix:PATH", b.flags.Through)
+	}
+	if err := proof.Apply(ctx, req, nil); err != nil {
+		return err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return exit.Refuse("--through %s: nobody answers there: start headrace serve, or correct the address", b.flags.Through)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	var hello struct {
+		Version int  `json:"headrace"`
+		Batch   bool `json:"batch"`
+	}
+	const most = 1 << 16 // bytes: no greeting of ours is as long
+	err = json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(&hello)
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return exit.Refuse("--through %s: the server does not know the token of this run: put it into a file, and name that with --api-key-file", b.flags.Through)
+	case resp.StatusCode != http.StatusOK || err != nil || hello.Version == 0 || !hello.Batch:
+		return exit.Refuse("--through %s: that is not headrace serve: to call another server, use --base-url", b.flags.Through)
+	}
+	return nil
+}
+
+// clientOf makes the name of a client of the name of an output.
+func clientOf(output string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
+			return r
+		}
+		return '_'
+	}, filepath.Base(output))
+	return name[:min(len(name), 64)] // as many as serve takes
+}

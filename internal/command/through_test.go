@@ -1,0 +1,88 @@
+//go:build unix
+
+package command
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// takes are the parts of a result line that differ between two runs of anything.
+var takes = regexp.MustCompile(`"(latency_ms|queued_ms|waited_ms|request_id|id|created|sum|run|at|crc)":("[^"]*"|[0-9.]+)`)
+
+// runThrough runs the prompts next to a server, and returns the sorted lines without times.
+func runThrough(t *testing.T, folder, in, out string, args ...string) (lines []string, said string) {
+	t.Helper()
+	cmd := exec.Command("headrace", append([]string{"run", in, "-o", out, "--model", "m", "--progress", "plain"}, args...)...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "XDG_RUNTIME_DIR="+folder)
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	lines = strings.Split(strings.TrimSpace(takes.ReplaceAllString(read(t, filepath.Join(folder, out)), `"$1":0`)), "\n")
+	slices.Sort(lines)
+	return lines, string(text)
+}
+
+// The lines of a run through serve are those of a run without it, over an address and over a socket. Serve has
+// the provider's key, and the run finds the token by itself.
+func TestRunThroughServe(t *testing.T) {
+	folder := t.TempDir()
+	server, base := serveFor(t, sim.Config{Keys: []string{"sk-of-the-provider"}, Latency: sim.Latency{Median: 5_000_000}})
+	in := promptsFile(t, 50)
+	must.Do(t, os.WriteFile(filepath.Join(folder, "key"), []byte("sk-of-the-provider\n"), 0o600))
+	direct, _ := runThrough(t, folder, in, "direct.jsonl", "--base-url", base, "--api-key-file", "key")
+	for i, where := range [][]string{{"--addr", "127.0.0.1:0"}, {"--socket", "hr.sock"}} {
+		s := startServing(t, folder, append([]string{"--base-url", base, "--api-key-file", "key", "--state", "s.json", "--log-level", "debug", "--log-file", "log.txt"}, where...)...)
+		address := s.base
+		if where[0] == "--socket" {
+			address = "unix:hr.sock"
+		}
+		out := fmt.Sprintf("through%d.jsonl", i)
+		through, said := runThrough(t, folder, in, out, "--through", address)
+		if !slices.Equal(direct, through) {
+			t.Errorf("%s:\n%s\nand without serve\n%s", address, through[0], direct[0])
+		}
+		if _, err := os.Stat(filepath.Join(folder, strings.TrimSuffix(out, ".jsonl")+".state.json")); err == nil {
+			t.Error("the run has kept a state")
+		}
+		if !strings.Contains(said, "calls go through headrace serve at "+address) || strings.Contains(said+read(t, filepath.Join(folder, out)), s.token) {
+			t.Error(said)
+		}
+		if again, _ := runThrough(t, folder, in, out, "--through", address); !slices.Equal(again, through) {
+			t.Error("the run was made again")
+		}
+		if code := s.end(syscall.SIGTERM); code != exit.OK {
+			t.Error(code, s.said)
+		}
+	}
+	if log := read(t, filepath.Join(folder, "log.txt")); strings.Count(log, "client=through0.jsonl class=batch") != 50 || strings.Count(log, "client=through1.jsonl class=batch") != 50 {
+		t.Error(log)
+	}
+	if b := server.Books(); b.Accepted != 150 || b.Refused429 != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// A run with the key of a serve on this machine names the flag by which one line paces both.
+func TestRunFindsAServeOfItsKey(t *testing.T) {
+	folder := t.TempDir()
+	_, base := serveFor(t, sim.Config{})
+	must.Do(t, os.WriteFile(filepath.Join(folder, "key"), []byte("sk-of-the-provider\n"), 0o600))
+	s := startServing(t, folder, "--base-url", base, "--api-key-file", "key")
+	_, said := runThrough(t, folder, promptsFile(t, 2), "out.jsonl", "--base-url", base, "--api-key-file", "key")
+	if want := fmt.Sprintf("headrace serve of process %d has the same key: add --through %s, and one line paces both", s.cmd.Process.Pid, s.base); !strings.Contains(said, want) {
+		t.Error(said)
+	}
+}
