@@ -110,12 +110,12 @@ func (v *visit) RoundTrip(req *http.Request) (*http.Response, error) {
 func (v *visit) send(ctx context.Context) (*http.Response, error) {
 	up := v.s.cfg.Upstream(v.lane)
 	if up == nil {
-		return nil, &provider.Error{Kind: provider.Misconfigured, Err: fmt.Errorf("lane %.64q has no way to a provider", v.lane)}
+		return nil, batch.Permanent(fmt.Errorf("serve: lane %.64q has no way to a provider", v.lane))
 	}
 	resp, err := up.Pass(ctx, provider.Request{Endpoint: v.operation, Model: v.model, Body: v.body, Lane: v.lane}, v.path, v.header, v.query)
 	if err == nil && resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest {
 		_ = resp.Body.Close() // it leads elsewhere, where no client may follow
-		return nil, &provider.Error{Kind: provider.Misconfigured, Err: errors.New("the provider's answer leads to another address")}
+		return nil, batch.Permanent(errors.New("serve: the provider's answer leads to another address"))
 	}
 	return resp, err
 }

@@ -61,8 +61,9 @@ const pingEvery = 10 * time.Second
 // gets it, and can hear of an error only by an event from then on.
 func (o *out) ping(ctx context.Context) {
 	for {
-		o.alone(o.pingOnce)
-		t := o.v.s.cfg.Clock.NewTimer(pingEvery)
+		var next time.Duration
+		o.alone(func() { next = o.pingOnce() })
+		t := o.v.s.cfg.Clock.NewTimer(next)
 		select {
 		case <-t.Chan():
 		case <-ctx.Done():
@@ -72,11 +73,14 @@ func (o *out) ping(ctx context.Context) {
 	}
 }
 
-func (o *out) pingOnce() {
+// pingOnce returns the time until the next ping.
+func (o *out) pingOnce() time.Duration {
 	v := o.v
-	now := v.s.cfg.Clock.Now()
+	if silent := v.s.cfg.Clock.Now().Sub(o.last); o.status != 0 && silent < pingEvery {
+		return pingEvery - silent
+	}
 	switch {
-	case o.broken != nil, o.status != 0 && now.Sub(o.last) < pingEvery:
+	case o.broken != nil:
 	case o.status == 0 && v.streams:
 		o.pinged, o.events, o.tap = true, true, new(stream.Tap)
 		o.head(http.StatusOK, "text/event-stream")
@@ -90,6 +94,7 @@ func (o *out) pingOnce() {
 	case o.blanks && o.bytes == 0:
 		o.write([]byte("\n"))
 	}
+	return pingEvery
 }
 
 // words says what the client waits for.
@@ -257,10 +262,10 @@ func (o *out) fault(r provider.Refusal) {
 // Nobody pings any more.
 func (o *out) finish(why *refused) (status int, aborted bool) {
 	<-o.turn
-	torn := o.torn
 	switch {
+	case o.v.r.Context().Err() != nil: // nobody sees it
+		return o.status, false
 	case why == nil:
-	case o.v.r.Context().Err() != nil:
 	case o.status == 0:
 		if o.v.tries > 0 {
 			o.v.served(o.v.w.Header())
@@ -272,5 +277,5 @@ func (o *out) finish(why *refused) (status int, aborted bool) {
 		o.fault(why.Refusal)
 		return o.status, o.torn
 	}
-	return o.status, torn
+	return o.status, o.torn
 }
