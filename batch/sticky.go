@@ -99,6 +99,16 @@ func homePool(base machine.PoolConfig, k int, patience time.Duration) machine.Po
 	return p
 }
 
+// HomeOf returns which of the lanes is the home of a key in a sticky pool, from 0. Weights is nil if all lanes weigh the
+// same. It is for pools that are made one by one: see [Control.DefinePool].
+func HomeOf(key string, lanes []string, weights []int) int {
+	h := homesOf{weights: weights}
+	for _, lane := range lanes {
+		h.seeds = append(h.seeds, hashOf(lane))
+	}
+	return h.home(key)
+}
+
 // pool returns the machine's pool for an item of this one: without a key it is this one.
 func (h *homesOf) pool(own, key string) string {
 	if key == "" {

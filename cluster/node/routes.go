@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
@@ -11,10 +12,13 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// A Route holds the lanes that take the lines of one model, for a job that has several.
+// A Route holds the lanes that take the lines of one model, for a job that has several. In a sticky pool it holds them
+// for the lines of one home.
 type Route struct {
-	Name  string      // no other route of the job has it
-	Lanes []RouteLane // one at least; all may have the next call
+	Name  string        // no other route of the job has it
+	Lanes []RouteLane   // one at least, in the order of their tiers
+	After time.Duration // how long a tier must have been ill before the next is used
+	Spill time.Duration // how long a line may wait for a better tier that is well; 0: for as long as it takes
 }
 
 // A RouteLane is a lane of a Route. It is under a limit of its own, which it shares with the lanes of other jobs and
@@ -23,6 +27,7 @@ type RouteLane struct {
 	Limit       string             // its name; no two lanes of a job have the same
 	Name        string             // as a run of one process calls the lane, in result lines
 	Weight      int                // its share of the turns; 0: all have the same
+	Tier        int                // from 0; each has a lane
 	Known, Lane machine.LaneConfig // as Limit and Lane of a Caller
 }
 
@@ -126,12 +131,12 @@ func (w *worker) definePool(ctx context.Context, pool string) {
 		w.defineLane(ctx, pool, o.caller.Lane, o.caller.Limit)
 		return
 	}
-	p := batch.PoolConfig{Name: pool}
+	p := batch.PoolConfig{Name: pool, After: route.After, Spill: route.Spill}
 	var limits []string
 	for i := range route.Lanes {
 		l := &route.Lanes[i]
 		limits = append(limits, l.Limit)
-		p.Lanes = append(p.Lanes, laneOf(l.Limit, name))
+		p.Lanes, p.Tiers = append(p.Lanes, laneOf(l.Limit, name)), append(p.Tiers, l.Tier)
 		if l.Weight > 0 {
 			p.Weights = append(p.Weights, l.Weight)
 		}

@@ -30,6 +30,7 @@ type Law struct {
 	got      Number // the latest permit of that keeper that arrived
 	answered bool   // the provider has answered some call
 	stopped  bool
+	rests    bool // since the wave, no call was let go but probes
 	hand     hand
 	out      map[uint64]call // calls in flight, by their ticket
 	tickets  uint64
@@ -63,12 +64,15 @@ func New(worker, job, limit string) *Law {
 func (l *Law) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law { return l }
 
 // Wait is part of [limiter.Law]. It returns 0 if a permit in hand covers the call, and else a wait until the next
-// message.
-func (l *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Bound) {
-	if l.hand.find(now, CostOf(c)) >= 0 {
-		return 0, limiter.BoundNone
+// message. From a wave until permits come that are no probe's, it says that the limit cools.
+func (l *Law) Wait(now time.Time, c limiter.Cost) (wait time.Duration, by limiter.Bound) {
+	if l.hand.find(now, CostOf(c)) < 0 {
+		wait, by = limiter.UntilNotified, limiter.BoundRequests
 	}
-	return limiter.UntilNotified, limiter.BoundRequests
+	if l.rests {
+		by = limiter.BoundCooldown
+	}
+	return wait, by
 }
 
 // ProbeWait is part of [limiter.Law].
@@ -212,6 +216,7 @@ func (l *Law) given(now time.Time, g *Give) (r limiter.Reply) {
 	l.answered = l.answered || g.Answered
 	r.Answered = l.answered
 	if g.Wave > l.wave {
+		l.rests = l.rests || l.wave > 0 // the word of this wave was lost
 		r.Resume = l.newWave(now, g.Wave)
 	}
 	until := l.heard(now, g.Heard)
@@ -228,6 +233,7 @@ func (l *Law) given(now time.Time, g *Give) (r limiter.Reply) {
 			continue
 		}
 		l.hand.add(x)
+		l.rests = l.rests && p.Probe
 	}
 	return r
 }
@@ -269,6 +275,7 @@ func (l *Law) cooled(now time.Time, c *Cool) (r limiter.Reply) {
 	if c.Wave < l.wave || c.Wave == l.wave && !later && (c.Stopped == nil) == !l.stopped {
 		return r // it is old, or was heard before
 	}
+	l.rests = c.Wave > l.wave && c.For > 0
 	r.Resume = l.newWave(now, c.Wave)
 	if c.Stopped != nil {
 		l.stopped, r = true, limiter.Reply{Stop: c.Stopped}

@@ -104,6 +104,35 @@ func TestARefusalStopsItsWorker(t *testing.T) {
 	}
 }
 
+// From a wave on the law says that its limit cools, also where a probe may leave, until permits come that are none.
+func TestALimitCoolsUntilPermitsComeThatAreNoProbes(t *testing.T) {
+	r := newRig(t, 10, 10)
+	bound := func(what string, want limiter.Bound) {
+		t.Helper()
+		if _, by := r.Wait(r.now, limiter.Cost{Requests: 1, Input: 10}); by != want {
+			t.Errorf("%s: the bound is %v, want %v", what, by, want)
+		}
+	}
+	bound("before it has heard anything", limiter.BoundRequests)
+	r.at(0).give(1, 0, 1, 10)
+	bound("with a permit", limiter.BoundNone)
+	r.Hear(r.now, &Cool{Version: Version, Limit: "l", Epoch: 1, Wave: 1, For: time.Second})
+	bound("after a wave", limiter.BoundCooldown)
+	give := func(n Number, probe bool) {
+		r.Hear(r.now, &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Wave: 1, Heard: r.last().Seq, Permits: []Permit{{Number: n, Cost: Cost{Input: 10}, Probe: probe}}})
+	}
+	r.at(AskAgain)
+	give(2, true)
+	bound("with the permit of a probe", limiter.BoundCooldown)
+	r.mustLeave()
+	bound("while the probe is out", limiter.BoundCooldown)
+	r.at(2 * AskAgain)
+	give(3, false)
+	bound("with a permit of that wave", limiter.BoundNone)
+	r.Hear(r.now, &Give{Version: Version, Worker: "w", Job: "j", Limit: "l", Epoch: 1, Wave: 2, Heard: r.last().Seq})
+	bound("after a wave whose word was lost", limiter.BoundCooldown)
+}
+
 // A refusal of an older wave says nothing of what was given since.
 func TestAStragglersRefusalStopsNobody(t *testing.T) {
 	r := newRig(t, 10, 10)

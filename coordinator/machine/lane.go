@@ -177,6 +177,9 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	} else {
 		wait, by = l.law.Wait(now, cost)
 	}
+	if l.outside != nil {
+		l.outside.rests = by == BoundCooldown
+	}
 	if wait > 0 {
 		l.blocked, l.bound = true, l.boundOn(by)
 	} else {

@@ -49,6 +49,8 @@ type (
 
 func (l *permitLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
 	switch {
+	case l.rests && l.probes > 0:
+		return 0, limiter.BoundCooldown
 	case l.rests:
 		return limiter.UntilNotified, limiter.BoundCooldown
 	case l.permits == 0:

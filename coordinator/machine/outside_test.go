@@ -238,6 +238,57 @@ func TestFallbackFromARemoteLane(t *testing.T) {
 	}
 }
 
+// The law of a remote lane of a later tier hears of no item until the better tier has cooled outside for
+// as long as the pool waits. A probe of the better one does not begin that time anew; a call that is let go
+// ends it, and the law of the later tier is asked for nothing again.
+func TestLaterTierAsksForNothingBefore(t *testing.T) {
+	const after = 10 * time.Second
+	first, second := &maker{}, &maker{}
+	m := New(Config{Lanes: map[string]LaneConfig{"first": {Maker: first}, "second": {Maker: second}}})
+	b := &bed{Machine: m, now: storyStart}
+	b.Step(b.now, RunOpened(1, RunConfig{Pools: []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}, Tiers: each(2), After: after}}}))
+	b.offer(3, "p", 0)
+	wants := func(what string, want int) {
+		t.Helper()
+		if got := second.law().latest(); got.up.Waiting != want || len(got.costs) != want {
+			t.Errorf("%s: the law of the later tier hears of %d items, and of %d costs; want %d", what, got.up.Waiting, len(got.costs), want)
+		}
+		if got := first.law().latest(); got.up.Waiting == 0 {
+			t.Errorf("%s: that of the better tier hears of none", what)
+		}
+	}
+	wait := func(d time.Duration) {
+		for end := b.now.Add(d); b.now.Before(end); {
+			b.now = b.now.Add(permitAsks)
+			b.decide()
+		}
+	}
+	wait(time.Minute)
+	wants("while the better one only has no permit", 0)
+	b.Step(b.now, Delivered("first", restMessage{true}))
+	b.decide()
+	wait(after / 2)
+	wants("while it has not cooled for long", 0)
+	b.Step(b.now, Delivered("first", probeMessage{}))
+	if b.decide(); len(b.calls) != 1 || b.calls[0].Lane != "first" {
+		t.Fatalf("%v: want a probe", b.calls)
+	}
+	wait(after/2 + permitAsks)
+	wants("once it has", 2)
+	b.Step(b.now, Delivered("second", 1))
+	if b.decide(); len(b.calls) != 2 || b.calls[1].Lane != "second" {
+		t.Fatalf("%v: want a call of the later tier", b.calls)
+	}
+	b.offer(2, "p", 3)
+	b.Step(b.now, Delivered("first", restMessage{false}))
+	b.Step(b.now, Delivered("first", 1))
+	if b.decide(); len(b.calls) != 3 || b.calls[2].Lane != "first" {
+		t.Fatalf("%v: want a call of the better tier", b.calls)
+	}
+	wait(time.Second)
+	wants("once the better one lets calls go", 0)
+}
+
 // When a person resets a remote lane, what stopped it here is gone, and it keeps its
 // law: that knows which calls are out, and what is held against the lane outside.
 func TestRemoteLaneKeepsItsLaw(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -25,9 +26,10 @@ import (
 //     Vanished or Broken.
 //   - The lane is Flowing until a [limiter.Reply] stops it. It has no cooldown, no probe,
 //     no breaker. Silence, a used-up quota or too long a wait do not stop it. Only Wait and the
-//     windows hold its calls back: that of its config, and the law's. A Wait for
-//     limiter.BoundCooldown says that the lane cools outside. A pool that falls back while a lane cools
-//     uses its next lane meanwhile.
+//     windows hold its calls back: that of its config, and the law's. A Wait that names
+//     limiter.BoundCooldown says that the lane cools outside, even a wait of 0: a probe may leave. A pool
+//     that falls back while a lane cools uses its next lane meanwhile. Until then the law of that next
+//     lane hears nothing of the pool's items in its Say.
 //   - An item that was refused is parked if it is handed over: it goes first when the law
 //     lets a call leave. One that failed is delayed, as ever; none of its failures is in doubt.
 //   - An item that was refused for good in words that do not say whom they concern is called
@@ -72,6 +74,7 @@ type outside struct {
 	hears   limiter.Listener // nil: it hears nothing
 	says    limiter.Speaker  // nil: it says nothing
 	stirred bool             // it is in the machine's line of those to be asked
+	rests   bool             // by the latest word of its law, the lane cools outside
 	alarm   alarm            // when its law next wants to say something
 }
 
@@ -105,7 +108,7 @@ func (l *lane) remote() bool { return l.outside != nil && l.outside.leads != nil
 
 // restsOutside reports whether a remote lane cools, by its law's word. A cooldown that is decided
 // outside is no phase here.
-func (l *lane) restsOutside() bool { return l.remote() && l.bound == BoundCooldown }
+func (l *lane) restsOutside() bool { return l.remote() && l.outside.rests }
 
 // clears reports whether nothing is held against the item any more that has counted on the lane: the lane was to blame, or a
 // person has vouched for it since.
@@ -196,7 +199,7 @@ func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 	m.askings++
 	for _, p := range l.pools {
 		r := p.run
-		if r.paused || r.draining {
+		if !p.mayUse(l) {
 			continue
 		}
 		up.Waiting += p.waiting.n + p.returned.len()
@@ -213,13 +216,22 @@ func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 	return up
 }
 
+// mayUse reports whether calls of the pool could leave on the lane now, if that let them. Its law must
+// not ask for what a better tier takes.
+func (p *pool) mayUse(l *lane) bool {
+	if p.run.paused || p.run.draining {
+		return false
+	}
+	return p.tiers == nil || p.uses(p.run.m.now, p.tiers.of[slices.Index(p.lanes, l)])
+}
+
 // nextCosts yields the charges of the next calls. Where several pools have items, each gives as
 // many, in turn.
 func (l *lane) nextCosts(yield func(limiter.Cost) bool) {
 	var lines [][]*Item
 	ready := 0
 	for _, p := range l.pools {
-		if p.head() != nil && !p.run.paused && !p.run.draining {
+		if p.head() != nil && p.mayUse(l) {
 			ready++
 		}
 	}
@@ -228,7 +240,7 @@ func (l *lane) nextCosts(yield func(limiter.Cost) bool) {
 	}
 	share := max(1, limiter.MostUpcoming/ready)
 	for _, p := range l.pools {
-		if p.head() != nil && !p.run.paused && !p.run.draining && len(lines) < limiter.MostUpcoming {
+		if p.head() != nil && p.mayUse(l) && len(lines) < limiter.MostUpcoming {
 			lines = append(lines, p.foremost(share))
 		}
 	}

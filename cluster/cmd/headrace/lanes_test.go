@@ -221,12 +221,9 @@ func TestLanesThatDoNotGoWithAJob(t *testing.T) {
 	h.write("in.jsonl", questions(3))
 	h.write("key", "sk-file-0123456789")
 	for name, c := range map[string]struct{ words, pools, says string }{
-		"headers":  {"provider: openai\n    headers: {X-Team: a}", "spread: [one]", "headers: they do not go with a job"},
-		"a file":   {"provider: openai\n    api-key-file: " + h.dir + "/key", "spread: [one]", "api-key-file: a job names no file of a worker"},
-		"a host":   {"base-url: https://example.com/v1\n    api-key-env: ONE_KEY", "spread: [one]", "sends keys of workers only to the servers of their provider and to the worker's own machine, and not to example.com"},
-		"a home":   {"provider: openai", "sticky: [one, two]\n    by: prefix", "pool main: sticky does not go with a job"},
-		"tiers":    {"provider: openai\n    service-tier: auto", "spread: [one, two]", "service-tier: auto does not go with a job"},
-		"in order": {"provider: openai", "prefer: [one, two]", "pool main: prefer does not go with a job"},
+		"headers": {"provider: openai\n    headers: {X-Team: a}", "spread: [one]", "headers: they do not go with a job"},
+		"a file":  {"provider: openai\n    api-key-file: " + h.dir + "/key", "spread: [one]", "api-key-file: a job names no file of a worker"},
+		"a host":  {"base-url: https://example.com/v1\n    api-key-env: ONE_KEY", "spread: [one]", "sends keys of workers only to the servers of their provider and to the worker's own machine, and not to example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "lanes:\n  one:\n    " + c.words + "\n  two:\n    provider: openai\npools:\n  main:\n    " + c.pools + "\n"

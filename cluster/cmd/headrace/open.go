@@ -34,13 +34,13 @@ func callerOverLanes(calls *run.Calls, lanes *run.Lanes) *node.Caller {
 	lines := lanes.Job(promptfile.Input{})
 	return &node.Caller{
 		Route: func(q *prompts.Request) (*node.Route, error) {
-			pool, all, err := lanes.Of(q)
+			of, err := lanes.Of(q)
 			if err != nil {
 				return nil, err
 			}
-			r := &node.Route{Name: pool}
-			for i := range all {
-				one := node.RouteLane{Limit: all[i].Limit, Name: all[i].Name, Weight: all[i].Weight, Lane: all[i].Config}
+			r := &node.Route{Name: of.Name, After: of.After, Spill: of.Spill}
+			for _, l := range of.Lanes {
+				one := node.RouteLane{Limit: l.Limit, Name: l.Name, Weight: l.Weight, Tier: l.Tier, Lane: l.Config}
 				one.Known = limitOf(one.Lane)
 				lanes.Bound(&one.Lane)
 				one.Lane.Window, one.Lane.Account = 0, "" // the keeper keeps both, for all workers

@@ -36,8 +36,12 @@ func (b *Account) LimitOn(spec *settings.LaneSpec, word string) string {
 		return spec.Quota
 	}
 	limit := b.LaneNamed(spec.Name).Limit(word)
+	if spec.Base != "" { // of the two that service-tier: auto makes, refusals of the flex tier must not hold back the other
+		return settings.FlexLane(b.LimitOn(b.LaneNamed(spec.Base).Spec, word))
+	}
 	for _, lane := range b.Lanes {
 		switch {
+		case lane.Spec.Base != "":
 		case lane.Spec == spec:
 			return limit
 		case lane.Spec.Quota == "" && lane.Spec.Calls(word) && lane.Limit(word) == limit:

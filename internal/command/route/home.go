@@ -23,8 +23,11 @@ func (t *Table) homeKey(it *promptfile.Item) string {
 	if r == nil {
 		return ""
 	}
-	return keyBy(r.Pool.By, &it.Request)
+	return r.HomeKey(&it.Request)
 }
+
+// HomeKey returns what a line of a sticky pool has in common with those of its home; "": it has no home.
+func (r *Route) HomeKey(q *prompts.Request) string { return keyBy(r.Pool.By, q) }
 
 // keyBy returns the key of a line by the words of a pool.
 func keyBy(by string, q *prompts.Request) string {

@@ -118,8 +118,8 @@ func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, in
 		return exit.Refuse("%s: only for runs on one machine, as a cluster decides by itself when to stop: remove them", settings.Dashed(own))
 	}
 	switch {
-	case flags.ServiceTier == settings.TierAuto:
-		return exit.Refuse("--service-tier auto: only for runs on one machine: use flex or standard")
+	case flags.ServiceTier == settings.TierAuto && flags.Fleet == nil:
+		return exit.Refuse("--service-tier auto: %s", autoNeedsLanes)
 	case len(flags.SetOf(settings.Meters)) > 0:
 		return exit.Refuse("%s: only for runs on one machine: remove it", settings.Dashed(flags.SetOf(settings.Meters)))
 	case flags.Pilot > 0:
@@ -131,6 +131,9 @@ func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, in
 	}
 	return cluster(ctx, settingsOf(w, flags, inputs[0]), inputs[0])
 }
+
+// autoNeedsLanes says how a cluster uses both tiers of service.
+const autoNeedsLanes = "in a cluster both tiers of service need lanes: name them in the file of --config, or use flex or standard"
 
 // NotHere says that only the full command has a word or a flag.
 func NotHere(what string) string {

@@ -3,8 +3,11 @@ package run
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/coordinator/machine"
@@ -24,7 +27,16 @@ type Lane struct {
 	Name   string // in result lines
 	Limit  string // among those of many machines; no two lanes of a job have the same
 	Weight int    // 0: all weigh the same
+	Tier   int    // from 0; none is empty
 	Config machine.LaneConfig
+}
+
+// A Pool holds the lanes that may take a line.
+type Pool struct {
+	Name  string        // that of a sticky pool is of one home
+	Lanes []Lane        // in the order of their tiers
+	After time.Duration // how long a tier must have been ill before the next is used
+	Spill time.Duration // how long a line may wait for a better tier that is well; 0: for as long as it takes
 }
 
 // Lanes returns the lanes of the job; nil: its calls go to one provider.
@@ -35,30 +47,65 @@ func (c *Calls) Lanes() *Lanes {
 	return &Lanes{calls: c, table: c.r.routes}
 }
 
-// Of returns the name of a line's pool and its lanes, or why there is none.
-func (l *Lanes) Of(q *prompts.Request) (pool string, lanes []Lane, err error) {
+// Of returns a line's pool, or why there is none.
+func (l *Lanes) Of(q *prompts.Request) (*Pool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, err := l.table.Find(q)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
+	p := &Pool{Name: r.Name, After: r.Pool.After, Spill: r.Pool.Spill}
+	tier := -1 // of the file's tiers, the latest that has a lane for the line
 	for i := range r.Lanes {
 		on := &r.Lanes[i]
-		if slices.ContainsFunc(lanes, func(known Lane) bool { return known.Name == on.Machine }) { // of one quota
+		if slices.ContainsFunc(p.Lanes, func(known Lane) bool { return known.Name == on.Machine }) { // of one quota
 			continue
 		}
 		one := Lane{Name: on.Machine, Limit: l.calls.Account.LimitOn(on.Spec, on.Word), Weight: r.Weight(on.Machine)}
+		if n := len(p.Lanes); n > 0 {
+			if one.Tier = p.Lanes[n-1].Tier; on.Tier != tier {
+				one.Tier++
+			}
+		}
+		tier = on.Tier
 		if one.Config, err = on.Spec.Config(); err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		one.Config.Account = l.calls.Account.AccountOf(on.Spec)
 		if one.Config.Window = 0; on.Spec.Flags.All.Changed("concurrency") {
 			one.Config.Window = on.Spec.Window()
 		}
-		lanes = append(lanes, one)
+		p.Lanes = append(p.Lanes, one)
 	}
-	return r.Name, lanes, nil
+	if r.Pool.Patience > 0 {
+		p.stick(r.HomeKey(q), r.Pool.Patience)
+	}
+	return p, nil
+}
+
+// homeMark divides the name of a pool from that of the home. No name that people write has it.
+const homeMark = "\x00"
+
+// stick makes the pool one of the lines whose home is that of the key, as a run on one machine has it.
+func (p *Pool) stick(key string, patience time.Duration) {
+	if key == "" || len(p.Lanes) < 2 {
+		return
+	}
+	var names []string
+	var weights []int
+	for i := range p.Lanes {
+		l := &p.Lanes[i]
+		names, l.Tier = append(names, l.Name), 1
+		if l.Weight > 0 {
+			weights = append(weights, l.Weight)
+		}
+	}
+	home := batch.HomeOf(key, names, weights)
+	first := p.Lanes[home]
+	first.Tier = 0
+	p.Lanes = slices.Insert(slices.Delete(p.Lanes, home, home+1), 0, first)
+	p.Name, p.After, p.Spill = p.Name+homeMark+first.Name, patience, patience
 }
 
 // Takes says why no lane takes a line; nil: one does.
@@ -76,6 +123,7 @@ func (l *Lanes) Job(in promptfile.Input) promptfile.Config {
 	job.Origin = func(pool, lane string) promptfile.Origin {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		pool, _, _ = strings.Cut(pool, homeMark)
 		return origin(pool, lane)
 	}
 	job.Reader.Takes, job.Pool = l.Takes, nil

@@ -86,8 +86,8 @@ func (s *Settings) Complete() error {
 	if err := s.Flags.Complete(s.own, s.Env); err != nil {
 		return err
 	}
-	if s.Flags.ServiceTier == settings.TierAuto {
-		return exit.Refuse("--service-tier auto: only for headrace run on one machine: use flex or standard")
+	if s.Flags.ServiceTier == settings.TierAuto && s.Flags.Fleet == nil {
+		return exit.Refuse("--service-tier auto: %s", autoNeedsLanes)
 	}
 	return nil
 }

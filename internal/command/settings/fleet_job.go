@@ -68,18 +68,6 @@ func (f *Flags) checkInJob() error {
 		l := &f.Fleet.Lanes[i]
 		faults = append(faults, l.inFile(f.Config, l.checkInJob()))
 	}
-	for i := range f.Fleet.Pools {
-		p, policy := &f.Fleet.Pools[i], ""
-		switch {
-		case len(p.Tiers) > 1:
-			policy = "prefer"
-		case p.By != "":
-			policy = "sticky"
-		}
-		if policy != "" {
-			faults = append(faults, fmt.Errorf("%s:%d: pool %s: %s does not go with a job, as its workers do not wait for better lanes: write spread", f.Config, p.Line, p.Name, policy))
-		}
-	}
 	return errors.Join(faults...)
 }
 
@@ -89,8 +77,6 @@ func (l *LaneSpec) checkInJob() error {
 	switch {
 	case len(f.headers) > 0:
 		return errors.New("headers: they do not go with a job: give --header to a worker of one provider")
-	case f.ServiceTier == TierAuto:
-		return errors.New("service-tier: auto does not go with a job: use flex or standard")
 	case f.KeyFile != "":
 		return errors.New("api-key-file: a job names no file of a worker: name a variable with api-key-env")
 	case f.KeyEnvGiven && !f.SendsNoKey() && f.BaseURL != "" && !f.Vendor.Answers(f.BaseURL) && !IsLoopback(HostOf(f.BaseURL)):
