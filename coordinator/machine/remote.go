@@ -199,11 +199,13 @@ func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 	m.askings++
 	for _, p := range l.pools {
 		r := p.run
-		if !p.mayUse(l) {
+		if r.paused || r.draining {
 			continue
 		}
-		up.Waiting += p.waiting.n + p.returned.len()
-		up.Delayed += p.delayed.len()
+		if p.mayUse(l) {
+			up.Waiting += p.waiting.n + p.returned.len()
+			up.Delayed += p.delayed.len()
+		}
 		if r.asked != m.askings {
 			r.asked = m.askings
 			up.Free += max(0, r.cfg.Concurrency-r.busy)

@@ -437,7 +437,7 @@ func (b *book) upcoming(l *lane) (up limiter.Upcoming, free bool) {
 		up.Free = min(up.Free, most-b.w.m.flying)
 	}
 	for _, x := range b.living {
-		if x.run.paused > 0 || x.run.draining || x.item.pool == nil || !slices.Contains(x.item.pool.lanes, l) {
+		if x.run.paused > 0 || x.run.draining || x.item.pool == nil || !slices.Contains(x.item.pool.lanes, l) || !x.item.pool.mayUse(l) {
 			continue
 		}
 		switch x.item.place {
@@ -461,7 +461,7 @@ func (b *book) areCosts(l *lane, page *remotePage) {
 	}
 	var line []*bookItem
 	for _, x := range b.living {
-		if x.item.pool == l.pools[0] && (x.item.place == Waiting || x.item.place == Parked) {
+		if x.item.pool == l.pools[0] && x.item.pool.mayUse(l) && (x.item.place == Waiting || x.item.place == Parked) {
 			line = append(line, x)
 		}
 	}

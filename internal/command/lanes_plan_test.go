@@ -109,9 +109,26 @@ func TestPlanOverLanes(t *testing.T) {
 			t.Errorf("no %s in %s", want, text)
 		}
 	}
+	if strings.Contains(text, "time with half") || strings.Contains(text, "(-c)") || strings.Contains(text, "\n\n\n") {
+		t.Errorf("one sum of the limits of all lanes means nothing: %s", text)
+	}
 	if n := strings.Count(text, "\n  faster"); n != 1 {
 		t.Errorf("%d rows say what is faster", n)
 	}
+}
+
+// The cap that a plan advises covers each call of a short file, whose answers may be long: the run ends with 0.
+func TestAdvisedCapCoversAShortFile(t *testing.T) {
+	_, base, stop := simOf(t)
+	defer stop()
+	config := lanesFile(t, fmt.Sprintf("lanes:\n  one: {provider: openai, base-url: %q, api-key-env: none, price: {input: 1, output: 4}}\n  two: {provider: openai, base-url: %[1]q, api-key-env: none, price: {input: 2, output: 8}}\n", base))
+	in := somePrompts(t, 3, "m")
+	_, text, _ := inWorld(t, nil, nil, "plan", in, "--config", config)
+	advised := regexp.MustCompile(`run (--max-cost) ([0-9.]+):`).FindStringSubmatch(text)
+	if advised == nil {
+		t.Fatal(text)
+	}
+	runLanes(t, exit.OK, nil, in, "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--config", config, advised[1], advised[2])
 }
 
 // Advice that changes nothing is not given: a pool that uses its cheapest lane, alone, and no later one.

@@ -42,7 +42,7 @@ func (p *Plan) advice() (all []Advice) {
 		if p.cfg.Before > 0 {
 			text += "; " + words.Money(p.cfg.Before) + " of it are spent"
 		}
-		all = append(all, Advice{"safer", "--max-cost " + roomFor(usd, p.cfg.Before), text})
+		all = append(all, Advice{"safer", "--max-cost " + roomFor(usd, p.dearest(), p.cfg.Before), text})
 	}
 	if p.cfg.Pilot == nil && p.items >= fewItems {
 		all = append(all, Advice{"surer", fmt.Sprintf("--pilot %d", pilotItems), "real answers show how long they are, and are kept"})
@@ -76,10 +76,18 @@ func (p *Plan) faster(all []Advice) []Advice {
 	return all
 }
 
-// roomFor returns a bound for a run that may cost so much, in USD of two digits: a fifth more, and what
-// was spent before.
-func roomFor(usd, before float64) string {
-	usd = usd*1.2 + before
+// dearest returns the most that a run with a --max-cost reserves for one call.
+func (p *Plan) dearest() (usd float64) {
+	for _, m := range p.models {
+		usd = max(usd, m.dearest)
+	}
+	return usd
+}
+
+// roomFor returns a bound for a run that may cost so much, in USD of two digits: a fifth more, or as much as leaves room
+// for the dearest call at its end, and what was spent before.
+func roomFor(usd, dearest, before float64) string {
+	usd = max(usd*1.2, usd+dearest) + before
 	unit := math.Pow(10, math.Floor(math.Log10(usd))-1)
 	return strconv.FormatFloat(limiter.USD(math.Ceil(usd/unit)*unit).USD(), 'f', -1, 64)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/estimate"
 )
 
 // In a run over several lanes a row of the plan is a route: the lines of one model, of one pool.
@@ -50,7 +51,7 @@ func (p *Plan) takeRouted(req *prompts.Request) {
 		m.open++
 	}
 	for i := range m.lanes {
-		m.lanes[i].price(&p.cfg, m, req.Model, input, output, most)
+		m.lanes[i].price(&p.cfg, m, req.Model, input, output, most, estimate.Prompt(req.Body))
 	}
 	latency := p.latencyOf(req.Model, output)
 	if t := p.lanes[m.lanes[0].lane].AttemptTimeout; t > 0 && latency > t {
@@ -61,10 +62,11 @@ func (p *Plan) takeRouted(req *prompts.Request) {
 }
 
 // price adds what an item costs on the lane.
-func (l *onLane) price(c *Config, m *modelPlan, model string, input, output, most float64) {
+func (l *onLane) price(c *Config, m *modelPlan, model string, input, output, most, prompt float64) {
 	flags := l.spec.Spec.Flags
 	p, source, ok := l.spec.Price(model)
 	if ok {
+		m.reserves(&p, prompt, most, c.At)
 		ok = l.sums.add(&p, flags.PriceTier(), flags.OffersFlex(), input, output, most, c.At)
 	}
 	if !ok {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/internal/command/forecast"
@@ -145,6 +146,16 @@ type sums struct {
 	usd  float64
 	most float64 // with answers as long as their lines allow
 	flex float64 // in the flex tier, where that has a price, and else as they are
+
+	dearest float64 // the most that a run with a --max-cost reserves for one of them
+}
+
+// reserves notes what a run with a --max-cost reserves for a call with such a prompt and such a bound on its answer.
+func (s *sums) reserves(p *price.Price, prompt, most float64, at time.Time) {
+	if most == 0 {
+		most = promptfile.UnboundedOutput
+	}
+	s.dearest = max(s.dearest, p.Estimate(promptfile.InputMargin*prompt, most, at).USD())
 }
 
 // add adds an item, in a tier of service; false: it has no price there.
@@ -164,9 +175,10 @@ func (s *sums) add(p *price.Price, tier provider.Tier, offersFlex bool, input, o
 
 // price adds the cost of one request, by the model that its line names. Most is the bound on its
 // answer.
-func (m *modelPlan) price(c *Config, model string, input, output, most float64) {
+func (m *modelPlan) price(c *Config, model string, input, output, most, prompt float64) {
 	p, source, ok := c.Prices.Of(model)
 	if ok {
+		m.reserves(&p, prompt, most, c.At)
 		ok = m.sums.add(&p, c.Service, c.OffersFlex, input, output, most, c.At)
 	}
 	if !ok {
@@ -196,7 +208,7 @@ func (p *Plan) Take(req prompts.Request) {
 	if most == 0 && !provider.OnlyReads(req.Endpoint) {
 		m.open++
 	}
-	m.price(&p.cfg, req.Model, input, output, most)
+	m.price(&p.cfg, req.Model, input, output, most, estimate.Prompt(req.Body))
 	latency := p.latencyOf(req.Model, output)
 	if p.cfg.Timeout > 0 && latency > p.cfg.Timeout {
 		p.tooLong++

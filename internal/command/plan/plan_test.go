@@ -99,10 +99,17 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// A bound that is advised covers the call that reserves most, also in a short file of answers without a bound.
+func TestRoomForTheDearestCall(t *testing.T) {
+	if got := roomFor(0.001, 0.13, 0.5); got != "0.64" {
+		t.Error(got)
+	}
+}
+
 // A bound that is advised is a little more than the cost, and short.
 func TestRoomFor(t *testing.T) {
 	for usd, want := range map[float64]string{9.98: "12", 0.0453: "0.055", 100: "120", 1234.5: "1500", 83: "100", 0.00001: "0.000012"} {
-		if got := roomFor(usd, 0); got != want {
+		if got := roomFor(usd, 0.1*usd, 0); got != want {
 			t.Errorf("%v: %s, want %s", usd, got, want)
 		}
 	}

@@ -35,8 +35,11 @@ func (p *Plan) Figures(out io.Writer) {
 	} else {
 		p.printModels(out)
 	}
-	fmt.Fprintf(out, "\nTime: about %s%s%s\n\n", long(p.forecast.Took), p.timeRange(), p.boundBy())
-	p.printLimits(out)
+	fmt.Fprintf(out, "\nTime: about %s%s%s\n", long(p.forecast.Took), p.timeRange(), p.boundBy())
+	if p.cfg.Routes == nil { // half of what each lane of several has is nothing that a person could ask for
+		fmt.Fprintln(out)
+		p.printLimits(out)
+	}
 	p.printNotes(out)
 	p.printAdvice(out)
 }
@@ -203,6 +206,9 @@ func (p *Plan) boundBy() string {
 		return ", held back by no single limit"
 	case !ok:
 		return ": over before any limit is full"
+	}
+	if d == limiter.None && p.cfg.Routes != nil {
+		return ", held back by calls in flight" // -c does not bound a lane
 	}
 	return ", held back by " + limitWord(d)
 }
