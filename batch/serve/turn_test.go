@@ -109,6 +109,7 @@ func TestForecastRefusesAtOnce(t *testing.T) {
 		if resp.StatusCode != http.StatusOK || time.Since(began) > 4*time.Second {
 			t.Errorf("the least patient of a tag goes first: %d after %v %s", resp.StatusCode, time.Since(began), body)
 		}
+		time.Sleep(100 * time.Millisecond) // no other call leaves in the same instant
 		began = time.Now()
 		calls := len(s.came)
 		resp, body = m.ask(m.request(t.Context(), "/v1/chat/completions", chatBody, "X-Headrace-Max-Wait", "500ms"))

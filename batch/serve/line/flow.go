@@ -15,7 +15,7 @@ type flow struct {
 	parent *flow // nil: it is a pool
 	name   string
 	weight float64
-	client *client // of a client's flow; nil: its flow is of another level
+	client *client // of a client's flow; nil: it has no request, or the flow is of another level
 
 	start, finish float64 // in virtual time: of its next request, and of its last
 	at            int     // in its parent's active flows; -1: it is not
@@ -24,7 +24,6 @@ type flow struct {
 	active  flows
 	below   map[string]*flow
 	virtual float64 // the start of the latest request that has gone
-	last    float64 // the latest finish of any
 	sweepAt int     // how many flows below are kept before the idle ones are dropped
 
 	requests requests // of a leaf
@@ -61,8 +60,7 @@ func (f *flow) sweep() {
 		return
 	}
 	for name, c := range f.below {
-		if c.n == 0 && c.finish <= f.virtual && c.client.isIdle() {
-			c.client.drop(c)
+		if c.n == 0 && c.finish <= f.virtual && c.client == nil {
 			delete(f.below, name)
 		}
 	}
@@ -92,9 +90,6 @@ func (f *flow) update(seq uint64) {
 			heap.Push(&p.active, f)
 		case !may && f.at >= 0:
 			heap.Remove(&p.active, f.at)
-			if len(p.active) == 0 {
-				p.virtual = p.last // nobody waits who could be wronged: all begin anew together
-			}
 		}
 	}
 }
@@ -118,7 +113,7 @@ func (f *flow) next() *Request {
 	f.virtual = c.start
 	r := c.next()
 	c.finish = c.start + r.cost/c.weight
-	c.start, f.last = c.finish, max(f.last, c.finish)
+	c.start = c.finish
 	heap.Fix(&f.active, c.at)
 	return r
 }

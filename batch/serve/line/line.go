@@ -96,7 +96,7 @@ type client struct {
 // isFull reports whether as many of the client's requests have gone as may be.
 func (c *client) isFull() bool { return c != nil && c.most > 0 && c.out >= c.most }
 
-func (c *client) isIdle() bool { return c == nil || c.waiting+c.out == 0 }
+func (c *client) isIdle() bool { return c.waiting+c.out == 0 }
 
 // drop forgets a flow of the client.
 func (c *client) drop(f *flow) {

@@ -119,6 +119,7 @@ func (w *world) leave(r *Request, from map[*Request]bool) {
 		return
 	}
 	w.line.Leave(r)
+	w.line.Leave(r) // twice is once
 	delete(from, r)
 	w.ended++
 }
@@ -169,6 +170,18 @@ func (w *world) depart() {
 func (w *world) balances() {
 	if w.line.Waiting() != len(w.in) || w.entered != w.ended+len(w.in)+len(w.out) {
 		w.fail("%d wait, by the books %d; %d entered, %d ended, %d have gone", w.line.Waiting(), len(w.in), w.entered, w.ended, len(w.out))
+	}
+	waiting, flying := map[string]int{}, map[string]int{}
+	for r := range w.in {
+		waiting[r.Client]++
+	}
+	for r := range w.out {
+		flying[r.Client]++
+	}
+	for name, c := range w.line.clients {
+		if c.waiting != waiting[name] || c.out != flying[name] {
+			w.fail("%s has %d waiting and %d gone, by the books %d and %d", name, c.waiting, c.out, waiting[name], flying[name])
+		}
 	}
 	n := 0
 	for _, c := range w.line.Counts() {
