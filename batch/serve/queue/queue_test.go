@@ -270,3 +270,67 @@ func BenchmarkTurn(b *testing.B) {
 		x.Done()
 	}
 }
+
+// latest returns the newest forecast of a request.
+func latest(t *Ticket) Forecast {
+	<-t.News()
+	return <-t.News()
+}
+
+// The measured pace forgets what is old, and the time in which nothing could leave.
+func TestMeasuredPaceFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rests := make(chan time.Time, 1)
+		rests <- time.Time{}
+		q := New(Config{Pace: func(string) Pace {
+			from := <-rests
+			rests <- from
+			return Pace{From: from}
+		}})
+		defer q.Close()
+		var all []*Ticket
+		for range 1000 {
+			all = append(all, enter(t, q, line.Place{}))
+		}
+		for i, x := range all[:600] {
+			<-x.Turn()
+			time.Sleep(100 * time.Millisecond)
+			if x.Left(); i < 300 {
+				continue
+			}
+			time.Sleep(900 * time.Millisecond) // from now on it is slower by ten times
+		}
+		if f := latest(all[999]); f.Wait < 350*time.Second || f.Wait > 500*time.Second {
+			t.Errorf("forecast %v for 400 at one a second", f)
+		}
+		<-rests
+		rests <- time.Now().Add(10 * time.Minute)
+		time.Sleep(10 * time.Minute)
+		<-rests
+		rests <- time.Time{}
+		if f := latest(all[999]); f.Wait < 350*time.Second || f.Wait > 500*time.Second {
+			t.Errorf("after a rest: forecast %v for 400 at one a second", f)
+		}
+		for _, x := range all {
+			x.Done()
+		}
+	})
+}
+
+// A queue that is asked all the time renews its forecasts none the less.
+func TestNewsOfABusyQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Config{})
+		defer q.Close()
+		first, second := enter(t, q, line.Place{}), enter(t, q, line.Place{})
+		defer first.Done()
+		defer second.Done()
+		for range 25 {
+			time.Sleep(100 * time.Millisecond)
+			enter(t, q, line.Place{}).Done()
+		}
+		if len(second.News()) == 0 {
+			t.Error("no news in 2.5 s")
+		}
+	})
+}
