@@ -12,6 +12,8 @@ import (
 //	search ──alarm──▶ search from below ──alarm──▶ a rate is believed ◀──▶ a try: a little more
 const (
 	searchAgain   = 1.5  // seconds in which the pace of a search doubles once there was an alarm
+	searchWave    = 8.0  // calls that it may leave until a refusal is heard, once there was an alarm;
+	searchFall    = 4.0  // but its pace falls to such a part at most
 	searchFloor   = 0.2  // calls per second that a search goes on from at least
 	searchMinute  = 60.0 // seconds of a full bucket that what was let in at first is spread over
 	evidenceSpan  = 1.5  // seconds at least between two alarms that a rate is made of, and
@@ -88,7 +90,7 @@ func (m *Law) learn(t, s, x, excess float64) *lesson {
 	enough := l.accepted >= evidenceLeast && (s-l.from >= evidenceSpan || s-l.from >= tryLeast && l.accepted >= evidenceMany)
 	switch {
 	case e.search != nil && (!e.search.refused || !enough):
-		e.search.alarm(s, x, excess, m.sends.accepted(-1, s))
+		e.search.alarm(s, x, excess, m.sends.accepted(-1, s), t-s)
 		if e.search.first == s {
 			e.anchor = s
 		}
@@ -111,12 +113,14 @@ func (m *Law) learn(t, s, x, excess float64) *lesson {
 	return l
 }
 
-// alarm continues the search below a pace that was too fast.
-func (r *search) alarm(s, x, excess, accepted float64) {
+// alarm continues the search below a pace that was too fast. delay is the seconds after which the
+// refusal was heard. What leaves until the second alarm is heard is refused, too. Where that is
+// many calls, the search comes from well below. Where it is few, they are evidence of a cap.
+func (r *search) alarm(s, x, excess, accepted, delay float64) {
 	r.over = x
 	if !r.refused {
 		r.refused, r.first, r.accepted = true, s, accepted
-		r.pace = max(accepted/(searchMinute+s), x*(1-excess), searchFloor)
+		r.pace = max(accepted/(searchMinute+s), max(x/searchFall, min(x, searchWave/delay))*(1-excess), searchFloor)
 		return
 	}
 	r.pace = max(min(r.pace, x*(1-excess)), searchFloor)

@@ -77,3 +77,18 @@ func TestAlarmLooksBack(t *testing.T) {
 		near(t, c.name, l.from, c.from, 1e-9)
 	}
 }
+
+// After its first alarm a search goes on from the refused pace if few calls leave until a
+// refusal is heard, and else from below, at a quarter at least. The second alarm ignores that.
+func TestSearchComesFromBelowWherePaceOutrunsRefusals(t *testing.T) {
+	for _, c := range []struct{ delay, want float64 }{{0, 100}, {0.08, 100}, {0.16, 50}, {0.32, 25}, {10, 25}} {
+		s := search{pace: 100}
+		if s.alarm(8, 100, 0, 200, c.delay); s.pace != c.want {
+			t.Errorf("heard after %v s: on from %v a second, want %v", c.delay, s.pace, c.want)
+		}
+		s = search{pace: 100, refused: true}
+		if s.alarm(8, 80, 0, 200, c.delay); s.pace != 80 {
+			t.Errorf("the second, heard after %v s: on from %v a second", c.delay, s.pace)
+		}
+	}
+}
