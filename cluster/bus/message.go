@@ -93,6 +93,7 @@ type LimitPicture struct {
 	Refused  uint64       `json:"refused"`
 	Vanished uint64       `json:"vanished"`
 	Stopped  string       `json:"stopped,omitempty"` // why; "": it is not
+	Account  string       `json:"account,omitempty"` // whose limits stop together; "": it has none
 	Jobs     []JobPicture `json:"jobs"`
 }
 

@@ -114,7 +114,7 @@ func limitOf(l *keeper.LimitStatus) bus.LimitPicture {
 		p.Pace = &pace
 	}
 	p.Why, p.Bound, p.WaitS, p.Known = l.Lane.Why, l.Lane.Bound.String(), l.Lane.Wait.Seconds(), knownOf(&l.Lane.View)
-	if l.Stopped != nil {
+	if p.Account = l.Lane.Account; l.Stopped != nil {
 		p.Stopped = l.Stopped.Text
 	}
 	for _, j := range l.Jobs {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -274,6 +275,9 @@ func endsOf(s *node.Standing) observe.Forecast {
 // laneOf shows a limit as a lane of a run.
 func laneOf(l *bus.LimitPicture) observe.Lane {
 	lane := observe.Lane{Left: observe.UnknownTotal, NextBound: limiter.ParseBound(l.Bound), Throttled: int(l.Refused)}
+	if lane.Account = plainAccount(l.Account); l.Stopped != "" {
+		lane.Cause = errors.New(whyLimitStopped(l))
+	}
 	lane.Name, lane.InFlight, lane.Why, lane.Wait = l.Name, l.InFlight, l.Why, time.Duration(l.WaitS*float64(time.Second))
 	for p := machine.Flowing; p <= machine.Stopped; p++ {
 		if p.String() == l.Phase {
@@ -297,6 +301,22 @@ func laneOf(l *bus.LimitPicture) observe.Lane {
 		lane.View.Limits[at] = limiter.LimitView{Source: source, Refill: k.PerSecond}
 	}
 	return lane
+}
+
+// plainAccount returns an account's name as people know it: that of the file, or else the sum of its keys.
+func plainAccount(name string) string {
+	if at := strings.IndexByte(name, '#'); at > 0 {
+		return name[:at]
+	}
+	return name
+}
+
+// whyLimitStopped returns why a limit has stopped, with its account as people know it.
+func whyLimitStopped(l *bus.LimitPicture) string {
+	if l.Account == "" {
+		return l.Stopped
+	}
+	return strings.Replace(l.Stopped, "account "+l.Account+": ", "account "+plainAccount(l.Account)+": ", 1)
 }
 
 // places maps the names of limited quantities to their places in a view.

@@ -79,12 +79,14 @@ lanes:
     provider: openai
     base-url: URL/v1
     api-key-env: FIRST_KEY
+    account: acme
     models: {gpt-4o-mini: small}
     price: {input: 0, output: 1000000}
   second:
     provider: openai
     base-url: URL/v1
     api-key-env: FIRST_KEY
+    account: acme
     models: {gpt-4o-mini: smaller}
     price: {input: 0, output: 1000000}
   third:
@@ -132,6 +134,13 @@ func TestLanesGoWithTheJob(t *testing.T) {
 				if lane != "third/gpt-4o-mini" && (n < least || n > most) {
 					t.Errorf("%d results are of lane %s, want %d to %d", n, lane, least, most)
 				}
+			}
+			if strings.HasSuffix(key, "bad") {
+				said := h.must(exit.OK, "limits ls", "account acme has stopped, with its limits openai/small, openai/smaller: ", "Incorrect API key provided")
+				if strings.Contains(said, "account acme#") {
+					t.Error(said)
+				}
+				h.must(exit.OK, "limits ls --json", `"account":"acme#`, `"stopped":"`)
 			}
 			if strings.Contains(string(text), "sk-") || strings.Contains(h.must(exit.OK, "jobs ls --json"), "sk-") {
 				t.Error("a key is shown")

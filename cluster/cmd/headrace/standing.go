@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -87,10 +90,30 @@ func printLimits(out io.Writer, limits []bus.LimitPicture) error {
 	}
 	for i := range limits {
 		if l := &limits[i]; l.Stopped != "" {
-			fmt.Fprintf(out, "%s has stopped: %s; headrace limits reset %s has it flow again\n", l.Name, l.Stopped, l.Name)
+			fmt.Fprintf(out, "%s has stopped: %s; headrace limits reset %s has it flow again\n", l.Name, whyLimitStopped(l), l.Name)
 		}
 	}
+	for _, text := range stoppedAccounts(limits) {
+		fmt.Fprintln(out, text)
+	}
 	return nil
+}
+
+// stoppedAccounts says which accounts have stopped with several limits, by the cause of the first of these.
+func stoppedAccounts(limits []bus.LimitPicture) (all []string) {
+	of := map[string][]string{}
+	why := map[string]string{}
+	for i := range limits {
+		if l := &limits[i]; l.Stopped != "" && l.Account != "" {
+			of[l.Account], why[l.Account] = append(of[l.Account], plainName(l.Name, limits)), cmp.Or(why[l.Account], l.Stopped)
+		}
+	}
+	for _, account := range slices.Sorted(maps.Keys(of)) {
+		if names := of[account]; len(names) > 1 {
+			all = append(all, fmt.Sprintf("account %s has stopped, with its limits %s: %s", plainAccount(account), strings.Join(names, ", "), strings.TrimPrefix(why[account], "account "+account+": ")))
+		}
+	}
+	return all
 }
 
 // paceOf returns how many calls a second a limit lets through; - where the limit has no pace.
