@@ -121,6 +121,23 @@ func (u *upstream) pool(operation, model string) (string, []batch.Option, error)
 	return r.Name, u.opts[r], nil
 }
 
+// lanes names the lanes of a pool.
+func (u *upstream) lanes(pool string) (names []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.table == nil {
+		return []string{pool}
+	}
+	r := u.table.Named(pool)
+	if r == nil { // it was there before SIGHUP
+		return nil
+	}
+	for i := range r.Lanes {
+		names = append(names, r.Lanes[i].Machine)
+	}
+	return names
+}
+
 // to returns the way to the provider of a lane.
 func (u *upstream) to(lane string) handler.Upstream {
 	u.mu.Lock()
