@@ -197,10 +197,13 @@ func TestServeAnswersWhoHasItsLines(t *testing.T) {
 	if status, text, _ := s.chat(hello, "Authorization", "Bearer sk-of-the-provider"); status != http.StatusUnauthorized || strings.Contains(text, "sk-of") {
 		t.Errorf("with the provider's key: %d %s", status, text)
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/headrace/status": 401, "/nowhere": 401} {
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/headrace/status": 401, "/metrics": 401, "/nowhere": 401} {
 		if status, text := s.get(path, ""); status != want {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
+	}
+	if status, text := s.get("/metrics", s.token); status != http.StatusOK || !strings.Contains(text, `headrace_serve_requests_total{class="normal",client="default",lane="openai/m",result="answered"} 1`) {
+		t.Errorf("%d %s", status, text)
 	}
 	if info := must.Get(os.Stat(filepath.Join(folder, "token")))(t); info.Mode().Perm() != 0o600 {
 		t.Error(info.Mode())

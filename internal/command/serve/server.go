@@ -42,6 +42,7 @@ type server struct {
 	upstream *upstream
 	handler  *handler.Server
 	http     *http.Server
+	meter    *meter
 	token    string // that a process of this user may show; "": none is known
 
 	style panel.Style
@@ -126,6 +127,7 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 	}
 	s.upstream = &upstream{shared: shared}
 	s.upstream.use(f, a)
+	s.meter = newMeter()
 	_, idle := f.Streams()
 	cfg := handler.Config{
 		Shared: shared, Upstream: s.upstream.to, Pool: s.upstream.pool, Lanes: s.upstream.lanes, Models: s.upstream.lists(),
@@ -138,8 +140,9 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 	if s.handler, err = handler.New(cfg); err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
 	}
+	s.meter.status = s.handler.Status
 	s.http = &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: headerWait, IdleTimeout: idleWait, MaxHeaderBytes: mostHeader,
+		Handler: s.paths(), ReadHeaderTimeout: headerWait, IdleTimeout: idleWait, MaxHeaderBytes: mostHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			if isOwnPeer(conn) {
@@ -384,8 +387,9 @@ func (s *server) readAgain(ctx context.Context) error {
 	return nil
 }
 
-// access logs a request that has ended. Nothing of its body is known here.
+// access counts and logs a request that has ended. Nothing of its body is known here.
 func (s *server) access(a handler.Access) {
+	s.meter.note(&a)
 	if !s.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
