@@ -159,12 +159,13 @@ func (m *Machine) exhausted(now time.Time, e *lesson, o *Outcome) {
 	if e.from == ownCall {
 		l.law.Vanished(now, e.news)
 	}
+	if open {
+		l.answers++ // the server is there
+	}
 	switch {
 	case e.from == remoteCall:
 		e.it.counted = e.it.counted || open
-	case open:
-		l.answers++ // the server is there
-	case !e.voided():
+	case !open && !e.voided():
 		m.stopFor(now, l, o.Account, e.news.Sent, o.Cause)
 	}
 	if open && e.news.Present && l.phase == Probing {

@@ -153,6 +153,19 @@ func TestRemoteLaneHearsOfAnswers(t *testing.T) {
 	}
 }
 
+// A server that refuses for good was heard, also on a remote lane: under another law such a lane
+// is not given up because nothing was ever answered.
+func TestRemoteLaneThatRefusesForGoodWasHeard(t *testing.T) {
+	b, _ := remoteBed(LaneConfig{}, RunConfig{})
+	b.offer(1, "", 0)
+	b.tell(1)
+	b.end(0, Outcome{Signal: Exhausted, Alike: 404, First: 1, Later: 5})
+	b.redefined(func(c *LaneConfig) { c.Maker = nil })
+	if l := b.lanes[DefaultPool]; l.remote() || !l.heard() {
+		t.Errorf("remote: %v, heard: %v", l.remote(), l.heard())
+	}
+}
+
 // An item that a key is refused for does not meet that key again before its lane has heard whether the key is to blame. If it is,
 // the item begins anew on another lane: a refusal there counts against that one, and is no second one of the item.
 func TestRemoteLaneRefusesAnItemTwice(t *testing.T) {

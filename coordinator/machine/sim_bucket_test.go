@@ -121,7 +121,7 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 		l.inEpoch--
 	}
 	answered := o.Signal == Succeeded || o.Signal == Answered
-	if answered || o.Signal == Exhausted && o.Alike != 0 && !l.isRemote() {
+	if answered || o.Signal == Exhausted && o.Alike != 0 {
 		l.answers++
 	}
 	if (answered || o.Signal == Failed) && (l.phase == Flowing || l.phase == Ramping) {
