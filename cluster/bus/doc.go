@@ -23,7 +23,7 @@
 //	address.go        what a join line says          role.go       what a token permits
 //	bus.go            a connection                   ensure.go     what must be there
 //	queue.go          queue, count, fetch; heartbeat, done, put back
-//	messages.go       messages, and who holds what
+//	messages.go       messages, and who holds what   hubcounts.go  what goes through a hub
 //	leasekey.go       the lease                      check.go      is this bus safe?
 //
 // # What is learned from a server

@@ -21,8 +21,14 @@ type prompt = prompts.Request
 // tellChanged announces that a job has changed. If the message is lost, the store shows the change.
 func (n *Node) tellChanged(name string) { _ = n.bus.Say(bus.News, name, bus.Change{}) }
 
-// sayKeeper publishes the state of all limits.
-func (n *Node) sayKeeper(s keeper.Status) { _ = n.bus.Say(bus.Keeper, n.Name(), pictureOf(&s)) }
+// sayKeeper publishes the state of all limits, and passes it to a watch, if there is one.
+func (n *Node) sayKeeper(s keeper.Status, watch func(bus.Picture)) {
+	picture := pictureOf(&s)
+	_ = n.bus.Say(bus.Keeper, n.Name(), picture)
+	if watch != nil {
+		watch(picture)
+	}
+}
 
 // statusEvery is the time between two reports of a worker.
 const statusEvery = time.Second
@@ -71,6 +77,9 @@ func (w *worker) sayStatus(ctx context.Context) {
 		s.UpS, s.Refuses = w.clock.Since(began).Seconds(), w.refusals.said()
 		w.takeStatus(ctx, &s)
 		_ = w.bus.Say(bus.Status, w.Name(), s)
+		if w.how.Watch.Worked != nil {
+			w.how.Watch.Worked(s)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/headrace/headrace/cluster/claim"
 	"github.com/headrace/headrace/cluster/claim/executor"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/keeper"
 	"github.com/headrace/headrace/cluster/keeping"
 	"github.com/headrace/headrace/cluster/permit"
 	"github.com/headrace/headrace/cluster/store"
@@ -29,6 +30,8 @@ type Worker struct {
 	// SaveEvery bounds the time until an answer is saved, where the store cannot append; 0 means
 	// store.DefaultPieceEvery.
 	SaveEvery time.Duration
+	// Watch hears what this process reports, if it is set.
+	Watch Watch
 	// Drain, once closed, ends the work softly: the worker begins nothing more, and saves the calls in flight.
 	Drain <-chan struct{}
 }
@@ -56,7 +59,7 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 	var mismatch error // set once expelled is closed
 	stand := n.watchHub
 	if how.Keeper != keeping.NeverKeeps {
-		stand = keeping.New(n.keeps(how.Keeper)).Run
+		stand = keeping.New(n.keeps(&how)).Run
 	}
 	standing.Go(func() {
 		if mismatch = stand(ctx); mismatch != nil {
@@ -89,16 +92,22 @@ func (n *Node) Work(ctx context.Context, how Worker) error {
 	}
 }
 
+// A Watch hears the reports of one process, each once a second. It must not wait. Each field may be nil.
+type Watch struct {
+	Worked func(bus.WorkerStatus) // what it does; the maps are not to be kept
+	Kept   func(bus.Picture)      // how the limits stand, while it is their keeper; another goroutine calls it
+}
+
 // keeps returns the settings with which this process stands for keeper.
-func (n *Node) keeps(c keeping.Candidacy) keeping.Config {
+func (n *Node) keeps(how *Worker) keeping.Config {
 	return keeping.Config{
-		Bus: n.bus, Home: n.home, Clock: n.clock, Epochs: n.epochs, Candidacy: c, Term: n.cfg.Times.Term, Seed: n.cfg.Seed,
+		Bus: n.bus, Home: n.home, Clock: n.clock, Epochs: n.epochs, Candidacy: how.Keeper, Term: n.cfg.Times.Term, Seed: n.cfg.Seed,
 		SameHub: func(ctx context.Context) (mismatch bool, err error) {
 			err = n.sameHub(ctx)
 			return errors.Is(err, ErrOtherStore), err
 		},
 		Scheduler: func(ctx context.Context, k *keeping.Keeper) { newScheduler(n, k).run(ctx) },
-		Status:    n.sayKeeper, Say: n.cfg.Say,
+		Status:    func(s keeper.Status) { n.sayKeeper(s, how.Watch.Kept) }, Say: n.cfg.Say,
 	}
 }
 

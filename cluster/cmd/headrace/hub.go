@@ -35,6 +35,7 @@ join-watch of --dir, for you alone. Three hubs share what headrace hub init make
 type hubFlags struct {
 	listen, advertise, home, dir, route, name, tlsDir, ready string
 	peers                                                    []string
+	meters                                                   meters
 }
 
 // newHubCommand makes headrace hub, with its command init.
@@ -60,6 +61,7 @@ func newHubCommand(w *world.World) *cobra.Command {
 	flags.StringVar(&f.name, "name", "", "of three: a name that stays the same over restarts (default: of this machine)")
 	flags.StringVar(&f.tlsDir, "tls-dir", "", "of three: folder with the token, ca.pem and ca.key that all three have, as headrace hub init makes it (default: tls in --dir)")
 	flags.StringVar(&f.ready, "ready-file", "", "file that gets the line to join by once the hub serves")
+	f.meters.register(flags)
 	s.Register(cmd)
 	cmd.AddCommand(newHubInitCommand(w))
 	return cmd
@@ -88,6 +90,9 @@ func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, w *world.World
 	if err := s.Complete(); err != nil {
 		return err
 	}
+	if err := f.meters.check(); err != nil {
+		return err
+	}
 	say := sayTo(cmd)
 	drain, ctx, closed := s.Watch(ctx, say.event)
 	defer closed()
@@ -96,6 +101,11 @@ func (f *hubFlags) serve(ctx context.Context, cmd *cobra.Command, w *world.World
 		return err
 	}
 	defer hub.Shutdown()
+	unmetered, err := f.meters.open(say, hubSource{hub})
+	if err != nil {
+		return err
+	}
+	defer unmetered()
 	if served, err := f.awaitReady(ctx, drain, hub, say); !served {
 		return err
 	}

@@ -103,6 +103,7 @@ func (f *joinFlags) join(ctx context.Context, w *world.World, say voice) (*node.
 // workerFlags are the flags of worker.
 type workerFlags struct {
 	joinFlags
+	meters
 	keeper    string
 	saveEvery time.Duration
 }
@@ -121,9 +122,10 @@ func newWorkerCommand(w *world.World) *cobra.Command {
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.work(cmd.Context(), w, s) },
 	}
-	f.register(cmd.Flags(), "join")
+	f.joinFlags.register(cmd.Flags(), "join")
 	f.registerTimes(cmd.Flags())
 	f.works, f.founds = true, true
+	f.meters.register(cmd.Flags())
 	cmd.Flags().StringVar(&f.keeper, "keeper", string(keeping.MayKeep), "whether the limits may be kept here: may, never (this machine may vanish) or prefer")
 	cmd.Flags().DurationVar(&f.saveEvery, "save-every", store.DefaultPieceEvery, "with a store in a bucket: after how long an answer is saved at the latest; a worker that is killed loses no more")
 	s.Register(cmd)
@@ -143,6 +145,9 @@ func (f *workerFlags) work(ctx context.Context, w *world.World, s *run.Settings)
 	if err := f.checkTimes(); err != nil {
 		return err
 	}
+	if err := f.meters.check(); err != nil {
+		return err
+	}
 	if f.saveEvery <= 0 {
 		return exit.End(exit.Usage, "--save-every %v: more than nothing", f.saveEvery)
 	}
@@ -151,6 +156,12 @@ func (f *workerFlags) work(ctx context.Context, w *world.World, s *run.Settings)
 		return err
 	}
 	defer say.close()
+	source := &workerSource{clock: w.Clock}
+	unmetered, err := f.meters.open(say, source)
+	if err != nil {
+		return err
+	}
+	defer unmetered()
 	drain, calls, closed := s.Watch(ctx, say.event)
 	defer closed()
 	n, err := f.join(calls, w, say)
@@ -158,7 +169,7 @@ func (f *workerFlags) work(ctx context.Context, w *world.World, s *run.Settings)
 		return err
 	}
 	err = n.Work(calls, node.Worker{
-		Open: opener(s), Keeper: candidacy, Concurrency: s.Flags.Concurrency, Options: s.Options(), Drain: drain,
+		Open: opener(s), Keeper: candidacy, Concurrency: s.Flags.Concurrency, Options: s.Options(), Drain: drain, Watch: source.watch(),
 		SaveEvery: f.saveEvery,
 	})
 	return ended(calls, drain, err, n.Close())

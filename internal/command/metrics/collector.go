@@ -30,7 +30,7 @@ func NewCollector(stand func() (Stand, bool)) *Collector { return &Collector{sta
 
 // Collect shows the figures of this moment.
 func (c *Collector) Collect(page *exposition.Page) {
-	page.Add(buildInfo, 1, account.Version(), runtime.Version(), revision())
+	Build{}.Collect(page)
 	s, ok := c.stand()
 	if !ok {
 		return
@@ -40,6 +40,14 @@ func (c *Collector) Collect(page *exposition.Page) {
 	out.lanes(&s)
 	out.elsewhere(&s)
 	out.times(s.Times)
+}
+
+// Build shows which build is running.
+type Build struct{}
+
+// Collect shows it.
+func (Build) Collect(page *exposition.Page) {
+	page.Add(buildInfo, 1, account.Version(), runtime.Version(), revision())
 }
 
 // revision returns the commit of the build; "" if the build does not know it.

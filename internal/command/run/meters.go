@@ -92,11 +92,7 @@ func (m *meters) listen() (err error) {
 		return exit.Refuse("--metrics-addr: %v: choose another address, or end the program that has it", err)
 	}
 	m.address = a
-	text := fmt.Sprintf("metrics are at http://%s/metrics", a.Addr())
-	if !a.Local() {
-		text += ": every machine that reaches this address can read the figures of this run, and no prompt or answer"
-	}
-	m.show.console.Notice(event.Metrics, text)
+	m.show.console.Notice(event.Metrics, a.Notice("this run"))
 	return nil
 }
 

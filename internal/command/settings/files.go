@@ -90,16 +90,25 @@ func (f *Flags) checkTimeline() error {
 	return nil
 }
 
+// CheckMetricsAddr refuses a value of --metrics-addr that is no address; "" is none.
+func CheckMetricsAddr(addr string) error {
+	if addr == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		return fmt.Errorf("--metrics-addr %q is invalid: want HOST:PORT, as in 127.0.0.1:9500", addr)
+	}
+	return nil
+}
+
 // checkMetrics refuses addresses that cannot be, and a file that is none.
 func (f *Flags) checkMetrics() error {
 	if f.MetricsFile == "-" {
 		return errors.New(`--metrics-file "-": standard output carries results only: name a file`)
 	}
-	if f.MetricsAddr != "" {
-		_, port, err := net.SplitHostPort(f.MetricsAddr)
-		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-			return fmt.Errorf("--metrics-addr %q is invalid: want HOST:PORT, as in 127.0.0.1:9500", f.MetricsAddr)
-		}
+	if err := CheckMetricsAddr(f.MetricsAddr); err != nil {
+		return err
 	}
 	if f.Linger > 0 && f.MetricsAddr == "" {
 		return errors.New("--linger has no meaning without --metrics-addr")

@@ -99,6 +99,15 @@ func (s *Server) Local() bool {
 	return ok && addr.IP.IsLoopback()
 }
 
+// Notice says where the metrics are. of is whose figures they are, as "this run".
+func (s *Server) Notice(of string) string {
+	text := fmt.Sprintf("metrics are at http://%s/metrics", s.Addr())
+	if !s.Local() {
+		text += fmt.Sprintf(": every machine that reaches this address can read the figures of %s, and no prompt or answer", of)
+	}
+	return text
+}
+
 // Close ends the server within a second.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
