@@ -33,7 +33,7 @@ The lanes are those of headrace run: the flags of one provider, or lanes: in the
 
 Without --clients there is one token, kept in a file that only you can read. --clients FILE names
 clients, each with a token of its own, a weight, and bounds; headrace serve token makes tokens.
-SIGHUP reads it again, with --config and the certificate.
+SIGHUP reads it again, with --config and the certificate; a terminal that is closed ends the server.
 
 SIGTERM or Ctrl-C ends it: waiting requests are refused with Retry-After (--drain-waiting lets them go
 on), calls in flight finish within --drain. A second one ends it at once.

@@ -269,13 +269,24 @@ func (s *server) run(ctx context.Context, every time.Duration) error {
 		case <-shown.Chan():
 			s.show(ctx)
 		case sig := <-s.Signals:
-			if sig == syscall.SIGHUP {
+			if sig == syscall.SIGHUP && (s.Terminal.Size == nil || hasTerminal()) {
 				s.reload(ctx)
 				continue
 			}
 			return s.end(sig)
 		}
 	}
+}
+
+// hasTerminal reports whether the terminal of this process is still there: one that was closed sends
+// SIGHUP, too.
+func hasTerminal() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	_ = tty.Close() // it was only looked for
+	return true
 }
 
 // end lets calls in flight finish, and ends at once by a second signal.
