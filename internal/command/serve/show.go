@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/headrace/headrace/internal/command/progress"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/limiter"
 )
 
 // lineEvery is the period of plain lines: the log of a server is read days later.
@@ -63,7 +65,7 @@ func (s *server) show(ctx context.Context) {
 func rowsOf(st *handler.Status) []string {
 	rows := []string{
 		"Waiting   " + words.Number(st.Waiting) + byClass(st),
-		fmt.Sprintf("Calls     %s in flight, %s answered, %s refused by the provider",
+		fmt.Sprintf("Calls     %s in flight, %s ended, %s refused by the provider",
 			words.Number(st.InFlight), words.Number(int(st.Totals.Settled)), words.Number(int(st.Totals.Throttled))),
 	}
 	if held := heldBy(st); held != "" {
@@ -104,22 +106,24 @@ func heldBy(st *handler.Status) string {
 	if st.Waiting == 0 {
 		return ""
 	}
-	for _, l := range st.Lanes {
-		if l.HeldBy == "" {
+	for i := range st.Machine.Lanes {
+		l := &st.Machine.Lanes[i]
+		switch {
+		case l.Bound == limiter.BoundNone:
 			continue
+		case l.Wait >= time.Second:
+			return fmt.Sprintf("%v of %s, for %s", l.Bound, l.Name, words.Wait(l.Wait))
+		case l.Rate > 0 && !math.IsInf(l.Rate, 1):
+			return fmt.Sprintf("%v of %s: about %s calls a minute", l.Bound, l.Name, words.Thousands(math.Round(60*l.Rate)))
 		}
-		text := l.HeldBy + " of " + l.Name
-		if wait := time.Duration(l.WaitMs) * time.Millisecond; wait >= time.Second {
-			text += ", for " + words.Wait(wait)
-		}
-		return text
+		return fmt.Sprintf("%v of %s", l.Bound, l.Name)
 	}
 	return ""
 }
 
 // lineOf says in a line how the server stands.
 func lineOf(st *handler.Status) string {
-	line := fmt.Sprintf("headrace: %s waiting%s, %s in flight, %s answered",
+	line := fmt.Sprintf("headrace: %s waiting%s, %s in flight, %s ended",
 		words.Number(st.Waiting), byClass(st), words.Number(st.InFlight), words.Number(int(st.Totals.Settled)))
 	if held := heldBy(st); held != "" {
 		line += "; held by " + held
