@@ -8,6 +8,7 @@ import (
 
 	handler "github.com/headrace/headrace/batch/serve"
 	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/internal/command/metrics"
 	"github.com/headrace/headrace/internal/command/metrics/exposition"
 )
 
@@ -125,7 +126,7 @@ func (m *meter) Collect(to *exposition.Page) {
 
 // paths serves /metrics to admins, and everything else as before.
 func (s *server) paths() http.Handler {
-	scrape := exposition.Handler(s.meter)
+	scrape := exposition.Handler(metrics.Build{}, s.meter)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path != "/metrics":
