@@ -15,6 +15,9 @@ type books struct {
 	waiting int
 	of      map[string]*counts // by the name of a client; those without any request are not kept
 	open    int                // requests that have come in and not ended
+	all     purse              // the money of all clients
+	purses  map[string]*purse  // of each client that has called
+	money   chan struct{}      // closed when money comes back
 	closing bool               // nobody comes in any more
 	idle    chan struct{}      // closed when closing and the last has ended
 }

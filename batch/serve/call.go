@@ -150,7 +150,7 @@ func (v *visit) report(status int, why *refused) {
 	a := Access{
 		At: v.began, Client: v.wishes.client, Class: v.wishes.class, Path: v.r.URL.Path, Model: v.model, Lane: v.lane, Status: status,
 		Streamed: v.streams, Waited: now.Sub(v.began), Took: now.Sub(v.began), Attempts: v.tries, Bytes: v.out.bytes,
-		Usage: v.end.Usage, Finish: v.end.Finish, Gone: v.r.Context().Err() != nil,
+		Usage: v.end.Usage, Finish: v.end.Finish, Cost: v.cost, Priced: v.costKnown, Gone: v.r.Context().Err() != nil,
 	}
 	if a.Client == "" {
 		a.Client = v.client.Name

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/serve/door"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -73,6 +75,15 @@ type Config struct {
 	Timeout     time.Duration // of a call from its departure to its end
 	FinishGone  bool          // a call whose client has gone goes on to its end
 
+	// MaxCost bounds what all calls cost together, since the server began; 0: nothing does. A client's own caps are
+	// in its entry. A cap needs Price.
+	MaxCost limiter.Money
+	// Price returns what a call of so many tokens costs in a pool, at most; false: nobody knows. Under a cap such a
+	// call is refused.
+	Price func(pool, model string, input, output float64) (limiter.Money, bool)
+	// Cost returns what an answered call has cost on a lane; false, or nil: it is booked at its price.
+	Cost func(lane, model string, used provider.Usage) (limiter.Money, bool)
+
 	Log   func(Access) // one value for each request that had a client; nil: nobody listens
 	Clock clockwork.Clock
 }
@@ -110,6 +121,12 @@ func (c Config) check() error {
 			faults = append(faults, fmt.Errorf("%s is %d: want 0 or more", name, n))
 		}
 	}
+	if c.Price == nil && (c.MaxCost > 0 || slices.ContainsFunc(c.Clients, func(k door.Client) bool { return k.MaxCostDay+k.MaxCostRun > 0 })) {
+		faults = append(faults, errors.New("a cap on costs needs Price"))
+	}
+	if c.MaxCost < 0 {
+		faults = append(faults, fmt.Errorf("MaxCost is %v: want 0 or more", c.MaxCost))
+	}
 	return errors.Join(faults...)
 }
 
@@ -129,6 +146,8 @@ type Access struct {
 	Attempts int
 	Bytes    int64 // of the answer
 	Usage    provider.Usage
+	Cost     limiter.Money // of its calls
+	Priced   bool          // Cost is known; otherwise it is an estimate, or zero
 	Finish   string
 	Gone     bool // the client went away before the end
 }

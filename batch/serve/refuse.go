@@ -19,6 +19,7 @@ var (
 	errTimeout  = errors.New("serve: the call took longer than a call may")
 	errIdle     = errors.New("serve: the stream was silent for too long")
 	errStopping = errors.New("serve: the server is stopping")
+	errUnpriced = errors.New("serve: nobody knows what the call costs, and there is a cap")
 	errGone     = errors.New("serve: the client has gone")
 )
 
@@ -55,6 +56,8 @@ func reasonOf(ctx context.Context, err error) refused {
 		return refused{Refusal: provider.Refusal{Status: http.StatusGatewayTimeout, Code: "headrace_timeout", Message: "the provider's stream was silent for too long"}}
 	case is(errStopping), is(batch.ErrClosed):
 		return refused{Refusal: *stopping(), again: true, wait: time.Second}
+	case is(errUnpriced):
+		return refused{Refusal: provider.Refusal{Status: http.StatusPaymentRequired, Code: "headrace_budget", Message: "the price of this model is not known, and there is a cap on costs"}}
 	case is(batch.ErrMaxCost):
 		return refused{Refusal: provider.Refusal{Status: http.StatusPaymentRequired, Code: "headrace_budget", Message: "the budget does not cover this request"}}
 	case is(batch.ErrStopped):

@@ -21,6 +21,8 @@ type Status struct {
 	Classes  map[string]int `json:"waiting_by_class"`
 	Clients  []ClientStatus `json:"clients"` // those with requests, by name
 	Lanes    []LaneStatus   `json:"lanes"`   // the busiest
+	SpentUSD float64        `json:"spent_usd"`
+	Reserved float64        `json:"reserved_usd"`
 	Totals   batch.Counters `json:"-"`
 	Machine  batch.Status   `json:"-"`
 }
@@ -30,6 +32,8 @@ type ClientStatus struct {
 	Name     string `json:"name"`
 	Waiting  int    `json:"waiting"`
 	InFlight int    `json:"in_flight"`
+
+	SpentUSD float64 `json:"spent_usd,omitempty"` // since the server began
 }
 
 // LaneStatus is a snapshot of one lane.
@@ -63,11 +67,16 @@ const statusLanes = 32
 func (s *Server) Status(ctx context.Context) (Status, error) {
 	st := Status{Classes: map[string]int{}, Clients: []ClientStatus{}, Lanes: []LaneStatus{}}
 	s.with(func(b *books) {
+		st.SpentUSD, st.Reserved = b.all.spent.USD(), b.all.reserved.USD()
 		st.Bodies, st.Waiting, st.Stopping = b.bodies, b.waiting, b.closing
 		for _, name := range slices.Sorted(maps.Keys(b.of)) {
 			c := b.of[name]
 			st.InFlight += c.inFlight
-			st.Clients = append(st.Clients, ClientStatus{name, c.waits(), c.inFlight})
+			client := ClientStatus{Name: name, Waiting: c.waits(), InFlight: c.inFlight}
+			if p := b.purses[name]; p != nil {
+				client.SpentUSD = p.spent.USD()
+			}
+			st.Clients = append(st.Clients, client)
 			for class, n := range c.waiting {
 				st.Classes[door.Classes[class]] += n
 			}

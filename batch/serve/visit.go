@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/batch/serve/door"
 	"github.com/headrace/headrace/batch/serve/line"
 	"github.com/headrace/headrace/batch/serve/queue"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/estimate"
 	"github.com/headrace/headrace/provider/rawjson"
@@ -39,6 +40,11 @@ type visit struct {
 	query  string
 
 	ticket *queue.Ticket // for the request's turn
+
+	input, output float64       // tokens, estimated
+	price, cost   limiter.Money // of its call: before, and after it
+	costKnown     bool
+	reserved      bool // the price is
 
 	line  chan struct{} // holds a token while the request waits: the one that has taken it decides whether it leaves
 	out   *out
@@ -226,9 +232,9 @@ func (v *visit) place() line.Place {
 	if v.wishes.whole > 0 {
 		patience = min(patience, v.wishes.whole)
 	}
-	input, output := estimate.For(v.operation, v.body)
+	v.input, v.output = estimate.For(v.operation, v.body)
 	return line.Place{
-		Class: v.wishes.class, Client: v.wishes.client, Weight: v.client.Weight, Tag: v.wishes.tag, Cost: input + output,
+		Class: v.wishes.class, Client: v.wishes.client, Weight: v.client.Weight, Tag: v.wishes.tag, Cost: v.input + v.output,
 		Latest: v.s.cfg.Clock.Now().Add(patience), MaxWaiting: v.client.MaxWaiting, MaxInFlight: v.client.MaxInFlight,
 	}
 }
@@ -270,6 +276,11 @@ func (v *visit) call() (*refused, error) {
 		v.s.leaves(v.wishes.client, v.wishes.class, true)
 		return new(reasonOf(ctx, err)), err
 	}
+	if err := v.pays(ctx, pool); err != nil {
+		v.s.leaves(v.wishes.client, v.wishes.class, true)
+		return new(reasonOf(ctx, err)), err
+	}
+	defer v.settles()
 
 	c := &paced.Call{Request: v.shell(), Operation: v.operation, Model: v.model, Body: v.body}
 	opts = append(opts[:len(opts):len(opts)],

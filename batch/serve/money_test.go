@@ -1,0 +1,145 @@
+package serve
+
+import (
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
+)
+
+// meter is a provider whose calls take a second and cost what their usage says.
+type meter struct {
+	status int
+	calls  chan struct{}
+}
+
+func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	m.calls <- struct{}{}
+	select {
+	case <-time.After(time.Second):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	body := `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":10}}`
+	return &http.Response{
+		StatusCode: m.status, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
+}
+
+// costly makes a server whose calls are priced at 3 cents and cost 2.
+func costly(t *testing.T, status int, change func(*Config)) (*mill, *meter) {
+	t.Helper()
+	p := &meter{status: status, calls: make(chan struct{}, 1000)}
+	return over(t, dialects["openai"], p, func(c *Config) {
+		c.Price = func(_, model string, _, _ float64) (limiter.Money, bool) { return limiter.USD(0.03), model == "m-1" }
+		c.Cost = func(_, _ string, u provider.Usage) (limiter.Money, bool) {
+			return limiter.USD(0.001 * float64(u.InputTokens+u.OutputTokens)), true
+		}
+		change(c)
+	}, batch.WithConcurrency(64)), p
+}
+
+// 64 at a time, and 200 in all, never cost more than the cap, and use nearly all of it. The others hear of the budget.
+func TestCapHolds(t *testing.T) {
+	for name, set := range map[string]func(*Config){
+		"of all":            func(c *Config) { c.MaxCost = limiter.USD(1) },
+		"of a client":       func(c *Config) { c.Clients[0].MaxCostRun = limiter.USD(1) },
+		"of a client a day": func(c *Config) { c.Clients[0].MaxCostDay = limiter.USD(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, p := costly(t, http.StatusOK, set)
+				var wg sync.WaitGroup
+				statuses := make([]int, 200)
+				for i := range statuses {
+					wg.Go(func() {
+						resp, body := m.ask(m.request(t.Context(), "/v1/chat/completions", chatBody))
+						if statuses[i] = resp.StatusCode; resp.StatusCode == http.StatusPaymentRequired && !strings.Contains(body, "headrace_budget") {
+							t.Error(body)
+						}
+					})
+				}
+				wg.Wait()
+				st, err := m.Status(t.Context())
+				if err != nil || st.SpentUSD > 1 || st.SpentUSD < 0.97 || st.Reserved != 0 {
+					t.Errorf("$%.4f spent, $%.4f reserved, %v", st.SpentUSD, st.Reserved, err)
+				}
+				paid, refused := 0, 0
+				for _, status := range statuses {
+					switch status {
+					case http.StatusOK:
+						paid++
+					case http.StatusPaymentRequired:
+						refused++
+					}
+				}
+				if paid != len(p.calls) || paid+refused != len(statuses) || math.Abs(float64(paid)*0.02-st.SpentUSD) > 1e-9 {
+					t.Errorf("%d paid, %d refused, %d calls", paid, refused, len(p.calls))
+				}
+				m.proves(t)
+			})
+		})
+	}
+}
+
+// A day's cap is whole again on the next day.
+func TestCapOfADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := costly(t, http.StatusOK, func(c *Config) { c.Clients[0].MaxCostDay = limiter.USD(0.03) })
+		ask := func() int {
+			resp, _ := m.ask(m.request(t.Context(), "/v1/chat/completions", chatBody))
+			return resp.StatusCode
+		}
+		if first, second := ask(), ask(); first != http.StatusOK || second != http.StatusPaymentRequired {
+			t.Errorf("%d, %d", first, second)
+		}
+		time.Sleep(24 * time.Hour)
+		if status := ask(); status != http.StatusOK {
+			t.Errorf("on the next day: %d", status)
+		}
+	})
+}
+
+// A call that the provider refuses costs nothing; one that is cut off is booked at its price; a model without a price
+// is refused under a cap, and is called where there is none.
+func TestWhatIsBooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := costly(t, http.StatusBadRequest, func(c *Config) { c.MaxCost = limiter.USD(1) })
+		m.ask(m.request(t.Context(), "/v1/chat/completions", chatBody))
+		if st, _ := m.Status(t.Context()); st.SpentUSD != 0 || st.Reserved != 0 {
+			t.Errorf("a refused call: $%.4f spent, $%.4f reserved", st.SpentUSD, st.Reserved)
+		}
+
+		m, p := costly(t, http.StatusOK, func(c *Config) { c.MaxCost = limiter.USD(1) })
+		other := strings.Replace(chatBody, "m-1", "m-2", 1)
+		if resp, body := m.ask(m.request(t.Context(), "/v1/chat/completions", other)); resp.StatusCode != http.StatusPaymentRequired || !strings.Contains(body, "price") || len(p.calls) != 0 {
+			t.Errorf("no price: %d %s", resp.StatusCode, body)
+		}
+		m.ask(m.request(t.Context(), "/v1/chat/completions", chatBody, "X-Headrace-Deadline", "500ms"))
+		if st, _ := m.Status(t.Context()); math.Abs(st.SpentUSD-0.03) > 1e-9 {
+			t.Errorf("a call that was cut off: $%.4f spent", st.SpentUSD)
+		}
+
+		m, p = costly(t, http.StatusOK, func(*Config) {})
+		if resp, _ := m.ask(m.request(t.Context(), "/v1/chat/completions", other)); resp.StatusCode != http.StatusOK || len(p.calls) != 1 {
+			t.Errorf("no cap: %d", resp.StatusCode)
+		}
+	})
+}
+
+// A cap without prices would hold nothing.
+func TestCapNeedsPrices(t *testing.T) {
+	if _, err := New(Config{Shared: &batch.Shared{}, Upstream: func(string) Upstream { return nil }, Open: true, MaxCost: 1}); err == nil {
+		t.Error("no error")
+	}
+}
