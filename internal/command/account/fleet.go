@@ -11,12 +11,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/fleet"
 	"github.com/headrace/headrace/provider/rawjson"
@@ -255,6 +257,23 @@ func (b *Account) LaneNamed(machine string) *Account {
 		}
 	}
 	return nil
+}
+
+// Bill returns the cost of a model's tokens on a machine's lane at a time, and the source of the price; false: nobody
+// knows it. The lane's own word for the model is the one that has a price.
+func (b *Account) Bill(machine, model string, u provider.Usage, at time.Time) (cost limiter.Money, source string, known bool) {
+	of := b.LaneNamed(machine)
+	if machine == "" || of == nil {
+		return b.flags.Known.Cost(model, u, at)
+	}
+	word, served := of.Spec.Serves(model)
+	if !served {
+		word = model
+	}
+	if cost, source, known = of.Spec.Flags.Known.Cost(word, u, at); !known && word != model {
+		return of.Spec.Flags.Known.Cost(model, u, at) // a deployment has a name of its own
+	}
+	return cost, source, known
 }
 
 // Called returns what a call on a machine's lane goes to: the vendor by its name in the catalog, its host, and its

@@ -8,8 +8,6 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
-	"github.com/headrace/headrace/limiter"
-	"github.com/headrace/headrace/provider"
 )
 
 // routeJob makes a job one over the lanes of the file, if there are several.
@@ -38,27 +36,6 @@ func (r *runner) routeJob(job *promptfile.Config) {
 		}
 		return o
 	}
-}
-
-// billOn returns the cost of a model's tokens on a lane, and its source. The lane's own word for the
-// model is the one that has a price.
-func (d *display) billOn(lane, model string, u provider.Usage) (cost limiter.Money, source string, known bool) {
-	now := d.Clock.Now()
-	if lane == "" {
-		return d.Flags.Known.Cost(model, u, now)
-	}
-	of := d.Account.LaneNamed(lane)
-	if of == nil {
-		return d.Flags.Known.Cost(model, u, now)
-	}
-	word, served := of.Spec.Serves(model)
-	if !served {
-		word = model
-	}
-	if cost, source, known = of.Spec.Flags.Known.Cost(word, u, now); !known && word != model {
-		return of.Spec.Flags.Known.Cost(model, u, now) // a deployment has a name of its own
-	}
-	return cost, source, known
 }
 
 // foresee makes the routes of an input that can be read only once.

@@ -164,7 +164,7 @@ func (d *display) bill(lane, model string, u provider.Usage) promptfile.Bill {
 	if d.Flags.Fleet == nil {
 		lane = ""
 	}
-	cost, source, known := d.billOn(lane, model, u)
+	cost, source, known := d.Account.Bill(lane, model, u, d.Clock.Now())
 	return promptfile.Bill{USD: cost.USD(), Source: source, Known: known}
 }
 

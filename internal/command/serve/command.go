@@ -62,7 +62,7 @@ type flags struct {
 var ofRun = []string{
 	"provider", "base-url", "api-key-env", "api-key-file", "region", "project", "location", "resource", "preset", "sim-profile",
 	"header", "ca-file", "client-cert", "client-key",
-	"concurrency", "rpm", "tpm", "input-tpm", "output-tpm", "burst", "latency-target", "law", "max-attempts", "timeout", "stream-idle",
+	"max-cost", "price", "prices", "concurrency", "rpm", "tpm", "input-tpm", "output-tpm", "burst", "latency-target", "law", "max-attempts", "timeout", "stream-idle",
 	"progress", "color", "log-level", "log-format", "log-file", "config", "seed",
 }
 
@@ -156,6 +156,7 @@ func Command(w *world.World) *cobra.Command {
 	for _, name := range ofRun {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
+	cmd.Flags().Lookup("max-cost").Usage = "never spend more, in USD, from the start on: the prices of calls in flight are reserved, and what does not fit gets status 402"
 	settings.CompleteProvider(cmd)
 	settings.GroupFlags(cmd, settings.RunGroups)
 	cmd.AddCommand(tokenCommand(w))

@@ -104,7 +104,7 @@ func openSocket(path string) (*entrance, error) {
 		}
 	}
 	fresh := path + ".new"
-	_ = os.Remove(fresh) // of a process that was killed in between
+	_ = os.Remove(fresh)                 // of a process that was killed in between
 	ln, err := net.Listen("unix", fresh) //nolint:noctx // it blocks on nothing
 	if err == nil {
 		ln.(*net.UnixListener).SetUnlinkOnClose(false)
@@ -240,4 +240,3 @@ func (c *atomicCert) config() *tls.Config {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.now.Load(), nil },
 	}
 }
-

@@ -27,6 +27,7 @@ import (
 	"github.com/headrace/headrace/internal/command/state"
 	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/limiter"
 )
 
 // server is one process of headrace serve.
@@ -125,7 +126,7 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 	if err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
 	}
-	s.upstream = &upstream{shared: shared}
+	s.upstream = &upstream{shared: shared, clock: s.Clock}
 	s.upstream.use(f, a)
 	s.meter = newMeter()
 	_, idle := f.Streams()
@@ -135,6 +136,7 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 		MaxBody: int64(s.own.maxBody) * settings.Mebibyte, MaxBodies: int64(s.own.maxBodies) * settings.Mebibyte,
 		MaxWaiting: s.own.maxWaiting, MaxWait: s.own.maxWait, CommitAfter: s.own.commitAfter,
 		StreamIdle: idle, Timeout: f.Timeout, FinishGone: s.own.onDisconnect == finishGone,
+		MaxCost: limiter.USD(f.MaxCost), Price: s.upstream.price, Cost: s.upstream.cost,
 		Log: s.access, Clock: s.Clock,
 	}
 	if s.handler, err = handler.New(cfg); err != nil {
@@ -416,4 +418,3 @@ func (s *server) access(a handler.Access) {
 	}
 	s.log.Debug("request", attrs...)
 }
-

@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/jonboulle/clockwork"
+
 	"github.com/headrace/headrace/batch"
 	handler "github.com/headrace/headrace/batch/serve"
 	"github.com/headrace/headrace/internal/command/account"
@@ -13,12 +15,15 @@ import (
 	"github.com/headrace/headrace/internal/command/route"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/limiter"
+	"github.com/headrace/headrace/provider"
 )
 
 // An upstream is what serve calls: the provider of the flags, or the lanes in the file of --config.
 // Connections use it while SIGHUP replaces it.
 type upstream struct {
 	shared *batch.Shared
+	clock  clockwork.Clock
 
 	mu      sync.Mutex // guards what follows
 	account *account.Account
@@ -136,6 +141,39 @@ func (u *upstream) lanes(pool string) (names []string) {
 		names = append(names, r.Lanes[i].Machine)
 	}
 	return names
+}
+
+// price returns what a call of so many tokens costs in a pool, on the dearest of its lanes; false: nobody knows.
+func (u *upstream) price(pool, model string, input, output float64) (most limiter.Money, known bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.table == nil {
+		p, _, known := u.flags.Known.Of(model)
+		if !known {
+			return 0, false
+		}
+		return p.Estimate(input, output, u.clock.Now()), true
+	}
+	r := u.table.Named(pool)
+	if r == nil {
+		return 0, false
+	}
+	for i := range r.Lanes {
+		p, _, priced := r.Lanes[i].Price(model)
+		if !priced {
+			return 0, false
+		}
+		most, known = max(most, p.Estimate(input, output, u.clock.Now())), true
+	}
+	return most, known
+}
+
+// cost returns what an answered call has cost on a lane.
+func (u *upstream) cost(lane, model string, used provider.Usage) (limiter.Money, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	cost, _, known := u.account.Bill(lane, model, used, u.clock.Now())
+	return cost, known
 }
 
 // to returns the way to the provider of a lane.
