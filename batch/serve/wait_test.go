@@ -207,7 +207,7 @@ type broken struct{}
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // A client that goes away while it waits costs nothing; one that goes while its call is in flight has
-// it cancelled at once, or finished and counted, as the server is told.
+// it cancelled at once, or finished and counted, as the server hears.
 func TestClientThatGoes(t *testing.T) {
 	for name, test := range map[string]struct {
 		steps    []func(*http.Request) (*http.Response, error)
