@@ -78,7 +78,8 @@ func least(of []capacity) float64 {
 	return rate
 }
 
-// allowed returns the items a second that all bounds together let through; +Inf: not known.
+// allowed returns the items a second that all bounds together let through; +Inf: not known. It is not while one of several
+// lanes searches for its limit: the windows of new lanes would let through a hundred times as much.
 func (r *Recorder) allowed(s *batch.Status) float64 {
 	of := r.run.mean()
 	run := math.Inf(1)
@@ -94,6 +95,9 @@ func (r *Recorder) allowed(s *batch.Status) float64 {
 		if l.Phase == machine.Stopped {
 			continue
 		}
+		if len(s.Lanes) > 1 && searches(l) {
+			return math.Inf(1)
+		}
 		of := r.lane(r.names.slot(l.Name))
 		mean := of.mean()
 		rate := least(capacities(l, r.draws(l, &mean), mean.meanTook()))
@@ -103,6 +107,12 @@ func (r *Recorder) allowed(s *batch.Status) float64 {
 		lanes += rate
 	}
 	return min(run, lanes)
+}
+
+// searches reports whether the lane has a pace, although nothing of its limits is known.
+func searches(l *batch.LaneStatus) bool {
+	known := slices.ContainsFunc(l.View.Limits[:], func(v limiter.LimitView) bool { return v.Known() })
+	return !known && !math.IsInf(l.Rate, 1)
 }
 
 // next adds the bound that would hold the run back if the present one were gone, judged by the

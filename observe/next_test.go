@@ -157,6 +157,21 @@ func TestEfficiency(t *testing.T) {
 	}
 }
 
+// What several lanes allow is not known while one of them searches for its limit.
+func TestSearchingLaneAllowsNothingKnown(t *testing.T) {
+	w := newWorld(Config{})
+	searching := learned("b", 0, 0)
+	searching.Rate, searching.Window = 50, 64
+	w.goes(100, machine.BoundInput, statusOf(0, learned("a", 20/0.98, 0), searching), 10)
+	if p := w.Snapshot(w.now); p.Efficiency != 0 || !math.IsInf(p.Allowed, 1) {
+		t.Errorf("%v, %v", p.Efficiency, p.Allowed)
+	}
+	w.goes(100, machine.BoundInput, statusOf(0, learned("a", 20/0.98, 0), learned("b", 20/0.98, 0)), 10)
+	if p := w.Snapshot(w.now); !near(p.Efficiency, 0.25) || !near(p.Allowed, 40) {
+		t.Errorf("%v, %v", p.Efficiency, p.Allowed)
+	}
+}
+
 // What holds the run back is about the lane that ends last, if that one is held by it; else
 // about the only one that is; else about none. And of one lane nothing needs to be said.
 func TestBoundIsAboutALane(t *testing.T) {

@@ -87,9 +87,9 @@ func (p *Progress) OfFile() bool { return len(p.Lanes) > 0 && p.Lanes[0].Account
 // model.
 func (p *Progress) LanesWord() string { return lanesWord(p.OfFile()) }
 
-func (s *scene) lanesWord() string {
-	return lanesWord(len(s.p.Lanes) > 0 && s.p.Lanes[0].Account != "")
-}
+func (s *scene) lanesWord() string { return lanesWord(s.ofFile()) }
+
+func (s *scene) ofFile() bool { return len(s.p.Lanes) > 0 && s.p.Lanes[0].Account != "" }
 
 func lanesWord(ofFile bool) string {
 	if ofFile {

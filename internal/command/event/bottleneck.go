@@ -216,7 +216,7 @@ func (s *scene) words(by limiter.Bound) sentence {
 func (s *scene) name(by limiter.Bound) string {
 	switch by {
 	case limiter.BoundConcurrency:
-		return fmt.Sprintf("your -c %d", s.p.Concurrency)
+		return s.places()
 	case limiter.BoundOutput:
 		return s.reader()
 	}
@@ -249,6 +249,9 @@ const (
 func (s *scene) nextName(by limiter.Bound) string {
 	switch by {
 	case limiter.BoundConcurrency:
+		if s.ofFile() {
+			return fmt.Sprintf("%d calls in flight", s.p.Concurrency)
+		}
 		return fmt.Sprintf("-c %d", s.p.Concurrency)
 	case limiter.BoundRequests, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundOutputTokens:
 		return plainWord(by.String())

@@ -239,22 +239,33 @@ func (s *scene) taking() string {
 // that all are in flight only if nearly all are at this moment.
 func (s *scene) concurrency(w *sentence) {
 	n := s.p.Concurrency
-	all := fmt.Sprintf("your -c %d: all %s are in flight", n, count(n, "call"))
+	all := fmt.Sprintf("%s: all %s are in flight", s.places(), count(n, "call"))
 	flying := float64(s.p.InFlight) >= allFlying*float64(n)
 	switch {
 	case !flying:
-		all = fmt.Sprintf("your -c %d: no more than %s at once", n, count(n, "call"))
+		all = fmt.Sprintf("%s: no more than %s at once", s.places(), count(n, "call"))
 	case n == 1:
 		all = "your -c 1: the one call is in flight"
 	}
 	w.by, w.short, w.lane = []string{all}, []string{fmt.Sprintf("your -c %d: all in flight", n)}, []string{fmt.Sprintf("-c %d", n)}
 	if !flying {
-		w.short = []string{fmt.Sprintf("your -c %d", n)}
+		w.short = []string{s.places()}
+	}
+	if s.ofFile() {
+		w.short, w.lane = []string{s.places()}, []string{fmt.Sprintf("%d in flight", n)}
 	}
 	if takes := s.taking(); takes != "" {
 		w.by = []string{all + ", " + takes, all}
 	}
 	w.more = []string{s.larger()}
+}
+
+// places names the bound on all calls in flight. That of lanes of a file is the sum of theirs, unless -c is less.
+func (s *scene) places() string {
+	if s.ofFile() {
+		return fmt.Sprintf("the %d places of all lanes", s.p.Concurrency)
+	}
+	return fmt.Sprintf("your -c %d", s.p.Concurrency)
 }
 
 // allFlying is the share of the concurrency from which on all of it counts as in flight: a
@@ -295,6 +306,9 @@ func (s *scene) larger() string {
 		who = "the limit allows"
 	case limiter.BoundWindow:
 		who = "the server's own pace allows"
+	}
+	if s.ofFile() {
+		return fmt.Sprintf("%s %.1f times as many: raise the lanes' concurrency", who, h.Factor)
 	}
 	enough := min(machine.MaxConcurrency, int(math.Ceil(h.Factor*float64(s.p.Concurrency))))
 	return fmt.Sprintf("%s %.1f times as many: -c %d next time", who, h.Factor, enough)

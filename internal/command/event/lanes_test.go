@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
 
@@ -27,6 +28,16 @@ func TestLanesOfFileAreNoModels(t *testing.T) {
 		if got := Figures(&p); !slices.Contains(got, cause) {
 			t.Errorf("%q, want %q", got, cause)
 		}
+	}
+}
+
+// Of lanes of a file no sentence speaks of a -c that nobody gave.
+func TestLanesOfFileHaveNoConcurrencyFlag(t *testing.T) {
+	p := observe.Snapshot{Concurrency: 192, InFlight: 192, Lanes: []observe.Lane{{LaneStatus: batch.LaneStatus{Name: "one/m", Account: "a"}}}}
+	p.Bottleneck.By, p.Bottleneck.Next, p.Bottleneck.Factor = limiter.BoundConcurrency, limiter.BoundRequests, 2
+	e := Of(&p, Context{})
+	if e.BoundText != "the 192 places of all lanes: all 192 calls are in flight" || e.BoundMore != "the limit allows 2.0 times as many: raise the lanes' concurrency" {
+		t.Errorf("%q, %q", e.BoundText, e.BoundMore)
 	}
 }
 
