@@ -56,8 +56,9 @@ func (Dialect) Fault(_ string, r provider.Refusal) []byte {
 	return append(appendError([]byte("data: "), r), "\n\n"...)
 }
 
-// Ping returns an empty line: Google's own clients do not know comments.
-func (Dialect) Ping(string) []byte { return []byte("\n") }
+// Ping returns an event of nothing: Google's own clients know no comments, and that for Go takes a single
+// empty line for the beginning of a wrong event.
+func (Dialect) Ping(string) []byte { return []byte("\n\n") }
 
 // statuses are Google's words for the kinds of errors, by status.
 var statuses = map[int]string{
