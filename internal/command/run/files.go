@@ -193,7 +193,7 @@ func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
 
 // introduce says what the user should know before the first call.
 func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
-	if r.Flags.Law == settings.LawNone {
+	if r.Flags.Law == settings.LawNone && r.Flags.Through == "" {
 		r.show.console.Notice(event.Unlimited, fmt.Sprintf("--law none: at most %s in flight, and no other limit, however many are refused",
 			words.Count(r.Flags.Concurrency, "call")))
 	}
