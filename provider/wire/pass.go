@@ -62,7 +62,7 @@ func (c *Client) List(ctx context.Context, header http.Header) (*http.Response, 
 		if err != nil {
 			return nil, err
 		}
-		req.Method, req.Body = http.MethodGet, nil
+		req.Method = http.MethodGet
 		req.Header = req.Header.Clone()
 		req.Header.Del("Content-Type")
 		return req, nil
