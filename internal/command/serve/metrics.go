@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/batch/serve/door"
 	"github.com/headrace/headrace/internal/command/metrics"
 	"github.com/headrace/headrace/internal/command/metrics/exposition"
+	"github.com/headrace/headrace/limiter"
 )
 
 // The metrics of serve. Their names and labels are a promise to dashboards and alerts.
@@ -20,6 +21,7 @@ var (
 	waitSeconds   = family(exposition.Histogram, "wait_seconds", "Time of requests until their last call left, or until they ended.", "class")
 	refusedTotal  = family(exposition.Counter, "refused_total", "Requests that this server has refused, by their code.", "reason")
 	goneTotal     = family(exposition.Counter, "disconnects_total", "Clients that went away before the end of their answer; when is waiting or flying.", "when")
+	costTotal     = family(exposition.Counter, "cost_usd_total", "Cost of requests that have ended, of models with a known price, in USD.", "client")
 )
 
 // families lists them in the order of the documentation.
@@ -49,13 +51,14 @@ type meter struct {
 	requests map[[4]string]float64
 	refused  map[string]float64
 	gone     map[string]float64
+	cost     map[string]limiter.Money // by client
 	waits    map[string]*exposition.Spread
 	clients  []string // those with a name of their own in labels
 	lanes    []string
 }
 
 func newMeter() *meter {
-	m := &meter{requests: map[[4]string]float64{}, refused: map[string]float64{}, gone: map[string]float64{}, waits: map[string]*exposition.Spread{}}
+	m := &meter{requests: map[[4]string]float64{}, refused: map[string]float64{}, gone: map[string]float64{}, cost: map[string]limiter.Money{}, waits: map[string]*exposition.Spread{}}
 	for _, class := range door.Classes {
 		m.waits[class] = &exposition.Spread{Ends: waitEnds, Counts: make([]uint64, len(waitEnds)+1)}
 	}
@@ -82,7 +85,11 @@ func (m *meter) note(a *handler.Access) {
 		result = "failed"
 	}
 	class := a.Class.String()
-	m.requests[[4]string{named(&m.clients, a.Client), class, named(&m.lanes, a.Lane), result}]++
+	client := named(&m.clients, a.Client)
+	if a.Priced {
+		m.cost[client] = m.cost[client].Plus(a.Cost)
+	}
+	m.requests[[4]string{client, class, named(&m.lanes, a.Lane), result}]++
 	m.waits[class].Add(a.Waited.Seconds())
 }
 
@@ -113,6 +120,9 @@ func (m *meter) Collect(to *exposition.Page) {
 	}
 	for reason, n := range m.refused {
 		to.Add(refusedTotal, n, reason)
+	}
+	for client, cost := range m.cost {
+		to.Add(costTotal, cost.USD(), client)
 	}
 	for when, n := range m.gone {
 		to.Add(goneTotal, n, when)

@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/batch/serve/door"
 	"github.com/headrace/headrace/internal/command/metrics/exposition"
 	"github.com/headrace/headrace/internal/must"
+	"github.com/headrace/headrace/limiter"
 )
 
 // The page about metrics lists each of serve's, with its help.
@@ -32,7 +33,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		return handler.Status{InFlight: 3, Classes: map[string]int{"batch": 7}}, nil
 	}
 	for i := range 100 {
-		m.note(&handler.Access{Client: fmt.Sprint("c", i), Class: door.Batch, Lane: "l", Status: http.StatusOK, Waited: time.Second, Attempts: 1})
+		m.note(&handler.Access{Client: fmt.Sprint("c", i), Class: door.Batch, Lane: "l", Status: http.StatusOK, Waited: time.Second, Attempts: 1, Cost: limiter.USD(0.25), Priced: i < 2})
 	}
 	for _, a := range []handler.Access{
 		{Code: "headrace_queue_full", Status: http.StatusTooManyRequests}, {Status: http.StatusBadRequest, Attempts: 1},
@@ -51,6 +52,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		`headrace_serve_requests_total{class="interactive",client="c1",lane="",result="refused"} 1`,
 		`headrace_serve_requests_total{class="interactive",client="c1",lane="",result="failed"} 1`,
 		`headrace_serve_requests_total{class="interactive",client="c1",lane="",result="gone"} 2`,
+		`headrace_serve_cost_usd_total{client="c0"} 0.25`, `headrace_serve_cost_usd_total{client="c1"} 0.25`,
 		`headrace_serve_refused_total{reason="headrace_queue_full"} 1`,
 		`headrace_serve_disconnects_total{when="waiting"} 1`, `headrace_serve_disconnects_total{when="flying"} 1`,
 		`headrace_serve_wait_seconds_bucket{class="batch",le="0.5"} 0`, `headrace_serve_wait_seconds_bucket{class="batch",le="1"} 100`,

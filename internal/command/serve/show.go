@@ -68,6 +68,9 @@ func rowsOf(st *handler.Status) []string {
 		fmt.Sprintf("Calls     %s in flight, %s ended, %s refused by the provider",
 			words.Number(st.InFlight), words.Number(int(st.Totals.Settled)), words.Number(int(st.Totals.Throttled))),
 	}
+	if st.SpentUSD > 0 {
+		rows = append(rows, "Spent     "+words.Money(st.SpentUSD))
+	}
 	if held := heldBy(st); held != "" {
 		rows = append(rows, "Held by   "+held)
 	}
@@ -84,8 +87,9 @@ func rowsOf(st *handler.Status) []string {
 	return rows
 }
 
-// mostClientRows is the number of clients that the panel lists: those with the most requests.
-const mostClientRows = 5
+// mostClientRows is the number of clients that the panel lists: those with the most requests. All rows
+// together fit into the panel.
+const mostClientRows = 4
 
 // byClass says how many requests of each class wait.
 func byClass(st *handler.Status) string {

@@ -13,7 +13,7 @@ import (
 // The panel shows who waits, by class and client, and what holds the busiest lane back; a line says the same in short.
 func TestPanelShowsWhoWaits(t *testing.T) {
 	st := handler.Status{
-		Waiting: 1212, InFlight: 3, Classes: map[string]int{"batch": 1200, "interactive": 12},
+		Waiting: 1212, InFlight: 3, SpentUSD: 1.5, Classes: map[string]int{"batch": 1200, "interactive": 12},
 		Totals: batch.Counters{Settled: 40, Throttled: 2},
 		Machine: batch.Status{Lanes: []batch.LaneStatus{
 			{Name: "free"}, {Name: "openai/m", Bound: limiter.BoundRequests, Rate: 10}, {Name: "other", Bound: limiter.BoundTokens},
@@ -25,13 +25,13 @@ func TestPanelShowsWhoWaits(t *testing.T) {
 	st.Clients[6].Waiting, st.Clients[6].InFlight = 1200, 3
 	want := `Waiting   1,212 (12 interactive, 1,200 batch)
 Calls     3 in flight, 40 ended, 2 refused by the provider
+Spent     $1.50
 Held by   requests of openai/m: about 600 calls a minute
 Clients   nightly: 1,200 waiting, 3 in flight
           a: 2 waiting, 0 in flight
           b: 2 waiting, 0 in flight
           c: 2 waiting, 0 in flight
-          d: 2 waiting, 0 in flight
-          and 2 more clients`
+          and 3 more clients`
 	if got := strings.Join(rowsOf(&st), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
