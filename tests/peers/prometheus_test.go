@@ -118,6 +118,7 @@ func TestPrometheusReadsARun(t *testing.T) {
 	promtool(t, page, "check", "metrics")
 	promtool(t, nil, "check", "rules", example("alerts.yml"))
 	promtool(t, nil, "check", "config", example("prometheus.yml"))
+	promtool(t, nil, "test", "rules", example("../../tests/peers/testdata/alerts.yml")) // when each fires
 	must.Do(t, run.Process.Signal(os.Interrupt))
 	_, _ = io.Copy(io.Discard, said)
 	must.Do(t, run.Wait())
