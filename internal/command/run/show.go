@@ -162,7 +162,8 @@ func (d *display) priceOfModel(model string, u provider.Usage) (usd float64, ok 
 // bill returns the cost of a model's tokens on a lane, and its source.
 func (d *display) bill(lane, model string, u provider.Usage) promptfile.Bill {
 	if d.Flags.Fleet == nil {
-		lane = ""
+		cost, source, known := d.Flags.Known.Cost(model, u, d.Clock.Now())
+		return promptfile.Bill{USD: cost.USD(), Source: source, Known: known}
 	}
 	cost, source, known := d.Account.Bill(lane, model, u, d.Clock.Now())
 	return promptfile.Bill{USD: cost.USD(), Source: source, Known: known}
