@@ -188,25 +188,24 @@ func (o *out) copy(body io.Reader, came func()) error {
 		n, err := body.Read(p)
 		if n > 0 {
 			came()
-			o.alone(func() { o.take(p[:n], streams) })
 		}
+		gone := false
+		o.alone(func() {
+			if n > 0 {
+				o.take(p[:n], streams)
+			}
+			gone = o.broken != nil && !o.v.s.cfg.FinishGone
+		})
 		switch {
+		case gone:
+			return errGone
 		case errors.Is(err, io.EOF):
-			return o.gone()
+			return nil
 		case err != nil:
 			o.torn = true
 			return err
-		case o.broken != nil && !o.v.s.cfg.FinishGone:
-			return o.gone()
 		}
 	}
-}
-
-func (o *out) gone() error {
-	if o.broken == nil || o.v.s.cfg.FinishGone {
-		return nil
-	}
-	return errGone
 }
 
 // take passes on a piece of the answer. An answer in one piece is not flushed: it has its length.
