@@ -235,6 +235,9 @@ func bucketOf(d time.Duration) int {
 	return low
 }
 
+// BucketOf returns the number of the bucket of a latency.
+func BucketOf(d time.Duration) int { return bucketOf(d) }
+
 // middleOf returns the latency that stands for a bucket: the geometric middle of its ends.
 func middleOf(number int) time.Duration {
 	return time.Duration(math.Pow(bucketGrowth, float64(number)-0.5) * float64(time.Millisecond))

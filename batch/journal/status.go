@@ -44,9 +44,23 @@ type LaneCost struct {
 	Priced, Unpriced int     // items
 }
 
+// An Item is a line of an output, or of its errors file. It is good until the function that got it returns.
+type Item struct {
+	Entry
+	Model, Lane                   string
+	QueuedMS, WaitedMS, LatencyMS int64  // before the first call, between calls, in the call that ended the item
+	Text                          []byte // the line as it stands, with its line feed
+}
+
 // ReadProgress reads an output and its errors file and changes neither; a run may be
 // writing to them. A missing file counts as empty. The errors are those of ReadJournal.
 func ReadProgress(output, errorsPath string) (*Progress, error) {
+	return ReadItems(output, errorsPath, nil)
+}
+
+// ReadItems is ReadProgress. It also passes each item that it counts to take: the results, then the
+// failures. Nil takes none.
+func ReadItems(output, errorsPath string, take func(*Item)) (*Progress, error) {
 	p := &Progress{Failures: make(map[string]int), Models: make(map[string]int), Lanes: make(map[string]LaneCost)}
 	results, err := readJournal(output, false, nil)
 	if err != nil {
@@ -55,9 +69,10 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 	p.Torn = results.Torn
 	asked := newIDSet() // each with its line: if two lines give one id, it is good in one of them
 	place := func(l *Parser, e *Entry) string { return fmt.Sprintf("%d %s", e.Line, rawjson.Unquote(l.id)) }
-	err = p.read(results, func(_ int, _ keys.Sum, l *Parser, e *Entry) {
+	err = p.read(results, func(_ int, _ keys.Sum, text []byte, l *Parser, e *Entry) {
 		asked.Add(place(l, e))
 		p.addResult(l, e)
+		l.pass(e, text, take)
 	})
 	if err != nil {
 		return nil, err
@@ -70,11 +85,12 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: read %s: %w", errorsPath, err)
 	}
-	err = p.read(failures, func(n int, sum keys.Sum, l *Parser, e *Entry) {
+	err = p.read(failures, func(n int, sum keys.Sum, text []byte, l *Parser, e *Entry) {
 		unasked := e.Code == CodeInvalidLine || e.Code == CodeUntranslatable
 		corrected := unasked && asked.Has(place(l, e)) // by now it has a result
 		if last, several := latest[sum]; !results.Keys.sums.Has(sum) && !corrected && (!several || last == n) {
 			p.addFailure(l, e)
+			l.pass(e, text, take)
 		}
 	})
 	if err != nil {
@@ -87,14 +103,14 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 }
 
 // read passes the lines of a file to take, with their numbers.
-func (p *Progress) read(j *Journal, take func(int, keys.Sum, *Parser, *Entry)) error {
-	err := j.each(func(n int, sum keys.Sum, _ []byte, l *Parser) error {
+func (p *Progress) read(j *Journal, take func(int, keys.Sum, []byte, *Parser, *Entry)) error {
+	err := j.each(func(n int, sum keys.Sum, text []byte, l *Parser) error {
 		if !j.isOurs(l) {
 			return nil
 		}
 		e, err := l.entry(sum)
 		if err == nil {
-			take(n, sum, l, &e)
+			take(n, sum, text, l, &e)
 		}
 		return err
 	})
@@ -102,6 +118,30 @@ func (p *Progress) read(j *Journal, take func(int, keys.Sum, *Parser, *Entry)) e
 		return fmt.Errorf("journal: read %s: %w", j.path, err)
 	}
 	return nil
+}
+
+// pass passes the line read last, and what it says, to take. A number that cannot be read is 0.
+func (p *Parser) pass(e *Entry, text []byte, take func(*Item)) {
+	if take == nil {
+		return
+	}
+	var all numbers
+	item := Item{Entry: *e, Text: text}
+	for _, m := range p.inner {
+		switch string(m.Name) {
+		case "model":
+			item.Model = string(rawjson.Unquote(m.Value))
+		case "lane":
+			item.Lane = string(rawjson.Unquote(m.Value))
+		case "queued_ms":
+			all.read(&item.QueuedMS, m.Value)
+		case "waited_ms":
+			all.read(&item.WaitedMS, m.Value)
+		case "latency_ms":
+			all.read(&item.LatencyMS, m.Value)
+		}
+	}
+	take(&item)
 }
 
 func (p *Progress) addResult(l *Parser, e *Entry) {

@@ -96,3 +96,22 @@ func TestProgressOfWhatFailed(t *testing.T) {
 		t.Errorf("doubtful: %+v", p.Doubtful)
 	}
 }
+
+// ReadItems passes each item that it counts, with its line and its times, and none that a later line has replaced.
+func TestReadItems(t *testing.T) {
+	l := savedLine(3)
+	l.Headrace.Model, l.Headrace.QueuedMS, l.Headrace.WaitedMS, l.Headrace.LatencyMS = "gpt", 1, 2, 3
+	out := string(AppendLine(nil, &l))
+	failures := journalLine("x", "timeout") + journalLine("x", "invalid")
+	var items []Item
+	p := must.Get(ReadItems(writeFile(t, out), writeFile(t, failures), func(i *Item) {
+		i.Text = append([]byte{}, i.Text...)
+		items = append(items, *i)
+	}))(t)
+	if len(items) != p.Done+p.Failed || len(items) != 2 || items[1].Code != "invalid" || string(items[0].Text) != out {
+		t.Fatalf("%+v", items)
+	}
+	if i := items[0]; i.Model != "gpt" || i.QueuedMS != 1 || i.WaitedMS != 2 || i.LatencyMS != 3 || i.Failed {
+		t.Errorf("%+v", i)
+	}
+}

@@ -212,6 +212,20 @@ func (s *scene) words(by limiter.Bound) sentence {
 	return w
 }
 
+// BoundName returns what held a run back as a noun, by its word in bound_s. A word of a later version
+// stands as it is.
+func BoundName(word string, concurrency int) string {
+	switch by := limiter.ParseBound(word); {
+	case by == limiter.BoundConcurrency && concurrency > 0:
+		return fmt.Sprintf("your -c %d", concurrency)
+	case by == limiter.BoundConcurrency:
+		return "calls in flight (-c)"
+	case nouns[by] != "":
+		return nouns[by]
+	}
+	return cmp.Or(plainWord(word), "nothing")
+}
+
 // name returns a bound as a noun, for the sentence of another.
 func (s *scene) name(by limiter.Bound) string {
 	switch by {

@@ -262,6 +262,7 @@ const (
 	Planned            Code = "planned"             // what is left after a pilot may cost
 	Asked              Code = "asked"               // a user asked how the run stands before there was anything to say
 	Timeline           Code = "timeline"            // there is no timeline, or not any more
+	Report             Code = "report"              // it could not be written
 	Metrics            Code = "metrics"             // where they are, or that they are not written
 	Failing            Code = "failing"             // some items fail while the others are answered
 	Unlimited          Code = "unlimited"           // no limit but that on calls in flight

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -204,6 +205,19 @@ func (s *Report) proof() string {
 	calls := c.Calls == c.Settled+c.HandedOver
 	return fmt.Sprintf("  offered %d = settled %d + released %d  %s\n", c.Offered, c.Settled, c.Released, holds(items)) +
 		fmt.Sprintf("  calls %d = settled %d + handed over %d  %s\n", c.Calls, c.Settled, c.HandedOver, holds(calls)) + s.timeProof()
+}
+
+// ProofOf returns the proof of a run that has ended, a line for each sum, as its last lines show it.
+func ProofOf(e *event.Summary) []string {
+	s := Report{Summary: batch.Summary{Succeeded: e.Succeeded, Failed: e.Failed, NotRun: e.NotRun}}
+	s.Counters = batch.Counters{Offered: e.Offered, Settled: e.Settled, Released: e.Released, Calls: e.Calls, HandedOver: e.HandedOver}
+	for word, seconds := range e.BoundS {
+		if by := limiter.ParseBound(word); int(by) < len(s.Bounds) {
+			s.Bounds[by] += time.Duration(math.Round(seconds * float64(time.Second)))
+		}
+	}
+	s.Ran = s.Bounds.Sum() // the event has rounded the parts
+	return strings.Split(strings.TrimSuffix(s.proof(), "\n"), "\n")
 }
 
 // timeProof gives the run's time as the sum of what held it back, the largest part first; ""

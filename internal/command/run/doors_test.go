@@ -93,6 +93,7 @@ var doors = map[string]struct {
 	"fresh":             {"--fresh", []string{"job.Fresh=true"}, ""},
 	"forget":            {in: "state.txtar"},
 	"durable":           {"--durable os", []string{"job.Durability=1", "state.Synced=false"}, ""},
+	"report":            {in: "report.txtar"},
 	"metrics-addr":      {in: "metrics.txtar"},
 	"metrics-file":      {in: "metrics.txtar"},
 	"linger":            {in: "metrics.txtar"},

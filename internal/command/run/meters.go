@@ -12,13 +12,14 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/metrics"
 	"github.com/headrace/headrace/internal/command/metrics/exposition"
+	"github.com/headrace/headrace/internal/command/report"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/provider"
 )
 
-// meters shows the run to Prometheus.
+// meters shows the run to Prometheus, and in a report.
 type meters struct {
 	*verdict.Facts
 	show *display
@@ -51,6 +52,11 @@ func (a *address) Collect(to *exposition.Page) { a.run().genAI.Collect(to) }
 // open begins to serve and to write, as the flags say.
 func (m *meters) open() error {
 	m.over = make(chan struct{})
+	if m.Flags.Report != "" {
+		if err := report.Check("--report", m.Flags.Report); err != nil {
+			return err
+		}
+	}
 	if m.Flags.MetricsAddr == "" && m.Flags.MetricsFile == "" {
 		return nil
 	}
@@ -144,6 +150,17 @@ func (m *meters) progress() *event.Progress {
 func (m *meters) note(r *provider.Request, reply *provider.Reply, took time.Duration, err error) {
 	vendor, host, model := m.Account.Called(r.Lane, r.Model)
 	m.genAI.Note(&metrics.Call{Endpoint: r.Endpoint, Vendor: vendor, Model: model, Server: host, Err: err, Took: took, Usage: reply.Usage})
+}
+
+// report writes the report of a run that has ended. Its fault does no harm to the results.
+func (m *meters) report() {
+	if _, begun := m.stand(); !begun || m.Flags.Report == "" {
+		return
+	}
+	if err := report.Write(m.World, m.Flags, m.Flags.Report); err != nil {
+		m.show.console.Notice(event.Report, fmt.Sprintf("--report: %s: headrace report %s -o %s makes it later",
+			exit.PlainText(err), settings.ShellQuote(m.Flags.Output), settings.ShellQuote(m.Flags.Report)))
+	}
 }
 
 // finish writes the file for the last time, with the run's final figures.

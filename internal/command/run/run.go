@@ -88,6 +88,7 @@ func (r *runner) runToEnd(ctx context.Context) error {
 	<-answered
 	r.conclude(err)
 	r.show.closeTimeline()
+	r.meters.report()
 	r.show.console.Close(r.verdict.Report)
 	r.meters.close(ctx, r.pilot == nil || !r.pilotIsOver(err))
 	return err

@@ -104,6 +104,9 @@ func CheckMetricsAddr(addr string) error {
 
 // checkMetrics refuses addresses that cannot be, and a file that is none.
 func (f *Flags) checkMetrics() error {
+	if f.Report != "" && (f.ToStdout() || IsNoFile(f.Output)) {
+		return fmt.Errorf("--report: the results go to %s, and a report is made of a file of results: name one with --output", f.OutputName())
+	}
 	if f.MetricsFile == "-" {
 		return errors.New(`--metrics-file "-": standard output carries results only: name a file`)
 	}

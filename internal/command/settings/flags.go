@@ -35,6 +35,7 @@ type Flags struct {
 	Timeline       string
 	MetricsAddr    string        // HOST:PORT; "": none
 	MetricsFile    string        // "": none
+	Report         string        // the file of the report at the end; "": none
 	Linger         time.Duration // for which MetricsAddr is served after the end
 	Preset         string
 	Law            string
@@ -177,6 +178,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.Output, "output", "o", "", "results file (required); - is standard output")
 	fs.StringVar(&f.Errors, "errors", "", "file for failed items (default: OUTPUT with .errors before its ending)")
 	fs.StringVar(&f.Timeline, "timeline", "", "record of the run, one line a second, read by headrace status --watch (default: OUTPUT with .run.jsonl for .jsonl); none turns it off")
+	fs.StringVar(&f.Report, "report", "", "write a report of the run to this file at its end: FILE.html, .md or .json, as headrace report does")
 	fs.StringVar(&f.MetricsFile, "metrics-file", "", "write metrics for Prometheus to this file, every 15 s and at the end, for node_exporter's textfile collector")
 	fs.StringVar(&f.Provider, "provider", ProviderOpenAI, "provider to call: openai, anthropic, gemini, azure, bedrock, groq, … (see headrace help providers); sim is simulated and needs no key")
 	fs.StringVar(&f.BaseURL, "base-url", "", "another server that speaks the provider's dialect, such as http://127.0.0.1:8080/v1")
@@ -234,7 +236,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Cluster, "cluster", "", "run on many machines (the full command only): in the cluster at an address, as in --cluster=nats://…; without an address, in a trial cluster in this process")
 	fs.Lookup("cluster").NoOptDefVal = ClusterTrial
 	NameValues(fs, map[string]string{
-		"cluster": "ADDRESS", "metrics-addr": "ADDRESS", "metrics-file": "FILE", "linger": "D", "confirm-above": "USD", "pilot": "N", "spill": "D",
+		"cluster": "ADDRESS", "metrics-addr": "ADDRESS", "metrics-file": "FILE", "report": "FILE", "linger": "D", "confirm-above": "USD", "pilot": "N", "spill": "D",
 		"output": "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "max-cost": "USD", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",

@@ -30,7 +30,7 @@ const (
 	Asks                      // what is asked before calls: pilot, yes, confirm-above
 	Faces                     // what a run shows: color, long-wait
 	Says                      // in which form: progress, log-level, log-format, log-file
-	Meters                    // metrics for Prometheus: metrics-addr, metrics-file, linger
+	Meters                    // what shows a run on one machine: metrics-addr, metrics-file, linger, report
 	Beside                    // other programs on this machine: through
 	Config                    // the flags --config and --seed
 )
@@ -51,7 +51,7 @@ var flagsIn = map[Groups]string{
 	Asks:   "pilot yes confirm-above",
 	Faces:  "color long-wait",
 	Says:   "progress log-level log-format log-file",
-	Meters: "metrics-addr metrics-file linger",
+	Meters: "metrics-addr metrics-file linger report",
 	Beside: "through",
 	Config: "config seed",
 }
@@ -84,7 +84,7 @@ type flagGroup struct {
 
 // RunGroups contains each flag of run once.
 var RunGroups = []flagGroup{
-	{"Files", "output errors timeline metrics-file text filtered durable fresh retry-failed"},
+	{"Files", "output errors timeline report metrics-file text filtered durable fresh retry-failed"},
 	{"Provider", "provider base-url insecure-http api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
 	{"Network", "header ca-file client-cert client-key through"},
 	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"text/template"
@@ -132,19 +131,16 @@ func countedIn(w *world.World, flags *statusFlags, output string) error {
 }
 
 // howItEnded says whether the run goes on or was killed, and ends with the run's exit code.
-// The files answer what the timeline does not.
 func howItEnded(w *world.World, flags *statusFlags, output string, p *journal.Progress) error {
 	run, err := watchedRun(w, flags, output)
 	if err != nil { // there is no timeline
 		run = &watched{World: w, output: output}
 	}
-	v, err := run.reader.Read()
-	if err != nil && (runtime.GOOS == "windows" || !journal.LockLeft(output)) { // on Windows each run leaves its lock
-		v.Ended = true
-	}
-	if who, runs := journal.LockedBy(output); runs {
+	v, who, killed := run.fate()
+	switch {
+	case who != "":
 		fmt.Fprintf(w.Stdout, "  %-10s goes on (%s)\n", "run", who)
-	} else if run.wasKilled(&v) {
+	case killed:
 		fmt.Fprintf(w.Stdout, "  %-10s was killed, or its machine went down: the same command resumes it\n", "run")
 	}
 	return run.exit(&v, p.Failed > 0)

@@ -2,6 +2,7 @@ package status
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,6 +114,26 @@ func (w *watched) printProgress(ctx context.Context) error {
 // wasKilled reports whether a run has not ended and does not go on.
 func (w *watched) wasKilled(v *timeline.View) bool {
 	return !v.Ended && w.isFile() && (journal.LockLeft(w.output) || w.whyOver(v) != "")
+}
+
+// Fate says whether a run to an output goes on, or was killed. The timeline is that of its runs; "" for none.
+func Fate(w *world.World, output, path string) (runs, killed bool) {
+	run := &watched{World: w, output: output, reader: timeline.Reader{Path: path}, arrived: w.Clock.Now()}
+	_, who, killed := run.fate()
+	return who != "", killed
+}
+
+// fate says how the run stands, by its timeline. Who has the output is "" if it does not go on. The
+// files answer what the timeline does not.
+func (w *watched) fate() (v timeline.View, who string, killed bool) {
+	v, err := w.reader.Read()
+	if err != nil && (runtime.GOOS == "windows" || !journal.LockLeft(w.output)) { // on Windows each run leaves its lock
+		v.Ended = true
+	}
+	if who, runs := journal.LockedBy(w.output); runs {
+		return v, cmp.Or(who, "another process"), false
+	}
+	return v, "", w.wasKilled(&v)
 }
 
 // exit ends a command that reports on a run with the run's exit code. A run that goes on has

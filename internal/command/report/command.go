@@ -1,0 +1,162 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/status"
+	"github.com/headrace/headrace/internal/command/world"
+	"github.com/headrace/headrace/internal/disk"
+)
+
+// flags are those of report.
+type flags struct {
+	file, errors, timeline string
+	json                   bool
+}
+
+// Command makes headrace report.
+func Command(w *world.World) *cobra.Command {
+	f := &flags{}
+	cmd := &cobra.Command{
+		Use:   "report OUTPUT [flags]",
+		Short: "Make a report of an output: a page with plots, Markdown, or JSON",
+		Long: `Make a report of an output: the outcome, what held the runs back, plots over time, what failed with
+examples, where the time of items went, cost by model, each run, settings and the proof. It works at
+any time: while a run goes on, after its end, and after it was killed. Nothing is changed.
+
+-o F.html is one file of at most 200 KB that loads nothing and runs no script; -o F.md is Markdown,
+for a pull request, and -o F.json has the figures. Without -o the Markdown goes to standard output.
+headrace run --report F writes the same at the end of a run.
+
+Items, tokens and money are those of the result files, as headrace status counts them. Time, calls
+and plots are from the timeline of the runs, results.run.jsonl for results.jsonl: without one, the
+report has all the rest. Up to three examples of each kind of failure are shown. Their messages are
+the provider's, and may quote a prompt.`,
+		Example: `  headrace report results.jsonl -o report.html
+  headrace report results.jsonl >> $GITHUB_STEP_SUMMARY
+  headrace report results.jsonl --json | jq .bounds`,
+		Args: settings.One("output"),
+		RunE: func(_ *cobra.Command, args []string) error { return f.run(w, args[0]) },
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&f.file, "output", "o", "", "file to write: its name ends in .html, .md or .json (default: Markdown to standard output)")
+	fs.BoolVar(&f.json, "json", false, "print the figures as JSON")
+	fs.StringVar(&f.errors, "errors", "", "file of failed items (default: OUTPUT with .errors before its ending)")
+	fs.StringVar(&f.timeline, "timeline", "", "the timeline, as in headrace run (default: OUTPUT with .run.jsonl for .jsonl); none: without")
+	settings.NameValues(fs, map[string]string{"output": "FILE", "errors": "FILE", "timeline": "FILE"})
+	return cmd
+}
+
+func (f *flags) run(w *world.World, output string) error {
+	if f.json && f.file != "" {
+		return exit.Refuse("--json and --output exclude each other: -o FILE.json writes the same to a file")
+	}
+	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
+		return exit.Refuse("%s: there is no such file: check the name of the output", output)
+	}
+	if f.file != "" {
+		if err := Check("--output", f.file); err != nil {
+			return err
+		}
+	}
+	of := settings.Flags{Output: output, Errors: f.errors, Timeline: f.timeline}
+	r, err := reportOf(w, &of)
+	switch {
+	case err != nil:
+		return exit.Refuse("%s", exit.PlainText(err))
+	case f.json:
+		_, err = w.Stdout.Write(r.JSON())
+	case f.file == "":
+		_, err = fmt.Fprint(exit.ForPeople(w.Stdout), r.Markdown())
+	default:
+		err = r.write(f.file)
+	}
+	if err != nil {
+		return &exit.Ending{Code: exit.Output, Text: fmt.Sprintf("the report could not be written: %s", exit.PlainText(err))}
+	}
+	return nil
+}
+
+// reportOf makes the report of an output.
+func reportOf(w *world.World, of *settings.Flags) (*Report, error) {
+	f := facts{output: of.Output, errors: of.ErrorsPath(), timeline: of.TimelinePath(), now: w.Clock.Now(), zone: time.Local, version: account.Version(), state: Ended}
+	switch runs, killed := status.Fate(w, f.output, f.timeline); {
+	case runs:
+		f.state = Running
+	case killed:
+		f.state = Killed
+	}
+	return newReport(f)
+}
+
+// Write writes the report of a run that has ended.
+func Write(w *world.World, of *settings.Flags, file string) error {
+	r, err := reportOf(w, of)
+	if err == nil {
+		err = r.write(file)
+	}
+	return err
+}
+
+// form is a form of reports, by the ending of a file's name.
+type form struct {
+	mark string // begins each file of that form
+	text func(*Report) []byte
+}
+
+var forms = map[string]form{
+	".html": {mark, func(r *Report) []byte { return []byte(r.HTML()) }},
+	".htm":  {mark, func(r *Report) []byte { return []byte(r.HTML()) }},
+	".md":   {markdownMark, func(r *Report) []byte { return []byte(r.Markdown()) }},
+	".json": {jsonMark, (*Report).JSON},
+}
+
+// jsonMark begins each report in JSON.
+const jsonMark = "{\n  \"headrace_report\": "
+
+// Check refuses a file that no report can be written to. The flag names it.
+func Check(flag, file string) error {
+	of, known := forms[strings.ToLower(filepath.Ext(file))]
+	if !known {
+		return exit.Refuse("%s %q is invalid: want a name that ends in .html, .md or .json", flag, printable.Line(file))
+	}
+	if text := settings.NoFolder(file); text != "" {
+		return exit.Refuse("%s: %s", flag, text)
+	}
+	if err := disk.Inspect(file, disk.Marked(of.mark)); err != nil {
+		return exit.Refuse("%s: %s", flag, exit.PlainText(err))
+	}
+	return nil
+}
+
+// fileMode lets only the owner read the examples of failures, as in the errors file.
+const fileMode = 0o600
+
+// write writes the report in the form that the file's name says. An old report is replaced at once.
+func (r *Report) write(file string) error {
+	of := forms[strings.ToLower(filepath.Ext(file))]
+	if err := disk.Inspect(file, disk.Marked(of.mark)); err != nil {
+		return err
+	}
+	return disk.Real().Unsynced().Write(file, of.text(r), fileMode)
+}
+
+// JSON returns the figures.
+func (r *Report) JSON() []byte {
+	text, _ := json.MarshalIndent(r, "", "  ") // numbers are finite, and all else is text
+	return append(printable.JSON(bytes.TrimSpace(text)), '\n')
+}

@@ -1,0 +1,98 @@
+package timeline
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/observe"
+)
+
+// A Run is one run in a timeline, or several old ones together.
+type Run struct {
+	Start    event.Start
+	At       time.Time        // when it began
+	Merged   int              // the runs that it stands for: 1, except for the oldest of very many
+	Samples  []observe.Sample // of spans that follow each other
+	Failures []observe.Failure
+	Progress *event.Progress // how it stood the last time; only the latest run has one
+	Over     bool            // it has ended
+	Summary  *event.Summary  // its outcome; nil: it has not ended, or nobody asked how
+}
+
+// Ended returns when the run was last heard of.
+func (r *Run) Ended() time.Time {
+	if n := len(r.Samples); n > 0 {
+		return r.Samples[n-1].At
+	}
+	return r.At
+}
+
+// ReadRuns reads all runs of a timeline, the oldest first, while a run writes it or afterwards.
+// It takes at most a few MiB of memory, as a timeline is at most MaxBytes long. The errors are
+// ErrNone, ErrNotOurs, and those of the file system.
+func ReadRuns(path string) ([]Run, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, disk.Bare(err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(ErrNotOurs, err)
+	}
+	var runs []Run
+	in := bufio.NewReaderSize(file, 64<<10)
+	for {
+		line, whole, err := readLine(in)
+		if err != nil {
+			return nil, disk.Bare(err)
+		}
+		if !whole {
+			return runs, nil
+		}
+		p := parse(line)
+		switch {
+		case p.kind == start:
+			r := Run{Merged: p.head.runs}
+			if json.Unmarshal(line, &r.Start) == nil {
+				r.At, _ = time.Parse(timeLayout, r.Start.At)
+			}
+			runs = append(runs, r)
+		case len(runs) == 0:
+			return nil, ErrNotOurs
+		default:
+			runs[len(runs)-1].add(&p, line)
+		}
+	}
+}
+
+// add takes one line of a run. It passes over lines that it cannot read, such as an end that is just
+// being written.
+func (r *Run) add(p *parsed, line []byte) {
+	switch p.kind {
+	case sample:
+		r.Samples = append(r.Samples, *p.sample)
+	case failures:
+		var l failuresLine
+		if json.Unmarshal(line, &l) == nil {
+			r.Failures = l.Failures
+		}
+	case summary:
+		s := new(event.Summary)
+		r.Over = true
+		if json.Unmarshal(line, s) == nil && bytes.Contains(line, []byte(`"elapsed_s":`)) { // a run whose reader had gone has none
+			r.Summary = s
+		}
+	case progress:
+		r.Progress = p.progress
+	}
+}
