@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -167,5 +168,66 @@ func BenchmarkRefused(b *testing.B) {
 			m.Step(now, HandedOver(g, refused))
 		}
 		m.Step(now, LaneReset(DefaultPool))
+	}
+}
+
+// manyLanes returns a machine with a pool of so many lanes, each of which is paced, and n items.
+func manyLanes(law limiter.LawName, count, n int) *Machine {
+	m := New(Config{Lane: LaneConfig{Law: law, Limits: limiter.Limits{RPM: 60}}})
+	lanes := make([]string, count)
+	for i := range lanes {
+		lanes[i] = fmt.Sprintf("l%d", i)
+	}
+	m.Step(storyStart, RunOpened(1, RunConfig{Concurrency: 1000, Pools: []PoolConfig{{Name: "p", Lanes: lanes}}}))
+	items := make([]*Item, n)
+	for i := range items {
+		items[i] = &Item{Seq: uint64(i), Pool: "p"}
+	}
+	m.Step(storyStart, Offered(1, items))
+	return m
+}
+
+// pass decides, ends the calls that it grants, and returns their number and the next moment.
+func pass(m *Machine, now time.Time) (granted int, next time.Time) {
+	r := m.Ready(now)
+	all := slices.Clone(r.Grants)
+	for _, g := range all {
+		m.Step(now, Settled(g, Outcome{Signal: Succeeded, Latency: time.Second}))
+	}
+	if len(all) > 0 {
+		return len(all), now
+	}
+	return 0, r.WakeAt
+}
+
+// BenchmarkManyLanes measures an item of a pool of a hundred lanes, each of which is paced.
+func BenchmarkManyLanes(b *testing.B) {
+	for _, law := range []limiter.LawName{limiter.Model, limiter.Plain} {
+		b.Run(fmt.Sprintf("law=%v", law), func(b *testing.B) {
+			m, now := manyLanes(law, 100, b.N), storyStart
+			b.ReportAllocs()
+			for b.ResetTimer(); m.Waiting() > 0; {
+				_, now = pass(m, now)
+			}
+		})
+	}
+}
+
+// Where many lanes of a pool are due at one moment, the pool asks each of them once, and once
+// more for each call that leaves.
+func TestLanesThatAreDueTogetherAreAskedOnce(t *testing.T) {
+	const lanes = 100
+	m, now := manyLanes(limiter.Model, lanes, 1000), storyStart
+	for quiet := 0; m.Waiting() > 0; {
+		before, granted := m.alarms.settings, 0
+		if granted, now = pass(m, now); granted == 0 {
+			quiet++
+		}
+		if set := int(m.alarms.settings - before); set > (1+granted)*lanes {
+			t.Fatalf("%d alarms are set for %d lanes and %d calls", set, lanes, granted)
+		}
+		if m.Waiting() == 0 && quiet < 10 {
+			t.Errorf("it waited %d times", quiet)
+		}
 	}
 }

@@ -63,6 +63,7 @@ type line struct {
 	seats  list[seat]
 	alarm  alarm  // when time alone may let the first go
 	woken  bool   // the first is to be asked
+	listed bool   // in the machine's woken lanes: it may have been asked since
 	asked  uint64 // 1 + how many calls had left when one could go and no run had room; 0: that was never so
 	health health // of the lane when its first was asked: where it is ill, its pools may use their next tiers
 
@@ -166,8 +167,12 @@ func (p *pool) wake() {
 
 // wake has the first in the lane's line asked.
 func (m *Machine) wake(l *lane) {
-	if q := l.line; q.first() != nil && !q.woken {
-		q.woken = true
+	q := l.line
+	if q.first() == nil {
+		return
+	}
+	if q.woken = true; !q.listed {
+		q.listed = true
 		m.woken = append(m.woken, l)
 	}
 }
@@ -217,6 +222,13 @@ func (m *Machine) call(now time.Time, l *lane) {
 // sleep puts a pool in the lines of the first lanes in its order, as many as it has asked, and takes it out
 // of the lines of the others. Its items are counted once, as held back by the lane behind.
 func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
+	// Those that were woken for this pool have been asked: of a hundred lanes that are woken at one
+	// moment, the first has them all asked. What leaves a line below may wake them anew.
+	for i := range asked {
+		if l := p.lanes[p.index(i)]; l.line.first() == p {
+			l.line.woken = false
+		}
+	}
 	for i := range p.lanes {
 		k := p.index(i)
 		l, s := p.lanes[k], p.stand(k)

@@ -267,7 +267,10 @@ func (m *Machine) grant(now time.Time) {
 		}
 		l := m.woken[asked]
 		asked++
-		if m.call(now, l); l.line.woken {
+		if l.line.woken { // or it was asked for another lane's sake
+			m.call(now, l)
+		}
+		if l.line.listed = l.line.woken; l.line.listed {
 			m.woken[kept] = l
 			kept++
 		}

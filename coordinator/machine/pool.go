@@ -459,10 +459,14 @@ func byMoment(a, b *alarm) bool {
 
 // set moves an alarm to at, or sets it.
 func (h *alarms) set(a *alarm, at time.Time) {
-	h.clear(a)
 	h.settings++
 	a.at, a.seq = at, h.settings
-	h.push(a)
+	if a.pos < 0 {
+		h.push(a)
+		return
+	}
+	h.down(a.pos)
+	h.up(a.pos)
 }
 
 // clear unsets an alarm; one that is not set may be cleared.
