@@ -36,16 +36,13 @@ func (v *visit) watch(ctx context.Context, cancel context.CancelCauseFunc) (stop
 		gone = whileWaiting(errGone)
 	}
 	all := []func() bool{
-		v.s.alarm(v.wishes.maxWait, whileWaiting(errPatience)),
+		v.s.alarm(max(v.wishes.maxWait-v.since(), 1), whileWaiting(errPatience)),
 		after(v.r.Context(), gone),
 		after(v.s.stopped, whileWaiting(errStopping)),
 		after(v.s.cut, func() { cancel(errStopping) }),
 	}
 	if v.wishes.whole > 0 {
-		all = append(all, v.s.alarm(v.wishes.whole, func() { cancel(errDeadline) }))
-	}
-	if v.pings() {
-		all = append(all, v.s.alarm(v.s.cfg.CommitAfter, func() { v.out.ping(ctx) }))
+		all = append(all, v.s.alarm(max(v.wishes.whole-v.since(), 1), func() { cancel(errDeadline) }))
 	}
 	v.cancel = cancel
 	return func() {
@@ -53,6 +50,16 @@ func (v *visit) watch(ctx context.Context, cancel context.CancelCauseFunc) (stop
 		for _, stop := range all {
 			stop()
 		}
+	}
+}
+
+// pinging has the client pinged from some time on. stop ends that, and waits until nothing of it runs.
+func (v *visit) pinging() (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(v.r.Context()))
+	later := v.s.alarm(v.s.cfg.CommitAfter, func() { v.out.ping(ctx) })
+	return func() {
+		cancel()
+		later()
 	}
 }
 

@@ -39,7 +39,8 @@ type visit struct {
 	header http.Header // what the provider gets of the client's
 	query  string
 
-	ticket *queue.Ticket // for the request's turn
+	ticket  *queue.Ticket // for the request's turn
+	entered time.Time     // the line
 
 	input, output float64       // tokens, estimated
 	price, cost   limiter.Money // of its call: before, and after it
@@ -232,15 +233,17 @@ func (v *visit) place() line.Place {
 	if v.wishes.whole > 0 {
 		patience = min(patience, v.wishes.whole)
 	}
+	v.entered = v.s.cfg.Clock.Now()
 	v.input, v.output = estimate.For(v.operation, v.body)
 	return line.Place{
 		Class: v.wishes.class, Client: v.wishes.client, Weight: v.client.Weight, Tag: v.wishes.tag, Cost: v.input + v.output,
-		Latest: v.s.cfg.Clock.Now().Add(patience), MaxWaiting: v.client.MaxWaiting, MaxInFlight: v.client.MaxInFlight,
+		Latest: v.entered.Add(patience), MaxWaiting: v.client.MaxWaiting, MaxInFlight: v.client.MaxInFlight,
 	}
 }
 
-// awaitTurn waits until the request may ask the coordinator.
-func (v *visit) awaitTurn(ctx context.Context) error {
+// awaitTurn waits until the request may ask the coordinator. Thousands wait here at once, so none has a context or a
+// timer of its own for it: the queue knows their patience.
+func (v *visit) awaitTurn() error {
 	for {
 		select {
 		case <-v.ticket.Turn():
@@ -248,12 +251,22 @@ func (v *visit) awaitTurn(ctx context.Context) error {
 		case f := <-v.ticket.News():
 			v.out.alone(func() { v.out.waits = f.String() })
 		case err := <-v.ticket.Refused():
+			if v.wishes.whole > 0 && v.since() >= v.wishes.whole {
+				return errDeadline
+			}
 			return err
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		case <-v.r.Context().Done():
+			return errGone
+		case <-v.s.stopped.Done():
+			return errStopping
+		case <-v.s.cut.Done():
+			return errStopping
 		}
 	}
 }
+
+// since returns the time for which the request has stood in the line.
+func (v *visit) since() time.Duration { return v.s.cfg.Clock.Now().Sub(v.entered) }
 
 // call waits in line, makes the call, and brings the answer to the client. It returns a refusal if there
 // was none.
@@ -267,15 +280,18 @@ func (v *visit) call() (*refused, error) {
 		return new(reasonOf(v.r.Context(), err)), err
 	}
 	defer v.ticket.Done()
+	if v.pings() {
+		defer v.pinging()()
+	}
+	v.s.waits(v.wishes.client, v.wishes.class)
+	if err := v.awaitTurn(); err != nil {
+		v.s.leaves(v.wishes.client, v.wishes.class, true)
+		return new(reasonOf(v.r.Context(), err)), err
+	}
 	v.line = make(chan struct{}, 1)
 	v.line <- struct{}{}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(v.r.Context()))
 	defer v.watch(ctx, cancel)()
-	v.s.waits(v.wishes.client, v.wishes.class)
-	if err := v.awaitTurn(ctx); err != nil {
-		v.s.leaves(v.wishes.client, v.wishes.class, true)
-		return new(reasonOf(ctx, err)), err
-	}
 	if err := v.pays(ctx, pool); err != nil {
 		v.s.leaves(v.wishes.client, v.wishes.class, true)
 		return new(reasonOf(ctx, err)), err
