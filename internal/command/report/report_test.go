@@ -18,6 +18,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/timeline"
 	"github.com/headrace/headrace/internal/must"
+	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
@@ -252,8 +253,8 @@ func TestBoundedPage(t *testing.T) {
 
 // A million items are read in bounded memory, and their page is no longer than any other.
 func TestMillionLines(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it writes 400 MB")
+	if testing.Short() || race.Enabled {
+		t.Skip("it writes 400 MB, and one goroutine reads them")
 	}
 	s := newScene(t)
 	s.results(1_000_000, func(l *journal.Line) { l.Response.Body = json.RawMessage(`{}`) })
