@@ -11,6 +11,7 @@ import (
 
 	"github.com/headrace/headrace/batch/serve/stream"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/gemini"
 )
 
 // out is the answer to one request. The goroutine of the request writes it, and so does the one that
@@ -47,6 +48,9 @@ func (o *out) alone(f func()) {
 
 // pings reports whether the client may get something before its answer.
 func (v *visit) pings() bool {
+	if _, is := v.face.(gemini.Dialect); is && v.streams && v.r.URL.Query().Get("alt") != "sse" {
+		return false // its stream is one JSON array
+	}
 	if v.streams {
 		return v.face.Ping("") != nil
 	}

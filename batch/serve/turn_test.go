@@ -165,6 +165,27 @@ func TestPingsTellTheForecast(t *testing.T) {
 	})
 }
 
+// A stream of Gemini's that is one JSON array hears nothing before its answer; one of events does.
+func TestOnlyEventsArePinged(t *testing.T) {
+	for query, pinged := range map[string]bool{"": false, "?alt=sse": true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &slow{came: make(chan string, 100)}
+			m := over(t, dialects["gemini"], s, nil, batch.WithConcurrency(1))
+			const path = "/v1beta/models/m-1:streamGenerateContent"
+			var wg sync.WaitGroup
+			for range 25 {
+				wg.Go(func() { m.ask(m.request(t.Context(), path, dialects["gemini"].body)) })
+			}
+			time.Sleep(time.Second)
+			resp, body := m.ask(m.request(t.Context(), path+query, dialects["gemini"].body))
+			if got := strings.HasPrefix(body, "\n"); got != pinged || resp.StatusCode != http.StatusOK {
+				t.Errorf("%q: %d %q", query, resp.StatusCode, body)
+			}
+			wg.Wait()
+		})
+	}
+}
+
 // A stop refuses all that wait, and lets what flies end.
 func TestStopWithALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
