@@ -111,7 +111,7 @@ func (c Config) withDefaults() Config {
 func (c Config) check() error {
 	var faults []error
 	if c.Shared == nil || c.Upstream == nil {
-		faults = append(faults, errors.New("Shared and Upstream are needed"))
+		faults = append(faults, errors.New("both Shared and Upstream are needed"))
 	}
 	for name, n := range map[string]int64{
 		"MaxBody": c.MaxBody, "MaxBodies": c.MaxBodies, "MaxWaiting": int64(c.MaxWaiting), "MaxWait": int64(c.MaxWait),

@@ -52,20 +52,28 @@ const chatBody = `{"model":"m-1","messages":[{"role":"user","content":"How deep 
 
 var dialects = map[string]dialect{
 	"openai": {
-		openai.Dialect{}, simopenai.Face{}, "/v1/chat/completions", "/v1/chat/completions", chatBody, `{"stream":true,` + chatBody[1:],
+		openai.Dialect{},
+		simopenai.Face{},
+		"/v1/chat/completions", "/v1/chat/completions", chatBody, `{"stream":true,` + chatBody[1:],
 		"Authorization", "Authorization", "Bearer ", "Bearer ", `"chat.completion"`,
 	},
 	"anthropic": {
-		anthropic.Dialect{}, simanthropic.Face{}, "/v1/messages", "/v1/messages", chatBody, `{"stream":true,` + chatBody[1:],
+		anthropic.Dialect{},
+		simanthropic.Face{},
+		"/v1/messages", "/v1/messages", chatBody, `{"stream":true,` + chatBody[1:],
 		"X-Api-Key", "X-Api-Key", "", "", `"type":"message"`,
 	},
 	"gemini": {
-		gemini.Dialect{}, simgemini.Face{}, "/v1beta/models/m-1:generateContent", "/v1beta/models/m-1:streamGenerateContent?alt=sse",
+		gemini.Dialect{},
+		simgemini.Face{},
+		"/v1beta/models/m-1:generateContent", "/v1beta/models/m-1:streamGenerateContent?alt=sse",
 		`{"contents":[{"role":"user","parts":[{"text":"How deep is the water?"}]}]}`, `{"contents":[{"role":"user","parts":[{"text":"How deep is the water?"}]}]}`,
 		"X-Goog-Api-Key", "X-Goog-Api-Key", "", "", `"candidates"`,
 	},
 	"converse": {
-		converse.Dialect{}, simconverse.Face{}, "/model/m-1/converse", "/model/m-1/converse-stream",
+		converse.Dialect{},
+		simconverse.Face{},
+		"/model/m-1/converse", "/model/m-1/converse-stream",
 		`{"messages":[{"role":"user","content":[{"text":"How deep is the water?"}]}]}`, `{"messages":[{"role":"user","content":[{"text":"How deep is the water?"}]}]}`,
 		"Authorization", "Authorization", "Bearer ", "Bearer ", `"stopReason"`,
 	},

@@ -92,7 +92,7 @@ func saidBy(err error) string {
 func (r *refused) tell(h http.Header) {
 	h.Set("X-Should-Retry", strconv.FormatBool(r.again))
 	if r.again && r.wait > 0 {
-		h.Set("Retry-After", strconv.FormatInt(int64(min(max((r.wait+time.Second-1)/time.Second, 1), time.Duration(mostWait/time.Second))), 10))
+		h.Set("Retry-After", strconv.FormatInt(int64(min(max((r.wait+time.Second-1)/time.Second, 1), mostWait/time.Second)), 10))
 	}
 }
 

@@ -23,10 +23,10 @@ func TestKilledClients(t *testing.T) {
 			var made atomic.Int64
 			var calls sync.WaitGroup // whose contexts have not ended: the provider still works for them
 			base := trip(func(r *http.Request) (*http.Response, error) {
-				made.Add(1)
+				n := made.Add(1)
 				calls.Add(1)
 				context.AfterFunc(r.Context(), calls.Done)
-				step := later(time.Duration(rand.IntN(20))*time.Millisecond, flows(5*time.Millisecond, slicesOf("data: {}\n\n", 6)...))
+				step := later(time.Duration(n*7%20)*time.Millisecond, flows(5*time.Millisecond, slicesOf("data: {}\n\n", 6)...))
 				return step(r)
 			})
 			m := over(t, dialects["openai"], base, nil, batch.WithPlainLaw(), batch.WithConcurrency(8))
@@ -55,8 +55,10 @@ func TestKilledClients(t *testing.T) {
 				}
 			}
 			ask(time.Minute) // there is a connection then, and a call
+			rng := rand.New(rand.NewPCG(1, 2))
 			for range 300 {
-				all.Go(func() { ask(time.Duration(rand.IntN(1000)) * time.Millisecond) })
+				life := time.Duration(rng.IntN(1000)) * time.Millisecond
+				all.Go(func() { ask(life) })
 			}
 			all.Wait()
 			if err := m.Close(t.Context()); err != nil {

@@ -302,7 +302,7 @@ func (v *visit) call() (*refused, error) {
 	opts = append(opts[:len(opts):len(opts)],
 		batch.WithPoolOf(func(*paced.Call) string { return pool }), batch.WithAttemptTimeout(v.s.cfg.Timeout),
 		batch.WithEnds(func(e batch.End) { v.end = e; v.end.In = nil }))
-	refusal, err := paced.Forward(ctx, v.s.cfg.Shared, v, c, v.give, opts...)
+	refusal, err := paced.Forward(ctx, v.s.cfg.Shared, v, c, v.give, opts...) //nolint:bodyclose // it is in memory
 	v.s.leaves(v.wishes.client, v.wishes.class, !v.flies)
 	switch {
 	case refusal != nil:

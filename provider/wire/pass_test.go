@@ -56,7 +56,7 @@ func TestPass(t *testing.T) {
 		t.Error("the client's headers were changed")
 	}
 	for name, r := range map[string]provider.Request{"no body": {Endpoint: provider.Messages}, "another operation": {Endpoint: provider.Chat, Body: []byte(`{}`)}} {
-		if _, err := c.Pass(t.Context(), r, false, nil, ""); !errors.Is(err, provider.Invalid) { //nolint:bodyclose // there is none
+		if _, err := c.Pass(t.Context(), r, false, nil, ""); !errors.Is(err, provider.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

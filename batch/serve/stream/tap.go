@@ -122,8 +122,12 @@ func (t *Tap) count(object []byte) {
 	}
 	t.has = true
 	for _, n := range [...]struct{ to, from *int64 }{
-		{&t.usage.InputTokens, &u.InputTokens}, {&t.usage.OutputTokens, &u.OutputTokens}, {&t.usage.CachedTokens, &u.CachedTokens},
-		{&t.usage.CacheWriteTokens, &u.CacheWriteTokens}, {&t.usage.ReasoningTokens, &u.ReasoningTokens}, {&t.usage.LongWriteTokens, &u.LongWriteTokens},
+		{&t.usage.InputTokens, &u.InputTokens},
+		{&t.usage.OutputTokens, &u.OutputTokens},
+		{&t.usage.CachedTokens, &u.CachedTokens},
+		{&t.usage.CacheWriteTokens, &u.CacheWriteTokens},
+		{&t.usage.ReasoningTokens, &u.ReasoningTokens},
+		{&t.usage.LongWriteTokens, &u.LongWriteTokens},
 	} {
 		*n.to = max(*n.to, *n.from)
 	}

@@ -103,7 +103,7 @@ func (b *Account) tokenFor(at string) (string, error) {
 	case path == "":
 		path = TokenPath(b.Runtime, at)
 		if _, err := os.Stat(path); err != nil {
-			return "", nil // the server may need none; it says so
+			return "", nil //nolint:nilerr // the server may need none; it says so
 		}
 	}
 	text, err := os.ReadFile(path) //nolint:gosec // the user's own

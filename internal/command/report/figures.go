@@ -191,7 +191,7 @@ func newReport(f facts) (*Report, error) {
 		return nil, err
 	}
 	r.addItems(p, items)
-	r.addRuns(runs, f.now)
+	r.addRuns(runs)
 	r.addSpent(p)
 	r.Verdict = r.verdict()
 	return r, nil
@@ -348,7 +348,7 @@ func (r *Report) addSpent(p *journal.Progress) {
 }
 
 // addRuns adds what the timeline says. A run that has ended is described by its summary, any other by its samples.
-func (r *Report) addRuns(runs []timeline.Run, now time.Time) {
+func (r *Report) addRuns(runs []timeline.Run) {
 	if len(runs) == 0 {
 		return
 	}

@@ -25,7 +25,6 @@ type plots struct {
 	axis    *chart.Axis
 	spans   []chart.Span
 	samples []observe.Sample
-	breaks  []bool // of each sample: it is the first of a run
 }
 
 // newPlots returns the diagrams with at most so many points, and one more for each run; nil if there

@@ -242,7 +242,7 @@ func TestBoundedPage(t *testing.T) {
 		run.Start.Settings = append(run.Start.Settings, event.Setting{Name: value, Value: &value, From: value})
 		r.runs = append(r.runs, run)
 	}
-	r.addRuns(r.runs, s.now)
+	r.addRuns(r.runs)
 	for range 60 {
 		r.Settings = append(r.Settings, event.Setting{Name: "n", Value: &value, From: "flag"})
 	}

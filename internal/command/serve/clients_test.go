@@ -49,8 +49,10 @@ clients:
 		t.Fatal(all)
 	}
 	alice.SHA256 = [32]byte{}
-	want := door.Client{Name: "alice", Weight: 3, First: door.Normal, MaxWaiting: 500, MaxInFlight: 8, MaxCostDay: limiter.USD(2.5), MaxCostRun: limiter.USD(100),
-		Models: []string{"gpt-5-mini", "qwen3"}, MayName: true, Admin: true}
+	want := door.Client{
+		Name: "alice", Weight: 3, First: door.Normal, MaxWaiting: 500, MaxInFlight: 8, MaxCostDay: limiter.USD(2.5), MaxCostRun: limiter.USD(100),
+		Models: []string{"gpt-5-mini", "qwen3"}, MayName: true, Admin: true,
+	}
 	if !reflect.DeepEqual(alice, want) {
 		t.Errorf("got %+v\nwant %+v", alice, want)
 	}

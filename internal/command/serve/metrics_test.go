@@ -36,8 +36,10 @@ func TestRequestsAreCounted(t *testing.T) {
 		m.note(&handler.Access{Client: fmt.Sprint("c", i), Class: door.Batch, Lane: "l", Status: http.StatusOK, Waited: time.Second, Attempts: 1, Cost: limiter.USD(0.25), Priced: i < 2})
 	}
 	for _, a := range []handler.Access{
-		{Code: "headrace_queue_full", Status: http.StatusTooManyRequests}, {Status: http.StatusBadRequest, Attempts: 1},
-		{Gone: true}, {Gone: true, Attempts: 1, Code: "headrace_upstream"},
+		{Code: "headrace_queue_full", Status: http.StatusTooManyRequests},
+		{Status: http.StatusBadRequest, Attempts: 1},
+		{Gone: true},
+		{Gone: true, Attempts: 1, Code: "headrace_upstream"},
 	} {
 		a.Client, a.Class = "c1", door.Interactive
 		m.note(&a)

@@ -62,6 +62,7 @@ z_calls_total{lane="b",outcome="throttled"} 3
 // A process shows its runtime, and on Linux its time, memory and files: each is plausible.
 func TestAProcessShowsItself(t *testing.T) {
 	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); { // some ticks of a processor
+		runtime.Gosched()
 	}
 	var p Page
 	Process{}.Collect(&p)
