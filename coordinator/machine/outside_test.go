@@ -302,6 +302,33 @@ func TestLaterTierAsksForNothingBefore(t *testing.T) {
 	wants("once the better one lets calls go", 0)
 }
 
+// When the better tier falls ill, the law of the later one hears of items that wait for money: they may use its lane from
+// then on.
+func TestLaterTierHearsOfAnIllness(t *testing.T) {
+	second := &maker{}
+	m := New(Config{Lanes: map[string]LaneConfig{"first": {Law: limiter.Plain}, "second": {Maker: second}}})
+	b := &bed{Machine: m, now: storyStart}
+	price := func(*Item, string, float64) (limiter.Money, bool) { return limiter.USD(0.6), true }
+	b.Step(b.now, RunOpened(1, RunConfig{Budget: limiter.USD(1), Price: price, Pools: []PoolConfig{{Name: "p", Lanes: []string{"first", "second"}, Tiers: each(2)}}}))
+	b.Step(b.now, RunOpened(2, RunConfig{}))
+	b.offer(3, "p", 0)
+	b.decide()
+	b.Step(b.now, Offered(2, []*Item{{Pool: "first"}}))
+	if b.decide(); len(b.calls) != 2 || b.calls[0].Lane != "first" || b.calls[1].Lane != "first" {
+		t.Fatalf("%v: want a call of each run", b.calls)
+	}
+	if got := second.law().latest(); got.up.Waiting != 0 {
+		t.Fatalf("the later tier hears of %d items while the better one is well", got.up.Waiting)
+	}
+	b.Step(b.now, HandedOver(b.calls[1], Outcome{Signal: Throttled, Directed: true, RetryAfter: time.Minute}))
+	if b.decide(); m.lanes["first"].phase != Cooling {
+		t.Fatalf("the better lane is %v", m.lanes["first"].phase)
+	}
+	if got := second.law().latest(); got.up.Waiting != 2 {
+		t.Errorf("the later tier hears of %d items, want 2", got.up.Waiting)
+	}
+}
+
 // When a person resets a remote lane, what stopped it here is gone, and it keeps its
 // law: that knows which calls are out, and what is held against the lane outside.
 func TestRemoteLaneKeepsItsLaw(t *testing.T) {

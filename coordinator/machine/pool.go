@@ -226,7 +226,7 @@ func (p *pool) ask(now time.Time, l *lane, it *Item) time.Duration {
 	}
 	l.delay = l.admit(now, p, it)
 	if l.outside != nil && l.remote() {
-		l.rests(now)
+		p.run.m.rests(now, l)
 	}
 	return l.delay
 }

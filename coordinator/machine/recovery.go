@@ -175,6 +175,7 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	}
 	if is := l.usable(); is != wasWell {
 		l.feels(now, is)
+		m.stirTiers(l)
 	}
 }
 

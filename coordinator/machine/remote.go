@@ -170,6 +170,15 @@ func (m *Machine) stirAll(p *pool) {
 	}
 }
 
+// stirTiers notes that pools may use other lanes from now on, since this one has fallen ill or is well again.
+func (m *Machine) stirTiers(l *lane) {
+	for _, p := range l.pools {
+		if p.tiers != nil {
+			m.stirAll(p)
+		}
+	}
+}
+
 // speak asks the laws of the lanes on which something has changed.
 func (m *Machine) speak(now time.Time) {
 	for i, l := range m.stirred {

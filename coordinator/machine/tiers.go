@@ -300,11 +300,15 @@ func (l *lane) wasWell(sent time.Time) {
 }
 
 // rests notes whether a remote lane cools outside, as its law has just said.
-func (l *lane) rests(now time.Time) {
+func (m *Machine) rests(now time.Time, l *lane) {
 	switch rests := l.restsOutside(); {
 	case rests && l.illness.began().IsZero():
 		l.beginsIllness(now)
+		m.stirTiers(l)
 	case !rests && l.illness != nil && l.usable():
+		if !l.illness.since.IsZero() {
+			m.stirTiers(l)
+		}
 		l.illness.since = time.Time{}
 	}
 }
