@@ -117,8 +117,8 @@ func heldBy(st *handler.Status) string {
 			continue
 		case l.Wait >= time.Second:
 			return fmt.Sprintf("%v of %s, for %s", l.Bound, l.Name, words.Wait(l.Wait))
-		case l.Rate > 0 && !math.IsInf(l.Rate, 1):
-			return fmt.Sprintf("%v of %s: about %s calls a minute", l.Bound, l.Name, words.Thousands(math.Round(60*l.Rate)))
+		case l.View.Rate > 0 && !math.IsInf(l.View.Rate, 1):
+			return fmt.Sprintf("%v of %s: about %s calls a minute", l.Bound, l.Name, words.Thousands(math.Round(60*l.View.Rate)))
 		}
 		return fmt.Sprintf("%v of %s", l.Bound, l.Name)
 	}

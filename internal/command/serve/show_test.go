@@ -16,7 +16,7 @@ func TestPanelShowsWhoWaits(t *testing.T) {
 		Waiting: 1212, InFlight: 3, SpentUSD: 1.5, Classes: map[string]int{"batch": 1200, "interactive": 12},
 		Totals: batch.Counters{Settled: 40, Throttled: 2},
 		Machine: batch.Status{Lanes: []batch.LaneStatus{
-			{Name: "free"}, {Name: "openai/m", Bound: limiter.BoundRequests, Rate: 10}, {Name: "other", Bound: limiter.BoundTokens},
+			{Name: "free"}, {Name: "openai/m", Bound: limiter.BoundRequests, Rate: 40, View: limiter.View{Rate: 10}}, {Name: "other", Bound: limiter.BoundTokens},
 		}},
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "nightly"} {
