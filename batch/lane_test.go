@@ -433,3 +433,19 @@ func TestAccountsStopAsAWhole(t *testing.T) {
 		}
 	}
 }
+
+// The quota of one lane is used up: the other lane of its account goes on, as the words are not about the account.
+func TestAQuotaStopsItsLaneAlone(t *testing.T) {
+	quota := &provider.Error{Kind: provider.QuotaExhausted, Status: 429, Message: "the quota of this model is used up"}
+	fn := func(ctx context.Context, _ int) (int, error) {
+		if LaneFrom(ctx) == "a1" {
+			return 0, quota
+		}
+		return 0, nil
+	}
+	_, sum, err := proved(t.Context(), t, numbers(100), fn, WithPool("", "a1", "a2"), WithConcurrency(1),
+		WithLane("a1", LaneConfig{Account: "a"}), WithLane("a2", LaneConfig{Account: "a"}))
+	if err != nil || sum.Succeeded != 100 {
+		t.Errorf("%d of 100 answered, %v", sum.Succeeded, err)
+	}
+}

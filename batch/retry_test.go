@@ -207,6 +207,11 @@ func TestNotedLimits(t *testing.T) {
 	if !ok || seen.Dimension != limiter.Requests || seen.Limit != 100 || seen.Remaining != 60 || seen.Window != time.Minute || !seen.Said {
 		t.Errorf("%+v: %+v, %v", good, seen, ok)
 	}
+	whole := good
+	whole.Used = whole.Limit
+	if seen, ok := noted(whole); !ok || seen.Remaining != 0 {
+		t.Errorf("a limit that is used up: %+v, %v", seen, ok)
+	}
 	for name, wrong := range map[string]func(*provider.QuotaNote){
 		"no limit":     func(q *provider.QuotaNote) { q.Limit = 0 },
 		"less is used": func(q *provider.QuotaNote) { q.Used = -1 },

@@ -3,6 +3,7 @@ package observe
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -250,5 +251,33 @@ func TestIdleLaneNeedsWhatItUses(t *testing.T) {
 	w.goes(60, machine.BoundRequests, statusOf(0, learned("busy", 10/0.98, 0), idle), 10, 4)
 	if p := w.Snapshot(w.now); math.Abs(p.Allowed-14) > 1e-6 {
 		t.Errorf("%v allowed, want 10 and the 4 that are used", p.Allowed)
+	}
+}
+
+// The lane that has most left to do, at its pace, comes first.
+func TestLanesComeByWhatIsLeft(t *testing.T) {
+	w := newWorld(Config{Work: []Work{{Lane: "a", Items: 10}, {Lane: "b", Items: 1000}, {Lane: "c", Items: 100}}})
+	var names []string
+	for _, l := range w.Snapshot(start).Lanes {
+		names = append(names, l.Name)
+	}
+	if got := strings.Join(names, " "); got != "a b c" { // nothing has ended: nobody knows how long each takes
+		t.Error(got)
+	}
+	status := statusOf(8, learned("a", 1, 0), learned("b", 1, 0), learned("c", 1, 0))
+	for k := range 20 {
+		for _, lane := range []string{"a", "b", "c"} {
+			w.call(&batch.Call{Lane: lane, Latency: time.Second})
+			w.end(&batch.End{Lane: lane})
+		}
+		status.At, status.Run.Ledger[1] = start.Add(time.Duration(k+1)*time.Second), time.Duration(k+1)*time.Second
+		w.event(batch.Event{Status: &status})
+	}
+	names = nil
+	for _, l := range w.Snapshot(status.At).Lanes {
+		names = append(names, l.Name)
+	}
+	if got := strings.Join(names, " "); got != "b c a" {
+		t.Error(got)
 	}
 }
