@@ -202,6 +202,7 @@ func (q *Queue) enter(name string, at line.Place) (*Ticket, error) {
 	now := q.cfg.Clock.Now()
 	p := q.pools[name]
 	if p == nil {
+		q.sweep()
 		p = &pool{}
 		q.pools[name] = p
 	}
@@ -213,7 +214,6 @@ func (q *Queue) enter(name string, at line.Place) (*Ticket, error) {
 	at.Cost, at.Payload = p.cost(at.Cost), t
 	request, err := q.line.Enter(name, at)
 	if err != nil {
-		q.forget(name, p)
 		return nil, err
 	}
 	t.request = request
@@ -222,7 +222,6 @@ func (q *Queue) enter(name string, at line.Place) (*Ticket, error) {
 	}
 	if f := p.forecast(now, request, q.line); f.late(now, at.Latest, 1) {
 		q.line.Leave(request)
-		q.forget(name, p)
 		return nil, &LateError{Forecast: f}
 	}
 	q.advance(name, p)
@@ -255,9 +254,6 @@ func (t *Ticket) Done() {
 				t.q.advance(name, p)
 			}
 		}
-		if p := t.q.pools[t.pool]; p != nil {
-			t.q.forget(t.pool, p)
-		}
 	})
 }
 
@@ -275,10 +271,18 @@ func (q *Queue) advance(name string, p *pool) {
 	}
 }
 
-// forget drops a pool in which nobody waits.
-func (q *Queue) forget(name string, p *pool) {
-	if p.head == nil && q.line.WaitingIn(name) == 0 && q.cfg.Clock.Since(p.askedAt) > renewed {
-		delete(q.pools, name)
+// mostPools is how many pools are kept while nobody waits in them. A pool may be a model that a client has made up.
+const mostPools = 256
+
+// sweep drops the pools in which nobody waits, once there are many.
+func (q *Queue) sweep() {
+	if len(q.pools) < mostPools {
+		return
+	}
+	for name, p := range q.pools {
+		if p.head == nil && q.line.WaitingIn(name) == 0 {
+			delete(q.pools, name)
+		}
 	}
 }
 
@@ -294,7 +298,6 @@ func (q *Queue) renew() {
 	q.renewAt = now.Add(renewed)
 	for name, p := range q.pools {
 		if q.line.WaitingIn(name) == 0 {
-			q.forget(name, p)
 			continue
 		}
 		if p.renewPace(q, name, now); p.pace.Stopped != nil {

@@ -214,6 +214,28 @@ func TestTokensCount(t *testing.T) {
 	}
 }
 
+// Pools that nobody uses any more are not kept for ever.
+func TestPoolsAreSwept(t *testing.T) {
+	q := New(Config{Pace: func(string) Pace { return Pace{Rate: 1} }})
+	defer q.Close()
+	stays := enter(t, q, line.Place{})
+	defer stays.Done()
+	for i := range 5000 {
+		x, err := q.Enter(fmt.Sprint(i), line.Place{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Done()
+	}
+	n := 0
+	if q.ask(func() { n = len(q.pools) }); n > mostPools {
+		t.Errorf("%d pools are kept", n)
+	}
+	if next := enter(t, q, line.Place{}); hasTurn(next) {
+		t.Error("the pool of a request with its turn was dropped")
+	}
+}
+
 func TestDrainAndClose(t *testing.T) {
 	q := New(Config{})
 	a := enter(t, q, line.Place{Client: "a", MaxInFlight: 1})
