@@ -144,7 +144,7 @@ func TestCostsOfCaches(t *testing.T) {
 	} {
 		out := filepath.Join(dir, "out"+strconv.Itoa(i))
 		env := map[string]string{"ANTHROPIC_API_KEY": "a-key-of-a-test-123"}
-		code, _, said := inWorld(t, nil, env, append([]string{"run", in, "-o", out, "--provider", "anthropic", "--base-url", server.URL}, tt.given...)...)
+		code, _, said := inWorld(t, nil, env, append([]string{"run", in, "-o", out, "--provider", "anthropic", "--preset", "anthropic", "--base-url", server.URL}, tt.given...)...)
 		text, err := os.ReadFile(out)
 		if err != nil || code != exit.OK || !strings.Contains(string(text), tt.want) || !strings.Contains(string(text), `"cached_tokens":600,"cache_write_tokens":300}`) {
 			t.Errorf("%v: exit code %d, %v: %s%s, want %s", tt.given, code, err, text, said, tt.want)

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -348,6 +349,18 @@ func TestServeReadsItsFilesAgain(t *testing.T) {
 	s.says("SIGHUP: nothing is changed: clients.yaml:3: client bob: unknown word \"wieght\": did you mean weight?")
 	if got := ask(bob, "b"); got != http.StatusOK {
 		t.Errorf("after a fault: %d", got)
+	}
+}
+
+// Under nohup, which ignores SIGHUP, it reads its files again all the same.
+func TestServeUnderNohupReadsItsFilesAgain(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP) // a process that is started now inherits that
+	defer signal.Reset(syscall.SIGHUP)
+	s := startServing(t, t.TempDir(), "--provider", "sim")
+	must.Do(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	s.says("SIGHUP: the files are read again")
+	if code := s.end(syscall.SIGTERM); code != exit.OK {
+		t.Errorf("exit code %d: %s", code, s.said)
 	}
 }
 

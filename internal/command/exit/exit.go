@@ -78,7 +78,7 @@ func OneLine(s string) string {
 // ownPackages matches the package names that begin errors shown to a user. Such a name
 // stands at the beginning, or after the prefix of another package.
 var ownPackages = regexp.MustCompile(
-	`(?m)(^|: |; |\()(?:(?:promptfile|prompts|journal|saver|disk|sim|node|job|index|parts|store|bus|claim|executor|keeper|permit|paced|batch|coordinator|machine|limiter|provider|catalog|auth|fleet|wire|chat): )+`)
+	`(?m)(^|: |; |\()(?:(?:promptfile|prompts|serve|line|queue|journal|saver|disk|sim|node|job|index|parts|store|bus|claim|executor|keeper|permit|paced|batch|coordinator|machine|limiter|provider|catalog|auth|fleet|wire|chat): )+`)
 
 // WithoutPackages removes the names of packages from a text, as they tell a user nothing.
 func WithoutPackages(text string) string { return ownPackages.ReplaceAllString(text, "$1") }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -47,6 +48,8 @@ type server struct {
 	meter    *meter
 	token    string // that a process of this user may show; "": none is known
 
+	reloads chan os.Signal // SIGHUPs of a process that was started without them
+
 	style panel.Style
 	shown string // the latest line; the loop's
 }
@@ -57,6 +60,11 @@ const leanGC = 50
 // serve runs until a signal ends it.
 func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
 	s.began = s.Clock.Now()
+	s.reloads = make(chan os.Signal, 1)
+	if signal.Ignored(syscall.SIGHUP) { // nohup ignores it, so that a terminal ends nothing; it is still the way to reload
+		signal.Notify(s.reloads, syscall.SIGHUP)
+		defer signal.Stop(s.reloads)
+	}
 	if _, set := s.Env("GOGC"); !set {
 		debug.SetGCPercent(leanGC)
 	}
@@ -277,6 +285,8 @@ func (s *server) run(ctx context.Context, every time.Duration) error {
 			s.show(ctx)
 		case <-shown.Chan():
 			s.show(ctx)
+		case <-s.reloads:
+			s.reload(ctx)
 		case sig := <-s.Signals:
 			if sig == syscall.SIGHUP && (s.Terminal.Size == nil || hasTerminal()) {
 				s.reload(ctx)
