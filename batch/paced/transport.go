@@ -91,7 +91,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // returns. An error of give's is that of the call, which is not repeated; it is marked as cut off.
 //
 // Forward returns nil and nil if give had the answer and no error. Otherwise it returns the
-// provider's last refusal, whose body is in memory, or an error as Transport does. The request of c needs
+// provider's last refusal, whose body is in memory, or an error as Transport does. If ctx ends while a
+// refused call waits for its next try, Forward returns both. The request of c needs
 // no body: c.Body is sent, all of it. It is for programs that stand between a client and a
 // provider, such as package serve.
 func Forward(ctx context.Context, shared *batch.Shared, base http.RoundTripper, c *Call, give func(*http.Response) error, opts ...batch.Option) (*http.Response, error) {
@@ -111,6 +112,9 @@ func Forward(ctx context.Context, shared *batch.Shared, base http.RoundTripper, 
 	_, f.err = batch.Do(ctx, shared, c, f.try, opts...)
 	if f.err == nil {
 		return nil, nil //nolint:nilnil // the answer was given
+	}
+	if ctx.Err() != nil {
+		return f.refusal, f.err
 	}
 	return f.end(ctx)
 }

@@ -105,13 +105,23 @@ func (v *visit) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	v.tries, v.lane, v.left, v.flies = v.tries+1, batch.LaneFrom(ctx), v.s.cfg.Clock.Now(), true
 	v.recorder = provider.RecorderFrom(ctx)
-	resp, err := v.send(ctx)
-	if err != nil || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError { // it may wait once more
+	return v.send(ctx)
+}
+
+// called puts the request back among those that wait, if its call is to be repeated. All of the refusal was read by
+// then: the end of the client's patience takes nothing of it away.
+func (v *visit) called(c batch.Call) { //nolint:gocritic // its type is batch's
+	if v.failed = c.Kind; c.Again && v.flies {
 		v.s.returns(v.wishes.client, v.wishes.class)
 		v.flies = false
 		v.line <- struct{}{}
 	}
-	return resp, err
+}
+
+// tells reports whether the client gets the provider's words when ctx has ended: its patience has, and the last call
+// has failed. A limit is no failure, and a later try may pass.
+func (v *visit) tells(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), errPatience) && v.failed != provider.Throttled && v.failed != provider.Overloaded
 }
 
 func (v *visit) send(ctx context.Context) (*http.Response, error) {
@@ -136,6 +146,10 @@ func (v *visit) give(resp *http.Response) error {
 	idle := clock.AfterFunc(v.s.cfg.StreamIdle, func() { v.cancel(errIdle) })
 	defer idle.Stop()
 	tap := v.out.begin(resp)
+	if tap != nil || v.streams {
+		v.s.with(func(b *books) { b.streams++ })
+		defer v.s.with(func(b *books) { b.streams-- })
+	}
 	err := v.out.copy(resp.Body, func() { idle.Reset(v.s.cfg.StreamIdle) })
 	if tap != nil {
 		if used, has := tap.Usage(); has {
@@ -164,6 +178,9 @@ func (v *visit) report(status int, why *refused) {
 	}
 	if !v.left.IsZero() {
 		a.Waited = v.left.Sub(v.began)
+	}
+	if !v.out.first.IsZero() {
+		a.First = v.out.first.Sub(v.began)
 	}
 	if why != nil {
 		a.Code = why.Code

@@ -143,6 +143,7 @@ type Access struct {
 	Streamed bool
 	Waited   time.Duration // until its last call left, or the end
 	Took     time.Duration // in all
+	First    time.Duration // until the first byte of the answer was here, pings aside; 0: there was no answer
 	Attempts int
 	Bytes    int64 // of the answer
 	Usage    provider.Usage

@@ -29,6 +29,7 @@ type out struct {
 	waits  string      // the latest forecast; "": there is none
 	broken error       // the client takes no more
 	bytes  int64
+	first  time.Time // of the answer's bytes; zero: none has come
 	last   time.Time // of the latest bytes
 	torn   bool      // its end did not come, and the client has to see that
 }
@@ -115,6 +116,9 @@ func (o *out) head(status int, contentType string) {
 	if contentType != "" {
 		h.Set("Content-Type", contentType)
 	}
+	if o.pinged {
+		h["Trailer"] = []string{headerWaited, headerAttempts, headerLane}
+	}
 	if o.v.streams || o.events {
 		h.Set("X-Accel-Buffering", "no")
 		h.Set("Cache-Control", "no-cache, no-transform")
@@ -167,16 +171,23 @@ func (o *out) begin(resp *http.Response) (tap *stream.Tap) {
 	return tap
 }
 
+// The headers of an answer that say how the request was served. An answer that was pinged has them as trailers.
+const (
+	headerWaited   = prefix + "Waited-Ms"
+	headerAttempts = prefix + "Attempts"
+	headerLane     = prefix + "Lane"
+)
+
 // served puts into the headers how the request was served.
 func (v *visit) served(h http.Header) {
 	waited := v.s.cfg.Clock.Now().Sub(v.began)
 	if !v.left.IsZero() {
 		waited = v.left.Sub(v.began)
 	}
-	h.Set(prefix+"Waited-Ms", strconv.FormatInt(waited.Milliseconds(), 10))
-	h.Set(prefix+"Attempts", strconv.Itoa(v.tries))
+	h.Set(headerWaited, strconv.FormatInt(waited.Milliseconds(), 10))
+	h.Set(headerAttempts, strconv.Itoa(v.tries))
 	if v.lane != "" {
-		h.Set(prefix+"Lane", v.lane)
+		h.Set(headerLane, v.lane)
 	}
 }
 
@@ -214,6 +225,9 @@ func (o *out) copy(body io.Reader, came func()) error {
 
 // take passes on a piece of the answer. An answer in one piece is not flushed: it has its length.
 func (o *out) take(p []byte, streams bool) {
+	if o.bytes == 0 {
+		o.first = o.v.s.cfg.Clock.Now()
+	}
 	o.bytes += int64(len(p))
 	if o.tap != nil {
 		o.tap.Write(p)
@@ -265,6 +279,9 @@ func (o *out) fault(r provider.Refusal) {
 // Nobody pings any more.
 func (o *out) finish(why *refused) (status int, aborted bool) {
 	<-o.turn
+	if o.pinged {
+		o.v.served(o.v.w.Header()) // as trailers: the head has left
+	}
 	switch {
 	case o.v.r.Context().Err() != nil: // nobody sees it
 		return o.status, false

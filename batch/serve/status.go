@@ -16,6 +16,7 @@ import (
 type Status struct {
 	Waiting  int            `json:"waiting"`
 	InFlight int            `json:"in_flight"`
+	Streams  int            `json:"streams"` // of those in flight
 	Bodies   int64          `json:"bodies_bytes"`
 	Stopping bool           `json:"stopping"`
 	Classes  map[string]int `json:"waiting_by_class"`
@@ -68,7 +69,7 @@ func (s *Server) Status(ctx context.Context) (Status, error) {
 	st := Status{Classes: map[string]int{}, Clients: []ClientStatus{}, Lanes: []LaneStatus{}}
 	s.with(func(b *books) {
 		st.SpentUSD, st.Reserved = b.all.spent.USD(), b.all.reserved.USD()
-		st.Bodies, st.Waiting, st.Stopping = b.bodies, b.waiting, b.closing
+		st.Bodies, st.Waiting, st.Streams, st.Stopping = b.bodies, b.waiting, b.streams, b.closing
 		for _, name := range slices.Sorted(maps.Keys(b.of)) {
 			c := b.of[name]
 			st.InFlight += c.inFlight

@@ -55,6 +55,8 @@ type visit struct {
 	flies bool      // it is in flight
 	end   batch.End
 
+	failed batch.Kind // why its last call did
+
 	cancel   context.CancelCauseFunc // ends its call
 	recorder *provider.Recorder      // of its last call
 }
@@ -301,11 +303,11 @@ func (v *visit) call() (*refused, error) {
 	c := &paced.Call{Request: v.shell(), Operation: v.operation, Model: v.model, Body: v.body}
 	opts = append(opts[:len(opts):len(opts)],
 		batch.WithPoolOf(func(*paced.Call) string { return pool }), batch.WithAttemptTimeout(v.s.cfg.Timeout),
-		batch.WithEnds(func(e batch.End) { v.end = e; v.end.In = nil }))
+		batch.WithCalls(v.called), batch.WithEnds(func(e batch.End) { v.end = e; v.end.In = nil }))
 	refusal, err := paced.Forward(ctx, v.s.cfg.Shared, v, c, v.give, opts...) //nolint:bodyclose // it is in memory
 	v.s.leaves(v.wishes.client, v.wishes.class, !v.flies)
 	switch {
-	case refusal != nil:
+	case refusal != nil && (err == nil || v.tells(ctx)):
 		v.out.pass(refusal)
 		return nil, nil //nolint:nilnil // the client has the provider's words
 	case err == nil:

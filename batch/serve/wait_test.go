@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +51,10 @@ func hangs(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// after answers later.
+// resets breaks the connection.
+func resets(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET }
+
+// later answers later.
 func later(d time.Duration, next func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
 		select {
@@ -128,6 +132,11 @@ func TestWhatAClientGets(t *testing.T) {
 		"the patience of the server": {steps: steps(says(429, busy, "Retry-After", "600")), status: 429, code: "headrace_wait_too_long", calls: 1, retry: "true", after: "60", took: DefaultMaxWait},
 		"the patience of a client":   {steps: steps(says(429, busy, "Retry-After", "600")), header: []string{"X-Headrace-Max-Wait", "30s"}, status: 429, code: "headrace_wait_too_long", calls: 1, retry: "true", after: "60", took: 30 * time.Second},
 		"the patience of an SDK":     {steps: steps(says(429, busy, "Retry-After", "600")), header: []string{"X-Stainless-Read-Timeout", "100"}, status: 429, code: "headrace_wait_too_long", calls: 1, retry: "true", after: "60", took: 90 * time.Second},
+		"a fault after patience":     {steps: steps(later(time.Minute, says(500, fault)), ok), header: []string{"X-Headrace-Max-Wait", "30s"}, status: 500, text: fault, calls: 1, retry: "false", took: time.Minute},
+		"a limit after patience":     {steps: steps(later(time.Minute, says(429, busy)), ok), header: []string{"X-Headrace-Max-Wait", "30s"}, status: 429, code: "headrace_wait_too_long", calls: 1, retry: "true", after: "60", took: time.Minute},
+		"no quota after patience":    {steps: steps(later(time.Minute, says(429, `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`))), header: []string{"X-Headrace-Max-Wait", "30s"}, status: 429, code: "insufficient_quota", calls: 1, retry: "false", took: time.Minute},
+		"a break after patience":     {steps: steps(later(time.Minute, resets), ok), header: []string{"X-Headrace-Max-Wait", "30s"}, status: 429, code: "headrace_wait_too_long", calls: 1, retry: "true", after: "60", took: time.Minute},
+		"a fault after a ping":       {steps: steps(later(time.Minute, says(500, fault)), ok), body: stream, header: []string{"X-Headrace-Max-Wait", "30s"}, status: 200, code: "The server had an error", calls: 1, took: time.Minute},
 		"a slow answer":              {steps: steps(later(5*time.Minute, ok)), header: []string{"X-Headrace-Max-Wait", "30s"}, status: 200, text: answered, took: 5 * time.Minute},
 		"a deadline in flight":       {steps: steps(hangs), header: []string{"X-Headrace-Deadline", "120s"}, status: 504, code: "headrace_deadline", calls: 1, retry: "false", took: 2 * time.Minute},
 		"a deadline by the clock":    {steps: steps(hangs), header: []string{"X-Headrace-Deadline", "2000-01-01T00:03:00Z"}, status: 504, code: "headrace_deadline", calls: 1, took: 3 * time.Minute},
@@ -205,6 +214,46 @@ func breaks(r *http.Request) (*http.Response, error) {
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// A stream whose head left with a ping says in its trailers how it was served, and the log knows when its first byte came.
+// While it flows it is counted.
+func TestPingedStreamHasTrailers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &script{steps: steps(later(18*time.Second, says(429, busy, "Retry-After", "1")), later(time.Second, flows(time.Second, slicesOf("data: {}\n\n", 10)...)))}
+		var log Access
+		m := over(t, dialects["openai"], up, func(c *Config) { c.Log = func(a Access) { log = a } }, batch.WithPlainLaw())
+		defer m.shared.Close()
+		streams := make(chan int)
+		for _, at := range []time.Duration{19, 25} {
+			time.AfterFunc(at*time.Second+time.Second/2, func() {
+				st, err := m.Status(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				streams <- st.Streams
+			})
+		}
+		ended := make(chan *http.Response)
+		go func() {
+			resp, _ := m.ask(m.request(t.Context(), "/v1/chat/completions", `{"stream":true,`+chatBody[1:]))
+			ended <- resp
+		}()
+		if before, amid := <-streams, <-streams; before != 0 || amid != 1 {
+			t.Errorf("%d streams before the answer, %d amid it", before, amid)
+		}
+		resp := <-ended
+		if tr := resp.Trailer; tr.Get("X-Headrace-Attempts") != "2" || tr.Get("X-Headrace-Lane") != "m-1" || tr.Get("X-Headrace-Waited-Ms") == "" || resp.Header.Get("X-Headrace-Attempts") != "" {
+			t.Errorf("trailers %v, headers %v", tr, resp.Header)
+		}
+		if log.First < 21*time.Second || log.First > 23*time.Second {
+			t.Errorf("its first byte came after %v", log.First)
+		}
+		m.proves(t)
+		if st, err := m.Status(t.Context()); err != nil || st.Streams != 0 {
+			t.Errorf("%d streams at the end, %v", st.Streams, err)
+		}
+	})
+}
 
 // A client that goes away while it waits costs nothing; one that goes while its call is in flight has
 // it cancelled at once, or finished and counted, as the server hears.

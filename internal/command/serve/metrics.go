@@ -19,6 +19,8 @@ var (
 	waitingNow    = family(exposition.Gauge, "waiting", "Requests that wait.", "class")
 	inFlightNow   = family(exposition.Gauge, "in_flight", "Calls in flight.")
 	waitSeconds   = family(exposition.Histogram, "wait_seconds", "Time of requests until their last call left, or until they ended.", "class")
+	firstSeconds  = family(exposition.Histogram, "first_byte_seconds", "Time of answered requests until the first byte of their answer.", "class")
+	streamsNow    = family(exposition.Gauge, "streams", "Streams that are open, of the calls in flight.")
 	refusedTotal  = family(exposition.Counter, "refused_total", "Requests that this server has refused, by their code.", "reason")
 	goneTotal     = family(exposition.Counter, "disconnects_total", "Clients that went away before the end of their answer; when is waiting or flying.", "when")
 	costTotal     = family(exposition.Counter, "cost_usd_total", "Cost of requests that have ended, of models with a known price, in USD.", "client")
@@ -51,16 +53,18 @@ type meter struct {
 	requests map[[4]string]float64
 	refused  map[string]float64
 	gone     map[string]float64
-	cost     map[string]limiter.Money // by client
-	waits    map[string]*exposition.Spread
-	clients  []string // those with a name of their own in labels
+	cost     map[string]limiter.Money      // by client
+	waits    map[string]*exposition.Spread // by class
+	firsts   map[string]*exposition.Spread // likewise
+	clients  []string                      // those with a name of their own in labels
 	lanes    []string
 }
 
 func newMeter() *meter {
-	m := &meter{requests: map[[4]string]float64{}, refused: map[string]float64{}, gone: map[string]float64{}, cost: map[string]limiter.Money{}, waits: map[string]*exposition.Spread{}}
+	m := &meter{requests: map[[4]string]float64{}, refused: map[string]float64{}, gone: map[string]float64{}, cost: map[string]limiter.Money{}, waits: map[string]*exposition.Spread{}, firsts: map[string]*exposition.Spread{}}
 	for _, class := range door.Classes {
 		m.waits[class] = &exposition.Spread{Ends: waitEnds, Counts: make([]uint64, len(waitEnds)+1)}
+		m.firsts[class] = &exposition.Spread{Ends: waitEnds, Counts: make([]uint64, len(waitEnds)+1)}
 	}
 	return m
 }
@@ -91,6 +95,9 @@ func (m *meter) note(a *handler.Access) {
 	}
 	m.requests[[4]string{client, class, named(&m.lanes, a.Lane), result}]++
 	m.waits[class].Add(a.Waited.Seconds())
+	if a.First > 0 {
+		m.firsts[class].Add(a.First.Seconds())
+	}
 }
 
 // named returns a label, or the one of all that come after the first.
@@ -112,6 +119,7 @@ func (m *meter) Collect(to *exposition.Page) {
 			to.Add(waitingNow, float64(st.Classes[class]), class)
 		}
 		to.Add(inFlightNow, float64(st.InFlight))
+		to.Add(streamsNow, float64(st.Streams))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,10 +136,16 @@ func (m *meter) Collect(to *exposition.Page) {
 		to.Add(goneTotal, n, when)
 	}
 	for _, class := range door.Classes {
-		now := *m.waits[class]
-		now.Counts = slices.Clone(now.Counts) // the page is written later
-		to.AddSpread(waitSeconds, &now, class)
+		to.AddSpread(waitSeconds, copyOf(m.waits[class]), class)
+		to.AddSpread(firstSeconds, copyOf(m.firsts[class]), class)
 	}
+}
+
+// copyOf returns a spread as it stands: the page is written later.
+func copyOf(s *exposition.Spread) *exposition.Spread {
+	now := *s
+	now.Counts = slices.Clone(now.Counts)
+	return &now
 }
 
 // paths serves /metrics to admins, and everything else as before.
