@@ -62,7 +62,7 @@ type Config struct {
 	Models string
 
 	Clients     []door.Client
-	Open        bool     // requests without a token may come in
+	Open        bool     // requests without a token may come in, and see the status if there are no Clients
 	Hosts       []string // names by which clients may call, besides those of this machine
 	AllowOrigin []string // pages in a browser that may call
 

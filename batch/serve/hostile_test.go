@@ -114,6 +114,35 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
+// An open server without clients shows its status to anybody on this machine, but to no page. With clients, only an
+// admin sees it.
+func TestStatusOfAnOpenServer(t *testing.T) {
+	named := []door.Client{{Name: "one", SHA256: [32]byte{9}}}
+	for name, test := range map[string]struct {
+		clients []door.Client
+		host    string
+		header  [2]string
+		status  int
+	}{
+		"open":                 {nil, "localhost:8470", [2]string{}, 200},
+		"open, with a token":   {nil, "127.0.0.1:8470", [2]string{"Authorization", "Bearer none-needed"}, 200},
+		"a name that rebinds":  {nil, "evil.example", [2]string{}, 403},
+		"a page":               {nil, "localhost", [2]string{"Origin", "https://evil.example"}, 403},
+		"a page's image":       {nil, "localhost", [2]string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"open, and an admin's": {named, "localhost", [2]string{}, 401},
+	} {
+		m := mills(t, dialects["openai"], sim.Config{}, func(c *Config) { c.Open, c.Clients = true, test.clients })
+		r := httptest.NewRequest(http.MethodGet, pathStatus, nil)
+		r.Host = test.host
+		if test.header[0] != "" {
+			r.Header.Set(test.header[0], test.header[1])
+		}
+		if resp, body := m.ask(r); resp.StatusCode != test.status || m.Admin(r) != (test.status == 200) {
+			t.Errorf("%s: %d %s, admin: %v", name, resp.StatusCode, body, m.Admin(r))
+		}
+	}
+}
+
 // Pages that were named may call, and get no CORS headers; clients over the user's own socket may
 // have any host, and see the status.
 func TestDoorsThatAreOpen(t *testing.T) {

@@ -48,15 +48,16 @@ type LaneStatus struct {
 	Refused  uint64 `json:"refused"`
 }
 
-// Admin reports whether a request has the token of an admin, or came over the user's own socket: it may
-// see the status.
+// Admin reports whether a request may see the status: it has the token of an admin, or came over the user's own
+// socket. Where the server is open and has no clients, it needs no token. A request that is foreign, as a page's is,
+// never may.
 func (s *Server) Admin(r *http.Request) (is bool) {
 	if isLocal(r.Context()) {
 		return true
 	}
 	s.with(func(b *books) {
 		client, refusal := b.door.Client(r.Header)
-		is = refusal == nil && client.Admin
+		is = refusal == nil && client.Admin && b.door.Foreign(r, false) == nil
 	})
 	return is
 }

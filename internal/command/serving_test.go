@@ -224,6 +224,21 @@ func TestServeAnswersWhoHasItsLines(t *testing.T) {
 	}
 }
 
+// With --open the metrics and the status need no token, as calls do not, and a page in a browser sees neither.
+func TestOpenServeShowsItsStatus(t *testing.T) {
+	s := startServing(t, t.TempDir(), "--provider", "sim", "--open")
+	for path, want := range map[string]string{"/metrics": `headrace_serve_waiting{class="batch"} 0`, "/headrace/status": `"waiting":0`} {
+		if status, text := s.get(path, ""); status != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+		page := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, s.base+path, nil))(t)
+		page.Header.Set("Origin", "https://evil.example")
+		if status, text, _ := s.ask(page); status == http.StatusOK || strings.Contains(text, want) {
+			t.Errorf("%s from a page: %d %s", path, status, text)
+		}
+	}
+}
+
 // A unix socket is this user's alone, needs no token for the status, and is gone at the end. Another process
 // at the same path is refused; one that was killed leaves nothing in the way.
 func TestServeOnASocket(t *testing.T) {

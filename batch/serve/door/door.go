@@ -62,18 +62,18 @@ func (c *Client) May(model string) bool { return c.Models == nil || slices.Conta
 // Config says who may come in.
 type Config struct {
 	Clients []Client
-	Open    bool     // requests without a token are those of Anyone
+	Open    bool     // requests without a token may come in; without Clients they are those of an admin
 	Hosts   []string // names of the server, besides those of this machine
 	Origins []string // pages that may call, such as "https://app.example"
 }
 
-// Anyone is the client of requests without a token, where the door is open.
-var Anyone = Client{Name: "anyone"}
+// Anyone names the client of requests without a token, where the door is open.
+const Anyone = "anyone"
 
 // A Door is a value: many goroutines may use it.
 type Door struct {
 	clients map[[32]byte]*Client
-	open    bool
+	anyone  *Client // of requests without a token; nil: they are refused
 	hosts   []string
 	origins []string
 }
@@ -83,7 +83,7 @@ const MaxName = 64
 
 // New checks the configuration.
 func New(c Config) (*Door, error) {
-	d := &Door{clients: map[[32]byte]*Client{}, open: c.Open, hosts: append([]string{"localhost", "127.0.0.1", "::1"}, c.Hosts...), origins: c.Origins}
+	d := &Door{clients: map[[32]byte]*Client{}, hosts: append([]string{"localhost", "127.0.0.1", "::1"}, c.Hosts...), origins: c.Origins}
 	var faults []error
 	for _, one := range c.Clients {
 		switch had := d.clients[one.SHA256]; {
@@ -99,7 +99,9 @@ func New(c Config) (*Door, error) {
 			d.clients[one.SHA256] = &one
 		}
 	}
-	if len(c.Clients) == 0 && !c.Open {
+	if c.Open {
+		d.anyone = &Client{Name: Anyone, Admin: len(c.Clients) == 0} // else nobody could see the status
+	} else if len(c.Clients) == 0 {
 		faults = append(faults, errors.New("there is no client: nobody could come in"))
 	}
 	return d, errors.Join(faults...)
@@ -178,8 +180,8 @@ func (d *Door) Client(h http.Header) (*Client, *provider.Refusal) {
 			return c, nil
 		}
 	}
-	if d.open {
-		return &Anyone, nil
+	if d.anyone != nil {
+		return d.anyone, nil
 	}
 	return nil, refuse(http.StatusUnauthorized, "headrace_token", "the token of this server is missing or wrong: send it as the API key")
 }
