@@ -18,7 +18,7 @@ const module = "github.com/headrace/headrace"
 var lockFree = map[string]int{
 	".": 5, "../coordinator": 5, "../coordinator/machine": 5, "../limiter": 5,
 	"../limiter/model": 10, "../limiter/plain": 5, "../limiter/laws": 1, "../limiter/internal/measure": 3, "../limiter/internal/window": 2,
-	"paced": 3, "serve": 8, "serve/door": 2, "serve/line": 2, "serve/queue": 2, "serve/stream": 2, "prompts": 5, "journal": 5, "saver": 3, "promptfile": 5, "internal/keys": 3, "internal/lines": 2, "../internal/disk": 3,
+	"paced": 3, "serve": 8, "serve/door": 2, "serve/internal/line": 2, "serve/internal/queue": 2, "serve/internal/stream": 2, "prompts": 5, "journal": 5, "saver": 3, "promptfile": 5, "internal/keys": 3, "internal/lines": 2, "../internal/disk": 3,
 }
 
 // No lock, no atomic and no clock of the world's is in what decides.
@@ -77,12 +77,12 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		"batch/paced": append([]string{
 			"batch", "coordinator", "coordinator/machine", "provider", "provider/estimate", "provider/rawjson", "provider/stream",
 		}, admission...),
-		"batch/serve/line":   {},
-		"batch/serve/queue":  {"batch/serve/line"},
-		"batch/serve/door":   {"batch/serve/line", "limiter", "limiter/internal/measure", "provider", "provider/rawjson", "provider/stream"},
-		"batch/serve/stream": {"provider", "provider/rawjson", "provider/stream"},
+		"batch/serve/internal/line":   {},
+		"batch/serve/internal/queue":  {"batch/serve/internal/line"},
+		"batch/serve/door":            {"batch/serve/internal/line", "limiter", "limiter/internal/measure", "provider", "provider/rawjson", "provider/stream"},
+		"batch/serve/internal/stream": {"provider", "provider/rawjson", "provider/stream"},
 		"batch/serve": append([]string{
-			"batch", "batch/paced", "batch/serve/door", "batch/serve/line", "batch/serve/queue", "batch/serve/stream", "coordinator", "coordinator/machine", "provider", "provider/anthropic",
+			"batch", "batch/paced", "batch/serve/door", "batch/serve/internal/line", "batch/serve/internal/queue", "batch/serve/internal/stream", "coordinator", "coordinator/machine", "provider", "provider/anthropic",
 			"provider/auth", "provider/chat", "provider/cohere", "provider/converse", "provider/estimate", "provider/gemini", "provider/openai",
 			"provider/rawjson", "provider/stream", "provider/wire",
 		}, admission...),

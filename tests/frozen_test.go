@@ -19,7 +19,7 @@ import (
 var rewriteFrozen = flag.Bool("rewrite-frozen", false, "write the list of public names again")
 
 // frozenPackages are those whose public names users' programs rely on.
-var frozenPackages = []string{"batch", "batch/paced", "batch/promptfile", "provider", "provider/anthropic", "provider/auth", "provider/converse", "provider/fleet", "provider/gemini", "provider/openai", "provider/wire"}
+var frozenPackages = []string{"batch", "batch/paced", "batch/promptfile", "batch/serve", "batch/serve/door", "provider", "provider/anthropic", "provider/auth", "provider/converse", "provider/fleet", "provider/gemini", "provider/openai", "provider/wire"}
 
 // A public name that is added gets a line in testdata/names.txt (-rewrite-frozen writes it). A name that goes keeps a
 // deprecated alias for one version, or gets a line in CHANGELOG.md.

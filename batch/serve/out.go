@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/headrace/headrace/batch/serve/stream"
+	"github.com/headrace/headrace/batch/serve/internal/stream"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/gemini"
 )

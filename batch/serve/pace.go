@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/serve/queue"
+	"github.com/headrace/headrace/batch/serve/internal/queue"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch"
-	"github.com/headrace/headrace/batch/serve/queue"
+	"github.com/headrace/headrace/batch/serve/internal/queue"
 	"github.com/headrace/headrace/provider"
 )
 

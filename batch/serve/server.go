@@ -9,8 +9,8 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/serve/door"
-	"github.com/headrace/headrace/batch/serve/line"
-	"github.com/headrace/headrace/batch/serve/queue"
+	"github.com/headrace/headrace/batch/serve/internal/line"
+	"github.com/headrace/headrace/batch/serve/internal/queue"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/anthropic"
 	"github.com/headrace/headrace/provider/converse"

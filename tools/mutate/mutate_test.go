@@ -62,7 +62,7 @@ func TestPackagesAreTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"limiter", "limiter/model", "limiter/plain", "limiter/internal/measure", "limiter/internal/window", "coordinator/machine", "coordinator", "batch", "batch/serve/line", "batch/serve/queue", "observe"} {
+	for _, dir := range []string{"limiter", "limiter/model", "limiter/plain", "limiter/internal/measure", "limiter/internal/window", "coordinator/machine", "coordinator", "batch", "batch/serve/internal/line", "batch/serve/internal/queue", "observe"} {
 		if _, err := findAll(root, dir); err != nil {
 			t.Error(err)
 		}

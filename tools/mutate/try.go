@@ -29,8 +29,8 @@ var targets = []target{
 	{"coordinator/machine", []string{"coordinator/machine", "coordinator"}},
 	{"coordinator", []string{"coordinator", "batch"}},
 	{"batch", []string{"batch"}},
-	{"batch/serve/line", []string{"batch/serve/line", "batch/serve/queue", "batch/serve"}},
-	{"batch/serve/queue", []string{"batch/serve/queue", "batch/serve"}},
+	{"batch/serve/internal/line", []string{"batch/serve/internal/line", "batch/serve/internal/queue", "batch/serve"}},
+	{"batch/serve/internal/queue", []string{"batch/serve/internal/queue", "batch/serve"}},
 	{"observe", []string{"observe"}},
 }
 

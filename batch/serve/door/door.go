@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headrace/headrace/batch/serve/line"
+	"github.com/headrace/headrace/batch/serve/internal/line"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
 )

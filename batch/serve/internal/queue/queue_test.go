@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/headrace/headrace/batch/serve/line"
+	"github.com/headrace/headrace/batch/serve/internal/line"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

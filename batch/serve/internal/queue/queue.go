@@ -8,7 +8,7 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
-	"github.com/headrace/headrace/batch/serve/line"
+	"github.com/headrace/headrace/batch/serve/internal/line"
 )
 
 // Errors of requests that do not wait any longer.
