@@ -14,6 +14,14 @@ import (
 	"github.com/headrace/headrace/provider/sim"
 )
 
+// used returns the bytes of what lives, and of the stacks.
+func used() uint64 {
+	var s runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc + s.StackInuse
+}
+
 // Ten thousand requests of 8 KiB that wait need less than 400 MiB: 40 KiB each, of which net/http's buffers, the
 // stacks of its two goroutines and the body are most.
 func TestMemoryOfWaiting(t *testing.T) {
@@ -23,12 +31,6 @@ func TestMemoryOfWaiting(t *testing.T) {
 	defer server.Close()
 	body := strings.Replace(chatBody, "water", strings.Repeat("x", 8000), 1)
 	head := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nUser-Agent: test\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", token, len(body))
-	used := func() uint64 {
-		var s runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&s)
-		return s.HeapAlloc + s.StackInuse
-	}
 	before := used()
 	for range n {
 		conn := must.Get(net.Dial("tcp", server.Listener.Addr().String()))(t)

@@ -191,14 +191,21 @@ func (v *visit) served(h http.Header) {
 	}
 }
 
-// copySize is the size in bytes of what is read at once: some events of a stream. Thousands of streams
-// may be open.
-const copySize = 8 << 10
+// Sizes in bytes of what is read at once: some events of a stream, as thousands of streams may be open, and of a whole
+// answer as much as the connection has ready.
+const (
+	streamSize = 2 << 10
+	wholeSize  = 8 << 10
+)
 
 // copy passes on a body as it comes. With FinishGone it reads on when the client has gone.
 func (o *out) copy(body io.Reader, came func()) error {
-	p := make([]byte, copySize)
 	streams := o.tap != nil || o.v.streams
+	size := wholeSize
+	if streams {
+		size = streamSize
+	}
+	p := make([]byte, size)
 	for {
 		n, err := body.Read(p)
 		if n > 0 {

@@ -191,7 +191,7 @@ func (c *Client) hideIn(resp *http.Response) {
 	c.hideInHeaders(resp.Header)
 	var secrets [][]byte
 	for _, s := range c.cfg.Auth.Secrets() {
-		if len(s) >= minHidden && len(s) < firstPiece/2 && !auth.IsPlaceholder(s) {
+		if len(s) >= minHidden && !auth.IsPlaceholder(s) {
 			secrets = append(secrets, []byte(s))
 		}
 	}
@@ -217,9 +217,18 @@ type hiding struct {
 	io.ReadCloser
 	secrets [][]byte
 	piece   []byte // what was read last
+	full    bool   // it was, and may be longer
 	sure    []byte // of piece: may be passed on
 	held    []byte // of the end of piece: the beginning of a secret
 	err     error  // comes after both
+}
+
+// longest returns the length of the longest secret.
+func (h *hiding) longest() (n int) {
+	for _, s := range h.secrets {
+		n = max(n, len(s))
+	}
+	return n
 }
 
 // Read passes on what is sure. The size of p does not matter: a piece is longer than any secret.
@@ -228,12 +237,13 @@ func (h *hiding) Read(p []byte) (int, error) {
 		if h.err != nil {
 			return 0, h.err
 		}
-		if h.piece == nil {
-			h.piece = make([]byte, firstPiece)
+		if h.full || h.piece == nil {
+			h.piece = make([]byte, min(max(2*len(h.piece), leastPiece), mostPiece)+2*h.longest())
 		}
 		n := copy(h.piece, h.held)
 		more, err := h.ReadCloser.Read(h.piece[n:])
 		came := h.piece[:n+more]
+		h.full = len(came) == len(h.piece) && len(came) < mostPiece
 		h.cover(came)
 		keep := 0
 		if h.err = err; err == nil {
@@ -247,8 +257,12 @@ func (h *hiding) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// firstPiece is the size of a piece of an answer, in bytes: longer than two keys or tokens.
-const firstPiece = 32 << 10
+// Sizes in bytes of a piece of an answer, to which the room for two secrets is added. Each of thousands of open streams has
+// one, so it is some events at first, and grows for a long answer that comes at once.
+const (
+	leastPiece = 2 << 10
+	mostPiece  = 32 << 10
+)
 
 // cover replaces each secret in p.
 func (h *hiding) cover(p []byte) {
