@@ -75,6 +75,44 @@ func TestRunThroughServe(t *testing.T) {
 	}
 }
 
+// With --share a run goes through the serve that has its key, whatever limits it was given for itself, and its lines are those of a
+// run without it. A serve that does not know the run's token, or has another key, is passed by, and so is one that has ended.
+func TestRunSharesTheLineOfItsKey(t *testing.T) {
+	folder := t.TempDir()
+	server, base := serveFor(t, sim.Config{Keys: []string{"sk-of-the-provider"}})
+	in := promptsFile(t, 20)
+	must.Do(t, os.WriteFile(filepath.Join(folder, "key"), []byte("sk-of-the-provider\n"), 0o600))
+	own := []string{"--base-url", base, "--api-key-file", "key"}
+	share := append(slices.Clone(own), "--share", "--rpm", "60000")
+	direct, said := runThrough(t, folder, in, "direct.jsonl", share...)
+	if !strings.Contains(said, "--share: no headrace serve on this machine has this key; calls go to the provider") {
+		t.Error(said)
+	}
+	for i, where := range [][]string{{"--addr", "127.0.0.1:0"}, {"--socket", "hr.sock"}, {"--open"}} {
+		s := startServing(t, folder, append(slices.Clone(own), where...)...)
+		out := fmt.Sprintf("share%d.jsonl", i)
+		through, said := runThrough(t, folder, in, out, share...)
+		if !slices.Equal(direct, through) || !strings.Contains(said, "calls go through headrace serve at ") || strings.Contains(said, "--law none") {
+			t.Errorf("%s\n%s\nand without serve\n%s", said, through[0], direct[0])
+		}
+		if _, err := os.Stat(filepath.Join(folder, strings.TrimSuffix(out, ".jsonl")+".state.json")); err == nil {
+			t.Error("the run has kept a state")
+		}
+		if status, text := s.get("/metrics", s.token); !strings.Contains(text, `client="`+out+`",lane="openai/m",result="answered"} 20`) && where[0] != "--open" {
+			t.Errorf("%d %s", status, text)
+		}
+		if code := s.end(syscall.SIGTERM); code != exit.OK {
+			t.Error(code)
+		}
+	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "clients.yaml"), []byte("clients:\n  alice:\n    token-sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n"), 0o600))
+	startServing(t, folder, append(slices.Clone(own), "--clients", "clients.yaml")...)
+	before := server.Books().Accepted
+	if _, said := runThrough(t, folder, in, "passed.jsonl", share...); !strings.Contains(said, "does not let this run in; calls go to the provider") || server.Books().Accepted != before+20 {
+		t.Error(said)
+	}
+}
+
 // A run with the key of a serve on this machine names the flag by which one line paces both.
 func TestRunFindsAServeOfItsKey(t *testing.T) {
 	folder := t.TempDir()
@@ -82,7 +120,7 @@ func TestRunFindsAServeOfItsKey(t *testing.T) {
 	must.Do(t, os.WriteFile(filepath.Join(folder, "key"), []byte("sk-of-the-provider\n"), 0o600))
 	s := startServing(t, folder, "--base-url", base, "--api-key-file", "key")
 	_, said := runThrough(t, folder, promptsFile(t, 2), "out.jsonl", "--base-url", base, "--api-key-file", "key")
-	if want := fmt.Sprintf("headrace serve of process %d has the same key: add --through %s, and one line paces both", s.cmd.Process.Pid, s.base); !strings.Contains(said, want) {
+	if want := fmt.Sprintf("headrace serve of process %d has the same key: add --through %s, or --share, and one line paces both", s.cmd.Process.Pid, s.base); !strings.Contains(said, want) {
 		t.Error(said)
 	}
 }

@@ -149,6 +149,9 @@ func connect(b *Account) (*Account, error) {
 	if cfg.Header, err = b.headers(); err != nil {
 		return nil, err
 	}
+	if flags.Share && b.share() {
+		return b, b.goThrough()
+	}
 	cfg.Auth = b.auth()
 	if err := b.aim(cfg); err != nil {
 		return nil, b.addressFault(err)

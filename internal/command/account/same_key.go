@@ -77,6 +77,19 @@ func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbour
 	return n
 }
 
+// serveWith returns the address of a headrace serve that has the key; "": there is none.
+func serveWith(folder, key string) (address string) {
+	if folder == "" || key == "" {
+		return ""
+	}
+	for _, one := range (&neighbours{folder: folder, prefix: keyPrint(key) + "-"}).others() {
+		if one.Serve != "" {
+			return one.Serve
+		}
+	}
+	return ""
+}
+
 // others returns the other runs with this key. It removes files that a killed run has left.
 func (n *neighbours) others() (all []neighbour) {
 	entries, err := os.ReadDir(n.folder)
@@ -175,7 +188,7 @@ func (n *neighbours) say(notice func(event.Code, string)) (said bool) {
 	}
 	for _, one := range others {
 		if one.Serve != "" {
-			notice(event.SameKey, fmt.Sprintf("headrace serve of process %d has the same key: add --through %s, and one line paces both", one.PID, one.Serve))
+			notice(event.SameKey, fmt.Sprintf("headrace serve of process %d has the same key: add --through %s, or --share, and one line paces both", one.PID, one.Serve))
 			return true
 		}
 	}

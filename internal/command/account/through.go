@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,27 +42,16 @@ const throughWait = "24h"
 // goThrough makes the client of a run whose calls headrace serve paces. The server has the provider's key,
 // and the run the server's token.
 func (b *Account) goThrough() error {
-	base, at := strings.TrimRight(b.flags.Through, "/"), strings.TrimPrefix(strings.TrimPrefix(b.flags.Through, "http://"), "https://")
-	cfg := b.ClientConfig()
-	transport := provider.NewHTTPTransport(b.flags.Concurrency)
-	transport.Proxy = nil // it is this user's own server
-	if b.tls != nil {
-		transport.TLSClientConfig = b.tls
-	}
-	if socket, is := strings.CutPrefix(base, settings.SocketPrefix); is {
-		full, err := filepath.Abs(socket)
-		if err != nil {
-			return exit.Refuse("--through %s: %v", base, err)
-		}
-		base, at = "http://localhost", full
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", full)
-		}
-	}
-	token, err := b.tokenFor(strings.TrimRight(at, "/"))
+	base, at, transport, err := b.wayTo(b.flags.Through)
 	if err != nil {
 		return err
 	}
+	token, err := b.tokenFor(at)
+	if err != nil {
+		return err
+	}
+	cfg := b.ClientConfig()
+	b.added, b.addedFrom = nil, nil // they are for the provider
 	if cfg.Auth = (auth.None{}); token != "" {
 		if b.proof, err = auth.Bearer(token); err != nil {
 			return exit.Refuse("--through: the token of headrace serve has a character that headers cannot have")
@@ -87,24 +77,82 @@ func (b *Account) goThrough() error {
 	return nil
 }
 
+// wayTo returns how headrace serve at an address is reached, and at, by which its token is known.
+func (b *Account) wayTo(address string) (base, at string, transport *http.Transport, err error) {
+	base = strings.TrimRight(address, "/")
+	at = strings.TrimPrefix(strings.TrimPrefix(base, "http://"), "https://")
+	transport = provider.NewHTTPTransport(b.flags.Concurrency)
+	transport.Proxy = nil // it is this user's own server
+	if b.tls != nil {
+		transport.TLSClientConfig = b.tls
+	}
+	if socket, is := strings.CutPrefix(base, settings.SocketPrefix); is {
+		full, err := filepath.Abs(socket)
+		if err != nil {
+			return "", "", nil, exit.Refuse("--through %s: %v", base, err)
+		}
+		base, at = "http://localhost", full
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", full)
+		}
+	}
+	return base, at, transport, nil
+}
+
+// share looks for a headrace serve with the key of this run, and has the calls go through it if it lets them in. Otherwise
+// the run calls the provider, and says why.
+func (b *Account) share() (through bool) {
+	at := serveWith(b.Runtime, cmp.Or(b.key(), b.Identity()))
+	if at == "" {
+		b.Note(event.Other, "--share: no headrace serve on this machine has this key; calls go to the provider")
+		return false
+	}
+	base, place, transport, err := b.wayTo(at)
+	var proof auth.Source = auth.None{}
+	if token, _ := b.tokenAt(place); err == nil && token != "" {
+		proof, err = auth.Bearer(token)
+	}
+	if err == nil {
+		err = b.greet(base, transport, proof)
+	}
+	if err != nil {
+		b.Note(event.Other, fmt.Sprintf("--share: headrace serve at %s does not let this run in; calls go to the provider", at))
+		return false
+	}
+	b.flags.GoThrough(at)
+	return true
+}
+
+// tokenAt returns the token that a server keeps for this user, and its file; "": there is none, and the server may need none.
+func (b *Account) tokenAt(at string) (token, path string) {
+	if b.Runtime == "" {
+		return "", ""
+	}
+	path = TokenPath(b.Runtime, at)
+	text, err := os.ReadFile(path) //nolint:gosec // the user's own
+	if err != nil {
+		return "", ""
+	}
+	return strings.TrimSpace(string(text)), path
+}
+
 // tokenFor finds the token of a server: in the file or the variable that the user names, or in the file
 // that the server keeps for this user. "": there is none.
-func (b *Account) tokenFor(at string) (string, error) {
+func (b *Account) tokenFor(at string) (token string, err error) {
 	path := b.flags.KeyFile
 	switch {
+	case b.flags.Share:
+		token, b.Proven = b.tokenAt(at) // the user names where the provider's key is
+		return token, nil
 	case b.flags.SendsNoKey():
 		return "", nil
 	case path == "" && b.flags.KeyEnvGiven:
 		value, _ := b.Env(b.flags.KeyEnv)
 		b.Proven = b.flags.KeyEnv
 		return strings.TrimSpace(value), nil
-	case path == "" && b.Runtime == "":
-		return "", nil
 	case path == "":
-		path = TokenPath(b.Runtime, at)
-		if _, err := os.Stat(path); err != nil {
-			return "", nil //nolint:nilerr // the server may need none; it says so
-		}
+		token, b.Proven = b.tokenAt(at)
+		return token, nil
 	}
 	text, err := os.ReadFile(path) //nolint:gosec // the user's own
 	if err != nil {

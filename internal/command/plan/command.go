@@ -78,7 +78,7 @@ var notOfPlan = []string{
 	"output", "errors", "timeline", "insecure-http", "api-key-env", "api-key-file", "header", "ca-file", "client-cert", "client-key", "text", "max-attempts", "max-bodies", "item-timeout", "first-answer",
 	"outage-patience", "keep-going", "max-failures", "long-wait", "filtered", "order", "retry-failed", "fresh", "forget", "durable", "progress", "color",
 	"log-level", "log-format", "log-file", "sim-profile", "cluster", "stream", "stream-idle", "pilot", "spill", "yes", "confirm-above",
-	"metrics-addr", "metrics-file", "linger", "through", "report",
+	"metrics-addr", "metrics-file", "linger", "through", "share", "report",
 }
 
 // registerPlan registers them.

@@ -31,7 +31,7 @@ const (
 	Faces                     // what a run shows: color, long-wait
 	Says                      // in which form: progress, log-level, log-format, log-file
 	Meters                    // what shows a run on one machine: metrics-addr, metrics-file, linger, report
-	Beside                    // other programs on this machine: through
+	Beside                    // other programs on this machine: through share
 	Config                    // the flags --config and --seed
 )
 
@@ -52,7 +52,7 @@ var flagsIn = map[Groups]string{
 	Faces:  "color long-wait",
 	Says:   "progress log-level log-format log-file",
 	Meters: "metrics-addr metrics-file linger report",
-	Beside: "through",
+	Beside: "through share",
 	Config: "config seed",
 }
 
@@ -86,7 +86,7 @@ type flagGroup struct {
 var RunGroups = []flagGroup{
 	{"Files", "output errors timeline report metrics-file text filtered durable fresh retry-failed"},
 	{"Provider", "provider base-url insecure-http api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
-	{"Network", "header ca-file client-cert client-key through"},
+	{"Network", "header ca-file client-cert client-key through share"},
 	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},
 	{"Money", "price prices max-cost service-tier spill pilot confirm-above yes"},
 	{"How fast", "concurrency rpm tpm input-tpm output-tpm burst latency-target law max-bodies forget"},

@@ -19,6 +19,7 @@ type NetworkFlags struct {
 	CaFile                string
 	ClientCert, ClientKey string
 	Through               string // the address of headrace serve; "": calls go to the provider
+	Share                 bool   // go through one that has the same key, if there is one
 }
 
 func (f *NetworkFlags) registerNetwork(fs *pflag.FlagSet) {
@@ -27,6 +28,7 @@ func (f *NetworkFlags) registerNetwork(fs *pflag.FlagSet) {
 	fs.StringVar(&f.ClientCert, "client-cert", "", "certificate (PEM) that is shown to servers that ask for one")
 	fs.StringVar(&f.ClientKey, "client-key", "", "private key (PEM) of --client-cert")
 	fs.StringVar(&f.Through, "through", "", "let headrace serve at this address pace the calls, in one line with those of other programs: http://127.0.0.1:8470 or unix:PATH")
+	fs.BoolVar(&f.Share, "share", false, "let a headrace serve on this machine that has the same key pace the calls; where there is none, call the provider")
 	NameValues(fs, map[string]string{"ca-file": "FILE", "client-cert": "FILE", "client-key": "FILE", "through": "ADDRESS"})
 }
 
@@ -38,6 +40,9 @@ const SocketPrefix = "unix:"
 
 // goThrough takes --through: it leaves to serve what serve decides, and refuses flags about that.
 func (f *Flags) goThrough() error {
+	if f.Share {
+		return f.checkShare()
+	}
 	if f.Through == "" {
 		return nil
 	}
@@ -68,6 +73,30 @@ func (f *Flags) goThrough() error {
 	}
 	f.Law, f.Timeout = LawNone, 0 // serve has both
 	return nil
+}
+
+// checkShare refuses --share where no call could go through serve.
+func (f *Flags) checkShare() error {
+	switch {
+	case f.Through != "":
+		return errors.New("--share finds headrace serve by the key, and --through names it: remove one of the two")
+	case f.Fleet != nil:
+		return fmt.Errorf("%s:%d: lanes are given, and --share is for the key of one provider: remove one of the two", f.Config, f.Fleet.Line)
+	case f.Provider == ProviderSim:
+		return errors.New("--provider sim calls nothing, so there is nothing to --share: remove one of the two")
+	case f.ServiceTier == TierAuto:
+		return errors.New("--service-tier auto: not with --share: use flex or standard")
+	case f.Cluster != "":
+		return errors.New("--share: only for runs on one machine: remove it")
+	}
+	return nil
+}
+
+// GoThrough has calls go through headrace serve at an address, which --share has found. Serve has its own limits, law and
+// timeout: those of the flags are for calls to the provider.
+func (f *Flags) GoThrough(at string) {
+	f.Through, f.Law, f.Timeout = at, LawNone, 0
+	f.rpm, f.tpm, f.inputTPM, f.outputTPM, f.LatencyTarget = 0, 0, 0, 0, 0
 }
 
 // checkNetwork refuses a certificate without its key, and a key without its certificate.
