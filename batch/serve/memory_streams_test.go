@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/must"
+	"github.com/headrace/headrace/internal/race"
 )
 
 // streaming is a provider in as few bytes as can be: it answers each connection with the head and one event of a stream, and
@@ -46,6 +47,9 @@ func streaming(t *testing.T) (base string) {
 // Two thousand open streams need less than 160 MiB: 80 KiB each, of which the buffers of net/http for two connections and the
 // stacks of its four goroutines are two thirds.
 func TestMemoryOfStreams(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector has memory of its own for each goroutine")
+	}
 	const n, most = 500, 80 << 10
 	base := streaming(t)
 	m, at := loopback(t, base, n)

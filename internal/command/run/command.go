@@ -52,7 +52,7 @@ The key comes from the provider's usual variable, or from a file. Every flag can
 the environment, --base-url as HEADRACE_BASE_URL, and in the YAML file of --config, as in
 "base-url: http://…". A flag beats the environment, which beats the file. Two runs of yours on
 one machine with the same key say so: they find each other in $XDG_RUNTIME_DIR/headrace, by a
-short hash of the key.
+short hash of the key. With --share a run goes through a headrace serve that it finds there.
 
 Ctrl-C finishes the calls in flight; a second one abandons them. Files are whole either way.
 
