@@ -82,10 +82,11 @@ type Journal struct {
 	path   string
 	output string // the output whose lines count, in an errors file; "": all
 
-	unasked KeySet   // keys of lines that could not be asked, in one of the inputs
-	inputs  []string // their names
-	noKeys  bool     // Keys and Repeated are not needed
-	failed  bool     // it holds failed items
+	pass    func(text []byte, sum keys.Sum, p *Parser) error // gets each line that counts as it is read; nil: nobody does
+	unasked KeySet                                           // keys of lines that could not be asked, in one of the inputs
+	inputs  []string                                         // their names
+	noKeys  bool                                             // Keys and Repeated are not needed
+	failed  bool                                             // it holds failed items
 	there   bool
 }
 
@@ -143,7 +144,7 @@ const lookAhead = 1000
 // line that lacks nothing but its line feed.
 func (j *Journal) scan(in io.Reader) error {
 	r := lines.New(in, MaxJournalLine)
-	var parse Parser
+	parse := Parser{skims: j.pass != nil}
 	for {
 		text, whole, err := r.Cut()
 		switch {
@@ -178,6 +179,11 @@ func (j *Journal) take(parse *Parser, text []byte) error {
 	}
 	if fault != nil {
 		return j.complain()
+	}
+	if j.pass != nil && j.isOurs(parse) {
+		if err := j.pass(text, sum, parse); err != nil {
+			return err
+		}
 	}
 	j.Lines++
 	j.Size += n

@@ -63,6 +63,7 @@ type Parser struct {
 	line  rawjson.Parser
 	inner []rawjson.Member // of what headrace adds
 	room  []rawjson.Member // for what lies deeper
+	skims bool             // the sum of a line is proof enough that it is JSON
 
 	// Of the line read last:
 	id        []byte // its custom id, quoted
@@ -216,7 +217,7 @@ func (p *Parser) key(text []byte, failed bool) (keys.Sum, error) {
 
 // read reads a whole line. It returns the key, and why the item failed, null if it did not.
 func (p *Parser) read(text []byte) (sum keys.Sum, fault []byte, err error) {
-	if len(text) < len(opening) || !opens(text) || !sumHolds(text) || !p.line.Parse(text) || !p.line.ASCII() && !utf8.Valid(text) {
+	if len(text) < len(opening) || !opens(text) || !sumHolds(text) || !p.members(text) {
 		return sum, nil, errNotOurs
 	}
 	line := p.line.Members
@@ -230,13 +231,22 @@ func (p *Parser) read(text []byte) (sum keys.Sum, fault []byte, err error) {
 		return sum, nil, errNotOurs
 	}
 	sum, ok := keys.Parse(rawjson.Unquote(key))
-	if !ok || string(rawjson.Unquote(id)) != resultID(sum.String()) {
+	if !ok || !p.skims && string(rawjson.Unquote(id)) != resultID(sum.String()) {
 		return sum, nil, errNotOurs // the id is made of the key: a flipped bit in either shows
 	}
 	p.id = find(line, "custom_id") // a string, as the line opens
 	p.output, p.fault = find(p.inner, "output"), fault
 	p.simulated = string(find(p.inner, "simulated")) == "true"
 	return sum, fault, nil
+}
+
+// members finds the members of a line whose sum holds.
+func (p *Parser) members(text []byte) bool {
+	if p.skims {
+		p.line.Members = rawjson.Members(text, p.line.Members[:0])
+		return true
+	}
+	return p.line.Parse(text) && (p.line.ASCII() || utf8.Valid(text))
 }
 
 // find returns the value of a member, nil if it is missing.

@@ -1,0 +1,103 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/headrace/headrace/batch/internal/keys"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// A Record is a line of an output, or of its errors file, in parts. It is good until the function
+// that got it returns.
+type Record struct {
+	Text     []byte           // the line as it stands, with its line feed
+	Offset   int64            // of the line in its file
+	Failed   bool             // the line is of the errors file
+	Members  []rawjson.Member // of the line
+	Headrace []rawjson.Member // of what headrace adds
+}
+
+// Records passes each item of an output to take: the results, then those that failed for good, as
+// ReadItems counts them. It reads the output once, and remembers only items of the errors file. A
+// line's sum is proof enough that it is as it was written. The errors are those of ReadJournal, and
+// those of take; take may have got lines before.
+func Records(output, errorsPath string, take func(*Record) error) error {
+	failures, err := ReadErrorsOf(output, errorsPath, output)
+	if err != nil {
+		return err
+	}
+	places, err := failures.unaskedPlaces()
+	if err != nil {
+		return fmt.Errorf("journal: read %s: %w", errorsPath, err)
+	}
+	var over KeySet // failed items that have a result by now
+	var record Record
+	results := &Journal{path: output, noKeys: true}
+	results.pass = func(text []byte, sum keys.Sum, p *Parser) error {
+		if failures.Keys.sums.Has(sum) {
+			over.add(sum)
+		}
+		if len(places) > 0 {
+			delete(places, p.place())
+		}
+		record = Record{Text: text, Offset: results.Size, Members: p.line.Members, Headrace: p.inner}
+		return take(&record)
+	}
+	if _, err = results.from(nil); err != nil {
+		return err
+	}
+	latest, err := failures.latest()
+	if err != nil {
+		return fmt.Errorf("journal: read %s: %w", errorsPath, err)
+	}
+	offset := int64(0)
+	err = failures.each(func(n int, sum keys.Sum, text []byte, p *Parser) error {
+		record = Record{Text: text, Offset: offset, Failed: true, Members: p.line.Members, Headrace: p.inner}
+		offset += int64(len(text))
+		last, several := latest[sum]
+		if !failures.isOurs(p) || over.sums.Has(sum) || several && last != n || p.neverAsked() && !places[p.place()] {
+			return nil
+		}
+		return take(&record)
+	})
+	if err != nil {
+		return fmt.Errorf("journal: read %s: %w", errorsPath, err)
+	}
+	return nil
+}
+
+// Record reads a line that Records has passed before, as fast.
+func (p *Parser) Record(text []byte) (Record, error) {
+	p.skims = true
+	_, fault, err := p.read(text)
+	if err != nil {
+		return Record{}, ErrChanged
+	}
+	return Record{Text: text, Failed: !rawjson.IsNull(fault), Members: p.line.Members, Headrace: p.inner}, nil
+}
+
+// unaskedPlaces returns the places of lines that could not be asked. One that was corrected has a
+// result in the same place, under another key.
+func (j *Journal) unaskedPlaces() (places map[string]bool, err error) {
+	return places, j.each(func(_ int, _ keys.Sum, _ []byte, p *Parser) error {
+		if j.isOurs(p) && p.neverAsked() {
+			if places == nil {
+				places = make(map[string]bool)
+			}
+			places[p.place()] = true
+		}
+		return nil
+	})
+}
+
+// neverAsked reports whether the line read last is about an input line that could not be asked.
+func (p *Parser) neverAsked() bool {
+	p.room = rawjson.Members(p.fault, p.room[:0])
+	code := string(rawjson.Unquote(find(p.room, "code")))
+	return code == CodeInvalidLine || code == CodeUntranslatable
+}
+
+// place names the item of the line read last: if two lines of an input give one id, it is good in one of them.
+func (p *Parser) place() string {
+	return string(find(p.inner, "line")) + " " + string(rawjson.Unquote(p.id))
+}
