@@ -16,6 +16,7 @@ import (
 
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/export"
 	"github.com/headrace/headrace/internal/command/lanes"
 	"github.com/headrace/headrace/internal/command/plan"
 	"github.com/headrace/headrace/internal/command/prices"
@@ -79,7 +80,7 @@ an item.`,
 	root.Flags().Bool("version", false, "print the version and how it was built")
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), lanes.Command(w), status.Command(w), report.Command(w), prices.Command(w), serve.Command(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic())
+	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())
 	addExtras(root, w, extras)
 	return root
 }

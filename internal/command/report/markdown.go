@@ -11,12 +11,6 @@ import (
 // markdownMark begins each report in Markdown. Only a file that begins so is replaced.
 const markdownMark = "<!-- headrace report -->\n"
 
-// marks are the characters that mean something in Markdown, or in the HTML that it may hold.
-var marks = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "#", `\#`, "!", `\!`, "~", `\~`, "@", "&#64;", "://", "&#58;//")
-
-// plain makes a text of others a text in Markdown, on one line: nothing of it is a link, or names a person.
-func plain(s string) string { return marks.Replace(printable.Line(s)) }
-
 // Markdown returns the report as text, for a pull request.
 func (r *Report) Markdown() string {
 	var b strings.Builder
@@ -27,14 +21,14 @@ func (r *Report) Markdown() string {
 	}
 	cells := func(texts ...string) {
 		for k := range texts {
-			texts[k] = plain(texts[k])
+			texts[k] = printable.Markdown(texts[k])
 		}
 		line("| %s |", strings.Join(texts, " | "))
 	}
 	b.WriteString(markdownMark)
-	line("## %s\n\n%s", plain(r.Verdict), plain(r.subtitle()))
+	line("## %s\n\n%s", printable.Markdown(r.Verdict), printable.Markdown(r.subtitle()))
 	if text := r.stateWords(); text != "" {
-		line("\n**%s**", plain(text))
+		line("\n**%s**", printable.Markdown(text))
 	}
 	table("", "", "")
 	for _, c := range r.cardList() {
@@ -59,7 +53,7 @@ func (r *Report) Markdown() string {
 		}
 	}
 	for _, text := range r.advice() {
-		line("\n%s%s", plain(text[0]), plain(text[1]))
+		line("\n%s%s", printable.Markdown(text[0]), printable.Markdown(text[1]))
 	}
 	if len(r.Waits) > 0 {
 		line("\n### Where an item's time went")
@@ -68,7 +62,7 @@ func (r *Report) Markdown() string {
 			cells(w.What, lasted(w.P50S), lasted(w.P95S), lasted(w.SumS))
 		}
 	}
-	line("\n### Cost\n\n%s", plain(r.costWords()))
+	line("\n### Cost\n\n%s", printable.Markdown(r.costWords()))
 	table("model", "items", "tokens in", "cached", "tokens out", "cost")
 	for _, m := range r.Models {
 		cells(m.Model, words.Number(m.Items), words.Number(int(m.InputTokens)), words.Number(int(m.CachedTokens)), words.Number(int(m.OutputTokens)), words.Cost(m.USD, m.Priced > 0, m.Unpriced))
@@ -83,7 +77,7 @@ func (r *Report) Markdown() string {
 	if len(r.Proof) > 0 {
 		line("\n```\n%s\n```", strings.Join(trimmedLines(r.Proof), "\n"))
 	}
-	line("\nheadrace %s, made at %s", plain(r.Headrace), plain(r.At))
+	line("\nheadrace %s, made at %s", printable.Markdown(r.Headrace), printable.Markdown(r.At))
 	return b.String()
 }
 

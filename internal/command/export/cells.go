@@ -1,0 +1,178 @@
+package export
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/headrace/headrace/internal/command/printable"
+	"github.com/headrace/headrace/provider/rawjson"
+)
+
+// A form writes rows.
+type form interface {
+	head(dst []byte, columns []column) []byte
+	row(dst []byte, columns []column, r *row) []byte
+}
+
+// formats are the words of --format.
+var formats = []string{"csv", "tsv", "jsonl", "md"}
+
+// formOf returns the form of a word among the formats.
+func formOf(word string, spreadsheet bool) form {
+	switch word {
+	case "tsv":
+		return &table{separator: '\t', guarded: spreadsheet}
+	case "jsonl":
+		return jsonLines{}
+	case "md":
+		return &markdown{}
+	}
+	return &table{separator: ',', guarded: spreadsheet}
+}
+
+// table is CSV as RFC 4180 has it, but with line feeds; or the same with tabs.
+type table struct {
+	separator byte
+	guarded   bool // for spreadsheets
+	scratch   []byte
+}
+
+// mark tells spreadsheets that the text is UTF-8.
+const mark = "\uFEFF"
+
+func (t *table) head(dst []byte, columns []column) []byte {
+	if t.guarded {
+		dst = append(dst, mark...)
+	}
+	for i, c := range columns {
+		if i > 0 {
+			dst = append(dst, t.separator)
+		}
+		dst = t.text(dst, []byte(c.name))
+	}
+	return append(dst, '\n')
+}
+
+func (t *table) row(dst []byte, columns []column, r *row) []byte {
+	for i := range columns {
+		if i > 0 {
+			dst = append(dst, t.separator)
+		}
+		v := columns[i].of(r)
+		switch {
+		case v.kind == missing && len(columns) == 1:
+			dst = append(dst, `""`...) // readers pass over an empty line
+		case v.kind == missing:
+		case v.kind == isText || rawjson.IsString(v.json) || v.json[0] == '{' || v.json[0] == '[':
+			t.scratch = v.contents(t.scratch[:0])
+			dst = t.text(dst, t.scratch)
+		default:
+			dst = append(dst, v.json...)
+		}
+	}
+	return append(dst, '\n')
+}
+
+// contents appends the text of a value as people read it.
+func (v value) contents(dst []byte) []byte {
+	switch {
+	case v.kind == isText:
+		return append(dst, v.text...)
+	case rawjson.IsString(v.json):
+		inner := rawjson.Inner(v.json)
+		for size := 0; ; inner = inner[size:] {
+			escape := bytes.IndexByte(inner, '\\')
+			if escape < 0 {
+				return append(dst, inner...)
+			}
+			dst, size = rawjson.AppendEscaped(append(dst, inner[:escape]...), inner[escape:])
+			size += escape
+		}
+	}
+	return append(dst, v.json...)
+}
+
+// text appends a cell of text. An empty text is "": a cell without a value has no quotes. Readers of CSV
+// stop at NUL, so it becomes U+FFFD.
+func (t *table) text(dst, text []byte) []byte {
+	if bytes.IndexByte(text, 0) >= 0 {
+		text = bytes.ReplaceAll(text, []byte{0}, []byte("\uFFFD"))
+	}
+	formula := t.guarded && len(text) > 0 && strings.IndexByte("=+-@\t\r", text[0]) >= 0
+	quoted := formula || len(text) == 0 || text[0] == ' ' || text[len(text)-1] == ' ' ||
+		bytes.IndexByte(text, t.separator) >= 0 || bytes.IndexByte(text, '"') >= 0 || bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
+	if !quoted {
+		return append(dst, text...)
+	}
+	dst = append(dst, '"')
+	if formula {
+		dst = append(dst, '\'')
+	}
+	for {
+		i := bytes.IndexByte(text, '"')
+		if i < 0 {
+			break
+		}
+		dst = append(append(dst, text[:i+1]...), '"')
+		text = text[i+1:]
+	}
+	return append(append(dst, text...), '"')
+}
+
+// jsonLines is an object a line, each with all columns.
+type jsonLines struct{}
+
+func (jsonLines) head(dst []byte, _ []column) []byte { return dst }
+
+func (jsonLines) row(dst []byte, columns []column, r *row) []byte {
+	for i := range columns {
+		c, before := &columns[i], byte(',')
+		if i == 0 {
+			before = '{'
+		}
+		dst = append(rawjson.AppendString(append(dst, before), c.name), ':')
+		v := c.of(r)
+		switch {
+		case v.kind == missing:
+			dst = append(dst, "null"...)
+		case v.kind == isText:
+			dst = rawjson.AppendString(dst, v.text)
+		case rawjson.IsString(v.json) && bytes.Contains(v.json, []byte(`\u`)): // half a character is an error to some readers
+			dst = rawjson.AppendString(dst, string(rawjson.AppendText(nil, v.json)))
+		default:
+			dst = append(dst, v.json...)
+		}
+	}
+	return append(dst, "}\n"...)
+}
+
+// markdown is a table of GitHub's Markdown.
+type markdown struct{ scratch []byte }
+
+func (m *markdown) head(dst []byte, columns []column) []byte {
+	for _, c := range columns {
+		dst = append(append(dst, "| "...), cell(c.name)+" "...)
+	}
+	return append(dst, "|\n|"+strings.Repeat("---|", len(columns))+"\n"...)
+}
+
+func (m *markdown) row(dst []byte, columns []column, r *row) []byte {
+	for i := range columns {
+		dst = append(dst, "| "...)
+		if v := columns[i].of(r); v.kind != missing {
+			m.scratch = v.contents(m.scratch[:0])
+			dst = append(dst, cell(string(m.scratch))...)
+		}
+		dst = append(dst, ' ')
+	}
+	return append(dst, "|\n"...)
+}
+
+// cell makes a text stand in a cell as it is: on one line, and without marks of its own.
+func cell(text string) string {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = printable.Markdown(line)
+	}
+	return strings.Join(lines, "<br>")
+}
