@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/report/chart"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
 )
 
@@ -307,7 +309,7 @@ func (e *Example) words() string {
 // advice says what to do about items that failed or were cut off: words, and a command.
 func (r *Report) advice() (lines [][2]string) {
 	if r.Failed > 0 {
-		lines = append(lines, [2]string{"All of them: ", r.Errors}, [2]string{"To ask them again, add to the same command: ", "--retry-failed"})
+		lines = append(lines, [2]string{"All of them: ", "headrace export " + settings.ShellQuote(r.Output) + r.errorsFlag() + " --failed --format md"}, [2]string{"To ask them again, add to the same command: ", "--retry-failed"})
 	}
 	if r.Truncated > 0 {
 		lines = append(lines, [2]string{fmt.Sprintf("%s %s cut off at %s max_tokens. To let them be longer, raise ", words.Count(r.Truncated, "answer"), words.OneOr(r.Truncated, "was", "were"), words.OneOr(r.Truncated, "its", "their")), "max_tokens"})
@@ -316,6 +318,14 @@ func (r *Report) advice() (lines [][2]string) {
 		lines = append(lines, [2]string{fmt.Sprintf("A content filter cut short or emptied %s. To count them as failed, add ", words.Count(r.Filtered, "answer")), "--filtered fail"})
 	}
 	return lines
+}
+
+// errorsFlag names the errors file where it is not the usual one.
+func (r *Report) errorsFlag() string {
+	if r.Errors == journal.ErrorsPath(r.Output) {
+		return ""
+	}
+	return " --errors " + settings.ShellQuote(r.Errors)
 }
 
 func (p *page) waits() {
