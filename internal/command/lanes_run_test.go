@@ -304,7 +304,7 @@ func TestFallbackIsMarked(t *testing.T) {
 // Lanes of one account stop with it; the other account goes on. A budget is kept with the price of
 // the dearest lane, and each line has the price of its own.
 func TestAccountsAndPricesOfLanes(t *testing.T) {
-	const items, quota = 100, 40 // a connection that comes late leaves its lane some
+	const items, quota = 100, 40                                              // a connection that comes late leaves its lane some
 	first, base, stop := simOf(t, "--quota-after", "40", "--latency", "50ms") // so that both of its lanes have calls
 	defer stop()
 	second, other, stopOther := simOf(t)
