@@ -46,12 +46,14 @@ func (f *scheduler) runsUntilQueued(t *testing.T, name string) {
 	t.Helper()
 	for range 10 {
 		f.check(t.Context())
-		if f.queued(t, name) > 0 {
-			return
-		}
-		if f.jobs[name].record.State == job.Indexing {
+		switch f.jobs[name].record.State {
+		case job.Indexing:
 			f.indexed(t)
 			f.jobs[name].stale = true
+		case job.Running:
+			if f.queuedWhen(t, name, func(n int) bool { return n > 0 }) > 0 {
+				return
+			}
 		}
 	}
 	t.Fatalf("nothing is queued: %+v", f.jobs[name])
@@ -75,6 +77,19 @@ func (n *Node) queued(t *testing.T, name string) int {
 	queued, err := n.bus.Queued(t.Context(), bus.Chunks, name)
 	if err != nil && !errors.Is(err, bus.ErrGone) { // none was ever offered
 		t.Fatal(err)
+	}
+	return queued
+}
+
+// queuedWhen waits until the number of a job's chunks in the queue is as wanted, and returns it. The server counts a chunk
+// a moment after it has taken it in, and later under load.
+func (n *Node) queuedWhen(t *testing.T, name string, isWanted func(int) bool) (queued int) {
+	t.Helper()
+	for range 3000 {
+		if queued = n.queued(t, name); isWanted(queued) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	return queued
 }
@@ -122,7 +137,8 @@ func TestSchedulerSeesWhatNobodyAnnounced(t *testing.T) {
 		if got := f.jobs[r.Job].record.State; got != state {
 			t.Fatalf("the scheduler takes it for %s, and it is %s", got, state)
 		}
-		if queued := f.queued(t, r.Job); (queued > 0) != (state == job.Running) {
+		isRight := func(n int) bool { return (n > 0) == (state == job.Running) }
+		if queued := f.queuedWhen(t, r.Job, isRight); !isRight(queued) {
 			t.Errorf("%s, and %d chunks are queued", state, queued)
 		}
 		announced() // workers that have not heard of it either
@@ -203,14 +219,7 @@ func TestSchedulerQueuesOnce(t *testing.T) {
 		f.check(t.Context())
 	}
 	chunks := f.jobs[r.Job].chunks.Len()
-	queued := f.queued(t, r.Job)
-	for range 600 { // the server counts what it has just taken in a moment later
-		if queued == chunks {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-		queued = f.queued(t, r.Job)
-	}
+	queued := f.queuedWhen(t, r.Job, func(n int) bool { return n == chunks })
 	if queued != chunks || chunks != 4 {
 		t.Errorf("%d are queued of %d", queued, chunks)
 	}
