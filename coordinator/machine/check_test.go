@@ -13,7 +13,6 @@ import (
 // all that it has linked together.
 func (m *Machine) check(b *book) {
 	c := newCensus(m, b)
-	b.living = slices.DeleteFunc(b.living, func(x *bookItem) bool { return x.place == Over && x.item.place == Over })
 	for _, x := range b.living {
 		if place := x.item.place; place != Nowhere && place != Over {
 			c.count(x)
@@ -320,10 +319,13 @@ func (m *Machine) checkIdle(b *book) {
 }
 
 // checkAwake: each item that could go was let go, and each one that must wait has something to
-// wake it. It is true after Ready only.
-func (m *Machine) checkAwake(b *book) {
+// wake it. It is true after Ready only. It comes after each Ready, as the lanes are asked again: the law of a
+// lane learns with time by when it was asked, so a world would differ by who looks at it.
+func (m *Machine) checkAwake(b *book, look bool) {
 	for _, r := range m.runs {
-		m.checkBound(b, r)
+		if look {
+			m.checkBound(b, r)
+		}
 		if r.releases.n > 0 && r.free() {
 			b.w.failf("run %d has room, and %d items that could end", r.id, r.releases.n)
 		}

@@ -35,7 +35,7 @@
 // until its law stops it, or fails ([LawError]). [Ready].Words has the words of laws to the outside. A
 // machine that takes over from another one hears the ends of that one's calls ([Overheard]).
 //
-// Invariants, checked after every step of the simulation (sim_test.go):
+// Invariants, checked in the simulation (sim_test.go):
 //
 //  1. Cooling grants nothing.
 //  2. Probing has at most one call of its epoch in flight.

@@ -166,7 +166,8 @@ func (b *book) leaves(g Grant, x *bookItem) {
 // findDecided finds the items whose failure was found to be their own, or not to be. Those
 // that a stopped lane has given back within a decision were not there for its first grants.
 func (b *book) findDecided(given bool) {
-	for _, x := range b.living {
+	kept := b.doubted[:0]
+	for _, x := range b.doubted {
 		switch it := x.item; {
 		case x.place == Undecided && it.place == Delayed:
 			b.settles(x)
@@ -179,7 +180,11 @@ func (b *book) findDecided(given bool) {
 				b.w.failf("item %d of run %d has failed for good: that is not so", it.Seq, x.run.id)
 			}
 		}
+		if x.place == Undecided {
+			kept = append(kept, x)
+		}
 	}
+	b.doubted = kept
 }
 
 // maySkip: where the breaker is open and the head of the line has failed before, another

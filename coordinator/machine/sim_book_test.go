@@ -16,18 +16,23 @@ import (
 // waits alone and until when, whether a backoff is over, whether an item was turned away
 // when it came, and by what factor a call was charged.
 type book struct {
-	w       *world
-	runs    map[RunID]*bookRun
-	lanes   map[string]*bookLane
-	items   []*bookItem // offered, in that order
-	living  []*bookItem // those that are not over, and some that lately were
-	of      map[*Item]*bookItem
-	early   map[*Item]bool  // withdrawn before they were offered
-	stopped map[string]bool // lanes that did at some time, also if they were forgotten since
-	out     int             // grants that were not ended
-	total   tally           // of the kinds that the world can count
-	census  census
-	turns   bookTurns
+	w        *world
+	runs     map[RunID]*bookRun
+	lanes    map[string]*bookLane
+	items    []*bookItem // offered, in that order
+	living   []*bookItem // those that are not over, and some that lately were
+	of       map[*Item]*bookItem
+	early    map[*Item]bool  // withdrawn before they were offered
+	pages    []*bookLane     // of lanes
+	stopped  map[string]bool // lanes that did at some time, also if they were forgotten since
+	out      int             // grants that were not ended
+	finished int             // runs
+	total    tally           // of the kinds that the world can count
+	census   census
+	ended    int         // items that are over, and may be among the living
+	doubted  []*bookItem // whose end was not decided when their latest call ended
+	turns    bookTurns
+	moment   moment // that of the latest fact
 }
 
 type bookRun struct {
@@ -52,6 +57,7 @@ type bookRun struct {
 }
 
 type bookLane struct {
+	name           string
 	of             *lane // the machine's: one that was forgotten and is made again is another
 	config         LaneConfig
 	charge         limiter.Charge // of the present law
@@ -61,7 +67,7 @@ type bookLane struct {
 	inEpoch        int
 	answers        int
 	began          uint64    // the epoch in which its law did
-	slowed         bool      // at some time, by its error window
+	slowed         bool      // at some time its error window may have, as a call broke
 	halved         bool      // by the latest report
 	letIn          time.Time // when a call was last let in while it was well
 	said           time.Time // when its wait was last said
@@ -112,12 +118,12 @@ func (b *book) open(id RunID, c RunConfig) {
 func (b *book) lane(name string) *bookLane {
 	l := b.lanes[name]
 	if l == nil {
-		l = &bookLane{of: b.w.m.lanes[name], config: *b.w.m.laneConfig(name)}
+		l = &bookLane{name: name, of: b.w.m.lanes[name], config: *b.w.m.laneConfig(name)}
 		l.charge = l.config.Charge
 		l.blame.ever = b.w.m.cfg.AnsweredBefore
 		l.silence.heard = l.blame.ever
 		l.buckets.set(b.w.now, l.config.Limits, b.w.servers[name])
-		b.lanes[name] = l
+		b.lanes[name], b.pages = l, append(b.pages, l)
 	}
 	return l
 }
@@ -159,7 +165,23 @@ func (r *bookRun) poolOf(name string) PoolConfig {
 }
 
 // A moment is what a fact may change: the epoch and the escalation of each lane.
-type moment map[*lane][2]uint64
+type moment []laneMoment
+
+type laneMoment struct {
+	of    *lane
+	is    [2]uint64
+	asked bool // for its escalation
+}
+
+// on returns that of one lane; zero if it was not there.
+func (at moment) on(l *lane) [2]uint64 {
+	for i := range at {
+		if at[i].of == l {
+			return at[i].is
+		}
+	}
+	return [2]uint64{}
+}
 
 // escalation returns the number of waves that the lane has met since the last answer.
 func (l *lane) escalation(now time.Time) int {
@@ -172,12 +194,26 @@ func (l *lane) escalation(now time.Time) int {
 	return 0 // it has failed, or somebody else made it
 }
 
-func (b *book) before(Event) moment {
-	at := moment{}
-	for _, l := range b.w.m.lanes {
-		at[l] = [2]uint64{l.epoch, uint64(l.escalation(b.w.now))}
+// before returns the moment before a fact. It is good until the next one. The lane that the fact is about
+// is asked for its escalation, and the others are at a look.
+func (b *book) before(e Event, look bool) moment {
+	about := e.name
+	if x := b.of[e.item]; x != nil {
+		about = x.grant.Lane
 	}
-	return at
+	b.moment = b.moment[:0]
+	for _, l := range b.w.m.lanes {
+		asked := look || l.name == about
+		b.moment = append(b.moment, laneMoment{l, b.momentOf(l, asked), asked})
+	}
+	return b.moment
+}
+
+func (b *book) momentOf(l *lane, asked bool) (is [2]uint64) {
+	if is[0] = l.epoch; asked {
+		is[1] = uint64(l.escalation(b.w.now))
+	}
+	return is
 }
 
 // after writes a fact down, and sees that epoch and escalation changed by news of
@@ -186,7 +222,7 @@ func (b *book) after(e Event, before moment) {
 	b.closePages()
 	b.breakSilences(e)
 	defer b.findDecided(true)
-	now, news, present := b.before(e), "", false
+	news, present := "", false
 	switch e.kind {
 	case evDelivered:
 		b.heardFrom(e, before)
@@ -196,13 +232,13 @@ func (b *book) after(e Event, before moment) {
 	if e.kind == evSettled || e.kind == evHandedOver {
 		news, present = b.end(e, before)
 	}
-	for l, was := range before {
-		is, there := now[l]
-		if !there { // it was forgotten, as an offer may need room
+	for i := range before {
+		l, was, name := before[i].of, before[i].is, before[i].of.name
+		if b.w.m.lanes[name] != l { // it was forgotten, as an offer may need room
 			b.blurSilences()
 			continue
 		}
-		name := l.name
+		is := b.momentOf(l, before[i].asked)
 		if is[1] < was[1] && l.cfg.Law == limiter.Model && name == news {
 			is[1] = was[1] // a model hears from any news that an earlier call was let in
 		}
@@ -238,7 +274,7 @@ func (b *book) after(e Event, before moment) {
 			l.letIn = b.w.now // another law ends no wait: what holds the lane back stays
 		}
 	case evResumed: // its items wait from now on
-		for _, l := range b.lanes {
+		for _, l := range b.pages {
 			l.unhealthySince = time.Time{}
 		}
 	}
@@ -287,7 +323,7 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	lane = x.grant.Lane
 	remote, late := b.lanes[lane].isRemote(), x.grant.Epoch < b.lanes[lane].began
 	b.checkEnds(e, remote, late)
-	was := before[b.w.m.lanes[lane]]
+	was := before.on(b.w.m.lanes[lane])
 	present = x.grant.Epoch == was[0]
 	b.paid(x, e.outcome)
 	b.lanes[lane].ended(b.w.now, x, e.outcome, present)
@@ -304,6 +340,9 @@ func (b *book) end(e Event, before moment) (lane string, present bool) {
 	}
 	b.count(x.run, handedOver)
 	x.place, x.failed = placeOf(e.outcome), b.w.m.now
+	if is := x.item.place; is == Undecided || is == Releasing {
+		b.doubted = append(b.doubted, x)
+	}
 	if is := x.item.place; is == Undecided || is == Waiting && e.outcome.Signal == Exhausted { // its lane has stopped by it
 		x.place = is
 	}
@@ -363,17 +402,14 @@ func (b *book) isOver(x *bookItem, kind counted) {
 	x.run.open--
 	b.count(x.run, kind)
 	line := x.run.line[x.pool]
-	x.run.line[x.pool] = slices.DeleteFunc(line, func(y *bookItem) bool { return y == x })
+	i := slices.Index(line, x)
+	x.run.line[x.pool] = slices.Delete(line, i, i+1)
+	if b.ended++; b.ended > 16+len(b.living)/4 { // seldom, as most of the others stay
+		b.living, b.ended = slices.DeleteFunc(b.living, func(x *bookItem) bool { return x.place == Over && x.item.place == Over }), 0
+	}
 }
 
-func (b *book) over() bool {
-	for _, r := range b.runs {
-		if !r.finished {
-			return false
-		}
-	}
-	return true
-}
+func (b *book) over() bool { return b.finished == len(b.runs) }
 
 // close sees that the sums come out when all is over.
 func (b *book) close() {

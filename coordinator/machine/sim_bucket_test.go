@@ -120,6 +120,7 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	if x.grant.Epoch == l.epoch { // still: this end may have begun another
 		l.inEpoch--
 	}
+	l.slowed = l.slowed || o.Signal == Failed
 	answered := o.Signal == Succeeded || o.Signal == Answered
 	if answered || o.Signal == Exhausted && o.Alike != 0 {
 		l.answers++

@@ -29,6 +29,7 @@ func (m *simMaker) NewLaw(limiter.LawConfig, time.Time, *rand.Rand) limiter.Law 
 // A remotePage is what the world knows of a remote lane.
 type remotePage struct {
 	lane   string
+	world  *world
 	number uint64    // of the latest call that its laws have let go
 	ended  []Outcome // told since the world has looked
 	wrong  string    // what a law found that cannot be
@@ -142,9 +143,11 @@ func (l *simRemote) Hear(now time.Time, message any) (r limiter.Reply) {
 
 func (l *simRemote) Say(now time.Time, up limiter.Upcoming) (message any, next time.Time) {
 	l.page.mayBreak()
-	l.page.costs = nil
+	l.page.costs = l.page.costs[:0]
 	l.page.asked++
-	up.Costs(func(c limiter.Cost) bool { l.page.costs = append(l.page.costs, c); return true })
+	if l.page.world.look { // else nobody compares them
+		up.Costs(func(c limiter.Cost) bool { l.page.costs = append(l.page.costs, c); return true })
+	}
 	up.Costs = nil
 	l.page.up = up
 	switch {
@@ -202,7 +205,7 @@ func (w *world) newOutside() {
 	w.outer = &simOutside{rng: rand.New(rand.NewPCG(w.plan.seed, 9)), pages: map[string]*remotePage{}}
 	for i := range w.plan.lanes {
 		if l := &w.plan.lanes[i]; l.page != nil {
-			w.outer.pages[l.name] = l.page
+			l.page.world, w.outer.pages[l.name] = w, l.page
 			w.planLeader(l.name)
 		}
 	}
@@ -307,6 +310,7 @@ func (b *book) heardOf(e Event) {
 	if l.isRemote() {
 		return
 	}
+	l.slowed = l.slowed || o.Signal == Failed
 	answered, said := o.Signal == Succeeded || o.Signal == Answered, o.Signal == Exhausted && o.Alike != 0
 	if answered || said {
 		l.answers++
@@ -335,7 +339,7 @@ func (b *book) heardFrom(e Event, before moment) {
 	if r.Answered {
 		l.answers, l.blame.ever = max(1, l.answers), true
 	}
-	if is := b.w.m.lanes[e.name]; r.Resume && is.epoch > before[is][0] { // it had stopped
+	if is := b.w.m.lanes[e.name]; r.Resume && is.epoch > before.on(is)[0] { // it had stopped
 		l.letIn = b.w.now
 	}
 }
@@ -389,14 +393,19 @@ func (m *Machine) checkRemote(b *book, l *lane) {
 // has changed. It is true after Ready only. Where a law panics as it is asked, its lane stops
 // and others may have been asked before: they hear of the items that ended when they are asked
 // next.
-func (b *book) areUpToDate() {
+//
+// Between two looks it only notes what was asked until then.
+func (b *book) areUpToDate(look bool) {
 	stopped := false
 	for _, page := range b.w.outer.pages {
 		stopped = stopped || page.broken && !page.noticed
 		page.noticed = page.broken
 	}
 	for _, page := range b.w.outer.pages {
-		b.isUpToDate(page, stopped)
+		if look {
+			b.isUpToDate(page, stopped)
+		}
+		page.seen = page.asked
 	}
 }
 

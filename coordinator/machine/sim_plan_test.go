@@ -65,6 +65,7 @@ type plan struct {
 	runs    []runPlan
 	poison  func(seq uint64) int // how an item is poison; 0: it is not
 	strict  bool                 // few items that are invalid alike stop a lane
+	closely bool                 // the book looks at all after each step: a failure is narrowed down
 }
 
 type lanePlan struct {

@@ -108,7 +108,8 @@ func (b *book) givesUp(lane string, broke bool) {
 // breakSilences forgets the silences of lanes that begin anew, because a run begins to draw on
 // them, a run resumes, or a person resets the lane.
 func (b *book) breakSilences(e Event) {
-	for name, l := range b.lanes {
+	for _, l := range b.pages {
+		name := l.name
 		nobody := b.w.m.lanes[name] != nil && len(b.w.m.lanes[name].pools) == 0
 		if nobody || e.kind == evLaneReset && e.name == name || e.kind == evResumed && b.drawnOn(e.run, name) {
 			l.silence = bookSilence{heard: l.silence.heard}
@@ -124,7 +125,7 @@ func (b *book) drawnOn(run RunID, lane string) bool {
 // blurSilences: an offer had a lane forgotten, be it one that was never called. Pools that drew
 // on others as well were closed, and may be open again: nobody drew on these others between.
 func (b *book) blurSilences() {
-	for _, l := range b.lanes {
+	for _, l := range b.pages {
 		l.silence.vague = true
 	}
 }

@@ -8,8 +8,14 @@ import "slices"
 // bookTurns counts, for pools that sleep in the lines of lanes, the calls of other pools there since
 // the pool itself had one, on any lane.
 type bookTurns struct {
-	passed map[*pool]map[*lane]int
+	passed map[*pool]*bookTurn
 	moved  map[string]bool // lanes that have changed since the latest look: their pools queue anew
+}
+
+// A bookTurn is, by lane of a pool, whether the pool sleeps there, and how many calls have passed it by.
+type bookTurn struct {
+	sleeps [8]bool
+	passed [8]int
 }
 
 // note notes that a lane has changed.
@@ -42,7 +48,7 @@ func (b *book) mostPassed(p *pool, l *lane) int {
 func (b *book) noneStarves(grants []Grant) {
 	t := &b.turns
 	if t.passed == nil {
-		t.passed = map[*pool]map[*lane]int{}
+		t.passed = map[*pool]*bookTurn{}
 	}
 	for p := range t.passed {
 		// A pool that sleeps no longer has been asked in this decision, and waits for money or a place.
@@ -58,10 +64,12 @@ func (b *book) noneStarves(grants []Grant) {
 		delete(t.passed, g.Item.pool)
 		l := b.w.m.lanes[g.Lane]
 		for p, on := range t.passed {
-			if n, sleeps := on[l]; sleeps {
-				if on[l] = n + 1; n > b.mostPassed(p, l) {
-					b.w.failf("pool %s of run %d starves: others had %d calls on lane %s, and it had none on any", p.name, p.run.id, n, g.Lane)
-				}
+			i := slices.Index(p.lanes, l)
+			if i < 0 || !on.sleeps[i] {
+				continue
+			}
+			if on.passed[i]++; on.passed[i] > b.mostPassed(p, l) {
+				b.w.failf("pool %s of run %d starves: others had %d calls on lane %s, and it had none on any", p.name, p.run.id, on.passed[i], g.Lane)
 			}
 		}
 	}
@@ -74,20 +82,19 @@ func (b *book) noneStarves(grants []Grant) {
 
 // noteTurn notes in which lines a pool sleeps while its run has room.
 func (b *book) noteTurn(p *pool) {
-	m, on := b.w.m, b.turns.passed[p]
-	if !p.run.free() || m.full() || p.run.paused || p.counted == 0 {
+	m := b.w.m
+	if p.counted == 0 || !p.run.free() || m.full() || p.run.paused {
 		delete(b.turns.passed, p)
 		return
 	}
+	on := b.turns.passed[p]
 	if on == nil {
-		on = map[*lane]int{}
+		on = &bookTurn{}
 		b.turns.passed[p] = on
 	}
-	for i, l := range p.lanes {
-		if sleeps := p.stands[i].link.of != nil; !sleeps {
-			delete(on, l)
-		} else if _, before := on[l]; !before {
-			on[l] = 0
+	for i := range p.lanes {
+		if on.sleeps[i] = p.stands[i].link.of != nil; !on.sleeps[i] {
+			on.passed[i] = 0
 		}
 	}
 }

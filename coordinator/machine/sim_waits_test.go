@@ -77,7 +77,8 @@ func (b *book) waitFor(lane string) (n int, first time.Time) {
 // isSaid: a lane that has been ill for longer than the bound, while items waited for it
 // all the time and for no other, was said to wait, if each of them came that long ago.
 func (b *book) isSaid() {
-	for name, l := range b.lanes {
+	for _, l := range b.pages {
+		name := l.name
 		if l.phase != Cooling && l.phase != Probing {
 			l.unhealthySince = time.Time{}
 			continue

@@ -34,6 +34,9 @@ type world struct {
 	heard   int                  // transitions since the last look
 	log     func(string, ...any) // nil: nobody reads
 	bare    bool                 // the world asks the machine nothing that it need not
+	looks   looks                // when the book looks at the whole machine: after steps,
+	glances looks                // and after decisions
+	look    bool                 // it will after the next decision
 	watcher *watcher             // who looks at it all the time; nil: nobody does
 	telling eventKind            // the fact that the machine takes, or took last
 	outer   *simOutside
@@ -48,9 +51,9 @@ func (w *world) failf(format string, args ...any) { panic(fault(fmt.Sprintf(form
 func newWorld(p *plan, log func(string, ...any)) *world {
 	w := &world{
 		Time: virtual.Begin(storyStart), plan: p, rng: rand.New(rand.NewPCG(p.seed, 2)), m: New(p.machine), now: storyStart,
-		hasty: rand.New(rand.NewPCG(p.seed, 5)), servers: map[string]*server{}, log: log,
+		hasty: rand.New(rand.NewPCG(p.seed, 5)), servers: map[string]*server{}, log: log, looks: newLooks(p, 35), glances: newLooks(p, 36),
 	}
-	w.book = newBook(w)
+	w.book, w.look = newBook(w), w.glances.now()
 	for i := range p.lanes {
 		l := &p.lanes[i]
 		w.servers[l.name] = &l.server
@@ -108,15 +111,18 @@ func (w *world) cost() limiter.Cost {
 
 // tell tells the machine a fact, and sees that it made of it what it may.
 func (w *world) tell(e Event) {
-	w.say("%v", e)
+	if w.log != nil { // else each fact would be copied to the heap
+		w.say("%v", e)
+	}
 	w.book.breakSilences(e) // before it as well: it may bring who draws on a lane again
-	before := w.book.before(e)
+	look := w.looks.now()
+	before := w.book.before(e, look)
 	w.book.isAboutToEnd(e)
 	w.telling = e.kind
 	w.m.Step(w.now, e)
 	w.hear(w.m.out.Transitions)
 	w.book.after(e, before)
-	if !w.bare {
+	if look && !w.bare {
 		w.m.check(w.book)
 	}
 }
@@ -124,7 +130,9 @@ func (w *world) tell(e Event) {
 // hear writes down the transitions that were not heard of yet.
 func (w *world) hear(all []Transition) {
 	for _, t := range all[w.heard:] {
-		w.say("%v", t)
+		if w.log != nil {
+			w.say("%v", t)
+		}
 		w.book.transition(t)
 	}
 	w.heard = len(all)
@@ -166,7 +174,9 @@ func (w *world) ready() {
 	w.book.findDecided(false)
 	w.heard = 0
 	for _, g := range ready.Grants {
-		w.say("run %d, %v", g.Run, g)
+		if w.log != nil {
+			w.say("run %d, %v", g.Run, g)
+		}
 		w.book.grant(g)
 		w.work(g)
 	}
@@ -185,14 +195,17 @@ func (w *world) ready() {
 		w.say("run %d is over", f.Run)
 		w.book.finish(f)
 	}
-	w.book.afterReady(ready)
+	w.book.afterReady(ready, w.look)
 	w.book.findDecided(true)
-	if !w.bare {
+	if w.look && !w.bare {
 		w.m.check(w.book)
-		w.m.checkAwake(w.book)
+	}
+	if !w.bare {
+		w.m.checkAwake(w.book, w.look)
 		w.book.noneStarves(ready.Grants)
 		w.book.isSaid()
 	}
+	w.look = w.glances.now()
 	if w.steps%16 == 0 {
 		if again := w.m.Ready(w.now); len(again.Grants)+len(again.Transitions) > 0 {
 			w.failf("a second look finds what the first did not: %v %v", again.Grants, again.Transitions)
