@@ -53,6 +53,7 @@ type bookRun struct {
 	counts   tally
 	money    bookMoney
 	line     map[string][]*bookItem // by pool: who waits, in order of offer
+	waits    map[string]time.Time   // by pool: its head has not waited for longer
 	yields   map[string]bool        // by pool: one has gone that had failed, so the next is one that was never called
 }
 
@@ -112,7 +113,7 @@ func newBook(w *world) *book {
 }
 
 func (b *book) open(id RunID, c RunConfig) {
-	b.runs[id] = &bookRun{id: id, config: c, line: map[string][]*bookItem{}, yields: map[string]bool{}, money: bookMoney{spent: c.Spent}}
+	b.runs[id] = &bookRun{id: id, config: c, line: map[string][]*bookItem{}, yields: map[string]bool{}, waits: map[string]time.Time{}, money: bookMoney{spent: c.Spent}}
 }
 
 func (b *book) lane(name string) *bookLane {
@@ -141,7 +142,9 @@ func (b *book) offer(id RunID, items []*Item) {
 	for _, it := range items {
 		x := &bookItem{item: it, run: r, pool: it.Pool, lanes: r.poolOf(it.Pool).Lanes, cost: it.Cost.Tokens(), wanted: !b.early[it]}
 		b.items, b.living, b.of[it] = append(b.items, x), append(b.living, x), x
-		r.line[it.Pool] = append(r.line[it.Pool], x)
+		if r.line[it.Pool] = append(r.line[it.Pool], x); r.waits[it.Pool].IsZero() {
+			r.waits[it.Pool] = b.w.now
+		}
 		r.open++
 		b.count(r, offered)
 	}

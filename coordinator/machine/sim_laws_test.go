@@ -3,7 +3,6 @@ package machine
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -148,10 +147,11 @@ func (b *book) call(g Grant, x *bookItem) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
 	b.pays(g, x)
-	b.isInTurn(g, x)
+	head := b.isInTurn(g, x)
 	b.leaves(g, x)
 	b.isAnsweredInTime(g, x)
-	b.inItsPool(g, x)
+	b.inItsPool(g, x, head)
+	x.run.waits[x.pool] = w.m.now
 	l.inFlight++
 	if !late {
 		l.inEpoch++
@@ -171,9 +171,10 @@ func (x *bookItem) timeUp(now time.Time) bool {
 }
 
 // isInTurn: parked before others, back before new, and each in order. Who waits for
-// itself alone, after a failure or a refusal, is overtaken until that is over.
-func (b *book) isInTurn(g Grant, x *bookItem) {
-	head := x
+// itself alone, after a failure or a refusal, is overtaken until that is over. It returns the item for which
+// the lanes were asked.
+func (b *book) isInTurn(g Grant, x *bookItem) (head *bookItem) {
+	head = x
 	for _, y := range x.run.line[x.pool] {
 		is := y.item.place // InFlight: it was ripe, and is granted later in the same decision
 		ripe := y.place == Waiting || y.place == Parked || y.place == Delayed && (is == Waiting || is == InFlight)
@@ -188,6 +189,7 @@ func (b *book) isInTurn(g Grant, x *bookItem) {
 	if head != x && !b.maySkip(g, x, head) {
 		b.w.failf("%v overtakes item %d", g, head.item.Seq)
 	}
+	return head
 }
 
 // firstNew is the first of a pool that was never called; otherwise, if there is none.
@@ -263,48 +265,6 @@ func (b *book) hasWaitedAlone(g Grant, x *bookItem) {
 		b.w.failf("%v after %v, and the server asked for %v", g, now.Sub(x.back), x.last.RetryAfter)
 	}
 }
-
-// inItsPool: a lane of the pool, and of a later tier only while all lanes before it have stopped
-// or were ill for long enough, or some are well and the pool spills.
-func (b *book) inItsPool(g Grant, x *bookItem) {
-	c := x.run.poolOf(x.pool)
-	at := slices.Index(c.Lanes, g.Lane)
-	if at < 0 {
-		b.w.failf("%v: no lane of its pool", g)
-	}
-	if c.Tiers == nil {
-		return
-	}
-	var why string
-	for i, name := range c.Lanes {
-		l := b.lane(name)
-		switch {
-		case c.Tiers[i] == c.Tiers[at]:
-			if why != "" {
-				b.w.failf("%v: %s", g, why)
-			}
-			return
-		case l.phase == Stopped, c.After > 0 && l.phase == Ramping && l.lay >= c.After:
-		case l.isWell() && !b.rests(name):
-			if c.Spill > 0 {
-				return
-			}
-			why = fmt.Sprintf("lane %s comes first and is %v", name, l.phase)
-		case !l.isRemote() && b.w.m.now.Sub(l.fell) < c.After:
-			why = fmt.Sprintf("lane %s comes first and is %v only since %v", name, l.phase, l.fell.Sub(storyStart))
-		}
-	}
-}
-
-// isWell reports whether the lane lets calls go.
-// wasWell: a call that left at a moment was answered, and the lane lets calls go.
-func (l *bookLane) wasWell(sent time.Time) {
-	if l.isWell() && !sent.Before(l.fell) {
-		l.fell = time.Time{}
-	}
-}
-
-func (l *bookLane) isWell() bool { return l.phase == Flowing || l.phase == Ramping }
 
 // ends: an item ends without a call for a reason that the world knows.
 func (b *book) ends(g Grant, x *bookItem) {
