@@ -65,9 +65,13 @@ func (b *book) spills(g Grant, head *bookItem, better []string, patience time.Du
 		if !l.isWell() || b.rests(name) {
 			continue
 		}
+		if len(l.of.pools) > 1 { // another pool may stand before this one: how long it waits there is not known
+			some = true
+			continue
+		}
 		waits := b.foresees(l, head.item)
 		some = some || waits > left
-		if waits <= left && len(l.of.pools) == 1 { // else another pool may stand before this one
+		if waits <= left {
 			b.w.failf("%v: its pool spills only in %v, and on lane %s it must wait for %v", g, left, name, waits)
 		}
 	}
