@@ -15,6 +15,7 @@ import (
 
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/price"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/world"
@@ -260,11 +261,15 @@ func (b *Account) LaneNamed(machine string) *Account {
 }
 
 // Bill returns the cost of a model's tokens on a machine's lane at a time, and the source of the price; false: nobody
-// knows it. The lane's own word for the model is the one that has a price.
-func (b *Account) Bill(machine, model string, u provider.Usage, at time.Time) (cost limiter.Money, source string, known bool) {
+// knows it. The lane's own word for the model is the one that has a price. Of a lane that the account does not know, the
+// table says it.
+func (b *Account) Bill(table *price.Table, machine, model string, u provider.Usage, at time.Time) (cost limiter.Money, source string, known bool) {
+	if machine == "" {
+		return table.Cost(model, u, at)
+	}
 	of := b.LaneNamed(machine)
-	if machine == "" || of == nil {
-		return b.flags.Known.Cost(model, u, at)
+	if of == nil {
+		return table.Cost(model, u, at)
 	}
 	word, served := of.Spec.Serves(model)
 	if !served {

@@ -165,7 +165,7 @@ func (d *display) bill(lane, model string, u provider.Usage) promptfile.Bill {
 		cost, source, known := d.Flags.Known.Cost(model, u, d.Clock.Now())
 		return promptfile.Bill{USD: cost.USD(), Source: source, Known: known}
 	}
-	cost, source, known := d.Account.Bill(lane, model, u, d.Clock.Now())
+	cost, source, known := d.Account.Bill(&d.Flags.Known, lane, model, u, d.Clock.Now())
 	return promptfile.Bill{USD: cost.USD(), Source: source, Known: known}
 }
 

@@ -172,7 +172,7 @@ func (u *upstream) price(pool, model string, input, output float64) (most limite
 func (u *upstream) cost(lane, model string, used provider.Usage) (limiter.Money, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	cost, _, known := u.account.Bill(lane, model, used, u.clock.Now())
+	cost, _, known := u.account.Bill(&u.flags.Known, lane, model, used, u.clock.Now())
 	return cost, known
 }
 
