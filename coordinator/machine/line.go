@@ -246,9 +246,9 @@ func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 		}
 	}
 	// In a loop of its own: a pool that leaves its lines now makes this one the first of a line in
-	// which it stands already, and that line is then woken.
+	// which it stands already. That line is then woken, and what its lane said last was said to another pool.
 	for i := range asked {
-		if l := p.lanes[p.index(i)]; l.line.first() == p {
+		if l := p.lanes[p.index(i)]; l.line.first() == p && !l.line.woken {
 			m.wasAsked(now, l, p)
 		}
 	}
