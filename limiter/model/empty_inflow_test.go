@@ -41,7 +41,7 @@ func TestTheTopOfABurstIsNoRate(t *testing.T) {
 	const rate, way = 400, 0.15
 	for _, depth := range []float64{5, 20} {
 		var all, over float64
-		for seed := range uint64(16) {
+		for seed := range uint64(32) {
 			rng, pail := seeded(seed+1), fullPail(rate, rate*depth)
 			w := newLawWorld(limiter.LawConfig{}, seed, func(at float64, _ int) reply {
 				if pail.takes(max(pail.last, at+way/2*rng.Float64()), 1) {
@@ -60,7 +60,8 @@ func TestTheTopOfABurstIsNoRate(t *testing.T) {
 			}
 			all, over = all+float64(sent), over+float64(refused)
 		}
-		if over > 0.04*all { // 0.037 ± 0.003: a cap is believed now and then, and each time that it is met costs a few refusals
+		t.Logf("depth %v s: %.4f of calls refused", depth, over/all)
+		if over > 0.035*all {
 			t.Errorf("depth %v s: %.3f of calls refused", depth, over/all)
 		}
 	}

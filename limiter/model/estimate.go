@@ -13,7 +13,7 @@ import (
 const (
 	searchAgain   = 1.5  // seconds in which the pace of a search doubles once there was an alarm
 	searchWave    = 8.0  // calls that it may leave until a refusal is heard, once there was an alarm;
-	searchFall    = 4.0  // but its pace falls to such a part at most
+	searchFall    = 2.0  // but its pace falls to such a part at most
 	searchFloor   = 0.2  // calls per second that a search goes on from at least
 	searchMinute  = 60.0 // seconds of a full bucket that what was let in at first is spread over
 	evidenceSpan  = 1.5  // seconds at least between two alarms that a rate is made of, and

@@ -79,9 +79,9 @@ func TestAlarmLooksBack(t *testing.T) {
 }
 
 // After its first alarm a search goes on from the refused pace if few calls leave until a
-// refusal is heard, and else from below, at a quarter at least. The second alarm ignores that.
+// refusal is heard, and else from below, at half at least. The second alarm ignores that.
 func TestSearchComesFromBelowWherePaceOutrunsRefusals(t *testing.T) {
-	for _, c := range []struct{ delay, want float64 }{{0, 100}, {0.08, 100}, {0.16, 50}, {0.32, 25}, {10, 25}} {
+	for _, c := range []struct{ delay, want float64 }{{0, 100}, {0.08, 100}, {0.1, 80}, {0.16, 50}, {10, 50}} {
 		s := search{pace: 100}
 		if s.alarm(8, 100, 0, 200, c.delay); s.pace != c.want {
 			t.Errorf("heard after %v s: on from %v a second, want %v", c.delay, s.pace, c.want)

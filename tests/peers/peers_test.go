@@ -63,9 +63,8 @@ func allowed(items int) bounds {
 	return bounds{informed: 1.03, untold: 1.06, refused: 0.02}
 }
 
-// tries are how often a run is measured at most: a machine that is busy with other things lets a
-// server and a run wait for each other. A search is also refused what it sends until it hears of
-// a refusal. A told law that is refused more than it may be has no second try.
+// tries are how often the time is measured at most: a machine that is busy with other things
+// lets a server and a run wait for each other. What is refused counts in each of them.
 const tries = 3
 
 // refilled is after how long each server lets in again what it lets in at first: the window of
@@ -98,13 +97,14 @@ func TestPeers(t *testing.T) {
 				for try := 1; ; try++ {
 					f := measure(t, p, url, informed, items)
 					t.Logf("%s told=%v: %d items, ratio %.3f, %d refused", p.name, informed, items, f.ratio, f.refused)
-					switch few := float64(f.refused) <= refused; {
-					case informed && !few:
-						t.Fatalf("%d refused, want at most %.0f", f.refused, refused)
-					case few && f.ratio <= ratio:
+					if float64(f.refused) > refused {
+						t.Errorf("%d refused, want at most %.0f", f.refused, refused)
+					}
+					if f.ratio <= ratio {
 						return
-					case try == tries:
-						t.Fatalf("ratio %.3f, %d refused: want at most %.2f and %.0f, in %d tries", f.ratio, f.refused, ratio, refused, tries)
+					}
+					if try == tries {
+						t.Fatalf("ratio %.3f, want at most %.2f, in %d tries", f.ratio, ratio, tries)
 					}
 					time.Sleep(refilled)
 				}
