@@ -3,6 +3,7 @@ module github.com/headrace/headrace
 go 1.26.0
 
 require (
+	github.com/DataDog/datadog-agent/pkg/template v0.85.4
 	github.com/aws/aws-sdk-go-v2 v1.47.7
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/creack/pty v1.1.24

@@ -7,8 +7,9 @@ import (
 	"hash/maphash"
 	"io"
 	"iter"
-	"text/template"
 	"unicode/utf8"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 
 	"github.com/headrace/headrace/batch/internal/keys"
 	"github.com/headrace/headrace/batch/internal/lines"

@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"text/template/parse"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 
 	"github.com/headrace/headrace/batch/internal/lines"
 )

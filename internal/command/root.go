@@ -74,10 +74,15 @@ an item.`,
   headrace run prompts.jsonl -o results.jsonl --provider anthropic --model claude-haiku-4-5`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       versionText(),
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print the version and how it was built")
+	version := root.Flags().Bool("version", false, "print the version and how it was built")
+	root.RunE = func(cmd *cobra.Command, _ []string) error { // cobra's own way needs a template, and each method that one could call
+		if *version {
+			fmt.Fprintln(cmd.OutOrStdout(), versionText())
+			return nil
+		}
+		return cmd.Help()
+	}
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())

@@ -11,7 +11,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/template"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 
 	"github.com/spf13/cobra"
 
