@@ -53,6 +53,7 @@ func TestPrometheusReadsARun(t *testing.T) {
 		fmt.Fprintf(&prompts, "{\"key\": \"k%d\", \"prompt\": \"a prompt\"}\n", k)
 	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, "prompts.jsonl"), prompts.Bytes(), 0o600))
+	watch, ask := startPrometheus(t, dir)
 	run := exec.CommandContext(t.Context(), os.Getenv("PEERS_HEADRACE"), "run", "prompts.jsonl", "-o", "out.jsonl", "--model", "m",
 		"--base-url", os.Getenv("PEERS_SIM_SHOWN"), "--api-key-env", "none", "--price", "1,2", "--metrics-addr", "127.0.0.1:0",
 		"--linger", "10m", "--progress", "json")
@@ -73,8 +74,8 @@ func TestPrometheusReadsARun(t *testing.T) {
 	}
 	first := until(func(e *shown) bool { return strings.HasPrefix(e.Message, "metrics are at ") })
 	address := strings.TrimPrefix(first.Message, "metrics are at ")
+	watch(address)
 
-	ask := startPrometheus(t, dir, address)
 	sum := until(func(e *shown) bool { return e.Event == "summary" })
 	if sum.Succeeded != float64(items) || sum.Throttled == 0 {
 		t.Errorf("the run: %+v", sum)
@@ -127,21 +128,23 @@ func TestPrometheusReadsARun(t *testing.T) {
 // example returns the path of an example.
 func example(name string) string { return filepath.Join(os.Getenv("PEERS_EXAMPLES"), name) }
 
-// startPrometheus starts a Prometheus that scrapes an address each second, and returns a function that asks it. It
-// has the example's configuration, but for the address and the period.
-func startPrometheus(t *testing.T, dir, address string) (ask func(query string) (float64, error)) {
+// startPrometheus starts a Prometheus with the example's configuration, but for the period, and waits until it answers.
+// It returns a function that lets it scrape an address from now on, each second, and one that asks it.
+func startPrometheus(t *testing.T, dir string) (watch func(address string), ask func(query string) (float64, error)) {
 	t.Helper()
-	target := strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/metrics")
-	config := string(must.Get(os.ReadFile(example("prometheus.yml")))(t))
-	for _, edit := range [][2]string{
-		{`"127.0.0.1:9500"`, strconv.Quote(target)}, {"scrape_interval: 5s", "scrape_interval: 1s\n  evaluation_interval: 1s"}, {"alerts.yml", example("alerts.yml")},
-	} {
-		if !strings.Contains(config, edit[0]) {
-			t.Fatalf("the example has no %q", edit[0])
+	configure := func(target string) {
+		config := string(must.Get(os.ReadFile(example("prometheus.yml")))(t))
+		for _, edit := range [][2]string{
+			{`"127.0.0.1:9500"`, target}, {"scrape_interval: 5s", "scrape_interval: 1s\n  evaluation_interval: 1s"}, {"alerts.yml", example("alerts.yml")},
+		} {
+			if !strings.Contains(config, edit[0]) {
+				t.Fatalf("the example has no %q", edit[0])
+			}
+			config = strings.Replace(config, edit[0], edit[1], 1)
 		}
-		config = strings.Replace(config, edit[0], edit[1], 1)
+		must.Do(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
 	}
-	must.Do(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
+	configure("") // nothing to scrape: it may need longer to start than a run takes
 	at := os.Getenv("PEERS_PROMETHEUS")
 	cmd := exec.CommandContext(t.Context(), "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--web.enable-lifecycle", "--log.level=warn")
@@ -156,7 +159,7 @@ func startPrometheus(t *testing.T, dir, address string) (ask func(query string) 
 		}
 	})
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	return func(query string) (float64, error) {
+	ask = func(query string) (float64, error) {
 		req := must.Get(http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+at+"/api/v1/query?query="+url.QueryEscape(query), nil))(t)
 		resp, err := client.Do(req)
 		if err != nil {
@@ -177,6 +180,15 @@ func startPrometheus(t *testing.T, dir, address string) (ask func(query string) 
 		}
 		return strconv.ParseFloat(fmt.Sprint(said.Data.Result[0].Value[1]), 64)
 	}
+	wait(t, "vector(1)", 1, ask)
+	return func(address string) {
+		configure(strconv.Quote(strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/metrics")))
+		resp := must.Get(client.Post("http://"+at+"/-/reload", "", nil))(t)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("Prometheus does not read its configuration again: %s", resp.Status)
+		}
+	}, ask
 }
 
 // wait asks until the answer is as wanted: the last scrape may be still to come.
