@@ -125,6 +125,9 @@ func (b *book) lane(name string) *bookLane {
 		l.silence.heard = l.blame.ever
 		l.buckets.set(b.w.now, l.config.Limits, b.w.servers[name])
 		b.lanes[name], b.pages = l, append(b.pages, l)
+		if page := b.w.outer.pages[name]; page != nil {
+			page.renewed = false // its first law took nobody's place, though the page may be that of a lane that was forgotten
+		}
 	}
 	return l
 }
