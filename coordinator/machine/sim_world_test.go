@@ -11,8 +11,8 @@ import (
 
 // Bounds of a world. One that reaches them hangs or spins, which is a failure.
 const (
-	simMaxSteps = 1_000_000 // a leader speaks ten times a second, and a day is the most that a world lasts
-	simMaxTime  = 10 * 24 * time.Hour // a lane at its floor may let a call go each eight minutes, for hundreds of items
+	simMaxSteps = 10_000_000          // a leader speaks ten times a second, for as long as a world may last
+	simMaxTime  = 10 * 24 * time.Hour // a lane at its floor lets a call go each eight minutes, for hundreds of items
 )
 
 // A world is everything around one machine in virtual time: clients that offer,
