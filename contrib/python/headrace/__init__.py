@@ -5,24 +5,34 @@
     for result in headrace.run(["Name a river.", "Name a lake."], model="gpt-4o-mini", output="results.jsonl"):
         print(result["custom_id"], result["error"] or result["response"]["body"])
 
+    with headrace.serve(rpm=500) as server:  # other programs' calls wait in one line
+        subprocess.run(["node", "app.js"], env={**os.environ, **server.env})
+
 The command that this package carries does the work: ``python -m headrace --help`` explains it.
 """
 
 from __future__ import annotations
 
 import collections
+import contextlib
+import http.client
 import json
 import logging
 import os
+import re
+import shlex
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.parse
 from types import TracebackType
-from typing import IO, Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Type, Union
+from typing import IO, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Type, Union
 
-__all__ = ["Result", "Stopped", "run"]
+__all__ = ["Result", "Server", "Stopped", "run", "serve"]
 
 Result = Dict[str, Any]
 """One line of the output or of the errors file; ``error`` is None unless the prompt failed for good."""
@@ -33,13 +43,14 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _BINARY = os.path.join(_HERE, "headrace.exe" if os.name == "nt" else "headrace")
 _LEASH = os.path.join(_HERE, "_leash.py")
 _POLL = 0.05  # seconds between two looks for new results
-_PATIENCE = 60.0  # seconds that run waits for an earlier process to release the output
+_PATIENCE = 60.0  # seconds that run waits for an earlier process to release the output, and serve for its first answer
 
 _log = logging.getLogger("headrace")
 
 
 class Stopped(Exception):
-    """The run ended before its prompts did. A call with the same output continues it.
+    """The run ended before its prompts did: a call with the same output continues it. Or a server did not
+    start, or ended by itself.
 
     ``code`` is the command's exit code, and ``words`` is what it said last.
     """
@@ -81,7 +92,7 @@ def run(
         target = os.path.join(folder, "results.jsonl") if output is None else os.fspath(output)
         if target == "-":
             raise ValueError('output "-" is invalid: want the name of a file, or None')
-        args = ["run", source, "--output=" + target, *_flags(flags, model)]
+        args = ["run", source, "--output=" + target, *_flags({**flags, "model": model, "progress": "json"})]
         with _start(args) as child:
             if flags.get("order") == "input":
                 child.wait()  # a run that continues brings its output into order at its end
@@ -96,6 +107,111 @@ def run(
                 raise Stopped(code, _without(folder, child.words))
 
 
+class Server:
+    """A headrace serve of this process.
+
+    ``url`` is where it is: ``http://127.0.0.1:PORT``, or ``unix:PATH``. ``env`` has the variables that the
+    official clients read, for a program that is started. ``base_url`` and ``api_key`` are those of the first
+    dialect, for a client in this process. They are None where there is none: on a socket, and where the
+    file of ``clients`` has the tokens.
+    """
+
+    def __init__(self, url: str, env: Dict[str, str]) -> None:
+        self.url = url
+        self.env = env
+        self.base_url = next((v for v in env.values() if "://" in v), None)
+        self.api_key = next((v for v in env.values() if "://" not in v), None)
+
+    def __repr__(self) -> str:
+        return f"Server({self.url!r})"  # no token
+
+
+@contextlib.contextmanager
+def serve(**flags: Any) -> Iterator[Server]:
+    """Serve the provider's own paths while the block runs: calls wait in one line instead of being refused.
+
+        with headrace.serve(rpm=500) as server:
+            client = OpenAI(base_url=server.base_url, api_key=server.api_key, max_retries=0, timeout=600)
+
+    The server listens at a free port of loopback, unless ``addr`` or ``socket`` says otherwise, and is ready when
+    the block begins. Keywords are flags of ``headrace serve``, as they are for ``run``. Notices go to the logger
+    ``headrace``.
+
+    Leaving the block refuses the requests that wait, and finishes the calls in flight within ``drain``. Ctrl-C
+    meanwhile abandons them. So does the end of this process, however it comes. A server that does not
+    start, or that ended before the block, raises ``Stopped``.
+    """
+    if "socket" not in flags:
+        flags.setdefault("addr", "127.0.0.1:0")
+    flags.setdefault("progress", "none")
+    with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
+        name = os.path.join(folder, "introduction")
+        with open(name, "wb") as out:
+            child = _Child(["serve", *_flags(flags)], stdout=out, told=_log.info)
+        with child:
+            url = _await_answer(child, name, flags.get("socket"))
+            yield Server(url, _exports(name))
+            ended = child.has_ended()
+            child.stop()
+            # The end that Windows knows has a code of its own.
+            if child.wait() != 0 and (ended or os.name != "nt"):
+                raise Stopped(child.wait(), _without(folder, child.words))
+
+
+def _await_answer(child: "_Child", introduction: str, path: Any) -> str:
+    """Return the server's address once it answers: its introduction is whole then."""
+    until = time.monotonic() + _PATIENCE
+    while not child.has_ended() and time.monotonic() < until:
+        url = "" if path is None else "unix:" + os.path.abspath(os.fspath(path))
+        for value in _exports(introduction).values() if not url else ():
+            if "://" in value:
+                url = "{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(value))
+                break
+        if url and _answers(url):
+            return url
+        time.sleep(_POLL)
+    child.stop()
+    raise Stopped(child.wait(), "\n".join(child.words) or "it does not answer")
+
+
+def _answers(url: str) -> bool:
+    """Report whether the server at an address is ready."""
+    kind, _, place = url.partition(":")
+    connection = http.client.HTTPConnection("localhost")
+    if kind == "https":
+        # The certificate may be for another name, and nothing secret is sent.
+        connection = http.client.HTTPSConnection(place[2:], timeout=_PATIENCE, context=ssl._create_unverified_context())
+    elif kind == "http":
+        connection = http.client.HTTPConnection(place[2:], timeout=_PATIENCE)
+    try:
+        if kind == "unix":
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(_PATIENCE)
+            connection.sock.connect(place)
+        connection.request("GET", "/readyz")
+        with connection.getresponse() as answer:
+            return answer.status == http.client.OK
+    except OSError:
+        return False  # not yet
+    finally:
+        connection.close()
+
+
+def _exports(introduction: str) -> Dict[str, str]:
+    """Return the variables in the whole lines that the server prints for a shell."""
+    with open(introduction, encoding="utf-8") as f:
+        lines = re.findall(r"^export (\w+)=(.*)\n", f.read(), re.MULTILINE)
+    env = {}
+    for name, value in lines:
+        kept = re.match(r"\$\(cat (.*)\)$", value)
+        if kept:  # a token of an earlier server at this address
+            with open(shlex.split(kept[1])[0], encoding="utf-8") as f:
+                value = f.read().strip()
+        if not value.startswith("hr-…"):  # the file of --clients has the tokens
+            env[name] = value
+    return env
+
+
 def _source(prompts: Prompts, folder: str) -> str:
     """Return the name of a prompt file with the prompts."""
     if isinstance(prompts, (str, os.PathLike)):
@@ -108,10 +224,10 @@ def _source(prompts: Prompts, folder: str) -> str:
     return name
 
 
-def _flags(flags: Mapping[str, Any], model: Optional[str]) -> List[str]:
+def _flags(flags: Mapping[str, Any]) -> List[str]:
     """Return the keywords as flags of the command."""
     args = []
-    for name, value in {**flags, "model": model, "progress": "json"}.items():
+    for name, value in flags.items():
         for one in value if isinstance(value, (list, tuple)) else [value]:
             if one is not None:
                 text = str(one).lower() if isinstance(one, bool) else str(one)
@@ -165,7 +281,13 @@ def _without(folder: str, words: Iterable[str]) -> str:
 class _Child:
     """The command, as a process that ends when this one does."""
 
-    def __init__(self, args: List[str]) -> None:
+    def __init__(
+        self,
+        args: List[str],
+        stdout: Union[int, IO[bytes]] = subprocess.DEVNULL,
+        told: Callable[[str, str], None] = lambda *_: None,
+    ) -> None:
+        self._told = told  # hears the words, as a method of a logger does
         self.files: Dict[str, str] = {}  # of the start event: output, errors, …
         self.words: Deque[str] = collections.deque(maxlen=20)
         self.ready = threading.Event()  # the run has begun, or was refused
@@ -173,7 +295,7 @@ class _Child:
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", _LEASH, _BINARY, *args],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
@@ -188,6 +310,7 @@ class _Child:
                 text = line.decode("utf-8", "replace").rstrip()
                 if not text.startswith('{"event":'):
                     self.words.append(text)
+                    self._told("%s", text)
                     continue
                 event = json.loads(text)
                 if event["event"] == "start":
