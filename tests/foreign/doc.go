@@ -15,7 +15,8 @@
 // on loopback.
 //
 //	openai-go, anthropic-sdk-go, genai, bedrockruntime ─┬───▶ headrace sim --dialect D
-//	openai, @anthropic-ai/sdk, @google/genai in node ───┘     the same whole and as a stream
+//	openai, @anthropic-ai/sdk, @google/genai in node ───┤     the same whole and as a stream,
+//	@langchain/openai and /anthropic, litellm's headers ┘     and through headrace serve
 //	headrace run ──────────────┬─▶ aimock                        what it understood
 //	                           └─▶ ollama, llama.cpp's server    a model of random weights
 //	provider/auth/sigv4 ─────────▶ aws4, @smithy/signature-v4    the same signature or not

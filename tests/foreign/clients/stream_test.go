@@ -49,6 +49,10 @@ var judges = map[string]struct {
 	"openai for node, responses": {"openai", inNode("responses")},
 	"anthropic for node":         {"anthropic", inNode("messages")},
 	"genai for node":             {"gemini", inNode("gemini")},
+	"as litellm, chat":           {"openai", asLitellm("openai")},
+	"as litellm, messages":       {"anthropic", asLitellm("anthropic")},
+	"langchain, ChatOpenAI":      {"openai", inNode("ChatOpenAI")},
+	"langchain, ChatAnthropic":   {"anthropic", inNode("ChatAnthropic")},
 }
 
 // dribble lets the pieces of a stream come one by one. An answer that begins at once was sometimes lost

@@ -1,7 +1,7 @@
 // Asks for one answer with an official client, whole or as a stream. It prints the answer as the client
 // has put it together, in JSON, or the error that the client has thrown.
 //
-//   node streams.mjs chat|responses|messages|gemini URL MODEL QUESTION whole|stream
+//   node streams.mjs chat|responses|messages|gemini|ChatOpenAI|ChatAnthropic URL MODEL QUESTION whole|stream
 import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
@@ -45,7 +45,30 @@ const askers = {
     }
     return a;
   },
+  async ChatOpenAI() {
+    const { ChatOpenAI } = await import("@langchain/openai");
+    return langchain(new ChatOpenAI({ model, apiKey, maxRetries: 0, configuration: { baseURL: url + "/v1" } }));
+  },
+  async ChatAnthropic() {
+    const { ChatAnthropic } = await import("@langchain/anthropic");
+    return langchain(new ChatAnthropic({ model, apiKey, maxRetries: 0, maxTokens: 64, anthropicApiUrl: url }));
+  },
 };
+
+// langchain asks with a model of LangChain's. Its sum counts the first token of Anthropic's streams twice: each
+// chunk says how many there are until then.
+async function langchain(chat) {
+  let a, written = 0;
+  for await (const chunk of streams ? await chat.stream(question) : [await chat.invoke(question)]) {
+    a = a ? a.concat(chunk) : chunk;
+    written = Math.max(written, chunk.usage_metadata?.output_tokens ?? 0);
+  }
+  const { response_metadata: says, additional_kwargs: also } = a;
+  return {
+    text: a.text, end: says.finish_reason ?? says.stop_reason ?? also.stop_reason, model: says.model_name ?? says.model ?? also.model,
+    read: a.usage_metadata.input_tokens, written,
+  };
+}
 
 try {
   console.log(JSON.stringify(await askers[dialect]()));
