@@ -56,3 +56,33 @@ func TestServeOnATerminal(t *testing.T) {
 		<-gone
 	}
 }
+
+// The panel is painted on while calls in flight finish.
+func TestServeShowsItsDrainOnATerminal(t *testing.T) {
+	_, base := serveFor(t, sim.Config{Errors: sim.Rates{Hang: 1}})
+	free := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	addr := free.Addr().String()
+	must.Do(t, free.Close())
+	o := startOnTerminal(t, "exec headrace serve --open --api-key-env none --base-url "+base+" --addr "+addr, usual)
+	o.until("export OPENAI_BASE_URL=http://" + addr + "/v1")
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/v1/chat/completions", strings.NewReader(hello))
+		req.Header.Set("Content-Type", "application/json")
+		if resp, err := client.Do(req); err == nil {
+			_ = resp.Body.Close() // its end does not matter here
+		}
+	}()
+	o.until("anyone: 0 waiting, 1 in flight")
+	must.Do(t, o.cmd.Process.Signal(syscall.SIGTERM))
+	o.until("headrace serve  draining")
+	must.Do(t, o.cmd.Process.Signal(syscall.SIGINT))
+	_ = o.cmd.Wait() // the code says it
+	if code := o.cmd.ProcessState.ExitCode(); code != exit.OK {
+		t.Errorf("exit code %d", code)
+	}
+	<-gone
+}

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -365,6 +366,50 @@ func TestServeReadsItsFilesAgain(t *testing.T) {
 	if got := ask(bob, "b"); got != http.StatusOK {
 		t.Errorf("after a fault: %d", got)
 	}
+}
+
+// The file of --config holds flags of serve, too, and a flag on the command line goes before them. SIGHUP changes
+// the limits of lanes in use at once, and says which values hold after a restart only.
+func TestServeReadsItsFlagsAgain(t *testing.T) {
+	folder := t.TempDir()
+	write := func(text string) {
+		t.Helper()
+		must.Do(t, os.WriteFile(filepath.Join(folder, "serve.yaml"), []byte(text), 0o600))
+	}
+	write("provider: sim\nsim-profile: fast\nrpm: 1\nburst: 1s\nlaw: plain\nmax-waiting: 1\nmax-wait: 10m\ndrain: 1s\nopen: true\n")
+	s := startServing(t, folder, "--config", "serve.yaml", "--max-wait", "5m")
+	if status, text, _ := s.chat(hello); status != http.StatusOK {
+		t.Fatalf("%d %s: %s", status, text, s.said)
+	}
+	waited := make(chan string, 2)
+	for range cap(waited) { // one has its turn, and one is in the queue
+		go func() {
+			status, text, h := s.chat(hello)
+			if status != http.StatusOK {
+				waited <- text
+				return
+			}
+			waited <- h.Get("X-Headrace-Waited-Ms")
+		}()
+	}
+	s.until(func(st stands) bool { return st.Waiting == 2 })
+	if status, text, _ := s.chat(hello); status != http.StatusTooManyRequests || !strings.Contains(text, "headrace_queue_full") {
+		t.Errorf("%d %s", status, text)
+	}
+	write("provider: sim\nsim-profile: fast\nrpm: 60000\nburst: 1s\nlaw: plain\nmax-waiting: 3\nmax-wait: 11m\nconcurrency: 7\nopen: true\n")
+	must.Do(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	s.says("SIGHUP: the files are read again, but --concurrency, --drain, --max-waiting: the new value holds after a restart")
+	for range cap(waited) {
+		if ms, err := strconv.Atoi(<-waited); err != nil || ms > 45_000 { // a minute, by the old limit
+			t.Errorf("waited %d ms, %v", ms, err)
+		}
+	}
+	if status, text, _ := s.chat(strings.Replace(hello, `"m"`, `"another"`, 1)); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
+	}
+	write("provider: sim\nmax-waiting: 0\nopen: true\n")
+	must.Do(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	s.says("SIGHUP: nothing is changed: --max-waiting")
 }
 
 // Under nohup, which ignores SIGHUP, it reads its files again all the same.

@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,6 +103,30 @@ func (f *flags) register(fs *pflag.FlagSet) {
 	})
 }
 
+// join adds all flags of the command, its own first. The file of --config may set any of them.
+func (f *flags) join(fs *pflag.FlagSet, of *settings.Flags) {
+	of.Own = pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	f.register(of.Own)
+	fs.AddFlagSet(of.Own)
+	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	of.Register(all)
+	for _, name := range ofRun {
+		fs.AddFlag(all.Lookup(name))
+	}
+}
+
+// fixedOfRun are the flags of run that hold until the server ends, as those of its own do.
+var fixedOfRun = []string{"max-cost", "concurrency", "timeout", "stream-idle", "progress", "color", "log-level", "log-format", "log-file", "seed"}
+
+// fixed returns the values that SIGHUP does not change.
+func fixed(fs *pflag.FlagSet) map[string]string {
+	values := map[string]string{}
+	for _, name := range slices.Concat(settings.OfServe, []string{"insecure-http", "max-bodies"}, fixedOfRun) {
+		values[name] = fs.Lookup(name).Value.String()
+	}
+	return values
+}
+
 // check finds values that are wrong by themselves.
 func (f *flags) check(fs *pflag.FlagSet) error {
 	var faults []error
@@ -146,16 +171,12 @@ func Command(w *world.World) *cobra.Command {
 			if err := own.check(cmd.Flags()); err != nil {
 				return err
 			}
+			s.fixed = fixed(cmd.Flags())
 			return s.serve(cmd.Context(), of)
 		},
 	}
-	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	of.Register(all)
 	cmd.Flags().SortFlags = false
-	own.register(cmd.Flags())
-	for _, name := range ofRun {
-		cmd.Flags().AddFlag(all.Lookup(name))
-	}
+	own.join(cmd.Flags(), of)
 	cmd.Flags().Lookup("max-cost").Usage = "never spend more, in USD, from the start on: the prices of calls in flight are reserved, and what does not fit gets status 402"
 	settings.CompleteProvider(cmd)
 	settings.GroupFlags(cmd, settings.RunGroups)

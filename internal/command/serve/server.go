@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -36,7 +37,8 @@ import (
 type server struct {
 	*world.World
 	own     *flags
-	given   [][2]string // the flags on the command line
+	given   [][2]string       // the flags on the command line
+	fixed   map[string]string // values that SIGHUP does not change
 	console *progress.Console
 	log     *slog.Logger
 	began   time.Time
@@ -50,8 +52,9 @@ type server struct {
 
 	reloads chan os.Signal // SIGHUPs of a process that was started without them
 
-	style panel.Style
-	shown string // the latest line; the loop's
+	style  panel.Style
+	shown  string // the latest line; the loop's, as what follows
+	drains bool   // it has been ended
 }
 
 // leanGC collects garbage at half the growth that is usual: what waits in line is most of the memory, and lives long.
@@ -142,7 +145,9 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 		return exit.Refuse("%s", exit.PlainText(err))
 	}
 	s.upstream = &upstream{shared: shared, clock: s.Clock}
-	s.upstream.use(f, a)
+	if err := s.upstream.use(context.Background(), f, a); err != nil {
+		return exit.Refuse("%s", exit.PlainText(err))
+	}
 	s.meter = newMeter()
 	_, idle := f.Streams()
 	cfg := handler.Config{
@@ -280,7 +285,7 @@ func (s *server) run(ctx context.Context, every time.Duration) error {
 		case err := <-served:
 			return exit.End(exit.Output, "the address is gone: %v", err)
 		case <-ctx.Done():
-			return s.end(syscall.SIGTERM)
+			return s.end(syscall.SIGTERM, shown.Chan())
 		case <-s.Asks:
 			s.show(ctx)
 		case <-shown.Chan():
@@ -292,7 +297,7 @@ func (s *server) run(ctx context.Context, every time.Duration) error {
 				s.reload(ctx)
 				continue
 			}
-			return s.end(sig)
+			return s.end(sig, shown.Chan())
 		}
 	}
 }
@@ -309,7 +314,8 @@ func hasTerminal() bool {
 }
 
 // end lets calls in flight finish, and ends at once by a second signal.
-func (s *server) end(sig os.Signal) error {
+func (s *server) end(sig os.Signal, shown <-chan time.Time) error {
+	s.drains = true
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
 	wait := s.Clock.NewTimer(s.own.drain)
@@ -332,6 +338,10 @@ func (s *server) end(sig os.Signal) error {
 			ended = true
 		case <-wait.Chan():
 			ended = true
+		case <-s.Asks:
+			s.show(ctx)
+		case <-shown:
+			s.show(ctx)
 		case again := <-s.Signals:
 			ended = again != syscall.SIGHUP && !(again == syscall.SIGTERM && s.Clock.Since(began) < sameCall)
 		}
@@ -368,53 +378,67 @@ func (s *server) closeShared() {
 // reload reads the files again: --config, --clients, and the certificate. A fault leaves everything as it
 // was.
 func (s *server) reload(ctx context.Context) {
-	if err := s.readAgain(ctx); err != nil {
+	later, err := s.readAgain(ctx)
+	if err != nil {
 		s.console.Notice(event.Other, "SIGHUP: nothing is changed: "+exit.PlainText(err))
 		return
 	}
-	s.console.Notice(event.Other, "SIGHUP: the files are read again")
+	text := "SIGHUP: the files are read again"
+	if len(later) > 0 {
+		text += ", but " + strings.Join(later, ", ") + ": the new value holds after a restart"
+	}
+	s.console.Notice(event.Other, text)
 }
 
-func (s *server) readAgain(ctx context.Context) error {
-	f := &settings.Flags{ManyLanes: true}
+// readAgain returns the flags whose new values hold after a restart only.
+func (s *server) readAgain(ctx context.Context) (later []string, err error) {
+	own, f := &flags{}, &settings.Flags{ManyLanes: true}
 	all := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	f.Register(pflag.NewFlagSet("run", pflag.ContinueOnError))
-	for _, name := range ofRun {
-		all.AddFlag(f.All.Lookup(name))
-	}
+	own.join(all, f)
 	for _, one := range s.given {
 		if flag := all.Lookup(one[0]); flag != nil {
 			if err := all.Set(one[0], one[1]); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	if err := f.Complete(all, s.Env); err != nil {
-		return err
+		return nil, err
+	}
+	if err := own.check(all); err != nil {
+		return nil, err
 	}
 	if err := isItself(s.entrance, f); err != nil {
-		return err
+		return nil, err
 	}
 	a, err := connect(ctx, s.World, f)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	clients, _, err := s.clients()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.entrance.cert != nil {
 		if err := s.entrance.cert.read(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if !s.own.isOpen {
 		if err := s.handler.SetClients(clients); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	s.upstream.use(f, a)
-	return nil
+	if err := s.upstream.use(ctx, f, a); err != nil {
+		return nil, err
+	}
+	for name, value := range fixed(all) {
+		if value != s.fixed[name] {
+			later = append(later, "--"+name)
+		}
+	}
+	slices.Sort(later)
+	return later, nil
 }
 
 // access counts and logs a request that has ended. Nothing of its body is known here.

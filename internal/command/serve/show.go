@@ -50,7 +50,11 @@ func (s *server) show(ctx context.Context) {
 		return
 	}
 	s.shown = line
-	title := fmt.Sprintf("headrace serve  %s  %s  up %s", s.entrance.url(), s.upstream.name(), words.Wait(s.Clock.Since(s.began).Truncate(time.Second)))
+	name := "headrace serve"
+	if s.drains {
+		name += "  draining"
+	}
+	title := fmt.Sprintf("%s  %s  %s  up %s", name, s.entrance.url(), s.upstream.name(), words.Wait(s.Clock.Since(s.began).Truncate(time.Second)))
 	rows := append([]string{title}, rowsOf(&st)...)
 	style := s.style
 	s.console.ShowRows(func(width, height int) (fitting []string) {

@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"math"
 	"sync"
 
 	"github.com/jonboulle/clockwork"
@@ -29,7 +30,9 @@ type upstream struct {
 	account *account.Account
 	flags   *settings.Flags
 	table   *route.Table               // nil: there is one lane
-	defined map[string]bool            // lanes of the table that the shared knows
+	lane    batch.LaneConfig           // without a table: the settings of each lane
+	renewed bool                       // they are not those that the shared began with
+	defined map[string]bool            // lanes that the shared knows as they are now
 	opts    map[*route.Route]routeOpts // of the pools that were asked for
 }
 
@@ -64,19 +67,48 @@ func seedOf(w *world.World, f *settings.Flags) uint64 {
 	return w.Chance
 }
 
-// use takes the flags and the account from now on. Lanes of a file are defined anew when they are next
-// asked for.
-func (u *upstream) use(f *settings.Flags, a *account.Account) {
+// use takes the flags and the account from now on. Changed limits of the only provider hold at once in the lanes
+// that are there. Those of a file are defined anew when they are next asked for.
+func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Account) error {
+	lane, err := batch.LaneOf(f.LaneOptions()...)
+	if err != nil {
+		return err
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.account != nil {
+	began := u.account == nil
+	if !began {
 		u.account.Fleet.CloseIdle() // calls in flight end on their own connections
 	}
-	u.account, u.flags, u.table = a, f, nil
+	changed := !began && a.Lanes == nil && lane != u.lane
+	u.account, u.flags, u.lane, u.table = a, f, lane, nil
 	u.defined, u.opts = map[string]bool{}, map[*route.Route]routeOpts{}
 	if a.Lanes != nil {
 		u.table = route.New(f)
+		return nil
 	}
+	if u.renewed = u.renewed || changed; !changed {
+		return nil
+	}
+	st, err := u.shared.Status(ctx, math.MaxInt)
+	for i := range st.Lanes {
+		if err == nil {
+			err = u.define(st.Lanes[i].Name)
+		}
+	}
+	return err
+}
+
+// mostDefined bounds the lanes that are defined one by one: clients choose their models, and so their names.
+const mostDefined = 10_000
+
+// define tells the shared of a lane's settings, where it does not know them.
+func (u *upstream) define(name string) error {
+	if !u.renewed || u.defined[name] || len(u.defined) == mostDefined {
+		return nil
+	}
+	u.defined[name] = true
+	return u.shared.Define(name, u.lane)
 }
 
 // close closes the connections that wait for another call.
@@ -99,7 +131,8 @@ func (u *upstream) pool(operation, model string) (string, []batch.Option, error)
 	defer u.mu.Unlock()
 	own := []batch.Option{batch.WithMaxAttempts(u.flags.MaxAttempts)}
 	if u.table == nil {
-		return u.account.Lane(model), own, nil
+		name := u.account.Lane(model)
+		return name, own, u.define(name)
 	}
 	r, err := u.table.Native(operation, model)
 	if err != nil {

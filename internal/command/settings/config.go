@@ -57,7 +57,7 @@ func (f *Flags) fromFile() error {
 		return err
 	}
 	f.Lanes = newLaneSettings(f.Config)
-	c := configFile{File: file, flags: f.All, lanes: f.Lanes, headers: &f.headers, lines: map[string]int{}}
+	c := configFile{File: file, flags: f.All, own: f.Own, lanes: f.Lanes, headers: &f.headers, lines: map[string]int{}}
 	for _, one := range c.Entries() {
 		c.setting(one)
 	}
@@ -70,6 +70,7 @@ func (f *Flags) fromFile() error {
 type configFile struct {
 	*yamlfile.File
 	flags   *pflag.FlagSet
+	own     *pflag.FlagSet // those of the command itself; nil: it has none
 	lanes   *laneSettings
 	headers *headerTexts
 	baseURL bool // it sets the base URL
@@ -84,7 +85,7 @@ type configFile struct {
 // keeps its value. A key is refused: it belongs into a variable.
 func (c *configFile) setting(s *ast.MappingValueNode) {
 	name := s.Key.GetToken().Value
-	f := c.flags.Lookup(name)
+	f := c.flag(name)
 	if name == "headers" {
 		c.headersSection(s)
 		return
@@ -93,6 +94,8 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 		return
 	}
 	switch {
+	case f == nil && slices.Contains(OfServe, name):
+		return // it is of headrace serve alone: one file serves all commands
 	case IsKeyFlag(name):
 		c.Complain(s.Key, "keys are not allowed in this file", "put it into a variable, and name the variable with api-key-env")
 		return
@@ -110,6 +113,16 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 	}
 }
 
+// flag returns the flag of a name; nil: there is none. One of the command itself may have the name of one of run.
+func (c *configFile) flag(name string) *pflag.Flag {
+	if c.own != nil {
+		if f := c.own.Lookup(name); f != nil {
+			return f
+		}
+	}
+	return c.flags.Lookup(name)
+}
+
 // keepForFleet keeps the lanes and the pools for later.
 func (c *configFile) keepForFleet(s *ast.MappingValueNode) bool {
 	switch s.Key.GetToken().Value {
@@ -125,6 +138,7 @@ func (c *configFile) keepForFleet(s *ast.MappingValueNode) bool {
 
 // names lists the names of all settings.
 func (c *configFile) names() (names []string) {
+	names = slices.Clone(OfServe)
 	c.flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "config" && f.Name != "help" {
 			names = append(names, f.Name)
@@ -138,8 +152,18 @@ func (c *configFile) names() (names []string) {
 	return names
 }
 
+// OfServe are the flags of headrace serve that headrace run does not have.
+var OfServe = []string{
+	"addr", "socket", "clients", "token-file", "open", "state", "tls-cert", "tls-key", "host", "allow-origin", "max-wait", "max-waiting", "max-body",
+	"commit-after", "on-disconnect", "drain", "drain-waiting",
+}
+
 func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {
-	if err := c.flags.Set(f.Name, value); err != nil {
+	of := c.flags
+	if c.own != nil && c.own.Lookup(f.Name) == f {
+		of = c.own
+	}
+	if err := of.Set(f.Name, value); err != nil {
 		c.Complain(s.Key, fmt.Sprintf("%s: %q is not a %s", f.Name, Clipped(value), KindOfFlag(f)), "correct or remove it")
 	}
 	c.baseURL = c.baseURL || f.Name == "base-url"

@@ -93,6 +93,7 @@ type Flags struct {
 	Seed           uint64
 	Seeded         bool
 	All            *pflag.FlagSet  // every flag of run; a command may have only some of them
+	Own            *pflag.FlagSet  // flags that the command has in addition, which the file may set, too; nil: none
 	Given          []event.Setting // values that are not the default, and where they came from
 }
 

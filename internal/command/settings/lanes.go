@@ -309,6 +309,7 @@ headrace lanes --config FILE shows what a file means, and calls nothing.
 const configHelp = `The file of --config is YAML. Each flag of headrace run is a line, without its dashes; a flag
 or a variable beats it. Nothing in it is executed, expanded or included, and keys are not
 allowed in it: a secret of headers is named by its variable or file (headrace help network).
+Flags of headrace serve are lines, too, which headrace run skips.
 
   base-url: http://127.0.0.1:8080/v1
   rpm: 600

@@ -1,0 +1,27 @@
+package serve
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/settings"
+)
+
+// A file of --config with flags of serve serves headrace run, too: settings knows all that run does not have.
+func TestOfServeNamesEachFlag(t *testing.T) {
+	own, run := pflag.NewFlagSet("serve", pflag.ContinueOnError), pflag.NewFlagSet("run", pflag.ContinueOnError)
+	(&flags{}).register(own)
+	(&settings.Flags{}).Register(run)
+	own.VisitAll(func(f *pflag.Flag) {
+		if isRuns := run.Lookup(f.Name) != nil; isRuns == slices.Contains(settings.OfServe, f.Name) {
+			t.Errorf("--%s: of run %v, and in OfServe %v", f.Name, isRuns, !isRuns)
+		}
+	})
+	for _, name := range settings.OfServe {
+		if own.Lookup(name) == nil {
+			t.Errorf("--%s is no flag of serve", name)
+		}
+	}
+}
