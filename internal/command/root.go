@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/doctor"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/export"
 	"github.com/headrace/headrace/internal/command/lanes"
@@ -85,7 +86,8 @@ an item.`,
 	}
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())
+	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), doctor.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())
+	root.AddCommand(newTopics()...)
 	addExtras(root, w, extras)
 	return root
 }
@@ -151,6 +153,16 @@ func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
 		Short: "Help about any command",
+		ValidArgsFunction: func(help *cobra.Command, args []string, _ string) (words []cobra.Completion, _ cobra.ShellCompDirective) {
+			if cmd, _, err := help.Root().Find(args); err == nil {
+				for _, sub := range cmd.Commands() {
+					if !sub.Hidden {
+						words = append(words, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
+				}
+			}
+			return words, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(help *cobra.Command, args []string) error {
 			cmd, rest, err := help.Root().Find(args)
 			if err != nil || cmd == help.Root() && len(args) > 0 || len(rest) > 0 {

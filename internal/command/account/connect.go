@@ -297,9 +297,9 @@ func (b *Account) SimConfig() (sim.Config, error) {
 	return cfg, err
 }
 
-// ownFiles is the number of files and sockets that the process needs besides its calls. These
+// OwnFiles is the number of files and sockets that the process needs besides its calls. These
 // are three streams, three files, the runtime's own, name lookups, and as much again.
-const ownFiles = 32
+const OwnFiles = 32
 
 // LowerConcurrency keeps a run from a storm of failures to open a socket, and returns the
 // notice about it.
@@ -308,20 +308,20 @@ func (b *Account) LowerConcurrency() string {
 	if b.Books != nil {
 		return ""
 	}
-	if b.flags.Concurrency = callsWithin(limit, asked); b.flags.Concurrency == asked {
+	if b.flags.Concurrency = CallsWithin(limit, asked); b.flags.Concurrency == asked {
 		return ""
 	}
 	return fmt.Sprintf("at most %d files may be open here, too few for --concurrency %d: lowered to %d (ulimit -n raises it)",
 		limit, asked, b.flags.Concurrency)
 }
 
-// callsWithin returns how many of the calls asked for may be in flight where limit files may be
+// CallsWithin returns how many of the calls asked for may be in flight where limit files may be
 // open. A limit of 0 means that it is not known.
-func callsWithin(limit uint64, asked int) int {
-	if limit == 0 || uint64(asked)+ownFiles <= limit {
+func CallsWithin(limit uint64, asked int) int {
+	if limit == 0 || uint64(asked)+OwnFiles <= limit {
 		return asked
 	}
-	return max(1, int(limit)-ownFiles)
+	return max(1, int(limit)-OwnFiles)
 }
 
 // sayUnused names the flags of a place that do not affect the address. It also says that a

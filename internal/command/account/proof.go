@@ -1,7 +1,6 @@
 package account
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
-	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/provider/auth"
 	"github.com/headrace/headrace/provider/auth/google"
 	"github.com/headrace/headrace/provider/auth/sigv4"
@@ -248,35 +246,4 @@ func (b *Account) googleFault(err error) string {
 func isMissing(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)
-}
-
-// KeyPlace says where the key of a provider comes from and whether it is there, without the key.
-func KeyPlace(w *world.World, flags *settings.Flags) string {
-	b := &Account{World: w, flags: flags, ctx: context.Background()}
-	v := &flags.Vendor
-	set := func(name string) string {
-		if value, _ := w.Env(name); strings.TrimSpace(value) != "" {
-			return name + " (set)"
-		}
-		return name + " (not set)"
-	}
-	switch {
-	case flags.Provider == settings.ProviderSim, flags.SendsNoKey():
-		return "none"
-	case flags.KeyFile != "" && isMissing(flags.KeyFile):
-		return flags.KeyFile + " (not there)"
-	case flags.KeyFile != "":
-		return flags.KeyFile
-	case v.Auth == catalog.None && !flags.KeyEnvGiven:
-		return "none"
-	case flags.KeyEnvGiven, b.keyInEnvironment() != "":
-		return set(flags.KeyEnv)
-	case v.Auth == catalog.AWS:
-		return set(sigv4.AccessKeyIDVariable)
-	case v.Auth == catalog.Google && b.mayGetKey():
-		return "Google's credentials"
-	case b.isTheirs():
-		return set(flags.KeyEnv)
-	}
-	return "none"
 }

@@ -86,7 +86,7 @@ func TestCallsWithinOpenFiles(t *testing.T) {
 		limit       uint64
 		asked, want int
 	}{{0, 500, 500}, {96, 64, 64}, {95, 64, 63}, {97, 64, 64}, {80, 500, 48}, {33, 8, 1}, {32, 8, 1}, {3, 8, 1}, {33, 1, 1}} {
-		if got := callsWithin(c.limit, c.asked); got != c.want {
+		if got := CallsWithin(c.limit, c.asked); got != c.want {
 			t.Errorf("of %d calls %d may be made where %d files may be open, want %d", c.asked, got, c.limit, c.want)
 		}
 	}

@@ -98,7 +98,7 @@ var columns = []string{"LANE", "PROVIDER", "DIALECT", "HOST", "KEY", "LIMITS", "
 // cells returns what is shown of a lane, in the order of the columns.
 func cells(w *world.World, flags *settings.Flags, l *settings.LaneSpec) []string {
 	f := l.Flags
-	return []string{l.Name, f.Name(), f.Dialect.Name(), hostOf(f), account.KeyPlace(w, f), limitsOf(l), priceOf(l, flags.DefaultModel(), w.Clock.Now()), poolsOf(flags.Fleet, l.Name)}
+	return []string{l.Name, f.Name(), f.Dialect.Name(), hostOf(f), account.PlaceOfKey(w, f).String(), limitsOf(l), priceOf(l, flags.DefaultModel(), w.Clock.Now()), poolsOf(flags.Fleet, l.Name)}
 }
 
 // LogAttrs returns what headrace lanes shows of a lane, as attributes of a line in a log.
@@ -150,9 +150,9 @@ func limitWords(l limiter.Limits) (parts []string) {
 	return parts
 }
 
-// modelsOf lists the models that a lane calls, by its own words: those of its map, or that of lines
+// ModelsOf lists the models that a lane calls, by its own words: those of its map, or that of lines
 // that name none.
-func modelsOf(l *settings.LaneSpec, usual string) (models []string) {
+func ModelsOf(l *settings.LaneSpec, usual string) (models []string) {
 	for _, word := range l.Models {
 		models = append(models, word)
 	}
@@ -165,7 +165,7 @@ func modelsOf(l *settings.LaneSpec, usual string) (models []string) {
 
 // priceOf shows the price of a lane's first model, in dollars per million tokens, and its source.
 func priceOf(l *settings.LaneSpec, usual string, now time.Time) string {
-	models := modelsOf(l, usual)
+	models := ModelsOf(l, usual)
 	if len(models) == 0 {
 		models = []string{""} // whose price only the lane itself can have
 	}

@@ -25,11 +25,12 @@ import (
 // mostTries bounds the lanes that are tried at once: as many sockets as any system gives.
 const mostTries = 16
 
-// trial is the outcome of one call of a lane.
-type trial struct {
-	status, why, limits string
-	took                time.Duration
-	answered            bool
+// A Trial is the outcome of one call of a lane.
+type Trial struct {
+	Status, Why, Limits string
+	Took                time.Duration
+	Answered            bool
+	Err                 error // why the call has failed; nil: it was answered, or not sent
 }
 
 // tryAll makes a call for each lane, and prints what came of it.
@@ -40,27 +41,27 @@ func tryAll(ctx context.Context, w *world.World, flags *settings.Flags, out io.W
 	}
 	defer all.Fleet.CloseIdle()
 	var calls sync.WaitGroup
-	trials, room := make([]trial, len(all.Lanes)), make(chan struct{}, mostTries)
+	trials, room := make([]Trial, len(all.Lanes)), make(chan struct{}, mostTries)
 	for i, lane := range all.Lanes {
 		calls.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			trials[i] = tryLane(ctx, w, lane, flags.DefaultModel())
+			trials[i] = Try(ctx, w, lane, lane.Spec.Flags, ModelsOf(lane.Spec, flags.DefaultModel()))
 		})
 	}
 	calls.Wait()
 	fmt.Fprintln(out)
 	rows, failed := [][]string{{"LANE", "STATUS", "LATENCY", "LIMITS TOLD", "ORGANISATION"}}, 0
 	for i, t := range trials {
-		rows = append(rows, []string{all.Lanes[i].Spec.Name, t.status, words.Wait(t.took), t.limits, orNone(printable.Line(all.Lanes[i].Organisation()))})
-		if !t.answered {
+		rows = append(rows, []string{all.Lanes[i].Spec.Name, t.Status, words.Wait(t.Took), t.Limits, orNone(printable.Line(all.Lanes[i].Organisation()))})
+		if !t.Answered {
 			failed++
 		}
 	}
 	printTable(out, rows)
 	for i, t := range trials {
-		if t.why != "" {
-			fmt.Fprintf(out, "%s: %s\n", all.Lanes[i].Spec.Name, provider.RedactText(t.why, all.Secrets()...))
+		if t.Why != "" {
+			fmt.Fprintf(out, "%s: %s\n", all.Lanes[i].Spec.Name, provider.RedactText(t.Why, all.Secrets()...))
 		}
 	}
 	all.SayShared(func(_ event.Code, text string) { fmt.Fprintln(out, text) })
@@ -77,15 +78,15 @@ func orNone(text string) string {
 	return text
 }
 
-// tryLane makes the shortest call that a lane takes.
-func tryLane(ctx context.Context, w *world.World, lane *account.Account, usual string) (t trial) {
-	t.limits = orNone("")
-	request, err := shortest(lane, usual)
+// Try makes the shortest call that a lane with these flags takes, for its first model.
+func Try(ctx context.Context, w *world.World, lane *account.Account, flags *settings.Flags, models []string) (t Trial) {
+	t.Limits = orNone("")
+	request, err := shortest(lane.Name, flags, models)
 	if err != nil {
-		t.status, t.why = "not tried", err.Error()
+		t.Status, t.Why = "not tried", err.Error()
 		return t
 	}
-	if limit := lane.Spec.Flags.Timeout; limit > 0 {
+	if limit := flags.Timeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -93,30 +94,28 @@ func tryLane(ctx context.Context, w *world.World, lane *account.Account, usual s
 	ctx, recorder := provider.WithRecorder(ctx)
 	began := w.Clock.Now()
 	reply, err := lane.Do(ctx, request)
-	t.took = w.Clock.Now().Sub(began)
+	t.Took = w.Clock.Now().Sub(began)
 	record := recorder.Snapshot()
 	if reply.Done != nil {
 		reply.Done()
 	}
-	t.limits = advertisedLimits(record.Limits)
-	if t.answered = err == nil; t.answered {
-		t.status = strconv.Itoa(reply.Status)
+	t.Limits = advertisedLimits(record.Limits)
+	if t.Answered = err == nil; t.Answered {
+		t.Status = strconv.Itoa(reply.Status)
 		return t
 	}
-	t.status, t.why = "no answer", exit.PlainText(err)
+	t.Status, t.Why, t.Err = "no answer", exit.PlainText(err), err
 	if e, is := errors.AsType[*provider.Error](err); is {
 		if e.Status > 0 {
-			t.status = strconv.Itoa(e.Status)
+			t.Status = strconv.Itoa(e.Status)
 		}
-		t.why = words.Clip(printable.Line(exit.PlainText(e)), 300) // a sentence or two of the server's
+		t.Why = words.Clip(printable.Line(exit.PlainText(e)), 300) // a sentence or two of the server's
 	}
 	return t
 }
 
-// shortest returns a request for one token of a lane's first model, in a form that the lane takes.
-func shortest(lane *account.Account, usual string) (r provider.Request, err error) {
-	models := modelsOf(lane.Spec, usual)
-	f := lane.Spec.Flags
+// shortest returns a request for one token of the first model, in a form that a lane with these flags takes.
+func shortest(name string, f *settings.Flags, models []string) (r provider.Request, err error) {
 	switch {
 	case len(models) == 0 && f.Provider == settings.ProviderSim:
 		models = []string{settings.SimDefaultModel}
@@ -137,7 +136,7 @@ func shortest(lane *account.Account, usual string) (r provider.Request, err erro
 	case slices.Contains(served, provider.Embeddings):
 		r.Endpoint, body["input"] = provider.Embeddings, "Hi"
 	default:
-		return r, fmt.Errorf("%s has neither chats nor embeddings", lane.Name)
+		return r, fmt.Errorf("%s has neither chats nor embeddings", name)
 	}
 	r.Body, err = json.Marshal(body)
 	return r, err

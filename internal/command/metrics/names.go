@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/headrace/headrace/internal/command/metrics/exposition"
+import (
+	"slices"
+
+	"github.com/headrace/headrace/internal/command/metrics/exposition"
+)
 
 // A family is one metric of ours.
 type family = exposition.Family
@@ -12,6 +16,15 @@ func add(kind exposition.Kind, name, help string, labels []string) *family {
 	f := &family{Name: "headrace_" + name, Help: help, Labels: labels, Kind: kind}
 	families = append(families, f)
 	return f
+}
+
+// Names lists every metric of a run, in the order of the documentation.
+func Names() []exposition.Family {
+	var all []exposition.Family
+	for _, f := range slices.Concat(families, []*family{durations, tokenUsage}) {
+		all = append(all, *f)
+	}
+	return all
 }
 
 func gauge(name, help string, labels ...string) *family {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,8 @@ func Command(w *world.World) *cobra.Command {
 		},
 	}
 	flags.registerPlan(cmd.Flags())
-	settings.CompleteProvider(cmd)
+	settings.CompleteWords(cmd, "tier", strings.Split(TierNames(), ", ")...)
+	settings.CompleteValues(cmd)
 	return cmd
 }
 
@@ -77,7 +79,7 @@ type planFlags struct {
 var notOfPlan = []string{
 	"output", "errors", "timeline", "insecure-http", "api-key-env", "api-key-file", "header", "ca-file", "client-cert", "client-key", "text", "max-attempts", "max-bodies", "item-timeout", "first-answer",
 	"outage-patience", "keep-going", "max-failures", "long-wait", "filtered", "order", "retry-failed", "fresh", "forget", "durable", "progress", "color",
-	"log-level", "log-format", "log-file", "sim-profile", "cluster", "stream", "stream-idle", "pilot", "spill", "yes", "confirm-above",
+	"log-level", "log-format", "log-file", "sim-profile", "cluster", "print-config", "stream", "stream-idle", "pilot", "spill", "yes", "confirm-above",
 	"metrics-addr", "metrics-file", "linger", "through", "share", "report",
 }
 

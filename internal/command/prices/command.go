@@ -53,7 +53,7 @@ func Command(w *world.World) *cobra.Command {
 	fs.StringVar(&f.price, "price", "", "as in headrace run")
 	fs.StringVar(&f.file, "prices", "", "as in headrace run")
 	settings.NameValues(fs, map[string]string{"provider": "NAME", "price": "IN,OUT[,CACHED[,WRITE]]", "prices": "FILE"})
-	settings.CompleteProvider(cmd)
+	settings.CompleteValues(cmd)
 	return cmd
 }
 

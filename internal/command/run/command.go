@@ -50,7 +50,8 @@ name no tier. While that tier has no room, lines wait; with auto they go to the 
 
 The key comes from the provider's usual variable, or from a file. Every flag can be set in
 the environment, --base-url as HEADRACE_BASE_URL, and in the YAML file of --config, as in
-"base-url: http://…". A flag beats the environment, which beats the file. Two runs of yours on
+"base-url: http://…". A flag beats the environment, which beats the file; --print-config shows
+what holds, and where each setting comes from. Two runs of yours on
 one machine with the same key say so: they find each other in $XDG_RUNTIME_DIR/headrace, by a
 short hash of the key. With --share a run goes through a headrace serve that it finds there.
 
@@ -83,10 +84,18 @@ func Command(w *world.World, cluster OnCluster) *cobra.Command {
   headrace run prompts.jsonl -o results.jsonl --base-url http://127.0.0.1:8080/v1 --rpm 600
   headrace run part-*.jsonl -o results.jsonl --model gpt-4o-mini
   cat prompts.jsonl | headrace run - -o - --model gpt-4o-mini | jq -r '.response.body.choices[0].message.content'`,
-		Args: settings.SomeInputs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if flags.PrintConfig {
+				return nil
+			}
+			return settings.SomeInputs(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.Complete(cmd.Flags(), w.Env); err != nil {
 				return err
+			}
+			if flags.PrintConfig {
+				return printConfig(w, flags)
 			}
 			inputs, err := settings.Matching(args)
 			switch {
@@ -99,9 +108,17 @@ func Command(w *world.World, cluster OnCluster) *cobra.Command {
 		},
 	}
 	flags.Register(cmd.Flags())
-	settings.CompleteProvider(cmd)
+	settings.CompleteValues(cmd)
 	settings.GroupFlags(cmd, settings.RunGroups)
 	return cmd
+}
+
+// printConfig shows the settings that hold.
+func printConfig(w *world.World, flags *settings.Flags) error {
+	if err := flags.WriteConfig(w.Stdout); err != nil {
+		return exit.End(exit.Output, "cannot write the settings: %v", err)
+	}
+	return nil
 }
 
 // OnCluster runs an input in a cluster.

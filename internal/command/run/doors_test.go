@@ -112,6 +112,7 @@ var doors = map[string]struct {
 	"limit":             {"--limit 14", []string{"job.Reader.Limit=14"}, ""},
 	"seed":              {"--seed 15", []string{"option WithSeed(15)", "sim.Seed=15", "sim.TrackIDs=true"}, ""},
 	"sim-profile":       {"--sim-profile fast --provider sim", []string{"sim.RPM=0", "server=sim fast"}, ""},
+	"print-config":      {in: "print_config.txtar"},
 	"cluster":           {in: "cluster.txtar"},
 	"config":            {"--config {}/run.yaml", []string{"limits RPM:16", "option WithIdleLanes(17m0s)"}, ""},
 }
@@ -299,5 +300,33 @@ func writeClientPair(t *testing.T, dir string) {
 		"client.pem": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, "client.key": {Type: "PRIVATE KEY", Bytes: key},
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
+	}
+}
+
+// The settings of a run as --print-config shows them make the same run again, whichever flag they are of.
+func TestPrintedSettingsMakeTheSameRun(t *testing.T) {
+	dir := t.TempDir()
+	writeClientPair(t, dir)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "run.yaml"), []byte("rpm: 16\nidle-lanes: 17m\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "prices.json"), []byte(`{"mine":{"input":4,"output":5}}`), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "key"), []byte("the-key-in-a-file-123\n"), 0o600))
+	env := map[string]string{settings.DefaultKeyEnv: "the-key-of-openai-123", "OTHER_KEY": "the-other-key-123"}
+	for flag, row := range doors {
+		if row.given == "" || flag == "output" { // which passedOn gives by itself
+			continue
+		}
+		args := strings.Fields(strings.ReplaceAll(row.given, "{}", dir))
+		f, fs := &settings.Flags{}, pflag.NewFlagSet("run", pflag.ContinueOnError)
+		f.Register(fs)
+		must.Do(t, fs.Parse(append([]string{"--output", dir + "/out.jsonl"}, args...)))
+		must.Do(t, f.Complete(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }))
+		var text strings.Builder
+		must.Do(t, f.WriteConfig(&text))
+		shown := filepath.Join(dir, "shown.yaml")
+		must.Do(t, os.WriteFile(shown, []byte(text.String()), 0o600))
+		with, again := passedOn(t, dir, args...), passedOn(t, dir, "--config", shown)
+		if !slices.Equal(with, again) {
+			t.Errorf("--%s: with %v the run is made of\n%s\nand with what it shows, of\n%s\nin\n%s", flag, args, strings.Join(with, "\n"), strings.Join(again, "\n"), text.String())
+		}
 	}
 }

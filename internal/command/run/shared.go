@@ -73,7 +73,7 @@ func (s *Settings) Register(cmd *cobra.Command) {
 		}
 	})
 	if s.groups&settings.Vendor != 0 {
-		settings.CompleteProvider(cmd)
+		settings.CompleteValues(cmd)
 	}
 	settings.GroupFlags(cmd, settings.RunGroups)
 }

@@ -178,7 +178,8 @@ func Command(w *world.World) *cobra.Command {
 	cmd.Flags().SortFlags = false
 	own.join(cmd.Flags(), of)
 	cmd.Flags().Lookup("max-cost").Usage = "never spend more, in USD, from the start on: the prices of calls in flight are reserved, and what does not fit gets status 402"
-	settings.CompleteProvider(cmd)
+	settings.CompleteWords(cmd, "on-disconnect", cancelGone, finishGone)
+	settings.CompleteValues(cmd)
 	settings.GroupFlags(cmd, settings.RunGroups)
 	cmd.AddCommand(tokenCommand(w))
 	return cmd

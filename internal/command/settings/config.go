@@ -62,7 +62,7 @@ func (f *Flags) fromFile() error {
 		c.setting(one)
 	}
 	f.ConfigBaseURL = c.baseURL
-	f.Fleet, f.fileLines = c.fleet(c.laneNodes, c.poolNodes), c.lines
+	f.Fleet, f.fileLines, f.fileHeaders = c.fleet(c.laneNodes, c.poolNodes), c.lines, c.ownHeaders
 	return Usage(c.Faults...)
 }
 
@@ -99,7 +99,7 @@ func (c *configFile) setting(s *ast.MappingValueNode) {
 	case IsKeyFlag(name):
 		c.Complain(s.Key, "keys are not allowed in this file", "put it into a variable, and name the variable with api-key-env")
 		return
-	case f == nil || name == "help" || name == "config":
+	case f == nil || slices.Contains(notInFile, name) && name != "header":
 		c.Complain(s.Key, fmt.Sprintf("unknown setting %q", Clipped(name)), DidYouMean(Nearest(name, c.names()))+"settings are the flags of headrace run, without their dashes")
 		return
 	}
@@ -140,7 +140,7 @@ func (c *configFile) keepForFleet(s *ast.MappingValueNode) bool {
 func (c *configFile) names() (names []string) {
 	names = slices.Clone(OfServe)
 	c.flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "config" && f.Name != "help" {
+		if !slices.Contains(notInFile, f.Name) || f.Name == "header" {
 			names = append(names, f.Name)
 		}
 	})

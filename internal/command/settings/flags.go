@@ -71,9 +71,12 @@ type Flags struct {
 	Lanes          *laneSettings  // in the config file; nil: there is no such file
 	Fleet          *Fleet         // its lanes and pools; nil: the flags describe the only lane
 	ManyLanes      bool           // the command can have several lanes
+	Looks          bool           // the command runs nothing, and needs no output
+	PrintConfig    bool           // the same, of headrace run itself
 	InJob          bool           // they go with a job to the workers of a cluster
 	lanesText      string         // of the lanes and pools that a job brings; "": those of the config file
 	fileLines      map[string]int // of the flags that the file sets
+	fileHeaders    []string       // the headers that it sets
 	SimProfile     string
 	durable        string
 	Spill          time.Duration
@@ -234,6 +237,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.Uint64Var(&f.Seed, "seed", 0, "makes jitter and simulation reproducible (default: a new one each time)")
 	fs.StringVar(&f.SimProfile, "sim-profile", ProfileDemo, "what --provider sim is like: demo (its headers say what its limit is), silent (only refusals show it) or fast (no limit)")
 	fs.StringVar(&f.Config, "config", "", "YAML file of flags, one a line as in \"rpm: 600\", and of settings that have no flag (ramp, breaker, …: see headrace help config)")
+	fs.BoolVar(&f.PrintConfig, "print-config", false, "run nothing: print the settings that hold, and where each comes from, as a file for --config; no secret is shown")
 	fs.StringVar(&f.Cluster, "cluster", "", "run on many machines (the full command only): in the cluster at an address, as in --cluster=nats://…; without an address, in a trial cluster in this process")
 	fs.Lookup("cluster").NoOptDefVal = ClusterTrial
 	NameValues(fs, map[string]string{
@@ -251,6 +255,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 // so that one file serves all commands.
 func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	from, hasOutput := origins{}, fs.Lookup("output") != nil
+	needsOutput := hasOutput && !f.Looks && !f.PrintConfig
 	from.note(fs, "flag")
 	if err := fromEnvironment(fs, env); err != nil {
 		return err
@@ -274,7 +279,7 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 	return Usage(append(f.Lanes.check(f.Law),
 		through,
 		fleetFault,
-		f.checkOutput(hasOutput),
+		f.checkOutput(needsOutput),
 		f.checkCluster(),
 		f.checkTimeline(),
 		fault,

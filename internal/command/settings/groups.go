@@ -14,7 +14,7 @@ import (
 // and checks are the same.
 type Groups uint
 
-// The groups. Each flag of run is in one of them, except --cluster, --verbose and --help.
+// The groups. Each flag of run is in one of them, except --cluster, --verbose, --print-config and --help.
 const (
 	Vendor Groups = 1 << iota // the called provider: provider, base-url, region, preset, text, …
 	Keys                      // the place of the key: api-key-env, api-key-file
@@ -93,7 +93,7 @@ var RunGroups = []flagGroup{
 	{"When to give up", "max-attempts timeout stream stream-idle item-timeout first-answer outage-patience max-failures keep-going deadline"},
 	{"Output on the terminal", "progress verbose color long-wait metrics-addr linger log-level log-format log-file"},
 	{"Many machines", "cluster"},
-	{"Other", "config seed help"},
+	{"Other", "config print-config seed help"},
 }
 
 // GroupFlags shows a command's flags under headings. Flags of another command that stand

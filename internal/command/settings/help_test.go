@@ -33,12 +33,12 @@ func TestHelpOfNetwork(t *testing.T) {
 	}
 }
 
-// The groups have each flag of run once, but for the one that says where, and for verbose: only
-// headrace run ends with a summary.
+// The groups have each flag of run once, but for the one that says where, and for verbose and
+// print-config: only headrace run ends with a summary, and shows its settings.
 func TestEachFlagIsInOneGroup(t *testing.T) {
 	fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	new(Flags).Register(fs)
-	names := strings.Fields(strings.Join(slices.Collect(maps.Values(flagsIn)), " ") + " cluster verbose")
+	names := strings.Fields(strings.Join(slices.Collect(maps.Values(flagsIn)), " ") + " cluster verbose print-config")
 	fs.VisitAll(func(f *pflag.Flag) {
 		if n := len(names); n != len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == f.Name }))+1 {
 			t.Errorf("--%s is not in one group", f.Name)

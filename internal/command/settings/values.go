@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // named is a flag's value with a word for it in the help.
@@ -177,4 +179,85 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return exit.Refuse("unexpected argument %q: %s takes none", args[0], cmd.CommandPath())
+}
+
+// ValuesOf lists the values of each flag of run that takes only these. The checks of Complete name the
+// same ones, and a test compares both.
+func ValuesOf(flag string) []string {
+	switch flag {
+	case "text":
+		return []string{textAuto, textAlways, textNever}
+	case "stream":
+		return []string{streamAuto, streamAlways, streamNever}
+	case "filtered":
+		return []string{filteredKeep, FilteredFail}
+	case "sim-profile", "profile":
+		return []string{ProfileDemo, ProfileSilent, profileFast}
+	case "order":
+		return []string{orderCompletion, OrderInput}
+	case "format":
+		return []string{FormatAuto, FormatJSONL, FormatText, FormatCSV}
+	case "on-bad-line":
+		return []string{badLineFail, badLineSkip}
+	case "on-untranslatable":
+		return []string{badLineFail, badLineSkip, goElsewhere}
+	case "durable":
+		return []string{durableSync, durableOS}
+	case "progress":
+		return []string{ProgressAuto, ProgressPanel, ProgressBar, ProgressPlain, ProgressJSON, ProgressNone}
+	case "color":
+		return []string{ColorAuto, ColorAlways, colorNever}
+	case "log-level":
+		return []string{"debug", "info", "warn", "error"}
+	case "log-format":
+		return []string{logAuto, logText, logJSON}
+	case "law":
+		return []string{lawModel, LawPlain, LawNone}
+	case "preset":
+		return append([]string{presetAuto}, presets...)
+	case "service-tier":
+		return []string{catalog.Flex, catalog.Standard, TierAuto}
+	case "endpoint":
+		return prompts.Endpoints()
+	}
+	return nil
+}
+
+// CompleteValues offers to the shell the values of a command's flags: words where a flag takes only these, files
+// where it names one, and nothing where it takes a number or a text.
+func CompleteValues(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, given := cmd.GetFlagCompletionFunc(f.Name); given {
+			return
+		}
+		var offer cobra.CompletionFunc
+		words := ValuesOf(f.Name)
+		switch kind := f.Value.Type(); {
+		case f.Name == "provider":
+			offer = cobra.FixedCompletions(providers(), cobra.ShellCompDirectiveNoFileComp)
+		case f.Name == "config":
+			offer = cobra.FixedCompletions([]cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt)
+		case len(words) > 0:
+			offer = cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+		case strings.Contains(kind, "FILE"), kind == "PATH", kind == "bool":
+			return // the shell's own names of files
+		default:
+			offer = cobra.NoFileCompletions
+		}
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, offer) // the flag is there
+	})
+}
+
+// CompleteWords offers the only values of one flag. It goes before CompleteValues, which leaves such a flag alone.
+func CompleteWords(cmd *cobra.Command, flag string, words ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+}
+
+// providers lists the names of the vendors.
+func providers() []cobra.Completion {
+	names := make([]cobra.Completion, 0, len(catalog.Rows())+1)
+	for _, v := range catalog.Rows() {
+		names = append(names, cobra.CompletionWithDesc(v.Name, v.Title))
+	}
+	return append(names, cobra.CompletionWithDesc(ProviderSim, "simulated, needs no key"))
 }

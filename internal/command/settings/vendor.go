@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch/promptfile"
@@ -62,16 +61,6 @@ func (f *VendorFlags) registerVendor(fs *pflag.FlagSet) {
 	NameValues(fs, map[string]string{
 		"provider": "NAME", "base-url": "URL", "region": "NAME", "project": "NAME", "location": "NAME", "resource": "NAME", "max-tokens": "N",
 	})
-}
-
-// CompleteProvider offers the names of providers to the shell.
-func CompleteProvider(cmd *cobra.Command) {
-	names := make([]cobra.Completion, 0, len(catalog.Rows())+1)
-	for _, v := range catalog.Rows() {
-		names = append(names, cobra.CompletionWithDesc(v.Name, v.Title))
-	}
-	names = append(names, cobra.CompletionWithDesc(ProviderSim, "simulated, needs no key"))
-	_ = cmd.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 }
 
 // Resolve finds the vendor, and the parts of its address in the environment.

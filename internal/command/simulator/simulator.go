@@ -55,6 +55,9 @@ its middle, stream-error puts an error there, and after stream-silent nothing mo
 		},
 	}
 	flags.Register(cmd.Flags())
+	settings.CompleteWords(cmd, "dialect", SimDialects()...)
+	settings.CompleteWords(cmd, "retry-after", slices.Sorted(maps.Values(modeWords))...)
+	settings.CompleteValues(cmd)
 	return cmd
 }
 

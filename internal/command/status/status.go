@@ -75,6 +75,7 @@ last state of a run that was killed.`,
 	fs.BoolVar(&flags.json, "json", false, "print the latest progress event of the run")
 	fs.StringVar(&flags.timeline, "timeline", "", "the timeline that --watch and --json read, as in headrace run (default: OUTPUT with .run.jsonl for .jsonl)")
 	settings.NameValues(fs, map[string]string{"errors": "FILE", "input": "FILE", "format": "NAME", "timeline": "FILE"})
+	settings.CompleteValues(cmd)
 	return cmd
 }
 

@@ -339,6 +339,14 @@ func (v *Verdict) adviceFor(stopped error) string {
 	return "check what the provider asks for"
 }
 
+// Advice says what a user may do about one call that has failed, before any run.
+func Advice(f *Facts, err error) string {
+	if e := FaultOf(err); e == nil || e.Kind.BreakerCounts() {
+		return f.Flags.WhereFrom(toCheck(err))
+	}
+	return (&Verdict{Facts: f}).adviceFor(err)
+}
+
 // LaneAdvice says what a user may do about a lane of the file that has stopped while others may go
 // on.
 func (v *Verdict) LaneAdvice(lane string, stopped error) string {

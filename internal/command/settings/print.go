@@ -1,0 +1,129 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/internal/command/exit"
+)
+
+// This file shows the settings of a run as a file for --config. Settings at their defaults are comments: a setting that
+// is given may mean more than its value, such as --max-tokens.
+
+// notInFile lists the flags of run that a file for --config cannot have, or that must not come back from one.
+var notInFile = []string{"config", "print-config", "help", "header"}
+
+const printHead = `# The settings of headrace run, as a file for --config. A setting that nothing sets is a comment with its default.
+`
+
+// WriteConfig writes the settings that hold, and the origin of each. It is for flags that were completed.
+// A value that looks like a secret, and the address of a cluster, which may contain one, is left out.
+func (f *Flags) WriteConfig(out io.Writer) error {
+	var b bytes.Buffer
+	b.WriteString(printHead)
+	from := map[string]string{}
+	for _, s := range f.Given {
+		from[s.Name] = s.From
+	}
+	f.All.VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(notInFile, flag.Name) {
+			b.WriteString(f.lineOf(flag, from[flag.Name]))
+		}
+	})
+	f.writeHeaders(&b, from["header"])
+	f.writeLanes(&b)
+	_, err := out.Write(b.Bytes())
+	return err
+}
+
+// lineOf shows one flag: as a setting if something sets it, else as a comment.
+func (f *Flags) lineOf(flag *pflag.Flag, from string) string {
+	value := flag.Value.String()
+	isSecret := exit.WithoutKeys(value) != value || flag.Name == "cluster" && value != "" && value != ClusterTrial
+	switch {
+	case from == "":
+		return fmt.Sprintf("# %s: %s\n", flag.Name, yamlText(exit.WithoutKeys(value)))
+	case isSecret:
+		return fmt.Sprintf("# %s: not shown, as it may hold a secret  # %s\n", flag.Name, f.origin(flag.Name, from))
+	}
+	return fmt.Sprintf("%s: %s  # %s\n", flag.Name, yamlText(value), f.origin(flag.Name, from))
+}
+
+// origin says where a flag's value comes from: flag, environment or file, with the variable or the line.
+func (f *Flags) origin(flag, from string) string {
+	switch line := f.fileLines[flag]; {
+	case from == "environment":
+		return from + " " + environmentName(flag)
+	case from == "file" && line > 0:
+		return fmt.Sprintf("file %s:%d", f.Config, line)
+	}
+	return from
+}
+
+// writeHeaders shows the headers. One from the file of --config stands under a flag or variable of another name.
+func (f *Flags) writeHeaders(b *bytes.Buffer, from string) {
+	if len(f.headers) == 0 {
+		return
+	}
+	b.WriteString("headers:\n")
+	for _, text := range f.headers {
+		name, value, _ := strings.Cut(text, "=")
+		origin := f.origin("header", from)
+		if slices.Contains(f.fileHeaders, http.CanonicalHeaderKey(name)) {
+			origin = "file " + f.Config
+		}
+		fmt.Fprintf(b, "  %s: %s  # %s\n", name, yamlText(strings.Trim(value, " ")), origin)
+	}
+}
+
+// writeLanes shows what only a file can set: the settings of all lanes, and its lanes and pools, as they stand there.
+func (f *Flags) writeLanes(b *bytes.Buffer) {
+	if f.Lanes != nil {
+		section := ""
+		for _, one := range f.Lanes.table() {
+			if !f.Lanes.given(one.name) {
+				continue
+			}
+			name, key, within := strings.Cut(one.name, ".")
+			if within && name != section {
+				fmt.Fprintf(b, "%s:\n", name)
+				section = name
+			}
+			if within {
+				name = "  " + key
+			}
+			fmt.Fprintf(b, "%s: %s  # file %s:%d\n", name, f.Lanes.fs.Lookup(one.name).Value, f.Lanes.file, f.Lanes.lines[one.name])
+		}
+	}
+	if f.Fleet != nil {
+		fmt.Fprintf(b, "# file %s:%d\n%s", f.Config, f.Fleet.Line, exit.WithoutKeys(f.Fleet.Text))
+	}
+}
+
+// plainWord matches values that YAML takes as they stand: words, numbers and lengths of time.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./%]*(?:-[A-Za-z0-9_./%]+)*$`)
+
+// yamlWords are words that YAML takes for something else than a text.
+var yamlWords = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
+
+// yamlText writes a value as YAML on one line. Every JSON string is one of YAML, too.
+func yamlText(value string) string {
+	if value == "true" || value == "false" || plainWord.MatchString(value) && !slices.Contains(yamlWords, strings.ToLower(value)) {
+		return value
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(value) != nil {
+		return `""` // no text fails to encode
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
