@@ -48,6 +48,9 @@ func TestJudge(t *testing.T) {
 		{whole, 28 * time.Second, servers.Tally{Answered: 101}, "FAIL: ratio over 2.75, 101 answers for 100 items", false},
 		{whole, 11 * time.Second, servers.Tally{Answered: 101}, "FAIL: 101 answers for 100 items", false},
 		{said{Succeeded: 99, Proved: true}, 11 * time.Second, servers.Tally{Answered: 99}, "FAIL: 99 of 100 done", false},
+		{said{Succeeded: 40, Proved: true}, limit(r), servers.Tally{Answered: 40}, "FAIL: 40 of 100 done, ratio over 2.75", true},
+		{said{Succeeded: 40, Failed: 1, Proved: true}, limit(r), servers.Tally{Answered: 40}, "FAIL: 40 of 100 done, ratio over 2.75", false},
+		{said{Succeeded: 40, Proved: true}, limit(r), servers.Tally{Answered: 41}, "FAIL: 40 of 100 done, ratio over 2.75", false},
 	} {
 		o := judge(r, c.s, c.took, c.counted)
 		if got := o.verdict(); got != c.want || o.unlucky(r) != c.unlucky {

@@ -53,12 +53,17 @@ func repeat(ctx context.Context, p plan, dir string, r row) (outcome, error) {
 	return o, nil
 }
 
-// unlucky reports whether a run did everything right, but far from the ideal. Such a run is
-// repeated once: jitter may be far off in one run of ten, while a broken law is in each. A
-// lost item, or books that do not match, are never bad luck.
+// unlucky reports whether a run did everything right, but far from the ideal, or so slowly that it was given up. Such a
+// run is repeated once: jitter may be far off in one run of ten, while a broken law is in each. A lost item, or books
+// that do not match, are never bad luck.
 func (o outcome) unlucky(r row) bool {
 	figures := len(r.bound.guard().misses(o))
-	return figures > 0 && figures == len(o.Faults) && o.Done == o.Items
+	return figures > 0 && figures == len(o.Faults) && (o.Done == o.Items || o.gaveUp(r))
+}
+
+// gaveUp reports whether the row was out of time, with a right answer for each item until then.
+func (o outcome) gaveUp(r row) bool {
+	return o.Took >= limit(r).Seconds() && o.Failed == 0 && o.Server.Answered == int64(o.Done)
 }
 
 // rank orders runs: a run that was given up would have taken longer in proportion to what it
