@@ -24,6 +24,7 @@ type book struct {
 	of       map[*Item]*bookItem
 	early    map[*Item]bool  // withdrawn before they were offered
 	pages    []*bookLane     // of lanes
+	later    []Grant         // of the decision that is being booked, after the present one
 	stopped  map[string]bool // lanes that did at some time, also if they were forgotten since
 	out      int             // grants that were not ended
 	finished int             // runs

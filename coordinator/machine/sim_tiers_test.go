@@ -69,6 +69,10 @@ func (b *book) spills(g Grant, head *bookItem, better []string, patience time.Du
 			some = true
 			continue
 		}
+		if slices.ContainsFunc(b.later, func(later Grant) bool { return later.Lane == name }) {
+			some = true // a call that left there since has changed what its law says
+			continue
+		}
 		waits := b.foresees(l, head.item)
 		some = some || waits > left
 		if waits <= left {

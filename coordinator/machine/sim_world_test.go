@@ -173,7 +173,8 @@ func (w *world) ready() {
 	w.hear(ready.Transitions)
 	w.book.findDecided(false)
 	w.heard = 0
-	for _, g := range ready.Grants {
+	for i, g := range ready.Grants {
+		w.book.later = ready.Grants[i+1:]
 		if w.log != nil {
 			w.say("run %d, %v", g.Run, g)
 		}
