@@ -78,9 +78,9 @@ var failureMeans = map[provider.Kind]string{
 func failuresHelp() string {
 	var b strings.Builder
 	b.WriteString("An item that failed for good has a kind of failure in the errors file, as error.code, and in the\nsummary. \"again\" says whether a run repeats such a call by itself, and whether that uses an attempt\n(--max-attempts); \"all\" says what such a failure stops besides its item.\n\n")
-	fmt.Fprintf(&b, "  %-16s %-14s %-10s %s\n", "kind", "again", "all", "meaning")
+	fmt.Fprintf(&b, "  %-16s %-11s %-12s %s\n", "kind", "again", "all", "meaning")
 	for _, k := range slices.Sorted(maps.Keys(failureMeans)) {
-		fmt.Fprintf(&b, "  %-16s %-14s %-10s %s\n", k, againOf(k), stopsOf(k), failureMeans[k])
+		fmt.Fprintf(&b, "  %-16s %-11s %-12s %s\n", k, againOf(k), stopsOf(k), failureMeans[k])
 	}
 	b.WriteString("\nheadrace run … --retry-failed asks failed items once more. docs/failures.md says what to do about each.")
 	return b.String()
