@@ -29,7 +29,7 @@ const maxModel = 256
 //	batch.WithCostOf(func(c *paced.Call) batch.Cost { … })
 type Call struct {
 	Request *http.Request // the client's, not to be changed; its body has been read
-	// Operation is what the request asks of a model, one of [provider.Operations]; "" if it asks
+	// Operation names the work that the request asks of a model, one of [provider.Operations]; "" if it asks
 	// none, such as an upload of a file.
 	Operation string
 	Model     string // "" if the request names none

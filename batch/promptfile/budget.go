@@ -75,7 +75,7 @@ func (c *Config) spent() (s spending, err error) {
 	return s, nil
 }
 
-// Stood is how the money of a run stood when it was last seen, in USD. A run that was killed leaves
+// Stood holds the money of a run as it was last seen, in USD. A run that was killed leaves
 // no line about the calls in flight, and one that was abandoned none about the items it gave up: the
 // provider may bill them all the same.
 type Stood struct {

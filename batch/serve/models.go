@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// listFor is how long a list of models is passed on before it is asked for again.
+// listFor is the age at which a list of models is asked for again.
 const listFor = 10 * time.Minute
 
 // maxList bounds a list of models, in bytes: the longest in use, of gateways with thousands, is near 1 MiB.

@@ -31,7 +31,7 @@ const (
 	sdkTimeout      = "X-Stainless-Timeout"
 )
 
-// early is how long before an SDK gives up the server answers.
+// early is the time between the server's answer and the end of an SDK's patience.
 const early = 10 * time.Second
 
 // leastWait is the patience of a request that must leave at once: a lane with room lets a call leave in

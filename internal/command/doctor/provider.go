@@ -178,7 +178,7 @@ func (d *doctor) reach(ctx context.Context, l lane, way account.Way, u *url.URL)
 	return true
 }
 
-// soonOver is how long before its end a certificate is a warning: the longest runs take days.
+// soonOver is the time before its end at which a certificate becomes a warning: the longest runs take days.
 const soonOver = 7 * 24 * time.Hour
 
 // Bounds of the difference between two clocks. Signatures of AWS and tokens of Google are refused above 5 minutes.

@@ -73,7 +73,7 @@ const (
 	Killed  State = "killed"
 )
 
-// Spent is what all items have cost.
+// Spent sums up the cost of all items.
 type Spent struct {
 	USD          *float64 `json:"usd"` // null: nothing of it has a price
 	Words        string   `json:"words"`
@@ -110,7 +110,7 @@ type Example struct {
 	Message string `json:"message"`
 }
 
-// Wait is where the time of items went.
+// Wait is the time of items, by the place in which it went.
 type Wait struct {
 	What string  `json:"what"`
 	P50S float64 `json:"p50_s"`
@@ -118,7 +118,7 @@ type Wait struct {
 	SumS float64 `json:"sum_s"`
 }
 
-// Model is what the items of a model have used.
+// Model sums up the use of the items of a model.
 type Model struct {
 	Model        string  `json:"model"`
 	Items        int     `json:"items"`
@@ -131,7 +131,7 @@ type Model struct {
 	Unpriced     int     `json:"unpriced"`
 }
 
-// Lane is what the items of a lane have cost.
+// Lane sums up the cost of the items of a lane.
 type Lane struct {
 	Lane     string  `json:"lane"`
 	USD      float64 `json:"usd"`

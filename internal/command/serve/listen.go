@@ -18,7 +18,7 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// entrance is where clients come in.
+// entrance is the door for clients: the listener, its socket and its certificate.
 type entrance struct {
 	net.Listener
 	socket string      // its path; "": TCP

@@ -32,7 +32,7 @@ type flow struct {
 	cost float64 // of all of them
 }
 
-// sweepLeast is how many idle flows are kept at least: below that, dropping them saves nothing.
+// sweepLeast is the number of idle flows that are always kept: dropping so few saves nothing.
 const sweepLeast = 64
 
 func newFlow(parent *flow, name string, weight float64) *flow {

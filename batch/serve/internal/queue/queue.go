@@ -81,7 +81,7 @@ type Queue struct {
 	drained bool
 }
 
-// pool is what the owner knows of a pool.
+// pool holds the facts that the owner has of a pool.
 type pool struct {
 	head    *Ticket // has its turn, and has not left; nil: nobody has
 	pace    Pace
@@ -271,7 +271,7 @@ func (q *Queue) advance(name string, p *pool) {
 	}
 }
 
-// mostPools is how many pools are kept while nobody waits in them. A pool may be a model that a client has made up.
+// mostPools bounds the pools that are kept while nobody waits in them. A pool may be a model that a client has made up.
 const mostPools = 256
 
 // sweep drops the pools in which nobody waits, once there are many.
@@ -374,7 +374,7 @@ func (p *pool) renewPace(q *Queue, name string, now time.Time) {
 	}
 }
 
-// unit is what a request of average size draws where nothing is known of others: 1000 tokens.
+// unit is the draw of a request of average size where nothing is known of others: 1000 tokens.
 const unit = 1000
 
 // cost returns what a request draws: 1 where the number of calls is limited.

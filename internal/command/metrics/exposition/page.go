@@ -30,7 +30,7 @@ type Source interface {
 	Collect(to *Page)
 }
 
-// Spread is how values are spread over the buckets of a histogram.
+// Spread holds the counts of values in the buckets of a histogram.
 type Spread struct {
 	Ends   []float64 // inclusive, rising, in the unit of the metric
 	Counts []uint64  // of each bucket by itself; one more than Ends, for all that is above

@@ -35,7 +35,7 @@ var ofRuntime = []struct {
 	{"/gc/cycles/total:gc-cycles", Family{Name: "go_gc_cycles_total_gc_cycles_total", Help: "Collections of garbage since the start.", Kind: Counter}},
 }
 
-// began is when this process began, but for the time that the runtime took before.
+// began is the instant at which this process began, but for the time that the runtime took before.
 var began = time.Now()
 
 // Process shows the figures of this process: of the Go runtime, and what Linux tells under /proc/self.
