@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 
@@ -11,15 +10,16 @@ import (
 	"github.com/headrace/headrace/internal/command/settings"
 )
 
-// Listen opens the address, HOST:PORT, and begins to serve /metrics and /status. run has the metrics. stands returns
-// how the run stands, nil before it has begun; any goroutine may call it.
-func Listen(addr string, stands func() *event.Progress, run ...exposition.Source) (*exposition.Server, error) {
+// Paths are further things that a server shows.
+type Paths interface{ Register(mux *http.ServeMux) }
+
+// Listen opens the address, HOST:PORT, and begins to serve /metrics, /status and a page. run has the metrics. stands
+// returns how the run stands, nil before it has begun; any goroutine may call it.
+func Listen(addr string, page Paths, stands func() *event.Progress, run ...exposition.Source) (*exposition.Server, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", exposition.Handler(run...))
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answerStatus(w, r, stands) })
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "headrace: /metrics is for Prometheus, /status is one event of --progress json")
-	})
+	page.Register(mux)
 	return exposition.Listen(addr, mux)
 }
 

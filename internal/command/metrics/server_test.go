@@ -38,6 +38,13 @@ func get(t *testing.T, addr, path, host string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
+// noPage is a page that says nothing.
+type noPage struct{}
+
+func (noPage) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /{$}", func(http.ResponseWriter, *http.Request) {})
+}
+
 // listen serves a run that stands as given; nil: it has not begun.
 func listen(t *testing.T, addr string, stand *Stand) *exposition.Server {
 	t.Helper()
@@ -47,7 +54,7 @@ func listen(t *testing.T, addr string, stand *Stand) *exposition.Server {
 		}
 		return *stand, true
 	})
-	s, err := Listen(addr, func() *event.Progress {
+	s, err := Listen(addr, noPage{}, func() *event.Progress {
 		if stand == nil {
 			return nil
 		}

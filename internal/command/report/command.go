@@ -112,6 +112,15 @@ func Write(w *world.World, of *settings.Flags, file string) error {
 	return err
 }
 
+// Page makes the report of an output as a page, while a run goes on or afterwards.
+func Page(w *world.World, of *settings.Flags) ([]byte, error) {
+	r, err := reportOf(w, of)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(r.HTML()), nil
+}
+
 // form is a form of reports, by the ending of a file's name.
 type form struct {
 	mark string // begins each file of that form

@@ -62,12 +62,8 @@ func (p *page) write(plots *plots) {
 	p.put(mark+`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`+
 		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">`+
 		`<meta name="referrer" content="no-referrer"><title>headrace: %s</title><style>%s</style></head><body><main>`, p.Output, markup(style))
-	p.put("<h1>%s</h1>\n", p.Verdict)
-	p.put(`<p class="sub">%s</p>`+"\n", p.subtitle())
-	if text := p.stateWords(); text != "" {
-		p.put(`<p class="note"><strong>%s</strong></p>`+"\n", text)
-	}
-	p.cards()
+	p.heading(p.stateWords())
+	p.cards(p.cardList())
 	p.heldBack(plots)
 	p.plots(plots)
 	p.failures()
@@ -77,6 +73,15 @@ func (p *page) write(plots *plots) {
 	p.settings()
 	p.proof()
 	p.put(`<p class="sub">headrace %s, made at %s. This page loads nothing and runs no script.</p></main></body></html>`+"\n", p.Headrace, p.At)
+}
+
+// heading says what became of which run, and what is unusual about it.
+func (p *page) heading(note string) {
+	p.put("<h1>%s</h1>\n", p.Verdict)
+	p.put(`<p class="sub">%s</p>`+"\n", p.subtitle())
+	if note != "" {
+		p.put(`<p class="note"><strong>%s</strong></p>`+"\n", note)
+	}
 }
 
 // subtitle says which run it was.
@@ -179,9 +184,9 @@ func (r *Report) proofCard() card {
 	return card{"proof", "does not hold", "this is a fault of headrace: please report it"}
 }
 
-func (p *page) cards() {
+func (p *page) cards(list []card) {
 	p.put(`<div class="cards">`)
-	for _, c := range p.cardList() {
+	for _, c := range list {
 		p.put(`<div class="card">%s<br><b>%s</b><br><span class="sub">%s</span></div>`, c.name, c.value, c.more)
 	}
 	p.put("</div>\n")

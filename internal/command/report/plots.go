@@ -235,8 +235,13 @@ func shortNumber(v float64) string {
 	return trimmed(v)
 }
 
-// trimmed shows a number with at most three digits that matter.
-func trimmed(v float64) string { return fmt.Sprintf("%.3g", math.Round(v*1e6)/1e6) }
+// trimmed shows a number with three digits that matter, and never with an exponent up to five of them.
+func trimmed(v float64) string {
+	if v >= 1000 && v < 1e5 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", math.Round(v*1e6)/1e6)
+}
 
 // bandKey returns the parts of the band: those of the largest bounds have colours of their own.
 func (r *Report) bandKey() map[string]int {

@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/live"
 	"github.com/headrace/headrace/internal/command/metrics"
 	"github.com/headrace/headrace/internal/command/metrics/exposition"
 	"github.com/headrace/headrace/internal/command/report"
@@ -34,6 +35,7 @@ type meters struct {
 type address struct {
 	*exposition.Server
 
+	page  *live.Page
 	first *meters
 	next  atomic.Pointer[meters] // after a pilot
 }
@@ -61,6 +63,9 @@ func (m *meters) open() error {
 		return nil
 	}
 	m.genAI = metrics.NewGenAI()
+	if m.Flags.MetricsAddr != "" {
+		m.show.scene = &scene{}
+	}
 	if m.address != nil {
 		m.address.next.Store(m)
 	} else if m.Flags.MetricsAddr != "" {
@@ -93,12 +98,14 @@ func (m *meters) open() error {
 func (m *meters) listen() (err error) {
 	a := &address{first: m}
 	collector := metrics.NewCollector(func() (metrics.Stand, bool) { return a.run().stand() })
-	a.Server, err = metrics.Listen(m.Flags.MetricsAddr, func() *event.Progress { return a.run().progress() }, collector, a)
+	a.page = m.livePage(a, !exposition.IsLocal(m.Flags.MetricsAddr))
+	a.Server, err = metrics.Listen(m.Flags.MetricsAddr, a.page, func() *event.Progress { return a.run().progress() }, collector, a)
 	if err != nil {
 		return exit.Refuse("--metrics-addr: %v: choose another address, or end the program that has it", err)
 	}
 	m.address = a
 	m.show.console.Notice(event.Metrics, a.Notice("this run"))
+	m.show.console.Notice(event.Metrics, fmt.Sprintf("the run is shown at http://%s/", a.Addr()))
 	return nil
 }
 
@@ -175,6 +182,7 @@ func (m *meters) close(ctx context.Context, last bool) {
 	if m.address == nil || !last {
 		return
 	}
+	m.address.page.End()
 	if m.begun() && m.Flags.Linger > 0 && !m.Halt.Called() {
 		timer := m.Clock.NewTimer(m.Flags.Linger)
 		defer timer.Stop()

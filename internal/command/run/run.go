@@ -87,6 +87,7 @@ func (r *runner) runToEnd(ctx context.Context) error {
 	r.Halt.Close()
 	<-answered
 	r.conclude(err)
+	r.meters.end()
 	r.show.closeTimeline()
 	r.meters.report()
 	r.show.console.Close(r.verdict.Report)

@@ -36,6 +36,7 @@ type display struct {
 	watched    chan struct{}          // closed when there is a recorder
 	timeline   *timeline.Writer       // nil: there is none
 	timelineAt string                 // its path; "": none
+	scene      *scene                 // for the live page; nil: there is none
 	shown      time.Time              // when the console last showed how the run stands; the observer's
 	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
 
@@ -369,7 +370,12 @@ func (d *display) putTimelineAside() error {
 
 func (d *display) sayTimeline(text string) { d.console.Notice(event.Timeline, text) }
 
-func (d *display) onSample(s observe.Sample) { d.timeline.Sample(s) }
+func (d *display) onSample(s observe.Sample) {
+	d.timeline.Sample(s)
+	if d.scene != nil {
+		d.scene.add(s)
+	}
+}
 
 // closeTimeline writes the outcome of the run. If the reader of the output has gone, it
 // writes only that the run has ended.

@@ -1,6 +1,7 @@
 package exposition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,12 +53,9 @@ type Server struct {
 // Listen opens the address, HOST:PORT, and begins to serve. Without a host it is that of loopback: only this
 // machine. Close must be called.
 func Listen(addr string, handler http.Handler) (*Server, error) {
-	host, port, err := net.SplitHostPort(addr)
+	host, port, err := hostOf(addr)
 	if err != nil {
 		return nil, err
-	}
-	if host == "" {
-		host = "127.0.0.1"
 	}
 	ln, err := net.Listen("tcp", net.JoinHostPort(host, port)) //nolint:noctx // it blocks on nothing
 	if err != nil {
@@ -72,6 +70,18 @@ func Listen(addr string, handler http.Handler) (*Server, error) {
 		_ = s.http.Serve(ln) // its error is that it was closed
 	}()
 	return s, nil
+}
+
+// hostOf splits an address, and adds the host that is usual.
+func hostOf(addr string) (host, port string, err error) {
+	host, port, err = net.SplitHostPort(addr)
+	return cmp.Or(host, "127.0.0.1"), port, err
+}
+
+// IsLocal reports whether only this machine will reach an address, as it is written.
+func IsLocal(addr string) bool {
+	host, _, err := hostOf(addr)
+	return err == nil && settings.IsLoopback(host)
 }
 
 // localNames refuses requests for another host than this machine. A page elsewhere may give

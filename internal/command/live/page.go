@@ -1,0 +1,209 @@
+package live
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/headrace/headrace/internal/command/report"
+	"github.com/headrace/headrace/internal/command/settings"
+)
+
+// Bounds of a page.
+const (
+	// MaxViewers is the number of connections that get its states: a team, and a screen on a wall.
+	MaxViewers = 16
+	// Every is the period of states: as often as the figures change.
+	Every = time.Second
+	// writeWait ends the connection of a viewer that takes nothing.
+	writeWait = 10 * time.Second
+)
+
+// policy forbids all that is not served here, and pages elsewhere that would frame this one.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+//go:embed live.js
+var script []byte
+
+//go:embed live.css
+var style []byte
+
+// Config describes a page.
+type Config struct {
+	// Render returns the title and the body as they are now. Only one goroutine at a time calls it.
+	Render func() (title, body string)
+	// Report makes the whole report as a page, for /report.html; nil: there is none. Only one goroutine at a time calls it.
+	Report func() ([]byte, error)
+	Clock  clockwork.Clock
+}
+
+// A Page shows its subject to viewers. Any goroutine may use it.
+type Page struct {
+	cfg     Config
+	viewers chan struct{} // a place for each
+	over    chan struct{} // closed with the subject's end
+	end     sync.Once
+
+	mu    sync.Mutex // guards what follows
+	made  time.Time  // when the state was rendered
+	last  bool       // it is the last one
+	title string
+	body  string
+	event []byte // the same, as an event
+	count int    // of states
+
+	reporting sync.Mutex // held while a report is made
+}
+
+// New returns the page of a subject that may begin later.
+func New(cfg Config) *Page {
+	return &Page{cfg: cfg, viewers: make(chan struct{}, MaxViewers), over: make(chan struct{})}
+}
+
+// End says that the subject has ended. Viewers get its last state, and their connections close.
+func (p *Page) End() { p.end.Do(func() { close(p.over) }) }
+
+// Register adds the page's paths.
+func (p *Page) Register(mux *http.ServeMux) {
+	get := func(path string, answer http.HandlerFunc) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			h := w.Header()
+			h.Set("Content-Security-Policy", policy)
+			h.Set("Cross-Origin-Resource-Policy", "same-origin")
+			h.Set("X-Content-Type-Options", "nosniff")
+			h.Set("Referrer-Policy", "no-referrer")
+			h.Set("Cache-Control", "no-store")
+			answer(w, r)
+		})
+	}
+	get("/{$}", p.whole)
+	get("/events", p.events)
+	get("/live.js", fixed("text/javascript; charset=utf-8", script))
+	get("/live.css", fixed("text/css; charset=utf-8", append([]byte(report.Style()), style...)))
+	if p.cfg.Report != nil {
+		get("/report.html", p.report)
+	}
+}
+
+func fixed(kind string, text []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(text) // a reader that has gone is nobody's fault
+	}
+}
+
+// isOver reports whether the subject has ended.
+func (p *Page) isOver() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// state renders how the subject stands, if the latest state is older than a period. last says that no other follows.
+func (p *Page) state() (title, body string, event []byte, count int, last bool) {
+	over := p.isOver() // before the rendering, so that the last state is one after the end
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := p.cfg.Clock.Now(); !p.last && (over || p.count == 0 || now.Sub(p.made) >= Every/2) {
+		p.title, p.body = p.cfg.Render()
+		p.made, p.last, p.event = now, over, eventOf(p.body)
+		p.count++
+	}
+	return p.title, p.body, p.event, p.count, p.last
+}
+
+// eventOf returns a message of server-sent events: each line of the text is a line of data.
+func eventOf(text string) []byte {
+	var b bytes.Buffer
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		b.WriteString("data: " + line + "\n")
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+// whole answers with the page as it is now. Without script it stands still, and says so.
+func (p *Page) whole(w http.ResponseWriter, _ *http.Request) {
+	title, body, _, _, last := p.state()
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	still, link := `<noscript><p class="note">Without script this page stands still: <a href="/">load it again</a>.</p></noscript>`, ""
+	if last {
+		still = ""
+	}
+	if p.cfg.Report != nil {
+		link = `<p class="sub"><a href="report.html">The whole report, made of the files of results</a></p>`
+	}
+	fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`+
+		`<link rel="icon" href="data:,"><link rel="stylesheet" href="live.css"><script src="live.js" defer></script><title>%s</title></head><body><main>`+
+		"\n%s<p id=\"said\" class=\"note\" role=\"status\"></p>\n<div id=\"live\">\n%s</div>\n%s</main></body></html>\n", html.EscapeString(title), still, body, link)
+}
+
+// events sends states until the subject ends or the viewer goes.
+func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	out := http.NewResponseController(w)
+	send := func(text []byte) bool {
+		_ = out.SetWriteDeadline(time.Now().Add(writeWait)) // without one the server's end cuts a slow viewer
+		_, err := w.Write(text)
+		return err == nil && out.Flush() == nil
+	}
+	select {
+	case p.viewers <- struct{}{}:
+		defer func() { <-p.viewers }()
+	default:
+		send(fmt.Appendf(nil, "event: full\ndata: %d others look at this page, and it serves no more: it stands still. Load it again later.\n\n", MaxViewers))
+		return
+	}
+	ticker := p.cfg.Clock.NewTicker(Every)
+	defer ticker.Stop()
+	for sent := 0; ; {
+		_, _, event, count, last := p.state()
+		if count != sent && !send(event) {
+			return
+		}
+		if sent = count; last {
+			send([]byte("event: end\ndata: over\n\n"))
+			return
+		}
+		select {
+		case <-ticker.Chan():
+		case <-p.over:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// report makes the whole report. It has examples of failures, so it is for this machine only; and it reads all results,
+// so one is made at a time.
+func (p *Page) report(w http.ResponseWriter, r *http.Request) {
+	if host, _, _ := net.SplitHostPort(r.RemoteAddr); !settings.IsLoopback(host) {
+		http.Error(w, "headrace: the report quotes prompts, and is for this machine only: run headrace report there", http.StatusForbidden)
+		return
+	}
+	if !p.reporting.TryLock() {
+		http.Error(w, "headrace: a report is being made: ask again", http.StatusServiceUnavailable)
+		return
+	}
+	defer p.reporting.Unlock()
+	text, err := p.cfg.Report()
+	if err != nil {
+		http.Error(w, "headrace: there is no report: "+err.Error(), http.StatusNotFound)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'") // as the report says itself
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(text) // a reader that has gone is nobody's fault
+}

@@ -1,0 +1,226 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/timeline"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/observe"
+)
+
+// A Moment is how a run stands, as its live page shows it. No file is read for it but the timeline of earlier
+// runs, so that it is made as often as somebody looks.
+type Moment struct {
+	Progress *event.Progress // nil: the run has not begun
+	Earlier  []timeline.Run  // of the same output
+	Began    time.Time
+	Settings []event.Setting
+	Samples  []observe.Sample // of this run
+	Over     bool             // the run has ended
+	Summary  *event.Summary   // its outcome; nil: it goes on, or nobody has asked how it ended
+	Zone     *time.Location
+	Bare     bool // without examples of failures, which quote prompts
+}
+
+// HTML returns the title of the live page, and what stands in it.
+func (m *Moment) HTML() (title, body string) {
+	if m.Progress == nil {
+		p := &page{Report: &Report{}}
+		if m.Over {
+			p.put("<h1>The run has ended before its first call</h1>\n<p>Its own output says why.</p>\n")
+		} else {
+			p.put("<h1>The run has not begun</h1>\n<p>It reads and checks its input before the first call.</p>\n")
+		}
+		return "headrace", p.String()
+	}
+	r := m.report()
+	for most := mostPoints; ; most /= 2 {
+		p := &page{Report: r}
+		p.now(m, newPlots(r, max(1, most)))
+		if p.Len() <= MaxBytes || most <= 1 {
+			return r.Verdict, p.String()
+		}
+	}
+}
+
+// report makes the figures of the moment.
+func (m *Moment) report() *Report {
+	p := m.Progress
+	r := &Report{
+		Headrace: account.Version(), At: p.At, State: Running, Output: p.Output, Provider: p.Provider, Done: p.Done, Items: p.Total,
+		Failed: int(p.Failed), Filtered: p.Filtered, zone: m.Zone, Spent: spentSoFar(p),
+	}
+	run := timeline.Run{
+		At: m.Began, Merged: 1, Samples: m.Samples, Progress: p, Over: m.Over, Summary: m.Summary,
+		Start: event.Start{Input: p.Input, Concurrency: p.Concurrency, Items: p.Total, Settings: m.Settings},
+	}
+	if run.Over {
+		r.State = Ended
+	}
+	for _, name := range p.Models {
+		r.Models = append(r.Models, Model{Model: name})
+	}
+	r.addRuns(append(m.Earlier[:len(m.Earlier):len(m.Earlier)], run))
+	r.addFailures(p.Failures, m.Bare)
+	r.Verdict = doneWords(p)
+	return r
+}
+
+// spentSoFar says what the run has cost, in the words of a report.
+func spentSoFar(p *event.Progress) Spent {
+	s := Spent{USD: p.Spent.USD, Unpriced: p.Spent.Unpriced, InputTokens: p.Spent.InputTokens, CachedTokens: p.Spent.CachedTokens, OutputTokens: p.Spent.OutputTokens}
+	switch {
+	case s.USD != nil:
+		s.Words = words.Cost(*s.USD, true, s.Unpriced)
+	case p.Simulated:
+		s.Words = "none (simulated)"
+	default:
+		s.Words = words.Cost(0, false, s.Unpriced)
+	}
+	s.Doubtful = words.Doubtful(p.Spent.Doubtful.Calls, p.Spent.Doubtful.InputTokens, p.Spent.Doubtful.OutputTokens)
+	return s
+}
+
+// addFailures adds the failures of a run that goes on, by kind. They come the most frequent first.
+func (r *Report) addFailures(list []event.Failure, bare bool) {
+	at := map[string]int{}
+	for i := range list {
+		f := &list[i]
+		k, known := at[f.Kind]
+		if !known {
+			k = len(r.Failures)
+			at[f.Kind], r.Failures = k, append(r.Failures, Failure{Kind: words.Clip(f.Kind, maxName)})
+		}
+		of := &r.Failures[k]
+		if of.Items += f.Count; !bare && len(of.Examples) < mostExamples {
+			of.Examples = append(of.Examples, Example{Line: f.Example.Line, ID: words.Clip(f.Example.ID, maxName), Message: words.Clip(f.Example.Message, maxMessage)})
+		}
+	}
+}
+
+// doneWords says how far the run is.
+func doneWords(p *event.Progress) string {
+	text := words.Number(p.Done) + words.OneOr(p.Done, " item", " items") + " done"
+	if p.Total != nil {
+		text = words.Number(p.Done) + " of " + words.Number(*p.Total) + words.OneOr(*p.Total, " item", " items") + " done"
+	}
+	if p.Failed > 0 {
+		text += ", " + words.Number(int(p.Failed)) + " failed in this run"
+	}
+	return text
+}
+
+// now writes what stands in the live page.
+func (p *page) now(m *Moment, plots *plots) {
+	p.heading(p.momentWords(m.Over, m.Progress))
+	if m.Over {
+		p.cards(p.cardList())
+	} else {
+		p.cards(p.cardsSoFar(m.Progress))
+	}
+	p.heldBack(plots)
+	if !m.Over && m.Progress.BoundWide != "" {
+		p.put("<p>Now: <strong>%s</strong></p>\n", m.Progress.BoundWide)
+	}
+	p.plots(plots)
+	p.failures()
+	p.lanesNow(m.Progress.Lanes, m.Over)
+	p.runTable()
+	p.settings()
+	p.proof()
+	p.put(`<p class="sub">headrace %s, as of %s. Failures and cost are those of this run; plots show earlier ones, too.</p>`+"\n", p.Headrace, p.at(p.At))
+}
+
+// momentWords says what is unusual about the moment.
+func (p *page) momentWords(over bool, of *event.Progress) string {
+	var list []string
+	switch {
+	case over:
+		list = append(list, "The run has ended: this is its last state.")
+	case of.State != observe.Running.String():
+		list = append(list, fmt.Sprintf("The run is %s.", of.State))
+	}
+	if of.Simulated {
+		list = append(list, "Simulated: no provider is asked.")
+	}
+	return strings.Join(list, " ")
+}
+
+// cardsSoFar are the cards of a run that goes on.
+func (p *page) cardsSoFar(of *event.Progress) []card {
+	speed := card{"items a second", fmt.Sprintf("%.1f", of.PerSecond), words.Count(of.InFlight, "call") + " in flight, " + words.Number(of.Waiting) + " waiting"}
+	list := p.cardList()
+	ends := card{"ends", cmp.Or(of.EndsShort, "not known"), "it began " + lasted(of.ElapsedS) + " ago"}
+	return append([]card{ends, speed}, list[1:len(list)-1]...) // there is no time and no proof of the whole yet
+}
+
+// lanesNow is the table of the lanes of a run.
+func (p *page) lanesNow(lanes []event.Lane, over bool) {
+	if len(lanes) == 0 {
+		return
+	}
+	p.put("<h2>Lanes</h2>\n")
+	t := p.table("lane", "answered", "failed", "refused", "in flight", "items/s", "p50", "cost", text("state"))
+	for i := range lanes[:min(len(lanes), mostLanes)] {
+		l := &lanes[i]
+		p50, cost, state := "–", "–", l.Phase
+		if l.P50MS != nil {
+			p50 = lasted(float64(*l.P50MS) / 1e3)
+		}
+		if l.USD != nil {
+			cost = words.Money(*l.USD)
+		}
+		if !over && l.BoundShort != "" {
+			state += ", held by " + l.BoundShort
+		}
+		if l.Cause != "" {
+			state += ": " + words.Clip(l.Cause, maxMessage)
+		}
+		t.row(l.Name, words.Number(l.Answered), words.Number(l.Failed), words.Number(l.Throttled), words.Number(l.InFlight), trimmed(l.DonePerS), p50, cost, text(state))
+	}
+	t.end()
+	if more := len(lanes) - mostLanes; more > 0 {
+		p.put("<p>And %s.</p>\n", words.Count(more, "more lane"))
+	}
+}
+
+// Samples keeps the samples of a run in bounded memory: from MostSamples on, neighbours merge. The zero value is empty,
+// and only one goroutine may use it.
+type Samples struct {
+	list    []observe.Sample
+	span    int // samples of a second in one of the list
+	growing int // of these, in the last
+}
+
+// MostSamples is about three for each point of a plot.
+const MostSamples = 3 * mostPoints
+
+// Add takes the next sample.
+func (s *Samples) Add(one observe.Sample) {
+	s.span = max(1, s.span)
+	if n := len(s.list); n > 0 && s.growing < s.span {
+		s.list[n-1] = s.list[n-1].Merge(one)
+		s.growing++
+		return
+	}
+	if len(s.list) >= MostSamples {
+		half := s.list[:0:0]
+		for k := 0; k+1 < len(s.list); k += 2 {
+			half = append(half, s.list[k].Merge(s.list[k+1]))
+		}
+		s.list, s.span = half, 2*s.span
+	}
+	s.list, s.growing = append(s.list, one), 1
+}
+
+// All returns a copy of the list.
+func (s *Samples) All() []observe.Sample { return append([]observe.Sample(nil), s.list...) }
+
+// Style returns the style sheet of reports, and of the live page.
+func Style() string { return style }
+

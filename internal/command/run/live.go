@@ -1,0 +1,105 @@
+package run
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/live"
+	"github.com/headrace/headrace/internal/command/report"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/timeline"
+	"github.com/headrace/headrace/observe"
+)
+
+// A scene keeps what the live page of a run shows of its past.
+type scene struct {
+	mu      sync.Mutex // guards samples
+	samples report.Samples
+
+	ended   atomic.Bool // the outcome is known, as far as it ever is
+	outcome atomic.Pointer[event.Summary]
+
+	read    bool           // the earlier runs have been read; the page's, as is the next
+	earlier []timeline.Run // of the same output
+}
+
+// add takes a sample. The observer calls it.
+func (s *scene) add(one observe.Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.samples.Add(one)
+}
+
+// past returns the samples so far.
+func (s *scene) past() []observe.Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.samples.All()
+}
+
+// end notes how the run has ended.
+func (m *meters) end() {
+	if m.show.scene == nil {
+		return
+	}
+	if r := m.show.verdict.Report; r != nil {
+		outcome := r.Event()
+		m.show.scene.outcome.Store(&outcome)
+	}
+	m.show.scene.ended.Store(true)
+}
+
+// livePage returns the page of the run at an address. bare: it shows no examples of failures.
+func (m *meters) livePage(a *address, bare bool) *live.Page {
+	cfg := live.Config{Clock: m.Clock, Render: func() (title, body string) {
+		now := a.run().moment()
+		now.Bare = bare
+		return now.HTML()
+	}}
+	if !m.Flags.ToStdout() && !settings.IsNoFile(m.Flags.Output) {
+		cfg.Report = func() ([]byte, error) {
+			text, err := report.Page(m.World, m.Flags)
+			if err != nil {
+				err = errors.New(exit.PlainText(err))
+			}
+			return text, err
+		}
+	}
+	return live.New(cfg)
+}
+
+// moment returns how the run stands.
+func (m *meters) moment() *report.Moment {
+	s := m.show.scene
+	now := &report.Moment{Over: s.ended.Load(), Zone: time.Local} // asked before the progress, which is then final
+	if now.Progress = m.progress(); now.Progress == nil {
+		return now
+	}
+	start := m.show.startOf(nil)
+	if !s.read {
+		s.read, s.earlier = true, m.show.earlier(start.Run)
+	}
+	now.Began, now.Settings, now.Earlier, now.Samples = m.Began, start.Settings, s.earlier, s.past()
+	if now.Over {
+		now.Summary = s.outcome.Load()
+	}
+	return now
+}
+
+// earlier reads the runs before this one; none if there is no timeline.
+func (d *display) earlier(own string) []timeline.Run {
+	if d.timelineAt == "" {
+		return nil
+	}
+	runs, _ := timeline.ReadRuns(d.timelineAt) // without them the page shows this run
+	for k := range runs {
+		if runs[k].Start.Run == own {
+			return runs[:k]
+		}
+	}
+	return runs
+}
