@@ -142,7 +142,7 @@ func (p *Page) whole(w http.ResponseWriter, _ *http.Request) {
 		still = ""
 	}
 	if p.cfg.Report != nil {
-		link = `<p class="sub"><a href="report.html">The whole report, made of the files of results</a></p>`
+		link = `<p class="sub"><a href="report.html">The whole report, as one file</a></p>`
 	}
 	fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`+
 		`<link rel="icon" href="data:,"><link rel="stylesheet" href="live.css"><script src="live.js" defer></script><title>%s</title></head><body><main>`+

@@ -40,7 +40,8 @@ any time: while a run goes on, after its end, and after it was killed. Nothing i
 
 -o F.html is one file of at most 200 KB that loads nothing and runs no script; -o F.md is Markdown,
 for a pull request, and -o F.json has the figures. Without -o the Markdown goes to standard output.
-headrace run --report F writes the same at the end of a run.
+headrace run --report F writes the same at the end of a run. For headrace serve, name the file of its --state: the
+report has its clients, classes, waits and cost.
 
 Items, tokens and money are those of the result files, as headrace status counts them. Time, calls
 and plots are from the timeline of the runs, results.run.jsonl for results.jsonl: without one, the
@@ -48,7 +49,8 @@ report has all the rest. Up to three examples of each kind of failure are shown.
 the provider's, and may quote a prompt.`,
 		Example: `  headrace report results.jsonl -o report.html
   headrace report results.jsonl >> $GITHUB_STEP_SUMMARY
-  headrace report results.jsonl --json | jq .bounds`,
+  headrace report results.jsonl --json | jq .bounds
+  headrace report serve.state.json -o serve.html`,
 		Args: settings.One("output"),
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(w, args[0]) },
 	}
@@ -73,8 +75,7 @@ func (f *flags) run(w *world.World, output string) error {
 			return err
 		}
 	}
-	of := settings.Flags{Output: output, Errors: f.errors, Timeline: f.timeline}
-	r, err := reportOf(w, &of)
+	r, err := f.of(w, output)
 	switch {
 	case err != nil:
 		return exit.Refuse("%s", exit.PlainText(err))
@@ -83,12 +84,27 @@ func (f *flags) run(w *world.World, output string) error {
 	case f.file == "":
 		_, err = fmt.Fprint(exit.ForPeople(w.Stdout), r.Markdown())
 	default:
-		err = r.write(f.file)
+		err = write(r, f.file)
 	}
 	if err != nil {
 		return &exit.Ending{Code: exit.Output, Text: fmt.Sprintf("the report could not be written: %s", exit.PlainText(err))}
 	}
 	return nil
+}
+
+// of makes the report of an output, or of a server.
+func (f *flags) of(w *world.World, output string) (texts, error) {
+	if r, err := servedOf(output, w.Clock.Now()); err != nil || r != nil {
+		return r, err
+	}
+	return reportOf(w, &settings.Flags{Output: output, Errors: f.errors, Timeline: f.timeline})
+}
+
+// texts are the forms of a report.
+type texts interface {
+	HTML() string
+	Markdown() string
+	JSON() []byte
 }
 
 // reportOf makes the report of an output.
@@ -107,7 +123,7 @@ func reportOf(w *world.World, of *settings.Flags) (*Report, error) {
 func Write(w *world.World, of *settings.Flags, file string) error {
 	r, err := reportOf(w, of)
 	if err == nil {
-		err = r.write(file)
+		err = write(r, file)
 	}
 	return err
 }
@@ -124,14 +140,14 @@ func Page(w *world.World, of *settings.Flags) ([]byte, error) {
 // form is a form of reports, by the ending of a file's name.
 type form struct {
 	mark string // begins each file of that form
-	text func(*Report) []byte
+	text func(texts) []byte
 }
 
 var forms = map[string]form{
-	".html": {mark, func(r *Report) []byte { return []byte(r.HTML()) }},
-	".htm":  {mark, func(r *Report) []byte { return []byte(r.HTML()) }},
-	".md":   {markdownMark, func(r *Report) []byte { return []byte(r.Markdown()) }},
-	".json": {jsonMark, (*Report).JSON},
+	".html": {mark, func(r texts) []byte { return []byte(r.HTML()) }},
+	".htm":  {mark, func(r texts) []byte { return []byte(r.HTML()) }},
+	".md":   {markdownMark, func(r texts) []byte { return []byte(r.Markdown()) }},
+	".json": {jsonMark, texts.JSON},
 }
 
 // jsonMark begins each report in JSON.
@@ -155,8 +171,8 @@ func Check(flag, file string) error {
 // fileMode lets only the owner read the examples of failures, as in the errors file.
 const fileMode = 0o600
 
-// write writes the report in the form that the file's name says. An old report is replaced at once.
-func (r *Report) write(file string) error {
+// write writes a report in the form that the file's name says. An old report is replaced at once.
+func write(r texts, file string) error {
 	of := forms[strings.ToLower(filepath.Ext(file))]
 	if err := disk.Inspect(file, disk.Marked(of.mark)); err != nil {
 		return err

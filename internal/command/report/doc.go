@@ -6,6 +6,8 @@
 //	lock ─▶ status.Fate ───────────────┘                   ├▶ Markdown
 //	                                                       └▶ JSON
 //
+// Of headrace serve, a Serving counts requests, and Served is its report. A Moment is a run as its live page shows it.
+//
 // It works at any time, also while a run writes and after it was killed, and changes nothing. Figures
 // of items, tokens and money are those of the result files, as headrace status counts them; those of
 // time and calls are the runs' own, from their timeline. Without a timeline these are missing, and the

@@ -223,4 +223,3 @@ func (s *Samples) All() []observe.Sample { return append([]observe.Sample(nil), 
 
 // Style returns the style sheet of reports, and of the live page.
 func Style() string { return style }
-

@@ -59,9 +59,7 @@ func (r *Report) HTML() string {
 }
 
 func (p *page) write(plots *plots) {
-	p.put(mark+`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`+
-		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">`+
-		`<meta name="referrer" content="no-referrer"><title>headrace: %s</title><style>%s</style></head><body><main>`, p.Output, markup(style))
+	p.begin(p.Output)
 	p.heading(p.stateWords())
 	p.cards(p.cardList())
 	p.heldBack(plots)
@@ -72,7 +70,18 @@ func (p *page) write(plots *plots) {
 	p.runTable()
 	p.settings()
 	p.proof()
-	p.put(`<p class="sub">headrace %s, made at %s. This page loads nothing and runs no script.</p></main></body></html>`+"\n", p.Headrace, p.At)
+	p.end(p.Headrace, p.At)
+}
+
+// begin begins a page, and end ends it.
+func (p *page) begin(of string) {
+	p.put(mark+`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`+
+		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">`+
+		`<meta name="referrer" content="no-referrer"><title>headrace: %s</title><style>%s</style></head><body><main>`, of, markup(style))
+}
+
+func (p *page) end(version, at string) {
+	p.put(`<p class="sub">headrace %s, made at %s. This page loads nothing and runs no script.</p></main></body></html>`+"\n", version, at)
 }
 
 // heading says what became of which run, and what is unusual about it.
@@ -212,11 +221,9 @@ func (p *page) plot(title, svg string) {
 	p.put(`<div class="plot" role="group" tabindex="0" aria-label="%s">%s</div>`+"\n", title, markup(svg))
 }
 
-func (p *page) plots(plots *plots) {
-	if plots == nil {
-		return
-	}
-	for _, f := range plots.figures(p.Report) {
+// figures writes drawings with their legends.
+func (p *page) figures(list []figure) {
+	for _, f := range list {
 		p.put(`<section><h3>%s</h3><p class="keys">`, f.title)
 		for _, l := range f.legend {
 			p.put(`<span>%s %s</span> `, markup(chart.Sign(l.look)), l.text)
@@ -225,6 +232,13 @@ func (p *page) plots(plots *plots) {
 		p.plot(f.title, f.svg)
 		p.put("</section>\n")
 	}
+}
+
+func (p *page) plots(plots *plots) {
+	if plots == nil {
+		return
+	}
+	p.figures(plots.figures(p.Report))
 	p.put(`<details><summary>The plots as a table</summary>`)
 	rows := p.rows()
 	t := p.table("from", "items/s", "allowed/s", "in flight", "p50 s", "p95 s", "refused", "cost", text("held back by"))

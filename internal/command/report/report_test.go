@@ -344,15 +344,15 @@ func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	own, other := filepath.Join(dir, "a.html"), filepath.Join(dir, "b.html")
 	r := small(t).report()
-	must.Do(t, r.write(own))
-	must.Do(t, r.write(own))
+	must.Do(t, write(r, own))
+	must.Do(t, write(r, own))
 	must.Do(t, os.WriteFile(other, []byte("<!doctype html><p>mine"), 0o600))
 	for file, ok := range map[string]bool{own: true, filepath.Join(dir, "new.md"): true, filepath.Join(dir, "new.json"): true, other: false, filepath.Join(dir, "x.txt"): false, filepath.Join(dir, "none", "x.html"): false, dir + "/": false} {
 		if err := Check("--report", file); (err == nil) != ok {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	if r.write(other) == nil {
+	if write(r, other) == nil {
 		t.Error("it has replaced another file")
 	}
 	info := must.Get(os.Stat(own))(t)

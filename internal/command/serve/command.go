@@ -64,7 +64,7 @@ var ofRun = []string{
 	"provider", "base-url", "api-key-env", "api-key-file", "region", "project", "location", "resource", "preset", "sim-profile",
 	"header", "ca-file", "client-cert", "client-key",
 	"max-cost", "price", "prices", "concurrency", "rpm", "tpm", "input-tpm", "output-tpm", "burst", "latency-target", "law", "max-attempts", "timeout", "stream-idle",
-	"progress", "color", "log-level", "log-format", "log-file", "config", "seed",
+	"progress", "color", "log-level", "log-format", "log-file", "config", "seed", "metrics-addr",
 }
 
 // Values of --on-disconnect.
@@ -82,7 +82,7 @@ func (f *flags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.clients, "clients", "", "YAML file of clients, their tokens and bounds (docs/serve.md); without it, there is one token")
 	fs.StringVar(&f.tokenFile, "token-file", "", "file of the one token, which is made if there is none (default: in the folder of this user's processes, by address)")
 	fs.BoolVar(&f.isOpen, "open", false, "let in requests without a token, on loopback or a --socket only")
-	fs.StringVar(&f.state, "state", "", "keep what is learned of the limits in this file: after a restart nothing is searched again")
+	fs.StringVar(&f.state, "state", "", "keep what is learned of the limits in this file: after a restart nothing is searched again; headrace report takes its name")
 	fs.StringVar(&f.tlsCert, "tls-cert", "", "certificate of this server, in PEM")
 	fs.StringVar(&f.tlsKey, "tls-key", "", "key of --tls-cert, in PEM")
 	fs.BoolVar(&f.insecure, "insecure-http", false, "let tokens and prompts cross the network unencrypted")
@@ -180,6 +180,7 @@ func Command(w *world.World) *cobra.Command {
 	cmd.Flags().Lookup("max-cost").Usage = "never spend more, in USD, from the start on: the prices of calls in flight are reserved, and what does not fit gets status 402"
 	settings.CompleteWords(cmd, "on-disconnect", cancelGone, finishGone)
 	settings.CompleteValues(cmd)
+	cmd.Flags().Lookup("metrics-addr").Usage = "show the server at this address, without a token, as in 127.0.0.1:9500 (without a host, this machine only): / is a page with plots, and /metrics is for Prometheus"
 	settings.GroupFlags(cmd, settings.RunGroups)
 	cmd.AddCommand(tokenCommand(w))
 	return cmd

@@ -4,7 +4,7 @@
 //	flags, --config ─ settings ─ account ─▶ upstream ─┐
 //	--clients, token ─▶ who may come in ──────────────┤
 //	--addr, --socket ─▶ entrance ─▶ http.Server ─▶ batch/serve ─▶ batch.Shared ─▶ --state
-//	                                                  └─▶ panel, lines, access log
+//	                                                  └─▶ panel, lines, access log, past ─▶ page, figures for a report
 //
 // It promises that nobody comes in who was not let in: an address that other machines reach has clients with
 // tokens, and TLS unless the user says otherwise. A socket is for processes of the same user. The provider's

@@ -48,6 +48,7 @@ type server struct {
 	handler  *handler.Server
 	http     *http.Server
 	meter    *meter
+	past     *past  // nil: nothing shows it
 	token    string // that a process of this user may show; "": none is known
 
 	reloads chan os.Signal // SIGHUPs of a process that was started without them
@@ -101,6 +102,10 @@ func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
 		return err
 	}
 	defer s.closeShared()
+	if err = s.openPast(f.MetricsAddr, a.Books != nil); err != nil {
+		return err
+	}
+	defer s.past.close()
 	s.introduce(f, a, made)
 	a.ServesAt = s.entrance.url()
 	defer a.MeetNeighbours(s.console.Notice)()
@@ -444,6 +449,7 @@ func (s *server) readAgain(ctx context.Context) (later []string, err error) {
 // access counts and logs a request that has ended. Nothing of its body is known here.
 func (s *server) access(a handler.Access) {
 	s.meter.note(&a)
+	s.past.note(&a)
 	if !s.log.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}

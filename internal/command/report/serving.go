@@ -1,0 +1,197 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/words"
+	"github.com/headrace/headrace/observe"
+)
+
+// A Request is one that headrace serve has ended.
+type Request struct {
+	Client, Class, Lane string
+	Result              Result
+	Code                string // of a refusal
+	Waited, First       time.Duration
+	USD                 float64
+	Priced              bool
+	Called              bool // a call was made for it
+}
+
+// A Result is what became of a request.
+type Result int
+
+// The results.
+const (
+	Answered Result = iota
+	Refused         // by headrace
+	Broken          // failed, by the provider
+	Gone            // the client went away
+)
+
+// A Serving counts the requests of headrace serve, for its report and its page. Any goroutine may use it.
+type Serving struct {
+	began     time.Time
+	provider  string
+	simulated bool
+
+	mu      sync.Mutex // guards what follows
+	whole   *count
+	clients map[string]*count
+	classes map[string]*count
+	lanes   map[string]*count
+	codes   map[string]int
+
+	span     observe.Sample // what has come since the latest sample
+	waits    map[int]int    // of it, by bucket
+	samples  Samples
+	sampled  time.Time
+	waiting  int
+	inFlight int
+}
+
+// mostCounted bounds the clients and the lanes that are counted by name, as in the metrics.
+const (
+	mostCounted = 64
+	othersName  = "other"
+)
+
+// count counts requests of one kind.
+type count struct {
+	Tally
+	waits, firsts spread
+}
+
+// NewServing returns the counts of a server that begins.
+func NewServing(provider string, simulated bool, began time.Time) *Serving {
+	return &Serving{
+		began: began, sampled: began, provider: provider, simulated: simulated, whole: &count{}, clients: map[string]*count{}, classes: map[string]*count{}, lanes: map[string]*count{},
+		codes: map[string]int{}, waits: map[int]int{},
+	}
+}
+
+// Note counts a request.
+func (s *Serving) Note(r *Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whole.add(r)
+	counted(s.clients, r.Client).add(r)
+	counted(s.classes, r.Class).add(r)
+	if r.Lane != "" {
+		counted(s.lanes, r.Lane).add(r)
+	}
+	switch r.Result {
+	case Answered:
+		s.span.Answered++
+	case Refused:
+		s.span.Throttled++
+		s.codes[r.Code]++ // a few: they are of this program
+	default:
+		s.span.Failed++
+	}
+	if r.Called {
+		s.waits[observe.BucketOf(r.Waited)]++
+	}
+	if r.Priced {
+		s.span.USD += r.USD
+	}
+}
+
+// counted returns the counts of a name, or of all names behind the first.
+func counted(by map[string]*count, name string) *count {
+	c := by[name]
+	if c == nil && len(by) >= mostCounted {
+		name = othersName
+		c = by[name]
+	}
+	if c == nil {
+		c = &count{Tally: Tally{Name: words.Clip(name, maxName)}}
+		by[name] = c
+	}
+	return c
+}
+
+func (c *count) add(r *Request) {
+	switch r.Result {
+	case Answered:
+		c.Answered++
+	case Refused:
+		c.Refused++
+	case Broken:
+		c.Failed++
+	case Gone:
+		c.Gone++
+	}
+	if r.Called {
+		c.waits.add(r.Waited.Milliseconds())
+		if r.Priced {
+			c.Priced++
+		} else if r.Result == Answered {
+			c.Unpriced++
+		}
+	}
+	if r.First > 0 {
+		c.firsts.add(r.First.Milliseconds())
+	}
+	if r.Priced {
+		c.USD += r.USD
+	}
+}
+
+// tally returns the figures of the counts.
+func (c *count) tally() Tally {
+	t := c.Tally
+	t.WaitP50S, t.WaitP95S = c.waits.quantile(0.5), c.waits.quantile(0.95)
+	t.FirstP50S, t.FirstP95S = c.firsts.quantile(0.5), c.firsts.quantile(0.95)
+	t.USD = event.Round(t.USD)
+	return t
+}
+
+// Sample ends a span of about a second: how many requests wait, and how many calls are in flight.
+func (s *Serving) Sample(now time.Time, waiting, inFlight int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.span
+	one.At, one.Span = now, now.Sub(s.sampled).Seconds()
+	one.Waiting, one.InFlight, one.InFlightMost = float64(waiting), float64(inFlight), inFlight
+	for _, k := range slices.Sorted(maps.Keys(s.waits)) {
+		one.Latency = append(one.Latency, observe.Bucket{Number: k, Count: s.waits[k]})
+	}
+	s.samples.Add(one)
+	s.span, s.sampled, s.waiting, s.inFlight = observe.Sample{}, now, waiting, inFlight
+	clear(s.waits)
+}
+
+// Report returns the figures so far.
+func (s *Serving) Report(now time.Time, state State) *Served {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &Served{
+		Report: version, Of: ofServe, Headrace: account.Version(), At: event.Stamp(now), State: state, Began: event.Stamp(s.began), UpS: event.Round(now.Sub(s.began).Seconds()),
+		Provider: s.provider, Simulated: s.simulated, Waiting: s.waiting, InFlight: s.inFlight, All: s.whole.tally(), Clients: busiest(s.clients), Classes: busiest(s.classes), Lanes: busiest(s.lanes), zone: time.Local,
+	}
+	for _, code := range byCount(s.codes) {
+		r.Refusals = append(r.Refusals, Refusal{code, s.codes[code]})
+	}
+	for _, one := range s.samples.list {
+		r.Samples = append(r.Samples, servedSample(one))
+	}
+	return r
+}
+
+// busiest returns figures, the busiest first.
+func busiest(by map[string]*count) (list []Tally) {
+	for _, c := range by {
+		list = append(list, c.tally())
+	}
+	slices.SortFunc(list, func(a, b Tally) int {
+		return cmp.Or(cmp.Compare(b.Requests(), a.Requests()), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
