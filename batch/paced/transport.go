@@ -193,7 +193,8 @@ func (f *flight) ends(err error) error {
 }
 
 // refused keeps a failed answer for the client, and returns its error, which says whether the call
-// goes back in line. An answer that would stop the lane ends the call.
+// goes back in line. An answer that would stop the lane ends the call. So does a 403 in words that nobody knows, such as the
+// page of a firewall: a client that sends the same again is blocked for longer.
 func (f *flight) refused(ctx context.Context, c *Call, resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal+1))
 	switch {
@@ -210,8 +211,9 @@ func (f *flight) refused(ctx context.Context, c *Call, resp *http.Response) erro
 	record := provider.RecorderFrom(ctx).Snapshot()
 	fault := record.Failure(errRefused)
 	first, _ := fault.Kind.StopsLaneAfter()
+	blocked := resp.StatusCode == http.StatusForbidden && fault.Kind == provider.TransportFault
 	undone := fault.Kind == provider.Throttled || fault.Kind == provider.Overloaded
-	if fault.Kind.StopsLane() || first > 0 || max(fault.RetryAfter, record.RetryAfter) > mostWait || !c.mayRepeat(undone) {
+	if fault.Kind.StopsLane() || first > 0 || blocked || max(fault.RetryAfter, record.RetryAfter) > mostWait || !c.mayRepeat(undone) {
 		return f.ends(fault)
 	}
 	return fault

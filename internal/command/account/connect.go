@@ -41,7 +41,8 @@ type Account struct {
 	flags *settings.Flags
 	ctx   context.Context // of the search for a proof
 
-	ServesAt string // the address of headrace serve; "": it is a run
+	refusedAt string // the address of a headrace serve that did not let a run with --share in; "": none
+	ServesAt  string // the address of headrace serve; "": it is a run
 
 	Books  func() sim.Books // the simulated provider's own; nil for a real one
 	Notice []notice         // what the user should know about it

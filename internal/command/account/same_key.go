@@ -39,6 +39,8 @@ type neighbour struct {
 type neighbours struct {
 	folder, prefix, name string
 	lock                 *flock.Flock
+	shares               bool   // this run would go through a headrace serve
+	refused              string // the address of one that does not let it in
 }
 
 // keyPrint tells keys apart. It is as short as an account's digits, and so confirms no guess
@@ -148,7 +150,8 @@ func (b *Account) MeetNeighbours(notice func(event.Code, string)) (leave func())
 	if n == nil {
 		return func() {}
 	}
-	if n.say(notice) {
+	n.shares = b.flags.Share
+	if n.refused = b.refusedAt; n.say(notice) {
 		return n.leave
 	}
 	over, done := make(chan struct{}), make(chan struct{})
@@ -187,8 +190,8 @@ func (n *neighbours) say(notice func(event.Code, string)) (said bool) {
 		return false
 	}
 	for _, one := range others {
-		if one.Serve != "" {
-			notice(event.SameKey, fmt.Sprintf("headrace serve of process %d has the same key: add --through %s, or --share, and one line paces both", one.PID, one.Serve))
+		if one.Serve != "" && one.Serve != n.refused {
+			notice(event.SameKey, n.aboutServe(one))
 			return true
 		}
 	}
@@ -198,6 +201,15 @@ func (n *neighbours) say(notice func(event.Code, string)) (said bool) {
 	}
 	notice(event.SameKey, text+": they draw on the same limits, and each may be refused because of the other")
 	return true
+}
+
+// aboutServe says how a run that calls the provider goes through a server with its key. One that looked for a server has
+// found none that let it in: it goes on as it began, as the server may end before it.
+func (n *neighbours) aboutServe(one neighbour) string {
+	if n.shares {
+		return fmt.Sprintf("headrace serve of process %d, at %s, has the same key, and this run calls the provider: to go through it, stop this run and start it again", one.PID, one.Serve)
+	}
+	return fmt.Sprintf("headrace serve of process %d has the same key: add --through %s, or --share, and one line paces both", one.PID, one.Serve)
 }
 
 // fullOutput returns the absolute path of the output.

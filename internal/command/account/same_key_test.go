@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/internal/must"
 )
@@ -88,4 +89,29 @@ func textOfRun(t *testing.T, path string) string {
 	t.Helper()
 	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
+}
+
+// A run that has found no server to share with names one that comes later. One that did not let it in is named as any
+// other process.
+func TestALaterServeIsNamed(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "headrace")
+	run := joinNeighbours(folder, "k", neighbour{Version: 1, PID: 11, Output: "/a"}, 1)
+	defer run.leave()
+	serve := joinNeighbours(folder, "k", neighbour{Version: 1, PID: 12, Output: "headrace serve at http://127.0.0.1:1", Serve: "http://127.0.0.1:1"}, 1)
+	defer serve.leave()
+	for _, test := range []struct {
+		shares  bool
+		refused string
+		want    string
+	}{
+		{want: "headrace serve of process 12 has the same key: add --through http://127.0.0.1:1, or --share, and one line paces both"},
+		{shares: true, want: "headrace serve of process 12, at http://127.0.0.1:1, has the same key, and this run calls the provider: to go through it, stop this run and start it again"},
+		{shares: true, refused: "http://127.0.0.1:1", want: "process 12 calls with the same key, for headrace serve at http://127.0.0.1:1: they draw on the same limits, and each may be refused because of the other"},
+	} {
+		run.shares, run.refused = test.shares, test.refused
+		said := ""
+		if !run.say(func(_ event.Code, text string) { said = text }) || said != test.want {
+			t.Errorf("%+v: %s", test, said)
+		}
+	}
 }

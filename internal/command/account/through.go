@@ -116,6 +116,7 @@ func (b *Account) share() (through bool) {
 		err = b.greet(base, transport, proof)
 	}
 	if err != nil {
+		b.refusedAt = at
 		b.Note(event.Other, fmt.Sprintf("--share: headrace serve at %s does not let this run in; calls go to the provider", at))
 		return false
 	}
