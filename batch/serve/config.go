@@ -45,6 +45,14 @@ type Upstream interface {
 	List(ctx context.Context, header http.Header) (*http.Response, error)
 }
 
+// Home is the part of a sticky pool in which requests wait that have something in common, such as the beginning of their
+// prompts: the lane whose server may have that in its cache goes first. See [batch.HomeOf].
+type Home struct {
+	Pool     string         // for Config.Lanes, which names its first lane only; "": the request has no home
+	Options  []batch.Option // of its call, as Config.Pool returns them
+	Patience time.Duration  // a request that would wait there for longer waits in its sticky pool, whose lanes take turns
+}
+
 // Config says whom to serve, and how. Shared and Upstream are needed, and Clients or Open.
 type Config struct {
 	// Shared is the line, with its lanes and limits. Its Close belongs to the caller, after that of
@@ -57,6 +65,9 @@ type Config struct {
 	Pool func(operation, model string) (pool string, opts []batch.Option, err error)
 	// Lanes names the lanes of a pool, whose pace is the pool's; nil: the pool is the one lane of its name.
 	Lanes func(pool string) []string
+	// Home returns where a request of a sticky pool waits first, by its body; the zero Home: it has no home. nil: no pool is
+	// sticky.
+	Home func(pool string, body []byte) Home
 	// Models names the lane whose provider lists the models; "": nobody is asked, and GET /v1/models is
 	// not served.
 	Models string

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -40,6 +41,7 @@ type visit struct {
 	query  string
 
 	ticket  *queue.Ticket // for the request's turn
+	home    Home          // in which it waits; zero: it waits in its pool
 	entered time.Time     // the line
 
 	input, output float64       // tokens, estimated
@@ -235,12 +237,47 @@ func (v *visit) place() line.Place {
 	if v.wishes.whole > 0 {
 		patience = min(patience, v.wishes.whole)
 	}
-	v.entered = v.s.cfg.Clock.Now()
+	if v.entered.IsZero() {
+		v.entered = v.s.cfg.Clock.Now()
+	}
 	v.input, v.output = estimate.For(v.operation, v.body)
 	return line.Place{
 		Class: v.wishes.class, Client: v.wishes.client, Weight: v.client.Weight, Tag: v.wishes.tag, Cost: v.input + v.output,
 		Latest: v.entered.Add(patience), MaxWaiting: v.client.MaxWaiting, MaxInFlight: v.client.MaxInFlight,
 	}
+}
+
+// enter puts the request into the line: into that of its home, if it would leave there within the home's patience.
+func (v *visit) enter(pool string) error {
+	place := v.place()
+	if v.home.Pool != "" {
+		near := place
+		if patient := v.entered.Add(v.home.Patience); patient.Before(near.Latest) {
+			near.Latest = patient
+		}
+		t, err := v.s.queue.Enter(v.home.Pool, near)
+		if !v.leavesHome(err) {
+			v.ticket = cmp.Or(t, v.ticket)
+			return err
+		}
+	}
+	t, err := v.s.queue.Enter(pool, place)
+	v.ticket = cmp.Or(t, v.ticket)
+	return err
+}
+
+// leavesHome reports whether the request waits in its pool from now on: its home has stopped, or lets it wait too long.
+func (v *visit) leavesHome(err error) bool {
+	if v.home.Pool == "" || err == nil {
+		return false
+	}
+	for _, over := range []error{errDeadline, errGone, errStopping, queue.ErrDrained, queue.ErrClosed, queue.ErrFull} {
+		if errors.Is(err, over) {
+			return false
+		}
+	}
+	v.home = Home{}
+	return true
 }
 
 // awaitTurn waits until the request may ask the coordinator. Thousands wait here at once, so none has a context or a
@@ -277,16 +314,25 @@ func (v *visit) call() (*refused, error) {
 	if err != nil {
 		return &refused{Refusal: provider.Refusal{Status: http.StatusNotFound, Code: "headrace_model", Message: err.Error()}}, err
 	}
-	v.ticket, err = v.s.queue.Enter(pool, v.place())
-	if err != nil {
+	if v.s.cfg.Home != nil {
+		v.home = v.s.cfg.Home(pool, v.body)
+	}
+	if err := v.enter(pool); err != nil {
 		return new(reasonOf(v.r.Context(), err)), err
 	}
-	defer v.ticket.Done()
+	defer func() { v.ticket.Done() }()
 	if v.pings() {
 		defer v.pinging()()
 	}
 	v.s.waits(v.wishes.client, v.wishes.class)
-	if err := v.awaitTurn(); err != nil {
+	err = v.awaitTurn()
+	if v.leavesHome(err) {
+		v.ticket.Done()
+		if err = v.enter(pool); err == nil {
+			err = v.awaitTurn()
+		}
+	}
+	if err != nil {
 		v.s.leaves(v.wishes.client, v.wishes.class, true)
 		return new(reasonOf(v.r.Context(), err)), err
 	}
@@ -300,9 +346,13 @@ func (v *visit) call() (*refused, error) {
 	}
 	defer v.settles()
 
+	where := pool
+	if v.home.Pool != "" {
+		where, opts = v.home.Pool, v.home.Options
+	}
 	c := &paced.Call{Request: v.shell(), Operation: v.operation, Model: v.model, Body: v.body}
 	opts = append(opts[:len(opts):len(opts)],
-		batch.WithPoolOf(func(*paced.Call) string { return pool }), batch.WithAttemptTimeout(v.s.cfg.Timeout),
+		batch.WithPoolOf(func(*paced.Call) string { return where }), batch.WithAttemptTimeout(v.s.cfg.Timeout),
 		batch.WithCalls(v.called), batch.WithEnds(func(e batch.End) { v.end = e; v.end.In = nil }))
 	refusal, err := paced.Forward(ctx, v.s.cfg.Shared, v, c, v.give, opts...) //nolint:bodyclose // it is in memory
 	v.s.leaves(v.wishes.client, v.wishes.class, !v.flies)

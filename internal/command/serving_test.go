@@ -412,6 +412,64 @@ func TestServeReadsItsFlagsAgain(t *testing.T) {
 	s.says("SIGHUP: nothing is changed: --max-waiting")
 }
 
+// Requests with one beginning go to one lane of a sticky pool, and those that name one cache. A request whose home lets it
+// wait for longer than patience goes to another lane, also where others wait before it.
+func TestServeSticks(t *testing.T) {
+	folder := t.TempDir()
+	text := "open: true\nlaw: plain\nlanes:\n"
+	for _, lane := range []string{"a", "b", "c", "d"} {
+		text += "  " + lane + ":\n    provider: sim\n    sim-profile: fast\n    models: {m: m}\n    rpm: 30\n    burst: 1m\n"
+	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "lanes.yaml"), []byte(text+"pools:\n  all:\n    sticky: [a, b, c, d]\n    patience: 1s\n"), 0o600))
+	s := startServing(t, folder, "--config", "lanes.yaml")
+	lanes := map[string]map[string]int{} // calls, by what they have in common
+	homes := map[string]bool{}
+	ask := func(key, body string) string {
+		status, text, h := s.chat(body)
+		if status != http.StatusOK {
+			t.Errorf("%d %s", status, text)
+		}
+		if lane := h.Get("X-Headrace-Lane"); lanes[key] == nil {
+			lanes[key] = map[string]int{lane: 1}
+		} else {
+			lanes[key][lane]++
+		}
+		return h.Get("X-Headrace-Lane")
+	}
+	for i := range 4 {
+		for n := range 8 {
+			key := fmt.Sprintf("beginning %d", i)
+			homes[ask(key, fmt.Sprintf(`{"model":"m","messages":[{"role":"system","content":"%s%s"},{"role":"user","content":"%d"}]}`, key, strings.Repeat(".", 1000), n))] = true
+			homes[ask("cache", fmt.Sprintf(`{"model":"m","prompt_cache_key":"one","messages":[{"role":"user","content":"%d %d"}]}`, i, n))] = true
+		}
+	}
+	for key, of := range lanes {
+		if len(of) != 1 && key != "cache" || len(of) > 2 {
+			t.Errorf("%s: %v", key, of)
+		}
+	}
+	if len(homes) < 2 {
+		t.Errorf("all have the home %v", homes)
+	}
+	var calls sync.WaitGroup
+	var mu sync.Mutex
+	burst := map[string]int{}
+	for n := range 60 { // a home has room for some of them, and then for one in 2 s
+		calls.Go(func() {
+			status, text, h := s.chat(fmt.Sprintf(`{"model":"m","prompt_cache_key":"two","messages":[{"role":"user","content":"%d"}]}`, n))
+			if status != http.StatusOK {
+				t.Errorf("%d %s", status, text)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			burst[h.Get("X-Headrace-Lane")]++
+		})
+	}
+	if calls.Wait(); len(burst) != 4 {
+		t.Errorf("a home that has no room: %v", burst)
+	}
+}
+
 // Under nohup, which ignores SIGHUP, it reads its files again all the same.
 func TestServeUnderNohupReadsItsFilesAgain(t *testing.T) {
 	signal.Ignore(syscall.SIGHUP) // a process that is started now inherits that

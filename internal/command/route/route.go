@@ -442,6 +442,42 @@ func (t *Table) Options(pilot bool) (opts []batch.Option, err error) {
 	return opts, nil
 }
 
+// Home returns the lane that a key is at home in, on a sticky route.
+func (r *Route) Home(key string) (lane string) {
+	lanes, weights := r.tiers[0], []int(nil)
+	if len(r.weights) > 0 {
+		for _, name := range lanes {
+			weights = append(weights, r.Weight(name))
+		}
+	}
+	return lanes[batch.HomeOf(key, lanes, weights)]
+}
+
+// At returns the pool of one home of a sticky route: the home goes first, and then the others in turns.
+func (r *Route) At(name, home string) []batch.Option {
+	others := slices.DeleteFunc(slices.Clone(r.tiers[0]), func(lane string) bool { return lane == home })
+	opts := []batch.Option{batch.WithPrefer(name, r.Pool.Patience, []string{home}, others), batch.WithSpill(name, r.Pool.Patience)}
+	if len(r.weights) > 0 {
+		opts = append(opts, batch.WithWeights(name, r.weights))
+	}
+	return opts
+}
+
+// Sticks reports whether the lanes of a route are homes.
+func (r *Route) Sticks() bool { return r.Pool.Patience > 0 && len(r.tiers[0]) > 1 }
+
+// Spread returns the pool of a route, whose lanes take turns also where they are homes.
+func (r *Route) Spread() []batch.Option {
+	if !r.Sticks() {
+		return r.Options()
+	}
+	opts := []batch.Option{batch.WithPool(r.Name, r.tiers[0]...)}
+	if len(r.weights) > 0 {
+		opts = append(opts, batch.WithWeights(r.Name, r.weights))
+	}
+	return opts
+}
+
 // Options returns the pool of a route.
 func (r *Route) Options() (opts []batch.Option) {
 	if len(r.weights) > 0 {

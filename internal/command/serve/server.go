@@ -156,7 +156,7 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 	s.meter = newMeter()
 	_, idle := f.Streams()
 	cfg := handler.Config{
-		Shared: shared, Upstream: s.upstream.to, Pool: s.upstream.pool, Lanes: s.upstream.lanes, Models: s.upstream.lists(),
+		Shared: shared, Upstream: s.upstream.to, Pool: s.upstream.pool, Home: s.upstream.home, Lanes: s.upstream.lanes, Models: s.upstream.lists(),
 		Clients: clients, Open: s.own.isOpen, Hosts: s.hosts(), AllowOrigin: s.own.origins,
 		MaxBody: int64(s.own.maxBody) * settings.Mebibyte, MaxBodies: int64(s.own.maxBodies) * settings.Mebibyte,
 		MaxWaiting: s.own.maxWaiting, MaxWait: s.own.maxWait, CommitAfter: s.own.commitAfter,

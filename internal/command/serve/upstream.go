@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"strings"
 	"sync"
 
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/prompts"
 	handler "github.com/headrace/headrace/batch/serve"
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/event"
@@ -18,6 +20,7 @@ import (
 	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // An upstream is what serve calls: the provider of the flags, or the lanes in the file of --config.
@@ -34,6 +37,7 @@ type upstream struct {
 	renewed bool                       // they are not those that the shared began with
 	defined map[string]bool            // lanes that the shared knows as they are now
 	opts    map[*route.Route]routeOpts // of the pools that were asked for
+	homes   map[string]routeOpts       // of their homes
 }
 
 // routeOpts are the options of calls in a pool.
@@ -82,7 +86,7 @@ func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Accoun
 	}
 	changed := !began && a.Lanes == nil && lane != u.lane
 	u.account, u.flags, u.lane, u.table = a, f, lane, nil
-	u.defined, u.opts = map[string]bool{}, map[*route.Route]routeOpts{}
+	u.defined, u.opts, u.homes = map[string]bool{}, map[*route.Route]routeOpts{}, map[string]routeOpts{}
 	if a.Lanes != nil {
 		u.table = route.New(f)
 		return nil
@@ -155,8 +159,50 @@ func (u *upstream) pool(operation, model string) (string, []batch.Option, error)
 		}
 		u.defined[l.Machine] = true
 	}
-	u.opts[r] = append(own, r.Options()...)
+	u.opts[r] = append(own, r.Spread()...)
 	return r.Name, u.opts[r], nil
+}
+
+// homeMark divides the name of a pool from that of the home. No name that people write has it.
+const homeMark = "\x00"
+
+// home returns where a request of a sticky pool waits first. Where the beginning of a prompt decides, a client that names the
+// prompt's cache knows better.
+func (u *upstream) home(pool string, body []byte) (h handler.Home) {
+	r := u.sticky(pool)
+	if r == nil {
+		return h
+	}
+	key := ""
+	if named := rawjson.Lookup(body, "prompt_cache_key"); r.Pool.By == settings.ByPrefix && rawjson.IsString(named) {
+		key = string(named)
+	} else {
+		key = r.HomeKey(&prompts.Request{Body: body, Metadata: rawjson.Lookup(body, "metadata")})
+	}
+	if key == "" {
+		return h
+	}
+	lane := r.Home(key)
+	name := pool + homeMark + lane
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.homes[name] == nil {
+		u.homes[name] = append(routeOpts{batch.WithMaxAttempts(u.flags.MaxAttempts)}, r.At(name, lane)...)
+	}
+	return handler.Home{Pool: name, Options: u.homes[name], Patience: r.Pool.Patience}
+}
+
+// sticky returns the route of a sticky pool; nil: the pool is none.
+func (u *upstream) sticky(pool string) *route.Route {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.table == nil {
+		return nil
+	}
+	if r := u.table.Named(pool); r != nil && r.Sticks() {
+		return r
+	}
+	return nil
 }
 
 // lanes names the lanes of a pool.
@@ -165,6 +211,9 @@ func (u *upstream) lanes(pool string) (names []string) {
 	defer u.mu.Unlock()
 	if u.table == nil {
 		return []string{pool}
+	}
+	if _, lane, is := strings.Cut(pool, homeMark); is {
+		return []string{lane}
 	}
 	r := u.table.Named(pool)
 	if r == nil { // it was there before SIGHUP
