@@ -15,6 +15,7 @@ type books struct {
 	waiting int
 	of      map[string]*counts // by the name of a client; those without any request are not kept
 	open    int                // requests that have come in and not ended
+	bare    map[string]bool    // lanes whose servers refuse the question for the usage of a stream
 	streams int                // answers of which more comes, piece by piece
 	all     purse              // the money of all clients
 	purses  map[string]*purse  // of each client that has called

@@ -129,7 +129,7 @@ func (v *visit) send(ctx context.Context) (*http.Response, error) {
 	if up == nil {
 		return nil, batch.Permanent(fmt.Errorf("serve: lane %.64q has no way to a provider", v.lane))
 	}
-	resp, err := up.Pass(ctx, provider.Request{Endpoint: v.operation, Model: v.model, Body: v.body, Lane: v.lane}, v.path, v.header, v.query)
+	resp, err := v.pass(ctx, up)
 	if err == nil && resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest {
 		_ = resp.Body.Close() // it leads elsewhere, where no client may follow
 		return nil, batch.Permanent(errors.New("serve: the provider's answer leads to another address"))

@@ -85,6 +85,7 @@ type Config struct {
 	StreamIdle  time.Duration // the longest silence of a stream
 	Timeout     time.Duration // of a call from its departure to its end
 	FinishGone  bool          // a call whose client has gone goes on to its end
+	InjectUsage bool          // streams of OpenAI's chats are asked for their usage, which a client that has not asked for it does not see
 
 	// MaxCost bounds what all calls cost together, since the server began; 0: nothing does. A client's own caps are
 	// in its entry. A cap needs Price.

@@ -7,7 +7,8 @@
 //	client ◀── pings, for a stream ◀───┘                   │
 //	client ◀── the answer, as it comes ◀───────────────────┘
 //
-// It promises that a body goes out byte for byte, and that an answer comes back so. The tokens of
+// It promises that a body goes out byte for byte, and that an answer comes back so, except for streams that
+// Config.InjectUsage has counted. The tokens of
 // clients never leave, and the provider's keys never come out. A client that goes away while it
 // waits costs nothing. A request has no goroutine but its connection's, and one more
 // while its stream is pinged.

@@ -21,13 +21,14 @@ type out struct {
 	turn    chan struct{} // has room for the one
 	control *http.ResponseController
 
-	status int         // that the client has; 0: none yet
-	events bool        // the answer is a stream of events
-	tap    *stream.Tap // of a stream
-	blanks bool        // it is JSON, before which blanks may come
-	pinged bool        // its head was sent before the provider's had come
-	waits  string      // the latest forecast; "": there is none
-	broken error       // the client takes no more
+	status int           // that the client has; 0: none yet
+	events bool          // the answer is a stream of events
+	tap    *stream.Tap   // of a stream
+	hider  *stream.Hider // takes the usage out of a stream; nil: nothing is taken out
+	blanks bool          // it is JSON, before which blanks may come
+	pinged bool          // its head was sent before the provider's had come
+	waits  string        // the latest forecast; "": there is none
+	broken error         // the client takes no more
 	bytes  int64
 	first  time.Time // of the answer's bytes; zero: none has come
 	last   time.Time // of the latest bytes
@@ -216,6 +217,9 @@ func (o *out) copy(body io.Reader, came func()) error {
 			if n > 0 {
 				o.take(p[:n], streams)
 			}
+			if err != nil && o.hider != nil && len(o.hider.Rest()) > 0 {
+				o.write(o.hider.Rest())
+			}
 			gone = o.broken != nil && !o.v.s.cfg.FinishGone
 		})
 		switch {
@@ -238,6 +242,11 @@ func (o *out) take(p []byte, streams bool) {
 	o.bytes += int64(len(p))
 	if o.tap != nil {
 		o.tap.Write(p)
+	}
+	if o.hider != nil && o.events {
+		if p = o.hider.Pass(p); len(p) == 0 {
+			return
+		}
 	}
 	if streams || o.pinged {
 		o.write(p)

@@ -55,7 +55,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.stopped, s.stopWaiting = context.WithCancelCause(context.Background())
 	s.cut, s.stopAll = context.WithCancelCause(context.Background())
-	s.books <- &books{door: at, of: map[string]*counts{}, purses: map[string]*purse{}, money: make(chan struct{}), idle: make(chan struct{})}
+	s.books <- &books{door: at, of: map[string]*counts{}, purses: map[string]*purse{}, bare: map[string]bool{}, money: make(chan struct{}), idle: make(chan struct{})}
 	s.models <- new(catalog)
 	bound := line.Config{MaxWaiting: s.cfg.MaxWaiting, PerClient: max(1, s.cfg.MaxWaiting/2)}
 	s.queue = queue.New(queue.Config{Clock: s.cfg.Clock, Bound: bound, Pace: func(pool string) queue.Pace { return s.paceOf(s.cfg.Lanes(pool)...) }})

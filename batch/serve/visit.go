@@ -35,7 +35,8 @@ type visit struct {
 	streams   bool // the request asks for one
 	wishes    wishes
 	body      []byte
-	room      int64 // that it has taken for its body
+	counting  []byte // the body with a question for the usage; nil: there is none
+	room      int64  // that it has taken for its body
 
 	header http.Header // what the provider gets of the client's
 	query  string

@@ -57,6 +57,7 @@ type flags struct {
 	onDisconnect         string
 	drain                time.Duration
 	drainWaiting         bool
+	injectUsage          bool
 }
 
 // ofRun are the flags of run that the command has.
@@ -93,6 +94,7 @@ func (f *flags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.maxBody, "max-body", handler.DefaultMaxBody/settings.Mebibyte, "MiB of the largest request")
 	fs.IntVar(&f.maxBodies, "max-bodies", handler.DefaultMaxBodies/settings.Mebibyte, "MiB of all requests together")
 	fs.DurationVar(&f.commitAfter, "commit-after", handler.DefaultCommitAfter, "a stream that waits longer gets its head, and a line every 10 s that says how long it will take")
+	fs.BoolVar(&f.injectUsage, "inject-usage", false, "ask OpenAI's streams for their usage, which is exact then, and take it out for clients that have not asked for it")
 	fs.StringVar(&f.onDisconnect, "on-disconnect", cancelGone, "a call whose client has gone: cancel it, or let it finish")
 	fs.DurationVar(&f.drain, "drain", usualDrain, "time for calls in flight to finish at the end")
 	fs.BoolVar(&f.drainWaiting, "drain-waiting", false, "at the end, let waiting requests go on as well, within --drain")

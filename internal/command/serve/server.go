@@ -160,7 +160,7 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 		Clients: clients, Open: s.own.isOpen, Hosts: s.hosts(), AllowOrigin: s.own.origins,
 		MaxBody: int64(s.own.maxBody) * settings.Mebibyte, MaxBodies: int64(s.own.maxBodies) * settings.Mebibyte,
 		MaxWaiting: s.own.maxWaiting, MaxWait: s.own.maxWait, CommitAfter: s.own.commitAfter,
-		StreamIdle: idle, Timeout: f.Timeout, FinishGone: s.own.onDisconnect == finishGone,
+		StreamIdle: idle, Timeout: f.Timeout, FinishGone: s.own.onDisconnect == finishGone, InjectUsage: s.own.injectUsage,
 		MaxCost: limiter.USD(f.MaxCost), Price: s.upstream.price, Cost: s.upstream.cost,
 		Log: s.access, Clock: s.Clock,
 	}

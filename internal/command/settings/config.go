@@ -155,7 +155,7 @@ func (c *configFile) names() (names []string) {
 // OfServe are the flags of headrace serve that headrace run does not have.
 var OfServe = []string{
 	"addr", "socket", "clients", "token-file", "open", "state", "tls-cert", "tls-key", "host", "allow-origin", "max-wait", "max-waiting", "max-body",
-	"commit-after", "on-disconnect", "drain", "drain-waiting",
+	"commit-after", "inject-usage", "on-disconnect", "drain", "drain-waiting",
 }
 
 func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {
