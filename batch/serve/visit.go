@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -248,22 +247,43 @@ func (v *visit) place() line.Place {
 	}
 }
 
-// enter puts the request into the line: into that of its home, if it would leave there within the home's patience.
-func (v *visit) enter(pool string) error {
-	place := v.place()
-	if v.home.Pool != "" {
-		near := place
-		if patient := v.entered.Add(v.home.Patience); patient.Before(near.Latest) {
-			near.Latest = patient
-		}
-		t, err := v.s.queue.Enter(v.home.Pool, near)
-		if !v.leavesHome(err) {
-			v.ticket = cmp.Or(t, v.ticket)
-			return err
-		}
+// enter puts the request into the line of a pool.
+func (v *visit) enter(pool string) (err error) {
+	if v.s.cfg.Home != nil && v.entersHome(pool) {
+		return nil
 	}
-	t, err := v.s.queue.Enter(pool, place)
-	v.ticket = cmp.Or(t, v.ticket)
+	v.ticket, err = v.s.queue.Enter(pool, v.place())
+	return err
+}
+
+// entersHome puts the request into the line of its home, if it has one and would leave there within the home's patience.
+func (v *visit) entersHome(pool string) (waits bool) {
+	if v.home = v.s.cfg.Home(pool, v.body); v.home.Pool == "" {
+		return false
+	}
+	place := v.place()
+	if patient := v.entered.Add(v.home.Patience); patient.Before(place.Latest) {
+		place.Latest = patient
+	}
+	t, err := v.s.queue.Enter(v.home.Pool, place)
+	if err != nil {
+		v.home = Home{}
+		return false // its pool says why it cannot wait, if it cannot
+	}
+	v.ticket = t
+	return true
+}
+
+// leave takes the request out of the line, wherever it is.
+func (v *visit) leave() { v.ticket.Done() }
+
+// moves has a request that its home lets wait for too long wait in its pool.
+func (v *visit) moves(pool string) error {
+	v.ticket.Done()
+	t, err := v.s.queue.Enter(pool, v.place())
+	if err == nil {
+		v.ticket = t
+	}
 	return err
 }
 
@@ -283,7 +303,7 @@ func (v *visit) leavesHome(err error) bool {
 
 // awaitTurn waits until the request may ask the coordinator. Thousands wait here at once, so none has a context or a
 // timer of its own for it: the queue knows their patience.
-func (v *visit) awaitTurn() error {
+func (v *visit) awaitTurn(pool string) error {
 	for {
 		select {
 		case <-v.ticket.Turn():
@@ -294,7 +314,12 @@ func (v *visit) awaitTurn() error {
 			if v.wishes.whole > 0 && v.since() >= v.wishes.whole {
 				return errDeadline
 			}
-			return err
+			if !v.leavesHome(err) {
+				return err
+			}
+			if err := v.moves(pool); err != nil {
+				return err
+			}
 		case <-v.r.Context().Done():
 			return errGone
 		case <-v.s.stopped.Done():
@@ -315,25 +340,15 @@ func (v *visit) call() (*refused, error) {
 	if err != nil {
 		return &refused{Refusal: provider.Refusal{Status: http.StatusNotFound, Code: "headrace_model", Message: err.Error()}}, err
 	}
-	if v.s.cfg.Home != nil {
-		v.home = v.s.cfg.Home(pool, v.body)
-	}
 	if err := v.enter(pool); err != nil {
 		return new(reasonOf(v.r.Context(), err)), err
 	}
-	defer func() { v.ticket.Done() }()
+	defer v.leave()
 	if v.pings() {
 		defer v.pinging()()
 	}
 	v.s.waits(v.wishes.client, v.wishes.class)
-	err = v.awaitTurn()
-	if v.leavesHome(err) {
-		v.ticket.Done()
-		if err = v.enter(pool); err == nil {
-			err = v.awaitTurn()
-		}
-	}
-	if err != nil {
+	if err := v.awaitTurn(pool); err != nil {
 		v.s.leaves(v.wishes.client, v.wishes.class, true)
 		return new(reasonOf(v.r.Context(), err)), err
 	}
