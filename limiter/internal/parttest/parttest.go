@@ -1,14 +1,37 @@
 package parttest
 
 import (
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 )
 
-// noon is the start of the tests.
-var noon = time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
+// Noon is the start of the tests: of a day that only leap years have.
+var Noon = time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
+
+// At returns the instant so many seconds after Noon.
+func At(seconds float64) time.Time { return Noon.Add(time.Duration(seconds * 1e9)) }
+
+// Seeded returns a source of chance that gives the same each time.
+func Seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// Want fails a test whose figure is another one.
+func Want[T comparable](t *testing.T, what string, got, expected T) {
+	t.Helper()
+	if got != expected {
+		t.Errorf("%s: got %v, want %v", what, got, expected)
+	}
+}
+
+// Near fails a test whose figure is farther off, or no number.
+func Near(t *testing.T, what string, got, expected, within float64) {
+	t.Helper()
+	if !(got >= expected-within && got <= expected+within) {
+		t.Errorf("%s: got %v, want %v ± %v", what, got, expected, within)
+	}
+}
 
 // A Part is a value, with a function that teaches it one thing more.
 type Part struct {
@@ -67,7 +90,7 @@ func deep(v reflect.Value, without []string) any {
 func Copies(t *testing.T, parts ...Part) {
 	t.Helper()
 	for _, p := range parts {
-		name, now := reflect.TypeOf(p.value).Elem().Name(), noon
+		name, now := reflect.TypeOf(p.value).Elem().Name(), Noon
 		learn := func(value any, times int) {
 			for range times {
 				now = now.Add(701 * time.Millisecond)
@@ -98,7 +121,7 @@ type Hot map[string]func(now time.Time)
 func (h Hot) Allocate(t *testing.T) {
 	t.Helper()
 	for name, call := range h {
-		now := noon
+		now := Noon
 		if n := testing.AllocsPerRun(1000, func() {
 			now = now.Add(time.Millisecond)
 			call(now)
@@ -114,7 +137,7 @@ func (h Hot) Benchmark(b *testing.B) {
 	for name, call := range h {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			now := noon
+			now := Noon
 			for b.Loop() {
 				now = now.Add(time.Microsecond)
 				call(now)
