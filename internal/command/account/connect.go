@@ -328,8 +328,8 @@ func CallsWithin(limit uint64, asked int) int {
 // sayUnused names the flags of a place that do not affect the address. It also says that a
 // bound is not added to lines that are sent as they are.
 func (b *Account) sayUnused() {
-	if b.flags.MaxTokensGiven && b.flags.IsOpenAIShaped() {
-		b.Note(event.Unused, fmt.Sprintf("--max-tokens: ignored with --provider %s: give lines their own max_tokens", b.Name))
+	if b.flags.MaxTokensGiven && !b.flags.DemandsBound() {
+		b.Note(event.Unused, fmt.Sprintf("--max-tokens: ignored with --provider %s: give lines their own max_tokens, or all of them one by --param max_tokens=N", b.Name))
 	}
 	signs := b.flags.Vendor.Auth == catalog.AWS // for a region, wherever it is
 	var unused []string

@@ -48,7 +48,7 @@ var doors = map[string]struct {
 	"project":           {"--provider vertex --project p1 --location global --api-key-env OTHER_KEY", []string{"client.BaseURL=https://aiplatform.googleapis.com/v1/projects/p1/locations/global/publishers/google"}, ""},
 	"location":          {"--provider vertex --project p1 --location eu-west9 --api-key-env OTHER_KEY", []string{"client.BaseURL=https://eu-west9-aiplatform.googleapis.com/v1/projects/p1/locations/eu-west9/publishers/google"}, ""},
 	"resource":          {"--provider azure --resource r1 --api-key-env OTHER_KEY", []string{"client.BaseURL=https://r1.openai.azure.com/openai/v1", "lane=azure/m"}, ""},
-	"max-tokens":        {"--max-tokens 77", []string{"job.MaxTokens=77", "job.MaxTokensOfPrompts=77"}, ""},
+	"max-tokens":        {"--provider anthropic --api-key-env OTHER_KEY --max-tokens 77", []string{"job.MaxTokens=77", "job.MaxTokensOfPrompts=77"}, ""},
 	"text":              {"--text always", []string{"job.Fields.Text=true", "client.Text=true"}, ""},
 	"api-key-file":      {"--api-key-file {}/key", []string{"key=[the-key-in-a-file-123]", "proven={}/key"}, ""},
 	"on-untranslatable": {"--on-untranslatable skip", []string{"job.SkipUntranslatable=true"}, ""},

@@ -64,10 +64,11 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 	if r.Flags.ToStdout() {
 		output = ""
 	}
+	chats, ofPrompts := r.Flags.AnswerBounds()
 	job := promptfile.Config{
 		Input: in, Output: output, Stdout: r.Stdout, Errors: r.Flags.ErrorsPath(),
 		Reader: r.Flags.ReaderConfig(in.Name), SkipBad: r.Flags.SkipsBadLines(), SkipUntranslatable: r.Flags.SkipsUntranslatable(),
-		MaxTokens: r.Flags.BoundOfChats(), MaxTokensOfPrompts: r.Flags.MaxTokens, Fields: r.Flags.Fields(),
+		MaxTokens: chats, MaxTokensOfPrompts: ofPrompts, Fields: r.Flags.Fields(),
 		FilteredFails: r.Flags.Filtered == settings.FilteredFail, RetryFailed: r.Flags.RetryFailed, Fresh: r.Flags.Fresh, InputOrder: r.Flags.Order == settings.OrderInput, Durability: r.Flags.Durability(),
 		Concurrency: r.Flags.Concurrency, Drain: r.Halt.Drain,
 		Lane: r.Account.Lane, Cost: settings.EstimateOf,

@@ -173,6 +173,20 @@ func (f *InputFlags) TakesLine() func(*prompts.Request) error {
 	return func(q *prompts.Request) error { return f.takes(job.Asks(q)) }
 }
 
+// AnswerBounds returns the bounds with which lines are sent that have none of their own, in tokens: chats and
+// prompts. They are 0 where no provider of the run demands one: its calls go out without a bound, and none
+// may be reckoned with.
+func (f *Flags) AnswerBounds() (chats, ofPrompts int) {
+	demands := f.DemandsBound()
+	if f.Fleet != nil {
+		demands = slices.ContainsFunc(f.Fleet.Lanes, func(l LaneSpec) bool { return l.Flags.DemandsBound() })
+	}
+	if !demands {
+		return 0, 0
+	}
+	return f.BoundOfChats(), f.MaxTokens
+}
+
 // BoundOfChats returns the user's bound for the answer to a translated chat that has no bound
 // of its own, in tokens; 0 is none.
 func (f *InputFlags) BoundOfChats() int {

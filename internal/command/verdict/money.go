@@ -42,11 +42,19 @@ func (v *Verdict) overBudget(s *promptfile.Sums) error {
 			Shown(s.UnpricedModel), words.Budget(m, s.EarlierUnknown), v.saved(s), v.goOn(v.setsPrice()))
 	}
 	advice := "raise --max-cost"
-	if s.Counters.Calls == 0 {
-		advice += ", or bound the answers with --max-tokens"
+	if s.Counters.Calls == 0 && s.EarlierDone == 0 { // a result holds for the question with the bound that it was asked with
+		advice += ", or bound the answers with " + v.boundsAnswers()
 	}
 	return v.FailRaised(v.enough(s), exit.Bound,
 		"stopped: %s, and the next call may cost %s\n%s: %s", words.Budget(m, s.EarlierUnknown), words.Money(why.Next.USD()), v.saved(s), v.goOn(advice))
+}
+
+// boundsAnswers names the flag that bounds all answers.
+func (v *Verdict) boundsAnswers() string {
+	if _, ofPrompts := v.Flags.AnswerBounds(); ofPrompts > 0 {
+		return "--max-tokens"
+	}
+	return "--param max_tokens=N"
 }
 
 // enough returns a --max-cost that covers the rest as well, judged by this run's mean, in USD; at
