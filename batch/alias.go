@@ -404,6 +404,7 @@ const (
 	Canceled       = provider.Canceled
 	ModelNotFound  = provider.ModelNotFound
 	Misconfigured  = provider.Misconfigured
+	Misfit         = provider.Misfit
 )
 
 // Spending is a picture of a run's money; see [machine.Spending].

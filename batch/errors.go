@@ -103,6 +103,11 @@ var errGone = errors.New("batch: function did not return: it called runtime.Goex
 // Permanent(nil) is nil.
 func Permanent(err error) error { return provider.Permanent(err) }
 
+// DoesNotFit says that an answer came whose form err finds fault with, such as JSON without a
+// field that must be there. The item fails with kind [Misfit], or is asked again; see
+// [WithMisfitRetries]. DoesNotFit(nil) is nil.
+func DoesNotFit(err error) error { return provider.DoesNotFit(err) }
+
 // RetryAfter says that the call behind err was refused for now, and that its lane must wait
 // for d (at least). The item is run again and uses no attempt. RetryAfter(d, nil) is nil.
 func RetryAfter(d time.Duration, err error) error { return provider.RetryAfter(d, err) }

@@ -103,6 +103,7 @@ type config struct {
 	readAhead      int
 	maxFailures    int  // 0: no bound
 	filteredFails  bool // an answer that a filter has cut or emptied is a failure
+	misfits        misfits
 
 	maxFailureShare float64 // 0: no bound
 	inOrder         bool

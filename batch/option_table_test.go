@@ -67,6 +67,7 @@ var optionTable = map[string]struct {
 	"WithMaxAttempts":     {given(WithMaxAttempts(1)), aboutARun, []Option{WithMaxAttempts(0)}},
 	"WithMaxCost":         {given(WithMaxCost(flat(1))), aboutARun, []Option{WithMaxCost(Budget[int]{})}},
 	"WithMaxFailureShare": {given(WithMaxFailureShare(0.5)), aboutARun, []Option{WithMaxFailureShare(-0.1), WithMaxFailureShare(1.1), WithMaxFailureShare(math.NaN())}},
+	"WithMisfitRetries":   {given(WithMisfitRetries(2, 0)), aboutARun, []Option{WithMisfitRetries(-1, 0), WithMisfitRetries(MaxMisfitRetries+1, 0), WithMisfitRetries(0, -1)}},
 	"WithMaxFailures":     {given(WithMaxFailures(1)), aboutARun, []Option{WithMaxFailures(-1)}},
 	"WithMaxLanes":        {given(WithMaxLanes(9)), aboutLanes, []Option{WithMaxLanes(0)}},
 	"WithMemory": {given(WithMemory(Memory{})), aboutLanes, []Option{

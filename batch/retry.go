@@ -50,6 +50,8 @@ type ending struct {
 	expired  bool          // the item's own time was up
 	unsent   bool          // the call was not made
 	doubtful bool          // it was sent, and its answer was cut off
+	repeats  bool          // its answer does not fit, and the item is asked again for that
+	misfits  int           // if not 0, the number of first answers of the run of which none fits
 
 	// Set by judge:
 	again   bool // the item is handed over; else this is its result
@@ -104,7 +106,7 @@ func (e *ending) judge(attempts, refusals int, p policy) {
 	if note, ok := noted(fault.Quota); ok {
 		o.Sightings = append(o.Sightings, note)
 	}
-	e.again = e.tryAgain(fault.Kind, refusals, p)
+	e.again = e.repeats || e.tryAgain(fault.Kind, refusals, p)
 	e.blame(fault, attempts, p)
 }
 
@@ -149,6 +151,9 @@ func (e *ending) blame(fault *provider.Error, attempts int, p policy) {
 	case o.Signal == machine.Exhausted:
 		e.again = true
 		return
+	case e.misfits > 0:
+		first, later = 1, 1 // this run's answers have decided, whatever earlier runs were answered
+		o.Cause = &MisfitsError{Answers: e.misfits, Cause: e.err}
 	case o.Signal == machine.Failed && !o.Unsent:
 		if o.Last = attempts+1 >= p.maxAttempts; !o.Last {
 			return

@@ -48,6 +48,7 @@ func TestJudgeEveryKind(t *testing.T) {
 		provider.Canceled:       {no, no, 0, 0, machine.Nothing},
 		provider.ModelNotFound:  {yes, no, 1, 5, machine.Exhausted},
 		provider.Misconfigured:  {yes, no, 0, 0, machine.Exhausted},
+		provider.Misfit:         {no, yes, 0, 0, machine.Answered},
 	}
 	for k := provider.Kind(0); k.String() != provider.Unknown.String() || k == 0; k++ {
 		want, ok := table[k]

@@ -46,6 +46,7 @@ import (
 //	Overloaded                       likewise, for OverloadPatience      likewise
 //	Invalid, Refused, Truncated,     no                                  learns that it works
 //	Canceled                                                             (Canceled: nothing)
+//	Misfit                           as WithMisfitRetries says           learns that it works
 //	QuotaExhausted, Misconfigured    on another lane of its pool; if     stops
 //	                                 none is left it is ErrNotRun
 //	Unauthorized, ModelNotFound      no, unless the lane stops: then     stops after some items in
@@ -188,6 +189,8 @@ type run[In, Out any] struct {
 	priceErr    error  // the coordinator's, until the session is over: Budget.Reserve panicked
 
 	hookErr chan error // one place: a measuring function panicked
+
+	fits chan fits // one place: how answers have fitted; nil: nobody asks
 }
 
 // start checks the options and starts the run.
@@ -204,6 +207,10 @@ func start[In, Out any](ctx context.Context, items iter.Seq[In], fn Func[In, Out
 	}
 	if hints.budget != nil {
 		r.limits.Price = r.price
+	}
+	if c.misfits.checked {
+		r.fits = make(chan fits, 1)
+		r.fits <- fits{}
 	}
 	ctx, r.abort = context.WithCancelCause(ctx)
 	if err := r.open(ctx); err != nil {

@@ -92,7 +92,12 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	if e.lane != nil {
 		p.maxAttempts = cmp.Or(e.lane.MaxAttempts, p.maxAttempts)
 	}
-	if err := guarded(func() { e.judge(g.Item.Attempts, g.Item.Throttled, p) }); err != nil { // the error's methods panic
+	if err := guarded(func() {
+		if r.fits != nil {
+			r.weigh(j, &e)
+		}
+		e.judge(g.Item.Attempts, g.Item.Throttled, p)
+	}); err != nil { // the error's methods panic
 		e.err, e.again, e.tried = err, false, true
 		e.learn(machine.Nothing)
 	}
@@ -225,20 +230,28 @@ func bound(now, expires time.Time, attempt time.Duration) (time.Duration, error)
 func protect[In, Out any](ctx *callContext, fn Func[In, Out], in In, measured bool) (value Out, err error) {
 	defer ctx.Recorder.Close() // also where the function does not return
 	panicked := guarded(func() {
-		value, err = fn(ctx, in)
-		if !measured {
-			return
-		}
-		if m, ok := any(value).(Measured); ok && err == nil {
-			if recorder := &ctx.Recorder; !recorder.Snapshot().HasUsage {
-				recorder.Usage(m.Usage())
-			}
+		if value, err = fn(ctx, in); measured && err == nil {
+			ask(&ctx.Recorder, value)
 		}
 	})
 	if panicked != nil {
-		err = panicked
+		return value, panicked
+	}
+	if measured && err != nil {
+		_ = guarded(func() {
+			if errors.Is(err, provider.Misfit) {
+				ask(&ctx.Recorder, value) // it was answered; there may be no value, though
+			}
+		})
 	}
 	return value, err
+}
+
+// ask records the usage that an answer tells, if nothing else told it.
+func ask[Out any](recorder *provider.Recorder, value Out) {
+	if m, ok := any(value).(Measured); ok && !recorder.Snapshot().HasUsage {
+		recorder.Usage(m.Usage())
+	}
 }
 
 // unrun returns the error of an item that ended without a further call. last is the error

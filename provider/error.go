@@ -169,6 +169,15 @@ func Permanent(err error) error {
 	return &Error{Kind: Invalid, Err: err}
 }
 
+// DoesNotFit says that an answer came, and that err is wrong with it: the result is an error of
+// kind Misfit that wraps err. DoesNotFit(nil) is nil.
+func DoesNotFit(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Kind: Misfit, Err: err}
+}
+
 // RetryAfter says that the call behind err was throttled and that its lane must wait for d. The
 // result is an error of kind Throttled that wraps err. A negative d counts as 0. A d over
 // MaxRetryAfter, which no server can mean, counts as unnamed. RetryAfter(d, nil) is nil: a call

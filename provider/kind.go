@@ -51,6 +51,9 @@ const (
 	// Misconfigured is a fault that no call of this run can survive: a certificate
 	// that does not verify, an unsupported scheme, an impossible URL.
 	Misconfigured
+	// Misfit is a good answer without the form that its caller needs, such as JSON that does not
+	// fit a schema. The caller's own code finds that out; see DoesNotFit. Its word is "schema".
+	Misfit
 )
 
 // trait is one thing a kind decides; a kind has a set of them.
@@ -96,6 +99,7 @@ var kinds = [...]struct {
 	Canceled:       {"canceled", 0, exitInterrupted, 0, 0},
 	ModelNotFound:  {"model_not_found", 0, exitStopped, 1, 5},
 	Misconfigured:  {"misconfigured", stopsLane | stopsRun, exitMisconfigured, 0, 0},
+	Misfit:         {"schema", 0, exitItemsFailed, 0, 0},
 }
 
 // known maps a value outside the table, which only a conversion can make, to

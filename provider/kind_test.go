@@ -32,6 +32,7 @@ func TestKindTable(t *testing.T) {
 		{provider.Canceled, "canceled", false, false, false, false, false, false, 0, 0, 130},
 		{provider.ModelNotFound, "model_not_found", false, false, false, false, false, false, 1, 5, 3},
 		{provider.Misconfigured, "misconfigured", false, false, false, false, true, true, 0, 0, 2},
+		{provider.Misfit, "schema", false, false, false, false, false, false, 0, 0, 1},
 		{provider.Kind(200), "unknown", true, true, false, true, false, false, 0, 0, 1},
 	} {
 		k := c.kind

@@ -46,6 +46,13 @@ type Config struct {
 	// errors file. Without it such an answer is a result, marked in its line.
 	FilteredFails bool
 
+	// Check says what is wrong with an answer, nil if it has the form that the caller needs. An
+	// item is asked again up to CheckRetries times, as batch.WithMisfitRetries says; all together
+	// are a tenth of the items that are left. Then it fails with kind Misfit, and its line in the
+	// errors file has the answer. Workers call Check, many at once. Nil takes every answer.
+	Check        func(*Item, *provider.Reply) error
+	CheckRetries int
+
 	RetryFailed bool // items that failed for good in an earlier run are tried again
 	Fresh       bool // start over: old files are kept under names that end in .bak
 	// InputOrder puts results in the order of the prompts. Results that wait for their turn

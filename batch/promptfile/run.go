@@ -175,6 +175,9 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 	if r.cfg.FilteredFails {
 		opts = append(opts, batch.WithFilteredFailing())
 	}
+	if r.cfg.Check != nil {
+		opts = append(opts, batch.WithMisfitRetries(r.cfg.CheckRetries, r.checkRetries()))
+	}
 	return append(opts,
 		batch.WithConcurrency(r.cfg.Concurrency),
 		batch.WithDrain(r.drain),
@@ -195,6 +198,9 @@ func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, 
 			}
 		}()
 		reply, err := call(ctx, it)
+		if r.cfg.Check != nil && err == nil {
+			err = r.cfg.misfit(it, &reply)
+		}
 		answered = err == nil && !(r.cfg.FilteredFails && provider.IsFiltered(reply.Finish))
 		return reply, err
 	}

@@ -255,7 +255,7 @@ func (c *Cause) As(target any) bool {
 
 // kindOf returns the kind of a word; provider.Unknown for a word that this version does not know.
 func kindOf(word string) provider.Kind {
-	for k := provider.Unknown; k <= provider.Misconfigured; k++ {
+	for k := provider.Unknown; k <= provider.Misfit; k++ {
 		if k.String() == word {
 			return k
 		}

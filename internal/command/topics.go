@@ -72,6 +72,7 @@ var failureMeans = map[provider.Kind]string{
 	provider.Canceled:       "an end that you asked for",
 	provider.ModelNotFound:  "404: the model or the address is wrong",
 	provider.Misconfigured:  "a certificate or an address with which no call can succeed",
+	provider.Misfit:         "the answer does not fit --schema, also when it was asked for again",
 }
 
 // failuresHelp makes a row for each kind of failure, from the table that decides.

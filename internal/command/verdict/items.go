@@ -63,7 +63,7 @@ func (v *Verdict) NameFailed(first []journal.Line, all int) {
 func faultIn(l *journal.Line) *provider.Error {
 	e := &provider.Error{}
 	for e.Kind.String() != l.Error.Code {
-		if e.Kind++; e.Kind > provider.Misconfigured {
+		if e.Kind++; e.Kind > provider.Misfit {
 			return nil
 		}
 	}
