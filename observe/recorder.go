@@ -76,8 +76,17 @@ func New(cfg Config) *Recorder {
 // these again.
 func (r *Recorder) Options() []batch.Option {
 	return []batch.Option{
-		batch.WithCalls(func(c batch.Call) { r.call(&c) }), batch.WithEnds(func(e batch.End) { r.end(&e) }),
+		batch.WithCalls(r.takeCall), batch.WithEnds(func(e batch.End) { r.end(&e) }),
 		batch.WithObserver(r.event), batch.WithProgressEvery(r.cfg.Every),
+	}
+}
+
+// takeCall counts a call, and passes it on.
+func (r *Recorder) takeCall(c batch.Call) {
+	r.call(&c)
+	if r.cfg.OnCall != nil {
+		defer r.caught("OnCall")
+		r.cfg.OnCall(c)
 	}
 }
 
@@ -268,7 +277,7 @@ func (r *Recorder) caught(what string) {
 // Config tells a [Recorder] about a run. The zero value is for a run of which nothing is
 // known: no total, no prices.
 //
-// Price, Size, Describe, Code and Redact are called by many workers at once. No function of a
+// Price, Size, Describe, Code, Redact and OnCall are called by many workers at once. No function of a
 // Config affects the run, except its error. One that panics counts as if it had known nothing.
 // The first panic is passed on with the last event, so that the run's error includes
 // [batch.ErrObserver].
@@ -296,6 +305,7 @@ type Config struct {
 	Observer func(batch.Event) // receives each event of the run, after the recorder; may be nil
 	Every    time.Duration     // between snapshots; 0 and less: DefaultEvery
 	OnSample func(Sample)      // receives each sample, on the observer's goroutine, which it must not hold up; may be nil
+	OnCall   func(batch.Call)  // receives each call, after the recorder, in the worker that made it, which it must not hold up; may be nil
 }
 
 // Work is the part of a run's work that is for one lane.

@@ -244,6 +244,7 @@ func TestFunctionsThatPanic(t *testing.T) {
 		"Redact":   {Redact: func(string) string { return explode[string]() }},
 		"OnSample": {OnSample: func(Sample) { panic("boom") }},
 		"Observer": {Observer: func(batch.Event) { panic("boom") }},
+		"OnCall":   {OnCall: func(batch.Call) { panic("boom") }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			rec := New(cfg)

@@ -39,8 +39,10 @@ func TestMoment(t *testing.T) {
 	if title != "60 of 1,000 items done, 3 failed in this run" {
 		t.Error(title)
 	}
-	for _, part := range []string{"<h1>60 of 1,000", "prompts.jsonl → results.jsonl, gpt-4o-mini on openai", "14:07, in 6 min", "$0.50", "the limit on requests 6.0 s (100 %)", "<h3>Items a second", "<h3>Cost in USD",
-		"line 7, id item-7: a prompt is quoted", "<td>invalid</td><td>3</td>", "flowing, held by requests limit", "goes on"} {
+	for _, part := range []string{
+		"<h1>60 of 1,000", "prompts.jsonl → results.jsonl, gpt-4o-mini on openai", "14:07, in 6 min", "$0.50", "the limit on requests 6.0 s (100 %)", "<h3>Items a second", "<h3>Cost in USD",
+		"line 7, id item-7: a prompt is quoted", "<td>invalid</td><td>3</td>", "flowing, held by requests limit", "goes on",
+	} {
 		if !strings.Contains(body, part) {
 			t.Errorf("no %s in %s", part, body)
 		}
