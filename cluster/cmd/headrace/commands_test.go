@@ -36,6 +36,8 @@ func TestHelpAndRefusals(t *testing.T) {
 	} {
 		h.must(0, line, says)
 	}
+	h.must(0, "__complete worker --law p", "model\nplain\nnone\n:4")
+	h.must(0, "__complete worker --keeper n", "may\nnever\nprefer\n:4")
 	h.write("in.jsonl", questions(1))
 	for line, says := range map[string]string{
 		"worker":                             "no cluster is named",

@@ -128,6 +128,7 @@ func newWorkerCommand(w *world.World) *cobra.Command {
 	f.meters.register(cmd.Flags())
 	cmd.Flags().StringVar(&f.keeper, "keeper", string(keeping.MayKeep), "whether the limits may be kept here: may, never (this machine may vanish) or prefer")
 	cmd.Flags().DurationVar(&f.saveEvery, "save-every", store.DefaultPieceEvery, "with a store in a bucket: after how long an answer is saved at the latest; a worker that is killed loses no more")
+	settings.CompleteWords(cmd, "keeper", string(keeping.MayKeep), string(keeping.NeverKeeps), string(keeping.PrefersKeep))
 	s.Register(cmd)
 	return cmd
 }

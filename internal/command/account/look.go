@@ -54,6 +54,23 @@ func (p KeyPlace) String() string {
 	return p.Name + " (set)"
 }
 
+// Remedy says what to do about a key that is missing.
+func (p KeyPlace) Remedy(flags *settings.Flags) string {
+	const otherwise = ", name another variable with --api-key-env, or try without a key: --provider sim"
+	keys := flags.Vendor.Keys
+	switch {
+	case p.IsFile:
+		return "check the name of the file in --api-key-file"
+	case flags.Vendor.Auth == catalog.AWS && !flags.KeyEnvGiven:
+		return "put your key into " + flags.KeyEnv + ", or set " + sigv4.AccessKeyIDVariable + " and " + sigv4.SecretAccessKeyVariable
+	case !flags.KeyEnvGiven && len(keys) == 0:
+		return "put your token into a file and name that with --api-key-file, or name a variable with --api-key-env"
+	case !flags.KeyEnvGiven && len(keys) > 1:
+		return "put your key into one of " + strings.Join(keys, ", ") + otherwise
+	}
+	return "put your key into " + p.Name + otherwise
+}
+
 // PlaceOfKey finds the place of the key of these flags. It calls nobody, and returns nothing of the key.
 func PlaceOfKey(w *world.World, flags *settings.Flags) (p KeyPlace) {
 	b := &Account{World: w, flags: flags, ctx: context.Background()}

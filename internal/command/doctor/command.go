@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -55,7 +56,7 @@ func Command(w *world.World) *cobra.Command {
   headrace doctor --config lanes.yaml --offline --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.Release() // there is nothing to save: Ctrl-C has its usual effect
-			d := &doctor{World: w, flags: flags, options: own}
+			d := &doctor{World: w, flags: flags, options: own, patience: longestLook}
 			d.look(cmd.Context(), cmd.Flags(), args)
 			if own.json {
 				if err := d.found.printJSON(w.Stdout); err != nil {
@@ -87,9 +88,10 @@ func Command(w *world.World) *cobra.Command {
 type doctor struct {
 	*world.World
 	options
-	flags *settings.Flags
-	found findings
-	model string // of the input's first line that names one
+	flags    *settings.Flags
+	found    findings
+	model    string        // of the input's first line that names one
+	patience time.Duration // with a server that does not answer
 }
 
 // look makes all checks, from the nearest thing to the farthest.

@@ -24,9 +24,11 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
+	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/internal/must"
 )
@@ -199,6 +201,22 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// A server that takes the connection and says nothing is no answer.
+func TestSilentServer(t *testing.T) {
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer func() { _ = listener.Close() }()
+	base := "http://" + listener.Addr().String() + "/v1"
+	fs, flags := pflag.NewFlagSet("run", pflag.ContinueOnError), &settings.Flags{Looks: true}
+	flags.Register(fs)
+	must.Do(t, fs.Parse([]string{"--base-url", base}))
+	nothing := func(string) (string, bool) { return "", false }
+	must.Do(t, flags.Complete(fs, nothing))
+	d := &doctor{World: &world.World{Clock: clockwork.NewRealClock(), Env: nothing}, flags: flags, patience: time.Millisecond}
+	if d.servers(t.Context()) || d.found.code != exit.Stopped || !strings.Contains(d.found.all[0].Text, "no answer within 1 ms") {
+		t.Error(d.found)
+	}
+}
+
 // With --offline nobody is called, and what is wrong here is still found.
 func TestOffline(t *testing.T) {
 	var calls atomic.Int32
@@ -233,8 +251,10 @@ func TestFaultsHere(t *testing.T) {
 		says        string
 	}{
 		{key, "--rpm -1 --text maybe", Settings, Fault, `--text: "maybe" is not known: use auto, always or never` + " | \n" + "--rpm: -1 is not a limit"},
-		{nil, "--model m", Key, Fault, "OPENAI_API_KEY is not set | put your key there"},
-		{nil, "--model m --api-key-env MINE", Key, Fault, "MINE is not set"},
+		{nil, "--model m", Key, Fault, "OPENAI_API_KEY is not set | put your key into OPENAI_API_KEY, name another"},
+		{nil, "--model m --api-key-env MINE", Key, Fault, "MINE is not set | put your key into MINE"},
+		{nil, "--provider gemini --model m", Key, Fault, "is not set | put your key into one of "},
+		{nil, "--provider bedrock --region eu-west-1 --model m", Key, Fault, "or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
 		{nil, "--model m --api-key-file " + dir + "/none", Key, Fault, "there is no such file"},
 		{map[string]string{"OPENAI_API_KEY": ` "` + theKey + `"`}, "--model m", Key, Warning, "and blanks around it | remove"},
 		{map[string]string{"OPENAI_API_KEY": `"` + theKey + `"`}, "--model m", Key, Warning, "and quotation marks among them | remove"},

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
@@ -96,13 +97,12 @@ func (d *doctor) key(l lane) bool {
 		if place.IsFile {
 			text = place.Name + ": there is no such file"
 		}
-		d.found.fault(exit.Usage, Finding{Check: Key, Lane: l.name, Text: text, Do: "put your key there, name another variable with --api-key-env, or try without a key: --provider sim"})
+		d.found.fault(exit.Usage, Finding{Check: Key, Lane: l.name, Text: text, Do: place.Remedy(l.flags)})
 		return false
-	default:
-		one.Text = place.Name + " has it"
-	}
-	if place.Length > 0 {
+	case place.Length > 0:
 		one.Text = fmt.Sprintf("%s has it: %s", place.Name, words.Count(place.Length, "character"))
+	default:
+		one.Text = place.Name // whether it proves anything shows at the call
 	}
 	if place.Odd != "" {
 		one.State, one.Text, one.Do = Warning, one.Text+", "+place.Odd, "remove what is not a part of the key"
@@ -132,12 +132,12 @@ func (d *doctor) servers(ctx context.Context) bool {
 	return all
 }
 
-// longestLook is the time for which a server may take to answer: as long as a user watches.
+// longestLook is the time that a server may take to answer: as long as a user watches.
 const longestLook = 20 * time.Second
 
 // reach asks a server for anything, without a key, and says how its answer came.
 func (d *doctor) reach(ctx context.Context, l lane, way account.Way, u *url.URL) bool {
-	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
 	transport := provider.NewHTTPTransport(1)
 	transport.TLSClientConfig = way.TLS
@@ -161,7 +161,14 @@ func (d *doctor) reach(ctx context.Context, l lane, way account.Way, u *url.URL)
 		if proxied && !strings.Contains(do, "HTTPS_PROXY") {
 			do += ", and the proxy in HTTPS_PROXY or HTTP_PROXY"
 		}
-		d.found.fault(exit.Stopped, Finding{Check: Network, Lane: l.name, Text: u.Host + ": " + verdict.ReasonOf(err) + by, Do: do})
+		text := verdict.ReasonOf(err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			text = "no answer within " + words.Wait(d.patience)
+		}
+		if !strings.Contains(text, "the proxy at ") {
+			text += by
+		}
+		d.found.fault(exit.Stopped, Finding{Check: Network, Lane: l.name, Text: u.Host + ": " + text, Do: do})
 		return false
 	}
 	_ = resp.Body.Close() // HEAD has none

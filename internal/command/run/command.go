@@ -95,7 +95,7 @@ func Command(w *world.World, cluster OnCluster) *cobra.Command {
 				return err
 			}
 			if flags.PrintConfig {
-				return printConfig(w, flags)
+				return flags.WriteConfig(w.Stdout, flags.All)
 			}
 			inputs, err := settings.Matching(args)
 			switch {
@@ -111,14 +111,6 @@ func Command(w *world.World, cluster OnCluster) *cobra.Command {
 	settings.CompleteValues(cmd)
 	settings.GroupFlags(cmd, settings.RunGroups)
 	return cmd
-}
-
-// printConfig shows the settings that hold.
-func printConfig(w *world.World, flags *settings.Flags) error {
-	if err := flags.WriteConfig(w.Stdout); err != nil {
-		return exit.End(exit.Output, "cannot write the settings: %v", err)
-	}
-	return nil
 }
 
 // OnCluster runs an input in a cluster.

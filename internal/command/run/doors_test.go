@@ -321,7 +321,7 @@ func TestPrintedSettingsMakeTheSameRun(t *testing.T) {
 		must.Do(t, fs.Parse(append([]string{"--output", dir + "/out.jsonl"}, args...)))
 		must.Do(t, f.Complete(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }))
 		var text strings.Builder
-		must.Do(t, f.WriteConfig(&text))
+		must.Do(t, f.WriteConfig(&text, fs))
 		shown := filepath.Join(dir, "shown.yaml")
 		must.Do(t, os.WriteFile(shown, []byte(text.String()), 0o600))
 		with, again := passedOn(t, dir, args...), passedOn(t, dir, "--config", shown)

@@ -72,9 +72,7 @@ func (s *Settings) Register(cmd *cobra.Command) {
 			s.own.AddFlag(f)
 		}
 	})
-	if s.groups&settings.Vendor != 0 {
-		settings.CompleteValues(cmd)
-	}
+	settings.CompleteValues(cmd)
 	settings.GroupFlags(cmd, settings.RunGroups)
 }
 

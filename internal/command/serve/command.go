@@ -65,7 +65,7 @@ var ofRun = []string{
 	"provider", "base-url", "api-key-env", "api-key-file", "region", "project", "location", "resource", "preset", "sim-profile",
 	"header", "ca-file", "client-cert", "client-key",
 	"max-cost", "price", "prices", "concurrency", "rpm", "tpm", "input-tpm", "output-tpm", "burst", "latency-target", "law", "max-attempts", "timeout", "stream-idle",
-	"progress", "color", "log-level", "log-format", "log-file", "config", "seed", "metrics-addr",
+	"progress", "color", "log-level", "log-format", "log-file", "config", "print-config", "seed", "metrics-addr",
 }
 
 // Values of --on-disconnect.
@@ -173,12 +173,16 @@ func Command(w *world.World) *cobra.Command {
 			if err := own.check(cmd.Flags()); err != nil {
 				return err
 			}
+			if of.PrintConfig {
+				return of.WriteConfig(w.Stdout, cmd.Flags())
+			}
 			s.fixed = fixed(cmd.Flags())
 			return s.serve(cmd.Context(), of)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	own.join(cmd.Flags(), of)
+	cmd.Flags().Lookup("print-config").Usage = "serve nothing: print the settings that hold, and where each comes from, as a file for --config; no secret is shown"
 	cmd.Flags().Lookup("max-cost").Usage = "never spend more, in USD, from the start on: the prices of calls in flight are reserved, and what does not fit gets status 402"
 	settings.CompleteWords(cmd, "on-disconnect", cancelGone, finishGone)
 	settings.CompleteValues(cmd)

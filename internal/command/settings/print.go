@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,29 +25,34 @@ var notInFile = []string{"config", "print-config", "help", "header"}
 const printHead = `# The settings of headrace run, as a file for --config. A setting that nothing sets is a comment with its default.
 `
 
-// WriteConfig writes the settings that hold, and the origin of each. It is for flags that were completed.
-// A value that looks like a secret, and the address of a cluster, which may contain one, is left out.
-func (f *Flags) WriteConfig(out io.Writer) error {
+// WriteConfig writes the settings that hold, and the origin of each. It is for flags that were completed, of a
+// command that has the flags of. A value that looks like a secret, and the address of a cluster, which may contain one,
+// is left out.
+func (f *Flags) WriteConfig(out io.Writer, of *pflag.FlagSet) error {
 	var b bytes.Buffer
 	b.WriteString(printHead)
 	from := map[string]string{}
 	for _, s := range f.Given {
 		from[s.Name] = s.From
 	}
+	own := cmp.Or(f.Own, &pflag.FlagSet{})
+	own.VisitAll(func(flag *pflag.Flag) { b.WriteString(f.lineOf(flag, from[flag.Name])) })
 	f.All.VisitAll(func(flag *pflag.Flag) {
-		if !slices.Contains(notInFile, flag.Name) {
+		if !slices.Contains(notInFile, flag.Name) && own.Lookup(flag.Name) == nil && (from[flag.Name] != "" || of.Lookup(flag.Name) == flag) {
 			b.WriteString(f.lineOf(flag, from[flag.Name]))
 		}
 	})
 	f.writeHeaders(&b, from["header"])
 	f.writeLanes(&b)
-	_, err := out.Write(b.Bytes())
-	return err
+	if _, err := out.Write(b.Bytes()); err != nil {
+		return exit.End(exit.Output, "cannot write the settings: %v", err)
+	}
+	return nil
 }
 
 // lineOf shows one flag: as a setting if something sets it, else as a comment.
 func (f *Flags) lineOf(flag *pflag.Flag, from string) string {
-	value := flag.Value.String()
+	value := textOfValue(flag.Value)
 	isSecret := exit.WithoutKeys(value) != value || flag.Name == "cluster" && value != "" && value != ClusterTrial
 	switch {
 	case from == "":
@@ -55,6 +61,17 @@ func (f *Flags) lineOf(flag *pflag.Flag, from string) string {
 		return fmt.Sprintf("# %s: not shown, as it may hold a secret  # %s\n", flag.Name, f.origin(flag.Name, from))
 	}
 	return fmt.Sprintf("%s: %s  # %s\n", flag.Name, yamlText(value), f.origin(flag.Name, from))
+}
+
+// textOfValue returns a text from which a flag's Set reads the same value.
+func textOfValue(v pflag.Value) string {
+	if n, is := v.(named); is {
+		v = n.Value
+	}
+	if list, is := v.(pflag.SliceValue); is {
+		return strings.Join(list.GetSlice(), ",")
+	}
+	return v.String()
 }
 
 // origin says where a flag's value comes from: flag, environment or file, with the variable or the line.

@@ -239,7 +239,7 @@ func CompleteValues(cmd *cobra.Command) {
 			offer = cobra.FixedCompletions([]cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt)
 		case len(words) > 0:
 			offer = cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
-		case strings.Contains(kind, "FILE"), kind == "PATH", kind == "bool":
+		case strings.Contains(kind, "FILE"), kind == "PATH", kind == "string", kind == "bool":
 			return // the shell's own names of files
 		default:
 			offer = cobra.NoFileCompletions
