@@ -58,7 +58,7 @@ func startDo[In, Out any](ctx context.Context, s *Shared, fn Func[In, Out], opts
 		c.summarize(Summary{})
 		return nil, err
 	}
-	c.limits.Concurrency = 1
+	c.limits.Concurrency, c.limits.MostConcurrency = 1, 0
 	r := &run[In, Out]{
 		config: c, fn: fn, hints: hints, measured: mayBeMeasured[Out](), parent: ctx, began: c.clock.Now(),
 		results: make(chan *job[In, Out], 1), hookErr: make(chan error, 1), failures: newFailures(0),

@@ -51,15 +51,24 @@ func WithMaxCost[In any](b Budget[In]) Option {
 }
 
 func (b *Budget[In]) check() error {
+	if err := isBudget(b.Max); err != nil {
+		return err
+	}
 	switch {
-	case !(b.Max > 0 && b.Max <= MostBudget):
-		return fmt.Errorf("a budget of %v USD: want more than 0, and at most %.0f", b.Max, MostBudget)
 	case !(b.Before >= 0 && b.Before < math.Inf(1)):
 		return fmt.Errorf("%v USD were spent before: want 0 or more", b.Before)
 	case !(b.Broken >= 0 && b.Broken < math.Inf(1)):
 		return fmt.Errorf("broken calls of earlier runs may cost %v USD: want 0 or more", b.Broken)
 	}
 	return errors.Join(notNil("Reserve", b.Reserve == nil), notNil("Cost", b.Cost == nil))
+}
+
+// isBudget refuses a sum that can be no budget.
+func isBudget(usd float64) error {
+	if !(usd > 0 && usd <= MostBudget) {
+		return fmt.Errorf("a budget of %v USD: want more than 0, and at most %.0f", usd, MostBudget)
+	}
+	return nil
 }
 
 // price tells the machine what to reserve for a call. If the caller's function panics, or ends its

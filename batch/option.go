@@ -200,6 +200,7 @@ func (c *config) check(further ...error) error {
 func (c *config) checkNumbers() error {
 	return errors.Join(
 		within("WithConcurrency", c.limits.Concurrency, 1, machine.MaxConcurrency),
+		within("WithMostConcurrency", cmp.Or(c.limits.MostConcurrency, c.limits.Concurrency), c.limits.Concurrency, machine.MaxConcurrency),
 		within("WithMaxAttempts", c.maxAttempts, 1, math.MaxInt),
 		within("WithMaxFailures", c.maxFailures, 0, math.MaxInt),
 		within("WithMaxFailureShare", c.maxFailureShare, 0, 1),

@@ -21,6 +21,13 @@ func WithConcurrency(n int) Option {
 	return option(func(c *config) { c.limits.Concurrency, c.together = n, n }, "WithConcurrency(%d)", n)
 }
 
+// WithMostConcurrency lets [Control.SetConcurrency] raise the ceiling of [WithConcurrency] while the run
+// goes on: up to n, at most 65,536. Without it, that may only lower the ceiling and raise it again.
+// The run makes room for n calls from the start, at some two hundred bytes each.
+func WithMostConcurrency(n int) Option {
+	return runOption(func(c *config) { c.limits.MostConcurrency = n }, "WithMostConcurrency(%d)", n)
+}
+
 // WithPool makes a pool of several lanes, which take turns. The Pool method of items, or
 // [WithPoolOf], says which items are in it. [LaneFrom] returns the lane of a call.
 func WithPool(name string, lanes ...string) Option {

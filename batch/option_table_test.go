@@ -69,6 +69,7 @@ var optionTable = map[string]struct {
 	"WithMaxFailureShare": {given(WithMaxFailureShare(0.5)), aboutARun, []Option{WithMaxFailureShare(-0.1), WithMaxFailureShare(1.1), WithMaxFailureShare(math.NaN())}},
 	"WithMisfitRetries":   {given(WithMisfitRetries(2, 0)), aboutARun, []Option{WithMisfitRetries(-1, 0), WithMisfitRetries(MaxMisfitRetries+1, 0), WithMisfitRetries(0, -1)}},
 	"WithMaxFailures":     {given(WithMaxFailures(1)), aboutARun, []Option{WithMaxFailures(-1)}},
+	"WithMostConcurrency": {given(WithMostConcurrency(DefaultConcurrency)), aboutARun, []Option{WithMostConcurrency(1), WithMostConcurrency(1 << 17)}},
 	"WithMaxLanes":        {given(WithMaxLanes(9)), aboutLanes, []Option{WithMaxLanes(0)}},
 	"WithMemory": {given(WithMemory(Memory{})), aboutLanes, []Option{
 		WithMemory(Memory{Lanes: map[string]LaneMemory{"a": {Version: 99}}}), WithMemory(Memory{Items: map[string]ItemMemory{"a": {Failures: 1, Doubts: 2}}}),

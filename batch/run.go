@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,7 +241,7 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 		open = r.coordinator.OpenMuted
 	}
 	s, err := open(ctx, r.limits)
-	if err == nil && r.control != nil && !r.control.attach(r.coordinator, s) {
+	if err == nil && r.control != nil && !r.control.attach(r.coordinator, s, &r.limits) {
 		s.EndInput()
 		err = fmt.Errorf("%w: WithControl: the control has a run already", ErrConfig)
 	}
@@ -279,15 +280,19 @@ func (r *run[In, Out]) release() {
 	}
 }
 
+// mostConcurrency returns to what a control may raise the ceiling on calls in flight.
+func (c *config) mostConcurrency() int { return cmp.Or(c.limits.MostConcurrency, c.limits.Concurrency) }
+
 // launch starts every goroutine of the run. [run.end] waits for them.
 //
 // There are as many credits as results has room for. So an item that was taken from the
-// input always has room there until the caller reads its result.
+// input always has room there until the caller reads its result. Those that the caller withholds,
+// less than a payment, leave enough for every call that may be in flight.
 func (r *run[In, Out]) launch(ctx context.Context) {
-	credits := r.readAhead + r.limits.Concurrency
+	r.payment = min(max(r.readAhead/4, 1), feedChunk)
+	credits := max(r.readAhead+r.limits.Concurrency, r.payment+r.mostConcurrency())
 	r.credit = make(chan int, 1)
 	r.credit <- credits
-	r.payment = min(max(r.readAhead/4, 1), feedChunk)
 	r.jobs = make(chan *job[In, Out], feedChunk-1) // and the feed has one more in hand
 	r.results = make(chan *job[In, Out], credits)
 	r.stop = make(chan struct{})
@@ -299,7 +304,7 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	}
 
 	r.vacant = make(chan int, 1)
-	r.vacant <- r.limits.Concurrency
+	r.vacant <- r.mostConcurrency()
 	r.hire(ctx)
 	r.group.Go(r.read)
 	r.group.Go(r.feed)

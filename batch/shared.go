@@ -7,6 +7,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/coordinator"
+	"github.com/headrace/headrace/coordinator/machine"
 )
 
 // Shared is a coordinator that several runs use at once, so that together they keep to one
@@ -76,13 +77,6 @@ func (s *Shared) Status(ctx context.Context, n int) (Status, error) {
 	return s.coordinator.Status(ctx, n)
 }
 
-// DefinePool gives the run one more pool of lanes, which [WithPool] and its like give it at the beginning; see
-// [machine.PoolDefined]. It waits for the run to begin. The error is ctx's, or [ErrConfig] for an invalid pool. Items
-// that are read from the input after DefinePool find it.
-func (c *Control) DefinePool(ctx context.Context, p PoolConfig) error {
-	return c.do(ctx, func() error { return wrong(c.session.DefinePool(p)) })
-}
-
 // ResetLane lets a lane flow again at once, with nothing held against it; "" is
 // [DefaultLane]. It vouches for the lane's account, too: the refusal of a call that another
 // lane of it let go before stops that lane alone. A lane that no item has used yet has nothing
@@ -102,6 +96,17 @@ func (s *Shared) SetLimits(lane string, l Limits) error {
 		return wrong(err)
 	}
 	return wrong(s.coordinator.SetLimits(laneName(lane), l))
+}
+
+// SetConcurrency sets how many calls of all runs together may be in flight from now on, as
+// [WithConcurrency] does at the beginning: 1..65,536. Calls beyond a lower number end as they do. The
+// error is [ErrConfig] for a number out of bounds. A closed Shared ignores it.
+func (s *Shared) SetConcurrency(n int) error {
+	if err := errors.Join(s.made(), within("SetConcurrency", n, 1, machine.MaxConcurrency)); err != nil {
+		return wrong(err)
+	}
+	s.coordinator.SetConcurrency(n)
+	return nil
 }
 
 // Define replaces the settings of one lane from now on, as [WithLane] gives them at the
@@ -164,151 +169,4 @@ func SharesLanes(opts ...Option) bool { return configure(opts).shared != nil }
 
 func (c *config) newCoordinator(mailbox int) *coordinator.Coordinator {
 	return coordinator.New(coordinator.Config{Machine: c.machine, Clock: c.clock, ReadAhead: c.readAhead, Mailbox: mailbox})
-}
-
-// A Control steers a run from another goroutine. It pauses, resumes or drains the run,
-// looks at it, changes the limits of its lanes or resets them. A control made with
-// [NewControl] belongs to the one run that gets it by [WithControl].
-type Control struct {
-	claim   chan struct{} // holds one token: the run that takes it owns the control
-	drain   chan struct{} // holds one token once Drain was called
-	ready   chan struct{} // closed when the two below are set
-	session *coordinator.Session
-	lanes   *Shared // those of the run's coordinator; only its coordinator is set
-}
-
-// NewControl returns a control for one run.
-func NewControl() *Control {
-	c := &Control{claim: make(chan struct{}, 1), drain: make(chan struct{}, 1), ready: make(chan struct{})}
-	c.claim <- struct{}{}
-	return c
-}
-
-// WithControl lets ctl steer the run.
-func WithControl(ctl *Control) Option {
-	return runOption(func(c *config) {
-		c.control = ctl
-		c.fault(inOption("WithControl", ctl.made()))
-	}, "WithControl()")
-}
-
-// made returns an error unless the control came from NewControl.
-func (c *Control) made() error {
-	if c == nil || c.claim == nil {
-		return errors.New("the Control is nil or the zero value: make it with NewControl")
-	}
-	return nil
-}
-
-// attach gives the control its run, and reports whether the control had none yet.
-func (c *Control) attach(owner *coordinator.Coordinator, s *coordinator.Session) bool {
-	select {
-	case <-c.claim:
-		c.lanes, c.session = &Shared{coordinator: owner}, s
-		close(c.ready)
-		return true
-	default:
-		return false
-	}
-}
-
-// Pause makes the run start no further call until Resume. Like Resume and Status it waits
-// for the run to begin; the error is ctx's. A run that is over ignores it.
-func (c *Control) Pause(ctx context.Context) error {
-	return c.do(ctx, func() error { c.session.Pause(); return nil })
-}
-
-// Resume undoes Pause.
-func (c *Control) Resume(ctx context.Context) error {
-	return c.do(ctx, func() error { c.session.Resume(); return nil })
-}
-
-// Drain lets the calls in flight finish and starts nothing more. It does not wait, and may
-// be called before the run begins.
-func (c *Control) Drain() {
-	if c.made() != nil {
-		return // no run can have it
-	}
-	select {
-	case c.drain <- struct{}{}:
-	default: // it was called before
-	}
-}
-
-// drains returns the channel by which the run hears of Drain, nil without a control.
-func (c *Control) drains() <-chan struct{} {
-	if c == nil {
-		return nil
-	}
-	return c.drain
-}
-
-// Status returns a snapshot with the n busiest lanes and the run's own progress. For a run
-// that is over, the error is that of its coordinator.
-func (c *Control) Status(ctx context.Context, n int) (Status, error) {
-	if err := c.wait(ctx); err != nil {
-		return Status{}, err
-	}
-	return c.session.Status(ctx, n)
-}
-
-// SetLimits replaces all limits of a lane from now on; "" is [DefaultLane]. It waits for
-// the run to begin. The error is ctx's, or [ErrConfig] for invalid limits. A run that is
-// over ignores it. On a [Shared] it applies to all runs there.
-func (c *Control) SetLimits(ctx context.Context, lane string, l Limits) error {
-	return c.do(ctx, func() error { return c.lanes.SetLimits(lane, l) })
-}
-
-// Define replaces the settings of one lane from now on, as [WithLane] gives them at the
-// beginning; see [machine.LaneDefined]. "" is [DefaultLane]. It waits for the run to begin.
-// The error is ctx's, or [ErrConfig] for invalid settings. Items that are read from the
-// input after Define find the new settings. On a [Shared] it applies to all runs there.
-func (c *Control) Define(ctx context.Context, lane string, l LaneConfig) error {
-	return c.do(ctx, func() error { return wrong(c.lanes.coordinator.Define(laneName(lane), l)) })
-}
-
-// ResetLane lets a lane flow again at once, with nothing held against it; "" is
-// [DefaultLane]. Items that wait on their own account after a call on it, as for a backoff,
-// go at once, too. It waits for the run to begin; the error is ctx's. A lane that no item
-// has used yet has nothing to reset. On a [Shared] it applies to all runs there.
-func (c *Control) ResetLane(ctx context.Context, lane string) error {
-	return c.do(ctx, func() error { return c.lanes.ResetLane(lane) })
-}
-
-// Tell passes a word from outside to the law of a lane, if the law is a [limiter.Listener];
-// "" is [DefaultLane]. It waits for the run to begin; the error is ctx's. A lane that no
-// item has used yet hears nothing. On a [Shared] it applies to all runs there.
-func (c *Control) Tell(ctx context.Context, lane string, word any) error {
-	return c.do(ctx, func() error { return c.lanes.Tell(lane, word) })
-}
-
-// Words returns the channel of [Shared.Words] for the run's lanes. It waits for the run to
-// begin, and the channel is closed when the run is over. On a [Shared] all runs get the
-// same channel.
-func (c *Control) Words(ctx context.Context) (<-chan []Word, error) {
-	if err := c.wait(ctx); err != nil {
-		return nil, err
-	}
-	return c.lanes.Words(), nil
-}
-
-// do waits for the run to begin, and then calls f.
-func (c *Control) do(ctx context.Context, f func() error) error {
-	if err := c.wait(ctx); err != nil {
-		return err
-	}
-	return f()
-}
-
-// wait waits for the run to begin.
-func (c *Control) wait(ctx context.Context) error {
-	if err := c.made(); err != nil {
-		return wrong(err)
-	}
-	select {
-	case <-c.ready:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -58,7 +58,7 @@ func (r *run[In, Out]) hire(ctx context.Context) bool {
 		default:
 			r.vacant <- n - 1
 		}
-		l := &leash{clock: r.clock, parent: ctx, worker: r.limits.Concurrency - n}
+		l := &leash{clock: r.clock, parent: ctx, worker: r.mostConcurrency() - n}
 		r.workers.Go(func() { r.work(l) })
 	default:
 	}

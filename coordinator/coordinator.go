@@ -118,6 +118,9 @@ func (c *Coordinator) SetLimits(lane string, l limiter.Limits) error {
 	return nil
 }
 
+// SetConcurrency changes the ceiling on the calls in flight of all runs together.
+func (c *Coordinator) SetConcurrency(n int) { c.fact(machine.ConcurrencyChanged(0, n)) }
+
 // ResetLane lets a lane flow again at once, with nothing held against it.
 func (c *Coordinator) ResetLane(lane string) { c.fact(machine.LaneReset(lane)) }
 

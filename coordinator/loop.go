@@ -144,7 +144,7 @@ func (l *loop) open(now time.Time, cfg machine.RunConfig, muted bool) *Session {
 	l.latest++
 	s := &Session{
 		c: l.c, id: l.latest,
-		work:     make(chan machine.Grant, cfg.Concurrency),
+		work:     make(chan machine.Grant, max(cfg.Concurrency, cfg.MostConcurrency)),
 		leave:    make(chan struct{}, 1),
 		stranded: make(chan struct{}),
 		closed:   make(chan struct{}),

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
 )
 
 // A Session is one run's side of the coordinator: items go in by Offer, grants
@@ -32,7 +33,7 @@ type Session struct {
 }
 
 // Work yields the run's grants and is closed when the run is over: its input has ended and each
-// of its items too. Its capacity is the run's concurrency, and the machine never has more
+// of its items too. Its capacity is the most that the run's concurrency may be, and the machine never has more
 // grants out than that. So sending a grant never makes the coordinator wait.
 func (s *Session) Work() <-chan machine.Grant { return s.work }
 
@@ -69,6 +70,12 @@ func (s *Session) Pause() { s.c.fact(machine.Paused(s.id)) }
 
 // Resume takes Pause back.
 func (s *Session) Resume() { s.c.fact(machine.Resumed(s.id)) }
+
+// SetConcurrency changes the ceiling on the run's calls in flight; see [machine.ConcurrencyChanged].
+func (s *Session) SetConcurrency(n int) { s.c.fact(machine.ConcurrencyChanged(s.id, n)) }
+
+// SetBudget changes the run's budget; see [machine.BudgetChanged].
+func (s *Session) SetBudget(most limiter.Money) { s.c.fact(machine.BudgetChanged(s.id, most)) }
 
 // DefinePool gives the run one more pool; see [machine.PoolDefined].
 func (s *Session) DefinePool(p machine.PoolConfig) error {

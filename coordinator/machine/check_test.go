@@ -21,9 +21,10 @@ func (m *Machine) check(b *book) {
 			c.flying++
 		}
 	}
-	if m.flying != c.flying || m.cfg.Concurrency > 0 && c.flying > m.cfg.Concurrency {
+	if m.flying != c.flying || m.cfg.Concurrency > 0 && c.flying > max(m.cfg.Concurrency, b.beyond) {
 		b.w.failf("%d calls are in flight, counted %d, of %d", m.flying, c.flying, m.cfg.Concurrency)
 	}
+	b.beyond = min(b.beyond, c.flying)
 	total := 0
 	for _, r := range m.runs {
 		if waiting := b.runs[r.id].waiting; r.waiting != waiting || r.busy != b.runs[r.id].busy {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -174,6 +175,9 @@ type RunConfig struct {
 	ItemTimeout time.Duration // from an item's first call to its end; 0: none
 	Priority    int           // items given to it at a turn, where runs want the same lane: 1..MaxPriority; 0: 1
 	Total       int           // items that are to come in all; 0: unknown. It is only for reports
+	// MostConcurrency bounds what ConcurrencyChanged may set; 0: Concurrency. The driver makes room
+	// for as many grants.
+	MostConcurrency int
 	// KeepGoing has failed probes use up attempts, so that items which always fail come to an
 	// end also where nothing tells them from an outage.
 	KeepGoing bool
@@ -233,6 +237,9 @@ func (c LaneConfig) Validate() error {
 func (c RunConfig) Validate() error {
 	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
 		return fmt.Errorf("machine: run: concurrency %d is not in 0..%d", c.Concurrency, MaxConcurrency)
+	}
+	if most := c.MostConcurrency; most != 0 && (most < c.withDefaults().Concurrency || most > MaxConcurrency) {
+		return fmt.Errorf("machine: run: most concurrency %d is not in %d..%d", most, c.withDefaults().Concurrency, MaxConcurrency)
 	}
 	if c.ItemTimeout < 0 {
 		return fmt.Errorf("machine: run: item timeout %v is negative", c.ItemTimeout)
@@ -310,6 +317,7 @@ func (c RunConfig) withDefaults() RunConfig {
 	if c.Concurrency == 0 {
 		c.Concurrency = DefaultConcurrency
 	}
+	c.MostConcurrency = cmp.Or(c.MostConcurrency, c.Concurrency)
 	c.Priority = max(1, c.Priority)
 	return c
 }

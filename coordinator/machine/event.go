@@ -97,6 +97,8 @@ const (
 	evOverheard
 	evSlept
 	evPoolDefined
+	evConcurrency
+	evBudget
 )
 
 // An Event is one fact, as [Machine.Step] takes it. The functions below make
@@ -109,7 +111,7 @@ type Event struct {
 	items   []*Item
 	name    string
 	outcome Outcome
-	config  any // RunConfig, PoolConfig, LaneConfig, LaneMemory, limiter.Limits, a word, a departure or a moment, by kind
+	config  any // RunConfig, PoolConfig, LaneConfig, LaneMemory, limiter.Limits, limiter.Money, an int, a word, a departure or a moment, by kind
 }
 
 // RunOpened begins a run. Its number must be new.
@@ -170,6 +172,19 @@ func Resumed(id RunID) Event { return Event{kind: evResumed, run: id} }
 // Drained says that a run starts no further call: calls in flight may end, and waiting items
 // are released.
 func Drained(id RunID) Event { return Event{kind: evDrained, run: id} }
+
+// ConcurrencyChanged sets how many calls of a run may be in flight from now on: at least 1, and at
+// most its MostConcurrency. Run 0 stands for all runs together, which may have up to
+// [MaxConcurrency]. Calls beyond a lower number end as they do; none leaves until there is room.
+func ConcurrencyChanged(id RunID, n int) Event {
+	return Event{kind: evConcurrency, run: id, config: n}
+}
+
+// BudgetChanged sets the budget of a run from now on. A run that has none gets none, and a run that
+// lack of money has stopped stays so. A budget below what is spent stops the run at its next call.
+func BudgetChanged(id RunID, most limiter.Money) Event {
+	return Event{kind: evBudget, run: id, config: most}
+}
 
 // LaneReset says that a person vouches for a lane. It flows again at once, with nothing held
 // against it, and items that wait for themselves after a call on it may go. Calls that are in
@@ -279,6 +294,10 @@ func (e Event) String() string {
 		return fmt.Sprintf("the computer slept since %v", e.config)
 	case evPoolDefined:
 		return fmt.Sprintf("run %d has pool %s", e.run, e.name)
+	case evConcurrency:
+		return fmt.Sprintf("run %d may have %d calls in flight", e.run, e.config)
+	case evBudget:
+		return fmt.Sprintf("run %d may cost %v", e.run, e.config)
 	case evDelivered:
 		return fmt.Sprintf("lane %s receives %+v", e.name, e.config)
 	case evLaneDefined, evLimitsChanged, evLaneReset, evLaneRestored:

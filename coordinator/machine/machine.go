@@ -166,6 +166,10 @@ func (m *Machine) Step(now time.Time, e Event) {
 		m.reset(now, e.name)
 	case evSlept:
 		m.slept(now, e.config.(time.Time))
+	case evConcurrency:
+		m.setConcurrency(e.run, e.config.(int))
+	case evBudget:
+		m.setBudget(m.runs[e.run], e.config.(limiter.Money))
 	default:
 		m.steer(m.runs[e.run], e.kind)
 	}

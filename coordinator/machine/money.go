@@ -198,6 +198,16 @@ func (m *Machine) overspend(r *run, why *BudgetError) {
 	m.giveUp(r, why)
 }
 
+// setBudget changes what a run may cost. The head that waits for money is asked again.
+func (m *Machine) setBudget(r *run, most limiter.Money) {
+	if r == nil || r.purse == nil || r.purse.over != nil {
+		return
+	}
+	r.cfg.Budget, r.purse.Cap = most, most
+	m.touch(r)
+	r.purse.askFirst()
+}
+
 // lengths counts the tokens of answers in steps of 9 %.
 type lengths struct {
 	n      int

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -270,6 +271,28 @@ func (m *Machine) resume(r *run) {
 			if l.phase != Stopped {
 				l.waitsAnew()
 			}
+		}
+	}
+}
+
+// setConcurrency changes the ceiling of a run, or with 0 that of all runs. The shares of pools and
+// lanes change with it, so each pool is asked again. A run that is over has no ceiling.
+func (m *Machine) setConcurrency(id RunID, n int) {
+	var concerned []*run
+	if r := m.runs[id]; r != nil {
+		r.cfg.Concurrency = min(max(1, n), r.cfg.MostConcurrency)
+		concerned = append(concerned, r)
+	} else if id == 0 {
+		m.cfg.Concurrency = min(max(1, n), MaxConcurrency)
+		for _, each := range slices.Sorted(maps.Keys(m.runs)) {
+			concerned = append(concerned, m.runs[each])
+		}
+	}
+	for _, r := range concerned {
+		m.attend(r)
+		for _, p := range r.opened {
+			p.wake()
+			m.stirAll(p)
 		}
 	}
 }

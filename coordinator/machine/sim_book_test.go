@@ -27,6 +27,7 @@ type book struct {
 	later    []Grant         // of the decision that is being booked, after the present one
 	stopped  map[string]bool // lanes that did at some time, also if they were forgotten since
 	out      int             // grants that were not ended
+	beyond   int             // calls in flight when the ceiling of all runs was changed, or fewer since
 	finished int             // runs
 	total    tally           // of the kinds that the world can count
 	census   census
@@ -114,7 +115,7 @@ func newBook(w *world) *book {
 }
 
 func (b *book) open(id RunID, c RunConfig) {
-	b.runs[id] = &bookRun{id: id, config: c, line: map[string][]*bookItem{}, yields: map[string]bool{}, waits: map[string]time.Time{}, money: bookMoney{spent: c.Spent}}
+	b.runs[id] = &bookRun{id: id, config: c, line: map[string][]*bookItem{}, yields: map[string]bool{}, waits: map[string]time.Time{}, money: bookMoney{spent: c.Spent, excess: max(0, c.Spent-c.Budget)}}
 }
 
 func (b *book) lane(name string) *bookLane {

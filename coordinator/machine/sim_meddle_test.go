@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -27,6 +28,51 @@ func (w *world) meddle() {
 			w.In(time.Duration(w.rng.Float64()*float64(40*time.Second)), trouble.do)
 		}
 	}
+}
+
+// steer plans what people change of runs while they go on. It draws from a stream of its own, so that the
+// other worlds stay what they were.
+func (w *world) steer() {
+	rng := rand.New(rand.NewPCG(w.plan.seed, 23))
+	for range rng.IntN(2) * rng.IntN(6) {
+		at, n := time.Duration(rng.Float64()*float64(40*time.Second)), 1+rng.IntN(30)
+		if w.plan.machine.Concurrency > 0 && w.plan.without&newCeilings == 0 {
+			w.In(at, func() {
+				w.plan.machine.Concurrency, w.book.beyond = n, w.m.flying
+				w.tell(ConcurrencyChanged(0, n))
+			})
+		}
+	}
+	for i := range w.plan.runs {
+		id, c := RunID(1+i), &w.plan.runs[i].config
+		widens, changes := rng.IntN(3) == 0, rng.IntN(2) == 0
+		for range 1 + rng.IntN(8) {
+			at, n, share := time.Duration(rng.Float64()*float64(40*time.Second)), 1+rng.IntN(c.MostConcurrency+3), rng.Float64()
+			if widens && w.plan.without&newCeilings == 0 {
+				w.In(at, func() { w.widen(id, n) })
+			}
+			if changes && c.Budget > 0 && w.plan.without&newBudgets == 0 {
+				w.In(at, func() { w.fund(id, max(1, limiter.Money(2*share*float64(c.Budget)))) })
+			}
+		}
+	}
+}
+
+// widen changes how many calls of a run may be in flight, at times to more than may be.
+func (w *world) widen(id RunID, n int) {
+	c := &w.book.runs[id].config
+	c.Concurrency = min(n, c.MostConcurrency)
+	w.tell(ConcurrencyChanged(id, n))
+}
+
+// fund changes what a run may cost. A run that was stopped for want of money stays so.
+func (w *world) fund(id RunID, most limiter.Money) {
+	if r := w.m.runs[id]; r != nil && r.purse.over == nil {
+		b := w.book.runs[id]
+		b.config.Budget = most
+		b.money.excess = max(0, b.money.spent+b.money.reserved+b.money.doubtful-most)
+	}
+	w.tell(BudgetChanged(id, most))
 }
 
 func (w *world) anyRun() RunID   { return RunID(1 + w.rng.IntN(len(w.plan.runs))) }

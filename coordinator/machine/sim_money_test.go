@@ -64,6 +64,7 @@ func (w *world) bills(g Grant, o *Outcome) {
 // bookMoney holds the world's own count of a run's money.
 type bookMoney struct {
 	spent, reserved, doubtful, over limiter.Money
+	excess                          limiter.Money // by which these passed the budget when that was set
 	flying                          int
 	spentOut                        bool // lack of money has stopped it
 }
@@ -140,7 +141,7 @@ func (m *Machine) checkMoney(b *book, r *run) {
 	if n.flying == 0 && n.reserved != 0 {
 		b.w.failf("run %d: %d are reserved, and no call is in flight", r.id, n.reserved)
 	}
-	if excess := n.spent + n.reserved + n.doubtful - r.cfg.Budget; excess > n.over+max(0, r.cfg.Spent-r.cfg.Budget) {
+	if excess := n.spent + n.reserved + n.doubtful - r.cfg.Budget; excess > n.over+n.excess {
 		b.w.failf("run %d: %d over its budget, and calls cost %d more than reserved", r.id, excess, n.over)
 	}
 	for _, p := range q.short {

@@ -50,6 +50,8 @@ const (
 	patience     // tiers of several lanes, with patience, or from which heads spill
 	accounts     // whose lanes stop together
 	weighing     // of the lanes of a pool
+	newCeilings  // of runs that go on
+	newBudgets   // likewise
 	troubles     = iota
 )
 
@@ -111,7 +113,17 @@ func newPlan(seed uint64, maxItem int, without trouble) *plan {
 	p.fromOutside()
 	p.fromPoison()
 	p.fromMoney()
+	p.wider()
 	return p
+}
+
+// wider lets the concurrency of some runs rise. It draws from a stream of its own.
+func (p *plan) wider() {
+	rng := rand.New(rand.NewPCG(p.seed, 22))
+	for i := range p.runs {
+		c := &p.runs[i].config
+		c.MostConcurrency = c.Concurrency + rng.IntN(2)*rng.IntN(40)
+	}
 }
 
 // prioritize draws from a stream of its own, so that worlds that are known by their seed

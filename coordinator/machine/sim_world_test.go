@@ -66,6 +66,7 @@ func newWorld(p *plan, log func(string, ...any)) *world {
 		w.begin(RunID(i+1), &p.runs[i])
 	}
 	w.meddle()
+	w.steer()
 	w.newOutside()
 	return w
 }
