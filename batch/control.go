@@ -138,6 +138,11 @@ func (c *Control) SetLimits(ctx context.Context, lane string, l Limits) error {
 	return c.do(ctx, func() error { return c.lanes.SetLimits(lane, l) })
 }
 
+// SetLimitsOfAll is SetLimits for every lane, also for those that items will open.
+func (c *Control) SetLimitsOfAll(ctx context.Context, l Limits) error {
+	return c.do(ctx, func() error { return c.lanes.SetLimitsOfAll(l) })
+}
+
 // Define replaces the settings of one lane from now on, as [WithLane] gives them at the
 // beginning; see [machine.LaneDefined]. "" is [DefaultLane]. It waits for the run to begin.
 // The error is ctx's, or [ErrConfig] for invalid settings. Items that are read from the

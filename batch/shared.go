@@ -98,6 +98,14 @@ func (s *Shared) SetLimits(lane string, l Limits) error {
 	return wrong(s.coordinator.SetLimits(laneName(lane), l))
 }
 
+// SetLimitsOfAll is SetLimits for every lane, also for those that items will open.
+func (s *Shared) SetLimitsOfAll(l Limits) error {
+	if err := s.made(); err != nil {
+		return wrong(err)
+	}
+	return wrong(s.coordinator.SetLimits("", l))
+}
+
 // SetConcurrency sets how many calls of all runs together may be in flight from now on, as
 // [WithConcurrency] does at the beginning: 1..65,536. Calls beyond a lower number end as they do. The
 // error is [ErrConfig] for a number out of bounds. A closed Shared ignores it.

@@ -109,7 +109,7 @@ func (c *Coordinator) Define(lane string, cfg machine.LaneConfig) error {
 	return nil
 }
 
-// SetLimits sets the limits of a lane from now on.
+// SetLimits sets the limits of a lane from now on; "": of every lane, also of those to come.
 func (c *Coordinator) SetLimits(lane string, l limiter.Limits) error {
 	if err := l.Validate(); err != nil {
 		return err

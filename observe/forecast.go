@@ -18,6 +18,7 @@ const (
 	whyEarly  = "early"
 	whyTotal  = "total"
 	whyOutage = "outage"
+	whyPaused = "paused"
 	whyOver   = "over"
 )
 
@@ -129,7 +130,7 @@ func (f *forecaster) ends(p *Snapshot, work []Work) Forecast {
 		last, others, ok, why = limited, 0, true, ""
 	}
 	switch {
-	case why == whyOutage:
+	case why == whyOutage, why == whyPaused:
 		f.shown = time.Time{}
 		return Forecast{Why: why, Left: seconds(last.after)}
 	case why != "":
@@ -161,6 +162,8 @@ func (f *forecaster) whyUnknown(p *Snapshot) string {
 		return whyOver
 	case p.State == Draining || p.State == Stopped: // the run waits only for calls in flight
 		return ""
+	case p.State == Paused:
+		return whyPaused // nobody knows for how long
 	case p.Total == UnknownTotal:
 		return whyTotal
 	case outage(p) || p.Bottleneck.By == limiter.BoundUnanswered:

@@ -125,8 +125,8 @@ type Estimate struct {
 type Forecast struct {
 	Low, Likely, High time.Duration // in four cases of five it is between Low and High
 	Known             bool
-	Why               string        // why it is not known: "early", "total", "outage", "over"; "" if it is
-	Left              time.Duration // of an outage: the work that is left
+	Why               string        // why it is not known: "early", "total", "outage", "paused", "over"; "" if it is
+	Left              time.Duration // of an outage or a pause: the work that is left
 	Lane              string        // the one that ends last, of several
 	Others            time.Duration // when the others have ended
 }

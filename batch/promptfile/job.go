@@ -1,6 +1,7 @@
 package promptfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +29,9 @@ type Job struct {
 	checked checked   // the input as Plan has read it
 	refused lines.Set // the lines of a file that Reader.Takes refused during Plan
 	files   *outputs  // nil until Begin
+
+	room chan struct{} // of the sink
+	wide int           // places of room that calls may take: the others are taken
 }
 
 // Open locks the output and the errors file, and reads what earlier runs have left there;
@@ -37,6 +41,10 @@ type Job struct {
 // would mix with real ones. The caller must close the job.
 func Open(cfg Config) (*Job, error) {
 	j := &Job{cfg: cfg.withDefaults()}
+	j.wide, j.room = j.cfg.Concurrency, make(chan struct{}, max(j.cfg.Concurrency, j.cfg.MostConcurrency))
+	for range cap(j.room) - j.wide {
+		j.room <- struct{}{}
+	}
 	j.maker = &Maker{cfg: &j.cfg}
 	err := j.cfg.checkNames()
 	if err == nil {
@@ -75,6 +83,19 @@ func (j *Job) lock() error {
 			return err
 		}
 		j.locks = append(j.locks, l)
+	}
+	return nil
+}
+
+// SetConcurrency sets how many calls may be in flight from now on, once the job runs, by
+// [batch.Control.SetConcurrency]. More answers may then wait to be written, too. Unlike the other methods,
+// another goroutine may call it, one at a time.
+func (j *Job) SetConcurrency(ctx context.Context, n int) error {
+	if err := j.cfg.Control.SetConcurrency(ctx, n); err != nil {
+		return err
+	}
+	for ; j.wide < n; j.wide++ {
+		<-j.room // one of those that were taken from the start
 	}
 	return nil
 }

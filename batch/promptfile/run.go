@@ -180,6 +180,7 @@ func (r *run) options(opts []batch.Option) []batch.Option {
 	}
 	return append(opts,
 		batch.WithConcurrency(r.cfg.Concurrency),
+		batch.WithMostConcurrency(r.cfg.MostConcurrency),
 		batch.WithDrain(r.drain),
 		batch.WithGate(r.out.enter),
 		batch.WithControl(r.cfg.Control),

@@ -21,7 +21,7 @@ type sink struct {
 	// the wait for a place is not part of the call's time. So a killed process never loses
 	// more than it was allowed to have in flight, and a slow disk slows the calls down. The
 	// saver bounds what a loss of power takes in addition: lines written and not synced,
-	// 511 of them and those of one write.
+	// 511 of them and those of one write. The job makes it, and widens it.
 	//
 	// The maker of the calls bounds the bytes: an answer's Done gives its room back.
 	room    chan struct{}
@@ -30,7 +30,7 @@ type sink struct {
 
 // newSink takes the files over. It calls fault with the first failure of each.
 func (j *Job) newSink(fault func(error)) *sink {
-	s := &sink{room: make(chan struct{}, j.cfg.Concurrency), faulted: make(chan struct{})}
+	s := &sink{room: j.room, faulted: make(chan struct{})}
 	first := make(chan struct{}, 1)
 	first <- struct{}{}
 	cfg := saver.Config{Durability: j.cfg.Durability, Fault: func(err error) {

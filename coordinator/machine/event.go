@@ -158,7 +158,7 @@ func HandedOver(g Grant, o Outcome) Event {
 // may overwrite it. An item of another machine, or one that is over, is not touched.
 func Withdrawn(it *Item) Event { return Event{kind: evWithdrawn, item: it} }
 
-// LimitsChanged sets the limits of a lane from now on.
+// LimitsChanged sets the limits of a lane from now on; "": of every lane, also of those to come.
 func LimitsChanged(lane string, l limiter.Limits) Event {
 	return Event{kind: evLimitsChanged, name: lane, config: l}
 }

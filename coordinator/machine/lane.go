@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -351,6 +352,19 @@ func (m *Machine) setRamp(now time.Time, l *lane, c limiter.RampConfig) {
 }
 
 func (m *Machine) setLimits(now time.Time, name string, limits limiter.Limits) {
+	if name == "" {
+		usual := *m.usual // grants show the old one to workers
+		usual.Limits = limits
+		m.usual = &usual
+		known := maps.Clone(m.defined)
+		for name := range m.lanes {
+			known[name] = nil
+		}
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			m.setLimits(now, name, limits)
+		}
+		return
+	}
 	c := *m.laneConfig(name)
 	c.Limits = limits
 	m.defined[name] = &c
@@ -365,7 +379,7 @@ func (m *Machine) laneConfig(name string) *LaneConfig {
 	if c := m.defined[name]; c != nil {
 		return c
 	}
-	return &m.cfg.Lane
+	return m.usual
 }
 
 // reset lets a lane flow at once, with nothing held against it, neither by this machine nor by

@@ -26,6 +26,7 @@ type Machine struct {
 	woken          []*lane   // those whose first in line is to be asked
 	lanes          map[string]*lane
 	defined        map[string]*LaneConfig
+	usual          *LaneConfig // of the others
 	memory         map[string]LaneMemory // of lanes that were not used yet
 	items          map[string]ItemMemory // of items that were not offered yet, or let go; nil: there are none
 	idle           laneList
@@ -122,6 +123,7 @@ func New(c Config) *Machine {
 		alarms:  newAlarms(),
 		expiry:  heap[*Item]{before: byExpiry, moved: expiryMoved},
 	}
+	m.usual = &m.cfg.Lane
 	for name, lane := range c.Lanes {
 		m.defined[name] = &lane
 	}

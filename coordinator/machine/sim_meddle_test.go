@@ -43,6 +43,12 @@ func (w *world) steer() {
 			})
 		}
 	}
+	for range rng.IntN(2) * rng.IntN(3) {
+		at := time.Duration(rng.Float64() * float64(40*time.Second))
+		if w.plan.without&newLimits == 0 {
+			w.In(at, w.limitsOfAll)
+		}
+	}
 	for i := range w.plan.runs {
 		id, c := RunID(1+i), &w.plan.runs[i].config
 		widens, changes := rng.IntN(3) == 0, rng.IntN(2) == 0
@@ -54,6 +60,24 @@ func (w *world) steer() {
 			if changes && c.Budget > 0 && w.plan.without&newBudgets == 0 {
 				w.In(at, func() { w.fund(id, max(1, limiter.Money(2*share*float64(c.Budget)))) })
 			}
+		}
+	}
+}
+
+// limitsOfAll gives every lane the same limits.
+func (w *world) limitsOfAll() {
+	limits := w.plan.limits()
+	for i := range w.plan.lanes {
+		if name := w.plan.lanes[i].name; w.m.lanes[name] != nil {
+			w.book.lane(name) // its law began by what it is defined as now
+		}
+	}
+	w.tell(LimitsChanged("", limits))
+	for i := range w.plan.lanes {
+		name := w.plan.lanes[i].name
+		c := *w.m.laneConfig(name)
+		if w.book.define(name, c); c.Limits != limits {
+			w.failf("lane %s has the limits %+v, and all got %+v", name, c.Limits, limits)
 		}
 	}
 }

@@ -30,6 +30,9 @@ func (s *scene) ends(e *Progress) {
 		if e.EndsWide = e.EndsText; f.Why == "outage" {
 			why = "unknown: an outage"
 		}
+		if f.Why == "paused" {
+			why = "unknown: paused"
+		}
 		e.EndsShort = clip(why, endCells)
 		return
 	}
@@ -111,6 +114,11 @@ func (s *scene) noEnd() string {
 			return "cannot be said during an outage; " + span(f.Left) + " of work is left"
 		}
 		return "cannot be said during an outage"
+	case "paused":
+		if f.Left > 0 {
+			return "cannot be said during a pause; " + span(f.Left) + " of work is left"
+		}
+		return "cannot be said during a pause"
 	case "total":
 		if s.c.Input == "" {
 			return "when the input ends"

@@ -40,7 +40,7 @@ type Progress struct {
 	Efficiency *float64           `json:"efficiency"`
 
 	Ends      *Ends  `json:"ends"`       // null: not known
-	EndsWhy   string `json:"ends_why"`   // why not: early, total, outage, over; "" if known
+	EndsWhy   string `json:"ends_why"`   // why not: early, total, outage, paused, over; "" if known
 	EndsText  string `json:"ends_text"`  // in a sentence
 	EndsShort string `json:"ends_short"` // in at most 34 cells
 	EndsWide  string `json:"ends_wide"`  // in one line that may be long
@@ -229,6 +229,33 @@ type Notice struct {
 	Message string `json:"message"`
 	At      string `json:"at"`
 	Code    Code   `json:"code"`
+}
+
+// Changed is something that a person changed of a run while it goes on.
+type Changed struct {
+	Event string `json:"event"` // "changed"
+	At    string `json:"at"`
+	What  string `json:"what"`           // paused, draining, concurrency, limits, max-cost, reset or log-level
+	Lane  string `json:"lane,omitempty"` // of limits and reset; absent: it concerns all
+	From  string `json:"from"`           // in words; "": it was not set
+	To    string `json:"to"`
+	By    string `json:"by"` // ctl
+	Text  string `json:"text"`
+}
+
+// Say returns the change in a sentence for people.
+func (c *Changed) Say() string {
+	what := c.What
+	if c.Lane != "" {
+		what += " of " + c.Lane
+	}
+	switch {
+	case c.From != "" && c.To != "":
+		what += ": " + c.From + " → " + c.To
+	case c.To != "":
+		what += ": " + c.To
+	}
+	return what + ", by headrace " + c.By
 }
 
 // A Code is the subject of a notice, in a word that programs read.

@@ -55,6 +55,9 @@ func (c *Console) Begin(s event.Start, began time.Time) {
 	c.tell(func(d display) { d.begin(s, began) })
 }
 
+// Changed shows what a person changed of the run.
+func (c *Console) Changed(what event.Changed) { c.tell(func(d display) { d.changed(&what) }) }
+
 // Show shows how the run stands, as the manner does once a period.
 func (c *Console) Show(p *event.Progress) { c.tell(func(d display) { d.status(p) }) }
 

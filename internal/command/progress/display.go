@@ -30,6 +30,7 @@ type display interface {
 	log(line []byte)                                   // a line of the log, as it is
 	transition(t *batch.Transition)                    // a lane changed its phase
 	longWait(w *batch.LongWait)                        // a lane or an item waits for long
+	changed(c *event.Changed)                          // a person changed something of the run
 	status(p *event.Progress)                          // how the run stands, once a period
 	rows(func(width, height int) []string, string)     // how a server stands: rows, or a line
 	all(p *event.Progress)                             // the same in lines, once, when a user asks for it
@@ -51,6 +52,7 @@ func (s silent) log(line []byte)                               { _, _ = s.out.Wr
 func (s silent) begin(event.Start, time.Time)                  {}
 func (s silent) transition(*batch.Transition)                  {}
 func (s silent) longWait(*batch.LongWait)                      {} // the log has it
+func (s silent) changed(*event.Changed)                        {} // likewise
 func (s silent) status(*event.Progress)                        {}
 func (s silent) rows(func(width, height int) []string, string) {}
 func (s silent) all(p *event.Progress)                         { (&plain{out: s.out}).all(p) }
@@ -83,6 +85,8 @@ func (p *plain) transition(t *batch.Transition) {
 func (p *plain) longWait(w *batch.LongWait) {
 	p.say(event.ClockTime(w.At.Sub(p.began)) + "  warning: " + event.WaitStory(w))
 }
+
+func (p *plain) changed(c *event.Changed) { p.say("headrace: changed: " + c.Say()) }
 
 func (p *plain) status(e *event.Progress) {
 	p.say(event.Line(e))
@@ -142,6 +146,8 @@ func (l *live) log(line []byte) { l.above(func() { l.plain.log(line) }) }
 func (l *live) transition(t *batch.Transition) { l.above(func() { l.plain.transition(t) }) }
 
 func (l *live) longWait(w *batch.LongWait) { l.above(func() { l.plain.longWait(w) }) }
+
+func (l *live) changed(c *event.Changed) { l.above(func() { l.plain.changed(c) }) }
 
 func (l *live) all(p *event.Progress) { l.above(func() { l.plain.all(p) }) }
 
@@ -216,6 +222,8 @@ func (p *painted) log(line []byte) { p.above(func() { p.plain.log(line) }) }
 func (p *painted) transition(*batch.Transition) {}
 
 func (p *painted) longWait(w *batch.LongWait) { p.above(func() { p.plain.longWait(w) }) }
+
+func (p *painted) changed(c *event.Changed) { p.above(func() { p.plain.changed(c) }) }
 
 func (p *painted) all(e *event.Progress) { p.above(func() { p.plain.all(e) }) }
 

@@ -82,6 +82,8 @@ func (e *events) transition(t *batch.Transition) { e.print(event.OfTransition(t,
 
 func (e *events) longWait(w *batch.LongWait) { e.print(event.OfLongWait(w, e.began)) }
 
+func (e *events) changed(c *event.Changed) { e.print(c) }
+
 func (e *events) status(p *event.Progress) { e.print(p) }
 
 // all prints the same event: it says everything, and lines of another kind would disturb the

@@ -50,7 +50,8 @@ type Report struct {
 	Models   []Model         `json:"models"`
 	Lanes    []Lane          `json:"lanes,omitempty"` // if there are several
 	Runs     []Run           `json:"runs"`
-	OfRuns   int             `json:"of_runs"` // in all: more than mostRuns are not listed
+	OfRuns   int             `json:"of_runs"`           // in all: more than mostRuns are not listed
+	Changes  []event.Changed `json:"changes,omitempty"` // by headrace ctl, while runs went on
 	Settings []event.Setting `json:"settings"`
 	Proof    []string        `json:"proof"`  // of the latest run; none: it has not ended
 	Proved   *bool           `json:"proved"` // null: no run has ended
@@ -160,6 +161,7 @@ const (
 	mostModels   = 20
 	mostLanes    = 20
 	mostRuns     = 30
+	mostChanges  = 60 // the latest
 	mostSettings = 60
 	maxMessage   = 160 // runes of a message
 	maxName      = 80  // runes of an id, a name, a value
@@ -372,6 +374,10 @@ func (r *Report) addRuns(runs []timeline.Run) {
 		}
 	}
 	r.Runs = r.Runs[max(0, len(r.Runs)-mostRuns):]
+	for k := range runs {
+		r.Changes = append(r.Changes, runs[k].Changes...)
+	}
+	r.Changes = r.Changes[max(0, len(r.Changes)-mostChanges):]
 	r.addLatest(&runs[len(runs)-1])
 	for _, word := range slices.SortedFunc(maps.Keys(bounds), func(a, b string) int {
 		return cmp.Or(cmp.Compare(bounds[b], bounds[a]), cmp.Compare(a, b))
@@ -383,6 +389,16 @@ func (r *Report) addRuns(runs []timeline.Run) {
 		r.Bounds = append(r.Bounds, b)
 	}
 	r.TookS = event.Round(r.TookS)
+}
+
+// changedAt returns the moments of the changes.
+func (r *Report) changedAt() (all []time.Time) {
+	for _, c := range r.Changes {
+		if at, err := time.Parse(time.RFC3339Nano, c.At); err == nil {
+			all = append(all, at)
+		}
+	}
+	return all
 }
 
 // addLatest adds what only the latest run says.

@@ -74,6 +74,13 @@ func (r *Report) Markdown() string {
 			cells(r.at(of.Began), lasted(of.TookS), words.Number(of.Answered), words.Number(of.Failed), words.Number(of.Calls), words.Number(of.Throttled), of.How)
 		}
 	}
+	if len(r.Changes) > 0 {
+		line("\n### Changed while they went on")
+		table("at", "what")
+		for k := range r.Changes {
+			cells(r.at(r.Changes[k].At), r.Changes[k].Say())
+		}
+	}
 	if len(r.Proof) > 0 {
 		line("\n```\n%s\n```", strings.Join(trimmedLines(r.Proof), "\n"))
 	}

@@ -68,6 +68,7 @@ func (p *page) write(plots *plots) {
 	p.waits()
 	p.costs()
 	p.runTable()
+	p.changes()
 	p.settings()
 	p.proof()
 	p.end(p.Headrace, p.At)
@@ -402,6 +403,19 @@ func (p *page) runTable() {
 	t := p.table("began", "took", "answered", "failed", "calls", "refused", text("how it ended"))
 	for _, r := range p.Runs {
 		t.row(p.at(r.Began), lasted(r.TookS), words.Number(r.Answered), words.Number(r.Failed), words.Number(r.Calls), words.Number(r.Throttled), text(r.How))
+	}
+	t.end()
+}
+
+// changes lists what headrace ctl changed.
+func (p *page) changes() {
+	if len(p.Changes) == 0 {
+		return
+	}
+	p.put("<h2>Changed while they went on</h2>\n")
+	t := p.table("at", text("what"))
+	for k := range p.Changes {
+		t.row(p.at(p.Changes[k].At), text(p.Changes[k].Say()))
 	}
 	t.end()
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,6 +66,7 @@ func newPlots(r *Report, most int) *plots {
 		runs = append(runs, chart.Span{From: p.spans[first].From, To: p.spans[len(p.spans)-1].To})
 	}
 	p.axis = chart.NewAxis(runs, r.zone)
+	p.axis.Marks = r.changedAt()
 	return p
 }
 
@@ -114,7 +116,7 @@ func (p *plots) figures(r *Report) []figure {
 		p.figure("Calls in flight", fmt.Sprintf("at most %s at once", words.Number(p.most())), plain,
 			named{p.series(chart.Area, func(s *observe.Sample) float64 { return s.InFlight }), "mean"},
 			named{p.series(chart.Second, func(s *observe.Sample) float64 { return float64(s.InFlightMost) }), "most"},
-			named{p.constant(chart.Dotted, float64(r.concurrency)), fmt.Sprintf("-c %d", r.concurrency)}),
+			named{p.ceiling(r), fmt.Sprintf("-c %d", r.concurrency)}),
 		p.figure("How long an answer took", p.latencyWords(), func(v float64) string { return shortNumber(v) + " s" },
 			named{p.series(chart.Line, quantile(0.5)), "p50"},
 			named{p.series(chart.Second, quantile(0.95)), "p95"}),
@@ -179,6 +181,24 @@ func (p *plots) constant(look chart.Look, v float64) chart.Series {
 		return chart.Series{}
 	}
 	return p.series(look, func(*observe.Sample) float64 { return v })
+}
+
+// ceiling is the most calls that might be in flight: that of the latest run, as it was changed.
+func (p *plots) ceiling(r *Report) chart.Series {
+	s := p.constant(chart.Dotted, float64(r.concurrency))
+	for _, c := range r.Changes {
+		n, err := strconv.Atoi(c.To)
+		at, _ := time.Parse(time.RFC3339Nano, c.At)
+		if c.What != "concurrency" || err != nil {
+			continue
+		}
+		for k := range s.Values {
+			if !p.spans[k].To.Before(at) {
+				s.Values[k] = float64(n)
+			}
+		}
+	}
+	return s
 }
 
 func (p *plots) ended() (n int) {

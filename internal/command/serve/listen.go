@@ -10,12 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
-	"time"
 
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
-	"github.com/headrace/headrace/internal/disk"
+	"github.com/headrace/headrace/internal/command/socket"
 )
 
 // entrance is the door for clients: the listener, its socket and its certificate.
@@ -75,56 +73,23 @@ func (f *flags) mayBePublic() error {
 	return nil
 }
 
-// longestSocket is the length of a path that every system takes.
-const longestSocket = 103
-
-// openSocket listens at a path. The socket has its name only when nobody else may use it. One that a
-// killed process left behind is replaced; any other file stays.
+// openSocket listens at a path.
 func openSocket(path string) (*entrance, error) {
-	if !knowsPeers {
-		return nil, exit.Refuse("--socket: this system does not say whose process connects: use --addr")
-	}
 	const advice = "name another path"
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, exit.Refuse("--socket: %v: %s", err, advice)
 	}
-	if len(path) > longestSocket-len(".new") {
-		return nil, exit.Refuse("--socket %s: the path has %d bytes, and may have %d: %s", path, len(path), longestSocket-len(".new"), advice)
+	ln, err := socket.Listen(path)
+	switch {
+	case errors.Is(err, socket.ErrNoPeers):
+		return nil, exit.Refuse("--socket: %v: use --addr", err)
+	case errors.Is(err, socket.ErrInUse):
+		return nil, exit.Refuse("--socket %s: %v: %s, or end it", path, err, advice)
+	case err != nil:
+		return nil, exit.Refuse("--socket %s: %v: %s", path, err, advice)
 	}
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode().Type() != os.ModeSocket {
-			return nil, exit.Refuse("--socket %s: the file is no socket: %s", path, advice)
-		}
-		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil || !errors.Is(err, syscall.ECONNREFUSED) {
-			if err == nil {
-				_ = conn.Close() // it was only tried
-			}
-			return nil, exit.Refuse("--socket %s: another process listens there: %s, or end it", path, advice)
-		}
-	}
-	fresh := path + ".new"
-	_ = os.Remove(fresh)                 // of a process that was killed in between
-	ln, err := net.Listen("unix", fresh) //nolint:noctx // it blocks on nothing
-	if err == nil {
-		ln.(*net.UnixListener).SetUnlinkOnClose(false)
-		if err = errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
-			_, _ = ln.Close(), os.Remove(fresh)
-		}
-	}
-	if err != nil {
-		return nil, exit.Refuse("--socket %s: %v: %s", path, disk.Bare(err), advice)
-	}
-	return &entrance{Listener: ownPeers{ln.(*net.UnixListener)}, socket: path}, nil
-}
-
-// Close stops listening, and removes the socket.
-func (d *entrance) Close() error {
-	err := d.Listener.Close()
-	if d.socket != "" && !errors.Is(err, net.ErrClosed) {
-		_ = os.Remove(d.socket) // it may be gone
-	}
-	return err
+	return &entrance{Listener: ln, socket: path}, nil
 }
 
 // url returns the address for clients.
@@ -184,35 +149,8 @@ func isOwn(host string) bool {
 	return false
 }
 
-// ownPeers accepts connections of this user's processes only.
-type ownPeers struct{ *net.UnixListener }
-
-// Accept closes the connections of other users.
-func (l ownPeers) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.AcceptUnix()
-		if err != nil {
-			return nil, err
-		}
-		if uid, err := peerOf(conn); err == nil && uid == os.Getuid() {
-			return conn, nil
-		}
-		_ = conn.Close() // it gets nothing
-	}
-}
-
-// isOwnPeer reports whether a connection came through the socket: Accept has looked at its user.
+// isOwnPeer reports whether a connection came through the socket: its Listener has looked at its user.
 func isOwnPeer(conn net.Conn) bool { _, is := conn.(*net.UnixConn); return is }
-
-// peerOf returns the user of the process at the other end.
-func peerOf(conn *net.UnixConn) (uid int, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	fault := raw.Control(func(fd uintptr) { uid, err = peerUID(int(fd)) })
-	return uid, errors.Join(fault, err)
-}
 
 // atomicCert is a certificate that is read again on SIGHUP.
 type atomicCert struct {

@@ -21,6 +21,8 @@ const (
 	MaxSamples = 3600
 	// MaxBytes is the greatest length of a file, its last lines included.
 	MaxBytes = 3 << 20
+	// MostChanges is the number of changes that the file keeps of a run: its first.
+	MostChanges = 100
 	// MaxStarts is the number of runs that the file keeps apart; older ones merge into one.
 	MaxStarts = 100
 )
@@ -218,7 +220,7 @@ func (t *file) reopen() error {
 	return nil
 }
 
-// Runs before the latest ones keep only their summary, without their failures.
+// Runs before the latest ones keep only their summary, without their failures and changes.
 const runsWithFailures = 10
 
 // condenser rewrites what stays of a file. Neighbouring samples of one run merge until they
@@ -233,6 +235,7 @@ type condenser struct {
 	pending  *observe.Sample
 	failures []byte
 	summary  []byte
+	changes  [][]byte
 	body     bytes.Buffer // what follows the line that begins the first run
 	contents
 }
@@ -272,6 +275,8 @@ func (c *condenser) take(line []byte) error {
 		c.failures = line
 	case summary:
 		c.summary = line
+	case changed:
+		c.changes = append(c.changes, line)
 	default:
 		return errors.New("another program has changed it")
 	}
@@ -298,13 +303,18 @@ func (c *condenser) begin(h head) {
 // endRun writes the rest of a run.
 func (c *condenser) endRun() {
 	c.flush()
-	if c.failures != nil && c.runs-c.nth < runsWithFailures {
-		c.line(c.failures)
+	if c.runs-c.nth < runsWithFailures {
+		if c.failures != nil {
+			c.line(c.failures)
+		}
+		for _, line := range c.changes[:min(len(c.changes), MostChanges)] {
+			c.line(line)
+		}
 	}
 	if c.summary != nil {
 		c.line(c.summary)
 	}
-	c.failures, c.summary = nil, nil
+	c.failures, c.summary, c.changes = nil, nil, nil
 }
 
 // grow merges the next sample into the pending one, as far as the span allows.

@@ -30,6 +30,7 @@ const (
 	maxStart    = 4 << 10  // a longer line leaves out its settings
 	maxSummary  = 32 << 10 // with MostStopped lanes that have stopped
 	maxFailures = 16 << 10 // a longer line leaves out the rarest
+	maxChanged  = 1 << 10
 	// maxProgress is many times the length of the thirty-two lanes of a snapshot.
 	maxProgress = 128 << 10
 	// maxLine is longer than any line of ours.
@@ -52,13 +53,14 @@ const (
 	sample
 	failures
 	summary
+	changed
 	progress
 )
 
 // beginnings lists how the lines begin, by kind.
 var beginnings = [...]string{
 	start: mark, sample: `{"event":"sample",`, failures: `{"event":"failures",`,
-	summary: `{"event":"summary",`, progress: `{"event":"progress",`,
+	summary: `{"event":"summary",`, changed: `{"event":"changed",`, progress: `{"event":"progress",`,
 }
 
 // parsed holds the part of a line that this package reads.

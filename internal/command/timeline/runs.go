@@ -21,6 +21,7 @@ type Run struct {
 	Merged   int              // the runs that it stands for: 1, except for the oldest of very many
 	Samples  []observe.Sample // of spans that follow each other
 	Failures []observe.Failure
+	Changes  []event.Changed
 	Progress *event.Progress // how it stood the last time; only the latest run has one
 	Over     bool            // it has ended
 	Summary  *event.Summary  // its outcome; nil: it has not ended, or nobody asked how
@@ -85,6 +86,11 @@ func (r *Run) add(p *parsed, line []byte) {
 		var l failuresLine
 		if json.Unmarshal(line, &l) == nil {
 			r.Failures = l.Failures
+		}
+	case changed:
+		var c event.Changed
+		if json.Unmarshal(line, &c) == nil {
+			r.Changes = append(r.Changes, c)
 		}
 	case summary:
 		s := new(event.Summary)

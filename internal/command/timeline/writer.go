@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,9 @@ const (
 	// while it is full merge into one, which waits for the next: only their moments are
 	// lost.
 	sampleRoom = 64
+	// changeRoom is the number of changes that may wait likewise; further ones are not written. People
+	// make a few a minute.
+	changeRoom = 16
 	// failuresEvery is the time between two lines of failures.
 	failuresEvery = time.Minute
 	// closeWait bounds how long the end of a run waits for a disk that hangs.
@@ -46,14 +50,16 @@ type Writer struct {
 	file *file
 
 	samples chan observe.Sample
+	changes chan event.Changed
 	late    *observe.Sample // samples without room, merged; only for the caller of Sample
 	summary any             // the argument of Close; read it once samples is closed
 	over    chan struct{}
 	wait    time.Duration // closeWait
 
-	at     time.Time // of the latest sample
-	listed time.Time // when the failures were last written
-	failed string    // the failures written then
+	changed int       // lines about changes
+	at      time.Time // of the latest sample
+	listed  time.Time // when the failures were last written
+	failed  string    // the failures written then
 
 	saying sync.Mutex // held during Notice
 	left   bool       // Close no longer waits: there must be no Notice any more
@@ -71,7 +77,7 @@ func Open(cfg Config) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{cfg: cfg, file: t, samples: make(chan observe.Sample, sampleRoom), over: make(chan struct{}), wait: closeWait, at: cfg.At, listed: cfg.At}
+	w := &Writer{cfg: cfg, file: t, samples: make(chan observe.Sample, sampleRoom), changes: make(chan event.Changed, changeRoom), over: make(chan struct{}), wait: closeWait, at: cfg.At, listed: cfg.At}
 	if err := t.start(h, w.news()); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
@@ -93,6 +99,17 @@ func (w *Writer) Sample(s observe.Sample) {
 	case w.samples <- s:
 	default:
 		w.late = &s
+	}
+}
+
+// Changed adds what a person changed of the run. It never waits.
+func (w *Writer) Changed(c event.Changed) {
+	if w == nil {
+		return
+	}
+	select {
+	case w.changes <- c:
+	default:
 	}
 }
 
@@ -137,11 +154,24 @@ func (w *Writer) run() {
 	defer close(w.over)
 	defer func() { _ = w.file.close() }() // a loss of the last lines is acceptable
 	var err error
-	for s := range w.samples {
-		if err == nil {
-			err = w.add(s)
-			w.sayEnded(err)
+	for more := true; more; {
+		var next error
+		select {
+		case s, is := <-w.samples:
+			if more = is; is && err == nil {
+				next = w.add(s)
+			}
+		case c := <-w.changes:
+			if err == nil {
+				next = w.change(c)
+			}
 		}
+		w.sayEnded(next)
+		err = cmp.Or(err, next)
+	}
+	for err == nil && len(w.changes) > 0 {
+		err = w.change(<-w.changes)
+		w.sayEnded(err)
 	}
 	if err == nil {
 		w.sayEnded(w.finish())
@@ -164,6 +194,15 @@ func (w *Writer) add(s observe.Sample) error {
 	}
 	w.listed = s.At
 	return w.writeFailures()
+}
+
+// change writes a line about a change. Those of a script that makes very many are left out.
+func (w *Writer) change(c event.Changed) error {
+	line, err := json.Marshal(c)
+	if w.changed++; err != nil || len(line) > maxChanged || w.changed > MostChanges {
+		return nil //nolint:nilerr // text cannot fail
+	}
+	return w.file.append(append(printable.JSON(line), '\n'), w.news())
 }
 
 // writeFailures writes the failures, if they have changed.

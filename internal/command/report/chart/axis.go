@@ -20,6 +20,8 @@ type Span struct{ From, To time.Time }
 // An Axis is the time axis that plots share. Times at which nothing ran are shown shorter if they
 // are longer than a tenth of all the rest.
 type Axis struct {
+	Marks []time.Time // moments that each plot shows as a line
+
 	zone   *time.Location
 	pieces []piece
 }

@@ -281,6 +281,10 @@ func axis(b *strings.Builder, a *Axis, height float64) {
 			fmt.Fprintf(b, `<path class="gap" fill="#8a949e" fill-opacity=".18" d="M%s %dH%sv%sH%sz"/>`, number(p.x0), above, number(p.x1), number(height), number(p.x0))
 		}
 	}
+	for _, at := range a.Marks {
+		x := number(a.X(at))
+		fmt.Fprintf(b, `<path class="mark" stroke="#5c6670" stroke-dasharray="1 2" d="M%s %dV%s"/>`, x, above, number(above+height))
+	}
 	for _, t := range a.ticks() {
 		rule(b, t.x, above, t.x, above+height)
 		anchor := "middle"

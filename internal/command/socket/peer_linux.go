@@ -1,8 +1,9 @@
-package serve
+package socket
 
 import "golang.org/x/sys/unix"
 
-const knowsPeers = true
+// KnowsPeers says whether the system says whose process connects.
+const KnowsPeers = true
 
 func peerUID(fd int) (int, error) {
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)

@@ -1,10 +1,11 @@
 //go:build darwin || freebsd
 
-package serve
+package socket
 
 import "golang.org/x/sys/unix"
 
-const knowsPeers = true
+// KnowsPeers says whether the system says whose process connects.
+const KnowsPeers = true
 
 func peerUID(fd int) (int, error) {
 	peer, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)

@@ -1,9 +1,10 @@
 //go:build !linux && !darwin && !freebsd
 
-package serve
+package socket
 
 import "errors"
 
-const knowsPeers = false
+// KnowsPeers says whether the system says whose process connects.
+const KnowsPeers = false
 
 func peerUID(int) (int, error) { return 0, errors.ErrUnsupported }
