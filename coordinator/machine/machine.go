@@ -26,7 +26,7 @@ type Machine struct {
 	woken          []*lane   // those whose first in line is to be asked
 	lanes          map[string]*lane
 	defined        map[string]*LaneConfig
-	usual          *LaneConfig // of the others
+	usual          *LaneConfig           // of the others
 	memory         map[string]LaneMemory // of lanes that were not used yet
 	items          map[string]ItemMemory // of items that were not offered yet, or let go; nil: there are none
 	idle           laneList

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headrace/headrace/internal/command/account"
+	"github.com/headrace/headrace/internal/command/ctl"
 	"github.com/headrace/headrace/internal/command/doctor"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/export"
@@ -86,7 +87,7 @@ an item.`,
 	}
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), doctor.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())
+	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), doctor.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w), ctl.NewCommand(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())
 	root.AddCommand(newTopics()...)
 	addExtras(root, w, extras)
 	return root

@@ -184,7 +184,7 @@ func (b *Account) ClientConfig() wire.Config {
 	v := &b.flags.Vendor
 	cfg := v.Config(cmp.Or(b.flags.BaseURL, v.Base))
 	cfg.Tier = b.flags.Tier()
-	cfg.TLS, cfg.Text, cfg.Conns = b.tls, b.flags.WritesText(), b.flags.Concurrency
+	cfg.TLS, cfg.Text, cfg.Conns = b.tls, b.flags.WritesText(), b.flags.MostConcurrency()
 	cfg.MaxBodies, cfg.HoldBodies = int64(b.flags.MaxBodies)*settings.Mebibyte, true
 	cfg.Stream, cfg.StreamIdle = b.flags.Streams()
 	if b.shares != nil && v.Organisation != "" {
@@ -314,6 +314,15 @@ func (b *Account) LowerConcurrency() string {
 	}
 	return fmt.Sprintf("at most %d files may be open here, too few for --concurrency %d: lowered to %d (ulimit -n raises it)",
 		limit, asked, b.flags.Concurrency)
+}
+
+// MostConcurrency returns to how many calls in flight headrace ctl may raise the run's.
+func (b *Account) MostConcurrency() int {
+	most := b.flags.MostConcurrency()
+	if b.Books != nil {
+		return most
+	}
+	return max(b.flags.Concurrency, CallsWithin(world.OpenFiles(), most))
 }
 
 // CallsWithin returns how many of the calls asked for may be in flight where limit files may be

@@ -81,7 +81,7 @@ func (b *Account) goThrough() error {
 func (b *Account) wayTo(address string) (base, at string, transport *http.Transport, err error) {
 	base = strings.TrimRight(address, "/")
 	at = strings.TrimPrefix(strings.TrimPrefix(base, "http://"), "https://")
-	transport = provider.NewHTTPTransport(b.flags.Concurrency)
+	transport = provider.NewHTTPTransport(b.flags.MostConcurrency())
 	transport.Proxy = nil // it is this user's own server
 	if b.tls != nil {
 		transport.TLSClientConfig = b.tls

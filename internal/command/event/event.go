@@ -235,7 +235,7 @@ type Notice struct {
 type Changed struct {
 	Event string `json:"event"` // "changed"
 	At    string `json:"at"`
-	What  string `json:"what"`           // paused, draining, concurrency, limits, max-cost, reset or log-level
+	What  string `json:"what"`           // state, concurrency, limits, max-cost, reset or log-level
 	Lane  string `json:"lane,omitempty"` // of limits and reset; absent: it concerns all
 	From  string `json:"from"`           // in words; "": it was not set
 	To    string `json:"to"`

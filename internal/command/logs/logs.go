@@ -48,8 +48,7 @@ func (w writer) Write(line []byte) (int, error) {
 
 // Handler returns the handler that formats the log.
 func Handler(f *settings.Flags, to io.Writer) slog.Handler {
-	level, _ := f.Level() // checked with the flags
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: f.Leveler()}
 	if f.LogsJSON() {
 		return slog.NewJSONHandler(to, options)
 	}

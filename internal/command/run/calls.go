@@ -46,7 +46,7 @@ func (c *calls) options() []batch.Option {
 		batch.WithLongWait(c.Flags.LongWait),
 		batch.WithFirstAnswer(c.Flags.FirstAnswer),
 	}
-	if c.log.Logger != nil && c.log.Enabled(context.Background(), slog.LevelDebug) { // another main may set its log later
+	if c.log.Logger != nil && (c.Flags.Ctl == settings.CtlOn || c.log.Enabled(context.Background(), slog.LevelDebug)) { // another main may set its log later
 		opts = append(opts, batch.WithRetryHook(c.log.retry))
 	}
 	opts = append(opts, c.endOptions()...)

@@ -138,6 +138,9 @@ func whereIs(it *promptfile.Item) []any {
 // retry logs that the wait of an item is over and that it goes again. After a refusal the
 // lane has redistributed it, perhaps to another lane.
 func (l *runLog) retry(again batch.Retry) {
+	if !l.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
 	it := again.Item.(*promptfile.Item)
 	what, kind := "tried again", ""
 	if errors.Is(again.Err, batch.Throttled) || errors.Is(again.Err, batch.Overloaded) {

@@ -26,6 +26,7 @@ type runner struct {
 	calls   *calls
 	cost    *question
 	meters  *meters
+	control *control
 
 	answered endpoints    // of the items that have a result
 	pilot    *pilot       // that this run is; nil: it is none
@@ -41,7 +42,7 @@ func newRunner(f *verdict.Facts) *runner {
 		Facts: f, verdict: v, log: l, show: d, memory: m,
 		calls:  &calls{Facts: f, verdict: v, log: l, show: d, memory: m, meters: mt},
 		cost:   &question{Facts: f, verdict: v, show: d},
-		meters: mt,
+		meters: mt, control: &control{Facts: f, show: d, log: l},
 	}
 }
 
@@ -136,7 +137,7 @@ func (r *runner) run() error {
 		r.routes = route.New(r.Flags)
 	}
 	cfg := r.job(src)
-	cfg.Stood = r.show.stood()
+	cfg.Stood, cfg.Control, cfg.MostConcurrency = r.show.stood(), r.control.steering(), r.Account.MostConcurrency()
 	switch {
 	case r.pilot != nil:
 		cfg.Sample = r.pilot.items
@@ -220,7 +221,9 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	if err != nil {
 		return err
 	}
+	r.control.open(job)
 	sums, _ := job.Run(r.Halt.Ctx, r.calls.call, options...) // its error is in the sums
+	r.control.close()
 	r.log.end(&sums)
 	r.memory.sayUnsaved(sums.SaveErr)
 	r.sayOrder(&sums)

@@ -66,14 +66,14 @@ func (f *Flags) OutputName() string {
 	return f.Output
 }
 
-// noTimeline is the value of --timeline that keeps no timeline.
-const noTimeline = "none"
+// TimelineNone is the value of --timeline that keeps no timeline.
+const TimelineNone = "none"
 
 // TimelinePath returns the path of a run's timeline; "" if there is none. An output that is
 // no file has none, unless the user names one.
 func (f *Flags) TimelinePath() string {
 	switch {
-	case f.Timeline == noTimeline:
+	case f.Timeline == TimelineNone:
 		return ""
 	case f.Timeline != "":
 		return f.Timeline

@@ -91,6 +91,8 @@ type Flags struct {
 	Verbose        bool
 	Color          string
 	logLevel       string
+	level          *slog.LevelVar // of the log as it is; nil: it is not open
+	Ctl            string         // whether headrace ctl may change the run
 	logFormat      string
 	LogFile        string
 	Seed           uint64
@@ -231,6 +233,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Color, "color", ColorAuto, "auto, always or never; auto colors the panel of a terminal unless NO_COLOR is set")
 	fs.StringVar(&f.MetricsAddr, "metrics-addr", "", "show the run at this address while it goes on, as in 127.0.0.1:9500 (without a host, this machine only): / is a page with plots, /metrics is for Prometheus, and /status is one event of --progress json")
 	fs.DurationVar(&f.Linger, "linger", 0, "keep serving --metrics-addr for this long after the end, so that a last scrape sees it; Ctrl-C ends the wait")
+	fs.StringVar(&f.Ctl, "ctl", CtlOn, "on, or off: headrace ctl cannot find the run")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
 	fs.StringVar(&f.logFormat, "log-format", logAuto, "text, json or auto (json with --progress json, else text)")
 	fs.StringVar(&f.LogFile, "log-file", "", "append the log to this file (default: standard error)")
@@ -322,6 +325,7 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		f.parseTemplate(),
 		f.parseParams(),
 		OneOf("durable", f.durable, durableSync, durableOS),
+		OneOf("ctl", f.Ctl, CtlOn, CtlOff),
 		OneOf("progress", f.Progress, ProgressAuto, ProgressPanel, ProgressBar, ProgressPlain, ProgressJSON, ProgressNone),
 		OneOf("color", f.Color, ColorAuto, ColorAlways, colorNever),
 		f.checkLevel(),
@@ -452,6 +456,34 @@ func (f *Flags) Level() (slog.Level, error) {
 	var l slog.Level
 	err := l.UnmarshalText([]byte(f.logLevel))
 	return l, err
+}
+
+// Leveler returns the level of the log, which may be set anew while it is written.
+func (f *Flags) Leveler() *slog.LevelVar {
+	if f.level == nil {
+		f.level = new(slog.LevelVar)
+		level, _ := f.Level() // checked with the flags
+		f.level.Set(level)
+	}
+	return f.level
+}
+
+// Values of --ctl.
+const (
+	CtlOn  = "on"
+	CtlOff = "off"
+)
+
+// mostRaised is the number of calls in flight to which headrace ctl raises fewer: many more at once than most
+// accounts let through.
+const mostRaised = 1024
+
+// MostConcurrency returns to how many calls in flight headrace ctl may raise the run's, before files run out.
+func (f *Flags) MostConcurrency() int {
+	if f.Ctl == CtlOff {
+		return f.Concurrency
+	}
+	return max(f.Concurrency, min(4*f.Concurrency, mostRaised))
 }
 
 func (f *InputFlags) parseTemplate() (err error) {

@@ -31,7 +31,7 @@ const (
 	Faces                     // what a run shows: color, long-wait
 	Says                      // in which form: progress, log-level, log-format, log-file
 	Meters                    // what shows a run on one machine: metrics-addr, metrics-file, linger, report
-	Beside                    // other programs on this machine: through share
+	Beside                    // other programs on this machine: through, share, ctl
 	Config                    // the flags --config and --seed
 )
 
@@ -52,7 +52,7 @@ var flagsIn = map[Groups]string{
 	Faces:  "color long-wait",
 	Says:   "progress log-level log-format log-file",
 	Meters: "metrics-addr metrics-file linger report",
-	Beside: "through share",
+	Beside: "through share ctl",
 	Config: "config seed",
 }
 
@@ -93,7 +93,7 @@ var RunGroups = []flagGroup{
 	{"When to give up", "max-attempts timeout stream stream-idle item-timeout first-answer outage-patience max-failures keep-going deadline"},
 	{"Output on the terminal", "progress verbose color long-wait metrics-addr linger log-level log-format log-file"},
 	{"Many machines", "cluster"},
-	{"Other", "config print-config seed help"},
+	{"Other", "ctl config print-config seed help"},
 }
 
 // GroupFlags shows a command's flags under headings. Flags of another command that stand

@@ -1,6 +1,11 @@
 package socket
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // KnowsPeers says whether the system says whose process connects.
 const KnowsPeers = true
@@ -11,4 +16,12 @@ func peerUID(fd int) (int, error) {
 		return 0, err
 	}
 	return int(peer.Uid), nil
+}
+
+// ownerOf returns the user who owns a file; -1: that is not known.
+func ownerOf(info os.FileInfo) int {
+	if stat, is := info.Sys().(*syscall.Stat_t); is {
+		return int(stat.Uid)
+	}
+	return -1
 }

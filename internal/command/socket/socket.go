@@ -1,8 +1,10 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -78,6 +80,42 @@ func RemoveDead(path string) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket && isDead(path) {
 		_ = os.Remove(path) // another process may have removed it
 	}
+}
+
+// ErrNoOne says that no process of this user listens at a path.
+var ErrNoOne = errors.New("no process listens there")
+
+// Dial connects to a process of this user.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return nil, ErrNoOne
+	case err != nil:
+		return nil, disk.Bare(err)
+	}
+	if uid, err := peerOf(conn.(*net.UnixConn)); err != nil || uid != os.Getuid() {
+		_ = conn.Close() // it hears nothing
+		return nil, errors.Join(errors.New("another user listens there"), err)
+	}
+	return conn, nil
+}
+
+// OwnFolder makes a folder that nobody else can look into, or takes the one that is there. It refuses one of another
+// user, and a link.
+func OwnFolder(path string) error {
+	if !KnowsPeers {
+		return ErrNoPeers
+	}
+	_ = os.Mkdir(path, 0o700) // it may be there
+	info, err := os.Lstat(path)
+	if err != nil {
+		return disk.Bare(err)
+	}
+	if !info.IsDir() || ownerOf(info) != os.Getuid() {
+		return fmt.Errorf("%s is no folder of this user", path)
+	}
+	return disk.Bare(os.Chmod(path, 0o700))
 }
 
 // Accept closes the connections of other users.

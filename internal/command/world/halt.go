@@ -24,6 +24,7 @@ var (
 type Halt struct {
 	Drain chan struct{} // closed by the first signal, at the deadline, or by a full disk: start nothing more
 	full  chan error    // one place: the disk is full
+	told  chan string   // one place: who told the run to end
 	why   error         // what closed drain; read it only once drain is closed
 	by    string        // the same in the words of a sentence; likewise
 	at    time.Time     // when that was; only for the goroutine that watches
@@ -38,7 +39,7 @@ type Halt struct {
 // closed. The first of them drains, a signal after it abandons, and one more has its usual
 // effect, in case something hangs.
 func (w *World) Watch(ctx context.Context, deadline time.Duration, say func(event.Code, string)) *Halt {
-	h := &Halt{Drain: make(chan struct{}), full: make(chan error, 1), Over: make(chan struct{})}
+	h := &Halt{Drain: make(chan struct{}), full: make(chan error, 1), told: make(chan string, 1), Over: make(chan struct{})}
 	h.Ctx, h.Stop = context.WithCancelCause(ctx)
 	var expired <-chan time.Time
 	if deadline > 0 {
@@ -70,6 +71,9 @@ func (h *Halt) first(w *World, deadline time.Duration, expired <-chan time.Time,
 			break
 		}
 		say(event.Stopping, fmt.Sprintf("stopping at the deadline of %v: calls in flight finish and are saved; Ctrl-C abandons them", deadline))
+	case h.by = <-h.told:
+		h.why = errInterrupted
+		say(event.Stopping, "stopping: "+h.by+": calls in flight finish and are saved; Ctrl-C abandons them")
 	case h.why = <-h.full:
 		h.by = "a full disk"
 		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish, and their answers are kept until there is room; Ctrl-C abandons them", exit.PlainText(h.why)))
@@ -132,6 +136,14 @@ func (h *Halt) Fault(err error) {
 	select {
 	case h.full <- err:
 	default: // the other file reported it: the run is stopping already
+	}
+}
+
+// Tell drains the run as a first signal does. By names the teller as it stands in a sentence.
+func (h *Halt) Tell(by string) {
+	select {
+	case h.told <- by:
+	default: // it was told before
 	}
 }
 

@@ -1,0 +1,124 @@
+package ctl
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/socket"
+)
+
+var (
+	errOver = errors.New("the run is over")
+	// ErrNone says that no process of this user takes commands there.
+	ErrNone = errors.New("there is nothing to control")
+)
+
+// Names of sockets.
+const (
+	prefix, suffix = "ctl-", ".sock"
+	digits         = 16 // of the hash: nobody has so many outputs that two would meet
+)
+
+// OfFile returns the name under which a file's run is found. It is the same from every folder, and through a link to
+// the file's folder.
+func OfFile(file string) (string, error) {
+	full, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(full)); err == nil {
+		full = filepath.Join(folder, filepath.Base(full))
+	}
+	return hashed("file " + full), nil
+}
+
+// OfAddress returns the name under which headrace serve is found: http://HOST:PORT, HOST:PORT, or unix:PATH.
+func OfAddress(address string) string {
+	_, rest, is := strings.Cut(address, "://")
+	if !is {
+		rest = address
+	}
+	rest = strings.TrimSuffix(rest, "/")
+	if host, port, err := net.SplitHostPort(rest); err == nil && (host == "" || host == "localhost") {
+		rest = net.JoinHostPort("127.0.0.1", port)
+	}
+	return hashed("address " + rest)
+}
+
+// isAddress tells an address from the name of a file.
+func isAddress(target string) bool {
+	if strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") || strings.HasPrefix(target, "unix:") {
+		return true
+	}
+	_, port, err := net.SplitHostPort(target)
+	return err == nil && port != "" && strings.Trim(port, "0123456789") == ""
+}
+
+func hashed(text string) string {
+	sum := sha256.Sum256([]byte("headrace ctl\n" + text))
+	return prefix + hex.EncodeToString(sum[:])[:digits] + suffix
+}
+
+// place returns the path of a socket. The names of folders may be so long that no socket fits in: then it lies in a
+// folder with a short name.
+func place(folder, name string) (string, error) {
+	if folder == "" {
+		return "", errors.New("there is no folder for it")
+	}
+	if path := filepath.Join(folder, name); len(path) <= socket.Longest {
+		return path, nil
+	}
+	path := filepath.Join("/tmp", fmt.Sprintf("headrace-%d", os.Getuid()), name)
+	if len(path) > socket.Longest {
+		return "", fmt.Errorf("the path %s is too long for a socket", path)
+	}
+	return path, nil
+}
+
+// clientWait is longer than a target has for a command.
+const clientWait = commandWait + 5*time.Second
+
+// Send has the target under that name carry words out. The error is ErrNone, or says why the words were refused.
+func Send(ctx context.Context, folder, name string, list []string) (Answer, error) {
+	var a Answer
+	at, err := place(folder, name)
+	if err != nil {
+		return a, errors.Join(ErrNone, err)
+	}
+	body, _ := json.Marshal(request{list}) // text cannot fail
+	ctx, cancel := context.WithTimeout(ctx, clientWait)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return socket.Dial(ctx, at)
+	}}}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://headrace"+path, bytes.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	resp, err := client.Do(q)
+	switch {
+	case errors.Is(err, socket.ErrNoOne):
+		return a, ErrNone
+	case err != nil:
+		return a, fmt.Errorf("it does not answer: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+		return a, fmt.Errorf("its answer is not ours: %w", err)
+	}
+	if a.Refused != "" {
+		return a, errors.New(a.Refused)
+	}
+	return a, nil
+}

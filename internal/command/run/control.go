@@ -1,0 +1,267 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/batch/promptfile"
+	"github.com/headrace/headrace/internal/command/ctl"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/verdict"
+	"github.com/headrace/headrace/internal/command/words"
+)
+
+// control carries out what headrace ctl asks of the run. Its server calls Do, one command at a time.
+type control struct {
+	*verdict.Facts
+	show *display
+	log  *runLog
+
+	job    *promptfile.Job
+	steers *batch.Control
+	server *ctl.Server // nil: nobody is heard
+
+	paused      bool
+	concurrency int
+	cap         float64                 // USD; 0: none
+	all         batch.Limits            // of the lanes that have none of their own
+	limits      map[string]batch.Limits // by lane
+}
+
+// steering returns what steers the run.
+func (c *control) steering() *batch.Control {
+	c.steers = batch.NewControl()
+	return c.steers
+}
+
+// open begins to listen. A run that cannot goes on without.
+func (c *control) open(job *promptfile.Job) {
+	c.job, c.concurrency, c.cap = job, c.Flags.Concurrency, c.Flags.MaxCost
+	c.all, c.limits = c.Flags.Limits(), map[string]batch.Limits{}
+	if c.Flags.Ctl == settings.CtlOff || c.Flags.ToStdout() || settings.IsNoFile(c.Flags.Output) {
+		return
+	}
+	name, err := ctl.OfFile(c.Flags.Output)
+	if err == nil {
+		c.server, err = ctl.Serve(c.Runtime, c, name)
+	}
+	if err != nil {
+		c.log.Info("no control by headrace ctl", "error", err)
+	}
+}
+
+// close takes no further command.
+func (c *control) close() {
+	if err := c.server.Close(); err != nil {
+		c.log.Info("a command of headrace ctl was cut off", "error", err)
+	}
+}
+
+// Do carries a command out.
+func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err error) {
+	switch cmd.Word {
+	case ctl.Status:
+		p := c.show.stands()
+		return ctl.Answer{Text: strings.Join(event.Lines(p), "\n"), Progress: p}, nil
+	case ctl.Report:
+		return ctl.Answer{Files: c.files()}, nil
+	case ctl.Pause:
+		a.Text, err = c.pause(ctx, true)
+	case ctl.Resume:
+		a.Text, err = c.pause(ctx, false)
+	case ctl.Drain:
+		a.Text = c.drain()
+	case ctl.Concurrency:
+		a.Text, err = c.setConcurrency(ctx, cmd.N)
+	case ctl.MaxCost:
+		a.Text, err = c.setMaxCost(ctx, cmd.USD)
+	case ctl.Limit:
+		a.Text, err = c.setLimits(ctx, &cmd)
+	case ctl.Reset:
+		a.Text, err = c.reset(ctx, cmd.Lane)
+	case ctl.LogLevel:
+		level := c.Flags.Leveler()
+		from := level.Level()
+		level.Set(cmd.Level)
+		a.Text = c.changed("log-level", "", strings.ToLower(from.String()), strings.ToLower(cmd.Level.String()))
+	default:
+		err = fmt.Errorf("%s: a run cannot do that", cmd.Word)
+	}
+	return a, err
+}
+
+// files names the files of the run.
+func (c *control) files() *ctl.Files {
+	full := func(path string) string {
+		if path == "" {
+			return ""
+		}
+		if all, err := filepath.Abs(path); err == nil {
+			return all
+		}
+		return path
+	}
+	return &ctl.Files{Output: full(c.Flags.Output), Errors: full(c.Flags.ErrorsPath()), Timeline: full(c.show.timelineAt)}
+}
+
+// changed shows and keeps a change, and returns it in words.
+func (c *control) changed(what, lane, from, to string) string {
+	e := event.Changed{Event: "changed", At: event.Stamp(c.Clock.Now()), What: what, Lane: lane, From: from, To: to, By: "ctl"}
+	e.Text = e.Say()
+	c.show.console.Changed(e)
+	c.show.timeline.Changed(e)
+	c.log.Info("changed by ctl", "what", what, "lane", lane, "from", from, "to", to)
+	text, _ := strings.CutSuffix(e.Text, ", by headrace ctl")
+	return text
+}
+
+func (c *control) pause(ctx context.Context, paused bool) (string, error) {
+	if c.Halt.Called() {
+		return "", errors.New("the run is ending: it cannot be paused or resumed any more")
+	}
+	from, to, do := "running", "paused", c.steers.Pause
+	if !paused {
+		from, to, do = to, from, c.steers.Resume
+	}
+	if c.paused == paused {
+		return "it is " + to + " already", nil
+	}
+	if err := do(ctx); err != nil {
+		return "", err
+	}
+	c.paused = paused
+	return c.changed("state", "", from, to), nil
+}
+
+func (c *control) drain() string {
+	if c.Halt.Called() {
+		return "it is ending already, by " + c.Halt.Reason()
+	}
+	c.Halt.Tell("headrace ctl")
+	from := "running"
+	if c.paused {
+		from = "paused"
+	}
+	return c.changed("state", "", from, "draining")
+}
+
+func (c *control) setConcurrency(ctx context.Context, n int) (string, error) {
+	if most := c.Account.MostConcurrency(); n > most {
+		return "", fmt.Errorf("concurrency %d is too much for this run: want 1 to %d, or start it with a higher -c", n, most)
+	}
+	if err := c.job.SetConcurrency(ctx, n); err != nil {
+		return "", err
+	}
+	from := c.concurrency
+	c.concurrency = n
+	return c.changed("concurrency", "", strconv.Itoa(from), strconv.Itoa(n)), nil
+}
+
+func (c *control) setMaxCost(ctx context.Context, usd float64) (string, error) {
+	if c.cap == 0 {
+		return "", errors.New("max-cost: the run was started without --max-cost, and has not counted what it spends: start it with one")
+	}
+	if err := c.steers.SetMaxCost(ctx, usd); err != nil {
+		return "", err
+	}
+	from := c.cap
+	c.cap = usd
+	return c.changed("max-cost", "", words.Money(from), words.Money(usd)), nil
+}
+
+// lanes lists the run's lanes, as far as they are used.
+func (c *control) lanes() (names []string) {
+	for _, l := range c.show.recorder.Snapshot(c.Clock.Now()).Lanes {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+// lanesNamed returns the lanes that a name of a user's means: those of the file by its name for them, or one of the run.
+func (c *control) lanesNamed(name string) ([]string, error) {
+	all := c.lanes()
+	meant := slices.DeleteFunc(slices.Clone(all), func(lane string) bool {
+		of := c.Account.LaneNamed(lane)
+		return lane != name && (of == nil || of.Spec.Name != name)
+	})
+	if len(meant) == 0 {
+		return nil, fmt.Errorf("lane %q is not in use: want %s", exit.WithoutKeys(name), strings.Join(all[:min(len(all), mostNamed)], ", "))
+	}
+	return meant, nil
+}
+
+// mostNamed bounds the lanes that a refusal names.
+const mostNamed = 20
+
+func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, error) {
+	switch {
+	case c.Flags.Through != "":
+		return "", fmt.Errorf("limit: headrace serve at %s has the limits: headrace ctl changes them there", c.Flags.Through)
+	case c.Flags.Law == settings.LawNone:
+		return "", errors.New("limit: a run with --law none has no limit but its concurrency")
+	case cmd.Lane == "" && c.Flags.Fleet != nil:
+		all := c.lanes()
+		return "", fmt.Errorf("limit: name a lane, as each has limits of its own: %s", strings.Join(all[:min(len(all), mostNamed)], ", "))
+	case cmd.Lane == "":
+		from := c.all
+		c.all, c.limits = cmd.On(from), map[string]batch.Limits{}
+		if err := c.steers.SetLimitsOfAll(ctx, c.all); err != nil {
+			return "", err
+		}
+		return c.changed("limits", "", ctl.LimitWords(from), ctl.LimitWords(c.all)), nil
+	}
+	lanes, err := c.lanesNamed(cmd.Lane)
+	if err != nil {
+		return "", err
+	}
+	var texts []string
+	for _, lane := range lanes {
+		from, known := c.limits[lane]
+		if !known {
+			from = c.told(lane)
+		}
+		to := cmd.On(from)
+		if err := c.steers.SetLimits(ctx, lane, to); err != nil {
+			return "", err
+		}
+		c.limits[lane] = to
+		texts = append(texts, c.changed("limits", lane, ctl.LimitWords(from), ctl.LimitWords(to)))
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// told returns the limits of a lane that its flags told at the start.
+func (c *control) told(lane string) batch.Limits {
+	if of := c.Account.LaneNamed(lane); of != nil {
+		return of.Spec.Flags.Limits()
+	}
+	return c.all
+}
+
+func (c *control) reset(ctx context.Context, name string) (string, error) {
+	lanes := c.lanes()
+	if name != "" {
+		var err error
+		if lanes, err = c.lanesNamed(name); err != nil {
+			return "", err
+		}
+	} else if len(lanes) != 1 {
+		return "", fmt.Errorf("reset: name a lane: %s", strings.Join(lanes[:min(len(lanes), mostNamed)], ", "))
+	}
+	var texts []string
+	for _, lane := range lanes {
+		if err := c.steers.ResetLane(ctx, lane); err != nil {
+			return "", err
+		}
+		texts = append(texts, c.changed("reset", lane, "", "afresh"))
+	}
+	return strings.Join(texts, "\n"), nil
+}
