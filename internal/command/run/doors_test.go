@@ -59,6 +59,7 @@ var doors = map[string]struct {
 	"client-key":        {"--client-cert {}/client.pem --client-key {}/client.key", []string{"client.TLS=set", "certificates=1"}, ""},
 	"through":           {"", nil, "through.txtar"},
 	"share":             {"", nil, "share.txtar"},
+	"ctl":               {"--ctl off", []string{"client.Conns=64"}, ""},
 	"model":             {"--model m2", []string{"job.Reader.DefaultModel=m2"}, ""},
 	"endpoint":          {"--endpoint /v1/embeddings", []string{"job.Reader.DefaultEndpoint=/v1/embeddings"}, ""},
 	"format":            {"--format csv", []string{"job.Reader.Format=" + fmt.Sprint(prompts.FormatCSV)}, ""},

@@ -244,7 +244,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Cluster, "cluster", "", "run on many machines (the full command only): in the cluster at an address, as in --cluster=nats://…; without an address, in a trial cluster in this process")
 	fs.Lookup("cluster").NoOptDefVal = ClusterTrial
 	NameValues(fs, map[string]string{
-		"cluster": "ADDRESS", "metrics-addr": "ADDRESS", "metrics-file": "FILE", "report": "FILE", "linger": "D", "confirm-above": "USD", "pilot": "N", "spill": "D",
+		"cluster": "ADDRESS", "ctl": "WHEN", "metrics-addr": "ADDRESS", "metrics-file": "FILE", "report": "FILE", "linger": "D", "confirm-above": "USD", "pilot": "N", "spill": "D",
 		"output": "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
 		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "max-cost": "USD", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",

@@ -1,0 +1,122 @@
+//go:build linux || darwin
+
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/must"
+	"github.com/headrace/headrace/provider/sim"
+)
+
+// control is headrace ctl, in another process, and what it said.
+func control(t *testing.T, args ...string) (said string, code int) {
+	t.Helper()
+	cmd := exec.Command("headrace", append([]string{"ctl"}, args...)...)
+	text, _ := cmd.CombinedOutput() // the code says it
+	return strings.TrimSpace(string(text)), cmd.ProcessState.ExitCode()
+}
+
+// A run is paused, changed, reported and drained while it goes on; each change is an event, in the timeline and in the
+// report. It then ends as by Ctrl-C.
+func TestControlOfARun(t *testing.T) {
+	folder := must.Get(os.MkdirTemp("", "ctl"))(t)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	t.Setenv("XDG_RUNTIME_DIR", folder)
+	server, base := serveFor(t, sim.Config{Latency: sim.Latency{Median: 20 * time.Millisecond}})
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	p := start(t, nil, promptsFile(t, 100_000), "-o", out, "--base-url", base, "--model", "m", "-c", "4", "--rpm", "6000", "--max-cost", "5", "--price", "1,2")
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 0 })
+
+	page := filepath.Join(filepath.Dir(out), "so-far.html")
+	for _, c := range []struct{ words, want string }{
+		{"pause", "state: running → paused"},
+		{"pause", "it is paused already"},
+		{"concurrency 16", "concurrency: 4 → 16"},
+		{"limit rpm=1200 tpm=1e6", "limits: rpm=6000 → rpm=1200 tpm=1000000"},
+		{"max-cost 0.5", "max-cost: $5.00 → $0.50"},
+		{"reset", "reset of openai/m: afresh"},
+		{"log-level error", "log-level: warn → error"},
+		{"report " + page, "report: " + page},
+	} {
+		if said, code := control(t, append([]string{out}, strings.Fields(c.words)...)...); code != 0 || said != c.want {
+			t.Errorf("%s: code %d, %q, want %q", c.words, code, said, c.want)
+		}
+	}
+	calls := func() int64 { time.Sleep(300 * time.Millisecond); return int64(server.Books().Accepted) } // calls that were in flight have ended by then
+	if before, after := calls(), calls(); before != after {
+		t.Errorf("a paused run made %d calls", after-before)
+	}
+	said, _ := control(t, out, "status", "--json")
+	var stands struct {
+		State   string `json:"state"`
+		EndsWhy string `json:"ends_why"`
+		Ends    any    `json:"ends"`
+		Most    int    `json:"concurrency"`
+	}
+	if err := json.Unmarshal([]byte(said), &stands); err != nil || stands.State != "paused" || stands.EndsWhy != "paused" || stands.Ends != nil || stands.Most != 16 {
+		t.Errorf("%v: %+v of %s", err, stands, said)
+	}
+	for _, c := range []struct{ words, want string }{
+		{"concurrency 17", "want 1 to 16, or start it with a higher -c"},
+		{"limit nobody rpm=1", `lane "nobody" is not in use: want openai/m`},
+		{"dance", "unknown word"},
+	} {
+		if said, code := control(t, append([]string{out}, strings.Fields(c.words)...)...); code != exit.Usage || !strings.Contains(said, c.want) {
+			t.Errorf("%s: code %d, %q, want %q", c.words, code, said, c.want)
+		}
+	}
+	for _, c := range []struct{ words, want string }{{"resume", "state: paused → running"}, {"drain", "state: running → draining"}} {
+		if said, code := control(t, out, c.words); code != 0 || said != c.want {
+			t.Errorf("%s: code %d, %q", c.words, code, said)
+		}
+	}
+	changes := 0
+	for e, ok := p.next(); ok; e, ok = p.next() {
+		if e.Event == "changed" {
+			changes++
+		}
+	}
+	_ = p.cmd.Wait() // the code says it
+	if code := p.cmd.ProcessState.ExitCode(); code != exit.Interrupted || changes == 0 {
+		t.Errorf("exit code %d, %d changes, last line %q", code, changes, p.last)
+	}
+	for _, file := range []string{page, strings.TrimSuffix(out, ".jsonl") + ".run.jsonl"} {
+		if text := must.Get(os.ReadFile(file))(t); !strings.Contains(string(text), "concurrency: 4 → 16, by headrace ctl") {
+			t.Errorf("%s says nothing of the changes", file)
+		}
+	}
+	if said, code := control(t, out, "status"); code != exit.Usage || !strings.Contains(said, "no run of yours writes to it now") {
+		t.Errorf("after the end: code %d, %q", code, said)
+	}
+	if left := must.Get(filepath.Glob(filepath.Join(folder, "headrace", "ctl-*")))(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The run of an output whose last run was killed is found, and one with --ctl off is not.
+func TestControlAfterKill(t *testing.T) {
+	folder := must.Get(os.MkdirTemp("", "ctl"))(t)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	t.Setenv("XDG_RUNTIME_DIR", folder)
+	_, base := serveFor(t, sim.Config{Latency: sim.Latency{Median: 20 * time.Millisecond}})
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	input := promptsFile(t, 100_000)
+	for _, last := range []string{"on", "on", "off"} {
+		p := start(t, nil, input, "-o", out, "--base-url", base, "--model", "m", "-c", "4", "--ctl", last)
+		p.until(func(e shownEvent) bool { return e.Event == "progress" && e.InFlight > 0 })
+		said, code := control(t, out)
+		if found := code == 0 && strings.Contains(said, "running"); found != (last == "on") {
+			t.Errorf("--ctl %s: code %d, %q", last, code, said)
+		}
+		must.Do(t, p.cmd.Process.Kill())
+		_, _ = p.end()
+	}
+}
