@@ -120,3 +120,37 @@ func TestControlAfterKill(t *testing.T) {
 		_, _ = p.end()
 	}
 }
+
+// headrace serve is found by its address and by the file of its --state, takes the words that have a meaning for it, and
+// refuses the others.
+func TestControlOfAServe(t *testing.T) {
+	folder := must.Get(os.MkdirTemp("", "ctl"))(t)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	t.Setenv("XDG_RUNTIME_DIR", folder)
+	_, base := serveFor(t, sim.Config{})
+	s := startServing(t, folder, "--base-url", base, "--api-key-env", "none", "--state", "s.json")
+	if status, text, _ := s.chat(hello); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	at, state := strings.Replace(s.base, "127.0.0.1", "localhost", 1), filepath.Join(folder, "s.json")
+	for _, c := range []struct{ target, words, want string }{
+		{at, "status", "1 ended"},
+		{state, "concurrency 9", "concurrency: 64 → 9"},
+		{at, "limit rpm=90", "limits: none → rpm=90"},
+		{at, "reset", "reset of openai/m: afresh"},
+		{at, "log-level debug", "log-level: warn → debug"},
+		{at, "pause", "headrace serve cannot"},
+		{at, "max-cost 5", "at its start only"},
+		{at, "report x.html", "headrace serve has none"},
+		{"127.0.0.1:1", "status", "no headrace serve of yours is there"},
+		{at, "drain", "state: running → draining"},
+	} {
+		if said, _ := control(t, append([]string{c.target}, strings.Fields(c.words)...)...); !strings.Contains(said, c.want) {
+			t.Errorf("%s: %q, want %q", c.words, said, c.want)
+		}
+	}
+	_ = s.cmd.Wait() // the code says it
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit code %d: %s", code, s.said)
+	}
+}

@@ -67,7 +67,7 @@ var doors = map[string]struct {
 	"param":             {"--param stop=END --param max_tokens=8", []string{"job.Reader.Params={stop [34 69 78 68 34]}", "job.Reader.Params={max_tokens [56]}"}, ""},
 	"on-bad-line":       {"--on-bad-line skip", []string{"job.SkipBad=true"}, ""},
 	"system":            {"--system short", []string{"job.Reader.System=short"}, ""},
-	"concurrency":       {"--concurrency 7", []string{"job.Concurrency=7", "client.Conns=7"}, ""},
+	"concurrency":       {"--concurrency 7", []string{"job.Concurrency=7", "client.Conns=28"}, ""},
 	"rpm":               {"--rpm 601", []string{"limits RPM:601"}, ""},
 	"tpm":               {"--tpm 602", []string{"limits TPM:602"}, ""},
 	"input-tpm":         {"--input-tpm 603", []string{"limits InputTPM:603"}, ""},

@@ -65,7 +65,7 @@ var ofRun = []string{
 	"provider", "base-url", "api-key-env", "api-key-file", "region", "project", "location", "resource", "preset", "sim-profile",
 	"header", "ca-file", "client-cert", "client-key",
 	"max-cost", "price", "prices", "concurrency", "rpm", "tpm", "input-tpm", "output-tpm", "burst", "latency-target", "law", "max-attempts", "timeout", "stream-idle",
-	"progress", "color", "log-level", "log-format", "log-file", "config", "print-config", "seed", "metrics-addr",
+	"progress", "color", "ctl", "log-level", "log-format", "log-file", "config", "print-config", "seed", "metrics-addr",
 }
 
 // Values of --on-disconnect.

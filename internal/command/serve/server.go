@@ -51,6 +51,7 @@ type server struct {
 	past     *past  // nil: nothing shows it
 	token    string // that a process of this user may show; "": none is known
 
+	told    chan struct{}  // one place: headrace ctl ends the server
 	reloads chan os.Signal // SIGHUPs of a process that was started without them
 
 	style  panel.Style
@@ -63,7 +64,7 @@ const leanGC = 50
 
 // serve runs until a signal ends it.
 func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
-	s.began = s.Clock.Now()
+	s.began, s.told = s.Clock.Now(), make(chan struct{}, 1)
 	s.reloads = make(chan os.Signal, 1)
 	if signal.Ignored(syscall.SIGHUP) { // nohup ignores it, so that a terminal ends nothing; it is still the way to reload
 		signal.Notify(s.reloads, syscall.SIGHUP)
@@ -106,6 +107,10 @@ func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
 		return err
 	}
 	defer s.past.close()
+	if f.Ctl == settings.CtlOn {
+		listens := s.listenToCtl(f)
+		defer func() { _ = listens.Close() }() // it changes nothing any more
+	}
 	s.introduce(f, a, made)
 	a.ServesAt = s.entrance.url()
 	defer a.MeetNeighbours(s.console.Notice)()
@@ -291,6 +296,8 @@ func (s *server) run(ctx context.Context, every time.Duration) error {
 			return exit.End(exit.Output, "the address is gone: %v", err)
 		case <-ctx.Done():
 			return s.end(syscall.SIGTERM, shown.Chan())
+		case <-s.told:
+			return s.end(nil, shown.Chan())
 		case <-s.Asks:
 			s.show(ctx)
 		case <-shown.Chan():
@@ -364,8 +371,11 @@ const sameCall = time.Second
 
 var errOver = errors.New("headrace serve has ended")
 
-// nameOf names a signal as it is in a sentence.
+// nameOf names a signal as it is in a sentence; nil: headrace ctl has ended the server.
 func nameOf(sig os.Signal) string {
+	if sig == nil {
+		return "headrace ctl"
+	}
 	if sig == syscall.SIGTERM {
 		return "a SIGTERM"
 	}

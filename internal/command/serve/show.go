@@ -50,12 +50,7 @@ func (s *server) show(ctx context.Context) {
 		return
 	}
 	s.shown = line
-	name := "headrace serve"
-	if s.drains {
-		name += "  draining"
-	}
-	title := fmt.Sprintf("%s  %s  %s  up %s", name, s.entrance.url(), s.upstream.name(), words.Wait(s.Clock.Since(s.began).Truncate(time.Second)))
-	rows := append([]string{title}, rowsOf(&st)...)
+	rows := append([]string{s.title()}, rowsOf(&st)...)
 	style := s.style
 	s.console.ShowRows(func(width, height int) (fitting []string) {
 		for _, row := range rows[:min(len(rows), panel.MostRows, max(0, height))] {
@@ -63,6 +58,15 @@ func (s *server) show(ctx context.Context) {
 		}
 		return fitting
 	}, line)
+}
+
+// title says which server it is, and since when.
+func (s *server) title() string {
+	name := "headrace serve"
+	if s.drains {
+		name += "  draining"
+	}
+	return fmt.Sprintf("%s  %s  %s  up %s", name, s.entrance.url(), s.upstream.name(), words.Wait(s.Clock.Since(s.began).Truncate(time.Second)))
 }
 
 // rowsOf returns the rows of the panel below its title.

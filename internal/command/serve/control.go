@@ -1,0 +1,160 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/command/ctl"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/settings"
+)
+
+// control carries out what headrace ctl asks of the server. Its own server calls Do, one command at a time.
+type control struct {
+	*server
+
+	flags       *settings.Flags // as the process was started
+	concurrency int
+	all         batch.Limits            // of the lanes that have none of their own
+	limits      map[string]batch.Limits // by lane
+}
+
+// listenToCtl begins to listen, under the address and under the file of --state. A server that cannot goes on without.
+func (s *server) listenToCtl(f *settings.Flags) *ctl.Server {
+	c := &control{server: s, flags: f, concurrency: f.Concurrency, all: f.Limits(), limits: map[string]batch.Limits{}}
+	of := []string{ctl.OfAddress(s.entrance.url())}
+	if s.own.state != "" {
+		if name, err := ctl.OfFile(s.own.state); err == nil {
+			of = append(of, name)
+		}
+	}
+	listens, err := ctl.Serve(s.Runtime, c, of...)
+	if err != nil {
+		s.log.Info("no control by headrace ctl", "error", err)
+		return nil
+	}
+	return listens
+}
+
+// Do carries a command out.
+func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err error) {
+	shared := c.upstream.shared
+	switch cmd.Word {
+	case ctl.Status:
+		st, err := c.handler.Status(ctx)
+		if err != nil {
+			return a, err
+		}
+		return ctl.Answer{Text: strings.Join(append([]string{c.title()}, rowsOf(&st)...), "\n"), Status: st}, nil
+	case ctl.Drain:
+		select {
+		case c.told <- struct{}{}:
+		default: // it was told before
+		}
+		a.Text = c.changed("state", "", "running", "draining")
+	case ctl.Concurrency:
+		if err := shared.SetConcurrency(cmd.N); err != nil {
+			return a, err
+		}
+		a.Text = c.changed("concurrency", "", strconv.Itoa(c.concurrency), strconv.Itoa(cmd.N))
+		c.concurrency = cmd.N
+	case ctl.Limit:
+		a.Text, err = c.setLimits(ctx, &cmd)
+	case ctl.Reset:
+		if cmd.Lane, err = c.knows(ctx, cmd.Lane); err != nil {
+			return a, err
+		}
+		if err := shared.ResetLane(cmd.Lane); err != nil {
+			return a, err
+		}
+		a.Text = c.changed("reset", cmd.Lane, "", "afresh")
+	case ctl.LogLevel:
+		level := c.flags.Leveler()
+		from := level.Level()
+		level.Set(cmd.Level)
+		a.Text = c.changed("log-level", "", strings.ToLower(from.String()), strings.ToLower(cmd.Level.String()))
+	case ctl.MaxCost:
+		err = errors.New("max-cost: headrace serve takes it at its start only")
+	case ctl.Pause, ctl.Resume:
+		err = fmt.Errorf("%s: headrace serve cannot, as its clients would wait in vain: lower its concurrency, or drain it", cmd.Word)
+	default:
+		err = fmt.Errorf("%s: headrace serve has none", cmd.Word)
+	}
+	return a, err
+}
+
+// changed says and logs a change, and returns it in words.
+func (c *control) changed(what, lane, from, to string) string {
+	e := event.Changed{What: what, Lane: lane, From: from, To: to, By: "ctl"}
+	c.console.Notice(event.Other, "changed: "+e.Say())
+	c.log.Info("changed by ctl", "what", what, "lane", lane, "from", from, "to", to)
+	text, _ := strings.CutSuffix(e.Say(), ", by headrace ctl")
+	return text
+}
+
+func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, error) {
+	if c.flags.Law == settings.LawNone {
+		return "", errors.New("limit: with --law none there is no limit but the concurrency")
+	}
+	if cmd.Lane == "" && c.flags.Fleet == nil {
+		from := c.all
+		c.all, c.limits = cmd.On(from), map[string]batch.Limits{}
+		if err := c.upstream.shared.SetLimitsOfAll(c.all); err != nil {
+			return "", err
+		}
+		return c.changed("limits", "", ctl.LimitWords(from), ctl.LimitWords(c.all)), nil
+	}
+	var err error
+	if cmd.Lane, err = c.knows(ctx, cmd.Lane); err != nil {
+		return "", err
+	}
+	from, known := c.limits[cmd.Lane]
+	if !known {
+		from = c.toldAtStart(cmd.Lane)
+	}
+	to := cmd.On(from)
+	if err := c.upstream.shared.SetLimits(cmd.Lane, to); err != nil {
+		return "", err
+	}
+	c.limits[cmd.Lane] = to
+	return c.changed("limits", cmd.Lane, ctl.LimitWords(from), ctl.LimitWords(to)), nil
+}
+
+// toldAtStart returns the limits of a lane that its flags told at the start.
+func (c *control) toldAtStart(lane string) batch.Limits {
+	if c.flags.Fleet != nil {
+		name, _, _ := strings.Cut(lane, "/")
+		for i := range c.flags.Fleet.Lanes {
+			if of := &c.flags.Fleet.Lanes[i]; of.Name == name || of.Quota == lane {
+				return of.Flags.Limits()
+			}
+		}
+	}
+	return c.all
+}
+
+// knows refuses a lane that no request has used yet. Without a name it is the only one.
+func (c *control) knows(ctx context.Context, lane string) (string, error) {
+	st, err := c.handler.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, l := range st.Lanes {
+		names = append(names, l.Name)
+	}
+	switch {
+	case slices.Contains(names, lane):
+		return lane, nil
+	case len(names) == 0:
+		return "", errors.New("no request has used a lane yet")
+	case lane == "" && len(names) == 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("lane %q is not in use: want %s", lane, strings.Join(names, ", "))
+}
