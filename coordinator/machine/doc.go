@@ -35,6 +35,9 @@
 // until its law stops it, or fails ([LawError]). [Ready].Words has the words of laws to the outside. A
 // machine that takes over from another one hears the ends of that one's calls ([Overheard]).
 //
+// People may change the limits of lanes, and the concurrency and the budget of a run, at any time. What is
+// in flight then ends as it does.
+//
 // Invariants, checked in the simulation (sim_test.go):
 //
 //  1. Cooling grants nothing.

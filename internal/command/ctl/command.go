@@ -54,7 +54,7 @@ headrace serve it is its address, or the file of its --state. Without a word it 
 		fmt.Fprintf(&b, "  %-24s  %s\n", name, means)
 	}
 	b.WriteString(`
-Each change is an event in --progress json and in the log, and stands in the timeline and the report.
+Each change is an event in --progress json. It is in the log, in the timeline and in the report.
 A pause costs no attempt of any item. Its time counts for --deadline and --item-timeout, and the
 forecast of the end is unknown as long as it lasts.
 

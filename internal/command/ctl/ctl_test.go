@@ -92,7 +92,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A tell repeats what it is told.
+// A tell passes on the commands that it gets.
 type tell struct{ told chan Command }
 
 func (s tell) Do(_ context.Context, c Command) (Answer, error) {

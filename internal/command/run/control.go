@@ -125,7 +125,7 @@ func (c *control) changed(what, lane, from, to string) string {
 
 func (c *control) pause(ctx context.Context, paused bool) (string, error) {
 	if c.Halt.Called() {
-		return "", errors.New("the run is ending: it cannot be paused or resumed any more")
+		return "", errors.New("the run is ending: it can no longer be paused or resumed")
 	}
 	from, to, do := "running", "paused", c.steers.Pause
 	if !paused {

@@ -54,7 +54,7 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 	case ctl.Drain:
 		select {
 		case c.told <- struct{}{}:
-		default: // it was told before
+		default: // it ends already
 		}
 		a.Text = c.changed("state", "", "running", "draining")
 	case ctl.Concurrency:

@@ -113,7 +113,7 @@ func OwnFolder(path string) error {
 		return disk.Bare(err)
 	}
 	if !info.IsDir() || ownerOf(info) != os.Getuid() {
-		return fmt.Errorf("%s is no folder of this user", path)
+		return fmt.Errorf("%s is not a folder of this user", path)
 	}
 	return disk.Bare(os.Chmod(path, 0o700))
 }

@@ -143,7 +143,7 @@ func (h *Halt) Fault(err error) {
 func (h *Halt) Tell(by string) {
 	select {
 	case h.told <- by:
-	default: // it was told before
+	default: // the first one counts
 	}
 }
 
