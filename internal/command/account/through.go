@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -75,6 +76,22 @@ func (b *Account) goThrough() error {
 	}
 	b.Note(event.Other, fmt.Sprintf("calls go through headrace serve at %s, which paces them", b.flags.Through))
 	return nil
+}
+
+// toServe makes calls of headrace serve. If nobody answers there, its error names the server: the provider is not
+// what fails then.
+type toServe struct {
+	*http.Transport
+	address string
+}
+
+// RoundTrip makes one call.
+func (t *toServe) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.Transport.RoundTrip(req)
+	if failed, is := errors.AsType[*net.OpError](err); is && failed.Op == "dial" {
+		err = fmt.Errorf("headrace serve at %s has ended, and its calls wait until it is back: %w", t.address, err)
+	}
+	return resp, err
 }
 
 // wayTo returns how headrace serve at an address is reached, and at, by which its token is known.

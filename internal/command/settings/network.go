@@ -46,6 +46,9 @@ func (f *Flags) goThrough() error {
 	if f.Through == "" {
 		return nil
 	}
+	if strings.HasPrefix(f.Through, "http") { // the variable for clients, which serve prints, names the folder of the paths
+		f.Through = strings.TrimSuffix(strings.TrimRight(f.Through, "/"), "/v1")
+	}
 	u, err := url.Parse(f.Through)
 	socket, is := strings.CutPrefix(f.Through, SocketPrefix)
 	switch {
