@@ -60,6 +60,9 @@ func (s *Report) text() string {
 	}
 	var b strings.Builder
 	row := func(name string, value any, more ...string) {
+		if n, is := value.(int); is {
+			value = words.Number(n)
+		}
 		fmt.Fprintf(&b, "%-14s %v%s\n", name, value, printable.Line(strings.Join(append([]string{""}, more...), "  ")))
 	}
 	fmt.Fprintln(&b)

@@ -210,12 +210,12 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 	case plan.Items == 0 && plan.Bad.All == 0 && plan.Untranslatable.All == 0:
 		r.show.console.Notice(event.EmptyInput, fmt.Sprintf("%s %s no items: nothing to do", src.Name, haveOrHas(src)))
 	case plan.Done+plan.Failed > 0:
-		r.show.console.Notice(event.Resumed, fmt.Sprintf("resuming: of %s, %d %s in %s already%s: %d to do",
-			words.Count(plan.Items, "item"), plan.Done, words.OneOr(plan.Done, "is", "are"), r.Flags.Output, r.failedBefore(plan.Failed), plan.Left()))
+		r.show.console.Notice(event.Resumed, fmt.Sprintf("resuming: of %s, %s %s in %s already%s: %s to do",
+			words.Number(plan.Items)+words.OneOr(plan.Items, " item", " items"), words.Number(plan.Done), words.OneOr(plan.Done, "is", "are"), r.Flags.Output, r.failedBefore(plan.Failed), words.Number(plan.Left())))
 	}
 	if plan != nil && begun.Results > 0 && plan.Done == 0 && plan.Items > 0 {
-		r.show.console.Notice(event.OtherOutput, fmt.Sprintf("none of the %s in %s match %s: wrong file, or other --model, --system or --template? %s would be asked again; --fresh starts over and keeps the old file",
-			words.Count(begun.Results, "result"), r.Flags.Output, src.Name, words.Count(plan.Left(), "item")))
+		r.show.console.Notice(event.OtherOutput, fmt.Sprintf("none of the %s in %s match %s: wrong file, or other --model, --system, --template or --param? %s asked now, and the old results stay; --fresh starts over and keeps the old file",
+			words.Count(begun.Results, "result"), r.Flags.Output, src.Name, words.Count(plan.Left(), "item")+words.OneOr(plan.Left(), " is", " are")))
 	}
 	if plan != nil && plan.Bad.All > 0 {
 		r.show.console.Notice(event.BadLines, fmt.Sprintf("%s in %s skipped: see %s", words.Count(plan.Bad.All, "bad line"), src.Name, r.Flags.ErrorsPath()))

@@ -24,6 +24,7 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/timeline"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/internal/command/world"
 )
@@ -43,7 +44,7 @@ func Command(w *world.World) *cobra.Command {
 		Short: "Show the state of an output: done, failed, remaining, spent",
 		Long: `Show what the result files of a run contain: how many items are done and failed, and what
 they used and cost, as far as their lines say. Nothing is changed, and a run may be writing
-to them. The number of remaining items needs the input: add --input.
+to them. What remains is said by the timeline of the latest run; --input counts the input anew.
 
 status exits as the run did: with 0 if every item succeeded, 1 if some failed, 3 if the provider
 stopped it, 4 or 5 by a limit of yours or the disk, and with 130 if it was interrupted or killed.
@@ -127,8 +128,12 @@ func countedIn(w *world.World, flags *statusFlags, output string) error {
 			return err
 		}
 	}
-	lanes, stopped := lanesOf(w, flags, output)
-	printStatus(exit.ForPeople(w.Stdout), &of, p, lanes, stopped, input, items)
+	latest := viewOf(w, flags, output)
+	remaining := remainingIn(p, latest.Progress)
+	if items != unknownItems {
+		remaining = fmt.Sprintf("%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, words.OneOr(len(input.Files()), "it", "them"))
+	}
+	printStatus(exit.ForPeople(w.Stdout), &of, p, latest, remaining)
 	return howItEnded(w, flags, output, p)
 }
 
@@ -173,9 +178,19 @@ func countItems(of *settings.Flags, input promptfile.Input) (items int, err erro
 	return items, nil
 }
 
-// printStatus prints a row for each thing that the files tell. items may be unknownItems. What
-// remains is never negative: the input may be shorter by now.
-func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, lanes []event.Lane, stopped []event.StoppedLane, input promptfile.Input, items int) {
+// remainingIn says what remains of the latest run by its timeline, which has read the input. It is never less than the
+// files tell: lines may have been lost.
+func remainingIn(p *journal.Progress, latest *event.Progress) string {
+	if latest == nil || latest.Total == nil {
+		return "unknown without the input: add --input FILE" + spanWords(p)
+	}
+	return fmt.Sprintf("%d of the %d that the latest run was to do, of %s: --input FILE counts its lines anew",
+		max(0, *latest.Total-min(latest.Done, p.Done+p.Failed)), *latest.Total, latest.Input)
+}
+
+// printStatus prints a row for each thing that the files tell.
+func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, latest timeline.View, remaining string) {
+	lanes, stopped := lanesOf(latest)
 	row := func(name string, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s %s\n", name, exit.Sayf(format, args...))
 	}
@@ -188,11 +203,7 @@ func printStatus(out io.Writer, of *settings.Flags, p *journal.Progress, lanes [
 	if p.Simulated > 0 {
 		row("simulated", "%d: no provider was asked", p.Simulated)
 	}
-	if items == unknownItems {
-		row("remaining", "unknown without the input: add --input FILE%s", spanWords(p))
-	} else {
-		row("remaining", "%d of %d in %s, if no line of %s has changed since", max(0, items-p.Done-p.Failed), items, input.Name, words.OneOr(len(input.Files()), "it", "them"))
-	}
+	row("remaining", "%s", remaining)
 	row("spent", "%s", spentWords(p))
 	printLanes(row, p, lanes)
 	printStopped(row, stopped)
@@ -233,15 +244,22 @@ func spentWords(p *journal.Progress) string {
 	return text
 }
 
-// lanesOf returns the lanes of a run, as its timeline has them, and those that have stopped; none if
-// there is no timeline.
-func lanesOf(w *world.World, flags *statusFlags, output string) (lanes []event.Lane, stopped []event.StoppedLane) {
+// viewOf returns how the latest run stood, by its timeline; the zero value if there is none.
+func viewOf(w *world.World, flags *statusFlags, output string) timeline.View {
 	run, err := watchedRun(w, flags, output)
 	if err != nil {
-		return nil, nil
+		return timeline.View{}
 	}
 	v, err := run.reader.Read()
-	if err != nil || v.Progress == nil {
+	if err != nil {
+		return timeline.View{}
+	}
+	return v
+}
+
+// lanesOf returns the lanes of a run, and those that have stopped.
+func lanesOf(v timeline.View) (lanes []event.Lane, stopped []event.StoppedLane) {
+	if v.Progress == nil {
 		return nil, nil
 	}
 	if v.Ended {
