@@ -107,6 +107,8 @@ func flagFault(cmd *cobra.Command, err error) error {
 		return err
 	case errors.As(err, &unknown) && settings.IsKeyFlag(unknown.GetSpecifiedName()):
 		return exit.Refuse("%v: %s", err, keyAdvice)
+	case errors.As(err, &unknown) && isOfRun(cmd, unknown):
+		return exit.Refuse("unknown flag: %s: %s does without that flag of headrace run: leave it out", typedFlag(unknown), cmd.CommandPath())
 	case errors.As(err, &unknown) && isShortFlag(unknown.GetSpecifiedShortnames(), cmd.Flags()):
 		typed := unknown.GetSpecifiedShortnames()
 		return exit.Refuse("unknown flag: -%s: %s%s", typed, settings.DidYouMean(nearestFlag(typed, cmd.Flags())), advice)
@@ -123,6 +125,27 @@ func flagFault(cmd *cobra.Command, err error) error {
 		advice = settings.DidYouMean(nearestFlag(unknown.GetSpecifiedName(), cmd.Flags())) + advice
 	}
 	return exit.Refuse("%v: %s", err, advice)
+}
+
+// isOfRun reports whether headrace run has a flag that another command lacks. Users turn a command of run into one of
+// plan by a single word.
+func isOfRun(cmd *cobra.Command, unknown *pflag.NotExistError) bool {
+	run, _, err := cmd.Root().Find([]string{"run"})
+	if err != nil || run == cmd {
+		return false
+	}
+	if short := unknown.GetSpecifiedShortnames(); len(short) == 1 {
+		return run.Flags().ShorthandLookup(short) != nil
+	}
+	return run.Flags().Lookup(unknown.GetSpecifiedName()) != nil
+}
+
+// typedFlag returns a flag as the user has typed it.
+func typedFlag(unknown *pflag.NotExistError) string {
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		return "-" + short
+	}
+	return "--" + unknown.GetSpecifiedName()
 }
 
 // nearestFlag returns the flag that a name was most likely meant for, "" if there is none.

@@ -151,6 +151,9 @@ var mistakes = map[string]mistake{
 	"plan, limit":          {args: "plan p.jsonl --model m --rpm -1", says: []string{"headrace: --rpm: -1 is not a limit: want a number of 0 or more; 0 means not known"}},
 	"packed and cut":       {args: "run cut.jsonl.gz -o x.jsonl", says: []string{"headrace: read cut.jsonl.gz after line 0: the gzip data (unexpected EOF) is cut short or corrupt"}},
 	"flag misspelt":        {args: "run p.jsonl -o x.jsonl --modell m", says: []string{"headrace: unknown flag: --modell: did you mean --model? see headrace run --help"}},
+	"flag of run":          {args: "plan p.jsonl -o x.jsonl", says: []string{"headrace: unknown flag: -o: headrace plan does without that flag of headrace run: leave it out"}},
+	"long flag of run":     {args: "plan p.jsonl --pilot 5", says: []string{"headrace: unknown flag: --pilot: headrace plan does without that flag of headrace run: leave it out"}},
+	"mark in the settings": {args: "run p.jsonl -o x.jsonl --config mark.yaml", says: []string{`mark.yaml:1: rpm: "lots" is not a number`}},
 	"flag far off":         {args: "run p.jsonl -o x.jsonl --verbatim", says: []string{"headrace: unknown flag: --verbatim: see headrace run --help"}},
 	"flag without value":   {args: "run p.jsonl -o x.jsonl -c", says: []string{"headrace: --concurrency needs a whole number: see headrace run --help"}},
 	"word without value":   {args: "run p.jsonl -o x.jsonl --model", says: []string{"headrace: --model needs a value: see headrace run --help"}},
@@ -175,7 +178,7 @@ func writeMistakes(t *testing.T, realLine string) {
 	for name, text := range map[string]string{
 		"p.jsonl": `{"prompt":"a","id":"a"}` + "\n", "p.txt": "hello there\nand again\n", "one.txt": "hello\n", "p.tsv": "prompt\tid\na\tb\n",
 		"bad.jsonl": "{\"prompt\":\n", "array.json": `[{"prompt":"a"}]`, "p.csv": "name,text\nx,y\n", "good.csv": "prompt,id\na,b\n",
-		"cut.jsonl.gz": "\x1f\x8b\x08", "slip.yaml": "modell: m\nrpm: lots\n",
+		"cut.jsonl.gz": "\x1f\x8b\x08", "slip.yaml": "modell: m\nrpm: lots\n", "mark.yaml": "\ufeffrpm: lots\r\n",
 		"real.jsonl": realLine, "damaged.jsonl": "\n" + realLine, "ruin.jsonl": ruin,
 	} {
 		must.Do(t, os.WriteFile(name, []byte(text), 0o600))

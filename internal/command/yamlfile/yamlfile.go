@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/goccy/go-yaml"
@@ -64,9 +65,10 @@ func (f Form) Read(path string) (*File, error) {
 	return f.Parse(path, string(text))
 }
 
-// Parse reads the text of a file of that name.
+// Parse reads the text of a file of that name. Editors of Windows begin it with a byte order mark, which
+// is no part of the first word.
 func (f Form) Parse(name, text string) (*File, error) {
-	tokens := lexer.Tokenize(text)
+	tokens := lexer.Tokenize(strings.TrimPrefix(text, "\ufeff"))
 	if err := f.bound(name, tokens); err != nil {
 		return nil, err
 	}
