@@ -111,6 +111,20 @@ func TestPrometheusReadsARun(t *testing.T) {
 		wait(t, query, want, ask)
 	}
 
+	shown := 0
+	for _, expr := range dashboardExprs(t) {
+		n, err := ask("count(" + expr + ") or vector(0)")
+		if err != nil {
+			t.Errorf("the dashboard's %s: %v", expr, err)
+		}
+		if n > 0 {
+			shown++
+		}
+	}
+	if shown < 15 {
+		t.Errorf("the dashboard shows %d series of a run", shown)
+	}
+
 	page := scrape(t, address)
 	parse(t, page)
 	if problems, err := promlint.New(bytes.NewReader(page)).Lint(); err != nil || len(problems) > 0 {
