@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/schema"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/internal/command/world"
@@ -111,6 +112,9 @@ func (d *doctor) look(ctx context.Context, given *pflag.FlagSet, args []string) 
 // settings completes the flags, and lists those that are set. It reports whether they hold.
 func (d *doctor) settings(given *pflag.FlagSet) bool {
 	err := d.flags.Complete(given, d.Env)
+	if err == nil {
+		_, err = schema.Of(d.flags)
+	}
 	if err != nil {
 		d.found.refusal(Settings, err)
 		return false

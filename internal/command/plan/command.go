@@ -13,6 +13,7 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/route"
+	"github.com/headrace/headrace/internal/command/schema"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/words"
@@ -135,10 +136,18 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := schema.Of(&flags.Flags); err != nil {
+		return err
+	}
 	p := New(flags.planOf(src.Name, w.Clock.Now()))
-	routes, reads := p.cfg.Routes, func(*prompts.Config) {}
-	if routes != nil {
-		reads = routes.Reads
+	routes := p.cfg.Routes
+	reads := func(cfg *prompts.Config) {
+		if routes != nil {
+			routes.Reads(cfg)
+		}
+		if flags.Schema != "" {
+			cfg.Takes = schema.Takes(cfg.Takes)
+		}
 	}
 	found, err := verdict.Scan(w, &flags.InputFlags, src, reads, p.Take)
 	if err != nil {
@@ -186,7 +195,7 @@ func ConfigOf(f *settings.Flags, input string, at time.Time) Config {
 	}
 	return Config{
 		Routes: routes,
-		Input:  input, Service: f.PriceTier(), OffersFlex: f.OffersFlex(), Capped: f.MaxCost > 0, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
+		Input:  input, Service: f.PriceTier(), OffersFlex: f.OffersFlex(), Capped: f.MaxCost > 0, Checked: f.Schema != "" && f.SchemaRetries > 0, Row: row, Limits: f.Limits(), Ramps: answers.Name == settings.ProviderOpenAI && f.Provider == settings.ProviderOpenAI,
 		Quota: func(model string) string { // as in a run
 			return settings.LaneOf(f.Name(), model, f.Provider == settings.ProviderSim || f.Vendor.ByAccount)
 		},

@@ -51,6 +51,9 @@ func (p *Plan) notes() []string {
 	if p.rampsUp() {
 		notes = append(notes, fmt.Sprintf("above %s input tokens a minute OpenAI lets traffic grow by half in 15 minutes: it may take longer", words.Thousands(rampFrom)))
 	}
+	if p.cfg.Checked {
+		notes = append(notes, "items whose answers do not fit the schema are asked again: up to a tenth more calls, and as much more time and cost")
+	}
 	notes = append(notes, p.priceNote())
 	if p.forecast.Scaled {
 		notes = append(notes, "the time is that of a sample of the items, scaled")

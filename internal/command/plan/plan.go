@@ -42,6 +42,7 @@ type Config struct {
 	Service     provider.Tier    // whose prices count
 	OffersFlex  bool             // the run could use a cheaper tier of service
 	Capped      bool             // the run has a bound on its cost
+	Checked     bool             // answers are checked, and items whose answers do not fit are asked again
 	Before      float64          // what counts against such a bound already, in USD
 	Pilot       map[string]Pilot // by model: what its calls have shown; nil: nothing
 	OnLane      map[string]Pilot // by lane of a file: its latency, and its limits

@@ -38,6 +38,12 @@ by the length of the prompt. Calls that were sent and whose answer was cut off m
 well: they are counted apart, in doubtful, with the tokens that the answer had told, and are no
 part of any cost.
 
+--schema FILE takes answers as results only if they are JSON that fits a JSON Schema (drafts 4 to
+2020-12): their words as a whole, also in a Markdown fence, or else the arguments of their only call
+of a tool. An item whose answer does not fit is asked again, up to --schema-retries times; such
+calls are never more than a tenth of the items. An answer that was cut off is not asked for again.
+If none of the first 20 answers fits, the run stops (exit 3). See docs/schema.md.
+
 --pilot N first runs N items, spread over the input, and plans the rest from what they show. Then it
 asks whether to go on; where nobody can answer, it ends (exit 4) unless --yes is given.
 
@@ -131,6 +137,8 @@ func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, in
 		return exit.Refuse("--service-tier auto: %s", autoNeedsLanes)
 	case len(flags.SetOf(settings.Meters)) > 0:
 		return exit.Refuse("%s: only for runs on one machine: remove it", settings.Dashed(flags.SetOf(settings.Meters)))
+	case len(flags.SetOf(settings.Checks)) > 0:
+		return exit.Refuse("%s: only for runs on one machine, as a cluster checks no answers yet: remove it", settings.Dashed(flags.SetOf(settings.Checks)))
 	case flags.Pilot > 0:
 		return exit.Refuse("--pilot: only for runs on one machine: remove it")
 	case cluster == nil:

@@ -87,6 +87,8 @@ var doors = map[string]struct {
 	"max-cost":          {"--max-cost 2.5", []string{"job.MaxCost=2.5"}, ""},
 	"keep-going":        {"--keep-going", []string{"option WithKeepGoing()"}, ""},
 	"filtered":          {"--filtered fail", []string{"job.FilteredFails=true"}, ""},
+	"schema":            {in: "schema.txtar"},
+	"schema-retries":    {in: "schema.txtar"},
 	"item-timeout":      {"--item-timeout 12s", []string{"option WithItemTimeout(12s)"}, ""},
 	"deadline":          {in: "bounds.txtar"},
 	"long-wait":         {"--long-wait 13s", []string{"option WithLongWait(13s)"}, ""},

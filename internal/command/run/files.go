@@ -78,6 +78,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		Redact:  func(text string) string { return exit.WithoutPackages(r.Redact(text)) }, Watch: r.watchJob(in.Name),
 	}
 	r.routeJob(&job)
+	r.checkJob(&job)
 	return job
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/progress"
 	"github.com/headrace/headrace/internal/command/route"
+	"github.com/headrace/headrace/internal/command/schema"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/world"
@@ -28,9 +29,10 @@ type runner struct {
 	meters  *meters
 	control *control
 
-	answered endpoints    // of the items that have a result
-	pilot    *pilot       // that this run is; nil: it is none
-	routes   *route.Table // of the lanes of the file; nil: there is one lane
+	answered endpoints      // of the items that have a result
+	pilot    *pilot         // that this run is; nil: it is none
+	routes   *route.Table   // of the lanes of the file; nil: there is one lane
+	schema   *schema.Schema // that answers must fit; nil: any answer is a result
 }
 
 func newRunner(f *verdict.Facts) *runner {
@@ -111,6 +113,9 @@ func (r *runner) conclude(err error) {
 // before it touches a file, and handles files before calls.
 func (r *runner) run() error {
 	var err error
+	if r.schema, err = schema.Of(r.Flags); err != nil {
+		return err
+	}
 	if r.Account, err = account.Connect(r.Halt.Ctx, r.World, r.Flags); err != nil {
 		return err
 	}

@@ -64,6 +64,8 @@ type Flags struct {
 	MaxCost        float64 // USD; 0: none
 	KeepGoing      bool
 	Filtered       string
+	Schema         string
+	SchemaRetries  int
 	Cluster        string // "": none
 	Config         string
 	Planned        func() error   // what plan checks in addition, as it calls nobody; nil: of another command
@@ -223,6 +225,8 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.Deadline, "deadline", 0, "time limit of the run, which then stops as at Ctrl-C (exit 4); 0: none")
 	fs.DurationVar(&f.LongWait, "long-wait", batch.DefaultLongWait, "warn when a model or item has waited longer than this; 0: never")
 	fs.StringVar(&f.Filtered, "filtered", filteredKeep, "answers that a content filter cut short or emptied: keep (they are results, and counted) or fail (they go to the errors file)")
+	fs.StringVar(&f.Schema, "schema", "", "file with a JSON Schema that each answer must fit, as JSON; items whose answers do not are asked again, or fail (see headrace run --help)")
+	fs.IntVar(&f.SchemaRetries, "schema-retries", 2, "with --schema, how often an item is asked again; in all, never more than a tenth of the items")
 	fs.StringVar(&f.Order, "order", orderCompletion, "order of results: completion (as they come) or input (finished answers are held, and lost if killed, until earlier ones are done; a resumed run sorts its file at the end)")
 	fs.BoolVar(&f.RetryFailed, "retry-failed", false, "also retry items that failed for good in an earlier run")
 	fs.BoolVar(&f.Fresh, "fresh", false, "start over: the old output is kept as OUTPUT.bak")
@@ -247,7 +251,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 		"cluster": "ADDRESS", "ctl": "WHEN", "metrics-addr": "ADDRESS", "metrics-file": "FILE", "report": "FILE", "linger": "D", "confirm-above": "USD", "pilot": "N", "spill": "D",
 		"output": "FILE", "errors": "FILE", "timeline": "FILE", "api-key-env": "NAME", "api-key-file": "FILE", "text": "WHEN",
 		"order": "MODE", "concurrency": "N", "rpm": "N", "tpm": "N", "input-tpm": "N", "output-tpm": "N", "burst": "D", "latency-target": "D", "max-attempts": "N", "max-bodies": "N",
-		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "max-cost": "USD", "filtered": "MODE", "sim-profile": "NAME", "config": "FILE",
+		"timeout": "D", "stream": "WHEN", "stream-idle": "D", "item-timeout": "D", "deadline": "D", "long-wait": "D", "first-answer": "D", "outage-patience": "D", "max-failures": "N|P%", "max-cost": "USD", "filtered": "MODE", "schema": "FILE", "schema-retries": "N", "sim-profile": "NAME", "config": "FILE",
 		"durable": "MODE", "progress": "MODE", "color": "WHEN", "log-level": "LEVEL", "log-format": "FORMAT", "log-file": "FILE", "seed": "N",
 	})
 }
@@ -318,6 +322,7 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		AtLeast("first-answer", f.FirstAnswer, 0),
 		AtLeast("outage-patience", f.OutagePatience, 0),
 		OneOf("filtered", f.Filtered, filteredKeep, FilteredFail),
+		f.checkSchema(),
 		OneOf("sim-profile", f.SimProfile, ProfileDemo, ProfileSilent, profileFast),
 		OneOf("order", f.Order, orderCompletion, OrderInput),
 		OneOf("format", f.Format, FormatAuto, FormatJSONL, FormatText, FormatCSV),

@@ -27,6 +27,7 @@ const (
 	Until                     // for how long: deadline
 	Fails                     // how many items may fail: max-failures
 	Costs                     // price, prices
+	Checks                    // which answers are results: schema, schema-retries
 	Asks                      // what is asked before calls: pilot, yes, confirm-above
 	Faces                     // what a run shows: color, long-wait
 	Says                      // in which form: progress, log-level, log-format, log-file
@@ -48,6 +49,7 @@ var flagsIn = map[Groups]string{
 	Until:  "deadline",
 	Fails:  "max-failures",
 	Costs:  "price prices",
+	Checks: "schema schema-retries",
 	Asks:   "pilot yes confirm-above",
 	Faces:  "color long-wait",
 	Says:   "progress log-level log-format log-file",
@@ -84,7 +86,7 @@ type flagGroup struct {
 
 // RunGroups contains each flag of run once.
 var RunGroups = []flagGroup{
-	{"Files", "output errors timeline report metrics-file text filtered durable fresh retry-failed"},
+	{"Files", "output errors timeline report metrics-file text filtered schema schema-retries durable fresh retry-failed"},
 	{"Provider", "provider base-url insecure-http api-key-env api-key-file model endpoint region project location resource preset sim-profile"},
 	{"Network", "header ca-file client-cert client-key through share"},
 	{"Input", "format template system param max-tokens on-bad-line on-untranslatable order limit"},

@@ -88,6 +88,8 @@ func answerReason(e *provider.Error) string {
 		return fmt.Sprintf("%d, then %s", e.Status, exit.PlainText(provider.Plain(e.Err)))
 	case e.Kind == provider.TransportFault && e.Status > 0:
 		return fmt.Sprintf("%d with %s", e.Status, orNothing(e.Message))
+	case e.Kind == provider.Misfit && e.Message != "":
+		return "schema: " + e.Message // the status is a good one
 	case e.Kind == provider.Canceled && e.Message == "" && e.Err != nil:
 		return exit.PlainText(e.Err)
 	}
@@ -132,6 +134,10 @@ func waitReason(w *batch.WaitError) string {
 
 // alikeReason says what happened alike to all items that were asked.
 func alikeReason(a *batch.AlikeError) string {
+	var misfits *batch.MisfitsError
+	if errors.As(a.Cause, &misfits) {
+		return fmt.Sprintf("none of the first %d answers fits the schema: %s", misfits.Answers, ReasonOf(misfits.Cause))
+	}
 	verb := "were refused"
 	if e := FaultOf(a.Cause); e != nil && e.Kind.BreakerCounts() {
 		verb = "failed"

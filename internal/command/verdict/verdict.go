@@ -368,8 +368,12 @@ func (v *Verdict) lanesAdvice(kind provider.Kind) string {
 
 // alikeAdvice says what a user may do about items that all fail alike.
 func (v *Verdict) alikeAdvice(stopped error) string {
-	if e := FaultOf(stopped); e != nil && e.Kind.BreakerCounts() {
+	e := FaultOf(stopped)
+	switch {
+	case e != nil && e.Kind.BreakerCounts():
 		return v.Flags.WhereFrom(toCheck(e))
+	case e != nil && e.Kind == provider.Misfit:
+		return "make the prompts and the schema agree, or ask every item with --keep-going; --retry-failed asks those again that have failed"
 	}
 	return "fix what they have in common, or ask every item with --keep-going"
 }

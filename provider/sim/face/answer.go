@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 )
@@ -30,11 +31,21 @@ var sentences = [...]string{
 
 // Answer returns the simulated provider's answer to a prompt: always the same, with
 // the prompt's [Checksum] in it. It is plain ASCII of at most 128 characters.
-// A call's max_tokens may cut it short.
+// A call's max_tokens may cut it short. What stands behind "Answer exactly: " in a prompt is the answer
+// itself, of any length, if that is ASCII.
 func Answer(prompt string) string {
+	if _, answer, ok := strings.Cut(prompt, exactly); ok && answer != "" && strings.IndexFunc(answer, beyondASCII) < 0 {
+		return answer
+	}
 	sum := Sum(prompt)
 	return fmt.Sprintf("Simulated answer %016x. %s", sum, sentences[Mix(sum)%uint64(len(sentences))])
 }
+
+// exactly are the words by which a prompt dictates its answer, for tests of programs that read
+// answers.
+const exactly = "Answer exactly: "
+
+func beyondASCII(r rune) bool { return r > unicode.MaxASCII }
 
 // Checksum returns 16 hexadecimal digits that tell one text from another: FNV-1a of 64 bits,
 // which does not protect against a deliberate collision. For several texts it is that of

@@ -1,0 +1,267 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/headrace/headrace/provider"
+)
+
+// maxFile bounds a file of a schema, in bytes: a hundred times the longest that a provider takes for
+// structured outputs. A device that never ends, given by mistake, ends there.
+const maxFile = 16 << 20
+
+// A Schema says which answers fit. Many goroutines may use it.
+type Schema struct {
+	of *jsonschema.Schema
+}
+
+// root is the address under which a schema is compiled. Its folder is that of the file: no reference
+// can lead out of it.
+const root = "file:///"
+
+// Load reads the schema in a file. Files that it refers to must lie in the same folder, or below it.
+func Load(file string) (*Schema, error) {
+	dir, name := filepath.Split(file)
+	in := folder(filepath.Clean(dir))
+	doc, err := in.read(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := isSchema(doc); err != nil {
+		return nil, err
+	}
+	at := (&url.URL{Scheme: "file", Path: "/" + name}).String()
+	c := jsonschema.NewCompiler()
+	c.UseLoader(in)
+	if err := c.AddResource(at, doc); err != nil {
+		return nil, faultOf(err)
+	}
+	compiled, err := c.Compile(at)
+	if err != nil {
+		return nil, faultOf(err)
+	}
+	s := &Schema{compiled}
+	return s, s.turnsInCircles()
+}
+
+// folder is the only place from which schemas are read.
+type folder string
+
+// Load is called for each reference to another file, by its absolute address.
+func (f folder) Load(address string) (any, error) {
+	name, local := strings.CutPrefix(address, root)
+	if !local {
+		return nil, errors.New("nothing is fetched: save it next to the schema, and refer to that file")
+	}
+	name, err := url.PathUnescape(name)
+	if err != nil {
+		return nil, err
+	}
+	return f.read(name)
+}
+
+// read reads a file in the folder. A name that leads out of it, also by a link, is an error.
+func (f folder) read(name string) (any, error) {
+	file, err := os.OpenInRoot(string(f), filepath.FromSlash(path.Clean(name)))
+	if err != nil {
+		if in := new(fs.PathError); errors.As(err, &in) {
+			err = in.Err // its name is known
+		}
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("it has more than %d MiB", maxFile>>20)
+	}
+	doc, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("it is not JSON: %w", err)
+	}
+	return doc, nil
+}
+
+// decode reads one JSON value, with numbers as they are written.
+func decode(text []byte) (doc any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, errors.New("it ends too early")
+		}
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the value")
+	}
+	return doc, nil
+}
+
+// tells are keywords of which any useful schema of an object has one.
+var tells = []string{"$ref", "$defs", "definitions", "type", "properties", "required", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "items"}
+
+// isSchema refuses what is around a schema in a request. As a schema it would take every answer.
+func isSchema(doc any) error {
+	object, is := doc.(map[string]any)
+	if _, is := doc.(bool); is {
+		return nil
+	}
+	if !is {
+		return errors.New("a schema is a JSON object")
+	}
+	inner := ""
+	for _, name := range []string{"schema", "json_schema", "input_schema", "responseSchema"} {
+		if _, is := object[name].(map[string]any); is {
+			inner = name
+		}
+	}
+	if inner == "" {
+		return nil
+	}
+	for _, name := range tells {
+		if _, has := object[name]; has && !(name == "type" && inner == "json_schema") {
+			return nil
+		}
+	}
+	return fmt.Errorf("it holds a schema in %q: give a file with that alone", inner)
+}
+
+// faultOf puts an error of the compiler into one line of words.
+func faultOf(err error) error {
+	var (
+		load    *jsonschema.LoadURLError
+		invalid *jsonschema.SchemaValidationError
+		wrong   *jsonschema.ValidationError
+	)
+	switch {
+	case errors.As(err, &load):
+		return fmt.Errorf("%s: %w", strings.TrimPrefix(load.URL, root), load.Err)
+	case errors.As(err, &invalid) && errors.As(invalid.Err, &wrong):
+		text := "it is not a schema: " + describe(wrong)
+		if strings.Contains(text, "is not valid regex") {
+			text += " (patterns are regular expressions of Go, which look neither ahead nor behind)"
+		}
+		return errors.New(text)
+	}
+	return errors.New(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "jsonschema: "), root, ""))
+}
+
+// turnsInCircles finds a schema that refers to itself alone: no answer would fit it.
+func (s *Schema) turnsInCircles() error {
+	for _, v := range []any{nil, map[string]any{}} {
+		wrong := new(jsonschema.ValidationError)
+		if errors.As(s.of.Validate(v), &wrong) && hasCycle(wrong) {
+			return errors.New("it refers to itself in a circle")
+		}
+	}
+	return nil
+}
+
+func hasCycle(e *jsonschema.ValidationError) bool {
+	if _, is := e.ErrorKind.(*kind.RefCycle); is {
+		return true
+	}
+	for _, cause := range e.Causes {
+		if hasCycle(cause) {
+			return true
+		}
+	}
+	return false
+}
+
+// Check says what is wrong with a reply, nil if its answer fits.
+func (s *Schema) Check(reply *provider.Reply) (fault error) {
+	text, err := answerIn(reply.Body)
+	if err == nil {
+		err = s.CheckText(text)
+	}
+	if err == nil {
+		return nil
+	}
+	if kind, known := provider.FinishKind(reply.Finish); known && kind == provider.Truncated {
+		return fmt.Errorf("the answer was cut off at its length limit: %w", err)
+	}
+	return err
+}
+
+// CheckText says what is wrong with the text of an answer. A panic of the library is the answer's
+// fault: no answer may end the run.
+func (s *Schema) CheckText(text []byte) (fault error) {
+	defer func() {
+		if v := recover(); v != nil {
+			fault = fmt.Errorf("it cannot be checked: %v", v)
+		}
+	}()
+	doc, err := decode(text)
+	if err != nil {
+		return fmt.Errorf("the answer is not JSON: %w", err)
+	}
+	if err := bounded(doc, 0); err != nil {
+		return err
+	}
+	err = s.of.Validate(doc)
+	wrong := new(jsonschema.ValidationError)
+	if errors.As(err, &wrong) {
+		return errors.New(describe(wrong))
+	}
+	return err
+}
+
+// Bounds on answers. The library computes with exact fractions, so that 1e999999999 would take up all
+// memory; and the time for a nested value rises with the square of its depth.
+const (
+	maxDepth    = 1000
+	maxNumber   = 400 // characters; a double has 17 digits and an exponent of three
+	maxExponent = 400
+)
+
+// bounded says what is out of bounds in a value.
+func bounded(doc any, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("the answer nests more than %d deep", maxDepth)
+	}
+	switch v := doc.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if err := bounded(member, depth+1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if err := bounded(element, depth+1); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		return boundedNumber(string(v))
+	}
+	return nil
+}
+
+func boundedNumber(text string) error {
+	_, exponent, has := strings.Cut(strings.ToLower(text), "e")
+	exponent = strings.TrimLeft(exponent, "+-")
+	exponent = strings.TrimLeft(exponent, "0")
+	const digits = len("400")
+	if len(text) > maxNumber || has && (len(exponent) > digits || len(exponent) == digits && exponent > fmt.Sprint(maxExponent)) {
+		return fmt.Errorf("the number %.20s is out of all bounds", text)
+	}
+	return nil
+}
