@@ -15,6 +15,10 @@ import (
 // transition: a lane goes where it may, and its epoch rises with a cooldown only.
 func (b *book) transition(t Transition) {
 	l := b.lane(t.Lane)
+	if is := b.w.m.lanes[t.Lane]; is != nil && is != l.of { // an offer had it forgotten, and made it again
+		b.closePages()
+		l = b.lane(t.Lane)
+	}
 	b.turns.note(t.Lane)
 	if t.From != l.phase {
 		b.w.failf("%v, but the lane was %v", t, l.phase)
