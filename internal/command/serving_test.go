@@ -371,12 +371,22 @@ func TestServeReadsItsFilesAgain(t *testing.T) {
 // The file of --config holds flags of serve, too, and a flag on the command line goes before them. SIGHUP changes
 // the limits of lanes in use at once, and says which values hold after a restart only.
 func TestServeReadsItsFlagsAgain(t *testing.T) {
+	for name, limit := range map[string]string{
+		"one provider": "provider: sim\nsim-profile: fast\nburst: 1s\nrpm: %s\n",
+		"lanes":        "lanes:\n  a:\n    provider: sim\n    sim-profile: fast\n    burst: 1s\n    rpm: %s\n",
+	} {
+		t.Run(name, func(t *testing.T) { readsItsFlagsAgain(t, limit) })
+	}
+}
+
+func readsItsFlagsAgain(t *testing.T, limit string) {
+	t.Helper()
 	folder := t.TempDir()
 	write := func(text string) {
 		t.Helper()
 		must.Do(t, os.WriteFile(filepath.Join(folder, "serve.yaml"), []byte(text), 0o600))
 	}
-	write("provider: sim\nsim-profile: fast\nrpm: 1\nburst: 1s\nlaw: plain\nmax-waiting: 1\nmax-wait: 10m\ndrain: 1s\nopen: true\n")
+	write(fmt.Sprintf(limit, "1") + "law: plain\nmax-waiting: 1\nmax-wait: 10m\ndrain: 1s\nopen: true\n")
 	s := startServing(t, folder, "--config", "serve.yaml", "--max-wait", "5m")
 	if status, text, _ := s.chat(hello); status != http.StatusOK {
 		t.Fatalf("%d %s: %s", status, text, s.said)
@@ -396,7 +406,7 @@ func TestServeReadsItsFlagsAgain(t *testing.T) {
 	if status, text, _ := s.chat(hello); status != http.StatusTooManyRequests || !strings.Contains(text, "headrace_queue_full") {
 		t.Errorf("%d %s", status, text)
 	}
-	write("provider: sim\nsim-profile: fast\nrpm: 60000\nburst: 1s\nlaw: plain\nmax-waiting: 3\nmax-wait: 11m\nconcurrency: 7\nopen: true\n")
+	write(fmt.Sprintf(limit, "60000") + "law: plain\nmax-waiting: 3\nmax-wait: 11m\nconcurrency: 7\nopen: true\n")
 	must.Do(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	s.says("SIGHUP: the files are read again, but --concurrency, --drain, --max-waiting: the new value holds after a restart")
 	for range cap(waited) {
@@ -407,7 +417,7 @@ func TestServeReadsItsFlagsAgain(t *testing.T) {
 	if status, text, _ := s.chat(strings.Replace(hello, `"m"`, `"another"`, 1)); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
 	}
-	write("provider: sim\nmax-waiting: 0\nopen: true\n")
+	write(fmt.Sprintf(limit, "1") + "max-waiting: 0\nopen: true\n")
 	must.Do(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	s.says("SIGHUP: nothing is changed: --max-waiting")
 }

@@ -154,7 +154,7 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 	if err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
 	}
-	s.upstream = &upstream{shared: shared, clock: s.Clock}
+	s.upstream = &upstream{shared: shared, clock: s.Clock, asked: map[asked]bool{}}
 	if err := s.upstream.use(context.Background(), f, a); err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
 	}

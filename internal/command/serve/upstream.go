@@ -38,6 +38,7 @@ type upstream struct {
 	defined map[string]bool            // lanes that the shared knows as they are now
 	opts    map[*route.Route]routeOpts // of the pools that were asked for
 	homes   map[string]routeOpts       // of their homes
+	asked   map[asked]bool             // whose pools are there, or were before SIGHUP
 }
 
 // routeOpts are the options of calls in a pool.
@@ -71,8 +72,7 @@ func seedOf(w *world.World, f *settings.Flags) uint64 {
 	return w.Chance
 }
 
-// use takes the flags and the account from now on. Changed limits of the only provider hold at once in the lanes
-// that are there. Those of a file are defined anew when they are next asked for.
+// use takes the flags and the account from now on. Changed limits hold at once in the lanes that are there.
 func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Account) error {
 	lane, err := batch.LaneOf(f.LaneOptions()...)
 	if err != nil {
@@ -89,6 +89,9 @@ func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Accoun
 	u.defined, u.opts, u.homes = map[string]bool{}, map[*route.Route]routeOpts{}, map[string]routeOpts{}
 	if a.Lanes != nil {
 		u.table = route.New(f)
+		for one := range u.asked {
+			_, _, _ = u.find(one.operation, one.model) // what is no longer served is refused when it is next asked for
+		}
 		return nil
 	}
 	if u.renewed = u.renewed || changed; !changed {
@@ -102,6 +105,9 @@ func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Accoun
 	}
 	return err
 }
+
+// asked is what clients have asked for.
+type asked struct{ operation, model string }
 
 // mostDefined bounds the lanes that are defined one by one: clients choose their models, and so their names.
 const mostDefined = 10_000
@@ -133,6 +139,11 @@ func (u *upstream) name() string {
 func (u *upstream) pool(operation, model string) (string, []batch.Option, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.find(operation, model)
+}
+
+// find is pool, for those that have u.
+func (u *upstream) find(operation, model string) (string, []batch.Option, error) {
 	own := []batch.Option{batch.WithMaxAttempts(u.flags.MaxAttempts)}
 	if u.table == nil {
 		name := u.account.Lane(model)
@@ -160,6 +171,9 @@ func (u *upstream) pool(operation, model string) (string, []batch.Option, error)
 		u.defined[l.Machine] = true
 	}
 	u.opts[r] = append(own, r.Spread()...)
+	if len(u.asked) < mostDefined {
+		u.asked[asked{operation, model}] = true
+	}
 	return r.Name, u.opts[r], nil
 }
 
