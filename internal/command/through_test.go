@@ -66,6 +66,10 @@ func TestRunThroughServe(t *testing.T) {
 		if code := s.end(syscall.SIGTERM); code != exit.OK {
 			t.Error(code, s.said)
 		}
+		left := must.Get(filepath.Glob(filepath.Join(folder, "headrace", "token-*")))(t)
+		if want := i; len(left) != want { // the socket's address is the same next time, the free port's is not
+			t.Errorf("%s leaves %q", address, left)
+		}
 	}
 	if log := read(t, filepath.Join(folder, "log.txt")); strings.Count(log, "client=through0.jsonl class=batch") != 50 || strings.Count(log, "client=through1.jsonl class=batch") != 50 {
 		t.Error(log)

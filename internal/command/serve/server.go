@@ -95,9 +95,13 @@ func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
 	if err != nil {
 		return err
 	}
+	passing := s.own.tokenFile == "" && s.own.socket == "" && strings.HasSuffix(s.own.addr, ":0")
 	clients, made, err := s.clients()
 	if err != nil {
 		return err
+	}
+	if made && passing { // the next server has another port, and would leave a file for each start
+		defer func() { _ = os.Remove(s.own.tokenFile) }()
 	}
 	if err = s.make(f, a, clients); err != nil {
 		return err
