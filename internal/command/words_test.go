@@ -153,6 +153,7 @@ var mistakes = map[string]mistake{
 	"flag misspelt":        {args: "run p.jsonl -o x.jsonl --modell m", says: []string{"headrace: unknown flag: --modell: did you mean --model? see headrace run --help"}},
 	"flag of run":          {args: "plan p.jsonl -o x.jsonl", says: []string{"headrace: unknown flag: -o: headrace plan does without that flag of headrace run: leave it out"}},
 	"long flag of run":     {args: "plan p.jsonl --pilot 5", says: []string{"headrace: unknown flag: --pilot: headrace plan does without that flag of headrace run: leave it out"}},
+	"text of PowerShell":   {args: "run wide.jsonl -o x.jsonl --model m --provider sim", says: []string{"it seems to be UTF-16, as PowerShell's > writes it: iconv -f UTF-16 -t UTF-8 wide.jsonl makes UTF-8 of it"}},
 	"mark in the settings": {args: "run p.jsonl -o x.jsonl --config mark.yaml", says: []string{`mark.yaml:1: rpm: "lots" is not a number`}},
 	"flag far off":         {args: "run p.jsonl -o x.jsonl --verbatim", says: []string{"headrace: unknown flag: --verbatim: see headrace run --help"}},
 	"flag without value":   {args: "run p.jsonl -o x.jsonl -c", says: []string{"headrace: --concurrency needs a whole number: see headrace run --help"}},
@@ -178,7 +179,7 @@ func writeMistakes(t *testing.T, realLine string) {
 	for name, text := range map[string]string{
 		"p.jsonl": `{"prompt":"a","id":"a"}` + "\n", "p.txt": "hello there\nand again\n", "one.txt": "hello\n", "p.tsv": "prompt\tid\na\tb\n",
 		"bad.jsonl": "{\"prompt\":\n", "array.json": `[{"prompt":"a"}]`, "p.csv": "name,text\nx,y\n", "good.csv": "prompt,id\na,b\n",
-		"cut.jsonl.gz": "\x1f\x8b\x08", "slip.yaml": "modell: m\nrpm: lots\n", "mark.yaml": "\ufeffrpm: lots\r\n",
+		"cut.jsonl.gz": "\x1f\x8b\x08", "wide.jsonl": "\xff\xfe{\x00}\x00\n\x00", "slip.yaml": "modell: m\nrpm: lots\n", "mark.yaml": "\ufeffrpm: lots\r\n",
 		"real.jsonl": realLine, "damaged.jsonl": "\n" + realLine, "ruin.jsonl": ruin,
 	} {
 		must.Do(t, os.WriteFile(name, []byte(text), 0o600))

@@ -3,6 +3,7 @@ package verdict
 import (
 	"errors"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,6 +22,10 @@ func HintsFor(bad []*prompts.LineError) (hints []string) {
 	if i := slices.IndexFunc(bad, IsNoJSONL); i >= 0 {
 		hints = append(hints, FormatHint(printable.Line(bad[i].File)))
 	}
+	if i := slices.IndexFunc(bad, isUTF16); i >= 0 {
+		name := settings.ShellQuote(bad[i].File)
+		hints = append(hints, "it seems to be UTF-16, as PowerShell's > writes it: iconv -f UTF-16 -t UTF-8 "+name+" makes UTF-8 of it")
+	}
 	if slices.ContainsFunc(bad, lacksBound) {
 		hints = append(hints, "--max-tokens N sets max_tokens for chats that have none")
 	}
@@ -32,6 +37,14 @@ func HintsFor(bad []*prompts.LineError) (hints []string) {
 	}
 	return append(hints, otherVendors(bad)...)
 }
+
+// isUTF16 reports whether a first line has NUL bytes from its beginning on, as ASCII has in UTF-16.
+func isUTF16(e *prompts.LineError) bool {
+	return e.FileLine() == 1 && errors.Is(e, prompts.ErrText) && nulEarly.MatchString(e.Reason)
+}
+
+// nulEarly is the complaint about a NUL byte in the first character, with a byte order mark or without.
+var nulEarly = regexp.MustCompile(`^NUL byte at byte [1-4]$`)
 
 // lacksBound reports whether a chat cannot be translated because its answer has no bound.
 func lacksBound(e *prompts.LineError) bool {
