@@ -75,6 +75,9 @@ stop, becomes U+FFFD. headrace help data has lines for pandas, DuckDB, jq and R.
 	return cmd
 }
 
+// notWritten lists endings of tables whose readers would refuse a CSV of that name.
+var notWritten = []string{".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow"}
+
 // complete checks the flags, and returns the columns that they name.
 func (f *flags) complete(output string) ([]column, error) {
 	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
@@ -82,6 +85,9 @@ func (f *flags) complete(output string) ([]column, error) {
 	}
 	if ending := strings.TrimPrefix(strings.ToLower(filepath.Ext(f.file)), "."); f.format == "" && slices.Contains(formats, ending) {
 		f.format = ending
+	}
+	if ending := strings.ToLower(filepath.Ext(f.file)); f.format == "" && slices.Contains(notWritten, ending) {
+		return nil, fmt.Errorf("--output: %s: no %s is made: write a .csv, and headrace help data says how other programs read it", f.file, ending)
 	}
 	f.format = cmp.Or(f.format, "csv")
 	if err := settings.OneOf("format", f.format, formats...); err != nil {

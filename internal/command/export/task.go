@@ -2,9 +2,12 @@ package export
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"sort"
 	"strconv"
 
@@ -64,7 +67,7 @@ func (t *task) replace(file string) error {
 		head = append(rawjson.AppendString([]byte("{"), t.columns[0].name), ':')
 	}
 	ours := disk.Marked(string(head))
-	if err := disk.Inspect(file, ours); errors.Is(err, disk.ErrInTheWay) {
+	if err := disk.Inspect(file, ours); errors.Is(err, disk.ErrInTheWay) || err == nil && t.flags.format == "jsonl" && !t.namesIn(file) {
 		return fmt.Errorf("--output: %s: it is in the way, and does not begin as this table does: move it away", file)
 	}
 	err := disk.Real().Unsynced().Replace(file, ours, t.write)
@@ -73,6 +76,28 @@ func (t *task) replace(file string) error {
 		err = &writeError{err}
 	}
 	return err
+}
+
+// namesIn reports whether the first line of a file of JSONL has the names of the columns, all of them and in their order.
+// Prompts and results begin with an id as a table does, and nobody can make them again. A file without a line has no other names.
+func (t *task) namesIn(path string) bool {
+	file, err := os.Open(path) //nolint:gosec // the user names it
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	line := json.NewDecoder(file)
+	if first, err := line.Token(); err != nil || first != json.Delim('{') {
+		return errors.Is(err, io.EOF)
+	}
+	for i := range t.columns {
+		var value json.RawMessage
+		if name, err := line.Token(); err != nil || name != t.columns[i].name || line.Decode(&value) != nil {
+			return false
+		}
+	}
+	last, err := line.Token()
+	return err == nil && last == json.Delim('}')
 }
 
 // write writes all rows.
