@@ -181,7 +181,7 @@ func countItems(of *settings.Flags, input promptfile.Input) (items int, err erro
 // remainingIn says what remains of the latest run by its timeline, which has read the input. It is never less than the
 // files tell: lines may have been lost.
 func remainingIn(p *journal.Progress, latest *event.Progress) string {
-	if latest == nil || latest.Total == nil {
+	if latest == nil || latest.Total == nil || *latest.Total == 0 && p.Done+p.Failed > 0 { // a stream whose items all have a result counts none
 		return "unknown without the input: add --input FILE" + spanWords(p)
 	}
 	return fmt.Sprintf("%d of the %d that the latest run was to do, of %s: --input FILE counts its lines anew",
