@@ -126,12 +126,12 @@ func TestLibraryPullsInNothingOfTheCommands(t *testing.T) {
 		"batch/paced":          {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup"},
 		"batch/serve":          {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup", "github.com/sashabaranov/go-openai"},
 		"observe":              {"github.com/jonboulle/clockwork", "golang.org/x/sync/errgroup"},
-		"batch/prompts":        {"github.com/klauspost/compress"},
+		"batch/prompts":        {"github.com/klauspost/compress", "github.com/DataDog/datadog-agent/pkg/template/"},
 		"batch/journal":        {"github.com/gofrs/flock", "golang.org/x/sys"},
 		"batch/saver":          {"github.com/gofrs/flock", "golang.org/x/sys", "github.com/jonboulle/clockwork"},
 		"batch/promptfile": {
 			"github.com/gofrs/flock", "golang.org/x/sys", "github.com/jonboulle/clockwork", "github.com/klauspost/compress",
-			"golang.org/x/sync/errgroup",
+			"golang.org/x/sync/errgroup", "github.com/DataDog/datadog-agent/pkg/template/",
 		},
 	}
 	for pkg, may := range allowed {

@@ -184,7 +184,7 @@ func remainingIn(p *journal.Progress, latest *event.Progress) string {
 	if latest == nil || latest.Total == nil || *latest.Total == 0 && p.Done+p.Failed > 0 { // a stream whose items all have a result counts none
 		return "unknown without the input: add --input FILE" + spanWords(p)
 	}
-	return fmt.Sprintf("%d of the %d that the latest run was to do, of %s: --input FILE counts its lines anew",
+	return fmt.Sprintf("%d of the %d that the latest run was to do, of %s: --input FILE counts its lines again",
 		max(0, *latest.Total-min(latest.Done, p.Done+p.Failed)), *latest.Total, latest.Input)
 }
 
