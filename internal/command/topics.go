@@ -119,6 +119,7 @@ later version adds events and fields, and readers ignore what they do not know.
   notice       something that you should know, in message; code names it
   progress     each second: done, failed, in flight, what holds the run back, its end, its cost
   transition   a model has changed its phase: cooldown, probe, ramp, outage, back to full speed
+  changed      a person has changed the run by headrace ctl
   long_wait    a model or an item waits for longer than --long-wait
   summary      the end: counts, cost, time, the exit code
 

@@ -40,7 +40,7 @@ Exit codes:
   3    the provider does not answer, or refuses the call`
 
 // notOfDoctor lists the flags of run that have no meaning here.
-var notOfDoctor = map[string]bool{"cluster": true, "print-config": true}
+var notOfDoctor = map[string]bool{"cluster": true, "ctl": true, "print-config": true}
 
 // options are the flags of doctor that run does not have.
 type options struct{ offline, json bool }

@@ -80,7 +80,7 @@ type planFlags struct {
 var notOfPlan = []string{
 	"output", "errors", "timeline", "insecure-http", "api-key-env", "api-key-file", "header", "ca-file", "client-cert", "client-key", "text", "max-attempts", "max-bodies", "item-timeout", "first-answer",
 	"outage-patience", "keep-going", "max-failures", "long-wait", "filtered", "order", "retry-failed", "fresh", "forget", "durable", "progress", "color",
-	"log-level", "log-format", "log-file", "sim-profile", "cluster", "print-config", "stream", "stream-idle", "pilot", "spill", "yes", "confirm-above",
+	"log-level", "log-format", "log-file", "sim-profile", "cluster", "ctl", "print-config", "stream", "stream-idle", "pilot", "spill", "yes", "confirm-above",
 	"metrics-addr", "metrics-file", "linger", "through", "share", "report",
 }
 

@@ -207,6 +207,8 @@ func ValuesOf(flag string) []string {
 		return []string{ProgressAuto, ProgressPanel, ProgressBar, ProgressPlain, ProgressJSON, ProgressNone}
 	case "color":
 		return []string{ColorAuto, ColorAlways, colorNever}
+	case "ctl":
+		return []string{CtlOn, CtlOff}
 	case "log-level":
 		return []string{"debug", "info", "warn", "error"}
 	case "log-format":
