@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/headrace/headrace/batch/journal"
@@ -15,15 +16,15 @@ import (
 
 // checking makes the fixture's job refuse answers that are not ok, and each answer keep room until
 // it is given back. It returns the number of answers that still do.
-func (d *jobFixture) checking(ok func(id string, call int) bool) (held *int) {
+func (d *jobFixture) checking(ok func(id string, call int) bool) (held *atomic.Int32) {
 	calls := map[string]int{}
-	held = new(int)
+	held = new(atomic.Int32)
 	d.answer = func(it *Item) (provider.Reply, error) {
 		calls[it.ID]++
-		*held++
+		held.Add(1)
 		reply := good
 		reply.Body = fmt.Appendf(nil, `{"ok":%t}`, ok(it.ID, calls[it.ID]))
-		reply.Done = func() { *held-- }
+		reply.Done = func() { held.Add(-1) }
 		return reply, nil
 	}
 	d.cfg.Check = func(_ *Item, r *provider.Reply) error {
@@ -42,8 +43,8 @@ func TestAnswersAreChecked(t *testing.T) {
 	d := newFixture(t, ask("a"), ask("b"), ask("c"))
 	held := d.checking(func(id string, call int) bool { return id == "a" || id == "c" && call > 1 })
 	sums, asked, err := d.run()
-	if err != nil || asked != "a b c" && asked != "a b b c" || sums.Kinds["schema"] == 0 || *held != 0 {
-		t.Fatalf("asked %s: %v, %+v, %d held", asked, err, sums, *held)
+	if err != nil || asked != "a b c" && asked != "a b b c" || sums.Kinds["schema"] == 0 || held.Load() != 0 {
+		t.Fatalf("asked %s: %v, %+v, %d held", asked, err, sums, held.Load())
 	}
 	failed := string(must.Get(os.ReadFile(journal.ErrorsPath(d.out)))(t))
 	if !strings.Contains(failed, `"error":{"code":"schema","message":"schema: 200: it is not ok"}`) || !strings.Contains(failed, `"body":{"ok":false}`) {
