@@ -145,3 +145,50 @@ func TestSharedSetsConcurrency(t *testing.T) {
 		}
 	})
 }
+
+// New limits of all lanes hold within a second, by either law: fewer calls leave than the lower one lets through, and
+// soon as many as the higher one does. A lane that an item opens later has them, too.
+func TestControlSetsLimitsOfAll(t *testing.T) {
+	for name, law := range map[string][]Option{"model": nil, "plain": {WithPlainLaw()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctl, begun := NewControl(), time.Now()
+				left := make(chan time.Duration, 10_000)
+				fn := func(ctx context.Context, i int) (int, error) {
+					left <- time.Since(begun)
+					return i, pause(ctx, 10*time.Millisecond)
+				}
+				for at, rpm := range map[time.Duration]float64{30 * time.Second: 60, 90 * time.Second: 1200} {
+					time.AfterFunc(at, func() { must.Do(t, ctl.SetLimitsOfAll(t.Context(), Limits{RPM: rpm, Burst: time.Second})) })
+				}
+				time.AfterFunc(120*time.Second, ctl.Drain)
+				pool := func(int) string { // until then there is one lane
+					if time.Since(begun) < 100*time.Second {
+						return "a"
+					}
+					return "b"
+				}
+				opts := append([]Option{WithControl(ctl), WithLimits(Limits{RPM: 600, Burst: time.Second}), WithPoolOf(pool), WithReadAhead(1), WithConcurrency(8)}, law...)
+				_, _, err := proved(t.Context(), t, numbers(1<<40), fn, opts...)
+				if !errors.Is(err, ErrDrained) {
+					t.Error(err)
+				}
+				close(left)
+				counts := [3]int{}
+				for at := range left {
+					switch {
+					case at > 31*time.Second && at <= 90*time.Second:
+						counts[0]++
+					case at > 91*time.Second && at <= 99*time.Second:
+						counts[1]++
+					case at > 102*time.Second && at <= 118*time.Second:
+						counts[2]++
+					}
+				}
+				if counts[0] > 60 || counts[1] < 120 || counts[1] > 180 || counts[2] > 340 {
+					t.Errorf("%d calls in 59 s at 60 a minute, %d in 8 s at 1,200, and %d in 16 s on a lane that is new", counts[0], counts[1], counts[2])
+				}
+			})
+		})
+	}
+}

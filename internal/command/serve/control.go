@@ -82,8 +82,12 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 		err = errors.New("max-cost: headrace serve takes it at its start only")
 	case ctl.Pause, ctl.Resume:
 		err = fmt.Errorf("%s: headrace serve cannot, as its clients would wait in vain: lower its concurrency, or drain it", cmd.Word)
+	case ctl.Report:
+		if err = errors.New("report: only of headrace serve with --state"); c.own.state != "" {
+			err = fmt.Errorf("report: headrace report %s makes it", settings.ShellQuote(c.own.state))
+		}
 	default:
-		err = fmt.Errorf("%s: headrace serve has none", cmd.Word)
+		err = fmt.Errorf("%s: headrace serve cannot do that", cmd.Word)
 	}
 	return a, err
 }
