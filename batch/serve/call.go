@@ -130,11 +130,17 @@ func (v *visit) send(ctx context.Context) (*http.Response, error) {
 		return nil, batch.Permanent(fmt.Errorf("serve: lane %.64q has no way to a provider", v.lane))
 	}
 	resp, err := v.pass(ctx, up)
-	if err == nil && resp.StatusCode >= http.StatusMultipleChoices && resp.StatusCode < http.StatusBadRequest {
-		_ = resp.Body.Close() // it leads elsewhere, where no client may follow
-		return nil, batch.Permanent(errors.New("serve: the provider's answer leads to another address"))
+	if err == nil && !mayPass(resp.StatusCode) {
+		_ = resp.Body.Close()
+		return nil, batch.Permanent(fmt.Errorf("serve: the provider's answer has status %d: want 200..299 or 400..999", resp.StatusCode))
 	}
 	return resp, err
+}
+
+// mayPass reports whether an answer of that status may go to a client. A redirect leads elsewhere, where no client may
+// follow. Below 200 is no answer, and net/http panics over what has not three digits.
+func mayPass(status int) bool {
+	return status >= http.StatusOK && status < http.StatusMultipleChoices || status >= http.StatusBadRequest && status <= 999
 }
 
 // give brings the answer to the client, as it comes.

@@ -147,6 +147,7 @@ func (o *out) write(p []byte) {
 func (o *out) begin(resp *http.Response) (tap *stream.Tap) {
 	v := o.v
 	o.alone(func() {
+		o.events = false // also where a ping has said so: nothing may stand within an answer in one piece
 		kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 		switch strings.TrimSpace(strings.ToLower(kind)) {
 		case "text/event-stream":

@@ -51,6 +51,17 @@ func hangs(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
+// with sets a header of an answer.
+func with(name, value string, next func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		resp, err := next(r)
+		if err == nil {
+			resp.Header.Set(name, value)
+		}
+		return resp, err
+	}
+}
+
 // resets breaks the connection.
 func resets(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET }
 
@@ -160,6 +171,10 @@ func TestWhatAClientGets(t *testing.T) {
 		"blanks before an answer":     {steps: steps(later(40*time.Second, ok)), header: []string{"X-Headrace-Keepalive", "1"}, status: 200, text: "\n\n\n" + answered},
 		"a refusal after blanks":      {steps: steps(later(20*time.Second, says(400, wrong))), header: []string{"X-Headrace-Keepalive", "1"}, status: 200, code: "no such field"},
 		"no blanks unasked":           {steps: steps(later(40*time.Second, ok)), status: 200, text: answered},
+		"JSON after pings":            {steps: steps(later(20*time.Second, with("Content-Type", "application/json", flows(25*time.Second, answered[:9], answered[9:])))), body: stream, status: 200, text: ping + answered},
+		"JSON that breaks, likewise":  {steps: steps(later(20*time.Second, with("Content-Type", "application/json", flows(25*time.Second, answered[:9], "break")))), body: stream, status: 200, text: ping + answered[:9], cut: true},
+		"an upgrade":                  {steps: steps(says(101, "")), status: 502, code: "headrace_upstream", calls: 1},
+		"a status that is none":       {steps: steps(says(50, answered)), status: 502, code: "headrace_upstream", calls: 1},
 		"an answer that breaks":       {steps: steps(breaks), status: 200, text: answered[:20], calls: 1, cut: true},
 	} {
 		t.Run(name, func(t *testing.T) {
