@@ -115,6 +115,9 @@ func (v *visit) called(c batch.Call) { //nolint:gocritic // its type is batch's
 		v.s.returns(v.wishes.client, v.wishes.class)
 		v.flies = false
 		v.line <- struct{}{}
+		if c.Doubtful.Calls > 0 {
+			v.paysAgain()
+		}
 	}
 }
 

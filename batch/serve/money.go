@@ -16,6 +16,7 @@ import (
 //	    └──────────────────┘
 //
 // A call costs more than its price if its answer is longer than the estimate. So a cap is passed by that much at most.
+// A call that broke may be billed: it keeps its price, and the next try needs another one.
 
 // purse is the money of a client, or of all.
 type purse struct {
@@ -60,28 +61,17 @@ func (v *visit) pays(ctx context.Context, pool string) error {
 	if v.s.cfg.Price == nil {
 		return nil
 	}
-	price, known := v.s.cfg.Price(pool, v.model, v.input, v.output)
-	if v.price = price; !known && v.capped() {
+	var known bool
+	if v.price, known = v.s.cfg.Price(pool, v.model, v.input, v.output); !known && v.capped() {
 		return errUnpriced
 	}
 	for {
 		var back <-chan struct{}
 		over := false
 		v.s.with(func(b *books) {
-			own := b.purseOf(v.client.Name)
-			own.turn(v.s.cfg.Clock.Now())
-			now, later := fits(v.s.cfg.MaxCost, b.all.spent, b.all.reserved, price)
-			ofRun, ofRunLater := fits(v.client.MaxCostRun, own.spent, own.reserved, price)
-			ofDay, ofDayLater := fits(v.client.MaxCostDay, own.today, own.reserved, price)
-			switch {
-			case now && ofRun && ofDay:
-				b.all.reserved = b.all.reserved.Plus(price)
-				own.reserved = own.reserved.Plus(price)
-				v.reserved = true
-			case later && ofRunLater && ofDayLater:
+			now, later := v.reserves(b)
+			if over = !later; later && !now {
 				back = b.money
-			default:
-				over = true
 			}
 		})
 		switch {
@@ -99,9 +89,37 @@ func (v *visit) pays(ctx context.Context, pool string) error {
 	}
 }
 
+// reserves reserves the price of a call if it fits now. later says that it may fit, now or once other calls have ended.
+func (v *visit) reserves(b *books) (now, later bool) {
+	own := b.purseOf(v.client.Name)
+	own.turn(v.s.cfg.Clock.Now())
+	now, later = fits(v.s.cfg.MaxCost, b.all.spent, b.all.reserved, v.price)
+	ofRun, ofRunLater := fits(v.client.MaxCostRun, own.spent, own.reserved, v.price)
+	ofDay, ofDayLater := fits(v.client.MaxCostDay, own.today, own.reserved, v.price)
+	now, later = now && ofRun && ofDay, later && ofRunLater && ofDayLater
+	if now {
+		b.all.reserved = b.all.reserved.Plus(v.price)
+		own.reserved = own.reserved.Plus(v.price)
+		v.reserved++
+	}
+	return now, later
+}
+
+// paysAgain reserves the price of the next try, since the last one may be billed. It ends the call if that does not fit.
+func (v *visit) paysAgain() {
+	if v.reserved == 0 {
+		return
+	}
+	fit := false
+	v.s.with(func(b *books) { fit, _ = v.reserves(b) })
+	if !fit {
+		v.cancel(batch.ErrMaxCost)
+	}
+}
+
 // settles gives back what was reserved, and books what the call has cost.
 func (v *visit) settles() {
-	if !v.reserved {
+	if v.reserved == 0 {
 		return
 	}
 	v.cost, v.costKnown = v.costs()
@@ -109,7 +127,7 @@ func (v *visit) settles() {
 		own := b.purseOf(v.client.Name)
 		own.turn(v.s.cfg.Clock.Now())
 		for _, p := range [...]*purse{&b.all, own} {
-			p.reserved = p.reserved - v.price
+			p.reserved -= v.price * limiter.Money(v.reserved)
 			p.spent, p.today = p.spent.Plus(v.cost), p.today.Plus(v.cost)
 		}
 		close(b.money)
@@ -117,17 +135,21 @@ func (v *visit) settles() {
 	})
 }
 
-// costs returns what the calls of the request have cost. Where an answer was cut off, or nobody says what it has used, that is
-// the price: the provider may bill as much.
+// costs returns what the calls of the request have cost. For each whose answer was cut off, that is the price, as the
+// provider may bill as much; and so it is if nobody says what the answer has used.
 func (v *visit) costs() (cost limiter.Money, known bool) {
 	e := &v.end
-	if v.tries == 0 || e.Err != nil && e.Doubtful.Calls == 0 {
-		return 0, true // the provider refused it, or never had it
+	for range e.Doubtful.Calls {
+		cost = cost.Plus(v.price)
 	}
-	if e.Doubtful.Calls == 0 && v.s.cfg.Cost != nil && e.Usage != (provider.Usage{}) {
-		if cost, known = v.s.cfg.Cost(v.lane, v.model, e.Usage); known {
-			return cost, true
+	known = e.Doubtful.Calls == 0
+	if v.tries == 0 || e.Err != nil {
+		return cost, known // the provider refused the others, or never had them
+	}
+	if v.s.cfg.Cost != nil && e.Usage != (provider.Usage{}) {
+		if last, told := v.s.cfg.Cost(v.lane, v.model, e.Usage); told {
+			return cost.Plus(last), known
 		}
 	}
-	return v.price, false
+	return cost.Plus(v.price), false
 }

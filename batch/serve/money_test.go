@@ -143,3 +143,41 @@ func TestCapNeedsPrices(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// Each call that breaks may be billed, and so may the one that is answered in the end. The cap bounds them together: a
+// call that it does not cover is not made.
+func TestBrokenCallsAreBooked(t *testing.T) {
+	usage := `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":10}}`
+	for name, test := range map[string]struct {
+		limit  float64
+		steps  []func(*http.Request) (*http.Response, error)
+		status int
+		calls  int
+		spent  float64
+	}{
+		"two breaks, then an answer":   {1, steps(resets, resets, says(200, usage)), 200, 3, 0.03 + 0.03 + 0.02},
+		"breaks alone":                 {1, steps(resets), 502, 5, 5 * 0.03},
+		"room for one call":            {0.05, steps(resets, says(200, usage)), 402, 1, 0.03},
+		"room for two":                 {0.06, steps(resets, resets, says(200, usage)), 402, 2, 0.06},
+		"a refusal needs no more room": {0.05, steps(says(429, busy, "Retry-After", "1"), says(200, usage)), 200, 2, 0.02},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up := &script{steps: test.steps}
+				m := over(t, dialects["openai"], up, func(c *Config) {
+					c.MaxCost = limiter.USD(test.limit)
+					c.Price = func(string, string, float64, float64) (limiter.Money, bool) { return limiter.USD(0.03), true }
+					c.Cost = func(_, _ string, u provider.Usage) (limiter.Money, bool) {
+						return limiter.USD(0.001 * float64(u.InputTokens+u.OutputTokens)), true
+					}
+				}, batch.WithPlainLaw())
+				resp, body := m.ask(m.request(t.Context(), "/v1/chat/completions", chatBody))
+				st, err := m.Status(t.Context())
+				if resp.StatusCode != test.status || up.calls != test.calls || err != nil || math.Abs(st.SpentUSD-test.spent) > 1e-9 || st.Reserved != 0 {
+					t.Errorf("%d %s, %d calls, $%.4f spent, $%.4f reserved, %v", resp.StatusCode, body, up.calls, st.SpentUSD, st.Reserved, err)
+				}
+				m.proves(t)
+			})
+		})
+	}
+}

@@ -47,7 +47,7 @@ type visit struct {
 	input, output float64       // tokens, estimated
 	price, cost   limiter.Money // of its call: before, and after it
 	costKnown     bool
-	reserved      bool // the price is
+	reserved      int // how often the price is: once for each call that may be billed
 
 	line  chan struct{} // holds a token while the request waits: the one that has taken it decides whether it leaves
 	out   *out
