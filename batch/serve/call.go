@@ -45,7 +45,9 @@ func (v *visit) watch(ctx context.Context, cancel context.CancelCauseFunc) (stop
 		all = append(all, v.s.alarm(max(v.wishes.whole-v.since(), 1), func() { cancel(errDeadline) }))
 	}
 	v.cancel = cancel
+	calm := after(ctx, v.out.hurry)
 	return func() {
+		v.out.hurried = !calm() || v.out.hurried
 		cancel(nil)
 		for _, stop := range all {
 			stop()
@@ -59,6 +61,8 @@ func (v *visit) pinging() (stop func()) {
 	later := v.s.alarm(v.s.cfg.CommitAfter, func() { v.out.ping(ctx) })
 	return func() {
 		cancel()
+		v.out.hurry() // a ping may hold the turn
+		v.out.hurried = true
 		later()
 	}
 }
@@ -101,7 +105,7 @@ func (v *visit) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		v.s.departs(v.wishes.client, v.wishes.class)
 		v.ticket.Left()
-		v.out.alone(func() { v.out.waits = "" })
+		v.out.says("")
 	}
 	v.tries, v.lane, v.left, v.flies = v.tries+1, batch.LaneFrom(ctx), v.s.cfg.Clock.Now(), true
 	v.recorder = provider.RecorderFrom(ctx)

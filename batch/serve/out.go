@@ -21,22 +21,24 @@ type out struct {
 	turn    chan struct{} // has room for the one
 	control *http.ResponseController
 
-	status int           // that the client has; 0: none yet
-	events bool          // the answer is a stream of events
-	tap    *stream.Tap   // of a stream
-	hider  *stream.Hider // takes the usage out of a stream; nil: nothing is taken out
-	blanks bool          // it is JSON, before which blanks may come
-	pinged bool          // its head was sent before the provider's had come
-	waits  string        // the latest forecast; "": there is none
-	broken error         // the client takes no more
-	bytes  int64
-	first  time.Time // of the answer's bytes; zero: none has come
-	last   time.Time // of the latest bytes
-	torn   bool      // its end did not come, and the client has to see that
+	status  int           // that the client has; 0: none yet
+	events  bool          // the answer is a stream of events
+	tap     *stream.Tap   // of a stream
+	hider   *stream.Hider // takes the usage out of a stream; nil: nothing is taken out
+	blanks  bool          // it is JSON, before which blanks may come
+	pinged  bool          // its head was sent before the provider's had come
+	waits   string        // the forecast that was told last; "": there was none
+	news    chan string   // has room for the latest one that was not told yet
+	broken  error         // the client takes no more
+	bytes   int64
+	first   time.Time // of the answer's bytes; zero: none has come
+	last    time.Time // of the latest bytes
+	hurried bool      // a write has a deadline; of the goroutine of the request
+	torn    bool      // its end did not come, and the client has to see that
 }
 
 func newOut(v *visit) *out {
-	o := &out{v: v, turn: make(chan struct{}, 1), control: http.NewResponseController(v.w)}
+	o := &out{v: v, turn: make(chan struct{}, 1), news: make(chan string, 1), control: http.NewResponseController(v.w)}
 	o.turn <- struct{}{}
 	return o
 }
@@ -103,8 +105,21 @@ func (o *out) pingOnce() time.Duration {
 	return pingEvery
 }
 
+// says has the next ping tell another forecast. It does not wait for a ping that the client does not take.
+func (o *out) says(waits string) {
+	select {
+	case <-o.news:
+	default:
+	}
+	o.news <- waits // has room: only the goroutine of the request sends
+}
+
 // words says what the client waits for.
 func (o *out) words() string {
+	select {
+	case o.waits = <-o.news:
+	default:
+	}
 	if o.waits == "" {
 		return "headrace waits for the provider"
 	}
@@ -141,6 +156,16 @@ func (o *out) write(p []byte) {
 		}
 	}
 }
+
+// lastWord is how long a client may take for the end of its answer, once its call is over: a stream's last event fits into
+// any connection of which something is read.
+const lastWord = time.Second
+
+// hurry ends a write that the client does not take, soon. Nothing else would: a context ends no write.
+func (o *out) hurry() { _ = o.control.SetWriteDeadline(o.v.s.cfg.Clock.Now().Add(lastWord)) }
+
+// relax undoes hurry: the connection may have further requests.
+func (o *out) relax() { _ = o.control.SetWriteDeadline(time.Time{}) }
 
 // begin sends the head of the provider's answer, unless a ping was faster. It returns the tap of a
 // stream.
@@ -296,6 +321,11 @@ func (o *out) fault(r provider.Refusal) {
 // Nobody pings any more.
 func (o *out) finish(why *refused) (status int, aborted bool) {
 	<-o.turn
+	defer func() {
+		if o.hurried && o.broken == nil {
+			o.relax()
+		}
+	}()
 	if o.pinged {
 		o.v.served(o.v.w.Header()) // as trailers: the head has left
 	}

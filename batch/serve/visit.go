@@ -309,7 +309,7 @@ func (v *visit) awaitTurn(pool string) error {
 		case <-v.ticket.Turn():
 			return nil
 		case f := <-v.ticket.News():
-			v.out.alone(func() { v.out.waits = f.String() })
+			v.out.says(f.String())
 		case err := <-v.ticket.Refused():
 			if v.wishes.whole > 0 && v.since() >= v.wishes.whole {
 				return errDeadline
