@@ -21,6 +21,10 @@ var never = map[string]bool{
 	"X-Original-Url": true, "X-Rewrite-Url": true, "X-Http-Method": true, "X-Http-Method-Override": true, "X-Method-Override": true,
 }
 
+// leastToken is the length from which a token is looked for within the headers, in bytes. A shorter one stands for a key
+// where none is needed, and its letters are in many a header.
+const leastToken = 8
+
 // outgoing returns the headers of a client that go to the provider. None has a token of the client's
 // in it, wherever the client has put it.
 func outgoing(h http.Header) http.Header {
@@ -32,7 +36,7 @@ func outgoing(h http.Header) http.Header {
 			continue
 		}
 		if slices.ContainsFunc(values, func(v string) bool {
-			return slices.ContainsFunc(tokens, func(t string) bool { return strings.Contains(v, t) })
+			return slices.ContainsFunc(tokens, func(t string) bool { return v == t || len(t) >= leastToken && strings.Contains(v, t) })
 		}) {
 			continue
 		}

@@ -150,7 +150,7 @@ func Unfit(r *http.Request) *provider.Refusal {
 	if charset := rest["charset"]; err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return refuse(http.StatusUnsupportedMediaType, "headrace_content_type", "the Content-Type must be application/json")
 	}
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+	if slices.ContainsFunc(r.Header.Values("Content-Encoding"), func(coding string) bool { return coding != "" && coding != "identity" }) {
 		return refuse(http.StatusUnsupportedMediaType, "headrace_content_type", "the body must come without a Content-Encoding")
 	}
 	return nil

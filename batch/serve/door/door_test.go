@@ -112,6 +112,7 @@ func TestContentTypes(t *testing.T) {
 		{[]string{"Content-Type", "application/json", "Content-Type", "application/json"}, false},
 		{[]string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, false},
 		{[]string{"Content-Type", "application/json", "Content-Encoding", "identity, gzip"}, false},
+		{[]string{"Content-Type", "application/json", "Content-Encoding", "identity", "Content-Encoding", "gzip"}, false},
 	} {
 		refusal := Unfit(asked("localhost", test.header...))
 		if (refusal == nil) != test.in || refusal != nil && (refusal.Status != http.StatusUnsupportedMediaType || refusal.Code != "headrace_content_type") {
