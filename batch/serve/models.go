@@ -37,16 +37,7 @@ func (s *Server) serveModels(w http.ResponseWriter, r *http.Request, face provid
 	case <-r.Context().Done():
 		return
 	}
-	var refusal *refused
-	if now := s.cfg.Clock.Now(); list.body == nil || now.Sub(list.at) >= listFor {
-		var fresh *catalog
-		if fresh, refusal = s.fetchModels(r.Context(), outgoing(r.Header)); refusal == nil {
-			fresh.at = now
-			list = fresh
-		}
-	}
-	s.models <- list
-	if refusal != nil {
+	if refusal := s.freshen(r.Context(), &list); refusal != nil {
 		plain(w, face, *refusal)
 		return
 	}
@@ -55,7 +46,21 @@ func (s *Server) serveModels(w http.ResponseWriter, r *http.Request, face provid
 	_, _ = w.Write(list.body) // the client may have gone
 }
 
-func (s *Server) fetchModels(ctx context.Context, header http.Header) (*catalog, *refused) {
+// freshen asks for the list again if it is old, and puts it back for the next request.
+func (s *Server) freshen(ctx context.Context, list **catalog) (refusal *refused) {
+	defer func() { s.models <- *list }()
+	if now := s.cfg.Clock.Now(); (*list).body == nil || now.Sub((*list).at) >= listFor {
+		var fresh *catalog
+		if fresh, refusal = s.fetchModels(ctx); refusal == nil {
+			fresh.at = now
+			*list = fresh
+		}
+	}
+	return refusal
+}
+
+// fetchModels asks for the list. It is for all clients, so the headers of none are in the question.
+func (s *Server) fetchModels(ctx context.Context) (*catalog, *refused) {
 	up := s.cfg.Upstream(s.cfg.Models)
 	if up == nil {
 		return nil, &refused{Refusal: provider.Refusal{Status: http.StatusNotFound, Code: "headrace_path", Message: "no provider lists its models"}}
@@ -64,7 +69,7 @@ func (s *Server) fetchModels(ctx context.Context, header http.Header) (*catalog,
 	defer cancel(nil)
 	late := s.alarm(s.cfg.CommitAfter, func() { cancel(errTimeout) })
 	defer late()
-	resp, err := up.List(ctx, header)
+	resp, err := up.List(ctx, outgoing(nil))
 	if err != nil {
 		return nil, new(reasonOf(ctx, err))
 	}

@@ -72,6 +72,9 @@ func TestModels(t *testing.T) {
 		var calls int
 		base := trip(func(r *http.Request) (*http.Response, error) {
 			calls++
+			if r.Header.Get("X-Own") != "" || r.Header.Get("Openai-Organization") != "" {
+				t.Errorf("one client's headers are in the list of all: %v", r.Header)
+			}
 			if r.Method != http.MethodGet || r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer "+ownKey {
 				t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
 			}
@@ -84,7 +87,7 @@ func TestModels(t *testing.T) {
 		m := over(t, dialects["openai"], base, func(c *Config) { c.Models = "m-1" })
 		defer m.shared.Close()
 		ask := func() (*http.Response, string) {
-			r := m.request(t.Context(), pathModels, "", "Content-Type", "")
+			r := m.request(t.Context(), pathModels, "", "Content-Type", "", "X-Own", "x", "Openai-Organization", "mine")
 			r.Method = http.MethodGet
 			return m.ask(r)
 		}
