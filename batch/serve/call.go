@@ -186,6 +186,9 @@ func (v *visit) report(status int, why *refused) {
 		Streamed: v.streams, Waited: now.Sub(v.began), Took: now.Sub(v.began), Attempts: v.tries, Bytes: v.out.bytes,
 		Usage: v.end.Usage, Finish: v.end.Finish, Cost: v.cost, Priced: v.costKnown, Gone: v.r.Context().Err() != nil,
 	}
+	if !isModel(a.Model) {
+		a.Model = "" // it is some text of the client's, of any length
+	}
 	if a.Client == "" {
 		a.Client = v.client.Name
 	}

@@ -49,7 +49,7 @@ func reasonOf(ctx context.Context, err error) refused {
 	case is(errPatience), late != nil:
 		return refused{Refusal: provider.Refusal{Status: http.StatusTooManyRequests, Code: "headrace_wait_too_long", Message: "no call could be made in the time that this request may wait"}, again: true, wait: mostWait}
 	case is(errDeadline):
-		return refused{Refusal: provider.Refusal{Status: http.StatusGatewayTimeout, Code: "headrace_deadline", Message: "the deadline of this request has passed"}}
+		return refused{Refusal: *tooOld()}
 	case is(errTimeout), is(batch.ErrItemTimeout):
 		return refused{Refusal: provider.Refusal{Status: http.StatusGatewayTimeout, Code: "headrace_timeout", Message: "the provider took longer than a call may"}}
 	case is(errIdle):
@@ -66,6 +66,10 @@ func reasonOf(ctx context.Context, err error) refused {
 		return refused{Refusal: provider.Refusal{Status: http.StatusInternalServerError, Code: "headrace_config", Message: "this server is configured wrongly"}}
 	}
 	return refused{Refusal: provider.Refusal{Status: http.StatusBadGateway, Code: "headrace_upstream", Message: "the provider did not answer: " + saidBy(err)}}
+}
+
+func tooOld() *provider.Refusal {
+	return &provider.Refusal{Status: http.StatusGatewayTimeout, Code: "headrace_deadline", Message: "the deadline of this request has passed"}
 }
 
 // tooLate refuses a request with the forecast. A client that would wait longer than SDKs do is not asked to come back.

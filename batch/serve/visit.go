@@ -35,6 +35,7 @@ type visit struct {
 	wishes    wishes
 	body      []byte
 	counting  []byte // the body with a question for the usage; nil: there is none
+	spare     []byte // the models that may answer in the place of the model; nil: none
 	room      int64  // that it has taken for its body
 
 	header http.Header // what the provider gets of the client's
@@ -110,18 +111,41 @@ func (v *visit) check() (refusal *provider.Refusal) {
 	if refusal = v.readWords(); refusal != nil {
 		return refusal
 	}
-	if !v.client.May(v.model) {
+	if v.wishes.whole > 0 && v.s.cfg.Clock.Now().Sub(v.began) >= v.wishes.whole {
+		return tooOld()
+	}
+	if !v.mayAsk() {
 		return &provider.Refusal{Status: http.StatusForbidden, Code: "headrace_model", Message: "this client may not ask this model"}
 	}
 	v.header, v.query = outgoing(v.r.Header), outgoingQuery(v.r.URL.RawQuery)
 	return nil
 }
 
+// mayAsk reports whether the client may ask the model, and each that is to answer in its place.
+func (v *visit) mayAsk() bool {
+	if v.client.Models == nil || !v.client.May(v.model) {
+		return v.client.Models == nil
+	}
+	if len(v.spare) == 0 || string(v.spare) == "null" {
+		return true
+	}
+	if v.spare[0] != '[' {
+		return false
+	}
+	for w := rawjson.WalkIn(v.spare); w.Next(); {
+		if name := w.Skip(); !rawjson.IsString(name) || !v.client.May(string(rawjson.Unquote(name))) {
+			return false
+		}
+	}
+	return true
+}
+
 // slowest is the time that the body of a request may take: what an uplink of 10 Mbit/s needs for the
 // longest body.
 const slowest = time.Minute
 
-// piece is the least room that is taken for a body whose length is not known, in bytes.
+// piece is the least room that is taken for a body, in bytes. More is taken as more comes: a length that is only announced
+// would keep others out.
 const piece = 64 << 10
 
 // readBody reads the body, within its own bound and that of all.
@@ -138,10 +162,11 @@ func (v *visit) readBody() *provider.Refusal {
 	var b bytes.Buffer
 	for {
 		if want := int64(b.Len()) + piece; want > v.room {
+			bound := most + 1
 			if length >= 0 {
-				want = max(length, 1)
+				bound = max(length, 1)
 			}
-			if want = min(max(want, 2*v.room), most+1); want > v.room {
+			if want = min(max(want, 2*v.room), bound); want > v.room {
 				if !v.s.room(want - v.room) {
 					return full("the bodies of requests that wait take all the room there is")
 				}
@@ -174,7 +199,7 @@ func (v *visit) readWords() *provider.Refusal {
 	if !rawjson.IsObject(object) || !rawjson.Valid(object) {
 		return bad("the body is not a JSON object")
 	}
-	inBody, models, wishes := v.model == "", 0, 0
+	inBody, models, wishes, spares := v.model == "", 0, 0, 0
 	for w := rawjson.WalkIn(object); w.Next(); {
 		name := string(w.Name)
 		value := w.Skip()
@@ -184,12 +209,15 @@ func (v *visit) readWords() *provider.Refusal {
 				return bad("the model is not a text")
 			}
 			v.model = string(rawjson.Unquote(value))
+		case name == "models": // those that answer if it does not, at OpenRouter and its like
+			spares++
+			v.spare = value
 		case name == "stream":
 			wishes++
 			v.streams = string(value) == "true"
 		}
 	}
-	if models > 1 || wishes > 1 {
+	if models > 1 || wishes > 1 || spares > 1 {
 		return bad("the body has two members of one name")
 	}
 	if inBody {
@@ -231,14 +259,23 @@ func hasDots(s string) bool {
 	return false
 }
 
+// leftOf returns what is left of a bound; 0: there is none.
+func leftOf(whole, passed time.Duration) time.Duration {
+	if whole > 0 {
+		whole = max(whole-passed, 1)
+	}
+	return whole
+}
+
 // place says where the request stands in the line.
 func (v *visit) place() line.Place {
+	if v.entered.IsZero() {
+		v.entered = v.s.cfg.Clock.Now()
+		v.wishes.whole = leftOf(v.wishes.whole, v.entered.Sub(v.began))
+	}
 	patience := v.wishes.maxWait
 	if v.wishes.whole > 0 {
 		patience = min(patience, v.wishes.whole)
-	}
-	if v.entered.IsZero() {
-		v.entered = v.s.cfg.Clock.Now()
 	}
 	v.input, v.output = estimate.For(v.operation, v.body)
 	return line.Place{

@@ -101,7 +101,9 @@ func (s *Server) read(h http.Header, c *door.Client, now time.Time) (w wishes, r
 		if err != nil {
 			return w, bad(headerDeadline)
 		}
-		w.whole = max(d, 1) // one that has passed refuses the request at once
+		if w.whole = d; d <= 0 {
+			return w, tooOld()
+		}
 	}
 	w.maxWait = max(w.maxWait, leastWait)
 	return w, nil
