@@ -35,6 +35,10 @@ type flow struct {
 // sweepLeast is the number of idle flows that are always kept: dropping so few saves nothing.
 const sweepLeast = 64
 
+// sweepMost is from how many flows on the idle ones are dropped whatever their past. Names that come once each start all at the same
+// virtual time, which then stands still: their past would matter for ever. It is a request for each at most.
+const sweepMost = 1024
+
 func newFlow(parent *flow, name string, weight float64) *flow {
 	return &flow{parent: parent, name: name, weight: weight, at: -1, sweepAt: sweepLeast}
 }
@@ -59,8 +63,9 @@ func (f *flow) sweep() {
 	if len(f.below) < f.sweepAt {
 		return
 	}
+	many := len(f.below) >= sweepMost
 	for name, c := range f.below {
-		if c.n == 0 && c.finish <= f.virtual && c.client == nil {
+		if c.n == 0 && (c.finish <= f.virtual || many) && c.client == nil {
 			delete(f.below, name)
 		}
 	}
