@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -24,7 +25,7 @@ import (
 // version. query is appended to the address. The caller has taken out of both what must not leave.
 //
 // The secrets of the configuration are in no answer: not in its headers, nor in its body, also if
-// they come in pieces. Everything else is as the provider sent it. An error is an *Error, or that
+// they come in pieces. Everything else is as the provider sent it, unpacked. An error is an *Error, or that
 // of the transport.
 func (c *Client) Pass(ctx context.Context, r provider.Request, streams bool, header http.Header, query string) (*http.Response, error) {
 	body, err := c.passed(r)
@@ -124,6 +125,9 @@ func (c *Client) pass(ctx context.Context, header http.Header, body []byte, buil
 			return nil, c.refused(err)
 		}
 		resp, err := c.send(req)
+		if err == nil {
+			err = unpack(resp)
+		}
 		switch {
 		case err != nil:
 			if !hasLeft(req) {
@@ -139,6 +143,23 @@ func (c *Client) pass(ctx context.Context, header http.Header, body []byte, buil
 		}
 		return resp, nil
 	}
+}
+
+// unpack undoes the packing of an answer that nobody asked for. Its client may not know how, and would not find a secret in it.
+func unpack(resp *http.Response) error {
+	switch coding := strings.ToLower(resp.Header.Get("Content-Encoding")); coding {
+	case "", "identity":
+		return nil
+	case "gzip", "x-gzip":
+		resp.Body = &gunzip{ReadCloser: resp.Body}
+	default:
+		_ = resp.Body.Close() // nobody can read it
+		return broken(errMalformed, fmt.Errorf("the answer is packed as %.40q: want gzip or nothing", coding))
+	}
+	resp.Header.Del("Content-Encoding")
+	resp.Header.Del("Content-Length")
+	resp.ContentLength, resp.Uncompressed = -1, true
+	return nil
 }
 
 // headersOf returns the headers of a request: those of the configuration, and the client's where

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -155,4 +157,71 @@ func (p *inPieces) Read(to []byte) (int, error) {
 	n := copy(to[:min(len(to), p.size)], p.rest)
 	p.rest = p.rest[n:]
 	return n, nil
+}
+
+// packedAs is an answer that came packed though nobody asked for that.
+func packedAs(coding string, status int, body string) *http.Response {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, body)
+	_ = w.Close()
+	resp := passed(status, b.String())
+	resp.Header.Set("Content-Encoding", coding)
+	resp.ContentLength = int64(b.Len())
+	return resp
+}
+
+// An answer that comes packed, unasked, is unpacked: its client may not know how, and no secret may hide in it. One that is
+// packed in another way is an error.
+func TestPassUnpacks(t *testing.T) {
+	const secret = "sk-key-of-the-provider-0123456789"
+	var resp *http.Response
+	key, err := auth.NewKey("X-Api-Key", "", secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Dialect: anthropic.Dialect{}, BaseURL: "http://h", Auth: key, Transport: passing(func(*http.Request) (*http.Response, error) { return resp, nil })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := func(of *http.Response) (*http.Response, error) {
+		resp = of
+		return c.Pass(t.Context(), provider.Request{Endpoint: provider.Messages, Model: "m", Body: []byte(`{}`)}, false, nil, "")
+	}
+	for _, status := range []int{200, 429} {
+		for _, coding := range []string{"gzip", "GZIP", "x-gzip"} {
+			got, err := pass(packedAs(coding, status, `{"echo":"`+secret+`"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(got.Body)
+			if err != nil || !strings.HasPrefix(string(body), `{"echo":"`) || strings.Contains(string(body), secret) || got.Header.Get("Content-Encoding") != "" || status == 200 && got.ContentLength != -1 {
+				t.Errorf("%d %s: %s %v %v", status, coding, body, got.Header, err)
+			}
+			_ = got.Body.Close()
+		}
+	}
+	for name, broken := range map[string]*http.Response{"no gzip": passed(200, "{}"), "cut off": packedAs("gzip", 200, strings.Repeat("0123456789", 99))} {
+		broken.Header.Set("Content-Encoding", "gzip")
+		if name == "cut off" {
+			broken.Body = io.NopCloser(io.LimitReader(broken.Body, 20))
+		}
+		got, err := pass(broken)
+		if err == nil {
+			_, err = io.ReadAll(got.Body)
+			_ = got.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if got, err := pass(packedAs("br", 200, "{}")); err == nil {
+		_ = got.Body.Close()
+		t.Error("an unknown coding passed")
+	}
+	if got, err := pass(passed(200, "{}")); err != nil {
+		t.Error(err)
+	} else {
+		_ = got.Body.Close()
+	}
 }
