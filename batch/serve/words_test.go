@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headrace/headrace/batch"
 )
 
 // A client's token goes to no provider, wherever it stands. A word that stands for a key where none is needed takes no
@@ -146,4 +148,79 @@ func TestSpareModels(t *testing.T) {
 			t.Errorf("%s: %d", body, resp.StatusCode)
 		}
 	}
+}
+
+// A header about one connection, about the caller or about pages in a browser goes no further, in either direction. Nor do
+// this server's own: the provider may not write them.
+func TestHeadersThatGoNoFurther(t *testing.T) {
+	for _, name := range [...]string{
+		"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key", "X-Amz-Security-Token", "X-Amz-Date", "Cookie", "Proxy-Authorization",
+		"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", "Host", "Content-Length", "Range", "If-None-Match",
+		"Origin", "Referer", "Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "X-Original-Url", "X-Http-Method-Override",
+		"Sec-Fetch-Site", "Sec-Websocket-Key", "Access-Control-Request-Method", "X-Headrace-Client", "X-Headrace-Any", "X-Hop",
+	} {
+		h := http.Header{"Connection": {"close, x-hop"}, "X-Stays": {"1"}}
+		h[name] = append(h[name], "value")
+		got := outgoing(h)
+		if _, has := got[name]; has || got.Get("X-Stays") != "1" || got.Get("Content-Type") != "application/json" || got.Get("Accept-Encoding") != "identity" {
+			t.Errorf("%s goes out: %v", name, got)
+		}
+	}
+	for _, name := range [...]string{
+		"Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Set-Cookie", "Alt-Svc",
+		"Strict-Transport-Security", "Www-Authenticate", "Location", "Refresh", "Clear-Site-Data", "Content-Length", "X-Should-Retry",
+		"Access-Control-Allow-Origin", "Cross-Origin-Resource-Policy", "X-Headrace-Lane", "X-Headrace-Any", "X-Hop",
+	} {
+		h := http.Header{"Connection": {"X-HOP"}, "X-Stays": {"1", "2"}}
+		h[name] = append(h[name], "value")
+		got := http.Header{}
+		incoming(got, h)
+		if _, has := got[name]; has || len(got["X-Stays"]) != 2 {
+			t.Errorf("%s comes back: %v", name, got)
+		}
+	}
+	for query, want := range map[string]string{"": "", "key=k&alt=sse": "alt=sse", "beta=true&api_key=k": "beta=true", "%": "", "alt=%0d%0a": "alt=%0D%0A", "alt=a&alt=b": "alt=a&alt=b"} {
+		if got := outgoingQuery(query); got != want {
+			t.Errorf("%q: %q, want %q", query, got, want)
+		}
+	}
+}
+
+// A client that goes while others have the turn leaves the line at once, and the one behind it takes its place.
+func TestClientThatGoesBeforeItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &script{steps: steps(later(30*time.Second, says(200, answered)))}
+		m := over(t, dialects["openai"], up, nil, batch.WithConcurrency(1))
+		defer m.shared.Close()
+		ctx, leave := context.WithCancel(t.Context())
+		ended := make(chan int, 4)
+		for i := range 4 { // one flies, one has its turn, two wait
+			of := t.Context()
+			if i == 2 {
+				of = ctx
+			}
+			go func() {
+				m.ask(m.request(of, "/v1/chat/completions", chatBody))
+				ended <- i
+			}()
+			synctest.Wait()
+		}
+		began := time.Now()
+		leave()
+		synctest.Wait()
+		st, err := m.Status(t.Context())
+		if err != nil || st.Waiting != 2 || st.InFlight != 1 {
+			t.Errorf("%d wait, %d in flight, %v", st.Waiting, st.InFlight, err)
+		}
+		if first := <-ended; first != 2 || time.Since(began) != 0 {
+			t.Errorf("%d ended first, after %v", first, time.Since(began))
+		}
+		for range 3 {
+			<-ended
+		}
+		if up.calls != 3 {
+			t.Errorf("%d calls", up.calls)
+		}
+		m.proves(t)
+	})
 }
