@@ -92,6 +92,9 @@ func isLocal(ctx context.Context) bool { is, _ := ctx.Value(localKey{}).(bool); 
 // ServeHTTP serves one request. It panics with http.ErrAbortHandler, as net/http wants it, to cut an
 // answer off whose end did not come.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(s.cfg.Clock.Now().Add(slowest)) // a server that has none reads without
+	}
 	var (
 		at      *door.Door
 		closing bool

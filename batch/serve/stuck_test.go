@@ -145,3 +145,43 @@ func TestClientThatTakesNoPing(t *testing.T) {
 		m.proves(t)
 	})
 }
+
+// A client that is refused before its body is read has a minute for that, and then its connection is closed: nobody holds
+// one for ever, least of all without a token.
+func TestBodyThatNobodyReads(t *testing.T) {
+	for name, head := range map[string]string{
+		"no token":       "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n",
+		"a foreign name": "POST /v1/chat/completions HTTP/1.1\r\nHost: evil.example\r\n",
+		"a health check": "GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
+		"another type":   "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\nContent-Type: text/plain\r\n",
+		"half a body":    "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\nContent-Type: application/json\r\n",
+	} {
+		for _, length := range []string{"Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m := over(t, dialects["openai"], trip(says(200, answered)), nil)
+					defer m.shared.Close()
+					l := &pipes{make(chan net.Conn), make(chan struct{})}
+					server := &http.Server{Handler: m}
+					go func() { _ = server.Serve(l) }()
+					defer func() { _ = server.Close() }()
+					ours, theirs := net.Pipe()
+					defer func() { _ = ours.Close() }()
+					l.conns <- theirs
+					began := time.Now()
+					go func() { _, _ = io.WriteString(ours, head+length) }()
+					ended := make(chan struct{})
+					go func() { _, _ = io.Copy(io.Discard, ours); close(ended) }()
+					select {
+					case <-ended:
+					case <-time.After(time.Hour):
+						t.Error("the connection is still open")
+					}
+					if took := time.Since(began); took > slowest+time.Second {
+						t.Errorf("it was open for %v", took)
+					}
+				})
+			})
+		}
+	}
+}

@@ -141,7 +141,7 @@ func (v *visit) mayAsk() bool {
 }
 
 // slowest is the time that the body of a request may take: what an uplink of 10 Mbit/s needs for the
-// longest body.
+// longest body. It also bounds the body of a request that is refused unread, which net/http reads before it answers.
 const slowest = time.Minute
 
 // piece is the least room that is taken for a body, in bytes. More is taken as more comes: a length that is only announced
@@ -156,9 +156,6 @@ func (v *visit) readBody() *provider.Refusal {
 		v.w.Header().Set("Connection", "close") // nobody reads it
 		return tooLong
 	}
-	control := http.NewResponseController(v.w)
-	_ = control.SetReadDeadline(v.s.cfg.Clock.Now().Add(slowest)) // a server that has none reads without
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	var b bytes.Buffer
 	for {
 		if want := int64(b.Len()) + piece; want > v.room {
@@ -181,6 +178,7 @@ func (v *visit) readBody() *provider.Refusal {
 			return tooLong
 		case errors.Is(err, io.EOF):
 			v.body = b.Bytes()
+			_ = http.NewResponseController(v.w).SetReadDeadline(time.Time{})
 			return nil
 		case err != nil || n == 0:
 			v.w.Header().Set("Connection", "close")
