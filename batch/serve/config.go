@@ -82,8 +82,8 @@ type Config struct {
 	MaxWaiting  int           // requests that wait; one client may have half of them
 	MaxWait     time.Duration // until a call leaves, for requests that say nothing else
 	CommitAfter time.Duration // a stream that waits longer gets its head, and pings
-	StreamIdle  time.Duration // the longest silence of a stream
-	Timeout     time.Duration // of a call from its departure to its end
+	StreamIdle  time.Duration // the longest silence of a stream; below 0: no bound
+	Timeout     time.Duration // of a call from its departure to its end; below 0: no bound
 	FinishGone  bool          // a call whose client has gone goes on to its end
 	InjectUsage bool          // streams of OpenAI's chats are asked for their usage, which a client that has not asked for it does not see
 
@@ -106,8 +106,8 @@ func (c Config) withDefaults() Config {
 	c.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
 	c.MaxWait = cmp.Or(c.MaxWait, DefaultMaxWait)
 	c.CommitAfter = cmp.Or(c.CommitAfter, DefaultCommitAfter)
-	c.StreamIdle = cmp.Or(c.StreamIdle, DefaultStreamIdle)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.StreamIdle = bounded(cmp.Or(c.StreamIdle, DefaultStreamIdle))
+	c.Timeout = bounded(cmp.Or(c.Timeout, DefaultTimeout))
 	if c.Pool == nil {
 		c.Pool = func(_, model string) (string, []batch.Option, error) { return model, nil, nil }
 	}
@@ -120,6 +120,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// bounded returns a bound, and a hundred years for none: any timer takes that.
+func bounded(d time.Duration) time.Duration {
+	if d < 0 {
+		d = 100 * 365 * 24 * time.Hour
+	}
+	return d
+}
+
 func (c Config) check() error {
 	var faults []error
 	if c.Shared == nil || c.Upstream == nil {
@@ -127,7 +135,7 @@ func (c Config) check() error {
 	}
 	for name, n := range map[string]int64{
 		"MaxBody": c.MaxBody, "MaxBodies": c.MaxBodies, "MaxWaiting": int64(c.MaxWaiting), "MaxWait": int64(c.MaxWait),
-		"CommitAfter": int64(c.CommitAfter), "StreamIdle": int64(c.StreamIdle), "Timeout": int64(c.Timeout),
+		"CommitAfter": int64(c.CommitAfter),
 	} {
 		if n < 0 {
 			faults = append(faults, fmt.Errorf("%s is %d: want 0 or more", name, n))

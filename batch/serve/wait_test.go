@@ -175,6 +175,8 @@ func TestWhatAClientGets(t *testing.T) {
 		"JSON that breaks, likewise":  {steps: steps(later(20*time.Second, with("Content-Type", "application/json", flows(25*time.Second, answered[:9], "break")))), body: stream, status: 200, text: ping + answered[:9], cut: true},
 		"an upgrade":                  {steps: steps(says(101, "")), status: 502, code: "headrace_upstream", calls: 1},
 		"a status that is none":       {steps: steps(says(50, answered)), status: 502, code: "headrace_upstream", calls: 1},
+		"a silence without bound":     {steps: steps(flows(time.Hour, two)), body: stream, change: func(c *Config) { c.Timeout, c.StreamIdle = -1, -1 }, status: 200, code: "[DONE]", took: time.Hour},
+		"a call without bound":        {steps: steps(later(3*time.Hour, ok)), change: func(c *Config) { c.Timeout = -1 }, status: 200, text: answered, took: 3 * time.Hour},
 		"an answer that breaks":       {steps: steps(breaks), status: 200, text: answered[:20], calls: 1, cut: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -152,9 +152,14 @@ func copyOf(s *exposition.Spread) *exposition.Spread {
 func (s *server) paths() http.Handler {
 	scrape := exposition.Handler(metrics.Build{}, s.meter)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path != "/metrics":
+		if r.URL.Path != "/metrics" {
 			s.handler.ServeHTTP(w, r)
+			return
+		}
+		if r.ContentLength != 0 { // nobody reads a body here, and net/http does so before it answers
+			_ = http.NewResponseController(w).SetReadDeadline(s.Clock.Now().Add(headerWait))
+		}
+		switch {
 		case r.Method != http.MethodGet:
 			http.Error(w, "headrace: /metrics takes GET", http.StatusMethodNotAllowed)
 		case !s.handler.Admin(r):

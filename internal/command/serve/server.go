@@ -164,12 +164,16 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 	}
 	s.meter = newMeter()
 	_, idle := f.Streams()
+	timeout := f.Timeout
+	if timeout == 0 {
+		timeout = -1 // for ever, as 0 is the default there
+	}
 	cfg := handler.Config{
 		Shared: shared, Upstream: s.upstream.to, Pool: s.upstream.pool, Home: s.upstream.home, Lanes: s.upstream.lanes, Models: s.upstream.lists(),
 		Clients: clients, Open: s.own.isOpen, Hosts: s.hosts(), AllowOrigin: s.own.origins,
 		MaxBody: int64(s.own.maxBody) * settings.Mebibyte, MaxBodies: int64(s.own.maxBodies) * settings.Mebibyte,
 		MaxWaiting: s.own.maxWaiting, MaxWait: s.own.maxWait, CommitAfter: s.own.commitAfter,
-		StreamIdle: idle, Timeout: f.Timeout, FinishGone: s.own.onDisconnect == finishGone, InjectUsage: s.own.injectUsage,
+		StreamIdle: idle, Timeout: timeout, FinishGone: s.own.onDisconnect == finishGone, InjectUsage: s.own.injectUsage,
 		MaxCost: limiter.USD(f.MaxCost), Price: s.upstream.price, Cost: s.upstream.cost,
 		Log: s.access, Clock: s.Clock,
 	}
