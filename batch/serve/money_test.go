@@ -181,3 +181,38 @@ func TestBrokenCallsAreBooked(t *testing.T) {
 		})
 	}
 }
+
+// A request that waits for money keeps nobody from calling: a cheaper one passes it, and it goes once money is back.
+func TestWaitForMoneyKeepsNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &script{steps: steps(later(10*time.Second, says(200, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)))}
+		m := over(t, dialects["openai"], up, func(c *Config) {
+			c.MaxCost = limiter.USD(1)
+			c.Price = func(_, _ string, input, _ float64) (limiter.Money, bool) {
+				if input > 100 {
+					return limiter.USD(0.8), true
+				}
+				return limiter.USD(0.1), true
+			}
+			c.Cost = func(string, string, provider.Usage) (limiter.Money, bool) { return limiter.USD(0.01), true }
+		})
+		defer m.shared.Close()
+		dear := strings.Replace(chatBody, "water", strings.Repeat("water ", 500), 1)
+		ended := make(chan string, 3)
+		began := time.Now()
+		for i, body := range []string{dear, dear, chatBody} {
+			go func() {
+				resp, _ := m.ask(m.request(t.Context(), "/v1/chat/completions", body))
+				ended <- []string{"first", "second", "cheap"}[i] + " " + resp.Status + " " + time.Since(began).Round(time.Second).String()
+			}()
+			synctest.Wait()
+		}
+		got := map[string]bool{<-ended: true, <-ended: true, <-ended: true}
+		for _, want := range []string{"first 200 OK 10s", "cheap 200 OK 10s", "second 200 OK 20s"} {
+			if !got[want] {
+				t.Errorf("no %q in %v", want, got)
+			}
+		}
+		m.proves(t)
+	})
+}

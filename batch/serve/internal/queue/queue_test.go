@@ -356,3 +356,59 @@ func TestNewsOfABusyQueue(t *testing.T) {
 		}
 	})
 }
+
+// A pace that falls while a request waits has it refused then, with the forecast, and not once its time is up. One that
+// falls a little does not: it is an estimate.
+func TestLateWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rate := 1.0
+		q := New(Config{Pace: func(string) Pace { return Pace{Rate: rate} }})
+		defer q.Close()
+		defer enter(t, q, line.Place{}).Done() // has its turn
+		began := time.Now()
+		waits := enter(t, q, line.Place{Latest: began.Add(20 * time.Second)})
+		defer waits.Done()
+		fall := func(to float64) {
+			q.ask(func() { rate = to })
+			time.Sleep(2500 * time.Millisecond)
+		}
+		fall(0.055) // 18 s, of which 17.5 are left
+		select {
+		case err := <-waits.Refused():
+			t.Fatalf("refused by an estimate: %v", err)
+		default:
+		}
+		fall(0.02)
+		select {
+		case err := <-waits.Refused():
+			if late, is := errors.AsType[*LateError](err); !is || late.Forecast.Before != 1 || late.Forecast.Wait != 50*time.Second {
+				t.Errorf("%v", err)
+			}
+		default:
+			t.Error("it still waits")
+		}
+	})
+}
+
+// A client whose last place in flight gets free goes on in each of its pools.
+func TestPlaceOfAClientFreesAllItsPools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Config{})
+		defer q.Close()
+		at := line.Place{Client: "a", MaxInFlight: 1}
+		first, err := q.Enter("m", at)
+		if err != nil || !hasTurn(first) {
+			t.Fatal(err)
+		}
+		first.Left()
+		second, err := q.Enter("other", at)
+		if err != nil || hasTurn(second) {
+			t.Fatalf("it has its turn over its bound, %v", err)
+		}
+		first.Done()
+		if !hasTurn(second) {
+			t.Error("it has no turn")
+		}
+		second.Done()
+	})
+}
