@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"encoding/binary"
+	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -64,5 +66,32 @@ func TestTapOverFrames(t *testing.T) {
 	tap.Write(fault)
 	if _, has := tap.Usage(); has || tap.Between() {
 		t.Error("it found something in what is nothing")
+	}
+}
+
+// Of a stream without an end of any line no more is kept than was promised, in either form.
+func TestTapKeepsLittle(t *testing.T) {
+	tap, piece := new(Tap), []byte("data: "+strings.Repeat("x", 1000))
+	for range 1000 {
+		tap.Write(piece)
+		if cap(tap.line) > 2*MaxKept {
+			t.Fatalf("%d bytes are kept", cap(tap.line))
+		}
+	}
+	tap.Write([]byte("\n\ndata: {\"usage\":{\"prompt_tokens\":9}}\n\n"))
+	if used, has := tap.Usage(); !has || used.InputTokens != 9 || !tap.Between() {
+		t.Errorf("after the long line: %+v %v", used, has)
+	}
+
+	splitter, _ := converse.Dialect{}.Stream(provider.Converse)
+	tap = Over(splitter)
+	head := []byte{0, 15, 0, 0, 0, 0, 0, 0} // says that the frame is 960 KiB long
+	frame := append(binary.BigEndian.AppendUint32(head, crc32.ChecksumIEEE(head)), piece...)
+	for range 500 {
+		tap.Write(frame)
+		if kept := tap.splitter.Buffered(); kept > 2*MaxKept {
+			t.Fatalf("%d bytes of a frame are kept", kept)
+		}
+		frame = piece
 	}
 }
