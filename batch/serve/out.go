@@ -27,8 +27,8 @@ type out struct {
 	hider   *stream.Hider // takes the usage out of a stream; nil: nothing is taken out
 	blanks  bool          // it is JSON, before which blanks may come
 	pinged  bool          // its head was sent before the provider's had come
-	waits   string        // the forecast that was told last; "": there was none
-	news    chan string   // has room for the latest one that was not told yet
+	waits   string        // the forecast of the latest ping; "": it had none
+	news    chan string   // has room for the latest one, for the next ping
 	broken  error         // the client takes no more
 	bytes   int64
 	first   time.Time // of the answer's bytes; zero: none has come
