@@ -107,6 +107,11 @@ func TestCapOfADay(t *testing.T) {
 		if status := ask(); status != http.StatusOK {
 			t.Errorf("on the next day: %d", status)
 		}
+		now := time.Now().UTC()
+		time.Sleep(now.Truncate(24 * time.Hour).Add(48*time.Hour - time.Second/2).Sub(now))
+		if over, next := ask(), ask(); over != http.StatusOK || next != http.StatusPaymentRequired {
+			t.Errorf("a call over midnight, which costs the new day: %d, %d", over, next)
+		}
 	})
 }
 
@@ -185,8 +190,8 @@ func TestBrokenCallsAreBooked(t *testing.T) {
 // A request that waits for money keeps nobody from calling: a cheaper one passes it, and it goes once money is back.
 func TestWaitForMoneyKeepsNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up := &script{steps: steps(later(10*time.Second, says(200, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)))}
-		m := over(t, dialects["openai"], up, func(c *Config) {
+		answer := later(10*time.Second, says(200, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`))
+		m := over(t, dialects["openai"], trip(answer), func(c *Config) {
 			c.MaxCost = limiter.USD(1)
 			c.Price = func(_, _ string, input, _ float64) (limiter.Money, bool) {
 				if input > 100 {
