@@ -44,7 +44,7 @@ func Command(w *world.World) *cobra.Command {
 		Short: "Show the state of an output: done, failed, remaining, spent",
 		Long: `Show what the result files of a run contain: how many items are done and failed, and what
 they used and cost, as far as their lines say. Nothing is changed, and a run may be writing
-to them. What remains is said by the timeline of the latest run; --input counts the input anew.
+to them. What remains is said by the timeline of the latest run; --input counts the input again.
 
 status exits as the run did: with 0 if every item succeeded, 1 if some failed, 3 if the provider
 stopped it, 4 or 5 by a limit of yours or the disk, and with 130 if it was interrupted or killed.
