@@ -77,6 +77,10 @@ type Config struct {
 	Hosts       []string // names by which clients may call, besides those of this machine
 	AllowOrigin []string // pages in a browser that may call
 
+	// Ahead is the time whose calls ask for leave together, where that comes from another machine; 0: one at a time
+	// asks, and requests of all clients keep their order until then.
+	Ahead time.Duration
+
 	MaxBody     int64         // of one request, in bytes
 	MaxBodies   int64         // of all requests together, in bytes
 	MaxWaiting  int           // requests that wait; one client may have half of them
@@ -135,7 +139,7 @@ func (c Config) check() error {
 	}
 	for name, n := range map[string]int64{
 		"MaxBody": c.MaxBody, "MaxBodies": c.MaxBodies, "MaxWaiting": int64(c.MaxWaiting), "MaxWait": int64(c.MaxWait),
-		"CommitAfter": int64(c.CommitAfter),
+		"CommitAfter": int64(c.CommitAfter), "Ahead": int64(c.Ahead),
 	} {
 		if n < 0 {
 			faults = append(faults, fmt.Errorf("%s is %d: want 0 or more", name, n))

@@ -58,7 +58,7 @@ func New(cfg Config) (*Server, error) {
 	s.books <- &books{door: at, of: map[string]*counts{}, purses: map[string]*purse{}, bare: map[string]bool{}, money: make(chan struct{}), idle: make(chan struct{})}
 	s.models <- new(catalog)
 	bound := line.Config{MaxWaiting: s.cfg.MaxWaiting, PerClient: max(1, s.cfg.MaxWaiting/2)}
-	s.queue = queue.New(queue.Config{Clock: s.cfg.Clock, Bound: bound, Pace: func(pool string) queue.Pace { return s.paceOf(s.cfg.Lanes(pool)...) }})
+	s.queue = queue.New(queue.Config{Clock: s.cfg.Clock, Bound: bound, Ahead: s.cfg.Ahead, Pace: func(pool string) queue.Pace { return s.paceOf(s.cfg.Lanes(pool)...) }})
 	return s, nil
 }
 

@@ -48,6 +48,12 @@ type LaneStatus struct {
 	Refused  uint64 `json:"refused"`
 }
 
+// Waiting returns the number of requests that wait.
+func (s *Server) Waiting() (n int) {
+	s.with(func(b *books) { n = b.waiting })
+	return n
+}
+
 // Admin reports whether a request may see the status: it has the token of an admin, or came over the user's own
 // socket. Where the server is open and has no clients, it needs no token. A request that is foreign, as a page's is,
 // never may.

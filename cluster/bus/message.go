@@ -43,6 +43,14 @@ type WorkerStatus struct {
 	Concurrency int                `json:"concurrency"`
 	Jobs        map[string]JobWork `json:"jobs,omitempty"`    // jobs that it has made calls for, at most MostJobs
 	Refuses     map[string]Refusal `json:"refuses,omitempty"` // jobs that it cannot work on, at most MostJobs
+	Serves      *Serving           `json:"serves,omitempty"`  // it takes no chunks, and calls for clients of its own; nil: it is a worker
+}
+
+// Serving is a server whose calls draw on the limits of the cluster: headrace serve --join.
+type Serving struct {
+	At      string  `json:"at"`      // its address, for people
+	Waiting int     `json:"waiting"` // requests that wait
+	Weight  float64 `json:"weight"`  // its share of the limits, relative to jobs
 }
 
 // MostJobs bounds the jobs in a worker's report: its busiest.

@@ -174,6 +174,9 @@ func (k *Keeper) Heard(now time.Time, a permit.Ask) error {
 		return err
 	}
 	p.seq, p.heard = a.Seq, now
+	if a.Weight > 0 { // it is of no job that a scheduler knows
+		p.team.reweigh(a.Weight)
+	}
 	k.stirred = true
 	k.reports(now, p, &a)
 	k.arrived(now, p, &a)

@@ -93,6 +93,21 @@ func TestNothingIsOfferedToTheSilent(t *testing.T) {
 	}
 }
 
+// A holder that is no job has the weight of its asks, which no scheduler tells.
+func TestAHolderHasItsWeight(t *testing.T) {
+	r := newRig(t, under(configured))
+	a := asking("a", 1, calls(1, 10))
+	a.Job, a.Weight = "serve/a", 4
+	r.hears(a).hears(asking("b", 1, calls(1, 10)))
+	jobs := map[string]float64{}
+	for _, j := range r.Status(r.now).Limits[0].Jobs {
+		jobs[j.Name] = j.Weight
+	}
+	if jobs["serve/a"] != 4 || jobs["job"] != 1 {
+		t.Errorf("weights %v", jobs)
+	}
+}
+
 // Of a limit of few calls few permits wait in the machine: they are out of the hands of turns.
 func TestFewWaitWhereFewLeave(t *testing.T) {
 	r := newRig(t, Config{Limits: map[string]machine.LaneConfig{"org": {Limits: limiter.Limits{RPM: 60}}}})

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
@@ -83,7 +84,7 @@ func (w *worker) defineLane(ctx context.Context, lane string, c, known machine.L
 		w.sayf("limit %s of job %s cannot be used: %v", limit, name, err)
 		return
 	}
-	w.link.add(ctx, lane)
+	w.link.known.add(lane)
 	w.sayLimit(limit, known)
 }
 
@@ -171,16 +172,21 @@ type link struct {
 	bus *bus.Bus
 	// believes reports whether there is a keeper of an epoch. Messages of others go to no lane.
 	believes func(ctx context.Context, epoch uint64) bool
-	lanes    *batch.Control
+	lanes    talkative
 	refusals *refusals
 	gives    *bus.Feed[permit.Give]
 	cools    *bus.Feed[permit.Cool]
-	known    chan string // new lanes, by name
-	names    []string    // of all lanes; only run uses it
+	known    laneNames
+}
+
+// talkative are the lanes of a process whose laws hear the keeper, and speak to it. A *batch.Control is one.
+type talkative interface {
+	Tell(ctx context.Context, lane string, word any) error
+	Words(ctx context.Context) (<-chan []batch.Word, error)
 }
 
 // newLink begins to hear the keeper's messages to the worker.
-func newLink(n *Node, lanes *batch.Control, r *refusals) (*link, error) {
+func newLink(n *Node, lanes talkative, r *refusals) (*link, error) {
 	b := n.bus
 	gives, err := b.Gives(b.Name(), givesKept)
 	if err != nil {
@@ -191,7 +197,7 @@ func newLink(n *Node, lanes *batch.Control, r *refusals) (*link, error) {
 		gives.Close()
 		return nil, err
 	}
-	return &link{bus: b, believes: n.epochs.Believes, lanes: lanes, refusals: r, gives: gives, cools: cools, known: make(chan string)}, nil
+	return &link{bus: b, believes: n.epochs.Believes, lanes: lanes, refusals: r, gives: gives, cools: cools}, nil
 }
 
 func (l *link) close() {
@@ -199,12 +205,29 @@ func (l *link) close() {
 	l.cools.Close()
 }
 
-// add announces a lane. From then on the lane gets all cools of its limit.
-func (l *link) add(ctx context.Context, lane string) {
-	select {
-	case l.known <- lane:
-	case <-ctx.Done():
+// laneNames holds the lanes by their limits. Any goroutine may call its methods; the zero value is empty.
+type laneNames struct {
+	mu sync.Mutex
+	of map[string][]string
+}
+
+// add notes a lane. From then on it gets all cools of its limit.
+func (n *laneNames) add(lane string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.of == nil {
+		n.of = map[string][]string{}
 	}
+	if limit, _ := partsOf(lane); !slices.Contains(n.of[limit], lane) {
+		n.of[limit] = append(n.of[limit], lane)
+	}
+}
+
+// under returns the lanes of a limit.
+func (n *laneNames) under(limit string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.of[limit])
 }
 
 // run passes messages on until ctx ends. A message that cannot be sent is no fault: the bus is away, and the lane
@@ -218,8 +241,6 @@ func (l *link) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case lane := <-l.known:
-			l.names = append(l.names, lane)
 		case said, open := <-words:
 			if !open {
 				words = nil
@@ -257,10 +278,8 @@ func (l *link) send(said []batch.Word) {
 
 // cool passes a cool to all lanes of its limit.
 func (l *link) cool(ctx context.Context, c *permit.Cool) {
-	for lane := range slices.Values(l.names) {
-		if limit, _ := partsOf(lane); limit == c.Limit {
-			_ = l.lanes.Tell(ctx, lane, c)
-		}
+	for _, lane := range l.known.under(c.Limit) {
+		_ = l.lanes.Tell(ctx, lane, c)
 	}
 }
 

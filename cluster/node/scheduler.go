@@ -123,7 +123,7 @@ func (f *scheduler) next(ctx context.Context, w schedulerFeeds, ticker clockwork
 		}
 		return open
 	case said, open := <-w.status.C:
-		if open {
+		if open && said.Body.Serves == nil { // a server takes no chunks
 			f.seen[said.About] = heardOf{f.clock.Now(), said.Body.Refuses}
 		}
 		return open

@@ -222,6 +222,9 @@ func (w *watching) hearDone(m bus.Message[bus.PartDone]) {
 
 func (w *watching) hearWorker(m bus.Message[bus.WorkerStatus], now time.Time) {
 	s := m.Body
+	if s.Serves != nil { // it does nothing for a job
+		return
+	}
 	if _, known := w.base[m.About]; !known {
 		w.base[m.About] = 0
 		if s.UpS > now.Sub(w.s.Began).Seconds() { // it was there before; a later one begins with nothing

@@ -24,6 +24,7 @@ import (
 type Law struct {
 	limiter.Unlimited
 	worker, job, limit string
+	weight             float64 // as in [Ask]
 
 	epoch    uint64 // the highest epoch of a keeper that was heard
 	wave     uint64 // that keeper's latest wave
@@ -37,6 +38,16 @@ type Law struct {
 	reports  reports
 	asks     asks
 	latency  float64 // of calls, smoothed, seconds; 0: none has ended
+	pace     Pace
+}
+
+// Pace is a word to a law: how fast its calls are likely to leave. It is for people and forecasts, and lets no call leave.
+type Pace struct {
+	PerSecond float64       // the lane's share of what the limit lets through; 0: not known
+	Searched  bool          // that is only the pace of a search for the limit
+	By        limiter.Bound // what gives that
+	Hold      time.Time     // nothing leaves before; zero: something may
+	Good      time.Time     // it says nothing any more from then on
 }
 
 // A call is one that left with a permit.
@@ -58,6 +69,13 @@ var (
 // whose number it has heard before.
 func New(worker, job, limit string) *Law {
 	return &Law{worker: worker, job: job, limit: limit, out: map[uint64]call{}, reports: reports{first: 1}, asks: asks{flow: flowFirst}}
+}
+
+// NewWeighed returns the law of a lane whose calls are no job's. Its asks say the weight of their holder.
+func NewWeighed(worker, holder, limit string, weight float64) *Law {
+	l := New(worker, holder, limit)
+	l.weight = weight
+	return l
 }
 
 // NewLaw is part of [limiter.Maker]. It returns the law itself: one law leads one lane.
@@ -176,16 +194,22 @@ func (l *Law) back(now time.Time, c call) bool {
 	return true
 }
 
-// View is part of [limiter.Law]: the law knows only whether there is a permit.
+// View is part of [limiter.Law]: the law knows only whether there is a permit, and the latest [Pace].
 func (l *Law) View(now time.Time, c limiter.Cost) limiter.View {
 	v := l.Unlimited.View(now, c)
+	if p := &l.pace; p.PerSecond > 0 && now.Before(p.Good) {
+		v.Rate, v.Binds, v.Hold = p.PerSecond, limiter.PaceBound{By: p.By, Pace: p.PerSecond}, p.Hold
+		if p.Searched {
+			v.Search = p.PerSecond
+		}
+	}
 	if wait, _ := l.Wait(now, c); wait > 0 {
 		v.Pace = 0
 	}
 	return v
 }
 
-// Hear is part of [limiter.Listener]. It takes *[Give] and *[Cool]. It ignores a message for
+// Hear is part of [limiter.Listener]. It takes *[Give], *[Cool] and *[Pace]. It ignores a message for
 // another lane, of an earlier keeper, or that makes no sense.
 func (l *Law) Hear(now time.Time, payload any) (r limiter.Reply) {
 	switch w := payload.(type) {
@@ -197,6 +221,8 @@ func (l *Law) Hear(now time.Time, payload any) (r limiter.Reply) {
 		if w.Validate() == nil && w.Limit == l.limit && w.Epoch >= l.epoch {
 			return l.cooled(now, w)
 		}
+	case *Pace:
+		l.pace = *w
 	}
 	return r
 }

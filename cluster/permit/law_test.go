@@ -2,6 +2,7 @@ package permit
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -82,6 +83,32 @@ func TestPermitsExpire(t *testing.T) {
 	r.at(Life + 2*AskEvery)
 	if x := r.last().Reports; len(x) != 3 || x[2].Number != 3 || !x[2].Unused {
 		t.Errorf("of a permit that came too late it reports %+v", x)
+	}
+}
+
+// A holder that is no job says its weight in each ask, and shows the pace that it hears for as long as that is good.
+func TestAHolderSaysItsWeight(t *testing.T) {
+	r := newRig(t, 10)
+	r.Law = NewWeighed("w", "serve/w", "l", 2.5)
+	r.at(0)
+	if a := r.last(); a.Weight != 2.5 || a.Validate() != nil {
+		t.Errorf("%+v", a)
+	}
+	a := *r.last()
+	if a.Weight = math.NaN(); !errors.Is(a.Validate(), ErrMessage) {
+		t.Error("a weight that is no number passes")
+	}
+	hold := noon.Add(time.Second)
+	r.Hear(noon, &Pace{PerSecond: 7, By: limiter.BoundTokens, Hold: hold, Good: noon.Add(3 * time.Second)})
+	if v := r.View(noon, limiter.Cost{}); v.Rate != 7 || v.Binds.By != limiter.BoundTokens || !v.Hold.Equal(hold) || v.Pace != 0 || v.Search != 0 {
+		t.Errorf("%+v", v)
+	}
+	r.Hear(noon, &Pace{PerSecond: 7, Searched: true, Good: noon.Add(3 * time.Second)})
+	if v := r.View(noon, limiter.Cost{}); v.Search != 7 {
+		t.Errorf("a search passes for a limit: %+v", v)
+	}
+	if v := r.View(noon.Add(3*time.Second), limiter.Cost{}); !math.IsInf(v.Rate, 1) {
+		t.Errorf("an old pace counts: %+v", v)
 	}
 }
 

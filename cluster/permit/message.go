@@ -3,6 +3,7 @@ package permit
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -80,6 +81,8 @@ type Ask struct {
 	// gap. First is the number of the first one among all reports of this lane, from 1.
 	First   uint64   `json:"f,omitempty"`
 	Reports []Report `json:"r,omitempty"`
+	// Weight is the share of a holder whose calls are no job's, relative to those of jobs; 0: the job has its own.
+	Weight float64 `json:"wt,omitempty"`
 }
 
 // A Report says one thing of a permit: it will not be used, a call has left with it, or that call has ended. A call
@@ -130,6 +133,8 @@ func (a *Ask) Validate() error {
 		return fmt.Errorf("%w: ask: its number is 0", ErrMessage)
 	case len(a.Wants) > MaxWants || a.More < 0:
 		return fmt.Errorf("%w: ask: %d wants and %d more", ErrMessage, len(a.Wants), a.More)
+	case !(a.Weight >= 0) || math.IsInf(a.Weight, 1):
+		return fmt.Errorf("%w: ask: a weight of %v", ErrMessage, a.Weight)
 	case len(a.Reports) > MaxReports || len(a.Reports) > 0 && a.First == 0:
 		return fmt.Errorf("%w: ask: %d reports from number %d on", ErrMessage, len(a.Reports), a.First)
 	}

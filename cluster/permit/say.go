@@ -148,7 +148,7 @@ func (l *Law) ask(now time.Time, wants []Cost, more int) *Ask {
 	a.sent = append(a.sent, sentAsk{seq: a.seq, at: now, report: last})
 	return &Ask{
 		Version: Version, Worker: l.worker, Job: l.job, Limit: l.limit, Seq: a.seq, Epoch: l.epoch, Got: l.got,
-		Wants: wants, More: more, First: first, Reports: list,
+		Wants: wants, More: more, First: first, Reports: list, Weight: l.weight,
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 func TestPageAndExamplesNameWhatIsThere(t *testing.T) {
 	checked := 0
 	for _, file := range []string{
-		"../../docs/cluster.md", "../README.md", "../../examples/cluster/laptop.sh", "../../examples/cluster/compose.yaml",
+		"../../docs/cluster.md", "../../docs/serve.md", "../README.md", "../../examples/cluster/laptop.sh", "../../examples/cluster/compose.yaml",
 		"../../examples/cluster/kubernetes/hub.yaml", "../../examples/cluster/kubernetes/worker.yaml", "../../examples/cluster/kubernetes/submit.yaml",
 	} {
 		text, err := os.ReadFile(file)
@@ -48,7 +48,7 @@ func TestPageAndExamplesNameWhatIsThere(t *testing.T) {
 var subcommands = []string{"jobs", "limits", "cluster"}
 
 // known are the commands that are looked for.
-var known = []string{"hub", "worker", "submit", "run", "sim", "jobs", "limits", "cluster"}
+var known = []string{"hub", "worker", "submit", "run", "sim", "jobs", "limits", "cluster", "serve"}
 
 var (
 	// A command begins behind the name of the program, or a manifest's list of arguments, and ends

@@ -87,7 +87,7 @@ an item.`,
 	}
 	root.SetFlagErrorFunc(flagFault)
 	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), doctor.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w), ctl.NewCommand(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())
+	root.AddCommand(run.Command(w, clusterOf(extras)), plan.Command(w), doctor.Command(w), lanes.Command(w), status.Command(w), report.Command(w), export.Command(w), prices.Command(w), serve.Command(w, serveOf(w, extras)), ctl.NewCommand(w), newRepairCommand(w), simulator.Command(w), newVersionCommand(), newConfigTopic(), newInputTopic(), settings.NewNetworkTopic(), newProvidersTopic(), newTimeTopic(), export.NewTopic())
 	root.AddCommand(newTopics()...)
 	addExtras(root, w, extras)
 	return root
@@ -234,6 +234,8 @@ type Extra struct {
 	// Cluster takes over headrace run where --cluster is given. Until then only the flags
 	// are checked. Among several extras the first that has it takes over.
 	Cluster func(ctx context.Context, s *run.Settings, input string) error
+	// Serve lets headrace serve share the limits of a cluster. Among several extras the first that has it does.
+	Serve func(*world.World) serve.Cluster
 }
 
 // clusterCommands lists the commands that only the full command has.
@@ -281,6 +283,16 @@ func absentCommand(word string) *cobra.Command {
 		Use: word, Hidden: true, Long: run.NotHere(word), DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error { return exit.Refuse("%s", run.NotHere(word)) },
 	}
+}
+
+// serveOf returns what lets headrace serve join a cluster; nil if no extra does.
+func serveOf(w *world.World, extras []Extra) serve.Cluster {
+	for _, e := range extras {
+		if e.Serve != nil {
+			return e.Serve(w)
+		}
+	}
+	return nil
 }
 
 // clusterOf returns the first function among the extras that takes over a run with --cluster; nil if none does.

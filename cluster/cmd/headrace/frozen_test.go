@@ -31,6 +31,11 @@ func TestCommandsOfAClusterAreFrozen(t *testing.T) {
 	for _, c := range commands(newHere(t).world(nil, &said{}, &said{})) {
 		walk(c.Name(), c)
 	}
+	ofServe := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	newServe(nil).Register(ofServe)
+	ofServe.VisitAll(func(f *pflag.Flag) {
+		is = append(is, fmt.Sprintf("serve --%s %s %q", f.Name, f.Value.Type(), f.DefValue))
+	})
 	const path = "testdata/frozen.txt"
 	if *rewriteFrozen {
 		if err := os.WriteFile(path, []byte(strings.Join(is, "\n")+"\n"), 0o644); err != nil {

@@ -14,6 +14,7 @@ func main() {
 		Heading:  "Many machines",
 		Commands: commands,
 		Cluster:  runTrial,
+		Serve:    newServe,
 	}))
 }
 

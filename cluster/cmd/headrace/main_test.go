@@ -75,7 +75,7 @@ func (h *here) run(line string, out, errs *said, signals <-chan os.Signal) int {
 	args := strings.Fields(strings.ReplaceAll(line, "{}", h.dir))
 	w := h.world(args, out, errs)
 	w.Signals = signals
-	return command.Run(h.t.Context(), w, command.Extra{Heading: "Many machines", Commands: commands, Cluster: runTrial})
+	return command.Run(h.t.Context(), w, command.Extra{Heading: "Many machines", Commands: commands, Cluster: runTrial, Serve: newServe})
 }
 
 // world has the environment of the test, and no terminal.

@@ -81,6 +81,7 @@ var (
 	permitsOut     = family(exposition.Gauge, "keeper_permits_out", "Permits that are with workers, or in flight.", "lane")
 	permitsWanted  = family(exposition.Gauge, "keeper_permits_wanted", "Permits that workers wait for.", "lane")
 	laneJobs       = family(exposition.Gauge, "keeper_jobs", "Jobs under a limit.", "lane")
+	laneServers    = family(exposition.Gauge, "keeper_servers", "Servers (headrace serve --join) under a limit.", "lane")
 	lanePhase      = family(exposition.Gauge, "keeper_lane_phase", "Which phase a limit is in: 1 for that one, 0 for the others.", "lane", "phase")
 	laneRate       = family(exposition.Gauge, "keeper_limit_rate", "What the provider is believed to let through, in units a second.", "lane", "limit", "source")
 
@@ -144,6 +145,17 @@ func (s *workerSource) Collect(page *exposition.Page) {
 		page.Add(workerCannot, float64(s.refuses))
 		page.Add(workerReport, float64(w.At.UnixMilli())/1000)
 	}
+	s.keeps(page)
+}
+
+// collectKept shows what this process knows as keeper, and whether it is one.
+func (s *workerSource) collectKept(page *exposition.Page) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keeps(page)
+}
+
+func (s *workerSource) keeps(page *exposition.Page) {
 	if s.keptAt.IsZero() || s.clock.Now().Sub(s.keptAt) > keptFor {
 		page.Add(keeperIs, 0)
 		return
@@ -166,7 +178,9 @@ func collectLimit(page *exposition.Page, l *bus.LimitPicture) {
 	}
 	page.Add(permitsOut, float64(out), l.Name)
 	page.Add(permitsWanted, float64(wanted), l.Name)
-	page.Add(laneJobs, float64(len(l.Jobs)), l.Name)
+	jobs, servers := holdersOf(l)
+	page.Add(laneJobs, float64(jobs), l.Name)
+	page.Add(laneServers, float64(servers), l.Name)
 	for phase := machine.Flowing; phase <= machine.Stopped; phase++ {
 		in := 0.0
 		if l.Phase == phase.String() {

@@ -58,6 +58,11 @@ func printOffice(out io.Writer, keeper string, epoch uint64, limits []bus.LimitP
 	if err := printLimits(out, limits); err != nil {
 		return err
 	}
+	servers := slices.DeleteFunc(slices.Clone(workers), func(w node.WorkerReport) bool { return w.Serves == nil })
+	workers = slices.DeleteFunc(slices.Clone(workers), func(w node.WorkerReport) bool { return w.Serves != nil })
+	if err := printServers(out, servers); err != nil {
+		return err
+	}
 	if len(workers) == 0 {
 		fmt.Fprintln(out, "\nworkers: none found; start one with headrace worker")
 		return nil
@@ -72,6 +77,21 @@ func printOffice(out io.Writer, keeper string, epoch uint64, limits []bus.LimitP
 	return t.Flush()
 }
 
+// printServers prints a table of the servers that call under the limits for clients of their own, if there are any.
+func printServers(out io.Writer, servers []node.WorkerReport) error {
+	if len(servers) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SERVE\tAT\tWEIGHT\tWAITING\tIN FLIGHT\tOF\tREQUESTS\tCALLS\tREFUSED")
+	for i := range servers {
+		w := &servers[i]
+		fmt.Fprintf(t, "%s\t%s\t%g\t%d\t%d\t%d\t%d\t%d\t%d\n", w.Name, w.Serves.At, w.Serves.Weight, w.Serves.Waiting, w.InFlight, w.Concurrency, w.Done, w.Calls, w.Refused)
+	}
+	return t.Flush()
+}
+
 // printLimits prints a table of the limits. Below it a line for each stopped limit says how to
 // have it flow again.
 func printLimits(out io.Writer, limits []bus.LimitPicture) error {
@@ -80,10 +100,11 @@ func printLimits(out io.Writer, limits []bus.LimitPicture) error {
 		return nil
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "LIMIT\tPHASE\tCALLS/S\tHELD BY\tKNOWN\tIN FLIGHT\tGIVEN\tREFUSED\tJOBS")
+	fmt.Fprintln(t, "LIMIT\tPHASE\tCALLS/S\tHELD BY\tKNOWN\tIN FLIGHT\tGIVEN\tREFUSED\tJOBS\tSERVE")
 	for i := range limits {
 		l := &limits[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", l.Name, l.Phase, paceOf(l), whyOf(l), knownOf(l), l.InFlight, l.Given, l.Refused, len(l.Jobs))
+		jobs, servers := holdersOf(l)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", l.Name, l.Phase, paceOf(l), whyOf(l), knownOf(l), l.InFlight, l.Given, l.Refused, jobs, servers)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -97,6 +118,18 @@ func printLimits(out io.Writer, limits []bus.LimitPicture) error {
 		fmt.Fprintln(out, text)
 	}
 	return nil
+}
+
+// holdersOf counts the jobs under a limit, and the servers.
+func holdersOf(l *bus.LimitPicture) (jobs, servers int) {
+	for _, j := range l.Jobs {
+		if node.IsServer(j.Job) {
+			servers++
+			continue
+		}
+		jobs++
+	}
+	return jobs, servers
 }
 
 // stoppedAccounts says which accounts have stopped with several limits, by the cause of the first of these.

@@ -153,8 +153,8 @@ func (f *flags) check(fs *pflag.FlagSet) error {
 	)...)
 }
 
-// Command makes headrace serve.
-func Command(w *world.World) *cobra.Command {
+// Command makes headrace serve. With --join it calls under the limits of a cluster; nil: this build has none.
+func Command(w *world.World, cluster Cluster) *cobra.Command {
 	own, of := &flags{}, &settings.Flags{ManyLanes: true}
 	cmd := &cobra.Command{
 		Use:   "serve [flags]",
@@ -177,11 +177,19 @@ func Command(w *world.World) *cobra.Command {
 				return of.WriteConfig(w.Stdout, cmd.Flags())
 			}
 			s.fixed = fixed(cmd.Flags())
+			joins, err := own.joins(cmd.Flags(), cluster, of)
+			if err != nil {
+				return err
+			}
+			if joins {
+				s.cluster = cluster
+			}
 			return s.serve(cmd.Context(), of)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	own.join(cmd.Flags(), of)
+	registerJoin(cmd.Flags(), cluster)
 	cmd.Flags().Lookup("print-config").Usage = "serve nothing: print the settings that hold, and where each comes from, as a file for --config; no secret is shown"
 	cmd.Flags().Lookup("max-cost").Usage = "never spend more, in USD, from the start on: the prices of calls in flight are reserved, and what does not fit gets status 402"
 	settings.CompleteWords(cmd, "on-disconnect", cancelGone, finishGone)

@@ -150,8 +150,12 @@ func copyOf(s *exposition.Spread) *exposition.Spread {
 
 // paths serves /metrics to admins, and everything else as before.
 func (s *server) paths() http.Handler {
-	scrape := exposition.Handler(metrics.Build{}, s.meter)
+	member := inCluster{s}
+	scrape := exposition.Handler(metrics.Build{}, s.meter, member)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if member.serveStatus(w, r) {
+			return
+		}
 		if r.URL.Path != "/metrics" {
 			s.handler.ServeHTTP(w, r)
 			return

@@ -48,7 +48,7 @@ func (s *server) openPast(addr string, simulated bool) (err error) {
 	if addr != "" {
 		p.page = live.New(live.Config{Render: p.render, Report: p.report, Clock: s.Clock})
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", exposition.Handler(metrics.Build{}, s.meter))
+		mux.Handle("GET /metrics", exposition.Handler(metrics.Build{}, s.meter, inCluster{s}))
 		p.page.Register(mux)
 		if p.address, err = exposition.Listen(addr, mux); err != nil {
 			return exit.Refuse("--metrics-addr: %v: choose another address, or end the program that has it", err)

@@ -54,6 +54,11 @@ type server struct {
 	told    chan struct{}  // one place: headrace ctl ends the server
 	reloads chan os.Signal // SIGHUPs of a process that was started without them
 
+	cluster Cluster    // nil: the limits are this process's own
+	member  Member     // likewise
+	part    func()     // ends what holds the member's permits
+	parted  chan error // has room for the error of that
+
 	style  panel.Style
 	shown  string // the latest line; the loop's, as what follows
 	drains bool   // it has been ended
@@ -106,7 +111,13 @@ func (s *server) serve(ctx context.Context, f *settings.Flags) (err error) {
 	if err = s.make(f, a, clients); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, s.leave()) }()
 	defer s.closeShared()
+	if s.cluster != nil {
+		if ended, err := s.join(ctx, f); ended || err != nil {
+			return errors.Join(err, s.handler.Close(ctx)) // nobody has come in
+		}
+	}
 	if err = s.openPast(f.MetricsAddr, a.Books != nil); err != nil {
 		return err
 	}
@@ -177,6 +188,9 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 		MaxCost: limiter.USD(f.MaxCost), Price: s.upstream.price, Cost: s.upstream.cost,
 		Log: s.access, Clock: s.Clock,
 	}
+	if s.cluster != nil {
+		cfg.Ahead = wayOfPermits
+	}
 	if s.handler, err = handler.New(cfg); err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
 	}
@@ -193,6 +207,10 @@ func (s *server) make(f *settings.Flags, a *account.Account, clients []door.Clie
 	}
 	return nil
 }
+
+// wayOfPermits is the time whose calls ask a cluster for permits together: a permit takes some 50 ms to come, and an ask
+// that has been answered a tenth of a second.
+const wayOfPermits = 250 * time.Millisecond
 
 // Bounds of connections.
 const (
@@ -240,7 +258,11 @@ func (s *server) introduce(f *settings.Flags, a *account.Account, made bool) {
 	if !s.entrance.isLocal() && s.entrance.cert == nil {
 		s.console.Notice(event.Other, "tokens and prompts of clients on other machines cross the network unencrypted (--insecure-http)")
 	}
-	s.console.Notice(event.Other, fmt.Sprintf("serving %s at %s", a.Name, s.entrance.url()))
+	limits := ""
+	if s.member != nil {
+		limits = ", under the limits of its cluster"
+	}
+	s.console.Notice(event.Other, fmt.Sprintf("serving %s at %s%s", a.Name, s.entrance.url(), limits))
 	s.console.Settle()
 	token := s.token
 	switch {
@@ -302,10 +324,14 @@ func (s *server) run(ctx context.Context, every time.Duration) error {
 		select {
 		case err := <-served:
 			return exit.End(exit.Output, "the address is gone: %v", err)
+		case err := <-s.parted:
+			if err != nil {
+				return s.outcast(err, shown.Chan())
+			}
 		case <-ctx.Done():
-			return s.end(syscall.SIGTERM, shown.Chan())
+			return s.end(nameOf(syscall.SIGTERM), shown.Chan())
 		case <-s.told:
-			return s.end(nil, shown.Chan())
+			return s.end("headrace ctl", shown.Chan())
 		case <-s.Asks:
 			s.show(ctx)
 		case <-shown.Chan():
@@ -317,7 +343,7 @@ func (s *server) run(ctx context.Context, every time.Duration) error {
 				s.reload(ctx)
 				continue
 			}
-			return s.end(sig, shown.Chan())
+			return s.end(nameOf(sig), shown.Chan())
 		}
 	}
 }
@@ -334,7 +360,7 @@ func hasTerminal() bool {
 }
 
 // end lets calls in flight finish, and ends at once by a second signal.
-func (s *server) end(sig os.Signal, shown <-chan time.Time) error {
+func (s *server) end(by string, shown <-chan time.Time) error {
 	s.drains = true
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
@@ -344,7 +370,7 @@ func (s *server) end(sig os.Signal, shown <-chan time.Time) error {
 	if s.own.drainWaiting {
 		waiting = "waiting requests go on"
 	}
-	s.console.Notice(event.Stopping, fmt.Sprintf("stopping by %s: %s, and calls in flight finish within %v; a second signal ends at once", nameOf(sig), waiting, s.own.drain))
+	s.console.Notice(event.Stopping, fmt.Sprintf("stopping by %s: %s, and calls in flight finish within %v; a second signal ends at once", by, waiting, s.own.drain))
 	s.handler.Drain(s.own.drainWaiting)
 	over := make(chan struct{})
 	go func() {
@@ -379,11 +405,8 @@ const sameCall = time.Second
 
 var errOver = errors.New("headrace serve has ended")
 
-// nameOf names a signal as it is in a sentence; nil: headrace ctl has ended the server.
+// nameOf names a signal as it is in a sentence.
 func nameOf(sig os.Signal) string {
-	if sig == nil {
-		return "headrace ctl"
-	}
 	if sig == syscall.SIGTERM {
 		return "a SIGTERM"
 	}

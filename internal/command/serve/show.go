@@ -50,7 +50,7 @@ func (s *server) show(ctx context.Context) {
 		return
 	}
 	s.shown = line
-	rows := append([]string{s.title()}, rowsOf(&st)...)
+	rows := slices.Concat([]string{s.title()}, inCluster{s}.rows(), rowsOf(&st))
 	style := s.style
 	s.console.ShowRows(func(width, height int) (fitting []string) {
 		for _, row := range rows[:min(len(rows), panel.MostRows, max(0, height))] {

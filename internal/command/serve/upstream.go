@@ -39,6 +39,9 @@ type upstream struct {
 	opts    map[*route.Route]routeOpts // of the pools that were asked for
 	homes   map[string]routeOpts       // of their homes
 	asked   map[asked]bool             // whose pools are there, or were before SIGHUP
+	member  Member                     // nil: the limits are this process's own
+	limits  map[string]string          // of the cluster, by the lane that is under it
+	limit   string                     // the one of all calls, and their lane; "": they have several
 }
 
 // routeOpts are the options of calls in a pool.
@@ -87,6 +90,7 @@ func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Accoun
 	changed := !began && a.Lanes == nil && lane != u.lane
 	u.account, u.flags, u.lane, u.table = a, f, lane, nil
 	u.defined, u.opts, u.homes = map[string]bool{}, map[*route.Route]routeOpts{}, map[string]routeOpts{}
+	clear(u.limits)
 	if a.Lanes != nil {
 		u.table = route.New(f)
 		for one := range u.asked {
@@ -94,7 +98,7 @@ func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Accoun
 		}
 		return nil
 	}
-	if u.renewed = u.renewed || changed; !changed {
+	if u.renewed = u.renewed || changed; !changed || u.member != nil {
 		return nil
 	}
 	st, err := u.shared.Status(ctx, math.MaxInt)
@@ -146,7 +150,10 @@ func (u *upstream) pool(operation, model string) (string, []batch.Option, error)
 func (u *upstream) find(operation, model string) (string, []batch.Option, error) {
 	own := []batch.Option{batch.WithMaxAttempts(u.flags.MaxAttempts)}
 	if u.table == nil {
-		name := u.account.Lane(model)
+		name := cmp.Or(u.limit, u.account.Lane(model))
+		if u.member != nil {
+			return name, own, u.hold(name, cmp.Or(u.limit, u.account.Limit(model)), u.lane)
+		}
 		return name, own, u.define(name)
 	}
 	r, err := u.table.Native(operation, model)
@@ -161,11 +168,7 @@ func (u *upstream) find(operation, model string) (string, []batch.Option, error)
 		if u.defined[l.Machine] {
 			continue
 		}
-		c, err := l.Config()
-		if err == nil {
-			err = u.shared.Define(l.Machine, c)
-		}
-		if err != nil {
+		if err := u.place(l); err != nil {
 			return "", nil, err
 		}
 		u.defined[l.Machine] = true
@@ -217,6 +220,22 @@ func (u *upstream) sticky(pool string) *route.Route {
 		return r
 	}
 	return nil
+}
+
+// place gives the shared a lane of the table.
+func (u *upstream) place(l *route.OnRoute) error {
+	c, err := l.Config()
+	switch {
+	case err != nil:
+		return err
+	case u.member == nil:
+		return u.shared.Define(l.Machine, c)
+	}
+	c.Account = u.account.AccountOf(l.Spec)
+	if c.Window = 0; l.Spec.Flags.All.Changed("concurrency") {
+		c.Window = l.Spec.Window()
+	}
+	return u.hold(l.Machine, u.account.LimitOn(l.Spec, l.Word), c)
 }
 
 // lanes names the lanes of a pool.

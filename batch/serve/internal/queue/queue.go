@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -52,6 +53,8 @@ type Config struct {
 	Clock clockwork.Clock        // nil: the real one
 	Bound line.Config            // how many may wait
 	Pace  func(pool string) Pace // asked once a second at most for each pool with waiting requests; nil: nothing is known
+	// Ahead is the time whose calls ask the coordinator together, where leave comes from afar; 0: one at a time asks.
+	Ahead time.Duration
 }
 
 const (
@@ -65,6 +68,11 @@ const (
 	searching = 0.75
 	// measuredMost is the time after which older calls count half.
 	measuredMost = time.Minute
+	// aheadUnknown is the number of requests that ask together where the pace is not known: a second's calls of a
+	// small account.
+	aheadUnknown = 32
+	// aheadMost bounds it, however fast calls leave.
+	aheadMost = 256
 )
 
 // A Queue lets requests wait. Make one with [New].
@@ -83,7 +91,7 @@ type Queue struct {
 
 // pool holds the facts that the owner has of a pool.
 type pool struct {
-	head    *Ticket // has its turn, and has not left; nil: nobody has
+	heads   []*Ticket // have their turn, and have not left
 	pace    Pace
 	askedAt time.Time // for the pace
 	mean    float64   // cost of a request; 0: none has come
@@ -233,10 +241,9 @@ func (t *Ticket) Left() { t.q.ask(t.left) }
 
 func (t *Ticket) left() {
 	p := t.q.pools[t.pool]
-	if p == nil || p.head != t {
+	if p == nil || !p.steps(t) {
 		return
 	}
-	p.head = nil
 	p.left += t.request.Cost
 	t.q.advance(t.pool, p)
 }
@@ -245,8 +252,7 @@ func (t *Ticket) left() {
 func (t *Ticket) Done() {
 	t.q.ask(func() {
 		frees := t.q.line.Leave(t.request)
-		if p := t.q.pools[t.pool]; p != nil && p.head == t {
-			p.head = nil
+		if p := t.q.pools[t.pool]; p != nil && p.steps(t) {
 			t.q.advance(t.pool, p)
 		}
 		if frees {
@@ -257,14 +263,37 @@ func (t *Ticket) Done() {
 	})
 }
 
-// advance gives the next request its turn, if nobody has it.
-func (q *Queue) advance(name string, p *pool) {
-	if p.head != nil {
-		return
+// steps takes a request out of those that have their turn, and reports whether it was one.
+func (p *pool) steps(t *Ticket) bool {
+	i := slices.Index(p.heads, t)
+	if i >= 0 {
+		p.heads = slices.Delete(p.heads, i, i+1)
 	}
-	if r := q.line.Next(name); r != nil {
-		p.head = r.Payload.(*Ticket)
-		close(p.head.turn)
+	return i >= 0
+}
+
+// ahead returns how many requests of a pool may have their turn at once.
+func (q *Queue) ahead(p *pool) int {
+	switch rate := p.pace.Rate; {
+	case q.cfg.Ahead == 0:
+		return 1
+	case rate <= 0 || math.IsInf(rate, 1) || p.pace.Searched:
+		return aheadUnknown
+	default:
+		return min(aheadMost, 1+int(math.Ceil(min(aheadMost, rate*q.cfg.Ahead.Seconds()))))
+	}
+}
+
+// advance gives the next requests their turn, as long as fewer have it than may.
+func (q *Queue) advance(name string, p *pool) {
+	for most := q.ahead(p); len(p.heads) < most; {
+		r := q.line.Next(name)
+		if r == nil {
+			break
+		}
+		t := r.Payload.(*Ticket)
+		p.heads = append(p.heads, t)
+		close(t.turn)
 	}
 	if q.line.WaitingIn(name) == 0 {
 		p.since = time.Time{}
@@ -280,7 +309,7 @@ func (q *Queue) sweep() {
 		return
 	}
 	for name, p := range q.pools {
-		if p.head == nil && q.line.WaitingIn(name) == 0 {
+		if len(p.heads) == 0 && q.line.WaitingIn(name) == 0 {
 			delete(q.pools, name)
 		}
 	}
@@ -420,8 +449,8 @@ func (p *pool) forecast(now time.Time, r *line.Request, l *line.Line) Forecast {
 
 // foresee turns what goes before into a wait.
 func (p *pool) foresee(now time.Time, n int, cost float64) Forecast {
-	if p.head != nil {
-		n, cost = n+1, cost+p.head.request.Cost
+	for _, t := range p.heads {
+		n, cost = n+1, cost+t.request.Cost
 	}
 	f := Forecast{Before: n, Wait: -1}
 	held := max(0, p.pace.From.Sub(now))

@@ -3,6 +3,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -411,4 +412,38 @@ func TestPlaceOfAClientFreesAllItsPools(t *testing.T) {
 		}
 		second.Done()
 	})
+}
+
+// Where leave comes from afar, the calls of a short time have their turn together, and a slow limit still lets one wait
+// for one other at most.
+func TestCallsOfAShortTimeAskTogether(t *testing.T) {
+	for rate, want := range map[float64]int{0: aheadUnknown, math.Inf(1): aheadUnknown, 0.1: 2, 8: 3, 1e9: aheadMost} {
+		q := New(Config{Ahead: 250 * time.Millisecond, Pace: func(string) Pace { return Pace{Rate: rate} }})
+		var all []*Ticket
+		turns := func() (n int) {
+			for _, ticket := range all {
+				if hasTurn(ticket) {
+					n++
+				}
+			}
+			return n
+		}
+		for range aheadMost + 10 {
+			all = append(all, enter(t, q, line.Place{}))
+		}
+		if n := turns(); n != want {
+			t.Errorf("at %v calls a second %d have their turn, want %d", rate, n, want)
+		}
+		if all[0].Left(); turns() != want+1 {
+			t.Errorf("at %v calls a second no other has its turn when one has left", rate)
+		}
+		q.Close()
+	}
+	q := New(Config{Ahead: time.Second, Pace: func(string) Pace { return Pace{Rate: 1, Searched: true} }})
+	defer q.Close()
+	for i := range aheadUnknown {
+		if !hasTurn(enter(t, q, line.Place{})) {
+			t.Fatalf("a search is held back by the number of those that ask: %d", i)
+		}
+	}
 }

@@ -1,0 +1,313 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/keeping"
+	"github.com/headrace/headrace/cluster/permit"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/limiter"
+)
+
+// A Holder says how a process holds permits for calls that are no job's.
+type Holder struct {
+	Shared *batch.Shared // its lanes are those that [Holding.Lane] gives a law
+	// Weight is its share of each limit, relative to those of jobs and of other holders.
+	Weight      float64
+	Keeper      keeping.Candidacy  // "" is keeping.PrefersKeep
+	Concurrency int                // calls that may be in flight, for people
+	Serves      func() bus.Serving // what it tells others of itself, once a second
+	Watch       Watch              // hears what this process reports
+}
+
+// MostHeld bounds the limits under which a holder calls. A client of a server may name any number of models, and a
+// keeper has room for 4,096 limits of all.
+const MostHeld = 256
+
+// ErrHeld says that a holder has no room for one more limit.
+var ErrHeld = fmt.Errorf("node: calls under more than %d limits", MostHeld)
+
+// holderMark begins what stands for the name of a job where a holder's calls are meant. No job's name has a slash.
+const holderMark = "serve/"
+
+// IsServer reports whether what stands in a picture for a job is a server that calls for clients of its own.
+func IsServer(job string) bool { return strings.HasPrefix(job, holderMark) }
+
+// A Holding is a process that calls under the limits of the cluster for clients of its own. Any goroutine may call
+// its methods.
+type Holding struct {
+	node *Node
+	how  Holder
+	job  string // stands for that of a job
+	link *link
+	news chan struct{} // has room for the news of one limit more
+
+	mu       sync.Mutex
+	laws     map[string]*permit.Law        // by limit
+	lanes    map[string]string             // likewise
+	known    map[string]machine.LaneConfig // likewise, as the user knows them
+	keeper   string                        // the latest that was heard
+	epoch    uint64
+	heard    time.Time // when it was; zero: none was
+	pictures map[string]bus.LimitPicture
+}
+
+// Hold begins to hold permits. The caller defines lanes by [Holding.Lane], and calls [Holding.Run] once.
+func (n *Node) Hold(how Holder) (*Holding, error) {
+	h := &Holding{
+		node: n, how: how, job: holderMark + n.Name(), laws: map[string]*permit.Law{}, lanes: map[string]string{}, known: map[string]machine.LaneConfig{},
+		pictures: map[string]bus.LimitPicture{}, news: make(chan struct{}, 1),
+	}
+	var err error
+	h.link, err = newLink(n, heldLanes{h}, n.newRefusals())
+	return h, err
+}
+
+// Lane returns the settings of a lane whose calls are under a limit of the cluster. The keeper hears what is known of the
+// limit, unless it knows more. Lane is called again when the lane's settings change. The error is [ErrHeld].
+func (h *Holding) Lane(lane, limit string, known, own machine.LaneConfig) (machine.LaneConfig, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	law := h.laws[limit]
+	if law == nil {
+		if len(h.laws) >= MostHeld {
+			return own, ErrHeld
+		}
+		law = permit.NewWeighed(h.node.Name(), h.job, limit, h.how.Weight)
+		h.laws[limit] = law
+	}
+	maps.DeleteFunc(h.lanes, func(_, of string) bool { return of == lane }) // another key may have brought another limit
+	h.lanes[limit], known.Maker = lane, nil
+	h.known[limit] = known
+	h.link.known.add(laneOf(limit, h.job))
+	own.Maker = law
+	select {
+	case h.news <- struct{}{}: // the keeper gives no permits before it knows of the limit
+	default:
+	}
+	return own, nil
+}
+
+// heldLanes are the lanes of a holder, by their limits.
+type heldLanes struct{ h *Holding }
+
+// Tell passes a word to the lane of a limit.
+func (l heldLanes) Tell(_ context.Context, name string, word any) error {
+	limit, _ := partsOf(name)
+	l.h.mu.Lock()
+	lane, is := l.h.lanes[limit]
+	l.h.mu.Unlock()
+	if !is {
+		return nil
+	}
+	return l.h.how.Shared.Tell(lane, word)
+}
+
+// Words returns what the lanes' laws say.
+func (l heldLanes) Words(context.Context) (<-chan []batch.Word, error) {
+	return l.h.how.Shared.Words(), nil
+}
+
+// Run holds permits until ctx ends, and stands for keeper meanwhile. Its error is [ErrOtherStore] once the store names
+// another hub, or that of a bus whose connection has ended for good.
+func (h *Holding) Run(ctx context.Context) error {
+	defer h.link.close()
+	n := h.node
+	if err := n.ensure(ctx, n.bus.Ensure); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	pictures, err := bus.Listen[bus.Picture](n.bus, bus.Keeper, "", picturesKept)
+	if err != nil {
+		return err
+	}
+	defer pictures.Close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	stand := n.watchHub
+	if h.how.Keeper != keeping.NeverKeeps {
+		stand = keeping.New(n.keeps(&Worker{Keeper: h.how.Keeper, Watch: h.how.Watch})).Run
+	}
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() { h.link.run(ctx) })
+	parts.Go(func() { h.sayStatus(ctx) })
+	parts.Go(func() { h.hearKeepers(ctx, pictures) })
+	err = stand(ctx)
+	stop()
+	return err
+}
+
+// paceGood is the time for which a keeper's picture tells a pace: it makes one each second.
+const paceGood = 3 * time.Second
+
+// hearKeepers tells the lanes how fast their calls may leave, and people if the keeper speaks another version.
+func (h *Holding) hearKeepers(ctx context.Context, pictures *bus.Feed[bus.Message[bus.Picture]]) {
+	version := &keeperVersion{Node: h.node}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m, open := <-pictures.C:
+			if !open {
+				return
+			}
+			differed := version.differs()
+			if version.hear(ctx, m); version.differs() != differed {
+				h.sayVersion(version)
+			}
+			if h.note(ctx, &m) {
+				h.pace(ctx, m.Body.Limits)
+			}
+		}
+	}
+}
+
+func (h *Holding) sayVersion(v *keeperVersion) {
+	if v.differs() {
+		h.node.sayf("the keeper of the limits is another version of headrace (its messages are of version %d, this server's of %d): requests wait until it is this one", v.version, permit.Version)
+		return
+	}
+	h.node.sayf("the keeper of the limits is this version of headrace again: requests go on")
+}
+
+// note remembers a picture of the present keeper, and reports whether it is one.
+func (h *Holding) note(ctx context.Context, m *bus.Message[bus.Picture]) bool {
+	if !h.node.epochs.Believes(ctx, m.Body.Epoch) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m.Body.Epoch < h.epoch {
+		return false
+	}
+	h.keeper, h.epoch, h.heard = m.About, m.Body.Epoch, h.node.clock.Now()
+	clear(h.pictures)
+	for _, l := range m.Body.Limits {
+		if _, mine := h.lanes[l.Name]; mine {
+			h.pictures[l.Name] = l
+		}
+	}
+	return true
+}
+
+// pace tells each lane its share of what its limit lets through.
+func (h *Holding) pace(ctx context.Context, limits []bus.LimitPicture) {
+	now := h.node.clock.Now()
+	for i := range limits {
+		l := &limits[i]
+		p := &permit.Pace{PerSecond: h.share(l), Searched: len(l.Known) == 0, By: limiter.ParseBound(l.Bound), Good: now.Add(paceGood)}
+		if l.WaitS > 0 && p.By == limiter.BoundCooldown {
+			p.Hold = now.Add(time.Duration(l.WaitS * float64(time.Second)))
+		}
+		_ = heldLanes{h}.Tell(ctx, laneOf(l.Name, h.job), p) // the Shared is closing
+	}
+}
+
+// share returns the calls a second that are this holder's, if it wants as many: the others share by weight that want
+// permits now. 0: nothing bounds them, or nobody knows.
+func (h *Holding) share(l *bus.LimitPicture) float64 {
+	if l.Pace == nil {
+		return 0
+	}
+	all := h.how.Weight
+	for _, j := range l.Jobs {
+		if j.Job != h.job && j.Wanted > 0 {
+			all += j.Weight
+		}
+	}
+	return *l.Pace * h.how.Weight / all
+}
+
+// sayStatus reports once a second what this process does, and what is known of its limits.
+func (h *Holding) sayStatus(ctx context.Context) {
+	ticker := h.node.clock.NewTicker(statusEvery)
+	defer ticker.Stop()
+	s, began := bus.WorkerStatus{Concurrency: h.how.Concurrency}, h.node.clock.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.news:
+		case <-ticker.Chan():
+		}
+		b, err := h.how.Shared.Status(ctx, 0)
+		if errors.Is(err, batch.ErrClosed) {
+			return
+		}
+		c := b.Totals
+		s.At, s.UpS = h.node.clock.Now().UTC(), h.node.clock.Since(began).Seconds()
+		s.InFlight, s.Done, s.Calls, s.Refused = int(c.Calls-c.Settled-c.HandedOver), c.Settled+c.FailedLater, c.Calls, c.Throttled
+		serves := h.how.Serves()
+		serves.Weight = h.how.Weight
+		s.Serves = &serves
+		h.mu.Lock()
+		s.Limits = maps.Clone(h.known)
+		h.mu.Unlock()
+		_ = h.node.bus.Say(bus.Status, h.node.Name(), s)
+		if h.how.Watch.Worked != nil {
+			h.how.Watch.Worked(s)
+		}
+	}
+}
+
+// Held is a snapshot of a Holding.
+type Held struct {
+	Name      string      `json:"name"` // of this process in the cluster
+	Hub       string      `json:"hub"`
+	Connected bool        `json:"connected"`
+	Keeper    string      `json:"keeper"` // "": none was heard in the last seconds
+	Epoch     uint64      `json:"epoch"`  // of the keeper
+	Weight    float64     `json:"weight"`
+	Limits    []HeldLimit `json:"limits"` // by name
+}
+
+// A HeldLimit is a limit under which a Holding calls.
+type HeldLimit struct {
+	Name    string  `json:"name"`
+	Lane    string  `json:"lane"`
+	Phase   string  `json:"phase,omitempty"`      // "": the keeper has not told
+	HeldBy  string  `json:"held_by,omitempty"`    // as headrace limits ls shows it
+	Share   float64 `json:"share_per_second"`     // calls that may leave here if others want theirs; 0: nothing bounds them, or nobody knows
+	Others  int     `json:"others"`               // jobs, and servers, that call under it, too
+	Stopped string  `json:"stopped,omitempty"`    // why
+	Pace    float64 `json:"per_second,omitempty"` // calls that may leave from everywhere
+}
+
+// Held returns a snapshot.
+func (h *Holding) Held() Held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := Held{Name: h.node.Name(), Hub: h.node.bus.Identity(), Connected: h.node.bus.Connected(), Weight: h.how.Weight, Limits: []HeldLimit{}}
+	told := !h.heard.IsZero() && h.node.clock.Since(h.heard) < paceGood
+	if told {
+		s.Keeper, s.Epoch = h.keeper, h.epoch
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.lanes)) {
+		l := HeldLimit{Name: name, Lane: h.lanes[name]}
+		if p, is := h.pictures[name]; is && told {
+			l.Phase, l.HeldBy, l.Stopped, l.Share = p.Phase, p.Bound, p.Stopped, h.share(&p)
+			if p.Pace != nil {
+				l.Pace = *p.Pace
+			}
+			for _, j := range p.Jobs {
+				if j.Job != h.job {
+					l.Others++
+				}
+			}
+		}
+		s.Limits = append(s.Limits, l)
+	}
+	return s
+}

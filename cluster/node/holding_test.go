@@ -1,0 +1,128 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/cluster/bus"
+	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/internal/must"
+)
+
+// held is a server's part of a cluster, at work.
+func (c *cluster) held(weight float64) (h *Holding, shared *batch.Shared) {
+	c.t.Helper()
+	n := c.join(func(text string) { c.t.Log(text) })
+	shared = must.Get(batch.NewShared(batch.WithConcurrency(8)))(c.t)
+	h = must.Get(n.Hold(Holder{Shared: shared, Weight: weight, Concurrency: 8, Serves: func() bus.Serving { return bus.Serving{At: "here", Waiting: 3} }}))(c.t)
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error)
+	go func() { over <- h.Run(ctx) }()
+	c.t.Cleanup(func() {
+		shared.Close()
+		stop()
+		must.Do(c.t, errors.Join(<-over, n.Close()))
+	})
+	return h, shared
+}
+
+// A holder's calls leave by permits of the cluster's keeper, which may be the holder itself. Others see it, and no
+// scheduler takes it for a worker.
+func TestAHolderCallsUnderTheLimitsOfItsCluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	h, shared := c.held(2)
+	known := machine.LaneConfig{Limits: batch.Limits{RPM: 60_000}}
+	must.Do(t, shared.Define("lane", must.Get(h.Lane("lane", "org", known, machine.LaneConfig{}))(t)))
+	for i := range 20 {
+		got, err := batch.Do(t.Context(), shared, i, func(_ context.Context, n int) (int, error) { return n + 1, nil }, batch.WithPoolOf(func(int) string { return "lane" }))
+		if err != nil || got != i+1 {
+			t.Fatalf("call %d: %d, %v", i, got, err)
+		}
+	}
+	other := c.join(nil)
+	defer func() { _ = other.Close() }()
+	var o Office
+	for limit := time.Now().Add(time.Minute); len(o.Workers) == 0 || len(o.Limits) == 0 || o.Limits[0].Given < 20; {
+		if time.Now().After(limit) {
+			t.Fatalf("%+v", o)
+		}
+		o = must.Get(other.Office(t.Context(), 2*statusEvery))(t)
+	}
+	if w := o.Workers[0]; w.Serves == nil || w.Serves.At != "here" || w.Serves.Weight != 2 || w.Calls < 20 {
+		t.Errorf("%+v", w)
+	}
+	if l := o.Limits[0]; l.Name != "org" || len(l.Jobs) != 1 || !IsServer(l.Jobs[0].Job) || l.Jobs[0].Weight != 2 {
+		t.Errorf("%+v", l)
+	}
+	if s := h.Held(); !s.Connected || s.Keeper != s.Name || len(s.Limits) != 1 || s.Limits[0].Name != "org" || s.Limits[0].Lane != "lane" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A lane goes on with its law, and another limit gives it another one. A client that names any number of models does not
+// fill the keeper.
+func TestAHolderHasABoundOnItsLimits(t *testing.T) {
+	n := newCluster(t).join(nil)
+	defer func() { _ = n.Close() }()
+	h := must.Get(n.Hold(Holder{Weight: 1}))(t)
+	defer h.link.close()
+	lane := func(name, limit string) machine.LaneConfig {
+		return must.Get(h.Lane(name, limit, machine.LaneConfig{}, machine.LaneConfig{}))(t)
+	}
+	first := lane("a", "one")
+	if again := lane("a", "one"); again.Maker != first.Maker {
+		t.Error("a lane loses its law")
+	}
+	if other := lane("a", "two"); other.Maker == first.Maker || len(h.Held().Limits) != 1 {
+		t.Errorf("another limit: %+v", h.Held())
+	}
+	for i := range MostHeld - 2 {
+		lane(fmt.Sprint(i), fmt.Sprint(i))
+	}
+	if _, err := h.Lane("b", "more", machine.LaneConfig{}, machine.LaneConfig{}); !errors.Is(err, ErrHeld) {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+// A server's share is by weight among those that want permits now.
+func TestAServerSharesWithThoseThatWant(t *testing.T) {
+	pace := 30.0
+	h := &Holding{job: holderMark + "x", how: Holder{Weight: 2}}
+	l := &bus.LimitPicture{Pace: &pace, Jobs: []bus.JobPicture{{Job: h.job, Weight: 2, Wanted: 5}, {Job: "a", Weight: 1, Wanted: 9}, {Job: "b", Weight: 7}}}
+	if got := h.share(l); got != 20 {
+		t.Errorf("%v of 30, want 20", got)
+	}
+	if l.Pace = nil; h.share(l) != 0 {
+		t.Error("a limit without a bound has a share")
+	}
+}
+
+// A server says nothing of jobs, so that a job that all workers refuse still stops, and shows no worker that it has not.
+func TestAServerIsNoWorker(t *testing.T) {
+	c := newCluster(t)
+	n := c.join(nil)
+	defer func() { _ = n.Close() }()
+	f := newScheduler(n, nil)
+	w := must.Get(f.listen())(t)
+	defer w.close()
+	ticker := n.clock.NewTicker(time.Hour)
+	defer ticker.Stop()
+	for _, s := range []bus.WorkerStatus{{Serves: &bus.Serving{}}, {}} {
+		must.Do(t, n.bus.Say(bus.Status, fmt.Sprint("worker-", s.Serves == nil), s))
+		f.next(t.Context(), w, ticker)
+	}
+	if _, is := f.seen["worker-true"]; !is || len(f.seen) != 1 {
+		t.Errorf("%v", f.seen)
+	}
+	s := &watching{heard: map[string]heard{}, base: map[string]int{}, s: Standing{JobStatus: JobStatus{Record: job.Record{}}}}
+	s.hearWorker(bus.Message[bus.WorkerStatus]{About: "s", Body: bus.WorkerStatus{Serves: &bus.Serving{}}}, time.Now())
+	if len(s.heard) > 0 {
+		t.Errorf("%v", s.heard)
+	}
+}

@@ -1,0 +1,212 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headrace/headrace/batch"
+	handler "github.com/headrace/headrace/batch/serve"
+	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/exit"
+	"github.com/headrace/headrace/internal/command/metrics/exposition"
+	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/settings"
+)
+
+// A Cluster lets a server call under limits that it shares with jobs, and with servers on other machines. Another main
+// brings it.
+type Cluster interface {
+	// Register registers the flags by which a cluster is reached, --join among them.
+	Register(fs *pflag.FlagSet)
+	// Check finds values that are wrong by themselves. lanes: the calls go to the lanes of a file.
+	Check(fs *pflag.FlagSet, lanes bool) error
+	// Limit names the limit that all calls are under; "": they have those of their provider, model and account.
+	Limit() string
+	// Join reaches the cluster. It waits for a hub that is away, until ctx ends.
+	Join(ctx context.Context, s Joining) (Member, error)
+}
+
+// Joining is what a server tells a cluster of itself.
+type Joining struct {
+	Shared      *batch.Shared
+	Concurrency int
+	Stands      func() (at string, waiting int) // its address, and the requests that wait
+	Say         func(string)                    // for people; from any goroutine
+}
+
+// A Member is a server in a cluster. Any goroutine may call its methods.
+type Member interface {
+	exposition.Source
+	// Lane returns the settings of a lane whose calls are under a limit of the cluster; c says what is known of it.
+	Lane(lane, limit string, c batch.LaneConfig) (batch.LaneConfig, error)
+	// Run holds permits until ctx ends. An error says why the server must end.
+	Run(ctx context.Context) error
+	// Standing says how it stands: for programs, as JSON, and in rows for people.
+	Standing() (forPrograms any, rows []string)
+	Close() error
+}
+
+// joinFlag is the flag that names the cluster.
+const joinFlag = "join"
+
+// registerJoin registers the flags about a cluster; without one, a flag that says where to get it.
+func registerJoin(fs *pflag.FlagSet, c Cluster) {
+	if c != nil {
+		c.Register(fs)
+		return
+	}
+	fs.String(joinFlag, "", "keep the limits of a cluster, with its jobs and other servers (the full command only)")
+	settings.NameValues(fs, map[string]string{joinFlag: "LINE"})
+}
+
+// joins reports whether the command line names a cluster, and refuses what cannot be used there.
+func (f *flags) joins(fs *pflag.FlagSet, c Cluster, of *settings.Flags) (bool, error) {
+	switch {
+	case c != nil && !fs.Changed(joinFlag):
+		return false, c.Check(fs, of.Fleet != nil)
+	case !fs.Changed(joinFlag):
+		return false, nil
+	case c == nil:
+		return false, exit.Refuse("%s", run.NotHere("--"+joinFlag))
+	case f.state != "":
+		return false, exit.Refuse("--state: the keeper of a cluster keeps what is learned of its limits: remove it, or --%s", joinFlag)
+	case of.Law == settings.LawNone:
+		return false, exit.Refuse("--law none cannot be used in a cluster, which keeps one limit for all: use model or plain")
+	}
+	return true, c.Check(fs, of.Fleet != nil)
+}
+
+// join joins the cluster, and holds permits from then on. A signal ends the wait for it, which is no fault.
+func (s *server) join(ctx context.Context, f *settings.Flags) (ended bool, err error) {
+	joined, stop := context.WithCancel(ctx)
+	s.part = stop
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.member, err = s.cluster.Join(joined, Joining{
+			Shared: s.upstream.shared, Concurrency: f.Concurrency, Stands: s.stands,
+			Say: func(text string) { s.console.Notice(event.Other, text) },
+		})
+	}()
+	for waits := true; waits; {
+		select {
+		case <-done:
+			waits = false
+		case sig := <-s.Signals:
+			if sig != syscall.SIGHUP {
+				stop()
+				<-done
+				return true, s.leave()
+			}
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	s.parted = make(chan error, 1)
+	go func() { s.parted <- s.member.Run(joined) }()
+	s.upstream.join(s.member, s.cluster.Limit())
+	return false, nil
+}
+
+// stands says how the server stands, for others in its cluster.
+func (s *server) stands() (at string, waiting int) {
+	return s.entrance.url(), s.handler.Waiting()
+}
+
+// leave leaves the cluster, once no call is in flight.
+func (s *server) leave() (err error) {
+	if s.part == nil {
+		return nil
+	}
+	s.part()
+	s.part = nil
+	if s.parted != nil {
+		err = <-s.parted
+	}
+	if s.member != nil {
+		err = errors.Join(err, s.member.Close())
+	}
+	return err
+}
+
+// outcast ends a server that may not stay in its cluster.
+func (s *server) outcast(why error, shown <-chan time.Time) error {
+	s.parted <- nil // leave takes it
+	return errors.Join(exit.EndOf(exit.Usage, why), s.end("its cluster", shown))
+}
+
+// inCluster shows a server in its cluster to programs and people. Without a cluster it shows nothing.
+type inCluster struct{ s *server }
+
+// Collect shows the member's figures.
+func (c inCluster) Collect(to *exposition.Page) {
+	if c.s.member != nil {
+		c.s.member.Collect(to)
+	}
+}
+
+func (c inCluster) rows() (rows []string) {
+	if c.s.member != nil {
+		_, rows = c.s.member.Standing()
+	}
+	return rows
+}
+
+// statusPath is where the handler shows its status.
+const statusPath = "/headrace/status"
+
+// serveStatus shows an admin the status with that of the cluster, and reports whether it did.
+func (c inCluster) serveStatus(w http.ResponseWriter, r *http.Request) bool {
+	if c.s.member == nil || r.URL.Path != statusPath || r.Method != http.MethodGet || !c.s.handler.Admin(r) {
+		return false
+	}
+	st, err := c.s.handler.Status(r.Context())
+	if err != nil {
+		return false
+	}
+	whole := struct {
+		handler.Status
+		Cluster any `json:"cluster"`
+	}{Status: st}
+	whole.Cluster, _ = c.s.member.Standing()
+	text, err := json.Marshal(&whole)
+	if err != nil {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(text, '\n')) // the client may have gone
+	return true
+}
+
+// join has lanes get their limits from a cluster, from now on.
+func (u *upstream) join(m Member, limit string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.member, u.limits, u.limit = m, map[string]string{}, limit
+}
+
+// hold puts a lane under a limit of the cluster, unless it is there.
+func (u *upstream) hold(lane, limit string, c batch.LaneConfig) error {
+	if u.limits[lane] == limit {
+		return nil
+	}
+	c, err := u.member.Lane(lane, limit, c)
+	if err == nil {
+		err = u.shared.Define(lane, c)
+	}
+	if err != nil {
+		return fmt.Errorf("limit %s: %w", limit, err)
+	}
+	u.limits[lane] = limit
+	return nil
+}
