@@ -317,6 +317,7 @@ func (h *recordWatch) do(ctx context.Context, name string, s job.State) {
 		h.jobs[name] = false
 		h.resume(name)
 	case job.Done:
+		delete(h.jobs, name) // a chunk that comes yet finds its part
 		h.end(ctx, name)
 	case job.Indexing:
 	}

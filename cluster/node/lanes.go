@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/journal"
@@ -32,6 +34,7 @@ func (w *worker) stream(ctx context.Context) error {
 			break
 		}
 		w.refusals.unserved(res.Item.Pool(), res.Err)
+		w.lanes.left(res.Item.Pool(), w.clock.Now())
 		w.exec.Took(&res)
 	}
 	if errors.Is(ended, batch.ErrDrained) || errors.Is(ended, batch.ErrStopped) {
@@ -62,7 +65,7 @@ const neverUsed = laneSeparator + "never used"
 func (w *worker) items(ctx context.Context) iter.Seq[*executor.Item] {
 	return func(yield func(*executor.Item) bool) {
 		for it := range w.exec.Items() {
-			if !w.pools[it.Pool()] {
+			if !w.lanes.entered(it.Pool()) {
 				w.definePool(ctx, it.Pool())
 			}
 			if !yield(it) {
@@ -74,18 +77,126 @@ func (w *worker) items(ctx context.Context) iter.Seq[*executor.Item] {
 
 // defineLane makes a lane that needs permits, if it is not there. The keeper hears what is known of its limit.
 func (w *worker) defineLane(ctx context.Context, lane string, c, known machine.LaneConfig) {
-	if w.lanes[lane] {
+	if !w.lanes.add(lane) {
 		return
 	}
-	w.lanes[lane] = true
 	limit, name := partsOf(lane)
 	c.Maker = permit.New(w.Name(), name, limit)
-	if err := w.control.Define(ctx, lane, c); err != nil {
+	err := w.control.Define(ctx, lane, c)
+	if err == nil { // a lane that was forgotten may have stopped, and its law does not know that
+		err = w.control.ResetLane(ctx, lane)
+	}
+	if err != nil {
 		w.sayf("limit %s of job %s cannot be used: %v", limit, name, err)
 		return
 	}
 	w.link.known.add(lane)
 	w.sayLimit(limit, known)
+}
+
+// forgetAfter is the time after which a worker forgets the lanes of a job that has ended. By then the keeper has heard of
+// each call's end, and has forgotten the lanes: one of the same name may begin anew.
+const forgetAfter = 10 * time.Second
+
+// jobLanes holds the lanes and pools that a worker's stream has met, by their jobs. Any goroutine may call its methods.
+type jobLanes struct {
+	mu sync.Mutex
+	of map[string]*lanesOfJob
+}
+
+type lanesOfJob struct {
+	pools, lanes map[string]bool
+	items        int       // in the stream: they wait, or are called
+	ended        bool      // the job has
+	idle         time.Time // when the latest item left the stream, or the job ended
+}
+
+// job returns the lanes of a job, by the name of one of them, or of a pool.
+func (j *jobLanes) job(lane string) *lanesOfJob {
+	_, name := partsOf(lane)
+	if j.of == nil {
+		j.of = map[string]*lanesOfJob{}
+	}
+	one := j.of[name]
+	if one == nil {
+		one = &lanesOfJob{pools: map[string]bool{}, lanes: map[string]bool{}}
+		j.of[name] = one
+	}
+	return one
+}
+
+// entered counts an item that enters the stream, and reports whether its pool is there.
+func (j *jobLanes) entered(pool string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	one := j.job(pool)
+	one.items++
+	return one.pools[pool]
+}
+
+// left counts an item that has left the stream.
+func (j *jobLanes) left(pool string, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	one := j.job(pool)
+	one.items--
+	one.idle = now
+}
+
+// addPool notes that a pool is there.
+func (j *jobLanes) addPool(pool string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.job(pool).pools[pool] = true
+}
+
+// add notes that a lane is there; false: it was before.
+func (j *jobLanes) add(lane string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	one := j.job(lane)
+	if one.lanes[lane] {
+		return false
+	}
+	one.lanes[lane] = true
+	return true
+}
+
+// end notes that a job has ended, or that it goes on.
+func (j *jobLanes) end(name string, ended bool, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if one := j.of[name]; one != nil {
+		one.ended, one.idle = ended, now
+	}
+}
+
+// forget takes out the jobs that have ended, with nothing in the stream for [forgetAfter], and returns their lanes and
+// pools.
+func (j *jobLanes) forget(now time.Time) (lanes, pools []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for name, one := range j.of {
+		if !one.ended || one.items > 0 || now.Sub(one.idle) < forgetAfter {
+			continue
+		}
+		delete(j.of, name)
+		lanes, pools = slices.AppendSeq(lanes, maps.Keys(one.lanes)), slices.AppendSeq(pools, maps.Keys(one.pools))
+	}
+	return lanes, pools
+}
+
+// forgetEnded forgets the lanes of jobs that have ended, and returns the limits under which nothing is left.
+func (w *worker) forgetEnded() (limits []string) {
+	lanes, pools := w.lanes.forget(w.clock.Now())
+	for _, lane := range lanes {
+		if w.link.known.remove(lane) {
+			limit, _ := partsOf(lane)
+			limits = append(limits, limit)
+		}
+	}
+	w.refusals.forgetPools(pools)
+	return limits
 }
 
 // openJob returns a job as the executor wants it.
@@ -221,6 +332,18 @@ func (n *laneNames) add(lane string) {
 	if limit, _ := partsOf(lane); !slices.Contains(n.of[limit], lane) {
 		n.of[limit] = append(n.of[limit], lane)
 	}
+}
+
+// remove forgets a lane, and reports whether its limit has no other.
+func (n *laneNames) remove(lane string) (last bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	limit, _ := partsOf(lane)
+	n.of[limit] = slices.DeleteFunc(n.of[limit], func(o string) bool { return o == lane })
+	if last = len(n.of[limit]) == 0; last {
+		delete(n.of, limit)
+	}
+	return last
 }
 
 // under returns the lanes of a limit.

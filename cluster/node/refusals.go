@@ -55,6 +55,15 @@ func (r *refusals) draws(pool string, limits []string) {
 	r.pools[pool] = limits
 }
 
+// forgetPools forgets the limits of pools whose jobs have ended.
+func (r *refusals) forgetPools(pools []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, pool := range pools {
+		delete(r.pools, pool)
+	}
+}
+
 // isOf reports whether a limit, or a pool with that limit, is the reason of a refusal.
 func (r *refusals) isOf(job string, one *refused, limit string) bool {
 	return one.limit == limit || slices.Contains(r.pools[laneOf(one.limit, job)], limit)

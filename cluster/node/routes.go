@@ -125,7 +125,7 @@ func (w *worker) definePool(ctx context.Context, pool string) {
 	if err != nil {
 		return // ctx has ended, or the job has
 	}
-	w.pools[pool] = true
+	w.lanes.addPool(pool)
 	route := o.routes.of(pool)
 	if route == nil {
 		w.defineLane(ctx, pool, o.caller.Lane, o.caller.Limit)

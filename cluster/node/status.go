@@ -73,6 +73,9 @@ func (w *worker) sayStatus(ctx context.Context) {
 		case l := <-w.limits:
 			s.Limits[l.Name] = l.Lane
 		case <-ticker.Chan():
+			for _, limit := range w.forgetEnded() {
+				delete(s.Limits, limit)
+			}
 		}
 		s.UpS, s.Refuses = w.clock.Since(began).Seconds(), w.refusals.said()
 		w.takeStatus(ctx, &s)

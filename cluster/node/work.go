@@ -122,8 +122,7 @@ type worker struct {
 	control  *batch.Control
 	link     *link
 	watch    *recordWatch
-	pools    map[string]bool   // pools that the stream has met; only the reading goroutine uses it
-	lanes    map[string]bool   // likewise, of lanes
+	lanes    jobLanes
 	limits   chan bus.LimitSet // limits that it works under
 }
 
@@ -134,7 +133,7 @@ const limitsKept = 1024
 func (n *Node) workInVersion(ctx context.Context, how Worker, a *keeperVersion) (err error) {
 	r := n.newRefusals()
 	w := &worker{
-		Node: n, how: how, keeper: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(), pools: map[string]bool{}, lanes: map[string]bool{},
+		Node: n, how: how, keeper: a, jobs: n.newJobs(r, how.Open), refusals: r, control: batch.NewControl(),
 		limits: make(chan bus.LimitSet, limitsKept),
 	}
 	if w.link, err = newLink(n, w.control, r); err != nil {
@@ -165,6 +164,7 @@ func (w *worker) cancel(job string) { w.exec.Cancel(job) }
 // end releases what the worker holds of a job that has ended, in whatever way.
 func (w *worker) end(ctx context.Context, job string) {
 	w.refusals.forget(job)
+	w.lanes.end(job, true, w.clock.Now())
 	w.jobs.end(ctx, job)
 }
 
@@ -172,6 +172,7 @@ func (w *worker) end(ctx context.Context, job string) {
 func (w *worker) resume(job string) {
 	w.exec.Resume(job)
 	w.refusals.forget(job)
+	w.lanes.end(job, false, w.clock.Now())
 }
 
 // run runs all parts of a worker, and waits for them. The stream ends when the executor drains; all other parts

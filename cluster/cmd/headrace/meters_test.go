@@ -116,6 +116,53 @@ func TestWorkersAndHubsShowTheirFigures(t *testing.T) {
 	}
 }
 
+// A keeper that makes no call itself, since it may not send what is its own to the provider of a job, shows what it gives
+// to others, as the worker counts it. When that one has ended, the keeper stands alone and goes on showing the limit.
+func TestALoneKeeperShowsItsLimits(t *testing.T) {
+	t.Parallel()
+	const items = 40
+	h := newHere(t)
+	h.hub()
+	keeper, worker := &said{}, &said{}
+	start := func(line string, out *said) (end func() int) {
+		signals, over := make(chan os.Signal, 1), make(chan int, 1)
+		go func() { over <- h.run(line, out, out, signals) }()
+		return func() int { signals <- os.Interrupt; return <-over }
+	}
+	keeps := start("worker --header X-Ours=1 --metrics-addr 127.0.0.1:0", keeper)
+	scraped(t, keeper, func(page string) bool { return value(page, "headrace_keeper", "") == 1 })
+	works := start("worker -c 8 --keeper never --rpm 60000 --metrics-addr 127.0.0.1:0", worker)
+	h.write("in.jsonl", questions(items))
+	h.must(exit.OK, "submit {}/in.jsonl -o {}/out.jsonl --provider sim --sim-profile fast --limit-name org --wait")
+
+	other := ""
+	page := scraped(t, keeper, func(page string) bool {
+		other = scraped(t, worker, func(page string) bool { return value(page, "headrace_worker_items_total", "") == items })
+		return value(page, "headrace_keeper_calls_ended_total", `lane="org"`) >= items
+	})
+	if ended, calls := value(page, "headrace_keeper_calls_ended_total", `lane="org"`), value(other, "headrace_worker_calls_total", ""); ended != calls {
+		t.Errorf("%v calls, and %v that ended by the keeper's permits\n%s", calls, ended, page)
+	}
+	if value(page, "headrace_worker_calls_total", "") != 0 || value(page, "headrace_worker_jobs", "") != 0 || value(other, "headrace_keeper", "") != 0 {
+		t.Errorf("the keeper works, or the worker keeps:\n%s\n%s", page, other)
+	}
+	if value(page, "headrace_keeper_epoch", "") != 1 || value(page, "headrace_keeper_lane_phase", `phase="flowing"`) != 1 || value(page, "headrace_keeper_limit_rate", `limit="requests"`) != 1000 {
+		t.Errorf("how the limit stands is not shown:\n%s", page)
+	}
+	if code := works(); code != 0 {
+		t.Errorf("the worker ends with %d\n%s", code, worker)
+	}
+	page = scraped(t, keeper, func(page string) bool {
+		return value(page, "headrace_keeper_permits_out", "") == 0 && value(page, "headrace_keeper_jobs", "") == 0
+	})
+	if value(page, "headrace_keeper", "") != 1 || !strings.Contains(page, "headrace_keeper_permits_given_total{lane=\"org\"} ") || value(page, "headrace_keeper_calls_throttled_total", "") != 0 {
+		t.Errorf("alone it shows\n%s", page)
+	}
+	if code := keeps(); code != 0 {
+		t.Errorf("the keeper ends with %d\n%s", code, keeper)
+	}
+}
+
 // A process that has said nothing as keeper for some seconds is none.
 func TestAKeeperThatIsSilentIsNone(t *testing.T) {
 	clock := clockwork.NewFakeClock()
