@@ -44,13 +44,17 @@ func (s *server) listenToCtl(f *settings.Flags) *ctl.Server {
 // Do carries a command out.
 func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err error) {
 	shared := c.upstream.shared
+	if c.member != nil && (cmd.Word == ctl.Limit || cmd.Word == ctl.Reset) {
+		return a, fmt.Errorf("%s: the keeper of the cluster has the limits: headrace limits set and reset change them for all", cmd.Word)
+	}
 	switch cmd.Word {
 	case ctl.Status:
 		st, err := c.handler.Status(ctx)
 		if err != nil {
 			return a, err
 		}
-		return ctl.Answer{Text: strings.Join(append([]string{c.title()}, rowsOf(&st)...), "\n"), Status: st}, nil
+		rows := slices.Concat([]string{c.title()}, inCluster{c.server}.rows(), rowsOf(&st))
+		return ctl.Answer{Text: strings.Join(rows, "\n"), Status: st}, nil
 	case ctl.Drain:
 		select {
 		case c.told <- struct{}{}:
