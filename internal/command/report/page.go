@@ -101,12 +101,15 @@ func (r *Report) subtitle() string {
 		text = r.Input + " → " + r.Output
 	}
 	var models []string
-	for _, m := range r.Models[:min(len(r.Models), 3)] {
-		models = append(models, m.Model)
+	for _, m := range r.Models {
+		if m.Model != "" { // bad lines have none
+			models = append(models, m.Model)
+		}
 	}
 	if len(models) > 0 {
-		text += ", " + strings.Join(models, ", ")
-		if more := len(r.Models) - len(models); more > 0 {
+		named := models[:min(len(models), 3)]
+		text += ", " + strings.Join(named, ", ")
+		if more := len(models) - len(named); more > 0 {
 			text += " and " + words.Count(more, "more model")
 		}
 	}

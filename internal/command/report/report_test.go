@@ -360,3 +360,11 @@ func TestCheck(t *testing.T) {
 		t.Error(info.Mode())
 	}
 }
+
+// A bad line names no model, and the title of a report leaves no gap for it.
+func TestTitleNamesModelsOnly(t *testing.T) {
+	r := &Report{Output: "out.jsonl", Provider: "sim", Models: []Model{{Model: "a"}, {}, {Model: "b"}, {Model: "c"}, {Model: "d"}}}
+	if got := r.subtitle(); got != "out.jsonl, a, b, c and 1 more model on sim" {
+		t.Errorf("%q", got)
+	}
+}
