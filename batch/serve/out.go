@@ -286,6 +286,10 @@ func (o *out) take(p []byte, streams bool) {
 // tried.
 func (o *out) pass(resp *http.Response) {
 	body, _ := io.ReadAll(resp.Body) // it is in memory
+	if o.v.pings() {
+		o.hurry() // a ping may hold the turn
+		o.hurried = true
+	}
 	o.alone(func() {
 		if o.status != 0 {
 			fault := provider.Classify(resp.StatusCode, resp.Header, body)

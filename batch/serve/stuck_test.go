@@ -109,41 +109,59 @@ func (*pipes) Addr() net.Addr { return &net.TCPAddr{} }
 // A waiting client that takes no ping has its turn all the same, and holds up nobody behind it for longer than a stream may
 // be silent.
 func TestClientThatTakesNoPing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := over(t, dialects["openai"], trip(func(r *http.Request) (*http.Response, error) {
-			return later(30*time.Second, says(200, answered))(r)
-		}), func(c *Config) { c.StreamIdle = 30 * time.Second }, batch.WithConcurrency(1))
-		defer m.shared.Close()
-		l := &pipes{make(chan net.Conn), make(chan struct{})}
-		server := &http.Server{Handler: m}
-		go func() { _ = server.Serve(l) }()
-		defer func() { _ = server.Close() }()
-		ours, theirs := net.Pipe()
-		defer func() { _ = ours.Close() }()
+	for name, test := range map[string]struct {
+		answer func(*http.Request) (*http.Response, error)
+		counts bool
+	}{
+		"an answer":      {says(200, answered), false},
+		"with its usage": {says(200, answered), true},
+		"a refusal":      {says(400, wrong), false},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { takesNoPing(t, test.answer, test.counts) }) })
+	}
+}
 
-		statuses := make(chan int, 3)
-		ask := func() {
-			resp, _ := m.ask(m.request(t.Context(), "/v1/chat/completions", chatBody))
-			statuses <- resp.StatusCode
+func takesNoPing(t *testing.T, answer func(*http.Request) (*http.Response, error), counts bool) {
+	m := over(t, dialects["openai"], trip(func(r *http.Request) (*http.Response, error) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), `"stream":true`) {
+			return later(30*time.Second, answer)(r)
 		}
-		for range 2 { // one flies, and one has its turn
-			go ask()
-			synctest.Wait()
-		}
-		l.conns <- theirs
-		body := `{"stream":true,` + chatBody[1:]
-		_, _ = io.WriteString(ours, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+
-			"\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
-		synctest.Wait()
+		return later(30*time.Second, says(200, answered))(r)
+	}), func(c *Config) {
+		c.StreamIdle = 30 * time.Second
+		c.InjectUsage = counts
+	}, batch.WithConcurrency(1))
+	defer m.shared.Close()
+	l := &pipes{make(chan net.Conn), make(chan struct{})}
+	server := &http.Server{Handler: m}
+	go func() { _ = server.Serve(l) }()
+	defer func() { _ = server.Close() }()
+	ours, theirs := net.Pipe()
+	defer func() { _ = ours.Close() }()
+
+	statuses := make(chan int, 3)
+	ask := func() {
+		resp, _ := m.ask(m.request(t.Context(), "/v1/chat/completions", chatBody))
+		statuses <- resp.StatusCode
+	}
+	for range 2 { // one flies, and one has its turn
 		go ask()
-		for range 3 {
-			if status := <-statuses; status != http.StatusOK {
-				t.Errorf("status %d", status)
-			}
+		synctest.Wait()
+	}
+	l.conns <- theirs
+	body := `{"stream":true,` + chatBody[1:]
+	_, _ = io.WriteString(ours, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+token+
+		"\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
+	synctest.Wait()
+	go ask()
+	for range 3 {
+		if status := <-statuses; status != http.StatusOK {
+			t.Errorf("status %d", status)
 		}
-		time.Sleep(time.Minute)
-		m.proves(t)
-	})
+	}
+	time.Sleep(time.Minute)
+	m.proves(t)
 }
 
 // A client that is refused before its body is read has a minute for that, and then its connection is closed: nobody holds

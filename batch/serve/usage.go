@@ -51,7 +51,7 @@ func (v *visit) pass(ctx context.Context, up Upstream) (*http.Response, error) {
 		return resp, err
 	}
 	if !refusesCounting(resp) {
-		v.out.alone(func() { v.out.hider = new(hiding.Hider) })
+		v.out.hider = new(hiding.Hider) // no ping looks at it, and one that the client does not take has the turn
 		return resp, nil
 	}
 	_ = resp.Body.Close() // its reason was read
