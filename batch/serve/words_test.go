@@ -224,3 +224,28 @@ func TestClientThatGoesBeforeItsTurn(t *testing.T) {
 		m.proves(t)
 	})
 }
+
+// A server that drains lets nobody in, also if those that wait go on. Its own pages have no body for HEAD.
+func TestDrainingServer(t *testing.T) {
+	m := over(t, dialects["openai"], trip(says(200, answered)), nil)
+	page := func(method, path string) (int, string) {
+		r := m.request(t.Context(), path, "")
+		r.Method = method
+		resp, body := m.ask(r)
+		return resp.StatusCode, body
+	}
+	if status, body := page(http.MethodHead, pathReady); status != http.StatusOK || body != "" {
+		t.Errorf("%d %q", status, body)
+	}
+	m.Drain(true)
+	resp, body := m.ask(m.request(t.Context(), "/v1/chat/completions", chatBody))
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "headrace_stopped") || resp.Header.Get("Retry-After") != "1" {
+		t.Errorf("%d %s %v", resp.StatusCode, body, resp.Header)
+	}
+	if status, body := page(http.MethodGet, pathReady); status != http.StatusServiceUnavailable || !strings.Contains(body, "stopping") {
+		t.Errorf("%d %s", status, body)
+	}
+	if c := m.proves(t); c.Calls != 0 {
+		t.Errorf("%d calls", c.Calls)
+	}
+}
