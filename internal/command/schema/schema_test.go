@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider"
@@ -267,4 +269,33 @@ func BenchmarkCheck(b *testing.B) {
 			b.Fatal("it fits")
 		}
 	}
+}
+
+// Whatever stands in a body, there is one short and printable line about it, and the same one each time.
+func FuzzCheck(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "s.json")
+	if err := os.WriteFile(path, []byte(person), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	s, err := Load(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, body := range []string{
+		`{"choices":[{"message":{"content":"{\"name\":\"Ada\",\"age\":36}"}}]}`, `{"content":[{"type":"tool_use","input":{"age":1e401}}]}`,
+		`{"output":{"message":{"content":[{"toolUse":{"input":{"mail":[]}}}]}}}`, `{"candidates":[{"content":{"parts":[{"functionCall":{"args":"x"}}]}}]}`,
+		`{"output":[{"type":"function_call","arguments":"{\"\\u001b\":1}"}]}`, `{"choices":[{"message":{"content":"` + "```\\n[]\\n```" + `"}}]}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if !json.Valid(body) {
+			return // no client passes it on
+		}
+		reply := provider.Reply{Body: body}
+		first, second := said(s.Check(&reply)), said(s.Check(&reply))
+		if first != second || len(first) > 1000 || strings.ContainsFunc(first, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+			t.Errorf("%q, and then %q", first, second)
+		}
+	})
 }
