@@ -53,7 +53,7 @@ func (b *book) isUpToDate(page *remotePage, stopped bool) {
 }
 
 // upcoming counts what is to come from the items, at least and at most, and says whether the run of
-// one that waits has a place.
+// one that waits has a place, and money.
 func (b *book) upcoming(l *lane) (up, most limiter.Upcoming, free bool) {
 	up.InFlight = l.inFlight
 	runs := map[*bookRun]bool{}
@@ -85,10 +85,17 @@ func (b *book) upcoming(l *lane) (up, most limiter.Upcoming, free bool) {
 			up.Delayed++
 		default:
 			up.Waiting++
-			free = free || x.run.busy < withDefault(x.run.config.Concurrency) && !b.w.m.full()
+			free = free || x.run.busy < withDefault(x.run.config.Concurrency) && !b.w.m.full() && !x.lacksMoney()
 		}
 	}
 	return up, most, free
+}
+
+// lacksMoney reports whether the item's pool waits for money. It stands in no line then, so that a tier
+// which opens by time alone is not noticed before some comes back.
+func (x *bookItem) lacksMoney() bool {
+	purse := x.item.run.purse
+	return purse != nil && slices.Contains(purse.short, x.item.pool)
 }
 
 // areCosts: the law sees as many costs as it may, and of one pool the first in their order.
