@@ -58,6 +58,9 @@ func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain b
 			continue
 		}
 		b.refill(now)
+		if n == 0 {
+			continue // it draws nothing, whatever the debt of others
+		}
 		debt := 1e-4 + 1e-9*b.perMinute
 		if !plain {
 			debt += math.Max(2*n, b.perMinute/60) + 5000*math.Min(1, float64(i))
