@@ -170,12 +170,12 @@ func TestOthersReadAsGiven(t *testing.T) {
 	if want := map[string]string{"format": "csv", "template": "{{.a}}", "model": "m2", "on-bad-line": "skip", "max-tokens": "77"}; !maps.Equal(given, want) {
 		t.Errorf("%v, want %v", given, want)
 	}
-	env := map[string]string{"HEADRACE_SYSTEM": "of the environment", "HEADRACE_CONCURRENCY": "5", "AWS_REGION": "eu-west-9", "K": "a-key-123"}
-	worker := settingsWith(t, env, settings.Vendor|settings.Keys|settings.Pace|settings.Config, "--provider", "bedrock", "--api-key-env", "K", "--seed", "15", "--config", file)
+	env := map[string]string{"HEADRACE_SYSTEM": "of the environment", "HEADRACE_CONCURRENCY": "5", "K": "a-key-123"}
+	worker := settingsWith(t, env, settings.Vendor|settings.Keys|settings.Pace|settings.Config, "--provider", "anthropic", "--api-key-env", "K", "--seed", "15", "--config", file)
 	calls := must.Get(worker.Connect())(t)
 	defer calls.Close()
 	other := must.Get(worker.For(given))(t)
-	if own := calls.Job(promptfile.Input{}); own.MaxTokens != 55 || own.Watch.Ended != nil { // what the file alone sets
+	if own := calls.Job(promptfile.Input{}); own.MaxTokensOfPrompts != 55 || own.Watch.Ended != nil { // what the file alone sets
 		t.Errorf("%+v", own)
 	}
 	job := other.Job(promptfile.Input{Name: "x"})
@@ -183,7 +183,7 @@ func TestOthersReadAsGiven(t *testing.T) {
 	if read.Format != prompts.FormatCSV || read.Template == nil || read.DefaultModel != "m2" || read.System != "" {
 		t.Errorf("the reader is %+v", read)
 	}
-	if !job.SkipBad || job.MaxTokens != 77 || job.Concurrency != 5 || job.Lane("m2") != "bedrock/m2" || job.Redact("a-key-123") != "[redacted]" {
+	if !job.SkipBad || job.MaxTokensOfPrompts != 77 || job.Concurrency != 5 || job.Lane("m2") != "anthropic/m2" || job.Redact("a-key-123") != "[redacted]" {
 		t.Errorf("the job is %+v", job)
 	}
 	for _, want := range []string{"RPM:17 ", "WithIdleLanes(17m0s)", "WithSeed(15)"} {

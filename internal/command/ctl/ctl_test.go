@@ -146,7 +146,7 @@ func TestServeAndSend(t *testing.T) {
 func TestLeftSockets(t *testing.T) {
 	folder := shortFolder(t)
 	must.Do(t, os.Chmod(folder, 0o755))
-	for _, name := range []string{hashed("a"), hashed("b")} {
+	for _, name := range []string{hashed("a"), hashed("b"), hashed("c") + ".new"} { // the last was killed before it was ready
 		ln := must.Get(net.Listen("unix", filepath.Join(folder, name)))(t)
 		ln.(*net.UnixListener).SetUnlinkOnClose(false)
 		must.Do(t, ln.Close())

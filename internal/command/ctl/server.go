@@ -84,7 +84,7 @@ func listen(folder, name string) (*socket.Listener, error) {
 	if err := socket.OwnFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), prefix+"*"+suffix))
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), prefix+"*"+suffix+"*")) // some were not ready yet
 	for _, old := range left[:min(len(left), mostLeft)] {
 		socket.RemoveDead(old)
 	}

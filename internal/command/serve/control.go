@@ -87,8 +87,8 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 	case ctl.Pause, ctl.Resume:
 		err = fmt.Errorf("%s: headrace serve cannot, as its clients would wait in vain: lower its concurrency, or drain it", cmd.Word)
 	case ctl.Report:
-		if err = errors.New("report: only of headrace serve with --state"); c.own.state != "" {
-			err = fmt.Errorf("report: headrace report %s makes it", settings.ShellQuote(c.own.state))
+		if err = errors.New("only headrace serve with --state has a report"); c.own.state != "" {
+			err = fmt.Errorf("headrace report %s makes the report", settings.ShellQuote(c.own.state))
 		}
 	default:
 		err = fmt.Errorf("%s: headrace serve cannot do that", cmd.Word)

@@ -48,17 +48,26 @@ func Listen(path string) (*Listener, error) {
 			return nil, ErrInUse
 		}
 	}
+	l, err := listen(path)
+	if errors.Is(err, fs.ErrNotExist) { // another process took it for a dead one before it was ready
+		l, err = listen(path)
+	}
+	return l, disk.Bare(err)
+}
+
+// listen makes a socket that is ready and closed to others before it has its name.
+func listen(path string) (*Listener, error) {
 	fresh := path + suffix
 	_ = os.Remove(fresh)                 // of a process that was killed in between
 	ln, err := net.Listen("unix", fresh) //nolint:noctx // it blocks on nothing
 	if err != nil {
-		return nil, disk.Bare(err)
+		return nil, err
 	}
 	unix := ln.(*net.UnixListener)
 	unix.SetUnlinkOnClose(false)
 	if err = errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
 		_, _ = unix.Close(), os.Remove(fresh)
-		return nil, disk.Bare(err)
+		return nil, err
 	}
 	return &Listener{unix, path}, nil
 }
