@@ -139,7 +139,7 @@ func TestTrialKeepsToItsCap(t *testing.T) {
 	h := newHere(t)
 	h.write("in.jsonl", questions(items))
 	capped := func(output string, share float64) string {
-		line := "run {}/in.jsonl -o {}/" + output + " --cluster --provider sim --sim-profile fast --seed 7 --max-tokens 5 --price 0,1000000" // $1 a token out
+		line := "run {}/in.jsonl -o {}/" + output + " --cluster --provider sim --sim-profile fast --seed 7 --param max_tokens=5 --price 0,1000000" // $1 a token out
 		if share > 0 {
 			line += fmt.Sprintf(" --max-cost %v", share*items*5)
 		}
@@ -316,7 +316,7 @@ func TestRunInAClusterElsewhere(t *testing.T) {
 		t.Errorf("%d and %d lines", len(one), len(many))
 	}
 	h.write("prices.json", `{"sim": {"input": 0, "output": 1}}`)
-	capped := "run {}/in.jsonl -o {}/capped.jsonl --cluster=" + line + flags + " --max-tokens 5 --max-cost 60"
+	capped := "run {}/in.jsonl -o {}/capped.jsonl --cluster=" + line + flags + " --param max_tokens=5 --max-cost 60"
 	h.must(exit.Usage, capped+" --prices {}/prices.json", "the price of sim-1 is not known")
 	if code, _, stderr := h.typed(capped + " --price 0,1000000"); code != exit.Bound || !strings.Contains(stderr, " --max-cost 120\n") {
 		t.Errorf("%d\n%s", code, stderr)

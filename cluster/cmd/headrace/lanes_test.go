@@ -165,7 +165,7 @@ func TestLanesKeepToTheCap(t *testing.T) {
 	for range 3 {
 		h.worker("-c 8")
 	}
-	submit := fmt.Sprintf("submit {}/in.jsonl --chunk-lines 50 --max-tokens %d --max-cost %d --wait", answerTokens, most)
+	submit := fmt.Sprintf("submit {}/in.jsonl --chunk-lines 50 --param max_tokens=%d --max-cost %d --wait", answerTokens, most)
 	h.must(exit.Usage, submit+" -o {}/none.jsonl --config {}/unpriced.yaml", "the price of gpt-4o-mini is not known")
 	if n := provider.of(""); n > 0 {
 		t.Errorf("%d calls without a price", n)
