@@ -141,7 +141,7 @@ func TestControlOfAServe(t *testing.T) {
 		{at, "log-level debug", "log-level: warn → debug"},
 		{at, "pause", "headrace serve cannot"},
 		{at, "max-cost 5", "at its start only"},
-		{at, "report x.html", "headrace report s.json makes it"},
+		{at, "report x.html", "headrace report s.json makes the report"},
 		{"127.0.0.1:1", "status", "no headrace serve of yours is there"},
 		{at, "drain", "state: running → draining"},
 	} {
