@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"html"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,8 +12,8 @@ import (
 
 	"github.com/jonboulle/clockwork"
 
+	"github.com/headrace/headrace/internal/command/metrics/exposition"
 	"github.com/headrace/headrace/internal/command/report"
-	"github.com/headrace/headrace/internal/command/settings"
 )
 
 // Bounds of a page.
@@ -188,7 +187,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 // report makes the whole report. It has examples of failures, so it is for this machine only; and it reads all results,
 // so one is made at a time.
 func (p *Page) report(w http.ResponseWriter, r *http.Request) {
-	if host, _, _ := net.SplitHostPort(r.RemoteAddr); !settings.IsLoopback(host) {
+	if !exposition.IsFromHere(r) {
 		http.Error(w, "headrace: the report quotes prompts, and is for this machine only: run headrace report there", http.StatusForbidden)
 		return
 	}

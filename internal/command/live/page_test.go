@@ -208,10 +208,12 @@ func TestReport(t *testing.T) {
 	if resp, text := s.get("/report.html"); resp.StatusCode != http.StatusNotFound || !strings.Contains(text, "no file") {
 		t.Error(text)
 	}
-	far := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/report.html", nil)
-	far.RemoteAddr = "192.0.2.1:5"
-	w := httptest.NewRecorder()
-	if s.report(w, far); w.Code != http.StatusForbidden {
-		t.Errorf("another machine gets it: %d", w.Code)
+	for _, far := range [][2]string{{"192.0.2.1:5", "localhost:9500"}, {"127.0.0.1:5", "evil.example:9500"}} {
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/report.html", nil)
+		r.RemoteAddr, r.Host = far[0], far[1]
+		w := httptest.NewRecorder()
+		if s.report(w, r); w.Code != http.StatusForbidden {
+			t.Errorf("%v, another machine or its page, gets it: %d", far, w.Code)
+		}
 	}
 }

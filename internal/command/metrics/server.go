@@ -2,12 +2,10 @@ package metrics
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/metrics/exposition"
-	"github.com/headrace/headrace/internal/command/settings"
 )
 
 // Paths are further things that a server shows.
@@ -31,7 +29,7 @@ func answerStatus(w http.ResponseWriter, r *http.Request, stands func() *event.P
 		http.Error(w, "headrace: the run has not begun", http.StatusServiceUnavailable)
 		return
 	}
-	if host, _, _ := net.SplitHostPort(r.RemoteAddr); !settings.IsLoopback(host) {
+	if !exposition.IsFromHere(r) {
 		e.Failures = nil
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -114,6 +114,19 @@ func TestServerShowsTheRun(t *testing.T) {
 	}
 }
 
+// At an address that others reach, only a program on this machine hears of failures, and no page that has named itself after it.
+func TestFailuresStayHere(t *testing.T) {
+	stand := Stand{Snapshot: observe.Snapshot{At: time.Now(), Began: time.Now(), Total: 7}}
+	stand.Failures = []observe.Failure{{Kind: "invalid", Count: 1, Examples: []observe.Example{{ID: "one", Message: "a prompt"}}}}
+	s := listen(t, "0.0.0.0:0", &stand)
+	_, port, _ := net.SplitHostPort(s.Addr())
+	for host, shows := range map[string]bool{"localhost:" + port: true, "127.0.0.1:" + port: true, "evil.example:" + port: false} {
+		if code, body := get(t, "127.0.0.1:"+port, "/status", host); code != http.StatusOK || strings.Contains(body, "a prompt") != shows {
+			t.Errorf("host %s: %d %s", host, code, body)
+		}
+	}
+}
+
 // A file is written at once, in each period and at the end; a fault is said once.
 func TestFileIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.prom")

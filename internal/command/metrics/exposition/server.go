@@ -88,16 +88,28 @@ func IsLocal(addr string) bool {
 // its own name this machine's address, and would then read the answers.
 func localNames(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host := r.Host
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
-		if !settings.IsLoopback(host) {
+		if !namesThisMachine(r) {
 			http.Error(w, fmt.Sprintf("headrace: the host %q is not this machine: want localhost", r.Host), http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// namesThisMachine reports whether a request is for this machine, by the name that the client knows it by.
+func namesThisMachine(r *http.Request) bool {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return settings.IsLoopback(host)
+}
+
+// IsFromHere reports whether a program on this machine asks, for this machine. At an address that others reach, too, a
+// page elsewhere may give its own name the address of loopback: then the browser of this machine asks for that name.
+func IsFromHere(r *http.Request) bool {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return settings.IsLoopback(host) && namesThisMachine(r)
 }
 
 // Addr returns the address that is open.
