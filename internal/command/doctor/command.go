@@ -99,7 +99,7 @@ type doctor struct {
 func (d *doctor) look(ctx context.Context, given *pflag.FlagSet, args []string) {
 	known := d.settings(given)
 	d.input(args, known)
-	d.output()
+	d.output(args)
 	d.openFiles()
 	d.screen()
 	if !known {

@@ -240,6 +240,9 @@ func TestFaultsHere(t *testing.T) {
 		return path
 	}
 	in := file("in.jsonl", `{"prompt":"a","model":"m"}`+"\n")
+	line := journal.LineOf("a", journal.Headrace{Line: 1, Key: strings.Repeat("ab", 16)})
+	line.Response = &journal.Response{StatusCode: http.StatusOK, Body: []byte("{}")}
+	ours := string(journal.AppendLine(nil, &line))
 	locked := file("locked.jsonl", "")
 	lock := must.Get(journal.LockOutput(locked))(t)
 	defer func() { must.Do(t, lock.Unlock()) }()
@@ -266,7 +269,13 @@ func TestFaultsHere(t *testing.T) {
 		{key, "-o " + locked, Output, Fault, "is in use by"},
 		{key, "-o " + dir, Output, Fault, "is not a regular file | name another with -o"},
 		{key, "-o " + dir + "/none/out.jsonl", Disk, Fault, "there is no such folder | make it: mkdir -p "},
-		{key, "-o " + file("old.jsonl", "{}\n"), Output, Well, "has 3 bytes: a run continues it"},
+		{key, "-o " + file("old.jsonl", ours), Output, Well, "bytes: a run continues it"},
+		{key, "-o " + dir + "/old.jsonl --provider sim", Output, Fault, "its answers are not simulated, but this run's are"},
+		{key, "-o " + dir + "/old.jsonl --provider sim --fresh", Output, Well, "a run starts over"},
+		{key, "-o " + file("foreign.jsonl", "{}\n"), Output, Fault, "foreign.jsonl: it is not a result file of headrace"},
+		{key, "-o " + file("half.jsonl", ours+"{}\n"), Output, Fault, "half.jsonl: line 2: "},
+		{key, "-o " + dir + "/old.jsonl --errors " + dir + "/foreign.jsonl", Output, Fault, "foreign.jsonl: it is not a result file"},
+		{key, in + " -o " + in, Output, Fault, "in.jsonl"},
 		{key, "-o " + dir + "/new.jsonl", Disk, Well, "a sync takes "},
 	} {
 		r, code := look(t, c.env, append(strings.Fields(c.args), "--offline")...)

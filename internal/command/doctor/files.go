@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/batch/journal"
+	"github.com/headrace/headrace/batch/promptfile"
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/exit"
@@ -100,8 +102,36 @@ func (d *doctor) scan(args []string) error {
 	return nil
 }
 
+// past refuses files of results that a run would not continue, or not put aside with --fresh.
+func (d *doctor) past(inputs []string) error {
+	output, failed := d.flags.Output, d.flags.ErrorsPath()
+	if d.flags.Fresh {
+		_, err := journal.MayStartOver(output, inputs...)
+		_, second := journal.MayStartOver(failed, append(inputs, output)...)
+		return cmp.Or(err, second)
+	}
+	results, err := journal.ReadJournal(output, inputs...)
+	if err != nil {
+		return err
+	}
+	failures, err := journal.ReadErrorsOf(output, failed, append(inputs, output)...)
+	if err != nil {
+		return err
+	}
+	simulated := slices.ContainsFunc(d.lanes(), func(l lane) bool { return l.flags.Provider == settings.ProviderSim })
+	for k, j := range []*journal.Journal{results, failures} {
+		switch name := [...]string{output, failed}[k]; {
+		case !simulated && j.Simulated > 0:
+			return fmt.Errorf("promptfile: resume %s: %w", name, promptfile.ErrSimulated)
+		case simulated && j.Simulated < j.Lines-j.Others:
+			return fmt.Errorf("promptfile: resume %s: %w", name, promptfile.ErrReal)
+		}
+	}
+	return nil
+}
+
 // output looks at the place of the results, and measures the disk under it.
-func (d *doctor) output() {
+func (d *doctor) output(args []string) {
 	path := d.flags.Output
 	if path == "" || d.flags.ToStdout() {
 		return
@@ -133,6 +163,11 @@ func (d *doctor) output() {
 			return
 		}
 		_ = file.Close()
+	}
+	inputs, _ := settings.Matching(args) // its fault is one of the input
+	if err := d.past(inputs); err != nil {
+		d.found.refusal(Output, err)
+		return
 	}
 	d.found.add(one)
 	d.disk(filepath.Dir(path))
