@@ -11,6 +11,7 @@ import (
 	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/provider/auth/sigv4"
 	"github.com/headrace/headrace/provider/catalog"
+	"github.com/headrace/headrace/provider/wire"
 )
 
 // A Way is how the calls of a lane reach their server, apart from what proves who calls.
@@ -19,7 +20,7 @@ type Way struct {
 	TLS     *tls.Config // nil: the usual authorities, and no certificate to show
 }
 
-// WayOf finds the way of the calls of these flags, and refuses proxies and certificates that cannot be
+// WayOf finds the way of the calls of these flags, and refuses addresses, proxies and certificates that cannot be
 // used. It needs no key and calls nobody.
 func WayOf(ctx context.Context, w *world.World, flags *settings.Flags) (Way, error) {
 	b := &Account{World: w, flags: flags, ctx: ctx}
@@ -27,6 +28,11 @@ func WayOf(ctx context.Context, w *world.World, flags *settings.Flags) (Way, err
 		return Way{}, nil
 	}
 	err := b.useNetwork()
+	if err == nil && flags.Through == "" {
+		if _, fault := wire.New(b.ClientConfig()); fault != nil {
+			err = b.addressFault(fault)
+		}
+	}
 	return Way{cmp.Or(flags.Through, flags.BaseURL, flags.Vendor.Base), b.tls}, err
 }
 

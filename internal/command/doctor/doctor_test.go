@@ -254,6 +254,8 @@ func TestFaultsHere(t *testing.T) {
 		says        string
 	}{
 		{key, "--rpm -1 --text maybe", Settings, Fault, `--text: "maybe" is not known: use auto, always or never` + " | \n" + "--rpm: -1 is not a limit"},
+		{nil, "--model m --base-url host.example/v1", Network, Fault, "--base-url: it must begin with http:// or https://: try https://host.example/v1"},
+		{nil, "--model m --base-url https://host.example/v1?k=" + theKey, Network, Fault, "--base-url: it must not have a user, query or fragment"},
 		{nil, "--model m", Key, Fault, "OPENAI_API_KEY is not set | put your key into OPENAI_API_KEY, name another"},
 		{nil, "--model m --api-key-env MINE", Key, Fault, "MINE is not set | put your key into MINE"},
 		{nil, "--provider gemini --model m", Key, Fault, "is not set | put your key into one of "},
