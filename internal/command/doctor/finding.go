@@ -62,7 +62,7 @@ type findings struct {
 // add keeps a finding, without keys, on one printable line.
 func (f *findings) add(one Finding) {
 	clean := func(text string) string {
-		text = provider.RedactText(exit.WithoutKeys(text), f.secrets...)
+		text = provider.RedactText(exit.WithoutSecrets(text), f.secrets...)
 		return strings.TrimSpace(printable.Line(strings.ReplaceAll(text, "\n", "; ")))
 	}
 	one.Text, one.Do = clean(one.Text), clean(one.Do)

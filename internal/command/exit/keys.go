@@ -19,6 +19,18 @@ func WithoutKeys(text string) string {
 	return KeyShape.ReplaceAllString(tokenShape.ReplaceAllString(text, "$1://[redacted]@"), "[redacted]")
 }
 
+// In an address a user and a password may stand before the host, and some servers take a key as a parameter.
+var (
+	userShape      = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*)://[^\s@/?#"']+@`)
+	parameterShape = regexp.MustCompile(`(?i)([?&][a-z0-9_.-]*(?:key|token|secret|password|signature|sig|code))=[^\s&#"']+`)
+)
+
+// WithoutSecrets is WithoutKeys for settings that are shown: it also redacts those parts of addresses that may be secret.
+func WithoutSecrets(text string) string {
+	text = userShape.ReplaceAllString(WithoutKeys(text), "$1://[redacted]@")
+	return parameterShape.ReplaceAllString(text, "$1=[redacted]")
+}
+
 // leastKey is the least length of a text that looks like a key by its letters alone. The
 // shortest keys that providers give are longer, and most names of variables are shorter.
 const leastKey = 20

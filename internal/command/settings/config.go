@@ -199,7 +199,7 @@ func (o origins) settings(fs *pflag.FlagSet) []event.Setting {
 		if from := o[f.Name]; from != "" {
 			s := event.Setting{Name: f.Name, From: from}
 			if !isHidden[f.Name] {
-				value := exit.WithoutKeys(f.Value.String())
+				value := exit.WithoutSecrets(f.Value.String())
 				s.Value = &value
 			}
 			list = append(list, s)

@@ -53,10 +53,10 @@ func (f *Flags) WriteConfig(out io.Writer, of *pflag.FlagSet) error {
 // lineOf shows one flag: as a setting if something sets it, else as a comment.
 func (f *Flags) lineOf(flag *pflag.Flag, from string) string {
 	value := textOfValue(flag.Value)
-	isSecret := exit.WithoutKeys(value) != value || flag.Name == "cluster" && value != "" && value != ClusterTrial
+	isSecret := exit.WithoutSecrets(value) != value || flag.Name == "cluster" && value != "" && value != ClusterTrial
 	switch {
 	case from == "":
-		return fmt.Sprintf("# %s: %s\n", flag.Name, yamlText(exit.WithoutKeys(value)))
+		return fmt.Sprintf("# %s: %s\n", flag.Name, yamlText(exit.WithoutSecrets(value)))
 	case isSecret:
 		return fmt.Sprintf("# %s: not shown, as it may hold a secret  # %s\n", flag.Name, f.origin(flag.Name, from))
 	}
@@ -121,7 +121,7 @@ func (f *Flags) writeLanes(b *bytes.Buffer) {
 		}
 	}
 	if f.Fleet != nil {
-		fmt.Fprintf(b, "# file %s:%d\n%s", f.Config, f.Fleet.Line, exit.WithoutKeys(f.Fleet.Text))
+		fmt.Fprintf(b, "# file %s:%d\n%s", f.Config, f.Fleet.Line, exit.WithoutSecrets(f.Fleet.Text))
 	}
 }
 
