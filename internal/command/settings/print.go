@@ -44,6 +44,11 @@ func (f *Flags) WriteConfig(out io.Writer, of *pflag.FlagSet) error {
 	})
 	f.writeHeaders(&b, from["header"])
 	f.writeLanes(&b)
+	of.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && own.Lookup(flag.Name) == nil && f.All.Lookup(flag.Name) == nil {
+			fmt.Fprintf(&b, "# --%s is set, too, and no file can set it\n", flag.Name)
+		}
+	})
 	if _, err := out.Write(b.Bytes()); err != nil {
 		return exit.End(exit.Output, "cannot write the settings: %v", err)
 	}
