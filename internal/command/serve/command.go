@@ -118,7 +118,7 @@ func (f *flags) join(fs *pflag.FlagSet, of *settings.Flags) {
 }
 
 // fixedOfRun are the flags of run that hold until the server ends, as those of its own do.
-var fixedOfRun = []string{"max-cost", "concurrency", "timeout", "stream-idle", "progress", "color", "log-level", "log-format", "log-file", "seed"}
+var fixedOfRun = []string{"max-cost", "concurrency", "timeout", "stream-idle", "progress", "color", "ctl", "log-level", "log-format", "log-file", "seed", "metrics-addr"}
 
 // fixed returns the values that SIGHUP does not change.
 func fixed(fs *pflag.FlagSet) map[string]string {

@@ -25,3 +25,25 @@ func TestOfServeNamesEachFlag(t *testing.T) {
 		}
 	}
 }
+
+// SIGHUP names each changed flag that holds until the server ends: those of how it shows itself, not of how it calls.
+func TestSighupNamesEachFixedFlag(t *testing.T) {
+	f := &flags{}
+	fs := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	f.join(fs, &settings.Flags{})
+	before := fixed(fs)
+	for name, value := range map[string]string{"metrics-addr": ":9500", "ctl": "off", "drain": "1s", "rpm": "5"} {
+		if err := fs.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var changed []string
+	for name, value := range fixed(fs) {
+		if before[name] != value {
+			changed = append(changed, name)
+		}
+	}
+	if slices.Sort(changed); !slices.Equal(changed, []string{"ctl", "drain", "metrics-addr"}) {
+		t.Error(changed)
+	}
+}
