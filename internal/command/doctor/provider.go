@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/provider"
+	"github.com/headrace/headrace/provider/catalog"
 )
 
 // provider looks at the key of each lane, at the way to each server, and makes the calls.
@@ -29,8 +31,8 @@ func (d *doctor) provider(ctx context.Context) {
 	}
 	reached := d.servers(ctx)
 	switch {
-	case d.offline:
-		d.found.add(Finding{Check: Call, State: Skipped, Text: "--offline: nobody was called"})
+	case d.offline && (!keys || !reached || !d.connectsHere()):
+		d.found.add(Finding{Check: Call, State: Skipped, Text: offline})
 		return
 	case !keys || !reached:
 		d.found.add(Finding{Check: Call, State: Skipped, Text: "not made, as it would fail"})
@@ -51,6 +53,10 @@ func (d *doctor) provider(ctx context.Context) {
 			d.found.add(Finding{Check: Settings, State: Warning, Text: n.Text, Do: "remove it"})
 		}
 	}
+	if d.offline {
+		d.found.add(Finding{Check: Call, State: Skipped, Text: offline})
+		return
+	}
 	if all.Lanes == nil {
 		d.call(ctx, all, d.flags, "")
 	}
@@ -59,6 +65,16 @@ func (d *doctor) provider(ctx context.Context) {
 			d.call(ctx, lane, lane.Spec.Flags, lane.Spec.Name)
 		}
 	}
+}
+
+const offline = "--offline: nobody was called"
+
+// connectsHere reports whether keys and headers are read without asking anybody. Credentials of clouds may come from a
+// server of theirs, and --share asks other programs.
+func (d *doctor) connectsHere() bool {
+	return !d.flags.Share && !slices.ContainsFunc(d.lanes(), func(l lane) bool {
+		return l.flags.Vendor.Auth == catalog.AWS || l.flags.Vendor.Auth == catalog.Google
+	})
 }
 
 // A lane is one that the file of --config names, or the only one.
