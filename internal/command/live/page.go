@@ -151,6 +151,7 @@ func (p *Page) whole(w http.ResponseWriter, _ *http.Request) {
 // events sends states until the subject ends or the viewer goes.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Connection", "close") // its deadline would cut a later answer, such as the report after the end
 	out := http.NewResponseController(w)
 	send := func(text []byte) bool {
 		_ = out.SetWriteDeadline(time.Now().Add(writeWait)) // without one the server's end cuts a slow viewer

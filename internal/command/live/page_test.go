@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -141,6 +142,13 @@ func TestStatesAreRenderedOnceForAll(t *testing.T) {
 	}
 	if late := s.look(); !strings.Contains(late.next(), "state 3") || late.next() != "event: end\ndata: over" {
 		t.Error("a viewer after the end does not get the last state")
+	}
+	conn := must.Get(net.Dial("tcp", s.server.Listener.Addr().String()))(t)
+	defer func() { must.Do(t, conn.Close()) }()
+	must.Get(conn.Write([]byte("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")))(t)
+	must.Do(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+	if _, err := io.ReadAll(conn); err != nil {
+		t.Errorf("the connection stays, with the deadline of its stream: %v", err)
 	}
 }
 
