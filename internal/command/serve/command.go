@@ -223,7 +223,7 @@ the token is shown once.`,
 func givenBy(fs *pflag.FlagSet) (all [][2]string) {
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
-			all = append(all, [2]string{f.Name, f.Value.String()})
+			all = append(all, [2]string{f.Name, settings.TextOfValue(f.Value)})
 		}
 	})
 	return all

@@ -47,3 +47,23 @@ func TestSighupNamesEachFixedFlag(t *testing.T) {
 		t.Error(changed)
 	}
 }
+
+// The flags on the command line are the same again at SIGHUP, lists too.
+func TestSighupSetsTheSameFlagsAgain(t *testing.T) {
+	first, again := pflag.NewFlagSet("serve", pflag.ContinueOnError), pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	(&flags{}).join(first, &settings.Flags{})
+	(&flags{}).join(again, &settings.Flags{})
+	if err := first.Parse([]string{"--host", "a.example,b.example", "--allow-origin", "https://app.example", "--header", "X-A=1,2", "--header", "X-B=3", "--drain", "90s"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range givenBy(first) {
+		if err := again.Set(one[0], one[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.VisitAll(func(f *pflag.Flag) {
+		if now := again.Lookup(f.Name).Value.String(); now != f.Value.String() {
+			t.Errorf("--%s: %q, then %q", f.Name, f.Value, now)
+		}
+	})
+}

@@ -57,7 +57,7 @@ func (f *Flags) WriteConfig(out io.Writer, of *pflag.FlagSet) error {
 
 // lineOf shows one flag: as a setting if something sets it, else as a comment.
 func (f *Flags) lineOf(flag *pflag.Flag, from string) string {
-	value := textOfValue(flag.Value)
+	value := TextOfValue(flag.Value)
 	isSecret := exit.WithoutSecrets(value) != value || flag.Name == "cluster" && value != "" && value != ClusterTrial
 	switch {
 	case from == "":
@@ -68,8 +68,8 @@ func (f *Flags) lineOf(flag *pflag.Flag, from string) string {
 	return fmt.Sprintf("%s: %s  # %s\n", flag.Name, yamlText(value), f.origin(flag.Name, from))
 }
 
-// textOfValue returns a text from which a flag's Set reads the same value.
-func textOfValue(v pflag.Value) string {
+// TextOfValue returns a text from which a flag's Set reads the same value.
+func TextOfValue(v pflag.Value) string {
 	if n, is := v.(named); is {
 		v = n.Value
 	}
