@@ -95,7 +95,10 @@ func (j *Job) SetConcurrency(ctx context.Context, n int) error {
 		return err
 	}
 	for ; j.wide < n; j.wide++ {
-		<-j.room // one of those that were taken from the start
+		select {
+		case <-j.room: // one of those that were taken from the start
+		default: // after a fault, answers without a place have given it back
+		}
 	}
 	return nil
 }

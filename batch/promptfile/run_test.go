@@ -337,3 +337,23 @@ func TestItemsHaveLanesAndCosts(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A job widens at once also after a fault: by then answers that came in without a place may have given back those
+// that nobody was to have yet.
+func TestConcurrencyAfterAFault(t *testing.T) {
+	d := newFixture(t, ask("a"))
+	d.cfg.Concurrency, d.cfg.MostConcurrency = 1, 8
+	synctest.Test(t, func(t *testing.T) {
+		d.cfg.Control = batch.NewControl()
+		job := d.open()
+		sums, err := job.Run(t.Context(), func(ctx context.Context, _ *Item) (provider.Reply, error) {
+			for len(job.room) > 0 {
+				<-job.room
+			}
+			return good, job.SetConcurrency(ctx, 8)
+		})
+		if must.Do(t, job.Close()); err != nil || sums.Succeeded != 1 {
+			t.Errorf("%v, %+v", err, sums)
+		}
+	})
+}
