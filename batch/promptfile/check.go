@@ -27,15 +27,18 @@ func (c *Config) misfit(it *Item, reply *provider.Reply) error {
 	if c.FilteredFails && provider.IsFiltered(reply.Finish) {
 		return nil
 	}
+	fits := false
+	defer func() {
+		if !fits && reply.Done != nil { // also if Check panics
+			reply.Done()
+			reply.Done = nil
+		}
+	}()
 	fault := c.Check(it, reply)
-	if fault == nil {
+	if fits = fault == nil; fits {
 		return nil
 	}
 	reply.Body = bytes.Clone(reply.Body[:min(len(reply.Body), provider.MaxErrorBody)])
-	if reply.Done != nil {
-		reply.Done()
-		reply.Done = nil
-	}
 	return &provider.Error{
 		Kind: provider.Misfit, Status: reply.Status, RequestID: reply.RequestID, Message: fault.Error(), Body: reply.Body, Err: fault,
 	}

@@ -93,3 +93,19 @@ func TestFilteredAnswersAreNotChecked(t *testing.T) {
 		}
 	}
 }
+
+// An answer gives its room back also if its check panics: the calls behind it would wait for that room for ever.
+func TestCheckThatPanicsKeepsNoRoom(t *testing.T) {
+	d := newFixture(t, ask("a"))
+	held := d.checking(nil)
+	d.answer = func(*Item) (provider.Reply, error) {
+		reply := good
+		held.Add(1)
+		reply.Done = func() { held.Add(-1) }
+		return reply, nil
+	}
+	d.cfg.Check = func(*Item, *provider.Reply) error { panic("no") }
+	if sums, _, err := d.run(); err != nil || sums.Kinds["panic"] != 1 || held.Load() != 0 {
+		t.Errorf("%v, %+v, %d held", err, sums, held.Load())
+	}
+}
