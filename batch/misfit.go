@@ -85,8 +85,12 @@ func (m *misfits) room(seen *fits) int {
 	return max(1, (seen.answers-seen.repeats)/MisfitShare)
 }
 
-// misfits returns how many earlier answers of the item did not fit.
+// misfits returns how many earlier answers of the item did not fit. Where more failures came than are
+// told apart, it is as many as an item may have.
 func (j *job[In, Out]) misfits() (n int) {
+	if len(j.result.Failures) == MostFailures {
+		return MaxMisfitRetries
+	}
 	for i := range j.result.Failures {
 		if f := &j.result.Failures[i]; f.Kind == provider.Misfit {
 			n += f.Calls

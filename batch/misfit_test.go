@@ -186,3 +186,19 @@ func TestMisfitIsMeasured(t *testing.T) {
 		t.Errorf("%v, %+v", err, results)
 	}
 }
+
+// An item has no more retries than it may have, however many other failures came before.
+func TestMisfitsAfterManyFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fn := func(ctx context.Context, i int) (int, error) {
+			if n := CallFrom(ctx); n <= MostFailures {
+				return 0, RetryAfter(time.Millisecond, fmt.Errorf("refusal %d", n))
+			}
+			return i, DoesNotFit(errForm)
+		}
+		results, _, err := judged(t.Context(), t, numbers(1), fn, WithMisfitRetries(2, 25))
+		if r := results[0]; err != nil || !errors.Is(r.Err, Misfit) || r.Calls > MostFailures+3 {
+			t.Errorf("%v, %v after %d calls", err, r.Err, r.Calls)
+		}
+	})
+}
