@@ -92,7 +92,7 @@ func (r *run[In, Out]) price(it *machine.Item, lane string, usual float64) (pric
 }
 
 // bill adds to the outcome of a call what it cost. A call that failed and used nothing has
-// cost nothing.
+// cost nothing, unless it was answered: an answer that does not fit costs what any other does.
 func (r *run[In, Out]) bill(j *job[In, Out], lane string, e *ending) {
 	o := &e.outcome
 	used, doubt := e.used()
@@ -102,7 +102,7 @@ func (r *run[In, Out]) bill(j *job[In, Out], lane string, e *ending) {
 		return
 	case doubt.Calls > 0 || !e.record.HasUsage && errors.As(e.err, &panicked):
 		o.Doubtful, used = true, doubt.Usage
-	case e.err != nil && used == (provider.Usage{}):
+	case e.err != nil && used == (provider.Usage{}) && Kind(o.Way) != Misfit:
 		return
 	}
 	var (

@@ -81,13 +81,14 @@ func TestMaxCostOfEndings(t *testing.T) {
 			provider.RecorderFrom(ctx).Usage(provider.Usage{OutputTokens: 13})
 			return 0, nil
 		}, 0, 0.01, 0},
-		"panic": {func(context.Context, int) (int, error) { panic("oh") }, 0, 0.01, 0},
+		"no fit": {func(context.Context, int) (int, error) { return 0, DoesNotFit(errForm) }, 0, 0.01, 0},
+		"panic":  {func(context.Context, int) (int, error) { panic("oh") }, 0, 0.01, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var sum Summary
 			b := flat(1)
 			b.Cost = func(_ int, _ string, u provider.Usage) (float64, bool) {
-				return float64(u.OutputTokens) / 1000, u.OutputTokens != 13
+				return float64(u.OutputTokens) / 1000, u.OutputTokens != 13 && u.OutputTokens != 0
 			}
 			_, err := Run(t.Context(), slices.Values([]int{1}), c.call, WithMaxCost(b), WithSummary(&sum))
 			if m := sum.Money; err != nil || m.Spent.USD() != c.spent || m.Doubtful.USD() != c.doubtful || m.Over.USD() != c.over || m.Reserved != 0 {
