@@ -85,7 +85,7 @@ func TestControlOfARun(t *testing.T) {
 		}
 	}
 	_ = p.cmd.Wait() // the code says it
-	if code := p.cmd.ProcessState.ExitCode(); code != exit.Interrupted || changes == 0 {
+	if code := p.cmd.ProcessState.ExitCode(); code != exit.Interrupted || changes == 0 || !strings.Contains(p.last, "--max-cost 0.5") {
 		t.Errorf("exit code %d, %d changes, last line %q", code, changes, p.last)
 	}
 	for _, file := range []string{page, strings.TrimSuffix(out, ".jsonl") + ".run.jsonl"} {

@@ -58,10 +58,15 @@ func (c *control) open(job *promptfile.Job) {
 	}
 }
 
-// close takes no further command.
+// close takes no further command. A new bound on the cost holds for the rest after a pilot, and for the command that
+// continues.
 func (c *control) close() {
 	if err := c.server.Close(); err != nil {
 		c.log.Info("a command of headrace ctl was cut off", "error", err)
+	}
+	if c.cap != c.Flags.MaxCost {
+		c.Flags.MaxCost = c.cap
+		c.Args = settings.WithMaxCost(c.Args, strconv.FormatFloat(c.cap, 'f', -1, 64))
 	}
 }
 
@@ -211,12 +216,12 @@ func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, erro
 		all := c.lanes()
 		return "", fmt.Errorf("limit: name a lane, as each has limits of its own: %s", strings.Join(all[:min(len(all), mostNamed)], ", "))
 	case cmd.Lane == "":
-		from := c.all
-		c.all, c.limits = cmd.On(from), map[string]batch.Limits{}
-		if err := c.steers.SetLimitsOfAll(ctx, c.all); err != nil {
+		from, to := c.all, cmd.On(c.all)
+		if err := c.steers.SetLimitsOfAll(ctx, to); err != nil {
 			return "", err
 		}
-		return c.changed("limits", "", ctl.LimitWords(from), ctl.LimitWords(c.all)), nil
+		c.all, c.limits = to, map[string]batch.Limits{}
+		return c.changed("limits", "", ctl.LimitWords(from), ctl.LimitWords(to)), nil
 	}
 	lanes, err := c.lanesNamed(cmd.Lane)
 	if err != nil {
