@@ -110,12 +110,12 @@ func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, erro
 		return "", errors.New("limit: with --law none there is no limit but the concurrency")
 	}
 	if cmd.Lane == "" && c.flags.Fleet == nil {
-		from := c.all
-		c.all, c.limits = cmd.On(from), map[string]batch.Limits{}
-		if err := c.upstream.shared.SetLimitsOfAll(c.all); err != nil {
+		from, to := c.all, cmd.On(c.all)
+		if err := c.upstream.shared.SetLimitsOfAll(to); err != nil {
 			return "", err
 		}
-		return c.changed("limits", "", ctl.LimitWords(from), ctl.LimitWords(c.all)), nil
+		c.all, c.limits = to, map[string]batch.Limits{}
+		return c.changed("limits", "", ctl.LimitWords(from), ctl.LimitWords(to)), nil
 	}
 	var err error
 	if cmd.Lane, err = c.knows(ctx, cmd.Lane); err != nil {
