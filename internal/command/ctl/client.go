@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,9 +50,15 @@ func OfAddress(address string) string {
 	if !is {
 		rest = address
 	}
-	rest = strings.TrimSuffix(rest, "/")
-	if host, port, err := net.SplitHostPort(rest); err == nil && (host == "" || host == "localhost") {
-		rest = net.JoinHostPort("127.0.0.1", port)
+	if path, is := strings.CutPrefix(rest, "unix:"); is {
+		if full, err := filepath.Abs(path); err == nil {
+			rest = "unix:" + full
+		}
+	} else if host, port, err := net.SplitHostPort(strings.TrimSuffix(rest, "/")); err == nil {
+		if host == "" || host == "localhost" || net.ParseIP(host).IsUnspecified() {
+			host = "127.0.0.1" // a server at all addresses of the machine is at this one, too
+		}
+		rest = net.JoinHostPort(host, port)
 	}
 	return hashed("address " + rest)
 }
@@ -110,7 +117,12 @@ func Send(ctx context.Context, folder, name string, list []string) (Answer, erro
 	switch {
 	case errors.Is(err, socket.ErrNoOne):
 		return a, ErrNone
+	case errors.Is(err, context.DeadlineExceeded):
+		return a, fmt.Errorf("it does not answer within %v: it may be stopped, or very busy", clientWait)
 	case err != nil:
+		if in := new(url.Error); errors.As(err, &in) { // its address is no help
+			err = in.Err
+		}
 		return a, fmt.Errorf("it does not answer: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read

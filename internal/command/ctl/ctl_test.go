@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/internal/command/socket"
@@ -202,10 +203,14 @@ func TestForeignFolder(t *testing.T) {
 // The words for an address mean the same server.
 func TestAddresses(t *testing.T) {
 	want := OfAddress("http://127.0.0.1:8470")
-	for _, at := range []string{"127.0.0.1:8470", "localhost:8470", "http://localhost:8470/", ":8470"} {
+	for _, at := range []string{"127.0.0.1:8470", "localhost:8470", "http://localhost:8470/", ":8470", "0.0.0.0:8470", "http://[::]:8470"} {
 		if !isAddress(at) || OfAddress(at) != want {
 			t.Errorf("%s is another address", at)
 		}
+	}
+	t.Chdir("/")
+	if OfAddress("unix:tmp/../s.sock") != OfAddress("unix:/s.sock") {
+		t.Error("a socket has another name from its folder")
 	}
 	for _, file := range []string{"results.jsonl", "a:b", "/x/y.state.json", "c:\\r.jsonl"} {
 		if isAddress(file) {
@@ -220,4 +225,16 @@ func shortFolder(t *testing.T) string {
 	folder := must.Get(os.MkdirTemp("", "ctl"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	return folder
+}
+
+// A run that does not answer, such as one that was stopped, is said to be that, in words.
+func TestNoAnswer(t *testing.T) {
+	folder := shortFolder(t)
+	ln := must.Get(net.Listen("unix", filepath.Join(folder, hashed("a"))))(t)
+	defer func() { _ = ln.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Send(ctx, folder, hashed("a"), nil); err == nil || !strings.HasPrefix(err.Error(), "it does not answer within") {
+		t.Error(err)
+	}
 }
