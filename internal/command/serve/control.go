@@ -9,9 +9,11 @@ import (
 	"strings"
 
 	"github.com/headrace/headrace/batch"
+	"github.com/headrace/headrace/internal/command/account"
 	"github.com/headrace/headrace/internal/command/ctl"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/command/world"
 )
 
 // control carries out what headrace ctl asks of the server. Its own server calls Do, one command at a time.
@@ -62,6 +64,9 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 		}
 		a.Text = c.changed("state", "", "running", "draining")
 	case ctl.Concurrency:
+		if err := fits(cmd.N, world.OpenFiles()); err != nil {
+			return a, err
+		}
 		if err := shared.SetConcurrency(cmd.N); err != nil {
 			return a, err
 		}
@@ -94,6 +99,14 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 		err = fmt.Errorf("%s: headrace serve cannot do that", cmd.Word)
 	}
 	return a, err
+}
+
+// fits refuses more calls than files may be open for.
+func fits(calls int, files uint64) error {
+	if most := account.CallsWithin(files, calls); most < calls {
+		return fmt.Errorf("concurrency %d is too much here: at most %d files may be open: want 1 to %d (ulimit -n raises it)", calls, files, most)
+	}
+	return nil
 }
 
 // changed says and logs a change, and returns it in words.
