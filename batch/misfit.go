@@ -44,8 +44,8 @@ type fits struct {
 //
 // With [WithAlikeFailures], a lane stops if none of the first n answers of the run fits, repeats
 // included. The error is then [ErrAlike], also on a lane that was answered before, and
-// errors.As finds a *[MisfitsError]. Without this option a misfit is final and nothing counts
-// them.
+// errors.As finds a *[MisfitsError]. On a [Shared] the lane stops for all runs there, also for those
+// whose answers fit. Without this option a misfit is final and nothing counts them.
 func WithMisfitRetries(n, inAll int) Option {
 	return runOption(func(c *config) {
 		c.misfits = misfits{checked: true, each: n, inAll: inAll}
