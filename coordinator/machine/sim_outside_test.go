@@ -336,7 +336,7 @@ func (b *book) heardFrom(e Event, before moment) {
 		return
 	}
 	if r.Answered {
-		l.answers, l.blame.ever = max(1, l.answers), true
+		l.answers, l.blame.ever, l.silence.heard = max(1, l.answers), true, true
 	}
 	if is := b.w.m.lanes[e.name]; r.Resume && is.epoch > before.on(is)[0] { // it had stopped
 		l.letIn = b.w.now
