@@ -40,7 +40,12 @@ func TestMemoryOfWaiting(t *testing.T) {
 	for m.queue.Status().Waiting < n-2 { // one is called, and one has its turn
 		time.Sleep(time.Millisecond)
 	}
-	if each := (used() - before) / n; each > most {
+	each := (used() - before) / n
+	for try := 0; each > most && try < 20; try++ { // on a busy machine some have not come to rest, and a collection lets one stack shrink by half
+		time.Sleep(10 * time.Millisecond)
+		each = (used() - before) / n
+	}
+	if each > most {
 		t.Errorf("a request that waits needs %d bytes, want at most %d", each, most)
 	} else {
 		t.Logf("a request that waits needs %d bytes", each)
