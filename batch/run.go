@@ -390,20 +390,21 @@ var errLeft = errors.New("batch: the loop over the results was left")
 // payBack gives credits back for results that the caller has taken, some at a time: the
 // reader is woken for a good many items, not for each.
 //
-// Withholding a few starves nobody. They are fewer than the read-ahead, so as many items
-// as there are workers can be in the run without them. Each result that the caller takes
-// adds to them. payBack never waits: credits that find no room stay owed. Nothing is lost
-// by that either. Once the reader takes the credits that fill the room, it may take
-// another item, whose result brings the caller back here.
+// Withholding less than a payment starves nobody: as many items as there may be workers can be in the
+// run without them. payBack never waits, and leaves nothing behind. Credits that the reader has not
+// come for are taken out, and put back with those that are owed: with no result to come for long, the
+// places that they stand for would stay empty.
 func (r *run[In, Out]) payBack() {
 	if r.owed++; r.owed < r.payment {
 		return
 	}
 	select {
-	case r.credit <- r.owed:
-		r.owed = 0
+	case n := <-r.credit: // the reader has not come for them yet
+		r.owed += n
 	default:
 	}
+	r.credit <- r.owed // nobody else puts any there
+	r.owed = 0
 }
 
 // note adds a result to the summary.

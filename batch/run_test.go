@@ -419,3 +419,15 @@ func TestStopByAnInputThatPanics(t *testing.T) {
 		}
 	})
 }
+
+// Credits are given back whole, also if the reader has not come for the last ones: with no further result
+// to come for long, places for calls would stay empty.
+func TestCreditsAreGivenBackWhole(t *testing.T) {
+	r := &run[int, int]{config: &config{}, payment: 2, credit: make(chan int, 1)}
+	for range 7 {
+		r.payBack()
+	}
+	if n := <-r.credit; n != 6 || r.owed != 1 {
+		t.Errorf("%d credits are given back and %d owed, want 6 and 1", n, r.owed)
+	}
+}
