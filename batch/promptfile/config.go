@@ -64,7 +64,7 @@ type Config struct {
 	// Concurrency bounds the calls in flight, including calls whose answers are not written
 	// yet; 0 means batch.DefaultConcurrency.
 	Concurrency int
-	// MostConcurrency is what Job.SetConcurrency may raise Concurrency to; 0: to nothing more.
+	// MostConcurrency bounds what Job.SetConcurrency may set; 0: Concurrency.
 	MostConcurrency int
 	// Drain, once closed, ends the run softly: it takes no more items, and calls in flight
 	// finish and are saved.

@@ -157,7 +157,7 @@ func (o *out) write(p []byte) {
 	}
 }
 
-// lastWord is how long a client may take for the end of its answer, once its call is over: a stream's last event fits into
+// lastWord bounds the time that a client may take for the end of its answer, once its call is over: a stream's last event fits into
 // any connection of which something is read.
 const lastWord = time.Second
 

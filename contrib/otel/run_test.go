@@ -24,7 +24,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// watched is what a run has shown.
+// watched holds the output of a run.
 type watched struct {
 	metrics map[string]metricdata.Metrics
 	spans   tracetest.SpanStubs

@@ -33,7 +33,7 @@ type Files struct {
 	Timeline string `json:"timeline"` // "": there is none
 }
 
-// request is what a client sends.
+// request holds the words of a client.
 type request struct {
 	Words []string `json:"words"`
 }

@@ -160,7 +160,7 @@ func (c inCluster) rows() (rows []string) {
 	return rows
 }
 
-// statusPath is where the handler shows its status.
+// statusPath leads to the status of the handler.
 const statusPath = "/headrace/status"
 
 // serveStatus shows an admin the status with that of the cluster, and reports whether it did.

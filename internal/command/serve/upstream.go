@@ -110,7 +110,7 @@ func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Accoun
 	return err
 }
 
-// asked is what clients have asked for.
+// asked names a pool that a client has asked for.
 type asked struct{ operation, model string }
 
 // mostDefined bounds the lanes that are defined one by one: clients choose their models, and so their names.
