@@ -23,7 +23,7 @@ func (bs *buckets) set(now time.Time, l limiter.Limits, s *server) {
 	for i, d := range dimensions {
 		b := &bs[i]
 		b.refill(now)
-		known := b.perMinute > 0 && !s.showsWithin(d, b.perMinute) // else this was not what held calls back
+		known := b.perMinute > 0 && !s.showsWithin(d, b.perMinute) && b.level < b.depth // else this was not what held calls back
 		b.perMinute, b.depth = l.PerMinute(d), l.Capacity(d)
 		if !known {
 			b.level = b.depth
