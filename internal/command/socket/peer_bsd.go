@@ -2,15 +2,7 @@
 
 package socket
 
-import (
-	"os"
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
-
-// KnowsPeers says whether the system says whose process connects.
-const KnowsPeers = true
+import "golang.org/x/sys/unix"
 
 func peerUID(fd int) (int, error) {
 	peer, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
@@ -18,12 +10,4 @@ func peerUID(fd int) (int, error) {
 		return 0, err
 	}
 	return int(peer.Uid), nil
-}
-
-// ownerOf returns the user who owns a file; -1: that is not known.
-func ownerOf(info os.FileInfo) int {
-	if stat, is := info.Sys().(*syscall.Stat_t); is {
-		return int(stat.Uid)
-	}
-	return -1
 }
