@@ -101,6 +101,39 @@ func TestControlOfARun(t *testing.T) {
 	}
 }
 
+// A limit and a bound on the cost that a person sets reach the calls: the provider sees the new pace, and the run ends for
+// money.
+func TestControlChangesWhatIsCalled(t *testing.T) {
+	folder := must.Get(os.MkdirTemp("", "ctl"))(t)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	t.Setenv("XDG_RUNTIME_DIR", folder)
+	server, base := serveFor(t, sim.Config{Latency: sim.Latency{Median: 20 * time.Millisecond}})
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	p := start(t, nil, promptsFile(t, 100_000), "-o", out, "--base-url", base, "--model", "m", "-c", "16", "--rpm", "6000", "--max-cost", "5", "--price", "1,2")
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 0 })
+	calls := func(in time.Duration) int64 {
+		before := server.Books().Accepted
+		time.Sleep(in)
+		return int64(server.Books().Accepted - before)
+	}
+	if said, code := control(t, out, "limit", "rpm=60"); code != 0 {
+		t.Fatalf("code %d, %q", code, said)
+	}
+	calls(time.Second)                       // those that were in flight end
+	if n := calls(2 * time.Second); n > 16 { // 2 may leave, and 5 may have been saved up; at 6,000 a minute it were 200
+		t.Errorf("%d calls in 2 s at 60 a minute", n)
+	}
+	if said, code := control(t, out, "max-cost", "0.000001"); code != 0 {
+		t.Fatalf("code %d, %q", code, said)
+	}
+	for _, ok := p.next(); ok; _, ok = p.next() {
+	}
+	_ = p.cmd.Wait() // the code says it
+	if code := p.cmd.ProcessState.ExitCode(); code != exit.Bound {
+		t.Errorf("exit code %d, last line %q", code, p.last)
+	}
+}
+
 // The run of an output whose last run was killed is found, and one with --ctl off is not.
 func TestControlAfterKill(t *testing.T) {
 	folder := must.Get(os.MkdirTemp("", "ctl"))(t)
