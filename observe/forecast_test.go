@@ -189,6 +189,33 @@ func TestForecastOfLanesAfterASleep(t *testing.T) {
 	}
 }
 
+// Calls that were in flight while the computer slept raise no latency, neither the run's nor a lane's, until all of them
+// are too old to be among the answers.
+func TestLatenciesAfterASleep(t *testing.T) {
+	var s sleeps
+	see := func(at time.Duration, slept, p50, p95 time.Duration) (run, lane [2]time.Duration) {
+		p := &Snapshot{P50: p50, P95: p95, Lanes: make([]Lane, 1)}
+		p.Lanes[0].P50, p.Lanes[0].P95 = p50, p95
+		p.At, p.Ledger = time.Unix(1_800_000_000, 0).Add(at), Ledger{limiter.BoundSlept: slept}
+		s.see(p)
+		return [2]time.Duration{p.P50, p.P95}, [2]time.Duration{p.Lanes[0].P50, p.Lanes[0].P95}
+	}
+	const awake, asleep = 2 * time.Second, time.Hour
+	for _, c := range []struct {
+		at, slept, p50, p95 time.Duration
+		run, lane           [2]time.Duration
+	}{
+		{0, 0, awake, 2 * awake, [2]time.Duration{awake, 2 * awake}, [2]time.Duration{awake, 2 * awake}},
+		{asleep, asleep, asleep, 2 * asleep, [2]time.Duration{awake, 2 * awake}, [2]time.Duration{2 * awake, 2 * awake}},
+		{asleep + time.Second, asleep, awake / 2, awake, [2]time.Duration{awake / 2, awake}, [2]time.Duration{awake / 2, awake}},
+		{asleep + LatencySpan + SpeedSpan + 1, asleep, 3 * awake, 4 * awake, [2]time.Duration{3 * awake, 4 * awake}, [2]time.Duration{3 * awake, 4 * awake}},
+	} {
+		if run, lane := see(c.at, c.slept, c.p50, c.p95); run != c.run || lane != c.lane {
+			t.Errorf("at %v: run %v, lane %v, want %v and %v", c.at, run, lane, c.run, c.lane)
+		}
+	}
+}
+
 // restSeconds is after how many seconds a shown end has moved.
 const restSeconds = int(restSpan/time.Second) + 1
 
