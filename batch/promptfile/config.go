@@ -155,6 +155,7 @@ type Origin struct {
 // not called; none may block.
 type Watch struct {
 	Checked func(items int)          // by Plan, every million items
+	Began   func()                   // by Run, before its first item is read, in the goroutine that reads: methods of Control no longer wait
 	Left    func(*prompts.Request)   // by Plan, each item that is left to do; the function must not keep it
 	Ended   func(*Result)            // an item that ended, in the goroutine of Run, before its line is saved; the function must not keep it
 	Skipped func(*prompts.LineError) // a bad or untranslatable line that goes to the errors file, in the goroutine that reads

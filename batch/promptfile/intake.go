@@ -36,6 +36,9 @@ type intake struct {
 // items yields the items that are left to do.
 func (in *intake) items() iter.Seq[*Item] {
 	return func(yield func(*Item) bool) {
+		if in.cfg.Watch.Began != nil {
+			in.cfg.Watch.Began()
+		}
 		for req, err := range in.lines() {
 			if err != nil && !in.skip(err) {
 				in.fail(err)

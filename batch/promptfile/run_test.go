@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -353,6 +355,32 @@ func TestConcurrencyAfterAFault(t *testing.T) {
 			return good, job.SetConcurrency(ctx, 8)
 		})
 		if must.Do(t, job.Close()); err != nil || sums.Succeeded != 1 {
+			t.Errorf("%v, %+v", err, sums)
+		}
+	})
+}
+
+// What Began changes by the job's control holds for the first item already.
+func TestControlHoldsFromTheFirstItem(t *testing.T) {
+	d := newFixture(t, ask("a"), ask("b"), ask("c"))
+	d.cfg.Concurrency, d.cfg.MostConcurrency = 3, 3
+	synctest.Test(t, func(t *testing.T) {
+		began, inFlight := time.Now(), atomic.Int64{}
+		d.cfg.Control = batch.NewControl()
+		job := d.open()
+		job.cfg.Watch.Began = func() {
+			must.Do(t, errors.Join(d.cfg.Control.Pause(t.Context()), job.SetConcurrency(t.Context(), 1)))
+			time.AfterFunc(time.Hour, func() { must.Do(t, d.cfg.Control.Resume(t.Context())) })
+		}
+		sums, err := job.Run(t.Context(), func(context.Context, *Item) (provider.Reply, error) {
+			if n := inFlight.Add(1); n > 1 || time.Since(began) < time.Hour {
+				t.Errorf("after %v there are %d calls", time.Since(began), n)
+			}
+			time.Sleep(time.Second)
+			inFlight.Add(-1)
+			return good, nil
+		})
+		if must.Do(t, job.Close()); err != nil || sums.Succeeded != 3 {
 			t.Errorf("%v, %+v", err, sums)
 		}
 	})

@@ -134,6 +134,46 @@ func TestControlChangesWhatIsCalled(t *testing.T) {
 	}
 }
 
+// A pause, a concurrency and limits that a person sets while a pilot runs hold for the rest after it.
+func TestControlOfAPilotHoldsForTheRest(t *testing.T) {
+	folder := must.Get(os.MkdirTemp("", "ctl"))(t)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	t.Setenv("XDG_RUNTIME_DIR", folder)
+	server, base := serveFor(t, sim.Config{Latency: sim.Latency{Median: 2 * time.Second}})
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	p := start(t, nil, promptsFile(t, 8), "-o", out, "--base-url", base, "--model", "m", "-c", "4", "--rpm", "6000", "--pilot", "4", "--yes")
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.InFlight == 4 })
+	for _, words := range []string{"pause", "concurrency 2", "limit rpm=5000", "limit openai/m rpm=4000"} {
+		if said, code := control(t, append([]string{out}, strings.Fields(words)...)...); code != 0 {
+			t.Fatalf("%s: code %d, %q", words, code, said)
+		}
+	}
+	p.until(func(e shownEvent) bool { return e.Event == "start" })
+	p.until(func(e shownEvent) bool { return e.Event == "progress" })
+	time.Sleep(300 * time.Millisecond) // calls that should not leave would have left
+	if calls := server.Books().Accepted; calls != 4 {
+		t.Errorf("the rest of a paused run made %d calls", calls-4)
+	}
+	for _, c := range []struct{ words, want string }{
+		{"limit rpm=9000", "limits: rpm=5000 → rpm=9000"},
+		{"concurrency 3", "concurrency: 2 → 3"},
+		{"resume", "state: paused → running"},
+	} {
+		if said, code := control(t, append([]string{out}, strings.Fields(c.words)...)...); code != 0 || said != c.want {
+			t.Errorf("%s: code %d, %q, want %q", c.words, code, said, c.want)
+		}
+	}
+	if code, _ := p.end(); code != 0 || server.Books().Accepted != 8 {
+		t.Errorf("exit code %d, last line %q", code, p.last)
+	}
+	text := string(must.Get(os.ReadFile(strings.TrimSuffix(out, ".jsonl") + ".run.jsonl"))(t))
+	for _, change := range []string{"state: running → paused", "concurrency: 4 → 2", "limits of openai/m: rpm=5000 → rpm=4000"} {
+		if strings.Count(text, change) < 2 {
+			t.Errorf("the timeline does not name %q for both runs:\n%s", change, text)
+		}
+	}
+}
+
 // The run of an output whose last run was killed is found, and one with --ctl off is not.
 func TestControlAfterKill(t *testing.T) {
 	folder := must.Get(os.MkdirTemp("", "ctl"))(t)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/batch/promptfile"
@@ -28,7 +30,9 @@ type control struct {
 	job    *promptfile.Job
 	steers *batch.Control
 	server *ctl.Server // nil: nobody is heard
+	pilot  *control    // of the pilot before this run; nil: there was none
 
+	mu          sync.Mutex // guards those below: the reader sets again what the pilot leaves
 	paused      bool
 	concurrency int
 	cap         float64                 // USD; 0: none
@@ -46,6 +50,9 @@ func (c *control) steering() *batch.Control {
 func (c *control) open(job *promptfile.Job) {
 	c.job, c.concurrency, c.cap = job, c.Flags.Concurrency, c.Flags.MaxCost
 	c.all, c.limits = c.Flags.Limits(), map[string]batch.Limits{}
+	if p := c.pilot; p != nil {
+		c.paused, c.concurrency, c.all, c.limits = p.paused, p.concurrency, p.all, p.limits
+	}
 	if c.Flags.Ctl == settings.CtlOff || c.Flags.ToStdout() || settings.IsNoFile(c.Flags.Output) {
 		return
 	}
@@ -55,6 +62,36 @@ func (c *control) open(job *promptfile.Job) {
 	}
 	if err != nil {
 		c.log.Info("no control by headrace ctl", "error", err)
+	}
+}
+
+// goOn sets again what headrace ctl has changed in the pilot, before the first item is read.
+func (c *control) goOn() {
+	if c.pilot == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ctx := c.Halt.Ctx
+	again := func(what, lane, from, to string, err error) {
+		if err != nil {
+			c.log.Warn("a change by headrace ctl could not be kept after the pilot", "what", what, "lane", lane, "error", err)
+			return
+		}
+		c.changed(what, lane, from, to)
+	}
+	if c.paused {
+		again("state", "", "running", "paused", c.steers.Pause(ctx))
+	}
+	if was := c.Flags.Concurrency; c.concurrency != was {
+		again("concurrency", "", strconv.Itoa(was), strconv.Itoa(c.concurrency), c.job.SetConcurrency(ctx, c.concurrency))
+	}
+	if was := c.Flags.Limits(); c.all != was {
+		again("limits", "", ctl.LimitWords(was), ctl.LimitWords(c.all), c.steers.SetLimitsOfAll(ctx, c.all))
+	}
+	for _, lane := range slices.Sorted(maps.Keys(c.limits)) {
+		to := c.limits[lane]
+		again("limits", lane, ctl.LimitWords(c.told(lane)), ctl.LimitWords(to), c.steers.SetLimits(ctx, lane, to))
 	}
 }
 
@@ -78,6 +115,10 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 		return ctl.Answer{Text: strings.Join(event.Lines(p), "\n"), Progress: p}, nil
 	case ctl.Report:
 		return ctl.Answer{Files: c.files()}, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch cmd.Word {
 	case ctl.Pause:
 		a.Text, err = c.pause(ctx, true)
 	case ctl.Resume:

@@ -88,6 +88,7 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 		Checked: func(items int) {
 			r.show.console.Notice(event.Checking, fmt.Sprintf("checking %s before any call: %d items so far", input, items))
 		},
+		Began:   r.control.goOn,
 		Ended:   r.itemEnded,
 		Written: func(lines int) { r.show.unwritten.Add(-int64(lines)) },
 		Skipped: func(bad *prompts.LineError) {

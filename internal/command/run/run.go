@@ -66,7 +66,7 @@ func runFiles(ctx context.Context, w *world.World, flags *settings.Flags, inputs
 	}
 	rest := newRunner(&verdict.Facts{World: w.Again(args), Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
 	rest.cost.pilot, rest.cost.onLane = r.found()
-	rest.meters.address = r.meters.address
+	rest.meters.address, rest.control.pilot = r.meters.address, r.control
 	return rest.runToEnd(ctx)
 }
 
