@@ -125,6 +125,11 @@ func TestConcurrencyOfAllRunsBoundsWhatIsFree(t *testing.T) {
 	if up := by.law().latest().up; up.Free != 1 || up.InFlight != 2 {
 		t.Errorf("%d places are free with %d in flight, of 3", up.Free, up.InFlight)
 	}
+	b.Step(b.now, ConcurrencyChanged(0, 1))
+	b.decide()
+	if up := by.law().latest().up; up.Free != 0 || up.InFlight != 2 {
+		t.Errorf("%d places are free with %d in flight, of 1", up.Free, up.InFlight)
+	}
 }
 
 // A bound that cannot be meant is refused.

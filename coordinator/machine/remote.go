@@ -222,7 +222,7 @@ func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 		}
 	}
 	if most := m.cfg.Concurrency; most > 0 {
-		up.Free = min(up.Free, most-m.flying)
+		up.Free = min(up.Free, max(0, most-m.flying)) // a lower ceiling leaves calls above it
 	}
 	return up
 }
