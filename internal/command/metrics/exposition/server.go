@@ -15,6 +15,8 @@ import (
 // Bounds of a server.
 const (
 	headerWait = 5 * time.Second // for a request's header: a scrape sends it at once
+	bodyWait   = 5 * time.Second // for a body, which nobody reads here; net/http does so before it answers
+	idleWait   = 2 * time.Minute // between two requests: longer than the usual period of scrapes
 	scrapes    = 4               // that are answered at once, each with a snapshot; more are refused
 	closeWait  = time.Second     // for answers under way at the end, so that a slow reader cannot hold the process
 )
@@ -61,15 +63,30 @@ func Listen(addr string, handler http.Handler) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{ln: ln, served: make(chan struct{}), http: &http.Server{Handler: handler, ReadHeaderTimeout: headerWait}}
+	return serve(ln, handler), nil
+}
+
+func serve(ln net.Listener, handler http.Handler) *Server {
+	s := &Server{ln: ln, served: make(chan struct{})}
 	if s.Local() {
-		s.http.Handler = localNames(handler)
+		handler = localNames(handler)
 	}
+	s.http = &http.Server{Handler: boundBody(handler), ReadHeaderTimeout: headerWait, IdleTimeout: idleWait}
 	go func() {
 		defer close(s.served)
 		_ = s.http.Serve(ln) // its error is that it was closed
 	}()
-	return s, nil
+	return s
+}
+
+// boundBody ends the connection of a client that never ends its body.
+func boundBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWait))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // hostOf splits an address, and adds the host that is usual.
