@@ -79,6 +79,17 @@ func TestRunThroughServe(t *testing.T) {
 	}
 }
 
+// A run whose calls wait in the line of serve says that serve holds it back, not its own concurrency.
+func TestRunSaysThatServeHoldsItBack(t *testing.T) {
+	folder := t.TempDir()
+	_, base := serveFor(t, sim.Config{})
+	s := startServing(t, folder, "--base-url", base, "--rpm", "240", "--open")
+	_, said := runThrough(t, folder, promptsFile(t, 32), "out.jsonl", "--through", s.base, "-c", "8")
+	if !strings.Contains(said, "the line of headrace serve") || strings.Contains(said, "your -c 8: all in flight") {
+		t.Error(said)
+	}
+}
+
 // With --share a run goes through the serve that has its key, whatever limits it was given for itself, and its lines are those of a
 // run without it. A serve that does not know the run's token, or has another key, is passed by, and so is one that has ended.
 func TestRunSharesTheLineOfItsKey(t *testing.T) {

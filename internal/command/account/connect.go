@@ -41,6 +41,7 @@ type Account struct {
 	flags *settings.Flags
 	ctx   context.Context // of the search for a proof
 
+	line      line   // of headrace serve, if calls go through it
 	refusedAt string // the address of a headrace serve that did not let a run with --share in; "": none
 	ServesAt  string // the address of headrace serve; "": it is a run
 

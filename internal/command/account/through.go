@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/headrace/headrace/internal/command/event"
@@ -71,11 +73,41 @@ func (b *Account) goThrough() error {
 	cfg.Header.Set("X-Headrace-Priority", "batch")
 	cfg.Header.Set("X-Headrace-Client", clientOf(b.flags.OutputName()))
 	cfg.Header.Set("X-Headrace-Max-Wait", throughWait)
+	cfg.Heard = b.line.heard
 	if err := b.aim(cfg); err != nil {
 		return exit.Refuse("--through %s: %s", b.flags.Through, configFault(err))
 	}
 	b.Note(event.Other, fmt.Sprintf("calls go through headrace serve at %s, which paces them", b.flags.Through))
 	return nil
+}
+
+// A line knows how long calls wait in headrace serve before they leave. Any goroutine may use it.
+type line struct {
+	mu    sync.Mutex
+	mean  time.Duration // of the latest calls
+	calls time.Duration // their number, up to lately
+}
+
+// lately is the number of calls over which the mean wait goes.
+const lately = 16
+
+// heard takes what an answer says of its wait. Answers of other servers say nothing.
+func (l *line) heard(h http.Header) {
+	ms, err := strconv.ParseUint(h.Get("X-Headrace-Waited-Ms"), 10, 31)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = min(l.calls+1, lately)
+	l.mean += (time.Duration(ms)*time.Millisecond - l.mean) / l.calls
+}
+
+// InLine returns how long the latest calls have waited in headrace serve, as a mean; 0: not at all, or they do not go through it.
+func (b *Account) InLine() time.Duration {
+	b.line.mu.Lock()
+	defer b.line.mu.Unlock()
+	return b.line.mean
 }
 
 // toServe makes calls of headrace serve. If nobody answers there, its error names the server: the provider is not

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headrace/headrace/internal/must"
 )
@@ -38,5 +39,29 @@ func TestServeThatHasEndedIsNamed(t *testing.T) {
 	}
 	if _, is := errors.AsType[*net.OpError](err); !is {
 		t.Errorf("%v hides what failed", err)
+	}
+}
+
+// What calls wait in headrace serve is known by its answers, and those of another server say nothing.
+func TestWaitInLineIsKnown(t *testing.T) {
+	b := &Account{}
+	hear := func(waited string) { b.line.heard(http.Header{"X-Headrace-Waited-Ms": {waited}}) }
+	for _, odd := range []string{"", "-5", "1e3", "99999999999999999999"} {
+		hear(odd)
+	}
+	if wait := b.InLine(); wait != 0 {
+		t.Errorf("%v before any answer", wait)
+	}
+	for _, waited := range []string{"0", "6000", "6000"} {
+		hear(waited)
+	}
+	if wait := b.InLine(); wait != 4*time.Second {
+		t.Errorf("%v, want 4s", wait)
+	}
+	for range 200 {
+		hear("0")
+	}
+	if wait := b.InLine(); wait.Round(time.Millisecond) != 0 {
+		t.Errorf("%v when nothing waits any more", wait)
 	}
 }

@@ -239,6 +239,12 @@ func (s *scene) taking() string {
 // that all are in flight only if nearly all are at this moment.
 func (s *scene) concurrency(w *sentence) {
 	n := s.p.Concurrency
+	if wait := s.c.InLine; wait > 0 && 2*wait >= s.latency() { // the places are full of calls that have not left
+		w.by = []string{fmt.Sprintf("headrace serve: a call waits %s of %s in its line", lasting(wait), lasting(max(wait, s.latency())))}
+		w.short, w.lane = []string{"the line of headrace serve"}, []string{"serve's line", "in line"}
+		w.more = []string{"headrace ctl with its address says what for"}
+		return
+	}
 	all := fmt.Sprintf("%s: all %s are in flight", s.places(), count(n, "call"))
 	flying := float64(s.p.InFlight) >= allFlying*float64(n)
 	switch {

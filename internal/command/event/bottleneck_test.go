@@ -189,6 +189,12 @@ var scenes = []boundTexts{
 	{name: "concurrency, few in flight by now", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
 		p.InFlight, p.OfLanes, p.Bottleneck.Lane, l.Local = 3, 2, "", true
 	}},
+	{name: "concurrency, of calls that wait in headrace serve", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
+		p.Bottleneck.Next, p.Bottleneck.Factor, p.InFlight = limiter.BoundWindow, 4.4, 64
+	}, c: func(c *Context) { c.InLine = 2400 * time.Millisecond }},
+	{name: "concurrency, of calls that hardly wait in headrace serve", by: limiter.BoundConcurrency, p: func(p *observe.Snapshot, l *observe.Lane) {
+		p.InFlight = 64
+	}, c: func(c *Context) { c.InLine = time.Second }},
 	{name: "disk", by: limiter.BoundOutput},
 	{name: "pipe", by: limiter.BoundOutput, c: func(c *Context) { c.Stdout = true }},
 	{name: "cooldown", by: limiter.BoundCooldown, p: func(p *observe.Snapshot, l *observe.Lane) {

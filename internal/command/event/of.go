@@ -23,6 +23,7 @@ type Context struct {
 	Resumable     bool           // the same command goes on with what is left
 	Skipped       int            // bad lines, which count as failed
 	Unwritten     int            // lines of ended items that the operating system does not have yet
+	InLine        time.Duration  // how long calls have lately waited in headrace serve before they left; 0: not at all
 	Draining      string         // what ends the run, such as "your Ctrl-C"; "": nothing does
 	Stopped       string         // what stopped the run other than the provider; "": nothing did
 	Bound         string         // the word for what holds the run back, if that is no bound of a run on one machine

@@ -200,7 +200,7 @@ func (d *display) stands() *event.Progress {
 	e := event.Of(&p, event.Context{
 		Input: inputName(d.Facts), Output: d.Flags.OutputName(), Provider: d.Account.Name, Simulated: d.Account.Books != nil,
 		Timeout: d.Flags.Timeout, Stdout: d.Flags.ToStdout(), Stream: d.Input == "-", Resumable: !d.Flags.ToStdout() && d.Input != "-",
-		Skipped: int(d.skipped.Load()), Unwritten: int(max(0, d.unwritten.Load())), Draining: d.Halt.Reason(), Latest: d.newest(), Zone: time.Local,
+		Skipped: int(d.skipped.Load()), Unwritten: int(max(0, d.unwritten.Load())), Draining: d.Halt.Reason(), Latest: d.newest(), Zone: time.Local, InLine: d.Account.InLine(),
 	})
 	for i := range p.Lanes {
 		if l := &p.Lanes[i]; l.Phase == machine.Stopped && d.Flags.Fleet != nil {
