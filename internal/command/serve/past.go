@@ -27,19 +27,30 @@ type past struct {
 	held    atomic.Pointer[string] // what holds requests back, in words
 	ended   atomic.Bool
 
-	over  chan struct{}
-	files sync.WaitGroup
+	save func(*report.Served, string) error // to the file of a state
+
+	over chan struct{}
+	kept chan struct{} // closed when keep has ended
+
+	saying sync.Mutex // guards left, and is held while something is said
+	left   bool       // keep is left behind, and must say nothing any more
 }
 
 // sampleEvery is the period of samples, as in a run.
 const sampleEvery = time.Second
+
+// fileWait bounds how long the end of a server waits for a disk that hangs, as in a run.
+const fileWait = 5 * time.Second
 
 // openPast begins to keep the past, if a flag asks for it.
 func (s *server) openPast(addr string, simulated bool) (err error) {
 	if addr == "" && s.own.state == "" {
 		return nil
 	}
-	p := &past{server: s, counts: report.NewServing(s.upstream.name(), simulated, s.began), over: make(chan struct{})}
+	p := &past{
+		server: s, counts: report.NewServing(s.upstream.name(), simulated, s.began),
+		save: (*report.Served).Write, over: make(chan struct{}), kept: make(chan struct{}),
+	}
 	if s.own.state != "" {
 		if err := report.CheckServed(s.own.state); err != nil {
 			return err
@@ -57,7 +68,7 @@ func (s *server) openPast(addr string, simulated bool) (err error) {
 		s.console.Notice(event.Metrics, fmt.Sprintf("the server is shown at http://%s/", p.address.Addr()))
 	}
 	s.past = p
-	p.files.Go(p.keep)
+	go p.keep()
 	return nil
 }
 
@@ -82,6 +93,7 @@ func (p *past) note(a *handler.Access) {
 
 // keep takes a sample each second, and writes the file now and then, until the end.
 func (p *past) keep() {
+	defer close(p.kept)
 	ticker := p.Clock.NewTicker(sampleEvery)
 	defer ticker.Stop()
 	written, said := p.Clock.Now(), false
@@ -100,10 +112,19 @@ func (p *past) keep() {
 			continue
 		}
 		written = now
-		if err := p.now().Write(p.own.state); err != nil && !said {
+		if err := p.save(p.now(), p.own.state); err != nil && !said {
 			said = true
-			p.console.Notice(event.Report, fmt.Sprintf("%s: %s: the server goes on without it", report.ServedPath(p.own.state), exit.PlainText(err)))
+			p.say(exit.PlainText(err) + ": the server goes on without it")
 		}
+	}
+}
+
+// say says what is wrong with the file.
+func (p *past) say(text string) {
+	p.saying.Lock()
+	defer p.saying.Unlock()
+	if !p.left {
+		p.console.Notice(event.Report, report.ServedPath(p.own.state)+": "+text)
 	}
 }
 
@@ -137,13 +158,20 @@ func (p *past) render() (title, body string) {
 
 func (p *past) report() ([]byte, error) { return []byte(p.now().HTML()), nil }
 
-// close writes the file for the last time, and ends the page.
+// close writes the file for the last time, and ends the page. It leaves keep behind on a disk that hangs.
 func (p *past) close() {
 	if p == nil {
 		return
 	}
 	close(p.over)
-	p.files.Wait()
+	select {
+	case <-p.kept:
+	case <-p.Clock.After(fileWait):
+		p.say(fmt.Sprintf("it is not up to date, as its disk has not answered for %v", fileWait))
+		p.saying.Lock()
+		p.left = true
+		p.saying.Unlock()
+	}
 	if p.address != nil {
 		p.page.End()
 		_ = p.address.Close() // it was read only
