@@ -42,7 +42,7 @@ func TestMemoryOfWaiting(t *testing.T) {
 		defer func() { _ = conn.Close() }()
 		must.Get(conn.Write([]byte(head + body)))(t)
 	}
-	for m.queue.Status().Waiting < n-2 { // one is called, and one has its turn
+	for m.Waiting() < n-2 { // one is called, and one has its turn
 		time.Sleep(time.Millisecond)
 	}
 	each := (used() - before) / n

@@ -149,6 +149,25 @@ func TestBoundsOfAClient(t *testing.T) {
 	})
 }
 
+// The bounds of a client that names others hold for all of them together.
+func TestBoundsOfAClientThatNamesOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{came: make(chan string, 100)}
+		m := over(t, dialects["openai"], s, func(c *Config) {
+			c.Clients[0].MayName, c.Clients[0].MaxInFlight, c.Clients[0].MaxWaiting = true, 2, 3
+		}, batch.WithConcurrency(10))
+		var all [][]string
+		for i := range 6 {
+			all = append(all, []string{"X-Headrace-Client", fmt.Sprint("a", i)})
+		}
+		statuses, bodies := send(t, m, all...)
+		if statuses[4] != http.StatusOK || statuses[5] != http.StatusTooManyRequests || !strings.Contains(bodies[5], "headrace_queue_full") {
+			t.Errorf("%v, and the sixth gets %s", statuses, bodies[5])
+		}
+		m.proves(t)
+	})
+}
+
 // A waiting stream hears how many are before it, and about how long it waits.
 func TestPingsTellTheForecast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -277,7 +277,7 @@ func (v *visit) place() line.Place {
 	}
 	v.input, v.output = estimate.For(v.operation, v.body)
 	return line.Place{
-		Class: v.wishes.class, Client: v.wishes.client, Weight: v.client.Weight, Tag: v.wishes.tag, Cost: v.input + v.output,
+		Class: v.wishes.class, Client: v.wishes.client, Key: v.client.Name, Weight: v.client.Weight, Tag: v.wishes.tag, Cost: v.input + v.output,
 		Latest: v.entered.Add(patience), MaxWaiting: v.client.MaxWaiting, MaxInFlight: v.client.MaxInFlight,
 	}
 }

@@ -46,8 +46,8 @@ type Client struct {
 	Weight int      // of its turns in the line; 0 counts as 1
 	First  Class    // the best class that it may ask for
 
-	MaxWaiting  int // requests of it that may wait
-	MaxInFlight int // calls of it that may be in flight
+	MaxWaiting  int // requests of it that may wait, by whatever names
+	MaxInFlight int // calls of it that may be in flight, likewise
 
 	MaxCostDay, MaxCostRun limiter.Money // in each day of UTC, and since the server began
 

@@ -15,7 +15,8 @@ type flow struct {
 	parent *flow // nil: it is a pool
 	name   string
 	weight float64
-	client *client // of a client's flow; nil: it has no request, or the flow is of another level
+	client *client // of a client's flow; nil: none of its requests waits, or the flow is of another level
+	link   int     // its place among the client's flows
 
 	start, finish float64 // in virtual time: of its next request, and of its last
 	at            int     // in its parent's active flows; -1: it is not

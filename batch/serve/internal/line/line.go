@@ -50,14 +50,26 @@ type Config struct {
 // which waits for ever.
 type Place struct {
 	Class       Class
-	Client      string
+	Client      string    // whose turn it is
+	Key         string    // whose bounds hold, where Client is one of the names that it gives; "": those of Client
 	Weight      int       // of the client's turns within its class; below 1 counts as 1
 	Tag         string    // the client's tags take turns
 	Cost        float64   // what it draws of the limit that binds; 0 or less counts as 1
 	Latest      time.Time // when it goes at the latest; zero: never too late
-	MaxWaiting  int       // requests of the client that may wait, in all pools; 0: as the Line's
-	MaxInFlight int       // requests of the client that may have gone and not left, in all pools; 0: any number
+	MaxWaiting  int       // requests of the key that may wait, in all pools; 0: of the client, as the Line says
+	MaxInFlight int       // requests of the key that may have gone and not left, in all pools; 0: any number
 	Payload     any       // the caller's own
+}
+
+// key names those whose bounds hold.
+func (p *Place) key() string { return cmp.Or(p.Key, p.Client) }
+
+// name names the client among those of all keys. Two keys that give one name do not share its turns. No name has a zero byte.
+func (p *Place) name() string {
+	if key := p.key(); key != p.Client {
+		return key + "\x00" + p.Client
+	}
+	return p.Client
 }
 
 // A Request is one that has entered. It belongs to its line.
@@ -87,10 +99,11 @@ func (r *Request) goesBefore(o *Request) bool {
 // Waits reports whether the request waits for its turn.
 func (r *Request) Waits() bool { return r.at >= 0 }
 
-// client counts a client's requests over all pools and classes.
+// client counts the requests of a key over all pools and classes.
 type client struct {
 	waiting, out, most int
-	flows              []*flow // one for each of its pools and classes
+	full               bool    // so its flows know it
+	flows              []*flow // those in which it has requests that wait
 }
 
 // isFull reports whether as many of the client's requests have gone as may be.
@@ -98,18 +111,29 @@ func (c *client) isFull() bool { return c != nil && c.most > 0 && c.out >= c.mos
 
 func (c *client) isIdle() bool { return c.waiting+c.out == 0 }
 
-// drop forgets a flow of the client.
-func (c *client) drop(f *flow) {
-	if c != nil {
-		c.flows = slices.DeleteFunc(c.flows, func(o *flow) bool { return o == f })
+// link has the client's bound on calls in flight hold in a flow.
+func (c *client) link(f *flow) {
+	if f.client == nil {
+		f.client, f.link = c, len(c.flows)
+		c.flows = append(c.flows, f)
 	}
+}
+
+// unlink forgets a flow of the client.
+func (c *client) unlink(f *flow) {
+	last := len(c.flows) - 1
+	moved := c.flows[last]
+	c.flows[f.link], moved.link = moved, f.link
+	c.flows[last] = nil
+	c.flows, f.client = c.flows[:last], nil
 }
 
 // A Line holds the requests that wait, by pool. It is a value in the care of one owner. Make it with [New].
 type Line struct {
 	cfg      Config
 	pools    map[string]*flow
-	clients  map[string]*client
+	clients  map[string]*client // by key
+	names    map[string]int     // of the requests that wait, by the name of their client
 	patience patience
 	waiting  int
 	seq      uint64
@@ -117,7 +141,7 @@ type Line struct {
 
 // New returns a line in which nobody waits.
 func New(cfg Config) *Line {
-	return &Line{cfg: cfg, pools: map[string]*flow{}, clients: map[string]*client{}}
+	return &Line{cfg: cfg, pools: map[string]*flow{}, clients: map[string]*client{}, names: map[string]int{}}
 }
 
 // Waiting returns the number of requests that wait, in all.
@@ -125,15 +149,20 @@ func (l *Line) Waiting() int { return l.waiting }
 
 // Enter lets a request wait for its turn. The error is [ErrFull].
 func (l *Line) Enter(pool string, p Place) (*Request, error) {
-	c := l.clients[p.Client]
+	key, name := p.key(), p.name()
+	c := l.clients[key]
 	if c == nil {
 		c = &client{}
 	}
-	perClient := cmp.Or(p.MaxWaiting, l.cfg.PerClient)
-	if l.cfg.MaxWaiting > 0 && l.waiting >= l.cfg.MaxWaiting || perClient > 0 && c.waiting >= perClient {
+	mine, most := c.waiting, p.MaxWaiting
+	if most == 0 {
+		mine, most = l.names[name], l.cfg.PerClient
+	}
+	if l.cfg.MaxWaiting > 0 && l.waiting >= l.cfg.MaxWaiting || most > 0 && mine >= most {
 		return nil, ErrFull
 	}
-	l.clients[p.Client] = c
+	l.clients[key] = c
+	l.names[name]++
 	l.seq++
 	c.waiting, c.most = c.waiting+1, p.MaxInFlight
 	l.waiting++
@@ -159,10 +188,8 @@ func (l *Line) leaf(pool string, c *client, p *Place) *flow {
 		l.pools[pool] = root
 	}
 	class := root.child(classes[p.Class].name, classes[p.Class].share)
-	f := class.child(p.Client, float64(max(1, p.Weight)))
-	if f.client != c {
-		f.client, c.flows = c, append(c.flows, f)
-	}
+	f := class.child(p.name(), float64(max(1, p.Weight)))
+	c.link(f)
 	return f.child(p.Tag, 1)
 }
 
@@ -182,6 +209,10 @@ func (l *Line) Next(pool string) *Request {
 
 // update has the client's bound on calls in flight hold in all its flows.
 func (l *Line) update(c *client) {
+	if c.full == c.isFull() {
+		return
+	}
+	c.full = !c.full
 	l.seq++
 	for _, f := range c.flows {
 		f.update(l.seq)
@@ -197,20 +228,16 @@ func (l *Line) stopsWaiting(r *Request) {
 	r.leaf.add(-1, -r.cost)
 	l.waiting--
 	r.client.waiting--
-	r.leaf.update(l.seq)
-	if root := r.leaf.root(); root.n == 0 {
-		l.close(root)
+	name := r.name()
+	if l.names[name]--; l.names[name] == 0 {
+		delete(l.names, name)
 	}
-}
-
-// close drops a pool in which nobody waits: all that come begin anew.
-func (l *Line) close(root *flow) {
-	delete(l.pools, root.name)
-	for _, class := range root.below {
-		for _, f := range class.below {
-			f.client.drop(f)
-			f.client = nil
-		}
+	r.leaf.update(l.seq)
+	if f := r.leaf.parent; f.n == 0 {
+		r.client.unlink(f)
+	}
+	if root := r.leaf.root(); root.n == 0 {
+		delete(l.pools, root.name) // all that come begin anew
 	}
 }
 
@@ -228,19 +255,10 @@ func (l *Line) Leave(r *Request) (frees bool) {
 		r.client.out--
 		l.update(r.client)
 	}
-	if r.client.isIdle() && l.clients[r.Client] == r.client {
-		l.forget(r)
+	if r.client.isIdle() {
+		delete(l.clients, r.key())
 	}
 	return frees
-}
-
-// forget drops a client that has no request. Its flows stay for their past, until they are swept.
-func (l *Line) forget(r *Request) {
-	for _, f := range r.client.flows {
-		f.client = nil
-	}
-	r.client.flows = nil
-	delete(l.clients, r.Client)
 }
 
 // Expire takes out the requests that must have gone by now, and returns them.
@@ -300,35 +318,6 @@ func (l *Line) Clear(pool string) (all []*Request) {
 	for _, r := range all {
 		l.Leave(r)
 	}
-	return all
-}
-
-// A Count is how many requests wait in a pool.
-type Count struct {
-	Pool    string
-	Class   Class
-	Client  string
-	Waiting int
-}
-
-// Counts returns how many requests of each client wait, by pool, class and name.
-func (l *Line) Counts() (all []Count) {
-	for pool, root := range l.pools {
-		for i, c := range classes {
-			class := root.below[c.name]
-			if class == nil {
-				continue
-			}
-			for name, f := range class.below {
-				if f.n > 0 {
-					all = append(all, Count{Pool: pool, Class: Class(i), Client: name, Waiting: f.n})
-				}
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Client, b.Client))
-	})
 	return all
 }
 

@@ -144,6 +144,40 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// The bounds of a key hold for all names that it gives together, and not for a key of such a name. Without bounds of its own
+// each name has those of the line.
+func TestBoundsOfAKeyHoldForAllNames(t *testing.T) {
+	l := New(Config{PerClient: 4})
+	named := func(name string) Place { return Place{Client: name, Key: "proxy", MaxWaiting: 3, MaxInFlight: 2} }
+	for _, name := range []string{"a", "b", "proxy"} {
+		enter(t, l, named(name), 1)
+	}
+	if _, err := l.Enter("other", named("c")); !errors.Is(err, ErrFull) {
+		t.Errorf("the fourth name of a key that may have three waiting: %v", err)
+	}
+	own := enter(t, l, Place{Client: "a", MaxWaiting: 3}, 3)
+	var gone []*Request
+	for r := l.Next("m"); r != nil; r = l.Next("m") {
+		gone = append(gone, r)
+	}
+	if len(gone) != 5 || l.Waiting() != 1 || !slices.Contains(gone, own[2]) {
+		t.Errorf("%d have gone and %d wait, want 5 and 1", len(gone), l.Waiting())
+	}
+	for _, r := range gone {
+		l.Leave(r)
+	}
+	if r := l.Next("m"); r == nil || r.Key != "proxy" {
+		t.Error("the last of the key does not go when its others have ended")
+	}
+	open := Place{Key: "open", Client: "x"}
+	enter(t, l, open, 4)
+	if _, err := l.Enter("m", open); !errors.Is(err, ErrFull) {
+		t.Errorf("the fifth of one name: %v", err)
+	}
+	open.Client = "y"
+	enter(t, l, open, 4)
+}
+
 // A client with all its calls in flight lets others go before it, in every pool, and comes back when one ends.
 func TestCallsInFlightAreBounded(t *testing.T) {
 	l := New(Config{})

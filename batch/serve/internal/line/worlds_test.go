@@ -53,6 +53,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		if rng.IntN(4) == 0 {
 			p.Client = "c0" // the same client in another class
 		}
+		if rng.IntN(4) == 0 {
+			p.Key = "c1" // a key that gives names: also that of another, and its own
+		}
 		if uneven {
 			p.Cost = 0.2 + 3*rng.Float64()
 		}
@@ -128,10 +131,10 @@ func (w *world) leave(r *Request, from map[*Request]bool) {
 func (w *world) mayGo() bool {
 	flying := map[string]int{}
 	for r := range w.out {
-		flying[r.Client]++
+		flying[r.key()]++
 	}
 	for r := range w.in {
-		if r.client.most == 0 || flying[r.Client] < r.client.most {
+		if r.client.most == 0 || flying[r.key()] < r.client.most {
 			return true
 		}
 	}
@@ -173,10 +176,10 @@ func (w *world) balances() {
 	}
 	waiting, flying := map[string]int{}, map[string]int{}
 	for r := range w.in {
-		waiting[r.Client]++
+		waiting[r.key()]++
 	}
 	for r := range w.out {
-		flying[r.Client]++
+		flying[r.key()]++
 	}
 	for name, c := range w.line.clients {
 		if c.waiting != waiting[name] || c.out != flying[name] {
@@ -184,11 +187,11 @@ func (w *world) balances() {
 		}
 	}
 	n := 0
-	for _, c := range w.line.Counts() {
-		n += c.Waiting
+	for _, of := range w.line.names {
+		n += of
 	}
 	if n != len(w.in) {
-		w.fail("the counts add up to %d of %d", n, len(w.in))
+		w.fail("the counts by name add up to %d of %d", n, len(w.in))
 	}
 	for _, root := range w.line.pools {
 		w.sums(root)

@@ -377,18 +377,6 @@ func (q *Queue) clear(name string, why error) {
 	}
 }
 
-// Status says who waits.
-type Status struct {
-	Waiting int
-	Counts  []line.Count
-}
-
-// Status returns a picture of what waits. It is zero once the queue is closed.
-func (q *Queue) Status() (s Status) {
-	q.ask(func() { s = Status{Waiting: q.line.Waiting(), Counts: q.line.Counts()} })
-	return s
-}
-
 // renewPace asks for the pace, unless that was done within the last second.
 func (p *pool) renewPace(q *Queue, name string, now time.Time) {
 	if !p.askedAt.IsZero() && now.Sub(p.askedAt) < renewed {
