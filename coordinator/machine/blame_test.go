@@ -287,6 +287,25 @@ func TestResetDecidesForTheItems(t *testing.T) {
 	}
 }
 
+// An item that waited for a decision carries nothing to another lane after a reset.
+func TestResetClearsItemsForOtherLanes(t *testing.T) {
+	pools := []PoolConfig{{Name: "both", Lanes: []string{"a", "b"}}}
+	b := newBed(LaneConfig{Law: limiter.Plain}, RunConfig{Pools: pools})
+	b.offer(2, "both", 0)
+	b.endOfItem(0, time.Second, lastTime)
+	var it *Item
+	for _, u := range b.lanes["a"].blame.undecided {
+		it = u.it
+	}
+	if it == nil || it.Attempts != 1 {
+		t.Fatalf("no item is in doubt: %+v", it)
+	}
+	b.Step(b.now, LaneReset("a"))
+	if it.Attempts != 0 || it.doubts != 0 {
+		t.Errorf("after the reset the item has %d attempts, %d in doubt", it.Attempts, it.doubts)
+	}
+}
+
 // A lane waits a moment for more items before the last one fails. Where the pool that might
 // bring them is forgotten in that moment, the item is decided about at once.
 func TestForgottenPoolBringsNoMoreItems(t *testing.T) {

@@ -52,3 +52,37 @@ func TestBrokenCallsSlowWhatFollowsARamp(t *testing.T) {
 	p.SetRamp(at(16), limiter.RampConfig{Initial: 5, Target: 40, Duration: 30 * time.Second})
 	near(t, "after one that was told since", viewOf(p, at(31)).Most, 20, 1e-9)
 }
+
+// The pace counts as refused only where it held calls and they came near it; otherwise the observed rate does.
+func TestUsedPace(t *testing.T) {
+	for _, c := range []struct {
+		bound       bool
+		pace, wants float64
+	}{
+		{bound: true, pace: 15, wants: 15}, // 10 a second were seen
+		{bound: true, pace: 25, wants: 10},
+		{bound: false, pace: 15, wants: 10},
+		{bound: false, pace: 25, wants: 10},
+		{bound: true, pace: 5, wants: 10},
+	} {
+		p := New(limiter.LawConfig{Law: limiter.Plain}, noon, seeded(1))
+		for i := range 101 {
+			p.answered.Add(noon.Add(time.Duration(i) * 100 * time.Millisecond))
+		}
+		p.bound = c.bound
+		near(t, "used", p.used(at(10), c.pace), c.wants, 0.2)
+	}
+}
+
+// A view names the limit that holds a call of such a cost: each dimension has its own name.
+func TestViewNamesTheLimit(t *testing.T) {
+	p := New(limiter.LawConfig{Law: limiter.Plain, Limits: limiter.Limits{RPM: 600, TPM: 60_000}}, noon, seeded(1))
+	for by, c := range map[limiter.Bound]limiter.Cost{
+		limiter.BoundRequests: {Requests: 1, Input: 10},
+		limiter.BoundTokens:   {Requests: 1, Input: 500},
+	} {
+		if v := p.View(at(1), c); v.Binds.By != by {
+			t.Errorf("a call of %v is bound by %v, want %v", c, v.Binds.By, by)
+		}
+	}
+}
