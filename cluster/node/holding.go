@@ -29,9 +29,14 @@ type Holder struct {
 	Watch       Watch              // hears what this process reports
 }
 
-// MostHeld bounds the limits under which a holder calls. A client of a server may name any number of models, and a
-// keeper has room for 4,096 limits of all.
-const MostHeld = 256
+const (
+	// MostHeld bounds the limits under which a holder calls. A client of a server may name any number of models, and a
+	// keeper has room for 4,096 limits of all.
+	MostHeld = 256
+	// heldIdle is the time after which a holder forgets a limit that nobody uses. Models of a nightly job come and go
+	// by then. Where there is no room for another limit, [forgetAfter] is enough.
+	heldIdle = time.Hour
+)
 
 // ErrHeld says that a holder has no room for one more limit.
 var ErrHeld = fmt.Errorf("node: calls under more than %d limits", MostHeld)
@@ -52,19 +57,25 @@ type Holding struct {
 	news chan struct{} // has room for the news of one limit more
 
 	mu       sync.Mutex
-	laws     map[string]*permit.Law        // by limit
-	lanes    map[string]string             // likewise
-	known    map[string]machine.LaneConfig // likewise, as the user knows them
-	keeper   string                        // the latest that was heard
+	held     map[string]*heldLimit // by limit
+	keeper   string                // the latest that was heard
 	epoch    uint64
 	heard    time.Time // when it was; zero: none was
 	pictures map[string]bus.LimitPicture
 }
 
+// A heldLimit is a limit under which a holder calls.
+type heldLimit struct {
+	law   *permit.Law
+	lane  string             // "": another limit has taken its place there
+	known machine.LaneConfig // as the user knows it
+	used  time.Time          // when a call was last seen there, or one was about to come
+}
+
 // Hold begins to hold permits. The caller defines lanes by [Holding.Lane], and calls [Holding.Run] once.
 func (n *Node) Hold(how Holder) (*Holding, error) {
 	h := &Holding{
-		node: n, how: how, job: holderMark + n.Name(), laws: map[string]*permit.Law{}, lanes: map[string]string{}, known: map[string]machine.LaneConfig{},
+		node: n, how: how, job: holderMark + n.Name(), held: map[string]*heldLimit{},
 		pictures: map[string]bus.LimitPicture{}, news: make(chan struct{}, 1),
 	}
 	var err error
@@ -73,28 +84,95 @@ func (n *Node) Hold(how Holder) (*Holding, error) {
 }
 
 // Lane returns the settings of a lane whose calls are under a limit of the cluster. The keeper hears what is known of the
-// limit, unless it knows more. Lane is called again when the lane's settings change. The error is [ErrHeld].
+// limit, unless it knows more. Lane is called again when the lane's settings change, and when [Holding.Uses] says that its
+// limit was forgotten. The error is [ErrHeld].
 func (h *Holding) Lane(lane, limit string, known, own machine.LaneConfig) (machine.LaneConfig, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	law := h.laws[limit]
-	if law == nil {
-		if len(h.laws) >= MostHeld {
+	l := h.held[limit]
+	if l == nil {
+		if len(h.held) >= MostHeld && !h.forgetOldest() {
 			return own, ErrHeld
 		}
-		law = permit.NewWeighed(h.node.Name(), h.job, limit, h.how.Weight)
-		h.laws[limit] = law
+		l = &heldLimit{law: permit.NewWeighed(h.node.Name(), h.job, limit, h.how.Weight)}
+		h.held[limit] = l
 	}
-	maps.DeleteFunc(h.lanes, func(_, of string) bool { return of == lane }) // another key may have brought another limit
-	h.lanes[limit], known.Maker = lane, nil
-	h.known[limit] = known
+	for _, other := range h.held { // another key may have brought another limit
+		if other.lane == lane {
+			other.lane = ""
+		}
+	}
+	known.Maker = nil
+	l.lane, l.known, l.used = lane, known, h.node.clock.Now()
 	h.link.known.add(laneOf(limit, h.job))
-	own.Maker = law
+	own.Maker = l.law
 	select {
 	case h.news <- struct{}{}: // the keeper gives no permits before it knows of the limit
 	default:
 	}
 	return own, nil
+}
+
+// Uses says that a call waits for a lane, or is about to. It reports whether the holder still knows the lane's limit.
+func (h *Holding) Uses(lane string) (known bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.held {
+		if l.lane == lane {
+			l.used, known = h.node.clock.Now(), true
+		}
+	}
+	return known
+}
+
+// sweep forgets the limits that nobody has used for long. lanes are the busiest.
+func (h *Holding) sweep(lanes []batch.LaneStatus) {
+	busy := map[string]bool{}
+	for i := range lanes {
+		l := &lanes[i]
+		busy[l.Name] = l.InFlight+l.Parked+l.Delayed > 0 || l.Draw != limiter.Cost{}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.node.clock.Now()
+	for limit, l := range h.held {
+		if busy[l.lane] {
+			l.used = now
+		}
+		if now.Sub(l.used) >= heldIdle {
+			h.forget(limit)
+		}
+	}
+}
+
+// forgetOldest forgets the limit that nobody has used for longest, and reports whether one could be. Its caller holds mu.
+func (h *Holding) forgetOldest() bool {
+	oldest := ""
+	for limit, l := range h.held {
+		if o := h.held[oldest]; o == nil || l.used.Before(o.used) {
+			oldest = limit
+		}
+	}
+	if h.node.clock.Since(h.held[oldest].used) < forgetAfter {
+		return false
+	}
+	h.forget(oldest)
+	return true
+}
+
+// forget forgets a limit. Its caller holds mu.
+func (h *Holding) forget(limit string) {
+	delete(h.held, limit)
+	delete(h.pictures, limit)
+	h.link.known.remove(laneOf(limit, h.job))
+}
+
+// laneUnder returns the lane that is under a limit; "": none is. Its caller holds mu.
+func (h *Holding) laneUnder(limit string) string {
+	if l := h.held[limit]; l != nil {
+		return l.lane
+	}
+	return ""
 }
 
 // heldLanes are the lanes of a holder, by their limits.
@@ -104,9 +182,9 @@ type heldLanes struct{ h *Holding }
 func (l heldLanes) Tell(_ context.Context, name string, word any) error {
 	limit, _ := partsOf(name)
 	l.h.mu.Lock()
-	lane, is := l.h.lanes[limit]
+	lane := l.h.laneUnder(limit)
 	l.h.mu.Unlock()
-	if !is {
+	if lane == "" {
 		return nil
 	}
 	return l.h.how.Shared.Tell(lane, word)
@@ -195,7 +273,7 @@ func (h *Holding) note(ctx context.Context, m *bus.Message[bus.Picture]) bool {
 	h.keeper, h.epoch, h.heard = m.About, m.Body.Epoch, h.node.clock.Now()
 	clear(h.pictures)
 	for _, l := range m.Body.Limits {
-		if _, mine := h.lanes[l.Name]; mine {
+		if h.laneUnder(l.Name) != "" {
 			h.pictures[l.Name] = l
 		}
 	}
@@ -242,24 +320,34 @@ func (h *Holding) sayStatus(ctx context.Context) {
 		case <-h.news:
 		case <-ticker.Chan():
 		}
-		b, err := h.how.Shared.Status(ctx, 0)
+		b, err := h.how.Shared.Status(ctx, MostHeld)
 		if errors.Is(err, batch.ErrClosed) {
 			return
 		}
+		h.sweep(b.Lanes)
 		c := b.Totals
 		s.At, s.UpS = h.node.clock.Now().UTC(), h.node.clock.Since(began).Seconds()
 		s.InFlight, s.Done, s.Calls, s.Refused = int(c.Calls-c.Settled-c.HandedOver), c.Settled+c.FailedLater, c.Calls, c.Throttled
 		serves := h.how.Serves()
 		serves.Weight = h.how.Weight
 		s.Serves = &serves
-		h.mu.Lock()
-		s.Limits = maps.Clone(h.known)
-		h.mu.Unlock()
+		s.Limits = h.limits()
 		_ = h.node.bus.Say(bus.Status, h.node.Name(), s)
 		if h.how.Watch.Worked != nil {
 			h.how.Watch.Worked(s)
 		}
 	}
+}
+
+// limits returns what is known of the limits.
+func (h *Holding) limits() map[string]machine.LaneConfig {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := map[string]machine.LaneConfig{}
+	for limit, l := range h.held {
+		all[limit] = l.known
+	}
+	return all
 }
 
 // Held is a snapshot of a Holding.
@@ -294,8 +382,11 @@ func (h *Holding) Held() Held {
 	if told {
 		s.Keeper, s.Epoch = h.keeper, h.epoch
 	}
-	for _, name := range slices.Sorted(maps.Keys(h.lanes)) {
-		l := HeldLimit{Name: name, Lane: h.lanes[name]}
+	for _, name := range slices.Sorted(maps.Keys(h.held)) {
+		l := HeldLimit{Name: name, Lane: h.held[name].lane}
+		if l.Lane == "" {
+			continue
+		}
 		if p, is := h.pictures[name]; is && told {
 			l.Phase, l.HeldBy, l.Stopped, l.Share = p.Phase, p.Bound, p.Stopped, h.share(&p)
 			if p.Pace != nil {

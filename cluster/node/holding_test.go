@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jonboulle/clockwork"
+
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/cluster/bus"
 	"github.com/headrace/headrace/cluster/job"
@@ -82,11 +84,56 @@ func TestAHolderHasABoundOnItsLimits(t *testing.T) {
 	if other := lane("a", "two"); other.Maker == first.Maker || len(h.Held().Limits) != 1 {
 		t.Errorf("another limit: %+v", h.Held())
 	}
+	if !h.Uses("a") || h.Uses("b") {
+		t.Error("it does not know whose limits it holds")
+	}
 	for i := range MostHeld - 2 {
 		lane(fmt.Sprint(i), fmt.Sprint(i))
 	}
 	if _, err := h.Lane("b", "more", machine.LaneConfig{}, machine.LaneConfig{}); !errors.Is(err, ErrHeld) {
 		t.Errorf("one more: %v", err)
+	}
+}
+
+// A limit that nobody uses for an hour is forgotten, and its keeper hears no more of it. One whose calls wait or are under
+// way stays, and so does one that requests name. Where there is no room, the one that was not used for longest goes sooner.
+func TestAHolderForgetsLimitsThatNobodyUses(t *testing.T) {
+	n := newCluster(t).join(nil)
+	defer func() { _ = n.Close() }()
+	clock := clockwork.NewFakeClock()
+	n.clock = clock
+	h := must.Get(n.Hold(Holder{Weight: 1}))(t)
+	defer h.link.close()
+	hold := func(name string) error {
+		_, err := h.Lane(name, "limit of "+name, machine.LaneConfig{}, machine.LaneConfig{})
+		return err
+	}
+	for _, name := range []string{"idle", "named", "called", "waits", "delayed"} {
+		must.Do(t, hold(name))
+	}
+	lanes := []batch.LaneStatus{{Name: "idle"}, {Name: "called", InFlight: 1}, {Name: "waits", Draw: batch.Cost{Requests: 1}}, {Name: "delayed", Delayed: 1}}
+	for range 61 {
+		clock.Advance(time.Minute)
+		h.Uses("named")
+		h.sweep(lanes)
+	}
+	if _, is := h.limits()["limit of idle"]; is || len(h.limits()) != 4 || len(h.link.known.under("limit of idle")) > 0 || h.Uses("idle") {
+		t.Errorf("%v are held", h.Held().Limits)
+	}
+	for i := range MostHeld - 4 {
+		must.Do(t, hold(fmt.Sprint(i)))
+	}
+	h.sweep(lanes)
+	clock.Advance(forgetAfter - time.Second)
+	h.sweep(lanes)
+	if err := hold("more"); !errors.Is(err, ErrHeld) {
+		t.Errorf("a limit that was just used gives way: %v", err)
+	}
+	clock.Advance(time.Second)
+	h.Uses("named")
+	must.Do(t, hold("more"))
+	if left := h.limits(); len(left) != MostHeld || !h.Uses("called") || !h.Uses("named") {
+		t.Errorf("%d are held", len(left))
 	}
 }
 

@@ -46,6 +46,8 @@ type Member interface {
 	exposition.Source
 	// Lane returns the settings of a lane whose calls are under a limit of the cluster; c says what is known of it.
 	Lane(lane, limit string, c batch.LaneConfig) (batch.LaneConfig, error)
+	// Uses says that a request waits for a lane, or is about to, and reports whether its limit is still held.
+	Uses(lane string) bool
 	// Run holds permits until ctx ends. An error says why the server must end.
 	Run(ctx context.Context) error
 	// Standing says how it stands: for programs, as JSON, and in rows for people.
@@ -197,15 +199,22 @@ func (u *upstream) join(m Member, limit string) {
 
 // hold puts a lane under a limit of the cluster, unless it is there.
 func (u *upstream) hold(lane, limit string, c batch.LaneConfig) error {
-	if u.limits[lane] == limit {
+	was := u.limits[lane]
+	if was == limit && u.member.Uses(lane) {
 		return nil
 	}
 	c, err := u.member.Lane(lane, limit, c)
 	if err == nil {
 		err = u.shared.Define(lane, c)
 	}
+	if err == nil && was == limit { // a lane whose limit was forgotten may have stopped, and its law does not know that
+		err = u.shared.ResetLane(lane)
+	}
 	if err != nil {
 		return fmt.Errorf("limit %s: %w", limit, err)
+	}
+	if len(u.limits) >= mostDefined { // of models that came once: those that come again are put under their limits anew
+		clear(u.limits)
 	}
 	u.limits[lane] = limit
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/internal/command/ctl"
 	"github.com/headrace/headrace/internal/command/metrics/exposition"
+	"github.com/headrace/headrace/internal/must"
 )
 
 // keptElsewhere is a member of a cluster that is only asked how it stands.
@@ -17,6 +18,7 @@ func (keptElsewhere) Collect(*exposition.Page) {}
 func (keptElsewhere) Lane(string, string, batch.LaneConfig) (batch.LaneConfig, error) {
 	return batch.LaneConfig{}, nil
 }
+func (keptElsewhere) Uses(string) bool                        { return true }
 func (keptElsewhere) Run(context.Context) error               { return nil }
 func (keptElsewhere) Standing() (forPrograms any, _ []string) { return nil, []string{"Cluster   here"} }
 func (keptElsewhere) Close() error                            { return nil }
@@ -31,5 +33,40 @@ func TestLimitsOfAClusterAreNotChangedHere(t *testing.T) {
 	}
 	if rows := (inCluster{c.server}).rows(); len(rows) != 1 || (inCluster{&server{}}).rows() != nil {
 		t.Errorf("rows %q", rows)
+	}
+}
+
+// forgetful is a member of a cluster that forgets the limits of lanes.
+type forgetful struct {
+	keptElsewhere
+	held []string // lanes, in the order in which they were put under limits
+	uses map[string]int
+	lost bool
+}
+
+func (f *forgetful) Lane(lane, _ string, c batch.LaneConfig) (batch.LaneConfig, error) {
+	f.held, f.lost = append(f.held, lane), false
+	return c, nil
+}
+
+func (f *forgetful) Uses(lane string) bool { f.uses[lane]++; return !f.lost }
+
+// A lane is put under its limit once, and again when the cluster has forgotten that. Requests that wait for a lane keep its
+// limit in use.
+func TestForgottenLimitsAreHeldAgain(t *testing.T) {
+	shared := must.Get(batch.NewShared())(t)
+	defer shared.Close()
+	m := &forgetful{uses: map[string]int{}}
+	u := &upstream{shared: shared}
+	u.join(m, "")
+	for _, lost := range []bool{false, false, true, false} {
+		m.lost = lost
+		must.Do(t, u.hold("m", "limit", batch.LaneConfig{}))
+	}
+	if len(m.held) != 2 || m.uses["m"] != 3 {
+		t.Errorf("%d times under its limit, %d uses", len(m.held), m.uses["m"])
+	}
+	if u.lanes("m"); m.uses["m"] != 4 {
+		t.Errorf("%d uses with a request that waits", m.uses["m"])
 	}
 }

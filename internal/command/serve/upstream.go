@@ -160,18 +160,22 @@ func (u *upstream) find(operation, model string) (string, []batch.Option, error)
 	if err != nil {
 		return "", nil, err
 	}
-	if known := u.opts[r]; known != nil {
+	known := u.opts[r]
+	if known != nil && u.member == nil {
 		return r.Name, known, nil
 	}
 	for i := range r.Lanes {
 		l := &r.Lanes[i]
-		if u.defined[l.Machine] {
+		if u.defined[l.Machine] && (u.member == nil || u.member.Uses(l.Machine)) {
 			continue
 		}
 		if err := u.place(l); err != nil {
 			return "", nil, err
 		}
 		u.defined[l.Machine] = true
+	}
+	if known != nil {
+		return r.Name, known, nil
 	}
 	u.opts[r] = append(own, r.Spread()...)
 	if len(u.asked) < mostDefined {
@@ -238,10 +242,18 @@ func (u *upstream) place(l *route.OnRoute) error {
 	return u.hold(l.Machine, u.account.LimitOn(l.Spec, l.Word), c)
 }
 
-// lanes names the lanes of a pool.
+// lanes names the lanes of a pool. The server asks once a second for each pool in which a request waits, so their limits
+// are in use.
 func (u *upstream) lanes(pool string) (names []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	defer func() {
+		for _, name := range names {
+			if u.member != nil {
+				u.member.Uses(name)
+			}
+		}
+	}()
 	if u.table == nil {
 		return []string{pool}
 	}
