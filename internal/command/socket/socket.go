@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ type Listener struct {
 	*net.UnixListener
 
 	Path string
+	own  os.FileInfo // of the socket
 }
 
 // Listen listens at a path. The caller closes the Listener, which removes the socket.
@@ -40,6 +42,7 @@ func Listen(path string) (*Listener, error) {
 	if len(path) > Longest {
 		return nil, fmt.Errorf("the path has %d bytes, and may have %d", len(path), Longest)
 	}
+	defer alone(path)()
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode().Type() != os.ModeSocket {
 			return nil, errors.New("the file is no socket")
@@ -49,10 +52,23 @@ func Listen(path string) (*Listener, error) {
 		}
 	}
 	l, err := listen(path)
-	if errors.Is(err, fs.ErrNotExist) { // another process took it for a dead one before it was ready
-		l, err = listen(path)
-	}
 	return l, disk.Bare(err)
+}
+
+// aloneWait bounds the wait for the others that use the folder of a socket. Each needs less than [triedFor].
+const aloneWait = 3 * time.Second
+
+// alone keeps others from making or removing sockets in the folder of a path, until done is called. Where nothing can be
+// locked, or somebody keeps the lock, it goes on without.
+func alone(path string) (done func()) {
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return func() {}
+	}
+	for began := time.Now(); errors.Is(disk.Own(folder), disk.ErrOwned) && time.Since(began) < aloneWait; {
+		time.Sleep(time.Millisecond)
+	}
+	return func() { _ = folder.Close() } // nothing was written
 }
 
 // listen makes a socket that is ready and closed to others before it has its name.
@@ -65,11 +81,12 @@ func listen(path string) (*Listener, error) {
 	}
 	unix := ln.(*net.UnixListener)
 	unix.SetUnlinkOnClose(false)
-	if err = errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
+	own, err := os.Lstat(fresh)
+	if err = errors.Join(err, os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
 		_, _ = unix.Close(), os.Remove(fresh)
 		return nil, err
 	}
-	return &Listener{unix, path}, nil
+	return &Listener{unix, path, own}, nil
 }
 
 // triedFor is the time that a process has to take a connection. One that is busy has a queue for them.
@@ -86,6 +103,7 @@ func isDead(path string) bool {
 
 // RemoveDead removes a socket at which no process listens any more. It leaves other files alone.
 func RemoveDead(path string) {
+	defer alone(path)()
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket && isDead(path) {
 		_ = os.Remove(path) // another process may have removed it
 	}
@@ -141,11 +159,15 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops listening, and removes the socket.
+// Close stops listening, and removes the socket, but not one of another process in its place.
 func (l *Listener) Close() error {
 	err := l.UnixListener.Close()
-	if !errors.Is(err, net.ErrClosed) {
-		_ = os.Remove(l.Path) // it may be gone
+	if errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	defer alone(l.Path)()
+	if now, lost := os.Lstat(l.Path); lost == nil && os.SameFile(now, l.own) {
+		_ = os.Remove(l.Path) // somebody else may have
 	}
 	return err
 }
