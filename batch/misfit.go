@@ -13,7 +13,7 @@ import (
 //	answer ─▶ fits ─────────────────────────────▶ result
 //	             └▶ Misfit ┬ tries and room left ▶ asked again
 //	                       ├ else ───────────────▶ failed
-//	                       └ none of the first n ▶ its lane stops: the mistake is in all of them
+//	                       └ none of the first n ▶ its lane stops, or the run on a Shared: the mistake is in all of them
 
 // MisfitShare divides the answers of a run: one further call for that many may be made because
 // answers do not fit.
@@ -33,7 +33,8 @@ type misfits struct {
 type fits struct {
 	answers int
 	good    int
-	repeats int // answers for which the item was asked again
+	repeats int   // answers for which the item was asked again
+	unfit   error // why a run on a [Shared] ends; nil: it does not
 }
 
 // WithMisfitRetries asks an item again, up to n times, if its function returns an error of kind
@@ -44,8 +45,8 @@ type fits struct {
 //
 // With [WithAlikeFailures], a lane stops if none of the first n answers of the run fits, repeats
 // included. The error is then [ErrAlike], also on a lane that was answered before, and
-// errors.As finds a *[MisfitsError]. On a [Shared] the lane stops for all runs there, also for those
-// whose answers fit. Without this option a misfit is final and nothing counts them.
+// errors.As finds a *[MisfitsError]. On a [Shared] the lane goes on for other runs, and only this one ends.
+// Without this option a misfit is final and nothing counts them.
 func WithMisfitRetries(n, inAll int) Option {
 	return runOption(func(c *config) {
 		c.misfits = misfits{checked: true, each: n, inAll: inAll}
@@ -56,7 +57,7 @@ func WithMisfitRetries(n, inAll int) Option {
 }
 
 // weigh counts an answer, and decides what follows if it does not fit.
-func (r *run[In, Out]) weigh(j *job[In, Out], e *ending) {
+func (r *run[In, Out]) weigh(j *job[In, Out], lane string, e *ending) {
 	misfit := errors.Is(e.err, provider.Misfit)
 	if e.err != nil && !misfit {
 		return
@@ -69,12 +70,34 @@ func (r *run[In, Out]) weigh(j *job[In, Out], e *ending) {
 	case !misfit:
 		seen.good++
 	case seen.good == 0 && r.alike > 0 && seen.answers >= r.alike:
-		e.misfits = seen.answers
+		if r.shared == nil {
+			e.misfits = seen.answers
+			return
+		}
+		e.repeats = true // the item comes back, and is not run
+		if seen.unfit == nil {
+			seen.unfit = &AlikeError{Lane: lane, Items: 1, Cause: &MisfitsError{Answers: seen.answers, Cause: e.err}}
+			r.session.Drain() // before the item is handed over
+			r.failures.reach()
+		}
 	case isCut, e.left, j.misfits() >= r.misfits.each, seen.repeats >= r.misfits.room(&seen):
 	default:
 		e.repeats = true
 		seen.repeats++
 	}
+}
+
+// noneFits returns the error of a run on a [Shared] of whose first answers none fits. No worker may be at work.
+func (r *run[In, Out]) noneFits() error {
+	if r.fits == nil {
+		return nil
+	}
+	seen := <-r.fits
+	r.fits <- seen
+	if seen.unfit == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrStopped, seen.unfit)
 }
 
 // room returns how many retries all items together may have.

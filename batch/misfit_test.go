@@ -128,6 +128,39 @@ func TestNoAnswerFits(t *testing.T) {
 	}
 }
 
+// On a Shared, a run of which no answer fits ends alone: another on the same lane goes on.
+func TestNoAnswerFitsOnAShared(t *testing.T) {
+	for _, atOnce := range []int{1, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			shared, err := NewShared(WithConcurrency(2*atOnce), WithPlainLaw())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var other Summary
+			var otherErr error
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				_, otherErr = Run(t.Context(), numbers(200), answering("stop", func(int, int) bool { return true }),
+					WithShared(shared), WithSummary(&other), WithConcurrency(atOnce), WithMisfitRetries(2, 1000), WithAlikeFailures(20))
+			}()
+			results, sum, err := judged(t.Context(), t, numbers(1000), answering("stop", neverFits),
+				WithShared(shared), WithMisfitRetries(2, 1000), WithAlikeFailures(20), WithConcurrency(atOnce))
+			why := new(MisfitsError)
+			if !errors.Is(err, ErrStopped) || !errors.Is(err, ErrAlike) || !errors.As(err, &why) || why.Answers != 20 || !errors.Is(err, errForm) {
+				t.Errorf("the run ended with %v", err)
+			}
+			if calls := int(sum.Counters.Calls); calls < 20 || calls >= 20+atOnce || sum.NotRun+sum.Failed != len(results) {
+				t.Errorf("%d calls, %+v", calls, sum)
+			}
+			if <-over; otherErr != nil || other.Succeeded != 200 {
+				t.Errorf("the other run: %v, %+v", otherErr, other)
+			}
+			shared.Close()
+		})
+	}
+}
+
 // One answer that fits among the first is enough. Then each misfit is its item's, and so it is if
 // the run is to keep going, or nothing asks for a stop.
 func TestOneAnswerFits(t *testing.T) {

@@ -468,6 +468,8 @@ func (r *run[In, Out]) verdict() error {
 	switch {
 	case r.inputErr != nil:
 		return r.inputErr
+	case r.noneFits() != nil:
+		return errors.Join(r.noneFits(), stopped)
 	case r.tooMany() != nil:
 		return errors.Join(r.tooMany(), stopped)
 	case r.exhausted && r.sum.NotRun == 0:
