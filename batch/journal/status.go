@@ -61,7 +61,7 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 // ReadItems is ReadProgress. It also passes each item that it counts to take: the results, then the
 // failures. Nil takes none.
 func ReadItems(output, errorsPath string, take func(*Item)) (*Progress, error) {
-	p := &Progress{Failures: make(map[string]int), Models: make(map[string]int), Lanes: make(map[string]LaneCost)}
+	p := newProgress()
 	results, err := readJournal(output, false, nil)
 	if err != nil {
 		return nil, err
@@ -101,6 +101,38 @@ func ReadItems(output, errorsPath string, take func(*Item)) (*Progress, error) {
 	}
 	return p, nil
 }
+
+func newProgress() *Progress {
+	return &Progress{Failures: make(map[string]int), Models: make(map[string]int), Lanes: make(map[string]LaneCost)}
+}
+
+// A Counter counts lines one by one, as [ReadItems] counts those of files. Its caller passes one line for each item.
+type Counter struct {
+	all   *Progress
+	take  func(*Item)
+	parse Parser
+}
+
+// NewCounter returns a Counter, which also passes each item to take. Nil takes none.
+func NewCounter(take func(*Item)) *Counter { return &Counter{all: newProgress(), take: take} }
+
+// Add counts a line of a result or of a failure, line feed included. Text that no journal has written is ErrDamaged.
+func (c *Counter) Add(text []byte) error {
+	e, err := c.parse.Parse(text)
+	if err != nil {
+		return err
+	}
+	if e.Failed {
+		c.all.addFailure(&c.parse, &e)
+	} else {
+		c.all.addResult(&c.parse, &e)
+	}
+	c.parse.pass(&e, text, c.take)
+	return nil
+}
+
+// Progress returns the sums so far.
+func (c *Counter) Progress() *Progress { return c.all }
 
 // read passes the lines of a file to take, with their numbers.
 func (p *Progress) read(j *Journal, take func(int, keys.Sum, []byte, *Parser, *Entry)) error {

@@ -37,6 +37,23 @@ func (n *Node) Fetch(ctx context.Context, name, output, failed string, partial b
 	return fetchAway(ctx, &f, output, failed, others)
 }
 
+// Lines passes each line of a job's finished parts to take, as [parts.Fetch.Lines] does. A job whose input has not been read
+// has none. For a job that is done the error is ErrLost if the store has lost a part, after all other lines were passed.
+func (n *Node) Lines(ctx context.Context, r *job.Record, take func(text []byte) error) error {
+	if r.Plan == "" {
+		return nil
+	}
+	plan, err := index.LoadPlan(ctx, n.home, r)
+	if err != nil {
+		return err
+	}
+	f := parts.Fetch{Store: n.home, Job: r.Job, Chunks: plan.Chunks, Partial: true}
+	if _, err := f.Lines(ctx, take); err != nil || r.State != job.Done {
+		return err
+	}
+	return n.whole(ctx, r, plan.Chunks)
+}
+
 // fetchAway does Files for objects of a store.
 func fetchAway(ctx context.Context, f *parts.Fetch, output, failed string, others []string) (got parts.Fetched, err error) {
 	dir, err := os.MkdirTemp("", "headrace-fetch-")

@@ -80,6 +80,7 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	about("rm JOB", "Delete jobs that have ended, and their results in the store", f.remove)
 	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
 	add.Flags().BoolVar(&f.close, "close", false, "no further inputs will come")
+	cmd.AddCommand(f.newReportCommand(w))
 	fetch := about("fetch JOB", "Make the files of a job that headrace run would make", f.fetch)
 	fetch.Args = one
 	fetch.Flags().StringVarP(&f.output, "output", "o", "", "where results go: a file, or s3://bucket/results.jsonl (default: as it was submitted)")

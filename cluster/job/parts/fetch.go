@@ -237,6 +237,12 @@ func (e *earlier) pass(line []byte) error {
 // ErrOtherResults says that a file holds results of another job, which would be lost.
 var ErrOtherResults = errors.New("it holds results that this job does not have: move it away, or choose another file")
 
+// Lines passes the lines that Files writes to take, results and failures in the order of the input. A text is valid until
+// take returns. Nothing is written, and the memory that it needs does not grow with the job.
+func (f *Fetch) Lines(ctx context.Context, take func(text []byte) error) (Fetched, error) {
+	return f.each(ctx, func(l *Line) error { return take(l.Text) })
+}
+
 // Files makes the files that a run writes with --order input: results at output, and any failures at
 // failed. Each file replaces the one of an earlier Files, at once or not at all. Files refuses a file
 // that is not ours, or is damaged, as a run does. It also refuses a file with results that are not

@@ -64,27 +64,41 @@ the provider's, and may quote a prompt.`,
 }
 
 func (f *flags) run(w *world.World, output string) error {
-	if f.json && f.file != "" {
-		return exit.Refuse("--json and --output exclude each other: -o FILE.json writes the same to a file")
+	if err := CheckForm(f.file, f.json); err != nil {
+		return err
 	}
 	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
 		return exit.Refuse("%s: there is no such file: check the name of the output", output)
 	}
-	if f.file != "" {
-		if err := Check("--output", f.file); err != nil {
-			return err
-		}
-	}
 	r, err := f.of(w, output)
-	switch {
-	case err != nil:
+	if err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
-	case f.json:
+	}
+	return put(w, r, f.file, f.json)
+}
+
+// CheckForm refuses a file that no report can be written to, and one next to --json.
+func CheckForm(file string, asJSON bool) error {
+	switch {
+	case asJSON && file != "":
+		return exit.Refuse("--json and --output exclude each other: -o FILE.json writes the same to a file")
+	case file != "":
+		return Check("--output", file)
+	}
+	return nil
+}
+
+// Put writes the report to a file, or to standard output: as JSON, or else as Markdown.
+func (r *Report) Put(w *world.World, file string, asJSON bool) error { return put(w, r, file, asJSON) }
+
+func put(w *world.World, r texts, file string, asJSON bool) (err error) {
+	switch {
+	case asJSON:
 		_, err = w.Stdout.Write(r.JSON())
-	case f.file == "":
+	case file == "":
 		_, err = fmt.Fprint(exit.ForPeople(w.Stdout), r.Markdown())
 	default:
-		err = write(r, f.file)
+		err = write(r, file)
 	}
 	if err != nil {
 		return &exit.Ending{Code: exit.Output, Text: fmt.Sprintf("the report could not be written: %s", exit.PlainText(err))}

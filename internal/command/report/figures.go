@@ -55,6 +55,7 @@ type Report struct {
 	Settings []event.Setting `json:"settings"`
 	Proof    []string        `json:"proof"`  // of the latest run; none: it has not ended
 	Proved   *bool           `json:"proved"` // null: no run has ended
+	Job      *Job            `json:"job,omitempty"`
 
 	concurrency int
 	zone        *time.Location
@@ -187,7 +188,7 @@ func newReport(f facts) (*Report, error) {
 			return nil, err
 		}
 	}
-	items := &tallies{models: map[string]*Model{}, examples: map[string][]Example{}}
+	items := newTallies()
 	p, err := journal.ReadItems(f.output, f.errors, items.take)
 	if err != nil {
 		return nil, err
@@ -204,6 +205,10 @@ type tallies struct {
 	models                map[string]*Model
 	examples              map[string][]Example
 	queued, waited, taken spread
+}
+
+func newTallies() *tallies {
+	return &tallies{models: map[string]*Model{}, examples: map[string][]Example{}}
 }
 
 func (t *tallies) take(i *journal.Item) {

@@ -41,6 +41,7 @@ func (r *Report) Markdown() string {
 			cells(of.Name, lasted(of.Seconds), share(of.Share), strings.Repeat("█", int(20*of.Share+0.5)))
 		}
 	}
+	r.Job.markdown(line, table, cells)
 	if r.Failed > 0 {
 		line("\n### What failed, and why")
 		table("kind", "items", "share", "an example")

@@ -59,10 +59,11 @@ func (r *Report) HTML() string {
 }
 
 func (p *page) write(plots *plots) {
-	p.begin(p.Output)
+	p.begin(p.name())
 	p.heading(p.stateWords())
 	p.cards(p.cardList())
 	p.heldBack(plots)
+	p.sheets()
 	p.plots(plots)
 	p.failures()
 	p.waits()
@@ -96,9 +97,9 @@ func (p *page) heading(note string) {
 
 // subtitle says which run it was.
 func (r *Report) subtitle() string {
-	text := r.Output
+	text := r.name()
 	if r.Input != "" {
-		text = r.Input + " → " + r.Output
+		text = r.Input + " → " + text
 	}
 	var models []string
 	for _, m := range r.Models {
@@ -129,19 +130,32 @@ func (r *Report) subtitle() string {
 	return text
 }
 
+// name names what the report is about.
+func (r *Report) name() string {
+	switch {
+	case r.Job == nil:
+		return r.Output
+	case r.Output == "":
+		return "job " + r.Job.Name
+	}
+	return r.Output + ", job " + r.Job.Name
+}
+
 // stateWords says what is unusual about the latest run; "" if nothing is.
 func (r *Report) stateWords() string {
 	var list []string
-	switch r.State {
-	case Running:
+	switch {
+	case r.Job != nil:
+		list = append(list, r.Job.stateWords())
+	case r.State == Running:
 		list = append(list, "The run goes on: these are the figures so far.")
-	case Killed:
+	case r.State == Killed:
 		list = append(list, "The latest run was killed, or its machine went down: the same command resumes it.")
 	}
 	if r.Simulated > 0 {
 		list = append(list, fmt.Sprintf("Simulated: no provider was asked for %s %s.", words.Number(r.Simulated), words.OneOr(r.Simulated, "item", "items")))
 	}
-	if !r.Timeline {
+	if !r.Timeline && r.Job == nil {
 		list = append(list, "There is no timeline of the runs, so that their plots, times and calls are missing.")
 	}
 	if r.Torn > 0 && r.State != Running {
@@ -163,7 +177,11 @@ func (r *Report) cardList() []card {
 			}
 		}
 	}
-	list := []card{{"took", took, more}}
+	first, proof := card{"took", took, more}, r.proofCard()
+	if r.Job != nil {
+		first, proof = r.Job.cards(r.Proved)
+	}
+	list := []card{first}
 	cost := card{"cost", r.Spent.Words, ""}
 	if r.Spent.USD != nil {
 		if cost.value = words.Money(*r.Spent.USD); r.Spent.Unpriced > 0 {
@@ -182,7 +200,7 @@ func (r *Report) cardList() []card {
 		}
 		list = append(list, refused)
 	}
-	return append(list, r.proofCard())
+	return append(list, proof)
 }
 
 func (r *Report) proofCard() card {
@@ -331,7 +349,10 @@ func (e *Example) words() string {
 
 // advice says what to do about items that failed or were cut off: words, and a command.
 func (r *Report) advice() (lines [][2]string) {
-	if r.Failed > 0 {
+	switch {
+	case r.Failed > 0 && r.Job != nil:
+		lines = r.Job.advice()
+	case r.Failed > 0:
 		lines = append(lines, [2]string{"All of them: ", "headrace export " + settings.ShellQuote(r.Output) + r.errorsFlag() + " --failed --format md"}, [2]string{"To ask them again, add to the same command: ", "--retry-failed"})
 	}
 	if r.Truncated > 0 {

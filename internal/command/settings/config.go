@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -205,6 +206,20 @@ func (o origins) settings(fs *pflag.FlagSet) []event.Setting {
 			list = append(list, s)
 		}
 	})
+	return list
+}
+
+// Shown lists given settings by their names, for readers who want to know how a job was made. Values that may be parts of
+// a prompt are left out, as in a report of a run.
+func Shown(given map[string]string, from string) (list []event.Setting) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		s := event.Setting{Name: name, From: from}
+		if !isHidden[name] {
+			value := exit.WithoutSecrets(given[name])
+			s.Value = &value
+		}
+		list = append(list, s)
+	}
 	return list
 }
 
