@@ -82,11 +82,15 @@ type Record struct {
 	// Caps are the most that its calls may cost in all: the first, and each to which the user raised it. Nil: nothing
 	// bounds that.
 	Caps []limiter.Money `json:"caps,omitempty"`
+	// Lowered is the cap that holds, if that is less than the latest of Caps; 0: it is not.
+	Lowered limiter.Money `json:"lowered,omitempty"`
 
 	State State  `json:"state"`
 	Why   string `json:"why,omitempty"`   // of Stopped and Refused
 	Bound bool   `json:"bound,omitempty"` // of Stopped: by one of Bounds, or by the latest of Caps
 	Round int    `json:"round"`           // 0; one more with each retry of failed items
+	// Paused says that no call may leave until the user resumes the job. It counts for a job under way.
+	Paused bool `json:"paused,omitempty"`
 
 	Cut  Cut    `json:"cut"`
 	Plan string `json:"plan,omitempty"` // the object with the cut of its inputs into chunks; "" not yet
@@ -135,6 +139,31 @@ type KnownLimits struct {
 	Concurrency int   `json:"concurrency,omitempty"`
 }
 
+// GoesOn reports whether the job is under way, paused or not.
+func (r *Record) GoesOn() bool { return r.State == Indexing || r.State == Running }
+
+// IsPaused reports whether the job is under way and paused.
+func (r *Record) IsPaused() bool { return r.Paused && r.GoesOn() }
+
+// Cap returns the most that the calls of the job may cost in all; 0: nothing bounds that.
+func (r *Record) Cap() limiter.Money {
+	if r.Lowered > 0 || len(r.Caps) == 0 {
+		return r.Lowered
+	}
+	return r.Caps[len(r.Caps)-1]
+}
+
+// SetCap changes the cap of a job that has one. A lower one leaves Caps as they are, as notes that were drawn are cut from them.
+func (r *Record) SetCap(most limiter.Money) {
+	r.Lowered = 0
+	switch latest := r.Caps[len(r.Caps)-1]; {
+	case most > latest:
+		r.Caps = append(r.Caps, most)
+	case most < latest:
+		r.Lowered = most
+	}
+}
+
 // check returns what keeps a record from being written.
 func (r *Record) check() error {
 	switch {
@@ -147,6 +176,9 @@ func (r *Record) check() error {
 		if c <= 0 || i > 0 && c <= r.Caps[i-1] {
 			return fmt.Errorf("caps of %v: each must be more than the one before", r.Caps)
 		}
+	}
+	if r.Lowered < 0 || r.Lowered > 0 && (len(r.Caps) == 0 || r.Lowered >= r.Caps[len(r.Caps)-1]) {
+		return fmt.Errorf("a cap of %v that was lowered to %v", r.Caps, r.Lowered)
 	}
 	if u, err := url.Parse(r.Asking.BaseURL); err != nil || u.User != nil {
 		return errors.New("an address that cannot be read, or has a password in it")

@@ -425,3 +425,29 @@ func TestFormatsOfCaps(t *testing.T) {
 		}
 	}
 }
+
+// The cap that holds is the latest that was set. Notes are cut from caps that only rise.
+func TestCapOfARecord(t *testing.T) {
+	r := &Record{}
+	if r.Cap() != 0 {
+		t.Error("a job without a cap has one")
+	}
+	r.Caps = []limiter.Money{10}
+	for _, c := range []struct {
+		set  limiter.Money
+		caps []limiter.Money
+	}{
+		{4, []limiter.Money{10}}, {7, []limiter.Money{10}}, {10, []limiter.Money{10}},
+		{12, []limiter.Money{10, 12}}, {11, []limiter.Money{10, 12}}, {13, []limiter.Money{10, 12, 13}},
+	} {
+		r.SetCap(c.set)
+		if !slices.Equal(r.Caps, c.caps) || r.Cap() != c.set || r.check() != nil {
+			t.Errorf("set to %d: caps %d, and %d holds: %v", c.set, r.Caps, r.Cap(), r.check())
+		}
+	}
+	for _, lowered := range []limiter.Money{-1, 13, 14} {
+		if r.Lowered = lowered; r.check() == nil {
+			t.Errorf("%d is taken for a lowered cap", lowered)
+		}
+	}
+}

@@ -44,6 +44,17 @@ func SetLimit(ctx context.Context, b *bus.Bus, home store.Store, limit string, l
 	return nil
 }
 
+// SetByPeople returns a limit as a person has set it; set is false if nobody has.
+func SetByPeople(ctx context.Context, home store.Store, limit string) (lane machine.LaneConfig, set bool, err error) {
+	all, _, err := setLimits(ctx, home, 0)
+	for _, number := range slices.Sorted(maps.Keys(all)) {
+		if l := all[number]; l.Name == limit {
+			lane, set = l.Lane, true
+		}
+	}
+	return lane, set, err
+}
+
 // setLimits returns the limits that people have set since a number, by number, and the latest number.
 func setLimits(ctx context.Context, home store.Store, known uint64) (all map[uint64]bus.LimitSet, latest uint64, err error) {
 	all, latest = map[uint64]bus.LimitSet{}, known

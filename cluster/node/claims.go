@@ -188,7 +188,7 @@ type recordWatch struct {
 	end            func(ctx context.Context, job string)
 
 	came      chan arrival
-	jobs      map[string]bool // jobs that this worker has met; true: canceled here
+	jobs      map[string]bool // jobs that this worker has met; true: canceled here, or paused
 	unread    map[string]bool // jobs whose records are still to be read
 	connected time.Time       // when the bus came back
 }
@@ -252,12 +252,14 @@ func (h *recordWatch) arrive(ctx context.Context, name string) {
 	}
 }
 
+// meet looks at the record of a job that is new here, or was canceled or paused when it was last read. The queue may have
+// chunks of such a job that no scheduler has taken out yet.
 func (h *recordWatch) meet(ctx context.Context, name string) {
-	if h.jobs[name] || h.unread[name] {
+	off, met := h.jobs[name]
+	h.jobs[name] = off
+	if !met || off || h.unread[name] {
 		h.check(ctx, name)
-		return
 	}
-	h.jobs[name] = false
 }
 
 func (h *recordWatch) hear(ctx context.Context, n bus.Message[bus.Change]) {
@@ -297,18 +299,23 @@ func (h *recordWatch) check(ctx context.Context, name string) {
 	delete(h.unread, name)
 	switch {
 	case err == nil:
-		h.do(ctx, name, r.State)
+		h.do(ctx, name, &r)
 	case errors.Is(err, job.ErrMissing):
 		if _, met := h.jobs[name]; met { // it was deleted, and has ended
-			h.do(ctx, name, job.Canceled)
+			h.do(ctx, name, &job.Record{State: job.Canceled})
 		}
 	}
 }
 
 // do acts on the state of a job: it has the job's chunks dropped, or taken again. It also releases
 // a job that has ended.
-func (h *recordWatch) do(ctx context.Context, name string, s job.State) {
-	switch s {
+func (h *recordWatch) do(ctx context.Context, name string, r *job.Record) {
+	if r.IsPaused() { // it keeps its purse and its lanes: it goes on later
+		h.jobs[name] = true
+		h.cancel(name)
+		return
+	}
+	switch r.State {
 	case job.Canceled, job.Stopped, job.Refused:
 		h.jobs[name] = true
 		h.cancel(name)

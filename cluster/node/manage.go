@@ -11,6 +11,7 @@ import (
 	"github.com/headrace/headrace/cluster/job/index"
 	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/keeping"
+	"github.com/headrace/headrace/cluster/purse"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/limiter"
 )
@@ -68,7 +69,18 @@ func (n *Node) Cancel(ctx context.Context, name string) error {
 		if r.State == job.Done || r.State == job.Refused {
 			return fmt.Errorf("%w: it is %s", ErrState, r.State)
 		}
-		r.State, r.Why = job.Canceled, "by hand"
+		r.State, r.Why, r.Paused = job.Canceled, "by hand", false
+		return nil
+	})
+}
+
+// Pause keeps the calls of a job from leaving until Resume. Calls in flight are saved, and the job goes on to be under way.
+func (n *Node) Pause(ctx context.Context, name string) error {
+	return n.change(ctx, name, func(r *job.Record) error {
+		if !r.GoesOn() {
+			return fmt.Errorf("%w: it is %s", ErrState, r.State)
+		}
+		r.Paused = true
 		return nil
 	})
 }
@@ -97,7 +109,7 @@ func (n *Node) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Resume continues a job that was canceled or stopped, or one that is done and has lost parts.
+// Resume continues a job that was paused, canceled or stopped, or one that is done and has lost parts.
 func (n *Node) Resume(ctx context.Context, name string) error {
 	if err := n.mayChange(); err != nil { // the marks of a finished round are deleted before the record changes
 		return err
@@ -111,12 +123,16 @@ func (n *Node) Resume(ctx context.Context, name string) error {
 		return err
 	}
 	return n.change(ctx, name, func(r *job.Record) error {
+		if r.IsPaused() {
+			r.Paused = false
+			return nil
+		}
 		if r.State != job.Canceled && r.State != job.Stopped && (r.State != job.Done || r.Version != before.Version) {
 			return fmt.Errorf("%w: it is %s", ErrState, r.State)
 		}
 		r.Bounds, r.Bound = job.Bounds{}, false // a bound that was reached would stop it again
 		whole, err := index.Whole(ctx, n.home, r)
-		if r.State, r.Why, r.Round = job.Running, "", round; !whole {
+		if r.State, r.Why, r.Round, r.Paused = job.Running, "", round, false; !whole {
 			r.State = job.Indexing
 		}
 		return err
@@ -126,17 +142,49 @@ func (n *Node) Resume(ctx context.Context, name string) error {
 // Raise lets the calls of a job cost more than before, in all. What it has drawn of its earlier cap counts as spent.
 func (n *Node) Raise(ctx context.Context, name string, most limiter.Money) error {
 	return n.change(ctx, name, func(r *job.Record) error {
-		switch had := len(r.Caps); {
-		case r.State == job.Refused:
-			return fmt.Errorf("%w: it is %s", ErrState, r.State)
-		case had == 0:
-			return fmt.Errorf("%w: it was submitted without --max-cost", ErrState)
-		case most <= r.Caps[had-1]:
-			return fmt.Errorf("%w: its --max-cost is $%g already: give more", ErrState, r.Caps[had-1].USD())
+		if err := mayCap(r); err != nil {
+			return err
 		}
-		r.Caps = append(r.Caps, most)
+		if most <= r.Cap() {
+			return fmt.Errorf("%w: its --max-cost is $%g already: give more", ErrState, r.Cap().USD())
+		}
+		r.SetCap(most)
 		return nil
 	})
+}
+
+// mayCap returns why the cap of a job cannot change; nil if it can.
+func mayCap(r *job.Record) error {
+	switch {
+	case r.State == job.Refused:
+		return fmt.Errorf("%w: it is %s", ErrState, r.State)
+	case len(r.Caps) == 0:
+		return fmt.Errorf("%w: it was submitted without --max-cost", ErrState)
+	}
+	return nil
+}
+
+// SetMaxCost sets what the calls of a job may cost in all, and returns what that was before. What workers have drawn counts
+// as spent. If that is as much already, a job under way stops.
+func (n *Node) SetMaxCost(ctx context.Context, name string, most limiter.Money) (before limiter.Money, err error) {
+	var now job.Record
+	err = n.change(ctx, name, func(r *job.Record) error {
+		if err := mayCap(r); err != nil {
+			return err
+		}
+		before = r.Cap()
+		r.SetCap(most)
+		now = *r
+		return nil
+	})
+	if err != nil || !now.GoesOn() || most >= before {
+		return before, err
+	}
+	drawn, err := purse.Drawn(ctx, n.home, name, now.Caps) // after the change: no worker draws more
+	if err == nil && drawn >= most {
+		n.stopJob(ctx, name, fmt.Sprintf("its cap (--max-cost) is reached: it was set to $%g, and workers have drawn $%g", most.USD(), drawn.USD()), true)
+	}
+	return before, err
 }
 
 // ErrLost says that the store has lost a part of a job that is done.
@@ -210,7 +258,7 @@ func (n *Node) RetryFailed(ctx context.Context, name string) error {
 		if r.State != job.Done {
 			return fmt.Errorf("%w: it is %s, and must be done", ErrState, r.State)
 		}
-		r.State, r.Round, r.Bounds = job.Running, r.Round+1, job.Bounds{}
+		r.State, r.Round, r.Bounds, r.Paused = job.Running, r.Round+1, job.Bounds{}, false
 		return nil
 	})
 }
@@ -322,4 +370,42 @@ func (n *Node) SetLimit(ctx context.Context, limit string, lane machine.LaneConf
 		return adminOnly()
 	}
 	return keeping.SetLimit(ctx, n.bus, n.home, limit, lane)
+}
+
+// ChangeLimit sets a limit to what change makes of it. What a person has set counts, or else what a worker says that has
+// calls under it: it hears workers for wait.
+func (n *Node) ChangeLimit(ctx context.Context, limit string, wait time.Duration, change func(*machine.LaneConfig)) error {
+	lane, set, err := keeping.SetByPeople(ctx, n.home, limit)
+	if err == nil && !set {
+		lane, err = n.limitOfWorkers(ctx, limit, wait)
+	}
+	if err != nil {
+		return err
+	}
+	change(&lane)
+	return n.SetLimit(ctx, limit, lane)
+}
+
+// limitOfWorkers returns a limit as a worker describes it; the zero value if none is heard that knows it.
+func (n *Node) limitOfWorkers(ctx context.Context, limit string, wait time.Duration) (lane machine.LaneConfig, err error) {
+	workers, err := bus.Listen[bus.WorkerStatus](n.bus, bus.Status, "", watchKept)
+	if err != nil {
+		return lane, err
+	}
+	defer workers.Close()
+	for over := n.clock.After(wait); ; {
+		select {
+		case <-ctx.Done():
+			return lane, ctx.Err()
+		case <-over:
+			return lane, nil
+		case message, open := <-workers.C:
+			if !open {
+				return lane, bus.ErrAway
+			}
+			if lane, known := message.Body.Limits[limit]; known {
+				return lane, nil
+			}
+		}
+	}
 }

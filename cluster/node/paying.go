@@ -31,9 +31,9 @@ func (j *jobs) payerOf(r *job.Record, price priceFunc) *payer {
 	home, name := j.node.home, r.Job
 	return &payer{job: name, price: price, refusals: j.refusals, purse: purse.New(purse.Config{
 		Store: home, Job: name, Who: j.node.Name(),
-		Caps: func(ctx context.Context) ([]limiter.Money, error) {
+		Caps: func(ctx context.Context) ([]limiter.Money, limiter.Money, error) {
 			r, err := job.Load(ctx, home, name)
-			return r.Caps, err
+			return r.Caps, r.Cap(), err
 		},
 	})}
 }

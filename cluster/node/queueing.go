@@ -39,6 +39,19 @@ func (f *scheduler) fill(ctx context.Context, o *overseen) error {
 	return f.queue(ctx, o)
 }
 
+// pause keeps the chunks of a paused job from workers: its calls in flight end, and no other leaves. A job of which nothing
+// else was left is done.
+func (f *scheduler) pause(ctx context.Context, o *overseen) error {
+	if err := f.count(ctx, o); err != nil {
+		return err
+	}
+	if o.ledger.Whole() {
+		return f.finish(ctx, o)
+	}
+	f.weigh(ctx, o, 0)
+	return f.purge(ctx, o)
+}
+
 // queue puts the first chunks without parts into the queue, which refuses those that it already has.
 func (f *scheduler) queue(ctx context.Context, o *overseen) error {
 	var some []job.Chunk
@@ -173,7 +186,7 @@ func (f *scheduler) finish(ctx context.Context, o *overseen) error {
 		if r.Version != version {
 			return errChanged
 		}
-		r.State = job.Done
+		r.State, r.Paused = job.Done, false
 		return nil
 	})
 	o.stale = true

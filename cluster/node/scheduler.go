@@ -294,8 +294,11 @@ func (f *scheduler) reload(ctx context.Context, name string, o *overseen) {
 		return
 	}
 	resumed := o.resumed
-	if o.record.State == job.Stopped && (r.State == job.Running || r.State == job.Indexing) { // resuming it vouches for its limits
+	switch {
+	case o.record.State == job.Stopped && r.GoesOn(): // resuming it vouches for its limits
 		f.keep.Vouch(ctx, name)
+		resumed = f.clock.Now()
+	case o.record.Paused && !r.Paused: // what workers said of it before the pause is over
 		resumed = f.clock.Now()
 	}
 	if *o = (overseen{record: r, announced: o.announced, resumed: resumed}); untold {
@@ -323,13 +326,16 @@ func (f *scheduler) removed(name string, o *overseen) {
 
 // serve does the next step of a job.
 func (f *scheduler) serve(ctx context.Context, o *overseen) error {
-	if s := o.record.State; (s == job.Indexing || s == job.Running) && (f.bounded(ctx, o) || f.stopRefused(ctx, o)) {
+	if r := &o.record; r.GoesOn() && (f.bounded(ctx, o) || !r.Paused && f.stopRefused(ctx, o)) {
 		return nil
 	}
 	switch o.record.State {
 	case job.Indexing:
 		return f.index(ctx, o)
 	case job.Running:
+		if o.record.Paused {
+			return f.pause(ctx, o)
+		}
 		f.weigh(ctx, o, o.record.Weight)
 		return f.fill(ctx, o)
 	case job.Done, job.Refused, job.Canceled, job.Stopped: // a worker with a chunk of a done job finds its part

@@ -245,6 +245,44 @@ func TestAMessageConcernsOneJob(t *testing.T) {
 	}
 }
 
+// The queue has no chunk of a paused job, and the keeper no share for it, until it is resumed. A pause does not keep a job
+// from its deadline.
+func TestAPausedJobHasNothingQueued(t *testing.T) {
+	c := newCluster(t)
+	n, r := c.submitted(200)
+	f, clock := c.schedulerAlone(n)
+	f.runsUntilQueued(t, r.Job)
+	chunks := f.jobs[r.Job].chunks.Len()
+	f.queuedWhen(t, r.Job, func(n int) bool { return n == chunks })
+	see := func(change error) int {
+		t.Helper()
+		must.Do(t, change)
+		f.jobs[r.Job].stale = true
+		f.check(t.Context())
+		return f.queued(t, r.Job)
+	}
+	for range 2 {
+		if queued := see(n.Pause(t.Context(), r.Job)); queued > 0 {
+			t.Errorf("%d chunks of a paused job are queued", queued)
+		}
+	}
+	see(n.Resume(t.Context(), r.Job))
+	if queued := f.queuedWhen(t, r.Job, func(n int) bool { return n == chunks }); queued != chunks {
+		t.Errorf("%d chunks of %d are queued again", queued, chunks)
+	}
+	if announced := f.keep.(*recordedLimits); !slices.Equal(announced.weights, []float64{1, 0, 1}) || len(announced.vouched) > 0 {
+		t.Errorf("%+v", announced)
+	}
+	must.Get(job.Change(t.Context(), n.home, r.Job, func(r *job.Record) error {
+		r.Bounds.Deadline = clock.Now()
+		return nil
+	}))(t)
+	see(n.Pause(t.Context(), r.Job))
+	if s := must.Get(n.Job(t.Context(), r.Job))(t); s.Record.State != job.Stopped || !s.Record.Bound || s.Record.IsPaused() {
+		t.Errorf("%+v", s.Record)
+	}
+}
+
 // A job whose last part is done has no weight any more: the keeper would keep its share for it.
 func TestADoneJobHasNoWeight(t *testing.T) {
 	c := newCluster(t)
@@ -433,6 +471,27 @@ func TestNewsAreLookedForAfterAReconnect(t *testing.T) {
 	h.again(t.Context())
 	if heard[r.Job] != "canceled" || len(h.unread) > 0 {
 		t.Errorf("%v %v", heard, h.unread)
+	}
+}
+
+// A worker that is new drops the chunks of a paused job that are in the queue, before any call, and takes them once the job is
+// resumed.
+func TestAChunkOfAPausedJobIsDropped(t *testing.T) {
+	c := newCluster(t)
+	n, r := c.submitted(10)
+	must.Do(t, n.Pause(t.Context(), r.Job))
+	h, heard := c.heeding(n)
+	ended := false
+	h.end = func(context.Context, string) { ended = true }
+	h.meet(t.Context(), r.Job)
+	if heard[r.Job] != "canceled" || ended {
+		t.Fatalf("%v, and its lanes and purse are ended: %v", heard, ended)
+	}
+	silently(t, n, r.Job, job.Running)
+	must.Do(t, n.Resume(t.Context(), r.Job))
+	h.meet(t.Context(), r.Job)
+	if heard[r.Job] != "resumed" {
+		t.Errorf("%v", heard)
 	}
 }
 

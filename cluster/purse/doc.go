@@ -14,7 +14,8 @@
 //
 // It promises that calls cost no more than the cap, plus what they cost beyond their reservations. What a worker has
 // drawn and not spent when it dies is lost to the job: its calls in flight, and less than a note. A user who raises the
-// cap adds notes; those that were drawn before count as spent.
+// cap adds notes; those that were drawn before count as spent. One who lowers it keeps workers from drawing more: what they
+// have drawn may still be spent, unless the job stops.
 //
 // Read it in this order: purse.go (what a call does), notes.go (how money is drawn).
 package purse

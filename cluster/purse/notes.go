@@ -20,20 +20,19 @@ const Slices = 500
 // notes draws notes of a job in order: those of the first cap, then those of each raise.
 type notes struct {
 	caps  []limiter.Money
-	raise int // of caps
-	taken int // of its notes, those that are known to be taken
+	most  limiter.Money // that all notes may be worth: less than the latest cap if that was lowered
+	raise int           // of caps
+	taken int           // of its notes, those that are known to be taken
 }
 
 // draw takes the next note, and returns its value. The error is [ErrSpent] if all are taken.
 func (n *notes) draw(ctx context.Context, c *Config) (limiter.Money, error) {
-	if n.raise >= len(n.caps) {
-		caps, err := c.Caps(ctx)
-		if err != nil {
-			return 0, fmt.Errorf("its cap: %w", err)
-		}
-		n.caps = caps
+	caps, most, err := c.Caps(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("its cap: %w", err)
 	}
-	for n.raise < len(n.caps) {
+	n.caps, n.most = caps, most
+	for n.raise < len(n.caps) && n.drawn(n.taken+1) <= n.most {
 		switch taken, err := n.take(ctx, c); {
 		case err != nil:
 			return 0, fmt.Errorf("draw money: %w", err)
@@ -64,6 +63,11 @@ func (n *notes) take(ctx context.Context, c *Config) (taken bool, err error) {
 // refresh finds the latest note that others have taken.
 func (n *notes) refresh(ctx context.Context, c *Config) error {
 	n.taken++ // the one that was there
+	return n.look(ctx, c)
+}
+
+// look counts the notes of the present raise that are taken, from those that are known to be.
+func (n *notes) look(ctx context.Context, c *Config) error {
 	prefix := raisePrefix(c.Job, n.raise)
 	for o, err := range c.Store.List(ctx, prefix, noteName(c.Job, n.raise, n.taken)) {
 		if err != nil {
@@ -77,12 +81,31 @@ func (n *notes) refresh(ctx context.Context, c *Config) error {
 }
 
 // value returns the value of a note of the present raise. What the division leaves is nobody's.
-func (n *notes) value() limiter.Money {
-	before := limiter.Money(0)
-	if n.raise > 0 {
-		before = n.caps[n.raise-1]
+func (n *notes) value() limiter.Money { return (n.caps[n.raise] - n.before()) / Slices }
+
+// before returns the cap before the present raise.
+func (n *notes) before() limiter.Money {
+	if n.raise == 0 {
+		return 0
 	}
-	return (n.caps[n.raise] - before) / Slices
+	return n.caps[n.raise-1]
+}
+
+// drawn returns what the job has drawn once so many notes of the present raise are taken.
+func (n *notes) drawn(taken int) limiter.Money {
+	return n.before() + limiter.Money(min(taken, Slices))*n.value()
+}
+
+// Drawn returns what all workers have drawn of the caps of a job.
+func Drawn(ctx context.Context, s store.Store, job string, caps []limiter.Money) (limiter.Money, error) {
+	n, c := notes{caps: caps}, &Config{Store: s, Job: job}
+	for n.raise = len(caps) - 1; n.raise >= 0; n.raise-- {
+		n.taken = 0
+		if err := n.look(ctx, c); err != nil || n.taken > 0 {
+			return n.drawn(n.taken), err
+		}
+	}
+	return 0, nil
 }
 
 // raisePrefix begins the names of the notes of a raise; a list has them in order.

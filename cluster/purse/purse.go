@@ -19,9 +19,9 @@ type Config struct {
 	Store store.Store
 	Job   string
 	Who   string // its worker, for people who look into the store
-	// Caps returns the caps of the job: the first, and each to which it was raised. It is asked at the first draw, and
-	// again when all notes are drawn.
-	Caps func(context.Context) ([]limiter.Money, error)
+	// Caps returns the caps of the job: the first, and each to which it was raised. most is the one that holds: the latest,
+	// or less if its user has lowered it. It is asked at each draw.
+	Caps func(context.Context) (all []limiter.Money, most limiter.Money, err error)
 }
 
 // A Purse is one worker's money for one job. Any goroutine may call its methods. Create one with [New].

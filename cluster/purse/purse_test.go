@@ -16,7 +16,9 @@ import (
 
 // purseOf is a worker's purse for the test's job, whose caps the test may change.
 func purseOf(s store.Store, who string, caps *[]limiter.Money) *Purse {
-	return New(Config{Store: s, Job: "j", Who: who, Caps: func(context.Context) ([]limiter.Money, error) { return *caps, nil }})
+	return New(Config{Store: s, Job: "j", Who: who, Caps: func(context.Context) ([]limiter.Money, limiter.Money, error) {
+		return *caps, (*caps)[len(*caps)-1], nil
+	}})
 }
 
 // Workers at once, with calls that cost what was reserved or less, spend the cap and never more. The rest is less than a
@@ -131,6 +133,50 @@ func TestAStoreThatIsAway(t *testing.T) {
 		}
 		if got == 0 || got > notes || notes != Slices {
 			t.Errorf("fault %v: %d calls were covered by %d notes", fault, got, notes)
+		}
+	}
+}
+
+// Of a cap that was lowered workers draw no more than it allows, whatever they knew before, and of one that was raised again
+// they draw the rest. Drawn counts what they have drawn, over all raises.
+func TestALoweredCap(t *testing.T) {
+	s, caps, most := storetest.NewMemory(), []limiter.Money{10 * Slices}, limiter.Money(10*Slices)
+	config := Config{Store: s, Job: "j", Who: "w", Caps: func(context.Context) ([]limiter.Money, limiter.Money, error) { return caps, most, nil }}
+	workers := []*Purse{New(config), New(config)}
+	spend := func() (calls limiter.Money) {
+		t.Helper()
+		for _, p := range workers {
+			for {
+				if _, err := p.Reserve(t.Context(), 1); err != nil {
+					if !errors.Is(err, ErrSpent) {
+						t.Fatal(err)
+					}
+					break
+				}
+				p.Settle(1, 1)
+				calls++
+			}
+		}
+		return calls
+	}
+	for _, p := range workers { // each has nine left of its first note
+		must.Get(p.Reserve(t.Context(), 1))(t)
+		p.Settle(1, 1)
+	}
+	for _, c := range []struct {
+		caps             []limiter.Money
+		most, got, drawn limiter.Money
+	}{
+		{caps, 15, 18, 20},
+		{caps, 105, 80, 100},
+		{[]limiter.Money{10 * Slices, 30 * Slices}, 5000 + 40*3, 4900 + 40*3, 5000 + 40*3},
+	} {
+		caps, most = c.caps, c.most
+		if got := spend(); got != c.got {
+			t.Errorf("below %d: %d spent, want %d", most, got, c.got)
+		}
+		if drawn := must.Get(Drawn(t.Context(), s, "j", caps))(t); drawn != c.drawn {
+			t.Errorf("below %d: %d drawn, want %d", most, drawn, c.drawn)
 		}
 	}
 }

@@ -377,6 +377,7 @@ func TestPictureOfAJob(t *testing.T) {
 			s.Limits = []bus.LimitPicture{limit("p/a", "cooldown", 1)}
 			s.Limits[0].Phase = "cooling"
 		}, "cooldown"},
+		"a pause":      {func(s *node.Standing) { s.Record.Paused = true }, "paused"},
 		"its deadline": {func(s *node.Standing) { s.Record.State, s.Record.Why = job.Stopped, "its deadline was reached" }, "its deadline was reached"},
 		"the provider stopped it": {func(s *node.Standing) {
 			s.Record.State, s.Limits[0].Phase = job.Stopped, "stopped"

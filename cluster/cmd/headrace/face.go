@@ -188,6 +188,9 @@ func pictureOf(s *node.Standing) observe.Snapshot {
 	case job.Canceled, job.Refused:
 		p.State = observe.Draining
 	case job.Indexing, job.Running:
+		if s.Record.Paused {
+			p.State = observe.Paused
+		}
 	}
 	for i := range s.Limits {
 		lane := laneOf(&s.Limits[i])
@@ -230,6 +233,8 @@ const busy = 0.9
 // boundOf returns what holds a job back, and the limit: the one under which the most calls wait.
 func boundOf(s *node.Standing) (by, limit string) {
 	switch {
+	case s.Record.IsPaused():
+		return limiter.BoundPaused.String(), ""
 	case len(s.Workers) == 0:
 		return byNobody, ""
 	case len(refusalsOf(s)) == len(s.Workers):
@@ -263,6 +268,8 @@ const (
 
 func endsOf(s *node.Standing) observe.Forecast {
 	switch {
+	case s.Record.IsPaused():
+		return observe.Forecast{Why: "paused"}
 	case s.Items == 0 || s.Record.Round > 0:
 		return observe.Forecast{Why: "total"}
 	case s.PerSecond <= 0 || s.Done-s.Before < endsItems || s.At.Sub(s.Began) < endsSpan:

@@ -37,7 +37,7 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs COMMAND",
 		Short: "See and steer the jobs of a cluster",
-		Long:  "See and steer the jobs of a cluster. Without a word it lists them.",
+		Long:  jobsLong,
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return f.with(w, cmd, f.list) },
 	}
@@ -74,12 +74,15 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	watch.Long, watch.Args = watchLong, one
 	faces.Register(watch)
 	about("cancel JOB", "End a job: calls in flight are saved, and saved results stay", steer(func(n *node.Node) change { return n.Cancel }))
-	resume := about("resume JOB", "Resume a job that was canceled or stopped, or whose results are no longer whole", steer(f.resume))
+	about("drain JOB", "The same as cancel, in the word of headrace ctl", steer(func(n *node.Node) change { return n.Cancel }))
+	about("pause JOB", "Start no further call of a job until it is resumed; calls in flight finish", steer(func(n *node.Node) change { return n.Pause }))
+	resume := about("resume JOB", "Resume a job that was paused, canceled or stopped, or whose results are no longer whole", steer(f.resume))
 	resume.Flags().Var(&f.maxCost, "max-cost", "most that its calls may cost in all, in USD, what they have cost so far included (default: as before)")
 	about("retry-failed JOB", "Retry the failed items of a job that is done", steer(func(n *node.Node) change { return n.RetryFailed }))
 	about("rm JOB", "Delete jobs that have ended, and their results in the store", f.remove)
 	add := about("add JOB INPUT…", "Add inputs to a job that was submitted with --open", f.add)
 	add.Flags().BoolVar(&f.close, "close", false, "no further inputs will come")
+	f.addWords(w, cmd)
 	cmd.AddCommand(f.newReportCommand(w))
 	fetch := about("fetch JOB", "Make the files of a job that headrace run would make", f.fetch)
 	fetch.Args = one
@@ -88,6 +91,11 @@ func newJobsCommand(w *world.World) *cobra.Command {
 	fetch.Flags().BoolVar(&f.partial, "partial", false, "take the finished parts of a job that is not done")
 	return cmd
 }
+
+const jobsLong = `See and steer the jobs of a cluster. Without a word it lists them.
+
+Words of headrace ctl have the same form here: status, pause, resume, drain, limit, max-cost, reset, report. A change reaches all
+workers. Two words are not of a job: each worker has its own -c (concurrency) and its own log (log-level).`
 
 // with joins the cluster, runs do, and leaves.
 func (f *jobsFlags) with(w *world.World, cmd *cobra.Command, do func(context.Context, *cobra.Command, *node.Node) error) error {
@@ -159,7 +167,7 @@ func (f *jobsFlags) list(ctx context.Context, cmd *cobra.Command, n *node.Node) 
 	fmt.Fprintln(t, "JOB\tSTATE\tWEIGHT\tINPUT\tOUTPUT\tPROGRESS")
 	for i := range jobs {
 		l := &jobs[i]
-		fmt.Fprintf(t, "%s\t%s\t%g\t%s\t%s\t%s\n", l.Job, l.State, l.Weight, firstInput(&l.Record), l.Output, l.progress())
+		fmt.Fprintf(t, "%s\t%s\t%g\t%s\t%s\t%s\n", l.Job, stateOf(&l.Record), l.Weight, firstInput(&l.Record), l.Output, l.progress())
 	}
 	return t.Flush()
 }
@@ -199,7 +207,7 @@ func (f *jobsFlags) status(ctx context.Context, cmd *cobra.Command, n *node.Node
 	if err != nil {
 		return err
 	}
-	if s.Record.State != job.Running && s.Record.State != job.Indexing {
+	if !s.Record.GoesOn() {
 		return f.show(cmd, s)
 	}
 	at, err := n.Stand(ctx, args[0], standWait)

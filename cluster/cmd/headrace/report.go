@@ -93,8 +93,8 @@ func reportOf(ctx context.Context, w *world.World, n *node.Node, name string) (*
 func reportedJob(s *node.JobStatus) *report.Job {
 	r := &s.Record
 	j := &report.Job{
-		Name: r.Job, State: string(r.State), Why: r.Why, Round: r.Round, Parts: s.Parts, OfParts: s.Chunks,
-		GoesOn: r.State == job.Running || r.State == job.Indexing, Whole: r.State == job.Done,
+		Name: r.Job, State: stateOf(r), Why: r.Why, Round: r.Round, Parts: s.Parts, OfParts: s.Chunks,
+		GoesOn: r.GoesOn(), Whole: r.State == job.Done,
 		Input: firstInput(r), Output: r.Output, Errors: r.Errors, Provider: r.Asking.Provider, Settings: settings.Shown(settingsOf(r), "job"),
 	}
 	if j.Errors == "" && j.Output != "" {
@@ -103,11 +103,11 @@ func reportedJob(s *node.JobStatus) *report.Job {
 	if s.Chunks > 0 {
 		j.Items = &s.Items
 	}
-	if n := len(r.Caps); n > 0 {
-		usd := r.Caps[n-1].USD()
+	if len(r.Caps) > 0 {
+		usd := r.Cap().USD()
 		j.CapUSD = &usd
 	}
-	if r.State == job.Canceled || r.State == job.Stopped {
+	if r.State == job.Canceled || r.State == job.Stopped || r.IsPaused() {
 		j.Next = "headrace jobs resume " + r.Job
 		if more := enough(r); more != "" {
 			j.Next += " --max-cost " + more

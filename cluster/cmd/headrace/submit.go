@@ -117,7 +117,7 @@ func (f *submitFlags) submit(ctx context.Context, w *world.World, cmd *cobra.Com
 	r := g.Record
 	fmt.Fprintln(cmd.OutOrStdout(), r.Job)
 	g.sayMet(say)
-	if !f.wait && (!g.met || r.State == job.Running || r.State == job.Indexing) {
+	if !f.wait && (!g.met || r.GoesOn()) {
 		return nil
 	}
 	return waitFor(ctx, drain, n, s, r, say)
@@ -146,7 +146,10 @@ func (g *given) sayMet(say voice) {
 	if !g.met {
 		return
 	}
-	say.line(fmt.Sprintf("job %s was submitted before, with the same input, settings and output: it is %s", g.Job, g.State))
+	say.line(fmt.Sprintf("job %s was submitted before, with the same input, settings and output: it is %s", g.Job, stateOf(&g.Record)))
+	if g.IsPaused() {
+		say.line("to go on: headrace jobs resume " + g.Job)
+	}
 	if len(g.others) > 0 {
 		say.line("it keeps what it was submitted with: " + strings.Join(g.others, "; "))
 	}
@@ -337,8 +340,22 @@ func sumsOf(f parts.Fetched) *promptfile.Sums {
 	return &sums
 }
 
+// paused is the state of a job under way that a person has paused, for people.
+const paused = "paused"
+
+// stateOf returns the state of a job for people.
+func stateOf(r *job.Record) string {
+	if r.IsPaused() {
+		return paused
+	}
+	return string(r.State)
+}
+
 func statusLine(st node.JobStatus) string {
 	r := &st.Record
+	if r.IsPaused() {
+		return fmt.Sprintf("job %s: paused, with %d of %d parts done, %d items", r.Job, st.Parts, st.Chunks, st.Items)
+	}
 	switch r.State {
 	case job.Indexing:
 		return "job " + r.Job + ": its input is being read"

@@ -84,7 +84,7 @@ func workAlone(ctx context.Context, drain <-chan struct{}, n *node.Node, s *run.
 	status, err := say.watch(waiting, n, r.Job)
 	close(over)
 	err = errors.Join(err, <-worked)
-	if ended := status.Record.State; ended != "" && ended != job.Running && ended != job.Indexing {
+	if ended := status.Record.State; ended != "" && !status.Record.GoesOn() {
 		return conclude(context.WithoutCancel(ctx), n, s, status, r, say)
 	}
 	return cutShort(context.WithoutCancel(ctx), n, s, r, err)
@@ -149,7 +149,7 @@ func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record, 
 		return old, true, exit.EndOf(exit.Usage, err)
 	}
 	switch {
-	case old.State == job.Canceled || old.State == job.Stopped:
+	case old.State == job.Canceled || old.State == job.Stopped || old.IsPaused():
 		err = n.Resume(ctx, old.Job)
 	case old.State == job.Done:
 		err = n.Resume(ctx, old.Job) // parts that are lost come first: nobody else can resume a trial's job
@@ -165,10 +165,8 @@ func earlier(ctx context.Context, n *node.Node, s *run.Settings, r *job.Record, 
 // changeCap gives a job the cap that it has now. Without the flag it keeps the one that it has, and says so: nobody who
 // forgets the flag pays without a bound.
 func changeCap(ctx context.Context, n *node.Node, old *job.Record, caps []limiter.Money, say voice) error {
-	var had, now limiter.Money
-	if len(old.Caps) > 0 {
-		had = old.Caps[len(old.Caps)-1]
-	}
+	var now limiter.Money
+	had := old.Cap()
 	if len(caps) > 0 {
 		now = caps[0]
 	} else if had > 0 {
