@@ -79,7 +79,7 @@ func (h *here) until(name string, is func(*node.Standing) bool) (s node.Standing
 // goes on waiting. When it is resumed it goes on, and each line is asked exactly once.
 func TestAJobIsPausedAndResumed(t *testing.T) {
 	t.Parallel()
-	const items = 240
+	const items = 600
 	h := newHere(t)
 	c, flags := newCounted(t)
 	h.hub()
@@ -87,7 +87,7 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 	h.worker("-c 4")
 	h.write("in.jsonl", questions(items))
 	h.must(0, "limits set org --rpm 1200")
-	submit := "submit {}/in.jsonl -o {}/out.jsonl --limit-name org --chunk-lines 10" + flags
+	submit := "submit {}/in.jsonl -o {}/out.jsonl --limit-name org --chunk-lines 150" + flags // workers have all of it at hand
 	name := strings.TrimSpace(h.must(0, submit))
 	waited, out := make(chan int, 1), &said{}
 	go func() { waited <- h.run(submit+" --wait", out, out, nil) }()
@@ -100,12 +100,13 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 	h.must(0, "jobs ls", "paused")
 	h.must(0, "jobs report "+name, "The job is paused", "headrace jobs resume "+name)
 	h.must(0, submit, "it is paused", "headrace jobs resume "+name)
-	if s := h.stands(name); len(s.Workers) != 3 || !s.Record.Paused || s.Record.State != job.Running {
-		t.Errorf("%+v", s)
-	}
+	h.until(name, func(s *node.Standing) bool {
+		return len(s.Workers) == 3 && s.Record.Paused && s.Record.State == job.Running
+	})
 	if after := c.calls(); after != before || after >= items {
 		t.Errorf("%d calls at the pause, and %d after it", before, after)
 	}
+	h.must(0, "jobs limit "+name+" rpm=60000", "limits of org: rpm=1200 → rpm=60000")
 	h.must(0, "jobs resume "+name, "job "+name+": ", " parts done")
 	h.must(exit.Usage, "jobs resume "+name, "it is running")
 	if code := <-waited; code != 0 {
@@ -202,17 +203,17 @@ func TestTheMaxCostOfAJobIsChanged(t *testing.T) {
 	}
 	h.until(name, func(s *node.Standing) bool { return s.InFlight == 0 })
 	stopped := c.calls()
-	const more = 200              // calls
-	cap := 5*(stopped+more) + 100 // and what the workers have drawn in vain
-	h.must(0, fmt.Sprintf("jobs max-cost %s %d", name, cap), "max-cost: $5.00 → ")
-	if r := h.figures("jobs report " + name + " --json"); r.Spent.CapUSD == nil || *r.Spent.CapUSD != float64(cap) || r.Job.State != "stopped" {
+	const more = 100               // calls
+	most := 5*(stopped+more) + 100 // and what the workers have drawn in vain
+	h.must(0, fmt.Sprintf("jobs max-cost %s %d", name, most), "max-cost: $5.00 → ")
+	if r := h.figures("jobs report " + name + " --json"); r.Spent.CapUSD == nil || *r.Spent.CapUSD != float64(most) || r.Job.State != "stopped" {
 		t.Errorf("%+v", r.Spent)
 	}
-	h.must(exit.Usage, fmt.Sprintf("jobs resume %s --max-cost %d", name, cap), "already: give more")
+	h.must(exit.Usage, fmt.Sprintf("jobs resume %s --max-cost %d", name, most), "already: give more")
 	h.must(0, "jobs resume "+name)
 	h.until(name, func(s *node.Standing) bool { return s.Record.State == job.Stopped && s.InFlight == 0 })
-	if n := 5 * c.calls(); n > cap || c.calls() <= stopped {
-		t.Errorf("calls for $%d under a cap of $%d; $%d before it", n, cap, 5*stopped)
+	if n := 5 * c.calls(); n > most || c.calls() <= stopped {
+		t.Errorf("calls for $%d under a cap of $%d; $%d before it", n, most, 5*stopped)
 	}
 	h.must(0, "jobs resume "+name+" --max-cost 9000")
 	h.must(0, "jobs watch "+name+" --progress none", "done")

@@ -54,10 +54,10 @@ func TestReportOfAJobIsThatOfARun(t *testing.T) {
 
 // A report of a job says how far it is, what a cluster does not keep, and which commands go on. It does so in each form.
 func TestReportOfAJobSaysHowItStands(t *testing.T) {
-	items, cap := 80, 5.0
+	items, most := 80, 5.0
 	running := func() *Job {
 		return &Job{
-			Name: "night-ab12", State: "running", GoesOn: true, Parts: 1, OfParts: 4, Items: &items, CapUSD: &cap, InFlight: 3, HeldBy: "requests (sim)", Output: "out.jsonl", Input: "in.jsonl",
+			Name: "night-ab12", State: "running", GoesOn: true, Parts: 1, OfParts: 4, Items: &items, CapUSD: &most, InFlight: 3, HeldBy: "requests (sim)", Output: "out.jsonl", Input: "in.jsonl",
 			Workers:  []JobWorker{{Name: "w-1", InFlight: 3, Concurrency: 64, Items: 21, Calls: 24, Refused: 2}, {Name: "w-2", CannotWork: "no key"}},
 			Limits:   []JobLimit{{Name: "sim", Phase: "flowing", Pace: "10", HeldBy: "requests", Known: "600 requests/min (told)"}},
 			Settings: []event.Setting{{Name: "system", From: "job"}},
