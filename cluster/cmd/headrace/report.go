@@ -136,7 +136,7 @@ func addStanding(j *report.Job, s *node.Standing) {
 	if j.HeldBy = strings.ReplaceAll(by, "_", " "); limit != "" {
 		j.HeldBy += " (" + plainName(limit, s.Limits) + ")"
 	}
-	j.InFlight, j.Keeper = s.InFlight, s.Keeper
+	j.Ended, j.InFlight, j.Keeper = s.Done, s.InFlight, s.Keeper
 	for i := range s.Workers {
 		w := &s.Workers[i]
 		j.Workers = append(j.Workers, report.JobWorker{

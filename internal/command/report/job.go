@@ -23,6 +23,7 @@ type Job struct {
 	Round    int         `json:"round"`         // 0; one more with each retry of failed items
 	Parts    int         `json:"parts"`         // of this round, those that are done
 	OfParts  int         `json:"of_parts"`
+	Ended    int         `json:"ended"`             // items, with those of parts under way as workers report them; 0: nobody was heard
 	InFlight int         `json:"in_flight"`         // calls, now
 	HeldBy   string      `json:"held_by,omitempty"` // now; "": nobody works on it
 	Keeper   string      `json:"keeper,omitempty"`
@@ -140,6 +141,9 @@ func (j *Job) cards(proved *bool) (first, proof card) {
 		first = card{"parts", "not known", "the input has not been read"}
 	case j.GoesOn:
 		first.more = words.Count(j.InFlight, "call") + " in flight"
+		if j.Ended > 0 {
+			first.more += "; with parts under way " + words.Count(j.Ended, "item") + " ended"
+		}
 	}
 	switch {
 	case proved != nil:
@@ -186,7 +190,9 @@ func (j *Job) sheets() (all []sheet) {
 		w := &j.Workers[k]
 		s.rows = append(s.rows, []string{w.Name, words.Number(w.InFlight), words.Number(w.Concurrency), words.Number(w.Items), words.Number(w.Calls), words.Number(w.Refused), cmp.Or(w.CannotWork, "works")})
 	}
-	if len(j.Workers) > 0 {
+	if len(j.Workers) == 0 {
+		s.note += " No worker was heard."
+	} else {
 		s.note += " Items, calls and refusals of a worker are those of all its jobs, since it began."
 	}
 	s.more(j.OfWorkers, "more worker")

@@ -57,7 +57,7 @@ func TestReportOfAJobSaysHowItStands(t *testing.T) {
 	items, most := 80, 5.0
 	running := func() *Job {
 		return &Job{
-			Name: "night-ab12", State: "running", GoesOn: true, Parts: 1, OfParts: 4, Items: &items, CapUSD: &most, InFlight: 3, HeldBy: "requests (sim)", Output: "out.jsonl", Input: "in.jsonl",
+			Name: "night-ab12", State: "running", GoesOn: true, Parts: 1, OfParts: 4, Items: &items, CapUSD: &most, Ended: 27, InFlight: 3, HeldBy: "requests (sim)", Output: "out.jsonl", Input: "in.jsonl",
 			Workers:  []JobWorker{{Name: "w-1", InFlight: 3, Concurrency: 64, Items: 21, Calls: 24, Refused: 2}, {Name: "w-2", CannotWork: "no key"}},
 			Limits:   []JobLimit{{Name: "sim", Phase: "flowing", Pace: "10", HeldBy: "requests", Known: "600 requests/min (told)"}},
 			Settings: []event.Setting{{Name: "system", From: "job"}},
@@ -74,12 +74,12 @@ func TestReportOfAJobSaysHowItStands(t *testing.T) {
 		not  []string
 	}{
 		"running": {running(), []string{
-			"The job is running: these are the figures of its finished parts, 1 of 4.", "A cluster keeps no timeline of a job: there are no plots", "1 of 4 done", "3 calls in flight", "1 of 80 items answered, 1 failed",
+			"The job is running: these are the figures of its finished parts, 1 of 4.", "A cluster keeps no timeline of a job: there are no plots", "1 of 4 done", "3 calls in flight; with parts under way 27 items ended", "1 of 80 items answered, 1 failed",
 			"not yet", "Now held back by: requests (sim).", "600 requests/min (told)", "no key", "headrace jobs fetch night-ab12 --partial", "once it is done: ", "headrace jobs retry-failed night-ab12", "--max-cost $5.00",
 		}, []string{"There is no timeline of the runs", "same command"}},
 		"stopped":  {ended("stopped", "its cap is reached", "headrace jobs resume night-ab12 --max-cost 10"), []string{"The job is stopped. Why: its cap is reached. To go on: headrace jobs resume night-ab12 --max-cost 10.", "none"}, []string{"Workers", "in flight"}},
 		"canceled": {ended("canceled", "by hand", "headrace jobs resume night-ab12"), []string{"The job is canceled. Why: by hand."}, []string{"Workers"}},
-		"no input": {&Job{Name: "n", State: "indexing", GoesOn: true}, []string{"the input has not been read", "job n"}, []string{"of 0 done"}},
+		"no input": {&Job{Name: "n", State: "indexing", GoesOn: true}, []string{"the input has not been read", "job n", "No worker was heard."}, []string{"of 0 done"}},
 	} {
 		var lines [][]byte
 		if c.job.OfParts > 0 {
