@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -38,40 +39,84 @@ func (r *Run) Ended() time.Time {
 // ReadRuns reads all runs of a timeline, the oldest first, while a run writes it or afterwards.
 // It takes at most a few MiB of memory, as a timeline is at most MaxBytes long. The errors are
 // ErrNone, ErrNotOurs, and those of the file system.
-func ReadRuns(path string) ([]Run, error) {
+func ReadRuns(path string) (runs []Run, err error) {
+	err = eachLine(path, func(p *parsed, line []byte) error {
+		if p.kind != start {
+			runs[len(runs)-1].add(p, line)
+			return nil
+		}
+		r := Run{Merged: p.head.runs}
+		if json.Unmarshal(line, &r.Start) == nil {
+			r.At, _ = time.Parse(timeLayout, r.Start.At)
+		}
+		runs = append(runs, r)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return runs, nil
+}
+
+// Copy writes the lines of a timeline one by one, so that it takes the memory of one line. bare leaves out the lines that
+// quote prompts and providers. The errors are those of ReadRuns, and of the writer.
+func Copy(to io.Writer, path string, bare bool) error {
+	return eachLine(path, func(p *parsed, line []byte) error {
+		if p.kind == unknown || bare && p.kind != start && p.kind != sample && p.kind != changed {
+			return nil
+		}
+		_, err := to.Write(append(line, '\n'))
+		return err
+	})
+}
+
+// Write writes what is known of the run as lines of a timeline: its start and its samples.
+func (r *Run) Write(to io.Writer) error {
+	span := 1
+	for k := range r.Samples {
+		span = max(span, int(r.Samples[k].Span+halfSecond))
+	}
+	h, err := newHead(r.Start, event.Stamp(r.At), span)
+	if err == nil {
+		_, err = to.Write(append(h.line(), '\n'))
+	}
+	for k := range r.Samples {
+		if err != nil {
+			break
+		}
+		_, err = to.Write(encodeSample(&r.Samples[k]))
+	}
+	return err
+}
+
+// eachLine takes the whole lines of a timeline, the first of which starts a run.
+func eachLine(path string, take func(p *parsed, line []byte) error) error {
 	file, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNone
+		return ErrNone
 	}
 	if err != nil {
-		return nil, disk.Bare(err)
+		return disk.Bare(err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(ErrNotOurs, err)
+		return errors.Join(ErrNotOurs, err)
 	}
-	var runs []Run
 	in := bufio.NewReaderSize(file, 64<<10)
-	for {
+	for first := true; ; first = false {
 		line, whole, err := readLine(in)
 		if err != nil {
-			return nil, disk.Bare(err)
+			return disk.Bare(err)
 		}
 		if !whole {
-			return runs, nil
+			return nil
 		}
 		p := parse(line)
-		switch {
-		case p.kind == start:
-			r := Run{Merged: p.head.runs}
-			if json.Unmarshal(line, &r.Start) == nil {
-				r.At, _ = time.Parse(timeLayout, r.Start.At)
-			}
-			runs = append(runs, r)
-		case len(runs) == 0:
-			return nil, ErrNotOurs
-		default:
-			runs[len(runs)-1].add(&p, line)
+		if first && p.kind != start {
+			return ErrNotOurs
+		}
+		if err := take(&p, line); err != nil {
+			return err
 		}
 	}
 }
