@@ -214,6 +214,19 @@ func refusalOf(err error) refusal {
 	return refusal{}
 }
 
+// Error and Unwrap make it a cause that says no more than its kind.
+func (r refusal) Error() string { return r.says }
+func (r refusal) Unwrap() error { return r.of }
+
+// Unquoted returns a cause in the words of this program, for readers who may not see what providers say: they may quote
+// prompts. nil: it is not of a known kind.
+func Unquoted(cause error) error {
+	if r := refusalOf(cause); r.of != nil {
+		return r
+	}
+	return nil
+}
+
 // saysItself lists the reasons whose causes need no other words.
 var saysItself = map[error]bool{provider.Unauthorized: true, batch.ErrAlike: true, batch.ErrOutage: true}
 
@@ -227,7 +240,7 @@ func (s *scene) stopped(w *sentence) {
 		w.by = []string{cause.Error()}
 		if r := refusalOf(cause); r.of != nil {
 			text := cause.Error()
-			if !saysItself[r.of] {
+			if !saysItself[r.of] && text != r.says {
 				text = r.says + ": " + text
 			}
 			if w.by, w.short = []string{text, r.says + s.ofModel()}, []string{r.says}; cells(text) > rowCells {

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"errors"
 	"io"
 	"math"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/headrace/headrace/batch"
 	"github.com/headrace/headrace/coordinator/machine"
+	"github.com/headrace/headrace/observe"
 	"github.com/headrace/headrace/provider"
 )
 
@@ -59,6 +61,27 @@ func TestStory(t *testing.T) {
 		if got := Story(&tr); got != want+" — no more than 8 in flight" {
 			t.Errorf("with a belief: %s", got)
 		}
+	}
+}
+
+// A cause that is not to be quoted keeps its kind and loses its words; of one of another kind nothing stays.
+func TestUnquoted(t *testing.T) {
+	for says, kind := range map[string]error{
+		"the quota is used up": provider.QuotaExhausted, "the key is refused": provider.Unauthorized, "all items failed alike": batch.ErrAlike,
+		"nothing is answered": batch.ErrOutage, "the model is not found": provider.ModelNotFound,
+	} {
+		cause := Unquoted(saying("a prompt", kind))
+		if cause == nil || cause.Error() != says || !errors.Is(cause, kind) {
+			t.Errorf("%s: %v", says, cause)
+		}
+		p := observe.Snapshot{State: observe.Stopped, OfLanes: 1, Lanes: make([]observe.Lane, 1)}
+		p.Lanes[0].Name, p.Lanes[0].Phase, p.Lanes[0].Cause = "l", machine.Stopped, cause
+		if e := Of(&p, Context{}); e.BoundText != says || !strings.HasPrefix(e.BoundWide, says+"; nothing more is sent") || e.Lanes[0].Cause != says {
+			t.Errorf("%s: %s, %s, %s", says, e.BoundText, e.BoundWide, e.Lanes[0].Cause)
+		}
+	}
+	if cause := Unquoted(saying("a prompt", io.EOF)); cause != nil {
+		t.Error(cause)
 	}
 }
 
