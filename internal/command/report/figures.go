@@ -58,6 +58,7 @@ type Report struct {
 	Job      *Job            `json:"job,omitempty"`
 
 	concurrency int
+	bare        bool // without the reasons of providers
 	zone        *time.Location
 	runs        []timeline.Run
 }
@@ -473,6 +474,9 @@ func (r *Report) howEnded(of *timeline.Run, last bool) string {
 	case s.ExitCode == 1:
 		return "went through the input; some items failed"
 	case s.ExitCode == 3:
+		if r.bare {
+			return "stopped by the provider"
+		}
 		return "stopped by the provider" + because(s.Stopped)
 	case s.ExitCode == 4:
 		return "stopped by a limit of yours"

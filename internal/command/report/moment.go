@@ -21,10 +21,11 @@ type Moment struct {
 	Began    time.Time
 	Settings []event.Setting
 	Samples  []observe.Sample // of this run
+	Errors   string           // the file of failed items
 	Over     bool             // the run has ended
 	Summary  *event.Summary   // its outcome; nil: it goes on, or nobody has asked how it ended
 	Zone     *time.Location
-	Bare     bool // without examples of failures, which quote prompts
+	Bare     bool // without examples of failures and reasons of ends, which quote prompts
 }
 
 // HTML returns the title of the live page, and what stands in it.
@@ -40,7 +41,7 @@ func (m *Moment) HTML() (title, body string) {
 	}
 	r := m.report()
 	for most := mostPoints; ; most /= 2 {
-		p := &page{Report: r}
+		p := &page{Report: r, pointed: true}
 		p.now(m, newPlots(r, max(1, most)))
 		if p.Len() <= MaxBytes || most <= 1 {
 			return r.Verdict, p.String()
@@ -52,7 +53,7 @@ func (m *Moment) HTML() (title, body string) {
 func (m *Moment) report() *Report {
 	p := m.Progress
 	r := &Report{
-		Headrace: account.Version(), At: p.At, State: Running, Output: p.Output, Provider: p.Provider, Done: p.Done, Items: p.Total,
+		Headrace: account.Version(), At: p.At, State: Running, Output: p.Output, Errors: m.Errors, bare: m.Bare, Provider: p.Provider, Done: p.Done, Items: p.Total,
 		Failed: int(p.Failed), Filtered: p.Filtered, zone: m.Zone, Spent: spentSoFar(p),
 	}
 	run := timeline.Run{
@@ -123,6 +124,7 @@ func (p *page) now(m *Moment, plots *plots) {
 	} else {
 		p.cards(p.cardsSoFar(m.Progress))
 	}
+	p.moments(p.Report, plots)
 	p.heldBack(plots)
 	if !m.Over && m.Progress.BoundWide != "" {
 		p.put("<p>Now: <strong>%s</strong></p>\n", m.Progress.BoundWide)

@@ -2,11 +2,13 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/timeline"
 	"github.com/headrace/headrace/limiter"
 	"github.com/headrace/headrace/observe"
 )
@@ -52,8 +54,37 @@ func TestMoment(t *testing.T) {
 	}
 	m := moment(6)
 	m.Bare = true
-	if _, body := m.HTML(); strings.Contains(body, "item-7") || !strings.Contains(body, "<td>invalid</td><td>3</td>") {
-		t.Error("a bare page has examples, or no failures")
+	m.Earlier = []timeline.Run{{At: began.Add(-time.Hour), Merged: 1, Over: true, Summary: &event.Summary{ExitCode: 3, Stopped: "a prompt is quoted"}}}
+	if _, body := m.HTML(); strings.Contains(body, "item-7") || strings.Contains(body, "quoted") || !strings.Contains(body, "<td>invalid</td><td>3</td>") || !strings.Contains(body, "stopped by the provider") {
+		t.Error("a bare page has examples or reasons of providers, or no failures")
+	}
+	if m.Bare = false; !strings.Contains(second(m.HTML()), "stopped by the provider: a prompt is quoted") {
+		t.Error("it does not say why the provider stopped the run before")
+	}
+}
+
+func second(_, text string) string { return text }
+
+// The live page has, for its script, when each point of the plots begins, where that is, and all figures in words; a
+// figure that repeats is left out. A report has none of it.
+func TestMomentIsPointedAt(t *testing.T) {
+	m := moment(4)
+	m.Samples[2].Answered, m.Samples[3].Latency = 30, nil
+	_, body := m.HTML()
+	for _, part := range []string{
+		`<p id="moments" data-x="56.0|219.5|383.0|546.5" data-t="14:00:00|14:00:01|14:00:02|14:00:03" hidden></p>`,
+		`the limit on requests 4.0 s (100 %) <b class="v" data-v="100 %|||"></b></span>`, `ended <b class="v" data-v="10||30|10"></b></span>`,
+		`refusals (429) <b class="v" data-v="0|||"></b></span>`, `<b class="v" data-v="$0.01|$0.02|$0.03|$0.04"></b></span>`,
+	} {
+		if !strings.Contains(body, part) {
+			t.Errorf("no %s in %s", part, body)
+		}
+	}
+	if !strings.HasSuffix(regexp.MustCompile(`p50 <b class="v" data-v="([^"]*)`).FindString(body), " s|||–") {
+		t.Error("a figure that is not known is no dash")
+	}
+	if text := m.report().HTML(); strings.Contains(text, "data-") || strings.Contains(text, `id="moments"`) {
+		t.Error("a report has figures for a script")
 	}
 }
 

@@ -31,6 +31,7 @@ type markup string
 type page struct {
 	strings.Builder
 	*Report
+	pointed bool // it has the figures of each moment, for the script of the live page
 }
 
 // put writes a format with its arguments. Every argument that is no markup is escaped: a format is part
@@ -230,12 +231,47 @@ func (p *page) heldBack(plots *plots) {
 	p.put(`<h2>What held it back</h2><p class="keys">`)
 	parts := p.bandKey()
 	for k, text := range p.boundWords() {
-		p.put(`<span>%s %s</span> `, markup(chart.Swatch(parts[p.Bounds[k].Bound])), text)
+		p.key(chart.Swatch(parts[p.Bounds[k].Bound]), text, plots.shares(p.Bounds[k].Bound))
 	}
 	p.put("</p>\n")
 	if plots != nil {
 		p.plot("What held it back, over time", plots.band(p.Report))
 	}
+}
+
+// key writes a name in a legend, and its value at each point if the page is pointed at.
+func (p *page) key(sign, text string, values func() []string) {
+	p.put("<span>%s %s", markup(sign), text)
+	if p.pointed && values != nil {
+		p.put(` <b class="v" data-v="%s"></b>`, joined(values()))
+	}
+	p.put("</span> ")
+}
+
+// moments writes where each point begins, in the units of a drawing, and when.
+func (p *page) moments(of *Report, plots *plots) {
+	if !p.pointed || plots == nil {
+		return
+	}
+	var at, when []string
+	for _, s := range plots.spans {
+		at, when = append(at, fmt.Sprintf("%.1f", plots.axis.X(s.From))), append(when, of.moment(s.From))
+	}
+	p.put(`<p id="moments" data-x="%s" data-t="%s" hidden></p>`+"\n", strings.Join(at, "|"), joined(when))
+}
+
+// joined puts texts into an attribute. One that repeats the text before it is left empty.
+func joined(texts []string) string {
+	var b strings.Builder
+	for k, text := range texts {
+		if k > 0 {
+			b.WriteByte('|')
+		}
+		if k == 0 || text != texts[k-1] {
+			b.WriteString(text)
+		}
+	}
+	return b.String()
 }
 
 // plot writes a drawing, which a narrow screen scrolls.
@@ -248,7 +284,7 @@ func (p *page) figures(list []figure) {
 	for _, f := range list {
 		p.put(`<section><h3>%s</h3><p class="keys">`, f.title)
 		for _, l := range f.legend {
-			p.put(`<span>%s %s</span> `, markup(chart.Sign(l.look)), l.text)
+			p.key(chart.Sign(l.look), l.text, l.values)
 		}
 		p.put("</p>\n")
 		p.plot(f.title, f.svg)

@@ -97,8 +97,9 @@ func known(x float64) float64 {
 
 // legend is a name in the legend of a plot.
 type legend struct {
-	look chart.Look
-	text string
+	look   chart.Look
+	text   string
+	values func() []string // of each point, in words
 }
 
 // figure is a plot with its legend.
@@ -143,10 +144,22 @@ func (p *plots) figure(title, desc string, label func(float64) string, series ..
 			continue
 		}
 		plot.Series = append(plot.Series, s.Series)
-		f.legend = append(f.legend, legend{s.Look, s.name})
+		f.legend = append(f.legend, legend{s.Look, s.name, func() []string { return inWords(s.Values, label) }})
 	}
 	f.svg = plot.SVG(p.axis)
 	return f
+}
+
+// inWords returns values in the words of an axis; those that are not known are dashes.
+func inWords(values []float64, label func(float64) string) (list []string) {
+	for _, v := range values {
+		text := "–"
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			text = label(v)
+		}
+		list = append(list, text)
+	}
+	return list
 }
 
 func (p *plots) speed(r *Report, label func(float64) string) figure {
@@ -293,6 +306,29 @@ func (p *plots) band(r *Report) string {
 		b.Shares = append(b.Shares, shares)
 	}
 	return b.SVG(p.axis)
+}
+
+// shares returns a function that says for each point which share of it a bound has held back; nil if there are no points.
+func (p *plots) shares(word string) func() []string {
+	if p == nil {
+		return nil
+	}
+	return func() (list []string) {
+		for k := range p.samples {
+			of, whole := 0.0, 0.0
+			for by, d := range p.samples[k].Bounds {
+				if whole += d.Seconds(); limiter.Bound(by).String() == word {
+					of += d.Seconds()
+				}
+			}
+			text := "–"
+			if whole > 0 {
+				text = share(of / whole)
+			}
+			list = append(list, text)
+		}
+		return list
+	}
 }
 
 // leastShare is the share of the time from which on a bound is named.

@@ -242,7 +242,7 @@ func (r *Served) HTML() string {
 
 // Live returns the title of the live page, and what stands in it. held says what holds requests back now; "": nothing.
 func (r *Served) Live(held string) (title, body string) {
-	p, note := &page{Report: &Report{}}, ""
+	p, note := &page{Report: &Report{}, pointed: true}, ""
 	if r.State == Ended {
 		note = "The server has ended: this is its last state."
 	}
@@ -276,6 +276,7 @@ func (p *page) served(r *Served, note, held string) {
 	of := r.plain()
 	if plots := newPlots(of, mostPoints); plots != nil {
 		p.put("<h2>Over time</h2>\n")
+		p.moments(of, plots)
 		p.figures(plots.ofServer(of))
 		p.servedRows(of)
 	}
