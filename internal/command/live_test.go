@@ -3,9 +3,16 @@ package command
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +49,9 @@ func TestLivePageEndsWithTheRun(t *testing.T) {
 	if text := scrape(t, url+"report.html"); !strings.Contains(text, "The run goes on") {
 		t.Errorf("the report:\n%s", text)
 	}
+	if text := scrape(t, url+"timeline.jsonl"); !strings.HasPrefix(text, `{"event":"start","headrace_timeline":1,`) || !strings.Contains(text, `{"event":"progress",`) {
+		t.Errorf("the timeline:\n%s", text)
+	}
 	streams := make([]*bufio.Scanner, live.MaxViewers)
 	for k := range streams { // the last ones are never read: they stall
 		streams[k] = streamOf(t, url)
@@ -64,6 +74,87 @@ func TestLivePageEndsWithTheRun(t *testing.T) {
 	if err := p.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A run without a file has a timeline at its address, too.
+func TestTimelineWithoutAFile(t *testing.T) {
+	_, base := serveFor(t, sim.Config{RPM: 1200, Burst: time.Second, Seed: 1})
+	p := start(t, nil, promptsFile(t, 60), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--base-url", base, "--model", "m", "--api-key-env", "none",
+		"--timeline", "none", "--metrics-addr", "127.0.0.1:0", "--linger", "10m")
+	url := shownAt(p)
+	p.until(func(e shownEvent) bool { return e.Event == "summary" })
+	text, answered := scrape(t, url+"timeline.jsonl"), 0
+	for k, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		var e struct {
+			Event    string
+			Answered int
+		}
+		if must.Do(t, json.Unmarshal([]byte(line), &e)); (k == 0) != (e.Event == "start") || k > 0 && e.Event != "sample" {
+			t.Errorf("line %d: %s", k, line)
+		}
+		answered += e.Answered
+	}
+	if answered != 60 {
+		t.Errorf("%d answers in\n%s", answered, text)
+	}
+	p.signal(os.Interrupt)
+	must.Do(t, p.cmd.Wait())
+}
+
+// At an address that others reach, only a program on this machine reads what the provider has said: while a call is still
+// in flight on a lane that has stopped, and after the end.
+func TestFarReadersGetNoWordsOfTheProvider(t *testing.T) {
+	var calls atomic.Int64
+	goOn := make(chan struct{})
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if calls.Add(1) == 1 {
+			<-goOn
+			fmt.Fprint(w, `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`)
+			return
+		}
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprint(w, `{"error":{"message":"a-secret used up your plan","type":"insufficient_quota","code":"insufficient_quota"}}`)
+	}))
+	defer provider.Close()
+	p := start(t, nil, promptsFile(t, 5), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--base-url", provider.URL, "--model", "m", "--api-key-env", "none", "-c", "2",
+		"--metrics-addr", "0.0.0.0:0", "--linger", "10m")
+	at, _, _ := strings.Cut(strings.TrimPrefix(shownAt(p), "http://"), "/")
+	_, port, err := net.SplitHostPort(at)
+	must.Do(t, err)
+	get := func(path, host string) string {
+		req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+path, nil))(t)
+		req.Host, req.Close = host, true
+		resp := must.Get(http.DefaultClient.Do(req))(t)
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s of %s: %s", path, host, resp.Status)
+		}
+		return string(must.Get(io.ReadAll(resp.Body))(t))
+	}
+	check := func(paths ...string) {
+		for _, path := range paths {
+			if text := get(path, "evil.example"); strings.Contains(text, "a-secret") {
+				t.Errorf("%s: %s", path, text)
+			}
+		}
+		if text := get("/status", "localhost"); !strings.Contains(text, "a-secret") {
+			t.Errorf("this machine: %s", text)
+		}
+	}
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.State == "stopped" })
+	check("/", "/status", "/timeline.jsonl", "/metrics")
+	if text := get("/status", "evil.example"); !strings.Contains(text, `"held_by":"the quota is used up"`) || !strings.Contains(text, `"cause":"the quota is used up"`) {
+		t.Errorf("it does not say why: %s", text)
+	}
+	close(goOn)
+	p.until(func(e shownEvent) bool { return e.Event == "summary" })
+	check("/", "/events", "/status", "/timeline.jsonl", "/metrics")
+	if text := get("/timeline.jsonl", "localhost"); !strings.Contains(text, "a-secret") {
+		t.Errorf("this machine: %s", text)
+	}
+	p.signal(os.Interrupt)
+	_ = p.cmd.Wait() // its code is that of a provider that stopped it
 }
 
 // A resumed run shows the runs before it on the same page.

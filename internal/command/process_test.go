@@ -54,6 +54,7 @@ type shownEvent struct {
 	InFlight int    `json:"in_flight"`
 	NotRun   int    `json:"not_run"`
 	Proved   bool   `json:"proved"`
+	State    string `json:"state"`
 }
 
 // until reads events up to one that is wanted.

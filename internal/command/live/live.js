@@ -39,6 +39,7 @@
     if (title) document.title = title.textContent;
     at = new Date().toLocaleTimeString();
     say('');
+    live.dispatchEvent(new Event('shown'));
   };
 
   const stop = text => {

@@ -1,10 +1,12 @@
 package live
 
 import (
+	"bufio"
 	"bytes"
 	_ "embed"
 	"fmt"
 	"html"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -22,6 +24,10 @@ const (
 	MaxViewers = 16
 	// Every is the period of states: as often as the figures change.
 	Every = time.Second
+	// maxTimelines is the number of timelines that are sent at once.
+	maxTimelines = 4
+	// timelineWait ends one that goes to a slow reader: while it lasts, its file is open.
+	timelineWait = 30 * time.Second
 	// writeWait ends the connection of a viewer that takes nothing.
 	writeWait = 10 * time.Second
 )
@@ -32,6 +38,9 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 //go:embed live.js
 var script []byte
 
+//go:embed pointer.js
+var pointer []byte
+
 //go:embed live.css
 var style []byte
 
@@ -41,13 +50,17 @@ type Config struct {
 	Render func() (title, body string)
 	// Report makes the whole report as a page, for /report.html; nil: there is none. Only one goroutine at a time calls it.
 	Report func() ([]byte, error)
-	Clock  clockwork.Clock
+	// Timeline writes the timeline for /timeline.jsonl, without what others have said if it is to be bare; nil: there is
+	// none. Any goroutine calls it.
+	Timeline func(to io.Writer, bare bool) error
+	Clock    clockwork.Clock
 }
 
 // A Page shows its subject to viewers. Any goroutine may use it.
 type Page struct {
 	cfg     Config
 	viewers chan struct{} // a place for each
+	readers chan struct{} // likewise, of the timeline
 	over    chan struct{} // closed with the subject's end
 	end     sync.Once
 
@@ -64,7 +77,7 @@ type Page struct {
 
 // New returns the page of a subject that may begin later.
 func New(cfg Config) *Page {
-	return &Page{cfg: cfg, viewers: make(chan struct{}, MaxViewers), over: make(chan struct{})}
+	return &Page{cfg: cfg, viewers: make(chan struct{}, MaxViewers), readers: make(chan struct{}, maxTimelines), over: make(chan struct{})}
 }
 
 // End says that the subject has ended. Viewers get its last state, and their connections close.
@@ -86,9 +99,13 @@ func (p *Page) Register(mux *http.ServeMux) {
 	get("/{$}", p.whole)
 	get("/events", p.events)
 	get("/live.js", fixed("text/javascript; charset=utf-8", script))
+	get("/pointer.js", fixed("text/javascript; charset=utf-8", pointer))
 	get("/live.css", fixed("text/css; charset=utf-8", append([]byte(report.Style()), style...)))
 	if p.cfg.Report != nil {
 		get("/report.html", p.report)
+	}
+	if p.cfg.Timeline != nil {
+		get("/timeline.jsonl", p.timeline)
 	}
 }
 
@@ -141,11 +158,17 @@ func (p *Page) whole(w http.ResponseWriter, _ *http.Request) {
 		still = ""
 	}
 	if p.cfg.Report != nil {
-		link = `<p class="sub"><a href="report.html">The whole report, as one file</a></p>`
+		link = `<a href="report.html">The whole report, as one file</a>`
+	}
+	if p.cfg.Timeline != nil {
+		link = strings.TrimPrefix(link+`, <a href="timeline.jsonl">the timeline, for programs</a>`, ", ")
+	}
+	if link != "" {
+		link = `<p class="sub">` + link + "</p>"
 	}
 	fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`+
-		`<link rel="icon" href="data:,"><link rel="stylesheet" href="live.css"><script src="live.js" defer></script><title>%s</title></head><body><main>`+
-		"\n%s<p id=\"said\" class=\"note\" role=\"status\"></p>\n<div id=\"live\">\n%s</div>\n%s</main></body></html>\n", html.EscapeString(title), still, body, link)
+		`<link rel="icon" href="data:,"><link rel="stylesheet" href="live.css"><script src="live.js" defer></script><script src="pointer.js" defer></script><title>%s</title></head><body><main>`+
+		"\n%s<p id=\"said\" class=\"note\" role=\"status\"></p><p id=\"told\" role=\"status\"></p>\n<div id=\"live\">\n%s</div>\n%s</main></body></html>\n", html.EscapeString(title), still, body, link)
 }
 
 // events sends states until the subject ends or the viewer goes.
@@ -183,6 +206,40 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// timeline sends the timeline line by line. A reader on another machine gets no examples of failures.
+func (p *Page) timeline(w http.ResponseWriter, r *http.Request) {
+	select {
+	case p.readers <- struct{}{}:
+		defer func() { <-p.readers }()
+	default:
+		http.Error(w, fmt.Sprintf("headrace: %d timelines are being sent: ask again", maxTimelines), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/jsonl; charset=utf-8")
+	w.Header().Set("Connection", "close") // as of events
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timelineWait))
+	counted := &counter{to: w}
+	out := bufio.NewWriterSize(counted, 32<<10)
+	err := p.cfg.Timeline(out, !exposition.IsFromHere(r))
+	if err != nil && counted.n == 0 {
+		http.Error(w, "headrace: there is no timeline: "+err.Error(), http.StatusNotFound)
+		return
+	}
+	_ = out.Flush() // a reader that has gone is nobody's fault
+}
+
+// counter counts the bytes that it passes on.
+type counter struct {
+	to io.Writer
+	n  int
+}
+
+func (c *counter) Write(text []byte) (int, error) {
+	n, err := c.to.Write(text)
+	c.n += n
+	return n, err
 }
 
 // report makes the whole report. It has examples of failures, so it is for this machine only; and it reads all results,

@@ -33,8 +33,12 @@ type stage struct {
 }
 
 func newStage(t *testing.T, report func() ([]byte, error)) *stage {
+	return newStageWith(t, report, nil)
+}
+
+func newStageWith(t *testing.T, report func() ([]byte, error), lines func(io.Writer, bool) error) *stage {
 	s := &stage{t: t, clock: clockwork.NewFakeClock()}
-	s.Page = New(Config{Clock: s.clock, Report: report, Render: func() (title, body string) {
+	s.Page = New(Config{Clock: s.clock, Report: report, Timeline: lines, Render: func() (title, body string) {
 		n := s.rendered.Add(1)
 		return fmt.Sprintf("state %d <", n), fmt.Sprintf("<h1>state %d</h1>\n<p>two lines</p>\n", n)
 	}})
@@ -95,14 +99,14 @@ func TestWholePage(t *testing.T) {
 			t.Errorf("no %s in %s", part, text)
 		}
 	}
-	if strings.Contains(text, "report.html") || regexp.MustCompile(`https?://|style="|onload|<script>`).MatchString(text) {
+	if strings.Contains(text, "report.html") || strings.Contains(text, "timeline.jsonl") || regexp.MustCompile(`https?://|style="|onload|<script>`).MatchString(text) {
 		t.Error(text)
 	}
 	policy := resp.Header.Get("Content-Security-Policy")
 	if !strings.HasPrefix(policy, "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;") || strings.Contains(policy, "unsafe") {
 		t.Error(policy)
 	}
-	for path, kind := range map[string]string{"/live.js": "text/javascript; charset=utf-8", "/live.css": "text/css; charset=utf-8"} {
+	for path, kind := range map[string]string{"/live.js": "text/javascript; charset=utf-8", "/pointer.js": "text/javascript; charset=utf-8", "/live.css": "text/css; charset=utf-8"} {
 		resp, text := s.get(path)
 		if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != kind || regexp.MustCompile(`https?://|@import|url\(`).MatchString(text) || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v %s", path, resp.Header, text)
@@ -223,5 +227,55 @@ func TestReport(t *testing.T) {
 		if s.report(w, r); w.Code != http.StatusForbidden {
 			t.Errorf("%v, another machine or its page, gets it: %d", far, w.Code)
 		}
+	}
+}
+
+// The timeline is sent line by line to a few readers at once, and bare to other machines; a fault before its first line is said.
+func TestTimeline(t *testing.T) {
+	began, goOn := make(chan struct{}), make(chan struct{})
+	s := newStageWith(t, nil, func(to io.Writer, bare bool) error {
+		fmt.Fprintf(to, "bare is %v\n", bare)
+		began <- struct{}{}
+		<-goOn
+		return nil
+	})
+	if _, text := s.get("/"); !strings.Contains(text, `href="timeline.jsonl"`) {
+		t.Error(text)
+	}
+	texts := make(chan string)
+	for range maxTimelines {
+		go func() {
+			resp, text := s.get("/timeline.jsonl")
+			texts <- resp.Header.Get("Content-Type") + ": " + text
+		}()
+	}
+	for range maxTimelines {
+		<-began
+	}
+	if resp, text := s.get("/timeline.jsonl"); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("one more: %s", text)
+	}
+	close(goOn)
+	for range maxTimelines {
+		if text := <-texts; text != "application/jsonl; charset=utf-8: bare is false\n" {
+			t.Error(text)
+		}
+	}
+	go func() {
+		for range 2 {
+			<-began
+		}
+	}()
+	for _, far := range [][2]string{{"192.0.2.1:5", "localhost:9500"}, {"127.0.0.1:5", "evil.example:9500"}} {
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/timeline.jsonl", nil)
+		r.RemoteAddr, r.Host = far[0], far[1]
+		w := httptest.NewRecorder()
+		if s.timeline(w, r); w.Body.String() != "bare is true\n" {
+			t.Errorf("%v: %s", far, w.Body)
+		}
+	}
+	s = newStageWith(t, nil, func(io.Writer, bool) error { return errors.New("no file") })
+	if resp, text := s.get("/timeline.jsonl"); resp.StatusCode != http.StatusNotFound || !strings.Contains(text, "there is no timeline: no file") {
+		t.Error(text)
 	}
 }

@@ -12,8 +12,9 @@ import (
 type Paths interface{ Register(mux *http.ServeMux) }
 
 // Listen opens the address, HOST:PORT, and begins to serve /metrics, /status and a page. run has the metrics. stands
-// returns how the run stands, nil before it has begun; any goroutine may call it.
-func Listen(addr string, page Paths, stands func() *event.Progress, run ...exposition.Source) (*exposition.Server, error) {
+// returns how the run stands, without the provider's words if it is to be bare, and nil before it has begun; any
+// goroutine may call it.
+func Listen(addr string, page Paths, stands func(bare bool) *event.Progress, run ...exposition.Source) (*exposition.Server, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", exposition.Handler(run...))
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { answerStatus(w, r, stands) })
@@ -21,15 +22,16 @@ func Listen(addr string, page Paths, stands func() *event.Progress, run ...expos
 	return exposition.Listen(addr, mux)
 }
 
-// answerStatus sends one progress event. Examples of failures quote prompts and answers, so
+// answerStatus sends one progress event. Providers and examples of failures quote prompts and answers, so
 // they are for this machine only.
-func answerStatus(w http.ResponseWriter, r *http.Request, stands func() *event.Progress) {
-	e := stands()
+func answerStatus(w http.ResponseWriter, r *http.Request, stands func(bare bool) *event.Progress) {
+	bare := !exposition.IsFromHere(r)
+	e := stands(bare)
 	if e == nil {
 		http.Error(w, "headrace: the run has not begun", http.StatusServiceUnavailable)
 		return
 	}
-	if !exposition.IsFromHere(r) {
+	if bare {
 		e.Failures = nil
 	}
 	w.Header().Set("Content-Type", "application/json")

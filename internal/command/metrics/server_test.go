@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -54,11 +55,11 @@ func listen(t *testing.T, addr string, stand *Stand) *exposition.Server {
 		}
 		return *stand, true
 	})
-	s, err := Listen(addr, noPage{}, func() *event.Progress {
+	s, err := Listen(addr, noPage{}, func(bare bool) *event.Progress {
 		if stand == nil {
 			return nil
 		}
-		e := event.Of(&stand.Snapshot, event.Context{})
+		e := event.Of(&stand.Snapshot, event.Context{Latest: fmt.Sprintf("bare is %v", bare)})
 		return &e
 	}, c)
 	if err != nil {
@@ -121,7 +122,8 @@ func TestFailuresStayHere(t *testing.T) {
 	s := listen(t, "0.0.0.0:0", &stand)
 	_, port, _ := net.SplitHostPort(s.Addr())
 	for host, shows := range map[string]bool{"localhost:" + port: true, "127.0.0.1:" + port: true, "evil.example:" + port: false} {
-		if code, body := get(t, "127.0.0.1:"+port, "/status", host); code != http.StatusOK || strings.Contains(body, "a prompt") != shows {
+		code, body := get(t, "127.0.0.1:"+port, "/status", host)
+		if code != http.StatusOK || strings.Contains(body, "a prompt") != shows || strings.Contains(body, "bare is false") != shows {
 			t.Errorf("host %s: %d %s", host, code, body)
 		}
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,10 +57,9 @@ func (m *meters) end() {
 // livePage returns the page of the run at an address. bare: it shows no examples of failures.
 func (m *meters) livePage(a *address, bare bool) *live.Page {
 	cfg := live.Config{Clock: m.Clock, Render: func() (title, body string) {
-		now := a.run().moment()
-		now.Bare = bare
-		return now.HTML()
+		return a.run().moment(bare).HTML()
 	}}
+	cfg.Timeline = func(to io.Writer, bare bool) error { return a.run().timeline(to, bare) }
 	if !m.Flags.ToStdout() && !settings.IsNoFile(m.Flags.Output) {
 		cfg.Report = func() ([]byte, error) {
 			text, err := report.Page(m.World, m.Flags)
@@ -72,11 +72,23 @@ func (m *meters) livePage(a *address, bare bool) *live.Page {
 	return live.New(cfg)
 }
 
-// moment returns how the run stands.
-func (m *meters) moment() *report.Moment {
+// timeline writes the timeline so far: that of the file, or of what is shown if there is none.
+func (m *meters) timeline(to io.Writer, bare bool) error {
+	if !m.begun() {
+		return errors.New("the run has not begun")
+	}
+	if m.show.timeline != nil {
+		return timeline.Copy(to, m.show.timelineAt, bare)
+	}
+	one := timeline.Run{At: m.Began, Start: m.show.startOf(nil), Samples: m.show.scene.past()}
+	return one.Write(to)
+}
+
+// moment returns how the run stands. bare: without what others have said.
+func (m *meters) moment(bare bool) *report.Moment {
 	s := m.show.scene
-	now := &report.Moment{Over: s.ended.Load(), Zone: time.Local} // asked before the progress, which is then final
-	if now.Progress = m.progress(); now.Progress == nil {
+	now := &report.Moment{Over: s.ended.Load(), Errors: m.Flags.ErrorsPath(), Zone: time.Local, Bare: bare} // asked before the progress, which is then final
+	if now.Progress = m.progress(bare); now.Progress == nil {
 		return now
 	}
 	start := m.show.startOf(nil)

@@ -99,7 +99,7 @@ func (m *meters) listen() (err error) {
 	a := &address{first: m}
 	collector := metrics.NewCollector(func() (metrics.Stand, bool) { return a.run().stand() })
 	a.page = m.livePage(a, !exposition.IsLocal(m.Flags.MetricsAddr))
-	a.Server, err = metrics.Listen(m.Flags.MetricsAddr, a.page, func() *event.Progress { return a.run().progress() }, collector, a)
+	a.Server, err = metrics.Listen(m.Flags.MetricsAddr, a.page, func(bare bool) *event.Progress { return a.run().progress(bare) }, collector, a)
 	if err != nil {
 		return exit.Refuse("--metrics-addr: %v: choose another address, or end the program that has it", err)
 	}
@@ -145,12 +145,12 @@ func (m *meters) stand() (metrics.Stand, bool) {
 	return s, true
 }
 
-// progress returns the run's progress; nil before its first call.
-func (m *meters) progress() *event.Progress {
+// progress returns the run's progress; nil before its first call. bare: without the words of others.
+func (m *meters) progress(bare bool) *event.Progress {
 	if !m.begun() {
 		return nil
 	}
-	return m.show.stands()
+	return m.show.standsFor(bare)
 }
 
 // note counts a call by OpenTelemetry's conventions. Workers call it.

@@ -191,20 +191,32 @@ func describe(in any) (id string, line int) {
 }
 
 // stands returns the progress of the run.
-func (d *display) stands() *event.Progress {
+func (d *display) stands() *event.Progress { return d.standsFor(false) }
+
+// standsFor returns the progress of the run. bare: without the words of the provider, which may quote prompts; the messages
+// of failures have them still.
+func (d *display) standsFor(bare bool) *event.Progress {
 	p := d.recorder.Snapshot(d.Clock.Now())
+	causes, newest := make([]error, len(p.Lanes)), d.newest()
 	for i := range p.Lanes {
-		p.Lanes[i].Cause = d.Reason(p.Lanes[i].Cause)
+		causes[i] = d.Reason(p.Lanes[i].Cause)
+		p.Lanes[i].Cause = causes[i]
 		d.nameAccount(&p.Lanes[i])
+	}
+	if bare {
+		newest = ""
+		for i := range p.Lanes {
+			p.Lanes[i].Cause = event.Unquoted(p.Lanes[i].Cause)
+		}
 	}
 	e := event.Of(&p, event.Context{
 		Input: inputName(d.Facts), Output: d.Flags.OutputName(), Provider: d.Account.Name, Simulated: d.Account.Books != nil,
 		Timeout: d.Flags.Timeout, Stdout: d.Flags.ToStdout(), Stream: d.Input == "-", Resumable: !d.Flags.ToStdout() && d.Input != "-",
-		Skipped: int(d.skipped.Load()), Unwritten: int(max(0, d.unwritten.Load())), Draining: d.Halt.Reason(), Latest: d.newest(), Zone: time.Local, InLine: d.Account.InLine(),
+		Skipped: int(d.skipped.Load()), Unwritten: int(max(0, d.unwritten.Load())), Draining: d.Halt.Reason(), Latest: newest, Zone: time.Local, InLine: d.Account.InLine(),
 	})
 	for i := range p.Lanes {
 		if l := &p.Lanes[i]; l.Phase == machine.Stopped && d.Flags.Fleet != nil {
-			e.Lanes[i].Advice = d.verdict.LaneAdvice(l.Name, l.Cause)
+			e.Lanes[i].Advice = d.verdict.LaneAdvice(l.Name, causes[i])
 		}
 	}
 	return &e

@@ -235,7 +235,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Progress, "progress", ProgressAuto, "what standard error shows: auto, panel, bar, plain, json or none; auto is the panel on a terminal, else plain")
 	fs.BoolVar(&f.Verbose, "verbose", false, "show more at the end: cooldowns, probes, redistributed items, where the time went, and the proof that nothing was lost")
 	fs.StringVar(&f.Color, "color", ColorAuto, "auto, always or never; auto colors the panel of a terminal unless NO_COLOR is set")
-	fs.StringVar(&f.MetricsAddr, "metrics-addr", "", "show the run at this address while it goes on, as in 127.0.0.1:9500 (without a host, this machine only): / is a page with plots, /metrics is for Prometheus, and /status is one event of --progress json")
+	fs.StringVar(&f.MetricsAddr, "metrics-addr", "", "show the run at this address while it goes on, as in 127.0.0.1:9500 (without a host, this machine only): / is a page with plots, /metrics is for Prometheus, /status is one event of --progress json, and /timeline.jsonl is the timeline")
 	fs.DurationVar(&f.Linger, "linger", 0, "keep serving --metrics-addr for this long after the end, so that a last scrape sees it; Ctrl-C ends the wait")
 	fs.StringVar(&f.Ctl, "ctl", CtlOn, "on, or off: headrace ctl cannot find the run")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")
