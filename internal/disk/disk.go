@@ -222,16 +222,26 @@ func Bare(err error) error {
 // ErrOwned says that somebody else owns an open file.
 var ErrOwned = errors.New("another user owns the file")
 
-// OwnFolder makes a folder that only its owner can write to. Only the owner can change its
-// mode.
+// OwnFolder makes a folder that nobody else can look into, or takes the one that is there. It refuses one of another
+// user, whose owner could put other files in the place of ours, and a link.
 func OwnFolder(folder string) error {
 	_ = os.Mkdir(folder, 0o700) // it may be there
+	if err := CheckFolder(folder); err != nil {
+		return err
+	}
+	return os.Chmod(folder, 0o700)
+}
+
+// CheckFolder refuses what is no folder of this user. A link to one is refused, too.
+func CheckFolder(folder string) error {
 	info, err := os.Lstat(folder)
 	switch {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%s is not a folder", folder)
+		return errors.New("it is not a folder")
+	case !isOwn(info):
+		return errors.New("it belongs to another user")
 	}
-	return os.Chmod(folder, 0o700)
+	return nil
 }

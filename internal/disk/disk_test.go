@@ -65,3 +65,31 @@ func TestBare(t *testing.T) {
 		}
 	}
 }
+
+// A folder of one's own is closed to others. A link, a file and the folder of another user are refused and left as they are.
+func TestOwnFolder(t *testing.T) {
+	dir := t.TempDir()
+	open, link, file, foreign := filepath.Join(dir, "open"), filepath.Join(dir, "link"), filepath.Join(dir, "file"), filepath.Join(dir, "foreign")
+	must.Do(t, errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777), os.Symlink(open, link), os.WriteFile(file, nil, 0o600)))
+	refused := []string{link, file, filepath.Join(dir, "no", "such")}
+	if os.Getuid() == 0 { // only root can give a folder away
+		must.Do(t, errors.Join(os.Mkdir(foreign, 0o700), os.Chmod(foreign, 0o777), os.Chown(foreign, 12345, 12345)))
+		refused = append(refused, foreign)
+	}
+	for _, folder := range refused {
+		if err := OwnFolder(folder); err == nil {
+			t.Errorf("%s was taken", folder)
+		}
+	}
+	if info, err := os.Stat(foreign); err == nil && info.Mode().Perm() != 0o777 {
+		t.Errorf("the folder of another user has now mode %o", info.Mode().Perm())
+	}
+	for _, folder := range []string{open, filepath.Join(dir, "new")} {
+		if err := OwnFolder(folder); err != nil {
+			t.Error(err)
+		}
+		if mode := must.Get(os.Stat(folder))(t).Mode().Perm(); mode != 0o700 {
+			t.Errorf("%s has mode %o", folder, mode)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func joinNeighbours(folder, key string, one neighbour, chance uint64) *neighbour
 
 // serveWith returns the address of a headrace serve that has the key; "": there is none.
 func serveWith(folder, key string) (address string) {
-	if folder == "" || key == "" {
+	if folder == "" || key == "" || disk.CheckFolder(folder) != nil {
 		return ""
 	}
 	for _, one := range (&neighbours{folder: folder, prefix: keyPrint(key) + "-"}).others() {

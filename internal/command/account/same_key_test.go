@@ -76,6 +76,28 @@ func TestNoFolderForNeighbours(t *testing.T) {
 	}
 }
 
+// The folder of another user, who could put other files there, is not written to, and nothing in it is believed.
+func TestForeignFolder(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "headrace")
+	n := joinNeighbours(folder, "k", neighbour{Version: 1, PID: 12, Output: "a server", Serve: "http://127.0.0.1:1"}, 1)
+	defer n.leave()
+	must.Do(t, os.WriteFile(TokenPath(folder, "127.0.0.1:1"), []byte("hr-token"), 0o600))
+	a := Account{World: &world.World{Runtime: folder}}
+	if token, _ := a.tokenAt("127.0.0.1:1"); token != "hr-token" || serveWith(folder, "k") == "" {
+		t.Errorf("its own folder: %q", token)
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a folder away")
+	}
+	must.Do(t, os.Chown(folder, 12345, 12345))
+	if joinNeighbours(folder, "k", neighbour{Version: 1, PID: 13}, 1) != nil {
+		t.Error("a run leaves its file there")
+	}
+	if token, path := a.tokenAt("127.0.0.1:1"); token != "" || path != "" || serveWith(folder, "k") != "" {
+		t.Errorf("it takes %q", token)
+	}
+}
+
 func filesOfRuns(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	all := must.Get(os.ReadDir(folder))(t)

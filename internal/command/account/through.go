@@ -21,6 +21,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/settings"
+	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/provider"
 	"github.com/headrace/headrace/provider/auth"
 )
@@ -175,7 +176,7 @@ func (b *Account) share() (through bool) {
 
 // tokenAt returns the token that a server keeps for this user, and its file; "": there is none, and the server may need none.
 func (b *Account) tokenAt(at string) (token, path string) {
-	if b.Runtime == "" {
+	if b.Runtime == "" || disk.CheckFolder(b.Runtime) != nil {
 		return "", ""
 	}
 	path = TokenPath(b.Runtime, at)

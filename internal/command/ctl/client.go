@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/command/socket"
+	"github.com/headrace/headrace/internal/disk"
 )
 
 var (
@@ -102,6 +104,9 @@ func Send(ctx context.Context, folder, name string, list []string) (Answer, erro
 	at, err := place(folder, name)
 	if err != nil {
 		return a, errors.Join(ErrNone, err)
+	}
+	if err := disk.CheckFolder(filepath.Dir(at)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return a, fmt.Errorf("nothing of yours can be found in %s: %w", filepath.Dir(at), disk.Bare(err))
 	}
 	body, _ := json.Marshal(request{list}) // text cannot fail
 	ctx, cancel := context.WithTimeout(ctx, clientWait)

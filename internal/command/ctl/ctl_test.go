@@ -198,6 +198,9 @@ func TestForeignFolder(t *testing.T) {
 	if _, err := Serve(foreign, tell{}, hashed("a")); err == nil {
 		t.Error("the folder of another user was taken")
 	}
+	if _, err := Send(t.Context(), foreign, hashed("a"), nil); err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "f: it belongs to another user") {
+		t.Errorf("it does not say whose folder it is: %v", err)
+	}
 }
 
 // The words for an address mean the same server.

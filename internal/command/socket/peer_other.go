@@ -2,14 +2,9 @@
 
 package socket
 
-import (
-	"errors"
-	"os"
-)
+import "errors"
 
 // KnowsPeers says whether the system says whose process connects.
 const KnowsPeers = false
 
 func peerUID(int) (int, error) { return 0, errors.ErrUnsupported }
-
-func ownerOf(os.FileInfo) int { return -1 }

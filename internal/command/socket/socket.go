@@ -128,21 +128,15 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// OwnFolder makes a folder that nobody else can look into, or takes the one that is there. It refuses one of another
-// user, and a link.
+// OwnFolder makes a folder for sockets of this user, as [disk.OwnFolder] does.
 func OwnFolder(path string) error {
 	if !KnowsPeers {
 		return ErrNoPeers
 	}
-	_ = os.Mkdir(path, 0o700) // it may be there
-	info, err := os.Lstat(path)
-	if err != nil {
-		return disk.Bare(err)
+	if err := disk.OwnFolder(path); err != nil {
+		return fmt.Errorf("%s: %w", path, disk.Bare(err))
 	}
-	if !info.IsDir() || ownerOf(info) != os.Getuid() {
-		return fmt.Errorf("%s is not a folder of this user", path)
-	}
-	return disk.Bare(os.Chmod(path, 0o700))
+	return nil
 }
 
 // Accept closes the connections of other users.
