@@ -40,6 +40,8 @@ func (b *book) inItsPool(g Grant, x, head *bookItem) {
 				b.w.failf("%v: %s", g, why)
 			}
 			return
+		case l.phase == Stopped && l.fell.Equal(b.w.m.now) && c.Spill > 0:
+			return // the call may have left before, in the same decision: what the lane's law said then is not known
 		case l.phase == Stopped, l.climbs(c.After):
 		case l.isWell() && !b.rests(name):
 			well, why = true, fmt.Sprintf("lane %s comes first and is %v", name, l.phase)
