@@ -437,8 +437,12 @@ func TestCapOfARecord(t *testing.T) {
 		set  limiter.Money
 		caps []limiter.Money
 	}{
-		{4, []limiter.Money{10}}, {7, []limiter.Money{10}}, {10, []limiter.Money{10}},
-		{12, []limiter.Money{10, 12}}, {11, []limiter.Money{10, 12}}, {13, []limiter.Money{10, 12, 13}},
+		{4, []limiter.Money{10}},
+		{7, []limiter.Money{10}},
+		{10, []limiter.Money{10}},
+		{12, []limiter.Money{10, 12}},
+		{11, []limiter.Money{10, 12}},
+		{13, []limiter.Money{10, 12, 13}},
 	} {
 		r.SetCap(c.set)
 		if !slices.Equal(r.Caps, c.caps) || r.Cap() != c.set || r.check() != nil {
