@@ -47,6 +47,10 @@ type fits struct {
 // included. The error is then [ErrAlike], also on a lane that was answered before, and
 // errors.As finds a *[MisfitsError]. On a [Shared] the lane goes on for other runs, and only this one ends.
 // Without this option a misfit is final and nothing counts them.
+//
+// A function with bounds of its own, such as one for the items of several users, needs no such
+// option. It sets AskAgain of its [Error], and the item is asked again, at most [MaxMisfitRetries]
+// times.
 func WithMisfitRetries(n, inAll int) Option {
 	return runOption(func(c *config) {
 		c.misfits = misfits{checked: true, each: n, inAll: inAll}
@@ -98,6 +102,17 @@ func (r *run[In, Out]) noneFits() error {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrStopped, seen.unfit)
+}
+
+// asksAgain reports whether the function itself has the item asked again because its answer does not
+// fit.
+func (j *job[In, Out]) asksAgain(e *ending) bool {
+	var fault *provider.Error
+	if e.err == nil || !errors.As(e.err, &fault) || fault.Kind != provider.Misfit || !fault.AskAgain {
+		return false
+	}
+	_, isCut := provider.FinishKind(e.record.Finish)
+	return !isCut && !e.left && j.misfits() < MaxMisfitRetries
 }
 
 // room returns how many retries all items together may have.

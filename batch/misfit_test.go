@@ -195,6 +195,42 @@ func TestMisfitWithoutTheOption(t *testing.T) {
 	})
 }
 
+// A function may have an item asked again by itself. That uses no attempt, and ends at a cut and after a number of retries.
+func TestMisfitDecidedByTheFunction(t *testing.T) {
+	for _, c := range []struct {
+		finish      string
+		kind        provider.Kind
+		again, good int // calls after which the function asks again, and the first one whose answer fits
+		calls       int
+		opts        []Option
+	}{
+		{"stop", Misfit, 2, 99, 3, nil},
+		{"stop", Misfit, 9, 3, 3, nil},
+		{"stop", Misfit, 99, 99, 1 + MaxMisfitRetries, nil},
+		{"length", Misfit, 9, 99, 1, nil},
+		{"stop", Invalid, 9, 99, 1, nil},
+		{"stop", Misfit, 9, 99, 1, []Option{WithMisfitRetries(0, 0)}},
+	} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fn := func(ctx context.Context, i int) (int, error) {
+					provider.RecorderFrom(ctx).Finish(c.finish)
+					n := CallFrom(ctx)
+					if n >= c.good {
+						return i, nil
+					}
+					return 0, &Error{Kind: c.kind, Err: errForm, AskAgain: n <= c.again}
+				}
+				results, sum, err := judged(t.Context(), t, numbers(3), fn, append(c.opts, WithMaxAttempts(1))...)
+				r := results[1]
+				if err != nil || sum.Failed+sum.Succeeded != 3 || (r.Err == nil) != (c.calls >= c.good) || r.Calls != c.calls || r.Attempts != 1 {
+					t.Errorf("%v, %v after %d calls and %d attempts, want %d", err, r.Err, r.Calls, r.Attempts, c.calls)
+				}
+			})
+		})
+	}
+}
+
 // A lane works well whose answers do not fit: nothing breaks, cools or slows down.
 func TestMisfitsAreNoFaultOfTheLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

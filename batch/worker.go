@@ -95,6 +95,8 @@ func (r *run[In, Out]) attempt(l *leash, j *job[In, Out], g machine.Grant) {
 	if err := guarded(func() {
 		if r.fits != nil {
 			r.weigh(j, g.Lane, &e)
+		} else {
+			e.repeats = j.asksAgain(&e)
 		}
 		e.judge(g.Item.Attempts, g.Item.Throttled, p)
 	}); err != nil { // the error's methods panic

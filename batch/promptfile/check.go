@@ -20,11 +20,11 @@ func (r *run) checkRetries() int {
 	return max(1, left/batch.MisfitShare)
 }
 
-// misfit returns what is wrong with an answer, with the beginning of it. The answer's room is
-// given back: the item may be asked again, and nobody then takes this answer. A filtered answer is
-// left to FilteredFails.
-func (c *Config) misfit(it *Item, reply *provider.Reply) error {
-	if c.FilteredFails && provider.IsFiltered(reply.Finish) {
+// Misfit returns what Check finds wrong with an answer, with the beginning of it; nil: nothing. The
+// answer's room is given back: the item may be asked again, and nobody then takes this answer. A
+// filtered answer is left to FilteredFails. A Job calls Misfit by itself.
+func (c *Config) Misfit(it *Item, reply *provider.Reply) *provider.Error {
+	if c.Check == nil || c.FilteredFails && provider.IsFiltered(reply.Finish) {
 		return nil
 	}
 	fits := false
@@ -38,6 +38,7 @@ func (c *Config) misfit(it *Item, reply *provider.Reply) error {
 	if fits = fault == nil; fits {
 		return nil
 	}
+	it.misfits++
 	reply.Body = bytes.Clone(reply.Body[:min(len(reply.Body), provider.MaxErrorBody)])
 	return &provider.Error{
 		Kind: provider.Misfit, Status: reply.Status, RequestID: reply.RequestID, Message: fault.Error(), Body: reply.Body, Err: fault,

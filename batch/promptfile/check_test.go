@@ -109,3 +109,38 @@ func TestCheckThatPanicsKeepsNoRoom(t *testing.T) {
 		t.Errorf("%v, %+v, %d held", err, sums, held.Load())
 	}
 }
+
+// A program that makes its own calls learns what is wrong with an answer, and how many answers to an item did not fit. A filtered
+// answer is no misfit where it fails, and nothing is where nothing is checked.
+func TestMisfitOfAnItem(t *testing.T) {
+	cfg := Config{Check: func(_ *Item, r *provider.Reply) error {
+		if string(r.Body) == "good" {
+			return nil
+		}
+		return errors.New("it is not good")
+	}}
+	filters := cfg
+	filters.FilteredFails = true
+	it := &Item{}
+	for i, c := range []struct {
+		of           *Config
+		body, finish string
+		misfits      int
+	}{
+		{&cfg, "good", "stop", 0},
+		{&cfg, "bad", "stop", 1},
+		{&filters, "bad", "content_filter", 1},
+		{&cfg, "bad", "content_filter", 2},
+		{&Config{}, "bad", "stop", 2},
+		{&filters, "bad", "stop", 3},
+	} {
+		before, given := it.Misfits(), 0
+		fault := c.of.Misfit(it, &provider.Reply{Status: 200, Body: []byte(c.body), Finish: c.finish, Done: func() { given++ }})
+		if fits := c.misfits == before; (fault == nil) != fits || it.Misfits() != c.misfits || (given == 0) != fits {
+			t.Errorf("answer %d: %v, %d misfits, given back %d times", i, fault, it.Misfits(), given)
+		}
+		if fault != nil && (fault.Kind != provider.Misfit || fault.Status != 200 || string(fault.Body) != c.body || fault.AskAgain) {
+			t.Errorf("answer %d: %+v", i, fault)
+		}
+	}
+}

@@ -229,6 +229,7 @@ type Item struct {
 	lane      string // its pool: the quota that its call draws on, where there is one lane
 	cost      batch.Cost
 	maxTokens int // see Config.MaxTokens
+	misfits   int // its answers in which Check has found a fault; only the call under way uses it
 
 	prompt, bound float64 // in tokens, if the run has a budget; a bound of 0: there is none
 }
@@ -244,6 +245,10 @@ func (it *Item) Cost() batch.Cost { return it.cost }
 
 // ItemKey returns the key under which the item is remembered, should it fail and not end.
 func (it *Item) ItemKey() string { return it.Key }
+
+// Misfits returns how many answers to the item did not fit, by [Config.Misfit]. Only the item's call
+// may ask for it.
+func (it *Item) Misfits() int { return it.misfits }
 
 // Asks returns the request for a provider's client.
 func (it *Item) Asks() provider.Request { return asks(&it.Request, it.maxTokens) }

@@ -199,8 +199,10 @@ func (r *run) leaving(call batch.Func[*Item, provider.Reply]) batch.Func[*Item, 
 			}
 		}()
 		reply, err := call(ctx, it)
-		if r.cfg.Check != nil && err == nil {
-			err = r.cfg.misfit(it, &reply)
+		if err == nil {
+			if fault := r.cfg.Misfit(it, &reply); fault != nil {
+				err = fault
+			}
 		}
 		answered = err == nil && !(r.cfg.FilteredFails && provider.IsFiltered(reply.Finish))
 		return reply, err
