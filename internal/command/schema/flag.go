@@ -9,8 +9,15 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// Of reads the schema of --schema; nil: there is none.
+// Of reads the schema of --schema, or the one that a job has brought; nil: there is none.
 func Of(f *settings.Flags) (*Schema, error) {
+	if f.JobSchema != "" {
+		s, err := Unpack(f.JobSchema)
+		if err != nil {
+			return nil, exit.Refuse("the schema of the job: %s", exit.PlainText(err))
+		}
+		return s, nil
+	}
 	if f.Schema == "" {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -19,6 +26,26 @@ func Of(f *settings.Flags) (*Schema, error) {
 		return nil, exit.Refuse("--schema %s: %s", f.Schema, exit.PlainText(err))
 	}
 	return s, nil
+}
+
+// mostOfJob bounds the schema that a job brings to its workers, in bytes. It stands in the job's record, which each
+// change writes anew.
+const mostOfJob = 256 << 10
+
+// OfJob returns the schema of --schema as a job brings it to its workers, with all files that it refers to; "": there is
+// none.
+func OfJob(f *settings.Flags) (string, error) {
+	if f.Schema == "" {
+		return "", nil
+	}
+	text, err := Pack(f.Schema)
+	switch {
+	case err != nil:
+		return "", exit.Refuse("--schema %s: %s", f.Schema, exit.PlainText(err))
+	case len(text) > mostOfJob:
+		return "", exit.Refuse("--schema %s: it has %d bytes, with all files that it refers to, and a job brings %d at most to its workers: shorten it", f.Schema, len(text), mostOfJob)
+	}
+	return text, nil
 }
 
 // Takes refuses lines whose answers have no words, as none of them would fit, and leaves the others

@@ -6,11 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
-	"os"
-	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -19,24 +15,19 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// maxFile bounds a file of a schema, in bytes: a hundred times the longest that a provider takes for
-// structured outputs. A device that never ends, given by mistake, ends there.
-const maxFile = 16 << 20
-
 // A Schema says which answers fit. Many goroutines may use it.
 type Schema struct {
 	of *jsonschema.Schema
 }
 
-// root is the address under which a schema is compiled. Its folder is that of the file: no reference
-// can lead out of it.
-const root = "file:///"
-
 // Load reads the schema in a file. Files that it refers to must lie in the same folder, or below it.
 func Load(file string) (*Schema, error) {
-	dir, name := filepath.Split(file)
-	in := folder(filepath.Clean(dir))
-	doc, err := in.read(name)
+	return load(inFolderOf(file))
+}
+
+// load compiles the schema in one of the files.
+func load(of *files, name string) (*Schema, error) {
+	doc, err := of.doc(name)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +36,7 @@ func Load(file string) (*Schema, error) {
 	}
 	at := (&url.URL{Scheme: "file", Path: "/" + name}).String()
 	c := jsonschema.NewCompiler()
-	c.UseLoader(in)
+	c.UseLoader(of)
 	if err := c.AddResource(at, doc); err != nil {
 		return nil, faultOf(err)
 	}
@@ -55,46 +46,6 @@ func Load(file string) (*Schema, error) {
 	}
 	s := &Schema{compiled}
 	return s, s.turnsInCircles()
-}
-
-// folder is the only place from which schemas are read.
-type folder string
-
-// Load is called for each reference to another file, by its absolute address.
-func (f folder) Load(address string) (any, error) {
-	name, local := strings.CutPrefix(address, root)
-	if !local {
-		return nil, errors.New("nothing is fetched: save it next to the schema, and refer to that file")
-	}
-	name, err := url.PathUnescape(name)
-	if err != nil {
-		return nil, err
-	}
-	return f.read(name)
-}
-
-// read reads a file in the folder. A name that leads out of it, also by a link, is an error.
-func (f folder) read(name string) (any, error) {
-	file, err := os.OpenInRoot(string(f), filepath.FromSlash(path.Clean(name)))
-	if err != nil {
-		if in := new(fs.PathError); errors.As(err, &in) {
-			err = in.Err // its name is known
-		}
-		return nil, err
-	}
-	defer file.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(text) > maxFile:
-		return nil, fmt.Errorf("it has more than %d MiB", maxFile>>20)
-	}
-	doc, err := decode(text)
-	if err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
-	}
-	return doc, nil
 }
 
 // decode reads one JSON value, with numbers as they are written.

@@ -69,7 +69,7 @@ func (b *failureBound) Options() []batch.Option {
 
 // checkSchema refuses retries out of bounds, and those that nothing asks for.
 func (f *Flags) checkSchema() error {
-	if f.Schema == "" && f.All.Changed("schema-retries") {
+	if f.Schema == "" && f.JobSchema == "" && f.All.Changed("schema-retries") {
 		return errors.New("--schema-retries has no meaning without --schema: name the file of a schema, or remove it")
 	}
 	return errors.Join(AtLeast("schema-retries", f.SchemaRetries, 0), atMost("schema-retries", f.SchemaRetries, batch.MaxMisfitRetries))

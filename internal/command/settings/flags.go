@@ -66,6 +66,7 @@ type Flags struct {
 	Filtered       string
 	Schema         string
 	SchemaRetries  int
+	JobSchema      string // the schema that a job has brought to this machine, in place of a file; "": none
 	Cluster        string // "": none
 	Config         string
 	Planned        func() error   // what plan checks in addition, as it calls nobody; nil: of another command
