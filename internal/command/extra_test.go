@@ -21,6 +21,7 @@ import (
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/schema"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/world"
 	"github.com/headrace/headrace/internal/must"
@@ -192,11 +193,54 @@ func TestOthersReadAsGiven(t *testing.T) {
 		}
 	}
 	defer other.Close()
-	for name, value := range map[string]string{"rpm": "5", "api-key-file": "/etc/passwd", "format": "none", "limit": "many"} {
+	for name, value := range map[string]string{
+		"rpm": "5", "api-key-file": "/etc/passwd", "format": "none", "limit": "many",
+		"schema": file, "schema-retries": "1", run.JobSchema: "{}", "schema-of-a-later-version": "{}",
+	} {
 		if _, err := worker.For(map[string]string{name: value}); err == nil {
 			t.Errorf("%s=%s was taken", name, value)
 		}
 	}
+}
+
+// A job brings the schema that its answers must fit, and how often they are asked for again. What this machine says of
+// both is for its own runs.
+func TestAJobBringsItsSchema(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.json")
+	must.Do(t, os.WriteFile(file, []byte(`{"type":"integer"}`), 0o600))
+	packed := must.Get(schema.Pack(file))(t)
+	must.Do(t, os.WriteFile(file, []byte(`{"type":"string"}`), 0o600))
+	for name, worker := range map[string]*run.Settings{
+		"a worker": settingsWith(t, map[string]string{"HEADRACE_SCHEMA": file}, settings.Pace|settings.Config, "--config", must.Get(configFile(t, "schema: "+file+"\n"))(t)),
+		"a trial":  settingsWith(t, nil, ^settings.Groups(0), "-o", "out", "--provider", "sim", "--schema", file, "--schema-retries", "9"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := must.Get(worker.For(map[string]string{"provider": "sim", run.JobSchema: packed, "schema-retries": "1"}))(t)
+			defer calls.Close()
+			job := calls.Job(promptfile.Input{})
+			for content, fits := range map[string]bool{`7`: true, `\"a\"`: false} {
+				reply := provider.Reply{Body: fmt.Appendf(nil, `{"choices":[{"message":{"content":"%s"}}]}`, content)}
+				if err := job.Misfit(&promptfile.Item{}, &reply); (err == nil) != fits {
+					t.Errorf("%s: %v", content, err)
+				}
+			}
+			if vectors := (&prompts.Request{Endpoint: "/v1/embeddings"}); job.CheckRetries != 1 || job.Reader.Takes(vectors) == nil {
+				t.Errorf("%d retries, or lines are taken whose answers have no text", job.CheckRetries)
+			}
+			other := must.Get(worker.For(map[string]string{"provider": "sim"}))(t)
+			defer other.Close()
+			if job := other.Job(promptfile.Input{}); job.Check != nil {
+				t.Error("a job without a schema is checked")
+			}
+		})
+	}
+}
+
+// configFile writes a file for --config.
+func configFile(t *testing.T, text string) (string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
 // A job says whom to call where the worker does not; a key that a worker names goes to whom

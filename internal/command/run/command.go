@@ -137,8 +137,6 @@ func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, in
 		return exit.Refuse("--service-tier auto: %s", autoNeedsLanes)
 	case len(flags.SetOf(settings.Meters)) > 0:
 		return exit.Refuse("%s: only for runs on one machine: remove it", settings.Dashed(flags.SetOf(settings.Meters)))
-	case len(flags.SetOf(settings.Checks)) > 0:
-		return exit.Refuse("%s: only for runs on one machine, as a cluster checks no answers yet: remove it", settings.Dashed(flags.SetOf(settings.Checks)))
 	case flags.Pilot > 0:
 		return exit.Refuse("--pilot: only for runs on one machine: remove it")
 	case cluster == nil:

@@ -19,6 +19,7 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/progress"
 	"github.com/headrace/headrace/internal/command/route"
+	"github.com/headrace/headrace/internal/command/schema"
 	"github.com/headrace/headrace/internal/command/settings"
 	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/world"
@@ -31,6 +32,12 @@ const JobPrices = "prices.json"
 
 // JobLanes names the setting of a job that holds its lanes and pools, as the file of --config has them.
 const JobLanes = "lanes.yaml"
+
+// JobSchema names the setting of a job that holds the schema that its answers must fit, as [schema.Pack] makes it.
+const JobSchema = "schema.json"
+
+// jobRetries is the flag of Checks that a job may set: the other one names a file of one machine.
+const jobRetries = "schema-retries"
 
 // Settings holds the values of run's flags, for another command that has some of them; a
 // flag that it does not have has its default. They belong to one goroutine.
@@ -227,13 +234,13 @@ func (c *Calls) Bound(lane *machine.LaneConfig) {
 }
 
 // For returns the calls of a job that other settings describe. These say how to read lines, and
-// when to give up an item, and what it costs. They also name the provider, unless this command's own flags do. The
-// pace and the key are those of this command. For refuses a name that is no flag of Vendor, Input
-// or Tries, nor price, [JobPrices] or [JobLanes], and a value that its flag refuses. A key, header or certificate that the command
+// when to give up an item, which answers are results, and what it costs. They also name the provider, unless this
+// command's own flags do. The pace and the key are those of this command. For refuses a name that is no flag of Vendor,
+// Input or Tries, nor price, schema-retries, [JobPrices], [JobLanes] or [JobSchema], and a value that its flag refuses. A key, header or certificate that the command
 // names never goes to a provider that a job names. For returns an error for such a command,
 // unless it names the provider itself. It makes no call.
 func (s *Settings) For(job map[string]string) (*Calls, error) {
-	theirs := settings.Input | settings.Tries | settings.Costs
+	theirs := settings.Input | settings.Tries | settings.Checks | settings.Costs
 	if len(s.Given(settings.Vendor)) == 0 {
 		theirs |= settings.Vendor
 	}
@@ -242,15 +249,19 @@ func (s *Settings) For(job map[string]string) (*Calls, error) {
 	if theirs.Has("provider") && len(own) > 0 {
 		return nil, exit.Refuse("%s: add --provider or --base-url, so that no job sends what is yours elsewhere", settings.Dashed(slices.Sorted(maps.Keys(own))))
 	}
-	j := NewSettings(s.World, s.groups|settings.Vendor|settings.Input|settings.Tries|settings.Costs)
+	j := NewSettings(s.World, s.groups|settings.Vendor|settings.Input|settings.Tries|settings.Checks|settings.Costs)
 	j.Register(&cobra.Command{})
 	if err := j.take(job, theirs); err != nil {
 		return nil, err
 	}
-	for flag, value := range s.Given(^(settings.Input | settings.Tries | settings.Config)) {
+	for flag, value := range s.Given(^(settings.Input | settings.Tries | settings.Checks | settings.Config)) {
 		_ = j.own.Set(flag, value) // the flag took it before
 	}
 	if err := j.Flags.Complete(j.own, envOfOthers(j.Env)); err != nil {
+		return nil, err
+	}
+	var err error
+	if j.r.schema, err = schema.Of(j.Flags); err != nil {
 		return nil, err
 	}
 	// What all jobs have in common. The flags in the file of --config are in these settings already.
@@ -268,15 +279,19 @@ func (s *Settings) For(job map[string]string) (*Calls, error) {
 // not wanted.
 func (s *Settings) take(job map[string]string, groups settings.Groups) error {
 	for _, name := range slices.Sorted(maps.Keys(job)) {
-		if name == JobPrices {
+		switch name {
+		case JobPrices:
 			s.Flags.BringPrices(job[name])
 			continue
-		}
-		if name == JobLanes {
+		case JobLanes:
 			s.Flags.BringLanes(job[name])
 			continue
+		case JobSchema:
+			s.Flags.JobSchema = job[name]
+			continue
 		}
-		if !(settings.Vendor | settings.Input | settings.Tries).Has(name) && name != "price" { // prices is a file, and would be one of this machine
+		// prices and schema name files, which would be some of this machine
+		if !(settings.Vendor | settings.Input | settings.Tries).Has(name) && name != "price" && name != jobRetries {
 			return exit.Refuse("unknown job setting %q", name)
 		}
 		if !groups.Has(name) {
