@@ -290,6 +290,9 @@ func ParseSums(job, name string) (n, round int, ok bool) {
 // DoneName returns the name of the object that marks a round as over.
 func DoneName(job string, round int) string { return Folder(job) + "DONE" + roundEnding(round) }
 
+// FitsName returns the name of the object that says that an answer of the job has fitted its schema.
+func FitsName(job string) string { return Folder(job) + "FITS" }
+
 func roundEnding(round int) string {
 	if round == 0 {
 		return ""

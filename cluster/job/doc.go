@@ -14,6 +14,7 @@
 //	jobs/<job>/work/<chunk>/<turn>-<who>     a claim's journal (package claim)
 //	jobs/<job>/parts/<thousand>/<n>          a chunk's results and failures: its commit (package parts)
 //	jobs/<job>/sums/<thousand>               the sums of a thousand parts
+//	jobs/<job>/FITS                          an answer fits the job's schema (package misfit)
 //	jobs/<job>/DONE                          the sums of all parts: the round is over
 //
 // The store's folder work holds the work under way, until its part exists. In a round that tries failed items again,
