@@ -8,19 +8,21 @@ import (
 	"github.com/headrace/headrace/batch/prompts"
 	"github.com/headrace/headrace/cluster/job"
 	"github.com/headrace/headrace/cluster/job/index"
+	"github.com/headrace/headrace/cluster/misfit"
 	"github.com/headrace/headrace/coordinator/machine"
 	"github.com/headrace/headrace/provider"
 )
 
 // opened is a job as this process works on it.
 type opened struct {
-	record job.Record
-	caller *shared
-	source *index.Source
-	maker  *promptfile.Maker
-	own    func(model string) string // the lane's name, as a run of one process has it
-	routes *routes                   // nil: each model has one lane
-	*payer                           // nil: nothing bounds what it costs
+	record  job.Record
+	caller  *shared
+	source  *index.Source
+	maker   *promptfile.Maker
+	own     func(model string) string // the lane's name, as a run of one process has it
+	routes  *routes                   // nil: each model has one lane
+	*payer                            // nil: nothing bounds what it costs
+	answers *misfit.Answers           // nil: each answer is a result
 }
 
 // limitOf names the limit for a model's calls.
@@ -143,8 +145,22 @@ func (j *jobs) load(ctx context.Context, name string) (*opened, error) {
 	if len(r.Caps) > 0 {
 		o.payer = j.payerOf(&r, priceOf(&lines, o.routes))
 	}
+	if lines.Check != nil {
+		o.answers = j.answersOf(name, lines.CheckRetries)
+	}
 	c.jobs++
 	return o, nil
+}
+
+// answersOf counts the answers of a job that must fit.
+func (j *jobs) answersOf(name string, retries int) *misfit.Answers {
+	return misfit.New(misfit.Config{
+		Store: j.node.home, Job: name, Who: j.node.Name(), Retries: retries,
+		Stop: func(ctx context.Context, why string) bool {
+			r, changed := j.node.stopJob(ctx, name, why, false)
+			return changed || r.State == job.Stopped || r.State == job.Canceled
+		},
+	})
 }
 
 // callerOf returns the caller of a job, shared with another job of the same [job.Asking] if there is one.

@@ -241,13 +241,22 @@ func (w *worker) read(ctx context.Context, c *job.Chunk) iter.Seq2[prompt, error
 	}
 }
 
-// call makes one call of an item. A filtered answer is a failure if the job wants that.
+// call makes one call of an item. A filtered answer is a failure if the job wants that, and so is one that does not fit.
 func (o *opened) call(ctx context.Context, it *promptfile.Item) (provider.Reply, error) {
 	reply, err := o.send(ctx, it)
-	if err == nil && o.caller.Lines.FilteredFails && provider.IsFiltered(reply.Finish) {
+	switch {
+	case err != nil:
+		return reply, err
+	case o.caller.Lines.FilteredFails && provider.IsFiltered(reply.Finish):
 		return reply, provider.Filtered(reply.Finish, reply.Status, reply.RequestID)
+	case o.answers == nil:
+		return reply, nil
 	}
-	return reply, err
+	if fault := o.caller.Lines.Misfit(it, &reply); fault != nil {
+		return reply, o.answers.DoesNotFit(ctx, it, reply.Finish, fault)
+	}
+	o.answers.Fits(ctx)
+	return reply, nil
 }
 
 // send makes the call, on the lane that the stream has chosen.

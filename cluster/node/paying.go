@@ -66,7 +66,7 @@ func (p *payer) reserve(ctx context.Context, it *promptfile.Item) (paid func(pro
 	}
 	p.refusals.lift(p.job, money)
 	return func(reply provider.Reply, err error) {
-		if err == nil && !bounded {
+		if answered(err) && !bounded {
 			p.purse.Answered(reply.Usage.OutputTokens)
 		}
 		p.purse.Settle(price, p.cost(ctx, it.Model, price, &reply, err))
@@ -83,13 +83,16 @@ func (p *payer) cost(ctx context.Context, model string, price limiter.Money, rep
 	}
 	usd, known := p.priceOf(batch.LaneFrom(ctx), model, used)
 	switch doubtful := r.Doubtful(err).Calls > 0; {
-	case doubtful, err == nil && !says, says && !known:
+	case doubtful, answered(err) && !says, says && !known:
 		return price
 	case !says:
 		return 0
 	}
 	return limiter.USD(usd)
 }
+
+// answered reports whether an answer came, also one that does not fit.
+func answered(err error) bool { return err == nil || errors.Is(err, provider.Misfit) }
 
 func (p *payer) priceOf(lane, model string, u provider.Usage) (usd float64, known bool) {
 	usd, known = p.price(lane, model, u)

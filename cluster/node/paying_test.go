@@ -85,20 +85,24 @@ func TestRefusalsForMoney(t *testing.T) {
 }
 
 // An answer whose use has no known price, as one of a tier without a price, has cost what was reserved for it. So has one
-// that does not say what it used.
+// that does not say what it used, also if it does not fit.
 func TestUnknownCostIsWhatWasReserved(t *testing.T) {
 	used := provider.Reply{Usage: provider.Usage{OutputTokens: 1}, HasUsage: true}
 	for name, c := range map[string]struct {
 		reply provider.Reply
 		known bool
+		err   error
 		want  limiter.Money
 	}{
-		"known":        {used, true, 3},
-		"no price":     {used, false, 7},
-		"says nothing": {provider.Reply{}, true, 7},
+		"known":           {used, true, nil, 3},
+		"no price":        {used, false, nil, 7},
+		"says nothing":    {provider.Reply{}, true, nil, 7},
+		"does not fit":    {used, true, provider.Misfit, 3},
+		"nor says a word": {provider.Reply{}, true, provider.Misfit, 7},
+		"refused":         {provider.Reply{}, true, provider.Throttled, 0},
 	} {
 		p := payer{price: func(string, string, provider.Usage) (float64, bool) { return 3e-12, c.known }}
-		if got := p.cost(t.Context(), "m", 7, &c.reply, nil); got != c.want {
+		if got := p.cost(t.Context(), "m", 7, &c.reply, c.err); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

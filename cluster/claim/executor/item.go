@@ -130,7 +130,7 @@ func (x *Executor) Call(ctx context.Context, it *Item) (provider.Reply, error) {
 	}
 	reply, err := it.job.Call(ctx, it.Item)
 	paid(reply, err)
-	if err != nil && provider.ClassifyErr(err).Kind.Again() {
+	if fault := provider.ClassifyErr(err); fault != nil && (fault.Kind.Again() || fault.AskAgain) {
 		x.missed(it)
 	}
 	return reply, err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/headrace/headrace/batch/journal"
@@ -12,6 +13,7 @@ import (
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/run"
+	"github.com/headrace/headrace/internal/command/schema"
 	"github.com/headrace/headrace/internal/command/settings"
 )
 
@@ -81,14 +83,23 @@ func askingOf(s *run.Settings) (job.Asking, error) {
 	if fleet := s.Flags.Fleet; fleet != nil {
 		a.Provider, a.Settings[run.JobLanes] = strings.Join(fleet.Names(), ", "), fleet.Text
 	}
-	prices, err := s.Flags.PricesOfJob() // the file is here, and not where calls are made
+	return a, bringFiles(s, a.Settings)
+}
+
+// bringFiles adds the texts of files that are on this machine, and not where calls are made.
+func bringFiles(s *run.Settings, to map[string]string) error {
+	prices, err := s.Flags.PricesOfJob()
 	if err != nil {
-		return a, exit.EndOf(exit.Usage, err)
+		return exit.EndOf(exit.Usage, err)
 	}
 	if prices != "" {
-		a.Settings[run.JobPrices] = prices
+		to[run.JobPrices] = prices
 	}
-	return a, nil
+	packed, err := schema.OfJob(s.Flags)
+	if packed != "" {
+		to[run.JobSchema], to["schema-retries"] = packed, strconv.Itoa(s.Flags.SchemaRetries)
+	}
+	return err
 }
 
 // withoutUser returns an address without its user, to show to people.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/cluster/job"
+	"github.com/headrace/headrace/cluster/job/parts"
 	"github.com/headrace/headrace/cluster/node"
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
@@ -311,6 +312,9 @@ func (f *jobsFlags) fetch(ctx context.Context, cmd *cobra.Command, n *node.Node,
 	}
 	output, failed := f.filesOf(&s.Record)
 	got, err := n.Fetch(ctx, args[0], output, failed, f.partial)
+	if errors.Is(err, parts.ErrUnfinished) && s.Record.Why != "" {
+		err = fmt.Errorf("%w; the job is %s: %s", err, s.Record.State, s.Record.Why)
+	}
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type submitFlags struct {
 // newSubmitCommand makes headrace submit, whose process founds the cluster if nobody has before.
 func newSubmitCommand(w *world.World) *cobra.Command {
 	f := &submitFlags{joinFlags: joinFlags{founds: true}}
-	s := run.NewSettings(w, settings.Vendor|settings.Keys|settings.Input|settings.Files|settings.Tries|settings.Until|settings.Fails|settings.Faces|settings.Says|settings.Config)
+	s := run.NewSettings(w, settings.Vendor|settings.Keys|settings.Input|settings.Files|settings.Tries|settings.Until|settings.Fails|settings.Checks|settings.Faces|settings.Says|settings.Config)
 	s.Flags.ManyLanes, s.Flags.InJob = true, true
 	cmd := &cobra.Command{
 		Use:   "submit INPUT… -o OUTPUT --cluster LINE [flags]",
@@ -223,7 +223,10 @@ func (f *submitFlags) submission(s *run.Settings, r *job.Record) (*job.Submissio
 	if price := s.Given(settings.Costs)["price"]; price != "" {
 		given["price"] = price
 	}
-	for flag, name := range map[string]string{"prices": run.JobPrices, "lanes": run.JobLanes} {
+	if retries := s.Given(settings.Checks)["schema-retries"]; retries != "" {
+		given["schema-retries"] = retries
+	}
+	for flag, name := range map[string]string{"prices": run.JobPrices, "lanes": run.JobLanes, "schema": run.JobSchema} {
 		if text := r.Asking.Settings[name]; text != "" {
 			const shown = 4 // bytes of a hash tell a text that has changed
 			sum := sha256.Sum256([]byte(text))
