@@ -356,6 +356,9 @@ type (
 	//		// Account says of QuotaExhausted and Unauthorized that the words concern the whole
 	//		// account, or its key: other models of it are refused as well.
 	//		Account bool
+	//		// AskAgain says of Misfit that the item is to be asked once more: the maker of the error
+	//		// bounds how often. A run with bounds of its own for that does not heed it.
+	//		AskAgain bool
 	//		// Quota is the limit that was hit, as the message describes it; zero if it
 	//		// does not.
 	//		Quota QuotaNote
