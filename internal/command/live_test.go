@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/command/live"
+	"github.com/headrace/headrace/internal/command/report"
 	"github.com/headrace/headrace/internal/must"
 	"github.com/headrace/headrace/provider/sim"
 )
@@ -155,6 +156,40 @@ func TestFarReadersGetNoWordsOfTheProvider(t *testing.T) {
 	}
 	p.signal(os.Interrupt)
 	_ = p.cmd.Wait() // its code is that of a provider that stopped it
+}
+
+// The report of a run that was killed and gone on with has both, the time between them, and the sums of status; without
+// the timeline it still comes.
+func TestReportOfAKilledRun(t *testing.T) {
+	_, base := serveFor(t, sim.Config{RPM: 1800, Burst: time.Second, Seed: 1})
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{promptsFile(t, 90), "-o", out, "--base-url", base, "--model", "m", "--api-key-env", "none", "--order", "completion"}
+	p := start(t, nil, args...)
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 40 })
+	must.Do(t, p.cmd.Process.Kill())
+	_ = p.cmd.Wait() // it was killed
+	p = start(t, nil, args...)
+	p.until(func(e shownEvent) bool { return e.Event == "summary" })
+	must.Do(t, p.cmd.Wait())
+	report := func() (r report.Report) {
+		code, text, said := inWorld(t, nil, nil, "report", out, "--json")
+		if err := json.Unmarshal([]byte(text), &r); code != 0 || err != nil {
+			t.Fatalf("code %d, %v: %s", code, err, said)
+		}
+		return r
+	}
+	_, said, _ := inWorld(t, nil, nil, "status", out)
+	r := report()
+	if r.Done != 90 || !strings.Contains(said, "done       90") || len(r.Runs) != 2 || !strings.HasPrefix(r.Runs[0].How, "was killed") || r.Runs[1].How != "every item succeeded" {
+		t.Fatalf("%+v, and status says %s", r, said)
+	}
+	if first, second := r.Runs[0], r.Runs[1]; first.Answered == 0 || first.Answered+second.Answered > 90 || first.Ended >= second.Began {
+		t.Errorf("%+v, %+v", first, second)
+	}
+	must.Do(t, os.Remove(strings.TrimSuffix(out, ".jsonl")+".run.jsonl"))
+	if r := report(); r.Done != 90 || r.Timeline || len(r.Runs) != 0 {
+		t.Errorf("without a timeline: %+v", r)
+	}
 }
 
 // A resumed run shows the runs before it on the same page.

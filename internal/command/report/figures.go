@@ -388,13 +388,24 @@ func (r *Report) addRuns(runs []timeline.Run) {
 	for _, word := range slices.SortedFunc(maps.Keys(bounds), func(a, b string) int {
 		return cmp.Or(cmp.Compare(bounds[b], bounds[a]), cmp.Compare(a, b))
 	}) {
-		b := Bound{Bound: word, Name: event.BoundName(word, r.concurrency), Seconds: event.Round(bounds[word])}
+		b := Bound{Bound: word, Name: event.BoundName(word, r.ceiling()), Seconds: event.Round(bounds[word])}
 		if r.TookS > 0 {
 			b.Share = bounds[word] / r.TookS
 		}
 		r.Bounds = append(r.Bounds, b)
 	}
 	r.TookS = event.Round(r.TookS)
+}
+
+// ceiling returns the -c of all runs; 0 if they had several.
+func (r *Report) ceiling() int {
+	for k := range r.runs {
+		of := &r.runs[k]
+		if n := of.Start.Concurrency; n > 0 && n != r.concurrency || slices.ContainsFunc(of.Changes, func(c event.Changed) bool { return c.What == "concurrency" }) {
+			return 0
+		}
+	}
+	return r.concurrency
 }
 
 // changedAt returns the moments of the changes.

@@ -21,11 +21,15 @@ type Moment struct {
 	Began    time.Time
 	Settings []event.Setting
 	Samples  []observe.Sample // of this run
+	Changes  []event.Changed  // of it, by headrace ctl
 	Errors   string           // the file of failed items
 	Over     bool             // the run has ended
 	Summary  *event.Summary   // its outcome; nil: it goes on, or nobody has asked how it ended
 	Zone     *time.Location
-	Bare     bool // without examples of failures and reasons of ends, which quote prompts
+
+	Concurrency int // with which it began
+
+	Bare bool // without examples of failures and reasons of ends, which quote prompts
 }
 
 // HTML returns the title of the live page, and what stands in it.
@@ -57,8 +61,8 @@ func (m *Moment) report() *Report {
 		Failed: int(p.Failed), Filtered: p.Filtered, zone: m.Zone, Spent: spentSoFar(p),
 	}
 	run := timeline.Run{
-		At: m.Began, Merged: 1, Samples: m.Samples, Progress: p, Over: m.Over, Summary: m.Summary,
-		Start: event.Start{Input: p.Input, Concurrency: p.Concurrency, Items: p.Total, Settings: m.Settings},
+		At: m.Began, Merged: 1, Samples: m.Samples, Changes: m.Changes, Progress: p, Over: m.Over, Summary: m.Summary,
+		Start: event.Start{Input: p.Input, Concurrency: m.Concurrency, Items: p.Total, Settings: m.Settings},
 	}
 	if run.Over {
 		r.State = Ended
@@ -133,6 +137,7 @@ func (p *page) now(m *Moment, plots *plots) {
 	p.failures()
 	p.lanesNow(m.Progress.Lanes, m.Over)
 	p.runTable()
+	p.changes()
 	p.settings()
 	p.proof()
 	p.put(`<p class="sub">headrace %s, as of %s. Failures and cost are those of this run; plots show earlier ones, too.</p>`+"\n", p.Headrace, p.at(p.At))

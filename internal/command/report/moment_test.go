@@ -16,7 +16,7 @@ import (
 // moment is a run of so many seconds that goes on.
 func moment(seconds int) *Moment {
 	total, usd := 1000, 0.5
-	m := &Moment{Began: began, Zone: time.UTC, Progress: &event.Progress{
+	m := &Moment{Began: began, Zone: time.UTC, Concurrency: 64, Progress: &event.Progress{
 		Event: "progress", At: event.Stamp(began.Add(time.Duration(seconds) * time.Second)), State: "running", Done: 10 * seconds, Total: &total, Failed: 3, Input: "prompts.jsonl", Output: "results.jsonl",
 		Provider: "openai", Models: []string{"gpt-4o-mini"}, Concurrency: 64, BoundWide: "the limit on requests", EndsShort: "14:07, in 6 min", Spent: event.Spent{USD: &usd},
 		Failures: []event.Failure{
@@ -64,6 +64,27 @@ func TestMoment(t *testing.T) {
 }
 
 func second(_, text string) string { return text }
+
+// A change of the ceiling stands in the plot from its moment on, and in a table.
+func TestMomentOfAChangedRun(t *testing.T) {
+	m := moment(4)
+	if _, body := m.HTML(); !strings.Contains(body, `-c 64 <b class="v" data-v="64|||"></b>`) || strings.Contains(body, "Changed while") {
+		t.Error(body)
+	}
+	m.Samples[0].Bounds, m.Progress.Concurrency = observe.Ledger{limiter.BoundConcurrency: time.Second}, 8
+	m.Changes = []event.Changed{{At: event.Stamp(began.Add(2500 * time.Millisecond)), What: "concurrency", From: "64", To: "8", By: "ctl"}}
+	_, body := m.HTML()
+	m.Earlier = []timeline.Run{{At: began.Add(-2 * time.Second), Start: event.Start{Concurrency: 32}, Samples: []observe.Sample{{At: began, Span: 2}}}}
+	_, again := m.HTML()
+	if !strings.Contains(again, `-c <b class="v" data-v="32|64||8|"></b>`) {
+		t.Errorf("the run before began with 32: %s", again)
+	}
+	for _, part := range []string{`-c <b class="v" data-v="64||8|"></b>`, "concurrency: 64 → 8, by headrace ctl", `class="mark"`, "calls in flight (-c) 1.0 s (25 %)"} {
+		if !strings.Contains(body, part) {
+			t.Errorf("no %s in %s", part, body)
+		}
+	}
+}
 
 // The live page has, for its script, when each point of the plots begins, where that is, and all figures in words; a
 // figure that repeats is left out. A report has none of it.

@@ -117,7 +117,7 @@ func (p *plots) figures(r *Report) []figure {
 		p.figure("Calls in flight", fmt.Sprintf("at most %s at once", words.Number(p.most())), plain,
 			named{p.series(chart.Area, func(s *observe.Sample) float64 { return s.InFlight }), "mean"},
 			named{p.series(chart.Second, func(s *observe.Sample) float64 { return float64(s.InFlightMost) }), "most"},
-			named{p.ceiling(r), fmt.Sprintf("-c %d", r.concurrency)}),
+			named{p.ceiling(r), strings.TrimSuffix(fmt.Sprintf("-c %d", r.ceiling()), " 0")}),
 		p.figure("How long an answer took", p.latencyWords(), func(v float64) string { return shortNumber(v) + " s" },
 			named{p.series(chart.Line, quantile(0.5)), "p50"},
 			named{p.series(chart.Second, quantile(0.95)), "p95"}),
@@ -196,18 +196,22 @@ func (p *plots) constant(look chart.Look, v float64) chart.Series {
 	return p.series(look, func(*observe.Sample) float64 { return v })
 }
 
-// ceiling is the most calls that might be in flight: that of the latest run, as it was changed.
+// ceiling is the most calls that might be in flight: as each run began, and as it was changed.
 func (p *plots) ceiling(r *Report) chart.Series {
 	s := p.constant(chart.Dotted, float64(r.concurrency))
-	for _, c := range r.Changes {
-		n, err := strconv.Atoi(c.To)
-		at, _ := time.Parse(time.RFC3339Nano, c.At)
-		if c.What != "concurrency" || err != nil {
-			continue
-		}
+	from := func(at time.Time, n int) {
 		for k := range s.Values {
-			if !p.spans[k].To.Before(at) {
+			if n > 0 && p.spans[k].To.After(at) {
 				s.Values[k] = float64(n)
+			}
+		}
+	}
+	for k := range r.runs {
+		from(r.runs[k].At, r.runs[k].Start.Concurrency)
+		for _, c := range r.runs[k].Changes {
+			n, err := strconv.Atoi(c.To)
+			if at, _ := time.Parse(time.RFC3339Nano, c.At); c.What == "concurrency" && err == nil {
+				from(at, n)
 			}
 		}
 	}
@@ -391,7 +395,7 @@ func (r *Report) rows() (list []row) {
 			one.costs = words.Money(s.USD)
 		}
 		if len(held) > 0 {
-			one.heldBy = event.BoundName(held[0], r.concurrency)
+			one.heldBy = event.BoundName(held[0], r.ceiling())
 		}
 		list = append(list, one)
 	}

@@ -164,6 +164,7 @@ func (c *control) changed(what, lane, from, to string) string {
 	e.Text = e.Say()
 	c.show.console.Changed(e)
 	c.show.timeline.Changed(e)
+	c.show.scene.change(e)
 	c.log.Info("changed by ctl", "what", what, "lane", lane, "from", from, "to", to)
 	text, _ := strings.CutSuffix(e.Text, ", by headrace ctl")
 	return text

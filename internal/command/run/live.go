@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,9 @@ import (
 
 // A scene keeps what the live page of a run shows of its past.
 type scene struct {
-	mu      sync.Mutex // guards samples
+	mu      sync.Mutex // guards what follows
 	samples report.Samples
+	changes []event.Changed // the latest
 
 	ended   atomic.Bool // the outcome is known, as far as it ever is
 	outcome atomic.Pointer[event.Summary]
@@ -35,11 +37,21 @@ func (s *scene) add(one observe.Sample) {
 	s.samples.Add(one)
 }
 
-// past returns the samples so far.
-func (s *scene) past() []observe.Sample {
+// change takes what headrace ctl has changed. A nil scene keeps nothing.
+func (s *scene) change(e event.Changed) {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.samples.All()
+	s.changes = append(s.changes[max(0, len(s.changes)-timeline.MostChanges):], e)
+}
+
+// past returns the samples and the changes so far.
+func (s *scene) past() ([]observe.Sample, []event.Changed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.samples.All(), slices.Clone(s.changes)
 }
 
 // end notes how the run has ended.
@@ -80,7 +92,8 @@ func (m *meters) timeline(to io.Writer, bare bool) error {
 	if m.show.timeline != nil {
 		return timeline.Copy(to, m.show.timelineAt, bare)
 	}
-	one := timeline.Run{At: m.Began, Start: m.show.startOf(nil), Samples: m.show.scene.past()}
+	one := timeline.Run{At: m.Began, Start: m.show.startOf(nil)}
+	one.Samples, one.Changes = m.show.scene.past()
 	return one.Write(to)
 }
 
@@ -95,7 +108,8 @@ func (m *meters) moment(bare bool) *report.Moment {
 	if !s.read {
 		s.read, s.earlier = true, m.show.earlier(start.Run)
 	}
-	now.Began, now.Settings, now.Earlier, now.Samples = m.Began, start.Settings, s.earlier, s.past()
+	now.Began, now.Settings, now.Concurrency, now.Earlier = m.Began, start.Settings, start.Concurrency, s.earlier
+	now.Samples, now.Changes = s.past()
 	if now.Over {
 		now.Summary = s.outcome.Load()
 	}

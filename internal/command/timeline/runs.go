@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/command/event"
+	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/disk"
 	"github.com/headrace/headrace/observe"
 )
@@ -70,7 +71,7 @@ func Copy(to io.Writer, path string, bare bool) error {
 	})
 }
 
-// Write writes what is known of the run as lines of a timeline: its start and its samples.
+// Write writes what is known of the run as lines of a timeline: its start, its samples and its changes.
 func (r *Run) Write(to io.Writer) error {
 	span := 1
 	for k := range r.Samples {
@@ -85,6 +86,13 @@ func (r *Run) Write(to io.Writer) error {
 			break
 		}
 		_, err = to.Write(encodeSample(&r.Samples[k]))
+	}
+	for k := range r.Changes {
+		if err != nil {
+			break
+		}
+		line, _ := json.Marshal(&r.Changes[k]) // text cannot fail
+		_, err = to.Write(append(printable.JSON(line), '\n'))
 	}
 	return err
 }

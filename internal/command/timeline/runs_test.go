@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,12 +59,13 @@ func TestWriteRun(t *testing.T) {
 		s := aSample(2*k+1, chance)
 		one.Samples = append(one.Samples, s.Merge(aSample(2*k+2, chance)))
 	}
+	one.Changes = []event.Changed{{Event: "changed", At: event.Stamp(noon), What: "concurrency", From: "64", To: "8", By: "ctl"}}
 	var to bytes.Buffer
 	must(t, one.Write(&to))
 	must(t, os.WriteFile(path, to.Bytes(), 0o600))
 	runs, err := ReadRuns(path)
 	must(t, err)
-	if len(runs) != 1 || runs[0].Start.Run != "a" || !runs[0].At.Equal(noon) || len(runs[0].Samples) != 3 || runs[0].Samples[2].Answered != one.Samples[2].Answered {
+	if len(runs) != 1 || runs[0].Start.Run != "a" || !runs[0].At.Equal(noon) || len(runs[0].Samples) != 3 || !slices.Equal(runs[0].Changes, one.Changes) || runs[0].Samples[2].Answered != one.Samples[2].Answered {
 		t.Errorf("%+v", runs)
 	}
 	if !strings.HasPrefix(to.String(), mark+`1,"span_s":2,"runs":1,"format"`) {

@@ -95,11 +95,11 @@ type tick struct {
 // steps are the distances of ticks that people can read, in seconds.
 var steps = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000, 7776000, 31536000}
 
-// The distances of ticks, so that their labels stand apart.
-const (
-	ticksApart = 62
-	mostTicks  = 24
-)
+// mostTicks bounds the ticks of an axis.
+const mostTicks = 24
+
+// apart returns the distance of ticks at which labels of that form stand apart.
+func apart(layout string) float64 { return max(62, 7.5*float64(len(layout)+1)) } // a day may have a digit more than its form
 
 // ticks returns round moments of the runs.
 func (a *Axis) ticks() (list []tick) {
@@ -110,10 +110,10 @@ func (a *Axis) ticks() (list []tick) {
 		}
 	}
 	step := steps[len(steps)-1]
-	if k := slices.IndexFunc(steps, func(s float64) bool { return s*scale >= ticksApart }); k >= 0 {
+	if k := slices.IndexFunc(steps, func(s float64) bool { return s*scale >= apart(layout(s)) }); k >= 0 {
 		step = steps[k]
 	}
-	every := time.Duration(step * float64(time.Second))
+	every, least := time.Duration(step*float64(time.Second)), apart(layout(step))
 	for _, p := range a.pieces {
 		if p.gap {
 			continue
@@ -123,14 +123,20 @@ func (a *Axis) ticks() (list []tick) {
 		at := p.From.Add(shift).Truncate(every).Add(-shift)
 		for ; !at.After(p.To) && len(list) < mostTicks; at = at.Add(every) {
 			x := a.X(at)
-			if at.Before(p.From) || x > width-right-20 || len(list) > 0 && x < list[len(list)-1].x+ticksApart-10 {
+			if at.Before(p.From) || x > width-right-20 || len(list) > 0 && x < list[len(list)-1].x+least-10 {
 				continue
 			}
 			list = append(list, tick{x, at.In(a.zone).Format(layout(step))})
 		}
 	}
+	if len(list) > 1 && list[0].atEdge() && list[1].x < list[0].x+1.5*least-10 {
+		list = list[1:]
+	}
 	return list
 }
+
+// atEdge reports whether a label has no room at the left of its moment.
+func (t tick) atEdge() bool { return t.x < left+20 }
 
 // layout returns the form of labels that are so many seconds apart.
 func layout(step float64) string {

@@ -30,14 +30,20 @@ func TestAxisShortensGaps(t *testing.T) {
 // Labels of the time are round in the zone, and stand apart.
 func TestTicks(t *testing.T) {
 	zone := time.FixedZone("", 5*3600+1800)
-	for _, seconds := range []int{1, 59, 3600, 86400, 7 * 86400, 400 * 86400} {
-		list := NewAxis([]Span{span(0, seconds)}, zone).ticks()
-		if len(list) == 0 && seconds > 1 || len(list) > mostTicks {
-			t.Errorf("%d s: %d ticks", seconds, len(list))
-		}
-		for k, at := range list {
-			if k > 0 && at.x < list[k-1].x+ticksApart-10 || strings.HasSuffix(at.text, ":00") && seconds == 3600 && !strings.Contains(at.text, ":") {
-				t.Errorf("%d s: %+v", seconds, list)
+	for _, seconds := range []int{1, 59, 107, 145, 3600, 86400, 3 * 86400, 5 * 86400, 7 * 86400, 400 * 86400} {
+		for _, from := range []int{0, seconds / 60, seconds / 45, seconds / 30} {
+			list := NewAxis([]Span{span(-from, seconds-from)}, zone).ticks()
+			if len(list) == 0 && seconds > 1 || len(list) > mostTicks {
+				t.Errorf("%d s: %d ticks", seconds, len(list))
+			}
+			for k, at := range list {
+				end := 0.0
+				if k > 0 {
+					_, end = extent(list[k-1])
+				}
+				if begin, _ := extent(at); begin < end+3 || strings.HasSuffix(at.text, ":00") && seconds == 3600 && !strings.Contains(at.text, ":") {
+					t.Errorf("%d s: %+v", seconds, list)
+				}
 			}
 		}
 	}
@@ -45,6 +51,15 @@ func TestTicks(t *testing.T) {
 	if day[0].text != "22 Nov 00:00" && !strings.HasSuffix(day[0].text, ":00") {
 		t.Errorf("%+v", day)
 	}
+}
+
+// extent returns where the label of a tick begins and ends: a digit is 7 units wide.
+func extent(of tick) (begin, end float64) {
+	long := 7 * float64(len(of.text))
+	if of.atEdge() {
+		return of.x, of.x + long
+	}
+	return of.x - long/2, of.x + long/2
 }
 
 // A plot is well-formed, of numbers that a browser takes, whatever the values and the times are.

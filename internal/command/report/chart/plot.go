@@ -288,7 +288,7 @@ func axis(b *strings.Builder, a *Axis, height float64) {
 	for _, t := range a.ticks() {
 		rule(b, t.x, above, t.x, above+height)
 		anchor := "middle"
-		if t.x < left+20 {
+		if t.atEdge() {
 			anchor = "start"
 		}
 		label(b, t.x, above+height+14, anchor, t.text)
