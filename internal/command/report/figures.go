@@ -397,17 +397,6 @@ func (r *Report) addRuns(runs []timeline.Run) {
 	r.TookS = event.Round(r.TookS)
 }
 
-// ceiling returns the -c of all runs; 0 if they had several.
-func (r *Report) ceiling() int {
-	for k := range r.runs {
-		of := &r.runs[k]
-		if n := of.Start.Concurrency; n > 0 && n != r.concurrency || slices.ContainsFunc(of.Changes, func(c event.Changed) bool { return c.What == "concurrency" }) {
-			return 0
-		}
-	}
-	return r.concurrency
-}
-
 // changedAt returns the moments of the changes.
 func (r *Report) changedAt() (all []time.Time) {
 	for _, c := range r.Changes {

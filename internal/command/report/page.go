@@ -239,41 +239,6 @@ func (p *page) heldBack(plots *plots) {
 	}
 }
 
-// key writes a name in a legend, and its value at each point if the page is pointed at.
-func (p *page) key(sign, text string, values func() []string) {
-	p.put("<span>%s %s", markup(sign), text)
-	if p.pointed && values != nil {
-		p.put(` <b class="v" data-v="%s"></b>`, joined(values()))
-	}
-	p.put("</span> ")
-}
-
-// moments writes where each point begins, in the units of a drawing, and when.
-func (p *page) moments(of *Report, plots *plots) {
-	if !p.pointed || plots == nil {
-		return
-	}
-	var at, when []string
-	for _, s := range plots.spans {
-		at, when = append(at, fmt.Sprintf("%.1f", plots.axis.X(s.From))), append(when, of.moment(s.From))
-	}
-	p.put(`<p id="moments" data-x="%s" data-t="%s" hidden></p>`+"\n", strings.Join(at, "|"), joined(when))
-}
-
-// joined puts texts into an attribute. One that repeats the text before it is left empty.
-func joined(texts []string) string {
-	var b strings.Builder
-	for k, text := range texts {
-		if k > 0 {
-			b.WriteByte('|')
-		}
-		if k == 0 || text != texts[k-1] {
-			b.WriteString(text)
-		}
-	}
-	return b.String()
-}
-
 // plot writes a drawing, which a narrow screen scrolls.
 func (p *page) plot(title, svg string) {
 	p.put(`<div class="plot" role="group" tabindex="0" aria-label="%s">%s</div>`+"\n", title, markup(svg))

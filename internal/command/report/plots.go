@@ -196,6 +196,17 @@ func (p *plots) constant(look chart.Look, v float64) chart.Series {
 	return p.series(look, func(*observe.Sample) float64 { return v })
 }
 
+// ceiling returns the -c of all runs; 0 if they had several.
+func (r *Report) ceiling() int {
+	for k := range r.runs {
+		of := &r.runs[k]
+		if n := of.Start.Concurrency; n > 0 && n != r.concurrency || slices.ContainsFunc(of.Changes, func(c event.Changed) bool { return c.What == "concurrency" }) {
+			return 0
+		}
+	}
+	return r.concurrency
+}
+
 // ceiling is the most calls that might be in flight: as each run began, and as it was changed.
 func (p *plots) ceiling(r *Report) chart.Series {
 	s := p.constant(chart.Dotted, float64(r.concurrency))
