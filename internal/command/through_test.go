@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/must"
@@ -88,6 +89,16 @@ func TestRunSaysThatServeHoldsItBack(t *testing.T) {
 	if !strings.Contains(said, "the line of headrace serve") || strings.Contains(said, "your -c 8: all in flight") {
 		t.Error(said)
 	}
+}
+
+// A run whose serve ends says that, and not only that the provider is down.
+func TestRunNamesAServeThatHasEnded(t *testing.T) {
+	_, base := serveFor(t, sim.Config{Latency: sim.Latency{Median: 20 * time.Millisecond}})
+	s := startServing(t, t.TempDir(), "--base-url", base, "--open")
+	p := start(t, nil, promptsFile(t, 100_000), "-o", filepath.Join(t.TempDir(), "out.jsonl"), "--model", "m", "--through", s.base, "-c", "2")
+	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.Done > 0 })
+	must.Do(t, s.cmd.Process.Kill())
+	p.until(func(shownEvent) bool { return strings.Contains(p.last, "headrace serve at "+s.base+" has ended") })
 }
 
 // With --share a run goes through the serve that has its key, whatever limits it was given for itself, and its lines are those of a

@@ -65,7 +65,7 @@ func (b *Account) goThrough() error {
 	if err := b.greet(base, transport, cfg.Auth); err != nil {
 		return err
 	}
-	cfg.BaseURL, cfg.Path, cfg.StreamPath, cfg.InBody, cfg.TLS, cfg.Transport = base, "", "", "", nil, transport
+	cfg.BaseURL, cfg.Path, cfg.StreamPath, cfg.InBody, cfg.TLS, cfg.Transport = base, "", "", "", nil, &toServe{transport, b.flags.Through}
 	cfg.Header = http.Header{}
 	if own, has := b.flags.Dialect.(interface{ Header() http.Header }); has {
 		cfg.Header = own.Header()
