@@ -324,7 +324,7 @@ func TestLanes(t *testing.T) {
 
 // The help names each check.
 func TestHelpNamesEachCheck(t *testing.T) {
-	for _, check := range Checks() {
+	for _, check := range []string{Settings, Input, Output, Disk, Files, Screen, Key, Network, Clock, Call} {
 		if !strings.Contains(long, "\n  "+check+" ") {
 			t.Errorf("the help has no line for %q", check)
 		}

@@ -38,11 +38,6 @@ const (
 	Call     = "call"
 )
 
-// Checks lists all of them.
-func Checks() []string {
-	return []string{Settings, Input, Output, Disk, Files, Screen, Key, Network, Clock, Call}
-}
-
 // A Finding says how one thing is.
 type Finding struct {
 	Check string `json:"check"`

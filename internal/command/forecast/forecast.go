@@ -157,8 +157,8 @@ func (l *lane) rest(all float64) time.Duration {
 	return time.Duration(min(l.lastSent.Sub(l.halfSent).Seconds()/half*left, math.MaxInt64/4e9) * 1e9)
 }
 
-// MaxSample is the most calls that a Sample keeps and Run runs: a second's work.
-const MaxSample = 100_000
+// maxSample is the most calls that a Sample keeps and Run runs: a second's work.
+const maxSample = 100_000
 
 // Call is one item: its draw on its lane's limits, and the median time of its answer.
 type Call struct {
@@ -200,7 +200,7 @@ func (s *Sample) Add(c Call) {
 	if d := draw(s.seen); s.share == 0 || d <= s.share {
 		s.calls = append(s.calls, drawn{d, c})
 	}
-	if len(s.calls) > MaxSample {
+	if len(s.calls) > maxSample {
 		s.thin()
 	}
 }

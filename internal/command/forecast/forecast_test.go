@@ -104,7 +104,7 @@ func TestScaled(t *testing.T) {
 		c.Cost.Input = float64(50 + 100*(i/2%2))
 		s.Add(c)
 	}
-	if s.Len() != n || s.Kept() > MaxSample || s.Kept() < MaxSample/3 {
+	if s.Len() != n || s.Kept() > maxSample || s.Kept() < maxSample/3 {
 		t.Fatalf("%d of %d kept", s.Kept(), s.Len())
 	}
 	f := Run(Config{Limits: []limiter.Limits{{RPM: 60000}, {TPM: 6_000_000}}, Concurrency: 10000}, s.Smaller(30000))
@@ -130,7 +130,7 @@ func TestNothing(t *testing.T) {
 
 // A batch of 100,000 is forecast in a fraction of a second.
 func BenchmarkRun(b *testing.B) {
-	s := batchOf(MaxSample, small)
+	s := batchOf(maxSample, small)
 	c := Config{Limits: []limiter.Limits{{RPM: 6000, TPM: 2e6}}, Concurrency: 256}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -10,8 +10,8 @@ import (
 	"github.com/headrace/headrace/internal/disk"
 )
 
-// FileEvery is the period in which a File is written: node_exporter is scraped about as often.
-const FileEvery = 15 * time.Second
+// fileEvery is the period in which a File is written: node_exporter is scraped about as often.
+const fileEvery = 15 * time.Second
 
 // fileMode lets node_exporter, which is another user, read the file.
 const fileMode = 0o644
@@ -42,10 +42,10 @@ func (f *File) Write() error {
 	return disk.Real().Unsynced().Write(f.path, page.AppendText(nil), fileMode)
 }
 
-// Keep writes the file every FileEvery, until over is closed, and once more then. It calls fault
+// Keep writes the file every fileEvery, until over is closed, and once more then. It calls fault
 // with the first error only: the run goes on without the file.
 func (f *File) Keep(clock clockwork.Clock, over <-chan struct{}, fault func(error)) {
-	ticker := clock.NewTicker(FileEvery)
+	ticker := clock.NewTicker(fileEvery)
 	defer ticker.Stop()
 	said := false
 	for last := false; !last; {

@@ -142,7 +142,7 @@ func TestFileIsKept(t *testing.T) {
 	if err := clock.BlockUntilContext(context.Background(), 1); err != nil {
 		t.Fatal(err)
 	}
-	clock.Advance(FileEvery)
+	clock.Advance(fileEvery)
 	for text := ""; !strings.Contains(text, "headrace_journal_pending_lines 1"); {
 		one, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -168,7 +168,7 @@ func TestFileIsKept(t *testing.T) {
 	if err := clock.BlockUntilContext(context.Background(), 1); err != nil {
 		t.Fatal(err)
 	}
-	clock.Advance(FileEvery)
+	clock.Advance(fileEvery)
 	<-faults
 	close(over)
 	<-kept

@@ -81,7 +81,7 @@ func TestKilledAndResumed(t *testing.T) {
 		worst, most = max(worst, lost), max(most, int64(len(text)))
 	}
 	t.Logf("%d kills: %d items at most missing, %d bytes at most", kills, worst, most)
-	if most > MaxBytes {
+	if most > maxBytes {
 		t.Errorf("%d bytes", most)
 	}
 }

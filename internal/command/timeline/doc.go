@@ -10,8 +10,8 @@
 //
 // It promises that a run never waits for its timeline and never fails because of it: a write
 // error ends the timeline with a notice. The timeline is no journal: it is never synced, and
-// an end that a killed process left unfinished is cut off. It holds at most MaxSamples
-// samples and MaxBytes bytes, however long the runs. A full file is written again next to
+// an end that a killed process left unfinished is cut off. It holds at most maxSamples
+// samples and maxBytes bytes, however long the runs. A full file is written again next to
 // the old one, with samples of twice the length. The package does not touch files that it
 // did not write itself.
 //

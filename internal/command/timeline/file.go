@@ -16,15 +16,15 @@ import (
 
 // Bounds of a file.
 const (
-	// MaxSamples is the most samples that a file holds: as many as a report has room to
+	// maxSamples is the most samples that a file holds: as many as a report has room to
 	// draw, several for each point of a wide screen.
-	MaxSamples = 3600
-	// MaxBytes is the greatest length of a file, its last lines included.
-	MaxBytes = 3 << 20
-	// MostChanges is the number of changes that the file keeps of a run: its first.
-	MostChanges = 100
-	// MaxStarts is the number of runs that the file keeps apart; older ones merge into one.
-	MaxStarts = 100
+	maxSamples = 3600
+	// maxBytes is the greatest length of a file, its last lines included.
+	maxBytes = 3 << 20
+	// mostChanges is the number of changes that the file keeps of a run: its first.
+	mostChanges = 100
+	// maxStarts is the number of runs that the file keeps apart; older ones merge into one.
+	maxStarts = 100
 )
 
 // fileMode lets only the owner read the failures.
@@ -80,7 +80,7 @@ func (t *file) isStill() bool {
 
 // start writes the line that begins a run.
 func (t *file) start(h head, news []byte) error {
-	if t.starts >= MaxStarts {
+	if t.starts >= maxStarts {
 		if err := t.rewrite(t.span); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (t *file) settle() error {
 	}
 	n := len(encodeSample(t.growing))
 	t.sound, t.end, t.growing = t.sound+int64(n), t.end[n:], nil
-	if t.samples++; t.samples < MaxSamples {
+	if t.samples++; t.samples < maxSamples {
 		return nil
 	}
 	return t.rewrite(2 * t.span)
@@ -144,7 +144,7 @@ func (t *file) growingLine() []byte {
 // put writes lines over the end of the file, in one write that is no shorter than what it
 // covers. A file that would become too long is rewritten first.
 func (t *file) put(line, growing, news []byte) error {
-	if t.sound+int64(len(line)+len(growing)+max(len(news), len(t.end))) > MaxBytes {
+	if t.sound+int64(len(line)+len(growing)+max(len(news), len(t.end))) > maxBytes {
 		if err := t.rewrite(2 * t.span); err != nil {
 			return err
 		}
@@ -197,8 +197,8 @@ func (t *file) rewrite(span int) error {
 func (t *file) shorter(span int) (c contents, text []byte, err error) {
 	for ; span <= maxSpan; span *= 2 {
 		c, text, err = condense(io.NewSectionReader(t.f, 0, t.sound), t.contents, span)
-		fewer := c.samples <= MaxSamples*2/3 || span == t.span // at the same span the rewrite is to merge runs
-		if err != nil || fewer && len(text) <= MaxBytes*2/3 {
+		fewer := c.samples <= maxSamples*2/3 || span == t.span // at the same span the rewrite is to merge runs
+		if err != nil || fewer && len(text) <= maxBytes*2/3 {
 			return c, text, err
 		}
 	}
@@ -246,7 +246,7 @@ const room = 1.25
 
 // condense returns what stays of a file with those contents, with samples of that span.
 func condense(file io.Reader, holds contents, span int) (contents, []byte, error) {
-	c := &condenser{span: span, runs: holds.starts, merging: max(0, holds.starts-MaxStarts+1)}
+	c := &condenser{span: span, runs: holds.starts, merging: max(0, holds.starts-maxStarts+1)}
 	in := bufio.NewReaderSize(file, 64<<10)
 	for {
 		line, whole, err := readLine(in)
@@ -307,7 +307,7 @@ func (c *condenser) endRun() {
 		if c.failures != nil {
 			c.line(c.failures)
 		}
-		for _, line := range c.changes[:min(len(c.changes), MostChanges)] {
+		for _, line := range c.changes[:min(len(c.changes), mostChanges)] {
 			c.line(line)
 		}
 	}

@@ -50,7 +50,7 @@ func TestWeek(t *testing.T) {
 		}
 	}
 	all := samplesIn(t, path)
-	if longest > MaxBytes || len(all) > MaxSamples || len(all) < MaxSamples/4 || answeredIn(all) != answered {
+	if longest > maxBytes || len(all) > maxSamples || len(all) < maxSamples/4 || answeredIn(all) != answered {
 		t.Errorf("%d bytes, %d samples, %d answered of %d", longest, len(all), answeredIn(all), answered)
 	}
 	for i, s := range all[1 : len(all)-1] {
@@ -83,7 +83,7 @@ func TestFullFileHalves(t *testing.T) {
 	f := begun(t, path)
 	s := aSample(0, chance)
 	s.Lanes = nil
-	for n := 1; n <= MaxSamples; n++ {
+	for n := 1; n <= maxSamples; n++ {
 		if n == 1001 || n == 1302 {
 			must(t, f.settle())
 			h, err := newHead(nil, "", 1)
@@ -96,7 +96,7 @@ func TestFullFileHalves(t *testing.T) {
 		}
 		must(t, f.add(s, news(n)))
 	}
-	if all := samplesIn(t, path); f.span != 2 || len(all) > MaxSamples*2/3 {
+	if all := samplesIn(t, path); f.span != 2 || len(all) > maxSamples*2/3 {
 		t.Errorf("%d samples of %d s", len(all), f.span)
 	}
 }
@@ -128,7 +128,7 @@ func TestBoundsHoldWhateverComes(t *testing.T) {
 		must(t, err)
 		holds, err := scan(bytes.NewReader(text))
 		must(t, err)
-		if got := answeredIn(samplesIn(t, path)); got != answered || holds.starts > MaxStarts || holds.samples > MaxSamples || len(text) > MaxBytes {
+		if got := answeredIn(samplesIn(t, path)); got != answered || holds.starts > maxStarts || holds.samples > maxSamples || len(text) > maxBytes {
 			t.Errorf("seed %d: %+v, %d bytes, %d answered of %d", seed, holds, len(text), got, answered)
 		}
 	}
@@ -138,7 +138,7 @@ func TestBoundsHoldWhateverComes(t *testing.T) {
 func TestOlderRunsMerge(t *testing.T) {
 	path, chance := tempPath(t), newChance(4)
 	answered := 0
-	const runs = MaxStarts + 17
+	const runs = maxStarts + 17
 	for n := range runs {
 		f := begun(t, path)
 		s := aSample(n, chance)
@@ -158,7 +158,7 @@ func TestOlderRunsMerge(t *testing.T) {
 			sums++
 		}
 	}
-	if counted != runs || lines != MaxStarts || sums != MaxStarts || answeredIn(samplesIn(t, path)) != answered {
+	if counted != runs || lines != maxStarts || sums != maxStarts || answeredIn(samplesIn(t, path)) != answered {
 		t.Errorf("%d runs in %d lines, %d summaries", counted, lines, sums)
 	}
 }

@@ -46,7 +46,7 @@ type tally struct {
 }
 
 // keptSamples is the number of samples that a Reader remembers: a run's whole timeline.
-const keptSamples = MaxSamples
+const keptSamples = maxSamples
 
 // Read reads what has changed, and says how the latest run stands. While the end of the file
 // is being replaced it returns the earlier state. The errors are ErrNone, ErrNotOurs, and

@@ -21,11 +21,11 @@ func TestReaderFollows(t *testing.T) {
 		t.Errorf("%v, %+v", err, v)
 	}
 	answered := 0
-	for n := 1; n <= 2*MaxSamples; n++ {
+	for n := 1; n <= 2*maxSamples; n++ {
 		s := aSample(n, chance)
 		answered += s.Answered
 		must(t, f.add(s, news(n)))
-		if n%97 != 0 && n%MaxSamples > 3 {
+		if n%97 != 0 && n%maxSamples > 3 {
 			continue
 		}
 		v, err := r.Read()

@@ -38,7 +38,7 @@ func (r *Run) Ended() time.Time {
 }
 
 // ReadRuns reads all runs of a timeline, the oldest first, while a run writes it or afterwards.
-// It takes at most a few MiB of memory, as a timeline is at most MaxBytes long. The errors are
+// It takes at most a few MiB of memory, as a timeline is at most maxBytes long. The errors are
 // ErrNone, ErrNotOurs, and those of the file system.
 func ReadRuns(path string) (runs []Run, err error) {
 	err = eachLine(path, func(p *parsed, line []byte) error {

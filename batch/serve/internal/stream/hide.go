@@ -25,7 +25,7 @@ func (h *Hider) Pass(p []byte) []byte {
 			piece = p[:end]
 		}
 		p = p[len(piece):]
-		if h.long = h.long || len(h.line)+len(piece) > MaxKept; h.long {
+		if h.long = h.long || len(h.line)+len(piece) > maxKept; h.long {
 			h.out, h.line = append(append(h.out, h.line...), piece...), h.line[:0]
 		} else if h.line = append(h.line, piece...); end > 0 {
 			h.endLine()

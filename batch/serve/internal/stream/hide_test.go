@@ -12,7 +12,7 @@ func TestHider(t *testing.T) {
 	filter := "data: {\"choices\":[],\"prompt_filter_results\":[],\"usage\":null}\n\n"
 	usage := "data: {\"choices\":[ ],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}\n\n"
 	done := "data: [DONE]\n\n"
-	long := "data: {\"choices\":[],\"usage\":{\"x\":\"" + strings.Repeat("x", MaxKept) + "\"}}\n\n"
+	long := "data: {\"choices\":[],\"usage\":{\"x\":\"" + strings.Repeat("x", maxKept) + "\"}}\n\n"
 	for name, test := range map[string]struct{ text, want string }{
 		"usage at the end":       {one + usage + done, one + done},
 		"with carriage returns":  {strings.ReplaceAll(one+usage+done, "\n", "\r\n"), strings.ReplaceAll(one+done, "\n", "\r\n")},

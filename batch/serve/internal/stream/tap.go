@@ -8,9 +8,9 @@ import (
 	"github.com/headrace/headrace/provider/stream"
 )
 
-// MaxKept is the most that a tap keeps of an event, in bytes. Those with the usage have some
+// maxKept is the most that a tap keeps of an event, in bytes. Those with the usage have some
 // hundred; longer ones hold pictures.
-const MaxKept = 64 << 10
+const maxKept = 64 << 10
 
 // A Tap reads a stream of server-sent events, or one of another form through a splitter. Its zero value
 // is for server-sent events.
@@ -41,7 +41,7 @@ func (t *Tap) Between() bool { return t.splitter == nil && !t.inEvent && !t.long
 // Write takes the next bytes.
 func (t *Tap) Write(p []byte) {
 	if t.splitter != nil {
-		if t.blind = t.blind || t.splitter.Write(p, t.take) != nil || t.splitter.Buffered() > MaxKept; t.blind {
+		if t.blind = t.blind || t.splitter.Write(p, t.take) != nil || t.splitter.Buffered() > maxKept; t.blind {
 			t.splitter = blank{}
 		}
 		return
@@ -60,7 +60,7 @@ func (t *Tap) Write(p []byte) {
 
 // keep adds to the line, unless it becomes too long.
 func (t *Tap) keep(p []byte) {
-	if t.long = t.long || len(t.line)+len(p) > MaxKept; t.long {
+	if t.long = t.long || len(t.line)+len(p) > maxKept; t.long {
 		t.line = nil
 		return
 	}

@@ -14,7 +14,7 @@ import (
 // A tap finds usage and end in the streams of each dialect, in whatever pieces they come, and knows when
 // it stands between two events.
 func TestTap(t *testing.T) {
-	picture := `data: {"picture":"` + strings.Repeat("x", MaxKept) + `"}` + "\n\n"
+	picture := `data: {"picture":"` + strings.Repeat("x", maxKept) + `"}` + "\n\n"
 	for name, test := range map[string]struct {
 		text, finish string
 		usage        provider.Usage
@@ -74,7 +74,7 @@ func TestTapKeepsLittle(t *testing.T) {
 	tap, piece := new(Tap), []byte("data: "+strings.Repeat("x", 1000))
 	for range 1000 {
 		tap.Write(piece)
-		if cap(tap.line) > 2*MaxKept {
+		if cap(tap.line) > 2*maxKept {
 			t.Fatalf("%d bytes are kept", cap(tap.line))
 		}
 	}
@@ -89,7 +89,7 @@ func TestTapKeepsLittle(t *testing.T) {
 	frame := append(binary.BigEndian.AppendUint32(head, crc32.ChecksumIEEE(head)), piece...)
 	for range 500 {
 		tap.Write(frame)
-		if kept := tap.splitter.Buffered(); kept > 2*MaxKept {
+		if kept := tap.splitter.Buffered(); kept > 2*maxKept {
 			t.Fatalf("%d bytes of a frame are kept", kept)
 		}
 		frame = piece
