@@ -35,6 +35,8 @@ import (
 // of it runs any more.
 func Run(ctx context.Context, w *world.World, extras ...Extra) int {
 	w.Screen, w.Stderr = w.Stderr, exit.ForPeople(w.Stderr)
+	told := &exit.Told{Out: w.Stdout}
+	w.Window, w.Stdout, w.Unread = w.Stdout, told, told.Broken
 	root := newRoot(w, extras...)
 	root.SetArgs(w.Args)
 	root.SetIn(w.Stdin)
@@ -44,7 +46,7 @@ func Run(ctx context.Context, w *world.World, extras ...Extra) int {
 	if word, ok := unknownWord(err); ok {
 		err = unknownCommand(root, word)
 	}
-	return exit.Report(w.Stderr, err)
+	return exit.Report(w.Stderr, told.End(err))
 }
 
 // unknownWord returns the word that cobra takes for a missing command.

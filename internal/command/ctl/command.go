@@ -29,7 +29,12 @@ func NewCommand(w *world.World) *cobra.Command {
   headrace ctl results.jsonl concurrency 200
   headrace ctl results.jsonl limit rpm=500 tpm=200000
   headrace ctl 127.0.0.1:8470 status`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exit.Refuse("ctl takes an output, and a word: see %s --help", cmd.CommandPath())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return send(cmd.Context(), w, args[0], args[1:], asJSON)
 		},

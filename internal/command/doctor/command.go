@@ -61,7 +61,7 @@ func Command(w *world.World) *cobra.Command {
 			d.look(cmd.Context(), cmd.Flags(), args)
 			if own.json {
 				if err := d.found.printJSON(w.Stdout); err != nil {
-					return exit.End(exit.Output, "cannot write the findings: %v", err)
+					return err
 				}
 			} else {
 				d.found.print(exit.ForPeople(w.Stdout))

@@ -17,7 +17,6 @@ import (
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/command/printable"
 	"github.com/headrace/headrace/internal/command/settings"
-	"github.com/headrace/headrace/internal/command/verdict"
 	"github.com/headrace/headrace/internal/command/words"
 	"github.com/headrace/headrace/internal/command/world"
 )
@@ -126,7 +125,7 @@ func (f *flags) run(w *world.World, output string) error {
 	err = t.run(w.Stdout)
 	var unwritten *writeError
 	switch {
-	case errors.As(err, &unwritten) && verdict.IsClosedPipe(unwritten.error):
+	case errors.As(err, &unwritten) && exit.IsClosedPipe(unwritten.error):
 		return &exit.Ending{Code: exit.Pipe}
 	case errors.As(err, &unwritten):
 		return &exit.Ending{Code: exit.Output, Text: fmt.Sprintf("the table could not be written: %s", exit.PlainText(unwritten.error))}

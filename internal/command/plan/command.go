@@ -163,10 +163,7 @@ func planFiles(w *world.World, flags *planFlags, inputs []string) error {
 		p.Text(w.Stdout)
 		return nil
 	}
-	if err := p.JSON(w.Stdout); err != nil {
-		return &exit.Ending{Code: exit.Output, Text: fmt.Sprintf("cannot write the plan: %v", err)}
-	}
-	return nil
+	return p.JSON(w.Stdout)
 }
 
 // planOf translates the flags into the settings of a plan.

@@ -91,16 +91,16 @@ func CheckForm(file string, asJSON bool) error {
 // Put writes the report to a file, or to standard output: as JSON, or else as Markdown.
 func (r *Report) Put(w *world.World, file string, asJSON bool) error { return put(w, r, file, asJSON) }
 
-func put(w *world.World, r texts, file string, asJSON bool) (err error) {
+func put(w *world.World, r texts, file string, asJSON bool) error {
 	switch {
 	case asJSON:
-		_, err = w.Stdout.Write(r.JSON())
+		_, err := w.Stdout.Write(r.JSON())
+		return err
 	case file == "":
-		_, err = fmt.Fprint(exit.ForPeople(w.Stdout), r.Markdown())
-	default:
-		err = write(r, file)
+		_, err := fmt.Fprint(exit.ForPeople(w.Stdout), r.Markdown())
+		return err
 	}
-	if err != nil {
+	if err := write(r, file); err != nil {
 		return &exit.Ending{Code: exit.Output, Text: fmt.Sprintf("the report could not be written: %s", exit.PlainText(err))}
 	}
 	return nil

@@ -170,7 +170,7 @@ func (l *runLog) panicked(err error, attrs ...any) {
 
 // end logs the outcome of a run.
 func (l *runLog) end(s *promptfile.Sums) {
-	if s.FilesErr != nil && !verdict.IsClosedPipe(s.FilesErr) {
+	if s.FilesErr != nil && !exit.IsClosedPipe(s.FilesErr) {
 		l.Logger.Error("result not kept", "unsaved", s.Unsaved, "error", l.RedactError(s.FilesErr))
 	}
 	l.panicked(s.RunErr)

@@ -235,7 +235,7 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped+sums.Untranslatable == 0 {
 		r.show.console.Notice(event.EmptyInput, "the input has no items: nothing to do")
 	}
-	if !verdict.IsClosedPipe(sums.FilesErr) { // a reader that has gone does not ask how it went
+	if !exit.IsClosedPipe(sums.FilesErr) { // a reader that has gone does not ask how it went
 		r.verdict.Report = r.reportOf(&sums, plan)
 	}
 	return r.verdict.Of(&sums)

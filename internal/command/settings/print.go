@@ -22,15 +22,18 @@ import (
 // notInFile lists the flags of run that a file for --config cannot have, or that must not come back from one.
 var notInFile = []string{"config", "print-config", "help", "header"}
 
-const printHead = `# The settings of headrace run, as a file for --config. A setting that nothing sets is a comment with its default.
-`
+const printHead = "# The settings of headrace %s, as a file for --config. A setting that nothing sets is a comment with its default.\n"
 
 // WriteConfig writes the settings that hold, and the origin of each. It is for flags that were completed, of a
 // command that has the flags of. A value that looks like a secret, and the address of a cluster, which may contain one,
 // is left out.
 func (f *Flags) WriteConfig(out io.Writer, of *pflag.FlagSet) error {
 	var b bytes.Buffer
-	b.WriteString(printHead)
+	name := "run"
+	if f.Own != nil {
+		name = f.Own.Name()
+	}
+	fmt.Fprintf(&b, printHead, name)
 	from := map[string]string{}
 	for _, s := range f.Given {
 		from[s.Name] = s.From
@@ -49,10 +52,8 @@ func (f *Flags) WriteConfig(out io.Writer, of *pflag.FlagSet) error {
 			fmt.Fprintf(&b, "# --%s is set, too, and no file can set it\n", flag.Name)
 		}
 	})
-	if _, err := out.Write(b.Bytes()); err != nil {
-		return exit.End(exit.Output, "cannot write the settings: %v", err)
-	}
-	return nil
+	_, err := out.Write(b.Bytes())
+	return err
 }
 
 // lineOf shows one flag: as a setting if something sets it, else as a comment.

@@ -171,7 +171,7 @@ func (w *watched) watch(ctx context.Context) error {
 	return w.exit(&v, v.Progress != nil && v.Progress.Failed > 0)
 }
 
-// follow returns the reason why there is no more to see, "" if the user has stopped it.
+// follow returns the reason why there is no more to see, "" if the user has stopped it, or does not read.
 func (w *watched) follow(ctx context.Context, v *timeline.View, shown face) (why string, err error) {
 	ticker := w.Clock.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -179,6 +179,9 @@ func (w *watched) follow(ctx context.Context, v *timeline.View, shown face) (why
 		over := w.whyOver(v)
 		if over == "" {
 			shown.show(v.Progress, &w.reader)
+			if w.Unread() {
+				return "", nil
+			}
 			select {
 			case <-ticker.Chan():
 			case <-w.Signals:
@@ -286,7 +289,7 @@ func (l *lines) end(why string) {
 // face returns that of the terminal at standard output, if there is one that can be steered.
 func (w *watched) face() face {
 	lines := &lines{out: exit.ForPeople(w.Stdout), now: w.Clock.Now}
-	file, ok := w.Stdout.(*os.File)
+	file, ok := w.Window.(*os.File)
 	if !ok {
 		return lines
 	}

@@ -21,8 +21,8 @@ const (
 	maxSamples = 3600
 	// maxBytes is the greatest length of a file, its last lines included.
 	maxBytes = 3 << 20
-	// mostChanges is the number of changes that the file keeps of a run: its first.
-	mostChanges = 100
+	// MostChanges is the number of changes that the file keeps of a run: its first.
+	MostChanges = 100
 	// maxStarts is the number of runs that the file keeps apart; older ones merge into one.
 	maxStarts = 100
 )
@@ -307,7 +307,7 @@ func (c *condenser) endRun() {
 		if c.failures != nil {
 			c.line(c.failures)
 		}
-		for _, line := range c.changes[:min(len(c.changes), mostChanges)] {
+		for _, line := range c.changes[:min(len(c.changes), MostChanges)] {
 			c.line(line)
 		}
 	}

@@ -199,7 +199,7 @@ func (w *Writer) add(s observe.Sample) error {
 // change writes a line about a change. Those of a script that makes very many are left out.
 func (w *Writer) change(c event.Changed) error {
 	line, err := json.Marshal(c)
-	if w.changed++; err != nil || len(line) > maxChanged || w.changed > mostChanges {
+	if w.changed++; err != nil || len(line) > maxChanged || w.changed > MostChanges {
 		return nil //nolint:nilerr // text cannot fail
 	}
 	return w.file.append(append(printable.JSON(line), '\n'), w.news())

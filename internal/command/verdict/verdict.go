@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/headrace/headrace/batch"
@@ -139,7 +138,7 @@ func (v *Verdict) whyHalted() (code int, why string) {
 // Of says how a run has ended, the gravest cause first.
 func (v *Verdict) Of(s *promptfile.Sums) error {
 	switch {
-	case IsClosedPipe(s.FilesErr):
+	case exit.IsClosedPipe(s.FilesErr):
 		return &exit.Ending{Code: exit.Pipe, Text: "the reader of the results has gone: the run has ended"}
 	case s.FilesErr != nil:
 		return v.unwritable(s.FilesErr)
@@ -275,9 +274,6 @@ func linesSkipped(bad, untranslatable int) string {
 	}
 	return strings.Join(kinds, " and ")
 }
-
-// IsClosedPipe tells a reader that has gone (| head) from a fault.
-func IsClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
 // FaultOf returns the provider package's error in an error's chain; nil if there is none.
 func FaultOf(err error) *provider.Error {

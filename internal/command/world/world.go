@@ -22,7 +22,9 @@ type World struct {
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
-	Screen  io.Writer // stderr as it is, for what steers a terminal; Run sets it
+	Screen  io.Writer   // stderr as it is, for what steers a terminal; Run sets it
+	Window  io.Writer   // stdout as it is, for what steers a terminal; Run sets it
+	Unread  func() bool // whether a write to stdout has failed; Run sets it
 	Env     func(string) (string, bool)
 	Clock   clockwork.Clock
 	Chance  uint64           // the seed where the user sets none

@@ -1,0 +1,42 @@
+package exit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// Told is standard output, and keeps the first error of a write to it. Whoever prints tables and
+// texts need not look.
+type Told struct {
+	Out io.Writer
+	err error
+}
+
+// Write implements [io.Writer].
+func (t *Told) Write(p []byte) (int, error) {
+	n, err := t.Out.Write(p)
+	if err != nil && t.err == nil {
+		t.err = err
+	}
+	return n, err
+}
+
+// Broken reports whether a write has failed.
+func (t *Told) Broken() bool { return t.err != nil }
+
+// End returns how a command ends whose texts may not have arrived. An ending of its own that is no
+// success stays.
+func (t *Told) End(err error) error {
+	switch {
+	case t.err == nil, IsEnd(err):
+		return err
+	case IsClosedPipe(t.err):
+		return &Ending{Code: Pipe}
+	}
+	return &Ending{Code: Output, Text: fmt.Sprintf("standard output could not be written: %s", PlainText(t.err))}
+}
+
+// IsClosedPipe tells a reader that has gone (| head) from a fault.
+func IsClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
