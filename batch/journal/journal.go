@@ -84,6 +84,7 @@ type Journal struct {
 
 	pass    func(text []byte, sum keys.Sum, p *Parser) error // gets each line that counts as it is read; nil: nobody does
 	unasked KeySet                                           // keys of lines that could not be asked, in one of the inputs
+	still   KeySet                                           // keys of lines that the run has met, and that still stand
 	inputs  []string                                         // their names
 	noKeys  bool                                             // Keys and Repeated are not needed
 	failed  bool                                             // it holds failed items

@@ -169,9 +169,9 @@ func (a *arranger) write(out *bufio.Writer) error {
 // writes nothing.
 //
 // j is the errors file as it was before the run. The run has since read the inputs of these
-// names to their end, and written new lines for input lines that still cannot be asked.
-// Lines of j about input lines that could not be asked go: each was corrected, or has a new
-// line.
+// names to their end, and written new lines for input lines that still cannot be asked, or
+// named them to [Journal.Still]. Other lines of j about input lines that could not be asked
+// go: each was corrected or removed, or has a new line.
 //
 // The new file takes the old one's place at once or not at all: a loss of power leaves one
 // of the two, whole. A link stays a link. Before the call, an item that was tried again may
@@ -179,6 +179,13 @@ func (a *arranger) write(out *bufio.Writer) error {
 // the file, and the caller holds the lock.
 func (j *Journal) DropSuperseded(results *KeySet, inputs ...string) (dropped int, err error) {
 	return j.dropSuperseded(disk.Real(), results, inputs...)
+}
+
+// Still says that a run has met the item with that key in its input, and lets its line stand.
+func (j *Journal) Still(key string) {
+	if sum, ok := keys.Parse([]byte(key)); ok {
+		j.still.add(sum)
+	}
 }
 
 // dropSuperseded is DropSuperseded on the disk d, which tests replace. It goes over the file
@@ -196,7 +203,7 @@ func (j *Journal) dropSuperseded(d disk.Disk, results *KeySet, inputs ...string)
 	keep := func(line int, sum keys.Sum, p *Parser) bool {
 		latest, several := last[sum]
 		return !now.isOurs(p) ||
-			!results.sums.Has(sum) && (!several || latest == line) && !(line <= j.Lines && now.unasked.sums.Has(sum))
+			!results.sums.Has(sum) && (!several || latest == line) && !(line <= j.Lines && now.unasked.sums.Has(sum) && !j.still.sums.Has(sum))
 	}
 	err = now.each(func(line int, sum keys.Sum, _ []byte, p *Parser) error {
 		if !keep(line, sum, p) {

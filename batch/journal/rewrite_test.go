@@ -403,6 +403,12 @@ func TestCorrectedLinesAreDropped(t *testing.T) {
 	stays := unasked("y", CodeInvalidLine, "another in.jsonl", "out.jsonl") + unasked("z", CodeInvalidLine, "in.jsonl2", "out.jsonl") + journalLine("u", "timeout") + bad("theirs", "other.jsonl")
 	text := bad("corrected", "out.jsonl") + bad("still", "") + x + stays
 	for _, inputs := range [][]string{{"b.csv", "in.jsonl"}, nil} {
+		met := must.Get(ReadErrorsOf(output, writeFile(t, text)))(t)
+		met.Still(keyOf("corrected"))
+		met.Still("no key")
+		if n, err := met.DropSuperseded(&KeySet{}, inputs...); err != nil || n != 2 && inputs != nil || n != 0 && inputs == nil {
+			t.Errorf("inputs %q, of which a line stands: dropped %d, %v", inputs, n, err)
+		}
 		write(t, shared, text)
 		before := must.Get(ReadErrorsOf(output, shared))(t)
 		write(t, shared, text+bad("still", "out.jsonl"))

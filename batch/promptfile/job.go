@@ -275,7 +275,7 @@ func (p *past) empty() bool {
 	return p.results == nil || p.results.Keys.Len() == 0 && (p.retry || p.errors.Keys.Len() == 0)
 }
 
-// of returns how the item with that key has ended.
+// of returns how the item with that key has ended. The line of one that failed stands.
 func (p *past) of(key string) endedHow {
 	switch {
 	case p.results == nil: // standard output keeps no record, so nothing is left out
@@ -283,6 +283,7 @@ func (p *past) of(key string) endedHow {
 	case p.results.Keys.Has(key):
 		return endedWell
 	case !p.retry && p.errors.Keys.Has(key):
+		p.errors.Still(key)
 		return endedBadly
 	}
 	return notEnded
@@ -354,12 +355,19 @@ func (c *Config) readPast() (*past, error) {
 // dropSuperseded leaves one line in both files together for an item that was tried again. A
 // run that has read its whole input also clears bad lines that were corrected.
 func (c *Config) dropSuperseded(p *past, whole bool) error {
-	if !c.RetryFailed || p.errors.Lines == 0 || p.results == nil {
+	if p.results == nil || p.errors.Lines == 0 {
 		return nil
 	}
 	var inputs []string
 	if whole && c.Reader.Limit == 0 {
 		inputs = c.Input.Files()
+	}
+	if !c.RetryFailed {
+		if len(inputs) == 0 {
+			return nil
+		}
+		_, err := p.errors.DropSuperseded(&journal.KeySet{}, inputs...) // no item with a result was tried again
+		return err
 	}
 	now, err := journal.ReadJournal(c.Output)
 	if err == nil {
