@@ -43,7 +43,7 @@ func Money(usd float64) string {
 func Budget(m batch.Spending, unpriced int) string {
 	text := fmt.Sprintf("%s of %s spent (--max-cost)", Money(m.Spent.USD()), Money(m.Cap.USD()))
 	if unpriced > 0 {
-		text = fmt.Sprintf("at least %s, and what %s of unknown price cost in earlier runs", text, Count(unpriced, "item"))
+		text = fmt.Sprintf("at least %s, and what %s %s of unknown price cost in earlier runs", text, Number(unpriced), OneOr(unpriced, "item", "items"))
 	}
 	if m.Doubtful > 0 {
 		text += fmt.Sprintf(", up to %s more for calls that broke", Money(m.Doubtful.USD()))
@@ -95,4 +95,6 @@ func Cost(usd float64, priced bool, unpriced int) string {
 }
 
 // Unpriced says how many calls have no known cost.
-func Unpriced(calls int) string { return Count(calls, "call") + " of unknown price" }
+func Unpriced(calls int) string {
+	return Number(calls) + " " + OneOr(calls, "call", "calls") + " of unknown price"
+}

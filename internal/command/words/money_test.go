@@ -33,9 +33,9 @@ func TestMoney(t *testing.T) {
 func TestBudgetOfUnknownPrices(t *testing.T) {
 	m := batch.Spending{Cap: limiter.USD(5), Spent: limiter.USD(3.12)}
 	for unpriced, want := range map[int]string{
-		0:   "$3.12 of $5.00 spent (--max-cost)",
-		1:   "at least $3.12 of $5.00 spent (--max-cost), and what 1 item of unknown price cost in earlier runs",
-		412: "at least $3.12 of $5.00 spent (--max-cost), and what 412 items of unknown price cost in earlier runs",
+		0:    "$3.12 of $5.00 spent (--max-cost)",
+		1:    "at least $3.12 of $5.00 spent (--max-cost), and what 1 item of unknown price cost in earlier runs",
+		1412: "at least $3.12 of $5.00 spent (--max-cost), and what 1,412 items of unknown price cost in earlier runs",
 	} {
 		if got := Budget(m, unpriced); got != want {
 			t.Errorf("%d: %s, want %s", unpriced, got, want)
@@ -91,4 +91,11 @@ func FuzzMoney(f *testing.F) {
 			t.Fatalf("%v: %s is off by %v", usd, text, off)
 		}
 	})
+}
+
+// Calls have commas in their number, as tokens and dollars have.
+func TestUnpriced(t *testing.T) {
+	if got, want := Cost(0, false, 1500), "unknown (1,500 calls of unknown price)"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }
