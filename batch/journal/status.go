@@ -24,6 +24,8 @@ type Progress struct {
 	Models    map[string]int      // results by model, likewise
 	Attempts  int64               // attempts made for the items with a result
 	Usage     Usage               // of the items with a result
+	Tried     int64               // attempts made for the items that failed
+	Lost      Usage               // of the items that failed
 	Doubtful  Doubtful            // of all items that ended: calls that the provider may bill in addition
 	CostUSD   float64             // of all items that ended, as far as it is known, with earlier tries
 	FailedUSD float64             // part of CostUSD: the items that failed
@@ -190,6 +192,8 @@ func (p *Progress) addResult(l *Parser, e *Entry) {
 
 func (p *Progress) addFailure(l *Parser, e *Entry) {
 	p.Failed++
+	p.Tried += e.Attempts
+	p.Lost.add(e.Usage)
 	if e.CostUSD != nil || e.Usage != (Usage{}) {
 		p.FailedUSD += p.addCost(l, e.CostUSD)
 	}

@@ -76,12 +76,13 @@ func relined(l Line) *Line {
 // What items have cost that failed is spent too, and what is doubtful of both is summed up; one that used nothing has no cost, and one
 // that used tokens and has no price is counted.
 func TestProgressOfWhatFailed(t *testing.T) {
-	failed, dear, free := "", 0.5, 0.0
+	failed, dear, free := "", 0.5, 0.0 // of 1, 2, 3 and 4 attempts
 	for n, h := range []Headrace{
 		{CostUSD: &dear, Usage: Usage{InputTokens: 5}}, {CostUSD: &free, Usage: Usage{InputTokens: 5}}, {Usage: Usage{OutputTokens: 1}}, {},
 	} {
 		l := savedLine(n + 1)
 		l.Error, l.Headrace.CostUSD, l.Headrace.Usage = &Failure{Code: "invalid"}, h.CostUSD, h.Usage
+		l.Headrace.Attempts = n + 1
 		l.Headrace.Doubtful = Doubtful{Calls: 1, Usage: Usage{CachedTokens: 1}}
 		failed += string(AppendLine(nil, &l))
 	}
@@ -89,7 +90,7 @@ func TestProgressOfWhatFailed(t *testing.T) {
 	l.Headrace.CostUSD = &free
 	l.Headrace.Doubtful = Doubtful{Calls: 2, USD: 0.25, Usage: Usage{InputTokens: 6, OutputTokens: 7}}
 	p := must.Get(ReadProgress(writeFile(t, string(AppendLine(nil, &l))), writeFile(t, failed)))(t)
-	if p.CostUSD != 0.5 || p.FailedUSD != 0.5 || p.Priced != 3 || p.Unpriced != 1 || p.Usage != (Usage{}) || p.Failed != 4 {
+	if p.CostUSD != 0.5 || p.FailedUSD != 0.5 || p.Priced != 3 || p.Unpriced != 1 || p.Usage != (Usage{}) || p.Lost != (Usage{InputTokens: 10, OutputTokens: 1}) || p.Tried != 10 || p.Failed != 4 {
 		t.Errorf("%+v", p)
 	}
 	if p.Doubtful != (Doubtful{Calls: 6, USD: 0.25, Usage: Usage{InputTokens: 6, OutputTokens: 7, CachedTokens: 4}}) {

@@ -343,7 +343,7 @@ func byCount(counts map[string]int) []string {
 // addSpent says what the items have cost, in the words of headrace status.
 func (r *Report) addSpent(p *journal.Progress) {
 	s := &r.Spent
-	s.InputTokens, s.CachedTokens, s.OutputTokens = p.Usage.InputTokens, p.Usage.CachedTokens, p.Usage.OutputTokens
+	s.InputTokens, s.CachedTokens, s.OutputTokens = p.Usage.InputTokens+p.Lost.InputTokens, p.Usage.CachedTokens+p.Lost.CachedTokens, p.Usage.OutputTokens+p.Lost.OutputTokens
 	s.FailedUSD, s.EarlierUSD, s.Unpriced = p.FailedUSD, p.AgainUSD, p.Unpriced
 	if p.Priced > 0 {
 		s.USD = &p.CostUSD

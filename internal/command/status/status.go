@@ -228,9 +228,10 @@ func spanWords(p *journal.Progress) string {
 // spentWords says what the calls used and cost. It does not speak of missing prices if every
 // item was simulated and none had a price.
 func spentWords(p *journal.Progress) string {
-	text := fmt.Sprintf("%d tokens in, %d out, in %s", p.Usage.InputTokens, p.Usage.OutputTokens, words.Count(int(p.Attempts), "call"))
-	if p.Usage.CachedTokens > 0 {
-		text += fmt.Sprintf(", %d of them cached", p.Usage.CachedTokens)
+	in, out, cached := p.Usage.InputTokens+p.Lost.InputTokens, p.Usage.OutputTokens+p.Lost.OutputTokens, p.Usage.CachedTokens+p.Lost.CachedTokens
+	text := fmt.Sprintf("%d tokens in, %d out, in %s", in, out, words.Count(int(p.Attempts+p.Tried), "call"))
+	if cached > 0 {
+		text += fmt.Sprintf(", %d of them cached", cached)
 	}
 	if p.Priced > 0 || p.Unpriced > 0 && p.Simulated < p.Done+p.Failed {
 		text += "; " + words.Cost(p.CostUSD, p.Priced > 0, p.Unpriced)
