@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"strings"
 
 	"github.com/headrace/headrace/batch/journal"
 	"github.com/headrace/headrace/batch/promptfile"
@@ -194,8 +196,21 @@ func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
 	return begun, nil
 }
 
+// isTable reports whether a file's name ends as that of a table that headrace export writes.
+func isTable(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".csv", ".tsv", ".md":
+		return true
+	}
+	return false
+}
+
 // introduce says what the user should know before the first call.
 func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
+	if output := r.Flags.Output; isTable(output) && !r.Flags.ToStdout() && !settings.IsNoFile(output) {
+		r.show.console.Notice(event.Other, fmt.Sprintf("%s holds JSON Lines, whatever its name says: headrace export %s -o NAME%s makes a table of it",
+			output, settings.ShellQuote(output), strings.ToLower(filepath.Ext(output))))
+	}
 	if r.Flags.Law == settings.LawNone && r.Flags.Through == "" {
 		r.show.console.Notice(event.Unlimited, fmt.Sprintf("--law none: at most %s in flight, and no other limit, however many are refused",
 			words.Count(r.Flags.Concurrency, "call")))
