@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Told is standard output, and keeps the first error of a write to it. Whoever prints tables and
-// texts need not look.
+// Told is standard output, and keeps the first error of a write to it. So a command that prints
+// tables and texts need not look.
 type Told struct {
 	Out io.Writer
 	err error
