@@ -53,6 +53,18 @@ func Tell(law Law, listen func(machine.Transition)) {
 	}
 }
 
+// StatusOf returns a picture of the machine and of its run, if the law is the machine; it
+// changes nothing.
+func StatusOf(law Law, now time.Time) (machine.Status, bool) {
+	h, ok := law.(*headrace)
+	if !ok {
+		return machine.Status{}, false
+	}
+	s := h.machine.Status(now, 1)
+	s.Run = h.machine.RunStatus(theRun)
+	return s, true
+}
+
 func (h *headrace) Over() bool { return h.left == 0 }
 
 // Ready asks the machine, and reports its transitions before the calls leave. The machine of a lab
