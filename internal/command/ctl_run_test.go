@@ -120,13 +120,14 @@ func TestControlChangesWhatIsCalled(t *testing.T) {
 		t.Fatalf("code %d, %q", code, said)
 	}
 	calls(time.Second)                       // those that were in flight end
-	if n := calls(2 * time.Second); n > 16 { // 2 may leave, and 5 may have been saved up; at 6,000 a minute it were 200
+	if n := calls(2 * time.Second); n > 16 { // 2 may leave, and 5 may have been saved up; at 6,000 a minute it would be 200
 		t.Errorf("%d calls in 2 s at 60 a minute", n)
 	}
 	if said, code := control(t, out, "max-cost", "0.000001"); code != 0 {
 		t.Fatalf("code %d, %q", code, said)
 	}
-	for _, ok := p.next(); ok; _, ok = p.next() {
+	for ok := true; ok; {
+		_, ok = p.next()
 	}
 	_ = p.cmd.Wait() // the code says it
 	if code := p.cmd.ProcessState.ExitCode(); code != exit.Bound {
