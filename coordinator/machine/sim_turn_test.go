@@ -65,7 +65,7 @@ func (b *book) noneStarves(grants []Grant) {
 		l := b.w.m.lanes[g.Lane]
 		for p, on := range t.passed {
 			i := slices.Index(p.lanes, l)
-			if i < 0 || !on.sleeps[i] {
+			if i < 0 || !on.sleeps[i] || p.stands[i].link.of == nil { // it was asked in this decision, and may not use the lane
 				continue
 			}
 			if on.passed[i]++; on.passed[i] > b.mostPassed(p, l) {
