@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 		"report x.html":                   "report x.html",
 
 		"puase":              `unknown word "puase": did you mean pause? want status`,
-		"pause now":          "pause: want pause",
+		"pause now":          `pause: "now" is too much: want pause`,
 		"concurrency":        "concurrency: want concurrency N",
 		"concurrency 0":      "want a number from 1 to 65536",
 		"concurrency 1e3":    "want a number from 1 to 65536",
@@ -45,11 +45,11 @@ func TestParse(t *testing.T) {
 		"limit a b rpm=1":    `limit "b" is not known`,
 		"limit rps=1":        `limit "rps=1" is not known: want rpm=N, tpm=N`,
 		"max-cost 0":         "want USD, more than 0",
-		"max-cost 1 2":       "max-cost: want max-cost USD",
+		"max-cost 1 2":       `max-cost: "2" is too much: want max-cost USD`,
 		"log-level loud":     "want debug, info, warn or error",
 		"log-level warn+2":   "want debug, info, warn or error",
 		"report":             "report: want report FILE",
-		"status --json more": "status: want status",
+		"status --json more": `status: "--json" is too much: want status`,
 	} {
 		c, err := Parse(strings.Fields(text))
 		got := strings.TrimSpace(c.Word + " " + c.Lane)

@@ -74,8 +74,11 @@ func Parse(list []string) (c Command, err error) {
 	if c.Word != Reset {
 		least = min(most, 1)
 	}
-	if len(list) < least || len(list) > most {
-		return c, fmt.Errorf("%s: want %s", c.Word, strings.TrimSpace(c.Word+" "+w.args))
+	switch form := strings.TrimSpace(c.Word + " " + w.args); {
+	case len(list) < least:
+		return c, fmt.Errorf("%s: want %s", c.Word, form)
+	case len(list) > most:
+		return c, fmt.Errorf("%s: %q is too much: want %s", c.Word, list[most], form)
 	}
 	switch c.Word {
 	case Concurrency:
