@@ -24,8 +24,8 @@ import (
 // A type of another package is a law as well; it may embed [Unlimited] and override what it
 // knows better. A [Maker] gives it to lanes. It may be a [Listener] and a [Speaker] besides.
 type Law interface {
-	// Tick reports that time has passed and that a call wants to leave. held is whether Wait
-	// held one back since the latest Sent.
+	// Tick reports that time has passed and that a call wants to leave. blocked is whether
+	// Wait has held one back since the latest Sent.
 	Tick(now time.Time, blocked bool)
 	// Wait returns the time until a call of that cost may leave: 0 is now. It may be an
 	// estimate from below, so ask again then.

@@ -79,8 +79,9 @@
 //     reserved nor in doubt, and no other item of the run waits for that money. Reserved is the sum over its calls in flight. So a run costs no more
 //     than its budget and what calls have cost beyond their price.
 //
-// Read it in this order: event.go (the facts it takes), machine.go (Step and Ready), item.go (an item's
-// way), run.go, money.go (its budget), pool.go, lane.go, line.go (whose turn it is), learn.go (what a lane learns from a call),
+// Read it in this order: event.go (the facts it takes), config.go, machine.go (Step and Ready), item.go (an item's
+// way), run.go, money.go (its budget), pool.go, tiers.go (which lanes of a pool), lane.go, line.go (whose turn it is),
+// account.go (lanes that stop together), learn.go (what a lane learns from a call),
 // recovery.go (its way back), blame.go (whose a failure is), outage.go (overdue calls, outages, and when
 // a lane is given up unheard), memory.go (what survives a restart), remote.go (laws of other packages,
 // and lanes that they lead), longwait.go and status.go (what it shows). Or read the stories in testdata,

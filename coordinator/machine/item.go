@@ -194,7 +194,7 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 		if len(m.items) > 0 {
 			m.recallItem(now, it)
 		}
-		m.hold(it)
+		m.countWaiting(it)
 		m.count(r, nil, offered)
 		if m.turnedAway(it) {
 			continue
@@ -211,7 +211,8 @@ func (it *Item) mendCost() {
 	}
 }
 
-func (m *Machine) hold(it *Item) {
+// countWaiting adds an item to the counts of those that wait.
+func (m *Machine) countWaiting(it *Item) {
 	m.waiting++
 	it.run.waiting++
 	m.touch(it.run)
@@ -302,7 +303,7 @@ func (m *Machine) ended(now time.Time, e *Event) {
 // takeBack finds the place of an item that was handed over.
 func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
 	it.since, it.place = now, Waiting
-	m.hold(it)
+	m.countWaiting(it)
 	used := m.note(now, it, o)
 	if it.lane.itemAtFault(it, o) { // also in a run that drains: nothing is left to find out
 		m.fails(it, false, o.Cause)

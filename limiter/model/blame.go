@@ -167,7 +167,7 @@ func (m *Law) directed(n *limiter.News) float64 {
 // cool has the lane hold. l is the lesson of the refusal, if there is one.
 func (m *Law) cool(t float64, n *limiter.News, l *lesson) limiter.Refusal {
 	m.drought = &drought{began: t, refusals: 1, busy: n.Overloaded, lesson: l, pace: m.lastPace}
-	return m.wait(t, n)
+	return m.holdOn(t, n)
 }
 
 // dry takes a refusal while nothing is let in.
@@ -178,12 +178,12 @@ func (m *Law) dry(t float64, n *limiter.News) limiter.Refusal {
 	}
 	m.drought.refusals++
 	m.drought.busy = m.drought.busy && n.Overloaded
-	return m.wait(t, n)
+	return m.holdOn(t, n)
 }
 
-// wait has the lane hold for as long as the server asked, or else for as long as the drought says. A
+// holdOn has the lane hold for as long as the server asked, or else for as long as the drought says. A
 // refusal never shortens a hold that is under way.
-func (m *Law) wait(t float64, n *limiter.News) limiter.Refusal {
+func (m *Law) holdOn(t float64, n *limiter.News) limiter.Refusal {
 	spacing := 1 / max(m.believed(), floorRate)
 	wait := m.drought.hold(m.delay, spacing, n.Overloaded) * (1 + holdSpread*m.rng.Float64())
 	if n.NamesWait() {

@@ -46,7 +46,7 @@ type cooldown struct {
 	config     limiter.CooldownConfig
 }
 
-// NewCooldown returns a cooldown that is not cooling.
+// newCooldown returns a cooldown that is not cooling.
 func newCooldown(c limiter.CooldownConfig) cooldown { return cooldown{config: c} }
 
 // Start begins an episode at now and returns the time until which no call may leave.

@@ -77,7 +77,7 @@ type rate struct {
 	answered measure.Meter // while there is no limit
 }
 
-// NewRate returns a rate at c.Initial, or without a limit.
+// newRate returns a rate at c.Initial, or without a limit.
 func newRate(c limiter.RateConfig) rate {
 	r := rate{config: c}
 	r.Anchor(c.Initial)
