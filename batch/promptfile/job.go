@@ -145,7 +145,7 @@ func (j *Job) Begin() (b Begun, err error) {
 			return b, err
 		}
 		b.Fresh = true
-		if j.past, err = j.cfg.journals(); err != nil {
+		if j.past, err = j.cfg.readJournals(); err != nil {
 			return b, err
 		}
 	}
@@ -302,8 +302,8 @@ func (p *past) freeID(id string) string {
 	return free
 }
 
-// journals reads both result files and changes neither.
-func (c *Config) journals() (*past, error) {
+// readJournals reads both result files, and changes neither. It refuses files in which made-up and real answers would mix.
+func (c *Config) readJournals() (*past, error) {
 	var (
 		p   = past{retry: c.RetryFailed}
 		err error
@@ -316,11 +316,14 @@ func (c *Config) journals() (*past, error) {
 	if p.errors, err = journal.ReadErrorsOf(c.Output, c.Errors, append(c.Input.Files(), c.Output)...); err != nil {
 		return nil, err
 	}
-	return &p, p.mixes(c)
+	if err = p.checkMix(c); err != nil {
+		return nil, err
+	}
+	return &p, nil
 }
 
-// mixes returns an error if made-up answers and real ones would mix.
-func (p *past) mixes(c *Config) error {
+// checkMix returns an error if made-up answers and real ones would mix.
+func (p *past) checkMix(c *Config) error {
 	if c.Output == "" {
 		return nil // nothing is kept from an earlier run
 	}
@@ -342,7 +345,7 @@ func (p *past) mixes(c *Config) error {
 // still checks that the run can.
 func (c *Config) readPast() (*past, error) {
 	if !c.Fresh {
-		return c.journals()
+		return c.readJournals()
 	}
 	for _, f := range c.files() {
 		if _, err := journal.MayStartOver(f.path, f.others...); err != nil {

@@ -331,7 +331,8 @@ func checkText(text []byte) *LineError {
 }
 
 // checkJSON refuses text that no line of JSON may have, and finds the members of a good
-// line. Of several faults it reports that of the text first; JSON has no NUL byte.
+// line. A fault of the text comes before one of the JSON. A line that is JSON and all ASCII has
+// none: its text needs no look.
 func (r *Reader) checkJSON(text []byte) *LineError {
 	good := r.line.Parse(text)
 	if !good || !r.line.ASCII() {

@@ -129,8 +129,10 @@ func ParseParam(text string) (p Param, err error) {
 		return p, fmt.Errorf("prompts: parameter %q is invalid: want NAME=VALUE, as in max_tokens=50", lines.Clip(text))
 	case !utf8.ValidString(value):
 		why = "its value is not UTF-8 text"
-	case name == "model", name == "system":
-		why = "the " + map[string]string{"model": "model", "system": "system message"}[name] + " of all lines has a setting of its own"
+	case name == "model":
+		why = "the model of all lines has a setting of its own"
+	case name == "system":
+		why = "the system message of all lines has a setting of its own"
 	case name == "stream", name == "background":
 		why = "a result is written whole"
 	case own(rawjson.Member{Name: []byte(name)}), isQuestion([]byte(name)):

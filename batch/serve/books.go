@@ -76,13 +76,13 @@ func (s *Server) goesOut(bytes int64) {
 	})
 }
 
-// waits counts a request among those that wait.
-func (s *Server) waits(name string, class door.Class) {
+// joinsLine counts a request of a client among those that wait.
+func (s *Server) joinsLine(client string, class door.Class) {
 	s.with(func(b *books) {
-		mine := b.of[name]
+		mine := b.of[client]
 		if mine == nil {
 			mine = new(counts)
-			b.of[name] = mine
+			b.of[client] = mine
 		}
 		b.waiting++
 		mine.waiting[class]++

@@ -37,15 +37,15 @@ func (v *visit) watch(ctx context.Context, cancel context.CancelCauseFunc) (stop
 	}
 	all := []func() bool{
 		v.s.alarm(max(v.wishes.maxWait-v.since(), 1), whileWaiting(errPatience)),
-		after(v.r.Context(), gone),
-		after(v.s.stopped, whileWaiting(errStopping)),
-		after(v.s.cut, func() { cancel(errStopping) }),
+		onEnd(v.r.Context(), gone),
+		onEnd(v.s.stopped, whileWaiting(errStopping)),
+		onEnd(v.s.cut, func() { cancel(errStopping) }),
 	}
 	if v.wishes.whole > 0 {
 		all = append(all, v.s.alarm(max(v.wishes.whole-v.since(), 1), func() { cancel(errDeadline) }))
 	}
 	v.cancel = cancel
-	calm := after(ctx, v.out.hurry)
+	calm := onEnd(ctx, v.out.hurry)
 	return func() {
 		v.out.hurried = !calm() || v.out.hurried
 		cancel(nil)
@@ -55,15 +55,15 @@ func (v *visit) watch(ctx context.Context, cancel context.CancelCauseFunc) (stop
 	}
 }
 
-// pinging has the client pinged from some time on. stop ends that, and waits until nothing of it runs.
-func (v *visit) pinging() (stop func()) {
+// startPinging pings the client after CommitAfter, until stop. stop waits until no ping runs.
+func (v *visit) startPinging() (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(v.r.Context()))
-	later := v.s.alarm(v.s.cfg.CommitAfter, func() { v.out.ping(ctx) })
+	stopAlarm := v.s.alarm(v.s.cfg.CommitAfter, func() { v.out.ping(ctx) })
 	return func() {
 		cancel()
 		v.out.hurry() // a ping may hold the turn
 		v.out.hurried = true
-		later()
+		stopAlarm()
 	}
 }
 
@@ -80,8 +80,8 @@ func (s *Server) alarm(d time.Duration, f func()) (stop func() bool) {
 	}
 }
 
-// after runs f when ctx ends, as alarm does when time is up.
-func after(ctx context.Context, f func()) (stop func() bool) {
+// onEnd runs f once ctx has ended, unless it is stopped before. stop waits for f if that has begun.
+func onEnd(ctx context.Context, f func()) (stop func() bool) {
 	done := make(chan struct{})
 	leave := context.AfterFunc(ctx, func() { defer close(done); f() })
 	return func() bool {

@@ -189,7 +189,7 @@ func (o *out) begin(resp *http.Response) (tap *stream.Tap) {
 		}
 		h := v.w.Header()
 		incoming(h, resp.Header)
-		v.served(h)
+		v.setServed(h)
 		if resp.ContentLength >= 0 && tap == nil {
 			h.Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
 		}
@@ -205,9 +205,9 @@ const (
 	headerLane     = prefix + "Lane"
 )
 
-// served puts into the headers how the request was served.
-func (v *visit) served(h http.Header) {
-	waited := v.s.cfg.Clock.Now().Sub(v.began)
+// setServed writes into the headers how long the request waited, its tries and its lane.
+func (v *visit) setServed(h http.Header) {
+	waited := v.s.cfg.Clock.Now().Sub(v.began) // where no call has left
 	if !v.left.IsZero() {
 		waited = v.left.Sub(v.began)
 	}
@@ -225,7 +225,8 @@ const (
 	wholeSize  = 8 << 10
 )
 
-// copy passes on a body as it comes. With FinishGone it reads on when the client has gone.
+// copy passes on a body as it comes, and calls came after each piece. With FinishGone it reads on when the client has gone. Its
+// error is errGone, or the body's.
 func (o *out) copy(body io.Reader, came func()) error {
 	streams := o.tap != nil || o.v.streams
 	size := wholeSize
@@ -243,6 +244,7 @@ func (o *out) copy(body io.Reader, came func()) error {
 			if n > 0 {
 				o.take(p[:n], streams)
 			}
+			// the hider keeps an unfinished line back: at the end it is the client's
 			if err != nil && o.hider != nil && len(o.hider.Rest()) > 0 {
 				o.write(o.hider.Rest())
 			}
@@ -298,7 +300,7 @@ func (o *out) pass(resp *http.Response) {
 		}
 		h := o.v.w.Header()
 		incoming(h, resp.Header)
-		o.v.served(h)
+		o.v.setServed(h)
 		h.Set("X-Should-Retry", "false")
 		h.Set("Content-Length", strconv.Itoa(len(body)))
 		o.head(resp.StatusCode, "")
@@ -331,7 +333,7 @@ func (o *out) finish(why *refused) (status int, aborted bool) {
 		}
 	}()
 	if o.pinged {
-		o.v.served(o.v.w.Header()) // as trailers: the head has left
+		o.v.setServed(o.v.w.Header()) // as trailers: the head has left
 	}
 	switch {
 	case o.v.r.Context().Err() != nil: // nobody sees it
@@ -339,7 +341,7 @@ func (o *out) finish(why *refused) (status int, aborted bool) {
 	case why == nil:
 	case o.status == 0:
 		if o.v.tries > 0 {
-			o.v.served(o.v.w.Header())
+			o.v.setServed(o.v.w.Header())
 		}
 		plain(o.v.w, o.v.face, *why)
 		o.status = why.Status

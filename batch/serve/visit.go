@@ -380,9 +380,9 @@ func (v *visit) call() (*refused, error) {
 	}
 	defer v.leave()
 	if v.pings() {
-		defer v.pinging()()
+		defer v.startPinging()()
 	}
-	v.s.waits(v.wishes.client, v.wishes.class)
+	v.s.joinsLine(v.wishes.client, v.wishes.class)
 	if err := v.awaitTurn(pool); err != nil {
 		v.s.leaves(v.wishes.client, v.wishes.class, true)
 		return new(reasonOf(v.r.Context(), err)), err

@@ -71,7 +71,7 @@ func (b *Bus) Queue(ctx context.Context, w Work, body []byte) (fresh bool, err e
 		return false, err
 	}
 	fresh, err = b.queue(ctx, w, body)
-	if errors.Is(err, ErrGone) {
+	if errors.Is(err, ErrGone) { // the stream was deleted: make it anew, and try once more
 		if _, err := b.ensureWork(ctx); err != nil {
 			return false, err
 		}

@@ -260,10 +260,10 @@ func (l *lane) itemAtFault(it *Item, o *Outcome) bool {
 	return open && !l.remote() && l.phase != Stopped && l.needs(o) == 0
 }
 
-// failsForGood takes an item that has no attempt left, or was refused for good in words that do
+// accuse takes an item that has no attempt left, or was refused for good in words that do
 // not say whom they concern. The item waits until the machine knows whether the lane is to
 // blame.
-func (m *Machine) failsForGood(now time.Time, it *Item, o *Outcome) {
+func (m *Machine) accuse(now time.Time, it *Item, o *Outcome) {
 	l := it.lane
 	need, broke := l.needs(o), o.Signal == Failed
 	b := l.blames()
@@ -325,9 +325,10 @@ func (l *lane) blamedFor(said bool, n int, cause error) error {
 	return &AlikeError{Lane: l.name, Items: n, Cause: cause}
 }
 
-// takeUndecided removes and returns the lane's undecided items that still wait and that wants
-// accepts.
-func (m *Machine) takeUndecided(l *lane, wants func(*undecided) bool) (taken []undecided) {
+// takeUndecided takes those of the lane's undecided items that accept wants out of its pool, and
+// returns them. Each is Waiting and in no queue: the caller finds its place. Items that no longer
+// wait are dropped.
+func (m *Machine) takeUndecided(l *lane, accept func(*undecided) bool) (taken []undecided) {
 	b := l.blame
 	if b == nil || len(b.undecided) == 0 {
 		return nil
@@ -336,7 +337,7 @@ func (m *Machine) takeUndecided(l *lane, wants func(*undecided) bool) (taken []u
 		switch {
 		case !u.waits():
 			return true
-		case !wants(&u):
+		case !accept(&u):
 			return false
 		}
 		taken = append(taken, u)

@@ -338,7 +338,7 @@ func (m *Machine) endsIt(now time.Time, it *Item, o *Outcome, used bool) bool {
 	case it.Probe && last && it.run.cfg.KeepGoing:
 		m.fails(it, last, o.Cause)
 	default:
-		m.failsForGood(now, it, o)
+		m.accuse(now, it, o)
 	}
 	return true
 }

@@ -263,7 +263,8 @@ func (m *Machine) ring(now time.Time) {
 func (m *Machine) grant(now time.Time) {
 	m.lendReleases()
 	kept := 0 // of the woken lanes: those that are to be asked again
-	for asked := 0; ; {
+	asked := 0
+	for {
 		if r := m.awake.first; r != nil && !m.full() {
 			m.serve(now, r.of)
 			continue
@@ -283,7 +284,7 @@ func (m *Machine) grant(now time.Time) {
 	}
 	clear(m.woken[kept:])
 	m.woken = m.woken[:kept]
-	if m.unpaid {
+	if m.unpaid { // a budget was spent meanwhile: its items end in this pass, too
 		m.unpaid = false
 		m.lendReleases()
 	}

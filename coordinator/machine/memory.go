@@ -352,8 +352,8 @@ func (m *Machine) makeRoom(now time.Time) {
 	}
 }
 
-// roomFor reports whether the lanes of a pool may all be known. The error names the first that
-// may not.
+// roomFor returns an error if the lanes of a pool do not all fit under MaxLanes. It names the first
+// that does not.
 func (m *Machine) roomFor(names []string) error {
 	n := len(m.lanes)
 	for _, name := range names {

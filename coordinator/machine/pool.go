@@ -136,9 +136,9 @@ func (p *pool) ripen(now time.Time) {
 	}
 }
 
-// freeFrom ends the waits of items whose latest call was on the lane.
+// freeFrom ends the waits of delayed items whose latest call was on the lane: a person has reset it.
 func (p *pool) freeFrom(l *lane) {
-	for _, it := range slices.Clone(p.delayed.items) {
+	for _, it := range slices.Clone(p.delayed.items) { // remove changes the heap under the loop
 		if it.lane == l {
 			p.delayed.remove(int(it.pos))
 			p.due(it)
@@ -189,7 +189,7 @@ func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration
 	for i := range p.lanes {
 		k := p.index(i)
 		l := p.lanes[k]
-		wait := p.ask(now, l, it)
+		wait := p.waitOn(now, l, it)
 		if wait == 0 && p.hasItsShare(k, len(p.lanes)) {
 			if crowded < 0 {
 				crowded = k
@@ -218,14 +218,14 @@ func (p *pool) hasItsShare(k, n int) bool {
 	return n > 1 && int(p.stands[k].out)*n >= p.run.m.ceiling(p.run)
 }
 
-// ask asks a lane, unless another pool is before this one in its line. It returns the time until
-// the item may go.
-func (p *pool) ask(now time.Time, l *lane, it *Item) time.Duration {
+// waitOn returns the time until the item may go on the lane: forever while another pool is before
+// this one in the lane's line. It notes the answer in the lane's delay, for the line's alarm.
+func (p *pool) waitOn(now time.Time, l *lane, it *Item) time.Duration {
 	if next := l.line.first(); next != nil && next != p {
 		return forever
 	}
 	l.delay = l.admit(now, p, it)
-	if l.outside != nil && l.remote() {
+	if l.outside != nil && l.remote() { // its law has just said whether it cools
 		p.run.m.rests(now, l)
 	}
 	return l.delay

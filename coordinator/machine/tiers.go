@@ -78,7 +78,7 @@ func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.D
 		tier, k := t.of[i], t.index(i)
 		l := p.lanes[k]
 		start, end := t.span(tier)
-		wait := p.ask(now, l, it)
+		wait := p.waitOn(now, l, it)
 		switch {
 		case wait > 0:
 		case t.heavy != nil:

@@ -385,7 +385,7 @@ func (s *sends) emptyInflow(e interval) float64 {
 // surplus returns the most that was let in beyond a rate within any part of a stretch of time.
 // A bucket that refills at that rate is at least that deep.
 func (s *sends) surplus(from, to, rate float64) (most float64) {
-	t, over := from, 0.0
+	t, over := from, 0.0 // over never falls below 0: what was not sent saves nothing up
 	for i := s.after(from); i < s.count; i++ {
 		e := s.get(i)
 		if e.from > to {

@@ -174,10 +174,10 @@ func (v Vendor) Key(key string) (*auth.Key, error) {
 }
 
 // Header returns the header for a key and the prefix before it. variable names the environment
-// variable that held the key; "" means another place. Tokens are sent as Bearer: those from a
-// variable of Bearers, and those of Azure's Entra, which are known by their form.
+// variable that held the key; "" means another place. A token is sent as Bearer. It comes from a
+// variable of Bearers, or has the form of Azure Entra's, which no key of Azure has.
 func (v Vendor) Header(variable, key string) (header, prefix string) {
-	isWebToken := strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2 // as no key of Azure's is
+	isWebToken := strings.HasPrefix(key, "eyJ") && strings.Count(key, ".") == 2
 	switch {
 	case slices.Contains(v.Bearers, variable) || isWebToken && strings.Contains(v.Base, "{resource}"):
 	case v.Auth == XAPIKey:

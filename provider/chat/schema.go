@@ -119,7 +119,7 @@ const maxSchema = 32
 // the answer, or that of a strict tool's calls.
 func (r *Request) CheckSchemas(k *Keywords) error {
 	if r.Format != nil && r.Format.Schema != nil {
-		if refused := k.schema(r.Format.Schema, maxSchema); refused != nil {
+		if refused := k.checkSchema(r.Format.Schema, maxSchema); refused != nil {
 			refused = refused.in("response_format.json_schema.schema")
 			return r.Refuse(refused.field, refused.why)
 		}
@@ -128,7 +128,7 @@ func (r *Request) CheckSchemas(k *Keywords) error {
 		if !tool.Strict || tool.Parameters == nil {
 			continue
 		}
-		if refused := k.schema(tool.Parameters, maxSchema); refused != nil {
+		if refused := k.checkSchema(tool.Parameters, maxSchema); refused != nil {
 			refused = refused.in("function.parameters").at(i).in("tools")
 			return r.Refuse(refused.field, refused.why)
 		}
@@ -136,30 +136,30 @@ func (r *Request) CheckSchemas(k *Keywords) error {
 	return nil
 }
 
-// schema checks a schema, in which others may nest that deep.
-func (k *Keywords) schema(value []byte, depth int) *refusal {
+// checkSchema checks a schema. depth bounds how deep others may nest in it.
+func (k *Keywords) checkSchema(value []byte, depth int) *refusal {
 	if depth == 0 {
 		return refuse("nests too deep")
 	}
 	return object(value, k.Known, func(name string, value []byte) *refusal {
 		switch name {
 		case "properties", "$defs", "definitions":
-			return k.schemas(value, depth)
+			return k.checkSchemas(value, depth)
 		case "items":
-			return k.schema(value, depth-1)
+			return k.checkSchema(value, depth-1)
 		case "anyOf":
-			return list(value, func(_ int, value []byte) *refusal { return k.schema(value, depth-1) })
+			return list(value, func(_ int, value []byte) *refusal { return k.checkSchema(value, depth-1) })
 		}
 		return k.keyword(name, value)
 	})
 }
 
-// schemas checks an object whose members are schemas under any name.
-func (k *Keywords) schemas(value []byte, depth int) *refusal {
+// checkSchemas checks an object whose members are schemas under any name.
+func (k *Keywords) checkSchemas(value []byte, depth int) *refusal {
 	if value[0] != '{' {
 		return refuse("is not an object")
 	}
-	return members(value, func(value []byte) *refusal { return k.schema(value, depth-1) })
+	return members(value, func(value []byte) *refusal { return k.checkSchema(value, depth-1) })
 }
 
 // keyword checks a keyword that contains no schema.

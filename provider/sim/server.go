@@ -116,7 +116,7 @@ func (s *Server) respond(r *http.Request) (answer, error) {
 	case e.Aim == face.Ask:
 		return s.call(r, e)
 	case e.Aim == face.List:
-		return whole(s.list(r, e), nil)
+		return whole(s.listModels(r, e), nil)
 	case e.Aim == face.Misuse:
 		return whole(s.misuse(r, e.Allow))
 	}
@@ -177,8 +177,8 @@ func (s *Server) showBooks(asked url.Values) ([]byte, error) {
 	return append(body, '\n'), err
 }
 
-// list shows the models to a caller with a key: it is neither charged nor counted.
-func (s *Server) list(r *http.Request, e face.Errand) face.Reply {
+// listModels answers a request for the list of models. Only a caller with a key gets it. The books do not have such requests.
+func (s *Server) listModels(r *http.Request, e face.Errand) face.Reply {
 	stamp, req := s.stamp(), s.cfg.Face.Read(r, e, "")
 	names := s.cfg.Models
 	if len(names) == 0 {

@@ -172,6 +172,7 @@ func (c *Client) request(ctx context.Context, r provider.Request) (req *http.Req
 	if err != nil {
 		return nil, false, err
 	}
+	// the vendor wants a member of its own in place of the model
 	if c.cfg.InBody != "" && rawjson.IsObject(rawjson.Trim(body)) {
 		body = inPlaceOfModel(body, c.cfg.InBody)
 	}
@@ -350,10 +351,11 @@ func (c *Client) newBlank(ctx context.Context, operation, model string) (*http.R
 	return c.requestTo(ctx, c.cfg.Path, path, model)
 }
 
-// requestTo returns a request without its body to a path of the dialect's, in the vendor's form.
+// requestTo returns a request, without its body, to a path of the dialect. template is the vendor's form of it, in which {path}
+// and {model} are filled in.
 func (c *Client) requestTo(ctx context.Context, template, path, model string) (*http.Request, error) {
 	if version, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/"); below && isVersion(version) && strings.HasSuffix(c.base, "/"+version) {
-		path = strings.TrimPrefix(path, "/"+version) // both have it, the URL has it once
+		path = strings.TrimPrefix(path, "/"+version) // the base has the version already
 	}
 	path = strings.NewReplacer("{path}", path, "{model}", provider.Segment(model)).Replace(template)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, http.NoBody)

@@ -245,7 +245,7 @@ var panelScenes = []panelScene{
 	},
 	{
 		name: "an outage begins: nothing is answered", setting: setting{tokens: 50, concurrency: 8, items: 2000}, server: down(sim.OutageHang),
-		drained: 50 * time.Second, fault: neverFrom(37*time.Second, `your -c 8`), says: `calls that go unanswered: none of 8 has ended for long`,
+		drained: 50 * time.Second, fault: neverFrom(37*time.Second, `your -c 8`), says: `calls that go unanswered: none of 8 has ended for a long time`,
 	},
 	{
 		name:    "thirty steady seconds, by a limit on requests that headers show",

@@ -270,8 +270,8 @@ func (s *scene) whyStopped() error {
 
 // unanswered says that calls are overdue, and what the run does about it.
 func (s *scene) unanswered(w *sentence) {
-	w.by = []string{w.by[0] + ": none of " + words.Number(s.p.InFlight) + " has ended for long"}
-	if s.p.InFlight < s.p.Concurrency {
+	w.by = []string{w.by[0] + ": none of " + words.Number(s.p.InFlight) + " has ended for a long time"}
+	if s.p.InFlight < s.p.Concurrency { // the longer one first: the row takes what fits
 		w.by = append([]string{w.by[0] + "; one more leaves at a time"}, w.by...)
 	}
 	if s.p.Oldest > 0 {

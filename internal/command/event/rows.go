@@ -95,7 +95,7 @@ func waiting(p *Progress) string {
 
 // SpentRow says what the run has cost, what it will cost, and which tokens were billed.
 func SpentRow(p *Progress) string {
-	money, tokens := cost(p), tokensOf(p, "tokens")
+	money, tokens := moneyOf(p), tokensOf(p, "tokens")
 	switch {
 	case p.Simulated:
 		return row(gap, tokens, "(simulated: nothing is paid)")
@@ -116,15 +116,15 @@ func SpentRow(p *Progress) string {
 // early is the reason at the beginning of a run, when no end is known yet.
 const early = "early"
 
-// cost is the money spent; "" if nothing has a price.
-func cost(p *Progress) string {
+// moneyOf words the cost so far, in all, and at most; "" if nothing has a price.
+func moneyOf(p *Progress) string {
 	if p.Spent.USD == nil {
 		return ""
 	}
 	text := words.Money(*p.Spent.USD)
 	if p.InAll != nil && p.State != draining && p.State != stopped {
 		text += ", about " + words.Money(p.InAll.USD) + " in all"
-		if p.InAll.PlusMinus > 0 { // it is not known of the first few items
+		if p.InAll.PlusMinus > 0 { // the first few items show no spread
 			text += " (± " + words.Money(p.InAll.PlusMinus) + ")"
 		}
 	}

@@ -133,8 +133,8 @@ func (f *failing) drop(id string) {
 	delete(f.items, id)
 }
 
-// say reports whether to give the notice now, which happens once, and for how many items.
-func (f *failing) say(p *observe.Snapshot) (items int, now bool) {
+// due reports, once, that the notice is due, and for how many items.
+func (f *failing) due(p *observe.Snapshot) (items int, now bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, calls := range f.items {
@@ -142,6 +142,7 @@ func (f *failing) say(p *observe.Snapshot) (items int, now bool) {
 			items++
 		}
 	}
+	// with a breaker open, or few others answered, the server may be to blame
 	now = !f.said && p.Open+p.HalfOpen == 0 && p.Answered >= verdict.FailingFew*items
 	f.said = f.said || now
 	return items, now
@@ -154,7 +155,7 @@ func (c *calls) noteFailing(it *promptfile.Item, e *provider.Error) {
 		return
 	}
 	p := c.show.recorder.Snapshot(c.Clock.Now())
-	if n, now := c.failing.say(&p); now {
+	if n, now := c.failing.due(&p); now {
 		text := fmt.Sprintf("%s so far while the rest are answered: %s", keepFailing(n), c.verdict.FailedAs(it.ID, verdict.FailingCalls, e))
 		if n > 1 {
 			text += ", and so on"

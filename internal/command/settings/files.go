@@ -102,8 +102,9 @@ func CheckMetricsAddr(addr string) error {
 	return nil
 }
 
-// checkMetrics refuses addresses that cannot be, and a file that is none.
-func (f *Flags) checkMetrics() error {
+// checkMeters refuses flags of the group Meters that have no meaning: a report without a file of results, metrics on standard
+// output, a bad address, and --linger without one.
+func (f *Flags) checkMeters() error {
 	if f.Report != "" && (f.ToStdout() || IsNoFile(f.Output)) {
 		return fmt.Errorf("--report: the results go to %s, and a report is made of a file of results: name one with --output", f.OutputName())
 	}

@@ -319,7 +319,7 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 		AtLeast("item-timeout", f.ItemTimeout, 0),
 		AtLeast("deadline", f.Deadline, 0),
 		AtLeast("long-wait", f.LongWait, 0),
-		f.checkMetrics(),
+		f.checkMeters(),
 		AtLeast("first-answer", f.FirstAnswer, 0),
 		AtLeast("outage-patience", f.OutagePatience, 0),
 		OneOf("filtered", f.Filtered, filteredKeep, FilteredFail),

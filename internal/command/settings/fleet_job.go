@@ -55,24 +55,25 @@ func (f *Flags) fromJob() error {
 	return Usage(c.Faults...)
 }
 
-// checkInJob refuses what lanes must not say in a job: it would be about a machine of somebody else.
+// checkInJob refuses lanes of a job that name files, headers or keys of the machine that takes the job. It belongs to
+// another person.
 func (f *Flags) checkInJob() error {
 	if !f.InJob || f.Fleet == nil {
 		return nil
 	}
-	faults := []error{}
+	var faults []error
 	if n := len(f.Fleet.Text); n > mostLanesOfJob {
 		faults = append(faults, fmt.Errorf("%s:%d: lanes and pools have %d bytes, and a job brings %d at most to its workers", f.Config, f.Fleet.Line, n, mostLanesOfJob))
 	}
 	for i := range f.Fleet.Lanes {
 		l := &f.Fleet.Lanes[i]
-		faults = append(faults, l.inFile(f.Config, l.checkInJob()))
+		faults = append(faults, l.inFile(f.Config, l.faultInJob()))
 	}
 	return errors.Join(faults...)
 }
 
-// checkInJob says what of a lane does not go with a job.
-func (l *LaneSpec) checkInJob() error {
+// faultInJob returns the first reason for which a lane cannot go with a job.
+func (l *LaneSpec) faultInJob() error {
 	f := l.Flags
 	switch {
 	case len(f.headers) > 0:

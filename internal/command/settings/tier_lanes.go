@@ -83,19 +83,21 @@ func (l LaneSpec) inTier(tier string) LaneSpec {
 	return l
 }
 
-// split puts a tier of flex lanes before each tier with lanes that have one.
+// split puts, before each tier, a tier in which flex lanes take the places of the lanes that have them. The lanes themselves
+// follow after spill, which then counts for all tiers of the pool.
 func (p *PoolSpec) split(flexOf map[string]string, spill time.Duration) {
 	var tiers [][]string
 	for _, lanes := range p.Tiers {
-		first, behind := []string{}, []string{}
+		flex, standard := []string{}, []string{}
 		for _, lane := range lanes {
-			first = append(first, cmp.Or(flexOf[lane], lane))
+			flex = append(flex, cmp.Or(flexOf[lane], lane))
 			if flexOf[lane] != "" {
-				behind = append(behind, lane)
+				standard = append(standard, lane)
 			}
 		}
-		if tiers = append(tiers, first); len(behind) > 0 {
-			tiers, p.After = append(tiers, behind), spill
+		tiers = append(tiers, flex)
+		if len(standard) > 0 {
+			tiers, p.After = append(tiers, standard), spill
 		}
 	}
 	p.Tiers = tiers
