@@ -15,6 +15,7 @@ type buckets [4]bucket
 type bucket struct {
 	perMinute, depth, level float64
 	last                    time.Time
+	full                    time.Time // when the limit was told and the bucket was taken to be full
 }
 
 var dimensions = [4]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
@@ -26,7 +27,7 @@ func (bs *buckets) set(now time.Time, l limiter.Limits, s *server) {
 		known := b.perMinute > 0 && !s.showsWithin(d, b.perMinute) && b.level < b.depth // else this was not what held calls back
 		b.perMinute, b.depth = l.PerMinute(d), l.Capacity(d)
 		if !known {
-			b.level = b.depth
+			b.level, b.full = b.depth, now
 		}
 		b.clamp()
 	}
@@ -106,10 +107,12 @@ func (s *server) shownPerMinute(d limiter.Dimension) float64 {
 	return 0
 }
 
-func (bs *buckets) give(now time.Time, requests float64, c limiter.Cost) {
+// give gives back what a call that left at sent did not draw. What it drew in addition was drawn before a bucket that has
+// been full since.
+func (bs *buckets) give(now, sent time.Time, requests float64, c limiter.Cost) {
 	for i, n := range [4]float64{requests, c.Tokens(), c.Input, c.Output} {
 		b := &bs[i]
-		if b.perMinute > 0 {
+		if b.perMinute > 0 && (n > 0 || !sent.Before(b.full)) {
 			b.refill(now)
 			b.level += n
 			b.clamp()
@@ -137,11 +140,11 @@ func (l *bookLane) ended(now time.Time, x *bookItem, o Outcome, present bool) {
 	}
 	charged := l.charged(x.item)
 	if o.Measured {
-		l.buckets.give(now, 0, charged.Minus(l.charge.Settled(o.Actual, o.Cached)))
+		l.buckets.give(now, x.item.Sent, 0, charged.Minus(l.charge.Settled(o.Actual, o.Cached)))
 	}
 	refused := o.Signal == Throttled || o.Signal == Overloaded
 	if o.Unsent || refused && (!present || l.config.Law == limiter.Model) { // nothing of it was served
-		l.buckets.give(now, 1, charged)
+		l.buckets.give(now, x.item.Sent, 1, charged)
 	}
 }
 
