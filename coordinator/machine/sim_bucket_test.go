@@ -15,7 +15,7 @@ type buckets [4]bucket
 type bucket struct {
 	perMinute, depth, level float64
 	last                    time.Time
-	full                    time.Time // when the limit was told and the bucket was taken to be full
+	full                    time.Time // when the user gave the limit, and the bucket was taken to be full
 }
 
 var dimensions = [4]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
