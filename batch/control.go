@@ -18,9 +18,10 @@ type Control struct {
 	drain   chan struct{} // holds one token once Drain was called
 	ready   chan struct{} // closed when those below are set
 	session *coordinator.Session
-	lanes   *Shared // those of the run's coordinator; only its coordinator is set
-	most    int     // calls that may be in flight
-	budget  bool    // the run has one
+	raise   func(n int) // makes places for n workers
+	lanes   *Shared     // those of the run's coordinator; only its coordinator is set
+	most    int         // calls that may be in flight
+	budget  bool        // the run has one
 }
 
 // NewControl returns a control for one run.
@@ -47,10 +48,10 @@ func (c *Control) made() error {
 }
 
 // attach gives the control its run, and reports whether the control had none yet.
-func (c *Control) attach(owner *coordinator.Coordinator, s *coordinator.Session, limits *machine.RunConfig) bool {
+func (c *Control) attach(owner *coordinator.Coordinator, s *coordinator.Session, raise func(n int), limits *machine.RunConfig) bool {
 	select {
 	case <-c.claim:
-		c.lanes, c.session = &Shared{coordinator: owner}, s
+		c.lanes, c.session, c.raise = &Shared{coordinator: owner}, s, raise
 		c.most, c.budget = cmp.Or(limits.MostConcurrency, limits.Concurrency), limits.Budget > 0
 		close(c.ready)
 		return true
@@ -108,6 +109,7 @@ func (c *Control) SetConcurrency(ctx context.Context, n int) error {
 		if err := within("SetConcurrency", n, 1, c.most); err != nil {
 			return wrong(err)
 		}
+		c.raise(n)
 		c.session.SetConcurrency(n)
 		return nil
 	})

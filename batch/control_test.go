@@ -67,6 +67,45 @@ func TestControlSetsConcurrency(t *testing.T) {
 	})
 }
 
+// A run starts no more workers than calls may be in flight, however far a control may raise that number. Once it does, the new
+// ones call, also when each worker is in a long call.
+func TestControlHires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctl, f := NewControl(), newFlights()
+		seen := func(c Call) {
+			places, at := 4, c.Begun.Sub(f.begun)
+			if at > 25*time.Second {
+				places = 12
+			} else if at > 15*time.Second {
+				places = 9
+			}
+			if c.Worker >= places {
+				t.Errorf("worker %d began a call after %v, want %d workers", c.Worker, at, places)
+			}
+		}
+		long := func(ctx context.Context, i int) (int, error) {
+			f.add(1)
+			defer f.add(-1)
+			if i < 40 {
+				return i, pause(ctx, time.Second)
+			}
+			return i, pause(ctx, time.Minute)
+		}
+		for at, n := range map[time.Duration]int{15500 * time.Millisecond: 9, 20500 * time.Millisecond: 3, 25500 * time.Millisecond: 12} {
+			time.AfterFunc(at, func() { must.Do(t, ctl.SetConcurrency(t.Context(), n)) })
+		}
+		_, sum, err := proved(t.Context(), t, numbers(100), long, WithControl(ctl), WithConcurrency(4), WithMostConcurrency(64), WithCalls(seen), WithPlainLaw())
+		if err != nil || sum.Succeeded != 100 {
+			t.Errorf("%v %+v", err, sum)
+		}
+		for at, want := range map[int]int{0: 4, 15: 9, 25: 12} {
+			if f.most[at] != want {
+				t.Errorf("second %d: at most %d in flight, want %d", at, f.most[at], want)
+			}
+		}
+	})
+}
+
 // Numbers that a run cannot have are refused, and change nothing.
 func TestControlRefuses(t *testing.T) {
 	ctl := NewControl()

@@ -166,7 +166,7 @@ type run[In, Out any] struct {
 	workers     goroutines
 	saver       *saver // nil: nothing is saved
 
-	vacant   chan int           // holds the number of workers that may still be started; closed: none
+	staff    staff
 	credit   chan int           // the reader's leave to take so many more items
 	jobs     chan *job[In, Out] // reader to feed
 	results  chan *job[In, Out] // finished, to the caller; has room for every credit
@@ -241,7 +241,8 @@ func (r *run[In, Out]) open(ctx context.Context) error {
 		open = r.coordinator.OpenMuted
 	}
 	s, err := open(ctx, r.limits)
-	if err == nil && r.control != nil && !r.control.attach(r.coordinator, s, &r.limits) {
+	r.staff = newStaff(r.limits.Concurrency, r.mostConcurrency())
+	if err == nil && r.control != nil && !r.control.attach(r.coordinator, s, r.staff.raise, &r.limits) {
 		s.EndInput()
 		err = fmt.Errorf("%w: WithControl: the control has a run already", ErrConfig)
 	}
@@ -298,33 +299,30 @@ func (r *run[In, Out]) launch(ctx context.Context) {
 	r.stop = make(chan struct{})
 	r.ask = make(chan bool, 1)
 	r.failures = newFailures(r.maxFailures)
-	finished := make(chan struct{})
 	if isClosed(r.drain) || len(r.control.drains()) > 0 {
 		r.session.Drain() // takes effect before the first offer, which comes by the same way: nothing is called
 	}
 
-	r.vacant = make(chan int, 1)
-	r.vacant <- r.mostConcurrency()
 	r.hire(ctx)
+	r.workers.Go(func() { r.steward(ctx) })
 	r.group.Go(r.read)
 	r.group.Go(r.feed)
-	r.group.Go(func() { r.steward(ctx, finished) })
 	if r.observer != nil {
 		r.group.Go(func() { r.observe(ctx) })
 	}
 	r.group.Go(func() {
 		defer r.release()
 		defer close(r.results)
-		defer close(finished)
 		r.workers.Wait()
 	})
 }
 
-// steward stops the input when the run must end before it.
+// steward stops the input when the run must end before it, and hires when a control has made places. It counts as a worker,
+// so that it hires none after the last has gone.
 //
 // A stranded run may still be drained: an item that was read before may open a pool with a
 // lane of its own, and wait there.
-func (r *run[In, Out]) steward(ctx context.Context, finished <-chan struct{}) {
+func (r *run[In, Out]) steward(ctx context.Context) {
 	stranded := r.session.Stranded()
 	defer func() {
 		if stranded != nil {
@@ -333,8 +331,11 @@ func (r *run[In, Out]) steward(ctx context.Context, finished <-chan struct{}) {
 	}()
 	for {
 		select {
-		case <-finished:
+		case <-r.staff.over:
 			return
+		case <-r.staff.more:
+			r.hire(ctx)
+			continue
 		case <-stranded: // the machine releases the waiting items, with the reason
 			close(r.stop)
 			stranded = nil

@@ -13,6 +13,41 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
+// staff holds the places of a run's workers. Whoever adds places takes their number out of places, and puts it back.
+type staff struct {
+	vacant chan int      // the numbers of workers that may still be started; has room for all
+	places chan int      // how many have had a place so far
+	more   chan struct{} // one token: places were added, for the steward
+	over   chan struct{} // one token: the first worker has found the work ended, for the steward
+}
+
+// newStaff returns places for now workers, of which there may be most later.
+func newStaff(now, most int) staff {
+	s := staff{vacant: make(chan int, most), places: make(chan int, 1), more: make(chan struct{}, 1), over: make(chan struct{}, 1)}
+	s.places <- 0
+	s.raise(now)
+	<-s.more // the first worker is started anyway
+	return s
+}
+
+// raise makes places for n workers in all, and tells the steward: each worker may be in a long call.
+func (s *staff) raise(n int) {
+	have := <-s.places
+	for ; have < n; have++ {
+		s.vacant <- have
+	}
+	s.places <- have
+	tell(s.more)
+}
+
+// tell puts a token into a channel that has room for one, if it holds none.
+func tell(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
 // work makes calls until the run is over. A worker waits only for its own call: results
 // have room, and items that must wait are handed over. If a function of the caller's ends
 // the goroutine, which nothing can stop, another worker takes the place of this one.
@@ -23,12 +58,12 @@ func (r *run[In, Out]) work(l *leash) {
 			r.workers.Go(func() { r.work(l) })
 		}
 	}()
-	hiring := true
 	for g := range r.session.Work() {
-		hiring = hiring && r.hire(l.parent)
+		r.hire(l.parent)
 		r.carryOut(l, g)
 	}
 	over = true
+	tell(r.staff.over)
 }
 
 // carryOut makes the call of a grant, or delivers the item that has ended without one.
@@ -42,27 +77,19 @@ func (r *run[In, Out]) carryOut(l *leash, g machine.Grant) {
 	r.deliver(l, j, g, machine.Outcome{})
 }
 
-// hire starts one more worker, and reports false when there are as many as there may be. A
-// worker that takes a grant hires before anything else, so that some worker listens for the
-// next grant. A worker that finds the number of vacancies gone does nothing: another worker
-// has it, and is hiring. A run of three items has four workers, and not as many as its
-// concurrency.
-func (r *run[In, Out]) hire(ctx context.Context) bool {
+// hire starts one more worker if there is a place. A worker that takes a grant hires before
+// anything else, so that some worker listens for the next grant. A run of three items has four
+// workers, and not as many as its concurrency.
+//
+// There are as many places as calls may be in flight, and more only once a control raises that number.
+// Workers take grants in turn: each one more would be one more stack to keep and to scan.
+func (r *run[In, Out]) hire(ctx context.Context) {
 	select {
-	case n := <-r.vacant:
-		switch n {
-		case 0: // it is closed
-			return false
-		case 1:
-			close(r.vacant)
-		default:
-			r.vacant <- n - 1
-		}
-		l := &leash{clock: r.clock, parent: ctx, worker: r.mostConcurrency() - n}
+	case n := <-r.staff.vacant:
+		l := &leash{clock: r.clock, parent: ctx, worker: n}
 		r.workers.Go(func() { r.work(l) })
 	default:
 	}
-	return true
 }
 
 // attempt makes one call, judges its end and reports it. Then it hands the item over if it
