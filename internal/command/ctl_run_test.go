@@ -4,12 +4,16 @@ package command
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jonboulle/clockwork"
 
 	"github.com/headrace/headrace/internal/command/exit"
 	"github.com/headrace/headrace/internal/must"
@@ -140,15 +144,24 @@ func TestControlOfAPilotHoldsForTheRest(t *testing.T) {
 	folder := must.Get(os.MkdirTemp("", "ctl"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	t.Setenv("XDG_RUNTIME_DIR", folder)
-	server, base := serveFor(t, sim.Config{Latency: sim.Latency{Median: 2 * time.Second}})
+	server, answers := sim.New(sim.Config{}, clockwork.NewRealClock()), make(chan struct{})
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-answers: // the pilot lasts until all commands are given, however slow the machine is
+			server.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(front.Close)
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	p := start(t, nil, promptsFile(t, 8), "-o", out, "--base-url", base, "--model", "m", "-c", "4", "--rpm", "6000", "--pilot", "4", "--yes")
+	p := start(t, nil, promptsFile(t, 8), "-o", out, "--base-url", front.URL+"/v1", "--model", "m", "-c", "4", "--rpm", "6000", "--pilot", "4", "--yes")
 	p.until(func(e shownEvent) bool { return e.Event == "progress" && e.InFlight == 4 })
 	for _, words := range []string{"pause", "concurrency 2", "limit rpm=5000", "limit openai/m rpm=4000"} {
 		if said, code := control(t, append([]string{out}, strings.Fields(words)...)...); code != 0 {
 			t.Fatalf("%s: code %d, %q", words, code, said)
 		}
 	}
+	close(answers)
 	p.until(func(e shownEvent) bool { return e.Event == "start" })
 	p.until(func(e shownEvent) bool { return e.Event == "progress" })
 	time.Sleep(300 * time.Millisecond) // calls that should not leave would have left
