@@ -27,8 +27,8 @@ const (
 
 // ProbeConfig sets how hard a probe tries a store. The zero value is usable.
 type ProbeConfig struct {
-	Rounds  int // names to race for; 0 means DefaultProbeRounds
-	Writers int // writers that race for each name; 0 means DefaultProbeWriters
+	Rounds  int // names to race for; 0 or less means DefaultProbeRounds
+	Writers int // writers that race for each name; 0 or less means DefaultProbeWriters
 }
 
 // Unsafe is a probe's finding; errors.Is finds ErrUnsafe in it.
@@ -57,8 +57,8 @@ func (u *Unsafe) Is(target error) bool { return target == ErrUnsafe }
 //
 // One machine cannot see what another one sees late, as through a file server whose clients cache.
 func Probe(ctx context.Context, s Store, chance *rand.Rand, cfg ProbeConfig) error {
-	cfg.Rounds = cmp.Or(cfg.Rounds, DefaultProbeRounds)
-	cfg.Writers = cmp.Or(cfg.Writers, DefaultProbeWriters)
+	cfg.Rounds = cmp.Or(max(0, cfg.Rounds), DefaultProbeRounds)
+	cfg.Writers = cmp.Or(max(0, cfg.Writers), DefaultProbeWriters)
 	p := &probe{store: s, cfg: cfg, folder: fmt.Sprintf("%s%016x/", probeFolder, chance.Uint64())}
 	defer p.clean(ctx)
 	for round := 1; round <= cfg.Rounds; round++ {

@@ -23,7 +23,7 @@ func chance() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 func TestProbeRefusesBadStores(t *testing.T) {
 	for _, bad := range storetest.Bad() {
 		t.Run(bad.Breaks, func(t *testing.T) {
-			err := store.Probe(t.Context(), bad.Store, chance(), store.ProbeConfig{})
+			err := store.Probe(t.Context(), bad.Store, chance(), store.ProbeConfig{Rounds: -1, Writers: -1}) // as the zero value
 			if !errors.Is(err, store.ErrUnsafe) || !strings.Contains(err.Error(), bad.Says) {
 				t.Errorf("%v does not say %q", err, bad.Says)
 			}

@@ -167,7 +167,7 @@ func (k ItemMemory) Validate() error {
 
 // SaveItems returns the memory of items that have failed and are not over, by key. These are
 // the items that wait or are in flight, items that were let go without a further call, and
-// items of an earlier machine that were not offered yet.
+// items of an earlier machine that were not offered yet. Beyond [MostItemMemories] it leaves out any of the last.
 func (m *Machine) SaveItems() map[string]ItemMemory {
 	all := map[string]ItemMemory{}
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {

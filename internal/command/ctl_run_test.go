@@ -43,6 +43,8 @@ func TestControlOfARun(t *testing.T) {
 	for _, c := range []struct{ words, want string }{
 		{"pause", "state: running → paused"},
 		{"pause", "it is paused already"},
+		{"limit tpm=0", "limits: rpm=6000, as before"},
+		{"concurrency 4", "concurrency: 4, as before"},
 		{"concurrency 16", "concurrency: 4 → 16"},
 		{"limit rpm=1200 tpm=1e6", "limits: rpm=6000 → rpm=1200 tpm=1000000"},
 		{"max-cost 0.5", "max-cost: $5.00 → $0.50"},
@@ -86,6 +88,9 @@ func TestControlOfARun(t *testing.T) {
 	for e, ok := p.next(); ok; e, ok = p.next() {
 		if e.Event == "changed" {
 			changes++
+			if e.From == e.To {
+				t.Errorf("an event of a change from %q to the same", e.From)
+			}
 		}
 	}
 	_ = p.cmd.Wait() // the code says it
@@ -169,6 +174,7 @@ func TestControlOfAPilotHoldsForTheRest(t *testing.T) {
 		t.Errorf("the rest of a paused run made %d calls", calls-4)
 	}
 	for _, c := range []struct{ words, want string }{
+		{"limit rpm=5000", "limits: rpm=5000, but for 1 of the lanes → rpm=5000"},
 		{"limit rpm=9000", "limits: rpm=5000 → rpm=9000"},
 		{"concurrency 3", "concurrency: 2 → 3"},
 		{"resume", "state: paused → running"},
@@ -223,6 +229,7 @@ func TestControlOfAServe(t *testing.T) {
 	for _, c := range []struct{ target, words, want string }{
 		{at, "status", "1 ended"},
 		{state, "concurrency 9", "concurrency: 64 → 9"},
+		{at, "limit rpm=0", "limits: none, as before"},
 		{at, "limit rpm=90", "limits: none → rpm=90"},
 		{at, "reset", "reset of openai/m: afresh"},
 		{at, "log-level debug", "log-level: warn → debug"},

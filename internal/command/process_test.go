@@ -55,6 +55,8 @@ type shownEvent struct {
 	NotRun   int    `json:"not_run"`
 	Proved   bool   `json:"proved"`
 	State    string `json:"state"`
+	From     string `json:"from"` // of a change
+	To       string `json:"to"`
 }
 
 // until reads events up to one that is wanted.

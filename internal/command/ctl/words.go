@@ -170,6 +170,14 @@ func LimitWords(l batch.Limits) string {
 	return strings.Join(parts, " ")
 }
 
+// AllWords shows the limits of all lanes, some of which may have others of their own.
+func AllWords(l batch.Limits, others map[string]batch.Limits) string {
+	if len(others) == 0 {
+		return LimitWords(l)
+	}
+	return fmt.Sprintf("%s, but for %d of the lanes", LimitWords(l), len(others))
+}
+
 func wordNamed(name string) *word {
 	for k := range words {
 		if words[k].name == name {

@@ -243,6 +243,9 @@ type Changed struct {
 	Text  string `json:"text"`
 }
 
+// IsNone reports that it is as before, so that nobody else needs to hear of it.
+func (c *Changed) IsNone() bool { return c.From != "" && c.From == c.To }
+
 // Say returns the change in a sentence for people.
 func (c *Changed) Say() string {
 	what := c.What
@@ -250,6 +253,8 @@ func (c *Changed) Say() string {
 		what += " of " + c.Lane
 	}
 	switch {
+	case c.IsNone():
+		return what + ": " + c.To + ", as before"
 	case c.From != "" && c.To != "":
 		what += ": " + c.From + " → " + c.To
 	case c.To != "":

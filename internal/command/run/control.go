@@ -158,10 +158,12 @@ func (c *control) files() *ctl.Files {
 	return &ctl.Files{Output: full(c.Flags.Output), Errors: full(c.Flags.ErrorsPath()), Timeline: full(c.show.timelineAt)}
 }
 
-// changed shows and keeps a change, and returns it in words.
+// changed shows and keeps a change, if it is one, and returns it in words.
 func (c *control) changed(what, lane, from, to string) string {
 	e := event.Changed{Event: "changed", At: event.Stamp(c.Clock.Now()), What: what, Lane: lane, From: from, To: to, By: "ctl"}
-	e.Text = e.Say()
+	if e.Text = e.Say(); e.IsNone() {
+		return e.Text
+	}
 	c.show.console.Changed(e)
 	c.show.timeline.Changed(e)
 	c.show.scene.change(e)
@@ -262,8 +264,9 @@ func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, erro
 		if err := c.steers.SetLimitsOfAll(ctx, to); err != nil {
 			return "", err
 		}
+		was := ctl.AllWords(from, c.limits)
 		c.all, c.limits = to, map[string]batch.Limits{}
-		return c.changed("limits", "", ctl.LimitWords(from), ctl.LimitWords(to)), nil
+		return c.changed("limits", "", was, ctl.LimitWords(to)), nil
 	}
 	lanes, err := c.lanesNamed(cmd.Lane)
 	if err != nil {

@@ -112,6 +112,9 @@ func fits(calls int, files uint64) error {
 // changed says and logs a change, and returns it in words.
 func (c *control) changed(what, lane, from, to string) string {
 	e := event.Changed{What: what, Lane: lane, From: from, To: to, By: "ctl"}
+	if e.IsNone() {
+		return e.Say()
+	}
 	c.console.Notice(event.Other, "changed: "+e.Say())
 	c.log.Info("changed by ctl", "what", what, "lane", lane, "from", from, "to", to)
 	text, _ := strings.CutSuffix(e.Say(), ", by headrace ctl")
@@ -127,8 +130,9 @@ func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, erro
 		if err := c.upstream.shared.SetLimitsOfAll(to); err != nil {
 			return "", err
 		}
+		was := ctl.AllWords(from, c.limits)
 		c.all, c.limits = to, map[string]batch.Limits{}
-		return c.changed("limits", "", ctl.LimitWords(from), ctl.LimitWords(to)), nil
+		return c.changed("limits", "", was, ctl.LimitWords(to)), nil
 	}
 	var err error
 	if cmd.Lane, err = c.knows(ctx, cmd.Lane); err != nil {
