@@ -22,13 +22,22 @@ type Record struct {
 // line's sum is proof enough that it is as it was written. The errors are those of ReadJournal, and
 // those of take; take may have got lines before.
 func Records(output, errorsPath string, take func(*Record) error) error {
+	_, err := eachItem(output, errorsPath, func(_ keys.Sum, r *Record, _ *Parser) error { return take(r) })
+	return err
+}
+
+// eachItem is Records, with the key of each item and the parser that has read it. It returns the journal of the output.
+//
+// It reads the errors file twice: before the output, to know which of its items have a result, and after it. A run may have
+// written that file anew in between.
+func eachItem(output, errorsPath string, take func(keys.Sum, *Record, *Parser) error) (*Journal, error) {
 	failures, err := ReadErrorsOf(output, errorsPath, output)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	places, err := failures.unaskedPlaces()
 	if err != nil {
-		return fmt.Errorf("journal: read %s: %w", errorsPath, err)
+		return nil, fmt.Errorf("journal: read %s: %w", errorsPath, err)
 	}
 	var over KeySet // failed items that have a result by now
 	var record Record
@@ -37,33 +46,37 @@ func Records(output, errorsPath string, take func(*Record) error) error {
 		if failures.Keys.sums.Has(sum) {
 			over.add(sum)
 		}
-		if len(places) > 0 {
-			delete(places, p.place())
+		if len(places) > 0 && places[p.place()] {
+			places[p.place()] = false
 		}
 		record = Record{Text: text, Offset: results.Size, Members: p.line.Members, Headrace: p.inner}
-		return take(&record)
+		return take(sum, &record, p)
 	}
 	if _, err = results.from(nil); err != nil {
-		return err
+		return nil, err
+	}
+	if failures, err = ReadErrorsOf(output, errorsPath, output); err != nil {
+		return nil, err
 	}
 	latest, err := failures.latest()
 	if err != nil {
-		return fmt.Errorf("journal: read %s: %w", errorsPath, err)
+		return nil, fmt.Errorf("journal: read %s: %w", errorsPath, err)
 	}
 	offset := int64(0)
 	err = failures.each(func(n int, sum keys.Sum, text []byte, p *Parser) error {
 		record = Record{Text: text, Offset: offset, Failed: true, Members: p.line.Members, Headrace: p.inner}
 		offset += int64(len(text))
 		last, several := latest[sum]
-		if !failures.isOurs(p) || over.sums.Has(sum) || several && last != n || p.neverAsked() && !places[p.place()] {
+		stands, known := places[p.place()]
+		if !failures.isOurs(p) || over.sums.Has(sum) || several && last != n || p.neverAsked() && known && !stands {
 			return nil
 		}
-		return take(&record)
+		return take(sum, &record, p)
 	})
 	if err != nil {
-		return fmt.Errorf("journal: read %s: %w", errorsPath, err)
+		return nil, fmt.Errorf("journal: read %s: %w", errorsPath, err)
 	}
-	return nil
+	return results, nil
 }
 
 // Record reads a line that Records has passed before, as fast.
@@ -76,7 +89,7 @@ func (p *Parser) Record(text []byte) (Record, error) {
 	return Record{Text: text, Failed: !rawjson.IsNull(fault), Members: p.line.Members, Headrace: p.inner}, nil
 }
 
-// unaskedPlaces returns the places of lines that could not be asked. One that was corrected has a
+// unaskedPlaces returns the places of lines that could not be asked, each true. One that was corrected has a
 // result in the same place, under another key.
 func (j *Journal) unaskedPlaces() (places map[string]bool, err error) {
 	return places, j.each(func(_ int, _ keys.Sum, _ []byte, p *Parser) error {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -45,8 +46,35 @@ func TestRecordsAreTheItems(t *testing.T) {
 		}
 		return nil
 	}))
-	if len(want) != 5 || !slices.Equal(got, want) {
+	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	all, stands := strings.SplitAfter(output+failed, "\n"), []int{0, 1, 2, 4, 7} // the results, the bad line that still is, the later of two
+	for k, line := range stands {
+		if len(got) != len(stands) || got[k] != all[line] {
+			t.Fatalf("%d items, item %d is %q, want %q", len(got), k, got[k], all[line])
+		}
+	}
+}
+
+// While the output is read, a run may add failures, and may write the errors file anew. What stands there afterwards counts.
+func TestItemsWhileARunGoesOn(t *testing.T) {
+	bad := func(id int) string {
+		l := savedLine(id)
+		l.Error, l.Response = &Failure{Code: CodeInvalidLine, Message: "in.jsonl: line"}, nil
+		l.Headrace.Key = keyOf("another " + l.CustomID)
+		return string(AppendLine(nil, relined(l)))
+	}
+	l := savedLine(1)
+	output := writeFile(t, string(AppendLine(nil, &l)))
+	errorsPath := writeFile(t, journalLine("x", "timeout")+journalLine("y", "timeout")+bad(5))
+	p, err := ReadItems(output, errorsPath, func(i *Item) {
+		if !i.Failed {
+			must.Do(t, os.WriteFile(errorsPath, []byte(journalLine("y", "invalid")+bad(6)), 0o600))
+		}
+	})
+	if err != nil || p.Done != 1 || p.Failed != 2 || p.Failures["invalid"] != 1 || p.Failures[CodeInvalidLine] != 1 {
+		t.Errorf("%v: %+v", err, p)
 	}
 }
 

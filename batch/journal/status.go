@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -64,40 +63,23 @@ func ReadProgress(output, errorsPath string) (*Progress, error) {
 // failures. Nil takes none.
 func ReadItems(output, errorsPath string, take func(*Item)) (*Progress, error) {
 	p := newProgress()
-	results, err := readJournal(output, false, nil)
+	results, err := eachItem(output, errorsPath, func(sum keys.Sum, r *Record, l *Parser) error {
+		e, err := l.entry(sum)
+		if err != nil {
+			return err
+		}
+		if r.Failed {
+			p.addFailure(l, &e)
+		} else {
+			p.addResult(l, &e)
+		}
+		l.pass(&e, r.Text, take)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	p.Torn = results.Torn
-	asked := newIDSet() // each with its line: if two lines give one id, it is good in one of them
-	place := func(l *Parser, e *Entry) string { return fmt.Sprintf("%d %s", e.Line, rawjson.Unquote(l.id)) }
-	err = p.read(results, func(_ int, _ keys.Sum, text []byte, l *Parser, e *Entry) {
-		asked.Add(place(l, e))
-		p.addResult(l, e)
-		l.pass(e, text, take)
-	})
-	if err != nil {
-		return nil, err
-	}
-	failures, err := ReadErrorsOf(output, errorsPath, output)
-	if err != nil {
-		return nil, err
-	}
-	latest, err := failures.latest()
-	if err != nil {
-		return nil, fmt.Errorf("journal: read %s: %w", errorsPath, err)
-	}
-	err = p.read(failures, func(n int, sum keys.Sum, text []byte, l *Parser, e *Entry) {
-		unasked := e.Code == CodeInvalidLine || e.Code == CodeUntranslatable
-		corrected := unasked && asked.Has(place(l, e)) // by now it has a result
-		if last, several := latest[sum]; !results.Keys.sums.Has(sum) && !corrected && (!several || last == n) {
-			p.addFailure(l, e)
-			l.pass(e, text, take)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
 	if info, err := os.Stat(output); err == nil && info.Mode()&fs.ModeType == 0 {
 		p.Changed = info.ModTime()
 	}
@@ -135,24 +117,6 @@ func (c *Counter) Add(text []byte) error {
 
 // Progress returns the sums so far.
 func (c *Counter) Progress() *Progress { return c.all }
-
-// read passes the lines of a file to take, with their numbers.
-func (p *Progress) read(j *Journal, take func(int, keys.Sum, []byte, *Parser, *Entry)) error {
-	err := j.each(func(n int, sum keys.Sum, text []byte, l *Parser) error {
-		if !j.isOurs(l) {
-			return nil
-		}
-		e, err := l.entry(sum)
-		if err == nil {
-			take(n, sum, text, l, &e)
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("journal: read %s: %w", j.path, err)
-	}
-	return nil
-}
 
 // pass passes the line read last, and what it says, to take. A number that cannot be read is 0.
 func (p *Parser) pass(e *Entry, text []byte, take func(*Item)) {
