@@ -299,10 +299,16 @@ func (m *Law) disbelieve(g *gauge) {
 			m.lied = g.printed * p / usualPeriod
 		}
 	}
-	if e := &m.estimate; e.inflow.known() {
+	if e := &m.estimate; e.inflow.known() || g.ceiling > 0 {
 		g.source, g.shown, g.others = limiter.Learned, nil, 0
-		m.setRate(g, e.inflow.rate())
+		if e.inflow.known() {
+			m.setRate(g, e.inflow.rate())
+		}
 		g.capacity = max(1, 1.5*g.refill)
+		if g.ceiling > 0 { // the user's limit and burst bind without headers, too; a search would pass them
+			g.source, g.capacity = limiter.Configured, min(g.capacity, float64(g.holds))
+			e.at = m.clock
+		}
 		g.level = min(0, g.level)
 		return
 	}
