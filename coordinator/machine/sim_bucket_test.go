@@ -66,7 +66,7 @@ func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain b
 		if !plain {
 			debt += math.Max(2*n, b.perMinute/60) + 5000*math.Min(1, float64(i))
 		}
-		if plain || !s.showsWithin(dimensions[i], b.perMinute) {
+		if plain || i == 0 || !s.showsWithin(dimensions[i], b.perMinute) {
 			ok = ok && b.level >= math.Min(n, b.depth)-debt
 		}
 		b.level -= n

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -42,6 +43,40 @@ func TestHeadersLiftNothingOverTheUsersLimit(t *testing.T) {
 		m := newModel(limiter.LawConfig{Limits: x.configured}, noon)
 		if n := busyMinute(m, 0, c, x.seen); n > x.most || n < 50 {
 			t.Errorf("told %+v, shown %v: %d calls in a minute, want %d at most", x.configured, x.seen.Limit, n, x.most)
+		}
+	}
+}
+
+// Headers with a smaller limit may say that a whole minute of it was saved up. The user's limit is not exceeded for that.
+func TestHeadersSpendNoSavingsOverTheUsersLimit(t *testing.T) {
+	for _, x := range []struct {
+		configured  limiter.Limits
+		least, most int
+	}{
+		{limiter.Limits{RPM: 300}, 285, 302},
+		{limiter.Limits{RPM: 240}, 230, 242},
+		{limiter.Limits{RPM: 600}, 440, 480},                     // what headers let through
+		{limiter.Limits{RPM: 300, Burst: time.Minute}, 440, 480}, // the user lets as many be saved up
+	} {
+		m := newModel(limiter.LawConfig{Limits: x.configured}, noon)
+		level, last := 240.0, noon
+		r := newRig(m, func(now time.Time, _ int) answer {
+			level, last = min(240, level+4*now.Sub(last).Seconds()), now
+			if level < 1 {
+				return answer{refused: true}
+			}
+			level--
+			full := time.Duration((240 - level) / 4 * float64(time.Second))
+			return answer{sightings: []limiter.Sighting{{
+				Dimension: limiter.Requests, Limit: 240, Window: time.Minute, Remaining: math.Floor(level), Reset: full, HasReset: true,
+			}}}
+		})
+		if r.run(time.Minute); r.sent < x.least || r.sent > x.most || r.refused > 0 {
+			t.Errorf("told %+v, shown 240 a minute: %d calls in a minute, %d refused, want %d to %d", x.configured, r.sent, r.refused, x.least, x.most)
+		}
+		before := r.sent
+		if r.run(time.Minute); r.sent-before < 225 {
+			t.Errorf("told %+v: %d calls in the second minute", x.configured, r.sent-before)
 		}
 	}
 }
