@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// staff holds the places of a run's workers. Whoever adds places takes their number out of places, and puts it back.
+// staff holds the places of a run's workers. A caller of raise takes their number out of places, and puts it back.
 type staff struct {
 	vacant chan int      // the numbers of workers that may still be started; has room for all
 	places chan int      // how many have had a place so far

@@ -57,6 +57,7 @@ func TestHeadersSpendNoSavingsOverTheUsersLimit(t *testing.T) {
 		{limiter.Limits{RPM: 240}, 230, 242},
 		{limiter.Limits{RPM: 600}, 440, 480},                     // what headers let through
 		{limiter.Limits{RPM: 300, Burst: time.Minute}, 440, 480}, // the user lets as many be saved up
+		{limiter.Limits{RPM: 240, Burst: time.Minute}, 440, 480},
 	} {
 		m := newModel(limiter.LawConfig{Limits: x.configured}, noon)
 		level, last := 240.0, noon
