@@ -43,7 +43,7 @@ type Law struct {
 
 // Pace is a word to a law: how fast its calls are likely to leave. It is for people and forecasts, and lets no call leave.
 type Pace struct {
-	PerSecond float64       // the lane's share of what the limit lets through; 0: not known
+	PerSecond float64       // the lane's share of what the limit lets through; 0: not known, or nothing leaves now
 	Searched  bool          // that is only the pace of a search for the limit
 	By        limiter.Bound // what gives that
 	Hold      time.Time     // nothing leaves before; zero: something may
@@ -197,10 +197,13 @@ func (l *Law) back(now time.Time, c call) bool {
 // View is part of [limiter.Law]: the law knows only whether there is a permit, and the latest [Pace].
 func (l *Law) View(now time.Time, c limiter.Cost) limiter.View {
 	v := l.Unlimited.View(now, c)
-	if p := &l.pace; p.PerSecond > 0 && now.Before(p.Good) {
-		v.Rate, v.Binds, v.Hold = p.PerSecond, limiter.PaceBound{By: p.By, Pace: p.PerSecond}, p.Hold
-		if p.Searched {
-			v.Search = p.PerSecond
+	if p := &l.pace; now.Before(p.Good) {
+		v.Hold = p.Hold // also without a pace: a limit that rests has none
+		if p.PerSecond > 0 {
+			v.Rate, v.Binds = p.PerSecond, limiter.PaceBound{By: p.By, Pace: p.PerSecond}
+			if p.Searched {
+				v.Search = p.PerSecond
+			}
 		}
 	}
 	if wait, _ := l.Wait(now, c); wait > 0 {

@@ -107,7 +107,11 @@ func TestAHolderSaysItsWeight(t *testing.T) {
 	if v := r.View(noon, limiter.Cost{}); v.Search != 7 {
 		t.Errorf("a search passes for a limit: %+v", v)
 	}
-	if v := r.View(noon.Add(3*time.Second), limiter.Cost{}); !math.IsInf(v.Rate, 1) {
+	r.Hear(noon, &Pace{By: limiter.BoundCooldown, Hold: hold, Good: noon.Add(3 * time.Second)})
+	if v := r.View(noon, limiter.Cost{}); !v.Hold.Equal(hold) || !math.IsInf(v.Rate, 1) || v.Search != 0 {
+		t.Errorf("a limit that rests lets something leave: %+v", v)
+	}
+	if v := r.View(noon.Add(3*time.Second), limiter.Cost{}); !math.IsInf(v.Rate, 1) || !v.Hold.IsZero() {
 		t.Errorf("an old pace counts: %+v", v)
 	}
 }
