@@ -280,21 +280,32 @@ func (h *Holding) note(ctx context.Context, m *bus.Message[bus.Picture]) bool {
 	return true
 }
 
-// pace tells each lane its share of what its limit lets through.
+// pace tells the lane of each limit how fast its calls are likely to leave.
 func (h *Holding) pace(ctx context.Context, limits []bus.LimitPicture) {
 	now := h.node.clock.Now()
 	for i := range limits {
-		l := &limits[i]
-		p := &permit.Pace{PerSecond: h.share(l), Searched: len(l.Known) == 0, By: limiter.ParseBound(l.Bound), Good: now.Add(paceGood)}
-		if l.WaitS > 0 && p.By == limiter.BoundCooldown {
-			p.Hold = now.Add(time.Duration(l.WaitS * float64(time.Second)))
-		}
-		_ = heldLanes{h}.Tell(ctx, laneOf(l.Name, h.job), p) // the Shared is closing
+		_ = heldLanes{h}.Tell(ctx, laneOf(limits[i].Name, h.job), h.paceOf(&limits[i], now)) // it fails only without a Shared
 	}
 }
 
-// share returns the calls a second that are this holder's, if it wants as many: the others share by weight that want
-// permits now. 0: nothing bounds them, or nobody knows.
+// paceOf turns the picture of a limit into a word to its lane here: this holder's share of the pace, and until when
+// the limit rests.
+func (h *Holding) paceOf(l *bus.LimitPicture, now time.Time) *permit.Pace {
+	p := &permit.Pace{
+		PerSecond: h.share(l), Searched: len(l.Known) == 0, // nothing known: the keeper still searches
+		By: limiter.ParseBound(l.Bound), Good: now.Add(paceGood),
+	}
+	switch p.By {
+	case limiter.BoundCooldown, limiter.BoundOverload, limiter.BoundBreaker: // any other wait is only for the next call's turn
+		if l.WaitS > 0 {
+			p.Hold = now.Add(time.Duration(l.WaitS * float64(time.Second)))
+		}
+	}
+	return p
+}
+
+// share returns how many calls a second this holder may make if it wants as many. It shares by weight with the jobs and
+// holders that want permits now. 0: nothing bounds the calls, the bound is not known, or none may leave now.
 func (h *Holding) share(l *bus.LimitPicture) float64 {
 	if l.Pace == nil {
 		return 0

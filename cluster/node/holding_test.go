@@ -150,6 +150,23 @@ func TestAServerSharesWithThoseThatWant(t *testing.T) {
 	}
 }
 
+// While a limit rests, whatever for, a server knows until when nothing leaves. Any other wait is only for the next call's
+// turn.
+func TestAServerHearsHowLongALimitRests(t *testing.T) {
+	now := time.Now()
+	h := &Holding{job: holderMark + "x", how: Holder{Weight: 1}}
+	pace := 0.0
+	for word, rests := range map[string]bool{"cooldown": true, "overload": true, "breaker": true, "requests": false, "recovery": false, "": false} {
+		p := h.paceOf(&bus.LimitPicture{Bound: word, WaitS: 60, Pace: &pace}, now)
+		if p.Hold.Equal(now.Add(time.Minute)) != rests || p.Hold.IsZero() == rests {
+			t.Errorf("bound %q: it holds until %v", word, p.Hold)
+		}
+	}
+	if p := h.paceOf(&bus.LimitPicture{Bound: "cooldown"}, now); !p.Hold.IsZero() {
+		t.Errorf("without a known end: it holds until %v", p.Hold)
+	}
+}
+
 // A server says nothing of jobs, so that a job that all workers refuse still stops, and shows no worker that it has not.
 func TestAServerIsNoWorker(t *testing.T) {
 	c := newCluster(t)
