@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -332,8 +331,8 @@ func (h *Holding) sayStatus(ctx context.Context) {
 		case <-ticker.Chan():
 		}
 		b, err := h.how.Shared.Status(ctx, MostHeld)
-		if errors.Is(err, batch.ErrClosed) {
-			return
+		if err != nil {
+			return // ctx has ended, or the Shared is closed
 		}
 		h.sweep(b.Lanes)
 		c := b.Totals

@@ -167,6 +167,32 @@ func TestAServerHearsHowLongALimitRests(t *testing.T) {
 	}
 }
 
+// The last words of a server that ends tell what it did, and not that it did nothing.
+func TestAServerEndsWithItsLastCounts(t *testing.T) {
+	n := newCluster(t).join(nil)
+	defer func() { _ = n.Close() }()
+	shared := must.Get(batch.NewShared())(t)
+	defer shared.Close()
+	worked := func(s bus.WorkerStatus) {
+		if s.Calls != 1 {
+			t.Errorf("%d calls", s.Calls)
+		}
+	}
+	h := must.Get(n.Hold(Holder{Shared: shared, Weight: 1, Serves: func() bus.Serving { return bus.Serving{} }, Watch: Watch{Worked: worked}}))(t)
+	defer h.link.close()
+	must.Get(batch.Do(t.Context(), shared, 1, func(_ context.Context, n int) (int, error) { return n, nil }))(t)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for range 100 { // the news and the end come together, and chance takes one of the two
+		h.news <- struct{}{}
+		h.sayStatus(ctx)
+		select {
+		case <-h.news:
+		default:
+		}
+	}
+}
+
 // A server says nothing of jobs, so that a job that all workers refuse still stops, and shows no worker that it has not.
 func TestAServerIsNoWorker(t *testing.T) {
 	c := newCluster(t)
