@@ -146,25 +146,40 @@ func (u *upstream) pool(operation, model string) (string, []batch.Option, error)
 	return u.find(operation, model)
 }
 
-// find is pool, for those that have u.
+// find is pool, for callers that hold mu.
 func (u *upstream) find(operation, model string) (string, []batch.Option, error) {
-	own := []batch.Option{batch.WithMaxAttempts(u.flags.MaxAttempts)}
 	if u.table == nil {
-		name := cmp.Or(u.limit, u.account.Lane(model))
-		if u.member != nil {
-			return name, own, u.hold(name, cmp.Or(u.limit, u.account.Limit(model)), u.lane)
-		}
-		return name, own, u.define(name)
+		return u.findLane(model)
 	}
+	return u.findRoute(operation, model)
+}
+
+// own returns the options of calls in any pool.
+func (u *upstream) own() routeOpts { return routeOpts{batch.WithMaxAttempts(u.flags.MaxAttempts)} }
+
+// findLane is find without a table: the pool is the lane of the model.
+func (u *upstream) findLane(model string) (string, []batch.Option, error) {
+	name := cmp.Or(u.limit, u.account.Lane(model))
+	if u.member != nil {
+		return name, u.own(), u.hold(name, cmp.Or(u.limit, u.account.Limit(model)), u.lane)
+	}
+	return name, u.own(), u.define(name)
+}
+
+// findRoute is find with a table.
+func (u *upstream) findRoute(operation, model string) (string, []batch.Option, error) {
 	r, err := u.table.Native(operation, model)
 	if err != nil {
 		return "", nil, err
 	}
-	known := u.opts[r]
-	if known != nil && u.member == nil {
-		return r.Name, known, nil
+	if len(u.asked) < mostDefined { // also where another operation has the route: after SIGHUP each may have its own
+		u.asked[asked{operation, model}] = true
 	}
-	for i := range r.Lanes {
+	opts := u.opts[r]
+	if opts != nil && u.member == nil {
+		return r.Name, opts, nil
+	}
+	for i := range r.Lanes { // each time in a cluster, where a limit that nobody used is forgotten
 		l := &r.Lanes[i]
 		if u.defined[l.Machine] && (u.member == nil || u.member.Uses(l.Machine)) {
 			continue
@@ -174,14 +189,11 @@ func (u *upstream) find(operation, model string) (string, []batch.Option, error)
 		}
 		u.defined[l.Machine] = true
 	}
-	if known != nil {
-		return r.Name, known, nil
+	if opts == nil {
+		opts = append(u.own(), r.Spread()...)
+		u.opts[r] = opts
 	}
-	u.opts[r] = append(own, r.Spread()...)
-	if len(u.asked) < mostDefined {
-		u.asked[asked{operation, model}] = true
-	}
-	return r.Name, u.opts[r], nil
+	return r.Name, opts, nil
 }
 
 // homeMark divides the name of a pool from that of the home. No name that people write has it.
@@ -208,7 +220,7 @@ func (u *upstream) home(pool string, body []byte) (h handler.Home) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.homes[name] == nil {
-		u.homes[name] = append(routeOpts{batch.WithMaxAttempts(u.flags.MaxAttempts)}, r.At(name, lane)...)
+		u.homes[name] = append(u.own(), r.At(name, lane)...)
 	}
 	return handler.Home{Pool: name, Options: u.homes[name], Patience: r.Pool.Patience}
 }
