@@ -75,7 +75,7 @@ func seedOf(w *world.World, f *settings.Flags) uint64 {
 	return w.Chance
 }
 
-// use takes the flags and the account from now on. Changed limits hold at once in the lanes that are there.
+// use replaces the flags and the account. Changed limits hold at once, also in lanes that are there.
 func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Account) error {
 	lane, err := batch.LaneOf(f.LaneOptions()...)
 	if err != nil {
@@ -98,25 +98,29 @@ func (u *upstream) use(ctx context.Context, f *settings.Flags, a *account.Accoun
 		}
 		return nil
 	}
-	if u.renewed = u.renewed || changed; !changed || u.member != nil {
+	u.renewed = u.renewed || changed
+	if !changed || u.member != nil { // a member puts each lane under its limit anew, at its next call
 		return nil
 	}
 	st, err := u.shared.Status(ctx, math.MaxInt)
+	if err != nil {
+		return err
+	}
 	for i := range st.Lanes {
-		if err == nil {
-			err = u.define(st.Lanes[i].Name)
+		if err := u.define(st.Lanes[i].Name); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // asked names a pool that a client has asked for.
 type asked struct{ operation, model string }
 
-// mostDefined bounds the lanes that are defined one by one: clients choose their models, and so their names.
+// mostDefined bounds what is remembered by lane or by model: clients choose the models.
 const mostDefined = 10_000
 
-// define tells the shared of a lane's settings, where it does not know them.
+// define gives the Shared the settings of a lane, unless it has them. Its caller holds mu.
 func (u *upstream) define(name string) error {
 	if !u.renewed || u.defined[name] || len(u.defined) == mostDefined {
 		return nil
@@ -125,14 +129,14 @@ func (u *upstream) define(name string) error {
 	return u.shared.Define(name, u.lane)
 }
 
-// close closes the connections that wait for another call.
+// close closes idle connections.
 func (u *upstream) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.account.Fleet.CloseIdle()
 }
 
-// name names the provider, or the lanes.
+// name returns the name of the provider, or that of the lanes together.
 func (u *upstream) name() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -199,8 +203,8 @@ func (u *upstream) findRoute(operation, model string) (string, []batch.Option, e
 // homeMark divides the name of a pool from that of the home. No name that people write has it.
 const homeMark = "\x00"
 
-// home returns where a request of a sticky pool waits first. Where the beginning of a prompt decides, a client that names the
-// prompt's cache knows better.
+// home returns where a request of a sticky pool waits first; zero: it has no home. Where the beginning of the prompt
+// would decide, the prompt_cache_key of a client goes before it.
 func (u *upstream) home(pool string, body []byte) (h handler.Home) {
 	r := u.sticky(pool)
 	if r == nil {
