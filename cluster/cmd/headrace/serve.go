@@ -59,7 +59,7 @@ func (f *serveFlags) Check(fs *pflag.FlagSet, lanes bool) error {
 	if !fs.Changed("join") {
 		for _, name := range needJoin {
 			if fs.Changed(name) {
-				return exit.End(exit.Usage, "--%s: only with --join: add it, or remove --%s", name, name)
+				return exit.End(exit.Usage, "--%s: only with --join: add --join, or remove --%s", name, name)
 			}
 		}
 		return nil
@@ -67,8 +67,8 @@ func (f *serveFlags) Check(fs *pflag.FlagSet, lanes bool) error {
 	if _, err := keeping.ParseCandidacy(f.keeper); err != nil {
 		return exit.End(exit.Usage, "--keeper: %v", err)
 	}
-	if !(f.weight > 0) || math.IsInf(f.weight, 1) {
-		return exit.End(exit.Usage, "--weight %v: it must be over 0", f.weight)
+	if !(f.weight > 0) || math.IsInf(f.weight, 1) { // NaN is not over 0 either
+		return exit.End(exit.Usage, "--weight %v: it must be a number more than 0", f.weight)
 	}
 	if lanes && f.limit != "" {
 		return exit.End(exit.Usage, "--limit-name names the limit of one provider, and lanes have limits of their own: remove it, or set quota in the lanes")
