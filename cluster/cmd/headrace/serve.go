@@ -30,8 +30,8 @@ type serveFlags struct {
 	limit  string
 }
 
-// newServe returns what lets headrace serve share the limits of a cluster. Like a worker it founds the cluster, and
-// settles its times, if nobody has before.
+// newServe returns what lets headrace serve share the limits of a cluster. Like a worker, the server founds the
+// cluster and settles its times if nobody has done so before.
 func newServe(w *world.World) serve.Cluster {
 	return &serveFlags{w: w, joinFlags: joinFlags{patient: true, works: true, founds: true}}
 }
@@ -79,7 +79,7 @@ func (f *serveFlags) Check(fs *pflag.FlagSet, lanes bool) error {
 // Limit is part of [serve.Cluster].
 func (f *serveFlags) Limit() string { return f.limit }
 
-// serveVoice passes on what a node says.
+// serveVoice passes on what a node says, without telling errors and events apart.
 type serveVoice func(string)
 
 func (v serveVoice) line(text string)                { v(text) }
@@ -111,14 +111,15 @@ func (f *serveFlags) Join(ctx context.Context, s serve.Joining) (serve.Member, e
 	return m, nil
 }
 
-// member is a server in its cluster.
+// member is a server that is part of a cluster.
 type member struct {
 	*node.Holding
 	node   *node.Node
 	source *workerSource
 }
 
-// Lane is part of [serve.Member]. The keeper has window and account of a limit, for all.
+// Lane is part of [serve.Member]. The keeper sees to the window and the account of a limit for all, so the lane here
+// has neither.
 func (m *member) Lane(lane, limit string, c batch.LaneConfig) (batch.LaneConfig, error) {
 	own := c
 	own.Window, own.Account = 0, ""
