@@ -6,7 +6,7 @@
 // goroutine owns the machine and all knowledge of claims; it waits for nothing but news. Work that waits runs in
 // other goroutines, which bring back a function for the owner to call.
 //
-//	Queue ─▶ ┌───────── owner ─────────┐ ─Items─▶ batch.Stream ─▶ Call ─ Begin ─▶ Job.Call
+//	Queue ─▶ ┌───────── owner ─────────┐ ─Items─▶ batch.Stream ─▶ Call ─ mayLeave ─▶ Job.Call
 //	Peers ◀▶ │ claim.Machine           │ ◀──────────Took──────────────┘
 //	words ─▶ │ the state of each claim │
 //	         └─┬───────────────────────┘

@@ -124,7 +124,7 @@ func (x *Executor) Call(ctx context.Context, it *Item) (provider.Reply, error) {
 	if !funded {
 		return provider.Reply{}, errUnsent
 	}
-	if !x.Begin(ctx, it) {
+	if !x.mayLeave(ctx, it) {
 		paid(provider.Reply{}, ErrRefused)
 		return provider.Reply{}, errUnsent
 	}
@@ -150,9 +150,9 @@ func (x *Executor) reserve(ctx context.Context, it *Item) (paid func(provider.Re
 	return paid, err == nil
 }
 
-// Begin reports whether a call of an item may leave. While the owner of the chunk is in doubt it waits, up to
-// beginTime, or until ctx ends. It is for callers that do not use Call.
-func (x *Executor) Begin(ctx context.Context, it *Item) bool {
+// mayLeave reports whether a call of an item may leave. While the owner of the chunk is in doubt, it waits for
+// beginTime at most, or until ctx ends.
+func (x *Executor) mayLeave(ctx context.Context, it *Item) bool {
 	x.missed(it)
 	it.stage = unheard
 	answer := make(chan bool, 1)
