@@ -54,9 +54,9 @@ type begin struct {
 // the job is canceled, or the worker drains. It is no failure, and Took handles it.
 var ErrRefused = errors.New("executor: the item is not to be called here")
 
-// errUnsent is the stream's error for a call that was not let go. It says that the caller asked for the end, so
-// the stream learns nothing and does not try again. It also says that the call did not leave, so the stream refunds the
-// charge for it.
+// errUnsent is the stream's error for a call that was not let go. One part says that the caller asked for the end, so
+// the stream learns nothing and does not try again. Another says that the call did not leave, so the stream refunds
+// its charge.
 var errUnsent = errors.Join(ErrRefused, &provider.Error{Kind: provider.Canceled}, provider.ErrUnsent)
 
 // Items yields the items of all chunks, one after the other, for a stream. One goroutine ranges over it,
@@ -113,12 +113,13 @@ func (x *Executor) feed() (fed bool) {
 	return true
 }
 
+// give hands the waiting caller an item; nil: there are no more.
 func (x *Executor) give(it *Item) {
 	x.wanting <- it
 	x.wanting = nil
 }
 
-// Call makes one call of an item, if the item may be called. It is the stream's function.
+// Call makes one call of an item, if the item may be called. The stream calls it.
 func (x *Executor) Call(ctx context.Context, it *Item) (provider.Reply, error) {
 	paid, funded := x.reserve(ctx, it)
 	if !funded {
@@ -136,13 +137,13 @@ func (x *Executor) Call(ctx context.Context, it *Item) (provider.Reply, error) {
 	return reply, err
 }
 
-// reserve sets aside the money for a call, if its job has a cap. Without the money nobody waits for the call, and the
-// item was not run.
+// reserve sets aside the money for a call, if its job has a cap. paid must be told how the call ended. Without the money
+// funded is false: the call must not be made, and the item counts as one that was not run.
 func (x *Executor) reserve(ctx context.Context, it *Item) (paid func(provider.Reply, error), funded bool) {
 	if it.job.Reserve == nil {
 		return func(provider.Reply, error) {}, true
 	}
-	x.missed(it) // its call before has ended, and may be retried for long
+	x.missed(it) // before the stage is overwritten: the item's previous call has ended, and Reserve may take long
 	paid, err := it.job.Reserve(ctx, it.Item)
 	if err != nil {
 		it.stage = unheard
@@ -180,8 +181,8 @@ func (x *Executor) mayLeave(ctx context.Context, it *Item) bool {
 	return false
 }
 
-// missed reports that a call left and brought no result. The last call of an item needs no such report,
-// because the item's result reports its end.
+// missed reports that the item's latest call, if one has left, brought no result. The last call of an item needs no
+// such report, because the item's result reports its end.
 func (x *Executor) missed(it *Item) {
 	if it.stage == calls {
 		it.stage = waits
@@ -196,7 +197,7 @@ func (x *Executor) unheard(p place, b *begin) {
 		b.gone = true
 		return
 	}
-	x.step(claim.Missed{ID: p.id, Item: p.item}) // it had been let go
+	x.step(claim.Missed{ID: p.id, Item: p.item}) // the call was let go just now, and nobody makes it
 }
 
 // answer lets a call go, or refuses it.
