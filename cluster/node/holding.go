@@ -82,9 +82,9 @@ func (n *Node) Hold(how Holder) (*Holding, error) {
 	return h, err
 }
 
-// Lane returns the settings of a lane whose calls are under a limit of the cluster. The keeper hears what is known of the
-// limit, unless it knows more. Lane is called again when the lane's settings change, and when [Holding.Uses] says that its
-// limit was forgotten. The error is [ErrHeld].
+// Lane puts a lane under a limit of the cluster, and returns own, its settings, with the law that asks the keeper for
+// permits. known is what the user knows of the limit: the keeper uses it unless it knows more. Call Lane again when the
+// lane's settings change, and when [Holding.Uses] says that its limit was forgotten. The error is [ErrHeld].
 func (h *Holding) Lane(lane, limit string, known, own machine.LaneConfig) (machine.LaneConfig, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *Holding) Lane(lane, limit string, known, own machine.LaneConfig) (machi
 		l = &heldLimit{law: permit.NewWeighed(h.node.Name(), h.job, limit, h.how.Weight)}
 		h.held[limit] = l
 	}
-	for _, other := range h.held { // another key may have brought another limit
+	for _, other := range h.held { // with another key a lane comes under another limit
 		if other.lane == lane {
 			other.lane = ""
 		}
@@ -124,12 +124,13 @@ func (h *Holding) Uses(lane string) (known bool) {
 	return known
 }
 
-// sweep forgets the limits that nobody has used for long. lanes are the busiest.
+// sweep forgets the limits that nobody has used for heldIdle. lanes are the busiest of the Shared: a limit is in use
+// while calls of its lane are under way, or items wait for it.
 func (h *Holding) sweep(lanes []batch.LaneStatus) {
 	busy := map[string]bool{}
 	for i := range lanes {
 		l := &lanes[i]
-		busy[l.Name] = l.InFlight+l.Parked+l.Delayed > 0 || l.Draw != limiter.Cost{}
+		busy[l.Name] = l.InFlight+l.Parked+l.Delayed > 0 || l.Draw != limiter.Cost{} // a zero Draw: no item waits for the lane
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -144,7 +145,8 @@ func (h *Holding) sweep(lanes []batch.LaneStatus) {
 	}
 }
 
-// forgetOldest forgets the limit that nobody has used for longest, and reports whether one could be. Its caller holds mu.
+// forgetOldest forgets the limit that has been unused for longest, if that is at least forgetAfter, and reports whether
+// it did. At least one is held. Its caller holds mu.
 func (h *Holding) forgetOldest() bool {
 	oldest := ""
 	for limit, l := range h.held {
@@ -194,8 +196,8 @@ func (l heldLanes) Words(context.Context) (<-chan []batch.Word, error) {
 	return l.h.how.Shared.Words(), nil
 }
 
-// Run holds permits until ctx ends, and stands for keeper meanwhile. Its error is [ErrOtherStore] once the store names
-// another hub, or that of a bus whose connection has ended for good.
+// Run holds permits until ctx ends, and meanwhile is a candidate for keeper unless it never keeps. Its error is
+// [ErrOtherStore] once the store names another hub, or that of a bus whose connection has ended for good.
 func (h *Holding) Run(ctx context.Context) error {
 	defer h.link.close()
 	n := h.node
@@ -226,10 +228,11 @@ func (h *Holding) Run(ctx context.Context) error {
 	return err
 }
 
-// paceGood is the time for which a keeper's picture tells a pace: it makes one each second.
+// paceGood is how long the pace in a keeper's picture holds good. The keeper makes a picture each second.
 const paceGood = 3 * time.Second
 
-// hearKeepers tells the lanes how fast their calls may leave, and people if the keeper speaks another version.
+// hearKeepers listens to the keepers' pictures. It tells the lanes how fast their calls may leave, and tells people when
+// the keeper's version differs.
 func (h *Holding) hearKeepers(ctx context.Context, pictures *bus.Feed[bus.Message[bus.Picture]]) {
 	version := &keeperVersion{Node: h.node}
 	for {
@@ -241,7 +244,8 @@ func (h *Holding) hearKeepers(ctx context.Context, pictures *bus.Feed[bus.Messag
 				return
 			}
 			differed := version.differs()
-			if version.hear(ctx, m); version.differs() != differed {
+			version.hear(ctx, m)
+			if version.differs() != differed {
 				h.sayVersion(version)
 			}
 			if h.note(ctx, &m) {
@@ -251,6 +255,7 @@ func (h *Holding) hearKeepers(ctx context.Context, pictures *bus.Feed[bus.Messag
 	}
 }
 
+// sayVersion tells people that the keeper's version differs, or no longer does.
 func (h *Holding) sayVersion(v *keeperVersion) {
 	if v.differs() {
 		h.node.sayf("the keeper of the limits is another version of headrace (its messages are of version %d, this server's of %d): requests wait until it is this one", v.version, permit.Version)
@@ -259,7 +264,7 @@ func (h *Holding) sayVersion(v *keeperVersion) {
 	h.node.sayf("the keeper of the limits is this version of headrace again: requests go on")
 }
 
-// note remembers a picture of the present keeper, and reports whether it is one.
+// note remembers a picture if it is the present keeper's, and reports whether it is.
 func (h *Holding) note(ctx context.Context, m *bus.Message[bus.Picture]) bool {
 	if !h.node.epochs.Believes(ctx, m.Body.Epoch) {
 		return false
