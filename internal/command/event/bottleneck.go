@@ -65,10 +65,10 @@ func (s *scene) describeBound(e *Progress) {
 
 // over says what held an ended run back for longest.
 func (s *scene) over() sentence {
-	most, all := s.p.Ledger.Longest(), s.p.Ledger.Sum()
+	most, all := s.p.Ledger.Longest(), s.p.Ledger.Sum().Seconds()
 	w := sentence{by: []string{"nothing now: it is over"}, short: []string{"nothing: it is over"}, lane: []string{"over"}}
-	if most != limiter.BoundNone && all > 0 {
-		w.by = []string{"nothing now; " + share(s.p.Ledger[most].Seconds()/all.Seconds()) + " of its time it was " + s.name(most), w.by[0]}
+	if most != limiter.BoundNone { // all is then over 0
+		w.by = []string{"nothing now; for " + share(s.p.Ledger[most].Seconds()/all) + " of the time it was " + s.name(most), w.by[0]}
 	}
 	return w
 }
