@@ -20,8 +20,7 @@ type scene struct {
 	lane *observe.Lane // the subject; nil: none, or many
 }
 
-// A sentence says what holds a run, or a lane, back. Of several texts the first that fits is
-// used.
+// A sentence says what holds back a run, or a lane. Of several texts the first that fits is used.
 type sentence struct {
 	by    []string // fits a row
 	more  []string // further details: as many as fit, in their order
@@ -39,7 +38,7 @@ func laneOf(p *observe.Snapshot) *observe.Lane {
 	return nil
 }
 
-// describeBound says what holds the run back.
+// describeBound fills in what holds the run back.
 func (s *scene) describeBound(e *Progress) {
 	h := &s.p.Bottleneck
 	by := s.bound()
@@ -49,7 +48,8 @@ func (s *scene) describeBound(e *Progress) {
 	}
 	second := ""
 	if s.p.State != observe.Over && h.Second != limiter.BoundNone && h.Second != by {
-		if second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second)); h.SecondShare > h.Share {
+		second = fmt.Sprintf("%s of the time it is %s", share(h.SecondShare), s.name(h.Second))
+		if h.SecondShare > h.Share {
 			second = "recently it was " + s.name(h.Second) // the bound is named only after it has led for a while
 		}
 	}
@@ -63,7 +63,7 @@ func (s *scene) describeBound(e *Progress) {
 	}
 }
 
-// over says what held an ended run back for longest.
+// over returns the sentence of a run that has ended: what held it back for longest.
 func (s *scene) over() sentence {
 	most, all := s.p.Ledger.Longest(), s.p.Ledger.Sum().Seconds()
 	w := sentence{by: []string{"nothing now: it is over"}, short: []string{"nothing: it is over"}, lane: []string{"over"}}
@@ -107,7 +107,7 @@ func (s *scene) wide(w sentence) string {
 	return strings.Join(append([]string{text}, parts...), "; ")
 }
 
-// fitting returns the first text that fits in n cells, or as much as fits of the last.
+// fitting returns the first text that fits in n cells; if none does, as much of the last as fits.
 func fitting(n int, texts ...string) string {
 	for _, t := range texts {
 		if cells(t) <= n {
