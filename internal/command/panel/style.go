@@ -45,7 +45,7 @@ func Reflows(env func(string) (string, bool)) bool {
 	return is("TMUX") || !is("STY") && slices.ContainsFunc(reflowing, is)
 }
 
-// A tone is the meaning of a row that colour repeats.
+// A tone says how serious a row is, or that it is past. The row's words say so, too: colour only repeats it.
 type tone uint8
 
 const (
@@ -63,7 +63,7 @@ const (
 	reset = "\x1b[0m"
 )
 
-// gravity returns how serious the reason is that holds the run back.
+// gravity returns the tone of what holds the run back.
 func (g *page) gravity() tone {
 	switch g.Bound {
 	case "breaker", "stopped", "unanswered":
@@ -74,7 +74,8 @@ func (g *page) gravity() tone {
 	return calm
 }
 
-// paint joins a row, and colours it if the user wants that: nothing is measured afterwards.
+// paint joins the name and the text of a row, and colours them if the user wants that. It comes last, as the
+// sequences would count as width.
 func (g *page) paint(r row) string {
 	if !g.Color {
 		return r.name + r.text
@@ -89,24 +90,24 @@ func (g *page) paint(r row) string {
 	return named + r.name + reset + line
 }
 
-// withoutColour returns a painted row as it was measured.
+// withoutColour returns a painted row without its sequences: as it was when its width was measured.
 func withoutColour(line string) string {
 	if !strings.Contains(line, "\x1b") {
 		return line
 	}
-	for _, code := range append(tones[1:], named, reset) {
+	for _, code := range slices.Concat(tones[1:], []string{named, reset}) { // calm has none
 		line = strings.ReplaceAll(line, code, "")
 	}
 	return line
 }
 
-// The widths of characters: with ambiguous ones one cell wide, and two cells wide.
+// The widths of characters, where ambiguous ones are one cell wide and where they are two.
 var (
 	narrow = &runewidth.Condition{StrictEmojiNeutral: true}
 	wide   = &runewidth.Condition{StrictEmojiNeutral: true, EastAsianWidth: true}
 )
 
-// Cells returns the greatest width of a text. It adds up the runes, as terminals differ in
+// Cells returns the greatest width that a text may have. It adds up the runes, as terminals differ in
 // which of them they join.
 func (s Style) Cells(text string) (n int) {
 	for _, r := range text {
@@ -122,11 +123,11 @@ func (s Style) cellsOf(r rune) int {
 	return narrow.RuneWidth(r)
 }
 
-// mostBytes is the number of bytes of a text that are looked at: more than fit in any row.
+// mostBytes bounds the bytes of a text that plain looks at. It is more than fits in any row.
 const mostBytes = 4096
 
-// plain returns a text of others on one line that steers nothing, in characters that the
-// terminal has.
+// plain makes one line of a text that others may have written. The line has no control sequences, and only
+// characters that the terminal has.
 func (s Style) plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF {
