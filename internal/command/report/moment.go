@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// A Moment is how a run stands, as its live page shows it. No file is read for it but the timeline of earlier
-// runs, so that it is made as often as somebody looks.
+// A Moment is how a run stands, as its live page shows it. Only the timeline of earlier runs is read from a file, and
+// that once: a Moment can be made as often as somebody looks.
 type Moment struct {
 	Progress *event.Progress // nil: the run has not begun
 	Earlier  []timeline.Run  // of the same output
@@ -27,12 +28,12 @@ type Moment struct {
 	Summary  *event.Summary   // its outcome; nil: it goes on, or nobody has asked how it ended
 	Zone     *time.Location
 
-	Concurrency int // with which it began
+	Concurrency int // with which the run began
 
-	Bare bool // without examples of failures and reasons of ends, which quote prompts
+	Bare bool // leave out examples of failures and reasons of ends: they may quote prompts
 }
 
-// HTML returns the title of the live page, and what stands in it.
+// HTML returns the title and the body of the live page. It plots fewer points until the body fits in MaxBytes.
 func (m *Moment) HTML() (title, body string) {
 	if m.Progress == nil {
 		p := &page{Report: &Report{}}
@@ -53,30 +54,31 @@ func (m *Moment) HTML() (title, body string) {
 	}
 }
 
-// report makes the figures of the moment.
+// report returns the moment as a report, from which the page is written.
 func (m *Moment) report() *Report {
 	p := m.Progress
 	r := &Report{
-		Headrace: account.Version(), At: p.At, State: Running, Output: p.Output, Errors: m.Errors, bare: m.Bare, Provider: p.Provider, Done: p.Done, Items: p.Total,
-		Failed: int(p.Failed), Filtered: p.Filtered, zone: m.Zone, Spent: spentSoFar(p),
+		Headrace: account.Version(), At: p.At, State: Running, Verdict: doneWords(p),
+		Output: p.Output, Errors: m.Errors, Provider: p.Provider,
+		Items: p.Total, Done: p.Done, Failed: int(p.Failed), Filtered: p.Filtered, Spent: spentSoFar(p),
+		bare: m.Bare, zone: m.Zone,
+	}
+	if m.Over {
+		r.State = Ended
 	}
 	run := timeline.Run{
 		At: m.Began, Merged: 1, Samples: m.Samples, Changes: m.Changes, Progress: p, Over: m.Over, Summary: m.Summary,
 		Start: event.Start{Input: p.Input, Concurrency: m.Concurrency, Items: p.Total, Settings: m.Settings},
 	}
-	if run.Over {
-		r.State = Ended
-	}
 	for _, name := range p.Models {
 		r.Models = append(r.Models, Model{Model: name})
 	}
-	r.addRuns(append(m.Earlier[:len(m.Earlier):len(m.Earlier)], run))
+	r.addRuns(slices.Concat(m.Earlier, []timeline.Run{run})) // a copy: others look at the same earlier runs
 	r.addFailures(p.Failures, m.Bare)
-	r.Verdict = doneWords(p)
 	return r
 }
 
-// spentSoFar says what the run has cost, in the words of a report.
+// spentSoFar returns what the run has cost so far, as a report puts it.
 func spentSoFar(p *event.Progress) Spent {
 	s := Spent{USD: p.Spent.USD, Unpriced: p.Spent.Unpriced, InputTokens: p.Spent.InputTokens, CachedTokens: p.Spent.CachedTokens, OutputTokens: p.Spent.OutputTokens}
 	switch {
@@ -91,7 +93,7 @@ func spentSoFar(p *event.Progress) Spent {
 	return s
 }
 
-// addFailures adds the failures of a run that goes on, by kind. They come the most frequent first.
+// addFailures adds the failures of a run that goes on, by kind. list has the most frequent first.
 func (r *Report) addFailures(list []event.Failure, bare bool) {
 	at := map[string]int{}
 	for i := range list {
@@ -102,7 +104,8 @@ func (r *Report) addFailures(list []event.Failure, bare bool) {
 			at[f.Kind], r.Failures = k, append(r.Failures, Failure{Kind: words.Clip(f.Kind, maxName)})
 		}
 		of := &r.Failures[k]
-		if of.Items += f.Count; !bare && len(of.Examples) < mostExamples {
+		of.Items += f.Count
+		if !bare && len(of.Examples) < mostExamples {
 			of.Examples = append(of.Examples, Example{Line: f.Example.Line, ID: words.Clip(f.Example.ID, maxName), Message: words.Clip(f.Example.Message, maxMessage)})
 		}
 	}
@@ -120,7 +123,7 @@ func doneWords(p *event.Progress) string {
 	return text
 }
 
-// now writes what stands in the live page.
+// now writes the body of the live page.
 func (p *page) now(m *Moment, plots *plots) {
 	p.heading(p.momentWords(m.Over, m.Progress))
 	if m.Over {
