@@ -13,7 +13,7 @@ import (
 	"github.com/headrace/headrace/observe"
 )
 
-// A Request is one that headrace serve has ended.
+// A Request is one with which headrace serve is done.
 type Request struct {
 	Client, Class, Lane string
 	Result              Result
@@ -49,20 +49,19 @@ type Serving struct {
 	codes   map[string]int
 
 	span     observe.Sample // what has come since the latest sample
-	waits    map[int]int    // of it, by bucket
+	waits    map[int]int    // the waits of span, by bucket
 	samples  Samples
 	sampled  time.Time
 	waiting  int
 	inFlight int
 }
 
-// mostCounted bounds the clients and the lanes that are counted by name, as in the metrics.
 const (
-	mostCounted = 64
-	othersName  = "other"
+	mostCounted = 64      // bounds the names of clients, classes and lanes that are counted apart, as in the metrics
+	othersName  = "other" // stands for all further ones, and for one that is really named so
 )
 
-// count counts requests of one kind.
+// count holds the counts of one client, class or lane, or of all requests.
 type count struct {
 	Tally
 	waits, firsts spread
@@ -91,7 +90,7 @@ func (s *Serving) Note(r *Request) {
 		s.span.Answered++
 	case Refused:
 		s.span.Throttled++
-		s.codes[r.Code]++ // a few: they are of this program
+		s.codes[r.Code]++ // this program's own codes: a few
 	default:
 		s.span.Failed++
 	}
@@ -103,7 +102,8 @@ func (s *Serving) Note(r *Request) {
 	}
 }
 
-// counted returns the counts of a name, or of all names behind the first.
+// counted returns the counts of a name. The first mostCounted names have their own; all further ones share those of
+// othersName.
 func counted(by map[string]*count, name string) *count {
 	c := by[name]
 	if c == nil && len(by) >= mostCounted {
@@ -117,6 +117,7 @@ func counted(by map[string]*count, name string) *count {
 	return c
 }
 
+// add counts a request. A wait counts only where a call was made.
 func (c *count) add(r *Request) {
 	switch r.Result {
 	case Answered:
@@ -153,7 +154,7 @@ func (c *count) tally() Tally {
 	return t
 }
 
-// Sample ends a span of about a second: how many requests wait, and how many calls are in flight.
+// Sample ends a span of about a second, at whose end so many requests wait and so many calls are in flight.
 func (s *Serving) Sample(now time.Time, waiting, inFlight int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
