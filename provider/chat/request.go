@@ -201,8 +201,8 @@ func (r *Request) RefusePart(p *Part, field, why string) error {
 	return r.Refuse(at, why)
 }
 
-// NoEffort refuses to say how much a model is to think, for dialects whose makers do not document
-// a counterpart of OpenAI's words.
+// NoEffort refuses a request that says how much the model is to think, for dialects whose makers document no
+// counterpart of OpenAI's words.
 func (r *Request) NoEffort() error {
 	if r.Effort == "" {
 		return nil
@@ -210,7 +210,7 @@ func (r *Request) NoEffort() error {
 	return r.Refuse("reasoning_effort", "has no counterpart")
 }
 
-// NoFreeJSON refuses an answer that is any JSON, for dialects that want a schema.
+// NoFreeJSON refuses a request for JSON without a schema, for dialects that need one.
 func (r *Request) NoFreeJSON() error {
 	if r.Format == nil || r.Format.Schema != nil {
 		return nil
@@ -238,8 +238,7 @@ func (r *Request) NoBlankStop() error {
 func (r *Request) NeedParameters() error {
 	for i, tool := range r.Tools {
 		if tool.Parameters == nil {
-			refused := refuse("is missing, and a schema is demanded").in("function.parameters").at(i).in("tools")
-			return r.Refuse(refused.field, refused.why)
+			return r.Refuse("tools["+strconv.Itoa(i)+"].function.parameters", "is missing, and a schema is demanded")
 		}
 	}
 	return nil
@@ -272,7 +271,7 @@ func (r *Request) noBlank(parts []Part) error {
 			continue
 		}
 		field := "text"
-		if p.index < 0 {
+		if p.index < 0 { // the text is the whole content
 			field = ""
 		}
 		return r.RefusePart(p, field, "is white space and nothing else")
