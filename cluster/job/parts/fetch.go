@@ -237,8 +237,8 @@ func (e *earlier) pass(line []byte) error {
 // ErrOtherResults says that a file holds results of another job, which would be lost.
 var ErrOtherResults = errors.New("it holds results that this job does not have: move it away, or choose another file")
 
-// Lines passes the lines that Files writes to take, results and failures in the order of the input. A text is valid until
-// take returns. Nothing is written, and the memory that it needs does not grow with the job.
+// Lines passes to take the lines that Files would write: results and failures, in the order of the input. A text is
+// valid until take returns. Lines writes nothing, and needs no more memory for a larger job.
 func (f *Fetch) Lines(ctx context.Context, take func(text []byte) error) (Fetched, error) {
 	return f.each(ctx, func(l *Line) error { return take(l.Text) })
 }
@@ -283,10 +283,11 @@ type filing struct {
 	ctx            context.Context
 	output, failed string
 	locks          []*journal.Lock
-	had            bool // there is an errors file
+	had            bool // there was an errors file before
 }
 
-// begin locks the files, and refuses those that must not be written.
+// begin locks both files, and refuses one that must not be replaced. Locks that it has taken stay in w.locks, also after
+// an error.
 func (w *filing) begin(others []string) error {
 	for _, path := range []string{w.output, w.failed} {
 		l, err := journal.LockOutput(path, w.locks...)
@@ -301,12 +302,12 @@ func (w *filing) begin(others []string) error {
 	if _, err := journal.ReadErrorsJournal(w.failed, append([]string{w.output}, others...)...); err != nil {
 		return err
 	}
-	_, err := os.Stat(w.failed)
+	_, err := os.Stat(w.failed) // any error but absence was ReadErrorsJournal's, too
 	w.had = err == nil
 	return nil
 }
 
-// write writes both files, and makes sure that this loses no result.
+// write writes both files. It refuses (ErrOtherResults) if the output has a result that would be lost.
 func (w *filing) write(results, failures *bufio.Writer) (all Fetched, err error) {
 	old, done, err := w.old()
 	if err != nil {
@@ -330,8 +331,9 @@ func (w *filing) write(results, failures *bufio.Writer) (all Fetched, err error)
 	return all, err
 }
 
-// old reads the existing output, if there is one.
-func (w *filing) old() (*earlier, func() error, error) {
+// old opens the existing output, to compare it with what is written. Without one there is nothing to compare. done
+// closes it.
+func (w *filing) old() (e *earlier, done func() error, err error) {
 	file, err := os.Open(w.output)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &earlier{}, func() error { return nil }, nil
