@@ -145,7 +145,7 @@ type section struct {
 	identity string // "": whatever it is
 }
 
-// stretch reads length bytes from offset on, while ctx lasts.
+// stretch reads length bytes from offset on, while ctx lasts; a negative length means to the end.
 func stretch(ctx context.Context, file *os.File, offset, length int64) io.Reader {
 	if length < 0 || length > math.MaxInt64-offset {
 		length = math.MaxInt64 - offset
@@ -180,38 +180,36 @@ func (l *lasting) Read(p []byte) (int, error) {
 	return l.in.Read(p)
 }
 
-// Delete implements Store. It also removes folders that become empty: the journals of each chunk
-// have one.
+// Delete implements Store. It also removes folders that become empty, as each chunk has one for its journals.
 func (f *folder) Delete(ctx context.Context, name string) error {
-	err := f.remove(ctx, name)
-	if err != nil {
+	if err := f.remove(ctx, name); err != nil {
 		return fmt.Errorf("store: delete %s: %w", name, err)
 	}
 	return nil
 }
 
-// remove deletes an object, and the folders that it leaves empty. A missing object is no error,
-// and neither is a folder of others.
+// remove deletes an object, and the folders that it leaves empty. A missing object is no error, and a folder of that
+// name is no object: it stays.
 func (f *folder) remove(ctx context.Context, name string) error {
 	if err := ready(ctx, name); err != nil {
 		return err
 	}
 	path := f.path(name)
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
-		return nil // a folder of other objects is no object
+		return nil // os.Remove would remove an empty folder, too
 	}
 	err := os.Remove(path)
-	if err == nil {
+	switch {
+	case err == nil:
 		f.prune(filepath.Dir(path))
-	}
-	if absent(err) {
+	case absent(err):
 		return f.present() // in a lost folder the object may be there all the same
 	}
 	return disk.Bare(err)
 }
 
-// prune removes empty folders, from one on upwards. Another writer may be about to put an object
-// into one. Then either the folder is not empty any more, or that writer makes it again.
+// prune removes a folder and those above it, below the root, as long as they are empty. Another writer may be about to
+// put an object into one. Then either the folder is not empty any more, or that writer makes it again.
 func (f *folder) prune(path string) {
 	for strings.HasPrefix(path, f.root+string(filepath.Separator)) && syscall.Rmdir(path) == nil {
 		path = filepath.Dir(path)
@@ -233,7 +231,7 @@ func (f *folder) present() error {
 	known, there := f.known.Load(), err == nil
 	switch {
 	case known == nil && !there:
-		return nil // the folder is not made yet
+		return nil // the folder has not been made yet
 	case known != nil && (!there || !os.SameFile(*known, root) && empty(f.root)):
 		return errLost
 	}
