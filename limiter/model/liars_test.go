@@ -9,7 +9,7 @@ import (
 	"github.com/headrace/headrace/limiter"
 )
 
-// The user's limit holds after headers were found wrong, whether it was told before they spoke or after. At first as many calls
+// The user's limit holds after headers were found wrong, whether the user gave it before they spoke or after. At first as many calls
 // may have been saved up as any bucket holds.
 func TestUsersLimitOutlivesWrongHeaders(t *testing.T) {
 	for _, tells := range []time.Duration{0, time.Second} {
