@@ -82,6 +82,30 @@ func TestHeadersSpendNoSavingsOverTheUsersLimit(t *testing.T) {
 	}
 }
 
+// Headers that show less than the user's limit first, all of it left, and then more, let nothing be saved up of what they showed.
+func TestLargerHeadersLeaveNoSavings(t *testing.T) {
+	for _, x := range []struct {
+		burst time.Duration
+		most  int
+	}{{0, 302}, {10 * time.Second, 352}} {
+		m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 300, Burst: x.burst}}, noon)
+		r := newRig(m, func(now time.Time, _ int) answer {
+			s := limiter.Sighting{Dimension: limiter.Requests, Limit: 240, Window: time.Minute, Remaining: 239}
+			if now.After(at(2)) {
+				s.Limit, s.Remaining = 6000, 5999
+			}
+			return answer{sightings: []limiter.Sighting{s}}
+		})
+		r.run(3 * time.Second)
+		before := r.sent
+		r.run(2 * time.Second)
+		want(t, "source", m.gauges[dimRequests].source, limiter.Configured)
+		if r.run(58 * time.Second); r.sent-before > x.most || r.sent-before < 285 {
+			t.Errorf("burst %v: %d calls in a minute, want %d at most", x.burst, r.sent-before, x.most)
+		}
+	}
+}
+
 // The same where the limit was lowered when headers were known; and once the user takes it
 // back all that is shown may be used.
 func TestLoweredLimitHoldsAgainstHeaders(t *testing.T) {

@@ -44,7 +44,7 @@ const neighbourFloor = 0.03
 type gauge struct {
 	source   limiter.Source
 	fresh    bool    // told, and nothing was drawn yet: any bucket holds the first call
-	holds    float32 // told: a call that draws no more leaves something in the bucket
+	burst    float32 // seconds of the user's limit that may be saved up; 0: the user has not said
 	refill   float64 // units per second
 	capacity float64
 	level    float64
@@ -168,7 +168,7 @@ const (
 
 // early returns the charge of a call besides its cost, in case it arrives early.
 func (g *gauge) early(cost float64) float64 {
-	if cost > float64(g.holds) && g.source == limiter.Configured {
+	if cost > g.holds() && g.source == limiter.Configured {
 		return earlyShare * cost
 	}
 	return 0
@@ -185,11 +185,8 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 		return
 	}
 	g.advance(t)
-	capacity := min(burst, max(burst-burstReserve, configuredBurst)) * refill
-	if g.holds = float32(capacity); burst == 0 { // any bucket holds DefaultBurst
-		capacity = configuredBurst * refill
-		g.holds = float32((limiter.DefaultBurst.Seconds() - burstReserve) * refill)
-	}
+	g.burst = float32(burst)
+	capacity := g.usersCapacity()
 	switch g.source {
 	case limiter.Unknown:
 		g.level, g.at, g.fresh = burst*refill, t, true
@@ -203,6 +200,24 @@ func (g *gauge) tell(t, refill, burst float64, tokens bool) {
 		g.source = limiter.Configured
 	}
 	g.level = min(g.level, g.capacity)
+}
+
+// usersCapacity returns the units that the user's limit lets be saved up.
+func (g *gauge) usersCapacity() float64 {
+	if g.burst == 0 {
+		return configuredBurst * g.ceiling
+	}
+	burst := float64(g.burst)
+	return min(burst, max(burst-burstReserve, configuredBurst)) * g.ceiling
+}
+
+// holds returns the units in a bucket of the user's limit: a call that draws no more leaves something there. Any bucket holds
+// DefaultBurst.
+func (g *gauge) holds() float64 {
+	if g.burst == 0 {
+		return (limiter.DefaultBurst.Seconds() - burstReserve) * g.ceiling
+	}
+	return g.usersCapacity()
 }
 
 // forget removes a configured limit that the user takes back. For requests it remains as a first

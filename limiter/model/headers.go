@@ -156,7 +156,7 @@ func (g *gauge) keepToUser(s limiter.Sighting, now float64) (changed bool) {
 	g.advance(now)
 	if changed = g.source == limiter.Seen; changed { // the user's was lowered since
 		*g.shown = shown{period: g.period}
-		g.source, g.refill, g.others = limiter.Configured, g.ceiling, 0
+		g.source, g.refill, g.capacity, g.others = limiter.Configured, g.ceiling, g.usersCapacity(), 0
 	}
 	g.level = min(g.level, g.capacity, s.Remaining+half)
 	return changed

@@ -57,7 +57,7 @@ func TestUsersLimitOutlivesWrongHeadersAndARestart(t *testing.T) {
 	if next.runUntil(time.Minute, func() bool { return m.lies }); !m.lies {
 		t.Fatal("the headers are believed")
 	}
-	near(t, "a bucket holds", float64(m.gauges[dimRequests].holds), usersRate*(limiter.DefaultBurst.Seconds()-burstReserve), 1e-6)
+	near(t, "a bucket holds", m.gauges[dimRequests].holds(), usersRate*(limiter.DefaultBurst.Seconds()-burstReserve), 1e-6)
 	keepsToUser(t, next)
 }
 

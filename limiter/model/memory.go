@@ -97,7 +97,7 @@ func (m *Law) recallLimit(r *recall, k *limiter.LimitMemory) {
 		source = limiter.Learned
 	}
 	if source != limiter.Configured { // the user's burst may be another now
-		*g = gauge{source: source, refill: k.Refill, capacity: k.Capacity, ceiling: ceiling, holds: g.holds}
+		*g = gauge{source: source, refill: k.Refill, capacity: k.Capacity, ceiling: ceiling, burst: g.burst}
 	}
 	if source == limiter.Learned && d == dimRequests {
 		m.setRate(g, k.Refill)

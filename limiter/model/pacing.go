@@ -130,7 +130,7 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	if g.spacing(k) {
 		most = min(most, 1/max(1/(margin*g.refill), 1/g.refill+leastJitter))
 	}
-	if g.source == limiter.Seen && g.capacity > underUser*float64(g.holds) { // headers let calls save up more than the user does
+	if g.source == limiter.Seen && g.capacity > underUser*g.holds() { // headers let calls save up more than the user does
 		most = g.capped(most)
 	}
 	return max(0.05*g.refill, min(x, most))
