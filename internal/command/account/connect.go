@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/headrace/headrace/internal/command/event"
 	"github.com/headrace/headrace/internal/command/exit"
@@ -44,6 +45,9 @@ type Account struct {
 	line      line   // of headrace serve, if calls go through it
 	refusedAt string // the address of a headrace serve that did not let a run with --share in; "": none
 	ServesAt  string // the address of headrace serve; "": it is a run
+
+	askedHost sync.Once // host is worked out once, and not for each call
+	host      string
 
 	Books  func() sim.Books // the simulated provider's own; nil for a real one
 	Notice []notice         // what the user should know about it

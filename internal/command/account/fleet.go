@@ -290,7 +290,8 @@ func (b *Account) Called(machine, model string) (vendor, host, word string) {
 		return vendor, host, cmp.Or(word, model)
 	}
 	v := &b.flags.Vendor
-	return cmp.Or(v.Name, b.Name), settings.HostOf(cmp.Or(b.flags.BaseURL, v.Base)), model
+	b.askedHost.Do(func() { b.host = settings.HostOf(cmp.Or(b.flags.BaseURL, v.Base)) })
+	return cmp.Or(v.Name, b.Name), b.host, model
 }
 
 // laneFor returns the account of a lane in results. Of the lanes of one quota it is the first that serves the model.
