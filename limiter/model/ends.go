@@ -184,6 +184,7 @@ func (m *Law) correctCost(t float64, n *limiter.News) {
 	m.correct(n)
 	charged, actual := m.charged(n), spread(n.Actual.Drawn())
 	for k := dimTokens; k < m.used; k++ {
+		m.drawUser(k, t, charged[k], actual[k]-charged[k])
 		if g := &m.gauges[k]; g.source == limiter.Configured || g.source == limiter.Learned {
 			g.advance(t)
 			g.takeOf(charged[k], actual[k]-charged[k])
@@ -323,6 +324,7 @@ func (m *Law) refund(t float64, cost [dims]float64) {
 			g.advance(t)
 			g.take(-cost[k])
 		}
+		m.drawUser(k, t, 0, -cost[k])
 	}
 }
 

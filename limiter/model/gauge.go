@@ -220,6 +220,27 @@ func (g *gauge) holds() float64 {
 	return g.usersCapacity()
 }
 
+// A userBucket is the bucket of a limit that the user has set. It goes on whatever the gauge believes of the provider's limit, so that
+// no change of that belief lets more calls leave.
+type userBucket struct{ level, at float64 }
+
+// userLevel returns the level of the bucket of the user's limit.
+func (m *Law) userLevel(k int, t float64) float64 {
+	g, b := &m.gauges[k], &m.users[k]
+	return min(g.usersCapacity(), b.level+g.ceiling*max(0, t-b.at))
+}
+
+// drawUser draws n units from the bucket of the user's limit, for a call with such a charge; a negative n gives them back. The debt
+// is bounded as that of a configured gauge.
+func (m *Law) drawUser(k int, t, charged, n float64) {
+	g := &m.gauges[k]
+	if g.ceiling <= 0 {
+		return
+	}
+	level := max(m.userLevel(k, t)-n, -max(configuredDebtSeconds*g.ceiling, leastDebt, charged))
+	m.users[k] = userBucket{min(level, g.usersCapacity()), max(t, m.users[k].at)}
+}
+
 // forget removes a configured limit that the user takes back. For requests it remains as a first
 // guess. For tokens nothing remains, as no refusal would ever correct it.
 func (g *gauge) forget(tokens bool) {

@@ -37,6 +37,11 @@ func (m *Law) Restore(now time.Time, k limiter.Memory) error {
 	for i := range k.Limits {
 		m.recallLimit(r, &k.Limits[i])
 	}
+	empty := userBucket{0, r.t - r.age()} // when it was saved, as it says nothing of the buckets of the user's limits
+	if r.emptied {
+		empty.at = r.t
+	}
+	m.users = [dims]userBucket{empty, empty, empty, empty}
 	if k.Estimate != nil {
 		m.recallEstimate(r, k.Estimate)
 	}

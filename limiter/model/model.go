@@ -97,6 +97,7 @@ type Law struct {
 	local        *localWindow // of a server that serves all it is asked; nil: it is none
 	mean         *window.Mean // nil: latency is not watched
 	gauges       [dims]gauge
+	users        [dims]userBucket // buckets of the user's limits
 	sends        sends
 	fates        fates
 	errors       window.Errors
@@ -151,7 +152,12 @@ func (m *Law) SetLimits(now time.Time, l limiter.Limits) {
 	m.quoted, m.window = quote{}, 0
 	t := m.seconds(now)
 	for k, perMinute := range [dims]float64{l.RPM, l.TPM, l.InputTPM, l.OutputTPM} {
+		level, was := m.userLevel(k, t), m.gauges[k].ceiling
 		m.gauges[k].tell(t, perMinute/60, l.Burst.Seconds(), k != dimRequests)
+		if was <= 0 {
+			level = m.gauges[k].usersCapacity()
+		}
+		m.users[k] = userBucket{level, t}
 		if m.gauges[k].known() {
 			m.use(k)
 		}

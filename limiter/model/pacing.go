@@ -130,8 +130,8 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	if g.spacing(k) {
 		most = min(most, 1/max(1/(margin*g.refill), 1/g.refill+leastJitter))
 	}
-	if g.source == limiter.Seen && g.capacity > underUser*g.holds() { // headers let calls save up more than the user does
-		most = g.capped(most)
+	if g.ceiling > 0 && g.source != limiter.Configured {
+		most = min(most, g.ceiling+max(0, m.userLevel(k, t)+cost/2)/horizon)
 	}
 	return max(0.05*g.refill, min(x, most))
 }
@@ -240,6 +240,11 @@ func (m *Law) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) 
 	var wait float64
 	for k := range m.used {
 		g := &m.gauges[k]
+		if g.ceiling > 0 {
+			if short := min(cost[k], g.usersCapacity()) - m.userLevel(k, t) - 1e-9; short/g.ceiling > wait {
+				wait, on = short/g.ceiling, k
+			}
+		}
 		if !g.known() || g.fresh || m.estimate.try != nil && k == dimRequests {
 			continue
 		}
@@ -290,6 +295,7 @@ func (m *Law) Sent(now time.Time, c limiter.Cost, beside int) (k limiter.Ticket)
 			g.advance(t)
 			g.takeOf(cost[d], cost[d]+g.early(cost[d]))
 		}
+		m.drawUser(d, t, cost[d], cost[d])
 	}
 	if m.serves {
 		m.local.Sent()

@@ -1,0 +1,102 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/headrace/headrace/internal/must"
+	"github.com/headrace/headrace/limiter"
+)
+
+// No provider lifts the user's limit, whatever it lets in, and whatever its headers say: at random both change in the midst, and
+// the law is restored from its memory. The calls let in are those that a bucket of the user's limit lets in, or fewer.
+func TestNoProviderLiftsTheUsersLimit(t *testing.T) {
+	for seed := range uint64(150) {
+		w := newStrange(seed)
+		l := limiter.Limits{RPM: 60 * w.perSecond, Burst: time.Duration(w.pick(0, 0, 1, 10, 60) * 1e9)}
+		m := newModel(limiter.LawConfig{Limits: l}, noon)
+		r := newRig(m, w.answers)
+		depth := l.Capacity(limiter.Requests)
+		level, let := depth, 0
+		for range 12 {
+			for range 200 + w.rng.IntN(8000) { // ticks
+				r.run(tick)
+				level = min(depth, level+w.perSecond*tick.Seconds()) - float64(r.sent-r.refused-let)
+				if let = r.sent - r.refused; level < -1 {
+					t.Fatalf("seed %d: told %+v, %v calls are let in too many by %v, by a limit that is %v", seed, l, -level, r.now.Sub(noon), m.gauges[dimRequests].source)
+				}
+			}
+			w.change()
+			if w.rng.IntN(6) == 0 {
+				next := newModel(limiter.LawConfig{Limits: l}, r.now)
+				must.Do(t, next.Restore(r.now, m.Save(r.now)))
+				m, r.law, r.flying = next, next, nil
+			}
+		}
+	}
+}
+
+// A strange provider lets in what its gate of the moment lets in, and says what its headers of the moment say.
+type strange struct {
+	rng       *rand.Rand
+	perSecond float64 // the user's limit
+	gate      gate
+	says      func() []limiter.Sighting
+}
+
+func newStrange(seed uint64) *strange {
+	w := &strange{rng: rand.New(rand.NewPCG(seed, 7))}
+	w.perSecond = w.pick(0.5, 2, 5, 20)
+	w.gate, w.says = w.newGate(), w.newHeaders()
+	return w
+}
+
+func (w *strange) pick(xs ...float64) float64 { return xs[w.rng.IntN(len(xs))] }
+
+func (w *strange) answers(now time.Time, beside int) answer {
+	a := w.gate(now, beside)
+	a.sightings = w.says()
+	return a
+}
+
+func (w *strange) change() {
+	if w.rng.IntN(2) == 0 {
+		w.gate = w.newGate()
+	}
+	if w.rng.IntN(2) == 0 {
+		w.says = w.newHeaders()
+	}
+}
+
+func (w *strange) newGate() gate {
+	switch w.rng.IntN(5) {
+	case 0:
+		return free
+	case 1:
+		return shut
+	case 2:
+		return chanceGate(0.1, w.rng)
+	case 3:
+		return windowGate(math.Ceil(60 * w.perSecond * w.pick(0.3, 0.9, 1, 1.5, 4)))
+	}
+	rate := w.perSecond * w.pick(0.3, 0.9, 1, 1.5, 4)
+	return bucketGate(rate, rate*w.pick(0.5, 1, 10, 60))
+}
+
+// newHeaders returns headers of a limit within the user's or beyond it, of which always all but one is left, or half, or any
+// number.
+func (w *strange) newHeaders() func() []limiter.Sighting {
+	if w.rng.IntN(4) == 0 {
+		return func() []limiter.Sighting { return nil }
+	}
+	limit := math.Ceil(60 * w.perSecond * w.pick(0.3, 0.8, 1, 1.3, 4, 100))
+	window := time.Duration(w.pick(0, 0, 1, 60, 3600, 86400) * 1e9)
+	reset := time.Duration(w.pick(0, 0.25, 1, 30) * 1e9)
+	kind := w.rng.IntN(3)
+	return func() []limiter.Sighting {
+		left := []float64{limit - 1, math.Floor(limit / 2), math.Floor(limit * w.rng.Float64())}[kind]
+		return []limiter.Sighting{{Dimension: limiter.Requests, Limit: limit, Window: window, Remaining: left, Reset: reset, HasReset: reset > 0}}
+	}
+}
