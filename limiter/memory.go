@@ -54,9 +54,10 @@ type LimitMemory struct {
 	Capacity float64       `json:"capacity"`
 	Debt     float64       `json:"debt"` // units missing from full when it was saved: they flow in while nobody calls
 	Others   float64       `json:"others,omitempty"`
-	Ceiling  float64       `json:"ceiling,omitempty"`  // the user's word then
-	Period   float64       `json:"period_s,omitempty"` // of the limit, if it was found out
-	Said     bool          `json:"said,omitempty"`     // seen in the words of a refusal, and in no header
+	Ceiling  float64       `json:"ceiling,omitempty"`   // the user's word then
+	UserDebt *float64      `json:"user_debt,omitempty"` // units missing from full in the bucket of the user's limit; nil: unknown
+	Period   float64       `json:"period_s,omitempty"`  // of the limit, if it was found out
+	Said     bool          `json:"said,omitempty"`      // seen in the words of a refusal, and in no header
 	Window   *WindowMemory `json:"window,omitempty"`
 }
 

@@ -37,11 +37,7 @@ func (m *Law) Restore(now time.Time, k limiter.Memory) error {
 	for i := range k.Limits {
 		m.recallLimit(r, &k.Limits[i])
 	}
-	empty := userBucket{0, r.t - r.age()} // when it was saved, as it says nothing of the buckets of the user's limits
-	if r.emptied {
-		empty.at = r.t
-	}
-	m.users = [dims]userBucket{empty, empty, empty, empty}
+	m.recallUser(r, k.Limits)
 	if k.Estimate != nil {
 		m.recallEstimate(r, k.Estimate)
 	}
@@ -113,6 +109,23 @@ func (m *Law) recallLimit(r *recall, k *limiter.LimitMemory) {
 	m.use(d)
 	if d == dimRequests {
 		m.estimate.search = nil
+	}
+}
+
+// recallUser takes up what the buckets of the user's limits lack. Without such a memory they are taken to have been empty.
+func (m *Law) recallUser(r *recall, limits []limiter.LimitMemory) {
+	for d := range m.users {
+		m.users[d] = userBucket{0, r.t - r.age()}
+	}
+	for i := range limits {
+		if d, debt := dimensionNamed(limits[i].On), limits[i].UserDebt; d >= 0 && debt != nil {
+			m.users[d].level = m.gauges[d].usersCapacity() - measure.Sane(*debt, 0, 2*unitsMost)
+		}
+	}
+	for d := range m.users {
+		if r.emptied {
+			m.users[d] = userBucket{min(0, m.userLevel(d, r.t)), r.t}
+		}
 	}
 }
 
@@ -373,6 +386,10 @@ func (m *Law) saveLimit(d int, t float64, at func(float64) time.Time) limiter.Li
 	k := limiter.LimitMemory{
 		On: dimensionOf[d].String(), Source: g.source.String(), Refill: g.refill, Capacity: g.capacity,
 		Debt: g.capacity - g.levelAt(t), Others: g.others, Ceiling: g.ceiling,
+	}
+	if g.ceiling > 0 {
+		debt := g.usersCapacity() - m.userLevel(d, t)
+		k.UserDebt = &debt
 	}
 	if g.shown == nil {
 		return k

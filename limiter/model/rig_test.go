@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -25,6 +26,7 @@ type rig struct {
 	law     limiter.Law
 	gate    gate
 	now     time.Time
+	cost    limiter.Cost  // of a call; zero: a request
 	latency time.Duration // of answers; refusals take a twentieth
 	varies  *rand.Rand    // answers take from half as long to half as long again; nil: all the same
 	until   time.Time     // nothing leaves before
@@ -82,7 +84,7 @@ func (r *rig) leave() {
 			return
 		}
 		r.law.Tick(r.now, r.blocked)
-		if wait, _ := r.law.Wait(r.now, limiter.Cost{Requests: 1}); wait > 0 {
+		if wait, _ := r.law.Wait(r.now, r.call()); wait > 0 {
 			r.blocked = true
 			return
 		}
@@ -90,10 +92,13 @@ func (r *rig) leave() {
 	}
 }
 
+// call returns the cost of a call.
+func (r *rig) call() limiter.Cost { return cmp.Or(r.cost, limiter.Cost{Requests: 1}) }
+
 func (r *rig) send() {
 	said := r.gate(r.now, len(r.flying))
 	n := limiter.News{
-		Ticket: r.law.Sent(r.now, limiter.Cost{Requests: 1}, len(r.flying)), Sent: r.now, Cost: limiter.Cost{Requests: 1},
+		Ticket: r.law.Sent(r.now, r.call(), len(r.flying)), Sent: r.now, Cost: r.call(),
 		Probe: r.probing, Good: true, Latency: r.latency, Sightings: said.sightings,
 	}
 	if r.varies != nil {

@@ -13,19 +13,32 @@ import (
 // No provider lifts the user's limit, whatever it lets in, and whatever its headers say: at random both change in the midst, and
 // the law is restored from its memory. The calls let in are those that a bucket of the user's limit lets in, or fewer.
 func TestNoProviderLiftsTheUsersLimit(t *testing.T) {
-	for seed := range uint64(150) {
+	t.Run("requests", func(t *testing.T) {
+		keepsToStrange(t, limiter.Requests, 1, func(perMinute float64) limiter.Limits { return limiter.Limits{RPM: perMinute} })
+	})
+	t.Run("tokens", func(t *testing.T) {
+		keepsToStrange(t, limiter.Tokens, 100, func(perMinute float64) limiter.Limits { return limiter.Limits{TPM: 100 * perMinute} })
+	})
+}
+
+// keepsToStrange asks strange providers under limits of so many calls a minute. A call draws so many units of dimension d.
+func keepsToStrange(t *testing.T, d limiter.Dimension, units float64, limits func(perMinute float64) limiter.Limits) {
+	for seed := range uint64(100) {
 		w := newStrange(seed)
-		l := limiter.Limits{RPM: 60 * w.perSecond, Burst: time.Duration(w.pick(0, 0, 1, 10, 60) * 1e9)}
+		w.of, w.units = d, units
+		l := limits(60 * w.perSecond)
+		l.Burst = time.Duration(w.pick(0, 0, 1, 10, 60) * 1e9)
 		m := newModel(limiter.LawConfig{Limits: l}, noon)
 		r := newRig(m, w.answers)
-		depth := l.Capacity(limiter.Requests)
+		r.cost = limiter.Cost{Requests: 1, Input: 100}
+		depth := l.Capacity(d) / units
 		level, let := depth, 0
 		for range 12 {
 			for range 200 + w.rng.IntN(8000) { // ticks
 				r.run(tick)
 				level = min(depth, level+w.perSecond*tick.Seconds()) - float64(r.sent-r.refused-let)
 				if let = r.sent - r.refused; level < -1 {
-					t.Fatalf("seed %d: told %+v, %v calls are let in too many by %v, by a limit that is %v", seed, l, -level, r.now.Sub(noon), m.gauges[dimRequests].source)
+					t.Fatalf("seed %d: told %+v, %v calls are let in too many by %v, by a limit that is %v", seed, l, -level, r.now.Sub(noon), m.gauges[index(d)].source)
 				}
 			}
 			w.change()
@@ -41,7 +54,9 @@ func TestNoProviderLiftsTheUsersLimit(t *testing.T) {
 // A strange provider lets in what its gate of the moment lets in, and says what its headers of the moment say.
 type strange struct {
 	rng       *rand.Rand
-	perSecond float64 // the user's limit
+	perSecond float64           // the user's limit
+	of        limiter.Dimension // of its headers,
+	units     float64           // and how many a call draws
 	gate      gate
 	says      func() []limiter.Sighting
 }
@@ -97,6 +112,8 @@ func (w *strange) newHeaders() func() []limiter.Sighting {
 	kind := w.rng.IntN(3)
 	return func() []limiter.Sighting {
 		left := []float64{limit - 1, math.Floor(limit / 2), math.Floor(limit * w.rng.Float64())}[kind]
-		return []limiter.Sighting{{Dimension: limiter.Requests, Limit: limit, Window: window, Remaining: left, Reset: reset, HasReset: reset > 0}}
+		return []limiter.Sighting{{
+			Dimension: w.of, Limit: w.units * limit, Window: window, Remaining: w.units * left, Reset: reset, HasReset: reset > 0,
+		}}
 	}
 }
