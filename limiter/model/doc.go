@@ -8,6 +8,7 @@
 //
 //	pacing.go     when may a call leave?                   asks; Sent charges a call
 //	gauge.go      what is believed of one limit?           a value
+//	              what is left of the user's limit?        a value, whatever is believed of the provider's
 //	              how much flows in?                       a value: evidence by supposed depth
 //	blame.go      who is to blame for a refusal?           the questions, in their order
 //	              what follows from an alarm?              the rate is learned; the trial proves it or takes it back
