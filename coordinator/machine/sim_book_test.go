@@ -125,7 +125,7 @@ func (b *book) lane(name string) *bookLane {
 		l.charge = l.config.Charge
 		l.blame.ever = b.w.m.cfg.AnsweredBefore
 		l.silence.heard = l.blame.ever
-		l.buckets.set(b.w.now, l.config.Limits, b.w.servers[name])
+		l.buckets.set(b.w.now, l.config.Limits)
 		b.lanes[name], b.pages = l, append(b.pages, l)
 		if page := b.w.outer.pages[name]; page != nil {
 			page.renewed = false // its first law took nobody's place, though the page may be that of a lane that was forgotten
@@ -138,7 +138,7 @@ func (b *book) lane(name string) *bookLane {
 func (b *book) define(name string, c LaneConfig) {
 	if l := b.lanes[name]; l != nil {
 		l.config = c
-		l.buckets.set(b.w.now, c.Limits, b.w.servers[name])
+		l.buckets.set(b.w.now, c.Limits)
 	}
 }
 

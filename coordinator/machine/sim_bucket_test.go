@@ -20,11 +20,11 @@ type bucket struct {
 
 var dimensions = [4]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
 
-func (bs *buckets) set(now time.Time, l limiter.Limits, s *server) {
+func (bs *buckets) set(now time.Time, l limiter.Limits) {
 	for i, d := range dimensions {
 		b := &bs[i]
 		b.refill(now)
-		known := b.perMinute > 0 && !s.showsWithin(d, b.perMinute) && b.level < b.depth // else this was not what held calls back
+		known := b.perMinute > 0
 		b.perMinute, b.depth = l.PerMinute(d), l.Capacity(d)
 		if !known {
 			b.level, b.full = b.depth, now
@@ -46,12 +46,10 @@ func (b *bucket) refill(now time.Time) {
 func (b *bucket) clamp() { b.level = math.Max(-b.perMinute, math.Min(b.level, b.depth)) }
 
 // take takes the cost, and reports whether it was there: up to a full bucket, and
-// for a law that models the provider's bucket up to the debt that it allows itself:
-// two such calls, a second of refill, and for tokens what a bucket holds at least.
-//
-// Where headers show a limit within the user's, they say what is left of it, and how much
-// may be saved up: that is not checked here.
-func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain bool, s *server) bool {
+// for a law that models the provider's bucket up to the debt that it allows itself: one call, and
+// of tokens two such calls, a second of refill, and what a bucket holds at least. Whatever headers show,
+// no more leaves.
+func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain bool) bool {
 	ok := true
 	for i, n := range [4]float64{requests, c.Tokens(), c.Input, c.Output} {
 		b := &bs[i]
@@ -64,29 +62,16 @@ func (bs *buckets) take(now time.Time, requests float64, c limiter.Cost, plain b
 		}
 		debt := 1e-4 + 1e-9*b.perMinute
 		if !plain {
-			debt += math.Max(2*n, b.perMinute/60) + 5000*math.Min(1, float64(i))
+			debt += n
+			if i > 0 {
+				debt += math.Max(n, b.perMinute/60) + 5000
+			}
 		}
-		if plain || i == 0 || !s.showsWithin(dimensions[i], b.perMinute) {
-			ok = ok && b.level >= math.Min(n, b.depth)-debt
-		}
+		ok = ok && b.level >= math.Min(n, b.depth)-debt
 		b.level -= n
 		b.clamp()
 	}
 	return ok
-}
-
-// showsWithin reports whether headers may have shown a limit that is within the user's. One
-// without a period may be taken for any.
-func (s *server) showsWithin(d limiter.Dimension, advertised float64) bool {
-	if s.day > 0 && d == limiter.Requests {
-		return true // until the day is over
-	}
-	for _, seen := range s.sightings() {
-		if seen.Dimension == d {
-			return !s.period || seen.Limit <= 1.01*advertised
-		}
-	}
-	return false
 }
 
 // shownPerMinute is the largest limit that headers may be taken to have shown; 0: none. One

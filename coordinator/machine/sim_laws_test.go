@@ -54,7 +54,7 @@ func (b *book) transition(t Transition) {
 		if page := b.w.outer.pages[t.Lane]; page != nil {
 			page.renewed = false // a lane that is defined anew has another law in any case
 		}
-		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch, b.w.servers[t.Lane])
+		l.beginLaw(b.w.now, *b.w.m.laneConfig(t.Lane), t.Epoch)
 	case t.To == Cooling:
 		b.total[cooldowns]++
 	}
@@ -88,9 +88,9 @@ func (b *book) transition(t Transition) {
 
 // beginLaw: a person has reset the lane, or wants another law. What it may draw is there
 // again, and what left before was charged to another law.
-func (l *bookLane) beginLaw(now time.Time, c LaneConfig, epoch uint64, s *server) {
+func (l *bookLane) beginLaw(now time.Time, c LaneConfig, epoch uint64) {
 	l.config, l.began, l.buckets, l.charge = c, epoch, buckets{}, c.Charge
-	l.buckets.set(now, c.Limits, s)
+	l.buckets.set(now, c.Limits)
 }
 
 // grant: the right item, at the right time, to a lane that may take it.
@@ -147,7 +147,7 @@ func (b *book) call(g Grant, x *bookItem) {
 	case x.timeUp(w.m.now):
 		w.failf("%v: its time is up", g)
 	}
-	if !l.isRemote() && !l.buckets.take(w.m.now, 1, l.charged(g.Item), l.config.Law == limiter.Plain, w.servers[g.Lane]) {
+	if !l.isRemote() && !l.buckets.take(w.m.now, 1, l.charged(g.Item), l.config.Law == limiter.Plain) {
 		w.failf("%v: the bucket has not that much: %+v", g, l.buckets)
 	}
 	b.pays(g, x)
