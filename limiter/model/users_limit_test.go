@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headrace/headrace/internal/must"
+	"github.com/headrace/headrace/internal/race"
 	"github.com/headrace/headrace/limiter"
 )
 
@@ -23,7 +24,7 @@ func TestNoProviderLiftsTheUsersLimit(t *testing.T) {
 
 // keepsToStrange asks strange providers under limits of so many calls a minute. A call draws so many units of dimension d.
 func keepsToStrange(t *testing.T, d limiter.Dimension, units float64, limits func(perMinute float64) limiter.Limits) {
-	for seed := range uint64(100) {
+	for seed := range uint64(race.Fewer(100)) {
 		w := newStrange(seed)
 		w.of, w.units = d, units
 		l := limits(60 * w.perSecond)
