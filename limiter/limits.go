@@ -71,9 +71,9 @@ const (
 // value limits nothing. TPM counts input and output tokens together; InputTPM and OutputTPM
 // count each kind. All that are set hold at once.
 //
-// A limit is a ceiling: no call leaves above it, whatever the provider lets in and its headers show, except one that is larger
-// than the bucket.
-// That call leaves when the bucket is full, and its debt is paid back before the next.
+// A limit is a ceiling, whatever the provider lets in and its headers show: no call leaves above it,
+// except one that is larger than the bucket. That call leaves when the bucket is full, and its
+// debt is paid back before the next. A call that the provider refused does not count.
 //
 // Burst is the time of refill that a bucket saves up while nothing is drawn, and holds at the
 // start: from 0 to [MaxBurst]. 0 means [DefaultBurst] under the plain law, and a fifth of a

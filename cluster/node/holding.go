@@ -228,7 +228,7 @@ func (h *Holding) Run(ctx context.Context) error {
 	return err
 }
 
-// paceGood is how long the pace in a keeper's picture holds good. The keeper makes a picture each second.
+// paceGood bounds the time for which the pace of a keeper's picture counts. The keeper makes a picture each second.
 const paceGood = 3 * time.Second
 
 // hearKeepers listens to the keepers' pictures. It tells the lanes how fast their calls may leave, and tells people when

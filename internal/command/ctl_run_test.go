@@ -231,6 +231,8 @@ func TestControlOfAServe(t *testing.T) {
 		{state, "concurrency 9", "concurrency: 64 → 9"},
 		{at, "limit rpm=0", "limits: none, as before"},
 		{at, "limit rpm=90", "limits: none → rpm=90"},
+		{at, "limit openai/m rpm=70", "limits of openai/m: rpm=90 → rpm=70"},
+		{at, "limit rpm=90", "limits: rpm=90, but for 1 of the lanes → rpm=90"},
 		{at, "reset", "reset of openai/m: afresh"},
 		{at, "log-level debug", "log-level: warn → debug"},
 		{at, "pause", "headrace serve cannot"},

@@ -103,7 +103,7 @@ func TestAPilotLeavesItsAddress(t *testing.T) {
 		return e.Event == "summary"
 	})
 	if text := scrape(t, url); !strings.Contains(text, "\nheadrace_run_items_before 10\n") ||
-		!strings.Contains(text, `{lane="openai/m",result="succeeded"} 50`) || !strings.Contains(text, `gen_ai_client_operation_duration_seconds_count{error_type="",`) {
+		!strings.Contains(text, `{lane="openai/m",result="succeeded"} 50`) || !strings.Contains(text, `gen_ai_client_operation_duration_seconds_count{error_type="",`) || !strings.Contains(text, `server_address="127.0.0.1"`) {
 		t.Errorf("after the end:\n%s", text)
 	}
 	p.signal(os.Interrupt)

@@ -82,6 +82,17 @@ func TestHeadersSpendNoSavingsOverTheUsersLimit(t *testing.T) {
 	}
 }
 
+// A call knows the pace at which it left really, though headers would permit a faster one: a refusal is blamed by it.
+func TestPaceUnderHeadersIsTheUsers(t *testing.T) {
+	m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 60 * usersRate}}, noon)
+	r := newRig(m, neverLess(free))
+	r.runUntil(time.Minute, func() bool { return m.gauges[dimRequests].source == limiter.Seen }).run(time.Second)
+	want(t, "source", m.gauges[dimRequests].source, limiter.Seen)
+	if pace, _ := m.paceOf(m.seconds(r.now), [dims]float64{1}); pace > 1.2*usersRate || pace < usersRate {
+		t.Errorf("%v a second, want about %v", pace, usersRate)
+	}
+}
+
 // Headers that show less than the user's limit first, all of it left, and then more, let nothing be saved up of what they showed.
 func TestLargerHeadersLeaveNoSavings(t *testing.T) {
 	for _, x := range []struct {
@@ -99,7 +110,9 @@ func TestLargerHeadersLeaveNoSavings(t *testing.T) {
 		r.run(3 * time.Second)
 		before := r.sent
 		r.run(2 * time.Second)
-		want(t, "source", m.gauges[dimRequests].source, limiter.Configured)
+		g := m.gauges[dimRequests]
+		want(t, "source", g.source, limiter.Configured)
+		near(t, "capacity", g.capacity, g.usersCapacity(), 1e-9)
 		if r.run(58 * time.Second); r.sent-before > x.most || r.sent-before < 285 {
 			t.Errorf("burst %v: %d calls in a minute, want %d at most", x.burst, r.sent-before, x.most)
 		}

@@ -307,7 +307,7 @@ func (m *Law) disbelieve(g *gauge) {
 		}
 		g.capacity = max(1, 1.5*g.refill)
 		if g.ceiling > 0 { // the user's limit and burst bind without headers, too; a search would pass them
-			g.source, g.capacity = limiter.Configured, min(g.capacity, g.usersCapacity())
+			g.source, g.capacity = limiter.Configured, g.usersCapacity()
 			e.at = m.clock
 		}
 		g.level = min(0, g.level)

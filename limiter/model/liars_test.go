@@ -61,7 +61,7 @@ func TestUsersLimitOutlivesWrongHeadersAndARestart(t *testing.T) {
 	keepsToUser(t, next)
 }
 
-// usersRate is what the user permits, in calls a second.
+// usersRate is the user's limit, in calls a second.
 const usersRate = 5
 
 func free(time.Time, int) answer { return answer{} }

@@ -52,6 +52,26 @@ func keepsToStrange(t *testing.T, d limiter.Dimension, units float64, limits fun
 	}
 }
 
+// A successor that must take its limits to be empty finds nothing saved up under the user's limit, though the one before it had
+// saved up all that there may be. A debt stays.
+func TestSuccessorFindsNoSavingsOfTheUser(t *testing.T) {
+	l := limiter.Limits{RPM: 60 * usersRate, Burst: 10 * time.Second}
+	for level, want := range map[float64]float64{9.95 * usersRate: 0, -30: -30} {
+		before := newModel(limiter.LawConfig{Limits: l}, noon)
+		r := newRig(before, neverLess(free))
+		r.runUntil(time.Minute, func() bool { return before.gauges[dimRequests].source == limiter.Seen })
+		before.users[dimRequests] = userBucket{level, before.seconds(r.now)}
+		m := newModel(limiter.LawConfig{Limits: l}, r.now)
+		must.Do(t, m.Restore(r.now, before.Save(r.now).Empty()))
+		near(t, "level", m.userLevel(dimRequests, 0), want, 1e-6)
+		next := newRig(m, neverLess(free))
+		next.now = r.now
+		if next.run(3 * time.Second); next.sent > 3*usersRate+1 {
+			t.Errorf("%v were left: %d calls in 3 s", level, next.sent)
+		}
+	}
+}
+
 // A strange provider lets in what its gate of the moment lets in, and says what its headers of the moment say.
 type strange struct {
 	rng       *rand.Rand

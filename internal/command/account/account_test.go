@@ -76,6 +76,21 @@ func TestEveryVendorIsCalledWithItsKey(t *testing.T) {
 	}
 }
 
+// Metrics name the host of each call: that of --base-url, or the vendor's own.
+func TestCalledNamesTheHost(t *testing.T) {
+	for args, want := range map[string]string{
+		"-o x --base-url https://example.com:8443/v1": "example.com",
+		"-o x --provider mistral":                     "api.mistral.ai",
+	} {
+		b := runnerWith(t, nil, strings.Fields(args)...)
+		for range 2 {
+			if _, host, model := b.Called("", "m"); host != want || model != "m" {
+				t.Errorf("%s: host %q, model %q, want %q", args, host, model, want)
+			}
+		}
+	}
+}
+
 // Flags that change nothing are said to, and what an address is made of is what to check.
 func TestUnusedPlaces(t *testing.T) {
 	for args, want := range map[string]string{
