@@ -160,7 +160,7 @@ func compared(t *testing.T, got, want string) string {
 func TestAuditExcuses(t *testing.T) {
 	zero := time.Now()
 	at := func(s float64) time.Time { return zero.Add(time.Duration(s * float64(time.Second))) }
-	asked := map[string]int{"q": 1, "same": 2}
+	asked := map[string]int{"q": 1, "r": 1, "same": 2}
 	blows := []blow{
 		{kind: "kill", who: "a", at: at(10), until: at(10), may: 4, hands: 3},
 		{kind: "freeze", who: "b", at: at(20), until: at(30), may: 2},
@@ -168,6 +168,9 @@ func TestAuditExcuses(t *testing.T) {
 	}
 	once := call{who: "c", prompt: "q", at: at(40), ended: at(41), status: 200}
 	with := func(c call) []call { c.prompt = "q"; return []call{c, once} }
+	thawed := func(bought, again float64) []call { // by the worker that froze
+		return []call{{who: "c", prompt: "q", at: at(bought), ended: at(bought), status: 200}, {who: "b", prompt: "q", at: at(again), ended: at(again), status: 200}}
+	}
 	for _, c := range []struct {
 		name     string
 		book     []call
@@ -187,10 +190,14 @@ func TestAuditExcuses(t *testing.T) {
 		{"just after the cut", with(call{who: "d", at: at(31), ended: at(32), status: 200}), 1, true},
 		{"after the cut", with(call{who: "d", at: at(32.1), ended: at(33), status: 200}), 1, false},
 		{"after the freeze", with(call{who: "b", at: at(31), ended: at(32), status: 200}), 1, false},
+		{"bought while another was frozen at the wire", thawed(20.1, 30.05), 1, true},
+		{"bought before the other froze", thawed(19.9, 30.05), 1, false},
+		{"bought twice long after the thaw", thawed(20.1, 30.2), 1, false},
+		{"two stood at the wire", append(thawed(20.1, 30.05), call{who: "c", prompt: "r", at: at(21), status: 200}, call{who: "b", prompt: "r", at: at(30.06), status: 200}), 2, false},
 		{"asked by two items", []call{{prompt: "same", status: 200}, {prompt: "same", status: 200}}, 0, true},
 		{"asked by two items, three times", []call{{prompt: "same", status: 200}, {prompt: "same", status: 200}, {prompt: "same", status: 200}}, 1, true},
 	} {
-		v := (&audit{asked: asked, blows: blows}).judge(c.book)
+		v := (&audit{asked: asked, blows: blows, late: 100 * time.Millisecond}).judge(c.book)
 		if v.repeated != c.repeated || (len(v.inexcusable) == 0) != c.excused || v.may != 8 || v.hands != 3 {
 			t.Errorf("%s: %+v", c.name, v)
 		}

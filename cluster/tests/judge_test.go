@@ -289,9 +289,10 @@ func (a *audit) judge(book []call) (v verdict) {
 			byPrompt[c.prompt] = append(byPrompt[c.prompt], c)
 		}
 	}
+	atWire := map[int]bool{}
 	for prompt, calls := range byPrompt {
 		v.repeated += max(0, len(calls)-a.asked[prompt])
-		v.inexcusable = append(v.inexcusable, a.withoutExcuse(prompt, calls)...)
+		v.inexcusable = append(v.inexcusable, a.withoutExcuse(prompt, calls, atWire)...)
 	}
 	for _, b := range a.blows {
 		v.hands += b.hands
@@ -304,14 +305,15 @@ func (a *audit) judge(book []call) (v verdict) {
 }
 
 // withoutExcuse are the calls for a question that need not have been made again: each but the
-// last must have been lost with somebody who was struck. A question that several items ask
-// is only counted.
-func (a *audit) withoutExcuse(prompt string, calls []call) (complaints []string) {
+// last must have been lost with somebody who was struck, or bought while a frozen worker was about to make it.
+// A question that several items ask is only counted. atWire are the freezes that have excused a call.
+func (a *audit) withoutExcuse(prompt string, calls []call, atWire map[int]bool) (complaints []string) {
 	if a.asked[prompt] != 1 {
 		return nil
 	}
 	for i, c := range calls[:len(calls)-1] {
-		if !slices.ContainsFunc(a.blows, func(b blow) bool { return a.excuses(b, c) }) {
+		excused := slices.ContainsFunc(a.blows, func(b blow) bool { return a.excuses(b, c) })
+		if !excused && !a.stoodAtWire(c, calls[i+1], atWire) {
 			complaints = append(complaints, fmt.Sprintf("%q: call %d of %d, of %s at %s, status %d, took %v", prompt, i+1, len(calls), c.who, c.at.Format(clockTime), c.status, c.ended.Sub(c.at)))
 		}
 	}
@@ -331,6 +333,21 @@ func (a *audit) excuses(b blow, c call) bool {
 		ended = b.saved[c.prompt]
 	}
 	return b.who == c.who && began && !ended
+}
+
+// stoodAtWire says that a call was bought while the worker that made the next one was frozen between its last look at its
+// lease and the wire. Nothing can call that back: it leaves at the thaw. One such call for each freeze is excused, as a
+// worker that does not look makes as many as it has places.
+func (a *audit) stoodAtWire(c, next call, atWire map[int]bool) bool {
+	i := slices.IndexFunc(a.blows, func(b blow) bool {
+		return b.kind == string(freezing) && b.who == next.who && b.who != c.who && !b.until.IsZero() &&
+			c.at.After(b.at) && !next.at.Before(b.until) && next.at.Before(b.until.Add(a.late))
+	})
+	if i < 0 || atWire[i] {
+		return false
+	}
+	atWire[i] = true
+	return true
 }
 
 // silence finds calls of those that had lost the keeper.
