@@ -30,9 +30,6 @@ func (b *book) transition(t Transition) {
 		l.halved = t.Slowed > 0
 		return
 	}
-	if t.Reason == ByHand {
-		l.halved = false
-	}
 	rises := t.To == Cooling || t.To == Stopped || t.Reason == ByHand
 	if rises != (t.Epoch == l.epoch+1) || (!rises && t.Epoch != l.epoch) {
 		b.w.failf("%v, after epoch %d", t, l.epoch)
@@ -89,7 +86,7 @@ func (b *book) transition(t Transition) {
 // beginLaw: a person has reset the lane, or wants another law. What it may draw is there
 // again, and what left before was charged to another law.
 func (l *bookLane) beginLaw(now time.Time, c LaneConfig, epoch uint64) {
-	l.config, l.began, l.buckets, l.charge = c, epoch, buckets{}, c.Charge
+	l.config, l.began, l.buckets, l.charge, l.halved = c, epoch, buckets{}, c.Charge, false
 	l.buckets.set(now, c.Limits)
 }
 
