@@ -76,7 +76,7 @@ func (h *Halt) first(w *World, deadline time.Duration, expired <-chan time.Time,
 		say(event.Stopping, "stopping: "+h.by+": calls in flight finish and are saved; Ctrl-C abandons them")
 	case h.why = <-h.full:
 		h.by = "a full disk"
-		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish, and their answers are kept until there is room; Ctrl-C abandons them", exit.PlainText(h.why)))
+		say(event.Stopping, fmt.Sprintf("stopping: %s: calls in flight finish, and their answers are saved if there is room by then; Ctrl-C abandons them", exit.PlainText(h.why)))
 	}
 	h.at = w.Clock.Now()
 	close(h.Drain)
