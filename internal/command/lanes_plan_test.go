@@ -54,6 +54,50 @@ func twoModels(t *testing.T, n int) string {
 	return writeLines(t, text.String())
 }
 
+// A pool that few of many lines go to has its items and its cost in a plan, which runs through a sample of the lines.
+func TestPlanOfAPoolWithFewLines(t *testing.T) {
+	config := lanesFile(t, `lanes:
+  slow:
+    base-url: http://127.0.0.1:9/v1
+    api-key-env: none
+    price: {input: 1, output: 4}
+    rpm: 1
+  dear:
+    base-url: http://127.0.0.1:9/v1
+    api-key-env: none
+    price: {input: 3, output: 12}
+    rpm: 60
+pools:
+  mini:
+    lines: {model: [mini]}
+    prefer: [slow]
+  big:
+    lines: {model: [big]}
+    prefer: [dear]
+`)
+	var text strings.Builder
+	for i := range 40_000 { // 28 days of the slow lane
+		model := "mini"
+		if i%20_000 == 7 {
+			model = "big"
+		}
+		fmt.Fprintf(&text, `{"prompt":"Name three rivers.","model":%q,"max_tokens":60}`+"\n", model)
+	}
+	in := writeLines(t, text.String())
+	code, out, said := inWorld(t, nil, nil, "plan", in, "--config", config, "--json")
+	var p plannedFleet
+	if err := json.Unmarshal([]byte(out), &p); code != exit.OK || err != nil || len(p.Models) != 2 {
+		t.Fatalf("exit code %d: %v: %s %s", code, err, out, said)
+	}
+	big := p.Models[0]
+	if big.Pool != "big" {
+		big = p.Models[1]
+	}
+	if big.Items != 2 || big.Lanes[0].Items != 2 || big.Cost == nil || *big.Cost <= 0 {
+		t.Errorf("%+v, want two items that cost something", big)
+	}
+}
+
 // plannedFleet holds what a plan says of lanes.
 type plannedFleet struct {
 	Models []struct {

@@ -67,7 +67,7 @@ const longest = 24 * time.Hour
 
 // Run forecasts a batch. An empty batch takes no time.
 func Run(c Config, s *Sample) Forecast {
-	for s.Kept() > 1 {
+	for s.Kept() > max(1, len(s.total)) {
 		part := float64(s.Kept()) / float64(s.Len())
 		if s.fluid(c)*part <= longest.Seconds() {
 			break
@@ -122,24 +122,10 @@ func (w *world) forecast() Forecast {
 	f := Forecast{Refused: w.refused, Scaled: w.sample.Kept() < w.sample.Len()}
 	var sending time.Duration
 	for i := range w.lanes {
-		l := &w.lanes[i]
-		out := Lane{Used: map[limiter.Dimension]float64{}, TooLarge: l.tooLarge}
-		calling := l.lastSent.Sub(start)
-		for _, d := range Dimensions {
-			if perMinute := w.cfg.Limits[i].PerMinute(d); perMinute > 0 && calling > 0 {
-				out.Used[d] = min(1, l.drawn.In(d)/(perMinute*calling.Minutes()))
-			}
-		}
-		all := 0.0
-		for pool, sent := range l.of {
-			of := sent / max(1, float64(w.calls[pool])) * float64(w.sample.total[pool].calls)
-			out.Calls = append(out.Calls, of)
-			all += of
-		}
-		out.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.rest(all)
-		f.Lanes = append(f.Lanes, out)
-		f.Took = max(f.Took, out.Took)
-		sending = max(sending, calling)
+		part := w.partOf(i)
+		f.Lanes = append(f.Lanes, part)
+		f.Took = max(f.Took, part.Took)
+		sending = max(sending, w.lanes[i].sending())
 	}
 	if sending > 0 {
 		f.Concurrency = min(1, w.busy/float64(w.cfg.Concurrency)/sending.Seconds())
@@ -147,14 +133,49 @@ func (w *world) forecast() Forecast {
 	return f
 }
 
+// partOf returns a lane's part of the forecast.
+func (w *world) partOf(i int) Lane {
+	l := &w.lanes[i]
+	part := Lane{Used: map[limiter.Dimension]float64{}, TooLarge: l.tooLarge}
+	minutes := l.sending().Minutes()
+	for _, d := range Dimensions {
+		if perMinute := w.cfg.Limits[i].PerMinute(d); perMinute > 0 && minutes > 0 {
+			part.Used[d] = min(1, l.drawn.In(d)/(perMinute*minutes))
+		}
+	}
+	all := 0.0
+	for pool, sent := range l.byPool {
+		calls := 0.0
+		if sent > 0 {
+			calls = sent / float64(w.calls[pool]) * float64(w.sample.total[pool].calls)
+		}
+		part.Calls = append(part.Calls, calls)
+		all += calls
+	}
+	// Half of the longest Duration leaves room for the rest, which is at most a quarter.
+	part.Took = min(l.ended.Sub(start), math.MaxInt64/2) + l.rest(all)
+	return part
+}
+
+// sending returns the time from the start until the lane's last call leaves.
+func (l *lane) sending() time.Duration {
+	if len(l.sentAt) == 0 {
+		return 0
+	}
+	return l.sentAt[len(l.sentAt)-1]
+}
+
 // rest returns the time of the calls that did not run. They go on at the pace of the second
 // half of those that did: the first half had to start.
 func (l *lane) rest(all float64) time.Duration {
-	left, half := all-float64(l.sent), float64(l.sent-l.half)
-	if left <= 0 || l.sent < 2 || half == 0 {
+	n := len(l.sentAt)
+	left := all - float64(n)
+	if left <= 0 || n < 2 {
 		return 0
 	}
-	return time.Duration(min(l.lastSent.Sub(l.halfSent).Seconds()/half*left, math.MaxInt64/4e9) * 1e9)
+	half := n / 2
+	pace := float64(n-half) / (l.sending() - l.sentAt[half-1]).Seconds() // a second; +Inf if all left at once
+	return time.Duration(min(left/pace, math.MaxInt64/4e9) * 1e9)
 }
 
 // maxSample is the most calls that a Sample keeps and Run runs: a second's work.
@@ -197,7 +218,11 @@ func (s *Sample) Add(c Call) {
 		Requests: t.cost.Requests + c.Cost.Requests, Input: t.cost.Input + c.Cost.Input, Output: t.cost.Output + c.Cost.Output,
 	}
 	s.seen++
-	if d := draw(s.seen); s.share == 0 || d <= s.share {
+	d := draw(s.seen)
+	if t.calls == 1 {
+		d = 0 // every sample keeps it: nothing else shows where the calls of its pool go
+	}
+	if s.share == 0 || d <= s.share {
 		s.calls = append(s.calls, drawn{d, c})
 	}
 	if len(s.calls) > maxSample {
@@ -211,11 +236,11 @@ func (s *Sample) Len() int { return int(s.seen) }
 // Kept returns how many of them are in the sample.
 func (s *Sample) Kept() int { return len(s.calls) }
 
-// Smaller returns a sample of the same batch with at most that many calls, but at least 1.
+// Smaller returns a sample of the same batch with at most that many calls, but at least 1 of each pool.
 func (s *Sample) Smaller(most int) *Sample {
 	t := *s
 	t.calls = append([]drawn(nil), s.calls...)
-	for len(t.calls) > max(1, most) {
+	for len(t.calls) > max(1, most, len(t.total)) {
 		t.thin()
 	}
 	return &t

@@ -115,6 +115,43 @@ func TestScaled(t *testing.T) {
 	about(t, "tokens", f.Lanes[1].Took, 750*time.Second, 60*time.Second)
 }
 
+// A pool of few calls is in each sample: its calls are counted, however many another pool has.
+func TestAPoolOfFewCallsIsKept(t *testing.T) {
+	for seed := range uint64(3) {
+		s := &Sample{}
+		for i := range 10_004 {
+			c := small
+			if i >= 10_000-int(seed) && i < 10_004-int(seed) {
+				c.Pool = 1
+			}
+			s.Add(c)
+		}
+		f := Run(Config{Limits: []limiter.Limits{{RPM: 1}, {RPM: 60}}, Concurrency: 64, Seed: seed}, s)
+		if few, many := f.Lanes[1].CallsOf(1), f.Lanes[0].CallsOf(0); few != 4 || many < 9999.5 || many > 10000.5 {
+			t.Errorf("%v and %v calls, want 4 and 10,000", few, many)
+		}
+		if s.Smaller(1).Kept() != 2 {
+			t.Errorf("the smallest sample has %d calls, want one of each pool", s.Smaller(1).Kept())
+		}
+	}
+}
+
+// A lane that ends long before the other takes as long as all its calls, not as those of the sample.
+func TestALaneThatEndsEarly(t *testing.T) {
+	s := &Sample{}
+	for i := range 12_000 {
+		c := small
+		if i%6 == 0 {
+			c.Pool = 1
+		}
+		s.Add(c)
+	}
+	f := Run(Config{
+		Limits: []limiter.Limits{{RPM: 1}, {RPM: 60}}, Concurrency: 64, Pools: []Pool{{Lanes: []int{0}}, {Lanes: []int{1}}},
+	}, s)
+	about(t, "the early lane", f.Lanes[1].Took, 2000*time.Second, 300*time.Second)
+}
+
 // A limit of a few calls a minute does not make the forecast itself slow.
 func TestSlowLimit(t *testing.T) {
 	f := Run(Config{Limits: []limiter.Limits{{RPM: 6}}, Concurrency: 4}, batchOf(50000, small))

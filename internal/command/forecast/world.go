@@ -28,21 +28,19 @@ type world struct {
 	lanes   []lane
 	calls   []int // in the sample, by pool
 	left    int
-	sent    int
 	refused int
 	busy    float64 // seconds of calls in flight, while calls leave
 }
 
 // lane is one provider's side, and what the world has seen of it.
 type lane struct {
-	gate               gate
-	charge             limiter.Charge
-	of                 []float64 // calls that were let in or are too large, by pool
-	sent, half         int       // in all, and when halfSent was
-	tooLarge           int
-	drawn              limiter.Cost
-	halfSent, lastSent time.Time
-	ended              time.Time
+	gate     gate
+	charge   limiter.Charge
+	byPool   []float64       // calls that were let in or are too large
+	sentAt   []time.Duration // when each of these left, since the start
+	tooLarge int
+	drawn    limiter.Cost
+	ended    time.Time
 }
 
 // newWorld returns a world at its start: all items of the sample are offered, and no call has
@@ -55,8 +53,7 @@ func newWorld(c Config, s *Sample) *world {
 	conf := machine.Config{Lanes: map[string]machine.LaneConfig{}, Seed: c.Seed}
 	for i := range w.lanes {
 		l := &w.lanes[i]
-		l.gate, l.of = newGate(c.Limits[i], c.Seed+uint64(i)), make([]float64, len(s.total))
-		l.halfSent, l.lastSent, l.ended = start, start, start
+		l.gate, l.byPool, l.ended = newGate(c.Limits[i], c.Seed+uint64(i)), make([]float64, len(s.total)), start
 		lane := c.Lane
 		if c.Lanes != nil {
 			lane = c.Lanes[i]
@@ -147,25 +144,12 @@ func (w *world) send(g machine.Grant) {
 
 // note counts a call that will be answered.
 func (w *world) note(l *lane, pool int, c limiter.Cost) {
-	l.sent++
-	l.of[pool]++
-	l.lastSent = w.Now()
-	w.sent++
-	switch {
-	case w.cfg.Pools == nil && l.sent == w.calls[pool]/2:
-		l.halfIsSent(w.Now())
-	case w.cfg.Pools != nil && w.sent == w.sample.Kept()/2:
-		for i := range w.lanes {
-			w.lanes[i].halfIsSent(w.Now())
-		}
-	}
+	l.byPool[pool]++
+	l.sentAt = append(l.sentAt, w.Age())
 	l.drawn = limiter.Cost{
 		Requests: l.drawn.Requests + c.Requests, Input: l.drawn.Input + c.Input, Output: l.drawn.Output + c.Output,
 	}
 }
-
-// halfIsSent notes the moment from which on the lane's pace counts for calls that do not run.
-func (l *lane) halfIsSent(now time.Time) { l.half, l.halfSent = l.sent, now }
 
 func (w *world) end(g machine.Grant, l *lane, o machine.Outcome) {
 	if o.Signal == machine.Throttled {
