@@ -50,6 +50,22 @@ func ReplyIn(status int, h http.Header, body []byte, own ...*Wording) (Reply, *E
 	return reply, nil
 }
 
+// TornUsage returns the usage in an answer of one JSON object that was cut off. It returns
+// false if the usage had not come whole.
+func TornUsage(body []byte) (Usage, bool) {
+	var l answer
+	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
+		value := w.Skip()
+		switch string(w.Name) { // no bare numbers: of those a part looks whole
+		case "usage", "usageMetadata", "meta", "service_tier", "serviceTier":
+			if rawjson.Valid(value) { // the value in which the answer broke off is not
+				l.keep(w.Name, value)
+			}
+		}
+	}
+	return l.tokens()
+}
+
 // answer is an answer's JSON seen once: the values at its top that say whether it is a good
 // answer, what it cost and why it ended. They point into it; nil is not there.
 type answer struct {

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/headrace/headrace/provider/rawjson"
 )
 
 // Record holds what one attempt learned from the wire. Of several calls in one
@@ -280,19 +278,4 @@ func endsInDoubt(err error) bool {
 		return !Unsent(err)
 	}
 	return false
-}
-
-// TornUsage returns the usage in an answer of one JSON object that was cut off. It returns
-// false if the usage had not come whole.
-func TornUsage(body []byte) (Usage, bool) {
-	for w := rawjson.WalkIn(rawjson.Trim(body)); w.Next(); {
-		value := w.Skip()
-		switch string(w.Name) {
-		case "usage", "usageMetadata", "meta":
-			if rawjson.Valid(value) { // cut off inside, it is not
-				return UsageIn(value)
-			}
-		}
-	}
-	return Usage{}, false
 }

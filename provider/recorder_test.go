@@ -302,6 +302,16 @@ func TestTornUsage(t *testing.T) {
 			}
 		}
 	}
+	for text, want := range map[string]provider.Usage{
+		`{"service_tier":"flex","usage":{"input_tokens":9,"output_tokens":4},"us`: {InputTokens: 9, OutputTokens: 4, Tier: provider.FlexTier},
+		`{"usage":{"input_tokens":9,"output_tokens":4},"service_tier":"fl`:        {InputTokens: 9, OutputTokens: 4},
+		`{"meta":{"id":1},"usage":{"input_tokens":9,"output_tokens":4},"us`:       {InputTokens: 9, OutputTokens: 4},
+		`{"usage":null,"usageMetadata":{"promptTokenCount":9},"x`:                 {InputTokens: 9},
+	} {
+		if got, counted := provider.TornUsage([]byte(text)); got != want || !counted {
+			t.Errorf("%s: %+v, %t", text, got, counted)
+		}
+	}
 	for _, other := range []string{"", " ", "<html>", `[{"usage":{"input_tokens":9}}`, `{"answer":{"usage":{"input_tokens":9}}`, `{"usage":7,`, `{"usage":{"input_tokens":09},`} {
 		if got, counted := provider.TornUsage([]byte(other)); counted {
 			t.Errorf("%s: %+v", other, got)

@@ -169,7 +169,7 @@ func (c *counts) rarer(name string, value []byte) {
 		c.toolUse = tokenCount(value)
 	case "cache_creation":
 		c.long = tokenCount(rawjson.Lookup(value, "ephemeral_1h_input_tokens"))
-	case "service_tier", "serviceTier": // Anthropic's, Gemini's; OpenAI's stands outside
+	case "service_tier", "serviceTier", "trafficType": // Anthropic's, Gemini's, Vertex's; OpenAI's stands outside
 		c.tier = value
 	case "cost": // OpenRouter's number, Perplexity's object
 		if c.cost = value; isObject(value) {
@@ -282,20 +282,21 @@ var tierNames = [...]string{"standard", "flex", "priority", "batch", "other", "m
 
 func (t Tier) String() string { return tierNames[min(t, MixedTier)] }
 
-// tierOf reads the word for a tier, which Bedrock puts into an object.
-func tierOf(word []byte) Tier {
-	if isObject(word) {
-		word = rawjson.Lookup(word, "type")
+// tierOf reads the word for a tier, which Bedrock puts into an object. An answer without one is of the
+// StandardTier.
+func tierOf(raw []byte) Tier {
+	if isObject(raw) {
+		raw = rawjson.Lookup(raw, "type")
 	}
-	if !rawjson.IsString(word) {
+	if !rawjson.IsString(raw) {
 		return StandardTier
 	}
-	switch string(rawjson.Unquote(word)) {
-	case "", "default", "standard", "standard_only", "auto", "on_demand":
+	switch string(rawjson.Unquote(raw)) {
+	case "", "default", "standard", "standard_only", "auto", "on_demand", "ON_DEMAND", "TRAFFIC_TYPE_UNSPECIFIED":
 		return StandardTier
-	case "flex":
+	case "flex", "ON_DEMAND_FLEX":
 		return FlexTier
-	case "priority":
+	case "priority", "ON_DEMAND_PRIORITY":
 		return PriorityTier
 	case "batch":
 		return BatchTier

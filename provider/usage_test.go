@@ -127,6 +127,10 @@ func TestReportedCost(t *testing.T) {
 		`"service_tier":"scale","usage":{` + tokens + `}`:                                                        {Tier: provider.OtherTier},
 		`"serviceTier":{"type":"flex"},"usage":{` + tokens + `}`:                                                 {Tier: provider.FlexTier},
 		`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,"serviceTier":"flex"}`:                   {Tier: provider.FlexTier},
+		`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,"trafficType":"ON_DEMAND"}`:              {},
+		`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,"trafficType":"ON_DEMAND_FLEX"}`:         {Tier: provider.FlexTier},
+		`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,"trafficType":"ON_DEMAND_PRIORITY"}`:     {Tier: provider.PriorityTier},
+		`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3,"trafficType":"PROVISIONED_THROUGHPUT"}`: {Tier: provider.OtherTier},
 		`"usage":{` + tokens + `,"service_tier":"batch"}`:                                                        {Tier: provider.BatchTier},
 		`"usage":{` + tokens + `,"service_tier":"standard"}`:                                                     {},
 	} {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -75,6 +76,7 @@ type Hub struct {
 	lock   *flock.Flock
 	ca     *authority // nil without TLS
 	log    *hubLog
+	ending sync.Once
 	quit   chan struct{} // closed by Shutdown
 	done   chan struct{} // closed when the goroutine that watches the start has ended
 }
@@ -246,18 +248,15 @@ func (h *Hub) Ready(ctx context.Context) error {
 	}
 }
 
-// Shutdown ends the hub and waits until nothing of it runs. A second call does nothing.
+// Shutdown ends the hub and waits until nothing of it runs. The first call ends it, and all calls wait.
 func (h *Hub) Shutdown() {
-	select {
-	case <-h.quit:
-		return
-	default:
-	}
-	close(h.quit)
-	<-h.done
-	h.server.Shutdown()
-	h.server.WaitForShutdown()
-	_ = h.lock.Unlock() // it ends with the process anyway
+	h.ending.Do(func() {
+		close(h.quit)
+		<-h.done
+		h.server.Shutdown()
+		h.server.WaitForShutdown()
+		_ = h.lock.Unlock() // it ends with the process anyway
+	})
 }
 
 // Port returns the port on which the hub hears clients.

@@ -78,7 +78,8 @@ func parseAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	return &authority{cert: pair.Leaf, key: key}, nil
 }
 
-// makeAuthority writes the key first: a certificate without a key would be taken for a whole authority.
+// makeAuthority makes an authority and writes its two files, the key first. A crash in between leaves a key
+// alone, which the next start replaces. It would refuse a certificate alone.
 func makeAuthority(certPath, keyPath string, now time.Time) (*authority, error) {
 	if err := os.MkdirAll(filepath.Dir(certPath), 0o700); err != nil {
 		return nil, err
@@ -87,10 +88,14 @@ func makeAuthority(certPath, keyPath string, now time.Time) (*authority, error) 
 	if err != nil {
 		return nil, err
 	}
-	template := certificate("headrace", now)
+	template := certificateTemplate("headrace", now)
 	template.IsCA, template.BasicConstraintsValid = true, true
 	template.KeyUsage = x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, err
 	}
@@ -104,15 +109,14 @@ func makeAuthority(certPath, keyPath string, now time.Time) (*authority, error) 
 	if err := writePEM(certPath, "CERTIFICATE", der, 0o644); err != nil {
 		return nil, err
 	}
-	cert, err := x509.ParseCertificate(der)
-	return &authority{cert: cert, key: key}, err
+	return &authority{cert: cert, key: key}, nil
 }
 
 func writePEM(path, kind string, der []byte, mode os.FileMode) error {
 	return disk.Real().Write(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
 }
 
-func certificate(name string, now time.Time) *x509.Certificate {
+func certificateTemplate(name string, now time.Time) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)) // it never fails
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
@@ -133,7 +137,7 @@ func (a *authority) sign(name string, now time.Time) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	template := certificate(name, now)
+	template := certificateTemplate(name, now)
 	template.NotAfter = a.cert.NotAfter
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}

@@ -274,23 +274,20 @@ func (k *Keeper) tick(now time.Time) time.Time {
 	return k.now
 }
 
-// give empties the outbox, except of peers that were given something a moment ago.
+// give sends one give to each peer in the outbox whose time has come. A peer stays in the outbox
+// until its time comes, and as long as it has more permits than one give carries.
 func (k *Keeper) give(now time.Time) (gives []permit.Give) {
 	kept := k.outbox[:0]
 	k.boxAt = time.Time{}
 	for _, p := range k.outbox {
-		if at := p.giveAt(); at.After(now) {
-			kept = append(kept, p)
-			k.boxAt = earliest(k.boxAt, at)
-			continue
+		if !p.giveAt().After(now) {
+			gives = append(gives, p.give(now, k.epoch))
+			if p.inOutbox = len(p.outgoing) > 0; !p.inOutbox {
+				continue
+			}
 		}
-		gives = append(gives, p.give(now, k.epoch))
-		if len(p.outgoing) > 0 { // more than one give may carry
-			kept = append(kept, p)
-			k.boxAt = earliest(k.boxAt, p.giveAt())
-			continue
-		}
-		p.inOutbox = false
+		kept = append(kept, p)
+		k.boxAt = earliest(k.boxAt, p.giveAt())
 	}
 	clear(k.outbox[len(kept):])
 	k.outbox = kept

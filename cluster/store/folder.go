@@ -68,7 +68,7 @@ func (f *folder) OpenSame(ctx context.Context, name, identity string, offset, le
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", name, err)
 	}
-	if err := unchanged(file, identity); err != nil {
+	if err := checkIdentity(file, identity); err != nil {
 		_ = file.Close() // a failure to close a file that was only read means nothing
 		return nil, fmt.Errorf("store: open %s: %w", name, err)
 	}
@@ -126,12 +126,13 @@ func identityOf(info fs.FileInfo) string {
 	return fmt.Sprintf("%d-%d", info.Size(), info.ModTime().UnixNano())
 }
 
-func unchanged(file *os.File, identity string) error {
+// checkIdentity returns ErrChanged if an open file has another identity by now.
+func checkIdentity(file *os.File, identity string) error {
 	info, err := file.Stat()
-	switch {
-	case err != nil:
+	if err != nil {
 		return disk.Bare(err)
-	case identityOf(info) != identity:
+	}
+	if identityOf(info) != identity {
 		return ErrChanged
 	}
 	return nil
@@ -159,7 +160,7 @@ func (s *section) Read(p []byte) (int, error) {
 		return n, err
 	}
 	// A file written during the reading yields neither its old content nor its new.
-	if changed := unchanged(s.file, s.identity); changed != nil {
+	if changed := checkIdentity(s.file, s.identity); changed != nil {
 		return n, fmt.Errorf("store: read %s: %w", s.name, changed)
 	}
 	return n, err

@@ -212,16 +212,17 @@ type Transition struct {
 	Span   time.Duration // in so long
 }
 
-// String describes the transition as a line of a story.
+// String describes the transition in one line.
 func (t Transition) String() string {
 	var b strings.Builder
-	switch t.Reason {
+	fmt.Fprintf(&b, "lane %s: ", t.Lane)
+	switch broke := fmt.Sprintf("%.0f %% of calls broke in %v", 100*t.Errors, t.Span); t.Reason {
 	case ByErrors:
-		fmt.Fprintf(&b, "lane %s: %v, slowed down to %.3g, as %.0f %% broke in %v", t.Lane, t.To, t.Slowed, 100*t.Errors, t.Span)
+		fmt.Fprintf(&b, "%v, slowed down to %.3g of its pace, as %s", t.To, t.Slowed, broke)
 	case ByAnswers:
-		fmt.Fprintf(&b, "lane %s: %v, slowed down no more, as %.0f %% broke in %v", t.Lane, t.To, 100*t.Errors, t.Span)
+		fmt.Fprintf(&b, "%v, no longer slowed down, as only %s", t.To, broke)
 	default:
-		fmt.Fprintf(&b, "lane %s: %v → %v", t.Lane, t.From, t.To)
+		fmt.Fprintf(&b, "%v → %v", t.From, t.To)
 	}
 	if t.Reason != NoReason {
 		fmt.Fprintf(&b, " (%v)", t.Reason)
@@ -242,7 +243,7 @@ func (t Transition) String() string {
 	return b.String()
 }
 
-// String describes the wait as a line of a story.
+// String describes the wait in one line.
 func (w LongWait) String() string {
 	var b strings.Builder
 	if !w.Own {
@@ -256,7 +257,7 @@ func (w LongWait) String() string {
 	return b.String()
 }
 
-// String describes the grant as a line of a story.
+// String describes the grant in one line.
 func (g Grant) String() string {
 	if g.Verdict != Call {
 		return fmt.Sprintf("item %d: ends, %v", g.Item.Seq, g.Verdict)
@@ -268,7 +269,7 @@ func (g Grant) String() string {
 	return fmt.Sprintf("item %d: call on %s, epoch %d%s", g.Item.Seq, g.Lane, g.Epoch, again)
 }
 
-// String describes the outcome in words of a story.
+// String describes the outcome in words.
 func (o Outcome) String() string {
 	s := o.Signal.String()
 	if o.Directed {
@@ -277,7 +278,7 @@ func (o Outcome) String() string {
 	return s
 }
 
-// String describes the event as a line of a story.
+// String describes the event in one line.
 func (e Event) String() string {
 	switch e.kind {
 	case evOffered:

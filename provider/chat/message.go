@@ -120,28 +120,29 @@ func (r *reader) lastTurn() *refusal {
 
 // content reads the content of a message: a string, or a list of parts. Only a user's message may
 // have images and files.
-func content(i int, value []byte, user bool) ([]Part, *refusal) {
+func content(message int, value []byte, fromUser bool) ([]Part, *refusal) {
 	if value == nil {
 		return nil, refuse("is missing").in("content")
 	}
 	if value[0] == '"' {
-		parts := []Part{{message: i, index: -1}}
+		parts := []Part{{message: message, index: -1}}
 		return parts, text(&parts[0].Text, value).in("content")
 	}
 	var parts []Part
-	refused := list(value, func(at int, value []byte) *refusal {
-		parts = append(parts, Part{message: i, index: at})
-		return part(&parts[at], value, user)
+	refused := list(value, func(index int, value []byte) *refusal {
+		parts = append(parts, Part{message: message, index: index})
+		return parts[index].read(value, fromUser)
 	})
 	return parts, refused.in("content")
 }
 
 var partFields = []string{"type", "text", "image_url", "refusal", "input_audio", "file"}
 
-// part reads one part of a list: its type, and the member that has the name of the type.
-func part(p *Part, value []byte, user bool) *refusal {
+// read reads one part of a list: its type, and the one other member, which has the type's name. Only a
+// user's message may have images and files.
+func (p *Part) read(value []byte, fromUser bool) *refusal {
 	var kind, member []byte
-	members, name := 0, ""
+	name, members := "", 0 // of member, the latest of so many
 	refused := object(value, partFields, func(field string, value []byte) *refusal {
 		switch field {
 		case "type":
@@ -156,10 +157,12 @@ func part(p *Part, value []byte, user bool) *refusal {
 		return refused
 	}
 	which := word(kind)
+	allowed := which == "text" || fromUser && (which == "image_url" || which == "file")
+	fits := members == 0 || members == 1 && name == which
 	switch {
 	case kind == nil:
 		return refuse("is missing").in("type")
-	case members > 1, which != "text" && !(user && (which == "image_url" || which == "file")), members == 1 && name != which:
+	case !allowed || !fits:
 		return refuse("has no counterpart here").in("type")
 	case members == 0:
 		return refuse("is missing").in(which)

@@ -174,7 +174,8 @@ func (m *modelPlan) ends() (low, high, most float64) {
 	return low, high, most
 }
 
-// tookOf returns when the last item of a row ends.
+// tookOf returns the time until the lanes of a row have ended their last items. Lanes that the row shares with
+// others end the items of all.
 func (p *Plan) tookOf(m *modelPlan) (took time.Duration) {
 	if m.route == nil {
 		return p.forecast.Lanes[m.quota].Took

@@ -34,8 +34,8 @@ type Found struct {
 	QuotaProject string // to which calls are counted, as in X-Goog-User-Project; "" if they do not say
 }
 
-// Find finds the default credentials, and makes a source of their tokens. It reads files. If
-// there is none, it asks the machine, within a few seconds, whether it is one of Google's. It
+// Find finds the default credentials, and makes a source of their tokens. It reads files. Without
+// such a file it asks the machine, within a few seconds, whether it is one of Google's. Find
 // fetches no token. An error is a *provider.Error of kind Misconfigured.
 //
 // Credentials are found anew for each token: a changed file takes effect, and a refused token is
@@ -47,9 +47,11 @@ func Find(ctx context.Context, cfg *tls.Config) (Found, error) {
 	if err != nil {
 		return Found{}, &provider.Error{Kind: provider.Misconfigured, Provider: name, Err: err}
 	}
-	tokens, err := auth.NewTokens(auth.TokensConfig{Fetch: func(ctx context.Context) (auth.Token, error) { return fetch(ctx, cfg) }})
-	counted := rawjson.AppendText(nil, rawjson.Lookup(rawjson.Trim(found.JSON), "quota_project_id"))
-	return Found{Tokens: tokens, Project: found.ProjectID, QuotaProject: string(counted)}, err
+	tokens, err := auth.NewTokens(auth.TokensConfig{
+		Fetch: func(ctx context.Context) (auth.Token, error) { return fetch(ctx, cfg) },
+	})
+	quotaProject := rawjson.AppendText(nil, rawjson.Lookup(rawjson.Trim(found.JSON), "quota_project_id"))
+	return Found{Tokens: tokens, Project: found.ProjectID, QuotaProject: string(quotaProject)}, err
 }
 
 func find(ctx context.Context) (*google.Credentials, error) {
