@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -145,6 +146,22 @@ func TestHubRefuses(t *testing.T) {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
+}
+
+// Several calls of Shutdown at once all wait for the end.
+func TestShutdownByMany(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, nil)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			hub.Shutdown()
+			if hub.lock.Locked() { // its last step is to let go of the directory
+				t.Error("Shutdown returned before the end")
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A store on which the server has died three times soon after a start is put aside, and so is

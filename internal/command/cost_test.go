@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -149,5 +150,42 @@ func TestCostsOfCaches(t *testing.T) {
 		if err != nil || code != exit.OK || !strings.Contains(string(text), tt.want) || !strings.Contains(string(text), `"cached_tokens":600,"cache_write_tokens":300}`) {
 			t.Errorf("%v: exit code %d, %v: %s%s, want %s", tt.given, code, err, text, said, tt.want)
 		}
+	}
+}
+
+// Vertex names the tier of an answer in a word of its own: each line costs what its tier does.
+func TestVertexTiersCost(t *testing.T) {
+	words := []string{"ON_DEMAND", "ON_DEMAND_FLEX", "ON_DEMAND_PRIORITY"}
+	asked := make(chan string, len(words))
+	for _, word := range words {
+		asked <- word
+	}
+	vertex := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],`+
+			`"usageMetadata":{"promptTokenCount":1000000,"candidatesTokenCount":1000000,"totalTokenCount":2000000,"trafficType":"`+<-asked+`"}}`)
+	}))
+	t.Cleanup(vertex.Close)
+	dir := t.TempDir()
+	in, out, prices := filepath.Join(dir, "in.jsonl"), filepath.Join(dir, "out.jsonl"), filepath.Join(dir, "prices.json")
+	must.Do(t, os.WriteFile(in, []byte(strings.Repeat(`{"prompt":"Hi"}`+"\n", len(words))), 0o600))
+	must.Do(t, os.WriteFile(prices, []byte(`{"gemini-x":{"input":1,"output":1,"when":[{"tier":"flex","times":0.5},{"tier":"priority","times":2}]}}`), 0o600))
+	code, _, said := inWorld(t, nil, nil, "run", in, "-o", out, "--provider", "vertex-express", "--base-url", vertex.URL, "--api-key-env", "none",
+		"--model", "gemini-x", "--prices", prices, "-c", "1", "--progress", "none")
+	if code != exit.OK {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	var cost []float64
+	for line := range bytes.Lines(must.Get(os.ReadFile(out))(t)) {
+		var l struct {
+			Headrace struct {
+				USD float64 `json:"cost_usd"`
+			}
+		}
+		must.Do(t, json.Unmarshal(line, &l))
+		cost = append(cost, l.Headrace.USD)
+	}
+	if !slices.Equal(cost, []float64{2, 1, 4}) {
+		t.Errorf("the lines cost %v, want 2, 1 and 4", cost)
 	}
 }
