@@ -98,6 +98,38 @@ pools:
 	}
 }
 
+// A lane without a price to which no items go leaves the cost of the others known, in each row and in all.
+func TestPlanWithASpareLaneWithoutAPrice(t *testing.T) {
+	config := lanesFile(t, `lanes:
+  cheap:
+    base-url: http://127.0.0.1:9/v1
+    api-key-env: none
+    price: {input: 1, output: 4}
+    rpm: 6000
+  spare:
+    base-url: http://127.0.0.1:9/v1
+    api-key-env: none
+    rpm: 6000
+pools:
+  mini:
+    lines: {model: [mini]}
+    prefer: [cheap, spare]
+  big:
+    lines: {model: [big]}
+    prefer: [cheap, spare]
+`)
+	in := twoModels(t, 60)
+	code, out, said := inWorld(t, nil, nil, "plan", in, "--config", config)
+	if inAll := regexp.MustCompile(`in all +60 .*`).FindString(out); code != exit.OK || !regexp.MustCompile(`in all +60 +[\d,]+ +[\d,]+ +\$0\.\d+ +`).MatchString(inAll) {
+		t.Errorf("exit code %d: %s %s", code, out, said)
+	}
+	_, out, _ = inWorld(t, nil, nil, "plan", in, "--config", config, "--json")
+	var p plannedFleet
+	if err := json.Unmarshal([]byte(out), &p); err != nil || len(p.Models) != 2 || p.Models[0].Cost == nil || p.Models[0].High != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // plannedFleet holds what a plan says of lanes.
 type plannedFleet struct {
 	Models []struct {

@@ -238,6 +238,9 @@ func Round(x float64) float64 {
 	return math.Round(x*1000) / 1000
 }
 
+// RoundUSD rounds dollars as timelines have them, to a thousandth of a millionth: one call may cost less than Round keeps.
+func RoundUSD(x float64) float64 { return math.Round(x*1e9) / 1e9 }
+
 // Finite returns a number for JSON, which has no infinity: null then.
 func Finite(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {

@@ -198,7 +198,7 @@ func (p *Plan) printRoutes(out io.Writer) {
 		if all = all.plus(*m); i >= mostModels {
 			continue
 		}
-		rows = append(rows, []string{shortName(m.name), number(float64(m.items)), number(m.input), number(m.output), m.costs(), m.span(), m.atMost(), long(p.tookOf(m))})
+		rows = append(rows, []string{shortName(m.name), number(float64(m.items)), number(m.input), number(m.output), money(m.cost()), m.span(), m.atMost(), long(p.tookOf(m))})
 		for k := range m.lanes {
 			l := &m.lanes[k]
 			name, took := "  "+shortName(p.laneNames[l.lane]), "–"
@@ -226,16 +226,6 @@ func (p *Plan) printRoutes(out io.Writer) {
 // cost returns what the lane's part of a route's items costs.
 func (l *onLane) cost(items int) (usd float64, known bool) {
 	return l.usd * l.items / float64(max(1, items)), !l.unpriced || l.items == 0
-}
-
-// costs says what the items of a route cost, as the forecast divides them.
-func (m *modelPlan) costs() string {
-	for i := range m.lanes {
-		if _, known := m.lanes[i].cost(m.items); !known {
-			return "unknown"
-		}
-	}
-	return words.Money(m.usd)
 }
 
 // span says what the items cost on the cheapest lane, and on the dearest.

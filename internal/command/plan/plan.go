@@ -292,7 +292,10 @@ func (p *Plan) Items() int { return p.items }
 // Cost returns the sum of the costs that are known, in USD, and the number of items whose cost is not.
 func (p *Plan) Cost() (usd float64, unpriced int) {
 	for _, m := range p.models {
-		usd, unpriced = usd+m.usd, unpriced+m.unpriced
+		usd += m.usd
+		if _, known := m.cost(); !known {
+			unpriced += m.unpriced
+		}
 	}
 	return usd, unpriced
 }

@@ -86,7 +86,7 @@ func (p *Plan) printModels(out io.Writer) {
 		row("in all", all, p.totalCost(), all.atMost())
 	}
 	printTable(out, rows)
-	if _, unpriced := p.known(); unpriced > 0 && unpriced < p.items {
+	if _, unpriced := p.Cost(); unpriced > 0 && unpriced < p.items {
 		fmt.Fprintf(out, "  + %s\n", words.Unpriced(unpriced))
 	}
 }
@@ -154,8 +154,16 @@ func printTable(out io.Writer, rows [][]string) {
 	}
 }
 
-// cost returns the cost of a model's items, in USD.
-func (m *modelPlan) cost() (usd float64, known bool) { return m.usd, m.unpriced == 0 }
+// cost returns the cost of a model's items, in USD. A lane without a price that gets no items does not matter.
+func (m *modelPlan) cost() (usd float64, known bool) {
+	if m.route == nil {
+		return m.usd, m.unpriced == 0
+	}
+	return m.usd, !slices.ContainsFunc(m.lanes, func(l onLane) bool {
+		_, known := l.cost(m.items)
+		return !known
+	})
+}
 
 // sum returns the known part of the whole cost, and the number of models whose cost is not
 // known.
@@ -172,7 +180,7 @@ func (p *Plan) sum() (usd float64, unknown int) {
 }
 
 func (p *Plan) totalCost() string {
-	usd, unpriced := p.known()
+	usd, unpriced := p.Cost()
 	switch {
 	case unpriced == p.items:
 		return money(0, false)
@@ -180,14 +188,6 @@ func (p *Plan) totalCost() string {
 		return "at least " + words.Money(usd)
 	}
 	return words.Money(usd)
-}
-
-// known returns the cost of the items that have a price, and the number of those that have none.
-func (p *Plan) known() (usd float64, unpriced int) {
-	for _, m := range p.models {
-		usd, unpriced = usd+m.usd, unpriced+m.unpriced
-	}
-	return usd, unpriced
 }
 
 // money never shows an unknown price as 0.

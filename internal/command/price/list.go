@@ -112,10 +112,11 @@ func modelPricesOf(models []Listed, tiers map[string]float64) modelPrices {
 	return c
 }
 
-// addTiers adds the factors of a source to the price of one of its models.
+// addTiers adds the factors of a source to the price of one of its models, for tiers of which the price says nothing.
 func (p *Price) addTiers(tiers map[string]float64) {
 	for _, t := range [...]provider.Tier{provider.FlexTier, provider.PriorityTier, provider.BatchTier} {
-		if times, ok := tiers[t.String()]; ok {
+		has := slices.ContainsFunc(p.When, func(c Case) bool { return c.Tier == t })
+		if times, ok := tiers[t.String()]; ok && !has {
 			p.When = append(p.When, Case{Tier: t, Times: times})
 		}
 	}

@@ -1,6 +1,7 @@
 package price
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headrace/headrace/limiter"
@@ -166,14 +167,14 @@ func (p *Price) Estimate(input, output float64, at time.Time) limiter.Money {
 	return limiter.USD(most * perToken / picodollars)
 }
 
-// EstimateIn is Estimate for a tier of service; false: the price does not say what that costs.
+// EstimateIn is Estimate for a tier of service; false: the price does not say what that costs. Of several cases the last counts.
 func (p *Price) EstimateIn(tier provider.Tier, input, output float64, at time.Time) (limiter.Money, bool) {
 	usual := p.Estimate(input, output, at)
 	if tier == provider.StandardTier || p.free() {
 		return usual, true
 	}
-	for i := range p.When {
-		switch c := &p.When[i]; {
+	for _, c := range slices.Backward(p.When) {
+		switch {
 		case c.Tier != tier || !c.dated(at):
 		case c.Times == ownRates:
 			r := c.at(input)

@@ -341,3 +341,29 @@ func TestPriceForAllModelsInATier(t *testing.T) {
 		}
 	}
 }
+
+// Of several cases for one tier the last that holds counts, in an estimate as in a bill. A price of the user's own for a tier
+// comes before the factor of the list.
+func TestEstimateInTheLastCaseOfATier(t *testing.T) {
+	at := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	for when, want := range map[string]float64{
+		`[{"tier":"flex","times":0.5},{"tier":"flex","from":"2026-11-01","times":0.4}]`:              0.4,
+		`[{"tier":"flex","times":0.5},{"tier":"flex","from":"2026-12-01","times":0.4}]`:              0.5,
+		`[{"tier":"flex","times":0.5},{"tier":"flex","from":"2026-11-01","input":0.3,"output":0.3}]`: 0.3,
+	} {
+		table := givenTable(t, `{"m":{"input":1,"output":1,"when":`+when+`}}`, "", "openai")
+		billed, _, known := table.Cost("m", provider.Usage{InputTokens: 1e6, Tier: provider.FlexTier}, at)
+		p, _, _ := table.Of("m")
+		estimate, estimated := p.EstimateIn(provider.FlexTier, 1e6, 0, at)
+		if !known || !estimated || billed.USD() != want || estimate.USD() != want {
+			t.Errorf("%s: billed %v, estimated %v, want %v", when, billed.USD(), estimate.USD(), want)
+		}
+	}
+	p := Price{Schedule: Schedule{Rates: Rates{Input: 1, Output: 1}}, When: []Case{{Tier: provider.FlexTier, Times: 0.4}}}
+	p.addTiers(map[string]float64{"flex": 0.5, "priority": 2})
+	for tier, want := range map[provider.Tier]float64{provider.FlexTier: 0.4, provider.PriorityTier: 2} {
+		if cost, known := p.EstimateIn(tier, 1e6, 0, at); !known || cost.USD() != want {
+			t.Errorf("%v: %v, want %v", tier, cost.USD(), want)
+		}
+	}
+}

@@ -61,6 +61,7 @@ type Report struct {
 	bare        bool // without the reasons of providers
 	zone        *time.Location
 	runs        []timeline.Run
+	moreModels  int // beyond Models
 }
 
 // version is that of the form of a Report. A minor version adds fields.
@@ -317,6 +318,7 @@ func (r *Report) addItems(p *journal.Progress, t *tallies) {
 	models := slices.SortedFunc(maps.Values(t.models), func(a, b *Model) int {
 		return cmp.Or(cmp.Compare(b.USD, a.USD), cmp.Compare(b.Items, a.Items), cmp.Compare(a.Model, b.Model))
 	})
+	r.moreModels = max(0, len(models)-mostModels)
 	for _, m := range models[:min(len(models), mostModels)] {
 		m.Model = words.Clip(m.Model, maxName)
 		r.Models = append(r.Models, *m)
@@ -345,11 +347,11 @@ func (r *Report) addSpent(p *journal.Progress) {
 	s := &r.Spent
 	s.InputTokens, s.CachedTokens, s.OutputTokens = p.Usage.InputTokens+p.Lost.InputTokens, p.Usage.CachedTokens+p.Lost.CachedTokens, p.Usage.OutputTokens+p.Lost.OutputTokens
 	s.FailedUSD, s.EarlierUSD, s.Unpriced = p.FailedUSD, p.AgainUSD, p.Unpriced
-	if p.Priced > 0 {
+	if p.Priced > 0 || p.CostUSD > 0 { // earlier tries may have a price where the latest have none
 		s.USD = &p.CostUSD
 	}
-	s.Words = words.Cost(p.CostUSD, p.Priced > 0, p.Unpriced)
-	if p.Priced == 0 && p.Simulated > 0 && p.Simulated == p.Done+p.Failed {
+	s.Words = words.Cost(p.CostUSD, s.USD != nil, p.Unpriced)
+	if s.USD == nil && p.Simulated > 0 && p.Simulated == p.Done+p.Failed {
 		s.Words = "none (simulated)"
 	}
 	s.Doubtful = words.Doubtful(int(p.Doubtful.Calls), p.Doubtful.InputTokens, p.Doubtful.OutputTokens)

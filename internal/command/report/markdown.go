@@ -68,6 +68,9 @@ func (r *Report) Markdown() string {
 	for _, m := range r.Models {
 		cells(m.Model, words.Number(m.Items), words.Number(int(m.InputTokens)), words.Number(int(m.CachedTokens)), words.Number(int(m.OutputTokens)), words.Cost(m.USD, m.Priced > 0, m.Unpriced))
 	}
+	if r.moreModels > 0 {
+		line("\nAnd %s.", words.Count(r.moreModels, "more model"))
+	}
 	if len(r.Runs) > 0 {
 		line("\n### Runs")
 		table("began", "took", "answered", "failed", "calls", "refused", "how it ended")

@@ -60,7 +60,7 @@ func (m *Moment) report() *Report {
 	r := &Report{
 		Headrace: account.Version(), At: p.At, State: Running, Verdict: doneWords(p),
 		Output: p.Output, Errors: m.Errors, Provider: p.Provider,
-		Items: p.Total, Done: p.Done, Failed: int(p.Failed), Filtered: p.Filtered, Spent: spentSoFar(p),
+		Items: p.Total, Done: p.Done - int(p.Failed), Failed: int(p.Failed), Filtered: p.Filtered, Spent: spentSoFar(p),
 		bare: m.Bare, zone: m.Zone,
 	}
 	if m.Over {

@@ -43,7 +43,7 @@ func TestMoment(t *testing.T) {
 	}
 	for _, part := range []string{
 		"<h1>60 of 1,000", "prompts.jsonl → results.jsonl, gpt-4o-mini on openai", "14:07, in 6 min", "$0.50", "the limit on requests 6.0 s (100 %)", "<h3>Items a second", "<h3>Cost in USD",
-		"line 7, id item-7: a prompt is quoted", "<td>invalid</td><td>3</td>", "flowing, held by requests limit", "goes on",
+		"line 7, id item-7: a prompt is quoted", "<td>invalid</td><td>3</td><td>5.00 %</td>", "flowing, held by requests limit", "goes on",
 	} {
 		if !strings.Contains(body, part) {
 			t.Errorf("no %s in %s", part, body)
@@ -165,7 +165,7 @@ func TestSamplesAreBounded(t *testing.T) {
 
 // A number of an axis has no exponent.
 func TestShortNumbers(t *testing.T) {
-	for v, want := range map[float64]string{0.25: "0.25", 12: "12", 999: "999", 5000: "5000", 9999: "9999", 15000: "15k", 2e6: "2M"} {
+	for v, want := range map[float64]string{0.25: "0.25", 12: "12", 999: "999", 999.7: "1000", 5000: "5000", 9999: "9999", 15000: "15k", 2e6: "2M", 999_700: "1000k", 999.7e6: "1000M"} {
 		if got := fmt.Sprint(shortNumber(v)); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}

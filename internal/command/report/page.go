@@ -111,7 +111,7 @@ func (r *Report) subtitle() string {
 	if len(models) > 0 {
 		named := models[:min(len(models), 3)]
 		text += ", " + strings.Join(named, ", ")
-		if more := len(models) - len(named); more > 0 {
+		if more := len(models) - len(named) + r.moreModels; more > 0 {
 			text += " and " + words.Count(more, "more model")
 		}
 	}
@@ -392,6 +392,9 @@ func (p *page) costs() {
 		t.row(m.Model, words.Number(m.Items), words.Number(m.Failed), words.Number(int(m.InputTokens)), words.Number(int(m.CachedTokens)), words.Number(int(m.OutputTokens)), words.Cost(m.USD, m.Priced > 0, m.Unpriced))
 	}
 	t.end()
+	if p.moreModels > 0 {
+		p.put("<p>And %s.</p>\n", words.Count(p.moreModels, "more model"))
+	}
 	p.put("<p>%s</p>\n", p.costWords())
 	if len(p.Lanes) > 0 {
 		t := p.table("lane", "items with a price", "without", "cost")

@@ -285,7 +285,7 @@ func shortNumber(v float64) string {
 
 // trimmed shows a number with three digits that matter, and never with an exponent up to five of them.
 func trimmed(v float64) string {
-	if v >= 1000 && v < 1e5 {
+	if v >= 999.5 && v < 1e5 { // from here on %.3g has an exponent
 		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.3g", math.Round(v*1e6)/1e6)
@@ -386,14 +386,11 @@ const mostRows = 60
 
 // rows sums up the plots in a table, for those who cannot see them.
 func (r *Report) rows() (list []row) {
-	few := newPlots(r, mostRows)
+	few := newPlots(r, max(1, mostRows-len(r.runs))) // each run may have one more
 	if few == nil {
 		return nil
 	}
-	for k := range few.samples {
-		if len(list) == mostRows {
-			break
-		}
+	for k := max(0, len(few.samples)-mostRows); k < len(few.samples); k++ {
 		s := &few.samples[k]
 		ledger := event.Seconds(s.Bounds)
 		held := slices.SortedFunc(maps.Keys(ledger), func(a, b string) int {

@@ -368,3 +368,42 @@ func TestTitleNamesModelsOnly(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// The table of the plots has the first run and the latest, however many there are.
+func TestRowsOfManyRuns(t *testing.T) {
+	s := newScene(t)
+	s.results(9, nil)
+	const runs = 21
+	for k := range runs {
+		s.run(began.Add(time.Duration(k)*time.Minute), 7, event.Start{}, nil)
+	}
+	r := s.report()
+	rows, latest := r.rows(), r.moment(began.Add((runs-1)*time.Minute))
+	if len(rows) > mostRows || rows[0].from != r.moment(began) || rows[len(rows)-1].from < latest {
+		t.Errorf("%d rows from %s to %s, want some of the run at %s", len(rows), rows[0].from, rows[len(rows)-1].from, latest)
+	}
+}
+
+// A report names the number of models that it leaves out.
+func TestManyModels(t *testing.T) {
+	s := newScene(t)
+	s.results(25, func(l *journal.Line) { l.Headrace.Model = l.CustomID })
+	r := s.report()
+	if text := r.subtitle(); !strings.Contains(text, "and 22 more models") {
+		t.Error(text)
+	}
+	for _, text := range []string{r.HTML(), r.Markdown()} {
+		if !strings.Contains(text, "And 5 more models.") {
+			t.Error(text)
+		}
+	}
+}
+
+// Earlier tries that have a price are the cost of items whose latest try has none.
+func TestCostOfEarlierTriesAlone(t *testing.T) {
+	var r Report
+	r.addSpent(&journal.Progress{Failed: 5, CostUSD: 0.5, AgainUSD: 0.5})
+	if r.Spent.USD == nil || *r.Spent.USD != 0.5 || r.costWords() != "In all: $0.50, $0.50 for earlier tries." {
+		t.Errorf("%+v", r.Spent)
+	}
+}

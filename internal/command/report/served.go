@@ -89,7 +89,7 @@ type ServedSample struct {
 func servedSample(one observe.Sample) ServedSample {
 	s := ServedSample{
 		At: event.Stamp(one.At), SpanS: event.Round(one.Span), Answered: one.Answered, Refused: one.Throttled, Failed: one.Failed, Waiting: event.Round(one.Waiting),
-		InFlight: event.Round(one.InFlight), Most: one.InFlightMost, USD: event.Round(one.USD),
+		InFlight: event.Round(one.InFlight), Most: one.InFlightMost, USD: event.RoundUSD(one.USD),
 	}
 	for _, b := range one.Latency {
 		s.Waits = append(s.Waits, [2]int{b.Number, b.Count})

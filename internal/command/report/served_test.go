@@ -120,3 +120,25 @@ func TestServedIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// Requests that cost less than a tenth of a cent add up to what they cost, in each client's row and in the plot.
+func TestServedCheapRequests(t *testing.T) {
+	s := NewServing("openai", false, began)
+	for k := range 900 {
+		s.Note(&Request{Client: "alice", Lane: "openai/m", USD: 0.0004, Priced: true, Called: true})
+		s.Sample(began.Add(time.Duration(k+1)*time.Second), 0, 0)
+	}
+	r := s.Report(began.Add(900*time.Second), Ended)
+	sum := 0.0
+	for _, one := range r.Samples {
+		sum += one.USD
+	}
+	if fmt.Sprintf("%.4f %.4f", sum, r.Clients[0].USD) != "0.3600 0.3600" {
+		t.Errorf("samples cost %v and the client %v, want 0.36", sum, r.Clients[0].USD)
+	}
+	one := NewServing("openai", false, began)
+	one.Note(&Request{Client: "alice", USD: 0.0004, Priced: true, Called: true})
+	if r := one.Report(began.Add(time.Second), Ended); r.Clients[0].USD != 0.0004 {
+		t.Errorf("one request costs %v, want 0.0004", r.Clients[0].USD)
+	}
+}

@@ -150,7 +150,7 @@ func (c *count) tally() Tally {
 	t := c.Tally
 	t.WaitP50S, t.WaitP95S = c.waits.quantile(0.5), c.waits.quantile(0.95)
 	t.FirstP50S, t.FirstP95S = c.firsts.quantile(0.5), c.firsts.quantile(0.95)
-	t.USD = event.Round(t.USD)
+	t.USD = event.RoundUSD(t.USD)
 	return t
 }
 

@@ -233,8 +233,9 @@ func spentWords(p *journal.Progress) string {
 	if cached > 0 {
 		text += fmt.Sprintf(", %d of them cached", cached)
 	}
-	if p.Priced > 0 || p.Unpriced > 0 && p.Simulated < p.Done+p.Failed {
-		text += "; " + words.Cost(p.CostUSD, p.Priced > 0, p.Unpriced)
+	known := p.Priced > 0 || p.CostUSD > 0 // earlier tries may have a price where the latest have none
+	if known || p.Unpriced > 0 && p.Simulated < p.Done+p.Failed {
+		text += "; " + words.Cost(p.CostUSD, known, p.Unpriced)
 	}
 	if p.FailedUSD > 0 {
 		text += fmt.Sprintf(", of it %s for items that failed", words.Money(p.FailedUSD))
