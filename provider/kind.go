@@ -172,7 +172,7 @@ func FinishKind(finish string) (Kind, bool) {
 	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded":
 		return Truncated, true
 	case "content_filter", "content_filtered", "refusal", "safety", "guardrail_intervened",
-		"recitation", "language", "blocklist", "prohibited_content", "spii", // the filters of Gemini
+		"recitation", "language", "blocklist", "prohibited_content", "spii", "model_armor", // the filters of Gemini
 		"sensitive", noContent: // Z.ai's, and ReplyOf's
 		return Refused, true
 	default:

@@ -58,7 +58,7 @@ func TestFinishKind(t *testing.T) {
 		"MAX_TOKENS": provider.Truncated, "model_length": provider.Truncated, "model_context_window_exceeded": provider.Truncated,
 		"content_filter": provider.Refused, "refusal": provider.Refused, "content_filtered": provider.Refused, "guardrail_intervened": provider.Refused,
 		"SAFETY": provider.Refused, "RECITATION": provider.Refused, "LANGUAGE": provider.Refused, "BLOCKLIST": provider.Refused,
-		"PROHIBITED_CONTENT": provider.Refused, "SPII": provider.Refused, "IMAGE_SAFETY": provider.Refused, "IMAGE_RECITATION": provider.Refused,
+		"PROHIBITED_CONTENT": provider.Refused, "SPII": provider.Refused, "MODEL_ARMOR": provider.Refused, "IMAGE_SAFETY": provider.Refused, "IMAGE_RECITATION": provider.Refused,
 		"stop": provider.Unknown, "STOP": provider.Unknown, "": provider.Unknown, "OTHER": provider.Unknown, "NO_IMAGE": provider.Unknown,
 		"MALFORMED_FUNCTION_CALL": provider.Unknown, "tool_use": provider.Unknown, "COMPLETE": provider.Unknown, "ERROR": provider.Unknown,
 	} {
@@ -75,7 +75,7 @@ func TestEndOf(t *testing.T) {
 		provider.EndStop:    {"stop", "STOP", "end_turn", "stop_sequence", "COMPLETE", "STOP_SEQUENCE", "completed", "eos"},
 		provider.EndLength:  {"length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length", "model_context_window_exceeded"},
 		provider.EndTool:    {"tool_calls", "tool_use", "function_call", "TOOL_CALL"},
-		provider.EndRefused: {"content_filter", "refusal", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "guardrail_intervened", "content_filtered", "sensitive", "no_content", "content_filter: PROHIBITED_CONTENT"},
+		provider.EndRefused: {"content_filter", "refusal", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY", "guardrail_intervened", "content_filtered", "sensitive", "no_content", "content_filter: PROHIBITED_CONTENT"},
 		provider.EndOther: {
 			"pause_turn", "OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE",
 			"NO_IMAGE", "malformed_model_output", "malformed_tool_use", "ERROR", "TIMEOUT", "insufficient_system_resource", "error", "load", "odd", "network_error", "content_filter_error",

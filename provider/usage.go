@@ -169,6 +169,12 @@ func (c *counts) rarer(name string, value []byte) {
 		c.toolUse = tokenCount(value)
 	case "cache_creation":
 		c.long = tokenCount(rawjson.Lookup(value, "ephemeral_1h_input_tokens"))
+	case "cacheDetails": // Converse's: what was written, by the time for which it is kept
+		for w := rawjson.WalkIn(value); w.Next(); {
+			if one := w.Skip(); rawjson.IsWord(rawjson.Lookup(one, "ttl"), "1h") {
+				c.long = min(c.long+tokenCount(rawjson.Lookup(one, "inputTokens")), maxTokenCount)
+			}
+		}
 	case "service_tier", "serviceTier", "trafficType": // Anthropic's, Gemini's, Vertex's; OpenAI's stands outside
 		c.tier = value
 	case "cost": // OpenRouter's number, Perplexity's object

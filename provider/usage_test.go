@@ -146,6 +146,24 @@ func TestReportedCost(t *testing.T) {
 	}
 }
 
+// Converse lists what was written to a cache by the time for which it is kept: an hour costs more.
+func TestConverseWritesForAnHour(t *testing.T) {
+	for details, want := range map[string]int64{
+		`[{"ttl":"1h","inputTokens":8}]`:                               8,
+		`[{"ttl":"5m","inputTokens":12},{"inputTokens":8,"ttl":"1h"}]`: 8,
+		`[{"ttl":"1h","inputTokens":3},{"ttl":"1h","inputTokens":4}]`:  7,
+		`[{"ttl":"5m","inputTokens":20}]`:                              0,
+		`[]`:                                                           0,
+		`{"ttl":"1h"}`:                                                 0,
+		`null`:                                                         0,
+	} {
+		u, _ := provider.UsageIn([]byte(`{"inputTokens":5,"outputTokens":3,"totalTokens":28,"cacheWriteInputTokens":20,"cacheDetails":` + details + `}`))
+		if want := (provider.Usage{InputTokens: 25, OutputTokens: 3, CacheWriteTokens: 20, LongWriteTokens: want}); u != want {
+			t.Errorf("%s: %+v, want %+v", details, u, want)
+		}
+	}
+}
+
 // A sum knows its cost if all of its parts do, and its tier if they share one. The zero value
 // adds nothing.
 func TestUsageAdds(t *testing.T) {
