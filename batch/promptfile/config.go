@@ -54,7 +54,9 @@ type Config struct {
 	CheckRetries int
 
 	RetryFailed bool // items that failed for good in an earlier run are tried again
-	Fresh       bool // start over: old files are kept under names that end in .bak
+	// JustFailed holds the keys of items that RetryFailed leaves out: the run that this one continues has tried them. Nil: none.
+	JustFailed map[string]bool
+	Fresh      bool // start over: old files are kept under names that end in .bak
 	// InputOrder puts results in the order of the prompts. Results that wait for their turn
 	// are not saved yet. A run that continues an output brings all of it into order at its
 	// end, for which it needs as much room on the disk again.

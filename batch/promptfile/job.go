@@ -259,6 +259,7 @@ var (
 type past struct {
 	results, errors *journal.Journal // nil: nothing is known
 	retry           bool             // failed items are tried again
+	just            map[string]bool  // but not those of these keys
 }
 
 // endedHow says how an earlier run has ended an item.
@@ -272,7 +273,7 @@ const (
 
 // empty reports whether nothing has ended yet.
 func (p *past) empty() bool {
-	return p.results == nil || p.results.Keys.Len() == 0 && (p.retry || p.errors.Keys.Len() == 0)
+	return p.results == nil || p.results.Keys.Len() == 0 && (p.retry && len(p.just) == 0 || p.errors.Keys.Len() == 0)
 }
 
 // of returns how the item with that key has ended. The line of one that failed stands.
@@ -282,11 +283,22 @@ func (p *past) of(key string) endedHow {
 		return notEnded
 	case p.results.Keys.Has(key):
 		return endedWell
-	case !p.retry && p.errors.Keys.Has(key):
+	case p.failed(key):
 		p.errors.Still(key)
 		return endedBadly
 	}
 	return notEnded
+}
+
+// ended reports whether the item with that key has ended. Unlike of it changes nothing: the goroutine that reads a
+// stream asks it while the run asks of.
+func (p *past) ended(key string) bool {
+	return p.results != nil && (p.results.Keys.Has(key) || p.failed(key))
+}
+
+// failed reports whether an item failed for good and is not tried again.
+func (p *past) failed(key string) bool {
+	return (!p.retry || p.just[key]) && p.errors.Keys.Has(key)
 }
 
 // freeID returns the id, or the first of id-2, id-3, … that is not in the output yet. So
@@ -305,7 +317,7 @@ func (p *past) freeID(id string) string {
 // readJournals reads both result files, and changes neither. It refuses files in which made-up and real answers would mix.
 func (c *Config) readJournals() (*past, error) {
 	var (
-		p   = past{retry: c.RetryFailed}
+		p   = past{retry: c.RetryFailed, just: c.JustFailed}
 		err error
 	)
 	if c.Output != "" {

@@ -164,7 +164,7 @@ func (j *Job) takes() func(*prompts.Request) error {
 		return nil
 	}
 	return func(r *prompts.Request) error {
-		if j.past.of(r.Key) != notEnded {
+		if j.past.ended(r.Key) {
 			return nil
 		}
 		err := ask(r)

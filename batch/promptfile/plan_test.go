@@ -355,3 +355,51 @@ func TestSamples(t *testing.T) {
 		}
 	}
 }
+
+// Takes may be asked about a later line of a stream while the run lets the failures of earlier lines stand: the race detector
+// watches, and each failure keeps its line.
+func TestFailuresStandWhileAStreamIsRead(t *testing.T) {
+	var lines []string
+	for n := range 500 {
+		lines = append(lines, ask(fmt.Sprint("item-", n)))
+	}
+	d := newFixture(t, lines...)
+	d.answer = func(*Item) (provider.Reply, error) {
+		return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Status: 400}
+	}
+	_, _, _ = d.run() // all fail, as they are to
+	d.cfg.Reader.Takes = func(*prompts.Request) error { return errors.New("nothing is taken") }
+	d.cfg.Input = Stream("in", strings.NewReader(strings.Join(lines, "\n")))
+	if sums, called, err := d.run(); err != nil || called != "" || sums.EarlierFailed != len(lines) {
+		t.Errorf("called %q, %+v, %v", called, sums, err)
+	}
+	if p := d.progress(); p.Failed != len(lines) {
+		t.Errorf("%d failures stand, want %d", p.Failed, len(lines))
+	}
+}
+
+// RetryFailed leaves out the items that the run before has just tried, and plans for the others alone.
+func TestJustFailedItemsAreLeft(t *testing.T) {
+	d := newFixture(t, ask("a"), ask("b"), ask("c"))
+	keys := map[string]string{}
+	d.answer = func(it *Item) (provider.Reply, error) {
+		if keys[it.ID] = it.Key; it.ID == "c" {
+			return good, nil
+		}
+		return provider.Reply{}, &provider.Error{Kind: provider.Invalid, Status: 400}
+	}
+	_, _, _ = d.run() // two fail, as they are to
+	d.cfg.RetryFailed, d.cfg.JustFailed = true, map[string]bool{keys["a"]: true, keys["c"]: true}
+	job := d.open()
+	p, err := job.Plan()
+	if err = errors.Join(err, job.Close()); err != nil || len(p.Work) != 1 || p.Work[0].Items != 1 {
+		t.Errorf("planned %+v, %v", p, err)
+	}
+	if sums, called, _ := d.run(); called != "b" || sums.EarlierFailed != 1 || sums.EarlierDone != 1 {
+		t.Errorf("called %q, %+v", called, sums)
+	}
+	d.cfg.JustFailed = nil
+	if _, called, _ := d.run(); called != "a b" {
+		t.Errorf("called %q, want both that failed", called)
+	}
+}

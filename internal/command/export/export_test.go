@@ -215,15 +215,18 @@ func TestJoin(t *testing.T) {
 	folder := t.TempDir()
 	one, two := filepath.Join(folder, "1.jsonl"), filepath.Join(folder, "2.jsonl")
 	must.Do(t, os.WriteFile(one, []byte(mark+`{"id":"item-1","prompt":"p1"}`+"\n\n"+`{"prompt":"p`+strings.Repeat("3", 2*windowSize)+`"}`+"\nno json\n"+`{"id":"item-10","prompt":"p10"}`), 0o600))
-	must.Do(t, os.WriteFile(two, []byte(`{"custom_id":"item-2","prompt":"p2","extra":[1]}`+"\r\n"+`{"id":7,"prompt":"p7"}`), 0o600))
+	must.Do(t, os.WriteFile(two, []byte(`{"custom_id":"item-2","prompt":"p2","extra":[1]}`+"\r\n"+`{"id":7,"prompt":"p7"}`+"\n"+`{"id":"own","prompt":"p8","body":{"n":1}}`+"\n"+`{"id":"other","prompt":"p9","params":{}}`), 0o600))
 	bare, number := lineOf(3, fmt.Sprintf(chat, `"c"`)), lineOf(4, fmt.Sprintf(chat, `"d"`))
 	bare.CustomID, number.CustomID = "line-000003", "7"
-	path := output(t, lineOf(1, fmt.Sprintf(chat, `"a"`)), lineOf(2, fmt.Sprintf(chat, `"b"`)), bare, number, lineOf(9, fmt.Sprintf(chat, `"e"`)), lineOf(10, fmt.Sprintf(chat, `"f"`)))
+	batched, templated := lineOf(11, fmt.Sprintf(chat, `"g"`)), lineOf(12, fmt.Sprintf(chat, `"h"`))
+	batched.CustomID, templated.CustomID = "line-000008", "other"
+	path := output(t, lineOf(1, fmt.Sprintf(chat, `"a"`)), lineOf(2, fmt.Sprintf(chat, `"b"`)), bare, number, lineOf(9, fmt.Sprintf(chat, `"e"`)), lineOf(10, fmt.Sprintf(chat, `"f"`)), batched, templated)
 	f := &flags{fields: []string{"text"}, join: []string{one, two}, field: []string{"first=input.extra[0]"}}
 	tab := &task{flags: f, output: path, columns: must.Get(f.complete(path))(t), form: formOf("csv", false)}
 	var out bytes.Buffer
 	must.Do(t, tab.run(&out))
-	want := "text,first,input.prompt,input.extra\na,,p1,\nb,1,p2,[1]\nc,,p" + strings.Repeat("3", 2*windowSize) + ",\nd,,p7,\ne,,,\nf,,p10,\n"
+	want := "text,first,input.prompt,input.extra,input.body,input.params\na,,p1,,,\nb,1,p2,[1],,\nc,,p" + strings.Repeat("3", 2*windowSize) + ",,,\nd,,p7,,,\ne,,,,,\nf,,p10,,,\n" +
+		"g,,p8,,\"{\"\"n\"\":1}\",\nh,,p9,,,{}\n"
 	if out.String() != want || tab.unjoined != 1 {
 		t.Errorf("%.200q, %d", out.String(), tab.unjoined)
 	}

@@ -124,8 +124,11 @@ func object(text []byte) []byte { return rawjson.Trim(bytes.TrimPrefix(text, []b
 // add adds a line, which was parsed.
 func (in *input) add(object []byte, at uint64, line int) error {
 	id := idOf(in.of.Members)
-	if id == nil {
+	switch {
+	case id == nil:
 		id = []byte(prompts.LineID(line))
+	case passesOverID(in.of.Members): // its id is that of its line, unless a template has made the prompt
+		in.lines = append(in.lines, place{maphash.Bytes(in.seed, []byte(prompts.LineID(line))), at})
 	}
 	in.lines = append(in.lines, place{maphash.Bytes(in.seed, id), at})
 	return in.names.add(object)
@@ -154,6 +157,19 @@ func idOf(members []rawjson.Member) []byte {
 	return nil
 }
 
+// passesOverID reports whether a line has no custom_id, and the form of a batch, in which nothing else is an id.
+func passesOverID(members []rawjson.Member) (batch bool) {
+	for _, m := range members {
+		switch name := string(m.Name); {
+		case name == "custom_id" && !rawjson.IsNull(m.Value):
+			return false
+		case name == "body" || name == "params":
+			batch = batch || m.Value[0] == '{'
+		}
+	}
+	return batch
+}
+
 // lineOf returns the line of an id, nil if there is none. Lines that give no id have that of their number,
 // which their place in the index has shown.
 func (in *input) lineOf(id []byte) ([]byte, error) {
@@ -167,7 +183,7 @@ func (in *input) lineOf(id []byte) ([]byte, error) {
 		}
 		text = object(text)
 		in.room = rawjson.Members(text, in.room[:0])
-		if given := idOf(in.room); given == nil || bytes.Equal(given, id) {
+		if given := idOf(in.room); given == nil || bytes.Equal(given, id) || passesOverID(in.room) {
 			return text, nil
 		}
 	}

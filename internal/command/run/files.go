@@ -71,7 +71,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		Input: in, Output: output, Stdout: r.Stdout, Errors: r.Flags.ErrorsPath(),
 		Reader: r.Flags.ReaderConfig(in.Name), SkipBad: r.Flags.SkipsBadLines(), SkipUntranslatable: r.Flags.SkipsUntranslatable(),
 		MaxTokens: chats, MaxTokensOfPrompts: ofPrompts, Fields: r.Flags.Fields(),
-		FilteredFails: r.Flags.Filtered == settings.FilteredFail, RetryFailed: r.Flags.RetryFailed, Fresh: r.Flags.Fresh, InputOrder: r.Flags.Order == settings.OrderInput, Durability: r.Flags.Durability(),
+		FilteredFails: r.Flags.Filtered == settings.FilteredFail, RetryFailed: r.Flags.RetryFailed, JustFailed: r.tried, Fresh: r.Flags.Fresh, InputOrder: r.Flags.Order == settings.OrderInput, Durability: r.Flags.Durability(),
 		Concurrency: r.Flags.Concurrency, Drain: r.Halt.Drain,
 		Lane: r.Account.Lane, Cost: settings.EstimateOf,
 		Simulated: r.Account.Books != nil,
@@ -152,7 +152,7 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 	if len(res.Failures) > 0 {
 		r.calls.failing.drop(res.Item.ID)
 	}
-	if res.Err == nil && r.pilot != nil {
+	if r.pilot != nil {
 		r.pilot.note(res)
 	}
 	if res.Err == nil {

@@ -22,10 +22,11 @@ import (
 type pilot struct {
 	items         int
 	models, lanes map[string]*shown
+	failed        map[string]bool // keys of the items that failed for good
 }
 
 func newPilot(items int) *pilot {
-	return &pilot{items: items, models: map[string]*shown{}, lanes: map[string]*shown{}}
+	return &pilot{items: items, models: map[string]*shown{}, lanes: map[string]*shown{}, failed: map[string]bool{}}
 }
 
 // shown sums up the answers of one model, or of one lane.
@@ -35,8 +36,12 @@ type shown struct {
 	latencies               []time.Duration
 }
 
-// note takes an answer. One without a usage shows no lengths and counts for nothing.
+// note takes an item that has ended. An answer without a usage shows no lengths and counts for nothing.
 func (p *pilot) note(res *promptfile.Result) {
+	if res.Err != nil {
+		p.failed[res.Item.Key] = true
+		return
+	}
 	if !res.Value.HasUsage {
 		return
 	}

@@ -29,10 +29,11 @@ type runner struct {
 	meters  *meters
 	control *control
 
-	answered endpoints      // of the items that have a result
-	pilot    *pilot         // that this run is; nil: it is none
-	routes   *route.Table   // of the lanes of the file; nil: there is one lane
-	schema   *schema.Schema // that answers must fit; nil: any answer is a result
+	answered endpoints       // of the items that have a result
+	pilot    *pilot          // that this run is; nil: it is none
+	tried    map[string]bool // keys of the items that failed in the pilot which this run continues
+	routes   *route.Table    // of the lanes of the file; nil: there is one lane
+	schema   *schema.Schema  // that answers must fit; nil: any answer is a result
 }
 
 func newRunner(f *verdict.Facts) *runner {
@@ -66,6 +67,7 @@ func runFiles(ctx context.Context, w *world.World, flags *settings.Flags, inputs
 	}
 	rest := newRunner(&verdict.Facts{World: w.Again(args), Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
 	rest.cost.pilot, rest.cost.onLane = r.found()
+	rest.tried = r.pilot.failed
 	rest.meters.address, rest.control.pilot = r.meters.address, r.control
 	return rest.runToEnd(ctx)
 }
