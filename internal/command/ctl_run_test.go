@@ -144,6 +144,26 @@ func TestControlChangesWhatIsCalled(t *testing.T) {
 	}
 }
 
+// A run that has spent most of its money says so in a line that its schema takes, as all of its lines.
+func TestMostOfTheMoneyIsSpent(t *testing.T) {
+	t.Parallel()
+	_, base := serveFor(t, sim.Config{Latency: sim.Latency{Median: 60 * time.Millisecond}}) // the last fifth takes longer than the second between two looks
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	p := start(t, nil, promptsFile(t, 2000), "-o", out, "--base-url", base, "--model", "m", "-c", "1", "--max-cost", "0.004", "--price", "1,2", "--param", "max_tokens=20", "--ctl", "off")
+	said := false
+	for {
+		e, ok := p.next()
+		if !ok {
+			break
+		}
+		said = said || e.Code == "budget_80"
+	}
+	_ = p.cmd.Wait() // the code says it
+	if code := p.cmd.ProcessState.ExitCode(); code != exit.Bound || !said {
+		t.Errorf("exit code %d, most of the money said %t, last line %q", code, said, p.last)
+	}
+}
+
 // A pause, a concurrency and limits that a person sets while a pilot runs hold for the rest after it.
 func TestControlOfAPilotHoldsForTheRest(t *testing.T) {
 	folder := must.Get(os.MkdirTemp("", "ctl"))(t)

@@ -50,6 +50,7 @@ func startTo(t *testing.T, stdout *os.File, stdin io.Reader, args ...string) *pr
 type shownEvent struct {
 	Event    string `json:"event"`
 	Message  string `json:"message"`
+	Code     string `json:"code"`
 	Done     int    `json:"done"`
 	InFlight int    `json:"in_flight"`
 	NotRun   int    `json:"not_run"`

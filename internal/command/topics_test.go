@@ -117,6 +117,12 @@ func TestHelpOfEvents(t *testing.T) {
 		t.Fatalf("only %d events were found", len(events))
 	}
 	words := constants(t, "event/event.go", "Code")
+	pattern := regexp.MustCompile(`"code": \{\s*"type": "string",\s*"pattern": "([^"]+)"`).FindStringSubmatch(schema)
+	for _, code := range words {
+		if !regexp.MustCompile(pattern[1]).MatchString(code) {
+			t.Errorf("the schema's pattern %s refuses the code %s", pattern[1], code)
+		}
+	}
 	for _, one := range events {
 		words = append(words, one[1])
 	}
