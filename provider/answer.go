@@ -63,7 +63,10 @@ func TornUsage(body []byte) (Usage, bool) {
 			}
 		}
 	}
-	return l.tokens()
+	if u, known := l.tokens(); known {
+		return u, true
+	}
+	return Usage{}, false
 }
 
 // answer is an answer's JSON seen once: the values at its top that say whether it is a good

@@ -312,8 +312,8 @@ func TestTornUsage(t *testing.T) {
 			t.Errorf("%s: %+v, %t", text, got, counted)
 		}
 	}
-	for _, other := range []string{"", " ", "<html>", `[{"usage":{"input_tokens":9}}`, `{"answer":{"usage":{"input_tokens":9}}`, `{"usage":7,`, `{"usage":{"input_tokens":09},`} {
-		if got, counted := provider.TornUsage([]byte(other)); counted {
+	for _, other := range []string{"", " ", "<html>", `[{"usage":{"input_tokens":9}}`, `{"answer":{"usage":{"input_tokens":9}}`, `{"usage":7,`, `{"service_tier":"flex","usage":{"input_tokens":9`, `{"usage":{"input_tokens":09},`} {
+		if got, counted := provider.TornUsage([]byte(other)); counted || got != (provider.Usage{}) {
 			t.Errorf("%s: %+v", other, got)
 		}
 	}

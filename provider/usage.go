@@ -175,8 +175,12 @@ func (c *counts) rarer(name string, value []byte) {
 				c.long = min(c.long+tokenCount(rawjson.Lookup(one, "inputTokens")), maxTokenCount)
 			}
 		}
-	case "service_tier", "serviceTier", "trafficType": // Anthropic's, Gemini's, Vertex's; OpenAI's stands outside
+	case "service_tier", "serviceTier": // Anthropic's, Gemini's; OpenAI's stands outside
 		c.tier = value
+	case "trafficType": // Vertex's
+		if c.tier == nil {
+			c.tier = value
+		}
 	case "cost": // OpenRouter's number, Perplexity's object
 		if c.cost = value; isObject(value) {
 			c.cost = rawjson.Lookup(value, "total_cost")

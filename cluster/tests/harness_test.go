@@ -191,6 +191,7 @@ func TestAuditExcuses(t *testing.T) {
 		{"after the cut", with(call{who: "d", at: at(32.1), ended: at(33), status: 200}), 1, false},
 		{"after the freeze", with(call{who: "b", at: at(31), ended: at(32), status: 200}), 1, false},
 		{"bought while another was frozen at the wire", thawed(20.1, 30.05), 1, true},
+		{"bought after the thaw", thawed(30.02, 30.05), 1, false},
 		{"bought before the other froze", thawed(19.9, 30.05), 1, false},
 		{"bought twice long after the thaw", thawed(20.1, 30.2), 1, false},
 		{"two stood at the wire", append(thawed(20.1, 30.05), call{who: "c", prompt: "r", at: at(21), status: 200}, call{who: "b", prompt: "r", at: at(30.06), status: 200}), 2, false},

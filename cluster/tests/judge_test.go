@@ -341,7 +341,7 @@ func (a *audit) excuses(b blow, c call) bool {
 func (a *audit) stoodAtWire(c, next call, atWire map[int]bool) bool {
 	i := slices.IndexFunc(a.blows, func(b blow) bool {
 		return b.kind == string(freezing) && b.who == next.who && b.who != c.who && !b.until.IsZero() &&
-			c.at.After(b.at) && !next.at.Before(b.until) && next.at.Before(b.until.Add(a.late))
+			c.at.After(b.at) && c.at.Before(b.until) && !next.at.Before(b.until) && next.at.Before(b.until.Add(a.late))
 	})
 	if i < 0 || atWire[i] {
 		return false

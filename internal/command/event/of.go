@@ -238,7 +238,7 @@ func Round(x float64) float64 {
 	return math.Round(x*1000) / 1000
 }
 
-// RoundUSD rounds dollars as timelines have them, to a thousandth of a millionth: one call may cost less than Round keeps.
+// RoundUSD rounds dollars to the billionth, as timelines do: a call may cost less than Round keeps.
 func RoundUSD(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 
 // Finite returns a number for JSON, which has no infinity: null then.
