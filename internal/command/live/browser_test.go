@@ -20,11 +20,12 @@ const plotted = `<p id="moments" data-x="56|200|400" data-t="10:00:00|10:00:10|1
 <div class="plot" tabindex="0"><svg viewBox="0 0 720 124"></svg></div>
 <p class="keys"><span>cost <b class="v" data-v="$1|$2|$3"></b></span></p>
 <div class="plot" tabindex="0"><svg viewBox="0 0 720 124"></svg></div>
-<pre id="seen"></pre><script src="test.js" defer></script>
+<img src="late.svg" alt=""><script src="test.js" defer></script>
 `
 
-// hand does what a person does, and notes what is then to be seen.
-const hand = `const seen = document.getElementById('seen'), plot = document.querySelector('.plot'), box = plot.firstChild.getBoundingClientRect();
+// hand does what a person does, and notes what is then to be seen. Its notes stand outside #live, where the page's states
+// do not replace them.
+const hand = `const seen = document.body.appendChild(Object.assign(document.createElement('pre'), {id: 'seen'})), plot = document.querySelector('.plot'), box = plot.firstChild.getBoundingClientRect();
 const note = what => seen.append(what + ': ' + [...document.querySelectorAll('.v')].map(v => v.textContent) + ' ' + [...document.querySelectorAll('.at')].map(at => at.firstChild.getAttribute('d') + ' ' + at.lastChild.textContent) + '; ');
 const at = x => plot.firstChild.dispatchEvent(new PointerEvent('pointermove', {bubbles: true, clientX: box.left + x / 720 * box.width}));
 const press = key => plot.dispatchEvent(new KeyboardEvent('keydown', {bubbles: true, key}));
@@ -51,6 +52,10 @@ func TestPointer(t *testing.T) {
 	mux := http.NewServeMux()
 	p.Register(mux)
 	mux.HandleFunc("GET /test.js", fixed("text/javascript", []byte(hand)))
+	mux.HandleFunc("GET /late.svg", func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(300 * time.Millisecond) // the browser prints the page once it has this: a state has come before
+		fixed("image/svg+xml", []byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`))(w, nil)
+	})
 	s := httptest.NewServer(mux)
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -62,6 +67,6 @@ func TestPointer(t *testing.T) {
 		"right: 11,$2 M300 8V104 10:00:10,M300 8V104 10:00:10; 10:00:10, ended 11; end: 33,$3 M555 8V104 10:00:20,M555 8V104 10:00:20; " +
 		"right of it: 33,$3 M555 8V104 10:00:20,M555 8V104 10:00:20; escape: 33,$3 ; away: 33,$3 ; "
 	if seen != want {
-		t.Errorf("got\n%s\nwant\n%s", seen, want)
+		t.Errorf("got\n%s\nwant\n%s\nof the page\n%s", seen, want, out)
 	}
 }
