@@ -25,6 +25,7 @@ import (
 // is answered twice but one whose call the kill cut, and the run takes at most 1.1 times as long
 // as the limits of the servers that were up allow.
 func TestServerIsKilledAndRises(t *testing.T) {
+	t.Parallel() // it mostly waits
 	items, perSecond := 20_000, 320.0
 	if testing.Short() {
 		items, perSecond = 2_000, 48

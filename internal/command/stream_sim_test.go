@@ -122,6 +122,7 @@ func TestStreamsOfEachDialectGiveTheSameLines(t *testing.T) {
 // Streams that are cut, that fail in the middle or fall silent are asked for again, in each dialect,
 // until all are answered.
 func TestBrokenStreamsAreAskedForAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const n = 60
 	in := streamedInput(t, `{"prompt":"How deep is the river at mark %d?"}`, n)
 	faults := sim.Rates{Truncated: 0.1, StreamError: 0.1, StreamSilent: 0.05}
@@ -148,6 +149,7 @@ func TestBrokenStreamsAreAskedForAgain(t *testing.T) {
 // An answer takes eleven seconds, and the gateway ends calls that are silent for two. In one piece the
 // answer is cut; as a stream it comes whole. These are eleven minutes through nginx in small.
 func TestLongAnswersOfEachDialect(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if testing.Short() {
 		t.Skip("takes eleven seconds")
 	}

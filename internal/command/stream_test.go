@@ -280,6 +280,7 @@ func afterSilence(d time.Duration, f func()) (stop func()) {
 // whole as a stream, and not in one piece. The clocks run sixty times as fast as those of an
 // answer of five minutes through nginx.
 func TestLongAnswersComeThroughGateways(t *testing.T) {
+	t.Parallel() // it mostly waits
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
