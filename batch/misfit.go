@@ -75,12 +75,12 @@ func (r *run[In, Out]) weigh(j *job[In, Out], lane string, e *ending) {
 		seen.good++
 	case seen.good == 0 && r.alike > 0 && seen.answers >= r.alike:
 		if r.shared == nil {
-			e.misfits = seen.answers
+			e.misfits = r.alike // not seen.answers: a worker with a later answer may be heard first
 			return
 		}
 		e.repeats = true // the item comes back, and is not run
 		if seen.unfit == nil {
-			seen.unfit = &AlikeError{Lane: lane, Items: 1, Cause: &MisfitsError{Answers: seen.answers, Cause: e.err}}
+			seen.unfit = &AlikeError{Lane: lane, Items: 1, Cause: &MisfitsError{Answers: r.alike, Cause: e.err}}
 			r.session.Drain() // before the item is handed over
 			r.failures.reach()
 		}
@@ -140,8 +140,8 @@ func (j *job[In, Out]) misfits() (n int) {
 // A MisfitsError says that none of the first answers of a run had the form that its caller
 // needs.
 type MisfitsError struct {
-	Answers int   // that there were
-	Cause   error // what is wrong with the latest of them
+	Answers int   // how many of them were looked at: those of [WithAlikeFailures]
+	Cause   error // what is wrong with one of the latest
 }
 
 func (e *MisfitsError) Error() string {
