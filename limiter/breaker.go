@@ -213,6 +213,7 @@ func (b *Breaker) open(now time.Time) {
 // byRate reports whether a share of failures opens it.
 func (c *BreakerConfig) byRate() bool { return c.FailureRate > 0 && c.FailureRate <= 1 }
 
+// count adds a call's outcome to the window, if a share of failures may open the breaker.
 func (b *Breaker) count(now time.Time, failed bool) {
 	if !b.config.byRate() {
 		return
@@ -224,6 +225,8 @@ func (b *Breaker) count(now time.Time, failed bool) {
 	b.calls.Add(now.Sub(b.calls.Origin), failed)
 }
 
+// tooMany reports whether to open the breaker: after a row of failures that is not shorter than least, or by the share
+// of failures in the window.
 func (b *Breaker) tooMany(now time.Time, least int) bool {
 	c := b.config.withDefaults()
 	if c.Consecutive > 0 && b.Row() >= max(c.Consecutive, least) {
@@ -380,8 +383,8 @@ func (l *Latency) P95() time.Duration {
 	if l.count == 0 {
 		return 0
 	}
-	var room [LatencySamples]float32
-	sorted := room[:copy(room[:], l.last())]
+	var samples [LatencySamples]float32
+	sorted := samples[:copy(samples[:], l.last())]
 	slices.Sort(sorted)
 	return time.Duration(sorted[rank95(len(sorted))-1])
 }

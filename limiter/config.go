@@ -71,6 +71,7 @@ func (c BackoffConfig) Validate() error {
 	return errors.Join(factor, validSpans("backoff: base", c.Base, c.Max, c.withDefaults().Max))
 }
 
+// validAmount returns an error that names the field if x is not in 0..most.
 func validAmount(name string, x, most float64) error {
 	if x >= 0 && x <= most { // not NaN
 		return nil

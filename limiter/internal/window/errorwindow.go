@@ -99,6 +99,7 @@ func (e *Errors) begin(now time.Time) {
 	e.calls.Begin(now, c.Window, c.Buckets)
 }
 
+// count adds a call's outcome to the window and to the row of failures.
 func (e *Errors) count(since time.Duration, failed bool) {
 	// What came true before this call, unseen, stays true after it.
 	if e.slowed && e.restored(since) {

@@ -129,6 +129,8 @@ func (w *Mean) safe() float64 {
 	return w.inFlight / n / max(1/meanDouble, w.mean/w.Target.Seconds())
 }
 
+// shrink lowers the window to what the answers allow. If an attempt to grow caused this, it returns to the size
+// before, and waits longer until the next attempt.
 func (w *Mean) shrink() {
 	size := min(w.sized(), w.safe())
 	if w.tried > 0 {
