@@ -136,11 +136,11 @@ func (p *pacer) Take(now time.Time, perSecond float64) bool {
 	if p.Wait(now, perSecond) > 0 {
 		return false
 	}
-	left := 0.0 // an infinite rate saves nothing up: the credit would belong to no rate
+	credit := 0.0 // an infinite rate saves nothing up: the credit would belong to no rate
 	if !math.IsInf(perSecond, 1) {
-		left = p.creditAt(now, units(perSecond)) - 1
+		credit = p.creditAt(now, units(perSecond)) - 1
 	}
-	p.set(now, left)
+	p.set(now, credit)
 	return true
 }
 

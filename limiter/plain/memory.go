@@ -52,6 +52,7 @@ func (p *Law) Restore(now time.Time, k limiter.Memory) error {
 	return nil
 }
 
+// recallRate takes up the learned rate, its goal and the escalation of the cooldown, as far as they are possible.
 func (p *Law) recallRate(now time.Time, k *limiter.PlainMemory) {
 	c := completeRate(p.rated)
 	if rate := measure.Sane(k.Rate, 1e-6, limiter.MaxRate); rate > 0 {
@@ -132,6 +133,7 @@ func (p *Law) View(now time.Time, c limiter.Cost) limiter.View {
 	return v
 }
 
+// configuredView returns the view of the user's limit on d; the zero view if there is none.
 func (p *Law) configuredView(now time.Time, d limiter.Dimension) limiter.LimitView {
 	perMinute := p.quota.Limits().PerMinute(d)
 	if !measure.Positive(perMinute) {

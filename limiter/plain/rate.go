@@ -163,6 +163,8 @@ func (r *rate) Refused(now time.Time, observed float64, directed bool) {
 	r.decrease(now, completeRate(r.config), observed)
 }
 
+// decrease lowers the limit by its factor. It starts from the observed rate if that is lower than the limit.
+// Without either, it starts from the answers per second.
 func (r *rate) decrease(now time.Time, c limiter.RateConfig, observed float64) {
 	from := r.Limit()
 	if measure.Positive(observed) {
@@ -271,8 +273,8 @@ func (r *ramp) Wait(now time.Time) time.Duration {
 	if !r.Active(now) {
 		return 0
 	}
-	left := r.Ends().Sub(measure.Later(r.last, now))
-	return min(r.timeFor(1-r.creditAt(now), r.sinceStart(now)), left)
+	untilEnd := r.Ends().Sub(measure.Later(r.last, now))
+	return min(r.timeFor(1-r.creditAt(now), r.sinceStart(now)), untilEnd)
 }
 
 // Take lets one call through if it may leave at now, and reports whether it did.
