@@ -318,6 +318,7 @@ func (m *Law) disbelieve(g *gauge) {
 	m.estimate.search = &search{pace: pace}
 }
 
+// refund gives the cost of a call back to the gauges and to the user's own limits.
 func (m *Law) refund(t float64, cost [dims]float64) {
 	for k := range m.used {
 		if g := &m.gauges[k]; g.known() {

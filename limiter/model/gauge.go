@@ -17,6 +17,7 @@ const (
 
 var dimensionOf = [dims]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
 
+// index returns the place of d in the arrays by dimension; -1 if it has none.
 func index(d limiter.Dimension) int {
 	for k, dim := range dimensionOf {
 		if dim == d {
@@ -78,6 +79,7 @@ func (g *gauge) levelAt(t float64) float64 {
 	return min(g.capacity, g.level+(g.refill-g.draw())*(t-g.at))
 }
 
+// advance brings the level up to t. It never goes back in time.
 func (g *gauge) advance(t float64) {
 	if t > g.at {
 		g.level = g.levelAt(t)

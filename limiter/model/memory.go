@@ -254,6 +254,7 @@ func (m *Law) recallWaits(r *recall, k *limiter.Memory) {
 	}
 }
 
+// dimensionNamed returns the index of the dimension with this name; -1 if there is none.
 func dimensionNamed(name string) int {
 	for k, d := range dimensionOf {
 		if d.String() == name {
@@ -263,6 +264,7 @@ func dimensionNamed(name string) int {
 	return -1
 }
 
+// sourceNamed returns the source with this name; Unknown if there is none.
 func sourceNamed(name string) limiter.Source {
 	for s := limiter.Configured; s <= limiter.Seen; s++ {
 		if s.String() == name {
@@ -403,6 +405,7 @@ func (m *Law) saveLimit(d int, t float64, at func(float64) time.Time) limiter.Li
 	return k
 }
 
+// save returns the estimate's memory for a restart. The function at turns the law's seconds into times.
 func (e *estimate) save(at func(float64) time.Time) *limiter.EstimateMemory {
 	calls, span := e.inflow.evidence()
 	k := &limiter.EstimateMemory{Calls: calls, Span: span, At: at(e.at), Every: e.every, Confirmed: e.confirmed}

@@ -149,9 +149,9 @@ func (m *Law) ending(t float64) bool {
 	if m.remains == (limiter.Cost{}) || m.queues() || !m.gauges[dimRequests].known() {
 		return false
 	}
-	left := spread(m.remains)
+	remaining := spread(m.remains)
 	for k := range m.used {
-		if g := &m.gauges[k]; g.known() && left[k] > g.levelAt(t) {
+		if g := &m.gauges[k]; g.known() && remaining[k] > g.levelAt(t) {
 			return false
 		}
 	}
