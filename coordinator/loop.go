@@ -257,6 +257,7 @@ func (l *loop) strand(st machine.Stranding) {
 	close(s.stranded)
 }
 
+// finish ends the session of a run that is over, and closes its channels.
 func (l *loop) finish(f machine.Finish) {
 	s := l.sessions[f.Run]
 	s.finish = f
