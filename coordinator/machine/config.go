@@ -191,6 +191,7 @@ type RunConfig struct {
 // A RunID names a run to its machine.
 type RunID uint32
 
+// law returns the configuration of the lane's law. A local lane without a target gets the usual one.
 func (c LaneConfig) law() limiter.LawConfig {
 	target := c.Target
 	if c.Local && target == 0 {
@@ -296,6 +297,7 @@ func (c PoolConfig) validate() error {
 	return c.validateTiers()
 }
 
+// validateTiers checks that each lane has a tier, and that the tiers rise from 0 without a gap.
 func (c PoolConfig) validateTiers() error {
 	if c.After < 0 || c.Spill < 0 {
 		return fmt.Errorf("machine: pool %q: after %v and spill %v: want neither negative", c.Name, c.After, c.Spill)

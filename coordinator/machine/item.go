@@ -99,6 +99,7 @@ type fifo struct {
 	n           int
 }
 
+// push adds an item at the end of the queue.
 func (q *fifo) push(it *Item) {
 	it.prev, it.next = q.last, nil
 	if q.last == nil {

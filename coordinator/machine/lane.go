@@ -351,6 +351,7 @@ func (m *Machine) setRamp(now time.Time, l *lane, c limiter.RampConfig) {
 	}
 }
 
+// setLimits gives a lane new limits. An empty name stands for all lanes, those to come included.
 func (m *Machine) setLimits(now time.Time, name string, limits limiter.Limits) {
 	if name == "" {
 		usual := *m.usual // grants show the old one to workers

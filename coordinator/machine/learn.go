@@ -341,6 +341,7 @@ func (l *lane) isDaily(o *Outcome, present bool) bool {
 	return l.unclear >= unclearMost
 }
 
+// newsOf returns the news of a call's outcome for the law. present reports whether the call is of the lane's epoch.
 func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	return limiter.News{
 		Ticket: it.ticket, Sent: it.Sent, Cost: it.Cost, Present: present, Probe: it.Probe,

@@ -23,6 +23,7 @@ type link[T any] struct {
 	of         *T // the element; nil: it is in no list
 }
 
+// push adds an element at the end of the list.
 func (q *list[T]) push(k *link[T], x *T) {
 	k.of, k.prev, k.next = x, q.last, nil
 	if q.last == nil {
@@ -289,6 +290,7 @@ const (
 	unhealthy
 )
 
+// health returns whether the lane flows, climbs or is unhealthy.
 func (l *lane) health() health {
 	switch {
 	case !l.well():

@@ -240,6 +240,7 @@ func (m *Machine) leave(it *Item, v Verdict) {
 // the idle ones, however many there are.
 type laneList struct{ first, last *lane }
 
+// push adds a lane at the end of the list.
 func (q *laneList) push(l *lane) {
 	l.prev, l.next = q.last, nil
 	if q.last == nil {

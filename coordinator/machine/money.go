@@ -178,6 +178,7 @@ func (q *purse) settle(it *Item, o *Outcome) {
 	q.askFirst()
 }
 
+// lengthsOn returns the lengths of the answers on a lane, and starts to keep them at the first request.
 func (q *purse) lengthsOn(lane string) *lengths {
 	n := q.lengths[lane]
 	if n == nil {

@@ -44,6 +44,7 @@ type pool struct {
 	tiers     *tiers       // nil: its lanes are of one tier
 }
 
+// newPool returns an empty pool of the run, which has no lanes yet.
 func newPool(r *run, c PoolConfig) *pool {
 	p := &pool{name: c.Name, run: r, tiers: newTiers(c)}
 	p.lanes = p.oneLane[:0]
@@ -391,6 +392,7 @@ func (h *heap[T]) remove(pos int) {
 	}
 }
 
+// up moves the element at i towards the top until the one above it comes first.
 func (h *heap[T]) up(i int) {
 	x := h.items[i]
 	for i > 0 && h.before(x, h.items[(i-1)/2]) {

@@ -191,6 +191,7 @@ func (m *Machine) speak(now time.Time) {
 	m.stirred = m.stirred[:0]
 }
 
+// ask lets the lane's law speak, passes its message on, and sets the alarm for the next time.
 func (m *Machine) ask(now time.Time, l *lane, o *outside) {
 	message, next := o.says.Say(now, m.upcoming(l))
 	if message != nil {

@@ -192,6 +192,7 @@ func (q *poolRing) pop() *pool {
 	return p
 }
 
+// open adds a run. It panics if the run is there already, which only a fault of the caller can cause.
 func (m *Machine) open(id RunID, c RunConfig) {
 	if m.runs[id] != nil {
 		panic("machine: a run was opened twice")
