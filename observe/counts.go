@@ -253,6 +253,7 @@ type figures struct {
 	bytes                    int64 // of the items' requests
 }
 
+// add adds the figures of u to t.
 func (t *figures) add(u *figures) {
 	t.calls, t.throttled, t.broke = t.calls+u.calls, t.throttled+u.throttled, t.broke+u.broke
 	t.took, t.gated, t.slowest = t.took+u.took, t.gated+u.gated, max(t.slowest, u.slowest)

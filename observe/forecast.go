@@ -106,6 +106,7 @@ const longQuiet = 10
 // server answers again, unless it was too long.
 type quiet float64
 
+// add adds a span of time to the pace, or to the quiet time while a busy server lets nothing in.
 func (q *quiet) add(to *pace, by limiter.Bound, span float64, a amounts) {
 	if a.items == 0 && (by == limiter.BoundOverload || by == limiter.BoundRecovery && *q > 0) {
 		*q += quiet(span)
