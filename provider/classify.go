@@ -92,7 +92,7 @@ func judge(a *failure, body []byte, own []*Wording) *Error {
 	e.exhaust(a)
 	if e.Kind == Throttled { // is it about the growth of the rate?
 		e.Slow = slices.Contains(a.words, "slow_down") ||
-			a.says("acceleration limit", "usage increase rate", "sharp increase", "more gradually")
+			a.hasPhrase("acceleration limit", "usage increase rate", "sharp increase", "more gradually")
 	}
 	if e.Kind == Invalid && a.tooLong() {
 		e.long = true
@@ -158,7 +158,7 @@ func (a *failure) tooLarge(n QuotaNote) bool {
 		return true
 	}
 	return a.status == http.StatusTooManyRequests &&
-		(a.says("request too large") || n.Limit > 0 && n.Requested > n.Limit)
+		(a.hasPhrase("request too large") || n.Limit > 0 && n.Requested > n.Limit)
 }
 
 // obeyShouldRetry applies the header by which a provider tells its own
@@ -189,7 +189,7 @@ func (e *Error) addWait(a *failure) {
 		e.RetryAfter, e.HasRetryAfter = a.google.retry, true
 	case e.Quota.TryAgain > 0:
 		e.RetryAfter, e.HasRetryAfter = e.Quota.TryAgain, true
-	case e.Kind == Throttled && !a.google.quota && a.says("exceeded your current quota"):
+	case e.Kind == Throttled && !a.google.quota && a.hasPhrase("exceeded your current quota"):
 		e.RetryAfter, e.HasRetryAfter, e.Unclear = unclearHold, true, true
 	}
 }
@@ -199,7 +199,7 @@ func (e *Error) addWait(a *failure) {
 func (a *failure) ofAccount(e *Error) bool {
 	switch e.Kind {
 	case QuotaExhausted:
-		return a.noQuota() == "" && !a.google.daily && e.Quota.Per != "day" && !a.says("per day", "daily", "deployment", "temporarily blocked")
+		return a.noQuota() == "" && !a.google.daily && e.Quota.Per != "day" && !a.hasPhrase("per day", "daily", "deployment", "temporarily blocked")
 	case Unauthorized:
 		return a.status != http.StatusForbidden
 	}

@@ -41,7 +41,7 @@ const maxText = 8 << 10
 // searched for in all of it. No provider's errors have a hundredth of it.
 const maxRead = 1 << 20
 
-// read takes a failed response apart. It accepts the error as an object, a
+// read parses a failed response. It accepts the error as an object, a
 // string, the first of an array, or flat at the top; prose otherwise.
 func read(status int, h http.Header, body []byte) *failure {
 	a := &failure{status: status, header: h}
@@ -73,18 +73,18 @@ func (a *failure) readJSON(root []byte) {
 		a.message = cmp.Or(text(node), text(root))
 	}
 	// The members next to the error, or the error's own where it is flat.
-	a.code = cmp.Or(a.code, word(at(root, "code")))
+	a.code = cmp.Or(a.code, codeText(at(root, "code")))
 	a.message = cmp.Or(a.message, messageOf(root))
-	a.param = cmp.Or(a.param, word(at(root, "param")))
-	a.id = word(at(root, "request_id")) // Anthropic
-	a.addWord(word(at(root, "code")))
-	a.addWord(word(at(root, "reason"))) // Novita
-	a.addWord(word(at(root, "error_type")))
-	if kind := word(at(root, "type")); kind != "error" { // Anthropic's envelope
+	a.param = cmp.Or(a.param, codeText(at(root, "param")))
+	a.id = codeText(at(root, "request_id")) // Anthropic
+	a.addWord(codeText(at(root, "code")))
+	a.addWord(codeText(at(root, "reason"))) // Novita
+	a.addWord(codeText(at(root, "error_type")))
+	if kind := codeText(at(root, "type")); kind != "error" { // Anthropic's envelope
 		a.addWord(kind)
 		a.kind = cmp.Or(a.kind, kind)
 	}
-	if name := word(at(root, "__type")); name != "" { // AWS: "namespace#Name"
+	if name := codeText(at(root, "__type")); name != "" { // AWS: "namespace#Name"
 		name = name[strings.LastIndexByte(name, '#')+1:]
 		a.addWord(name)
 		a.kind = cmp.Or(a.kind, name)
@@ -93,16 +93,16 @@ func (a *failure) readJSON(root []byte) {
 
 // readNode reads an error object.
 func (a *failure) readNode(e []byte) {
-	a.code, a.kind = word(at(e, "code")), cmp.Or(word(at(e, "type")), word(at(e, "status")))
-	a.param, a.message = word(at(e, "param")), messageOf(e)
+	a.code, a.kind = codeText(at(e, "code")), cmp.Or(codeText(at(e, "type")), codeText(at(e, "status")))
+	a.param, a.message = codeText(at(e, "param")), messageOf(e)
 	for _, path := range [...]string{
 		"metadata.reason", "metadata.limit_source", // OpenRouter
 		"code", "innererror.code", "details.error_code", "type", "error_type", "metadata.error_type", "status",
 	} {
-		a.addWord(word(at(e, path)))
+		a.addWord(codeText(at(e, path)))
 	}
 	a.readWait(at(e, "metadata"))
-	// OpenRouter passes on what its upstream prose.
+	// OpenRouter passes on the prose of its upstream.
 	a.text = text(at(e, "metadata.raw"))
 	if isList(at(e, "metadata.reasons")) && at(e, "metadata.flagged_input") != nil {
 		a.addWord("moderation")
@@ -128,7 +128,7 @@ func (a *failure) readWait(metadata []byte) {
 
 // waitIn reads a number of seconds, which may be written as a text.
 func waitIn(v []byte) (time.Duration, bool) {
-	x, ok := number(word(v))
+	x, ok := number(codeText(v))
 	return bounded(x), ok && x >= 0
 }
 
@@ -149,8 +149,8 @@ func (a *failure) finish() {
 	a.message = clip(a.message, maxMessage)
 }
 
-// says reports whether the prose contains any of the phrases.
-func (a *failure) says(phrases ...string) bool {
+// hasPhrase reports whether the prose contains any of the phrases.
+func (a *failure) hasPhrase(phrases ...string) bool {
 	for _, p := range phrases {
 		if strings.Contains(a.text, p) {
 			return true
@@ -193,8 +193,8 @@ func text(value []byte) string {
 
 func isList(value []byte) bool { return len(value) > 0 && value[0] == '[' }
 
-// word reads a code or type, which may be a number.
-func word(v []byte) string {
+// codeText returns a code or type as text, clipped to maxWord. Providers send it as a string or as a number.
+func codeText(v []byte) string {
 	if len(v) > 0 && (v[0] == '-' || v[0] >= '0' && v[0] <= '9') {
 		return clip(string(v), maxWord)
 	}
@@ -257,9 +257,10 @@ func readLimit(text string) QuotaNote {
 	return n
 }
 
-func dimensionOf(side, what string) Dimension {
+// dimensionOf returns the dimension of a limit that a message names: requests, or tokens of the given side ("" for both sides).
+func dimensionOf(side, unit string) Dimension {
 	switch {
-	case what == "request":
+	case unit == "request":
 		return Requests
 	case side == "output ":
 		return OutputTokens
@@ -323,7 +324,7 @@ func readGoogle(details []byte) googleDetails {
 		case strings.HasSuffix(kind, "google.rpc.QuotaFailure"):
 			g.readQuota(at(d, "violations"))
 		case strings.HasSuffix(kind, "google.rpc.ErrorInfo"):
-			g.reasons = append(g.reasons, word(at(d, "reason")))
+			g.reasons = append(g.reasons, codeText(at(d, "reason")))
 		}
 	}
 	return g
@@ -347,9 +348,10 @@ func (g *googleDetails) readQuota(violations []byte) {
 	}
 }
 
+// googleLimit returns the limit of one of Google's quota violations, by the day or by the minute.
 func googleLimit(v []byte, daily bool) QuotaNote {
 	n := QuotaNote{Per: "min", On: Requests}
-	n.Limit, _ = quantity(word(at(v, "quotaValue")))
+	n.Limit, _ = quantity(codeText(at(v, "quotaValue")))
 	if daily {
 		n.Per = "day"
 	}

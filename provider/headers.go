@@ -123,7 +123,7 @@ var limitFamilies = []limitHeaders{
 // compared with the response's own Date, or with now if it has none.
 func RateLimits(h http.Header, now time.Time) []RateLimit { return limitsIn(h, now, false) }
 
-// limitsIn is RateLimits, with limits of 0 if zeros.
+// limitsIn does the work of RateLimits. With zeros it also returns limits of 0.
 func limitsIn(h http.Header, now time.Time, zeros bool) []RateLimit {
 	var out []RateLimit
 	for there := familiesIn(h); there != 0; there &= there - 1 {
@@ -213,12 +213,12 @@ func ParseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return wait, named
 }
 
-// retryAfter is ParseRetryAfter. It also returns the header with an impossible wait, "" if
-// there is none.
-func retryAfter(h http.Header, now time.Time) (wait time.Duration, named bool, odd string) {
+// retryAfter does the work of ParseRetryAfter. It also returns, in odd, the header whose wait is
+// unreadable or impossible, "" if there is none.
+func retryAfter(h http.Header, now time.Time) (wait time.Duration, named bool, unusable string) {
 	millis := strings.TrimSpace(first(h, "Retry-After-Ms"))
 	if ms, ok := number(millis); ok {
-		if wait, named = meant(ms / 1000); named {
+		if wait, named = plausibleWait(ms / 1000); named {
 			return wait, true, ""
 		}
 	}
@@ -230,7 +230,7 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, named bool, o
 		return 0, false, clip("retry-after-ms: "+millis, maxOdd)
 	}
 	if x, ok := number(s); ok {
-		wait, named = meant(x)
+		wait, named = plausibleWait(x)
 	} else if at, err := http.ParseTime(s); err == nil {
 		wait = max(0, at.Sub(serverNow(h, now)))
 		named = wait <= MaxRetryAfter
@@ -241,8 +241,9 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, named bool, o
 	return wait, true, ""
 }
 
-// meant returns a wait of that many seconds, if a provider can mean that.
-func meant(seconds float64) (time.Duration, bool) {
+// plausibleWait converts seconds into a wait. It returns false if they are negative or more than
+// MaxRetryAfter, which no provider can mean.
+func plausibleWait(seconds float64) (time.Duration, bool) {
 	if seconds < 0 || seconds > MaxRetryAfter.Seconds() {
 		return 0, false
 	}

@@ -129,15 +129,15 @@ func strongWord(w string) (Kind, bool) {
 	return k, ok
 }
 
-// tooLong finds the prompt that does not fit the model, which most providers
-// say in prose only.
+// tooLong reports whether the prompt does not fit the model. Most providers
+// say so in prose only.
 func (a *failure) tooLong() bool {
 	for _, w := range a.words {
 		if w == tooLongCode || w == "exceed_context_size_error" {
 			return true
 		}
 	}
-	return a.says("maximum context length", "prompt is too long", "exceed context limit",
+	return a.hasPhrase("maximum context length", "prompt is too long", "exceed context limit",
 		"context length exceeded", "context window", "exceeds the maximum number of tokens", "too many input tokens",
 		"exceeds the available context size", "input is too long for requested model", // llama.cpp, Bedrock
 		"maximum prompt length is", "prompt exceeds max length", // xAI, Z.ai
@@ -148,11 +148,11 @@ func (a *failure) tooLong() bool {
 // overContext finds Together's words for a prompt and a max_tokens that are too long
 // together. The refusal of a max_tokens that is too large alone lacks the word "input".
 func (a *failure) overContext() bool {
-	return a.says("input") && a.says("must be less than the context length")
+	return a.hasPhrase("input") && a.hasPhrase("must be less than the context length")
 }
 
-// byFirstPhrase decides by prose that outweighs codes and types: those that come with
-// it are of a throttle, an invalid request or a refused key.
+// byFirstPhrase returns the kind of a failure whose prose outweighs its codes and types. With such
+// prose the codes name a throttle, an invalid request or a refused key, and mislead.
 func byFirstPhrase(a *failure) (Kind, bool) {
 	switch a.status {
 	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusPreconditionFailed,
@@ -161,13 +161,13 @@ func byFirstPhrase(a *failure) (Kind, bool) {
 		return Unknown, false
 	}
 	switch {
-	case a.says("you have reached your specified") && a.says("api usage limits"), // Anthropic, as a 400
-		a.says("prepayment credits are depleted"),                                                        // Gemini, as resource_exhausted
-		a.says("is suspended, possibly due to"),                                                          // Fireworks, as a 412
-		a.says("used all available credits", "reached its monthly spending limit", "run out of credits"), // xAI, as a 403 or 429
-		a.says("credit balance is too low", "insufficient balance"):
+	case a.hasPhrase("you have reached your specified") && a.hasPhrase("api usage limits"), // Anthropic, as a 400
+		a.hasPhrase("prepayment credits are depleted"),                                                        // Gemini, as resource_exhausted
+		a.hasPhrase("is suspended, possibly due to"),                                                          // Fireworks, as a 412
+		a.hasPhrase("used all available credits", "reached its monthly spending limit", "run out of credits"), // xAI, as a 403 or 429
+		a.hasPhrase("credit balance is too low", "insufficient balance"):
 		return QuotaExhausted, true
-	case a.status == http.StatusTooManyRequests && a.says("experiencing high demand"): // Azure
+	case a.status == http.StatusTooManyRequests && a.hasPhrase("experiencing high demand"): // Azure
 		return Overloaded, true
 	}
 	return Unknown, false
@@ -190,14 +190,14 @@ func (a *failure) noQuota() string {
 	return ""
 }
 
-// byPhrase decides by prose, where it is the only thing that tells two meanings
-// of one status apart.
+// byPhrase returns the kind that the prose gives, for statuses with several meanings that
+// only the prose tells apart.
 func byPhrase(a *failure) (Kind, bool) {
 	switch a.status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusOK, 0:
 		return byRefusalPhrase(a)
 	}
-	if a.status >= 500 && a.says("overloaded") {
+	if a.status >= 500 && a.hasPhrase("overloaded") {
 		return Overloaded, true
 	}
 	return Unknown, false
@@ -207,20 +207,20 @@ func byPhrase(a *failure) (Kind, bool) {
 // these statuses has several meanings.
 func byRefusalPhrase(a *failure) (Kind, bool) {
 	switch {
-	case a.says("content filter", "content management policy", "input was flagged", "prompt was flagged",
+	case a.hasPhrase("content filter", "content management policy", "input was flagged", "prompt was flagged",
 		"content violates usage guidelines", "content exists risk"): // xAI, as a 403; DeepSeek
 		return Refused, true
 	case a.status == http.StatusForbidden && a.overContext():
 		return Invalid, true
-	case a.says("unexpected end of data"):
+	case a.hasPhrase("unexpected end of data"):
 		// The server got less than was sent: the way there failed, not the request.
 		return TransportFault, true
-	case a.says("client sent an http request to an https server", "plain http request was sent to https port"):
+	case a.hasPhrase("client sent an http request to an https server", "plain http request was sent to https port"):
 		return Misconfigured, true
-	case a.says("api key not valid", "location is not supported", // Google, as a 400
+	case a.hasPhrase("api key not valid", "location is not supported", // Google, as a 400
 		"incorrect api key provided"): // xAI, as a 400
 		return Unauthorized, true
-	case a.says("model not exist", "is not a valid model"):
+	case a.hasPhrase("model not exist", "is not a valid model"):
 		return ModelNotFound, true
 	}
 	return Unknown, false
@@ -257,7 +257,7 @@ func byStatus(a *failure, e *Error) Kind {
 	case http.StatusNotFound, http.StatusGone:
 		// A missing object that the item names, such as a file, is no missing model or address.
 		// Servers of files say "file not found" of an address, too, but have no type for it.
-		isFile := len(a.words) > 0 && a.says("file not found", "file_01")
+		isFile := len(a.words) > 0 && a.hasPhrase("file not found", "file_01")
 		if a.param != "" && a.param != "model" || isFile {
 			return Invalid
 		}
@@ -310,7 +310,7 @@ func (w *Wording) decides(a *failure) (Kind, bool) {
 		return Unknown, false
 	}
 	for i := range w.Phrases {
-		if p := &w.Phrases[i]; p.Says != "" && a.says(p.Says) {
+		if p := &w.Phrases[i]; p.Says != "" && a.hasPhrase(p.Says) {
 			return p.Kind, true
 		}
 	}

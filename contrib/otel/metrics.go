@@ -67,6 +67,7 @@ type families struct {
 	runItems, before, remaining, allowed, efficiency, held, inFlight, inFlightMax, rate, used, phase, costMax, costSpent, costReserved gauges
 }
 
+// newFamilies creates every instrument, with its name, unit and description.
 func newFamilies(i *instruments) *families {
 	return &families{
 		bound:         i.counter("headrace.run.bound", "s", "Time for which this held the run back; the sum over bound is the time since the start."),
@@ -179,6 +180,7 @@ func (s *shown) ended(lane string, l *observe.Lane) {
 	s.show(s.items, float64(l.NotRun), of, resultKey.String("not_run"))
 }
 
+// counts shows what a lane has counted: calls by their outcome, tokens and cost.
 func (s *shown) counts(l *observe.Lane, answered int) {
 	of := laneKey.String(l.Name)
 	s.show(s.calls, float64(answered), of, outcomeKey.String("answered"))
@@ -193,6 +195,7 @@ func (s *shown) counts(l *observe.Lane, answered int) {
 	s.show(s.costUnpriced, float64(l.Spent.Unpriced), of)
 }
 
+// status shows the state of a lane: its calls in flight, phase and limits.
 func (s *shown) status(l *observe.Lane) {
 	of := laneKey.String(l.Name)
 	s.show(s.inFlight, float64(l.InFlight), of)

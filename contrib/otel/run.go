@@ -95,7 +95,8 @@ func (r *Run) End(err error) error {
 	return r.observed.Unregister()
 }
 
-// called returns what is known of the calls on a lane.
+// called returns the description of the calls on a lane: from the configuration, with defaults for
+// the operation and the model.
 func (r *Run) called(lane string) Called {
 	c := Called{r.cfg.Operation, r.cfg.Provider, r.cfg.Model, r.cfg.Server}
 	if r.cfg.Lane != nil {
@@ -112,7 +113,7 @@ func (r *Run) called(lane string) Called {
 	return c
 }
 
-// call shows a call that has ended. Workers call it.
+// call records the duration and tokens of a call that has ended, and its span if wanted. Workers call it.
 func (r *Run) call(c *batch.Call) {
 	of := r.called(c.Lane)
 	shared := []attribute.KeyValue{operationKey.String(of.Operation), modelKey.String(of.Model)}

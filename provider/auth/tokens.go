@@ -75,14 +75,14 @@ type Tokens struct {
 
 // usedToken is a token that is, or was, in use.
 type usedToken struct {
-	token  string
-	values []string // of the header
-	came   time.Time
-	soon   time.Time // start of fetching the next one; zero: never
-	end    time.Time // end of its use; zero: never
-	mends  bool      // it replaced one that was refused
-	stale  bool      // it was refused, and must be replaced
-	final  bool      // it was refused, and nothing helps
+	token           string
+	values          []string // of the header
+	fetchedAt       time.Time
+	refreshAt       time.Time // start of fetching the next one; zero: never
+	unusableAt      time.Time // end of its use; zero: never
+	replacesRefused bool      // it replaced one that was refused
+	stale           bool      // it was refused, and must be replaced
+	hopeless        bool      // it was refused, and nothing helps
 }
 
 // refresh is a refresh that is under way. Its result is there once done is closed.
@@ -111,7 +111,7 @@ func NewTokens(cfg TokensConfig) (*Tokens, error) {
 // Apply waits for a token if none can be used. If ctx ends meanwhile, the error has the kind of
 // its cause; the refresh goes on, for others.
 func (t *Tokens) Apply(ctx context.Context, r *http.Request, _ []byte) error {
-	h, wait := t.now()
+	current, wait := t.usable()
 	if wait != nil {
 		select {
 		case <-wait.done:
@@ -122,22 +122,23 @@ func (t *Tokens) Apply(ctx context.Context, r *http.Request, _ []byte) error {
 			e := *wait.err // each caller may add to its own
 			return &e
 		}
-		h = wait.current
+		current = wait.current
 	}
-	t.place.put(r, h.values)
+	t.place.put(r, current.values)
 	return nil
 }
 
-// now returns the token that can be used now, or the refresh to wait for.
-func (t *Tokens) now() (*usedToken, *refresh) {
+// usable returns the current token, or the refresh to wait for if there is no usable token. It begins a
+// refresh early if the token ends soon.
+func (t *Tokens) usable() (*usedToken, *refresh) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if h := t.current; h != nil && !h.stale && (h.end.IsZero() || now.Before(h.end)) {
-		if !h.soon.IsZero() && !now.Before(h.soon) && !now.Before(t.next) {
+	if current := t.current; current != nil && !current.stale && (current.unusableAt.IsZero() || now.Before(current.unusableAt)) {
+		if !current.refreshAt.IsZero() && !now.Before(current.refreshAt) && !now.Before(t.next) {
 			t.begin()
 		}
-		return h, nil
+		return current, nil
 	}
 	t.begin()
 	return nil, t.underway
@@ -153,7 +154,7 @@ func (t *Tokens) begin() {
 }
 
 // run fetches a token, even if the call that needs it ends.
-func (t *Tokens) run(r *refresh) {
+func (t *Tokens) run(refreshed *refresh) {
 	ctx, cancel := context.WithTimeout(context.Background(), RefreshTimeout)
 	defer cancel()
 	token, err := t.fetch(ctx)
@@ -163,14 +164,14 @@ func (t *Tokens) run(r *refresh) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := time.Now(); err != nil {
-		r.err = t.failure(err)
+		refreshed.err = t.failure(err)
 		t.next = now.Add(t.pause())
 	} else {
-		t.take(token, now)
-		r.current = t.current
+		t.adopt(token, now)
+		refreshed.current = t.current
 	}
 	t.underway = nil
-	close(r.done)
+	close(refreshed.done)
 }
 
 // check refuses a token that cannot be sent. Fetch must cut off spaces and line ends around it.
@@ -184,28 +185,28 @@ func check(token Token) error {
 	return nil
 }
 
-// take takes a token up.
-func (t *Tokens) take(token Token, now time.Time) {
+// adopt makes a fetched token the current one, and plans its refresh and its end.
+func (t *Tokens) adopt(token Token, now time.Time) {
 	before := t.current
-	h := &usedToken{token: token.Value, values: t.place.values(token.Value), came: now}
+	current := &usedToken{token: token.Value, values: t.place.values(token.Value), fetchedAt: now}
 	if !token.Expires.IsZero() {
 		life := max(leastLife, token.Expires.Sub(now))
-		h.soon, h.end = now.Add(life-life/early), now.Add(life-life/last)
+		current.refreshAt, current.unusableAt = now.Add(life-life/early), now.Add(life-life/last)
 	}
 	if before != nil {
-		h.mends = before.stale
-		h.final = before.token == h.token && (before.stale || before.final)
+		current.replacesRefused = before.stale
+		current.hopeless = before.token == current.token && (before.stale || before.hopeless)
 	}
-	t.current, t.secrets = h, remember(t.secrets, h.token)
+	t.current, t.secrets = current, remember(t.secrets, current.token)
 }
 
 // pause returns the wait after a failed refresh while a token is in use: there is time for three
 // tries before its end.
 func (t *Tokens) pause() time.Duration {
-	if t.current == nil || t.current.soon.IsZero() {
+	if t.current == nil || t.current.refreshAt.IsZero() {
 		return 0
 	}
-	return t.current.end.Sub(t.current.soon) / 3
+	return t.current.unusableAt.Sub(t.current.refreshAt) / 3
 }
 
 // Refused returns true if a fresher token than the refused one is there, or will be fetched by
@@ -214,18 +215,18 @@ func (t *Tokens) Refused(r *http.Request) bool {
 	used := t.place.in(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.current
+	current := t.current
 	switch {
-	case h == nil || used == "":
+	case current == nil || used == "":
 		return false
-	case used != h.token: // it was replaced since
-		return !h.final
-	case h.mends && time.Since(h.came) < mendedFor:
-		h.final = true
-	case !h.final:
-		h.stale = true
+	case used != current.token: // it was replaced since
+		return !current.hopeless
+	case current.replacesRefused && time.Since(current.fetchedAt) < mendedFor:
+		current.hopeless = true
+	case !current.hopeless:
+		current.stale = true
 	}
-	return !h.final
+	return !current.hopeless
 }
 
 // Secrets returns the latest tokens.

@@ -153,7 +153,7 @@ func (c *completion) Add(e stream.Event) (last bool, err error) {
 	return false, c.Err()
 }
 
-// name sets the word for the kind of object, once: that of the plain answer.
+// name sets the member "object" once, to the value that an answer without a stream has.
 func (c *completion) name(object []byte) {
 	to := c.Member(&c.top, []byte("object"))
 	if to.IsSet() {
@@ -231,7 +231,7 @@ func (c *choice) hasEnd() bool {
 	return end != nil && !end.IsNull() && string(end.AppendTo(nil)) != `""` // some servers say so until the end
 }
 
-// addDelta adds to a choice's message.
+// addDelta adds a delta to a choice's message.
 func (c *completion) addDelta(to *choice, delta []byte) {
 	if !rawjson.IsObject(delta) {
 		if !rawjson.IsNull(delta) {
@@ -254,7 +254,7 @@ func (c *completion) addDelta(to *choice, delta []byte) {
 	}
 }
 
-// addCall adds to the call of a tool. The index in a part names the call, and is not part of the
+// addCall adds a part to the call of a tool. The index in a part names the call, and is not part of the
 // call. Some servers give all calls the same index, or none.
 func (c *completion) addCall(calls *stream.Value, part []byte) {
 	index := rawjson.Number(rawjson.Lookup(part, "index"))

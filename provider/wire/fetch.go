@@ -33,8 +33,8 @@ type Exchange struct {
 	Err    error
 
 	req   *http.Request
-	long  *long // the room that Body takes; nil: none
-	stale bool  // the proof of who calls was refused, and there is a fresher one
+	long  *longAnswer // the room that Body takes; nil: none
+	stale bool        // the proof of who calls was refused, and there is a fresher one
 
 	usage  []byte // the usage that a stream has reported, as an object; nil: none
 	counts bool   // it was asked to tell its usage
@@ -113,7 +113,7 @@ var errTooLong = errors.New("the answer is longer than allowed")
 // readAnswer reads a good answer, of at most MaxBody bytes. A body longer than firstRead takes
 // room, which the second result gives back; nil: it has none. If a shorter one breaks off, the part
 // that has come is returned with the error.
-func (c *Client) readAnswer(ctx context.Context, resp *http.Response) ([]byte, *long, error) {
+func (c *Client) readAnswer(ctx context.Context, resp *http.Response) ([]byte, *longAnswer, error) {
 	switch n := resp.ContentLength; {
 	case n > c.cfg.MaxBody:
 		return nil, nil, errTooLong

@@ -18,33 +18,33 @@ const piece = 128 << 10
 // into that half, and at least one. So, even if all answers hold places and wait for more, one
 // can finish and give back its places. That holds as long as its end needs no other call's.
 type room struct {
-	places chan struct{} // the taken ones
-	leaves chan struct{} // likewise
-	spare  sync.Pool     // of *[piece]byte: the memory of endless answers is used again
+	places     chan struct{} // the taken ones
+	exemptions chan struct{} // likewise
+	spare      sync.Pool     // of *[piece]byte: the memory of endless answers is used again
 }
 
 // newRoom makes room for that many bytes of answers of at most longest bytes each.
 func newRoom(bytes, longest int64) *room {
 	half := bytes / 2
 	return &room{
-		places: make(chan struct{}, max(1, half/piece)),
-		leaves: make(chan struct{}, max(1, half/longest)),
+		places:     make(chan struct{}, max(1, half/piece)),
+		exemptions: make(chan struct{}, max(1, half/longest)),
 	}
 }
 
-// long is an answer on its way that does not fit into firstRead.
-type long struct {
+// longAnswer is an answer on its way that does not fit into firstRead.
+type longAnswer struct {
 	room   *room
 	pieces []*[piece]byte
 	size   int64 // in bytes
-	placed int   // how many places it has
-	leave  bool  // it needs no more of them
+	places int   // how many places it has
+	exempt bool  // it needs no more of them
 }
 
 // readLong reads on after head. Waiting for room is part of the call: it ends with the call's
 // context. The receiver of the answer gives back its room.
-func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) (answer []byte, l *long, err error) {
-	l = &long{room: c.room}
+func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) (answer []byte, l *longAnswer, err error) {
+	l = &longAnswer{room: c.room}
 	defer func() {
 		l.clear()
 		if answer == nil {
@@ -57,15 +57,15 @@ func (c *Client) readLong(ctx context.Context, body io.Reader, head []byte) (ans
 	return l.join(head), l, nil
 }
 
-// readAll reads to the end, or to more than most bytes.
-func (l *long) readAll(ctx context.Context, body io.Reader, most int64) error {
+// readAll reads the body to its end. It returns errTooLong once it has more than most bytes.
+func (l *longAnswer) readAll(ctx context.Context, body io.Reader, maxBytes int64) error {
 	for {
 		if err := l.enter(ctx); err != nil {
 			return err
 		}
 		err := l.read(body)
 		switch {
-		case l.size > most:
+		case l.size > maxBytes:
 			return errTooLong
 		case errors.Is(err, io.EOF):
 			return nil
@@ -75,11 +75,11 @@ func (l *long) readAll(ctx context.Context, body io.Reader, most int64) error {
 	}
 }
 
-// has reports whether so many bytes have room already.
-func (l *long) has(bytes int) bool { return l.leave || bytes <= l.placed*piece }
+// has reports whether the answer already has room for that many bytes.
+func (l *longAnswer) has(bytes int) bool { return l.exempt || bytes <= l.places*piece }
 
-// reach waits until so many bytes have room.
-func (l *long) reach(ctx context.Context, bytes int) error {
+// reach waits until the answer has room for that many bytes.
+func (l *longAnswer) reach(ctx context.Context, bytes int) error {
 	for !l.has(bytes) {
 		if err := l.enter(ctx); err != nil {
 			return err
@@ -88,22 +88,23 @@ func (l *long) reach(ctx context.Context, bytes int) error {
 	return nil
 }
 
-// enter waits until one more piece may be read.
-func (l *long) enter(ctx context.Context) error {
-	if l.leave {
+// enter waits until one more piece may be read. A leave is taken only if no place is free: it lasts for
+// the whole answer.
+func (l *longAnswer) enter(ctx context.Context) error {
+	if l.exempt {
 		return nil
 	}
 	select { // a place that is free is better than a leave
 	case l.room.places <- struct{}{}:
-		l.placed++
+		l.places++
 		return nil
 	default:
 	}
 	select {
 	case l.room.places <- struct{}{}:
-		l.placed++
-	case l.room.leaves <- struct{}{}:
-		l.leave = true
+		l.places++
+	case l.room.exemptions <- struct{}{}:
+		l.exempt = true
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -112,7 +113,7 @@ func (l *long) enter(ctx context.Context) error {
 
 // read reads one piece, a whole one unless there is an error. The end is io.EOF itself: a
 // body that breaks off has another error.
-func (l *long) read(body io.Reader) (err error) {
+func (l *longAnswer) read(body io.Reader) (err error) {
 	p, ok := l.room.spare.Get().(*[piece]byte)
 	if !ok {
 		p = new([piece]byte)
@@ -126,7 +127,7 @@ func (l *long) read(body io.Reader) (err error) {
 }
 
 // join puts the answer together.
-func (l *long) join(head []byte) []byte {
+func (l *longAnswer) join(head []byte) []byte {
 	body := make([]byte, 0, int64(len(head))+l.size)
 	body = append(body, head...)
 	for _, p := range l.pieces {
@@ -136,7 +137,7 @@ func (l *long) join(head []byte) []byte {
 }
 
 // clear lets go of what was read: it is put together, or of no use.
-func (l *long) clear() {
+func (l *longAnswer) clear() {
 	for _, p := range l.pieces {
 		l.room.spare.Put(p)
 	}
@@ -144,15 +145,15 @@ func (l *long) clear() {
 }
 
 // giveBack makes the room free for others. An answer that is not long, nil, has none.
-func (l *long) giveBack() {
+func (l *longAnswer) giveBack() {
 	if l == nil {
 		return
 	}
-	for ; l.placed > 0; l.placed-- {
+	for ; l.places > 0; l.places-- {
 		<-l.room.places
 	}
-	if l.leave {
-		<-l.room.leaves
-		l.leave = false
+	if l.exempt {
+		<-l.room.exemptions
+		l.exempt = false
 	}
 }

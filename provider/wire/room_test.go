@@ -115,7 +115,7 @@ func TestEndlessBodiesAreBoundedTogether(t *testing.T) {
 		}
 		calls.Wait()
 		// The last piece of an answer may reach beyond MaxBody, of each that has a leave.
-		if most := testBodies + testCalls*firstRead + cap(c.room.leaves)*piece; w.most > most || w.most < testBodies/2 {
+		if most := testBodies + testCalls*firstRead + cap(c.room.exemptions)*piece; w.most > most || w.most < testBodies/2 {
 			t.Errorf("%d bytes at the most; want at most %d, and the room used", w.most, most)
 		}
 	})
@@ -165,8 +165,8 @@ func TestLongAnswersArriveWhole(t *testing.T) {
 				})
 			}
 			calls.Wait()
-			if len(c.room.places) > 0 || len(c.room.leaves) > 0 {
-				t.Errorf("%d places and %d leaves are not given back", len(c.room.places), len(c.room.leaves))
+			if len(c.room.places) > 0 || len(c.room.exemptions) > 0 {
+				t.Errorf("%d places and %d leaves are not given back", len(c.room.places), len(c.room.exemptions))
 			}
 		})
 	}
@@ -266,8 +266,8 @@ func TestKeptBodiesAreBoundedToo(t *testing.T) {
 			reply.Done()
 			reply.Done() // which is no second room
 		}
-		if len(c.room.places) > 0 || len(c.room.leaves) > 0 {
-			t.Errorf("%d places and %d leaves are not given back", len(c.room.places), len(c.room.leaves))
+		if len(c.room.places) > 0 || len(c.room.exemptions) > 0 {
+			t.Errorf("%d places and %d leaves are not given back", len(c.room.places), len(c.room.exemptions))
 		}
 	})
 }
@@ -322,8 +322,8 @@ func TestOnlyLongAnswersTakeRoom(t *testing.T) {
 				t.Errorf("%s: %d bytes are held: %t", prompt, cap(reply.Body), reply.Done != nil)
 			}
 		}
-		if len(c.room.places) > 0 || len(c.room.leaves) > 0 {
-			t.Errorf("%d places and %d leaves are taken", len(c.room.places), len(c.room.leaves))
+		if len(c.room.places) > 0 || len(c.room.exemptions) > 0 {
+			t.Errorf("%d places and %d leaves are taken", len(c.room.places), len(c.room.exemptions))
 		}
 	})
 }
@@ -337,7 +337,7 @@ func TestPanicInALongAnswer(t *testing.T) {
 		defer func() { _ = recover() }()
 		_, _ = ask(t.Context(), c, "{}")
 	}()
-	if len(c.room.places) > 0 || len(c.room.leaves) > 0 {
-		t.Errorf("%d places and %d leaves are taken", len(c.room.places), len(c.room.leaves))
+	if len(c.room.places) > 0 || len(c.room.exemptions) > 0 {
+		t.Errorf("%d places and %d leaves are taken", len(c.room.places), len(c.room.exemptions))
 	}
 }

@@ -185,7 +185,7 @@ type streamed struct {
 	splitter  stream.Splitter
 	assembler stream.Assembler
 	recorder  *provider.Recorder
-	long      *long // the room that it takes; nil: none yet
+	long      *longAnswer // the room that it takes; nil: none yet
 
 	silence *time.Timer // cancels the request; nil: nothing has come yet, or silence has no bound
 	whole   bool        // the last event has come
@@ -251,7 +251,7 @@ func (s *streamed) take(p []byte) error {
 		return nil
 	}
 	if s.long == nil {
-		s.long = &long{room: s.client.room}
+		s.long = &longAnswer{room: s.client.room}
 	}
 	if s.long.has(s.most - firstRead) {
 		return nil
