@@ -39,6 +39,7 @@ type BreakerConfig struct {
 	Successes   int           // of probes, one after the other, that close
 }
 
+// withDefaults puts the default in place of each field that is 0 or cannot be meant.
 func (c BreakerConfig) withDefaults() BreakerConfig {
 	c.Window = measure.OrElseDuration(c.Window, DefaultBreakerWindow)
 	c.OpenFor = measure.OrElseDuration(c.OpenFor, DefaultBreakerOpenFor)
@@ -127,8 +128,8 @@ func (b *Breaker) Reopened() int { return int(b.reopened) }
 // probes included.
 func (b *Breaker) FailuresInRow() int { return b.Row() + b.Reopened() }
 
-// Allow reports whether a call may be made now. While half-open there is one permit. Allow
-// takes it, and Success, Failure or Abandon gives it back.
+// Allow reports whether a call may be made now. While half-open there is one permit. Allow takes
+// it, and Success, Failure or Abandon gives it back.
 func (b *Breaker) Allow(now time.Time) bool {
 	b.advance(now)
 	if b.state != HalfOpen {
@@ -141,9 +142,9 @@ func (b *Breaker) Allow(now time.Time) bool {
 	return true
 }
 
-// Success takes the answer of a call. endsRow says whether it ends the present row of failures.
-// The answer of a call that left before the row began does not: a server that goes down often
-// still answers calls that are under way.
+// Success reports that a call was answered. endsRow says that this ends the present row of
+// failures. The answer of a call that left before the row began does not end it: a server that goes
+// down often still answers calls that are under way.
 func (b *Breaker) Success(now time.Time, endsRow bool) {
 	b.advance(now)
 	switch b.state {
@@ -151,7 +152,7 @@ func (b *Breaker) Success(now time.Time, endsRow bool) {
 		if endsRow {
 			b.consecutive = 0
 		}
-		b.count(now, false)
+		b.countCall(now, false)
 	case HalfOpen:
 		b.probing = false
 		b.successes++
@@ -161,15 +162,15 @@ func (b *Breaker) Success(now time.Time, endsRow bool) {
 	}
 }
 
-// Failure reports that a call failed because the server is down. It returns whether this opened
-// the breaker. A row shorter than least does not open it, whatever Consecutive says.
-func (b *Breaker) Failure(now time.Time, least int) bool {
+// Failure reports that a call failed because the server is down. It returns whether this opened the
+// breaker. A row shorter than minRow does not open it, whatever Consecutive says.
+func (b *Breaker) Failure(now time.Time, minRow int) bool {
 	b.advance(now)
 	switch b.state {
 	case Closed:
 		b.consecutive++
-		b.count(now, true)
-		if !b.tooMany(now, least) {
+		b.countCall(now, true)
+		if !b.shouldOpen(now, minRow) {
 			return false
 		}
 	case HalfOpen:
@@ -213,8 +214,8 @@ func (b *Breaker) open(now time.Time) {
 // byRate reports whether a share of failures opens it.
 func (c *BreakerConfig) byRate() bool { return c.FailureRate > 0 && c.FailureRate <= 1 }
 
-// count adds a call's outcome to the window, if a share of failures may open the breaker.
-func (b *Breaker) count(now time.Time, failed bool) {
+// countCall adds a call's outcome to the window, if a share of failures may open the breaker.
+func (b *Breaker) countCall(now time.Time, failed bool) {
 	if !b.config.byRate() {
 		return
 	}
@@ -225,11 +226,11 @@ func (b *Breaker) count(now time.Time, failed bool) {
 	b.calls.Add(now.Sub(b.calls.Origin), failed)
 }
 
-// tooMany reports whether to open the breaker: after a row of failures that is not shorter than least, or by the share
-// of failures in the window.
-func (b *Breaker) tooMany(now time.Time, least int) bool {
+// shouldOpen reports whether the breaker must open now. It must after a row of failures of at least
+// minRow, or when the share of failures in the window is too large.
+func (b *Breaker) shouldOpen(now time.Time, minRow int) bool {
 	c := b.config.withDefaults()
-	if c.Consecutive > 0 && b.Row() >= max(c.Consecutive, least) {
+	if c.Consecutive > 0 && b.Row() >= max(c.Consecutive, minRow) {
 		return true
 	}
 	if !c.byRate() {
@@ -262,19 +263,19 @@ func (b *Breaker) Save(now time.Time) BreakerMemory {
 // it gets.
 const reopenedMost = 64
 
-// Restore takes up the memory of an earlier breaker, before the first call. A breaker that was
-// open, or about to be tried, is open for the rest of its interval, and tried then. If the
-// interval ended longer ago than failures count, it is closed. Impossible values are left out.
-// A row that opened nothing begins anew: the items that made it would count twice.
-func (b *Breaker) Restore(now time.Time, k BreakerMemory) {
+// Restore takes over the memory of an earlier breaker, before the first call. A breaker that was
+// open or half-open is open for the rest of its interval. If the interval ended longer ago than
+// failures count, the breaker is closed. Impossible values are left out. A row that opened nothing
+// begins anew: the items in it would count twice.
+func (b *Breaker) Restore(now time.Time, memory BreakerMemory) {
 	c := b.config.withDefaults()
 	*b = Breaker{config: b.config}
-	if k.State == Open.String() || k.State == HalfOpen.String() {
-		if k.Until.IsZero() || now.Sub(k.Until) >= c.Window {
+	if memory.State == Open.String() || memory.State == HalfOpen.String() {
+		if memory.Until.IsZero() || now.Sub(memory.Until) >= c.Window {
 			return
 		}
-		b.state, b.reopened = Open, int32(min(max(0, k.Reopened), reopenedMost))
-		b.until = now.Add(min(c.MaxOpen, k.Until.Sub(now)))
+		b.state, b.reopened = Open, int32(min(max(0, memory.Reopened), reopenedMost))
+		b.until = now.Add(min(c.MaxOpen, memory.Until.Sub(now)))
 	}
 }
 
@@ -298,6 +299,7 @@ type BackoffConfig struct {
 	Factor float64       // by which the bound grows, 1 or more
 }
 
+// withDefaults puts the default in place of each field that is 0 or cannot be meant.
 func (c BackoffConfig) withDefaults() BackoffConfig {
 	c.Base = measure.OrElseDuration(c.Base, DefaultBackoffBase)
 	c.Max = measure.OrElseDuration(c.Max, DefaultBackoffMax)
@@ -344,13 +346,13 @@ type MeanLatency struct {
 	count int
 }
 
-// Observe adds a sample. A negative one counts as 0.
+// Observe adds a latency. A negative one counts as 0.
 func (l *MeanLatency) Observe(d time.Duration) {
-	x := float64(measure.Bounded(max(0, d)))
+	sample := float64(measure.Bounded(max(0, d)))
 	if l.count == 0 {
-		l.mean = x
+		l.mean = sample
 	}
-	l.mean += LatencyWeight * (x - l.mean)
+	l.mean += LatencyWeight * (sample - l.mean)
 	l.count++
 }
 
@@ -377,8 +379,8 @@ func (l *Latency) Observe(d time.Duration) {
 // last returns the samples that are judged, in no meaningful order.
 func (l *Latency) last() []float32 { return l.ring[:min(l.count, LatencySamples)] }
 
-// P95 returns the 95th percentile by nearest rank: the smallest sample such that at least 95 %
-// of those in the ring are not above it. 0 before the first sample. It sorts a copy.
+// P95 returns the 95th percentile by nearest rank, 0 before the first sample. It is the smallest
+// sample such that at least 95 % of those in the ring are not above it. It sorts a copy.
 func (l *Latency) P95() time.Duration {
 	if l.count == 0 {
 		return 0

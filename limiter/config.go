@@ -26,7 +26,8 @@ func (c RampConfig) Validate() error {
 	)
 }
 
-// Validate wants rates that are finite and 0 or more, and a decrease of less than 1.
+// Validate returns an error unless all rates are finite and not negative, and the decrease is less
+// than 1.
 func (c RateConfig) Validate() error {
 	return errors.Join(
 		validAmount("rate: initial", c.Initial, math.MaxFloat64),
@@ -37,8 +38,8 @@ func (c RateConfig) Validate() error {
 	)
 }
 
-// Validate wants nothing negative but Consecutive, and an open interval that is not
-// longer than the longest.
+// Validate returns an error if a field other than Consecutive is negative, or if the first open
+// interval is longer than the longest.
 func (c BreakerConfig) Validate() error {
 	return errors.Join(
 		validSpan("breaker: window", c.Window),
@@ -49,7 +50,8 @@ func (c BreakerConfig) Validate() error {
 	)
 }
 
-// Validate wants shares in 0..1, the low threshold not above the high one.
+// Validate returns an error unless all shares are in 0..1 and the low threshold is not above the
+// high one.
 func (c ErrorWindowConfig) Validate() error {
 	return errors.Join(
 		validSpan("error window: window", c.Window),
@@ -89,14 +91,14 @@ func validSpan(name string, d time.Duration) error {
 	return nil
 }
 
-// validSpans checks a first interval and the longest. longest is as given; counts is longest with
-// its default.
-func validSpans(name string, first, longest, counts time.Duration) error {
+// validSpans returns an error if a first interval is negative or longer than the longest. longest
+// is as the user gave it; limit is longest with its default.
+func validSpans(name string, first, longest, limit time.Duration) error {
 	if first < 0 || longest < 0 {
 		return errors.Join(validSpan(name, first), validSpan(name+", at most", longest))
 	}
-	if measure.Bounded(first) > counts {
-		return fmt.Errorf("%w: %s: %v is more than the most, %v", ErrConfig, name, first, counts)
+	if measure.Bounded(first) > limit {
+		return fmt.Errorf("%w: %s: %v is more than the most, %v", ErrConfig, name, first, limit)
 	}
 	return nil
 }

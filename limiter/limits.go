@@ -228,12 +228,13 @@ func (c *Charge) Of(estimate Cost) Cost {
 	if c.Rule == ChargeAsGiven {
 		return estimate
 	}
-	return c.made(estimate)
+	return c.costOf(estimate)
 }
 
-// made runs some five times for each item. So it compares, where max would also check for NaN.
-func (c *Charge) made(e Cost) Cost {
-	output := e.Output
+// costOf returns the cost that a provider draws for an estimate when it lets the call in. It runs
+// some five times for each item, so it compares where max would also check for NaN.
+func (c *Charge) costOf(cost Cost) Cost {
+	output := cost.Output
 	if !(output > 0) {
 		output = c.Assumed
 	}
@@ -242,20 +243,20 @@ func (c *Charge) made(e Cost) Cost {
 	}
 	switch c.Rule {
 	case ChargeGreater: // both together make the greater of them
-		if e.Input > 0 {
-			output -= e.Input
+		if cost.Input > 0 {
+			output -= cost.Input
 		}
-		if e.Output = output; !(output > 0) {
-			e.Output = 0
+		if cost.Output = output; !(output > 0) {
+			cost.Output = 0
 		}
 	case ChargeAsExpected:
-		e.Output = c.expected(output)
+		cost.Output = c.expected(output)
 	case ChargePromptOnly:
-		e.Output = 0
+		cost.Output = 0
 	default:
-		e.Output = output
+		cost.Output = output
 	}
-	return e
+	return cost
 }
 
 // expected returns the draw for output of that weight, 0 if nothing bounds it.
@@ -267,8 +268,8 @@ func (c *Charge) expected(output float64) float64 {
 	return most
 }
 
-// Settled returns the whole draw of a call with that usage. cached counts the tokens of its
-// input that came from a cache.
+// Settled returns all that a call with that usage has drawn. cached is the number of its input
+// tokens that came from a cache.
 func (c *Charge) Settled(used Cost, cached float64) Cost {
 	if c.CachedFree {
 		used.Input = max(0, used.Input-max(0, cached))
@@ -292,8 +293,8 @@ const (
 	mostAssumed = 1e7 // tokens
 )
 
-// Validate checks c: the rule must exist, the factor be in 0..1,000, and the assumption in
-// 0..10,000,000 tokens. The error is [ErrCharge].
+// Validate returns an error that is [ErrCharge] unless the rule exists, the factor is in 0..1,000,
+// and the assumption is in 0..10,000,000 tokens.
 func (c *Charge) Validate() error {
 	if int(c.Rule) >= len(ruleWords) {
 		return fmt.Errorf("%w: %v is unknown", ErrCharge, c.Rule)
@@ -331,8 +332,8 @@ type Period struct {
 // Of returns the period of a limit in a family's headers, 0 if it is not told.
 func (p *Periods) Of(family string, on Dimension) time.Duration {
 	for i := range p {
-		if k := &p[i]; k.Per > 0 && (k.Family == "" || k.Family == family) && (k.On == None || k.On == on) {
-			return k.Per
+		if period := &p[i]; period.Per > 0 && (period.Family == "" || period.Family == family) && (period.On == None || period.On == on) {
+			return period.Per
 		}
 	}
 	return 0

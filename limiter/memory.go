@@ -127,7 +127,7 @@ func (m Memory) Empty() Memory {
 	return m
 }
 
-// ValidFor checks that such a law may take up the memory.
+// ValidFor returns an error if a law of that name cannot take over the memory.
 func (m *Memory) ValidFor(law string) error {
 	switch {
 	case m.Version <= 0:

@@ -13,8 +13,8 @@ type Money int64
 // dollar is the number of picodollars in a US dollar.
 const dollar = 1e12
 
-// USD returns so many dollars, rounded to the picodollar. An amount that does not fit is the
-// nearest that does, and NaN is nothing.
+// USD returns that many dollars, rounded to the picodollar. An amount that does not fit becomes the
+// nearest that does; NaN becomes 0.
 func USD(usd float64) Money {
 	switch x := math.Round(usd * dollar); {
 	case x >= math.MaxInt64: // as a float, one more than fits

@@ -143,8 +143,8 @@ var boundWords = [named]string{
 	"output", "others", "latency",
 }
 
-// Booked returns the bound that a run's time is booked under: a finer one, or one that is marked,
-// counts as that of which it is a part.
+// Booked returns the bound under which a run's time is booked. A finer bound, or one that is
+// marked, counts as the one of which it is a part.
 func (b Bound) Booked() Bound {
 	switch b &^= BoundShort; b {
 	case BoundOutput:
@@ -163,8 +163,8 @@ func (b Bound) String() string { return boundWords[b&^BoundShort] }
 // ParseBound returns the bound that has the word; BoundNone if none has.
 func ParseBound(word string) Bound { return Bound(max(0, slices.Index(boundWords[:], word))) }
 
-// Why says in a word for people why a lane waits whose law names the bound: "rate" where a call
-// waits only for a pace.
+// Why returns a word for people that says why a lane waits whose law names the bound. It is "rate"
+// where a call waits only for a pace.
 func (b Bound) Why() string {
 	switch {
 	case b == BoundNone:
@@ -190,7 +190,7 @@ var unlimited = math.Inf(1)
 // nothing bounds nothing.
 var nothing = PaceBound{Pace: unlimited}
 
-// Bind puts one more bound among the two least. If two are equal, the earlier one stays.
+// Bind adds a bound on the pace, and keeps the two least. If two are equal, the earlier one stays.
 func (v *View) Bind(by Bound, pace float64) {
 	switch b := (PaceBound{By: by, Pace: pace}); {
 	case math.IsNaN(pace) || math.IsInf(pace, 1):
@@ -214,7 +214,7 @@ const (
 // Words returns the law's beliefs in phrases for people, the most telling first: "no more than
 // 8 in flight". There are none where nothing is believed.
 func (v View) Words() []string {
-	words := v.trouble()
+	words := v.refusalWords()
 	if v.Cap > 0 {
 		words = append(words, "no more than "+count(float64(v.Cap))+" in flight")
 	}
@@ -249,8 +249,8 @@ func othersWords(d Dimension, rate float64) string {
 	return perTime(rate, unitOf(d)) + " more are drawn than estimated"
 }
 
-// trouble returns the beliefs about refusals, in words.
-func (v *View) trouble() (words []string) {
+// refusalWords returns the beliefs about refusals, in words.
+func (v *View) refusalWords() (words []string) {
 	if v.Probed >= wordyDrought {
 		words = append(words, "nothing is let in"+v.lasting())
 	}
@@ -324,8 +324,8 @@ func unitOf(d Dimension) string {
 	return " " + d.String()
 }
 
-// perTime returns a rate of units per second in words. It is by the minute if that makes about
-// one or more, and by the hour if that makes ten or a whole number. Otherwise it is by the day.
+// perTime returns a rate in words. It is by the minute if that makes about one or more, and by the
+// hour if that makes ten or a whole number. Otherwise it is by the day.
 func perTime(perSecond float64, unit string) string {
 	for _, per := range []struct {
 		seconds float64
@@ -338,8 +338,8 @@ func perTime(perSecond float64, unit string) string {
 	return count(perSecond*86400) + unit + " a day"
 }
 
-// count formats a number with commas at the thousands, and with one decimal if it is a small
-// one that is not whole.
+// count formats a number with commas at the thousands. A number under ten that is not whole has one
+// decimal.
 func count(n float64) string {
 	if n < 10 && !whole(n) {
 		return strconv.FormatFloat(n, 'f', 1, 64)
@@ -377,23 +377,23 @@ const (
 	shareError = 0.5  // the same, times the usual error of a share of which one refusal is known
 )
 
-// shareOf returns the refused share of calls, in the nearest words if these are as near as the
-// share is known, or in numbers.
-func shareOf(x, known float64) string {
-	best, off := "", max(shareNear, known)
+// shareOf returns the refused share of calls in words. precision is how well the share is known, as
+// a part of it. If no words come that near, it returns numbers.
+func shareOf(share, precision float64) string {
+	best, nearest := "", max(shareNear, precision)
 	for _, s := range shares {
-		if d := math.Abs(x*s.of - 1); d <= off {
-			best, off = s.word, d
+		if d := math.Abs(share*s.of - 1); d <= nearest {
+			best, nearest = s.word, d
 		}
 	}
 	if best != "" {
 		return "one call in " + best + " is"
 	}
 	of := 100.0
-	if x < 0.02 {
+	if share < 0.02 {
 		of = 1000
 	}
-	if n := math.Round(x * of); n != 1 {
+	if n := math.Round(share * of); n != 1 {
 		return fmt.Sprintf("%.0f calls in %s are", n, count(of))
 	}
 	return fmt.Sprintf("1 call in %s is", count(of))
@@ -414,7 +414,7 @@ func periodName(d time.Duration) string {
 	return span(d)
 }
 
-// span formats a length of time, in the unit in which it is a small number.
+// span formats a length of time in the unit that makes it a small number.
 func span(d time.Duration) string {
 	switch {
 	case d < 95*time.Second:

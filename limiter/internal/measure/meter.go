@@ -42,7 +42,7 @@ func (m *Meter) Add(now time.Time) {
 	m.total++
 }
 
-// forward makes a bucket the head, and forgets what that leaves behind.
+// forward makes a later bucket the head, and subtracts the buckets that are now too old.
 func (m *Meter) forward(bucket int64) {
 	m.ring[m.head%meterBuckets], m.filling = m.filling, 0
 	for i := m.head + 1; i <= min(bucket, m.head+meterBuckets); i++ {
@@ -74,7 +74,8 @@ func (m *Meter) PerSecond(now time.Time) float64 {
 	return float64(m.countAt(bucket)) / max(1, covered.Seconds())
 }
 
-// countAt returns the meter's count when bucket, at or after the head, is filling.
+// countAt returns the count that the meter would have with bucket filling. The bucket must be at or
+// after the head.
 func (m *Meter) countAt(bucket int64) uint32 {
 	if bucket-m.head >= meterBuckets {
 		return 0

@@ -27,9 +27,9 @@ func Span(seconds float64) time.Duration {
 // one, so grace absorbs rounding and gives nothing away that a clock could show.
 const grace = 0.1
 
-// Wait turns a deficit, in seconds of refill, into a wait in 0..MaxWait.
-// It rounds up to the tick that leaves at most half the grace, so that the same
-// deficit, recomputed at that tick with other rounding, counts as none.
+// Wait turns a deficit, in seconds of refill, into a wait in 0..MaxWait. It rounds up to a tick
+// that leaves at most half the grace. So the same deficit counts as none at that tick, even if it
+// is computed with other rounding.
 func Wait(seconds float64) time.Duration {
 	ns := seconds * 1e9
 	if ns <= grace {

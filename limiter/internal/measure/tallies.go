@@ -100,7 +100,7 @@ func (c *Tallies) Add(since time.Duration, failed bool) {
 	}
 }
 
-// forward makes slot the head, and drops the counts that this leaves behind.
+// forward makes a later slot the head, and subtracts the slots that are now too old.
 func (c *Tallies) forward(slot int64) {
 	c.own()
 	*c.ring(c.Head), c.filling = c.filling, Tally{}
@@ -121,7 +121,8 @@ func (c *Tallies) own() {
 	}
 }
 
-// CountAt returns the count when slot, at or after the head, is filling.
+// CountAt returns the count that there would be with slot filling. The slot must be at or after the
+// head.
 func (c *Tallies) CountAt(slot int64) Tally {
 	sum := c.Sum
 	for i := max(0, c.Head-c.Slots+1); i <= min(c.Head, slot-c.Slots); i++ {

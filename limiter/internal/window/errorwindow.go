@@ -7,7 +7,7 @@ import (
 	"github.com/headrace/headrace/limiter/internal/measure"
 )
 
-// complete returns c with the defaults.
+// complete returns c with its default for each field that is 0 or cannot be meant.
 func complete(c limiter.ErrorWindowConfig) limiter.ErrorWindowConfig {
 	c.Window = measure.OrElseDuration(c.Window, limiter.DefaultErrorWindow)
 	c.Hold = measure.OrElseDuration(c.Hold, limiter.DefaultErrorHold)
@@ -106,7 +106,7 @@ func (e *Errors) count(since time.Duration, failed bool) {
 		e.slowed = false
 	}
 	e.calls.Add(since, failed)
-	e.inRow(since, failed)
+	e.countRow(since, failed)
 }
 
 // decide slows the lane down, if the counts demand it.
@@ -118,8 +118,8 @@ func (e *Errors) decide(since time.Duration) bool {
 	return true
 }
 
-// inRow keeps the row of failures.
-func (e *Errors) inRow(since time.Duration, failed bool) {
+// countRow updates the row of failures by one call's outcome.
+func (e *Errors) countRow(since time.Duration, failed bool) {
 	switch {
 	case !failed:
 		e.row = 0
@@ -130,9 +130,9 @@ func (e *Errors) inRow(since time.Duration, failed bool) {
 	}
 }
 
-// Broken notes that a breaker has opened. It takes back the failures that led to this: the row
-// of failures, and those of the slots before in which more calls broke than were answered. It
-// also ends the slowing down, if these caused it.
+// Broken reports that a breaker has opened. It takes back the failures that led to this: the row,
+// and the slots before it in which more calls broke than were answered. If these caused the slowing
+// down, that ends too.
 func (e *Errors) Broken() {
 	if e.calls.Begun() {
 		since := e.calls.TakeBack(e.row)
@@ -165,7 +165,8 @@ func (e *Errors) Factor(now time.Time) float64 {
 	return 1
 }
 
-// Slowed returns that factor while slowed, and else 0.
+// Slowed returns the factor by which the pace is multiplied while the lane is slowed down; 0: it is
+// not.
 func (e *Errors) Slowed(now time.Time) float64 {
 	if !e.slowed {
 		return 0 // for nearly every call that ends
@@ -182,10 +183,9 @@ func (e *Errors) tooMany() bool {
 	return t.Failed > 0 && int64(t.Total) >= int64(e.settings().MinSamples) && t.Rate() > e.settings().High
 }
 
-// restored reports whether the rate was under Low at any moment from the end of the hold to
-// this long after the window began. Between two calls the rate changes only as slots are
-// forgotten, so looking at the slots is looking at every moment. It looks at all of them, so
-// the answer does not depend on whether anybody asked in between.
+// restored reports whether the failure rate was under Low at any moment from the end of the hold to
+// since. Between two calls the rate changes only as slots are forgotten, so it looks at each slot.
+// Thus the answer does not depend on whether anybody asked in between.
 func (e *Errors) restored(since time.Duration) bool {
 	if !e.slowed || since < e.holding {
 		return false

@@ -78,20 +78,20 @@ func (w *Mean) Size() int {
 	if w.Target <= 0 {
 		return 0
 	}
-	return int(w.sized())
+	return int(w.currentSize())
 }
 
-func (w *Mean) sized() float64 {
+func (w *Mean) currentSize() float64 {
 	if w.size == 0 {
 		return meanStart
 	}
 	return w.size
 }
 
-// Answered takes the latency of a call that was answered now, and had left with so many others
-// in flight. It judges once there are enough answers. It grows sooner than it shrinks, as
-// chance must not take capacity away that a server has.
-func (w *Mean) Answered(now time.Time, latency time.Duration, beside int) {
+// Answered adds the latency of a call that was answered now, and had left with others in flight.
+// Once there are enough answers, it changes the window. It grows sooner than it shrinks, as chance
+// must not take away capacity that a server has.
+func (w *Mean) Answered(now time.Time, latency time.Duration, others int) {
 	if w.Target <= 0 {
 		return
 	}
@@ -99,11 +99,11 @@ func (w *Mean) Answered(now time.Time, latency time.Duration, beside int) {
 		w.since = now.Add(-latency)
 	}
 	w.answers++
-	w.inFlight += float64(beside + 1)
-	w.peak = max(w.peak, beside+1)
+	w.inFlight += float64(others + 1)
+	w.peak = max(w.peak, others+1)
 	w.latency += max(0, latency).Seconds()
 	switch n, target, cutBy := float64(w.answers), w.Target.Seconds(), w.cutBy(); {
-	case w.latency <= n*target && n >= max(meanGrowBy, w.sized()):
+	case w.latency <= n*target && n >= max(meanGrowBy, w.currentSize()):
 		w.grow(now)
 	case w.latency > cutBy*target, n >= cutBy: // the first: whatever the others take, the mean is over
 		w.shrink()
@@ -117,9 +117,9 @@ func (w *Mean) Answered(now time.Time, latency time.Duration, beside int) {
 // size is on trial.
 func (w *Mean) cutBy() float64 {
 	if w.tried > 0 {
-		return max(meanGrowBy, w.sized())
+		return max(meanGrowBy, w.currentSize())
 	}
-	return max(meanCutBy, w.sized())
+	return max(meanCutBy, w.currentSize())
 }
 
 // safe judges the answers, and returns the number of calls that may be in flight by Little's law.
@@ -129,10 +129,10 @@ func (w *Mean) safe() float64 {
 	return w.inFlight / n / max(1/meanDouble, w.mean/w.Target.Seconds())
 }
 
-// shrink lowers the window to what the answers allow. If an attempt to grow caused this, it returns to the size
-// before, and waits longer until the next attempt.
+// shrink lowers the window to what the answers allow. If an attempt to grow caused this, the window
+// returns to the size before, and the next attempt waits longer.
 func (w *Mean) shrink() {
-	size := min(w.sized(), w.safe())
+	size := min(w.currentSize(), w.safe())
 	if w.tried > 0 {
 		size = w.tried
 		w.waits = min(meanWaits, 2*w.waits+1)
@@ -140,11 +140,11 @@ func (w *Mean) shrink() {
 	w.size, w.over, w.calm, w.tried = max(1, size), true, 0, 0
 }
 
-// grow enlarges the window after answers that kept the target, and never shrinks it. Before the
-// mean was once over the target, a window in use may go to twice its peak. Afterwards Little's
-// law and the answers per second both bound it, except for what try adds.
+// grow enlarges the window after answers that kept the target, and never shrinks it. Until the mean
+// was once over the target, a window in use may go to twice its peak. From then on Little's law and
+// the answers per second both bound it, except for what try adds.
 func (w *Mean) grow(now time.Time) {
-	size, more := w.sized(), w.safe()
+	size, more := w.currentSize(), w.safe()
 	borne := w.Target.Seconds() * float64(w.answers) / max(1e-9, now.Sub(w.since).Seconds()) // by the answers per second
 	used := float64(w.peak) >= meanUsed*math.Floor(size)
 	if used && !w.over {
@@ -176,7 +176,7 @@ func (w *Mean) Faulted(now time.Time) {
 		return
 	}
 	w.cutAt, w.over, w.tried = now, true, 0
-	w.size = max(1, w.sized()*Fault)
+	w.size = max(1, w.currentSize()*Fault)
 }
 
 // Recall takes up a size that was saved. It was found at a mean near the target.
