@@ -13,7 +13,7 @@ import (
 // chosen the moment; jitter only keeps calls from meeting it to the millisecond.
 const directedShare = 0.25
 
-// completeCooldown returns c with the defaults.
+// completeCooldown returns c with its default for each field that is 0 or cannot be meant.
 func completeCooldown(c limiter.CooldownConfig) limiter.CooldownConfig {
 	c.Base = measure.OrElseDuration(c.Base, limiter.DefaultCooldownBase)
 	c.Max = measure.OrElseDuration(c.Max, limiter.DefaultCooldownMax)
@@ -131,7 +131,7 @@ func (p *pacer) Wait(now time.Time, perSecond float64) time.Duration {
 	return measure.Wait(missing / rate) // +Inf at rate 0, which MaxWait caps
 }
 
-// Take spends one call's credit if it is there, and reports whether it was.
+// Take spends the credit of one call if it is there, and reports whether it was.
 func (p *pacer) Take(now time.Time, perSecond float64) bool {
 	if p.Wait(now, perSecond) > 0 {
 		return false

@@ -29,33 +29,33 @@ const (
 //
 // The fields that every call touches come first and together.
 type Law struct {
-	count    uint64
-	pacer    pacer
-	sent     measure.Meter
-	answered measure.Meter
-	rate     rate
-	errors   window.Errors
-	cooldown cooldown
-	ramp     ramp
-	quota    quota
-	ramped   limiter.RampConfig // the user's; zero: to the rate that is known
-	rated    limiter.RateConfig
-	drained  time.Time     // when the quota was emptied: older draws are wiped out
-	short    bool          // the latest wave was about the rate
-	climbed  bool          // once at least: before that, the rate is only that of a first burst
-	pressed  bool          // calls are held back,
-	bound    bool          // and were when the latest one left
-	eased    float64       // calls per second at most while too many break
-	stopped  time.Time     // the clock of the flow stands since; zero: it goes
-	paused   time.Duration // so far, in all
-	mean     *window.Mean  // nil: latency is not watched
-	rng      *rand.Rand
+	count        uint64
+	pacer        pacer
+	sent         measure.Meter
+	answered     measure.Meter
+	rate         rate
+	errors       window.Errors
+	cooldown     cooldown
+	ramp         ramp
+	quota        quota
+	rampConfig   limiter.RampConfig // the user's; zero: to the rate that is known
+	rateConfig   limiter.RateConfig
+	drainedAt    time.Time     // when the quota was emptied: older draws are wiped out
+	aboutRate    bool          // the latest wave was about the rate
+	climbed      bool          // once at least: before that, the rate is only that of a first burst
+	heldBack     bool          // calls are held back,
+	lastHeldBack bool          // and were when the latest one left
+	slowPace     float64       // calls per second at most while too many break
+	stoppedAt    time.Time     // the clock of the flow stands since; zero: it goes
+	pausedFor    time.Duration // so far, in all
+	mean         *window.Mean  // nil: latency is not watched
+	rng          *rand.Rand
 }
 
 // New returns a new law.
 func New(c limiter.LawConfig, now time.Time, rng *rand.Rand) *Law {
 	return &Law{
-		ramped: c.Ramp, rated: c.Rate, rng: rng, mean: window.Watch(c.Target),
+		rampConfig: c.Ramp, rateConfig: c.Rate, rng: rng, mean: window.Watch(c.Target),
 		quota: newQuota(c.Limits, now), ramp: newRamp(c.Ramp), rate: newRate(c.Rate),
 		errors: window.NewErrors(c.Errors), cooldown: newCooldown(c.Cooldown),
 	}
@@ -70,9 +70,9 @@ func (p *Law) Wait(now time.Time, c limiter.Cost) (wait time.Duration, by limite
 	if w := p.ramp.Wait(now); w > wait {
 		wait, by = w, limiter.BoundRecovery
 	}
-	rate, gives := p.paced(now)
+	rate, limits := p.paced(now)
 	if w := p.pacer.Wait(now, rate); w > wait {
-		wait, by = w, gives
+		wait, by = w, limits
 	}
 	return wait, by
 }
@@ -92,14 +92,14 @@ func (p *Law) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 	return wait
 }
 
-// pace returns the calls per second that may leave, as far as tokens let them.
+// pace returns the calls per second that may leave, if tokens do not hold them back.
 func (p *Law) pace(now time.Time) float64 {
 	pace := min(p.rate.Limit(), p.ramp.Rate(now))
 	if configured := p.quota.Limits().RPM / 60; configured > 0 {
 		pace = min(pace, configured)
 	}
 	if share := p.Slowed(now); share > 0 {
-		pace = min(share*pace, p.eased)
+		pace = min(share*pace, p.slowPace)
 	}
 	return pace
 }
@@ -108,38 +108,38 @@ func (p *Law) pace(now time.Time) float64 {
 func (p *Law) Slowed(now time.Time) float64 { return p.errors.Slowed(now) }
 
 // Tick is part of [limiter.Law]. Time alone teaches the plain law nothing.
-func (p *Law) Tick(_ time.Time, blocked bool) { p.pressed = blocked }
+func (p *Law) Tick(_ time.Time, blocked bool) { p.heldBack = blocked }
 
 // Sent is part of [limiter.Law]. Calls that a ramp holds back earn no credit at the pacer, or the
 // end of the ramp would be a burst.
-func (p *Law) Sent(now time.Time, c limiter.Cost, beside int) limiter.Ticket {
+func (p *Law) Sent(now time.Time, c limiter.Cost, inFlight int) limiter.Ticket {
 	p.quota.Take(now, c)
-	p.bound = p.pressed
+	p.lastHeldBack = p.heldBack
 	rate, _ := p.paced(now)
 	p.pacer.Take(now, rate)
 	if p.ramp.Active(now) {
 		p.ramp.Take(now)
 		p.pacer.Reset(now)
 	}
-	p.sent.Add(p.flowed(now))
+	p.sent.Add(p.flowTime(now))
 	p.count++
-	return limiter.Ticket{Number: p.count, Beside: uint16(min(beside, math.MaxUint16))}
+	return limiter.Ticket{Number: p.count, Beside: uint16(min(inFlight, math.MaxUint16))}
 }
 
 // Answered is part of [limiter.Law].
 func (p *Law) Answered(now time.Time, n limiter.News) {
 	if n.Overheard {
 		if n.Good {
-			p.answered.Add(p.flowed(now))
+			p.answered.Add(p.flowTime(now))
 		}
 		return
 	}
 	p.correctCost(now, n)
 	if !n.Again {
-		p.ended(now, n.Sent, false)
+		p.noteEnd(now, n.Sent, false)
 	}
 	if n.Good {
-		p.answered.Add(p.flowed(now))
+		p.answered.Add(p.flowTime(now))
 		if p.mean != nil {
 			p.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
 		}
@@ -148,7 +148,7 @@ func (p *Law) Answered(now time.Time, n limiter.News) {
 		return
 	}
 	p.cooldown.Succeeded()
-	if !p.stopped.IsZero() || p.errors.Slows() && p.Slowed(now) > 0 {
+	if !p.stoppedAt.IsZero() || p.errors.Slows() && p.Slowed(now) > 0 {
 		p.rate.Rest(now) // a rate that is not used is not tested
 	}
 	if n.Good {
@@ -156,8 +156,8 @@ func (p *Law) Answered(now time.Time, n limiter.News) {
 	}
 }
 
-// correctCost corrects the estimated cost of a call. If the call left before the quota was
-// emptied, its unused part cannot come back: it is gone with the rest.
+// correctCost replaces the estimated cost of a call by the real one. If the call left before the
+// quota was emptied, its unused part does not come back: it is gone with the rest.
 func (p *Law) correctCost(now time.Time, n limiter.News) {
 	if !n.Measured {
 		return
@@ -169,7 +169,9 @@ func (p *Law) correctCost(now time.Time, n limiter.News) {
 	p.quota.Settle(now, n.Cost, actual)
 }
 
-func (p *Law) wipedOut(n limiter.News) bool { return !n.Sent.After(p.drained) && !p.drained.IsZero() }
+func (p *Law) wipedOut(n limiter.News) bool {
+	return !n.Sent.After(p.drainedAt) && !p.drainedAt.IsZero()
+}
 
 // Failed is part of [limiter.Law].
 func (p *Law) Failed(now time.Time, n limiter.News) {
@@ -182,35 +184,35 @@ func (p *Law) Failed(now time.Time, n limiter.News) {
 		p.mean.Faulted(now)
 	}
 	if !n.Again {
-		p.ended(now, n.Sent, true)
+		p.noteEnd(now, n.Sent, true)
 	}
 }
 
-// ended reports a call to the error window, and slows down if too many calls break. The new
-// pace is half of the one at which calls left recently, as half of an unused rate would be no
-// slower. A ramp runs at half while it lasts. After it, the pace is at most half of its end.
-func (p *Law) ended(now, sent time.Time, failed bool) {
+// noteEnd adds a call to the error window, and slows down if too many calls break. The new pace is
+// half of the one at which calls left recently, as half of an unused rate would be no slower. A
+// ramp runs at half while it lasts. After it, the pace is at most half of its end.
+func (p *Law) noteEnd(now, sent time.Time, failed bool) {
 	if !p.errors.Concerns(sent) || !p.errors.Watch(now, failed) {
 		return
 	}
-	pace := min(p.rate.Limit(), p.sent.PerSecond(p.flowed(now)))
+	pace := min(p.rate.Limit(), p.sent.PerSecond(p.flowTime(now)))
 	if p.ramp.Active(now) {
 		pace = fastest(p.ramp.shape)
 	}
-	p.eased = max(completeRate(p.rated).Floor, p.Slowed(now)*pace)
+	p.slowPace = max(completeRate(p.rateConfig).Floor, p.Slowed(now)*pace)
 }
 
 // observed returns the rate that the server was seen to serve. Before it served anything, it is
 // the rate at which it was asked.
 func (p *Law) observed(now time.Time) float64 {
-	return cmp.Or(p.answered.PerSecond(p.flowed(now)), p.sent.PerSecond(p.flowed(now)))
+	return cmp.Or(p.answered.PerSecond(p.flowTime(now)), p.sent.PerSecond(p.flowTime(now)))
 }
 
 // used returns the pace that was refused: the one that held calls, if they came near it; else
 // the observed rate.
 func (p *Law) used(now time.Time, pace float64) float64 {
 	x := p.observed(now)
-	if p.bound && pace < 2*x {
+	if p.lastHeldBack && pace < 2*x {
 		x = max(x, pace)
 	}
 	return min(x, p.rate.Limit())
@@ -219,23 +221,23 @@ func (p *Law) used(now time.Time, pace float64) float64 {
 // Refused is part of [limiter.Law].
 func (p *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
 	p.correctCost(now, n)
-	p.short = !n.Overloaded
+	p.aboutRate = !n.Overloaded
 	pace, free := p.pace(now), p.climbed && !p.ramp.Active(now)
 	p.ramp.Stop()
 	// A refused probe says that the wait was too short: the rate was not used, and the recent
 	// ones are those of probes. A ramp that a user shaped is a policy of its own: it climbs to
 	// the user's target, whatever was learned.
-	if !n.Probe && p.ramped == (limiter.RampConfig{}) {
-		x := p.used(now, pace)
+	if !n.Probe && p.rampConfig == (limiter.RampConfig{}) {
+		used := p.used(now, pace)
 		if free {
-			p.rate.Aim(now, x)
+			p.rate.Aim(now, used)
 		}
-		p.rate.Refused(now, x, false)
+		p.rate.Refused(now, used, false)
 	}
 	p.stop(now)
-	if p.short {
+	if p.aboutRate {
 		p.quota.Drain(now) // the model said that there was room, the server says that there is not
-		p.drained = now
+		p.drainedAt = now
 	}
 	return limiter.Refusal{Until: p.cooldown.Start(now, n.RetryAfter, n.Directed, p.rng)}
 }
@@ -280,7 +282,7 @@ func (p *Law) Remaining(limiter.Cost) {}
 // Broken is part of [limiter.Law].
 func (p *Law) Broken(now time.Time) {
 	p.ramp.Stop()
-	p.short = false
+	p.aboutRate = false
 	p.errors.Broken()
 	p.stop(now)
 }
@@ -288,38 +290,38 @@ func (p *Law) Broken(now time.Time) {
 // stop stops the clock that measures the flow. While the lane is held, or a probe flies,
 // nothing flows, and that says nothing of the rate that the server took.
 func (p *Law) stop(now time.Time) {
-	if p.stopped.IsZero() {
-		p.stopped = now
+	if p.stoppedAt.IsZero() {
+		p.stoppedAt = now
 	}
 }
 
-// flowed returns now by that clock.
-func (p *Law) flowed(now time.Time) time.Time {
-	if !p.stopped.IsZero() {
-		now = p.stopped
+// flowTime returns now by the clock of the flow, which stands still while no call may leave.
+func (p *Law) flowTime(now time.Time) time.Time {
+	if !p.stoppedAt.IsZero() {
+		now = p.stoppedAt
 	}
-	if p.paused == 0 {
+	if p.pausedFor == 0 {
 		return now // for nearly all lanes, and spares each call two sums
 	}
-	return now.Add(-p.paused)
+	return now.Add(-p.pausedFor)
 }
 
-// flow starts that clock again, and returns the time for which it stood; RampTime if that is
-// not known.
-func (p *Law) flow(now time.Time) time.Duration {
-	if p.stopped.IsZero() {
+// resumeFlow starts the clock of the flow again, and returns for how long it stood; RampTime if
+// that is unknown.
+func (p *Law) resumeFlow(now time.Time) time.Duration {
+	if p.stoppedAt.IsZero() {
 		return limiter.RampTime
 	}
-	stood := max(0, now.Sub(p.stopped))
-	p.stopped = time.Time{}
-	p.paused += stood
+	stood := max(0, now.Sub(p.stoppedAt))
+	p.stoppedAt = time.Time{}
+	p.pausedFor += stood
 	return stood
 }
 
 // Resume is part of [limiter.Law]. A hold earns no credit, or its end would be a burst.
 func (p *Law) Resume(now time.Time) bool {
 	p.pacer.Reset(now)
-	if !p.quota.Known() || !p.short {
+	if !p.quota.Known() || !p.aboutRate {
 		return false
 	}
 	wait, _ := p.quota.Wait(now, limiter.Cost{Requests: 1})
@@ -328,44 +330,45 @@ func (p *Law) Resume(now time.Time) bool {
 
 // Climb is part of [limiter.Law].
 func (p *Law) Climb(now time.Time) time.Time {
-	stood := p.flow(now)
+	stood := p.resumeFlow(now)
 	p.errors.Closed(now)
 	p.climbed = true
-	p.ramp.StartAs(now, p.shape(now, stood))
+	p.ramp.StartAs(now, p.rampShape(now, stood))
 	p.rate.Rest(p.ramp.Ends())
 	return p.ramp.Ends()
 }
 
 // SetRamp is part of [limiter.Law].
 func (p *Law) SetRamp(now time.Time, c limiter.RampConfig) time.Time {
-	p.ramped = c
+	p.rampConfig = c
 	if !p.ramp.Active(now) {
 		return time.Time{}
 	}
 	start, _ := p.ramp.Started()
-	p.ramp = newRamp(p.shape(now, limiter.RampTime))
+	p.ramp = newRamp(p.rampShape(now, limiter.RampTime))
 	p.ramp.Restore(start, now)
 	p.rate.Rest(p.ramp.Ends())
 	return p.ramp.Ends()
 }
 
-// shape returns the shape of a ramp that limits at now, after so long without flow: the user's,
-// or else one to the known rate.
-func (p *Law) shape(now time.Time, stood time.Duration) limiter.RampConfig {
-	c := p.ramped
+// rampShape returns the shape of the ramp that begins now: the user's, or else one to the known
+// rate. stood is the time for which nothing flowed.
+func (p *Law) rampShape(now time.Time, stood time.Duration) limiter.RampConfig {
+	c := p.rampConfig
 	if c == (limiter.RampConfig{}) {
-		c.Target = p.target(now)
+		c.Target = p.rampTarget(now)
 		c.Initial, c.Duration = limiter.RampShare*c.Target, min(limiter.RampTime, max(rampLeast, rampFor*stood/2))
 		return c
 	}
 	// The user's ramp is all there is of recovery: outside it nothing that was learned limits.
-	p.rate = newRate(p.rated)
-	p.eased = p.Slowed(now) * fastest(completeRamp(c))
+	p.rate = newRate(p.rateConfig)
+	p.slowPace = p.Slowed(now) * fastest(completeRamp(c))
 	return c
 }
 
-// target returns the rate to climb to: learned, told, or at least once seen.
-func (p *Law) target(now time.Time) float64 {
+// rampTarget returns the rate to climb to. It is the one that was learned or configured, or else
+// the one that was seen, and at least the default.
+func (p *Law) rampTarget(now time.Time) float64 {
 	rate := p.rate.Limit()
 	if configured := p.quota.Limits().RPM / 60; configured > 0 {
 		rate = min(rate, configured)

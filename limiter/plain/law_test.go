@@ -69,7 +69,7 @@ func TestUsedPace(t *testing.T) {
 		for i := range 101 {
 			p.answered.Add(noon.Add(time.Duration(i) * 100 * time.Millisecond))
 		}
-		p.bound = c.bound
+		p.lastHeldBack = c.bound
 		near(t, "used", p.used(at(10), c.pace), c.wants, 0.2)
 	}
 }

@@ -11,82 +11,83 @@ import (
 // Save is part of [limiter.Law]. For the plain law it holds the learned rate, the cooldown and
 // the ramp.
 func (p *Law) Save(now time.Time) limiter.Memory {
-	k := limiter.Memory{
-		Version: limiter.MemoryVersion, Law: "plain", At: measure.WallAt(now, 0), Answered: p.answered.PerSecond(p.flowed(now)),
+	memory := limiter.Memory{
+		Version: limiter.MemoryVersion, Law: "plain", At: measure.WallAt(now, 0), Answered: p.answered.PerSecond(p.flowTime(now)),
 		Plain: &limiter.PlainMemory{Rate: p.rate.limit, Goal: p.rate.goal, Escalation: p.cooldown.escalation},
 	}
 	if p.mean != nil {
-		k.Window = p.mean.Found()
+		memory.Window = p.mean.Found()
 	}
 	if until := p.cooldown.until; until.After(now) {
-		k.Hold = measure.WallAt(now, until.Sub(now).Seconds())
+		memory.Hold = measure.WallAt(now, until.Sub(now).Seconds())
 	}
 	if start, _ := p.ramp.Started(); p.ramp.Active(now) {
 		s := &p.ramp.shape
-		k.Ramp = &limiter.RampMemory{At: measure.WallAt(now, start.Sub(now).Seconds()), Share: s.Initial, Target: s.Target, Time: s.Duration.Seconds()}
+		memory.Ramp = &limiter.RampMemory{At: measure.WallAt(now, start.Sub(now).Seconds()), Share: s.Initial, Target: s.Target, Time: s.Duration.Seconds()}
 	}
-	return k
+	return memory
 }
 
 // Restore is part of [limiter.Law].
-func (p *Law) Restore(now time.Time, k limiter.Memory) error {
-	if err := k.ValidFor("plain"); err != nil {
+func (p *Law) Restore(now time.Time, memory limiter.Memory) error {
+	if err := memory.ValidFor("plain"); err != nil {
 		return err
 	}
-	p.answered.Preset(now, measure.Sane(k.Answered, 0, limiter.MaxRate))
+	p.answered.Preset(now, measure.Sane(memory.Answered, 0, limiter.MaxRate))
 	if p.mean != nil {
-		p.mean.Recall(k.Window)
+		p.mean.Recall(memory.Window)
 	}
-	if k.Plain != nil {
-		p.recallRate(now, k.Plain)
+	if memory.Plain != nil {
+		p.recallRate(now, memory.Plain)
 	}
-	if wait := min(k.Hold.Sub(now), completeCooldown(p.cooldown.config).MaxDirected); wait > 0 {
+	if wait := min(memory.Hold.Sub(now), completeCooldown(p.cooldown.config).MaxDirected); wait > 0 {
 		p.cooldown.until = now.Add(wait)
 	}
-	if k.Ramp != nil {
-		p.recallRamp(now, k.Ramp)
+	if memory.Ramp != nil {
+		p.recallRamp(now, memory.Ramp)
 	}
-	if k.Emptied {
+	if memory.Emptied {
 		p.quota.Drain(now)
 	}
 	return nil
 }
 
-// recallRate takes up the learned rate, its goal and the escalation of the cooldown, as far as they are possible.
-func (p *Law) recallRate(now time.Time, k *limiter.PlainMemory) {
-	c := completeRate(p.rated)
-	if rate := measure.Sane(k.Rate, 1e-6, limiter.MaxRate); rate > 0 {
+// recallRate takes over the learned rate, its goal and the escalation of the cooldown, as far as
+// they are possible.
+func (p *Law) recallRate(now time.Time, memory *limiter.PlainMemory) {
+	c := completeRate(p.rateConfig)
+	if rate := measure.Sane(memory.Rate, 1e-6, limiter.MaxRate); rate > 0 {
 		p.rate.put(c, rate)
-		p.rate.Aim(now, measure.Sane(k.Goal, 1e-6, limiter.MaxRate))
+		p.rate.Aim(now, measure.Sane(memory.Goal, 1e-6, limiter.MaxRate))
 		p.climbed = true
 	}
-	p.cooldown.escalation = min(64, max(0, k.Escalation))
+	p.cooldown.escalation = min(64, max(0, memory.Escalation))
 }
 
 // rampMost is the longest credible ramp of a memory: longer than any useful one, and short
 // enough for a slip not to slow a lane for ever.
 const rampMost = 7 * 24 * time.Hour
 
-// recallRamp continues a ramp where it would be by now: the time in which no process ran counts
-// like any other. The user's present shape wins. If the user shapes the ramp, no learned rate
-// limits outside of it.
-func (p *Law) recallRamp(now time.Time, k *limiter.RampMemory) {
+// recallRamp continues a remembered ramp where it would be by now: the time in which no process ran
+// counts too. A shape that the user has set since wins. Then no learned rate limits outside of the
+// ramp.
+func (p *Law) recallRamp(now time.Time, memory *limiter.RampMemory) {
 	shape := limiter.RampConfig{
-		Initial: measure.Sane(k.Share, limiter.MinRampRate, limiter.MaxRate), Target: measure.Sane(k.Target, limiter.MinRampRate, limiter.MaxRate),
-		Duration: time.Duration(measure.Sane(k.Time, 1e-3, rampMost.Seconds()) * 1e9),
+		Initial: measure.Sane(memory.Share, limiter.MinRampRate, limiter.MaxRate), Target: measure.Sane(memory.Target, limiter.MinRampRate, limiter.MaxRate),
+		Duration: time.Duration(measure.Sane(memory.Time, 1e-3, rampMost.Seconds()) * 1e9),
 	}
-	if shape.Initial == 0 || shape.Target == 0 || shape.Duration == 0 || k.At.IsZero() {
+	if shape.Initial == 0 || shape.Target == 0 || shape.Duration == 0 || memory.At.IsZero() {
 		return
 	}
-	users := p.ramped != limiter.RampConfig{}
+	users := p.rampConfig != limiter.RampConfig{}
 	if users {
-		shape = completeRamp(p.ramped)
+		shape = completeRamp(p.rampConfig)
 	}
 	ramp := newRamp(shape)
-	since := min(measure.Ages, max(0, now.Sub(k.At).Seconds()))
+	since := min(measure.Ages, max(0, now.Sub(memory.At).Seconds()))
 	ramp.Restore(now.Add(-time.Duration(since*1e9)), now)
 	if users {
-		p.rate = newRate(p.rated)
+		p.rate = newRate(p.rateConfig)
 	}
 	if !ramp.Active(now) {
 		return

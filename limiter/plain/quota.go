@@ -17,10 +17,10 @@ import (
 //
 // The zero value limits nothing.
 type quota struct {
-	known   bool // a limit is set: most lanes have none, and need not look further
-	free    pass
-	limits  limiter.Limits
-	buckets [limiter.OutputTokens + 1]bucket // by Dimension; None's is never limited
+	known    bool // a limit is set: most lanes have none, and need not look further
+	lastPass pass
+	limits   limiter.Limits
+	buckets  [limiter.OutputTokens + 1]bucket // by Dimension; None's is never limited
 }
 
 // A pass says that a call of that cost may go at that moment. If the same caller takes right
@@ -46,8 +46,8 @@ func (q *quota) Known() bool { return q.known }
 // Limits returns the limits that were set last.
 func (q *quota) Limits() limiter.Limits { return q.limits }
 
-// Wait returns the time until a call of this cost may go, and the dimension it waits for; 0 and
-// None if it may go now. If waits are equal, it returns the first dimension.
+// Wait returns the time until a call of this cost may go, and the dimension for which it waits. If
+// it may go now, that is 0 and None. Of equal waits it names the first dimension.
 func (q *quota) Wait(now time.Time, cost limiter.Cost) (time.Duration, limiter.Dimension) {
 	longest, binds := time.Duration(0), limiter.None
 	if !q.known {
@@ -62,22 +62,22 @@ func (q *quota) Wait(now time.Time, cost limiter.Cost) (time.Duration, limiter.D
 			longest, binds = w, d
 		}
 	}
-	q.free = pass{}
+	q.lastPass = pass{}
 	if longest == 0 {
-		q.free = pass{valid: true, at: now, cost: cost}
+		q.lastPass = pass{valid: true, at: now, cost: cost}
 	}
 	return longest, binds
 }
 
-// Take draws the cost in all dimensions if each allows it now, else in none, and
-// reports whether it did.
+// Take draws the cost in all dimensions if each allows it now, and else in none. It reports whether
+// it did.
 func (q *quota) Take(now time.Time, cost limiter.Cost) bool {
-	if q.free != (pass{true, now, cost}) {
+	if q.lastPass != (pass{true, now, cost}) {
 		if w, _ := q.Wait(now, cost); w > 0 {
 			return false
 		}
 	}
-	q.free = pass{}
+	q.lastPass = pass{}
 	for d := limiter.Requests; q.known && d <= limiter.OutputTokens; d++ {
 		if b := &q.buckets[d]; b.Limited() {
 			b.Debit(now, cost.In(d))
@@ -86,11 +86,11 @@ func (q *quota) Take(now time.Time, cost limiter.Cost) bool {
 	return true
 }
 
-// Settle corrects the tokens once the real usage of a call is known. It debits the draw beyond
-// the estimate, and credits the unused part. It does not touch requests, as a call is one
-// request whatever it wrote.
+// Settle corrects the tokens once the real usage of a call is known. It debits what the estimate
+// fell short of, and credits the unused part. Requests stay, as a call is one request whatever it
+// wrote.
 func (q *quota) Settle(now time.Time, estimated, actual limiter.Cost) {
-	q.free = pass{}
+	q.lastPass = pass{}
 	over := actual.Drawn().Minus(estimated.Drawn())
 	for d := limiter.Tokens; d <= limiter.OutputTokens; d++ {
 		q.buckets[d].Debit(now, over.In(d))
@@ -100,7 +100,7 @@ func (q *quota) Settle(now time.Time, estimated, actual limiter.Cost) {
 
 // Refund gives back the draw of a call that was not made, or that the provider did not charge.
 func (q *quota) Refund(now time.Time, cost limiter.Cost) {
-	q.free = pass{}
+	q.lastPass = pass{}
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
 		q.buckets[d].Credit(now, cost.In(d))
 	}
@@ -109,7 +109,7 @@ func (q *quota) Refund(now time.Time, cost limiter.Cost) {
 // SetLimits changes the limits from now on. Levels stay, within the new bounds; a
 // dimension that was not limited starts full.
 func (q *quota) SetLimits(now time.Time, l limiter.Limits) {
-	q.limits, q.known, q.free = l, !l.Zero(), pass{}
+	q.limits, q.known, q.lastPass = l, !l.Zero(), pass{}
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
 		q.buckets[d].SetLimit(now, l.PerMinute(d), l.Capacity(d))
 	}
@@ -117,7 +117,7 @@ func (q *quota) SetLimits(now time.Time, l limiter.Limits) {
 
 // Drain empties every bucket: the provider refused, so by its count nothing is left.
 func (q *quota) Drain(now time.Time) {
-	q.free = pass{}
+	q.lastPass = pass{}
 	for d := limiter.Requests; d <= limiter.OutputTokens; d++ {
 		q.buckets[d].Drain(now)
 	}

@@ -41,7 +41,7 @@ const (
 	rateBlind = 1
 )
 
-// completeRate returns c with the defaults.
+// completeRate returns c with its default for each field that is 0 or cannot be meant.
 func completeRate(c limiter.RateConfig) limiter.RateConfig {
 	c.Floor = measure.OrElse(c.Floor, limiter.DefaultRateFloor)
 	c.Ceiling = min(limiter.MaxRate, measure.OrElse(c.Ceiling, limiter.MaxRate))
@@ -68,13 +68,13 @@ func clamp(c limiter.RateConfig, x float64) float64 { return min(max(x, c.Floor)
 // A limit that is not used grows too. That is harmless, as the next refusal starts from the
 // observed rate.
 type rate struct {
-	limit    float64 // calls per second; 0: unlimited
-	config   limiter.RateConfig
-	goal     float64       // the rate to climb back to; 0: none was refused
-	goalAt   time.Time     // when that was refused
-	grew     time.Time     // until when the limit has climbed
-	directed bool          // a directed refusal was the last news
-	answered measure.Meter // while there is no limit
+	limit      float64 // calls per second; 0: unlimited
+	config     limiter.RateConfig
+	goal       float64       // the rate to climb back to; 0: none was refused
+	goalAt     time.Time     // when that was refused
+	grownUntil time.Time     // until when the limit has climbed
+	directed   bool          // a directed refusal was the last news
+	answered   measure.Meter // while there is no limit
 }
 
 // newRate returns a rate at c.Initial, or without a limit.
@@ -105,7 +105,8 @@ func (r *rate) Anchor(observed float64) {
 	r.put(completeRate(r.config), observed)
 }
 
-// Success learns from a call that was answered.
+// Success raises the limit after a call that was answered. Without a limit it only counts the
+// answers.
 func (r *rate) Success(now time.Time) {
 	r.directed = false
 	if r.limit <= 0 {
@@ -115,18 +116,18 @@ func (r *rate) Success(now time.Time) {
 	r.grow(now, completeRate(r.config))
 }
 
-// grow adds the climb for the time since the latest success. It goes by time and not by
-// successes: these get rarer as the rate falls, and a rate that was cut to next to nothing
+// grow raises the limit for the time since the latest success. It goes by time and not by
+// successes, which get rarer as the rate falls. Otherwise a rate that was cut to next to nothing
 // would crawl for an hour.
 func (r *rate) grow(now time.Time, c limiter.RateConfig) {
-	if r.grew.IsZero() {
-		r.grew = now
+	if r.grownUntil.IsZero() {
+		r.grownUntil = now
 	}
-	gap := min(rateGap, now.Sub(r.grew))
+	gap := min(rateGap, now.Sub(r.grownUntil))
 	if gap <= 0 {
 		return
 	}
-	r.grew = now
+	r.grownUntil = now
 	step := c.Increase * r.goal
 	switch {
 	case r.limit >= ratePassed*r.goal:
@@ -138,7 +139,7 @@ func (r *rate) grow(now time.Time, c limiter.RateConfig) {
 }
 
 // Rest notes that the rate is not used before a moment: it does not climb.
-func (r *rate) Rest(until time.Time) { r.grew = measure.Later(r.grew, until) }
+func (r *rate) Rest(until time.Time) { r.grownUntil = measure.Later(r.grownUntil, until) }
 
 // Aim sets the goal: the rate at which a refusal came while the rate alone held calls back. A
 // rate far lower than the present goal does not count at first: it may come from a bad minute.
@@ -163,8 +164,8 @@ func (r *rate) Refused(now time.Time, observed float64, directed bool) {
 	r.decrease(now, completeRate(r.config), observed)
 }
 
-// decrease lowers the limit by its factor. It starts from the observed rate if that is lower than the limit.
-// Without either, it starts from the answers per second.
+// decrease cuts the limit by its factor. It starts from the observed rate if that is lower than the
+// limit. Without either, it starts from the answers per second.
 func (r *rate) decrease(now time.Time, c limiter.RateConfig, observed float64) {
 	from := r.Limit()
 	if measure.Positive(observed) {
@@ -173,7 +174,7 @@ func (r *rate) decrease(now time.Time, c limiter.RateConfig, observed float64) {
 	if math.IsInf(from, 1) {
 		from = measure.OrElse(r.answered.PerSecond(now), rateBlind)
 	}
-	r.grew = now
+	r.grownUntil = now
 	r.put(c, from*c.Decrease)
 }
 
@@ -277,7 +278,7 @@ func (r *ramp) Wait(now time.Time) time.Duration {
 	return min(r.timeFor(1-r.creditAt(now), r.sinceStart(now)), untilEnd)
 }
 
-// Take lets one call through if it may leave at now, and reports whether it did.
+// Take lets one call through if it may leave now, and reports whether it did.
 func (r *ramp) Take(now time.Time) bool {
 	if r.Wait(now) > 0 {
 		return false
@@ -307,10 +308,10 @@ func (r *ramp) creditAt(now time.Time) float64 {
 	return min(1, r.credit+area)
 }
 
-// timeFor returns the time that the area takes, from t on, to grow by missing. That is the
-// smaller root w of slope/2·w² + rate·w = missing, written so that a flat line does not divide
-// by zero and a gentle one does not lose digits. On a falling line there may be no root: then
-// the area is not reached before the end.
+// timeFor returns the time from t on after which the area under the line has grown by missing. It
+// is the smaller root w of slope/2·w² + rate·w = missing. The form used here neither divides by
+// zero on a flat line nor loses digits on a gentle one. On a falling line there may be no root: the
+// area is then not reached before the end.
 func (r *ramp) timeFor(missing, t float64) time.Duration {
 	rate := r.rateAt(t)
 	square := rate*rate + 2*r.slope()*missing
