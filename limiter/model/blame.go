@@ -25,28 +25,28 @@ const plainShare = 0.02
 
 // Refused is part of [limiter.Law].
 func (m *Law) Refused(now time.Time, n limiter.News) limiter.Refusal {
-	t, s := m.seconds(now), m.seconds(n.Sent)
-	sighted := m.hear(t, s, &n)
+	t, sent := m.seconds(now), m.seconds(n.Sent)
+	sighted := m.noteRefusal(t, sent, &n)
 	if n.Slow {
 		m.slowStart(t, slowDoubling)
 	}
-	if n.Probe || m.drought != nil && s >= m.drought.began {
-		return m.dry(t, &n)
+	if n.Probe || m.drought != nil && sent >= m.drought.began {
+		return m.refusedInDrought(t, &n)
 	}
-	if m.shortOf(t, &n) {
+	if m.blameTokenLimit(t, &n) {
 		return m.cool(t, &n, nil)
 	}
 	if m.atOnce(&n) { // calls that leave at one moment overtake each other
-		n.Ticket.Beside = uint16(min(m.flying, math.MaxUint16))
+		n.Ticket.Beside = uint16(min(m.inFlight, math.MaxUint16))
 	}
-	m.refusedOne(t, s, &n)
-	return m.judge(t, s, &n, sighted)
+	m.takeRefusedFate(t, sent, &n)
+	return m.judge(t, sent, &n, sighted)
 }
 
-// shortOf takes a refusal for a limit on tokens that the user told. The level of that limit was
-// zero, and neither the rate of requests nor chance is to blame. Where the limit is not known,
-// requests are the only thing to slow down.
-func (m *Law) shortOf(t float64, n *limiter.News) bool {
+// blameTokenLimit reports whether a refusal concerns a limit on tokens that the user told. If so,
+// the level of that limit was zero, and neither the rate of requests nor chance is to blame. Where
+// the limit is unknown, requests are the only thing to slow down.
+func (m *Law) blameTokenLimit(t float64, n *limiter.News) bool {
 	k := index(n.On)
 	if k <= dimRequests || m.gauges[k].source != limiter.Configured {
 		return false
@@ -58,69 +58,70 @@ func (m *Law) shortOf(t float64, n *limiter.News) bool {
 	return true
 }
 
-// hear takes the news that every refusal has, before anything is blamed for it.
-func (m *Law) hear(t, s float64, n *limiter.News) (sighted bool) {
+// noteRefusal records what every refusal says, before anything is blamed for it. It reports whether
+// headers told of a limit.
+func (m *Law) noteRefusal(t, sent float64, n *limiter.News) (sighted bool) {
 	m.quoted, m.window = quote{}, 0
 	m.bookAlike()
-	if m.refusals++; m.refusals == 1 && m.serves && m.estimate.search != nil {
+	if m.refusals++; m.refusals == 1 && m.isLocal && m.estimate.search != nil {
 		m.estimate.search.pace = max(firstRate, float64(n.Ticket.Pace)) // it does not only queue: find out how fast it takes calls
 	}
 	if n.Latency > 0 {
-		m.delay += delayWeight * (n.Latency.Seconds() - m.delay)
+		m.refusalDelay += delayWeight * (n.Latency.Seconds() - m.refusalDelay)
 	}
-	m.sends.refuse(s, n.Cost.Requests)
-	m.gone(t, false)
-	m.ripen(t, n.Ticket.Number)
+	m.sends.refuse(sent, n.Cost.Requests)
+	m.countEnded(t, false)
+	m.takeKnownFates(t, n.Ticket.Number)
 	for k := range m.gauges {
 		m.gauges[k].recheck()
 	}
-	if sighted = m.see(t, n); !sighted {
+	if sighted = m.readHeaders(t, n); !sighted {
 		m.refund(t, m.charged(n))
 	}
-	m.lastRefused = max(m.lastRefused, s)
+	m.lastRefused = max(m.lastRefused, sent)
 	return sighted
 }
 
-// judge asks the explanations in turn.
-func (m *Law) judge(t, s float64, n *limiter.News, sighted bool) limiter.Refusal {
-	tk := &n.Ticket
-	x := float64(tk.Pace)
-	bin := paceBin(x)
+// judge asks the explanations in turn, and carries out what the first fitting one demands.
+func (m *Law) judge(t, sent float64, n *limiter.News, sighted bool) limiter.Refusal {
+	ticket := &n.Ticket
+	pace := float64(ticket.Pace)
+	bin := paceBin(pace)
 	switch {
-	case m.overCap(tk, bin):
+	case m.overCap(ticket, bin):
 		return m.first(t, n)
-	case sighted && m.empty(t, n):
+	case sighted && m.headersSayEmpty(t, n):
 		return m.cool(t, n, nil)
 	case m.mayBeCap(n):
-		m.crowd.ask(tk, m.fates.next)
+		m.crowd.ask(ticket, m.fates.next)
 		return limiter.Refusal{Alone: true}
-	case m.estimate.try != nil && s >= m.estimate.try.began && m.chance.share(bin) < plainShare:
-		l := m.learn(t, s, x, 0)
+	case m.estimate.try != nil && sent >= m.estimate.try.began && m.chance.share(bin) < plainShare:
+		l := m.learn(t, sent, pace, 0)
 		m.chance.calm()
 		return m.cool(t, n, l)
 	case m.trial != nil:
-		return m.tried(t, s, n, bin)
+		return m.refusedInTrial(t, sent, n, bin)
 	}
-	let := m.chance.run
-	alarm := m.chance.strikes(bin, x)
+	letIn := m.chance.letInRow
+	alarm := m.chance.soundsAlarm(bin, pace)
 	m.chance.strike(bin, n)
 	if !alarm {
 		return m.alone(t, n)
 	}
-	return m.alarm(t, s, n, let)
+	return m.raiseAlarm(t, sent, n, letIn)
 }
 
-// overCap reports whether a cap explains a refusal. A refusal that a guessed cap does not explain
-// proves the guess wrong, and takes it back. A cap must then explain the refusal by evidence. Nothing counts
-// for a cap while a trial is under way, since the trial would miss it.
-func (m *Law) overCap(tk *limiter.Ticket, bin int) bool {
+// overCap reports whether a cap on calls in flight explains a refusal. A guessed cap that does not
+// explain it is proved wrong, and dropped. From then on only evidence makes a cap explain it. While
+// a trial is under way nothing counts for a cap, since the trial would miss it.
+func (m *Law) overCap(ticket *limiter.Ticket, bin int) bool {
 	if c := m.crowd.cap; c != nil && c.guess != nil {
-		if c.holds(tk, m.fates.next) {
+		if c.holds(ticket, m.fates.next) {
 			return true
 		}
 		m.wrongCap()
 	}
-	return m.trial == nil && m.crowd.explains(tk, m.fates.next, int(m.row), m.share(), m.chance.share(bin))
+	return m.trial == nil && m.crowd.explains(ticket, m.fates.next, int(m.refusalRow), m.share(), m.chance.share(bin))
 }
 
 // mayBeCap reports whether to guess a cap from a refusal. It must be the first refusal of all,
@@ -152,7 +153,7 @@ func (m *Law) first(t float64, n *limiter.News) limiter.Refusal {
 
 // alone lets the item wait, and the lane flow.
 func (m *Law) alone(t float64, n *limiter.News) limiter.Refusal {
-	wait := (0.5 + m.rng.Float64()) * max(droughtLeast, 2*m.delay)
+	wait := (0.5 + m.rng.Float64()) * max(droughtLeast, 2*m.refusalDelay)
 	if n.NamesWait() {
 		wait = m.directed(n)
 	}
@@ -167,25 +168,26 @@ func (m *Law) directed(n *limiter.News) float64 {
 // cool has the lane hold. l is the lesson of the refusal, if there is one.
 func (m *Law) cool(t float64, n *limiter.News, l *lesson) limiter.Refusal {
 	m.drought = &drought{began: t, refusals: 1, busy: n.Overloaded, lesson: l, pace: m.lastPace}
-	return m.holdOn(t, n)
+	return m.holdLane(t, n)
 }
 
-// dry takes a refusal while nothing is let in.
-func (m *Law) dry(t float64, n *limiter.News) limiter.Refusal {
+// refusedInDrought handles a refusal while nothing is let in: it lengthens the hold, and teaches
+// nothing else.
+func (m *Law) refusedInDrought(t float64, n *limiter.News) limiter.Refusal {
 	m.fates.mute(n.Ticket.Number)
 	if m.drought == nil {
 		m.drought = &drought{began: t, busy: true, pace: m.lastPace}
 	}
 	m.drought.refusals++
 	m.drought.busy = m.drought.busy && n.Overloaded
-	return m.holdOn(t, n)
+	return m.holdLane(t, n)
 }
 
-// holdOn has the lane hold for as long as the server asked, or else for as long as the drought says. A
-// refusal never shortens a hold that is under way.
-func (m *Law) holdOn(t float64, n *limiter.News) limiter.Refusal {
+// holdLane lets the lane hold for as long as the server asked, or else for as long as the drought
+// demands. It never shortens a hold that is under way.
+func (m *Law) holdLane(t float64, n *limiter.News) limiter.Refusal {
 	spacing := 1 / max(m.believed(), floorRate)
-	wait := m.drought.hold(m.delay, spacing, n.Overloaded) * (1 + holdSpread*m.rng.Float64())
+	wait := m.drought.hold(m.refusalDelay, spacing, n.Overloaded) * (1 + holdSpread*m.rng.Float64())
 	if n.NamesWait() {
 		wait = m.directed(n)
 	}
@@ -193,9 +195,9 @@ func (m *Law) holdOn(t float64, n *limiter.News) limiter.Refusal {
 	return limiter.Refusal{Until: m.time(m.hold)}
 }
 
-// empty reports whether the headers of a refusal say that there is no room. It then keeps more
-// in reserve.
-func (m *Law) empty(t float64, n *limiter.News) bool {
+// headersSayEmpty reports whether the headers of a refusal say that there is no room. If so, it
+// also keeps more in reserve.
+func (m *Law) headersSayEmpty(t float64, n *limiter.News) bool {
 	cost := m.charged(n)
 	for _, s := range n.Sightings {
 		k := index(s.Dimension)
@@ -213,51 +215,52 @@ func (m *Law) empty(t float64, n *limiter.News) bool {
 //	alarm ─▶ the rate is learned ─▶ trial: go slower and see ─▶ the pace was guilty: it stands
 //	                                                         ─▶ chance was: it is taken back
 
-// alarm learns the rate, and has it proved. let counts the calls let in since the refusal
-// before.
-func (m *Law) alarm(t, s float64, n *limiter.News, let float64) limiter.Refusal {
-	x := float64(n.Ticket.Pace)
-	bin, excess := paceBin(x), m.chance.excess()
-	l := m.learn(t, s, x, excess)
+// raiseAlarm learns a rate from a refusal that chance does not explain, and begins a trial to prove
+// it. letIn counts the calls let in since the refusal before.
+func (m *Law) raiseAlarm(t, sent float64, n *limiter.News, letIn float64) limiter.Refusal {
+	pace := float64(n.Ticket.Pace)
+	bin, excess := paceBin(pace), m.chance.excess()
+	l := m.learn(t, sent, pace, excess)
 	m.chance.calm()
 	if m.estimate.search == nil {
-		m.beginTrial(t, x, bin, excess, l)
+		m.beginTrial(t, pace, bin, excess, l)
 	}
-	if let == 0 || m.estimate.search != nil {
+	if letIn == 0 || m.estimate.search != nil {
 		return m.cool(t, n, l)
 	}
 	return m.alone(t, n)
 }
 
-// beginTrial begins the trial of a pace.
-func (m *Law) beginTrial(t, x float64, bin int, excess float64, l *lesson) {
+// beginTrial begins a trial: calls leave slower, to see whether the pace is to blame for the
+// refusals.
+func (m *Law) beginTrial(t, pace float64, bin int, excess float64, l *lesson) {
 	m.chance.paces.fade(bin, trialFresh)
 	calls, refused := m.chance.paces.below(bin)
 	m.trial = &trial{
 		bin: bin, began: t, excess: excess, calls: calls, refused: refused, before: l.before,
-		pace: min(trialShare*m.believed(), trialShare*x*(1-excess), trialBin*paceOf(bin)),
+		pace: min(trialShare*m.believed(), trialShare*pace*(1-excess), trialBin*paceOf(bin)),
 	}
 	if excess > 0.5 && m.gauges[dimRequests].source != limiter.Seen {
 		m.blamePace()
 	} else {
-		m.conclude(t)
+		m.concludeTrial(t)
 	}
 }
 
-// tried takes a refusal while a trial is under way.
-func (m *Law) tried(t, s float64, n *limiter.News, bin int) limiter.Refusal {
-	m.chance.run = 0
-	f := fate{at: s, ticket: n.Ticket, refused: true}
+// refusedInTrial handles a refusal while a trial is under way.
+func (m *Law) refusedInTrial(t, sent float64, n *limiter.News, bin int) limiter.Refusal {
+	m.chance.letInRow = 0
+	f := fate{at: sent, ticket: n.Ticket, refused: true}
 	if n.Refusals < fewRefusals {
 		m.trial.count(&f, bin)
 	}
-	if s >= m.trial.began && bin < m.trial.bin {
+	if sent >= m.trial.began && bin < m.trial.bin {
 		m.chance.strike(bin, n)
-		if m.row >= droughtRow {
+		if m.refusalRow >= droughtRow {
 			return m.cool(t, n, nil)
 		}
 	}
-	m.conclude(t)
+	m.concludeTrial(t)
 	return m.alone(t, n)
 }
 
@@ -265,8 +268,8 @@ func (m *Law) tried(t, s float64, n *limiter.News, bin int) limiter.Refusal {
 // the server lets nothing in.
 const droughtRow = 3
 
-// conclude ends a trial that has come to a verdict.
-func (m *Law) conclude(t float64) {
+// concludeTrial ends the trial if it has come to a verdict, and carries that out.
+func (m *Law) concludeTrial(t float64) {
 	r := m.trial
 	switch r.verdict() {
 	case byChance:
@@ -279,14 +282,14 @@ func (m *Law) conclude(t float64) {
 		if m.gauges[dimRequests].source == limiter.Seen {
 			m.blamePace() // the next header would put the pace back
 		} else {
-			m.slower(r.pace * (1 - r.refused/r.calls))
+			m.searchBelow(r.pace * (1 - r.refused/r.calls))
 		}
 	}
 }
 
-// hurry ends a trial that has lasted for too long, as the odds are. A trial of headers goes on:
-// a few calls do not convict them.
-func (m *Law) hurry(t float64) {
+// endLongTrial ends a trial that has lasted for too long, by what is more likely. A trial of
+// headers goes on: a few calls do not convict them.
+func (m *Law) endLongTrial(t float64) {
 	r := m.trial
 	if t-r.began < trialMost || m.gauges[dimRequests].source == limiter.Seen {
 		return
@@ -298,18 +301,19 @@ func (m *Law) hurry(t float64) {
 	}
 }
 
-// blamePace lets the alarm's lesson stand. If headers had permitted that pace, they are wrong.
+// blamePace ends the trial and keeps the rate that the alarm taught. If headers had permitted that
+// pace, they are wrong.
 func (m *Law) blamePace() {
 	m.trial = nil
 	m.chance.calm()
 	m.estimate.confirmed = m.estimate.search == nil
 	if g := &m.gauges[dimRequests]; g.source == limiter.Seen {
-		m.disbelieve(g)
+		m.distrustHeaders(g)
 	}
 }
 
-// blameChance takes the alarm's lesson back. A rate that no trial ever confirmed is searched
-// again, from the pace that was innocent.
+// blameChance ends the trial and takes back the rate that the alarm taught. A rate that no trial
+// ever confirmed is searched anew, from the pace that proved innocent.
 func (m *Law) blameChance(t float64) {
 	r := m.trial
 	m.trial = nil
@@ -328,8 +332,8 @@ func (m *Law) blameChance(t float64) {
 	}
 }
 
-// slower continues the search below a trial that was too fast itself.
-func (m *Law) slower(pace float64) {
+// searchBelow ends a trial that was too fast itself, and searches for the rate below its pace.
+func (m *Law) searchBelow(pace float64) {
 	m.trial = nil
 	m.chance.calm()
 	pace = max(pace, floorRate)
@@ -349,8 +353,8 @@ func (m *Law) forgetRate(pace float64) {
 	m.estimate = estimate{search: &search{pace: max(pace, searchFloor), refused: true}, anchor: m.estimate.anchor, every: tryEvery}
 }
 
-// endDrought looks back at a time in which nothing was let in. A call that left at t was let in, as is
-// known now.
+// endDrought ends a time in which nothing was let in, and decides what it meant. t is when a call
+// left that is now known to have been let in.
 func (m *Law) endDrought(t, now float64) {
 	d := m.drought
 	m.drought = nil
@@ -363,7 +367,7 @@ func (m *Law) endDrought(t, now float64) {
 		m.trial, m.lastPace = nil, d.pace
 		m.slowStart(now, backDoubling)
 	case d.lesson != nil && d.wasFixed(t, m.believed()):
-		m.remake(d.lesson, t)
+		m.redoEstimate(d.lesson, t)
 	}
 }
 
@@ -373,9 +377,9 @@ func (m *Law) recurs(t float64, d *drought) bool {
 	return m.downUntil > 0 && d.began-m.downUntil < downApart*(t-d.began)
 }
 
-// restore puts beliefs back. Their level is the one that has come in since, less what was let
-// in. That is at least the probe that left at t and was answered. The outgoing gauge knows the
-// calls that left after it, which count too.
+// restore puts earlier beliefs back. The level becomes what has flowed in since, less what was let
+// in. At least the probe that left at t was let in. The present gauge knows the calls that left
+// after it, which count too.
 func (m *Law) restore(b beliefs, t float64) {
 	m.estimate = b.estimate
 	g := &m.gauges[dimRequests]
@@ -427,7 +431,7 @@ type trial struct {
 	before  beliefs // that the alarm replaced
 }
 
-// count takes the fate of a call, if the call is one of the trial's.
+// count adds the fate of a call to the trial, if the call left at a slower pace since it began.
 func (r *trial) count(f *fate, bin int) {
 	if f.at < r.began || bin >= r.bin {
 		return
@@ -445,14 +449,14 @@ func (r *trial) odds() float64 {
 	return r.refused*math.Log(r.excess/less) + (r.calls-r.refused)*lessLikely(less, r.excess)
 }
 
-// verdict returns what the trial has shown; open: not enough yet. A trial at which most calls
-// are refused has itself been too fast, whatever the odds say.
+// verdict returns what the trial has shown; open: not enough yet. If most calls of a trial are
+// refused, it was too fast itself, whatever the odds say.
 func (r *trial) verdict() verdict {
-	let := r.calls - r.refused // the calls that were let in
+	letIn := r.calls - r.refused // the calls that were let in
 	switch odds := r.odds(); {
-	case r.refused >= trialLost && r.refused > let:
+	case r.refused >= trialLost && r.refused > letIn:
 		return tooFast
-	case odds > trialNats && let >= trialLeast:
+	case odds > trialNats && letIn >= trialLeast:
 		return byChance
 	case odds < -trialNats:
 		return byPace

@@ -30,18 +30,18 @@ const (
 // others in flight, and by pace. The cap is to blame where company explains refusals well, and
 // better than the pace does.
 type crowd struct {
-	beside, paces table
-	cap           *callCap // nil: none is believed
+	byInFlight, byPace table
+	cap                *callCap // nil: none is believed
 }
 
 // A callCap is the belief that the server lets in at most so many calls at once.
 type callCap struct {
-	most  float64
-	clear float64 // calls let in at the edge since the latest refusal there
-	seen  float64 // most calls that were let in at once
-	from  uint64  // the number of the first call that left since it was lowered
-	exact bool    // it was guessed of a refusal that came at once
-	guess *guess  // nil: it is believed
+	most        float64
+	letInAtEdge float64 // calls let in at the edge since the latest refusal there
+	mostSeen    float64 // most calls that were let in at once
+	from        uint64  // the number of the first call that left since it was lowered
+	exact       bool    // it was guessed of a refusal that came at once
+	guess       *guess  // nil: it is believed
 }
 
 // A guess is a cap on trial: the first refusal of a search is taken for a cap's. It is right if
@@ -50,26 +50,26 @@ type callCap struct {
 //	refused beyond n ─▶ n in flight ─▶ one of them was answered ─▶ n + 1 ─▶ refused, twice: believed
 //	                              └─▶ refused: wrong                   └─▶ answered: wrong
 type guess struct {
-	from     uint64  // the number of the first call that left under it
-	pace     float64 // of the refused call
-	tries    bool    // one more is let go
-	refusals int     // times that one more was refused
+	from       uint64  // the number of the first call that left under it
+	pace       float64 // of the refused call
+	tryingMore bool    // one more is let go
+	refusals   int     // times that one more was refused
 }
 
 func (c *crowd) book(t *limiter.Ticket, refused bool) {
-	c.beside.book(crowdBin(int(t.Beside)), refused)
-	c.paces.book(paceBin(float64(t.Pace)), refused)
+	c.byInFlight.book(crowdBin(int(t.Beside)), refused)
+	c.byPace.book(paceBin(float64(t.Pace)), refused)
 }
 
 func (c *crowd) correct(t *limiter.Ticket) {
-	c.beside.correct(crowdBin(int(t.Beside)))
-	c.paces.correct(paceBin(float64(t.Pace)))
+	c.byInFlight.correct(crowdBin(int(t.Beside)))
+	c.byPace.correct(paceBin(float64(t.Pace)))
 }
 
 // ask takes a refused call for the first beyond a cap. next is the number of the call that
 // leaves next.
 func (c *crowd) ask(t *limiter.Ticket, next uint64) {
-	c.cap = &callCap{most: float64(t.Beside), seen: float64(t.Beside), exact: true, guess: &guess{from: next, pace: float64(t.Pace)}}
+	c.cap = &callCap{most: float64(t.Beside), mostSeen: float64(t.Beside), exact: true, guess: &guess{from: next, pace: float64(t.Pace)}}
 }
 
 // answered takes the answer to a call, and reports whether it shows a guess to be wrong.
@@ -77,78 +77,78 @@ func (c *crowd) answered(t *limiter.Ticket) (wrong bool) {
 	if c.cap == nil || c.cap.guess == nil || t.Number < c.cap.guess.from {
 		return false
 	}
-	c.cap.guess.tries = true
+	c.cap.guess.tryingMore = true
 	return float64(t.Beside) >= c.cap.most
 }
 
-// holds takes the refusal of a call while the cap is a guess, and reports whether the cap
-// explains it.
-func (c *callCap) holds(t *limiter.Ticket, next uint64) bool {
-	beside := float64(t.Beside)
-	if t.Number >= c.guess.from {
-		if beside < c.most || !c.guess.tries {
+// holds reports whether a guessed cap explains the refusal of a call, and adjusts the guess. next
+// is the number of the next call to leave.
+func (c *callCap) holds(ticket *limiter.Ticket, next uint64) bool {
+	inFlight := float64(ticket.Beside)
+	if ticket.Number >= c.guess.from {
+		if inFlight < c.most || !c.guess.tryingMore {
 			return false
 		}
-		c.guess.tries = false
+		c.guess.tryingMore = false
 		if c.guess.refusals++; c.guess.refusals == guessRefusals {
 			c.guess = nil
 		}
 	}
-	c.most = max(1, min(c.most, beside))
-	c.seen, c.from = c.most, next
+	c.most = max(1, min(c.most, inFlight))
+	c.mostSeen, c.from = c.most, next
 	return true
 }
 
-// explains takes a refusal that was booked, and reports whether a cap is to blame. row counts
-// the latest refusals in a row. share is the refused share of the latest calls. usual is the share
-// that chance may be blamed for.
-func (c *crowd) explains(t *limiter.Ticket, next uint64, row int, share, usual float64) bool {
-	byCrowd, byPace := c.beside.gain(crowdBin(int(t.Beside))), c.paces.gain(paceBin(float64(t.Pace)))
+// explains reports whether a cap is to blame for a refusal that was booked. row counts the latest
+// refusals in a row. share is the refused share of the latest calls. usual is the share that chance
+// may be blamed for.
+func (c *crowd) explains(ticket *limiter.Ticket, next uint64, row int, share, usual float64) bool {
+	crowdGain, paceGain := c.byInFlight.gain(crowdBin(int(ticket.Beside))), c.byPace.gain(paceBin(float64(ticket.Pace)))
 	if c.cap == nil {
-		if t.Beside == 0 || byCrowd <= capFound+capFoundPace*byPace || share <= max(0.01, min(1.6*usual, 0.12+0.88*usual)) {
+		if ticket.Beside == 0 || crowdGain <= capFound+capFoundPace*paceGain || share <= max(0.01, min(1.6*usual, 0.12+0.88*usual)) {
 			return false
 		}
-		c.cap = &callCap{most: float64(t.Beside), seen: float64(t.Beside), from: next}
+		c.cap = &callCap{most: float64(ticket.Beside), mostSeen: float64(ticket.Beside), from: next}
 		return true
 	}
-	if row > capRow || byCrowd <= capKept+capKeptPace*byPace {
+	if row > capRow || crowdGain <= capKept+capKeptPace*paceGain {
 		c.cap = nil
 		return false
 	}
-	return c.cap.refused(t, next)
+	return c.cap.refused(ticket, next)
 }
 
-// refused takes the refusal of a call. Those that had left before the cap was lowered were too many for
-// the higher one. Together they lower it once by capCut, or to the fewest calls in flight that one of
-// them found.
-func (c *callCap) refused(t *limiter.Ticket, next uint64) bool {
-	beside := float64(t.Beside)
-	if beside+1 <= capEdge*c.most {
+// refused reports whether the cap explains the refusal of a call, and lowers the cap if so. Calls
+// that left before the cap was lowered were too many for the higher one. Together they lower it
+// once by capCut, or to the fewest calls in flight that one of them met.
+func (c *callCap) refused(ticket *limiter.Ticket, next uint64) bool {
+	inFlight := float64(ticket.Beside)
+	if inFlight+1 <= capEdge*c.most {
 		return false
 	}
-	if most := min(c.most, beside); t.Number >= c.from {
+	if most := min(c.most, inFlight); ticket.Number >= c.from {
 		c.most, c.from = min(most, c.most*math.Exp(-capCut)), next
 	} else {
 		c.most = most
 	}
 	c.most = max(1, c.most)
-	c.clear, c.seen = 0, c.most
+	c.letInAtEdge, c.mostSeen = 0, c.most
 	return true
 }
 
 // letIn takes a call that was let in although it took the last place. The cap may be a little
 // higher, and more so the more such calls there are.
 func (c *callCap) letIn(gap, beside float64) {
-	c.clear++
-	sure := min(1, c.clear/min(4*min(100, max(5, 10/gap)), capSure*c.most))
-	c.seen = max(c.seen, beside+1)
+	c.letInAtEdge++
+	sure := min(1, c.letInAtEdge/min(4*min(100, max(5, 10/gap)), capSure*c.most))
+	c.mostSeen = max(c.mostSeen, beside+1)
 	more := c.most * (1 + min(capMost, capStep+math.Ln2/doubling*gap*sure*sure))
 	c.most = max(c.most, min(more, 1+(1+capAhead)*(beside+1)))
 }
 
 // places returns the number of calls that may be in flight.
 func (c *callCap) places() int {
-	if c.guess != nil && c.guess.tries {
+	if c.guess != nil && c.guess.tryingMore {
 		return int(c.most) + 1
 	}
 	return max(1, int(c.most))
@@ -212,7 +212,7 @@ func (w *localWindow) recall(size float64) {
 	}
 }
 
-// Answered judges, once enough calls were answered.
+// Answered counts the latency of an answer, and adjusts the window once there are enough of them.
 func (w *localWindow) Answered(latency time.Duration) {
 	share := float64(latency) / float64(measure.OrElseDuration(w.Target, limiter.DefaultLocalTarget))
 	w.answers++
@@ -242,8 +242,9 @@ func (w *localWindow) share() float64 {
 	return paceOf(bin+1) / localFine
 }
 
-// judge sets the size of the window after a round of answers: smaller if too many were over the
-// target, slightly larger once the target was near, and else as large as the latency allows.
+// judge sets the size of the window after a round of answers. It shrinks if too many were over the
+// target, and grows slightly once the target was near. Otherwise it grows as far as the latency
+// allows.
 func (w *localWindow) judge() {
 	size := w.size
 	if size == 0 {

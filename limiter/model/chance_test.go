@@ -46,11 +46,11 @@ func TestChanceStrikesAsRecomputed(t *testing.T) {
 		var r recount
 		for i := range 60 {
 			if refused := rng.Float64() < thick; !refused {
-				c.run++
+				c.letInRow++
 				r.since = append(r.since, false)
 				continue
 			}
-			got := c.strikes(30, pace)
+			got := c.soundsAlarm(30, pace)
 			r.since = append(r.since, true)
 			flood, creep := r.sums(share)
 			rarer := math.Log(max(1, pace/alarmPace))
@@ -129,8 +129,8 @@ func TestAlarmsAreRareAndQuick(t *testing.T) {
 		refused := rng.Float64() < 0.1
 		c.paces.book(10, rng.Float64() < 0.1)
 		if !refused {
-			c.run++
-		} else if c.strikes(20, 5) {
+			c.letInRow++
+		} else if c.soundsAlarm(20, 5) {
 			alarms++
 			c.calm()
 		}
@@ -142,7 +142,7 @@ func TestAlarmsAreRareAndQuick(t *testing.T) {
 		if calls > 60 {
 			t.Fatal("no alarm, though every second call is refused")
 		}
-		if c.run++; calls%2 == 0 && c.strikes(20, 5) {
+		if c.letInRow++; calls%2 == 0 && c.soundsAlarm(20, 5) {
 			break
 		}
 	}

@@ -182,7 +182,7 @@ func TestLargeCallLeavesWhenAWindowEnds(t *testing.T) {
 func TestLoweredLimitLeavesSomething(t *testing.T) {
 	for name, lower := range map[string]func(m *Law){
 		"by the user": func(m *Law) { m.SetLimits(at(30), limiter.Limits{RPM: 20}) },
-		"by a trial":  func(m *Law) { m.slower(20.0 / 60) },
+		"by a trial":  func(m *Law) { m.searchBelow(20.0 / 60) },
 	} {
 		t.Run(name, func(t *testing.T) { leavesSomething(t, lower) })
 	}

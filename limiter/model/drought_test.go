@@ -128,7 +128,7 @@ func TestASlowProbeIsFollowedByASlowStart(t *testing.T) {
 	m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 600, Burst: time.Second}}, noon)
 	m.drought = &drought{began: 0, refusals: 5, busy: true, pace: 10}
 	m.Sent(at(20), one, 0)
-	m.ripen(50, 0)
+	m.takeKnownFates(50, 0)
 	want(t, "the drought is over", m.drought == nil, true)
 	near(t, "seconds since the slow start began", 50-m.openAt, 0, 1e-9)
 }
@@ -157,13 +157,13 @@ func TestStragglersInADrought(t *testing.T) {
 		k := m.Sent(at(c.left), one, 0)
 		m.drought = &drought{began: 10, refusals: 2}
 		m.Straggled(at(c.left+0.1), limiter.News{Ticket: k, Sent: at(c.left), Cost: one})
-		want(t, "refusals in a row", int(m.row), c.counts)
-		m.ripen(1000, 0)
-		want(t, "calls that were let in", int(m.chance.run), 0)
+		want(t, "refusals in a row", int(m.refusalRow), c.counts)
+		m.takeKnownFates(1000, 0)
+		want(t, "calls that were let in", int(m.chance.letInRow), 0)
 	}
 	m := newModel(limiter.LawConfig{}, noon)
 	m.Straggled(at(11.1), limiter.News{Ticket: m.Sent(at(11), one, 0), Sent: at(11), Cost: one})
-	want(t, "refusals in a row without a drought", int(m.row), 1)
+	want(t, "refusals in a row without a drought", int(m.refusalRow), 1)
 }
 
 // A drought that a restart lies in ends like any other: the pace is the one before it.

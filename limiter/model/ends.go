@@ -15,36 +15,37 @@ const (
 	firstDelay    = 0.5  // seconds that a refusal is thought to take before there was one
 )
 
-// Answered takes the lesson of a call that was answered.
+// Answered is part of [limiter.Law]. It learns from a call that was answered.
 func (m *Law) Answered(now time.Time, n limiter.News) {
 	m.quoted, m.window = quote{}, 0
 	t := m.seconds(now)
 	if n.Overheard {
-		m.overheard(now, t, &n)
+		m.learnOverheard(now, t, &n)
 		return
 	}
 	if !n.Again {
-		m.ended(now, n.Sent, false)
+		m.noteEnd(now, n.Sent, false)
 	}
 	m.answered.Add(now)
-	m.gone(t, false)
+	m.countEnded(t, false)
 	if m.crowd.answered(&n.Ticket) {
 		m.wrongCap()
 	}
-	if m.serves && n.Good {
+	if m.isLocal && n.Good {
 		m.local.Answered(n.Latency)
 	}
 	if m.mean != nil && n.Good {
 		m.mean.Answered(now, n.Latency, int(n.Ticket.Beside))
 	}
-	m.took(measure.Bounded(n.Latency) + measure.Bounded(n.Detour))
+	m.noteDuration(measure.Bounded(n.Latency) + measure.Bounded(n.Detour))
 	m.correctCost(t, &n)
-	m.see(t, &n)
-	m.ripen(t, 0)
+	m.readHeaders(t, &n)
+	m.takeKnownFates(t, 0)
 }
 
-// took records how long an answer held its place: calls in flight are counted by places.
-func (m *Law) took(d time.Duration) {
+// noteDuration adds to the mean how long an answer held its place, as calls in flight are counted
+// by places.
+func (m *Law) noteDuration(d time.Duration) {
 	if d <= 0 {
 		return
 	}
@@ -54,16 +55,16 @@ func (m *Law) took(d time.Duration) {
 	m.latency += latencyWeight * (d.Seconds() - m.latency)
 }
 
-// overheard takes the lesson of an answer to a call of the law before this one. It learns that
-// the server answers, how often, after what time, and what was left of its limits. It says
-// nothing of this law's pace, company or charges.
-func (m *Law) overheard(now time.Time, t float64, n *limiter.News) {
+// learnOverheard learns from an answer to a call of the law before this one. Such an answer shows
+// that the server answers, how often and how fast, and what was left of its limits. It says nothing
+// of this law's pace, company or charges.
+func (m *Law) learnOverheard(now time.Time, t float64, n *limiter.News) {
 	m.answered.Add(now)
-	m.took(measure.Bounded(n.Latency) + measure.Bounded(n.Detour))
+	m.noteDuration(measure.Bounded(n.Latency) + measure.Bounded(n.Detour))
 	if n.Measured {
 		m.correct(n)
 	}
-	m.see(t, n)
+	m.readHeaders(t, n)
 }
 
 // Failed is part of [limiter.Law]. A call that broke was let in, if it left at all.
@@ -71,13 +72,13 @@ func (m *Law) Failed(now time.Time, n limiter.News) {
 	t := m.seconds(now)
 	m.quoted = quote{}
 	if n.Overheard {
-		m.see(t, &n)
+		m.readHeaders(t, &n)
 		return
 	}
 	if !n.Again {
-		m.ended(now, n.Sent, true)
+		m.noteEnd(now, n.Sent, true)
 	}
-	m.gone(t, n.Timeout)
+	m.countEnded(t, n.Timeout)
 	if m.mean != nil && n.Timeout {
 		m.mean.Faulted(now)
 	}
@@ -86,8 +87,8 @@ func (m *Law) Failed(now time.Time, n limiter.News) {
 		return
 	}
 	m.correctCost(t, &n)
-	m.see(t, &n)
-	m.ripen(t, 0)
+	m.readHeaders(t, &n)
+	m.takeKnownFates(t, 0)
 }
 
 const (
@@ -95,10 +96,10 @@ const (
 	easedLeast = 1.0  // seconds of it at least: right after a hold the latest call's pace says more
 )
 
-// ended reports a call to the error window, and slows down if too many calls break. The new
-// pace is half of the one at which calls left recently, and at most half of the believed
-// inflow. So neither a saved-up level nor other lessons meanwhile make up for it.
-func (m *Law) ended(now, sent time.Time, failed bool) {
+// noteEnd adds a call to the error window, and slows down if too many calls break. The new pace is
+// half of the one at which calls left recently, and at most half of the believed inflow. So neither
+// a saved-up level nor later lessons make up for it.
+func (m *Law) noteEnd(now, sent time.Time, failed bool) {
 	if !m.errors.Concerns(sent) || !m.errors.Watch(now, failed) {
 		return
 	}
@@ -110,7 +111,7 @@ func (m *Law) ended(now, sent time.Time, failed bool) {
 	if !m.queues() {
 		pace = min(pace, m.believed())
 	}
-	m.eased = float32(max(floorRate, m.errors.Slowed(now)*pace))
+	m.slowPace = float32(max(floorRate, m.errors.Slowed(now)*pace))
 }
 
 // Vanished is part of [limiter.Law].
@@ -119,7 +120,7 @@ func (m *Law) Vanished(now time.Time, n limiter.News) {
 		return
 	}
 	t := m.seconds(now)
-	m.gone(t, false)
+	m.countEnded(t, false)
 	if n.Unsent {
 		m.neverLeft(t, &n)
 	}
@@ -130,18 +131,19 @@ func (m *Law) Vanished(now time.Time, n limiter.News) {
 func (m *Law) neverLeft(t float64, n *limiter.News) {
 	m.quoted = quote{}
 	m.fates.mute(n.Ticket.Number)
-	m.sends.takeBack(m.seconds(n.Sent), m.weighed(n))
+	m.sends.takeBack(m.seconds(n.Sent), m.weighedCost(n))
 	m.refund(t, m.charged(n))
 }
 
-// Straggled takes the lesson of a refusal whose wave the lane has already reacted to.
+// Straggled is part of [limiter.Law]. It books a refusal to which the lane has already reacted, and
+// lengthens the hold if the server names a wait.
 func (m *Law) Straggled(now time.Time, n limiter.News) time.Time {
 	t := m.seconds(now)
 	if n.Overheard {
 		m.quoted = quote{}
-		m.see(t, &n)
+		m.readHeaders(t, &n)
 	} else {
-		m.strayed(t, &n)
+		m.bookRefusal(t, &n)
 	}
 	if !n.NamesWait() {
 		return time.Time{}
@@ -150,22 +152,22 @@ func (m *Law) Straggled(now time.Time, n limiter.News) time.Time {
 	return m.time(m.hold)
 }
 
-// strayed books a refusal without consequences.
-func (m *Law) strayed(t float64, n *limiter.News) {
-	s := m.seconds(n.Sent)
-	m.hear(t, s, n)
-	if m.drought == nil || s < m.drought.began {
-		m.refusedOne(t, s, n)
+// bookRefusal books a refusal that must have no consequences, as its wave has had them.
+func (m *Law) bookRefusal(t float64, n *limiter.News) {
+	sent := m.seconds(n.Sent)
+	m.noteRefusal(t, sent, n)
+	if m.drought == nil || sent < m.drought.began {
+		m.takeRefusedFate(t, sent, n)
 	} else {
 		m.fates.mute(n.Ticket.Number)
 	}
 }
 
-// gone counts a call that has ended, and tells the window of a local server whether that
-// was the server's fault.
-func (m *Law) gone(t float64, fault bool) {
-	m.flying = max(0, m.flying-1)
-	if !m.serves {
+// countEnded counts a call that has ended, and tells a local server's window of it. fault says that
+// the server was at fault.
+func (m *Law) countEnded(t float64, fault bool) {
+	m.inFlight = max(0, m.inFlight-1)
+	if !m.isLocal {
 		return
 	}
 	m.local.Ended()
@@ -174,9 +176,9 @@ func (m *Law) gone(t float64, fault bool) {
 	}
 }
 
-// correctCost corrects the token gauges by the real draw of a call. At most the charge comes
-// back, and a debt stays bounded, so that one absurd report cannot undo a model. Gauges with
-// headers need no help.
+// correctCost corrects the token gauges by the real draw of a call. At most the charge comes back,
+// and a debt stays bounded, so that one absurd report cannot undo a model. Gauges with headers need
+// no correction.
 func (m *Law) correctCost(t float64, n *limiter.News) {
 	if !n.Measured {
 		return
@@ -192,8 +194,8 @@ func (m *Law) correctCost(t float64, n *limiter.News) {
 	}
 }
 
-// weighed returns the cost that a call was sent with.
-func (m *Law) weighed(n *limiter.News) limiter.Cost {
+// weighedCost returns the cost at which a call was charged when it left.
+func (m *Law) weighedCost(n *limiter.News) limiter.Cost {
 	c := n.Cost
 	c.Input *= float64(n.Ticket.Factor)
 	if x := n.Ticket.Longer; x > 1 {
@@ -203,7 +205,7 @@ func (m *Law) weighed(n *limiter.News) limiter.Cost {
 }
 
 // charged returns the charge of a call when it left, by dimension.
-func (m *Law) charged(n *limiter.News) [dims]float64 { return spread(m.weighed(n)) }
+func (m *Law) charged(n *limiter.News) [dims]float64 { return spread(m.weighedCost(n)) }
 
 const (
 	factorWeight = 0.05 // of a new answer in the factor
@@ -223,8 +225,8 @@ func (m *Law) correct(n *limiter.News) {
 	m.factor += factorWeight * (ratio - m.factor)
 }
 
-// correctOutput learns the number of tokens written per estimated one. Each answer weighs as
-// much as its estimate, so that longer becomes the ratio of the sums.
+// correctOutput learns how many tokens are written per estimated one. Each answer weighs as much as
+// its estimate, so that longer becomes the ratio of the sums.
 func (m *Law) correctOutput(estimate, written float64) {
 	if estimate == 0 || written == 0 {
 		return
@@ -236,22 +238,23 @@ func (m *Law) correctOutput(estimate, written float64) {
 	m.longer += min(1, factorWeight*estimate/m.output) * (min(longerMost, written/estimate) - m.longer)
 }
 
-// see takes the sightings of the headers.
-func (m *Law) see(t float64, n *limiter.News) bool {
+// readHeaders learns from the limits that a call's headers showed, and reports whether it believed
+// any.
+func (m *Law) readHeaders(t float64, n *limiter.News) bool {
 	found := false
 	for _, s := range n.Sightings {
 		k := index(s.Dimension)
-		if k < 0 || s.Limit <= 0 || m.disbelieved(k, t, &s) {
+		if k < 0 || s.Limit <= 0 || m.ignoresSighting(k, t, &s) {
 			continue
 		}
 		found = true
 		m.use(k)
 		g := &m.gauges[k]
-		if g.see(k, s, &m.sends, m.seconds(n.Sent), t, m.drewBefore(k, n)) && k == dimRequests {
+		if g.takeSighting(k, s, &m.sends, m.seconds(n.Sent), t, m.drewBefore(k, n)) && k == dimRequests {
 			m.otherLimit()
 		}
 		if g.outgrown() && k == dimRequests {
-			m.disbelieve(g)
+			m.distrustHeaders(g)
 		}
 	}
 	return found
@@ -272,11 +275,11 @@ func (m *Law) drewBefore(k int, n *limiter.News) float64 {
 // are let in find a smaller one as quickly.
 const saidLeast = 10
 
-// disbelieved reports whether to ignore a sighting: headers that were found wrong, and words
-// that the calls let in contradict. No bucket lets in more than twice its limit within the
-// limit's period.
-func (m *Law) disbelieved(k int, t float64, s *limiter.Sighting) bool {
-	if k == dimRequests && m.lies {
+// ignoresSighting reports whether to ignore a sighting. It ignores headers that were found wrong,
+// and words that the calls let in contradict. No bucket lets in more than twice its limit within
+// the limit's period.
+func (m *Law) ignoresSighting(k int, t float64, s *limiter.Sighting) bool {
+	if k == dimRequests && m.headersLie {
 		return true
 	}
 	if !s.Said || k != dimRequests {
@@ -286,18 +289,18 @@ func (m *Law) disbelieved(k int, t float64, s *limiter.Sighting) bool {
 	if s.Window > 0 {
 		span = min(span, s.Window.Seconds())
 	}
-	let := m.sends.accepted(t-span, t)
-	return s.Limit < saidLeast || let > 2*s.Limit+2 || let < s.Limit/2
+	accepted := m.sends.accepted(t-span, t)
+	return s.Limit < saidLeast || accepted > 2*s.Limit+2 || accepted < s.Limit/2
 }
 
-// disbelieve ignores all headers on requests from now on. The lane learns as if the server were
-// silent, from its present pace.
-func (m *Law) disbelieve(g *gauge) {
-	m.lies, m.lied = true, g.refill
+// distrustHeaders ignores all headers on requests from now on. The lane learns as if the server
+// were silent, from its present pace.
+func (m *Law) distrustHeaders(g *gauge) {
+	m.headersLie, m.liedRate = true, g.refill
 	if g.shown != nil {
-		m.lied = max(g.refill, g.printed)
+		m.liedRate = max(g.refill, g.printed)
 		if p := g.period.period(); !g.named && p < usualPeriod {
-			m.lied = g.printed * p / usualPeriod
+			m.liedRate = g.printed * p / usualPeriod
 		}
 	}
 	if e := &m.estimate; e.inflow.known() || g.ceiling > 0 {

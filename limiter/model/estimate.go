@@ -78,80 +78,81 @@ func (m *Law) beliefs() beliefs {
 	return beliefs{m.estimate.clone(), m.gauges[dimRequests]}
 }
 
-// learn makes an estimate at the alarm of a refused call that was sent at s, at pace x. excess is
-// the share of calls refused since chance first fell short of explaining them; 0 for a try.
-func (m *Law) learn(t, s, x, excess float64) *lesson {
+// learn estimates the rate at the alarm of a refused call. The call left at sent, at that pace.
+// excess is the share of calls refused since chance first fell short of explaining them; 0 for a
+// try.
+func (m *Law) learn(t, sent, pace, excess float64) *lesson {
 	e, g := &m.estimate, &m.gauges[dimRequests]
-	l := &lesson{interval: interval{e.anchor, s, x}, before: m.beliefs()}
+	l := &lesson{interval: interval{e.anchor, sent, pace}, before: m.beliefs()}
 	if e.search == nil && e.try == nil {
-		l.from = max(l.from, s-historySpan)
+		l.from = max(l.from, sent-historySpan)
 	}
-	l.accepted = m.sends.accepted(l.from, s)
-	enough := l.accepted >= evidenceLeast && (s-l.from >= evidenceSpan || s-l.from >= tryLeast && l.accepted >= evidenceMany)
+	l.accepted = m.sends.accepted(l.from, sent)
+	enough := l.accepted >= evidenceLeast && (sent-l.from >= evidenceSpan || sent-l.from >= tryLeast && l.accepted >= evidenceMany)
 	switch {
 	case e.search != nil && (!e.search.refused || !enough):
-		e.search.alarm(s, x, excess, m.sends.accepted(-1, s), t-s)
-		if e.search.first == s {
-			e.anchor = s
+		e.search.slowDown(sent, pace, excess, m.sends.accepted(-1, sent), t-sent)
+		if e.search.first == sent {
+			e.anchor = sent
 		}
-		e.emptied = interval{s, t, x}
+		e.emptied = interval{sent, t, pace}
 		return l
 	case e.search != nil:
-		m.found(g, l)
+		m.endSearch(g, l)
 	case enough:
-		m.revise(g, l)
+		m.addEvidence(g, l)
 	case g.source != limiter.Seen: // too soon after the last one to say how much flows in
-		m.setRate(g, min(g.refill, max(x*(1-excess), g.refill/2)))
+		m.setRate(g, min(g.refill, max(pace*(1-excess), g.refill/2)))
 		e.every = min(tryMost, trySure*e.every)
 	}
-	e.emptied = interval{s, t, x}
-	e.made(s, t, g.refill)
+	e.emptied = interval{sent, t, pace}
+	e.made(sent, t, g.refill)
 	if g.source != limiter.Seen {
 		g.source = limiter.Learned
-		m.settleLevel(g, s, t)
+		m.settleLevel(g, sent, t)
 	}
 	return l
 }
 
-// alarm continues the search below a pace that was too fast. delay is the seconds after which the
-// refusal was heard. What leaves until the second alarm is heard is refused, too. Where that is
-// many calls, the search comes from well below. Where it is few, they are evidence of a cap.
-func (r *search) alarm(s, x, excess, accepted, delay float64) {
-	r.over = x
+// slowDown continues the search below a pace that was too fast. delay is the seconds after which
+// the refusal was heard. What leaves until the second alarm is heard is refused, too. If that is
+// many calls, the search continues from well below. If it is few, they are evidence of a cap.
+func (r *search) slowDown(sent, pace, excess, accepted, delay float64) {
+	r.over = pace
 	if !r.refused {
-		r.refused, r.first, r.accepted = true, s, accepted
-		r.pace = max(accepted/(searchMinute+s), max(x/searchFall, min(x, searchWave/delay))*(1-excess), searchFloor)
+		r.refused, r.first, r.accepted = true, sent, accepted
+		r.pace = max(accepted/(searchMinute+sent), max(pace/searchFall, min(pace, searchWave/delay))*(1-excess), searchFloor)
 		return
 	}
-	r.pace = max(min(r.pace, x*(1-excess)), searchFloor)
+	r.pace = max(min(r.pace, pace*(1-excess)), searchFloor)
 }
 
 // depth returns what the bucket held at first, if it refills at that rate.
 func (r *search) depth(rate float64) float64 { return max(1, r.accepted-rate*r.first) }
 
-// found ends the search.
-func (m *Law) found(g *gauge, l *lesson) {
+// endSearch ends the search with the rate that the lesson shows.
+func (m *Law) endSearch(g *gauge, l *lesson) {
 	e := &m.estimate
-	first := e.search
-	was := m.sends.refill(l.interval, first.depth)
-	e.inflow.begin(&m.sends, l.interval, first.depth(was), m.sends.emptyInflow(e.emptied))
+	search := e.search
+	was := m.sends.refillRate(l.interval, search.depth)
+	e.inflow.begin(&m.sends, l.interval, search.depth(was), m.sends.emptyInflow(e.emptied))
 	g.source = limiter.Learned
 	m.use(dimRequests)
 	rate := e.inflow.rate()
 	m.setRate(g, rate)
-	g.capacity = max(1, 1.5*rate, first.depth(rate))
+	g.capacity = max(1, 1.5*rate, search.depth(rate))
 	g.level, g.at = 0, l.to
 	e.search, e.every = nil, tryEach(g)
 }
 
-// revise adds the evidence of an alarm to the earlier evidence.
-func (m *Law) revise(g *gauge, l *lesson) {
+// addEvidence adds the evidence of an alarm to the earlier evidence, and sets the rate by both.
+func (m *Law) addEvidence(g *gauge, l *lesson) {
 	e := &m.estimate
 	was := g.refill
 	if e.try != nil {
 		was = e.try.before
 	}
-	e.inflow.take(&m.sends, l.interval, m.sends.emptyInflow(e.emptied))
+	e.inflow.addStretch(&m.sends, l.interval, m.sends.emptyInflow(e.emptied))
 	if g.source == limiter.Seen {
 		return // headers are in force until they are convicted
 	}
@@ -184,9 +185,9 @@ func (m *Law) setRate(g *gauge, refill float64) {
 	g.take(0) // the bounds of a debt move with the rate
 }
 
-// remake makes the estimate of a lesson anew, now that the lesson turned out to be about a
-// window. Such a window allows nothing beyond the calls let in since it began, until it ends.
-func (m *Law) remake(l *lesson, ended float64) {
+// redoEstimate estimates the rate of a lesson anew, once the lesson turned out to be about a
+// window. Until it ends, such a window allows nothing beyond the calls let in since it began.
+func (m *Law) redoEstimate(l *lesson, ended float64) {
 	g := &m.gauges[dimRequests]
 	if l.accepted < evidenceLeast || g.source == limiter.Seen || ended-l.from < evidenceSpan {
 		return
@@ -195,10 +196,10 @@ func (m *Law) remake(l *lesson, ended float64) {
 	whole := lesson{interval: interval{l.from, ended, l.accepted / (ended - l.from)}, accepted: l.accepted}
 	if e.search != nil {
 		e.search.accepted, e.search.first = l.accepted, l.to
-		m.found(g, &whole)
+		m.endSearch(g, &whole)
 	} else {
 		e.inflow = l.before.estimate.inflow
-		e.inflow.take(&m.sends, whole.interval, 0) // a window is not empty, but closed
+		e.inflow.addStretch(&m.sends, whole.interval, 0) // a window is not empty, but closed
 	}
 	m.setRate(g, e.inflow.rate())
 	e.made(ended, ended, g.refill)
@@ -237,11 +238,11 @@ func tryTime(rate float64) float64 { return min(tryEvery, max(tryLeast, tryCalls
 // tryEach returns the seconds between tries at first.
 func tryEach(g *gauge) float64 { return max(tryTime(g.refill), g.burstSeconds()/4) }
 
-// grow takes the lessons of time: a search widens while it holds calls back, and where a rate
-// is believed, the law tries a little more from time to time.
-func (m *Law) grow(t, gap float64, blocked bool) {
+// learnFromTime learns from time that passes. A search gets faster while it holds calls back. Where
+// a rate is believed, the law tries a little more from time to time.
+func (m *Law) learnFromTime(t, gap float64, blocked bool) {
 	if m.trial != nil {
-		m.hurry(t)
+		m.endLongTrial(t)
 	}
 	if m.trial != nil || m.drought != nil || m.slowed(t) {
 		return
@@ -254,7 +255,7 @@ func (m *Law) grow(t, gap float64, blocked bool) {
 		}
 	case g.source == limiter.Seen || g.ceiling > 0 && g.refill >= 0.999*g.ceiling:
 	case e.try != nil:
-		m.goOn(t, g)
+		m.continueTry(t, g)
 	case blocked:
 		m.consider(t, g)
 	}
@@ -285,8 +286,8 @@ func (m *Law) limited() bool {
 	return false
 }
 
-// searchTime returns the time in which the pace of a search doubles. It is long enough to hear
-// of a refusal first, which takes a fraction of an answer's time.
+// searchTime returns the seconds in which the pace of a search doubles. They are long enough to
+// hear of a refusal first, which takes a fraction of an answer's time.
 func (m *Law) searchTime() float64 {
 	d := doubling
 	if m.estimate.search.refused {
@@ -310,9 +311,9 @@ func (m *Law) tryMore(t float64, g *gauge, rate float64) {
 	m.estimate.try = &try{rate: g.capped(rate), before: g.refill, began: t, sent: m.sent}
 }
 
-// goOn raises the rate where a try met silence: the model is in debt, or enough time has
-// passed. A try that calls did not use teaches nothing.
-func (m *Law) goOn(t float64, g *gauge) {
+// continueTry raises the rate if a try was met with silence: the model is in debt, or enough time
+// has passed. A try that calls did not use teaches nothing.
+func (m *Law) continueTry(t float64, g *gauge) {
 	e := &m.estimate
 	r := e.try
 	step := max(tryTime(max(e.base, floorRate)), g.burstSeconds()/10)
@@ -325,11 +326,11 @@ func (m *Law) goOn(t float64, g *gauge) {
 		r.began, r.sent = t, m.sent
 		return
 	}
-	m.raise(t, g)
+	m.acceptTry(t, g)
 }
 
-// raise believes in the rate that was tried, and tries more.
-func (m *Law) raise(t float64, g *gauge) {
+// acceptTry makes the rate that was tried the believed one, and tries more.
+func (m *Law) acceptTry(t float64, g *gauge) {
 	e := &m.estimate
 	gain := e.try.rate / g.refill
 	g.advance(t)

@@ -49,7 +49,7 @@ type fates struct {
 	first, next uint64    // numbers of the oldest that is open, and of the next to leave
 }
 
-// add notes a call that leaves, and returns its number. If more calls leave at one moment than
+// add stores a call that leaves, and returns its number. If more calls leave at one moment than
 // there is room for, the oldest are forgotten and never counted.
 func (f *fates) add(at float64, t *limiter.Ticket) uint64 {
 	if f.next == 0 {
@@ -88,9 +88,9 @@ func (f *fates) mute(n uint64) {
 	}
 }
 
-// pop moves the oldest call into known if its fate is known by now: it left before number n, or
-// before the moment t, or there are too many. pop writes known field by field: a copy of the
-// whole would wait for what was just written, longer than all the rest takes.
+// pop moves the oldest call into known, if its fate is known by now, and reports whether it did. A
+// fate is known if the call left before number n or moment t, or if too many wait. pop writes known
+// field by field: a copy of the whole would wait for what was just written.
 func (f *fates) pop(n uint64, t float64, known *fate) bool {
 	if f.first == f.next {
 		return false
@@ -110,8 +110,8 @@ func (f *fates) pop(n uint64, t float64, known *fate) bool {
 // to four thousand in one.
 const paceBins = tableBins
 
-// paceBin is 16 + ⌊4·log2⌋. Every call that was let in is booked by its pace, twice,
-// and this is a tenth of what a logarithm costs.
+// paceBin returns the bin of a pace, 16 + ⌊4·log2⌋. Every call that was let in is booked by its
+// pace, twice, and this takes a tenth of the time of a logarithm.
 func paceBin(perSecond float64) int {
 	x := math.Float64bits(max(perSecond, 1e-3))
 	bin, part := 4*(int(x>>mantissa)-1023)+16, x&(1<<mantissa-1)
@@ -184,8 +184,8 @@ func (t *table) upTo(bin int) []counted {
 // noBins are the bins of every empty table. Nothing writes to them.
 var noBins [tableBins]counted
 
-// book counts a call in a bin. It first halves a bin that is full: so old calls fade, and a
-// count fits into a byte.
+// book counts a call in a bin. It first halves a bin that is full. So old calls fade, and a count
+// fits into a byte.
 func (t *table) book(bin int, refused bool) {
 	if t.bins == nil {
 		t.bins = new([tableBins]counted)
@@ -216,7 +216,7 @@ func (t *table) below(bin int) (calls, refused float64) {
 	return calls, refused
 }
 
-// fade scales the counts of the bins below one down to so many calls.
+// fade scales the counts of the bins below that one down to most calls in all.
 func (t *table) fade(bin int, most float64) {
 	calls, _ := t.below(bin)
 	if calls <= most {
@@ -229,15 +229,15 @@ func (t *table) fade(bin int, most float64) {
 	}
 }
 
-// gain returns the nats gained if the part from a bin on has a share of refusals of its own; 0
-// if that share is not the larger one.
+// gain returns how many nats better the refusals are explained if the bins from that one on have a
+// share of their own. It returns 0 if that share is not the larger one.
 func (t *table) gain(bin int) float64 {
-	n, k := t.below(bin)
-	all, refused := t.below(tableBins)
-	if k*(all-n) >= (refused-k)*n {
+	callsBelow, refusedBelow := t.below(bin)
+	calls, refused := t.below(tableBins)
+	if refusedBelow*(calls-callsBelow) >= (refused-refusedBelow)*callsBelow {
 		return 0
 	}
-	return likelihood(n, k) + likelihood(all-n, refused-k) - likelihood(all, refused)
+	return likelihood(callsBelow, refusedBelow) + likelihood(calls-callsBelow, refused-refusedBelow) - likelihood(calls, refused)
 }
 
 // likelihood returns the log likelihood of k refusals among n calls at their own share.
@@ -254,23 +254,24 @@ func likelihood(n, k float64) float64 {
 // recentCalls is the number of the latest fates that are remembered one by one.
 const recentCalls = 64
 
-// fate takes the fate of a call, in the order in which calls left; it is known at t.
-func (m *Law) fate(t float64, f *fate) {
+// takeFate learns from the fate of a call, in the order in which calls left. The fate became known
+// at t.
+func (m *Law) takeFate(t float64, f *fate) {
 	m.recent <<= 1
 	if f.refused {
-		m.row++
+		m.refusalRow++
 		return
 	}
 	m.recent |= 1
-	m.row = 0
+	m.refusalRow = 0
 	m.lastPace = float64(f.ticket.Pace)
-	m.letIn(t, f)
+	m.learnLetIn(t, f)
 }
 
-// letIn takes the lesson of a call that was let in.
-func (m *Law) letIn(t float64, f *fate) {
+// learnLetIn learns from a call that was let in.
+func (m *Law) learnLetIn(t float64, f *fate) {
 	bin := paceBin(m.lastPace)
-	m.chance.run++
+	m.chance.letInRow++
 	m.book(bin, crowdBin(int(f.ticket.Beside)))
 	if m.drought != nil && f.at > m.drought.began {
 		m.endDrought(f.at, t)
@@ -280,7 +281,7 @@ func (m *Law) letIn(t float64, f *fate) {
 	}
 	if m.trial != nil {
 		m.trial.count(f, bin)
-		m.conclude(f.at)
+		m.concludeTrial(f.at)
 	}
 }
 
@@ -302,25 +303,25 @@ func (m *Law) book(pace, crowd int) {
 	}
 }
 
-// bookAlike books the calls that are not booked yet.
+// bookAlike enters the calls into the tables that were only counted so far.
 func (m *Law) bookAlike() {
 	a := m.alike
 	for range a.calls {
 		m.chance.paces.book(int(a.pace), false)
-		m.crowd.beside.book(int(a.crowd), false)
-		m.crowd.paces.book(int(a.pace), false)
+		m.crowd.byInFlight.book(int(a.crowd), false)
+		m.crowd.byPace.book(int(a.pace), false)
 	}
 	m.alike = alike{}
 }
 
-// ripen takes the fates that are known by now: of calls before number n, and of calls whose
-// refusal would have come by now.
-func (m *Law) ripen(t float64, n uint64) {
-	late := t - 2*m.delay
+// takeKnownFates takes all fates that are known by now. Those are the fates of calls before number
+// n, and of calls whose refusal would have come by now.
+func (m *Law) takeKnownFates(t float64, n uint64) {
+	late := t - 2*m.refusalDelay
 	var f fate
 	for m.fates.pop(n, late, &f) {
 		if !f.silent {
-			m.fate(t, &f)
+			m.takeFate(t, &f)
 		}
 	}
 }
@@ -330,16 +331,17 @@ func (m *Law) share() float64 {
 	return float64(recentCalls-bits.OnesCount64(m.recent)) / recentCalls
 }
 
-// refusedOne takes a refused call's fate in its turn.
-func (m *Law) refusedOne(t, s float64, n *limiter.News) {
+// takeRefusedFate takes the fate of a refused call in its turn. If it was already taken for let in,
+// the tables are corrected.
+func (m *Law) takeRefusedFate(t, sent float64, n *limiter.News) {
 	if !m.fates.open(n.Ticket.Number) {
 		m.chance.paces.correct(paceBin(float64(n.Ticket.Pace)))
 		m.crowd.correct(&n.Ticket)
 		return
 	}
 	m.fates.mute(n.Ticket.Number)
-	f := fate{at: s, ticket: n.Ticket, refused: true}
-	m.fate(t, &f)
+	f := fate{at: sent, ticket: n.Ticket, refused: true}
+	m.takeFate(t, &f)
 	m.crowd.book(&n.Ticket, true)
 }
 
@@ -367,13 +369,13 @@ const (
 type chance struct {
 	paces        table
 	flood, creep float64
-	run          float64 // calls let in since the latest refusal
+	letInRow     float64 // calls let in since the latest refusal
 	calls        float64 // since creep was 0
 	refused      float64 // of those
 }
 
-// share returns the share of calls that chance may be blamed for at a pace: the share refused
-// at slower paces, and not more than at this one.
+// share returns the share of calls for whose refusal chance may be blamed at a pace. It is the
+// share refused at slower paces, and at most the share at this one.
 func (c *chance) share(bin int) float64 {
 	calls, refused := c.paces.below(bin)
 	if refused < 1 {
@@ -394,22 +396,23 @@ func (c *chance) strike(bin int, n *limiter.News) {
 	}
 }
 
-// strikes takes a refusal, and reports whether it is one too many.
-func (c *chance) strikes(bin int, pace float64) (alarm bool) {
-	p := max(leastShare, c.share(bin))
-	half, more := (1+p)/2, min(0.97, 2*p+creepMargin)
-	c.flood = max(0, c.flood+c.run*lessLikely(p, half)) + math.Log(half/p)
-	if c.creep += c.run * lessLikely(p, more); c.creep <= 0 {
+// soundsAlarm counts a refusal, and reports whether refusals come too thick for chance to explain
+// them.
+func (c *chance) soundsAlarm(bin int, pace float64) (alarm bool) {
+	usual := max(leastShare, c.share(bin))
+	floodShare, creepShare := (1+usual)/2, min(0.97, 2*usual+creepMargin)
+	c.flood = max(0, c.flood+c.letInRow*lessLikely(usual, floodShare)) + math.Log(floodShare/usual)
+	if c.creep += c.letInRow * lessLikely(usual, creepShare); c.creep <= 0 {
 		c.creep, c.calls, c.refused = 0, 0, 0
 	} else {
-		c.calls += c.run
+		c.calls += c.letInRow
 	}
-	c.creep += math.Log(more / p)
+	c.creep += math.Log(creepShare / usual)
 	c.calls++
 	c.refused++
-	c.run = 0
-	rarer := math.Log(max(1, pace/alarmPace))
-	return c.flood > alarmNats+alarmNats*p+rarer || c.creep > alarmNats+rarer
+	c.letInRow = 0
+	extraNats := math.Log(max(1, pace/alarmPace))
+	return c.flood > alarmNats+alarmNats*usual+extraNats || c.creep > alarmNats+extraNats
 }
 
 // lessLikely returns how far a call that was let in speaks for the larger share q and against

@@ -235,7 +235,7 @@ func TestNothingIsTriedOverTheUsersLimit(t *testing.T) {
 		m := newModel(limiter.LawConfig{Limits: limiter.Limits{RPM: 20}}, noon)
 		g := &m.gauges[dimRequests]
 		g.source, g.refill, g.capacity = limiter.Learned, 0.8*g.ceiling, 1
-		m.refusals, m.byChance = 1, byChance
+		m.refusals, m.chanceShare = 1, byChance
 		m.tryMore(0, g, 2*g.ceiling)
 		near(t, "calls a minute", 60*viewOf(m, at(1)).Most, 20, 1e-6)
 		m.gauges[dimRequests].ceiling = 0

@@ -17,7 +17,7 @@ const (
 
 var dimensionOf = [dims]limiter.Dimension{limiter.Requests, limiter.Tokens, limiter.InputTokens, limiter.OutputTokens}
 
-// index returns the place of d in the arrays by dimension; -1 if it has none.
+// index returns the place of d in the arrays by dimension; -1: it has none.
 func index(d limiter.Dimension) int {
 	for k, dim := range dimensionOf {
 		if dim == d {
@@ -68,7 +68,7 @@ func (g *gauge) draw() float64 {
 	return 0
 }
 
-// levelAt returns the level at t; it changes nothing.
+// levelAt returns the level at t. It changes nothing.
 func (g *gauge) levelAt(t float64) float64 {
 	switch {
 	case t <= g.at:
@@ -113,8 +113,8 @@ const (
 // take draws n units; a negative n gives them back. The debt is bounded.
 func (g *gauge) take(n float64) { g.takeOf(0, n) }
 
-// takeOf draws n units for a call with such a charge. The call may owe its charge in any case:
-// otherwise calls larger than the bound would leave too often.
+// takeOf draws n units for a call with that charge. The debt is bounded, but a call may always owe
+// its charge: otherwise calls larger than the bound would leave too often.
 func (g *gauge) takeOf(charged, n float64) {
 	if g.fresh {
 		g.fresh, g.level = false, max(g.level, min(n, g.capacity))
@@ -176,8 +176,9 @@ func (g *gauge) early(cost float64) float64 {
 	return 0
 }
 
-// tell takes the user's limit: refill in units per second, no limit if it is not over 0.
-func (g *gauge) tell(t, refill, burst float64, tokens bool) {
+// setUserLimit sets the user's limit. refill is in units per second; 0 or less is no limit. burst
+// is in seconds of refill.
+func (g *gauge) setUserLimit(t, refill, burst float64, tokens bool) {
 	g.ceiling = refill
 	switch {
 	case refill <= 0 && g.source == limiter.Configured:
@@ -232,8 +233,8 @@ func (m *Law) userLevel(k int, t float64) float64 {
 	return min(g.usersCapacity(), b.level+g.ceiling*max(0, t-b.at))
 }
 
-// drawUser draws n units from the bucket of the user's limit, for a call with such a charge; a negative n gives them back. The debt
-// is bounded as that of a configured gauge.
+// drawUser draws n units from the bucket of the user's limit, for a call with that charge. A
+// negative n gives units back. The debt is bounded like that of a configured gauge.
 func (m *Law) drawUser(k int, t, charged, n float64) {
 	g := &m.gauges[k]
 	if g.ceiling <= 0 {
@@ -278,8 +279,8 @@ type interval struct {
 	fastest  float64 // calls per second: the pace that was refused in the end
 }
 
-// supposed is the evidence under one depth.
-type supposed struct {
+// depthEvidence is the evidence under one depth.
+type depthEvidence struct {
 	calls, span float64 // so much flowed in, in so many seconds
 	latest      float64 // rate of the latest stretch
 	score       float64 // how much successive stretches disagree
@@ -288,39 +289,39 @@ type supposed struct {
 // inflow is the rate of refill, under each depth. The zero inflow knows nothing, and takes no
 // room. Later lessons do not reach a copy: they are written to fresh memory.
 type inflow struct {
-	of   *[len(depths)]supposed // nil: nothing is known
-	best int
+	byDepth *[len(depths)]depthEvidence // nil: nothing is known
+	best    int
 }
 
 // renew moves the evidence to memory of its own, to be changed.
 func (f *inflow) renew() {
-	fresh := new([len(depths)]supposed)
-	if f.of != nil {
-		*fresh = *f.of
+	fresh := new([len(depths)]depthEvidence)
+	if f.byDepth != nil {
+		*fresh = *f.byDepth
 	}
-	f.of = fresh
+	f.byDepth = fresh
 }
 
 func depthAt(i int, rate float64) float64 { return max(1, depths[i]*rate) }
 
-// take adds a stretch to the evidence. emptyInflow is the inflow per second while the bucket was
-// empty; 0: that is not known.
-func (f *inflow) take(s *sends, e interval, emptyInflow float64) {
-	span := e.to - e.from
+// addStretch adds a stretch of time to the evidence. emptyInflow is the inflow per second while the
+// bucket was empty; 0: unknown.
+func (f *inflow) addStretch(s *sends, stretch interval, emptyInflow float64) {
+	span := stretch.to - stretch.from
 	keep := math.Exp(-span / rateMemory)
-	witness := emptyInflow > emptyClosed*s.accepted(e.from, e.to)/span
+	emptyKnown := emptyInflow > emptyClosed*s.accepted(stretch.from, stretch.to)/span
 	f.renew()
-	for i := range f.of {
-		h := &f.of[i]
-		rate := s.refill(e, func(r float64) float64 { return depthAt(i, r) })
-		if h.latest > 0 {
-			h.score = scoreMemory*h.score + disagreement(rate, h.latest)
+	for i := range f.byDepth {
+		evidence := &f.byDepth[i]
+		rate := s.refillRate(stretch, func(r float64) float64 { return depthAt(i, r) })
+		if evidence.latest > 0 {
+			evidence.score = scoreMemory*evidence.score + disagreement(rate, evidence.latest)
 		}
-		if witness {
-			h.score += disagreement(rate, emptyInflow)
+		if emptyKnown {
+			evidence.score += disagreement(rate, emptyInflow)
 		}
-		h.latest = rate
-		h.calls, h.span = keep*h.calls+rate*span, keep*h.span+span
+		evidence.latest = rate
+		evidence.calls, evidence.span = keep*evidence.calls+rate*span, keep*evidence.span+span
 	}
 	f.choose()
 }
@@ -332,11 +333,11 @@ func disagreement(a, b float64) float64 {
 	return min(d*d, mostDisagreement)
 }
 
-// choose prefers a shallower depth only if it agrees clearly better.
+// choose picks the depth to believe: a shallower one only if its evidence agrees clearly better.
 func (f *inflow) choose() {
-	best := len(f.of) - 1
+	best := len(f.byDepth) - 1
 	for i := best - 1; i >= 0; i-- {
-		if f.of[i].score < betterDepth*f.of[best].score {
+		if f.byDepth[i].score < betterDepth*f.byDepth[best].score {
 			best = i
 		}
 	}
@@ -344,63 +345,63 @@ func (f *inflow) choose() {
 }
 
 func (f *inflow) rate() float64 {
-	h := &f.of[f.best]
+	h := &f.byDepth[f.best]
 	return h.calls / h.span
 }
 
-// begin starts from one interval, and the depth that the bucket was found to have in it.
+// begin starts anew from one interval, and from the depth that the bucket was found to have in it.
 func (f *inflow) begin(s *sends, e interval, depth, emptyInflow float64) {
 	*f = inflow{}
-	f.take(s, e, emptyInflow)
-	for i := range f.of { // a tie-break: the depth nearest to the one found is believed at first
-		f.of[i].score += 0.01 * math.Abs(math.Log((depth+1)/(depthAt(i, f.of[i].latest)+1)))
+	f.addStretch(s, e, emptyInflow)
+	for i := range f.byDepth { // a tie-break: the depth nearest to the one found is believed at first
+		f.byDepth[i].score += 0.01 * math.Abs(math.Log((depth+1)/(depthAt(i, f.byDepth[i].latest)+1)))
 	}
 	f.choose()
 }
 
 // known reports whether there is any evidence.
-func (f *inflow) known() bool { return f.of != nil && f.of[f.best].span > 0 }
+func (f *inflow) known() bool { return f.byDepth != nil && f.byDepth[f.best].span > 0 }
 
 // evidence returns the calls that are believed to have flowed in, and the seconds that took.
 func (f *inflow) evidence() (calls, span float64) {
-	if f.of == nil {
+	if f.byDepth == nil {
 		return 0, 0
 	}
-	return f.of[f.best].calls, f.of[f.best].span
+	return f.byDepth[f.best].calls, f.byDepth[f.best].span
 }
 
 // recall takes up evidence of another time, whose depth is not known.
 func (f *inflow) recall(calls, span float64) {
 	f.renew()
-	for i := range f.of {
-		f.of[i] = supposed{calls: calls, span: span, latest: calls / span}
+	for i := range f.byDepth {
+		f.byDepth[i] = depthEvidence{calls: calls, span: span, latest: calls / span}
 	}
-	f.best = len(f.of) - 1
+	f.best = len(f.byDepth) - 1
 }
 
 // fade keeps only as much of the evidence as new evidence can overrule.
 func (f *inflow) fade() {
-	if f.of == nil {
+	if f.byDepth == nil {
 		return
 	}
 	f.renew()
-	for i := range f.of {
-		if h := &f.of[i]; h.span > raisedSpan {
+	for i := range f.byDepth {
+		if h := &f.byDepth[i]; h.span > raisedSpan {
 			h.calls, h.span = h.calls*raisedSpan/h.span, raisedSpan
 		}
 	}
 }
 
-// refill returns the rate at which a bucket of that depth is empty at both ends of a stretch:
-// at least the calls let in per second, and at most fastest.
-func (s *sends) refill(e interval, depth func(rate float64) float64) float64 {
-	low := s.accepted(e.from, e.to) / (e.to - e.from)
-	high := max(low, e.fastest)
-	if s.replay(dimRequests, 0, high, depth(high), e.from, e.to) <= 0 {
+// refillRate returns the rate at which a bucket of that depth is empty at both ends of a stretch.
+// It is at least the calls let in per second, and at most fastest.
+func (s *sends) refillRate(stretch interval, depth func(rate float64) float64) float64 {
+	low := s.accepted(stretch.from, stretch.to) / (stretch.to - stretch.from)
+	high := max(low, stretch.fastest)
+	if s.replay(dimRequests, 0, high, depth(high), stretch.from, stretch.to) <= 0 {
 		return high
 	}
 	for range inflowSteps {
-		if mid := (low + high) / 2; s.replay(dimRequests, 0, mid, depth(mid), e.from, e.to) > 0 {
+		if mid := (low + high) / 2; s.replay(dimRequests, 0, mid, depth(mid), stretch.from, stretch.to) > 0 {
 			high = mid
 		} else {
 			low = mid
@@ -420,8 +421,8 @@ func (s *sends) emptyInflow(e interval) float64 {
 	return e.fastest * let / sent
 }
 
-// surplus returns the most that was let in beyond a rate within any part of a stretch of time.
-// A bucket that refills at that rate is at least that deep.
+// surplus returns the most that was let in beyond a rate within any part of a stretch of time. A
+// bucket that refills at that rate is at least that deep.
 func (s *sends) surplus(from, to, rate float64) (most float64) {
 	t, over := from, 0.0 // over never falls below 0: what was not sent saves nothing up
 	for i := s.after(from); i < s.count; i++ {

@@ -116,7 +116,7 @@ func TestGuessIsLoweredByEarlierCalls(t *testing.T) {
 	want(t, "an earlier refusal is the cap's", c.cap.holds(&limiter.Ticket{Number: 9, Beside: 4}, 30), true)
 	want(t, "places", c.cap.places(), 4)
 	want(t, "an earlier answer", c.answered(&limiter.Ticket{Number: 8, Beside: 12}), false)
-	want(t, "one more is let go", c.cap.guess.tries, false)
+	want(t, "one more is let go", c.cap.guess.tryingMore, false)
 }
 
 // A guess is wrong when a call within it is refused, or one beyond it is answered. What was
@@ -124,7 +124,7 @@ func TestGuessIsLoweredByEarlierCalls(t *testing.T) {
 func TestWrongGuessIsTakenBack(t *testing.T) {
 	for name, end := range map[string]func(*Law, limiter.News){
 		"one within is refused": func(m *Law, n limiter.News) {
-			m.flying = 3
+			m.inFlight = 3
 			m.Refused(at(2), n)
 		},
 		"one beyond is answered": func(m *Law, n limiter.News) {
@@ -151,7 +151,7 @@ func TestWrongGuessIsTakenBack(t *testing.T) {
 // second of two, and look like a cap.
 func TestOneMoreLeavesApart(t *testing.T) {
 	m := newModel(limiter.LawConfig{Rate: limiter.RateConfig{Initial: 1000}}, noon)
-	m.crowd.cap = &callCap{most: 5, seen: 4}
+	m.crowd.cap = &callCap{most: 5, mostSeen: 4}
 	m.estimate.search, m.gap = nil, 0.1
 	for range 4 {
 		leave(m, at(1), one)

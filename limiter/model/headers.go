@@ -11,19 +11,19 @@ import (
 
 // shown holds what headers have shown of a gauge.
 type shown struct {
-	period  periodGuess
-	sighted bool // headers were seen at this refill
-	seenAt  float64
-	left    float64 // the remainder then
-	began   float64 // when this refill was first seen
-	saved   uint64  // steps of a replay that answers have paid for since the last one
-	lag     float64 // units that flowed in beyond the limit
-	named   bool    // the period was in the headers too
-	printed float64 // units per second that they tell, whatever the user said
-	said    bool    // no header told it, but the words of a refusal
-	shape   shapeGuess
-	brim    brim
-	fixed   *fixedWindow // nil: it refills all the time
+	period        periodGuess
+	sighted       bool // headers were seen at this refill
+	seenAt        float64
+	lastRemaining float64 // the remainder then
+	began         float64 // when this refill was first seen
+	saved         uint64  // steps of a replay that answers have paid for since the last one
+	lag           float64 // units that flowed in beyond the limit
+	named         bool    // the period was in the headers too
+	printed       float64 // units per second that they tell, whatever the user said
+	said          bool    // no header told it, but the words of a refusal
+	shape         shapeGuess
+	brim          brim
+	fixed         *fixedWindow // nil: it refills all the time
 }
 
 func (g *gauge) isFixed() bool { return g.shown != nil && g.fixed != nil }
@@ -35,15 +35,15 @@ func (g *gauge) recheck() {
 	}
 }
 
-// see takes a sighting of dimension k, in the headers of a call sent at sent. It reports
-// whether the limit is a new one.
+// takeSighting learns from a sighting of dimension k, in the headers of a call that left at sent.
+// It reports whether the limit is a new one.
 //
 // A call of the law before this one left before 0, as did other calls that are not in own. drew
 // is the units per second that these took.
 //
 // Headers round the remainder down, so remaining + reset·refill is up to one less than the
 // depth. The depth is the most that was read, and never less.
-func (g *gauge) see(k int, s limiter.Sighting, own *sends, sent, now, drew float64) (changed bool) {
+func (g *gauge) takeSighting(k int, s limiter.Sighting, own *sends, sent, now, drew float64) (changed bool) {
 	if g.shown == nil {
 		g.shown = &shown{}
 	}
@@ -66,11 +66,11 @@ func (g *gauge) see(k int, s limiter.Sighting, own *sends, sent, now, drew float
 	level := s.Remaining + half
 	var capacity float64
 	if s.HasReset {
-		back := s.Reset.Seconds() * printed
-		full := s.Remaining + back
+		missing := s.Reset.Seconds() * printed
+		full := s.Remaining + missing
 		capacity = min(s.Limit, max(full, min(g.capacity, full+1)))
-		level = min(s.Remaining+1, max(s.Remaining, capacity-back))
-		if g.shape.falls(full, s.Reset.Seconds()) && g.fixed == nil {
+		level = min(s.Remaining+1, max(s.Remaining, capacity-missing))
+		if g.shape.addSighting(full, s.Reset.Seconds()) && g.fixed == nil {
 			g.fixed = &fixedWindow{}
 		}
 	} else {
@@ -87,7 +87,7 @@ func (g *gauge) see(k int, s limiter.Sighting, own *sends, sent, now, drew float
 	}
 	if !g.sighted || sent > g.seenAt+sightingGap {
 		g.compare(k, own, sent, s.Remaining)
-		g.sighted, g.seenAt, g.left = true, sent, s.Remaining
+		g.sighted, g.seenAt, g.lastRemaining = true, sent, s.Remaining
 	}
 	level = drawnBefore(level, sent, drew-refill) // the inflow before 0 was drawn, too
 	g.level, g.at = own.replay(k, level, refill-g.draw(), capacity, max(0, sent), now), now
@@ -107,23 +107,23 @@ type brim struct {
 // the inflow that often.
 const brimTimes = 5
 
-// raise takes a remainder. While it still rises, the bucket was not full.
-func (b *brim) raise(left float64) {
-	if left <= b.most {
+// raise notes a remainder that may be a new highest. While it still rises, the bucket was not full.
+func (b *brim) raise(remaining float64) {
+	if remaining <= b.most {
 		return
 	}
-	if b.most = left; b.times < brimTimes {
+	if b.most = remaining; b.times < brimTimes {
 		b.times = 0
 	}
 }
 
-// see takes a remainder, and the one that was expected.
-func (b *brim) see(left, expected float64) {
+// compare counts how often the remainder stayed at its highest although more was expected.
+func (b *brim) compare(remaining, expected float64) {
 	switch {
 	case b.times >= brimTimes: // found out
-	case left < b.most:
+	case remaining < b.most:
 		b.times = 0
-	case expected > left+1:
+	case expected > remaining+1:
 		b.times++
 	}
 }
@@ -149,9 +149,8 @@ func drawnBefore(level, sent, rate float64) float64 {
 // both are rounded.
 const underUser = 1.01
 
-// keepToUser takes a sighting of a limit that is larger than the user's. The user's limit and
-// burst bind. Of the sighting only a remainder below that level counts. The lessons of refusals
-// stay.
+// keepToUser learns from a sighting of a limit that is larger than the user's. The user's limit and
+// burst bind. Of the sighting only a remainder below that level counts. What refusals taught stays.
 func (g *gauge) keepToUser(s limiter.Sighting, now float64) (changed bool) {
 	g.advance(now)
 	if changed = g.source == limiter.Seen; changed { // the user's was lowered since
@@ -198,7 +197,7 @@ const (
 	lagSlack  = 0.01 // of the limit may flow in besides: clocks differ
 )
 
-// periodOf returns the period of a sighted limit, in seconds.
+// periodOf returns the period of a sighted limit in seconds, named by the headers or guessed.
 func (g *gauge) periodOf(s limiter.Sighting) float64 {
 	if g.named = s.Window > 0; g.named {
 		return s.Window.Seconds()
@@ -209,36 +208,36 @@ func (g *gauge) periodOf(s limiter.Sighting) float64 {
 	return g.period.period()
 }
 
-// compare holds the remainder against what our own calls would have left. The missing part was
-// drawn by others. A surplus, time and again, says that more flows in than the limit is
-// believed to allow.
-func (g *gauge) compare(k int, own *sends, sent, left float64) {
+// compare compares the remainder with what our own calls would have left. The missing part was
+// drawn by others. A surplus, time and again, says that more flows in than the limit is believed to
+// allow.
+func (g *gauge) compare(k int, own *sends, sent, remaining float64) {
 	if !g.sighted || g.seenAt < 0 { // what the law before drew meanwhile is not in own
 		return
 	}
 	gap := sent - g.seenAt
 	weight := 1 - math.Exp(-gap/othersMemory)
-	expected := own.replay(k, g.left, g.refill, g.capacity, g.seenAt, sent)
+	expected := own.replay(k, g.lastRemaining, g.refill, g.capacity, g.seenAt, sent)
 	switch {
 	case k != dimRequests:
-	case left > g.left+1: // a window has begun, or nobody called
+	case remaining > g.lastRemaining+1: // a window has begun, or nobody called
 		g.lag = 0
 	default:
-		g.lag = max(0, g.lag+left-expected-own.together(sent)-lagSlack*g.refill*gap)
+		g.lag = max(0, g.lag+remaining-expected-own.together(sent)-lagSlack*g.refill*gap)
 	}
-	g.brim.see(left, expected)
+	g.brim.compare(remaining, expected)
 	if expected >= 0.95*g.capacity { // full: whatever they took has flowed back
 		g.others *= 1 - weight
 		return
 	}
-	drawn := (expected - left) / gap
+	drawn := (expected - remaining) / gap
 	g.others = (1-weight)*g.others + weight*drawn
 	g.others = min(othersMost*g.refill, max(-0.1*g.refill, g.others))
 }
 
-// outgrown reports whether more flows in than the limit allows, and tries the next shorter
-// period. Where there is none the headers are wrong. Calls that were counted and never left
-// look like that, too, so a period that the resets prove stands against it.
+// outgrown reports whether the headers are wrong because more flows in than they allow. It first
+// tries the next shorter period, if there is one. Calls that were counted and never left look the
+// same, so a period that the resets prove stands.
 func (g *gauge) outgrown() (wrong bool) {
 	if g.shown == nil || g.lag < lagMost+lagSpread*g.refill || g.isFixed() {
 		return false
@@ -269,8 +268,9 @@ const (
 	fixedLeast     = 3.0 // seconds; a shorter window has ended before its answers say so
 )
 
-// falls takes a sighting, and reports whether this is a window.
-func (g *shapeGuess) falls(full, reset float64) bool {
+// addSighting adds a sighting, and reports whether the limit is a window. full is remaining +
+// reset·refill.
+func (g *shapeGuess) addSighting(full, reset float64) bool {
 	g.most, g.longest = max(g.most, full), max(g.longest, reset)
 	g.falling++
 	if full >= fixedShare*g.most-fixedRounding {
@@ -354,8 +354,9 @@ type slopeProof struct {
 	votes int              // in a row
 }
 
-// see takes a sighting with a reset that is good to measure by.
-func (p *slopeProof) see(s *limiter.Sighting, period float64) {
+// addSighting compares a sighting with the last one. It counts a vote if both agree with the
+// believed period.
+func (p *slopeProof) addSighting(s *limiter.Sighting, period float64) {
 	drawn := p.last.Remaining - s.Remaining
 	if p.last.Limit != s.Limit {
 		*p = slopeProof{last: *s}
@@ -383,13 +384,14 @@ func (p *periodGuess) period() float64 {
 	return usualPeriod
 }
 
-// learn takes a sighting.
+// learn counts a sighting as a vote for the period that its reset comes near to. Enough votes find
+// the period.
 func (p *periodGuess) learn(s limiter.Sighting) {
 	used := s.Limit - s.Remaining
 	if !s.HasReset || used < 2 || s.Reset <= 0 || s.Reset < roundedMost && s.Reset%time.Second == 0 {
 		return
 	}
-	p.slope.see(&s, p.period())
+	p.slope.addSighting(&s, p.period())
 	near := nearest(s.Reset.Seconds() * s.Limit / used)
 	if near == 0 || near != p.candidate {
 		*p = periodGuess{found: p.found, candidate: near, least: used, most: used, slope: p.slope}
@@ -404,7 +406,7 @@ func (p *periodGuess) learn(s limiter.Sighting) {
 	}
 }
 
-// shorten tries the next shorter period, if there is one.
+// shorten replaces the believed period by the next shorter one, and reports whether there is one.
 func (p *periodGuess) shorten() bool {
 	for i := len(periods) - 1; i >= 0; i-- {
 		if periods[i] < p.period() {
@@ -415,7 +417,7 @@ func (p *periodGuess) shorten() bool {
 	return false
 }
 
-// nearest returns the known period that seconds come near to; 0 if there is none.
+// nearest returns the known period that seconds come near to; 0: none.
 func nearest(seconds float64) float64 {
 	for _, p := range periods {
 		if math.Abs(seconds-p) <= periodNear*p {

@@ -18,7 +18,7 @@ func TestUsersLimitOutlivesWrongHeaders(t *testing.T) {
 			r := newRig(m, neverLess(free))
 			r.run(tells)
 			m.SetLimits(r.now, limiter.Limits{RPM: 60 * usersRate})
-			if r.runUntil(time.Minute, func() bool { return m.lies }); !m.lies {
+			if r.runUntil(time.Minute, func() bool { return m.headersLie }); !m.headersLie {
 				t.Fatal("the headers are believed")
 			}
 			keepsToUser(t, r)
@@ -48,13 +48,13 @@ func TestUsersLimitOutlivesWrongHeadersAndARestart(t *testing.T) {
 	before.SetLimits(noon, limiter.Limits{RPM: 60 * usersRate})
 	r := newRig(before, neverLess(free))
 	r.runUntil(time.Minute, func() bool { return before.gauges[dimRequests].source == limiter.Seen })
-	want(t, "lies", before.lies, false)
+	want(t, "lies", before.headersLie, false)
 	m := newModel(limiter.LawConfig{}, r.now)
 	m.SetLimits(r.now, limiter.Limits{RPM: 60 * usersRate})
 	must.Do(t, m.Restore(r.now, before.Save(r.now)))
 	next := newRig(m, neverLess(free))
 	next.now = r.now
-	if next.runUntil(time.Minute, func() bool { return m.lies }); !m.lies {
+	if next.runUntil(time.Minute, func() bool { return m.headersLie }); !m.headersLie {
 		t.Fatal("the headers are believed")
 	}
 	near(t, "a bucket holds", m.gauges[dimRequests].holds(), usersRate*(limiter.DefaultBurst.Seconds()-burstReserve), 1e-6)

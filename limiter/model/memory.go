@@ -23,74 +23,74 @@ const (
 )
 
 // Restore is part of [limiter.Law].
-func (m *Law) Restore(now time.Time, k limiter.Memory) error {
-	if err := k.ValidFor("model"); err != nil {
+func (m *Law) Restore(now time.Time, memory limiter.Memory) error {
+	if err := memory.ValidFor("model"); err != nil {
 		return err
 	}
 	m.quoted, m.window = quote{}, 0
-	r := &recall{now: now, t: m.seconds(now), at: k.At, emptied: k.Emptied}
-	if k.Emptied {
+	r := &recall{now: now, t: m.seconds(now), at: memory.At, emptied: memory.Emptied}
+	if memory.Emptied {
 		m.empties()
 	}
-	m.recallCalls(r, &k)
-	m.recallLies(&k)
-	for i := range k.Limits {
-		m.recallLimit(r, &k.Limits[i])
+	m.recallCalls(r, &memory)
+	m.recallLies(&memory)
+	for i := range memory.Limits {
+		m.recallLimit(r, &memory.Limits[i])
 	}
-	m.recallUser(r, k.Limits)
-	if k.Estimate != nil {
-		m.recallEstimate(r, k.Estimate)
+	m.recallUser(r, memory.Limits)
+	if memory.Estimate != nil {
+		m.recallEstimate(r, memory.Estimate)
 	}
-	m.recallTables(r, &k)
-	m.recallWaits(r, &k)
+	m.recallTables(r, &memory)
+	m.recallWaits(r, &memory)
 	return nil
 }
 
-// recallCalls takes up the usual features of calls.
-func (m *Law) recallCalls(r *recall, k *limiter.Memory) {
-	m.answered.Preset(r.now, measure.Sane(k.Answered, 0, limiter.MaxRate))
-	m.latency = measure.OrElse(measure.Sane(k.Latency, 1e-6, secondsMost), m.latency)
-	m.inherited = float32(measure.Sane(k.Answered, 0, limiter.MaxRate))
+// recallCalls takes over what is remembered of ordinary calls: their rate, latencies and estimates.
+func (m *Law) recallCalls(r *recall, memory *limiter.Memory) {
+	m.answered.Preset(r.now, measure.Sane(memory.Answered, 0, limiter.MaxRate))
+	m.latency = measure.OrElse(measure.Sane(memory.Latency, 1e-6, secondsMost), m.latency)
+	m.inherited = float32(measure.Sane(memory.Answered, 0, limiter.MaxRate))
 	m.inheritedFor = float32(max(inheritedLeast, inheritedLatencies*m.latency))
-	m.delay = measure.OrElse(measure.Sane(k.Refusal, 1e-6, secondsMost), m.delay)
-	m.factor = measure.OrElse(measure.Sane(k.Factor, 1/factorMost, factorMost), m.factor)
-	m.longer = measure.OrElse(measure.Sane(k.Longer, 0, longerMost), m.longer)
-	if pace := measure.Sane(k.Pace, floorRate, limiter.MaxRate); pace > 0 {
+	m.refusalDelay = measure.OrElse(measure.Sane(memory.Refusal, 1e-6, secondsMost), m.refusalDelay)
+	m.factor = measure.OrElse(measure.Sane(memory.Factor, 1/factorMost, factorMost), m.factor)
+	m.longer = measure.OrElse(measure.Sane(memory.Longer, 0, longerMost), m.longer)
+	if pace := measure.Sane(memory.Pace, floorRate, limiter.MaxRate); pace > 0 {
 		m.lastPace, m.gap = pace, 1/pace
 	}
-	if reserve := measure.Sane(k.Reserve, leastReserve, reserveMost); reserve > 0 {
-		m.setReserve(r.seconds(k.ReserveAt), reserve)
+	if reserve := measure.Sane(memory.Reserve, leastReserve, reserveMost); reserve > 0 {
+		m.setReserve(r.seconds(memory.ReserveAt), reserve)
 	}
-	if !k.Refused.IsZero() {
-		m.refusals, m.lastRefused = 1, r.seconds(k.Refused)
+	if !memory.Refused.IsZero() {
+		m.refusals, m.lastRefused = 1, r.seconds(memory.Refused)
 	}
-	if m.serves {
-		m.local.recall(k.Local)
+	if m.isLocal {
+		m.local.recall(memory.Local)
 	}
 	if m.mean != nil {
-		m.mean.Recall(k.Window)
+		m.mean.Recall(memory.Window)
 	}
 }
 
 // recallLies has the law ignore headers that were found wrong.
 func (m *Law) recallLies(k *limiter.Memory) {
 	if lied := measure.Sane(k.Lied, 1e-9, refillMost); lied > 0 {
-		m.lies, m.lied = true, lied
+		m.headersLie, m.liedRate = true, lied
 	}
 }
 
-// recallLimit takes up one limit. A limit that the user has told since then wins. A limit that
-// the user told only then is a guess for requests; for tokens it is ignored.
-func (m *Law) recallLimit(r *recall, k *limiter.LimitMemory) {
-	d := dimensionNamed(k.On)
-	source := sourceNamed(k.Source)
-	if d < 0 || !credible(k, d) || source == limiter.Seen && d == dimRequests && m.lies {
+// recallLimit takes over one limit. A limit that the user has told since wins. A limit that the
+// user told only then becomes a guess for requests, and is ignored for tokens.
+func (m *Law) recallLimit(r *recall, memory *limiter.LimitMemory) {
+	d := dimensionNamed(memory.On)
+	source := sourceNamed(memory.Source)
+	if d < 0 || !credible(memory, d) || source == limiter.Seen && d == dimRequests && m.headersLie {
 		return
 	}
 	g := &m.gauges[d]
 	ceiling := g.ceiling
 	switch {
-	case ceiling > 0 && source != limiter.Seen && !sameNumber(ceiling, k.Ceiling):
+	case ceiling > 0 && source != limiter.Seen && !sameNumber(ceiling, memory.Ceiling):
 		return
 	case ceiling == 0 && source == limiter.Configured && d != dimRequests, source == limiter.Unknown:
 		return
@@ -98,21 +98,22 @@ func (m *Law) recallLimit(r *recall, k *limiter.LimitMemory) {
 		source = limiter.Learned
 	}
 	if source != limiter.Configured { // the user's burst may be another now
-		*g = gauge{source: source, refill: k.Refill, capacity: k.Capacity, ceiling: ceiling, burst: g.burst}
+		*g = gauge{source: source, refill: memory.Refill, capacity: memory.Capacity, ceiling: ceiling, burst: g.burst}
 	}
 	if source == limiter.Learned && d == dimRequests {
-		m.setRate(g, k.Refill)
+		m.setRate(g, memory.Refill)
 	}
 	g.refill = g.capped(g.refill)
-	m.recallShown(r, g, k)
-	m.recallLevel(r, d, k)
+	m.recallShown(r, g, memory)
+	m.recallLevel(r, d, memory)
 	m.use(d)
 	if d == dimRequests {
 		m.estimate.search = nil
 	}
 }
 
-// recallUser takes up what the buckets of the user's limits lack. Without such a memory they are taken to have been empty.
+// recallUser takes over what the buckets of the user's limits lack. Without such a memory they are
+// taken to have been empty.
 func (m *Law) recallUser(r *recall, limits []limiter.LimitMemory) {
 	for d := range m.users {
 		m.users[d] = userBucket{0, r.t - r.age()}
@@ -138,14 +139,15 @@ func credible(k *limiter.LimitMemory, d int) bool {
 	return measure.Sane(k.Refill, 1e-9, refillMost) > 0 && measure.Sane(k.Capacity, least, unitsMost) > 0 && k.Capacity <= depthMost*k.Refill
 }
 
-// recallShown takes up what headers have shown besides. A limit that was seen always has that.
-func (m *Law) recallShown(r *recall, g *gauge, k *limiter.LimitMemory) {
+// recallShown takes over what headers have shown of a limit. Only a limit that headers showed has
+// that.
+func (m *Law) recallShown(r *recall, g *gauge, memory *limiter.LimitMemory) {
 	if g.source != limiter.Seen {
 		return
 	}
-	g.shown = &shown{said: k.Said}
-	g.period.found = nearest(measure.Sane(k.Period, 0, 1e6))
-	w := k.Window
+	g.shown = &shown{said: memory.Said}
+	g.period.found = nearest(measure.Sane(memory.Period, 0, 1e6))
+	w := memory.Window
 	if w == nil || measure.Sane(w.Period, 1e-3, depthMost) == 0 || measure.Sane(w.Most, 1, unitsMost) == 0 {
 		return
 	}
@@ -160,11 +162,11 @@ func (m *Law) recallShown(r *recall, g *gauge, k *limiter.LimitMemory) {
 // usualTokens is the draw of an ordinary call.
 const usualTokens = 5000
 
-// recallLevel adds the inflow since the memory was saved, but never beyond the capacity. An
+// recallLevel sets the level to the remembered one and the inflow since, at most the capacity. An
 // absurd debt holds no call for longer than debtWaits.
-func (m *Law) recallLevel(r *recall, d int, k *limiter.LimitMemory) {
+func (m *Law) recallLevel(r *recall, d int, memory *limiter.LimitMemory) {
 	g := &m.gauges[d]
-	debt := measure.Sane(k.Debt, 0, 2*unitsMost)
+	debt := measure.Sane(memory.Debt, 0, 2*unitsMost)
 	g.level, g.at = g.capacity-debt, r.t-r.age()
 	g.advance(r.t)
 	call := 1.0
@@ -179,7 +181,7 @@ func (m *Law) recallLevel(r *recall, d int, k *limiter.LimitMemory) {
 	}
 	g.take(0)
 	if g.source == limiter.Seen && !g.isFixed() {
-		g.others = min(othersMost*g.refill, measure.Sane(k.Others, 0, g.refill))
+		g.others = min(othersMost*g.refill, measure.Sane(memory.Others, 0, g.refill))
 	}
 }
 
@@ -202,54 +204,54 @@ func (r *recall) inHand(g *gauge) float64 {
 	return max(0, g.level-fastest*r.age())
 }
 
-// recallEstimate takes up the knowledge of the rate. The evidence of calls that this law did
-// not see begins now, or earlier by the time that fills the bucket's level: the level is let in
-// besides.
-func (m *Law) recallEstimate(r *recall, k *limiter.EstimateMemory) {
+// recallEstimate takes over what is remembered of the rate. New evidence begins now, as this law
+// did not see earlier calls. If the bucket holds a level, it begins earlier by the time that fills
+// it: that level is let in besides.
+func (m *Law) recallEstimate(r *recall, memory *limiter.EstimateMemory) {
 	e, g := &m.estimate, &m.gauges[dimRequests]
-	e.every = min(tryMost, max(tryEvery, measure.Sane(k.Every, 0, tryMost)))
-	e.anchor, e.at = r.t, max(r.seconds(k.At), r.t-e.every/2) // nobody was quiet while nobody called
+	e.every = min(tryMost, max(tryEvery, measure.Sane(memory.Every, 0, tryMost)))
+	e.anchor, e.at = r.t, max(r.seconds(memory.At), r.t-e.every/2) // nobody was quiet while nobody called
 	if g.known() {
 		e.anchor -= max(0, min(g.level/g.refill, historySpan))
-		e.confirmed = k.Confirmed
-		calls, span := measure.Sane(k.Calls, 0, limiter.MaxRate*evidenceMost), measure.Sane(k.Span, 1e-3, evidenceMost)
+		e.confirmed = memory.Confirmed
+		calls, span := measure.Sane(memory.Calls, 0, limiter.MaxRate*evidenceMost), measure.Sane(memory.Span, 1e-3, evidenceMost)
 		if calls > 0 && span > 0 && calls/span >= floorRate && calls/span <= limiter.MaxRate {
 			e.inflow.recall(calls, span)
 		}
 		return
 	}
 	// A search that nothing stops, as another limit binds, goes on rising beyond any rate.
-	if pace := measure.Sane(min(k.Search, limiter.MaxRate), searchFloor, limiter.MaxRate); pace > 0 && e.search != nil {
+	if pace := measure.Sane(min(memory.Search, limiter.MaxRate), searchFloor, limiter.MaxRate); pace > 0 && e.search != nil {
 		e.search = &search{pace: pace} // what was let in before its first alarm is not known any more
 	}
 }
 
-// recallTables takes up the evidence for chance and for a cap.
-func (m *Law) recallTables(r *recall, k *limiter.Memory) {
-	m.chance.paces = tableOf(k.Chance)
-	if c := k.Cap; c != nil {
-		m.crowd.beside, m.crowd.paces = tableOf(c.Beside), tableOf(c.Paces)
+// recallTables takes over the evidence for chance and for a cap.
+func (m *Law) recallTables(r *recall, memory *limiter.Memory) {
+	m.chance.paces = tableOf(memory.Chance)
+	if c := memory.Cap; c != nil {
+		m.crowd.byInFlight, m.crowd.byPace = tableOf(c.Beside), tableOf(c.Paces)
 		if most := measure.Sane(c.Most, 1, cappedMost); most > 0 {
-			m.crowd.cap = &callCap{most: most, seen: most, clear: measure.Sane(c.Clear, 0, 1e6)}
+			m.crowd.cap = &callCap{most: most, mostSeen: most, letInAtEdge: measure.Sane(c.Clear, 0, 1e6)}
 		}
 	}
 	if r.age() > chanceFresh {
 		m.chance.paces.fade(paceBins, trialFresh)
 	}
 	if m.refusals > 0 {
-		m.byChance = m.chance.share(paceBin(m.lastPace))
+		m.chanceShare = m.chance.share(paceBin(m.lastPace))
 	}
 }
 
-// recallWaits takes up the reasons that keep calls from leaving, or slow them at first.
-func (m *Law) recallWaits(r *recall, k *limiter.Memory) {
-	if wait := r.ahead(k.Hold, limiter.DefaultMaxDirected); wait > 0 {
+// recallWaits takes over what keeps calls from leaving, or slows them at first.
+func (m *Law) recallWaits(r *recall, memory *limiter.Memory) {
+	if wait := r.ahead(memory.Hold, limiter.DefaultMaxDirected); wait > 0 {
 		m.hold = r.t + wait
 	}
-	if p := k.Ramp; p != nil && measure.Sane(p.Double, 0.1, slowDoubling) > 0 {
+	if p := memory.Ramp; p != nil && measure.Sane(p.Double, 0.1, slowDoubling) > 0 {
 		m.slowStart(r.seconds(p.At), p.Double)
 	}
-	if d := k.Drought; d != nil && r.age() <= droughtKept && d.Refusals > 0 {
+	if d := memory.Drought; d != nil && r.age() <= droughtKept && d.Refusals > 0 {
 		m.drought = &drought{began: r.seconds(d.Began), refusals: min(d.Refusals, 64), busy: d.Busy, pace: m.lastPace}
 	}
 }
@@ -287,7 +289,7 @@ func (t *table) counts() (c limiter.Counts) {
 	return c
 }
 
-// tableOf makes a table of counts. Lines that cannot be true are left out.
+// tableOf returns the table with these counts. It leaves out lines that cannot be true.
 func tableOf(c limiter.Counts) (t table) {
 	for _, line := range c {
 		bin, calls, refused := line[0], line[1], line[2]
@@ -326,58 +328,58 @@ func (r *recall) ahead(at time.Time, most time.Duration) float64 {
 // age returns the seconds since the memory was saved.
 func (r *recall) age() float64 { return min(measure.Ages, max(0, r.now.Sub(r.at).Seconds())) }
 
-// Save is part of [limiter.Law]. A trial and a try are left out. The alarm's lesson stands: it
+// Save is part of [limiter.Law]. It leaves out a trial and a try. What the alarm taught stands: it
 // is the more careful of the two beliefs between which a trial was to decide.
 func (m *Law) Save(now time.Time) limiter.Memory {
 	law := *m
 	t := law.seconds(now)
-	k := limiter.Memory{
+	memory := limiter.Memory{
 		Version: limiter.MemoryVersion, Law: "model", At: measure.WallAt(now, 0),
-		Answered: law.answered.PerSecond(now), Latency: law.latency, Refusal: law.delay,
-		Pace: law.lastPace, Factor: law.factor, Longer: law.longer, Lied: law.lied,
+		Answered: law.answered.PerSecond(now), Latency: law.latency, Refusal: law.refusalDelay,
+		Pace: law.lastPace, Factor: law.factor, Longer: law.longer, Lied: law.liedRate,
 	}
 	at := func(moment float64) time.Time { return measure.WallAt(now, moment-t) }
 	for d := range law.used {
 		if g := &law.gauges[d]; g.known() {
-			k.Limits = append(k.Limits, law.saveLimit(d, t, at))
+			memory.Limits = append(memory.Limits, law.saveLimit(d, t, at))
 		}
 	}
 	if r := law.reserveNow(t); r > leastReserve {
-		k.Reserve, k.ReserveAt = r, at(t)
+		memory.Reserve, memory.ReserveAt = r, at(t)
 	}
 	if t < law.hold {
-		k.Hold = at(law.hold)
+		memory.Hold = at(law.hold)
 	}
 	if law.refusals > 0 {
-		k.Refused = at(law.lastRefused)
+		memory.Refused = at(law.lastRefused)
 	}
-	if law.serves {
-		k.Local = law.local.size
+	if law.isLocal {
+		memory.Local = law.local.size
 	}
 	if law.mean != nil {
-		k.Window = law.mean.Found()
+		memory.Window = law.mean.Found()
 	}
 	if law.opened(t) < 1 {
-		k.Ramp = &limiter.RampMemory{At: at(law.openAt), Share: openShare, Double: law.openTime}
+		memory.Ramp = &limiter.RampMemory{At: at(law.openAt), Share: openShare, Double: law.openTime}
 	}
-	law.saveBeliefs(&k, at)
-	return k
+	law.saveBeliefs(&memory, at)
+	return memory
 }
 
-// saveBeliefs adds what the law has found out from the fates of calls to a memory. A cap that is
-// only guessed is left out.
-func (m *Law) saveBeliefs(k *limiter.Memory, at func(float64) time.Time) {
-	k.Estimate = m.estimate.save(at)
-	k.Chance = m.chance.paces.counts()
-	c := limiter.CapMemory{Beside: m.crowd.beside.counts(), Paces: m.crowd.paces.counts()}
+// saveBeliefs adds to a memory what the law has learned from the fates of calls. It leaves out a
+// cap that is only guessed.
+func (m *Law) saveBeliefs(memory *limiter.Memory, at func(float64) time.Time) {
+	memory.Estimate = m.estimate.save(at)
+	memory.Chance = m.chance.paces.counts()
+	c := limiter.CapMemory{Beside: m.crowd.byInFlight.counts(), Paces: m.crowd.byPace.counts()}
 	if b := m.crowd.cap; b != nil && b.guess == nil {
-		c.Most, c.Clear = b.most, b.clear
+		c.Most, c.Clear = b.most, b.letInAtEdge
 	}
 	if len(c.Beside) > 0 {
-		k.Cap = &c
+		memory.Cap = &c
 	}
 	if d := m.drought; d != nil {
-		k.Drought = &limiter.DroughtMemory{Began: at(d.began), Refusals: d.refusals, Busy: d.busy}
+		memory.Drought = &limiter.DroughtMemory{Began: at(d.began), Refusals: d.refusals, Busy: d.busy}
 	}
 }
 
@@ -385,32 +387,32 @@ func (m *Law) saveBeliefs(k *limiter.Memory, at func(float64) time.Time) {
 // the limit may change meanwhile. Only a limit that headers have shown has a period or a window.
 func (m *Law) saveLimit(d int, t float64, at func(float64) time.Time) limiter.LimitMemory {
 	g := &m.gauges[d]
-	k := limiter.LimitMemory{
+	memory := limiter.LimitMemory{
 		On: dimensionOf[d].String(), Source: g.source.String(), Refill: g.refill, Capacity: g.capacity,
 		Debt: g.capacity - g.levelAt(t), Others: g.others, Ceiling: g.ceiling,
 	}
 	if g.ceiling > 0 {
 		debt := g.usersCapacity() - m.userLevel(d, t)
-		k.UserDebt = &debt
+		memory.UserDebt = &debt
 	}
 	if g.shown == nil {
-		return k
+		return memory
 	}
-	k.Period, k.Said = g.period.found, g.said
+	memory.Period, memory.Said = g.period.found, g.said
 	if g.fixed != nil {
 		w := *g.fixed
 		w.advance(t)
-		k.Window = &limiter.WindowMemory{Ends: at(w.ends), Period: w.period, Most: w.most}
+		memory.Window = &limiter.WindowMemory{Ends: at(w.ends), Period: w.period, Most: w.most}
 	}
-	return k
+	return memory
 }
 
 // save returns the estimate's memory for a restart. The function at turns the law's seconds into times.
 func (e *estimate) save(at func(float64) time.Time) *limiter.EstimateMemory {
 	calls, span := e.inflow.evidence()
-	k := &limiter.EstimateMemory{Calls: calls, Span: span, At: at(e.at), Every: e.every, Confirmed: e.confirmed}
+	memory := &limiter.EstimateMemory{Calls: calls, Span: span, At: at(e.at), Every: e.every, Confirmed: e.confirmed}
 	if s := e.search; s != nil {
-		k.Search = s.pace
+		memory.Search = s.pace
 	}
-	return k
+	return memory
 }

@@ -93,7 +93,7 @@ func TestMemoryIsTakenUp(t *testing.T) {
 	near(t, "lied", v.Lied, 100, 0)
 	near(t, "chance", v.Chance, 36.0/360, 0.02)
 	near(t, "cap", m.crowd.cap.most, 8.4, 0)
-	want(t, "beside", m.crowd.beside.at(8).refused, 19)
+	want(t, "beside", m.crowd.byInFlight.at(8).refused, 19)
 	want(t, "local", m.local.Size(), 24)
 	near(t, "reserve", m.reserveNow(0), 2*math.Pow(0.8, 0.5), 1e-9)
 	near(t, "answers", m.answered.PerSecond(noon), 10, 1)
@@ -103,7 +103,7 @@ func TestMemoryIsTakenUp(t *testing.T) {
 	near(t, "estimated at", m.estimate.at, -5.5, 1e-9)
 	near(t, "factor", m.factor, 1.25, 0)
 	near(t, "latency", m.latency, 1.2, 0)
-	near(t, "refusals", m.delay, 0.06, 0)
+	near(t, "refusals", m.refusalDelay, 0.06, 0)
 	near(t, "pace", m.lastPace, 9.8, 0)
 	near(t, "last refused", m.lastRefused, -1, 1e-9)
 }

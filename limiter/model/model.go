@@ -51,17 +51,17 @@ const AskAgain = 250 * time.Millisecond
 // The fields that every call touches are next to each other, from the end of answered to the
 // beginning of errors. With ten thousand lanes, each is cold when its turn comes.
 type Law struct {
-	answered measure.Meter
-	begin    time.Time
-	latest   time.Time // what seconds was asked for last,
-	clock    float64   // and its answer: calls that end at the same time share it
-	broken   bool      // the breaker has opened since the last climb
-	serves   bool      // the server queues what is too much, and does not refuse it
-	lies     bool      // its headers on requests were found wrong
-	alike    alike     // calls let in that are not booked yet
-	pressed  bool      // the pace held calls back since the latest one left
-	atCap    bool      // the latest call took the last place under a cap
-	used     int       // gauges from here on are unknown
+	answered   measure.Meter
+	begin      time.Time
+	latest     time.Time // what seconds was asked for last,
+	clock      float64   // and its answer: calls that end at the same time share it
+	broken     bool      // the breaker has opened since the last climb
+	isLocal    bool      // the server queues what is too much, and does not refuse it
+	headersLie bool      // its headers on requests were found wrong
+	alike      alike     // calls let in that are not booked yet
+	heldBack   bool      // the pace held calls back since the latest one left
+	atCap      bool      // the latest call took the last place under a cap
+	used       int       // gauges from here on are unknown
 
 	hold         float64 // nothing leaves before
 	ticked       float64 // when time taught last
@@ -78,18 +78,18 @@ type Law struct {
 	longer       float64      // output tokens per estimated one
 	output       float64      // the mean of their estimates
 	latency      float64      // of answers, smoothed, seconds
-	byChance     float64      // share of calls that chance refuses at the present pace
+	chanceShare  float64      // share of calls that chance refuses at the present pace
 	lastPace     float64      // at which the latest call left that was let in
-	delay        float64      // smoothed time that refusals take, seconds
+	refusalDelay float64      // smoothed time that refusals take, seconds
 	remains      limiter.Cost // calls still to come, if the end is near; zero: unknown
 	recent       uint64       // the latest fates, a bit each: let in
 	sent         uint64       // calls
 	refusals     int          // ever
 	inherited    float32      // answers per second before a restart,
 	inheritedFor float32      // until so many seconds after
-	row          int32        // refusals one after the other
-	eased        float32      // calls per second at most while too many break
-	flying       int32        // calls
+	refusalRow   int32        // refusals one after the other
+	slowPace     float32      // calls per second at most while too many break
+	inFlight     int32        // calls
 	window       int32        // what Window answered at windowAt; 0: something has happened since
 	estimate     estimate
 	trial        *trial       // nil: none is under way
@@ -106,18 +106,18 @@ type Law struct {
 	rng         *rand.Rand
 	downUntil   float64 // when the server was up again after an outage; 0: there was none
 	lastRefused float64 // when the latest refused call left
-	lied        float64 // calls per second that headers showed and that were found wrong; 0: none
+	liedRate    float64 // calls per second that headers showed and that were found wrong; 0: none
 	reserveAt   float64
 	chance      chance
 	crowd       crowd
 }
 
-// New starts a law with the user's limits.
+// New returns a law with the user's limits, which searches for what it does not know.
 func New(c limiter.LawConfig, now time.Time, rng *rand.Rand) *Law {
 	m := &Law{
 		begin: now, latest: now, rng: rng, openAt: -slowDoubling, openTime: backDoubling, reserve: leastReserve,
-		factor: 1, longer: 1, credit: 1, gap: 1 / firstRate, lastPace: firstRate, delay: firstDelay, recent: ^uint64(0),
-		errors: window.NewErrors(c.Errors), serves: c.Local,
+		factor: 1, longer: 1, credit: 1, gap: 1 / firstRate, lastPace: firstRate, refusalDelay: firstDelay, recent: ^uint64(0),
+		errors: window.NewErrors(c.Errors), isLocal: c.Local,
 	}
 	m.watch(c)
 	m.estimate = estimate{search: &search{pace: firstRate}, every: tryEvery}
@@ -153,7 +153,7 @@ func (m *Law) SetLimits(now time.Time, l limiter.Limits) {
 	t := m.seconds(now)
 	for k, perMinute := range [dims]float64{l.RPM, l.TPM, l.InputTPM, l.OutputTPM} {
 		level, was := m.userLevel(k, t), m.gauges[k].ceiling
-		m.gauges[k].tell(t, perMinute/60, l.Burst.Seconds(), k != dimRequests)
+		m.gauges[k].setUserLimit(t, perMinute/60, l.Burst.Seconds(), k != dimRequests)
 		if was <= 0 {
 			level = m.gauges[k].usersCapacity()
 		}
@@ -208,8 +208,8 @@ func (m *Law) View(now time.Time, c limiter.Cost) limiter.View {
 const foreseeable = 24 * time.Hour
 
 // WaitInAll is part of [limiter.Foreseer]. It asks [Law.Wait] at moments that lie apart by a
-// sixteenth of the wait so far, as the rate changes on the way. Then it closes in on the last
-// of them.
+// sixteenth of the wait so far, as the rate changes on the way. Then it searches between the last
+// two of them.
 func (m *Law) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
 	asked := *m
 	asked.errors.Part()
@@ -217,18 +217,18 @@ func (m *Law) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
 		w, _ := asked.Wait(now.Add(after), c)
 		return w
 	}
-	var waits, goes time.Duration
-	for w := wait(0); w > 0 && goes < foreseeable; w = wait(goes) {
-		waits, goes = goes, goes+max(w, goes/16)
+	var tooEarly, lateEnough time.Duration
+	for w := wait(0); w > 0 && lateEnough < foreseeable; w = wait(lateEnough) {
+		tooEarly, lateEnough = lateEnough, lateEnough+max(w, lateEnough/16)
 	}
-	for goes-waits > max(time.Millisecond, goes/1000) {
-		if middle := waits + (goes-waits)/2; wait(middle) > 0 {
-			waits = middle
+	for lateEnough-tooEarly > max(time.Millisecond, lateEnough/1000) {
+		if middle := tooEarly + (lateEnough-tooEarly)/2; wait(middle) > 0 {
+			tooEarly = middle
 		} else {
-			goes = middle
+			lateEnough = middle
 		}
 	}
-	return goes
+	return lateEnough
 }
 
 // limitView describes one limit at t. Only the ceiling of a limit that is not known shows. A
@@ -246,13 +246,13 @@ func (m *Law) limitView(k int, t float64) limiter.LimitView {
 	if g.isFixed() {
 		w := *g.fixed
 		w.advance(t)
-		v.Period, v.Ends = w.named(), m.time(w.ends)
+		v.Period, v.Ends = w.periodName(), m.time(w.ends)
 	}
 	return v
 }
 
-// named returns the usual period of which the longest reset is nearly all, or else that reset.
-func (w *fixedWindow) named() time.Duration {
+// periodName returns the usual period to which the longest reset comes near, or else that reset.
+func (w *fixedWindow) periodName() time.Duration {
 	for _, p := range periods {
 		if w.period <= p*(1+periodNear) && w.period >= p*(1-periodNear) {
 			return time.Duration(p * 1e9)
@@ -261,8 +261,8 @@ func (w *fixedWindow) named() time.Duration {
 	return measure.Span(max(w.period, 1e-3)).Round(time.Millisecond)
 }
 
-// viewBounds finds the bounds on a call of that cost: those of which [Law.Wait] takes the
-// least.
+// viewBounds adds the bounds on a call of that cost to the view. [Law.Wait] takes the least of
+// them.
 func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
 	if t < m.hold {
 		v.Bind(limiter.BoundCooldown, 0)
@@ -286,14 +286,14 @@ func (m *Law) viewBounds(v *limiter.View, t float64, cost [dims]float64) {
 		v.Bind(limiter.BoundLatency, m.mean.Pace())
 	}
 	if m.slowed(t) {
-		v.Bind(limiter.BoundErrors, float64(m.eased))
+		v.Bind(limiter.BoundErrors, float64(m.slowPace))
 	}
 	if v.Pace, _ = m.paceOf(t, cost); t < m.hold {
 		v.Pace = 0
 	}
 }
 
-// gaugeBound returns the rate that one limit allows, in units per second, and what gives it:
+// gaugeBound returns the rate that one limit allows, in units per second, and its reason. That is
 // the limit itself, a ramp or the draw of other clients.
 func (m *Law) gaugeBound(k int, t, cost float64) (limiter.Bound, float64) {
 	fastest, ending := m.opened(t), m.ending(t)
@@ -311,10 +311,10 @@ func (m *Law) gaugeBound(k int, t, cost float64) (limiter.Bound, float64) {
 	return limiter.BoundRequests + limiter.Bound(k), rate
 }
 
-// places returns the calls that the server is believed to take at once; 0: as many as come.
+// places returns how many calls the server is believed to take at once; 0: any number.
 func (m *Law) places() int {
 	n := 0
-	if m.serves {
+	if m.isLocal {
 		n = m.local.Size()
 	}
 	if c := m.crowd.cap; c != nil && c.guess == nil && !m.queues() && (n == 0 || c.places() < n) {
@@ -323,10 +323,10 @@ func (m *Law) places() int {
 	return n
 }
 
-// viewBeliefs adds what the law believes apart from limits: how many calls go at once, refusals
-// by chance, a search, headers that were wrong. A belief that it does not hold stays zero.
+// viewBeliefs adds the beliefs that are not about limits: calls at once, refusals by chance, a
+// search, wrong headers. What the law does not believe stays zero.
 func (m *Law) viewBeliefs(v *limiter.View) {
-	v.Cap, v.Lied = m.places(), m.lied
+	v.Cap, v.Lied = m.places(), m.liedRate
 	if m.mean != nil {
 		v.Window = m.mean.Size()
 	}

@@ -55,8 +55,8 @@ func (m *Law) reserveNow(t float64) float64 {
 	return max(leastReserve, m.reserve*math.Pow(0.8, (t-m.reserveAt)/reserveFades))
 }
 
-// spare returns the level that is kept back: enough for a call that arrives before the one that
-// left before it.
+// spare returns the level that is kept back. It is enough for a call that arrives before the one
+// that left before it.
 func (m *Law) spare(g *gauge, t, cost float64) float64 {
 	switch {
 	case g.isFixed():
@@ -70,7 +70,7 @@ func (m *Law) spare(g *gauge, t, cost float64) float64 {
 	return max(min(1.5*cost, g.capacity), min(headerSpare*g.refill, g.capacity/4))
 }
 
-// paceOf returns the calls of that cost that may leave per second, and what gives that rate.
+// paceOf returns how many calls of that cost may leave per second, and which bound gives that rate.
 func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Bound) {
 	least, ending, fastest := nothing, m.ending(t), m.opened(t)
 	for k := range m.used {
@@ -88,7 +88,7 @@ func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Bound) {
 		least.Pace = m.gross(least.Pace)
 	}
 	if m.slowed(t) {
-		lower(&least, limiter.BoundErrors, float64(m.eased))
+		lower(&least, limiter.BoundErrors, float64(m.slowPace))
 	}
 	return max(least.Pace, m.gauges[dimRequests].capped(floorRate)), least.By
 }
@@ -96,7 +96,7 @@ func (m *Law) paceOf(t float64, cost [dims]float64) (float64, limiter.Bound) {
 // gross returns the rate at which calls must leave for so many to be let in, which gauges
 // count: chance refuses some. The user's limit bounds the calls that leave.
 func (m *Law) gross(net float64) float64 {
-	return max(net, m.gauges[dimRequests].capped(net/(1-m.byChance)))
+	return max(net, m.gauges[dimRequests].capped(net/(1-m.chanceShare)))
 }
 
 // slowed reports whether the lane goes slower because too many calls break.
@@ -104,7 +104,7 @@ func (m *Law) slowed(t float64) bool { return m.errors.Slows() && m.stillSlowed(
 
 func (m *Law) stillSlowed(t float64) bool { return m.errors.Slowed(m.time(t)) > 0 }
 
-// gaugePace returns the rate that one limit allows, in units per second.
+// gaugePace returns the rate that one limit allows for a call of that cost, in units per second.
 func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	g := &m.gauges[k]
 	level, spare, keep := g.levelAt(t), 0.0, margin
@@ -114,18 +114,18 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	if g.source == limiter.Configured {
 		keep = 1 // the level alone holds calls to the configured limit
 	}
-	x := keep*g.refill - g.draw() + (level+cost/2-spare)/horizon
+	pace := keep*g.refill - g.draw() + (level+cost/2-spare)/horizon
 	most := max(fastest*g.refill, level/longBurst)
 	switch try := m.estimate.try; {
 	case g.isFixed():
-		x = g.fixed.rate(t, level, x)
+		pace = g.fixed.rate(t, level, pace)
 		if ending {
-			x = most
+			pace = most
 		}
 	case k == dimRequests && try != nil && g.source != limiter.Seen:
-		x = max(x, try.rate)
+		pace = max(pace, try.rate)
 	case g.source == limiter.Configured && cost > g.capacity: // it waits for its debt after it has left
-		x = most
+		pace = most
 	}
 	if g.spacing(k) {
 		most = min(most, 1/max(1/(margin*g.refill), 1/g.refill+leastJitter))
@@ -133,7 +133,7 @@ func (m *Law) gaugePace(k int, t, cost, fastest float64, ending bool) float64 {
 	if g.ceiling > 0 && g.source != limiter.Configured {
 		most = min(most, g.ceiling+max(0, m.userLevel(k, t)+cost/2)/horizon)
 	}
-	return max(0.05*g.refill, min(x, most))
+	return max(0.05*g.refill, min(pace, most))
 }
 
 // rate spreads the rest of a window over the rest of its time.
@@ -144,7 +144,7 @@ func (w *fixedWindow) rate(t, level, least float64) float64 {
 	return max(least, level/max(w.ends-t, fixedEdge))
 }
 
-// ending reports whether the rest of the batch fits the levels: the reserve is of no use then.
+// ending reports whether the rest of the batch fits the levels. A reserve is then of no use.
 func (m *Law) ending(t float64) bool {
 	if m.remains == (limiter.Cost{}) || m.queues() || !m.gauges[dimRequests].known() {
 		return false
@@ -182,10 +182,10 @@ func (m *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Bound)
 	}
 	charge := m.weigh(c)
 	cost := spread(charge)
-	r, by := m.paceOf(t, cost)
-	m.quoted.at, m.quoted.rate, m.quoted.cost = t, r, charge
-	if credit := m.creditAt(t, r); credit < 1-1e-9 {
-		return min(AskAgain, ceilSeconds((1-credit)/r)), by
+	rate, by := m.paceOf(t, cost)
+	m.quoted.at, m.quoted.rate, m.quoted.cost = t, rate, charge
+	if credit := m.creditAt(t, rate); credit < 1-1e-9 {
+		return min(AskAgain, ceilSeconds((1-credit)/rate)), by
 	}
 	if wait := m.apart(t); wait > 0 {
 		return min(AskAgain, wait), limiter.BoundTrial
@@ -196,19 +196,19 @@ func (m *Law) Wait(now time.Time, c limiter.Cost) (time.Duration, limiter.Bound)
 	return 0, limiter.BoundNone
 }
 
-// creditAt returns the number of calls that may leave at once. The whole time since the latest
-// call counts at the present rate, so that a rising rate shortens a wait that has begun. The
-// time of a hold does not count, so that a hold does not end in a burst. Where the server lets
-// in one call at a time, no call is saved up.
-func (m *Law) creditAt(t, r float64) float64 {
-	if math.IsInf(r, 1) {
+// creditAt returns the number of calls that may leave at once. The whole time since the latest call
+// counts at the present rate, so that a rising rate shortens a wait that has begun. The time of a
+// hold does not count, so that its end is no burst. Where the server lets in one call at a time, no
+// call is saved up.
+func (m *Law) creditAt(t, rate float64) float64 {
+	if math.IsInf(rate, 1) {
 		return 1 // without a rate no credit is saved up for a later one
 	}
-	most := 1 + measure.Slack*r
+	most := 1 + measure.Slack*rate
 	if m.gauges[dimRequests].spacing(dimRequests) {
 		most = 1
 	}
-	return min(most, m.credit+r*max(0, t-max(m.credited, m.hold)))
+	return min(most, m.credit+rate*max(0, t-max(m.credited, m.hold)))
 }
 
 // apart returns the wait of a call that would be one more than a cap was ever seen to let in:
@@ -225,7 +225,7 @@ func (m *Law) apart(t float64) time.Duration {
 // refusals.
 func (m *Law) beyondCap() bool {
 	c := m.crowd.cap
-	return c != nil && (c.exact || m.estimate.search != nil) && float64(m.flying) >= math.Floor(c.seen)
+	return c != nil && (c.exact || m.estimate.search != nil) && float64(m.inFlight) >= math.Floor(c.mostSeen)
 }
 
 // ProbeWait is part of [limiter.Law].
@@ -234,15 +234,16 @@ func (m *Law) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 	return wait
 }
 
-// debtWait returns the time until the call fits the gauges, with the debt that each allows.
-// Where headers or the user tell the level, no debt is allowed.
+// debtWait returns the time until the call fits the gauges, with the debt that each allows. It also
+// returns the dimension that it waits for. Where headers or the user tell the level, no debt is
+// allowed.
 func (m *Law) debtWait(t float64, cost [dims]float64) (_ time.Duration, on int) {
 	var wait float64
 	for k := range m.used {
 		g := &m.gauges[k]
 		if g.ceiling > 0 {
-			if short := min(cost[k], g.usersCapacity()) - m.userLevel(k, t) - 1e-9; short/g.ceiling > wait {
-				wait, on = short/g.ceiling, k
+			if missing := min(cost[k], g.usersCapacity()) - m.userLevel(k, t) - 1e-9; missing/g.ceiling > wait {
+				wait, on = missing/g.ceiling, k
 			}
 		}
 		if !g.known() || g.fresh || m.estimate.try != nil && k == dimRequests {
@@ -279,17 +280,18 @@ func ceilSeconds(s float64) time.Duration {
 	return measure.Span(min(s, measure.MaxWait.Seconds()))
 }
 
-// Sent notes that a call leaves with so many others in flight, and returns its ticket.
-func (m *Law) Sent(now time.Time, c limiter.Cost, beside int) (k limiter.Ticket) {
+// Sent is part of [limiter.Law]. It charges a call that leaves with so many others in flight, and
+// returns its ticket.
+func (m *Law) Sent(now time.Time, c limiter.Cost, inFlight int) (ticket limiter.Ticket) {
 	t := m.seconds(now)
 	charge := m.weigh(c)
 	cost := spread(charge)
-	r := m.quoted.rate
-	if m.quoted.at != t || m.quoted.cost != charge || r == 0 {
-		r, _ = m.paceOf(t, cost)
+	rate := m.quoted.rate
+	if m.quoted.at != t || m.quoted.cost != charge || rate == 0 {
+		rate, _ = m.paceOf(t, cost)
 	}
 	m.quoted = quote{}
-	m.credit = m.creditAt(t, r) - 1
+	m.credit = m.creditAt(t, rate) - 1
 	for d := range m.used {
 		if g := &m.gauges[d]; g.known() {
 			g.advance(t)
@@ -297,17 +299,17 @@ func (m *Law) Sent(now time.Time, c limiter.Cost, beside int) (k limiter.Ticket)
 		}
 		m.drawUser(d, t, cost[d], cost[d])
 	}
-	if m.serves {
+	if m.isLocal {
 		m.local.Sent()
 	}
 	m.sends.add(t, charge)
 	m.sent++
-	m.flying++
+	m.inFlight++
 	if m.used > 0 {
 		m.window = 0 // a configured rate is more calls if they are cheap
 	}
-	m.fill(&k, t, r, beside)
-	return k
+	m.fillTicket(&ticket, t, rate, inFlight)
+	return ticket
 }
 
 const (
@@ -317,9 +319,10 @@ const (
 	bunchTime = 0.05
 )
 
-// fill notes on a ticket at which pace and in what company a call left. The pace is the one
-// that held calls back. If nothing did, it is the one at which calls really leave.
-func (m *Law) fill(k *limiter.Ticket, t, r float64, beside int) {
+// fillTicket notes on a ticket the pace at which a call left and how many others were in flight.
+// The pace is the one that held calls back. If nothing did, it is the one at which calls really
+// leave.
+func (m *Law) fillTicket(ticket *limiter.Ticket, t, rate float64, inFlight int) {
 	m.bunch++
 	if span := t - max(m.bunched, m.hold); span >= bunchTime {
 		m.gap += min(1, gapWeight*m.bunch) * (span/m.bunch - m.gap)
@@ -327,16 +330,16 @@ func (m *Law) fill(k *limiter.Ticket, t, r float64, beside int) {
 	}
 	m.credited = t
 	pace := 1 / max(m.gap, 1e-4)
-	if m.pressed {
-		pace = min(r, 1e4)
+	if m.heldBack {
+		pace = min(rate, 1e4)
 	}
-	k.Factor, k.Longer = float32(m.factor), float32(m.longer)
-	k.Pace, k.Beside = float32(pace), uint16(min(beside, math.MaxUint16))
+	ticket.Factor, ticket.Longer = float32(m.factor), float32(m.longer)
+	ticket.Pace, ticket.Beside = float32(pace), uint16(min(inFlight, math.MaxUint16))
 	if c := m.crowd.cap; c != nil {
-		k.AtCap = beside+1 >= c.places()
-		m.atCap = k.AtCap
+		ticket.AtCap = inFlight+1 >= c.places()
+		m.atCap = ticket.AtCap
 	}
-	k.Number = m.fates.add(t, k)
+	ticket.Number = m.fates.add(t, ticket)
 }
 
 // weigh returns the charge of a call: its estimate, corrected by the real draw of calls like

@@ -12,17 +12,17 @@ import (
 // Tick is part of [limiter.Law]. Time alone teaches the law only here.
 func (m *Law) Tick(now time.Time, blocked bool) {
 	t := m.seconds(now)
-	m.pressed = blocked
+	m.heldBack = blocked
 	gap := t - m.ticked
 	if gap <= 0 {
 		return
 	}
 	m.ticked = t
-	m.ripen(t, 0)
+	m.takeKnownFates(t, 0)
 	if m.refusals > 0 {
-		m.byChance = m.chance.share(paceBin(m.lastPace))
+		m.chanceShare = m.chance.share(paceBin(m.lastPace))
 	}
-	m.grow(t, gap, blocked)
+	m.learnFromTime(t, gap, blocked)
 }
 
 // The in-flight governor. A call that hangs gives no sign, so neither rate nor breaker reacts.
@@ -55,7 +55,7 @@ func (m *Law) Window(now time.Time) int {
 		m.windowAt = t
 	}
 	most := int(m.window)
-	if m.serves {
+	if m.isLocal {
 		most = min(most, m.local.Size())
 	}
 	if m.mean != nil {
@@ -67,9 +67,9 @@ func (m *Law) Window(now time.Time) int {
 	return most
 }
 
-// configuredRate returns the calls per second that the user's limits allow, as far as the server was
-// not found to allow less; 0: the user told none. A call's draw of tokens is that of the latest
-// ones.
+// configuredRate returns the calls per second that the user's limits allow, as far as the server
+// was not found to allow less. 0: the user told none. It takes a call's draw of tokens from the
+// latest calls.
 func (m *Law) configuredRate() float64 {
 	least, last := nothing, m.sends.latest()
 	for k := range m.used {
@@ -86,7 +86,7 @@ func (m *Law) configuredRate() float64 {
 
 // queues reports whether the server takes whatever it is asked, and lets it wait. A server that
 // refuses is judged like any other from then on, and its latency is watched besides.
-func (m *Law) queues() bool { return m.serves && m.refusals == 0 }
+func (m *Law) queues() bool { return m.isLocal && m.refusals == 0 }
 
 // Resume is part of [limiter.Law]. Where a rate is known, one refusal is no reason to probe.
 func (m *Law) Resume(time.Time) bool {
@@ -130,7 +130,7 @@ func (m *Law) pace(t float64) float64 {
 	return pace
 }
 
-// believed returns the rate of requests that is believed, or searched at.
+// believed returns the rate of requests that is believed, or at which the law searches.
 func (m *Law) believed() float64 {
 	if g := &m.gauges[dimRequests]; g.known() {
 		return g.refill
@@ -173,9 +173,9 @@ type drought struct {
 }
 
 // hold returns the seconds for which the lane holds after a refusal that names no wait. (If it
-// names one, [Law.directed] does.) The first hold lasts for twice delay, the time that a refusal
-// takes, and for spacing, the time between two calls at the believed rate, whichever is longer. Each
-// further refusal lengthens it. The caller adds holdSpread.
+// names one, [Law.directed] does.) delay is the time that a refusal takes. spacing is the time
+// between two calls at the believed rate. The first hold lasts for spacing or twice delay,
+// whichever is longer. Each further refusal lengthens it. The caller adds holdSpread.
 func (d *drought) hold(delay, spacing float64, overloaded bool) float64 {
 	first := max(droughtLeast, 2*delay, spacing)
 	if !overloaded {

@@ -83,11 +83,11 @@ func TestAlarmLooksBack(t *testing.T) {
 func TestSearchComesFromBelowWherePaceOutrunsRefusals(t *testing.T) {
 	for _, c := range []struct{ delay, want float64 }{{0, 100}, {0.08, 100}, {0.1, 80}, {0.16, 50}, {10, 50}} {
 		s := search{pace: 100}
-		if s.alarm(8, 100, 0, 200, c.delay); s.pace != c.want {
+		if s.slowDown(8, 100, 0, 200, c.delay); s.pace != c.want {
 			t.Errorf("heard after %v s: on from %v a second, want %v", c.delay, s.pace, c.want)
 		}
 		s = search{pace: 100, refused: true}
-		if s.alarm(8, 80, 0, 200, c.delay); s.pace != 80 {
+		if s.slowDown(8, 80, 0, 200, c.delay); s.pace != 80 {
 			t.Errorf("the second, heard after %v s: on from %v a second", c.delay, s.pace)
 		}
 	}

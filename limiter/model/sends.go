@@ -34,8 +34,9 @@ func (e *slot) share(from, to float64) float64 {
 	return max(0, min(to, e.to)-max(from, e.from)) / width
 }
 
-// drew returns what the provider drew for the slot in dimension k. Refused calls draw nothing; the slot does not
-// know which of its calls they were, so they are taken to have as many tokens as the others.
+// drew returns what the provider drew for the slot in dimension k. Refused calls draw nothing. The
+// slot does not know which of its calls they were, so it takes them to have as many tokens as the
+// others.
 func (e *slot) drew(k int) float64 {
 	var tokens float32
 	switch k {
@@ -83,7 +84,7 @@ type sends struct {
 	ring         []slot
 }
 
-// add notes a call that leaves.
+// add records a call that leaves.
 func (s *sends) add(at float64, c limiter.Cost) {
 	if s.count > s.first {
 		if last := s.get(s.count - 1); at-last.from <= s.grain {
@@ -105,7 +106,7 @@ func (s *sends) add(at float64, c limiter.Cost) {
 	s.count++
 }
 
-// makeRoom forgets the oldest slot, or merges slots if it is too young to go.
+// makeRoom forgets the oldest slot. If that is too young to go, it merges slots instead.
 func (s *sends) makeRoom(now float64) {
 	age := now - s.get(s.first).from
 	if age >= sendsHorizon {
@@ -211,8 +212,8 @@ func (s *sends) together(t float64) float64 {
 // slotsSince returns the number of slots that end after t.
 func (s *sends) slotsSince(t float64) uint64 { return s.count - s.after(t) }
 
-// replay returns the level at to, from a level at from, with our own sends of dimension k
-// between them. The cap applies between the sends: what overflows before a send is lost to it.
+// replay returns the level at to, from a level at from, with our own sends of dimension k between
+// them. The capacity applies between the sends: what overflows before a send is lost to it.
 func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64 {
 	t := from
 	for i := s.after(from); i < s.count; i++ {
@@ -227,8 +228,8 @@ func (s *sends) replay(k int, level, refill, capacity, from, to float64) float64
 	return min(capacity, level+refill*(to-t))
 }
 
-// latest returns the latest slot, as if nothing of it had been refused. If nothing left, it
-// returns a slot of a bare call.
+// latest returns the latest slot, as if nothing of it had been refused. If nothing has left, it
+// returns the slot of one bare call.
 func (s *sends) latest() slot {
 	if s.count == s.first {
 		return slot{sent: 1}

@@ -27,11 +27,11 @@ func TestWindowsDifferFromBuckets(t *testing.T) {
 			for now, n := 0.0, 0.0; now < 60; n++ {
 				p.takes(now, 1)
 				s := p.headers(600)
-				if ofBucket.falls(s.Remaining+10*s.Reset.Seconds(), s.Reset.Seconds()) {
+				if ofBucket.addSighting(s.Remaining+10*s.Reset.Seconds(), s.Reset.Seconds()) {
 					t.Fatalf("%v a second: a bucket was taken for a window after %v calls", perSecond, n)
 				}
 				left := 600 - n - 1
-				isWindow = isWindow || ofWindow.falls(left+10*(60-now), 60-now)
+				isWindow = isWindow || ofWindow.addSighting(left+10*(60-now), 60-now)
 				now += rng.ExpFloat64() / perSecond
 			}
 			if !isWindow {
@@ -46,15 +46,15 @@ func TestOddSightingsMakeNoWindow(t *testing.T) {
 	var g, short shapeGuess
 	for range 50 {
 		for range fixedSightings - 1 {
-			if g.falls(100, 60) {
+			if g.addSighting(100, 60) {
 				t.Fatal("found among odd sightings")
 			}
 		}
-		g.falls(600, 60)
+		g.addSighting(600, 60)
 	}
-	short.falls(600, 1)
+	short.addSighting(600, 1)
 	for range 50 {
-		if short.falls(10, 1) {
+		if short.addSighting(10, 1) {
 			t.Fatal("found of a second")
 		}
 	}
@@ -178,7 +178,7 @@ func TestDepthIsNotUnderestimated(t *testing.T) {
 		p, rng := fullPail(1, depth), seeded(4)
 		for now := 0.0; now < 300; now += 0.2 + rng.ExpFloat64() {
 			p.takes(now, 1)
-			g.see(dimRequests, p.headers(60), &own, now, now, 0)
+			g.takeSighting(dimRequests, p.headers(60), &own, now, now, 0)
 			near(t, "depth", g.capacity, depth, 0.01)
 			if g.level < p.level-0.01 || g.level > p.level+1 {
 				t.Fatalf("%v are left, and %v are believed to be", p.level, g.level)

@@ -16,7 +16,7 @@ func TestHeadersAndNeighbours(t *testing.T) {
 		g gauge
 	)
 	see := func(at, left float64) {
-		g.see(dimRequests, limiter.Sighting{Limit: 600, Remaining: left}, &s, at, at, 0)
+		g.takeSighting(dimRequests, limiter.Sighting{Limit: 600, Remaining: left}, &s, at, at, 0)
 	}
 	see(1, 300)
 	if got := g.level; math.Abs(got-300.5) > 1e-9 || g.refill != 10 || g.capacity != 600 {
@@ -34,7 +34,7 @@ func TestHeadersAndNeighbours(t *testing.T) {
 	if g.others < 3.5 || g.others > 4.5 {
 		t.Errorf("the neighbour is taken to draw %v a second, and draws 4", g.others)
 	}
-	g.see(dimRequests, limiter.Sighting{Limit: 600, Remaining: 1}, &s, 2, 70, 0)
+	g.takeSighting(dimRequests, limiter.Sighting{Limit: 600, Remaining: 1}, &s, 2, 70, 0)
 	if g.level < 300 {
 		t.Errorf("old headers were believed: %v left", g.level)
 	}
@@ -67,11 +67,11 @@ func TestNewLimitIsSeenAmongThousands(t *testing.T) {
 	for i := range 4096 {
 		s.add(1+float64(i)/4096, limiter.Cost{Requests: 1})
 	}
-	g.see(dimRequests, limiter.Sighting{Limit: 60_000, Remaining: 50_000}, &s, 1.1, 3, 0)
-	if g.see(dimRequests, limiter.Sighting{Limit: 60_000, Remaining: 49_999}, &s, 1.2, 3, 0); g.seenAt != 1.1 {
+	g.takeSighting(dimRequests, limiter.Sighting{Limit: 60_000, Remaining: 50_000}, &s, 1.1, 3, 0)
+	if g.takeSighting(dimRequests, limiter.Sighting{Limit: 60_000, Remaining: 49_999}, &s, 1.2, 3, 0); g.seenAt != 1.1 {
 		t.Fatal("each answer is looked at")
 	}
-	if !g.see(dimRequests, limiter.Sighting{Limit: 30_000, Remaining: 20_000}, &s, 1.3, 3, 0) || g.refill != 500 {
+	if !g.takeSighting(dimRequests, limiter.Sighting{Limit: 30_000, Remaining: 20_000}, &s, 1.3, 3, 0) || g.refill != 500 {
 		t.Errorf("a limit of 30,000 a minute was told, and %v a second is believed", g.refill)
 	}
 }
@@ -94,7 +94,7 @@ func TestCallsOfOneMomentAreNoLie(t *testing.T) {
 					s = limiter.Sighting{Limit: 6000, Window: time.Minute, Remaining: level, Reset: time.Duration((depth - level) / 100 * 1e9), HasReset: true}
 				}
 			}
-			g.see(dimRequests, s, &own, now, now, 0)
+			g.takeSighting(dimRequests, s, &own, now, now, 0)
 			if g.outgrown() {
 				t.Fatalf("%s: the headers are taken to be wrong", name)
 			}
@@ -105,7 +105,7 @@ func TestCallsOfOneMomentAreNoLie(t *testing.T) {
 	for i := range 400 { // but twice as much flows in as they say, and somebody draws it all
 		now := 1 + float64(i)/200
 		own.add(now, limiter.Cost{Requests: 1})
-		g.see(dimRequests, limiter.Sighting{Limit: 6000, Window: time.Minute, Remaining: 3000, Reset: 30 * time.Second, HasReset: true}, &own, now, now, 0)
+		g.takeSighting(dimRequests, limiter.Sighting{Limit: 6000, Window: time.Minute, Remaining: 3000, Reset: 30 * time.Second, HasReset: true}, &own, now, now, 0)
 	}
 	if g.lag < lagMost+lagSpread*g.refill {
 		t.Errorf("headers that are wrong by half are believed: %v", g.lag)
@@ -120,7 +120,7 @@ func TestNewLimitBeginsAnew(t *testing.T) {
 		g gauge
 	)
 	see := func(at float64, limit, left float64) {
-		g.see(dimRequests, limiter.Sighting{Limit: limit, Remaining: left, Reset: time.Duration((limit - left) / limit * 60e9), HasReset: true}, &s, at, at, 0)
+		g.takeSighting(dimRequests, limiter.Sighting{Limit: limit, Remaining: left, Reset: time.Duration((limit - left) / limit * 60e9), HasReset: true}, &s, at, at, 0)
 	}
 	for sec := range 30 { // somebody else takes three of ten a second
 		see(float64(1+sec), 600, 300+7*float64(sec))
@@ -128,7 +128,7 @@ func TestNewLimitBeginsAnew(t *testing.T) {
 	if g.others < 2 || g.capacity != 600 {
 		t.Fatalf("others draw %v a second, and %v may be saved up", g.others, g.capacity)
 	}
-	g.see(dimRequests, limiter.Sighting{Limit: 300, Remaining: 9, HasReset: true}, &s, 40, 40, 0)
+	g.takeSighting(dimRequests, limiter.Sighting{Limit: 300, Remaining: 9, HasReset: true}, &s, 40, 40, 0)
 	want(t, "others", g.others, 0)
 	want(t, "saved up", g.capacity, 9)
 }
@@ -151,7 +151,7 @@ func TestCallsThatNeverLeftMakeNoShorterPeriod(t *testing.T) {
 			if proof {
 				s.Reset = time.Duration((depth - level) / refill * 1e9)
 			}
-			g.see(dimRequests, s, &own, now, now, 0)
+			g.takeSighting(dimRequests, s, &own, now, now, 0)
 			g.outgrown()
 		}
 		for range 8 {
@@ -185,7 +185,7 @@ func TestResetsProveTheirOwnPeriodOnly(t *testing.T) {
 		for i := range 6 {
 			drawn := float64(i%2) * c.drawn
 			reset := 30 + drawn/9000*c.period
-			p.see(&limiter.Sighting{Limit: 9000, Remaining: 500 - drawn, HasReset: true, Reset: time.Duration(reset * 1e9)}, 60)
+			p.addSighting(&limiter.Sighting{Limit: 9000, Remaining: 500 - drawn, HasReset: true, Reset: time.Duration(reset * 1e9)}, 60)
 		}
 		want(t, c.name, p.proved(), c.proved)
 	}

@@ -88,9 +88,9 @@ func TestTrialThatIsTooFast(t *testing.T) {
 		m.use(dimRequests)
 		m.trial = &trial{pace: 80, bin: paceBin(100), excess: 0.9, calls: 10, refused: 9}
 		want(t, "verdict", m.trial.verdict(), tooFast)
-		m.conclude(1)
+		m.concludeTrial(1)
 		want(t, "under way", m.trial != nil, false)
-		want(t, "headers are convicted", m.lies, source == limiter.Seen)
+		want(t, "headers are convicted", m.headersLie, source == limiter.Seen)
 		if source == limiter.Learned {
 			near(t, "rate", m.gauges[dimRequests].refill, 8, 1e-9)
 		}
@@ -118,7 +118,7 @@ func TestATrialCountsAnItemTwice(t *testing.T) {
 	m.trial = &trial{pace: 80, bin: paceBin(100), excess: 0.5, before: m.beliefs()}
 	for refusals := range 3 {
 		n := limiter.News{Ticket: limiter.Ticket{Pace: 50, Number: uint64(refusals)}, Refusals: refusals}
-		m.tried(1, 0.5, &n, paceBin(50))
+		m.refusedInTrial(1, 0.5, &n, paceBin(50))
 	}
 	near(t, "refused", m.trial.refused, fewRefusals, 0)
 }
@@ -149,7 +149,7 @@ func TestSlowTrialEnds(t *testing.T) {
 				g.source = limiter.Seen
 			}
 			m.trial = &trial{bin: 20, began: now - c.after, pace: 0.05, excess: 0.2, calls: 10, refused: c.refused, before: before}
-			m.grow(now, 1, true)
+			m.learnFromTime(now, 1, true)
 			want(t, "trial ended", m.trial == nil, c.ends)
 			near(t, "rate", g.refill, c.rate, 0)
 		})

@@ -10,7 +10,7 @@ func TestALimitThatGrewIsTriedSoon(t *testing.T) {
 	now := m.seconds(at(60))
 	for before, soon := range map[float64]bool{g.refill / 2: true, g.refill: false} {
 		e.every, e.try = 30, &try{rate: g.refill, before: before, began: now - 5}
-		m.revise(g, &lesson{interval: interval{e.anchor, now, g.refill}})
+		m.addEvidence(g, &lesson{interval: interval{e.anchor, now, g.refill}})
 		if least := tryEach(g); (e.every == least) != soon {
 			t.Errorf("from %v to %v a second: %v s until the next try, and at least %v", before, g.refill, e.every, least)
 		}

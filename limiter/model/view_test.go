@@ -70,7 +70,7 @@ func contents(law limiter.Law) any {
 		try := *m.estimate.try
 		c.estimate.try = &try
 	}
-	for _, t := range []*table{&c.chance.paces, &c.crowd.beside, &c.crowd.paces} {
+	for _, t := range []*table{&c.chance.paces, &c.crowd.byInFlight, &c.crowd.byPace} {
 		*t = tableOf(t.counts())
 	}
 	c.rng, c.sends.ring, c.fates.ring = nil, nil, nil
@@ -78,9 +78,9 @@ func contents(law limiter.Law) any {
 		local := *m.local
 		c.local = &local
 	}
-	if of := m.estimate.inflow.of; of != nil {
+	if of := m.estimate.inflow.byDepth; of != nil {
 		copied := *of
-		c.estimate.inflow.of = &copied
+		c.estimate.inflow.byDepth = &copied
 	}
 	if m.trial != nil {
 		trial := *m.trial

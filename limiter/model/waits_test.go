@@ -192,11 +192,11 @@ func TestWaitInAll(t *testing.T) {
 func TestNamedWaitIsKeptUnderACap(t *testing.T) {
 	for _, named := range []time.Duration{0, 7 * time.Second} {
 		m := newModel(limiter.LawConfig{}, noon)
-		m.crowd.cap = &callCap{most: 8, seen: 8, exact: true, guess: &guess{from: 1, pace: 2}}
+		m.crowd.cap = &callCap{most: 8, mostSeen: 8, exact: true, guess: &guess{from: 1, pace: 2}}
 		m.refusals = 1
 		n := leave(m, noon, one)
 		n.Ticket.Beside, n.Latency, n.Directed, n.RetryAfter = 8, time.Second, named > 0, named
-		m.crowd.cap.guess.tries = true
+		m.crowd.cap.guess.tryingMore = true
 		switch r := m.Refused(at(0.1), n); {
 		case !r.Alone:
 			t.Errorf("%v: the lane waits", named)
