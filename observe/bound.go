@@ -46,18 +46,18 @@ func (l *Ledger) Longest() (by limiter.Bound) {
 	return by
 }
 
-// charge adds what a ledger has more than when it was last seen. Of the time in which the
-// concurrency was the bound, the output gets the share that calls spent at the gate. That
-// neither loses nor adds a nanosecond.
-func (l *Ledger) charge(seen, now *batch.Ledger, atGate float64) {
+// addGrowth adds the growth of a batch ledger since it was last seen. atGate is the share of call
+// time that was spent at the gate. Of the time in which the concurrency was the bound, the output
+// gets that share. Not a nanosecond is lost or added.
+func (l *Ledger) addGrowth(seen, now *batch.Ledger, atGate float64) {
 	for k := range now {
-		d := now[k] - seen[k]
+		growth := now[k] - seen[k]
 		if limiter.Bound(k) == limiter.BoundConcurrency {
-			output := min(d, max(0, time.Duration(float64(d)*atGate)))
+			output := min(growth, max(0, time.Duration(float64(growth)*atGate)))
 			l[limiter.BoundOutput] += output
-			d -= output
+			growth -= output
 		}
-		l[k] += d
+		l[k] += growth
 	}
 }
 
@@ -70,15 +70,15 @@ const (
 
 // A holder judges what holds a run back.
 type holder struct {
-	marks []mark // the first is at least BottleneckSpan old, or the beginning
+	history []mark // the first is at least BottleneckSpan old, or the beginning
 
-	by         limiter.Bound // BoundNone: not known
-	since      time.Time
-	rival      limiter.Bound // that leads instead; BoundNone: none
-	rivalSince time.Time
+	named           limiter.Bound // BoundNone: not known
+	since           time.Time
+	challenger      limiter.Bound // that leads instead; BoundNone: none
+	challengerSince time.Time
 
-	share  Ledger // of the span that is judged
-	forced bool   // it is a state of the run, which needs no majority
+	share   Ledger // of the span that is judged
+	isState bool   // it is a state of the run, which needs no majority
 }
 
 // A mark is the ledger at one moment.
@@ -88,27 +88,28 @@ type mark struct {
 }
 
 func newHolder(began time.Time) *holder {
-	return &holder{marks: []mark{{at: began}}}
+	return &holder{history: []mark{{at: began}}}
 }
 
-// note judges anew. present is the bound that holds the run back at this very moment, and state
-// reports whether that is a state of the run.
-func (h *holder) note(at time.Time, sum *Ledger, present limiter.Bound, state bool) {
-	if last := h.marks[len(h.marks)-1]; at.Sub(last.at) >= markGap {
-		h.marks = append(h.marks, mark{at, *sum})
+// judge decides what to name as the bound of the run. current is the bound at this moment; state
+// says that it is a state of the run, which needs no majority. Another bound is named only after it
+// has led for a while, so that the name does not flicker.
+func (h *holder) judge(at time.Time, sum *Ledger, current limiter.Bound, state bool) {
+	if last := h.history[len(h.history)-1]; at.Sub(last.at) >= markGap {
+		h.history = append(h.history, mark{at, *sum})
 	}
-	for len(h.marks) > 1 && at.Sub(h.marks[1].at) >= BottleneckSpan {
-		h.marks = append(h.marks[:0], h.marks[1:]...)
+	for len(h.history) > 1 && at.Sub(h.history[1].at) >= BottleneckSpan {
+		h.history = append(h.history[:0], h.history[1:]...)
 	}
-	h.share = sum.minus(&h.marks[0].sum)
-	if state || h.forced { // a state is named whatever the shares are, and loses that name when it has ended
-		if h.by != present {
-			h.by, h.since = present, at
+	h.share = sum.minus(&h.history[0].sum)
+	if state || h.isState { // a state is named whatever the shares are, and loses that name when it has ended
+		if h.named != current {
+			h.named, h.since = current, at
 		}
-		h.rival, h.forced = limiter.BoundNone, state
+		h.challenger, h.isState = limiter.BoundNone, state
 		return
 	}
-	leader := h.by // among equal shares, the named one stays
+	leader := h.named // among equal shares, the named one stays
 	for k, d := range h.share {
 		if d > h.share[leader] {
 			leader = limiter.Bound(k)
@@ -116,51 +117,51 @@ func (h *holder) note(at time.Time, sum *Ledger, present limiter.Bound, state bo
 	}
 	switch {
 	case leader == limiter.BoundNone:
-	case h.by == limiter.BoundNone:
-		h.by, h.since = leader, h.marks[0].at
-	case leader == h.by:
-		h.rival = limiter.BoundNone
+	case h.named == limiter.BoundNone:
+		h.named, h.since = leader, h.history[0].at
+	case leader == h.named:
+		h.challenger = limiter.BoundNone
 	default:
-		if h.rival != leader {
-			h.rival, h.rivalSince = leader, at
+		if h.challenger != leader {
+			h.challenger, h.challengerSince = leader, at
 		}
-		if at.Sub(h.rivalSince) >= boundLead {
-			h.by, h.since, h.rival = h.rival, h.rivalSince, limiter.BoundNone
+		if at.Sub(h.challengerSince) >= boundLead {
+			h.named, h.since, h.challenger = h.challenger, h.challengerSince, limiter.BoundNone
 		}
 	}
 }
 
-// bottleneck returns what to report.
+// bottleneck returns the named bound with its share of the time, and the next largest one.
 func (h *holder) bottleneck() (b Bottleneck) {
 	whole := h.share.Sum()
-	if h.by == limiter.BoundNone || whole <= 0 {
+	if h.named == limiter.BoundNone || whole <= 0 {
 		return b
 	}
 	part := func(k limiter.Bound) float64 { return float64(h.share[k]) / float64(whole) }
-	b = Bottleneck{By: h.by, Share: part(h.by), Since: h.since}
-	if h.forced {
+	b = Bottleneck{By: h.named, Share: part(h.named), Since: h.since}
+	if h.isState {
 		return b
 	}
 	for k := range limiter.Bound(len(h.share)) {
-		if k != h.by && part(k) >= secondShare && part(k) > b.SecondShare {
+		if k != h.named && part(k) >= secondShare && part(k) > b.SecondShare {
 			b.Second, b.SecondShare = k, part(k)
 		}
 	}
 	return b
 }
 
-// present returns what holds the run back at this moment, and whether that is a state of the
+// currentBound returns what holds the run back at this moment, and whether that is a state of the
 // run. A state is named at once: in an outage nobody wants to read the former bound for five
 // seconds more.
-func (r *Recorder) present(s *batch.Status) (by limiter.Bound, state bool) {
+func (r *Recorder) currentBound(s *batch.Status) (by limiter.Bound, state bool) {
 	switch by = s.Run.Bound; by {
 	case limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped, limiter.BoundBreaker:
 		return by, true
 	case limiter.BoundOverload:
 		return by, nothingIn(s)
 	case limiter.BoundRecovery: // a probe is out, and the state that it tests is not over
-		switch named := r.holder.by; {
-		case !r.holder.forced:
+		switch named := r.holder.named; {
+		case !r.holder.isState:
 		case named == limiter.BoundBreaker && s.HalfOpen > 0, named == limiter.BoundOverload && nothingIn(s):
 			return named, true
 		}
@@ -187,8 +188,8 @@ func refusesAll(l *batch.LaneStatus) bool { return l.View.Probed >= 2 && !l.View
 // times the slowest answer.
 const overdueTimes = 2
 
-// runWide reports whether a bound belongs to no lane.
-func runWide(b limiter.Bound) bool {
+// isRunWide reports whether a bound holds the whole run back, and not a lane.
+func isRunWide(b limiter.Bound) bool {
 	switch b {
 	case limiter.BoundNone, limiter.BoundOutput, limiter.BoundConcurrency, limiter.BoundBackoff, limiter.BoundInput, limiter.BoundTail,
 		limiter.BoundSlept, limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped, limiter.BoundBudget:
@@ -197,11 +198,11 @@ func runWide(b limiter.Bound) bool {
 	return false
 }
 
-// subject returns the lane that matters, nil if there is none. It names that lane in h if one
-// of several lanes holds the run back.
-func (r *Recorder) subject(h *Bottleneck, s *batch.Status) *batch.LaneStatus {
-	critical := r.critical(s)
-	if critical == nil || s.Known == 1 || runWide(h.By) {
+// laneToShow returns the lane by which to judge the bottleneck; nil: there is none. If exactly one
+// of several lanes holds the run back, it names that lane in h.
+func (r *Recorder) laneToShow(h *Bottleneck, s *batch.Status) *batch.LaneStatus {
+	critical := r.lastToEnd(s)
+	if critical == nil || s.Known == 1 || isRunWide(h.By) {
 		return critical
 	}
 	var atLimit []*batch.LaneStatus
@@ -221,12 +222,13 @@ func (r *Recorder) subject(h *Bottleneck, s *batch.Status) *batch.LaneStatus {
 	return atLimit[0]
 }
 
-// critical returns the lane that ends last, or the busiest one if that is not known.
-func (r *Recorder) critical(s *batch.Status) (critical *batch.LaneStatus) {
+// lastToEnd returns the lane that will end last, or the busiest one if that is unknown; nil: there
+// is no lane.
+func (r *Recorder) lastToEnd(s *batch.Status) (critical *batch.LaneStatus) {
 	longest := -1.0
 	for k := range s.Lanes {
 		l := &s.Lanes[k]
-		if pending := r.lane(r.names.slot(l.Name)).pending(); critical == nil || pending > longest {
+		if pending := r.lane(r.names.slot(l.Name)).secondsLeft(); critical == nil || pending > longest {
 			critical, longest = l, pending
 		}
 	}

@@ -32,8 +32,8 @@ func (s *story) spend(by machine.Bound, d time.Duration) {
 		seen := s.ledger
 		s.at = s.at.Add(step)
 		s.ledger[by] += step
-		s.reported.charge(&seen, &s.ledger, 0)
-		s.holder.note(s.at, &s.reported, by, isState[by])
+		s.reported.addGrowth(&seen, &s.ledger, 0)
+		s.holder.judge(s.at, &s.reported, by, isState[by])
 	}
 }
 
@@ -45,8 +45,8 @@ func (s *story) mix(a, b machine.Bound, share float64, d time.Duration) {
 		part := time.Duration(share * 5e8)
 		s.ledger[a] += part
 		s.ledger[b] += 5e8 - part
-		s.reported.charge(&seen, &s.ledger, 0)
-		s.holder.note(s.at, &s.reported, a, false)
+		s.reported.addGrowth(&seen, &s.ledger, 0)
+		s.holder.judge(s.at, &s.reported, a, false)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestBoundNamesTheLargerSecond(t *testing.T) {
 	}
 	for _, seconds := range [][2]machine.Bound{{machine.BoundRequests, machine.BoundConcurrency}, {machine.BoundConcurrency, machine.BoundRequests}} {
 		h := newHolder(start)
-		h.by = limiter.BoundTokens
+		h.named = limiter.BoundTokens
 		h.share[machine.BoundTokens], h.share[seconds[0]], h.share[seconds[1]] = 36, 34, 30
 		if said := h.bottleneck(); said.By != limiter.BoundTokens || said.Second != seconds[0] || said.SecondShare != 0.34 {
 			t.Errorf("%+v", said)
@@ -127,11 +127,11 @@ func TestBoundCountsALeadAnew(t *testing.T) {
 	}
 
 	h := newHolder(start)
-	h.by = 1
+	h.named = 1
 	for at, by := range []limiter.Bound{1, 1, 1, 3} { // the by that is named after each second
 		sum := Ledger{1: 1, 2: 2, 3: 3 * time.Duration(min(at, 1))} // 2 leads, and then 3
-		if h.note(start.Add(time.Duration(at)*time.Second), &sum, machine.BoundNone, false); h.by != by {
-			t.Errorf("after %d s %d is named, want %d", at, h.by, by)
+		if h.judge(start.Add(time.Duration(at)*time.Second), &sum, machine.BoundNone, false); h.named != by {
+			t.Errorf("after %d s %d is named, want %d", at, h.named, by)
 		}
 	}
 	if !h.since.Equal(start.Add(time.Second)) {
@@ -152,7 +152,7 @@ func TestBoundCountsALeadAnew(t *testing.T) {
 // counted anew.
 func TestBoundAroundAState(t *testing.T) {
 	s := newStory()
-	s.holder.note(start, &Ledger{}, machine.BoundPaused, true)
+	s.holder.judge(start, &Ledger{}, machine.BoundPaused, true)
 	if h := s.holder.bottleneck(); h != (Bottleneck{}) {
 		t.Errorf("at the very beginning: %+v", h)
 	}
@@ -199,9 +199,9 @@ func TestHolderIsBounded(t *testing.T) {
 	var sum Ledger
 	for k := range 100_000 {
 		sum[1] += time.Millisecond
-		h.note(start.Add(time.Duration(k+1)*time.Millisecond), &sum, 1, false)
+		h.judge(start.Add(time.Duration(k+1)*time.Millisecond), &sum, 1, false)
 	}
-	if n, most := len(h.marks), int(BottleneckSpan/markGap)+3; n > most {
+	if n, most := len(h.history), int(BottleneckSpan/markGap)+3; n > most {
 		t.Errorf("%d marks, at most %d", n, most)
 	}
 	if share := h.share.Sum(); share < BottleneckSpan || share > BottleneckSpan+2*markGap {
@@ -220,7 +220,7 @@ func TestAccountIsExact(t *testing.T) {
 			for range 3 {
 				now[rng.IntN(len(now))] += time.Duration(rng.Int64N(1e12))
 			}
-			a.charge(&seen, &now, rng.Float64()*1.2-0.1)
+			a.addGrowth(&seen, &now, rng.Float64()*1.2-0.1)
 			seen = now
 			if a.Sum() != now.Sum() {
 				t.Fatalf("%v in ours, %v in the ledger", a.Sum(), now.Sum())
@@ -245,8 +245,8 @@ func TestOutputIsWhatWasSpentAtTheGate(t *testing.T) {
 		s.Run.Ledger[machine.BoundTokens] = at - concurrency
 		rec.event(batch.Event{Status: &s})
 	}
-	rec.call(&batch.Call{Worker: 1, Latency: 3 * time.Second, Gated: time.Second})
-	rec.call(&batch.Call{Worker: 2, Latency: 0, Gated: 0})
+	rec.countCall(&batch.Call{Worker: 1, Latency: 3 * time.Second, Gated: time.Second})
+	rec.countCall(&batch.Call{Worker: 2, Latency: 0, Gated: 0})
 	status(time.Second, 400*time.Millisecond)
 	want := func(tokens, concurrency, output time.Duration) {
 		t.Helper()
@@ -258,7 +258,7 @@ func TestOutputIsWhatWasSpentAtTheGate(t *testing.T) {
 	want(600, 300, 100)
 	status(2*time.Second, 1200*time.Millisecond) // no call ended: as before
 	want(800, 900, 300)
-	rec.call(&batch.Call{Worker: 1, Gated: time.Second})
+	rec.countCall(&batch.Call{Worker: 1, Gated: time.Second})
 	status(3*time.Second, 2200*time.Millisecond)
 	want(800, 900, 1300)
 }

@@ -37,13 +37,13 @@ func TestHooksAllocateNothing(t *testing.T) {
 	refused.Err, refused.Kind = errors.New("refused"), batch.Throttled
 	broke.Err = fmt.Errorf("wrapped: %w", refused.Err)
 	hooks := map[string]func(){
-		"an answer": func() { rec.call(&someCall) }, "a refusal": func() { rec.call(&refused) }, "a call that broke": func() { rec.call(&broke) },
-		"an item": func() { rec.end(&end) }, "one that was cut off": func() { rec.end(&length) }, "a nameless lane": func() { rec.call(&other) },
+		"an answer": func() { rec.countCall(&someCall) }, "a refusal": func() { rec.countCall(&refused) }, "a call that broke": func() { rec.countCall(&broke) },
+		"an item": func() { rec.countEnd(&end) }, "one that was cut off": func() { rec.countEnd(&length) }, "a nameless lane": func() { rec.countCall(&other) },
 	}
-	rec.call(&someCall)
+	rec.countCall(&someCall)
 	for k := range 2 * MaxLanes {
 		other.Lane = fmt.Sprint("lane ", k)
-		rec.call(&other)
+		rec.countCall(&other)
 	}
 	for name, hook := range hooks {
 		hook()
@@ -65,8 +65,8 @@ func TestWorkersCountTogether(t *testing.T) {
 				call.Worker, end.Worker = w, w
 				call.Lane = fmt.Sprint("lane ", (w+k)%40)
 				end.Lane = call.Lane
-				rec.call(&call)
-				rec.end(&end)
+				rec.countCall(&call)
+				rec.countEnd(&end)
 			}
 		})
 	}
@@ -106,11 +106,11 @@ func TestRecorderIsBounded(t *testing.T) {
 			call, end := someCall, someEnd
 			call.Worker, call.Lane, end.Worker, end.Lane = k, lanes[k].Name, k, lanes[k].Name
 			call.Latency = time.Duration(1+now.Unix()*7919%1000) * time.Duration(k+1) * 5 * time.Millisecond
-			rec.call(&call)
-			rec.end(&end)
+			rec.countCall(&call)
+			rec.countEnd(&end)
 		}
 		for k := range 3 {
-			rec.end(&batch.End{Lane: lanes[k].Name, Err: fmt.Errorf("failure %s of its own", time.Duration(now.Unix()))})
+			rec.countEnd(&batch.End{Lane: lanes[k].Name, Err: fmt.Errorf("failure %s of its own", time.Duration(now.Unix()))})
 		}
 		s := batch.Status{At: now, Lanes: lanes[:16], Known: 40}
 		s.Run.Ledger, s.Run.Bound, s.Run.InFlight, s.Run.Held = ledger, machine.BoundTokens, 31, 1024
@@ -143,14 +143,14 @@ func BenchmarkHooks(b *testing.B) {
 		rec := New(Config{})
 		b.ReportAllocs()
 		for b.Loop() {
-			rec.call(&someCall)
+			rec.countCall(&someCall)
 		}
 	})
 	b.Run("end", func(b *testing.B) {
 		rec := New(Config{})
 		b.ReportAllocs()
 		for b.Loop() {
-			rec.end(&someEnd)
+			rec.countEnd(&someEnd)
 		}
 	})
 	b.Run("at once", func(b *testing.B) {
@@ -164,7 +164,7 @@ func BenchmarkHooks(b *testing.B) {
 			call.Worker, next = next, next+1
 			worker.Unlock()
 			for pb.Next() {
-				rec.call(&call)
+				rec.countCall(&call)
 			}
 		})
 	})

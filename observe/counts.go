@@ -19,11 +19,11 @@ const shards = 8
 // A shard holds the counts of some workers since it was last emptied. The room behind it keeps
 // neighbours off its cache lines.
 type shard struct {
-	mu     sync.Mutex
-	lanes  [slots]*tally // nil: nothing was ever counted
-	latest string        // the lane that was counted last, as a rule the next one too; the run's own string, not a part of an item's text
-	slot   int           // of that
-	_      [128]byte
+	mu       sync.Mutex
+	lanes    [slots]*tally // nil: nothing was ever counted
+	lastLane string        // the lane that was counted last, as a rule the next one too; the run's own string, not a part of an item's text
+	lastSlot int           // of that
+	_        [128]byte
 }
 
 // A tally holds what a shard counts of one lane.
@@ -32,15 +32,15 @@ type tally struct {
 	times Times
 }
 
-// lane returns the tally of a lane, which must be used only under the lock.
+// lane returns the shard's tally of a lane. The caller must hold the lock.
 func (s *shard) lane(names *names, lane string) *tally {
-	if lane != s.latest || lane == "" {
-		s.latest, s.slot = lane, names.slot(lane)
+	if lane != s.lastLane || lane == "" {
+		s.lastLane, s.lastSlot = lane, names.slot(lane)
 	}
-	if s.lanes[s.slot] == nil {
-		s.lanes[s.slot] = new(tally)
+	if s.lanes[s.lastSlot] == nil {
+		s.lanes[s.lastSlot] = new(tally)
 	}
-	return s.lanes[s.slot]
+	return s.lanes[s.lastSlot]
 }
 
 // empty moves the counts of one slot into sum, and its times into times.
@@ -56,15 +56,15 @@ func (s *shard) empty(slot int, sum *counts, times *Times) {
 
 func (r *Recorder) shard(worker int) *shard { return &r.shards[uint(worker)%shards] }
 
-// call counts a call.
-func (r *Recorder) call(c *batch.Call) {
+// countCall adds a call that has ended to the counts of its lane.
+func (r *Recorder) countCall(c *batch.Call) {
 	throttled, broke := c.Err != nil && c.Kind.Cools(), c.Err != nil && r.broke(c)
 	bucket := bucketOf(c.Latency)
 	s := r.shard(c.Worker)
 	s.mu.Lock()
 	t := s.lane(&r.names, c.Lane)
 	t.calls++
-	t.took, t.gated = t.took+max(0, c.Latency), t.gated+max(0, c.Gated)
+	t.callTime, t.gateTime = t.callTime+max(0, c.Latency), t.gateTime+max(0, c.Gated)
 	t.used = t.used.Add(c.Usage)
 	switch {
 	case throttled:
@@ -92,16 +92,16 @@ func (r *Recorder) notRun(err error) bool {
 	return errors.Is(err, batch.ErrNotRun)
 }
 
-// end counts an item.
-func (r *Recorder) end(e *batch.End) {
+// countEnd adds an item that has ended to the counts of its lane.
+func (r *Recorder) countEnd(e *batch.End) {
 	notRun := e.Err != nil && r.notRun(e.Err)
 	failed := e.Err != nil && !notRun
 	if failed {
 		r.failed(e)
 	}
-	mark := provider.Unknown
+	finish := provider.Unknown
 	if e.Err == nil {
-		mark, _ = provider.FinishKind(e.Finish)
+		finish, _ = provider.FinishKind(e.Finish)
 	}
 	asked := e.Err == nil || e.Usage != (provider.Usage{})
 	usd, priced := 0.0, false
@@ -123,7 +123,7 @@ func (r *Recorder) end(e *batch.End) {
 	default:
 		t.answered++
 	}
-	switch mark {
+	switch finish {
 	case provider.Truncated:
 		t.truncated++
 	case provider.Refused:
@@ -172,7 +172,7 @@ type names struct {
 	table atomic.Pointer[map[string]int]
 }
 
-// slot returns the slot in which a lane is counted.
+// slot returns the number under which a lane is counted. A new lane gets the next free one.
 func (n *names) slot(lane string) int {
 	switch lane {
 	case "":
@@ -212,7 +212,7 @@ func (n *names) add(lane string) int {
 	return k
 }
 
-// of returns the lane that has the slot.
+// of returns the name of the lane that has the slot; "": no lane has it.
 func (n *names) of(slot int) string {
 	for name, k := range *n.table.Load() {
 		if k == slot {
@@ -239,8 +239,8 @@ func (t *counts) add(u *counts) {
 // figures holds the part of counts that fits in a few words.
 type figures struct {
 	calls, throttled, broke int
-	took                    time.Duration  // time of calls, without that at the gate
-	gated                   time.Duration  // time of calls at the gate
+	callTime                time.Duration  // time of calls, without that at the gate
+	gateTime                time.Duration  // time of calls at the gate
 	slowest                 time.Duration  // of answers; 0: there was none
 	used                    provider.Usage // by calls
 
@@ -253,15 +253,15 @@ type figures struct {
 	bytes                    int64 // of the items' requests
 }
 
-// add adds the figures of u to t.
-func (t *figures) add(u *figures) {
-	t.calls, t.throttled, t.broke = t.calls+u.calls, t.throttled+u.throttled, t.broke+u.broke
-	t.took, t.gated, t.slowest = t.took+u.took, t.gated+u.gated, max(t.slowest, u.slowest)
-	t.used, t.spent = t.used.Add(u.used), t.spent.Add(u.spent)
-	t.answered, t.failed, t.notRun = t.answered+u.answered, t.failed+u.failed, t.notRun+u.notRun
-	t.truncated, t.filtered = t.truncated+u.truncated, t.filtered+u.filtered
-	t.priced, t.unpriced, t.usd = t.priced+u.priced, t.unpriced+u.unpriced, t.usd+u.usd
-	t.doubtful, t.bytes = t.doubtful.Add(u.doubtful), t.bytes+u.bytes
+// add adds the figures of other to f.
+func (f *figures) add(other *figures) {
+	f.calls, f.throttled, f.broke = f.calls+other.calls, f.throttled+other.throttled, f.broke+other.broke
+	f.callTime, f.gateTime, f.slowest = f.callTime+other.callTime, f.gateTime+other.gateTime, max(f.slowest, other.slowest)
+	f.used, f.spent = f.used.Add(other.used), f.spent.Add(other.spent)
+	f.answered, f.failed, f.notRun = f.answered+other.answered, f.failed+other.failed, f.notRun+other.notRun
+	f.truncated, f.filtered = f.truncated+other.truncated, f.filtered+other.filtered
+	f.priced, f.unpriced, f.usd = f.priced+other.priced, f.unpriced+other.unpriced, f.usd+other.usd
+	f.doubtful, f.bytes = f.doubtful.Add(other.doubtful), f.bytes+other.bytes
 }
 
 // cost returns the consumption of the items.
@@ -276,10 +276,12 @@ func (t *figures) ended() int { return t.answered + t.failed }
 func (t *figures) empty() bool { return t.calls+t.answered+t.failed+t.notRun == 0 }
 
 // meanTook returns the mean time of a call without its time at the gate; 0: there was none.
-func (t *figures) meanTook() float64 { return per(t.took.Seconds(), float64(t.calls)) }
+func (t *figures) meanTook() float64 { return per(t.callTime.Seconds(), float64(t.calls)) }
 
 // meanOccupied returns the mean time for which a call holds its place; 0: there was none.
-func (t *figures) meanOccupied() float64 { return per((t.took + t.gated).Seconds(), float64(t.calls)) }
+func (t *figures) meanOccupied() float64 {
+	return per((t.callTime + t.gateTime).Seconds(), float64(t.calls))
+}
 
 // A histogram counts the latencies in each bucket.
 type histogram [lastBucket + 1]uint32
@@ -290,7 +292,7 @@ func (h *histogram) add(g *histogram) {
 	}
 }
 
-// buckets returns the buckets that are not empty.
+// buckets returns the buckets that are not empty, in order.
 func (h *histogram) buckets() (b Buckets) {
 	for k, n := range h {
 		if n > 0 {

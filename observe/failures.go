@@ -37,40 +37,40 @@ const OtherFailures = "other"
 // failures are the ways in which items failed.
 type failures struct {
 	mu    sync.Mutex
-	ways  map[way]*Failure
+	byKey map[failureKey]*Failure
 	other int
 }
 
 // A way of failing is identified by what all its failures have in common.
-type way struct{ kind, code, message string }
+type failureKey struct{ kind, code, message string }
 
-// note counts a failure. It calls example only if the example is kept.
-func (f *failures) note(w way, example func() Example) {
+// add counts a failure. It calls example only if there is room to keep one more.
+func (f *failures) add(failure failureKey, example func() Example) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := f.ways[w]
+	known := f.byKey[failure]
 	switch {
-	case known == nil && len(f.ways) == MaxFailures:
+	case known == nil && len(f.byKey) == MaxFailures:
 		f.other++
 		return
 	case known == nil:
-		if f.ways == nil {
-			f.ways = map[way]*Failure{}
+		if f.byKey == nil {
+			f.byKey = map[failureKey]*Failure{}
 		}
-		known = &Failure{Kind: w.kind, Code: w.code, Message: w.message}
-		f.ways[w] = known
+		known = &Failure{Kind: failure.kind, Code: failure.code, Message: failure.message}
+		f.byKey[failure] = known
 	}
 	if known.Count++; len(known.Examples) < MaxExamples {
 		known.Examples = append(known.Examples, example())
 	}
 }
 
-// list returns a copy, most frequent first.
+// list returns a copy of all failures, the most frequent first.
 func (f *failures) list() []Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := make([]Failure, 0, len(f.ways)+1)
-	for _, w := range f.ways {
+	list := make([]Failure, 0, len(f.byKey)+1)
+	for _, w := range f.byKey {
 		one := *w
 		one.Examples = slices.Clone(w.Examples)
 		list = append(list, one)
@@ -84,17 +84,17 @@ func (f *failures) list() []Failure {
 	return list
 }
 
-// failed notes an item that failed.
+// failed counts an item that failed, and may keep it as an example.
 func (r *Recorder) failed(e *batch.End) {
 	kind, code := r.code(e.Err)
 	text := r.message(e.Err)
-	r.failures.note(way{oneLine(kind), oneLine(code), fingerprint(text)}, func() Example {
+	r.failures.add(failureKey{oneLine(kind), oneLine(code), fingerprint(text)}, func() Example {
 		id, line := r.describe(e)
 		return Example{ID: oneLine(id), Line: line, Message: text}
 	})
 }
 
-// code returns the kind and the code under which a failure is counted.
+// code returns the kind and the code under which an error is counted.
 func (r *Recorder) code(err error) (kind, code string) {
 	defer r.caught("Code")
 	kind = provider.Unknown.String()
@@ -127,7 +127,7 @@ func faultOf(err error) *provider.Error {
 	return nil
 }
 
-// message returns the text of a failure, in one line, without secrets.
+// message returns the text of an error in one line, without secrets.
 func (r *Recorder) message(err error) (text string) {
 	defer r.caught("Redact, or an error's Error,")
 	var panicked *batch.PanicError
@@ -175,13 +175,13 @@ const (
 // maxMessage is the number of runes kept of a message: two lines of a terminal.
 const maxMessage = 200
 
-// fingerprint returns a message without the parts that differ from item to item: digits, ids
-// and quoted text. The result has at most as many runes as the message, and no digits. Its own
-// fingerprint is the same text.
+// fingerprint returns a message without the parts that differ from item to item: digits, ids and
+// quoted text. Messages of the same kind thus count together. The result has at most as many runes
+// as the message. Taking its fingerprint again changes nothing.
 func fingerprint(message string) string {
 	var b strings.Builder
 	last := rune(0)
-	put := func(r rune) {
+	write := func(r rune) {
 		if r != takenOut || last != takenOut {
 			b.WriteRune(r)
 		}
@@ -190,12 +190,12 @@ func fingerprint(message string) string {
 	runes := []rune(strings.ToValidUTF8(message, ""))
 	for i := 0; i < len(runes); {
 		if end := quoteEnd(runes, i); end > i {
-			put(takenOut)
+			write(takenOut)
 			i = end
 			continue
 		}
 		if !inWord(runes[i]) {
-			put(runes[i])
+			write(runes[i])
 			i++
 			continue
 		}
@@ -211,14 +211,14 @@ func fingerprint(message string) string {
 			}
 		}
 		if digits >= idDigits || digits > 0 && len(word) >= longWord {
-			put(takenOut)
+			write(takenOut)
 			continue
 		}
 		for _, r := range word {
 			if unicode.IsNumber(r) {
 				r = takenOut
 			}
-			put(r)
+			write(r)
 		}
 	}
 	return b.String()
@@ -230,9 +230,9 @@ func inWord(r rune) bool {
 
 var closing = map[rune]rune{'"': '"', '\'': '\'', '`': '`', '“': '”', '‘': '’', '«': '»'}
 
-// quoteEnd returns the end of the quoted text that begins at i; i if there is none. An apostrophe
-// within a word quotes nothing. Text without a closing quote is quoted to the end, unless its
-// quote may be an apostrophe.
+// quoteEnd returns the end of the quoted text that begins at i; i if none begins there. An
+// apostrophe within a word quotes nothing. Text without a closing quote is quoted to the end,
+// unless its quote may be an apostrophe.
 func quoteEnd(runes []rune, i int) int {
 	end, ok := closing[runes[i]]
 	if !ok || runes[i] == '\'' && i > 0 && inWord(runes[i-1]) {
@@ -249,8 +249,8 @@ func quoteEnd(runes []rune, i int) int {
 	return len(runes)
 }
 
-// oneLine returns a text as one line of at most maxMessage runes, without control characters
-// for a terminal.
+// oneLine returns a text as one line of at most maxMessage runes, without characters that could
+// control a terminal.
 func oneLine(text string) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")

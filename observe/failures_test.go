@@ -75,7 +75,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	for k := range 50 {
 		word := strings.Repeat("x", k+1)
 		for range k + 1 {
-			rec.end(&batch.End{In: &word, Err: &provider.Error{Kind: provider.Invalid, Status: 400, Message: "sk-secret " + word + strings.Repeat(" long", 100)}})
+			rec.countEnd(&batch.End{In: &word, Err: &provider.Error{Kind: provider.Invalid, Status: 400, Message: "sk-secret " + word + strings.Repeat(" long", 100)}})
 		}
 	}
 	list := rec.Snapshot(start).Failures

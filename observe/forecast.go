@@ -26,33 +26,33 @@ const (
 // belongs to one goroutine at a time, and holds half a megabyte for 32 lanes.
 //
 //	note, each second ─▶ pace of the run, and what its items cost
-//	ends ──────────────▶ pace of each of several lanes ─▶ the latest lane's end ─▶ settled: what is shown
-//	inAll ─────────────▶ spent + what is left × what one costs
+//	forecastEnd ───────▶ pace of each of several lanes ─▶ the latest lane's end ─▶ steadyEnd: what is shown
+//	estimateCost ──────▶ spent + what is left × what one costs
 //
 // A [Work] says how many bytes a lane had to do; the snapshot says how many of them are left.
 type forecaster struct {
-	whole    pace
-	spent    spending // of the run
-	lanes    map[string]*laneForecast
-	searched float64 // seconds, since the pace was last forgotten
-	quiet    quiet   // of the run
-	silent   float64 // seconds since an item ended, but for outages and pauses
-	sleeps   sleeps
-	shown    time.Time // the end that is shown; zero: none
-	moved    time.Time // when shown last changed
+	runPace   pace
+	spent     spending // of the run
+	lanes     map[string]*laneForecast
+	searched  float64 // seconds, since the pace was last forgotten
+	quietTime quiet   // of the run
+	silent    float64 // seconds since an item ended, but for outages and pauses
+	sleeps    sleeps
+	shown     time.Time // the end that is shown; zero: none
+	shownAt   time.Time // when shown last changed
 }
 
 // laneForecast holds what the forecaster knows of one of several lanes.
 type laneForecast struct {
-	pace  pace
-	spent spending
-	quiet quiet
-	at    time.Time
-	slept time.Duration // and
-	seen  amounts       // when the snapshot was taken at that time
+	pace      pace
+	spent     spending
+	quietTime quiet
+	seenAt    time.Time
+	slept     time.Duration // and
+	seen      amounts       // when the snapshot was taken at that time
 }
 
-// note takes in one second of the run.
+// note learns from one second of the run.
 func (f *forecaster) note(s *Sample) {
 	a := amounts{
 		float64(s.Answered + s.Failed), float64(s.InputTokens), float64(s.OutputTokens), s.USD,
@@ -63,11 +63,11 @@ func (f *forecaster) note(s *Sample) {
 	case by == limiter.BoundSearch:
 		f.searched += s.Span
 	case f.searched >= searchLeast && s.Elapsed <= searchSpan: // the pace of a search that is over says nothing of the time after
-		f.whole, f.searched = pace{}, 0
+		f.runPace, f.searched = pace{}, 0
 		clear(f.lanes)
 	}
 	if representative(by, f.spent.items+a.items > 0) {
-		f.quiet.add(&f.whole, by, s.Span, a)
+		f.quietTime.add(&f.runPace, by, s.Span, a)
 		f.silent += s.Span
 	}
 	if a.items > 0 {
@@ -86,7 +86,7 @@ const (
 
 // representative reports whether time under a bound is like time to come. An outage, a pause and a
 // sleep of the computer are not. Before the first item ends, time counts only if the calls in
-// flight hold the run back: each of them then takes as long. Otherwise it shows only the
+// flight hold the run back: each later one then takes as long. Otherwise that time shows only the
 // latency of the first call.
 func representative(by limiter.Bound, begun bool) bool {
 	switch by {
@@ -106,7 +106,9 @@ const longQuiet = 10
 // server answers again, unless it was too long.
 type quiet float64
 
-// add adds a span of time to the pace, or to the quiet time while a busy server lets nothing in.
+// add adds a span of time to the pace. While a busy server lets nothing in, the span goes to the
+// quiet time instead. Quiet time joins the pace when the server answers again, unless it was too
+// long.
 func (q *quiet) add(to *pace, by limiter.Bound, span float64, a amounts) {
 	if a.items == 0 && (by == limiter.BoundOverload || by == limiter.BoundRecovery && *q > 0) {
 		*q += quiet(span)
@@ -119,15 +121,15 @@ func (q *quiet) add(to *pace, by limiter.Bound, span float64, a amounts) {
 	to.add(span, a)
 }
 
-// ends forecasts the run's end, as seen from the snapshot. It is called at least every few
-// seconds: the pace of lanes is learned from the snapshots, in blocks no shorter than the
+// forecastEnd returns the forecast of the run's end, as seen from the snapshot. It must be called
+// every few seconds: the pace of lanes is learned from the snapshots, in blocks no shorter than the
 // time between two.
-func (f *forecaster) ends(p *Snapshot, work []Work) Forecast {
-	f.sleeps.see(p)
-	f.follow(p, work)
+func (f *forecaster) forecastEnd(p *Snapshot, work []Work) Forecast {
+	f.sleeps.capLatencies(p)
+	f.noteLanes(p, work)
 	why := f.whyUnknown(p)
 	last, others, ok := f.latest(p, work)
-	if limited, known := byLimit(p, work); known && why == whyEarly {
+	if limited, known := endByLimit(p, work); known && why == whyEarly {
 		last, others, ok, why = limited, 0, true, ""
 	}
 	switch {
@@ -142,8 +144,8 @@ func (f *forecaster) ends(p *Snapshot, work []Work) Forecast {
 	}
 	last.after = max(last.after, silentTimes*f.silent) // nothing has ended for long: an end soon is no longer likely
 	e := Forecast{Known: true, Lane: last.lane, Others: seconds(others)}
-	e.Low, e.High = seconds(last.after*math.Exp(-z80*last.s)), seconds(last.after*math.Exp(z80*last.s))
-	e.Likely = f.settled(p.At, seconds(last.after), (e.High-e.Low)/2)
+	e.Low, e.High = seconds(last.after*math.Exp(-z80*last.spread)), seconds(last.after*math.Exp(z80*last.spread))
+	e.Likely = f.steadyEnd(p.At, seconds(last.after), (e.High-e.Low)/2)
 	e.Low, e.High = min(e.Low, e.Likely), max(e.High, e.Likely) // while it rests
 	return e
 }
@@ -156,7 +158,7 @@ const silentTimes = 2
 // z80 is the number of standard deviations to either side that hold four cases of five.
 const z80 = 1.28
 
-// whyUnknown returns why no end can be forecast; "" if one can.
+// whyUnknown returns the reason for which no end can be forecast; "": one can.
 func (f *forecaster) whyUnknown(p *Snapshot) string {
 	switch {
 	case p.State == Over:
@@ -189,8 +191,9 @@ type sleeps struct {
 	p50, p95 time.Duration // of answers, as long as no such call is among them
 }
 
-// see caps a snapshot's latencies at the earlier ones while such calls are among the answers.
-func (s *sleeps) see(p *Snapshot) {
+// capLatencies limits a snapshot's latencies to earlier ones while calls that slept are among the
+// answers.
+func (s *sleeps) capLatencies(p *Snapshot) {
 	if slept := p.Ledger[limiter.BoundSlept]; slept > s.slept {
 		s.slept, s.woke = slept, p.At
 	}
@@ -205,19 +208,19 @@ func (s *sleeps) see(p *Snapshot) {
 	}
 }
 
-// settled returns the time until the end that is shown. The shown end moves only when it is off
-// by more than a quarter of its half width: nobody believes an end that jumps about. It moves
-// at once when less than a quarter of the likely time is left to it. A shown moment that comes
-// while the run goes on is believed still less. In the last seconds nobody reads it.
-func (f *forecaster) settled(at time.Time, likely, half time.Duration) time.Duration {
+// steadyEnd returns the time until the end to show. half is half the width of the forecast. The
+// shown end moves only when it is off by more than a quarter of that: nobody believes an end that
+// jumps about. It moves at once when less than a quarter of the likely time is left to it. An end
+// that passes while the run goes on would be believed still less.
+func (f *forecaster) steadyEnd(at time.Time, likely, half time.Duration) time.Duration {
 	end := at.Add(likely)
-	rests := at.Sub(f.moved) < restSpan || end.Sub(f.shown).Abs() <= max(leastMove, half/4)
+	rests := at.Sub(f.shownAt) < restSpan || end.Sub(f.shown).Abs() <= max(leastMove, half/4)
 	comes := f.shown.Sub(at) < likely/4 && likely >= 5*leastMove
 	switch {
 	case f.shown.IsZero() || !rests:
-		f.shown, f.moved = end, at
+		f.shown, f.shownAt = end, at
 	case comes: // it then rests for twice as long, as it did not before
-		f.shown, f.moved = end, at.Add(restSpan)
+		f.shown, f.shownAt = end, at.Add(restSpan)
 	}
 	return max(0, f.shown.Sub(at))
 }
@@ -241,7 +244,7 @@ type spending struct {
 	inIn, inOut, outOut, inUSD, outUSD float64
 }
 
-// add takes in what ended in a span of time.
+// add counts the items that ended in a span of time, and their cost.
 func (s *spending) add(a amounts) {
 	s.amounts = s.plus(a)
 	if a.items <= 0 {
@@ -266,58 +269,58 @@ func (s *spending) deviation() float64 {
 	return math.Sqrt(max(0, (s.squares-mean*mean*s.items)/(s.samples-1)))
 }
 
-// rest returns the USD left to spend, and their standard deviation.
-func (s *spending) rest(left rest) (usd, deviation float64) {
+// costOf returns the expected cost of the work left in USD, and its standard deviation.
+func (s *spending) costOf(left workLeft) (usd, deviation float64) {
 	if s.items == 0 {
 		return 0, 0
 	}
-	dearer, det := 1.0, s.inIn*s.outOut-s.inOut*s.inOut
+	inputFactor, determinant := 1.0, s.inIn*s.outOut-s.inOut*s.inOut
 	// The input tokens' part of the cost is found by least squares, unless both kinds of tokens
 	// always come in the same proportion.
-	if left.input > 0 && s.input > 0 && s.usd > 0 && det > 1e-9*s.inIn*s.outOut {
-		price := (s.inUSD*s.outOut - s.outUSD*s.inOut) / det
-		dearer += min(1, max(0, price*s.input/s.usd)) * (left.input*s.items/s.input - 1)
+	if left.input > 0 && s.input > 0 && s.usd > 0 && determinant > 1e-9*s.inIn*s.outOut {
+		price := (s.inUSD*s.outOut - s.outUSD*s.inOut) / determinant
+		inputFactor += min(1, max(0, price*s.input/s.usd)) * (left.input*s.items/s.input - 1)
 	}
-	return left.items * s.usd / s.items * dearer, s.deviation() * math.Sqrt(left.items*left.items/s.items+left.items)
+	return left.items * s.usd / s.items * inputFactor, s.deviation() * math.Sqrt(left.items*left.items/s.items+left.items)
 }
 
-// inAll estimates the cost of the whole run, of the items that have a price. The cost is not
-// known while the total is not known, before 30 items have ended, or before one with a price
-// has. It is not known either once the run drains or is stopped.
-func (f *forecaster) inAll(p *Snapshot, work []Work) Estimate {
+// estimateCost returns the estimated cost of the whole run, of the items that have a price. It is
+// unknown while the total is, before 30 items have ended, and before one with a price has. It is
+// unknown, too, once the run drains or is stopped.
+func (f *forecaster) estimateCost(p *Snapshot, work []Work) Estimate {
 	if p.Total == UnknownTotal || p.State == Draining || p.State == Stopped || p.Spent.Priced == 0 || p.Answered+p.Failed < earlyItems {
 		return Estimate{}
 	}
 	if p.State == Over {
 		return Estimate{Likely: p.Spent.USD, Known: true}
 	}
-	f.follow(p, work)
-	usd, variance := f.toSpend(p, work)
+	f.noteLanes(p, work)
+	usd, variance := f.costLeft(p, work)
 	return Estimate{Likely: p.Spent.USD + usd, PlusMinus: z80 * math.Sqrt(variance), Known: true}
 }
 
-// toSpend returns the USD left to spend and their variance, lane by lane as far as lanes
-// are known.
-func (f *forecaster) toSpend(p *Snapshot, work []Work) (usd, variance float64) {
-	left := leftOf(p)
+// costLeft returns the USD left to spend and their variance. It adds them lane by lane, as far as
+// lanes are known.
+func (f *forecaster) costLeft(p *Snapshot, work []Work) (usd, variance float64) {
+	left := itemsLeft(p)
 	if !several(p, work) {
-		of := rest{items: left}
+		of := workLeft{items: left}
 		if len(p.Lanes) == 1 {
-			of.input = inputOf(&p.Lanes[0], work, f.spent.amounts, left)
+			of.input = inputPerItem(&p.Lanes[0], work, f.spent.amounts, left)
 		}
-		usd, dev := f.spent.rest(of)
+		usd, dev := f.spent.costOf(of)
 		return usd, dev * dev
 	}
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
-		k := f.lanes[l.Name]
-		if k == nil || l.Left <= 0 || k.spent.usd == 0 {
+		lane := f.lanes[l.Name]
+		if lane == nil || l.Left <= 0 || lane.spent.usd == 0 {
 			continue
 		}
-		more, dev := k.spent.rest(f.rest(l, work))
+		more, dev := lane.spent.costOf(f.workLeftOn(l, work))
 		usd, variance = usd+more, variance+dev*dev
 		left -= float64(l.Left)
 	}
-	more, dev := f.spent.rest(rest{items: max(0, left)})
+	more, dev := f.spent.costOf(workLeft{items: max(0, left)})
 	return usd + more, variance + dev*dev
 }

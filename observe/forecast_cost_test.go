@@ -31,7 +31,7 @@ func TestInAllHolds(t *testing.T) {
 				d.p.Answered += 10
 				d.p.Spent.USD, d.p.Spent.Priced = all, d.p.Answered
 				d.f.note(&Sample{Span: 1, Answered: 10, USD: usd})
-				e = d.f.inAll(&d.p, nil)
+				e = d.f.estimateCost(&d.p, nil)
 			}
 			if !e.Known {
 				t.Fatal("not known")
@@ -54,7 +54,7 @@ func TestInAllUnknown(t *testing.T) {
 		d.p.Answered, d.p.Spent = 50, Spent{USD: 5, Priced: 50}
 		d.f.note(&Sample{Span: 1, Answered: 50, USD: 5})
 		change(&d.p)
-		return d.f.inAll(&d.p, nil)
+		return d.f.estimateCost(&d.p, nil)
 	}
 	if e := known(func(*Snapshot) {}); !e.Known || math.Abs(e.Likely-10) > 1e-9 {
 		t.Errorf("%+v", e)
@@ -90,7 +90,7 @@ func TestInAllCountsBytes(t *testing.T) {
 		l.Left, l.LeftBytes = 1000-d.p.Answered, d.work[0].Bytes-400*int64(d.p.Answered)
 		d.f.note(&Sample{Span: 1, Answered: 2, InputTokens: in, OutputTokens: out, USD: usd})
 	}
-	e := d.f.inAll(&d.p, d.work)
+	e := d.f.estimateCost(&d.p, d.work)
 	output := d.p.Spent.USD - 1e-3*200*50
 	nearly(t, "in all", e.Likely, d.p.Spent.USD+900*(3*0.1+output/100), 0.02)
 }
@@ -117,7 +117,7 @@ func TestInAllByLane(t *testing.T) {
 		p.Answered = p.Lanes[0].Answered + p.Lanes[1].Answered
 		p.Spent.USD, p.Spent.Priced = p.Spent.USD+usd, p.Answered
 		f.note(&Sample{Span: 1, Answered: 4, USD: usd})
-		f.ends(&p, work)
+		f.forecastEnd(&p, work)
 	}
-	nearly(t, "in all", f.inAll(&p, work).Likely, 1000+2, 0.001)
+	nearly(t, "in all", f.estimateCost(&p, work).Likely, 1000+2, 0.001)
 }

@@ -12,20 +12,20 @@ import (
 // An ending is the end of a lane, or of the run: the seconds until then, and the standard
 // deviation of their logarithm.
 type ending struct {
-	lane  string
-	after float64
-	s     float64
+	lane   string
+	after  float64
+	spread float64
 }
 
 // A rest is the work left on a lane, or in the run.
-type rest struct {
+type workLeft struct {
 	items float64
 	input float64 // input tokens of an average one, by its bytes; 0: not known
 }
 
-// follow takes in a snapshot of the lanes, if there are several: the samples describe a single
-// one.
-func (f *forecaster) follow(p *Snapshot, work []Work) {
+// noteLanes learns from a snapshot of the lanes, if there are several. A single lane is described
+// by the samples.
+func (f *forecaster) noteLanes(p *Snapshot, work []Work) {
 	if !several(p, work) {
 		return
 	}
@@ -33,24 +33,24 @@ func (f *forecaster) follow(p *Snapshot, work []Work) {
 		f.lanes = make(map[string]*laneForecast)
 	}
 	for i := range p.Lanes {
-		f.lane(p, &p.Lanes[i])
+		f.noteLane(p, &p.Lanes[i])
 	}
 }
 
-// lane takes in a snapshot of one lane.
-func (f *forecaster) lane(p *Snapshot, l *Lane) {
+// noteLane learns from the snapshot of one lane what has ended there since the last snapshot.
+func (f *forecaster) noteLane(p *Snapshot, l *Lane) {
 	now := amounts{
 		items: float64(l.Answered + l.Failed), usd: l.Spent.USD,
 		input: float64(l.Spent.InputTokens), output: float64(l.Spent.OutputTokens),
 	}
-	k := f.lanes[l.Name]
-	if k == nil {
+	known := f.lanes[l.Name]
+	if known == nil {
 		if len(f.lanes) <= MaxLanes { // and other
-			f.lanes[l.Name] = &laneForecast{at: p.At, slept: p.Ledger[limiter.BoundSlept], seen: now}
+			f.lanes[l.Name] = &laneForecast{seenAt: p.At, slept: p.Ledger[limiter.BoundSlept], seen: now}
 		}
 		return
 	}
-	grown, span := now.minus(k.seen), (p.At.Sub(k.at) - p.Ledger[limiter.BoundSlept] + k.slept).Seconds()
+	grown, span := now.minus(known.seen), (p.At.Sub(known.seenAt) - p.Ledger[limiter.BoundSlept] + known.slept).Seconds()
 	if span <= 0 { // the same snapshot
 		return
 	}
@@ -61,17 +61,17 @@ func (f *forecaster) lane(p *Snapshot, l *Lane) {
 		grown.byInput = span
 	}
 	if representative(l.NextBound, now.items > 0) && l.Breaker == limiter.Closed {
-		k.quiet.add(&k.pace, l.NextBound, span, grown)
+		known.quietTime.add(&known.pace, l.NextBound, span, grown)
 	}
-	k.spent.add(grown)
-	k.at, k.slept, k.seen = p.At, p.Ledger[limiter.BoundSlept], now
+	known.spent.add(grown)
+	known.seenAt, known.slept, known.seen = p.At, p.Ledger[limiter.BoundSlept], now
 }
 
 // several reports whether there are lanes to tell apart.
 func several(p *Snapshot, work []Work) bool { return len(p.Lanes) > 1 || len(work) > 1 }
 
-// outage reports whether a lane with work has an outage. Its breaker is not closed, or its
-// server has let nothing in for longer than a wave of refusals lasts.
+// outage reports whether a lane with work has an outage. Its breaker is not closed, or its server
+// has let nothing in for longer than a wave of refusals lasts.
 func outage(p *Snapshot) bool {
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
@@ -87,11 +87,11 @@ func outage(p *Snapshot) bool {
 }
 
 // latest returns the ending of the lane that ends last, and the seconds until the others have
-// ended. Lanes whose items come late in the input have no pace of their own yet: then the run
-// as a whole counts too.
+// ended. Lanes whose items come late in the input have no pace of their own yet. Then the ending of
+// the run as a whole counts too.
 func (f *forecaster) latest(p *Snapshot, work []Work) (last ending, others float64, ok bool) {
 	if p.State == Draining || p.State == Stopped {
-		return ending{after: lastCalls(p.InFlight, p.P50, p.P95), s: mostSpread}, 0, p.P50 > 0
+		return ending{after: lastCalls(p.InFlight, p.P50, p.P95), spread: mostSpread}, 0, p.P50 > 0
 	}
 	if !several(p, work) || readsNoMore(p) {
 		last, ok = f.run(p, work)
@@ -103,7 +103,7 @@ func (f *forecaster) latest(p *Snapshot, work []Work) (last ending, others float
 		if l.Left == 0 || l.Phase == machine.Stopped {
 			continue
 		}
-		e, known := f.lanes[l.Name].ending(p, l, f.rest(l, work))
+		e, known := f.lanes[l.Name].ending(p, l, f.workLeftOn(l, work))
 		switch {
 		case !known:
 			all = false
@@ -119,32 +119,33 @@ func (f *forecaster) latest(p *Snapshot, work []Work) (last ending, others float
 	return last, others, ok
 }
 
-// run returns the ending of the run as a whole.
+// run returns the ending of the run as a whole, and whether it is known.
 func (f *forecaster) run(p *Snapshot, work []Work) (ending, bool) {
-	left := rest{items: leftOf(p)}
+	left := workLeft{items: itemsLeft(p)}
 	if several(p, work) || len(p.Lanes) == 0 {
-		return f.whole.ending(left, f.whole.rate(), 0, p.InFlight, p.P50, p.P95)
+		return f.runPace.ending(left, f.runPace.rate(), 0, p.InFlight, p.P50, p.P95)
 	}
 	l := &p.Lanes[0]
-	left.input = inputOf(l, work, f.spent.amounts, left.items)
-	rate, wait := f.whole.coming(p, l, left)
-	return f.whole.ending(left, rate, wait, p.InFlight, p.P50, p.P95)
+	left.input = inputPerItem(l, work, f.spent.amounts, left.items)
+	rate, wait := f.runPace.rateAhead(p, l, left)
+	return f.runPace.ending(left, rate, wait, p.InFlight, p.P50, p.P95)
 }
 
-// ending returns the lane's own ending. It is not known if nothing is known of the lane.
-func (k *laneForecast) ending(p *Snapshot, l *Lane, left rest) (ending, bool) {
+// ending returns the lane's own ending, and whether it is known.
+func (k *laneForecast) ending(p *Snapshot, l *Lane, left workLeft) (ending, bool) {
 	if k == nil || l.Left == UnknownTotal {
 		return ending{}, false
 	}
-	rate, wait := k.pace.coming(p, l, left)
+	rate, wait := k.pace.rateAhead(p, l, left)
 	e, ok := k.pace.ending(left, rate, wait, l.InFlight, l.P50, l.P95)
 	e.lane = l.Name
 	return e, ok
 }
 
-// ending returns the time until the rest is done. After a wait, the items that have not left
-// yet go at the given rate, and the last calls follow. No rate is known while no item has ended.
-func (p *pace) ending(left rest, rate, wait float64, inFlight int, p50, p95 time.Duration) (ending, bool) {
+// ending returns when the work left will be done, and whether that is known. After the wait, items
+// that have not left yet go at the given rate, and the last calls follow. Nothing is known while no
+// item has ended.
+func (p *pace) ending(left workLeft, rate, wait float64, inFlight int, p50, p95 time.Duration) (ending, bool) {
 	if left.items <= 0 {
 		return ending{}, true
 	}
@@ -155,19 +156,19 @@ func (p *pace) ending(left rest, rate, wait float64, inFlight int, p50, p95 time
 	if calls := min(float64(inFlight), left.items); p50 > 0 {
 		after = wait + (left.items-calls)/rate + lastCalls(int(calls), p50, p95)
 	}
-	return ending{after: after, s: p.deviation(after)}, true
+	return ending{after: after, spread: p.deviation(after)}, true
 }
 
 // believedSpan is the weight of the believed capacity, as seconds of observation. What was seen
 // of a run older than that includes cooldowns like the present one.
 const believedSpan = 5 * 60
 
-// coming returns the items a second at which a lane goes on, and the seconds until it does. The
-// rate is that of the past, but at most what the lane's limit on requests allows for long:
-// saved-up quota is soon spent. While the lane cools and climbs back, the believed capacity of
-// its limits counts too.
-func (p *pace) coming(of *Snapshot, l *Lane, left rest) (rate, wait float64) {
-	rate = p.rate() / p.dearer(left)
+// rateAhead returns the items a second at which a lane will go on, and the seconds until it does.
+// The rate is that of the past, but at most what the lane's limit on requests allows for long.
+// Saved-up quota is soon spent. While the lane cools and climbs back, the believed capacity of its
+// limits counts too.
+func (p *pace) rateAhead(of *Snapshot, l *Lane, left workLeft) (rate, wait float64) {
+	rate = p.rate() / p.costFactor(left)
 	if of := &l.View.Limits[0]; of.Known() && of.Refill > 0 { // neither others, who come and go, nor the tokens of waiting items count
 		rate = min(rate, of.Refill)
 	}
@@ -176,7 +177,7 @@ func (p *pace) coming(of *Snapshot, l *Lane, left rest) (rate, wait float64) {
 	}
 	switch l.Phase {
 	case machine.Cooling, machine.Probing, machine.Ramping:
-		if c := believed(of, l); !math.IsInf(c, 1) && c > 0 {
+		if c := believedRate(of, l); !math.IsInf(c, 1) && c > 0 {
 			rate = (rate*p.all + c*believedSpan) / (p.all + believedSpan)
 		}
 	}
@@ -186,44 +187,44 @@ func (p *pace) coming(of *Snapshot, l *Lane, left rest) (rate, wait float64) {
 	return rate, wait
 }
 
-// dearer returns the factor by which an item of the rest draws more on the binding limit than
-// the items that ended lately. It differs from 1 only as far as that limit was on tokens.
-func (p *pace) dearer(left rest) float64 {
+// costFactor returns how many times as much of the binding limit an item left will draw, compared
+// with those that ended lately. It differs from 1 only as far as that limit was on tokens.
+func (p *pace) costFactor(left workLeft) float64 {
 	a, span := p.now()
 	if left.input <= 0 || a.input <= 0 {
 		return 1
 	}
-	rest := left.input * a.items
-	more := a.byInput*(rest/a.input-1) + a.byTokens*((rest+a.output)/(a.input+a.output)-1)
+	inputLeft := left.input * a.items
+	more := a.byInput*(inputLeft/a.input-1) + a.byTokens*((inputLeft+a.output)/(a.input+a.output)-1)
 	return max(0.1, 1+more/span)
 }
 
-// rest returns the work left on a lane, where there are several.
-func (f *forecaster) rest(l *Lane, work []Work) rest {
-	left := rest{items: float64(max(0, l.Left))}
+// workLeftOn returns the work left on a lane, where there are several.
+func (f *forecaster) workLeftOn(l *Lane, work []Work) workLeft {
+	left := workLeft{items: float64(max(0, l.Left))}
 	if k := f.lanes[l.Name]; k != nil {
-		left.input = inputOf(l, work, k.seen, left.items)
+		left.input = inputPerItem(l, work, k.seen, left.items)
 	}
 	return left
 }
 
-// inputOf returns the input tokens of an average item left on a lane. It learns the tokens per
-// byte from what has ended there. It returns 0 before 30 items have ended, and where the
-// lengths in bytes are not known.
-func inputOf(l *Lane, work []Work, ended amounts, left float64) float64 {
+// inputPerItem returns the input tokens of an average item left on a lane. It learns the tokens per
+// byte from what has ended there. It returns 0 before 30 items have ended, and where the lengths in
+// bytes are unknown.
+func inputPerItem(l *Lane, work []Work, ended amounts, left float64) float64 {
 	i := slices.IndexFunc(work, func(w Work) bool { return w.Lane == l.Name })
 	if i < 0 || l.LeftBytes <= 0 || left <= 0 || ended.items < earlyItems {
 		return 0
 	}
-	gone := float64(work[i].Bytes - l.LeftBytes)
-	if gone <= 0 {
+	endedBytes := float64(work[i].Bytes - l.LeftBytes)
+	if endedBytes <= 0 {
 		return 0
 	}
-	return ended.input / gone * float64(l.LeftBytes) / left
+	return ended.input / endedBytes * float64(l.LeftBytes) / left
 }
 
-// leftOf returns the number of items left in the run. A run that stops early reads no more.
-func leftOf(p *Snapshot) float64 {
+// itemsLeft returns the number of items left in the run. A run that stops early reads no more.
+func itemsLeft(p *Snapshot) float64 {
 	if readsNoMore(p) {
 		return float64(p.Waiting + p.InFlight)
 	}
@@ -235,10 +236,10 @@ func readsNoMore(p *Snapshot) bool { return p.InputEnded && p.Waiting+p.InFlight
 
 func unended(p *Snapshot) int { return max(0, p.Total-p.Before-p.Answered-p.Failed-p.NotRun) }
 
-// believed returns the items a second at which a lane may go, as far as its limits, window
-// and concurrency are known; +Inf if none is.
-func believed(p *Snapshot, l *Lane) float64 {
-	most := limited(l)
+// believedRate returns the items a second that a lane's limits, window and concurrency are believed
+// to allow; +Inf if none is known.
+func believedRate(p *Snapshot, l *Lane) float64 {
+	most := rateOfLimits(l)
 	if l.Latency <= 0 {
 		return most
 	}
@@ -250,9 +251,10 @@ func believed(p *Snapshot, l *Lane) float64 {
 	return most
 }
 
-// limited returns the items a second that a lane's known limits let through, after what
-// others draw on them. The hundredths that the law keeps back save up, and are spent too.
-func limited(l *Lane) float64 {
+// rateOfLimits returns the items a second that a lane's known limits let through, after what others
+// draw on them. It does not subtract the hundredths that the law keeps back: they save up, and are
+// spent too.
+func rateOfLimits(l *Lane) float64 {
 	most := math.Inf(1)
 	draws := [limiter.Dimensions]float64{max(1, l.Draw.Requests), l.Draw.Tokens(), l.Draw.Input, l.Draw.Output}
 	for k, of := range l.View.Limits {
@@ -272,9 +274,9 @@ const (
 	limitSpread = 0.12            // standard deviation of the logarithm of the end: limits are kept to, but calls break and wait
 )
 
-// byLimit returns the ending of a run of one lane that a told limit holds back, at the rate of
-// that limit. It returns false if no such limit holds the run back.
-func byLimit(p *Snapshot, work []Work) (ending, bool) {
+// endByLimit returns the ending of a run of one lane that a told limit holds back, at the rate of
+// that limit. It reports false if no such limit holds the run back.
+func endByLimit(p *Snapshot, work []Work) (ending, bool) {
 	if several(p, work) || len(p.Lanes) != 1 || p.At.Sub(p.Began) < limitSpan {
 		return ending{}, false
 	}
@@ -283,8 +285,8 @@ func byLimit(p *Snapshot, work []Work) (ending, bool) {
 		v, used := &l.View.Limits[k], l.Used[k]
 		stated := v.Source == limiter.Configured || v.Source == limiter.Seen
 		if p.Bottleneck.By == by && stated && used >= limitLeast && used <= limitMost {
-			if rate := limited(l); rate > 0 && !math.IsInf(rate, 1) {
-				return ending{after: leftOf(p) / rate, s: limitSpread}, true
+			if rate := rateOfLimits(l); rate > 0 && !math.IsInf(rate, 1) {
+				return ending{after: itemsLeft(p) / rate, spread: limitSpread}, true
 			}
 		}
 	}
@@ -294,9 +296,9 @@ func byLimit(p *Snapshot, work []Work) (ending, bool) {
 // z95 is the number of standard deviations from the median up to the 95th percentile.
 const z95 = 1.645
 
-// lastCalls returns the seconds after which the last of n calls has ended, in half of all
-// cases. Half of all answers take at most p50, and 95 % at most p95. Answers are taken to be
-// lognormal, which they nearly are.
+// lastCalls returns the seconds after which the last of n calls has ended, in half of all cases.
+// Half of all answers take at most p50, and 95 % at most p95. Answers are taken to be lognormal,
+// which they nearly are.
 //
 // Let R be the mean of what answers take beyond x over their mean. Of the calls in flight at
 // some moment, n·R(x) take longer than x from then on. The last has ended where that is ln 2:
@@ -324,8 +326,8 @@ type lognormal struct{ mu, sigma float64 }
 
 func (l lognormal) quantile(z float64) float64 { return math.Exp(l.mu + z*l.sigma) }
 
-// beyond returns the mean excess of a time over x, counted as 0 for shorter times, over the
-// mean time.
+// beyond returns the mean excess of times over x, as a share of the mean time. A time shorter than
+// x has an excess of 0.
 func (l lognormal) beyond(x float64) float64 {
 	if x <= 0 {
 		return 1

@@ -88,7 +88,7 @@ func (w *watched) tick(now time.Time) {
 		w.work[0].Lane = l.Name
 		p.Lanes = append(p.Lanes, Lane{LaneStatus: l, NextBound: l.Bound, Answered: p.Answered, Left: p.Total - p.Answered, LeftBytes: w.left})
 	}
-	w.all = append(w.all, said{now.Sub(p.Began).Seconds(), w.f.ends(p, w.work)})
+	w.all = append(w.all, said{now.Sub(p.Began).Seconds(), w.f.forecastEnd(p, w.work)})
 }
 
 // A scene is a provider, and a batch for it.

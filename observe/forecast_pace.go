@@ -68,12 +68,12 @@ func (p *pace) add(span float64, a amounts) {
 	if p.open.span < p.span-0.5*span { // the nearest of the moments at which something is counted
 		return
 	}
-	p.close()
+	p.closeBlock()
 }
 
-// close ends the block that is being filled, and weighs all blocks anew. At growAt short blocks,
-// each two neighbours become one, and later blocks are twice as long.
-func (p *pace) close() {
+// closeBlock ends the block that is being filled, and weighs all blocks anew. Once there are growAt
+// short blocks, neighbours are joined in pairs, and later blocks are twice as long.
+func (p *pace) closeBlock() {
 	if len(p.blocks) == mostBlocks {
 		p.blocks = append(p.blocks[:0], p.blocks[1:]...)
 	}
@@ -100,45 +100,46 @@ func (p *pace) close() {
 		p.recent = p.recent.plus(b.times(w))
 		age += b.span
 	}
-	p.noise = p.spread()
+	p.noise = p.largestNoise()
 }
 
-// spread returns the noise of the blocks, as they are and joined by two, four and eight. In short
-// blocks a slow drift hides behind items that happen to end a little sooner.
-func (p *pace) spread() float64 {
+// largestNoise returns the largest noise of the blocks, taken singly and joined in groups of two,
+// four and eight. In short blocks a slow drift hides behind items that happen to end a little
+// sooner.
+func (p *pace) largestNoise() float64 {
 	mean := p.recent.items / p.weight
 	if mean == 0 {
 		return p.noise
 	}
 	most := 0.0
 	for join := 1; join == 1 || join <= 8 && len(p.blocks) >= leastJoined*join; join *= 2 {
-		most = max(most, p.joined(join, mean))
+		most = max(most, p.noiseOfGroups(join, mean))
 	}
 	return most
 }
 
-// joined returns the noise of blocks, joined in groups of by. While the groups are few, it is
-// drawn towards the usual noise.
-func (p *pace) joined(by int, mean float64) float64 {
-	v, c, before, n := 0.0, 0.0, 0.0, 0.0
-	for i := len(p.blocks) % by; i < len(p.blocks); i += by {
+// noiseOfGroups returns the noise of the blocks, joined in groups of that size. While the groups
+// are few, it is drawn towards the usual noise.
+func (p *pace) noiseOfGroups(size int, mean float64) float64 {
+	squares, products, previous, n := 0.0, 0.0, 0.0, 0.0
+	for i := len(p.blocks) % size; i < len(p.blocks); i += size {
 		var b block
-		for _, of := range p.blocks[i : i+by] {
+		for _, of := range p.blocks[i : i+size] {
 			b = block{b.span + of.span, b.plus(of.amounts)}
 		}
-		off := b.rate()/mean - 1
-		v += off * off
-		c += off * before
-		before = off
+		deviation := b.rate()/mean - 1
+		squares += deviation * deviation
+		products += deviation * previous
+		previous = deviation
 		n++
 	}
-	rho := 0.0
-	if v > 0 {
-		rho = c / v
+	correlation := 0.0
+	if squares > 0 {
+		correlation = products / squares
 	}
-	rho = (n*rho + correlationWeight*spreadPrior) / (n + correlationWeight)
-	v = (v*p.span*float64(by) + spreadWeight*spreadPrior*spreadPrior*paceSpan) / (n + spreadWeight)
-	return v * together(min(mostCorrelation, max(leastCorrelation, rho)))
+	correlation = (n*correlation + correlationWeight*spreadPrior) / (n + correlationWeight)
+	squares = (squares*p.span*float64(size) + spreadWeight*spreadPrior*spreadPrior*paceSpan) / (n + spreadWeight)
+	return squares * together(min(mostCorrelation, max(leastCorrelation, correlation)))
 }
 
 // The weights of the usual spread and the usual correlation, in blocks. The bounds of the
@@ -178,7 +179,8 @@ const (
 	mostSpread   = 1.0 // an interval from a quarter to four times as long says all that can be said
 )
 
-// deviation returns the standard deviation of the logarithm of the time left.
+// deviation returns the standard deviation of the logarithm of the time left. rest is the expected
+// time in seconds.
 func (p *pace) deviation(rest float64) float64 {
 	_, span := p.now()
 	if span == 0 {

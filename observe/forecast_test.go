@@ -31,7 +31,7 @@ func (d *drive) second(ended int, by limiter.Bound) Forecast {
 	l := &p.Lanes[0]
 	l.Answered, l.Left, l.NextBound = p.Answered, p.Total-p.Answered, by
 	d.f.note(&Sample{At: p.At, Elapsed: p.At.Sub(t0).Seconds(), Span: 1, Answered: ended, Bounds: ledgerOf(by)})
-	return d.f.ends(p, d.work)
+	return d.f.forecastEnd(p, d.work)
 }
 
 // seconds lets some pass that are alike.
@@ -80,19 +80,19 @@ func TestForecastUnsaid(t *testing.T) {
 		nearly(t, "after an outage, which is no time like that to come", e.Likely.Seconds(), 979, 0.01)
 	}
 	d.p.Total = UnknownTotal
-	if e := d.f.ends(&d.p, nil); e.Why != "total" {
+	if e := d.f.forecastEnd(&d.p, nil); e.Why != "total" {
 		t.Errorf("without a total: %+v", e)
 	}
 	d.p.State, d.p.InFlight, d.p.P50, d.p.P95 = Stopped, 1, time.Second, time.Second
-	if e := d.f.ends(&d.p, nil); !e.Known || e.Likely > time.Second {
+	if e := d.f.forecastEnd(&d.p, nil); !e.Known || e.Likely > time.Second {
 		t.Errorf("stopped, with a call under way: %+v", e)
 	}
 	d.p.P50 = 0
-	if e := d.f.ends(&d.p, nil); e.Why != "early" || e.Known {
+	if e := d.f.forecastEnd(&d.p, nil); e.Why != "early" || e.Known {
 		t.Errorf("stopped, with a call under way that takes nobody knows how long: %+v", e)
 	}
 	d.p.State = Over
-	if e := d.f.ends(&d.p, nil); e.Why != "over" || e.Known {
+	if e := d.f.forecastEnd(&d.p, nil); e.Why != "over" || e.Known {
 		t.Errorf("over: %+v", e)
 	}
 }
@@ -175,7 +175,7 @@ func TestForecastOfLanesAfterASleep(t *testing.T) {
 		}
 		d.p.Answered += 10
 		d.p.At = d.p.At.Add(time.Second)
-		return d.f.ends(&d.p, d.work)
+		return d.f.forecastEnd(&d.p, d.work)
 	}
 	for range 30 {
 		second()
@@ -197,7 +197,7 @@ func TestLatenciesAfterASleep(t *testing.T) {
 		p := &Snapshot{P50: p50, P95: p95, Lanes: make([]Lane, 1)}
 		p.Lanes[0].P50, p.Lanes[0].P95 = p50, p95
 		p.At, p.Ledger = time.Unix(1_800_000_000, 0).Add(at), Ledger{limiter.BoundSlept: slept}
-		s.see(p)
+		s.capLatencies(p)
 		return [2]time.Duration{p.P50, p.P95}, [2]time.Duration{p.Lanes[0].P50, p.Lanes[0].P95}
 	}
 	const awake, asleep = 2 * time.Second, time.Hour
@@ -236,7 +236,7 @@ func TestForecastOfASmallRun(t *testing.T) {
 			if d.p.Answered >= earlyItems && second >= 20 && !e.Known {
 				t.Fatalf("nothing said after %d s and %d items: %+v", second, d.p.Answered, e)
 			}
-			if n := len(d.f.whole.blocks); second == 25 && n < 4 {
+			if n := len(d.f.runPace.blocks); second == 25 && n < 4 {
 				t.Fatalf("%d blocks after %d s", n, second)
 			}
 			forecasts, took = append(forecasts, said{float64(second), e}), float64(second)
@@ -288,9 +288,9 @@ func TestForecastDeviation(t *testing.T) {
 		nearly(t, fmt.Sprint("s of ", rest), p.deviation(rest), min(1, want), 1e-9)
 	}
 	d := newDrive(100_000)
-	d.f.whole = p
+	d.f.runPace = p
 	d.p.Answered, d.p.At = 3000, t0.Add(6*time.Minute)
-	e := d.f.ends(&d.p, nil)
+	e := d.f.forecastEnd(&d.p, nil)
 	rest := 97_000 / mean
 	nearly(t, "likely", e.Likely.Seconds(), rest, 1e-6)
 	s := p.deviation(rest)
@@ -306,7 +306,7 @@ func TestForecastSeesDrift(t *testing.T) {
 		p.add(1, amounts{items: 2 + 8*rng.NormFloat64() + 0.7*math.Sin(float64(i)/600)})
 	}
 	mean := p.recent.items / p.weight
-	if single, joined := p.joined(1, mean), p.spread(); joined < 1.5*single {
+	if single, joined := p.noiseOfGroups(1, mean), p.largestNoise(); joined < 1.5*single {
 		t.Errorf("%.2f s of noise, and in single blocks %.2f", joined, single)
 	}
 }
@@ -316,7 +316,7 @@ func TestForecastSeesDrift(t *testing.T) {
 func TestForecastIsBounded(t *testing.T) {
 	d := newDrive(math.MaxInt32)
 	d.seconds(20_000, 10, limiter.BoundRequests)
-	w := &d.f.whole
+	w := &d.f.runPace
 	if len(w.blocks) > mostBlocks || cap(w.blocks) > 2*mostBlocks || w.span != paceSpan {
 		t.Errorf("%d blocks of %v s, room for %d", len(w.blocks), w.span, cap(w.blocks))
 	}
@@ -342,30 +342,30 @@ func TestForecastRests(t *testing.T) {
 	}
 	for i, s := range steps {
 		at = at.Add(15 * time.Second)
-		if got := at.Add(f.settled(at, t0.Add(s.likely).Sub(at), half)); !got.Equal(t0.Add(s.shown)) {
+		if got := at.Add(f.steadyEnd(at, t0.Add(s.likely).Sub(at), half)); !got.Equal(t0.Add(s.shown)) {
 			t.Errorf("step %d: %v", i, got.Sub(t0))
 		}
 	}
 	at = at.Add(11 * time.Second)
-	if got := at.Add(f.settled(at, 500*time.Second, half)); !got.Equal(t0.Add(1000 * time.Second)) {
+	if got := at.Add(f.steadyEnd(at, 500*time.Second, half)); !got.Equal(t0.Add(1000 * time.Second)) {
 		t.Error("it did not rest")
 	}
 	at = at.Add(time.Second)
-	if got := f.settled(at, 500*time.Second, half); got != 500*time.Second {
+	if got := f.steadyEnd(at, 500*time.Second, half); got != 500*time.Second {
 		t.Errorf("it rests: %v", got)
 	}
 	// Half a minute before the shown end that moves when the likely one is two minutes away.
-	at, f.moved = f.shown.Add(-30*time.Second), f.shown.Add(-30*time.Second)
+	at, f.shownAt = f.shown.Add(-30*time.Second), f.shown.Add(-30*time.Second)
 	for _, s := range []struct{ likely, shown time.Duration }{{119, 30}, {121, 121}} {
-		if got := f.settled(at, s.likely*time.Second, half); got != s.shown*time.Second {
+		if got := f.steadyEnd(at, s.likely*time.Second, half); got != s.shown*time.Second {
 			t.Errorf("%v is likely, and %v shown", s.likely*time.Second, got)
 		}
 	}
-	at, f.moved = f.shown.Add(time.Second), f.shown
-	if got := f.settled(at, 4*time.Second, half); got != 0 {
+	at, f.shownAt = f.shown.Add(time.Second), f.shown
+	if got := f.steadyEnd(at, 4*time.Second, half); got != 0 {
 		t.Errorf("an end that is past is %v away", got)
 	}
-	if got := f.settled(at, 5*time.Second, half); got != 5*time.Second {
+	if got := f.steadyEnd(at, 5*time.Second, half); got != 5*time.Second {
 		t.Errorf("an end that has come and was none is shown %v away", got)
 	}
 }
@@ -429,7 +429,7 @@ func TestForecastNamesTheLatestLane(t *testing.T) {
 			p.Lanes[0].Left, p.Lanes[1].Left = work[0].Items-p.Lanes[0].Answered, work[1].Items-p.Lanes[1].Answered
 			p.Answered += 9
 			f.note(&Sample{At: p.At, Elapsed: p.At.Sub(t0).Seconds(), Span: 1, Answered: 9})
-			e = f.ends(&p, work)
+			e = f.forecastEnd(&p, work)
 		}
 		return e
 	}
@@ -465,7 +465,7 @@ func TestForecastCountsBytes(t *testing.T) {
 			d.p.Answered += 2
 			l.Left, l.LeftBytes = 1000-d.p.Answered, d.work[0].Bytes-400*int64(d.p.Answered)
 			d.f.note(&Sample{Elapsed: d.p.At.Sub(t0).Seconds(), Span: 1, Answered: 2, InputTokens: 200, OutputTokens: 100, Bounds: ledgerOf(by)})
-			e = d.f.ends(&d.p, d.work)
+			e = d.f.forecastEnd(&d.p, d.work)
 		}
 		nearly(t, string(by), e.Likely.Seconds(), want, 0.03)
 	}
@@ -514,7 +514,7 @@ func TestForecastLiesWithin(t *testing.T) {
 	for _, shown := range []time.Duration{20 * time.Minute, 100 * time.Hour} {
 		d := newDrive(20_000)
 		d.seconds(300, 10, limiter.BoundRequests)
-		d.f.shown, d.f.moved = d.p.At.Add(shown), d.p.At
+		d.f.shown, d.f.shownAt = d.p.At.Add(shown), d.p.At
 		if e := d.second(10, limiter.BoundRequests); e.Likely != shown-time.Second || e.Low > e.Likely || e.Likely > e.High {
 			t.Errorf("%v is shown: %+v", shown, e)
 		}
@@ -536,7 +536,7 @@ func TestForecastKnowsTheBoundOfALane(t *testing.T) {
 	l := Lane{LaneStatus: machine.LaneStatus{Name: "a"}, Answered: 1}
 	for _, by := range []limiter.Bound{limiter.BoundTokens, limiter.BoundTokens, limiter.BoundInputTokens, limiter.BoundRequests, limiter.BoundInputTokens, limiter.BoundInputTokens, limiter.BoundInputTokens} {
 		p.At, l.NextBound = p.At.Add(time.Second), by
-		f.lane(&p, &l)
+		f.noteLane(&p, &l)
 	}
 	a, span := f.lanes["a"].pace.now() // of all but the first snapshot
 	nearly(t, "by input tokens", a.byInput/span, 4./6, 0.01)
@@ -546,13 +546,13 @@ func TestForecastKnowsTheBoundOfALane(t *testing.T) {
 // A limit of less than one a second limits.
 func TestForecastKnowsSlowLimits(t *testing.T) {
 	l := Lane{LaneStatus: machine.LaneStatus{Draw: limiter.Cost{Requests: 1, Input: 0.5}}}
-	if most := limited(&l); !math.IsInf(most, 1) {
+	if most := rateOfLimits(&l); !math.IsInf(most, 1) {
 		t.Errorf("nothing is known: %v", most)
 	}
 	l.View.Limits[0] = limiter.LimitView{Source: limiter.Learned, Refill: 0.5, Others: 0.1}
-	nearly(t, "by requests", limited(&l), 0.4, 1e-9)
+	nearly(t, "by requests", rateOfLimits(&l), 0.4, 1e-9)
 	l.View.Limits[2] = limiter.LimitView{Source: limiter.Learned, Refill: 0.1}
-	nearly(t, "by tokens", limited(&l), 0.2, 1e-9)
+	nearly(t, "by tokens", rateOfLimits(&l), 0.2, 1e-9)
 }
 
 // ledgerOf is a second of that bound.

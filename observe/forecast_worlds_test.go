@@ -174,7 +174,7 @@ func (c *course) forecasts() (all []said) {
 		p.Answered += n
 		p.At = t0.Add(seconds(now))
 		f.note(&Sample{At: p.At, Elapsed: now, Span: 1, Answered: n})
-		all = append(all, said{now, f.ends(&p, nil)})
+		all = append(all, said{now, f.forecastEnd(&p, nil)})
 	}
 	return all
 }

@@ -26,8 +26,8 @@ type capacity struct {
 	rate float64
 }
 
-// capacities returns the known capacities of a lane: those of its limits, and that of its
-// window at the mean latency, in seconds.
+// capacities returns the known capacities of a lane: those of its limits, and that of its window at
+// the mean latency in seconds. draws holds what an item draws on each limit.
 func capacities(l *batch.LaneStatus, draws [limiter.Dimensions]float64, latency float64) (known []capacity) {
 	for k := range l.View.Limits {
 		if rate := limitCapacity(&l.View.Limits[k], draws[k]); rate > 0 {
@@ -40,7 +40,7 @@ func capacities(l *batch.LaneStatus, draws [limiter.Dimensions]float64, latency 
 	return known
 }
 
-// limitCapacity returns the capacity of one limit; 0: not known.
+// limitCapacity returns the items a second that one limit lets through; 0: unknown.
 func limitCapacity(l *limiter.LimitView, draw float64) float64 {
 	if !l.Known() || !(draw > 0) {
 		return 0
@@ -56,9 +56,9 @@ func limitCapacity(l *limiter.LimitView, draw float64) float64 {
 	return max(0, (share*l.Refill-others)/draw)
 }
 
-// draws returns what an item draws on each limit: the law's count for the items that wait.
-// If no item waits, it is the mean of recent calls.
-func (r *Recorder) draws(l *batch.LaneStatus, of *figures) [limiter.Dimensions]float64 {
+// drawPerItem returns what an item draws on each limit: the law's count for the items that wait. If
+// no item waits, it is the mean of recent calls.
+func (r *Recorder) drawPerItem(l *batch.LaneStatus, of *figures) [limiter.Dimensions]float64 {
 	c := l.Draw
 	if c == (limiter.Cost{}) {
 		c.Requests = 1
@@ -78,9 +78,10 @@ func least(of []capacity) float64 {
 	return rate
 }
 
-// allowed returns the items a second that all bounds together let through; +Inf: not known. It is not while one of several
-// lanes searches for its limit: the windows of new lanes would let through a hundred times as much.
-func (r *Recorder) allowed(s *batch.Status) float64 {
+// allowedRate returns the items a second that all bounds together let through; +Inf: unknown. It is
+// unknown while one of several lanes searches for its limit: the windows of new lanes would let
+// through a hundred times as much.
+func (r *Recorder) allowedRate(s *batch.Status) float64 {
 	of := r.run.mean()
 	run := math.Inf(1)
 	if occupied := of.meanOccupied(); occupied > 0 && s.Run.Concurrency > 0 {
@@ -100,7 +101,7 @@ func (r *Recorder) allowed(s *batch.Status) float64 {
 		}
 		of := r.lane(r.names.slot(l.Name))
 		mean := of.mean()
-		rate := least(capacities(l, r.draws(l, &mean), mean.meanTook()))
+		rate := least(capacities(l, r.drawPerItem(l, &mean), mean.meanTook()))
 		if anyWaits && l.Draw == (limiter.Cost{}) { // while items wait for others, it needs no more than it uses
 			rate = min(rate, of.items.speed(SpeedSpan))
 		}
@@ -115,15 +116,15 @@ func searches(l *batch.LaneStatus) bool {
 	return !known && !math.IsInf(l.Rate, 1)
 }
 
-// next adds the bound that would hold the run back if the present one were gone, judged by the
-// lane that matters.
-func (r *Recorder) next(h *Bottleneck, s *batch.Status, l *batch.LaneStatus) {
+// addNextBounds adds to h the bound that would hold the run back if the present one were gone, and
+// the one after that. It judges by the lane that matters.
+func (r *Recorder) addNextBounds(h *Bottleneck, s *batch.Status, l *batch.LaneStatus) {
 	switch h.By {
 	case limiter.BoundNone, limiter.BoundPaused, limiter.BoundDraining, limiter.BoundStopped, limiter.BoundTail, limiter.BoundBudget:
 		return
 	}
 	span := min(max(s.At.Sub(h.Since), SpeedSpan), LatencySpan)
-	rivals, known := r.rivals(h, s, l, span)
+	rivals, known := r.nextBounds(h, s, l, span)
 	rivals = slices.DeleteFunc(rivals, func(c capacity) bool { return c.by == h.By })
 	slices.SortStableFunc(rivals, func(a, b capacity) int { return cmp.Compare(a.rate, b.rate) })
 	if len(rivals) == 0 {
@@ -137,10 +138,10 @@ func (r *Recorder) next(h *Bottleneck, s *batch.Status, l *batch.LaneStatus) {
 	}
 }
 
-// rivals returns the bounds that may bind next, each with its factor over the present speed.
+// nextBounds returns the bounds that may bind next, each with its factor over the present speed.
 // The lane's bounds are compared with the lane's speed, and the run's with the run's. Without a
-// speed it returns capacities, and no factor is known.
-func (r *Recorder) rivals(h *Bottleneck, s *batch.Status, l *batch.LaneStatus, span time.Duration) (rivals []capacity, known bool) {
+// speed it returns plain capacities, and reports that no factor is known.
+func (r *Recorder) nextBounds(h *Bottleneck, s *batch.Status, l *batch.LaneStatus, span time.Duration) (rivals []capacity, known bool) {
 	mean := r.run.mean()
 	place := mean.meanOccupied()
 	if h.By == limiter.BoundOutput {
@@ -150,7 +151,7 @@ func (r *Recorder) rivals(h *Bottleneck, s *batch.Status, l *batch.LaneStatus, s
 	if l != nil {
 		of := r.lane(r.names.slot(l.Name))
 		mean, lane = of.mean(), of.calls.speed(span)
-		rivals = capacities(l, r.draws(l, &mean), mean.meanTook())
+		rivals = capacities(l, r.drawPerItem(l, &mean), mean.meanTook())
 	}
 	known = run > 0 && (lane > 0 || l == nil)
 	if !known {

@@ -30,8 +30,8 @@ func (w *world) goes(seconds int, by machine.Bound, status batch.Status, perSeco
 		w.ledger[by] += 500 * time.Millisecond
 		for k, n := range perSecond {
 			for i := range n / 2 {
-				w.call(&batch.Call{Worker: i, Lane: status.Lanes[k].Name, Begun: w.now, Latency: time.Second})
-				w.end(&batch.End{Worker: i, Lane: status.Lanes[k].Name})
+				w.countCall(&batch.Call{Worker: i, Lane: status.Lanes[k].Name, Begun: w.now, Latency: time.Second})
+				w.countEnd(&batch.End{Worker: i, Lane: status.Lanes[k].Name})
 			}
 		}
 		s := status
@@ -124,8 +124,8 @@ func TestNextAfterTheOutput(t *testing.T) {
 		w.now = w.now.Add(500 * time.Millisecond)
 		w.ledger[machine.BoundConcurrency] += 500 * time.Millisecond
 		for i := range 5 {
-			w.call(&batch.Call{Worker: i, Lane: "l", Latency: 250 * time.Millisecond, Gated: 750 * time.Millisecond})
-			w.end(&batch.End{Worker: i, Lane: "l"})
+			w.countCall(&batch.Call{Worker: i, Lane: "l", Latency: 250 * time.Millisecond, Gated: 750 * time.Millisecond})
+			w.countEnd(&batch.End{Worker: i, Lane: "l"})
 		}
 		s := statusOf(10, learned("l", 0, 0))
 		s.At, s.Known, s.Run.Bound, s.Run.Ledger = w.now, 1, machine.BoundConcurrency, w.ledger
@@ -214,9 +214,9 @@ func TestBoundIsAboutALane(t *testing.T) {
 func TestLaneFigures(t *testing.T) {
 	w := newWorld(Config{})
 	w.goes(30, machine.BoundConcurrency, statusOf(30, learned("a", 20, 0), learned("b", 0, 40_000)), 20, 10)
-	w.call(&batch.Call{Lane: "a", Err: batch.RetryAfter(0, errTest), Kind: batch.Throttled})
-	w.call(&batch.Call{Lane: "b", Err: errTest})
-	w.end(&batch.End{Lane: "b", Err: errTest})
+	w.countCall(&batch.Call{Lane: "a", Err: batch.RetryAfter(0, errTest), Kind: batch.Throttled})
+	w.countCall(&batch.Call{Lane: "b", Err: errTest})
+	w.countEnd(&batch.End{Lane: "b", Err: errTest})
 	w.goes(1, machine.BoundConcurrency, statusOf(30, learned("a", 20, 0), learned("b", 0, 40_000)), 20, 10)
 	p := w.Snapshot(w.now)
 	a, b := p.Lanes[0], p.Lanes[1]
@@ -267,8 +267,8 @@ func TestLanesComeByWhatIsLeft(t *testing.T) {
 	status := statusOf(8, learned("a", 1, 0), learned("b", 1, 0), learned("c", 1, 0))
 	for k := range 20 {
 		for _, lane := range []string{"a", "b", "c"} {
-			w.call(&batch.Call{Lane: lane, Latency: time.Second})
-			w.end(&batch.End{Lane: lane})
+			w.countCall(&batch.Call{Lane: lane, Latency: time.Second})
+			w.countEnd(&batch.End{Lane: lane})
 		}
 		status.At, status.Run.Ledger[1] = start.Add(time.Duration(k+1)*time.Second), time.Duration(k+1)*time.Second
 		w.event(batch.Event{Status: &status})

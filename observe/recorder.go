@@ -36,14 +36,14 @@ type Recorder struct {
 	items   curve          // that have ended, for as long as a sparkline is
 
 	account    Ledger
-	charged    batch.Ledger // what of the run's is in account
+	seenLedger batch.Ledger // what of the run's is in account
 	atGate     float64      // share of the time of recent calls that they spent at the gate
 	holder     *holder      // nil: there was no event yet
 	bottleneck Bottleneck
 
-	allowing  float64 // items a second; +Inf: not known
-	allowance float64 // items that were allowed, as long as that was known
-	earned    int     // items that were answered in that time
+	allowedNow      float64 // items a second; +Inf: not known
+	allowance       float64 // items that were allowed, as long as that was known
+	answeredAllowed int     // items that were answered in that time
 
 	sampled  time.Duration // end of the latest sample, since the run began
 	gauges   gauges        // since then
@@ -62,7 +62,7 @@ func New(cfg Config) *Recorder {
 	cfg.Work = slices.Clone(cfg.Work)
 	r := &Recorder{
 		cfg: cfg, run: newSeries(""), items: curve{gap: longGap, room: longRoom},
-		allowing: math.Inf(1),
+		allowedNow: math.Inf(1),
 	}
 	for _, w := range cfg.Work { // these have names of their own before any other
 		of := &r.lane(r.names.slot(w.Lane)).work
@@ -76,21 +76,21 @@ func New(cfg Config) *Recorder {
 // these again.
 func (r *Recorder) Options() []batch.Option {
 	return []batch.Option{
-		batch.WithCalls(r.takeCall), batch.WithEnds(func(e batch.End) { r.end(&e) }),
+		batch.WithCalls(r.takeCall), batch.WithEnds(func(e batch.End) { r.countEnd(&e) }),
 		batch.WithObserver(r.event), batch.WithProgressEvery(r.cfg.Every),
 	}
 }
 
 // takeCall counts a call, and passes it on.
 func (r *Recorder) takeCall(c batch.Call) {
-	r.call(&c)
+	r.countCall(&c)
 	if r.cfg.OnCall != nil {
 		defer r.caught("OnCall")
 		r.cfg.OnCall(c)
 	}
 }
 
-// event notes an event of the run, and passes it on.
+// event records an event of the run, and passes it on to the observers.
 func (r *Recorder) event(e batch.Event) {
 	var s *Sample
 	switch {
@@ -99,14 +99,14 @@ func (r *Recorder) event(e batch.Event) {
 	case e.Summary != nil:
 		s = r.noteSummary(e.Summary)
 	}
-	r.tell(s, e)
+	r.callObservers(s, e)
 	if err := r.fault.Load(); err != nil && e.Summary != nil {
 		panic(*err)
 	}
 }
 
-// tell calls OnSample and Observer, until one of them panics.
-func (r *Recorder) tell(s *Sample, e batch.Event) {
+// callObservers calls OnSample and Observer. Once one of them has panicked, it calls neither again.
+func (r *Recorder) callObservers(s *Sample, e batch.Event) {
 	if r.observerFailed {
 		return
 	}
@@ -121,8 +121,8 @@ func (r *Recorder) tell(s *Sample, e batch.Event) {
 	r.observerFailed = false
 }
 
-// noteStatus notes a snapshot, and returns a sample if a second of the run has passed since the
-// latest one.
+// noteStatus records the status of the run. It returns a sample if a second of the run has passed
+// since the latest one, and else nil.
 func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +141,7 @@ func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 		r.state = Paused
 	}
 	gap := r.advance(s.At, &fresh)
-	gap -= r.charge(&s.Run.Ledger, &fresh)
+	gap -= r.chargeLedger(&s.Run.Ledger, &fresh)
 	r.judge(&r.last)
 	r.note(gap, &fresh)
 	defer r.foresee()
@@ -151,7 +151,7 @@ func (r *Recorder) noteStatus(s *batch.Status) *Sample {
 	return nil
 }
 
-// noteSummary notes a run's end.
+// noteSummary records the end of the run, and returns the last sample.
 func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *Recorder) noteSummary(s *batch.Summary) *Sample {
 		r.begin(s.At.Add(-s.Elapsed))
 	}
 	gap := r.advance(r.began.Add(s.Ran), &fresh)
-	gap -= r.charge(&s.Held, &fresh)
+	gap -= r.chargeLedger(&s.Held, &fresh)
 	r.note(gap, &fresh)
 	defer r.foresee()
 	return r.sample()
@@ -177,7 +177,7 @@ func (r *Recorder) begin(at time.Time) {
 // elapsed returns the time since the run began.
 func (r *Recorder) elapsed() time.Duration { return r.at.Sub(r.began) }
 
-// collect empties the shards, and returns the sum of all lanes since the last time.
+// collect empties the shards, and returns the counts of all lanes since the last time.
 func (r *Recorder) collect() (sum counts) {
 	for slot := range r.fresh {
 		fresh := &r.fresh[slot]
@@ -194,7 +194,7 @@ func (r *Recorder) collect() (sum counts) {
 	return sum
 }
 
-// lane returns the series of a slot.
+// lane returns the series of a slot, and makes it at the first request.
 func (r *Recorder) lane(slot int) *series {
 	if r.lanes[slot] == nil {
 		name := OtherLanes
@@ -209,7 +209,8 @@ func (r *Recorder) lane(slot int) *series {
 	return r.lanes[slot]
 }
 
-// advance takes the collected counts to a moment, and returns its distance from the one before.
+// advance adds the collected counts to the run and its lanes, up to a moment. It returns the time
+// since the moment before.
 func (r *Recorder) advance(at time.Time, fresh *counts) (gap time.Duration) {
 	before := r.elapsed()
 	r.at = later(r.at, at)
@@ -217,51 +218,51 @@ func (r *Recorder) advance(at time.Time, fresh *counts) (gap time.Duration) {
 		r.lastEnd = r.at
 	}
 	elapsed := r.elapsed()
-	r.run.take(fresh, before, elapsed)
-	r.items.rise(before, elapsed, r.run.total.ended())
+	r.run.addCounts(fresh, before, elapsed)
+	r.items.addRise(before, elapsed, r.run.total.ended())
 	for slot, s := range r.lanes {
 		if s != nil {
-			s.take(&r.fresh[slot], before, elapsed)
+			s.addCounts(&r.fresh[slot], before, elapsed)
 		}
 	}
 	return elapsed - before
 }
 
-// charge takes over what the run's ledger has more than before. It returns how much of that the
-// computer slept.
-func (r *Recorder) charge(now *batch.Ledger, fresh *counts) (slept time.Duration) {
-	slept = now[limiter.BoundSlept] - r.charged[limiter.BoundSlept]
-	if all := fresh.took + fresh.gated; all > 0 {
-		r.atGate = float64(fresh.gated) / float64(all)
+// chargeLedger adds the growth of the run's ledger to the recorder's. It returns how much of that
+// time the computer slept.
+func (r *Recorder) chargeLedger(now *batch.Ledger, fresh *counts) (slept time.Duration) {
+	slept = now[limiter.BoundSlept] - r.seenLedger[limiter.BoundSlept]
+	if all := fresh.callTime + fresh.gateTime; all > 0 {
+		r.atGate = float64(fresh.gateTime) / float64(all)
 	}
-	r.account.charge(&r.charged, now, r.atGate)
-	r.charged = *now
+	r.account.addGrowth(&r.seenLedger, now, r.atGate)
+	r.seenLedger = *now
 	return slept
 }
 
-// judge sets what holds the run and its lanes back, and how much they could do.
+// judge decides what holds the run and its lanes back, and how much they could do.
 func (r *Recorder) judge(s *batch.Status) {
 	for k := range s.Lanes {
 		own := s.Lanes[k].Bound
-		if own == limiter.BoundNone && runWide(s.Run.Bound) {
+		if own == limiter.BoundNone && isRunWide(s.Run.Bound) {
 			own = s.Run.Bound
 		}
 		r.lane(r.names.slot(s.Lanes[k].Name)).vote(own)
 	}
-	present, state := r.present(s)
-	r.holder.note(s.At, &r.account, present, state)
+	present, state := r.currentBound(s)
+	r.holder.judge(s.At, &r.account, present, state)
 	r.bottleneck = r.holder.bottleneck()
-	lane := r.subject(&r.bottleneck, s)
-	r.next(&r.bottleneck, s, lane)
-	r.allowing = r.allowed(s)
+	lane := r.laneToShow(&r.bottleneck, s)
+	r.addNextBounds(&r.bottleneck, s, lane)
+	r.allowedNow = r.allowedRate(s)
 }
 
 // note adds to the gauges, and to what the run could have done.
 func (r *Recorder) note(gap time.Duration, fresh *counts) {
-	r.gauges.note(&r.last, r.allowing, gap)
-	if !math.IsInf(r.allowing, 1) {
-		r.allowance += r.allowing * gap.Seconds()
-		r.earned += fresh.answered
+	r.gauges.note(&r.last, r.allowedNow, gap)
+	if !math.IsInf(r.allowedNow, 1) {
+		r.allowance += r.allowedNow * gap.Seconds()
+		r.answeredAllowed += fresh.answered
 	}
 }
 

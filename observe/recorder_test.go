@@ -268,8 +268,8 @@ func TestFunctionsThatPanic(t *testing.T) {
 // counted.
 func TestErrorsThatPanic(t *testing.T) {
 	rec := New(Config{})
-	rec.call(&batch.Call{Err: panicky{}, Lane: "l"})
-	rec.end(&batch.End{Err: panicky{}, Lane: "l", Item: 4})
+	rec.countCall(&batch.Call{Err: panicky{}, Lane: "l"})
+	rec.countEnd(&batch.End{Err: panicky{}, Lane: "l", Item: 4})
 	rec.event(batch.Event{Status: &batch.Status{At: time.Unix(9, 0)}})
 	p := rec.Snapshot(time.Unix(9, 0))
 	if p.Failed != 1 || p.Calls != 1 || len(p.Failures) != 1 || p.Failures[0].Examples[0].Line != 5 {
@@ -297,7 +297,7 @@ func TestBroken(t *testing.T) {
 		{provider.Unknown, nil, 0, 0},
 	} {
 		rec := New(Config{})
-		rec.call(&batch.Call{Lane: "l", Kind: c.kind, Err: c.err})
+		rec.countCall(&batch.Call{Lane: "l", Kind: c.kind, Err: c.err})
 		rec.event(batch.Event{Status: &batch.Status{At: start}})
 		if p := rec.Snapshot(start); p.Broke != c.broke || p.Throttled != c.throttled || p.Calls != 1 {
 			t.Errorf("%v: %d broke, %d throttled", c.err, p.Broke, p.Throttled)
@@ -310,9 +310,9 @@ func TestOddNews(t *testing.T) {
 	rec := New(Config{Work: []Work{{}, {Lane: "x", Items: -4}}})
 	readAll := func() { rec.Snapshot(time.Time{}); rec.Speeds(-1); rec.Speeds(1 << 20) }
 	readAll()
-	rec.call(&batch.Call{Worker: -9, Latency: -time.Hour, Gated: -1, Kind: 200, Err: errors.New("")})
-	rec.call(&batch.Call{Worker: 1 << 40, Latency: 1 << 62})
-	rec.end(&batch.End{Worker: -1, Usage: provider.Usage{InputTokens: -1}})
+	rec.countCall(&batch.Call{Worker: -9, Latency: -time.Hour, Gated: -1, Kind: 200, Err: errors.New("")})
+	rec.countCall(&batch.Call{Worker: 1 << 40, Latency: 1 << 62})
+	rec.countEnd(&batch.End{Worker: -1, Usage: provider.Usage{InputTokens: -1}})
 	rec.event(batch.Event{})
 	rec.event(batch.Event{Status: &batch.Status{}})
 	readAll()

@@ -92,7 +92,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// mergeLanes adds lanes by name, and keeps the busiest.
+// mergeLanes returns the sums of both by name, and keeps only the busiest lanes.
 func mergeLanes(a, b []LaneSample) []LaneSample {
 	sum := slices.Clone(a)
 	for _, next := range b {
@@ -123,7 +123,7 @@ type gauges struct {
 	allowed, allowedSpan               float64
 }
 
-// note adds a gap that ended with the given status.
+// note adds a gap of time that ended with the given status.
 func (g *gauges) note(s *batch.Status, allowing float64, gap time.Duration) {
 	dt := gap.Seconds()
 	g.span += dt
@@ -145,7 +145,8 @@ func per(sum, span float64) float64 {
 	return sum / span
 }
 
-// sample closes the sample of what has happened since the latest one; nil if nothing happened.
+// sample returns the sample of what has happened since the latest one, and begins the next; nil:
+// nothing happened.
 func (r *Recorder) sample() *Sample {
 	t, g, elapsed := &r.run.span, &r.gauges, r.elapsed()
 	if elapsed == r.sampled && t.empty() {
@@ -173,7 +174,8 @@ func (r *Recorder) sample() *Sample {
 
 var limitNames = [limiter.Dimensions]string{"requests", "tokens", "input_tokens", "output_tokens"}
 
-// laneSamples returns the busiest lanes since the latest sample, with what is believed of their limits.
+// laneSamples returns the lanes that were busiest since the latest sample, with what is believed of
+// their limits.
 func (r *Recorder) laneSamples() []LaneSample {
 	var lanes []LaneSample
 	for _, of := range r.lanes[:noSlot] {
@@ -221,8 +223,8 @@ var bucketEnds = func() (ends [lastBucket + 1]time.Duration) {
 	return ends
 }()
 
-// bucketOf returns the number of a latency's bucket. It searches for it, which takes half the
-// time of a logarithm.
+// bucketOf returns the number of a latency's bucket. A binary search takes half the time of a
+// logarithm.
 func bucketOf(d time.Duration) int {
 	low, high := 0, lastBucket
 	for low < high {
@@ -263,7 +265,7 @@ func (b Buckets) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// merge returns the sum of both.
+// merge returns the sum of both histograms.
 func (b Buckets) merge(c Buckets) Buckets {
 	sum := make(Buckets, 0, len(b)+len(c))
 	for len(b) > 0 || len(c) > 0 {

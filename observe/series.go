@@ -47,8 +47,8 @@ func newSeries(name string) *series {
 	}
 }
 
-// take adds the counts between two moments of the run.
-func (s *series) take(fresh *counts, before, at time.Duration) {
+// addCounts adds what happened between two moments of the run.
+func (s *series) addCounts(fresh *counts, before, at time.Duration) {
 	s.total.add(fresh)
 	s.span.add(fresh)
 	block := int64(at / lateBlock)
@@ -57,12 +57,12 @@ func (s *series) take(fresh *counts, before, at time.Duration) {
 	}
 	s.block = max(s.block, block)
 	s.blocks[s.block%blocks].add(fresh)
-	s.items.rise(before, at, s.total.ended())
-	s.calls.rise(before, at, s.total.calls)
+	s.items.addRise(before, at, s.total.ended())
+	s.calls.addRise(before, at, s.total.calls)
 }
 
-// late returns the latencies of answers over the last LatencySpan.
-func (s *series) late() (sum histogram) {
+// recentLatencies returns the latencies of answers over the last LatencySpan.
+func (s *series) recentLatencies() (sum histogram) {
 	for k := range s.blocks {
 		if b := &s.blocks[k]; b.slowest > 0 {
 			sum.add(&b.answers)
@@ -71,8 +71,8 @@ func (s *series) late() (sum histogram) {
 	return sum
 }
 
-// mean returns the calls from which means are taken: those of the last LatencySpan, or all
-// calls if there were none in it.
+// mean returns the figures from which means are taken: those of the last LatencySpan, or of the
+// whole run if no call ended in it.
 func (s *series) mean() (sum figures) {
 	for k := range s.blocks {
 		sum.add(&s.blocks[k].figures)
@@ -99,9 +99,9 @@ func (s *series) leftBytes() int64 {
 	return max(0, s.work.Bytes-s.total.bytes)
 }
 
-// pending returns the seconds until it ends, at its recent speed or else at that of the whole
-// run; negative: not known.
-func (s *series) pending() float64 {
+// secondsLeft returns the seconds until the lane or run ends; negative: unknown. It takes the
+// recent speed, or else that of the whole run.
+func (s *series) secondsLeft() float64 {
 	left, speed := s.left(), s.items.speed(LatencySpan)
 	if speed == 0 && s.items.now() > 0 {
 		speed = float64(s.total.ended()) / s.items.now().Seconds()
@@ -170,15 +170,15 @@ func (c *curve) add(at time.Duration, n float64) {
 	c.first = (c.first + 1) % size
 }
 
-// rise notes the count at a moment, and that it was zero before the first moment.
-func (c *curve) rise(before, at time.Duration, n int) {
+// addRise notes the count at a moment, and that it was zero before the first moment.
+func (c *curve) addRise(before, at time.Duration, n int) {
 	if len(c.points) == 0 && before < at {
 		c.add(before, 0)
 	}
 	c.add(at, float64(n))
 }
 
-// at returns the count at a moment.
+// at returns the count at a moment of the run.
 func (c *curve) at(t time.Duration) float64 {
 	size := len(c.points)
 	if size == 0 {

@@ -14,12 +14,12 @@ import (
 // second each.
 func (s *series) taken(from, to time.Duration, items int) {
 	for at := from; at < to; at += time.Second {
-		t := counts{figures: figures{calls: items, took: time.Duration(items) * time.Second, answered: items}}
+		t := counts{figures: figures{calls: items, callTime: time.Duration(items) * time.Second, answered: items}}
 		if items > 0 {
 			t.slowest = time.Second
 			t.answers[bucketOf(time.Second)] = uint32(items)
 		}
-		s.take(&t, at, at+time.Second)
+		s.addCounts(&t, at, at+time.Second)
 	}
 }
 
@@ -27,7 +27,7 @@ func (s *series) taken(from, to time.Duration, items int) {
 // call, a mean is taken from all calls.
 func TestSeriesForgets(t *testing.T) {
 	answers := func(s *series) int {
-		late := s.late()
+		late := s.recentLatencies()
 		return late.buckets().Count()
 	}
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestSeriesForgets(t *testing.T) {
 		s := newSeries("l")
 		s.taken(0, 30*time.Second, 1)
 		if c.at {
-			s.take(&counts{}, 30*time.Second, 30*time.Second+c.quiet)
+			s.addCounts(&counts{}, 30*time.Second, 30*time.Second+c.quiet)
 		} else {
 			s.taken(30*time.Second, 30*time.Second+c.quiet, 0)
 		}
@@ -64,7 +64,7 @@ func TestSeriesTakesLateNews(t *testing.T) {
 	s := newSeries("l")
 	call := counts{figures: figures{calls: 1}}
 	for _, at := range []time.Duration{time.Second, time.Minute, time.Minute - lateBlock - 1, time.Minute} {
-		s.take(&call, at-1, at)
+		s.addCounts(&call, at-1, at)
 	}
 	if s.mean().calls != 3 || s.total.calls != 4 {
 		t.Errorf("%d recent calls, %d in all", s.mean().calls, s.total.calls)
@@ -114,14 +114,14 @@ func TestSeriesPending(t *testing.T) {
 		s.work.Items = c.items
 		s.taken(0, time.Minute, c.first)
 		s.taken(time.Minute, 2*time.Minute, c.late)
-		if got := s.pending(); got != c.want {
+		if got := s.secondsLeft(); got != c.want {
 			t.Errorf("%+v: ends in %v s", c, got)
 		}
 	}
 	unheard, notRun := newSeries("l"), newSeries("l")
 	unheard.work.Items, notRun.work.Items, notRun.total.notRun = 10, 10, 10
-	if !math.IsInf(unheard.pending(), 1) || notRun.pending() != 0 {
-		t.Errorf("nothing is heard yet: ends in %v s; nothing is to be run: in %v s", unheard.pending(), notRun.pending())
+	if !math.IsInf(unheard.secondsLeft(), 1) || notRun.secondsLeft() != 0 {
+		t.Errorf("nothing is heard yet: ends in %v s; nothing is to be run: in %v s", unheard.secondsLeft(), notRun.secondsLeft())
 	}
 }
 

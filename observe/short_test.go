@@ -122,7 +122,7 @@ func TestLanesMerge(t *testing.T) {
 func TestPricesThatAreNone(t *testing.T) {
 	for _, usd := range []float64{-1e-9, math.NaN(), math.Inf(-1)} {
 		rec := New(Config{Price: func(any, string, provider.Usage) (float64, bool) { return usd, true }})
-		rec.end(&batch.End{})
+		rec.countEnd(&batch.End{})
 		rec.event(batch.Event{Summary: &batch.Summary{At: start, Succeeded: 1}})
 		if s := rec.Snapshot(start).Spent; s.USD != 0 || s.Priced != 0 || s.Unpriced != 1 {
 			t.Errorf("%v: %+v", usd, s)
@@ -137,7 +137,7 @@ func TestLatenciesOverPictures(t *testing.T) {
 	s := statusOf(8, learned("a", 1, 0))
 	s.Run.InFlight, s.Run.Oldest = 1, start
 	for k, latency := range []time.Duration{time.Second, time.Second, 9 * time.Second} {
-		rec.call(&batch.Call{Lane: "a", Latency: latency})
+		rec.countCall(&batch.Call{Lane: "a", Latency: latency})
 		s.At, s.Run.Ledger[1] = start.Add(time.Duration(k+1)*500*time.Millisecond), time.Duration(k+1)*500*time.Millisecond
 		rec.event(batch.Event{Status: &s})
 	}

@@ -185,7 +185,7 @@ func (r *Recorder) SnapshotAndTimes(now time.Time) (Snapshot, []Times) {
 	return r.picture(now, failures), r.times()
 }
 
-// picture completes a snapshot with failures, and with what depends on the moment of asking.
+// picture returns a snapshot with failures, the forecast, and what depends on the moment of asking.
 func (r *Recorder) picture(now time.Time, failures []Failure) Snapshot {
 	p := r.snapshot()
 	p.Failures, p.Ends, p.InAll = failures, r.ends, r.inAll
@@ -202,24 +202,24 @@ func (r *Recorder) picture(now time.Time, failures []Failure) Snapshot {
 // or not anybody asks, so that the forecast does not depend on that.
 func (r *Recorder) foresee() {
 	p := r.snapshot()
-	r.ends = r.forecast.ends(&p, r.cfg.Work)
-	r.inAll = r.forecast.inAll(&p, r.cfg.Work)
+	r.ends = r.forecast.forecastEnd(&p, r.cfg.Work)
+	r.inAll = r.forecast.estimateCost(&p, r.cfg.Work)
 }
 
-// snapshot returns a snapshot without failures, the forecast, and what depends on the moment of
-// asking.
+// snapshot returns a snapshot without failures, without the forecast, and without what depends on
+// the moment of asking.
 func (r *Recorder) snapshot() Snapshot {
-	t, run, late := &r.run.total, &r.last.Run, r.run.late()
+	t, run, late := &r.run.total, &r.last.Run, r.run.recentLatencies()
 	p := Snapshot{
 		At: r.at, Began: r.began, State: r.state, Before: r.cfg.Before, Total: r.total(),
 		Answered: t.answered, Failed: t.failed, NotRun: t.notRun, Truncated: t.truncated, Filtered: t.filtered, Spent: t.cost(),
 		Calls: t.calls, Throttled: t.throttled, Broke: t.broke, Slowest: t.slowest,
 		Cooldowns: int(run.Counters.Cooldowns), Redistributed: int(run.Counters.Redistributed), LastEnd: r.lastEnd, Concurrency: run.Concurrency, Speed: r.run.items.speed(SpeedSpan),
-		Bottleneck: r.bottleneck, Ledger: r.account, Allowed: r.allowing, Money: run.Money,
+		Bottleneck: r.bottleneck, Ledger: r.account, Allowed: r.allowedNow, Money: run.Money,
 	}
 	p.P50, p.P95 = late.quantiles()
 	if r.allowance > 0 {
-		p.Efficiency = min(1, float64(r.earned)/r.allowance)
+		p.Efficiency = min(1, float64(r.answeredAllowed)/r.allowance)
 	}
 	if r.state != Over { // or else nothing waits, and no call is under way
 		p.InFlight, p.Open, p.HalfOpen = run.InFlight, r.last.Open, r.last.HalfOpen
@@ -230,7 +230,7 @@ func (r *Recorder) snapshot() Snapshot {
 	return p
 }
 
-// total returns the number of items in the whole input.
+// total returns the number of items in the whole input; UnknownTotal until it is known.
 func (r *Recorder) total() int {
 	run := &r.last.Run
 	switch {
@@ -252,8 +252,8 @@ func (h *histogram) quantiles() (p50, p95 time.Duration) {
 	return b.Quantile(0.50), b.Quantile(0.95)
 }
 
-// addLanes describes the lanes that have a slot: those that the run reported, those with
-// counts, and those with work to do.
+// addLanes adds the lanes that have a slot to the snapshot. Those are the lanes that the run
+// reported, those with counts, and those with work to do.
 func (r *Recorder) addLanes(p *Snapshot) {
 	p.OfLanes = r.last.Known
 	pending := map[string]float64{}
@@ -264,7 +264,7 @@ func (r *Recorder) addLanes(p *Snapshot) {
 		l := r.laneSnapshot(of)
 		if slot == otherSlot || l.Name != "" || l.Answered+l.Failed+int(l.Counters.Calls) > 0 || of.work.Items > 0 {
 			l.Name = of.name
-			pending[of.name] = of.pending()
+			pending[of.name] = of.secondsLeft()
 			p.Lanes = append(p.Lanes, l)
 		}
 	}
@@ -274,14 +274,14 @@ func (r *Recorder) addLanes(p *Snapshot) {
 	})
 }
 
-// laneSnapshot describes one lane. Its Name is empty if the run has no status of the lane, and
-// then no rate is known (+Inf). After the end nothing of it waits or is in flight.
+// laneSnapshot describes one lane. Without a status from the run its Name is empty and its Rate
+// unknown (+Inf). After the end nothing of it waits or is in flight.
 func (r *Recorder) laneSnapshot(of *series) Lane {
 	l := Lane{
 		NextBound: of.usualBound(), Speed: of.items.speed(SpeedSpan), Answered: of.total.answered, Failed: of.total.failed,
 		NotRun: of.total.notRun, Truncated: of.total.truncated, Calls: of.total.calls, Throttled: of.total.throttled, Broke: of.total.broke, Left: of.left(), LeftBytes: of.leftBytes(), Spent: of.total.cost(),
 	}
-	late := of.late()
+	late := of.recentLatencies()
 	l.P50, l.P95 = late.quantiles()
 	s := r.status(of.name)
 	if s == nil {
@@ -306,15 +306,15 @@ func (r *Recorder) status(name string) *batch.LaneStatus {
 	return nil
 }
 
-// used returns the share of each limit that calls drew over the last SpeedSpan. Refused calls
-// drew nothing.
+// used returns the share of each limit that calls drew over the last SpeedSpan. Refused calls drew
+// nothing.
 func (r *Recorder) used(l *machine.LaneStatus, of *series) (used [limiter.Dimensions]float64) {
 	mean := of.mean()
 	speed := of.calls.speed(SpeedSpan)
 	if mean.calls > 0 {
 		speed *= 1 - float64(mean.throttled)/float64(mean.calls)
 	}
-	for k, draw := range r.draws(l, &mean) {
+	for k, draw := range r.drawPerItem(l, &mean) {
 		if limit := &l.View.Limits[k]; limit.Known() && limit.Refill > 0 {
 			used[k] = speed * draw / limit.Refill
 		}

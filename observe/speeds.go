@@ -63,7 +63,7 @@ func SpeedsOf(samples []Sample, n int) (perSecond []float64, span time.Duration)
 	ended, width := make([]float64, n), span.Seconds()/float64(n)
 	for _, s := range samples {
 		end := span.Seconds() - latest.At.Sub(s.At).Seconds()
-		spread(ended, width, end-s.Span, end, float64(s.Answered+s.Failed))
+		spreadOver(ended, width, end-s.Span, end, float64(s.Answered+s.Failed))
 	}
 	for k := range ended {
 		ended[k] /= width
@@ -71,12 +71,13 @@ func SpeedsOf(samples []Sample, n int) (perSecond []float64, span time.Duration)
 	return ended, span
 }
 
-// spread adds what happened between two moments to spans of that width.
-func spread(to []float64, width, from, end, count float64) {
-	for k := range to {
+// spreadOver distributes count, which happened evenly between two moments, over spans of that
+// width.
+func spreadOver(counts []float64, width, from, end, count float64) {
+	for k := range counts {
 		begin := width * float64(k)
 		if both := min(end, begin+width) - max(from, begin); both > 0 {
-			to[k] += count * both / (end - from)
+			counts[k] += count * both / (end - from)
 		}
 	}
 }

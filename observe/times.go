@@ -37,7 +37,7 @@ func (h *Histogram) Count() (n int) {
 	return n
 }
 
-// note counts a time.
+// note adds a time to its bucket and to the sum.
 func (h *Histogram) note(d time.Duration) {
 	d = max(0, d)
 	bucket := 0
@@ -91,7 +91,7 @@ func (t *Times) noteEnd(e *batch.End) {
 	}
 }
 
-// times returns the times of each lane since the run began, by name.
+// times returns the times of each lane since the run began, sorted by name.
 func (r *Recorder) times() []Times {
 	var all []Times
 	for _, of := range r.lanes {
