@@ -21,16 +21,17 @@ type account struct {
 	lanes []*lane
 	cause *AccountError // why it is of no use; nil: it may be
 
-	vouchedAt time.Time // when a person did so by a reset of one of its lanes; zero: never
+	resetAt time.Time // when a person did so by a reset of one of its lanes; zero: never
 }
 
-// enrol has a lane share the fate of the account that its config names.
-func (m *Machine) enrol(l *lane) {
+// joinAccount puts a lane into the account that its config names, so that they share their fate. It
+// first leaves any other account.
+func (m *Machine) joinAccount(l *lane) {
 	name := l.cfg.Account
 	if l.account != nil && l.account.name == name {
 		return
 	}
-	m.strikeOff(l)
+	m.leaveAccount(l)
 	if name == "" {
 		return
 	}
@@ -46,9 +47,9 @@ func (m *Machine) enrol(l *lane) {
 	l.account = a
 }
 
-// strikeOff removes a lane from its account. An account without lanes is forgotten, together with
-// the cause that made it useless.
-func (m *Machine) strikeOff(l *lane) {
+// leaveAccount removes a lane from its account. An account without lanes is forgotten, together
+// with the cause that made it useless.
+func (m *Machine) leaveAccount(l *lane) {
 	a := l.account
 	if a == nil {
 		return
@@ -59,18 +60,19 @@ func (m *Machine) strikeOff(l *lane) {
 	}
 }
 
-// stopFor stops a lane, or all lanes of its account if the refusal concerns the account. It does
-// not if a person has vouched for the account since the refused call was sent.
-func (m *Machine) stopFor(now time.Time, l *lane, wide bool, sent time.Time, cause error) {
+// stopLaneOrAccount stops a lane after a refusal, and all lanes of its account if the refusal
+// concerns the whole account. It stops the lane alone if a person has reset the account since the
+// refused call was sent.
+func (m *Machine) stopLaneOrAccount(now time.Time, l *lane, wholeAccount bool, sent time.Time, cause error) {
 	a := l.account
-	if a == nil || !wide || sent.Before(a.vouchedAt) {
+	if a == nil || !wholeAccount || sent.Before(a.resetAt) {
 		m.stop(now, l, cause)
 		return
 	}
 	a.cause = &AccountError{Account: a.name, Lane: l.name, Cause: cmp.Or(cause, ErrLaneStopped)}
-	for _, x := range slices.Clone(a.lanes) {
-		m.stop(now, x, a.cause)
-		x.cause = a.cause // also if it had stopped by itself, which another run might try again
+	for _, other := range slices.Clone(a.lanes) {
+		m.stop(now, other, a.cause)
+		other.cause = a.cause // also if it had stopped by itself, which another run might try again
 	}
 }
 
@@ -93,7 +95,7 @@ func (l *lane) ruinedBy(to Phase) string {
 // vouch clears the cause that made an account useless: a person has reset one of its lanes.
 func (m *Machine) vouch(now time.Time, lane string) {
 	if a := m.accounts[m.laneConfig(lane).Account]; a != nil {
-		a.cause, a.vouchedAt = nil, now
+		a.cause, a.resetAt = nil, now
 	}
 }
 

@@ -31,16 +31,16 @@ const (
 	// doubtBase is the wait of an item after its second failure without a witness; it doubles.
 	// Five attempts then take 35 s, so the last few items outlive an outage of half a minute.
 	doubtBase = 5 * time.Second
-	// doubtMost bounds that wait, and the one for an answer of another item.
-	doubtMost = 30 * time.Second
-	// doublings bounds how often that wait doubles, as a shift by more bits overflows: doubtMost is reached before.
-	doublings = 8
-	// doubtsMost caps the count of an item's doubts.
-	doubtsMost = math.MaxUint8
+	// maxDoubtWait bounds that wait, and the one for an answer of another item.
+	maxDoubtWait = 30 * time.Second
+	// maxDoublings bounds how often that wait doubles, as a shift by more bits overflows: doubtMost is reached before.
+	maxDoublings = 8
+	// maxDoubts caps the count of an item's doubts.
+	maxDoubts = math.MaxUint8
 
-	// rarely is −ln of the chance that a row opens a breaker by accident: one in ten million
+	// accidentNats is −ln of the chance that a row opens a breaker by accident: one in ten million
 	// rows.
-	rarely = 16
+	accidentNats = 16
 	// besideShare caps the failures of a row per answer that came in meanwhile. Up to that
 	// many, the row says nothing of the server.
 	besideShare = 3
@@ -51,29 +51,29 @@ const (
 
 // blame holds a lane's record of its failures; nil for lanes without any.
 type blame struct {
-	proof  time.Time // when the latest call left that was answered
-	hoped  time.Time // and that was answered as hoped
-	began  time.Time // when calls began to go unanswered: the first that broke, or cooled the lane, since an answer; zero: none did
-	opened uint64    // the epoch that began when the breaker last opened: what left before it and broke is nobody's
+	lastAnswered time.Time // when the latest call left that was answered
+	lastAsHoped  time.Time // and that was answered as hoped
+	failingSince time.Time // when calls began to go unanswered: the first that broke, or cooled the lane, since an answer; zero: none did
+	openedEpoch  uint64    // the epoch that began when the breaker last opened: what left before it and broke is nobody's
 
-	left   time.Time // when the first call left that broke in the present row
-	beside uint32    // items that were answered since that row began, by calls that left later than that one
+	rowBegan      time.Time // when the first call left that broke in the present row
+	answeredSince uint32    // items that were answered since that row began, by calls that left later than that one
 
 	good, bad uint32 // items whose first call was answered, and whose first call broke while no breaker opened
 
-	undecided []undecided
-	failed    alike // items that ended so lately, as nobody was left to ask
+	undecided   []undecided
+	failedAlike alike // items that ended so lately, as nobody was left to ask
 }
 
 // undecided is an item that has ended for good, unless its lane is to blame.
 type undecided struct {
-	it     *Item
-	serial uint64
-	alike  uint32
-	first  uint8 // as Outcome.First
-	broke  bool  // it has no attempt left
-	whole  bool  // and these words are about the lane's account
-	said   bool  // it was refused in words about a key, a model or the like
+	it        *Item
+	serial    uint64
+	alikeKey  uint32
+	first     uint8 // as Outcome.First
+	broke     bool  // it has no attempt left
+	ofAccount bool  // and these words are about the lane's account
+	refused   bool  // it was refused in words about a key, a model or the like
 }
 
 // waits reports whether the item is still undecided here.
@@ -81,11 +81,11 @@ func (u *undecided) waits() bool { return u.it.serial == u.serial && u.it.place 
 
 // alike counts items that ended in one way.
 type alike struct {
-	how uint32
+	key uint32
 	n   int
 }
 
-func (l *lane) blames() *blame {
+func (l *lane) blameRecord() *blame {
 	if l.blame == nil {
 		l.blame = &blame{good: uint32(min(l.answers, firstEnds))}
 	}
@@ -101,24 +101,26 @@ func (it *Item) suspect() bool { return it.Attempts > int(it.doubts) }
 // settleDoubts finds out what has become of the item's failures that were in doubt.
 func (it *Item) settleDoubts() { it.Attempts, it.doubts = it.settled() }
 
-// settled returns the attempts of an item, and how many of them are still in doubt.
+// settled returns the attempts that the item has used up by now, and how many of them are still in
+// doubt. It changes nothing.
 func (it *Item) settled() (attempts int, doubts uint8) {
 	attempts, doubts = it.Attempts, it.doubts
 	if doubts == 0 || it.lane == nil || it.lane.blame == nil {
 		return attempts, doubts
 	}
 	switch b := it.lane.blame; {
-	case it.epoch < b.opened:
+	case it.epoch < b.openedEpoch:
 		return attempts - int(doubts), 0
-	case !b.proof.Before(it.since):
+	case !b.lastAnswered.Before(it.handedOverAt):
 		return attempts - int(doubts) + 1, 0
 	}
 	return attempts, doubts
 }
 
-// note counts a hand-over against the item, and reports whether it used up an attempt. A probe
-// of a breaker uses none: an outage would use up those of the item that is first in line.
-func (m *Machine) note(now time.Time, it *Item, o *Outcome) (used bool) {
+// countAgainstItem counts the end of a call that was handed over, and reports whether it used up an
+// attempt. A breaker's probe uses up none: an outage would use up all attempts of the item that is
+// first in line.
+func (m *Machine) countAgainstItem(now time.Time, it *Item, o *Outcome) (used bool) {
 	l := it.lane
 	switch {
 	case o.Signal == Throttled, o.Signal == Overloaded:
@@ -132,12 +134,12 @@ func (m *Machine) note(now time.Time, it *Item, o *Outcome) (used bool) {
 	case it.Probe && l.down(now):
 		it.probed = min(it.probed, math.MaxUint8-1) + 1
 		used = it.run.cfg.KeepGoing
-	case it.epoch < l.blames().opened: // nobody's
+	case it.epoch < l.blameRecord().openedEpoch: // nobody's
 	case o.Unsent: // the lane's
 		it.Throttled++
 	default:
 		used = true
-		it.doubts = min(it.doubts, doubtsMost-1) + 1
+		it.doubts = min(it.doubts, maxDoubts-1) + 1
 	}
 	if used {
 		it.Attempts++
@@ -145,48 +147,48 @@ func (m *Machine) note(now time.Time, it *Item, o *Outcome) (used bool) {
 	return used
 }
 
-// breaks books a failed call of the present epoch with the breaker, and reports whether that
-// opens it. An item counts once, or a few that always fail would look like an outage. A call
-// that never left says nothing of its item, and counts each time.
-func (l *lane) breaks(now time.Time, it *Item, o *Outcome) bool {
-	b := l.blames()
+// tripsBreaker counts a failed call of the present epoch with the breaker, and reports whether that
+// opens it. An item counts once: a few items that always fail would otherwise look like an outage.
+// A call that never left says nothing of its item, and counts each time.
+func (l *lane) tripsBreaker(now time.Time, it *Item, o *Outcome) bool {
+	b := l.blameRecord()
 	if !l.down(now) {
 		if it.counted && !o.Unsent {
 			return false
 		}
 		it.counted = it.counted || !o.Unsent
 		if l.breaker.Row() == 0 {
-			b.left, b.beside = it.Sent, 0
+			b.rowBegan, b.answeredSince = it.Sent, 0
 		}
 	}
 	b.begin(now)
-	return l.breaker.Failure(now, max(int(l.inEpoch), b.byChance(l.breaker.Row()+1)))
+	return l.breaker.Failure(now, max(int(l.inEpoch), b.rowNeeded(l.breaker.Row()+1)))
 }
 
 // begin notes that a call goes unanswered.
 func (b *blame) begin(now time.Time) {
-	if b.began.IsZero() {
-		b.began = now
+	if b.failingSince.IsZero() {
+		b.failingSince = now
 	}
 }
 
-// byChance returns the length that a row of failures needs at the share of bad items. Chance
-// alone makes only one row in ten million as long. The share comes from earlier rows. It comes
-// from the present row if that share is larger, and at least a third as many items were answered
-// since the row began.
+// rowNeeded returns how many failures in a row must open the breaker, given the share of bad items.
+// Chance alone produces a row of that length only once in ten million. The share comes from earlier
+// rows. The present row decides instead if its own share is larger, and if at least a third as many
+// items were answered since it began.
 //
 // The last rule is about this order of events: thirty calls leave at once, twenty are answered
 // and ten break, by turns. No answer is a witness here. But a server that cuts all calls under
 // way answers no call, and a server that drains breaks only later calls.
-func (b *blame) byChance(row int) int {
+func (b *blame) rowNeeded(row int) int {
 	good, bad := float64(b.good)+1, float64(b.bad)
-	if beside := float64(b.beside); besideShare*beside >= float64(row) && beside*bad < good*float64(row) {
-		good, bad = beside, float64(row)
+	if answered := float64(b.answeredSince); besideShare*answered >= float64(row) && answered*bad < good*float64(row) {
+		good, bad = answered, float64(row)
 	}
 	if bad == 0 {
 		return 0
 	}
-	return int(math.Ceil(-rarely / math.Log(bad/(good+bad))))
+	return int(math.Ceil(-accidentNats / math.Log(bad/(good+bad))))
 }
 
 // tally counts items by how their first call ended.
@@ -197,40 +199,39 @@ func (b *blame) tally(good, bad uint32) {
 	}
 }
 
-// witness takes an answer on a lane that has failed before, and reports whether it ends the
-// present row of failures. The answer is as hoped if it says that nothing is wrong with the
-// lane.
-func (m *Machine) witness(now time.Time, l *lane, n *limiter.News, asHoped bool) (endsRow bool) {
+// absorbAnswer records an answer on a lane that has failed before, and reports whether it ends the
+// present row of failures. asHoped says that the answer shows nothing wrong with the lane.
+func (m *Machine) absorbAnswer(now time.Time, l *lane, n *limiter.News, asHoped bool) (endsRow bool) {
 	b := l.blame
-	b.proof = latest(b.proof, n.Sent)
+	b.lastAnswered = latest(b.lastAnswered, n.Sent)
 	if asHoped {
-		b.hoped, b.failed = latest(b.hoped, n.Sent), alike{}
+		b.lastAsHoped, b.failedAlike = latest(b.lastAsHoped, n.Sent), alike{}
 		if !n.Again {
 			b.tally(1, 0)
 		}
 	}
-	switch endsRow = n.Present && !n.Sent.Before(b.began); {
+	switch endsRow = n.Present && !n.Sent.Before(b.failingSince); {
 	case endsRow:
-		if b.began = (time.Time{}); !l.down(now) {
+		if b.failingSince = (time.Time{}); !l.down(now) {
 			b.tally(0, uint32(l.breaker.Row()))
 		}
-	case n.Sent.After(b.began) && l.down(now):
-		m.revoke(now, l)
-	case asHoped && !n.Again && n.Sent.After(b.left):
-		b.beside++
+	case n.Sent.After(b.failingSince) && l.down(now):
+		m.closeBreaker(now, l)
+	case asHoped && !n.Again && n.Sent.After(b.rowBegan):
+		b.answeredSince++
 	}
-	m.acquit(now, l)
+	m.decideAfterAnswer(now, l)
 	return endsRow
 }
 
-// revoke closes a breaker that opened by chance: a call that left while the row grew was
-// answered. The lane is tried at once.
+// closeBreaker closes a breaker that opened by chance, because a call was answered that left while
+// the row grew. The lane is tried at once.
 //
 // An example: half of the items break at once, and the others take two seconds. Within one
 // second thirty have broken, and no answer can be there yet.
-func (m *Machine) revoke(now time.Time, l *lane) {
+func (m *Machine) closeBreaker(now time.Time, l *lane) {
 	l.blame.tally(0, uint32(l.breaker.Row()))
-	l.blame.began = time.Time{}
+	l.blame.failingSince = time.Time{}
 	l.breaker.Close()
 	if l.phase == Cooling && l.reason == ByBreaker {
 		l.until = latest(now, l.law.View(now, l.nextCost()).Hold)
@@ -238,11 +239,11 @@ func (m *Machine) revoke(now time.Time, l *lane) {
 	}
 }
 
-// needs returns the number of items that must end in this way until the lane is to blame; 0: it
-// never is. A refusal with a First of 2 or more is often about its item. Refusals come long
-// before answers, so the row must then be as long as the calls under way: each of these may yet
-// be answered.
-func (l *lane) needs(o *Outcome) int {
+// blameThreshold returns how many items must end like this one until the lane is to blame; 0: it
+// never is. A refusal with a First of 2 or more is often about its item. Such refusals arrive long
+// before answers do. So there must be as many of them as calls under way, each of which may yet be
+// answered.
+func (l *lane) blameThreshold(o *Outcome) int {
 	need := int(o.First)
 	if l.answered {
 		need = int(o.Later)
@@ -256,32 +257,31 @@ func (l *lane) needs(o *Outcome) int {
 // itemAtFault reports whether an item was refused for good on a lane that is never to blame for
 // such refusals, whatever their number.
 func (l *lane) itemAtFault(it *Item, o *Outcome) bool {
-	open := o.Alike != 0 && (o.Signal == Answered || o.Signal == Exhausted && it.epoch >= l.vouched)
-	return open && !l.remote() && l.phase != Stopped && l.needs(o) == 0
+	open := o.Alike != 0 && (o.Signal == Answered || o.Signal == Exhausted && it.epoch >= l.vouchedEpoch)
+	return open && !l.remote() && l.phase != Stopped && l.blameThreshold(o) == 0
 }
 
-// accuse takes an item that has no attempt left, or was refused for good in words that do
-// not say whom they concern. The item waits until the machine knows whether the lane is to
-// blame.
-func (m *Machine) accuse(now time.Time, it *Item, o *Outcome) {
+// holdUndecided keeps an item that has failed for good until the machine knows whether the lane is
+// to blame. Such an item has no attempt left, or its refusal does not say whom it concerns.
+func (m *Machine) holdUndecided(now time.Time, it *Item, o *Outcome) {
 	l := it.lane
-	need, broke := l.needs(o), o.Signal == Failed
-	b := l.blames()
+	need, broke := l.blameThreshold(o), o.Signal == Failed
+	b := l.blameRecord()
 	if len(b.undecided) == 0 {
 		m.accused = append(m.accused, l)
 	}
 	b.undecided = append(b.undecided, undecided{
-		it: it, serial: it.serial, alike: o.Alike, first: o.First, broke: broke, said: o.Signal == Exhausted, whole: o.Account,
+		it: it, serial: it.serial, alikeKey: o.Alike, first: o.First, broke: broke, refused: o.Signal == Exhausted, ofAccount: o.Account,
 	})
 	it.place, it.cause = Undecided, o.Cause
 	if broke {
-		it.due = m.dueAfter(now, it, o)
+		it.due = m.backoffEnd(now, it, o)
 	}
 	it.pool.undecided++
 	l.delayed++
 	it.run.delayed++
-	if n := b.count(o.Alike); need > 0 && n >= need {
-		m.stopFor(now, l, o.Account, it.Sent, l.blamedFor(o.Signal == Exhausted, n, o.Cause))
+	if n := b.countAlike(o.Alike); need > 0 && n >= need {
+		m.stopLaneOrAccount(now, l, o.Account, it.Sent, l.blamedFor(o.Signal == Exhausted, n, o.Cause))
 	}
 }
 
@@ -293,13 +293,13 @@ func (m *Machine) fails(it *Item, broke bool, cause error) {
 	m.release(it, EndFailed, cause)
 }
 
-// count returns the number of items that ended in this way with no answer between them.
-func (b *blame) count(how uint32) (n int) {
-	if b.failed.how == how {
-		n = b.failed.n
+// countAlike returns the number of items that ended in this way with no answer between them.
+func (b *blame) countAlike(key uint32) (n int) {
+	if b.failedAlike.key == key {
+		n = b.failedAlike.n
 	}
 	for _, u := range b.waiting() {
-		if u.alike == how {
+		if u.alikeKey == key {
 			n++
 		}
 	}
@@ -325,9 +325,9 @@ func (l *lane) blamedFor(said bool, n int, cause error) error {
 	return &AlikeError{Lane: l.name, Items: n, Cause: cause}
 }
 
-// takeUndecided takes those of the lane's undecided items that accept wants out of its pool, and
-// returns them. Each is Waiting and in no queue: the caller finds its place. Items that no longer
-// wait are dropped.
+// takeUndecided removes the lane's undecided items that accept wants from their pools, and returns
+// them. They are Waiting but in no queue: the caller must place them. It drops items that no longer
+// wait.
 func (m *Machine) takeUndecided(l *lane, accept func(*undecided) bool) (taken []undecided) {
 	b := l.blame
 	if b == nil || len(b.undecided) == 0 {
@@ -348,21 +348,21 @@ func (m *Machine) takeUndecided(l *lane, accept func(*undecided) bool) (taken []
 		m.accused = slices.DeleteFunc(m.accused, func(x *lane) bool { return x == l })
 	}
 	for _, u := range taken {
-		m.remove(u.it)
+		m.removeFromPool(u.it)
 		u.it.place = Waiting
 	}
 	return taken
 }
 
-// acquit decides about the undecided items of a lane that has answered another item. An item
-// that broke fails, unless its doubts have come to fewer attempts. An item that was refused for
+// decideAfterAnswer settles the undecided items of a lane that has answered another item. An item
+// that broke fails, unless its settled doubts gave an attempt back. An item that was refused for
 // good needs an answer as hoped.
-func (m *Machine) acquit(now time.Time, l *lane) {
+func (m *Machine) decideAfterAnswer(now time.Time, l *lane) {
 	b := l.blame
-	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return !b.witnessOf(u).Before(u.it.since) }) {
+	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return !b.witnessOf(u).Before(u.it.handedOverAt) }) {
 		had := u.it.Attempts
 		if u.it.settleDoubts(); u.broke && u.it.Attempts < had {
-			m.later(u.it, latest(now, u.it.due))
+			m.delayUntil(u.it, latest(now, u.it.due))
 			continue
 		}
 		m.fails(u.it, u.broke, u.it.cause)
@@ -372,25 +372,26 @@ func (m *Machine) acquit(now time.Time, l *lane) {
 // witnessOf returns when the latest call left that may be a witness for an item.
 func (b *blame) witnessOf(u *undecided) time.Time {
 	if u.broke {
-		return b.proof
+		return b.lastAnswered
 	}
-	return b.hoped
+	return b.lastAsHoped
 }
 
-// absolve notes that the breaker has opened: earlier calls that broke are nobody's failures.
-func (m *Machine) absolve(l *lane) {
-	l.blames().opened = l.epoch
+// clearFailures notes that the breaker has opened: earlier calls that broke are nobody's failures.
+func (m *Machine) clearFailures(l *lane) {
+	l.blameRecord().openedEpoch = l.epoch
 	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return u.broke }) {
 		u.it.settleDoubts()
-		m.later(u.it, latest(l.until, u.it.due))
+		m.delayUntil(u.it, latest(l.until, u.it.due))
 	}
 }
 
-// reopen gives the undecided items of a stopped lane back to their pools, for other lanes.
-func (m *Machine) reopen(l *lane) {
+// giveBackUndecided returns the undecided items of a stopped lane to their pools, so that other
+// lanes may take them.
+func (m *Machine) giveBackUndecided(l *lane) {
 	for _, u := range m.takeUndecided(l, func(*undecided) bool { return true }) {
 		if u.it.settleDoubts(); u.broke {
-			m.later(u.it, u.it.due)
+			m.delayUntil(u.it, u.it.due)
 			continue
 		}
 		u.it.pool.returned.push(u.it)
@@ -398,61 +399,63 @@ func (m *Machine) reopen(l *lane) {
 	}
 }
 
-// conclude decides about the items of lanes on which no call can speak for or against them, and
-// reports whether there were any. Lanes that are to blame go first: the items that they give
-// back may speak on other lanes.
-func (m *Machine) conclude(now time.Time) (had bool) {
+// decideUndecided settles the items of lanes on which no call can be a witness any more, and
+// reports whether there were any. Lanes that are to blame go first, because the items that they
+// give back may be witnesses on other lanes.
+func (m *Machine) decideUndecided(now time.Time) (decided bool) {
 	for _, l := range slices.Clone(m.accused) {
-		if r := m.unspoken(now, l); r != nil && m.convicts(now, l, r) {
+		if r := m.runWithoutWitness(now, l); r != nil && m.stopIfToBlame(now, l, r) {
 			return true
 		}
 	}
 	for _, l := range slices.Clone(m.accused) {
-		for r := m.unspoken(now, l); r != nil; r = m.unspoken(now, l) {
+		for r := m.runWithoutWitness(now, l); r != nil; r = m.runWithoutWitness(now, l) {
 			m.failUndecided(l, r)
-			had = true
+			decided = true
 		}
 	}
-	return had
+	return decided
 }
 
-// unspoken returns a run with undecided items on the lane for which no call may speak, or nil.
-func (m *Machine) unspoken(now time.Time, l *lane) *run {
-	var spoken *run
+// runWithoutWitness returns a run with undecided items on the lane for which no witness can come;
+// nil: there is none.
+func (m *Machine) runWithoutWitness(now time.Time, l *lane) *run {
+	var checked *run
 	for i := range l.blame.undecided {
 		u := &l.blame.undecided[i]
 		switch {
-		case u.it.run == spoken || !u.waits():
-		case !m.maySpeak(now, l, u.it.run):
+		case u.it.run == checked || !u.waits():
+		case !m.mayYetAnswer(now, l, u.it.run):
 			return u.it.run
 		default:
-			spoken = u.it.run
+			checked = u.it.run
 		}
 	}
 	return nil
 }
 
-// convicts stops a lane that is to blame for the undecided items of a run, and reports whether
-// it is. Such a lane was never answered, all items ended alike, and no more will come. A single
-// item is not enough, unless the provider spoke of a key or a model.
-func (m *Machine) convicts(now time.Time, l *lane, r *run) bool {
+// stopIfToBlame stops a lane that is to blame for the undecided items of a run, and reports whether
+// it did. A lane is to blame if it was never answered, all items ended alike, and no more will
+// come. A single item is not enough, unless the provider spoke of a key or a model.
+func (m *Machine) stopIfToBlame(now time.Time, l *lane, r *run) bool {
 	all := l.blame.undecidedOf(r)
 	first := all[0]
-	if l.answered || !l.inputEnded() || first.first == 0 || !first.said && len(all) == 1 || !areAlike(all) {
+	if l.answered || !l.inputEnded() || first.first == 0 || !first.refused && len(all) == 1 || !areAlike(all) {
 		return false
 	}
-	m.stopFor(now, l, first.whole, first.it.Sent, l.blamedFor(first.said, len(all), first.it.cause))
+	m.stopLaneOrAccount(now, l, first.ofAccount, first.it.Sent, l.blamedFor(first.refused, len(all), first.it.cause))
 	return true
 }
 
-// failUndecided fails the undecided items of a run for which no call spoke.
+// failUndecided fails the undecided items of a run for which no witness came. It keeps their
+// number, so that later items that end alike add to it.
 func (m *Machine) failUndecided(l *lane, r *run) {
 	b := l.blame
 	all := b.undecidedOf(r)
-	if how := all[0].alike; areAlike(all) {
-		b.failed = alike{how, b.count(how)}
+	if key := all[0].alikeKey; areAlike(all) {
+		b.failedAlike = alike{key, b.countAlike(key)}
 	} else {
-		b.failed = alike{}
+		b.failedAlike = alike{}
 	}
 	for _, u := range m.takeUndecided(l, func(u *undecided) bool { return u.it.run == r }) {
 		m.fails(u.it, u.broke, u.it.cause)
@@ -466,19 +469,19 @@ func (b *blame) undecidedOf(r *run) []*undecided {
 
 // areAlike reports whether all of them ended in one way.
 func areAlike(all []*undecided) bool {
-	return !slices.ContainsFunc(all, func(u *undecided) bool { return u.alike != all[0].alike })
+	return !slices.ContainsFunc(all, func(u *undecided) bool { return u.alikeKey != all[0].alikeKey })
 }
 
-// moreWithin is the time for which a lane waits for more items when nothing else is left and
+// inputPatience is the time for which a lane waits for more items when nothing else is left and
 // the input has not ended. It is longer than reading an item takes, and short for a caller who
 // offers one item at a time.
-const moreWithin = time.Second
+const inputPatience = time.Second
 
-// maySpeak reports whether the lane may yet answer an item that could be a witness for those of
-// a run. Such an item has a call under way that is not overdue, or waits for a call and not
-// only for a decision. The lane does not wait for another run that is paused.
-func (m *Machine) maySpeak(now time.Time, l *lane, r *run) bool {
-	if l.inFlight > 0 && !l.allOverdue(now) || l.inFlight == 0 && !l.inputEnded() && now.Sub(l.used) < moreWithin {
+// mayYetAnswer reports whether the lane may yet answer an item that could be a witness for those of
+// a run. Such an item has a call under way that is not overdue, or waits for a call and not only
+// for a decision. The lane does not wait for another run that is paused.
+func (m *Machine) mayYetAnswer(now time.Time, l *lane, r *run) bool {
+	if l.inFlight > 0 && !l.allOverdue(now) || l.inFlight == 0 && !l.inputEnded() && now.Sub(l.used) < inputPatience {
 		return true
 	}
 	return slices.ContainsFunc(l.pools, func(p *pool) bool {
@@ -486,15 +489,16 @@ func (m *Machine) maySpeak(now time.Time, l *lane, r *run) bool {
 	})
 }
 
-// concludesAt returns when time alone may decide about items of a lane; zero: it does not.
-func (m *Machine) concludesAt() (at time.Time) {
+// undecidedDueAt returns the next moment at which time alone may settle undecided items; zero:
+// there is none.
+func (m *Machine) undecidedDueAt() (at time.Time) {
 	for _, l := range m.accused {
-		due := l.used.Add(overdueLeast)
+		due := l.used.Add(minOverdue)
 		if l.inFlight == 0 {
 			if l.inputEnded() {
 				continue
 			}
-			due = l.used.Add(moreWithin)
+			due = l.used.Add(inputPatience)
 		} else if !due.After(m.now) { // only then is it worth while to find out how long answers take
 			after := l.overdueAfter()
 			if after == forever {
@@ -517,10 +521,10 @@ func (l *lane) inputEnded() bool {
 // forgiveItems takes back the doubts about items whose calls left before now, because a person
 // vouches for the lane.
 func (m *Machine) forgiveItems(l *lane) {
-	b := l.blames()
-	b.opened = l.epoch
-	m.reopen(l)
-	*b = blame{opened: l.epoch, good: b.good, bad: b.bad}
+	b := l.blameRecord()
+	b.openedEpoch = l.epoch
+	m.giveBackUndecided(l)
+	*b = blame{openedEpoch: l.epoch, good: b.good, bad: b.bad}
 }
 
 // An AlikeError says that a lane has stopped because different items failed alike and none was

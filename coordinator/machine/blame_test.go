@@ -83,7 +83,7 @@ func TestRowIsLongerThanChanceMakesIt(t *testing.T) {
 		{0, 0, 0}, {100, 0, 0}, {989, 10, 4}, {899, 100, 7}, {699, 300, 14}, {500, 499, 24}, {0, 9, 152},
 	} {
 		b := &blame{good: c.good, bad: c.bad}
-		got := b.byChance(1)
+		got := b.rowNeeded(1)
 		if got != c.want {
 			t.Errorf("%d good, %d bad: a row of %d, want %d", c.good, c.bad, got, c.want)
 		}
@@ -108,8 +108,8 @@ func TestAnswersBesideARowMakeItLonger(t *testing.T) {
 		{500, 499, 40, 10, 24}, // what was seen before is worse
 		{989, 10, 10, 10, 24},
 	} {
-		b := &blame{good: c.good, bad: c.bad, beside: c.beside}
-		if got := b.byChance(c.row); got != c.want {
+		b := &blame{good: c.good, bad: c.bad, answeredSince: c.beside}
+		if got := b.rowNeeded(c.row); got != c.want {
 			t.Errorf("%d good, %d bad, %d beside a row of %d: %d, want %d", c.good, c.bad, c.beside, c.row, got, c.want)
 		}
 	}

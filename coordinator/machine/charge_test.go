@@ -149,12 +149,12 @@ func TestAnotherRuleIsTheFirstLanes(t *testing.T) {
 	p, both := b.lanes["both"].pools[0], rules["both"]
 	want := both.Of(estimated)
 	n := float64(p.waiting.n + p.returned.len() + p.delayed.len())
-	if want = (limiter.Cost{Requests: n, Input: n * want.Input, Output: n * want.Output}); n == 0 || p.cost != want || !p.ruled {
+	if want = (limiter.Cost{Requests: n, Input: n * want.Input, Output: n * want.Output}); n == 0 || p.cost != want || !p.hasChargeRule {
 		t.Errorf("the %v that wait draw %+v, want %+v", n, p.cost, want)
 	}
 	b.Step(b.now, LaneDefined("told", LaneConfig{Window: 1}))
 	b.Step(b.now, LaneReset("told"))
-	if p.cost != want || !p.ruled {
+	if p.cost != want || !p.hasChargeRule {
 		t.Errorf("the %v that wait draw %+v by the second lane's rule", n, p.cost)
 	}
 }

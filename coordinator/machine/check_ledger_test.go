@@ -4,7 +4,7 @@ import "github.com/headrace/headrace/limiter"
 
 // checkBooks recounts what a run's ledger is made from. It is true after each step.
 func (m *Machine) checkBooks(b *book, r *run) {
-	ledger := r.accounted(m.now)
+	ledger := r.ledgerAt(m.now)
 	if sum, ran := ledger.Sum(), m.now.Sub(r.books.opened); sum != ran {
 		b.w.failf("run %d: its ledger adds up to %v of %v", r.id, sum, ran)
 	}
@@ -13,7 +13,7 @@ func (m *Machine) checkBooks(b *book, r *run) {
 			b.w.failf("run %d: %v were held back by %q", r.id, d, Bound(by))
 		}
 	}
-	counted := map[*seat]int{}
+	counted := map[*runSeat]int{}
 	for _, p := range r.opened {
 		if p.counted == 0 {
 			continue

@@ -21,8 +21,8 @@ func (m *Machine) check(b *book) {
 			c.flying++
 		}
 	}
-	if m.flying != c.flying || m.cfg.Concurrency > 0 && c.flying > max(m.cfg.Concurrency, b.beyond) {
-		b.w.failf("%d calls are in flight, counted %d, of %d", m.flying, c.flying, m.cfg.Concurrency)
+	if m.inFlight != c.flying || m.cfg.Concurrency > 0 && c.flying > max(m.cfg.Concurrency, b.beyond) {
+		b.w.failf("%d calls are in flight, counted %d, of %d", m.inFlight, c.flying, m.cfg.Concurrency)
 	}
 	b.beyond = min(b.beyond, c.flying)
 	total := 0
@@ -183,7 +183,7 @@ func (m *Machine) checkIn(b *book, it *Item) {
 	if !in {
 		b.w.failf("item %d is %v, but not there", it.Seq, it.place)
 	}
-	if !it.Expires.IsZero() && (it.timed == 0 || m.expiry.items[it.timed-1] != it) {
+	if !it.Expires.IsZero() && (it.expiryPos == 0 || m.expiry.items[it.expiryPos-1] != it) {
 		b.w.failf("nobody will notice when the time of item %d is up", it.Seq)
 	}
 }
@@ -213,8 +213,8 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 			counted = *n
 		}
 		is := poolCensus{inFlight: p.inFlight, lined: p.waiting.n + p.returned.len() + p.delayed.len() + p.undecided}
-		for i := range p.stands {
-			is.out[i] = int(p.stands[i].out)
+		for i := range p.seats {
+			is.out[i] = int(p.seats[i].inFlight)
 		}
 		if is != counted {
 			fail("pool %s: %+v; counted %+v", p.name, is, counted)
@@ -233,7 +233,7 @@ func (m *Machine) checkRun(b *book, r *run, c census) {
 					of, at = of+1, k
 				}
 			}
-			if m.lanes[l.name] != l || of != 1 || p.stands == nil && at != 0 || p.stands != nil && int(p.stands[i].at) != at {
+			if m.lanes[l.name] != l || of != 1 || p.seats == nil && at != 0 || p.seats != nil && int(p.seats[i].poolIndex) != at {
 				fail("pool %s draws on lane %s, which knows it %d times", p.name, l.name, of)
 			}
 		}
@@ -245,11 +245,11 @@ func (m *Machine) checkLine(b *book, l *lane) {
 	if l.line == nil {
 		return
 	}
-	for x := l.line.seats.first; x != nil; x = x.next {
-		if x.of.lane != l || x.of.stands.first == nil || x.of.given >= x.of.run.cfg.Priority {
+	for x := l.line.runs.first; x != nil; x = x.next {
+		if x.of.lane != l || x.of.pools.first == nil || x.of.given >= x.of.run.cfg.Priority {
 			b.w.failf("lane %s: the seat of run %d is not as it should be", l.name, x.of.run.id)
 		}
-		for s := x.of.stands.first; s != nil; s = s.next {
+		for s := x.of.pools.first; s != nil; s = s.next {
 			if p := s.of.pool; p.counted == 0 || p.run != x.of.run || p.queued || s.of.seat != x.of {
 				b.w.failf("lane %s: pool %s is in its line, and awake", l.name, p.name)
 			}
@@ -376,9 +376,9 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 		k := p.index(i)
 		l := p.lanes[k]
 		switch {
-		case p.stands[k].link.of == nil && slack > 0 && p.tiers != nil && p.tiers.spill > 0 && p.tiers.spillsAt(m.now).After(m.now):
+		case p.seats[k].link.of == nil && slack > 0 && p.tiers != nil && p.tiers.spill > 0 && p.tiers.spillsAt(m.now).After(m.now):
 			// The wait that the model foresees has grown: it spills when it is asked again.
-		case p.stands[k].link.of == nil:
+		case p.seats[k].link.of == nil:
 			b.w.failf("pool %s was asked, and does not sleep, on lane %s", p.name, l.name)
 		case l.line.first() == p && l.delay < forever:
 			if a := &l.line.alarm; a.pos < 0 || a.at.Sub(m.now) > l.delay+slack+rounding {
@@ -392,8 +392,8 @@ func (m *Machine) checkAsleep(b *book, p *pool, it *Item) {
 // anew there. Its tiers may have changed since it joined that line: a lane of a better tier that
 // had stopped rests now, and nobody need tell.
 func (p *pool) standsFrom(i int) bool {
-	for ; i < len(p.lanes) && p.stands != nil; i++ {
-		if p.stands[p.index(i)].link.of != nil {
+	for ; i < len(p.lanes) && p.seats != nil; i++ {
+		if p.seats[p.index(i)].link.of != nil {
 			return true
 		}
 	}

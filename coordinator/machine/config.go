@@ -202,7 +202,7 @@ func (c LaneConfig) law() limiter.LawConfig {
 	}
 }
 
-// Validate finds what is wrong with c and its lanes before any run uses it.
+// Validate returns all that is wrong with c and its lanes, before any run uses it.
 func (c Config) Validate() error {
 	faults := []error{c.Lane.Validate(), c.Backoff.Validate()}
 	if c.IdleTTL < 0 {
@@ -222,7 +222,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Validate finds what is wrong with c before any run uses it: impossible values, and settings
+// Validate returns what is wrong with c before any run uses it: impossible values, and settings
 // that the chosen law does not use.
 func (c LaneConfig) Validate() error {
 	if c.Window < 0 {
@@ -234,7 +234,7 @@ func (c LaneConfig) Validate() error {
 	return errors.Join(c.validateLaw(), c.validateParts())
 }
 
-// Validate finds what is wrong with c before any run uses it.
+// Validate returns the first fault of c and its pools, before any run uses it.
 func (c RunConfig) Validate() error {
 	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
 		return fmt.Errorf("machine: run: concurrency %d is not in 0..%d", c.Concurrency, MaxConcurrency)
@@ -315,6 +315,7 @@ func (c PoolConfig) validateTiers() error {
 	return nil
 }
 
+// withDefaults puts the default in place of each zero that stands for one.
 func (c RunConfig) withDefaults() RunConfig {
 	if c.Concurrency == 0 {
 		c.Concurrency = DefaultConcurrency
@@ -374,8 +375,8 @@ var (
 	ErrTooManyLanes = errors.New("machine: too many lanes")
 )
 
-// validateLaw finds fields that the chosen law does not use. They are refused and not ignored:
-// a user who sets a ramp and forgets the law that has one would wait for it in vain.
+// validateLaw returns an error for fields that the chosen law does not use. Ignoring them would
+// mislead: a user who sets a ramp under a law without one would wait for it in vain.
 func (c LaneConfig) validateLaw() error {
 	if c.Maker != nil && !canBeCompared(c.Maker) {
 		return fmt.Errorf("machine: lane: maker: a %T cannot be compared: make it a pointer", c.Maker)
@@ -415,7 +416,7 @@ func (c LaneConfig) notUsed(field string, given bool) error {
 	return fmt.Errorf("machine: lane: the %v law uses no %s: leave it out or choose another law", c.Law, field)
 }
 
-// validateParts finds values of a lane's parts that are impossible by themselves.
+// validateParts returns an error for values of a lane's parts that are impossible by themselves.
 func (c LaneConfig) validateParts() error {
 	var target error
 	if c.Target < 0 {

@@ -48,7 +48,7 @@ type Item struct {
 	place     Place
 	verdict   Verdict   // why it is Releasing
 	unwanted  bool      // it was withdrawn in flight, or before it was offered
-	timed     int32     // its position in the machine's expiry, from 1; 0: not in it. Here it takes no room
+	expiryPos int32     // its position in the machine's expiry, from 1; 0: not in it. Here it takes no room
 	Offered   time.Time // when the machine took it over
 	First     time.Time // when its first call was granted; zero: never
 	Sent      time.Time // when its latest call was granted
@@ -63,10 +63,10 @@ type Item struct {
 
 	// Only items that come back use these, so they are not next to the fields that each item
 	// touches.
-	cause error     // what is behind the verdict
-	due   time.Time // when Delayed is over; of a refusal until when the item alone waits
-	since time.Time // when it was handed over
-	pos   int32     // in the heap that holds it; of InFlight, in its run's flights
+	cause        error     // what is behind the verdict
+	due          time.Time // when Delayed is over; of a refusal until when the item alone waits
+	handedOverAt time.Time // when it was handed over
+	pos          int32     // in the heap that holds it; of InFlight, in its run's flights
 
 	refused uint8 // of Throttled: calls that a server refused
 	doubts  uint8 // of Attempts: those that may yet prove to be another's failure
@@ -135,9 +135,9 @@ func (q *fifo) remove(it *Item) {
 	q.n--
 }
 
-// byTurn orders items that come back: refused ones first, and those that failed while others
-// were answered last; then those that failed fewer probes first. Within each group it is the
-// order of the input, in which they first came.
+// byTurn orders items that come back. Refused ones go first, and those that failed while others
+// were answered go last. Items with fewer failed probes go before the others. Within each group the
+// order of the input holds.
 func byTurn(a, b *Item) bool {
 	if (a.place == Parked) != (b.place == Parked) {
 		return a.place == Parked
@@ -163,7 +163,7 @@ func byExpiry(a, b *Item) bool { return a.Expires.Before(b.Expires) }
 
 func itemMoved(it *Item, pos int) { it.pos = int32(pos) }
 
-func expiryMoved(it *Item, pos int) { it.timed = int32(pos) + 1 }
+func expiryMoved(it *Item, pos int) { it.expiryPos = int32(pos) + 1 }
 
 // The life of an item, with one function for each way from place to place:
 //
@@ -177,9 +177,9 @@ func expiryMoved(it *Item, pos int) { it.timed = int32(pos) + 1 }
 //
 //	whatever waits ─release─▶ Releasing ─lent and settled─▶ Over
 
-// offered takes in a run's items. Each finds its pool, and recalls the failures of an earlier
-// run. Then it waits there, or is released at once if it has no future.
-func (m *Machine) offered(now time.Time, r *run, items []*Item) {
+// absorbOffer takes in a run's items. Each item gets its pool, and the failures that an earlier run
+// remembered of it. Then it waits in the pool, or is released at once if it can never be called.
+func (m *Machine) absorbOffer(now time.Time, r *run, items []*Item) {
 	if r == nil {
 		panic("machine: items offered to a run that is not open")
 	}
@@ -197,7 +197,7 @@ func (m *Machine) offered(now time.Time, r *run, items []*Item) {
 		}
 		m.countWaiting(it)
 		m.count(r, nil, offered)
-		if m.turnedAway(it) {
+		if m.releaseIfHopeless(it) {
 			continue
 		}
 		it.pool.waiting.push(it)
@@ -220,8 +220,9 @@ func (m *Machine) countWaiting(it *Item) {
 	it.pool.comes(it)
 }
 
-// turnedAway releases an item that has no future in its pool.
-func (m *Machine) turnedAway(it *Item) bool {
+// releaseIfHopeless releases an item that can never be called in its pool, and reports whether it
+// did.
+func (m *Machine) releaseIfHopeless(it *Item) bool {
 	switch {
 	case it.run.draining:
 		m.release(it, EndDrained, nil)
@@ -237,22 +238,22 @@ func (m *Machine) turnedAway(it *Item) bool {
 	return true
 }
 
-// release sends an item that is in no queue on its way out.
+// release puts an item that is in no queue among the items that end without a further call.
 func (m *Machine) release(it *Item, v Verdict, cause error) {
 	m.unexpire(it)
-	it.pool.goes(it)
+	it.pool.uncountWaiting(it)
 	if (v == EndStopped || v == EndUnpaid) && it.run.stopped == nil {
 		it.run.stopped = cause
 	}
-	m.leave(it, v)
+	m.rememberItem(it, v)
 	it.place, it.verdict, it.cause = Releasing, v, cause
 	it.run.releases.push(it)
 	m.touch(it.run)
 }
 
-// ended absorbs the end of a grant. News of an older grant is dropped: the
-// serial rises with each grant and with each end, so nothing can end twice.
-func (m *Machine) ended(now time.Time, e *Event) {
+// absorbEnd takes in the end of a grant. It drops news of an older grant: the serial rises with
+// each grant and with each end, so nothing can end twice.
+func (m *Machine) absorbEnd(now time.Time, e *Event) {
 	it := e.item
 	if it.serial != e.serial || (it.place != InFlight && it.place != Releasing) {
 		m.totals[dropped]++
@@ -273,15 +274,15 @@ func (m *Machine) ended(now time.Time, e *Event) {
 	}
 	l := it.lane
 	if it.pool.inFlight--; len(it.pool.lanes) > 1 {
-		it.pool.stands[slices.Index(it.pool.lanes, l)].out--
+		it.pool.seats[slices.Index(it.pool.lanes, l)].inFlight--
 	}
-	m.flying--
+	m.inFlight--
 	it.run.flights.arrive(int(it.pos))
 	o := &e.outcome
 	if l.outside != nil {
 		m.report(now, it, o)
 	}
-	o.disbelieve()
+	o.dropImplausible()
 	if it.run.purse != nil {
 		it.run.purse.settle(it, o)
 	}
@@ -296,34 +297,37 @@ func (m *Machine) ended(now time.Time, e *Event) {
 		m.count(it.run, l, settled)
 	} else {
 		m.count(it.run, l, handedOver)
-		m.takeBack(now, it, o)
+		m.placeHandedOver(now, it, o)
 	}
 	m.wake(l)
 }
 
-// takeBack finds the place of an item that was handed over.
-func (m *Machine) takeBack(now time.Time, it *Item, o *Outcome) {
-	it.since, it.place = now, Waiting
+// placeHandedOver decides what becomes of an item that was handed over: it is released, fails, or
+// waits again.
+func (m *Machine) placeHandedOver(now time.Time, it *Item, o *Outcome) {
+	it.handedOverAt, it.place = now, Waiting
 	m.countWaiting(it)
-	used := m.note(now, it, o)
+	used := m.countAgainstItem(now, it, o)
 	if it.lane.itemAtFault(it, o) { // also in a run that drains: nothing is left to find out
 		m.fails(it, false, o.Cause)
 		return
 	}
-	if m.turnedAway(it) {
+	if m.releaseIfHopeless(it) {
 		return
 	}
-	if !it.Expires.IsZero() && it.timed == 0 { // it stays in that heap however often it comes back
+	if !it.Expires.IsZero() && it.expiryPos == 0 { // it stays in that heap however often it comes back
 		m.expiry.push(it)
 	}
-	if !m.endsIt(now, it, o, used) {
-		m.keep(now, it, o)
+	if !m.endIfFailed(now, it, o, used) {
+		m.requeue(now, it, o)
 	}
 }
 
-// endsIt reports whether an item that was handed over has failed for good, unless its lane is
-// to blame. On a remote lane its leader decides that; a stopped lane is to blame.
-func (m *Machine) endsIt(now time.Time, it *Item, o *Outcome, used bool) bool {
+// endIfFailed takes an item that was handed over if it has failed for good, and reports whether it
+// did. Usually the item becomes undecided, as its lane may be to blame. On a remote lane the leader
+// decides that, so the item fails at once. A stopped lane is to blame already, so its items are not
+// taken.
+func (m *Machine) endIfFailed(now time.Time, it *Item, o *Outcome, used bool) bool {
 	l, last := it.lane, o.Last && used
 	open := o.Alike != 0 && (o.Signal == Exhausted || o.Signal == Answered)
 	switch {
@@ -334,22 +338,23 @@ func (m *Machine) endsIt(now time.Time, it *Item, o *Outcome, used bool) bool {
 			return false
 		}
 		m.fails(it, last, o.Cause)
-	case o.Signal == Exhausted && it.epoch < l.vouched:
+	case o.Signal == Exhausted && it.epoch < l.vouchedEpoch:
 		return false
 	case it.Probe && last && it.run.cfg.KeepGoing:
 		m.fails(it, last, o.Cause)
 	default:
-		m.accuse(now, it, o)
+		m.holdUndecided(now, it, o)
 	}
 	return true
 }
 
-// keep puts an item that was handed over in its pool.
-func (m *Machine) keep(now time.Time, it *Item, o *Outcome) {
+// requeue puts an item that was handed over back in its pool, to wait as the end of its call
+// demands.
+func (m *Machine) requeue(now time.Time, it *Item, o *Outcome) {
 	switch l := it.lane; o.Signal {
 	case Exhausted:
 		if o.Alike != 0 && l.remote() && l.phase != Stopped {
-			m.later(it, now.Add(HeardWithin))
+			m.delayUntil(it, now.Add(HeardWithin))
 			return
 		}
 		m.park(now, it)
@@ -363,13 +368,13 @@ func (m *Machine) keep(now time.Time, it *Item, o *Outcome) {
 	}
 }
 
-// park keeps a refused item for when its lane lets calls in again. An item that waits alone is
-// delayed, as its lane flows on: chance has struck it, or its refusal is only a sign of more to
-// come. An item for which there was no place waits for the next one, ahead of the line.
+// park keeps a refused item until its lane lets calls in again. An item whose refusal concerns it
+// alone is delayed instead, while its lane flows on. If its lane only had no place for it, it goes
+// first, ahead of the line.
 func (m *Machine) park(now time.Time, it *Item) {
 	if it.due.After(now) {
-		m.later(it, it.due)
-		m.waitsAlone(it, ByThrottle, "refused")
+		m.delayUntil(it, it.due)
+		m.reportOwnWait(it, ByThrottle, "refused")
 		return
 	}
 	it.place = Parked
@@ -380,26 +385,26 @@ func (m *Machine) park(now time.Time, it *Item) {
 	it.pool.wake()
 }
 
-// delay keeps an item back until its backoff is over.
+// delay keeps a failed item back until its backoff is over.
 func (m *Machine) delay(now time.Time, it *Item, o *Outcome) {
-	due := m.dueAfter(now, it, o)
+	due := m.backoffEnd(now, it, o)
 	if it.Probe { // the next probe is another's: this item may be what breaks its call
 		due = latest(due, it.lane.until.Add(due.Sub(now)))
 	}
-	m.later(it, due)
-	m.waitsAlone(it, NoReason, "backoff")
+	m.delayUntil(it, due)
+	m.reportOwnWait(it, NoReason, "backoff")
 }
 
-// dueAfter returns when the backoff of a failed item is over. Two things lengthen it, and never shorten
-// it: doubts, and a wait that the server named. An item in doubt waits for as long as an answer takes:
-// meanwhile another item may be answered, or the breaker may open, which settles the doubt. If none
-// of its attempts has been settled, the wait doubles with each, from the second one on.
-func (m *Machine) dueAfter(now time.Time, it *Item, o *Outcome) time.Time {
+// backoffEnd returns when the backoff of a failed item is over. Doubts and a wait that the server
+// named can only lengthen it. An item in doubt waits for as long as an answer takes. Meanwhile
+// another item may be answered, or the breaker may open, and either settles the doubt. If all of
+// its attempts are in doubt, the wait doubles with each, from the second one on.
+func (m *Machine) backoffEnd(now time.Time, it *Item, o *Outcome) time.Time {
 	wait := m.backoff.Delay(max(1, it.Attempts), m.rng)
 	if doubts := int(it.doubts); doubts > 0 {
-		wait = max(wait, min(it.lane.latency.Mean(), doubtMost))
+		wait = max(wait, min(it.lane.latency.Mean(), maxDoubtWait))
 		if doubts > 1 && doubts == it.Attempts {
-			wait = max(wait, min(doubtBase<<min(doubts-2, doublings), doubtMost))
+			wait = max(wait, min(doubtBase<<min(doubts-2, maxDoublings), maxDoubtWait))
 		}
 	}
 	if o.Directed {
@@ -408,8 +413,8 @@ func (m *Machine) dueAfter(now time.Time, it *Item, o *Outcome) time.Time {
 	return now.Add(wait)
 }
 
-// later keeps an item in its pool until it is due.
-func (m *Machine) later(it *Item, due time.Time) {
+// delayUntil keeps an item in its pool until it is due.
+func (m *Machine) delayUntil(it *Item, due time.Time) {
 	it.place, it.due = Delayed, due
 	it.lane.delayed++
 	it.run.delayed++
@@ -420,9 +425,9 @@ func (m *Machine) later(it *Item, due time.Time) {
 	}
 }
 
-// remove takes an item out of its pool, wherever it is there. If it was the head, the next one
-// may be smaller, and need not wait as long.
-func (m *Machine) remove(it *Item) {
+// removeFromPool takes a waiting item out of its pool, wherever it is there. If it was the head,
+// the pool is asked again: the next item may be smaller, and need not wait as long.
+func (m *Machine) removeFromPool(it *Item) {
 	switch it.place {
 	case Parked:
 		it.lane.parked--
@@ -433,37 +438,38 @@ func (m *Machine) remove(it *Item) {
 	}
 	it.pool.take(it)
 	if it.pool.wake(); it.pool.head() == nil {
-		it.pool.waitsNot()
+		it.pool.clearWaits()
 		m.leaveLines(it.pool)
 		if it.pool.short {
-			it.run.purse.waits(it.pool, false)
+			it.run.purse.setWaiting(it.pool, false)
 		}
 	}
 }
 
-// withdrawn takes an item out. If the item is in flight, or was not offered yet, it notes that,
-// and sees to it when the item comes. An item of another machine belongs to that one's owner.
-func (m *Machine) withdrawn(it *Item) {
+// withdraw releases an item that its owner no longer wants. An item that is in flight, or not
+// offered yet, is only marked, and released when it comes. An item of another machine is left
+// alone.
+func (m *Machine) withdraw(it *Item) {
 	if it.run != nil && m.runs[it.run.id] != it.run {
 		return
 	}
 	switch it.place {
 	case Waiting, Parked, Delayed, Undecided:
-		m.remove(it)
+		m.removeFromPool(it)
 		m.release(it, EndWithdrawn, nil)
 	case InFlight, Nowhere:
 		it.unwanted = true
 	}
 }
 
-// expire releases the items whose time is up while they wait. It only drops the deadline of an
-// item in flight: that is noted again, and judged, when the item comes back.
+// expire releases the items whose time is up while they wait. An item in flight only loses its
+// deadline here: that is noted and judged again when the item comes back.
 func (m *Machine) expire(now time.Time) {
 	for it := m.expiry.top(); it != nil && it.expired(now); it = m.expiry.top() {
 		m.expiry.pop()
 		switch it.place {
 		case Waiting, Parked, Delayed, Undecided:
-			m.remove(it)
+			m.removeFromPool(it)
 			m.release(it, EndExpired, nil)
 		}
 	}
@@ -472,15 +478,15 @@ func (m *Machine) expire(now time.Time) {
 // unexpire removes the deadline of an item that is over, or on its way out, so that the
 // deadline does not keep the item alive. Only items that were handed over pay for this.
 func (m *Machine) unexpire(it *Item) {
-	if it.timed > 0 {
-		m.expiry.remove(int(it.timed) - 1)
+	if it.expiryPos > 0 {
+		m.expiry.remove(int(it.expiryPos) - 1)
 	}
 }
 
-// empty releases all items that wait in a pool.
-func (m *Machine) empty(p *pool, v Verdict, cause error) {
+// releaseAll releases all items that wait in a pool, with the given verdict.
+func (m *Machine) releaseAll(p *pool, v Verdict, cause error) {
 	for _, it := range p.undecidedItems() {
-		m.remove(it)
+		m.removeFromPool(it)
 		m.release(it, v, cause)
 	}
 	for !p.empty() {
@@ -488,7 +494,7 @@ func (m *Machine) empty(p *pool, v Verdict, cause error) {
 		if it == nil {
 			it = p.delayed.top()
 		}
-		m.remove(it)
+		m.removeFromPool(it)
 		m.release(it, v, cause)
 	}
 }

@@ -56,61 +56,61 @@ func (r Reason) String() string { return reasonWords[r] }
 // cold when its turn comes. Short ones stand next to each other, so that no room is left between
 // them.
 type lane struct {
-	name           string
-	law            limiter.Law
-	charge         limiter.Charge // by which that law is charged: of its config, when it began
-	cfg            *LaneConfig    // shared with other lanes: replaced, and never written to
-	phase          Phase
-	reason         Reason
-	cooldownReason Reason        // of the latest cooldown
-	ruled          bool          // charge is a rule of its own
-	revived        bool          // it began with an earlier machine's memory
-	elsewhere      bool          // a call of another machine was refused here, so somebody is there
-	answered       bool          // a call was answered as hoped, ever: here, or by an earlier machine
-	bound          Bound         // what held back the latest call that asked
-	delay          time.Duration // and for how long; 0: it was let go
-	slowed         float32       // the latest reported part of its pace that is left because calls break; 0: all of it
-	blocked        bool          // the law held a call back since the latest one left
-	hung           bool          // its calls are overdue: one more leaves at a time, to see
-	broke          bool          // a call broke since the latest one was answered, and was not just refused
-	unclear        uint8         // refusals in a row that may mean a limit by the day; no more are counted than it takes
-	epoch          uint64        // rises with each cooldown: calls that left before it are old news
-	began          uint64        // the epoch in which its law did: calls that left before it were charged to another
-	inFlight       int           // calls of any epoch
-	answers        int           // calls answered, ever: 0 means that nothing is known
-	inEpoch        int32         // calls of this one
-	flying         int32         // calls that were under way at ended
+	name             string
+	law              limiter.Law
+	charge           limiter.Charge // by which that law is charged: of its config, when it began
+	cfg              *LaneConfig    // shared with other lanes: replaced, and never written to
+	phase            Phase
+	reason           Reason
+	cooldownReason   Reason        // of the latest cooldown
+	hasChargeRule    bool          // charge is a rule of its own
+	restored         bool          // it began with an earlier machine's memory
+	refusedElsewhere bool          // a call of another machine was refused here, so somebody is there
+	answered         bool          // a call was answered as hoped, ever: here, or by an earlier machine
+	bound            Bound         // what held back the latest call that asked
+	delay            time.Duration // and for how long; 0: it was let go
+	slowed           float32       // the latest reported part of its pace that is left because calls break; 0: all of it
+	blocked          bool          // the law held a call back since the latest one left
+	hung             bool          // its calls are overdue: one more leaves at a time, to see
+	broke            bool          // a call broke since the latest one was answered, and was not just refused
+	unclear          uint8         // refusals in a row that may mean a limit by the day; no more are counted than it takes
+	epoch            uint64        // rises with each cooldown: calls that left before it are old news
+	lawEpoch         uint64        // the epoch in which its law did: calls that left before it were charged to another
+	inFlight         int           // calls of any epoch
+	answers          int           // calls answered, ever: 0 means that nothing is known
+	inEpoch          int32         // calls of this one
+	inFlightAtEnd    int32         // calls that were under way at ended
 
 	pools      []*pool
 	onePool    [1]*pool  // backing array of pools while there is only one
 	line       *line     // the pools that sleep here; nil: none ever did
 	prev, next *lane     // by time of use
 	used       time.Time // latest grant or end
-	ended      time.Time // latest end, or when calls were last marked that have left since: see mark
+	lastEnd    time.Time // latest end, or when calls were last marked that have left since: see mark
 	counts     tally
 	latency    latency // of answers
 	breaker    limiter.Breaker
 
-	cause     error     // of Stopped; while the breaker is not closed, what opened it
-	until     time.Time // the end of Cooling
-	passAt    time.Time // when a probe that was not refused has passed; zero: it must be answered
-	parked    int32     // items whose latest call was refused here
-	delayed   int32     // items whose latest call broke here, or was refused here alone
-	wave      int32     // calls that met the refusals of this cooldown
-	backed    int32     // pools that have a tier after this lane's
-	vouched   uint64    // the epoch that a person began: older refusals for good are void,
-	vouchedAt time.Time // and so are those of other machines' calls that left before
-	refusal   limiter.MeanLatency
-	illness   *illness // the latest; nil: it was never ill
-	wait      *wait    // its long waits; nil: it never had to wait
-	outside   *outside // its law's links with the outside; nil: there are none
-	account   *account // whose fate it shares; nil: none's
-	blame     *blame   // its failures, and whose they are; nil: there was none
-	silence   *silence // how its calls break, if it was never heard; nil: none did, or it was
-	alarm     alarm
+	cause             error     // of Stopped; while the breaker is not closed, what opened it
+	until             time.Time // the end of Cooling
+	passAt            time.Time // when a probe that was not refused has passed; zero: it must be answered
+	parked            int32     // items whose latest call was refused here
+	delayed           int32     // items whose latest call broke here, or was refused here alone
+	wave              int32     // calls that met the refusals of this cooldown
+	poolsWithNextTier int32     // pools that have a tier after this lane's
+	vouchedEpoch      uint64    // the epoch that a person began: older refusals for good are void,
+	vouchedAt         time.Time // and so are those of other machines' calls that left before
+	refusal           limiter.MeanLatency
+	illness           *illness // the latest; nil: it was never ill
+	wait              *wait    // its long waits; nil: it never had to wait
+	outside           *outside // its law's links with the outside; nil: there are none
+	account           *account // whose fate it shares; nil: none's
+	blame             *blame   // its failures, and whose they are; nil: there was none
+	silence           *silence // how its calls break, if it was never heard; nil: none did, or it was
+	alarm             alarm
 }
 
-// newLane makes a lane of which nothing is known.
+// newLane makes a lane of which nothing is known, with the law and the breaker of its config.
 func (m *Machine) newLane(now time.Time, name string) *lane {
 	l := &lane{name: name, cfg: m.laneConfig(name), used: now}
 	l.pools = l.onePool[:0]
@@ -130,12 +130,13 @@ func (l *lane) beginBreaker() {
 
 func (m *Machine) beginLaw(now time.Time, l *lane) {
 	l.law = m.newLaw(now, l)
-	l.blocked, l.bound, l.slowed, l.began = false, BoundNone, 0, l.epoch
+	l.blocked, l.bound, l.slowed, l.lawEpoch = false, BoundNone, 0, l.epoch
 	l.outside = outsideOf(l)
 	l.recharge(l.cfg.Charge)
 }
 
-// laneNamed finds a lane, or makes it.
+// laneNamed returns the lane of that name. If there is none, it makes the lane and recalls what an
+// earlier machine knew of it.
 func (m *Machine) laneNamed(now time.Time, name string) *lane {
 	l := m.lanes[name]
 	if l == nil {
@@ -143,15 +144,15 @@ func (m *Machine) laneNamed(now time.Time, name string) *lane {
 		l.answered = m.cfg.AnsweredBefore
 		m.lanes[name] = l
 		m.idle.push(l)
-		m.recall(now, l)
-		m.enrol(l)
+		m.recallLane(now, l)
+		m.joinAccount(l)
 		m.share(now, l)
 	}
 	return l
 }
 
-// admit returns the time until a call of the item may leave for the pool: 0 is now, forever is
-// until something happens.
+// admit returns the time until a call of the item may leave for the pool. 0 is now; forever means
+// until something happens. It notes in bound what holds the call back.
 func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	switch {
 	case l.phase == Cooling || l.phase == Stopped:
@@ -160,10 +161,10 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 	case l.phase == Probing && (l.inEpoch > 0 || l.full(now)):
 		l.bound = BoundRecovery
 		return forever // the end of a call ends this
-	case !l.hung && !l.full(now), l.inFlight > 0 && now.Sub(l.ended) >= overdueLeast && l.hangs(now):
+	case !l.hung && !l.full(now), l.inFlight > 0 && now.Sub(l.lastEnd) >= minOverdue && l.hangs(now):
 	case l.hung:
 		l.bound = BoundUnanswered
-		return l.ended.Add(l.overdueAfter()).Sub(now)
+		return l.lastEnd.Add(l.overdueAfter()).Sub(now)
 	default:
 		l.bound = BoundWindow
 		return forever // likewise
@@ -179,7 +180,7 @@ func (l *lane) admit(now time.Time, p *pool, it *Item) time.Duration {
 		wait, by = l.law.Wait(now, cost)
 	}
 	if l.outside != nil {
-		l.outside.rests = by == BoundCooldown
+		l.outside.resting = by == BoundCooldown
 	}
 	if wait > 0 {
 		l.blocked, l.bound = true, l.boundOn(by)
@@ -218,14 +219,15 @@ func over(n, window int) bool { return window > 0 && n >= window }
 // usable reports whether the lane is well, if perhaps busy.
 func (l *lane) usable() bool { return l.phase == Flowing || l.phase == Ramping }
 
-// departed notes that a call leaves.
-func (m *Machine) departed(now time.Time, l *lane, it *Item) {
+// noteDeparture books that a call of the item leaves on the lane: with its law, with a probe, and
+// in its counts.
+func (m *Machine) noteDeparture(now time.Time, l *lane, it *Item) {
 	if l.slowed > 0 {
 		m.reportPace(now, l)
 	}
 	if l.inFlight == 0 {
-		l.ended, l.flying = now, 0
-	} else if now.Sub(l.ended) >= overdueLeast {
+		l.lastEnd, l.inFlightAtEnd = now, 0
+	} else if now.Sub(l.lastEnd) >= minOverdue {
 		l.mark(now)
 	}
 	it.ticket = l.law.Sent(now, l.charge.Of(it.Cost), l.inFlight)
@@ -235,7 +237,7 @@ func (m *Machine) departed(now time.Time, l *lane, it *Item) {
 	}
 	if l.outside != nil {
 		it.Probe = it.Probe || it.ticket.Probe
-		m.stir(l)
+		m.scheduleSay(l)
 	}
 	l.inFlight++
 	l.inEpoch++
@@ -250,16 +252,16 @@ func (l *lane) alarmAt() time.Time {
 	return l.alarm.at
 }
 
-// draw has a pool draw on the i-th of its lanes.
-func (p *pool) draw(i int) {
+// drawOn enters the pool among those that draw on the i-th of its lanes.
+func (p *pool) drawOn(i int) {
 	l := p.lanes[i]
-	if befell := l.counts.laneWide(); len(l.pools) > 0 || befell != [laneWide]uint64{} {
-		s := p.stand(i)
-		s.at = int32(len(l.pools))
+	if counts := l.counts.laneWide(); len(l.pools) > 0 || counts != [laneWide]uint64{} {
+		s := p.poolSeatOn(i)
+		s.poolIndex = int32(len(l.pools))
 		if other := p.run.poolOn(l); other != nil {
-			s.seat = other.seat(slices.Index(other.lanes, l))
+			s.seat = other.runSeatOn(slices.Index(other.lanes, l))
 		} else {
-			p.seat(i).seen = befell
+			p.runSeatOn(i).seenCounts = counts
 		}
 	}
 	l.pools = append(l.pools, p)
@@ -267,24 +269,25 @@ func (p *pool) draw(i int) {
 		l.onePool[0] = nil // they have moved, and it would keep a run alive that is over
 	}
 	if p.tiers.backs(i) {
-		l.backed++
+		l.poolsWithNextTier++
 	}
 }
 
-// forget ends a pool's draw on the i-th of its lanes. The lane's last pool takes its place.
-func (p *pool) forget(i int) {
+// stopDrawingOn removes the pool from those that draw on the i-th of its lanes. The lane's last
+// pool takes its place in that list.
+func (p *pool) stopDrawingOn(i int) {
 	l, at, last := p.lanes[i], 0, len(p.lanes[i].pools)-1
-	if p.stands != nil {
-		at = int(p.stands[i].at)
+	if p.seats != nil {
+		at = int(p.seats[i].poolIndex)
 	}
 	if moved := l.pools[last]; moved != p {
-		moved.stand(slices.Index(moved.lanes, l)).at = int32(at)
+		moved.poolSeatOn(slices.Index(moved.lanes, l)).poolIndex = int32(at)
 		l.pools[at] = moved
 	}
 	l.pools[last] = nil
 	l.pools = l.pools[:last]
 	if p.tiers.backs(i) {
-		l.backed--
+		l.poolsWithNextTier--
 	}
 }
 
@@ -295,10 +298,10 @@ func (l *lane) nextEpoch() {
 	l.passAt = time.Time{}
 }
 
-// define sets the config of a lane. A lane that is in use takes over the limits, the window and
-// the ramp, and keeps its lessons. No law can use the lessons of another, so a lane that is to
-// follow another law begins afresh.
-func (m *Machine) define(now time.Time, name string, c LaneConfig) {
+// defineLane sets the config of a lane. A lane that is in use takes over the limits, the window and
+// the ramp, and keeps its lessons. If the new config names another law, the lane begins afresh, as
+// no law can use the lessons of another.
+func (m *Machine) defineLane(now time.Time, name string, c LaneConfig) {
 	m.defined[name] = &c
 	l := m.lanes[name]
 	if l == nil {
@@ -306,7 +309,7 @@ func (m *Machine) define(now time.Time, name string, c LaneConfig) {
 	}
 	old := l.cfg
 	l.cfg = &c
-	m.enrol(l)
+	m.joinAccount(l)
 	if c.Law != old.Law || c.Local != old.Local || c.Maker != old.Maker {
 		m.changeLaw(now, l)
 	} else {
@@ -317,16 +320,16 @@ func (m *Machine) define(now time.Time, name string, c LaneConfig) {
 	m.wake(l)
 }
 
-// changeLaw has a lane follow the law of its config. Its epoch rises, as the law before let the
-// calls in flight go. The reasons that hold the lane back (a wait that is not over, an open
-// breaker, a stop) stay. A person who wants another law has not said that the server is well.
-// If the new law leads the lane, only a stop stays: the rest is for that law to know.
+// changeLaw gives a lane the law of its config. Its epoch rises, because the earlier law let the
+// calls in flight go. What holds the lane back stays (a wait, an open breaker, a stop): another law
+// does not mean that the server is well. If the new law leads the lane, only a stop stays: the law
+// must know the rest.
 func (m *Machine) changeLaw(now time.Time, l *lane) {
 	if l.phase == Probing {
-		m.unprobe(now, l)
+		m.abandonProbe(now, l)
 	}
 	l.nextEpoch()
-	m.quiet(l)
+	m.cancelSays(l)
 	if l.outside != nil && l.illness != nil && l.usable() {
 		l.illness.since = time.Time{} // it rested by the word of that law
 	}
@@ -383,10 +386,10 @@ func (m *Machine) laneConfig(name string) *LaneConfig {
 	return m.usual
 }
 
-// reset lets a lane flow at once, with nothing held against it, neither by this machine nor by
-// an earlier one whose memory waits for the lane's first use. Its epoch rises, so that calls
-// still in flight cannot close it again with old news.
-func (m *Machine) reset(now time.Time, name string) {
+// resetLane lets a lane flow at once, with nothing held against it. It also drops what an earlier
+// machine remembered of the lane. The epoch rises, so that calls still in flight cannot close the
+// lane again with old news.
+func (m *Machine) resetLane(now time.Time, name string) {
 	delete(m.memory, name)
 	m.vouch(now, name)
 	l := m.lanes[name]
@@ -395,12 +398,12 @@ func (m *Machine) reset(now time.Time, name string) {
 	}
 	l.nextEpoch()
 	if !l.remote() || l.fault() != nil {
-		m.quiet(l)
+		m.cancelSays(l)
 		m.beginLaw(now, l)
 	}
 	m.revive(now, l)
 	l.freeItems()
-	m.stir(l)
+	m.scheduleSay(l)
 }
 
 // freeItems ends the waits of items that wait for themselves after a call on the lane.
@@ -409,15 +412,14 @@ func (l *lane) freeItems() {
 		p.freeFrom(l)
 	}
 	if l.wait != nil {
-		l.wait.own = time.Time{}
+		l.wait.ownUntil = time.Time{}
 	}
 }
 
-// forgive drops what the lane itself holds against its server. Its counts and measurements
-// stay.
+// forgive clears what the lane itself holds against its server. Its counts and measurements stay.
 func (l *lane) forgive() {
-	l.vouched = l.epoch
-	l.broke, l.unclear, l.revived, l.hung = false, 0, false, false
+	l.vouchedEpoch = l.epoch
+	l.broke, l.unclear, l.restored, l.hung = false, 0, false, false
 	l.cause, l.until, l.wave = nil, time.Time{}, 0
 	l.listen()
 	l.cooldownReason = NoReason
@@ -440,7 +442,7 @@ func (l *lane) phaseBound() Bound {
 	return BoundCooldown
 }
 
-// currentBound returns the bound of the lane's own that holds its next call back. It changes nothing.
+// currentBound returns which of the lane's own bounds holds its next call back. It changes nothing.
 func (l *lane) currentBound(now time.Time) Bound {
 	switch {
 	case l.phase == Cooling || l.phase == Stopped:

@@ -58,10 +58,10 @@ func (e *lesson) voided() bool {
 	if e.it == nil {
 		return !e.news.Sent.After(e.lane.vouchedAt)
 	}
-	return e.it.epoch < e.lane.vouched
+	return e.it.epoch < e.lane.vouchedEpoch
 }
 
-// learn takes the lesson of a call of the lane's own.
+// learn passes the end of a call of this machine to its lane.
 func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	l := it.lane
 	present := it.epoch == l.epoch
@@ -69,23 +69,23 @@ func (m *Machine) learn(now time.Time, it *Item, o *Outcome) {
 	if present {
 		l.inEpoch--
 	}
-	l.ended, l.flying, l.hung = now, int32(l.inFlight), false
+	l.lastEnd, l.inFlightAtEnd, l.hung = now, int32(l.inFlight), false
 	it.counted = it.counted || o.Again && !l.remote()
 	m.idle.touch(l, now)
 	e := lesson{lane: l, it: it}
 	switch {
 	case l.remote():
 		e.from = remoteCall
-	case it.epoch < l.began:
+	case it.epoch < l.lawEpoch:
 		e.from = earlierCall
 	}
 	e.news = newsOf(it, o, present && e.from == ownCall)
-	m.teach(now, &e, o)
+	m.applyLesson(now, &e, o)
 }
 
-// overheard takes the lesson of a call of another machine's. On a remote lane it does nothing: the
-// leader hears of such calls outside.
-func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome) {
+// learnOverheard passes the end of another machine's call to its lane. It does nothing on a remote
+// lane, whose leader hears of such calls outside.
+func (m *Machine) learnOverheard(now time.Time, name string, d departure, o *Outcome) {
 	if m.lanes[name] == nil && m.roomFor([]string{name}) != nil {
 		return
 	}
@@ -94,19 +94,19 @@ func (m *Machine) overheard(now time.Time, name string, d departure, o *Outcome)
 		return
 	}
 	m.idle.touch(l, now)
-	o.disbelieve()
+	o.dropImplausible()
 	e := lesson{lane: l, from: elsewhere, news: newsOf(&Item{Sent: d.sent, Cost: d.cost.Drawn()}, o, false)}
 	e.news.Overheard = true
-	m.teach(now, &e, o)
-	m.stir(l)
+	m.applyLesson(now, &e, o)
+	m.scheduleSay(l)
 	m.wake(l)
 }
 
-// teach passes a lesson to the parts of its lane that hear of it.
-func (m *Machine) teach(now time.Time, e *lesson, o *Outcome) {
+// applyLesson passes a lesson to those parts of its lane that hear of calls from its source.
+func (m *Machine) applyLesson(now time.Time, e *lesson, o *Outcome) {
 	l, hears := e.lane, &teaches[e.from]
-	if l.ruled && hears.law {
-		l.settle(&e.news, o)
+	if l.hasChargeRule && hears.law {
+		l.chargeNews(&e.news, o)
 	}
 	answered := o.Signal == Succeeded || o.Signal == Answered
 	speaks := answered && e.from == ownCall
@@ -121,13 +121,13 @@ func (m *Machine) teach(now time.Time, e *lesson, o *Outcome) {
 	case Failed:
 		m.hasFailed(now, e, o)
 	case Exhausted:
-		m.exhausted(now, e, o)
+		m.wasRefusedForGood(now, e, o)
 	case Nothing:
 		if e.from == ownCall {
 			l.law.Vanished(now, e.news)
 		}
 		if e.news.Present && l.phase == Probing {
-			m.unprobe(now, l)
+			m.abandonProbe(now, l)
 		}
 	}
 	if answered || o.Signal == Failed {
@@ -151,10 +151,10 @@ func (m *Machine) stopUsedUp(now time.Time, e *lesson, o *Outcome) {
 	}
 }
 
-// exhausted handles a refusal for good. One that says whom it concerns stops the lane, unless
-// somebody has vouched for that. The meaning of a refusal that does not say so shows when more
-// items have ended; see endsIt.
-func (m *Machine) exhausted(now time.Time, e *lesson, o *Outcome) {
+// wasRefusedForGood handles a refusal for good. If it says whom it concerns, it stops the lane,
+// unless a person has vouched for the lane since. If it does not, the meaning shows only when more
+// items have ended; see endIfFailed.
+func (m *Machine) wasRefusedForGood(now time.Time, e *lesson, o *Outcome) {
 	l, open := e.lane, o.Alike != 0
 	if e.from == ownCall {
 		l.law.Vanished(now, e.news)
@@ -166,22 +166,21 @@ func (m *Machine) exhausted(now time.Time, e *lesson, o *Outcome) {
 	case e.from == remoteCall:
 		e.it.counted = e.it.counted || open
 	case !open && !e.voided():
-		m.stopFor(now, l, o.Account, e.news.Sent, o.Cause)
+		m.stopLaneOrAccount(now, l, o.Account, e.news.Sent, o.Cause)
 	}
 	if open && e.news.Present && l.phase == Probing {
 		m.letProbeIn(now, l)
 	}
 }
 
-// wasAnswered takes an answer to the parts of the lane that hear of its source. The breaker and
-// a probe hear of answers of the present epoch only: an older one does not tell how the server
-// is now.
+// wasAnswered passes an answer to the parts of the lane that hear of its source. The breaker and a
+// probe hear only answers of the present epoch: an older one does not tell how the server is now.
 func (m *Machine) wasAnswered(now time.Time, e *lesson, o *Outcome) {
 	l, n, hears, endsRow := e.lane, &e.news, &teaches[e.from], true
 	l.answers++
 	if hears.blame {
 		l.answered = l.answered || o.asHoped()
-		endsRow = l.blame == nil || m.witness(now, l, n, o.asHoped())
+		endsRow = l.blame == nil || m.absorbAnswer(now, l, n, o.asHoped())
 	}
 	if hears.law {
 		l.unclear, l.broke = 0, false
@@ -197,13 +196,13 @@ func (m *Machine) wasAnswered(now time.Time, e *lesson, o *Outcome) {
 		}
 	}
 	if e.from == ownCall {
-		l.wasWell(n.Sent)
+		l.endIllnessBefore(n.Sent)
 	}
 }
 
-// wasRefused handles 429, 503 and 529. A refusal of the present epoch starts a cooldown, unless
-// its law finds that it concerns its item alone. Older refusals are participants of the
-// cooldown, and can at most lengthen it.
+// wasRefused handles a refusal for now (429, 503, 529). In the present epoch it starts a cooldown,
+// unless the law finds that it concerns its item alone. An older refusal belongs to a cooldown that
+// has begun, and can only lengthen it.
 //
 // An example: calls 1 and 2 leave. Call 1 is refused, and the lane cools. Call 2 is refused,
 // which is the same wave and no second cooldown. The lane is probed and climbs. Call 3 left
@@ -214,7 +213,7 @@ func (m *Machine) wasRefused(now time.Time, e *lesson, o *Outcome) {
 		m.stop(now, l, o.Cause)
 	}
 	if it == nil {
-		l.elsewhere = true
+		l.refusedElsewhere = true
 	} else {
 		m.count(it.run, l, throttled)
 	}
@@ -230,7 +229,7 @@ func (m *Machine) wasRefused(now time.Time, e *lesson, o *Outcome) {
 		}
 	}
 	if !n.Present {
-		m.straggled(now, e)
+		m.handleStraggler(now, e)
 		return
 	}
 	if n.Directed && n.RetryAfter > l.cfg.longestWait() {
@@ -267,9 +266,9 @@ func (m *Machine) probeRefused(now time.Time, l *lane, n *limiter.News) {
 	}
 }
 
-// straggled takes a refusal of a wave that the lane has reacted to, or that another machine's
-// lane has.
-func (m *Machine) straggled(now time.Time, e *lesson) {
+// handleStraggler handles a refusal that belongs to a wave to which this lane, or another
+// machine's, has already reacted.
+func (m *Machine) handleStraggler(now time.Time, e *lesson) {
 	l, n, own := e.lane, &e.news, e.from == ownCall
 	if e.it != nil {
 		m.count(e.it.run, l, stragglers)
@@ -288,8 +287,8 @@ func (m *Machine) straggled(now time.Time, e *lesson) {
 	}
 }
 
-// hasFailed handles calls that broke; blame.go finds out whose failure it is. A probe that broke was
-// not refused, and so has passed, unless it was the breaker's.
+// hasFailed handles a call that broke; blame.go finds out whose failure it is. A probe that broke
+// has passed, as it was not refused, unless it was the breaker's.
 func (m *Machine) hasFailed(now time.Time, e *lesson, o *Outcome) {
 	l, it, n, hears := e.lane, e.it, &e.news, &teaches[e.from]
 	if hears.law {
@@ -305,7 +304,7 @@ func (m *Machine) hasFailed(now time.Time, e *lesson, o *Outcome) {
 	if l.phase == Stopped {
 		return
 	}
-	opens := n.Present && l.breaks(now, it, o)
+	opens := n.Present && l.tripsBreaker(now, it, o)
 	switch {
 	case m.staysSilent(now, it, o):
 		m.stop(now, l, l.unheard(now, o.Cause))
@@ -341,7 +340,8 @@ func (l *lane) isDaily(o *Outcome, present bool) bool {
 	return l.unclear >= unclearMost
 }
 
-// newsOf returns the news of a call's outcome for the law. present reports whether the call is of the lane's epoch.
+// newsOf returns what the law hears of a call's end. present says that the call belongs to the
+// lane's epoch.
 func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	return limiter.News{
 		Ticket: it.ticket, Sent: it.Sent, Cost: it.Cost, Present: present, Probe: it.Probe,
@@ -351,9 +351,9 @@ func newsOf(it *Item, o *Outcome, present bool) limiter.News {
 	}
 }
 
-// disbelieve drops a wait that no server can mean, as if the server had named none. Latencies
-// over limiter.MaxSpan count as that.
-func (o *Outcome) disbelieve() {
+// dropImplausible removes values that no server can mean: a named wait that is negative or too
+// long. It shortens latencies to limiter.MaxSpan.
+func (o *Outcome) dropImplausible() {
 	o.Latency, o.Detour = min(o.Latency, limiter.MaxSpan), min(o.Detour, limiter.MaxSpan)
 	if o.RetryAfter < 0 || o.RetryAfter > MostDirected {
 		o.Directed, o.RetryAfter = false, 0

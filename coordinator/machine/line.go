@@ -61,59 +61,59 @@ func (q *list[T]) moveBack() {
 
 // line holds the seats of runs that sleep on a lane, and the bound that holds them back.
 type line struct {
-	seats  list[seat]
-	alarm  alarm  // when time alone may let the first go
-	woken  bool   // the first is to be asked
-	listed bool   // in the machine's woken lanes: it may have been asked since
-	asked  uint64 // 1 + how many calls had left when one could go and no run had room; 0: that was never so
-	health health // of the lane when its first was asked: where it is ill, its pools may use their next tiers
+	runs          list[runSeat]
+	alarm         alarm  // when time alone may let the first go
+	woken         bool   // the first is to be asked
+	listed        bool   // in the machine's woken lanes: it may have been asked since
+	callsWhenFull uint64 // 1 + how many calls had left when one could go and no run had room; 0: that was never so
+	health        health // of the lane when its first was asked: where it is ill, its pools may use their next tiers
 
 	bound  Bound // what holds the first back, and so all
 	since  time.Time
 	ledger Ledger // until then, from when the line was first used
 }
 
-// seat is a run's place on a lane. A run that never slept there has one only where others
+// runSeat is a run's place on a lane. A run that never slept there has one only where others
 // draw on the lane.
-type seat struct {
-	link   link[seat]
-	run    *run
-	lane   *lane
-	stands list[stand]      // its pools that sleep on the lane
-	given  int              // items of its present turn; less than the run's priority
-	items  int              // of the pools that are counted here
-	pos    int              // in its run's sleepers; -1: it is not
-	seen   [laneWide]uint64 // of what befell the lane, what its run has counted
+type runSeat struct {
+	link       link[runSeat]
+	run        *run
+	lane       *lane
+	pools      list[poolSeat]   // its pools that sleep on the lane
+	given      int              // items of its present turn; less than the run's priority
+	items      int              // of the pools that are counted here
+	pos        int              // in its run's sleepers; -1: it is not
+	seenCounts [laneWide]uint64 // of what befell the lane, what its run has counted
 }
 
-// stand is a pool's place on one of its lanes.
-type stand struct {
-	link link[stand]
-	pool *pool
-	seat *seat // nil: no other pool of its run draws on the lane, and nothing had befallen that before
-	at   int32 // in the lane's pools
-	out  int32 // of a pool with several lanes: its calls in flight on this one
+// poolSeat is a pool's place on one of its lanes.
+type poolSeat struct {
+	link      link[poolSeat]
+	pool      *pool
+	seat      *runSeat // nil: no other pool of its run draws on the lane, and nothing had befallen that before
+	poolIndex int32    // in the lane's pools
+	inFlight  int32    // of a pool with several lanes: its calls in flight on this one
 }
 
 // first returns the pool whose turn it is; nil: no pool sleeps.
 func (q *line) first() *pool {
-	if q == nil || q.seats.first == nil {
+	if q == nil || q.runs.first == nil {
 		return nil
 	}
-	return q.seats.first.of.stands.first.of.pool
+	return q.runs.first.of.pools.first.of.pool
 }
 
-// join puts a pool at the end of the line, and its run too if no other pool of it sleeps
+// join puts a pool at the end of the line, and also its run if no other pool of the run sleeps
 // here. A turn that the run has begun goes on.
-func (q *line) join(s *stand) {
+func (q *line) join(s *poolSeat) {
 	if s.link.of != nil {
 		return
 	}
-	if x := s.seat; x.link.of == nil {
-		x.given = x.run.given
-		q.seats.push(&x.link, x)
+	if seat := s.seat; seat.link.of == nil {
+		seat.given = seat.run.given
+		q.runs.push(&seat.link, seat)
 	}
-	s.seat.stands.push(&s.link, s)
+	s.seat.pools.push(&s.link, s)
 }
 
 // holds notes what holds the first back.
@@ -130,27 +130,29 @@ func (q *line) until(now time.Time) Ledger {
 	return l
 }
 
-// stand returns the pool's place on the i-th of its lanes.
-func (p *pool) stand(i int) *stand {
-	if p.stands == nil {
-		p.stands = make([]stand, len(p.lanes)) // it is first in the pools of each, or it would have them
-		for k := range p.stands {
-			p.stands[k].pool = p
+// poolSeatOn returns the pool's seat on the i-th of its lanes. It makes the seats at the first
+// request, as most pools never sleep.
+func (p *pool) poolSeatOn(i int) *poolSeat {
+	if p.seats == nil {
+		p.seats = make([]poolSeat, len(p.lanes)) // it is first in the pools of each, or it would have them
+		for k := range p.seats {
+			p.seats[k].pool = p
 		}
 	}
-	return &p.stands[i]
+	return &p.seats[i]
 }
 
-// seat returns the place of the pool's run on the i-th of its lanes.
-func (p *pool) seat(i int) *seat {
-	s := p.stand(i)
+// runSeatOn returns the place of the pool's run on the i-th of its lanes.
+func (p *pool) runSeatOn(i int) *runSeat {
+	s := p.poolSeatOn(i)
 	if s.seat == nil {
-		s.seat = &seat{run: p.run, lane: p.lanes[i], pos: -1}
+		s.seat = &runSeat{run: p.run, lane: p.lanes[i], pos: -1}
 	}
 	return s.seat
 }
 
-// wake asks a pool that has something to give: now, or where it is first in a line.
+// wake has a pool asked for its next item. The pool may be asked now, or where it is first in a
+// lane's line.
 func (p *pool) wake() {
 	switch m := p.run.m; {
 	case p.waiting.first == nil && p.returned.len() == 0:
@@ -166,7 +168,7 @@ func (p *pool) wake() {
 	}
 }
 
-// wake has the first in the lane's line asked.
+// wake has the first pool in the lane's line asked at the next decision.
 func (m *Machine) wake(l *lane) {
 	q := l.line
 	if q.first() == nil {
@@ -186,25 +188,26 @@ func (m *Machine) attend(r *run) {
 	}
 }
 
-// call asks the pools in the lane's line, one after the other, until one must wait. Pools whose
-// run has no room, or is paused, wait for that and not for the lane. If no run has room, a pool
-// that could go waits with those that are awake. The next pool is asked when a call has left.
-func (m *Machine) call(now time.Time, l *lane) {
+// askLine asks the pools in the lane's line, one after the other, until one must wait. A pool whose
+// run has no room, or is paused, leaves the line: it waits for that and not for the lane. If all
+// calls that may be in flight are, a pool that could go waits with those that are awake. The next
+// pool is asked when a call has left.
+func (m *Machine) askLine(now time.Time, l *lane) {
 	for p := l.line.first(); p != nil; p = l.line.first() {
 		switch {
 		case !p.run.free() || p.run.paused:
-			p.waitsNot()
+			p.clearWaits()
 			m.leaveLines(p)
 			p.run.runnable.push(p)
 			continue
 		case m.full():
 			l.line.holds(now, BoundConcurrency) // unless it must wait for the lane
-			if l.line.asked == 1+m.totals[calls] {
+			if l.line.callsWhenFull == 1+m.totals[calls] {
 				return
 			}
 			if m.laneFor(now, p, p.head()) != nil {
-				l.line.asked = 1 + m.totals[calls]
-				p.waitsNot()
+				l.line.callsWhenFull = 1 + m.totals[calls]
+				p.clearWaits()
 				m.noteHealth(l, p)
 				m.leaveLines(p)
 				p.wake()
@@ -220,8 +223,9 @@ func (m *Machine) call(now time.Time, l *lane) {
 	l.line.woken = false
 }
 
-// sleep puts a pool in the lines of the first lanes in its order, as many as it has asked, and takes it out
-// of the lines of the others. Its items are counted once, as held back by the lane behind.
+// sleep puts a pool in the lines of the lanes that it has asked, and takes it out of the lines of
+// the others. asked is the number of those lanes, which are the first in the pool's order. The lane
+// behind is the one for which its items are counted as waiting.
 func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 	// Those that were woken for this pool have been asked: of a hundred lanes that are woken at one
 	// moment, the first has them all asked. What leaves a line below may wake them anew.
@@ -232,49 +236,50 @@ func (m *Machine) sleep(now time.Time, p *pool, behind *lane, asked int) {
 	}
 	for i := range p.lanes {
 		k := p.index(i)
-		l, s := p.lanes[k], p.stand(k)
+		l, s := p.lanes[k], p.poolSeatOn(k)
 		if i >= asked {
 			m.leaveLine(l, s)
 			continue
 		}
-		x := p.seat(k) // join needs it
+		x := p.runSeatOn(k) // join needs it
 		if l.line == nil {
 			l.line = &line{since: now, bound: l.bound, alarm: alarm{pos: -1, lane: l}}
 		}
 		l.line.join(s)
 		if l == behind {
-			p.countAt(x)
+			p.countItemsAt(x)
 		}
 	}
 	// In a loop of its own: a pool that leaves its lines now makes this one the first of a line in
 	// which it stands already. That line is then woken, and what its lane said last was said to another pool.
 	for i := range asked {
 		if l := p.lanes[p.index(i)]; l.line.first() == p && !l.line.woken {
-			m.wasAsked(now, l, p)
+			m.noteWait(now, l, p)
 		}
 	}
 }
 
-// wasAsked notes that the first in the lane's line must wait, and sets the alarm for the next
-// time to ask it.
-func (m *Machine) wasAsked(now time.Time, l *lane, p *pool) {
+// noteWait notes that the first pool in the lane's line must wait, and sets the alarm for when to
+// ask it again.
+func (m *Machine) noteWait(now time.Time, l *lane, p *pool) {
 	q := l.line
 	q.holds(now, l.bound)
 	switch {
 	case l.delay != forever:
 		m.alarms.set(&q.alarm, now.Add(l.delay))
 	case l.bound == BoundWindow && q.alarm.pos < 0: // the calls that fill it may hang
-		m.alarms.set(&q.alarm, now.Add(overdueLeast))
+		m.alarms.set(&q.alarm, now.Add(minOverdue))
 	}
 	m.noteHealth(l, p)
 }
 
-// noteHealth notes whether the lane was ill when the first in its line was asked.
+// noteHealth notes how the lane was when the first in its line was asked. If that has changed,
+// other pools in line may use other tiers.
 func (m *Machine) noteHealth(l *lane, first *pool) {
 	q := l.line
 	if h := l.health(); h != q.health {
-		if q.health = h; l.backed > 0 {
-			m.fallBack(q, first)
+		if q.health = h; l.poolsWithNextTier > 0 {
+			m.wakeForTiers(q, first)
 		}
 	}
 }
@@ -290,7 +295,7 @@ const (
 	unhealthy
 )
 
-// health returns whether the lane flows, climbs or is unhealthy.
+// health returns how the lane is, as far as the tiers of its pools are concerned.
 func (l *lane) health() health {
 	switch {
 	case !l.well():
@@ -301,13 +306,13 @@ func (l *lane) health() health {
 	return flows
 }
 
-// fallBack wakes the pools in line, except the first, that use other tiers while this lane is
-// ill: now, or when it has been ill for long enough. Once it is well, it wakes those that have
-// waited too long for a lane that is.
-func (m *Machine) fallBack(q *line, first *pool) {
+// wakeForTiers wakes the pools in line, except the first, that may use other tiers because the
+// lane's health has changed. While the lane is ill, that is each pool with tiers. Once it is well,
+// it is each that may spill, as it may have waited too long for a lane that is.
+func (m *Machine) wakeForTiers(q *line, first *pool) {
 	var all []*pool
-	for x := q.seats.first; x != nil; x = x.next {
-		for s := x.of.stands.first; s != nil; s = s.next {
+	for x := q.runs.first; x != nil; x = x.next {
+		for s := x.of.pools.first; s != nil; s = s.next {
 			if p := s.of.pool; p != first && p.tiers != nil && (q.health == unhealthy || p.tiers.spill > 0) {
 				all = append(all, p)
 			}
@@ -319,19 +324,19 @@ func (m *Machine) fallBack(q *line, first *pool) {
 	}
 }
 
-// takeTurn lets others go before a pool that was given something, on each lane where it was
-// first: also on lanes that did not serve it.
-func (m *Machine) takeTurn(p *pool) {
+// endTurn lets others go before a pool that was given something, on each lane where it was first.
+// That includes lanes that did not serve it.
+func (m *Machine) endTurn(p *pool) {
 	for _, l := range p.lanes {
 		q := l.line
 		if q.first() != p {
 			continue
 		}
-		x := q.seats.first.of
-		x.stands.moveBack()
-		if x.given++; x.given >= p.run.cfg.Priority {
-			x.given = 0
-			q.seats.moveBack()
+		seat := q.runs.first.of
+		seat.pools.moveBack()
+		if seat.given++; seat.given >= p.run.cfg.Priority {
+			seat.given = 0
+			q.runs.moveBack()
 		}
 		m.wake(l)
 	}
@@ -339,22 +344,22 @@ func (m *Machine) takeTurn(p *pool) {
 
 // leaveLines takes a pool out of all lines.
 func (m *Machine) leaveLines(p *pool) {
-	for i := range p.stands {
-		m.leaveLine(p.lanes[i], &p.stands[i])
+	for i := range p.seats {
+		m.leaveLine(p.lanes[i], &p.seats[i])
 	}
-	p.rouse()
+	p.uncountItems()
 }
 
 // leaveLine takes a pool out of the line of one lane, and its run's seat if no other pool sits
 // there. If the pool was the first, the next one is to be asked.
-func (m *Machine) leaveLine(l *lane, s *stand) {
+func (m *Machine) leaveLine(l *lane, s *poolSeat) {
 	if s.link.of == nil {
 		return
 	}
 	first := l.line.first() == s.pool
-	x := s.seat
-	if x.stands.remove(&s.link); x.stands.first == nil {
-		l.line.seats.remove(&x.link)
+	seat := s.seat
+	if seat.pools.remove(&s.link); seat.pools.first == nil {
+		l.line.runs.remove(&seat.link)
 	}
 	if first {
 		m.wake(l)
@@ -368,9 +373,10 @@ func (m *Machine) hasItsPlaces(p *pool) bool {
 	return n > 1 && p.inFlight*n >= m.ceiling(p.run)
 }
 
-// least returns the fewest calls in flight of the first pools in line, and how many it asked. The
-// bound keeps a turn cheap: a run has more awake only if it has very many pools.
-func (q *poolRing) least() (asked, inFlight int) {
+// fewestInFlight returns how many of the first pools in line it looked at, and the fewest calls in
+// flight of any of them. It looks at eight at most, which keeps a turn cheap: few runs have more
+// pools awake.
+func (q *poolRing) fewestInFlight() (asked, inFlight int) {
 	for p := q.first; p != nil && asked < 8; p = p.next {
 		if asked == 0 || p.inFlight < inFlight {
 			inFlight = p.inFlight

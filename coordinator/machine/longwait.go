@@ -34,9 +34,9 @@ type LongWait struct {
 
 // wait records the waits of a lane. Most of many lanes never wait, and are spared the room.
 type wait struct {
-	since time.Time // when items wait and nothing is let in; zero: that is not so
-	said  bool      // this wait was reported as long
-	own   time.Time // the end of an item's own wait that was reported as long
+	since    time.Time // when items wait and nothing is let in; zero: that is not so
+	reported bool      // this wait was reported as long
+	ownUntil time.Time // the end of an item's own wait that was reported as long
 }
 
 // mustWait notes that the head of a pool waits for the lanes that it has asked. Those of tiers
@@ -47,23 +47,23 @@ func (m *Machine) mustWait(now time.Time, p *pool, asked int) {
 	}
 }
 
-// beginWait notes that items may wait for the lane from now on, if they did not before.
+// beginWait notes that items may wait for the lane from now on, unless they do already.
 func (m *Machine) beginWait(now time.Time, l *lane) {
-	if m.cfg.LongWait < 0 || l.wait.under() {
+	if m.cfg.LongWait < 0 || l.wait.underWay() {
 		return
 	}
 	if l.wait == nil {
 		l.wait = &wait{}
 	}
-	l.wait.since, l.wait.said = now, false
+	l.wait.since, l.wait.reported = now, false
 	m.checkWaitsBy(now.Add(m.cfg.LongWait))
 	if l.phase == Cooling {
 		m.foresee(l)
 	}
 }
 
-// under reports whether a wait is under way.
-func (w *wait) under() bool { return w != nil && !w.since.IsZero() }
+// underWay reports whether a wait is under way.
+func (w *wait) underWay() bool { return w != nil && !w.since.IsZero() }
 
 // end ends the wait; a later wait is another.
 func (w *wait) end() {
@@ -74,7 +74,7 @@ func (w *wait) end() {
 
 // foresee looks at the waits at once if the end of a cooldown is known to be far.
 func (m *Machine) foresee(l *lane) {
-	if w := l.wait; w.under() && !w.said && isLong(m.now, w.since, l.until, m.cfg.LongWait) {
+	if w := l.wait; w.underWay() && !w.reported && isLong(m.now, w.since, l.until, m.cfg.LongWait) {
 		m.checkWaitsBy(m.now)
 	}
 }
@@ -98,22 +98,22 @@ func (m *Machine) checkWaitsBy(at time.Time) {
 	}
 }
 
-// checkWaits reports the waits that have become long, once their moment has come, and finds out when
-// the next may. It changes no decision.
+// checkWaits reports the waits that have become long, and finds out when to look again. It changes
+// no decision.
 func (m *Machine) checkWaits(now time.Time) {
 	if m.checkWaitsAt.IsZero() || m.checkWaitsAt.After(now) {
 		return
 	}
 	m.checkWaitsAt = time.Time{}
 	for l := m.idle.first; l != nil; l = l.next {
-		if l.wait.under() && !l.wait.said {
+		if l.wait.underWay() && !l.wait.reported {
 			m.checkLaneWait(now, l)
 		}
 	}
 }
 
-// checkLaneWait reports the wait of a lane if it has become long, or will. Else it notes when to
-// look again, or ends a wait that nobody has any more.
+// checkLaneWait reports the wait of a lane if it is long by now, or is known to become so. If not,
+// it notes when to look again, or ends a wait that nobody has any more.
 func (m *Machine) checkLaneWait(now time.Time, l *lane) {
 	items, first := l.wantedBy(now)
 	switch {
@@ -138,20 +138,20 @@ func (m *Machine) checkLaneWait(now time.Time, l *lane) {
 		m.checkWaitsBy(since.Add(m.cfg.LongWait))
 		return
 	}
-	l.wait.said = true
+	l.wait.reported = true
 	m.out.LongWaits = append(m.out.LongWaits, LongWait{
 		At: now, Lane: l.name, Phase: l.phase, Cause: l.cooldownReason, Why: why, Since: since, Until: until, Items: items,
 	})
 }
 
-// wantedBy counts the items that wait for the lane, and returns since when the first of them may
-// have waited. The lane may have begun to wait earlier, for others that have gone.
+// wantedBy returns how many items wait for the lane, and since when the first of them may have
+// waited. The lane itself may have waited for longer, for items that have gone.
 func (l *lane) wantedBy(now time.Time) (items int, since time.Time) {
 	for _, p := range l.pools {
 		if p.run.paused || !p.run.free() || !p.asks(now, l) {
 			continue
 		}
-		n, first := p.lined(!l.usable()) // a lane that is well has nothing to do with an item's own wait
+		n, first := p.countReady(!l.usable()) // a lane that is well has nothing to do with an item's own wait
 		if n == 0 {
 			continue
 		}
@@ -163,10 +163,10 @@ func (l *lane) wantedBy(now time.Time) (items int, since time.Time) {
 	return items, since
 }
 
-// lined counts the items that wait in the pool, with or without those that wait for themselves,
-// and returns when the first of them was offered. It looks at each that was called before, so
-// it is only for looks.
-func (p *pool) lined(alone bool) (n int, first time.Time) {
+// countReady returns how many items wait in the pool, and when the first of them was offered.
+// withDelayed includes those that wait for themselves. It visits each item that was called before,
+// so it serves only pictures and reports.
+func (p *pool) countReady(withDelayed bool) (n int, first time.Time) {
 	if it := p.waiting.first; it != nil {
 		n, first = p.waiting.n, it.Offered
 	}
@@ -178,7 +178,7 @@ func (p *pool) lined(alone bool) (n int, first time.Time) {
 		}
 	}
 	count(p.returned.items)
-	if alone {
+	if withDelayed {
 		count(p.delayed.items)
 	}
 	return n, first
@@ -187,11 +187,11 @@ func (p *pool) lined(alone bool) (n int, first time.Time) {
 // asks reports whether the pool's next item could go out on the lane.
 func (p *pool) asks(now time.Time, l *lane) bool {
 	i := slices.Index(p.lanes, l)
-	return i >= 0 && (p.tiers == nil || p.uses(now, p.tiers.of[i]))
+	return i >= 0 && (p.tiers == nil || p.uses(now, p.tiers.tierOf[i]))
 }
 
-// obstacle returns what keeps the lane from letting a call go, and until when. A lane that is
-// well and has calls under way is not held up: it may wait for their ends.
+// obstacle returns what keeps the lane from letting a call go, and until when. A lane that is well
+// and has calls under way is not blocked: it may wait for their ends.
 func (l *lane) obstacle(now time.Time) (why string, until time.Time, blocked bool) {
 	switch {
 	case l.phase == Cooling:
@@ -208,9 +208,9 @@ func (l *lane) obstacle(now time.Time) (why string, until time.Time, blocked boo
 	return by.Why(), until, wait > 0
 }
 
-// freeAt returns when the law of a healthy lane lets the next call go, as far as the lane
-// believes to know that. That is at the end of a hold, or when the limit that the law names has
-// enough. The wait that a law returns is not enough: it only says when to ask again.
+// freeAt returns when the law of a healthy lane is expected to let the next call go; zero: unknown,
+// or now. That is the end of a hold, or when the limit that the law names has enough. The wait that
+// a law returns does not suffice: it only says when to ask again.
 func (l *lane) freeAt(now time.Time, by Bound) (at time.Time) {
 	cost := l.nextCost()
 	v := l.law.View(now, cost)
@@ -227,9 +227,9 @@ func (l *lane) freeAt(now time.Time, by Bound) (at time.Time) {
 	return at
 }
 
-// enoughAt returns when a limit has that many units, or all that it can save up if that is
-// less. A limit that is filled once a period has them when the period ends. Zero: that is not
-// known, or it has them now.
+// enoughAt returns when a limit will have that many units, or all that it can hold if that is less.
+// Zero means that this is unknown, or that it has them now. A limit that is filled once a period
+// has them when the period ends.
 func enoughAt(now time.Time, limit *limiter.LimitView, units float64) time.Time {
 	if limit.Capacity > 0 {
 		units = min(units, limit.Capacity)
@@ -247,31 +247,31 @@ func enoughAt(now time.Time, limit *limiter.LimitView, units float64) time.Time 
 // farthest bounds the reported ends: an end that is a day away is as good as none.
 const farthest = 24 * time.Hour
 
-// waitsAlone reports that an item waits for itself for long. Of many items on one lane it
-// reports the first, and then only one whose end is later than the reported one by more than the
-// bound. So an outage whose every failure names ten minutes is one story.
-func (m *Machine) waitsAlone(it *Item, cause Reason, why string) {
+// reportOwnWait reports that an item waits for itself for long. Of many items on one lane it
+// reports the first. After that it reports only one whose wait ends later by more than the bound.
+// So an outage in which every failure names ten minutes is reported once.
+func (m *Machine) reportOwnWait(it *Item, cause Reason, why string) {
 	l, bound := it.lane, m.cfg.LongWait
-	if bound < 0 || it.due.Sub(it.since) <= bound || it.expired(it.due) { // its own time is up before that
+	if bound < 0 || it.due.Sub(it.handedOverAt) <= bound || it.expired(it.due) { // its own time is up before that
 		return
 	}
 	if l.wait == nil {
 		l.wait = &wait{}
 	}
-	if it.due.Sub(l.wait.own) <= bound {
+	if it.due.Sub(l.wait.ownUntil) <= bound {
 		return
 	}
-	l.wait.own = it.due
+	l.wait.ownUntil = it.due
 	m.out.LongWaits = append(m.out.LongWaits, LongWait{
-		At: it.since, Lane: l.name, Phase: l.phase, Cause: cause, Why: why, Since: it.since, Until: it.due,
+		At: it.handedOverAt, Lane: l.name, Phase: l.phase, Cause: cause, Why: why, Since: it.handedOverAt, Until: it.due,
 		Items: int(l.delayed), Own: true, Item: it.Seq, Run: it.run.id,
 	})
 }
 
-// onlyChecksWaits reports whether time has brought nothing but a look at the waits. Such a look must
-// leave no trace: lanes are forgotten, and the latest moment is noted, only when something has
-// happened, and that may not depend on looks. An owner that comes as late as a long wait has
-// more to see.
+// onlyChecksWaits reports whether time has brought nothing but a look at the waits. Such a look
+// must leave no trace, so that no decision depends on it. Lanes are forgotten, and the latest
+// moment is noted, only when something has happened. An owner who comes later than a whole long
+// wait has more to see.
 func (m *Machine) onlyChecksWaits(now time.Time) bool {
 	due := !m.checkWaitsAt.IsZero() && !m.checkWaitsAt.After(now) && now.Sub(m.checkWaitsAt) < m.cfg.LongWait
 	if m.stepped || !due && !now.Equal(m.waitsCheckedAt) {
@@ -317,9 +317,9 @@ func (l *lane) waitFor(now time.Time, wait time.Duration, cause error) error {
 // one is whole again within a run.
 const longLimit = 24 * time.Hour
 
-// usedUp returns a limit by the day or longer that the headers of a call show as used up. It is
-// one that is whole again only after the longest wait; nil if there is none. Units that flow in
-// meanwhile do not count: a lane that lets a call go every few seconds looks alive, and is not.
+// usedUp returns a limit by the day or longer that a call's headers show as used up; nil: there is
+// none. Only a limit counts that is whole again after the longest wait. Units that flow in
+// meanwhile do not matter: a lane that lets a call go every few seconds looks alive, and is not.
 // News from before a person vouched for the lane never comes here.
 func (l *lane) usedUp(o *Outcome) *limiter.Sighting {
 	for i := range o.Sightings {

@@ -33,19 +33,19 @@ type Machine struct {
 	alarms         alarms
 	expiry         heap[*Item] // handed over, not over, and with a deadline
 	waiting        int         // items that wait, in all
-	flying         int         // calls in flight, in all
+	inFlight       int         // calls in flight, in all
 	totals         tally
 	checkWaitsAt   time.Time           // when to look for long waits; zero: nobody waits
 	waitsCheckedAt time.Time           // when that was last done and nothing else
-	unpaid         bool                // a budget was spent since the latest look at the releases
+	budgetSpent    bool                // a budget was spent since the latest look at the releases
 	stepped        bool                // a fact was absorbed since the latest Ready
-	stirred        []*lane             // those whose law may have something to say
+	sayQueue       []*lane             // those whose law may have something to say
 	accused        []*lane             // those with items that are Undecided
 	accounts       map[string]*account // of known lanes; nil: none has one
 	faulty         []*lane             // those whose law has failed, to be stopped
 	askings        uint64              // how often one was asked
 	out            Ready
-	said           int // transitions in the latest answer
+	transitionsOut int // transitions in the latest answer
 }
 
 // Ready is everything that follows from the facts that a machine took. Its slices are valid
@@ -109,7 +109,7 @@ type Grant struct {
 	Cause   error       // for EndStopped: the error that stopped the lane, or ErrTooManyLanes; for EndFailed: the server's error; for EndUnpaid: a *BudgetError
 }
 
-// New returns a machine that knows nothing yet.
+// New returns a machine that knows only what its config tells.
 func New(c Config) *Machine {
 	c = c.withDefaults()
 	m := &Machine{
@@ -145,29 +145,29 @@ func (m *Machine) Step(now time.Time, e Event) {
 	m.stepped = true
 	switch e.kind {
 	case evSettled, evHandedOver:
-		m.ended(now, &e)
+		m.absorbEnd(now, &e)
 	case evOffered:
-		m.offered(now, m.runs[e.run], e.items)
+		m.absorbOffer(now, m.runs[e.run], e.items)
 	case evRunOpened:
 		m.open(e.run, e.config.(RunConfig))
 	case evLaneDefined:
-		m.define(now, e.name, e.config.(LaneConfig))
+		m.defineLane(now, e.name, e.config.(LaneConfig))
 	case evPoolDefined:
 		m.runs[e.run].definePool(e.config.(PoolConfig))
 	case evLimitsChanged:
 		m.setLimits(now, e.name, e.config.(limiter.Limits))
 	case evWithdrawn:
-		m.withdrawn(e.item)
+		m.withdraw(e.item)
 	case evLaneRestored:
 		m.remember(e.name, e.config.(LaneMemory))
 	case evDelivered:
 		m.deliver(now, e.name, e.config)
 	case evOverheard:
-		m.overheard(now, e.name, e.config.(departure), &e.outcome)
+		m.learnOverheard(now, e.name, e.config.(departure), &e.outcome)
 	case evLaneReset:
-		m.reset(now, e.name)
+		m.resetLane(now, e.name)
 	case evSlept:
-		m.slept(now, e.config.(time.Time))
+		m.bookSleep(now, e.config.(time.Time))
 	case evConcurrency:
 		m.setConcurrency(e.run, e.config.(int))
 	case evBudget:
@@ -187,10 +187,10 @@ func (m *Machine) tick(now time.Time) time.Time {
 	return m.now
 }
 
-// Ready decides. It grants all that time or facts have made possible, in turn by run, in order
-// within each pool.
+// Ready decides: it grants all that time or facts have made possible. Runs take turns, and within
+// each pool the order holds.
 func (m *Machine) Ready(now time.Time) Ready {
-	m.takeBackAnswer()
+	m.clearAnswer()
 	if !m.onlyChecksWaits(now) {
 		now = m.tick(now)
 		m.decide(now)
@@ -201,48 +201,48 @@ func (m *Machine) Ready(now time.Time) Ready {
 	}
 	m.out.WakeAt = m.wakeAt()
 	ready := m.out
-	m.said = len(ready.Transitions)
+	m.transitionsOut = len(ready.Transitions)
 	m.out.Transitions, m.out.Stranded, m.out.LongWaits = m.out.Transitions[:0], nil, m.out.LongWaits[:0] // Step adds to these,
 	m.out.Lengthened = false                                                                             // and sets this
 	return ready
 }
 
-// decide makes one pass. It grants all that the facts and the time allow. Then it stops lanes
-// whose law has failed, and decides about the items of accused lanes. Either may set items free,
-// so it grants again.
+// decide makes one pass. It first grants all that the facts and the time allow. Then it stops lanes
+// whose law has failed, and settles undecided items. Either may set items free, so it grants again.
 func (m *Machine) decide(now time.Time) {
 	m.stepped = false
-	m.ring(now)
+	m.ringAlarms(now)
 	m.expire(now)
 	m.grant(now)
 	m.evict(now, maxEvictions) // it closes pools, and the last one that could speak may be among them
-	for len(m.faulty) > 0 && m.stopFaulty(now) || len(m.accused) > 0 && m.conclude(now) {
-		m.ring(now) // an item that is set free may have been due long ago
+	for len(m.faulty) > 0 && m.stopFaulty(now) || len(m.accused) > 0 && m.decideUndecided(now) {
+		m.ringAlarms(now) // an item that is set free may have been due long ago
 		m.grant(now)
 	}
 	m.finish(now)
-	m.speak(now) // last, when it is known what still waits
+	m.askSpeakers(now) // last, when it is known what still waits
 }
 
-// takeBackAnswer empties the latest answer. Its arrays are used again, and would keep items
-// alive whose run is over.
-func (m *Machine) takeBackAnswer() {
+// clearAnswer empties the latest answer before its arrays are used again. Otherwise they would keep
+// items alive whose run is over.
+func (m *Machine) clearAnswer() {
 	clear(m.out.Grants)
 	clear(m.out.Finished)
 	clear(m.out.Words)
 	m.out.Grants, m.out.Finished, m.out.Words = m.out.Grants[:0], m.out.Finished[:0], m.out.Words[:0]
-	if n := len(m.out.Transitions); n < m.said {
-		clear(m.out.Transitions[n:m.said])
+	if n := len(m.out.Transitions); n < m.transitionsOut {
+		clear(m.out.Transitions[n:m.transitionsOut])
 	}
 }
 
-// ring looks at the lanes and pools whose moment has come.
-func (m *Machine) ring(now time.Time) {
+// ringAlarms acts on each alarm whose moment has come: of a law that wants to speak, of a line, a
+// lane or a pool.
+func (m *Machine) ringAlarms(now time.Time) {
 	for a := m.alarms.due(now); a != nil; a = m.alarms.due(now) {
 		if l := a.lane; l != nil {
 			switch {
 			case l.outside != nil && a == &l.outside.alarm:
-				m.stir(l)
+				m.scheduleSay(l)
 			case l.line != nil && a == &l.line.alarm:
 				m.wake(l)
 			default:
@@ -257,9 +257,9 @@ func (m *Machine) ring(now time.Time) {
 	}
 }
 
-// grant gives each run in turn as many items as its priority says, until it can give no more.
-// Then the lanes on which something has happened ask the sleepers in their lines. While as many
-// calls are in flight as may be, those that are awake keep their turns.
+// grant gives each run in turn as many items as its priority says, until no run can take more. Then
+// the lanes on which something has happened ask the pools in their lines. Once as many calls are in
+// flight as may be, the runs that are awake keep their turns.
 func (m *Machine) grant(now time.Time) {
 	m.lendReleases()
 	kept := 0 // of the woken lanes: those that are to be asked again
@@ -275,7 +275,7 @@ func (m *Machine) grant(now time.Time) {
 		l := m.woken[asked]
 		asked++
 		if l.line.woken { // or it was asked for another lane's sake
-			m.call(now, l)
+			m.askLine(now, l)
 		}
 		if l.line.listed = l.line.woken; l.line.listed {
 			m.woken[kept] = l
@@ -284,14 +284,14 @@ func (m *Machine) grant(now time.Time) {
 	}
 	clear(m.woken[kept:])
 	m.woken = m.woken[:kept]
-	if m.unpaid { // a budget was spent meanwhile: its items end in this pass, too
-		m.unpaid = false
+	if m.budgetSpent { // a budget was spent meanwhile: its items end in this pass, too
+		m.budgetSpent = false
 		m.lendReleases()
 	}
 }
 
-// lendReleases lends the items that end without a further call. They need no place among the
-// calls in flight.
+// lendReleases lends the items that end without a further call. They need no place among the calls
+// in flight.
 func (m *Machine) lendReleases() {
 	for _, r := range m.touched {
 		for r.releases.n > 0 && r.free() {
@@ -301,8 +301,8 @@ func (m *Machine) lendReleases() {
 	}
 }
 
-// serve grants a call of r, whose turn it is. If none can go, r's seats in the lines keep the
-// rest of its turn: the lane is the reason, not the run.
+// serve grants one call of r, whose turn it is. If none can go, r goes to sleep, and its seats in
+// the lines keep the rest of its turn: the lane is the reason, not the run.
 func (m *Machine) serve(now time.Time, r *run) {
 	if !r.free() || !m.grantOne(now, r) {
 		m.touch(r)
@@ -316,12 +316,13 @@ func (m *Machine) serve(now time.Time, r *run) {
 	}
 }
 
-// grantOne grants one item of r, or reports that none can go now.
+// grantOne grants one item of r, and reports whether one could go. A pool that has its share of the
+// places lets pools with fewer calls in flight go first.
 func (m *Machine) grantOne(now time.Time, r *run) bool {
 	if r.paused {
 		return false
 	}
-	mayYield, least := r.runnable.least()
+	mayYield, least := r.runnable.fewestInFlight()
 	for p := r.runnable.pop(); p != nil; p = r.runnable.pop() {
 		if mayYield > 0 && p.inFlight > least && m.hasItsPlaces(p) {
 			mayYield--
@@ -336,17 +337,18 @@ func (m *Machine) grantOne(now time.Time, r *run) bool {
 	return false
 }
 
-// grantFrom grants the head of p. If it must wait, the pool sleeps.
+// grantFrom grants the head of p, and reports whether it could. If the head must wait, the pool
+// sleeps.
 func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	it := p.head()
 	if it == nil {
 		return false
 	}
-	q := p.run.purse
+	purse := p.run.purse
 	l := m.laneFor(now, p, it)
 	if l == nil {
-		if q != nil {
-			q.waits(p, false) // it waits for a lane instead
+		if purse != nil {
+			purse.setWaiting(p, false) // it waits for a lane instead
 		}
 		return false
 	}
@@ -354,20 +356,20 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 		it = p.probeOn(now, l, it)
 	}
 	var price limiter.Money
-	if q != nil {
+	if purse != nil {
 		var fits bool
 		if price, fits = m.affords(p, it, l); !fits {
 			return false
 		}
-		q.waits(p, false)
+		purse.setWaiting(p, false)
 	}
 	m.send(now, it, l)
-	if q != nil {
-		q.reserve(int(it.pos), price)
+	if purse != nil {
+		purse.reserve(int(it.pos), price)
 	}
-	switch m.takeTurn(p); {
+	switch m.endTurn(p); {
 	case p.head() == nil:
-		p.waitsNot()
+		p.clearWaits()
 		m.leaveLines(p)
 	case p.tiers != nil:
 		m.nextOfTiers(now, p, l)
@@ -375,8 +377,8 @@ func (m *Machine) grantFrom(now time.Time, p *pool) bool {
 	return true
 }
 
-// laneFor finds the lane on which the head of p can go. If it must wait, the pool sleeps, and
-// there is none.
+// laneFor returns the lane on which the head of p can go now. If there is none, the pool sleeps,
+// and it returns nil.
 func (m *Machine) laneFor(now time.Time, p *pool, head *Item) *lane {
 	l, wait, asked := p.pick(now, head)
 	if wait == 0 {
@@ -387,16 +389,16 @@ func (m *Machine) laneFor(now time.Time, p *pool, head *Item) *lane {
 	if p.tiers != nil {
 		m.waitForTiers(now, p)
 	}
-	m.stirAll(p)
+	m.schedulePoolSays(p)
 	return nil
 }
 
-// send grants a call of it on l.
+// send grants a call of the item on l, and books it with its pool, its run and the lane.
 func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	wasParked := it.place == Parked
 	it.pool.yields = it.Attempts > 0 && it.Calls > 0 && !wasParked
 	it.pool.take(it)
-	it.pool.goes(it)
+	it.pool.uncountWaiting(it)
 	if wasParked {
 		it.lane.parked--
 		it.run.parked--
@@ -408,7 +410,7 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 			it.Expires = now.Add(t)
 		}
 	} else {
-		it.Waited += now.Sub(it.since)
+		it.Waited += now.Sub(it.handedOverAt)
 	}
 	it.Calls++
 	if it.doubts > 0 {
@@ -424,17 +426,17 @@ func (m *Machine) send(now time.Time, it *Item, l *lane) {
 	it.pos = int32(it.run.flights.depart(now, it))
 	if it.pool.inFlight++; len(it.pool.lanes) > 1 {
 		k := slices.Index(it.pool.lanes, l)
-		if it.pool.stands[k].out++; it.pool.tiers != nil {
-			it.pool.tiers.took(k)
+		if it.pool.seats[k].inFlight++; it.pool.tiers != nil {
+			it.pool.tiers.bookTurn(k)
 		}
 	}
-	m.flying++
-	m.departed(now, l, it)
+	m.inFlight++
+	m.noteDeparture(now, l, it)
 	m.count(it.run, l, calls)
 	m.lend(it.run, Grant{Item: it, Lane: l.name, Config: l.cfg, Epoch: l.epoch})
 }
 
-// lend hands out a grant.
+// lend hands out a grant, and counts its item as busy.
 func (m *Machine) lend(r *run, g Grant) {
 	g.Item.serial++
 	g.Run, g.Serial = r.id, g.Item.serial
@@ -445,17 +447,17 @@ func (m *Machine) lend(r *run, g Grant) {
 	m.out.Grants = append(m.out.Grants, g)
 }
 
-// finish reports and forgets the runs that are over, and keeps the books of the other runs with
-// a change.
+// finish reports and forgets the runs that are over. It updates the books of the other runs that
+// have changed.
 func (m *Machine) finish(now time.Time) {
 	for i, r := range m.touched {
 		m.touched[i], r.touched = nil, false
 		if !r.finished() {
-			r.account(now, m.full())
+			r.updateBooks(now, m.full())
 			continue
 		}
 		m.close(r)
-		f := Finish{Run: r.id, Counters: r.counts.counters(), Stopped: r.stopped, Held: r.accounted(now), Ran: now.Sub(r.books.opened)}
+		f := Finish{Run: r.id, Counters: r.counts.counters(), Stopped: r.stopped, Held: r.ledgerAt(now), Ran: now.Sub(r.books.opened)}
 		if r.purse != nil {
 			f.Money = r.purse.Spending
 		}
@@ -482,7 +484,8 @@ func (m *Machine) wakeAt() time.Time {
 	return at
 }
 
-// decidesAt returns the earliest moment at which time alone changes anything.
+// decidesAt returns the earliest moment at which time alone may change a decision; zero: there is
+// none.
 func (m *Machine) decidesAt() time.Time {
 	var at time.Time
 	if a := m.alarms.top(); a != nil {
@@ -491,7 +494,7 @@ func (m *Machine) decidesAt() time.Time {
 	if it := m.expiry.top(); it != nil && (at.IsZero() || it.Expires.Before(at)) {
 		at = it.Expires
 	}
-	if c := m.concludesAt(); !c.IsZero() && (at.IsZero() || c.Before(at)) {
+	if c := m.undecidedDueAt(); !c.IsZero() && (at.IsZero() || c.Before(at)) {
 		at = c
 	}
 	return at
@@ -501,15 +504,16 @@ func (m *Machine) decidesAt() time.Time {
 // stopped. That held runs back, whatever held them back before.
 func Slept(from time.Time) Event { return Event{kind: evSlept, config: from} }
 
-// slept books the time. The machine finds out anew, when it decides, what holds a run back.
-func (m *Machine) slept(now, from time.Time) {
+// bookSleep books the time in which the computer slept with all runs. The next decision finds out
+// anew what holds them back.
+func (m *Machine) bookSleep(now, from time.Time) {
 	for _, r := range m.runs {
 		b := &r.books
 		last := latest(from, b.since)
-		b.ledger = r.accounted(last)
+		b.ledger = r.ledgerAt(last)
 		b.ledger[BoundSlept] += now.Sub(last)
 		if b.since = now; b.behind != nil {
-			b.from = b.behind.until(now)
+			b.lineLedger = b.behind.until(now)
 		}
 	}
 }

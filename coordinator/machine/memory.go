@@ -24,13 +24,13 @@ type LaneMemory struct {
 	Answered bool `json:"answered,omitempty"` // a call was answered as hoped, ever
 }
 
-// Validate checks that this version reads the memory. Single values in it that cannot be true
-// are no error: they are left out. The error of the law's part is [limiter.ErrMemory].
-func (k LaneMemory) Validate() error {
-	if k.Version < 1 || k.Version > LaneMemoryVersion {
-		return fmt.Errorf("machine: lane memory: version %d is not in 1..%d", k.Version, LaneMemoryVersion)
+// Validate returns an error if this version cannot read the memory. Single values in it that cannot
+// be true are no error: they are left out. The error of the law's part is [limiter.ErrMemory].
+func (memory LaneMemory) Validate() error {
+	if memory.Version < 1 || memory.Version > LaneMemoryVersion {
+		return fmt.Errorf("machine: lane memory: version %d is not in 1..%d", memory.Version, LaneMemoryVersion)
 	}
-	if err := k.Law.Validate(); err != nil {
+	if err := memory.Law.Validate(); err != nil {
 		return fmt.Errorf("machine: lane memory: %w", err)
 	}
 	return nil
@@ -63,8 +63,8 @@ func (m *Machine) SaveLane(now time.Time, name string) (LaneMemory, bool) {
 	return l.save(m.tick(now))
 }
 
-// SaveLanes returns the memories of all lanes that have one. It includes memories that were to
-// be restored and were not used, as they came.
+// SaveLanes returns the memories of all lanes that have one. It includes memories that wait for a
+// lane's first use, unchanged.
 func (m *Machine) SaveLanes(now time.Time) map[string]LaneMemory {
 	now = m.tick(now)
 	saved := map[string]LaneMemory{}
@@ -82,20 +82,20 @@ func (m *Machine) SaveLanes(now time.Time) map[string]LaneMemory {
 // save returns what a later machine needs to know of the lane. It reports false if there is
 // nothing: no call was made and no memory restored, or the law keeps none.
 func (l *lane) save(now time.Time) (LaneMemory, bool) {
-	if l.counts[calls] == 0 && !l.revived {
+	if l.counts[calls] == 0 && !l.restored {
 		return LaneMemory{}, false
 	}
-	k := LaneMemory{Version: LaneMemoryVersion, Law: l.law.Save(now), Breaker: l.breaker.Save(now), Answered: l.answered}
-	if k.Law.Version == 0 { // its law has nothing worth keeping
+	memory := LaneMemory{Version: LaneMemoryVersion, Law: l.law.Save(now), Breaker: l.breaker.Save(now), Answered: l.answered}
+	if memory.Law.Version == 0 { // its law has nothing worth keeping
 		return LaneMemory{}, false
 	}
 	switch l.phase {
 	case Cooling:
-		k.Until = now.Round(0).UTC().Add(l.until.Sub(now))
+		memory.Until = now.Round(0).UTC().Add(l.until.Sub(now))
 	case Probing:
-		k.Until = now.Round(0).UTC()
+		memory.Until = now.Round(0).UTC()
 	}
-	return k, true
+	return memory, true
 }
 
 // remember keeps a memory for the lane's first use.
@@ -105,30 +105,31 @@ func (m *Machine) remember(name string, k LaneMemory) {
 	}
 }
 
-// recall gives a new lane its remembered state. A lane that was cooling, or whose server seemed
-// down, cools for the rest of that, and is probed. A lane that climbed continues to climb.
-func (m *Machine) recall(now time.Time, l *lane) {
-	k, ok := m.memory[l.name]
+// recallLane gives a new lane its remembered state. A lane that was cooling, or whose server seemed
+// down, cools for the rest of that time, and is then probed. A lane that climbed continues to
+// climb.
+func (m *Machine) recallLane(now time.Time, l *lane) {
+	memory, ok := m.memory[l.name]
 	if !ok {
 		return
 	}
 	delete(m.memory, l.name)
-	l.answered = l.answered || k.Answered // by whatever law
-	if l.law.Restore(now, k.Law) != nil {
+	l.answered = l.answered || memory.Answered // by whatever law
+	if l.law.Restore(now, memory.Law) != nil {
 		return
 	}
-	l.revived = true
+	l.restored = true
 	if l.remote() { // its law decides when it may flow
 		return
 	}
-	l.breaker.Restore(now, k.Breaker)
+	l.breaker.Restore(now, memory.Breaker)
 	if l.breaker.State(now) != limiter.Closed {
 		l.law.Broken(now) // so that it climbs back as after any outage
 	}
 	view := l.law.View(now, limiter.Cost{Requests: 1})
 	until := latest(l.breaker.Until(), view.Hold)
-	if now.Sub(k.Until) < untilKept {
-		until = latest(until, now.Add(min(MaxDirected, k.Until.Sub(now))))
+	if now.Sub(memory.Until) < untilKept {
+		until = latest(until, now.Add(min(MaxDirected, memory.Until.Sub(now))))
 	}
 	switch {
 	case !until.IsZero():
@@ -159,15 +160,15 @@ type ItemMemory struct {
 
 // Validate finds numbers that no item can have.
 func (k ItemMemory) Validate() error {
-	if k.Failures < 1 || k.Doubts < 0 || k.Doubts > min(k.Failures, doubtsMost) {
+	if k.Failures < 1 || k.Doubts < 0 || k.Doubts > min(k.Failures, maxDoubts) {
 		return fmt.Errorf("machine: item memory: %d failures, %d of them in doubt, cannot be", k.Failures, k.Doubts)
 	}
 	return nil
 }
 
-// SaveItems returns the memory of items that have failed and are not over, by key. These are
-// the items that wait or are in flight, items that were let go without a further call, and
-// items of an earlier machine that were not offered yet. Beyond [MostItemMemories] it leaves out any of the last.
+// SaveItems returns the memory of items that have failed and are not over, by key. Such items wait
+// or are in flight, were let go without a further call, or come from an earlier machine and were
+// not offered yet. Beyond [MostItemMemories] it leaves out any of the last kind.
 func (m *Machine) SaveItems() map[string]ItemMemory {
 	all := map[string]ItemMemory{}
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
@@ -201,7 +202,7 @@ func saveAll(into map[string]ItemMemory, items []*Item) {
 	}
 }
 
-// save remembers the item if it has failed and there is room.
+// save adds the item's failures to the memories, if it has failed and there is room.
 func (it *Item) save(into map[string]ItemMemory) {
 	attempts, doubts := it.settled()
 	if attempts == 0 || len(into) >= MostItemMemories {
@@ -212,7 +213,7 @@ func (it *Item) save(into map[string]ItemMemory) {
 	}
 }
 
-// recallItem gives an item its remembered failures.
+// recallItem gives an offered item the failures that are remembered under its key.
 func (m *Machine) recallItem(now time.Time, it *Item) {
 	of, is := it.Payload.(Keyed)
 	if !is {
@@ -220,13 +221,14 @@ func (m *Machine) recallItem(now time.Time, it *Item) {
 	}
 	if k, known := m.items[of.ItemKey()]; known {
 		delete(m.items, of.ItemKey())
-		it.Attempts, it.doubts, it.since = k.Failures, uint8(k.Doubts), now
+		it.Attempts, it.doubts, it.handedOverAt = k.Failures, uint8(k.Doubts), now
 		it.counted = it.suspect()
 	}
 }
 
-// leave remembers an item that is let go without a further call.
-func (m *Machine) leave(it *Item, v Verdict) {
+// rememberItem keeps the failures of an item that is let go without a further call, for a later
+// run.
+func (m *Machine) rememberItem(it *Item, v Verdict) {
 	if v != EndDrained && v != EndStopped && v != EndUnpaid {
 		return
 	}
@@ -266,7 +268,7 @@ func (q *laneList) remove(l *lane) {
 	l.prev, l.next = nil, nil
 }
 
-// touch notes a use.
+// touch notes that a lane was used: it becomes the last in the list.
 func (q *laneList) touch(l *lane, now time.Time) {
 	l.used = now
 	if q.last == l {
@@ -280,8 +282,8 @@ func (q *laneList) touch(l *lane, now time.Time) {
 // were last used together are forgotten over some hundred passes, not in one.
 const maxEvictions = 64
 
-// evict forgets lanes that nobody has used for the idle TTL. It looks at no more than
-// most.
+// evict forgets lanes that nobody has used for the idle TTL. It looks at no more than most lanes,
+// so that one pass stays short.
 func (m *Machine) evict(now time.Time, most int) {
 	for range most {
 		l := m.idle.first
@@ -296,8 +298,8 @@ func (m *Machine) evict(now time.Time, most int) {
 	}
 }
 
-// forget forgets a lane, and the pools that draw on it. A pool that is needed
-// again is opened again.
+// forget forgets a lane, and closes the pools that draw on it. A pool that is needed again is
+// opened again.
 func (m *Machine) forget(l *lane) {
 	for len(l.pools) > 0 {
 		p := l.pools[0]
@@ -308,8 +310,8 @@ func (m *Machine) forget(l *lane) {
 	if l.line != nil {
 		m.alarms.clear(&l.line.alarm)
 	}
-	m.quiet(l)
-	m.strikeOff(l)
+	m.cancelSays(l)
+	m.leaveAccount(l)
 	m.idle.remove(l)
 	delete(m.lanes, l.name)
 }
@@ -320,8 +322,8 @@ func (l *lane) busy() bool {
 	return l.inFlight > 0 || l.phase == Cooling || l.phase == Ramping
 }
 
-// wanted reports whether a pool that draws on the lane has items that wait or are in flight.
-// Every run that draws on a stopped lane wants it: a lane made anew would try the run's items
+// wanted reports whether a pool that draws on the lane has items that wait or are in flight. A
+// stopped lane is wanted by every run that draws on it: a lane made anew would try the run's items
 // again.
 func (l *lane) wanted() bool {
 	for _, p := range l.pools {
@@ -332,8 +334,8 @@ func (l *lane) wanted() bool {
 	return false
 }
 
-// owes reports whether the lane's law still holds something back that a new law would let leave
-// once more. A law that leads its lane keeps its knowledge elsewhere.
+// owes reports whether the lane's law still holds back something that a new law would let leave at
+// once. A law that leads its lane keeps its knowledge elsewhere, and never owes.
 func (l *lane) owes(now time.Time) bool {
 	if l.remote() {
 		return false
@@ -353,8 +355,8 @@ func (m *Machine) makeRoom(now time.Time) {
 	}
 }
 
-// roomFor returns an error if the lanes of a pool do not all fit under MaxLanes. It names the first
-// that does not.
+// roomFor returns an error if the lanes of a pool do not all fit under MaxLanes. The error names
+// the first that does not fit.
 func (m *Machine) roomFor(names []string) error {
 	n := len(m.lanes)
 	for _, name := range names {

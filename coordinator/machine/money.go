@@ -100,37 +100,38 @@ func newPurse(c *RunConfig) *purse {
 	return &purse{Spending: Spending{Cap: c.Budget, Spent: c.Spent, Doubtful: c.Doubtful}, price: c.Price, lengths: map[string]*lengths{}}
 }
 
-// affords returns the price of a call of the item on l. If the money does not suffice, the pool
-// waits for money that is reserved. If none is reserved, the run stops.
+// affords returns the price of a call of the item on l, and whether the run's money suffices for
+// it. If it does not, the pool waits for money that is reserved. If none is reserved, the run
+// stops.
 func (m *Machine) affords(p *pool, it *Item, l *lane) (price limiter.Money, fits bool) {
-	q := p.run.purse
-	price, known := q.price(it, l.name, q.lengths[l.name].usual())
+	purse := p.run.purse
+	price, known := purse.price(it, l.name, purse.lengths[l.name].usual())
 	price = max(0, price)
-	first := len(q.short) == 0 || q.short[0] == p
+	first := len(purse.short) == 0 || purse.short[0] == p
 	switch {
-	case known && (price == 0 || first && price <= q.Left()):
+	case known && (price == 0 || first && price <= purse.Left()):
 		return price, true
-	case known && (q.Reserved > 0 || !first):
-		p.waitsNot() // or the wait for money would let it spill
+	case known && (purse.Reserved > 0 || !first):
+		p.clearWaits() // or the wait for money would let it spill
 		m.leaveLines(p)
-		q.waits(p, true)
-		m.stirAll(p)
+		purse.setWaiting(p, true)
+		m.schedulePoolSays(p)
 	default:
 		if !known {
 			price = 0
 		}
-		m.overspend(p.run, &BudgetError{Spending: q.Spending, Next: price, Lane: l.name, Item: it.Seq, Unpriced: !known})
+		m.stopOverBudget(p.run, &BudgetError{Spending: purse.Spending, Next: price, Lane: l.name, Item: it.Seq, Unpriced: !known})
 	}
 	return 0, false
 }
 
-// waits puts a pool at the end of those that wait for money, or takes it out. The first of them has
-// the money that comes back, and the next is asked once it has left.
-func (q *purse) waits(p *pool, does bool) {
-	if does == p.short {
+// setWaiting puts a pool at the end of those that wait for money, or takes it out. The first of
+// them has a claim to the money that comes back. Once it has left, the next one is asked.
+func (q *purse) setWaiting(p *pool, waits bool) {
+	if waits == p.short {
 		return
 	}
-	if p.short = does; does {
+	if p.short = waits; waits {
 		q.short = append(q.short, p)
 		return
 	}
@@ -156,7 +157,8 @@ func (q *purse) reserve(slot int, price limiter.Money) {
 	q.Reserved = q.Reserved.Plus(price)
 }
 
-// settle takes the end of a call into account, and asks the pool that waits for money first again.
+// settle books what a call has cost once it has ended, and frees what was reserved for it. Then it
+// asks the pool that waits for money first.
 func (q *purse) settle(it *Item, o *Outcome) {
 	reserved := q.reserved[it.pos]
 	q.reserved[it.pos] = 0
@@ -178,7 +180,8 @@ func (q *purse) settle(it *Item, o *Outcome) {
 	q.askFirst()
 }
 
-// lengthsOn returns the lengths of the answers on a lane, and starts to keep them at the first request.
+// lengthsOn returns the lengths of the answers on a lane, and begins to keep them at the first
+// request.
 func (q *purse) lengthsOn(lane string) *lengths {
 	n := q.lengths[lane]
 	if n == nil {
@@ -188,23 +191,23 @@ func (q *purse) lengthsOn(lane string) *lengths {
 	return n
 }
 
-// overspend stops a run whose money does not suffice.
-func (m *Machine) overspend(r *run, why *BudgetError) {
+// stopOverBudget stops a run whose money does not suffice, and releases its items.
+func (m *Machine) stopOverBudget(r *run, why *BudgetError) {
 	r.purse.over = why
 	for _, p := range r.opened {
-		m.empty(p, EndUnpaid, why)
-		m.stirAll(p)
+		m.releaseAll(p, EndUnpaid, why)
+		m.schedulePoolSays(p)
 	}
-	m.unpaid = true
+	m.budgetSpent = true
 	m.giveUp(r, why)
 }
 
-// setBudget changes what a run may cost. The head that waits for money is asked again.
-func (m *Machine) setBudget(r *run, most limiter.Money) {
+// setBudget changes how much a run may cost. The pool that waits for money first is asked again.
+func (m *Machine) setBudget(r *run, budget limiter.Money) {
 	if r == nil || r.purse == nil || r.purse.over != nil {
 		return
 	}
-	r.cfg.Budget, r.purse.Cap = most, most
+	r.cfg.Budget, r.purse.Cap = budget, budget
 	m.touch(r)
 	r.purse.askFirst()
 }
@@ -227,7 +230,8 @@ func (n *lengths) add(tokens float64) {
 	n.n++
 }
 
-// usual returns the length that is reserved for an answer without a bound; 0: it is not known.
+// usual returns how many tokens to reserve for an answer without a bound; 0: too few answers have
+// ended.
 func (n *lengths) usual() float64 {
 	if n == nil || n.n < UsualAfter {
 		return 0

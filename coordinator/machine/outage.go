@@ -11,10 +11,10 @@ import (
 // The first half is about calls that go unanswered: hung ones, and outages that last.
 
 const (
-	// overdueLeast and overdueTimes say when a call is overdue: after that time, and that many
+	// minOverdue and overdueTimes say when a call is overdue: after that time, and that many
 	// times as long as nearly all answers take. An overdue call is not cut off, as some answers
 	// take minutes; but nobody counts on it any more.
-	overdueLeast = 30 * time.Second
+	minOverdue   = 30 * time.Second
 	overdueTimes = 5
 
 	// DefaultOutagePatience is the time without any answer after which a lane stops: longer
@@ -29,14 +29,14 @@ func (l *lane) overdueAfter() time.Duration {
 	if p95 == 0 {
 		return forever
 	}
-	return max(overdueLeast, overdueTimes*p95)
+	return max(minOverdue, overdueTimes*p95)
 }
 
 // allOverdue reports whether each call that is under way on the lane is overdue: for that long
 // no call has left, and no call has ended.
 func (l *lane) allOverdue(now time.Time) bool {
 	since := now.Sub(l.used)
-	return since >= overdueLeast && since >= l.overdueAfter()
+	return since >= minOverdue && since >= l.overdueAfter()
 }
 
 // hangs reports whether a call may leave past the window of the law. So many calls must be
@@ -48,24 +48,24 @@ func (l *lane) allOverdue(now time.Time) bool {
 // them for ten minutes. A minute later the server is well again, but has forgotten them. The
 // next call finds that out.
 func (l *lane) hangs(now time.Time) bool {
-	return !l.remote() && l.breaker.Opens(int(l.flying)) && !over(l.inFlight, l.cfg.Window) && now.Sub(l.ended) >= l.overdueAfter()
+	return !l.remote() && l.breaker.Opens(int(l.inFlightAtEnd)) && !over(l.inFlight, l.cfg.Window) && now.Sub(l.lastEnd) >= l.overdueAfter()
 }
 
 // mark notes how many calls are under way as another leaves, if they are overdue. It runs only
 // where no call has ended for overdueLeast.
 func (l *lane) mark(now time.Time) {
-	if now.Sub(l.ended) >= l.overdueAfter() {
+	if now.Sub(l.lastEnd) >= l.overdueAfter() {
 		l.hung = l.hangs(now)
-		l.ended, l.flying = now, int32(l.inFlight)
+		l.lastEnd, l.inFlightAtEnd = now, int32(l.inFlight)
 	}
 }
 
 // outlasts notes that a call cooled the lane, or broke while its breaker is open. It reports
 // whether nothing was answered for as long as an outage may last.
 func (m *Machine) outlasts(now time.Time, l *lane) bool {
-	b := l.blames()
+	b := l.blameRecord()
 	b.begin(now)
-	return m.cfg.OutagePatience > 0 && now.Sub(b.began) >= m.cfg.OutagePatience
+	return m.cfg.OutagePatience > 0 && now.Sub(b.failingSince) >= m.cfg.OutagePatience
 }
 
 // outage returns the error that stops a lane after so long without an answer.
@@ -74,7 +74,7 @@ func (l *lane) outage(now time.Time, cause error) error {
 	for _, p := range l.pools {
 		waiting += p.waiting.n + p.returned.len() + p.delayed.len() + p.undecided
 	}
-	return &OutageError{Lane: l.name, Since: l.blame.began, For: now.Sub(l.blame.began), Waiting: waiting, Cause: cause}
+	return &OutageError{Lane: l.name, Since: l.blame.failingSince, For: now.Sub(l.blame.failingSince), Waiting: waiting, Cause: cause}
 }
 
 // The second half is about lanes that were never heard: neither answered nor refused. Calls of a lane
@@ -98,13 +98,13 @@ type silence struct {
 
 // heard reports whether the server has said anything: also that it is busy.
 func (l *lane) heard() bool {
-	return l.answered || l.answers > 0 || l.counts[throttled] > 0 || l.elsewhere
+	return l.answered || l.answers > 0 || l.counts[throttled] > 0 || l.refusedElsewhere
 }
 
-// staysSilent notes that a call broke, and reports whether to give the lane up. The lane was
-// never heard, and its calls have broken in one way for as long as the first answer may take.
-// They are enough for its breaker, so a few bad items are not the cause. No call is under way
-// that may yet be answered.
+// staysSilent notes that a call broke, and reports whether to give the lane up. It does under four
+// conditions. The lane was never heard. Its calls have broken in one way for as long as the first
+// answer may take. They are enough for its breaker, so a few bad items are not the cause. No call
+// is under way that may yet be answered.
 func (m *Machine) staysSilent(now time.Time, it *Item, o *Outcome) bool {
 	l := it.lane
 	if m.cfg.FirstAnswer < 0 || l.heard() {
@@ -137,10 +137,10 @@ func (l *lane) unheard(now time.Time, cause error) error {
 // listen restarts the patience with a silent lane: nobody has tried it for a while.
 func (l *lane) listen() { l.silence = nil }
 
-// newcomer begins a lane anew for a run that is the only one to draw on it: this run has not
-// waited for the lane yet. A lane that stopped because nothing was answered, or because all
-// failed alike, is tried again.
-func (m *Machine) newcomer(now time.Time, name string) {
+// prepareForNewRun begins a lane anew if no other run draws on it, as the new run has not waited
+// for it yet. A lane is tried again if it stopped because nothing was answered, or because all
+// items failed alike.
+func (m *Machine) prepareForNewRun(now time.Time, name string) {
 	l := m.lanes[name]
 	if l == nil || len(l.pools) > 0 {
 		return
@@ -160,7 +160,7 @@ func (m *Machine) newcomer(now time.Time, name string) {
 func (l *lane) waitsAnew() {
 	l.listen()
 	if l.blame != nil {
-		l.blame.began = time.Time{}
+		l.blame.failingSince = time.Time{}
 	}
 }
 
@@ -171,7 +171,7 @@ type latency struct {
 	all   *limiter.Latency // nil: there was one at most
 }
 
-// Observe adds a sample, which is more than 0.
+// Observe adds a sample, which must be more than 0.
 func (l *latency) Observe(d time.Duration) {
 	switch {
 	case l.all != nil:

@@ -20,28 +20,28 @@ const forever = time.Duration(1<<63 - 1)
 // line. Otherwise it sleeps. Its alarm, an event of one of its lanes, or an ended call of its
 // run wakes it.
 type pool struct {
-	name      string
-	run       *run
-	lanes     []*lane
-	oneLane   [1]*lane // backing array of lanes where there is only one
-	waiting   fifo     // offered, never called
-	queued    bool     // in run.runnable
-	ruled     bool     // the first lane charges by a rule of its own
-	short     bool     // its head waits for money of its run
-	yields    bool     // the latest to go had failed before: one that was never called goes next
-	turn      int      // the lane that is asked first, where they take turns
-	counted   int      // its items that count at behind; 0: it is awake, or has none to give
-	behind    *seat    // of a sleeping pool: its seat, at the one of several lanes for which it waits
-	next      *pool
-	inFlight  int          // its items that are
-	undecided int          // its items that are
-	cost      limiter.Cost // of the items that wait here, in any of the three, as the first lane charges them
-	returned  heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
-	delayed   heap[*Item]  // in backoff, or waiting alone after a refusal
-	alarm     alarm        // when the first of its delayed ones is due
-	stands    []stand      // its places on its lanes; nil: it is the first of the pools of each, and never slept
-	shut      error        // why it has no lane: there would be too many; nil: it has
-	tiers     *tiers       // nil: its lanes are of one tier
+	name          string
+	run           *run
+	lanes         []*lane
+	oneLane       [1]*lane // backing array of lanes where there is only one
+	waiting       fifo     // offered, never called
+	queued        bool     // in run.runnable
+	hasChargeRule bool     // the first lane charges by a rule of its own
+	short         bool     // its head waits for money of its run
+	yields        bool     // the latest to go had failed before: one that was never called goes next
+	turn          int      // the lane that is asked first, where they take turns
+	counted       int      // its items that count at behind; 0: it is awake, or has none to give
+	behind        *runSeat // of a sleeping pool: its seat, at the one of several lanes for which it waits
+	next          *pool
+	inFlight      int          // its items that are
+	undecided     int          // its items that are
+	cost          limiter.Cost // of the items that wait here, in any of the three, as the first lane charges them
+	returned      heap[*Item]  // parked, or whose backoff is over: they go before waiting ones
+	delayed       heap[*Item]  // in backoff, or waiting alone after a refusal
+	alarm         alarm        // when the first of its delayed ones is due
+	seats         []poolSeat   // its places on its lanes; nil: it is the first of the pools of each, and never slept
+	shut          error        // why it has no lane: there would be too many; nil: it has
+	tiers         *tiers       // nil: its lanes are of one tier
 }
 
 // newPool returns an empty pool of the run, which has no lanes yet.
@@ -74,7 +74,7 @@ func (p *pool) inTurn() *Item {
 	return it
 }
 
-// take removes an item from any place in the pool.
+// take removes an item from wherever it waits in the pool.
 func (p *pool) take(it *Item) {
 	switch {
 	case it.place == Delayed:
@@ -93,7 +93,8 @@ func (p *pool) empty() bool {
 	return p.waiting.n == 0 && p.returned.len() == 0 && p.delayed.len() == 0 && p.undecided == 0
 }
 
-// undecidedItems searches all its lanes: it is for ends, and for pictures.
+// undecidedItems returns the pool's items that are undecided. It searches all lanes of the pool, so
+// it serves only ends and pictures.
 func (p *pool) undecidedItems() (items []*Item) {
 	if p.undecided == 0 {
 		return nil
@@ -111,10 +112,10 @@ func (p *pool) undecidedItems() (items []*Item) {
 	return items
 }
 
-// probeOn returns the item that goes on the lane in place of the pool's head. If the breaker is
-// open and the head has failed before, that is one that never did, nor in an earlier process.
-// The head may break its calls, and not the server. After such a probe has failed the head is
-// next, as each item may fail once.
+// probeOn returns the item to send on the lane in place of the pool's head. While the breaker is
+// open and the head has failed before, that is an item that never failed. The head itself may be
+// what breaks its calls, and not the server. After such a probe has failed the head is next,
+// because a fresh item may fail too.
 func (p *pool) probeOn(now time.Time, l *lane, head *Item) *Item {
 	again := l.breaker.Reopened()%2 == 1 && head.Calls > 0
 	if !l.down(now) || again || head.Attempts == 0 && head.probed == 0 {
@@ -137,7 +138,8 @@ func (p *pool) ripen(now time.Time) {
 	}
 }
 
-// freeFrom ends the waits of delayed items whose latest call was on the lane: a person has reset it.
+// freeFrom ends the waits of delayed items whose latest call was on the lane, because a person has
+// reset it.
 func (p *pool) freeFrom(l *lane) {
 	for _, it := range slices.Clone(p.delayed.items) { // remove changes the heap under the loop
 		if it.lane == l {
@@ -167,8 +169,8 @@ func (p *pool) dead() bool {
 	return true
 }
 
-// cause returns what stopped the first of a dead pool's lanes that has a cause, or else why the
-// pool has no lane.
+// cause returns why a dead pool has no lane: what stopped the first of its lanes that names a
+// cause, or else why the pool is shut.
 func (p *pool) cause() error {
 	for _, l := range p.lanes {
 		if l.cause != nil {
@@ -178,9 +180,9 @@ func (p *pool) cause() error {
 	return p.shut
 }
 
-// pick finds the lane that takes the item first, and the time until then: 0 is now, forever is
+// pick returns the lane that takes the item first, and the time until then. 0 is now; forever means
 // until something happens. If the item must wait, first is the lane whose bound says for what.
-// asked counts the lanes asked.
+// asked is the number of lanes that were asked.
 func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration, asked int) {
 	if p.tiers != nil {
 		return p.pickOfTiers(now, it)
@@ -216,18 +218,18 @@ func (p *pool) pick(now time.Time, it *Item) (first *lane, soonest time.Duration
 // share of the run's places. It gives way to a lane that has not: a lane of long calls would
 // come to hold all places otherwise.
 func (p *pool) hasItsShare(k, n int) bool {
-	return n > 1 && int(p.stands[k].out)*n >= p.run.m.ceiling(p.run)
+	return n > 1 && int(p.seats[k].inFlight)*n >= p.run.m.ceiling(p.run)
 }
 
-// waitOn returns the time until the item may go on the lane: forever while another pool is before
-// this one in the lane's line. It notes the answer in the lane's delay, for the line's alarm.
+// waitOn returns the time until the item may go on the lane; forever while another pool is first in
+// the lane's line. It also stores the time in the lane's delay, for the line's alarm.
 func (p *pool) waitOn(now time.Time, l *lane, it *Item) time.Duration {
 	if next := l.line.first(); next != nil && next != p {
 		return forever
 	}
 	l.delay = l.admit(now, p, it)
 	if l.outside != nil && l.remote() { // its law has just said whether it cools
-		p.run.m.rests(now, l)
+		p.run.m.noteRest(now, l)
 	}
 	return l.delay
 }
@@ -240,8 +242,8 @@ func (p *pool) index(i int) int {
 	return (p.turn + i) % len(p.lanes)
 }
 
-// setAlarm wakes the pool when the first of its delayed items is due, or when it may use its
-// next tier.
+// setAlarm sets when to wake the pool: when the first of its delayed items is due, or when it may
+// use its next tier.
 func (m *Machine) setAlarm(p *pool) {
 	var at time.Time
 	if it := p.delayed.top(); it != nil {
@@ -265,21 +267,22 @@ func (m *Machine) setAlarm(p *pool) {
 // Most lanes take the estimates as they are. They are marked, so their items cost only a look
 // at the mark.
 
-// recharge changes the rule by which the lane charges, and renews the sums that depend on it.
+// recharge changes the rule by which the lane charges, and computes the sums anew that depend on
+// it.
 func (l *lane) recharge(c limiter.Charge) {
 	if l.charge == c {
 		return
 	}
-	l.charge, l.ruled = c, c != limiter.Charge{}
+	l.charge, l.hasChargeRule = c, c != limiter.Charge{}
 	for _, p := range l.pools {
 		if p.lanes[0] == l {
-			p.ruled, p.cost = l.ruled, p.sum(l)
+			p.hasChargeRule, p.cost = l.hasChargeRule, p.sumCosts(l)
 		}
 	}
 }
 
-// settle replaces the costs in the news of a call by those of the lane's rule.
-func (l *lane) settle(n *limiter.News, o *Outcome) {
+// chargeNews replaces the costs in the news of a call by those that the lane's rule makes of them.
+func (l *lane) chargeNews(n *limiter.News, o *Outcome) {
 	n.Cost = l.charge.Of(n.Cost)
 	if o.Measured {
 		n.Actual = l.charge.Settled(o.Actual, o.Cached)
@@ -291,16 +294,16 @@ func (l *lane) settle(n *limiter.News, o *Outcome) {
 
 // comes adds an item's draw to the sum of those that wait in the pool.
 func (p *pool) comes(it *Item) {
-	if p.ruled {
+	if p.hasChargeRule {
 		p.cost = p.cost.Plus(p.lanes[0].charge.Of(it.Cost))
 		return
 	}
 	p.cost = p.cost.Plus(it.Cost)
 }
 
-// goes takes it away again.
-func (p *pool) goes(it *Item) {
-	if p.ruled {
+// uncountWaiting takes it away again.
+func (p *pool) uncountWaiting(it *Item) {
+	if p.hasChargeRule {
 		p.cost = p.cost.Minus(p.lanes[0].charge.Of(it.Cost))
 		return
 	}
@@ -312,11 +315,12 @@ func (p *pool) costOn(l *lane) limiter.Cost {
 	if p.lanes[0].charge == l.charge {
 		return p.cost
 	}
-	return p.sum(l)
+	return p.sumCosts(l)
 }
 
-// sum looks at each item that waits, so it is only for pictures and for a change of the rule.
-func (p *pool) sum(l *lane) (c limiter.Cost) {
+// sumCosts returns the cost of all items that wait in the pool, as the lane charges them. It visits
+// each item, so it serves only pictures and a change of the rule.
+func (p *pool) sumCosts(l *lane) (c limiter.Cost) {
 	for it := p.waiting.first; it != nil; it = it.next {
 		c = c.Plus(l.charge.Of(it.Cost))
 	}
@@ -359,8 +363,8 @@ func (h *heap[T]) pop() T {
 	return x
 }
 
-// firsts returns the n elements that come first, in order. It costs n·log n, whatever the size
-// of the heap.
+// firsts returns the n elements that come first, in order. It takes n·log n steps, whatever the
+// size of the heap.
 func (h *heap[T]) firsts(n int) []T {
 	var first []T
 	next := heap[int]{before: func(a, b int) bool { return h.before(h.items[a], h.items[b]) }}
@@ -377,7 +381,7 @@ func (h *heap[T]) firsts(n int) []T {
 	return first
 }
 
-// remove takes out the element at pos.
+// remove takes out the element at pos, and restores the order of the heap.
 func (h *heap[T]) remove(pos int) {
 	var none T
 	last := len(h.items) - 1
@@ -459,7 +463,7 @@ func byMoment(a, b *alarm) bool {
 	return a.seq < b.seq
 }
 
-// set moves an alarm to at, or sets it.
+// set sets an alarm to ring at that moment, whether or not it was set before.
 func (h *alarms) set(a *alarm, at time.Time) {
 	h.settings++
 	a.at, a.seq = at, h.settings

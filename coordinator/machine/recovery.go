@@ -10,10 +10,10 @@ import (
 // This file is the way back from a cooldown: whether a call must go first to see, when it has
 // passed, and at which rate the others follow.
 
-// probe notes that a probe leaves. It passes when it is answered. It may also pass when it was
-// not refused within twice the time that a refusal takes. That holds if the lane has answered
-// before and only refusals say that it is down. A model thinks for seconds, a refusal comes at
-// once.
+// probe books that a probe leaves. The probe passes when it is answered. It may also pass when
+// twice the time of a refusal has gone by without one. A model thinks for seconds, but a refusal
+// comes at once. This second way needs a lane that has answered before and is down by refusals
+// alone.
 func (m *Machine) probe(now time.Time, l *lane) {
 	m.count(nil, l, probes)
 	l.passAt = time.Time{}
@@ -29,15 +29,16 @@ func (m *Machine) probe(now time.Time, l *lane) {
 	}
 }
 
-// unprobe takes a probe back that says nothing. Its permit goes to the next one, and the
+// abandonProbe takes a probe back that says nothing. Its permit goes to the next one, and the
 // missing refusal proves nothing.
-func (m *Machine) unprobe(now time.Time, l *lane) {
+func (m *Machine) abandonProbe(now time.Time, l *lane) {
 	l.breaker.Abandon(now)
 	l.passAt = time.Time{}
 	m.alarms.clear(&l.alarm)
 }
 
-// passed takes a probe that was let in. A breaker may want to see more than one.
+// passed handles a probe that was let in. The lane climbs, unless its breaker wants to see more
+// probes.
 func (m *Machine) passed(now time.Time, l *lane) {
 	if l.breaker.State(now) == limiter.Closed {
 		m.climb(now, l, ByProbe)
@@ -61,8 +62,8 @@ func (l *lane) probeWait() time.Duration {
 	return max(2*l.refusal.Mean(), MinProbeWait)
 }
 
-// climb lets calls in again. If the law has a way to climb, the lane is Ramping for as long as
-// that takes.
+// climb lets calls in again. The lane is Ramping for as long as its law takes to reach the full
+// pace.
 func (m *Machine) climb(now time.Time, l *lane, reason Reason) {
 	l.passAt, l.cause = time.Time{}, nil
 	to, until := Flowing, l.law.Climb(now)
@@ -74,9 +75,9 @@ func (m *Machine) climb(now time.Time, l *lane, reason Reason) {
 	m.wake(l)
 }
 
-// reportPace reports when a lane slows down because its calls break, and when it is restored. It runs
-// when a call has ended, and before a call leaves a lane that was slowed down. So no call
-// leaves at another pace than the one that was reported last.
+// reportPace reports when a lane slows down because its calls break, and when it is fast again. It
+// runs when a call has ended, and before a call leaves a lane that was slowed down. So no call
+// leaves at a pace that was not reported.
 func (m *Machine) reportPace(now time.Time, l *lane) {
 	share := l.law.Slowed(now)
 	if float32(share) == l.slowed || l.phase == Stopped {
@@ -95,7 +96,8 @@ func (m *Machine) reportPace(now time.Time, l *lane) {
 	})
 }
 
-// cool starts a cooldown, and with it an epoch.
+// cool starts a cooldown, and with it a new epoch. until is the earliest end that the law asks for;
+// an open breaker may cool for longer.
 func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	l.nextEpoch()
 	l.wave = 1
@@ -103,7 +105,7 @@ func (m *Machine) cool(now time.Time, l *lane, reason Reason, until time.Time) {
 	m.count(nil, l, participants)
 	l.until = latest(l.breaker.Until(), until)
 	if l.down(now) {
-		m.absolve(l)
+		m.clearFailures(l)
 	}
 	m.coolUntil(l, l.until)
 	m.enter(now, l, Cooling, reason)
@@ -123,7 +125,7 @@ func (m *Machine) coolUntil(l *lane, until time.Time) {
 	m.foresee(l)
 }
 
-// advance moves a lane through the phases that time alone ends.
+// advance moves a lane to its next phase once its time in the present one is over.
 func (m *Machine) advance(now time.Time, l *lane) {
 	switch l.phase {
 	case Cooling:
@@ -142,7 +144,8 @@ func (m *Machine) advance(now time.Time, l *lane) {
 	m.wake(l)
 }
 
-// stop ends a lane: the machine grants nothing on it until a person resets it.
+// stop ends a lane: the machine grants nothing on it until a person resets it. Its items go to
+// other lanes, or are released.
 func (m *Machine) stop(now time.Time, l *lane, cause error) {
 	if l.phase == Stopped {
 		return
@@ -154,11 +157,11 @@ func (m *Machine) stop(now time.Time, l *lane, cause error) {
 	l.nextEpoch()
 	m.alarms.clear(&l.alarm)
 	m.enter(now, l, Stopped, ByRefusal)
-	m.reopen(l)
+	m.giveBackUndecided(l)
 	m.strand(l, cause)
 }
 
-// enter changes the phase, and reports that.
+// enter changes the lane's phase, and reports the transition.
 func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 	if to == Flowing || to == Probing {
 		m.alarms.clear(&l.alarm)
@@ -174,8 +177,8 @@ func (m *Machine) enter(now time.Time, l *lane, to Phase, reason Reason) {
 		l.cooldownReason = reason
 	}
 	if is := l.usable(); is != wasWell {
-		l.feels(now, is)
-		m.stirTiers(l)
+		l.noteHealthChange(now, is)
+		m.scheduleTierSays(l)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // there, hears words, or says some.
 //
 //	Delivered ──▶ Hear ──▶ the lane stops, flows again, or is only asked again
-//	what changes a lane ──▶ stirred ──▶ Say ──▶ Ready.Words
+//	what changes a lane ──▶ sayQueue ─▶ Say ──▶ Ready.Words
 //	the end of a call on a remote lane ──▶ Ended
 
 // A Leader is a law that leads its lane. It reports the fate of its calls to somebody outside,
@@ -70,59 +70,59 @@ func Delivered(lane string, message any) Event {
 
 // outside holds the links of a lane's law with the outside.
 type outside struct {
-	leads   Leader           // nil: the lane's own rules hold
-	hears   limiter.Listener // nil: it hears nothing
-	says    limiter.Speaker  // nil: it says nothing
-	stirred bool             // it is in the machine's line of those to be asked
-	rests   bool             // by the latest word of its law, the lane cools outside
-	alarm   alarm            // when its law next wants to say something
+	leader   Leader           // nil: the lane's own rules hold
+	listener limiter.Listener // nil: it hears nothing
+	speaker  limiter.Speaker  // nil: it says nothing
+	queued   bool             // it is in the machine's line of those to be asked
+	resting  bool             // by the latest word of its law, the lane cools outside
+	alarm    alarm            // when its law next wants to say something
 }
 
-// outsideOf returns nil for a law of the usual kind.
+// outsideOf returns the links of the lane's law with the outside; nil for a law that has none.
 func outsideOf(l *lane) *outside {
-	f, guarded := l.law.(*guardedLaw)
+	law, guarded := l.law.(*guardedLaw)
 	if !guarded {
 		return nil
 	}
-	_, leads := f.law.(Leader)
-	_, listens := f.law.(limiter.Listener)
-	_, speaks := f.law.(limiter.Speaker)
+	_, leads := law.law.(Leader)
+	_, listens := law.law.(limiter.Listener)
+	_, speaks := law.law.(limiter.Speaker)
 	if !leads && !listens && !speaks {
 		return nil
 	}
 	o := &outside{alarm: alarm{pos: -1, lane: l}}
 	if leads {
-		o.leads = f
+		o.leader = law
 	}
 	if listens {
-		o.hears = f
+		o.listener = law
 	}
 	if speaks {
-		o.says = f
+		o.speaker = law
 	}
 	return o
 }
 
 // remote reports whether the lane's law decides alone.
-func (l *lane) remote() bool { return l.outside != nil && l.outside.leads != nil }
+func (l *lane) remote() bool { return l.outside != nil && l.outside.leader != nil }
 
 // restsOutside reports whether a remote lane cools, by its law's word. A cooldown that is decided
 // outside is no phase here.
-func (l *lane) restsOutside() bool { return l.remote() && l.outside.rests }
+func (l *lane) restsOutside() bool { return l.remote() && l.outside.resting }
 
 // clears reports whether nothing is held against the item any more that has counted on the lane: the lane was to blame, or a
 // person has vouched for it since.
 func (l *lane) clears(it *Item) bool {
-	return l.remote() && (l.phase == Stopped || it.epoch < l.vouched)
+	return l.remote() && (l.phase == Stopped || it.epoch < l.vouchedEpoch)
 }
 
-// deliver passes a message on.
+// deliver passes a message from outside to the lane's law, and carries out what the law replies.
 func (m *Machine) deliver(now time.Time, name string, message any) {
 	l := m.lanes[name]
-	if l == nil || l.outside == nil || l.outside.hears == nil {
+	if l == nil || l.outside == nil || l.outside.listener == nil {
 		return
 	}
-	r := l.outside.hears.Hear(now, message)
+	r := l.outside.listener.Hear(now, message)
 	if r.Answered {
 		l.answers, l.answered = max(1, l.answers), true
 	}
@@ -134,11 +134,11 @@ func (m *Machine) deliver(now time.Time, name string, message any) {
 		l.nextEpoch()
 		m.revive(now, l)
 	}
-	m.stir(l)
+	m.scheduleSay(l)
 	m.wake(l)
 }
 
-// revive has a lane flow with its present law, and holds nothing against it.
+// revive lets a lane flow with its present law, and clears all that is held against it.
 func (m *Machine) revive(now time.Time, l *lane) {
 	l.beginBreaker()
 	l.forgive()
@@ -148,52 +148,53 @@ func (m *Machine) revive(now time.Time, l *lane) {
 	m.wake(l)
 }
 
-// quiet stops the wake-ups for the lane's law: the lane gets another law, or is forgotten.
-func (m *Machine) quiet(l *lane) {
+// cancelSays stops the wake-ups for the lane's law: the lane gets another law, or is forgotten.
+func (m *Machine) cancelSays(l *lane) {
 	if l.outside != nil {
 		m.alarms.clear(&l.outside.alarm)
 	}
 }
 
-// stir notes that something has changed on a lane: its law may have something to say.
-func (m *Machine) stir(l *lane) {
-	if o := l.outside; o != nil && o.says != nil && !o.stirred {
-		o.stirred = true
-		m.stirred = append(m.stirred, l)
+// scheduleSay notes that something has changed on a lane: its law may have something to say.
+func (m *Machine) scheduleSay(l *lane) {
+	if o := l.outside; o != nil && o.speaker != nil && !o.queued {
+		o.queued = true
+		m.sayQueue = append(m.sayQueue, l)
 	}
 }
 
-// stirAll notes that something has changed on each lane of a pool.
-func (m *Machine) stirAll(p *pool) {
+// schedulePoolSays notes that something has changed on each lane of a pool.
+func (m *Machine) schedulePoolSays(p *pool) {
 	for _, l := range p.lanes {
-		m.stir(l)
+		m.scheduleSay(l)
 	}
 }
 
-// stirTiers notes that pools may use other lanes from now on, since this one has fallen ill or is well again.
-func (m *Machine) stirTiers(l *lane) {
+// scheduleTierSays notes that pools may use other lanes from now on, since this one has fallen ill or is well again.
+func (m *Machine) scheduleTierSays(l *lane) {
 	for _, p := range l.pools {
 		if p.tiers != nil {
-			m.stirAll(p)
+			m.schedulePoolSays(p)
 		}
 	}
 }
 
-// speak asks the laws of the lanes on which something has changed.
-func (m *Machine) speak(now time.Time) {
-	for i, l := range m.stirred {
-		m.stirred[i] = nil
+// askSpeakers lets the laws speak on whose lanes something has changed.
+func (m *Machine) askSpeakers(now time.Time) {
+	for i, l := range m.sayQueue {
+		m.sayQueue[i] = nil
 		if o := l.outside; o != nil && m.lanes[l.name] == l {
-			o.stirred = false
-			m.ask(now, l, o)
+			o.queued = false
+			m.askSpeaker(now, l, o)
 		}
 	}
-	m.stirred = m.stirred[:0]
+	m.sayQueue = m.sayQueue[:0]
 }
 
-// ask lets the lane's law speak, passes its message on, and sets the alarm for the next time.
-func (m *Machine) ask(now time.Time, l *lane, o *outside) {
-	message, next := o.says.Say(now, m.upcoming(l))
+// askSpeaker lets the lane's law speak, passes its message on, and sets the alarm for the next
+// time.
+func (m *Machine) askSpeaker(now time.Time, l *lane, o *outside) {
+	message, next := o.speaker.Say(now, m.upcoming(l))
 	if message != nil {
 		m.out.Words = append(m.out.Words, Word{Lane: l.name, Said: message})
 	}
@@ -203,7 +204,7 @@ func (m *Machine) ask(now time.Time, l *lane, o *outside) {
 	}
 }
 
-// upcoming returns the calls that are to come on a lane.
+// upcoming describes the calls that are to come on a lane, for a law that speaks.
 func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 	up := limiter.Upcoming{InFlight: l.inFlight, Costs: l.nextCosts}
 	m.askings++
@@ -223,7 +224,7 @@ func (m *Machine) upcoming(l *lane) limiter.Upcoming {
 		}
 	}
 	if most := m.cfg.Concurrency; most > 0 {
-		up.Free = min(up.Free, max(0, most-m.flying)) // a lower ceiling leaves calls above it
+		up.Free = min(up.Free, max(0, most-m.inFlight)) // a lower ceiling leaves calls above it
 	}
 	return up
 }
@@ -234,11 +235,11 @@ func (p *pool) mayUse(l *lane) bool {
 	if p.run.paused || p.run.draining {
 		return false
 	}
-	return p.tiers == nil || p.uses(p.run.m.now, p.tiers.of[slices.Index(p.lanes, l)])
+	return p.tiers == nil || p.uses(p.run.m.now, p.tiers.tierOf[slices.Index(p.lanes, l)])
 }
 
-// nextCosts yields the charges of the next calls. Where several pools have items, each gives as
-// many, in turn.
+// nextCosts yields the charges of the next calls on the lane. Where several pools have items, the
+// pools take turns, and each gives as many.
 func (l *lane) nextCosts(yield func(limiter.Cost) bool) {
 	var lines [][]*Item
 	ready := 0
@@ -277,11 +278,11 @@ func (p *pool) foremost(n int) []*Item {
 // report passes the end of a call to the law that leads the lane, before the machine reads a
 // meaning into it.
 func (m *Machine) report(now time.Time, it *Item, o *Outcome) {
-	if l := it.lane; l.remote() && it.epoch >= l.began {
+	if l := it.lane; l.remote() && it.epoch >= l.lawEpoch {
 		o.Again = it.counted
-		l.outside.leads.Ended(now, it.ticket, *o)
+		l.outside.leader.Ended(now, it.ticket, *o)
 	}
-	m.stir(it.lane)
+	m.scheduleSay(it.lane)
 }
 
 // A law that a limiter.Maker made runs code of somebody else. If it fails, its lane stops, and
@@ -339,7 +340,8 @@ func (spentLaw) Wait(time.Time, limiter.Cost) (time.Duration, limiter.Bound) {
 
 func (spentLaw) ProbeWait(time.Time, limiter.Cost) time.Duration { return limiter.UntilNotified }
 
-// newLaw makes the law of a lane's config.
+// newLaw makes the law of a lane's config. A law that somebody else makes is guarded: a panic in it
+// stops only its lane.
 func (m *Machine) newLaw(now time.Time, l *lane) limiter.Law {
 	if l.cfg.Maker == nil {
 		return laws.New(l.cfg.law(), now, m.rng)
@@ -381,8 +383,8 @@ func (l *lane) fault() *LawError {
 	return nil
 }
 
-// stopFaulty stops the lanes whose law has failed, and reports whether there was any. A lane
-// that has another law by now goes on.
+// stopFaulty stops the lanes whose law has failed, and reports whether it stopped any. A lane that
+// has another law by now goes on.
 func (m *Machine) stopFaulty(now time.Time) (stopped bool) {
 	for len(m.faulty) > 0 { // stopping a lane calls laws: those of lanes that share its pools may fail meanwhile
 		l := m.faulty[0]
@@ -396,7 +398,7 @@ func (m *Machine) stopFaulty(now time.Time) (stopped bool) {
 	return stopped
 }
 
-// askLaw asks a law. If the law panics, the spent law answers in its place.
+// askLaw returns the law's answer. If the law panics, the spent law answers in its place.
 func askLaw[T any](f *guardedLaw, ask func(limiter.Law) T) (answer T) {
 	defer func() {
 		if f.caught(recover()) {
@@ -428,7 +430,7 @@ func (f *guardedLaw) ProbeWait(now time.Time, c limiter.Cost) time.Duration {
 	return askLaw(f, func(l limiter.Law) time.Duration { return l.ProbeWait(now, c) })
 }
 
-// WaitInAll returns Wait if the law foresees nothing.
+// WaitInAll returns the whole wait if the law foresees it, and else the law's Wait.
 func (f *guardedLaw) WaitInAll(now time.Time, c limiter.Cost) time.Duration {
 	return askLaw(f, func(l limiter.Law) time.Duration {
 		if foreseer, foresees := l.(limiter.Foreseer); foresees {
@@ -507,6 +509,7 @@ func (f *guardedLaw) Restore(now time.Time, k limiter.Memory) error {
 	return askLaw(f, func(l limiter.Law) error { return l.Restore(now, k) })
 }
 
+// Hear passes a message to the law. A law that does not listen replies nothing.
 func (f *guardedLaw) Hear(now time.Time, message any) limiter.Reply {
 	return askLaw(f, func(l limiter.Law) (r limiter.Reply) {
 		if listener, listens := l.(limiter.Listener); listens {
@@ -516,6 +519,7 @@ func (f *guardedLaw) Hear(now time.Time, message any) limiter.Reply {
 	})
 }
 
+// Say returns what the law has to say. A law that does not speak says nothing.
 func (f *guardedLaw) Say(now time.Time, up limiter.Upcoming) (message any, next time.Time) {
 	tellLaw(f, func(l limiter.Law) {
 		if speaker, speaks := l.(limiter.Speaker); speaks {

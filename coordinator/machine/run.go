@@ -45,7 +45,7 @@ type run struct {
 func (r *run) free() bool { return r.busy < r.cfg.Concurrency }
 
 // full reports whether all runs together have as many calls in flight as they may.
-func (m *Machine) full() bool { return over(m.flying, m.cfg.Concurrency) }
+func (m *Machine) full() bool { return over(m.inFlight, m.cfg.Concurrency) }
 
 // ceiling returns the bound on a run's calls in flight.
 func (m *Machine) ceiling(r *run) int {
@@ -58,8 +58,8 @@ func (m *Machine) ceiling(r *run) int {
 // finished reports whether the run will never be granted anything again.
 func (r *run) finished() bool { return r.inputEnded && r.waiting == 0 && r.busy == 0 }
 
-// deadRun reports whether all pools of the run have lost their lanes, those included that were
-// configured and have met no item yet.
+// deadRun reports whether all pools of the run have lost their lanes. That includes pools that are
+// configured and have no item yet.
 func (m *Machine) deadRun(r *run) bool {
 	for _, p := range r.opened {
 		if !p.dead() {
@@ -87,8 +87,8 @@ func (r *run) definePool(c PoolConfig) {
 // drawsOn reports whether some pool of the run uses the lane.
 func (r *run) drawsOn(l *lane) bool { return r.poolOn(l) != nil }
 
-// poolOn returns a pool of the run that draws on the lane; nil: none does. It looks at the
-// pools of the run or of the lane, whichever are fewer.
+// poolOn returns a pool of the run that draws on the lane; nil: none does. It searches the pools of
+// the run or of the lane, whichever are fewer.
 func (r *run) poolOn(l *lane) *pool {
 	all, draws := l.pools, func(p *pool) bool { return p.run == r }
 	if len(r.opened) < len(all) {
@@ -100,7 +100,8 @@ func (r *run) poolOn(l *lane) *pool {
 	return nil
 }
 
-// poolNamed finds the item's pool, or makes it and the lanes that it draws on.
+// poolNamed returns the run's pool of that name. If there is none, it makes the pool and the lanes
+// that it draws on.
 func (m *Machine) poolNamed(now time.Time, r *run, name string) *pool {
 	if p := r.recent; p != nil && p.name == name {
 		return p
@@ -115,7 +116,7 @@ func (m *Machine) poolNamed(now time.Time, r *run, name string) *pool {
 	return p
 }
 
-// openPool makes a run's pool, with lanes of its config or one of its own name. If there is no
+// openPool makes a run's pool, with the lanes of its config or one of its own name. If there is no
 // room for the lanes, the pool is shut, and the run is given up.
 func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 	name = strings.Clone(name) // it may be a piece of an item, which would be kept as long as the pool
@@ -129,7 +130,7 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 		}
 	}
 	for _, lane := range c.Lanes {
-		m.newcomer(now, lane)
+		m.prepareForNewRun(now, lane)
 	}
 	p := newPool(r, c)
 	if p.shut = m.roomFor(c.Lanes); p.shut != nil {
@@ -140,15 +141,15 @@ func (m *Machine) openPool(now time.Time, r *run, name string) *pool {
 		p.lanes = append(p.lanes, m.laneNamed(now, laneName))
 	}
 	if len(p.lanes) > 1 {
-		p.stand(0) // its calls are counted there
+		p.poolSeatOn(0) // its calls are counted there
 	}
 	for i := range p.lanes {
-		p.draw(i)
+		p.drawOn(i)
 	}
-	p.ruled = p.lanes[0].ruled
+	p.hasChargeRule = p.lanes[0].hasChargeRule
 	r.pools[name] = p
 	r.opened = append(r.opened, p)
-	m.stirAll(p)
+	m.schedulePoolSays(p)
 	if p.dead() {
 		m.strandRun(r, p.cause())
 	}
@@ -162,7 +163,7 @@ type poolRing struct {
 	n           int
 }
 
-// push puts a pool at the end, unless it is in the line already.
+// push puts a pool at the end of the line, unless it is in there already.
 func (q *poolRing) push(p *pool) {
 	if p.queued {
 		return
@@ -177,7 +178,8 @@ func (q *poolRing) push(p *pool) {
 	q.n++
 }
 
-// pop takes the first pool out; nil: there is none. The pool may then be put in again.
+// pop takes the first pool out of the line, and returns it; nil: there is none. The pool may be put
+// in again.
 func (q *poolRing) pop() *pool {
 	p := q.first
 	if p == nil {
@@ -192,7 +194,8 @@ func (q *poolRing) pop() *pool {
 	return p
 }
 
-// open adds a run. It panics if the run is there already, which only a fault of the caller can cause.
+// open adds a run. It panics if the run is there already, which only a fault of the caller can
+// cause.
 func (m *Machine) open(id RunID, c RunConfig) {
 	if m.runs[id] != nil {
 		panic("machine: a run was opened twice")
@@ -203,7 +206,7 @@ func (m *Machine) open(id RunID, c RunConfig) {
 	m.touch(r)
 }
 
-// close forgets a run that is over.
+// close forgets a run that is over, and closes its pools.
 func (m *Machine) close(r *run) {
 	for _, p := range r.opened {
 		m.closePool(p)
@@ -214,17 +217,17 @@ func (m *Machine) close(r *run) {
 	delete(m.runs, r.id)
 }
 
-// closePool ends a pool's draw on its lanes, and forgets it. It first counts for the run what
+// closePool ends a pool's draw on its lanes, and forgets the pool. It first counts for the run what
 // befell the lanes.
 func (m *Machine) closePool(p *pool) {
 	m.alarms.clear(&p.alarm)
 	m.leaveLines(p)
-	p.settle()
+	p.settleCounts()
 	for i, l := range p.lanes {
-		if p.forget(i); len(l.pools) == 0 {
+		if p.stopDrawingOn(i); len(l.pools) == 0 {
 			l.wait.end() // the next run to use it waits anew
 		}
-		m.stir(l)
+		m.scheduleSay(l)
 	}
 	delete(p.run.pools, p.name)
 	if p.run.recent == p {
@@ -232,8 +235,8 @@ func (m *Machine) closePool(p *pool) {
 	}
 }
 
-// steer changes a run's course. Steering a run that is over does nothing, and is no fault: the
-// news crossed its end.
+// steer applies an order to a run: to end its input, pause, resume or drain. An order for a run
+// that is over does nothing, as it may have crossed the end.
 func (m *Machine) steer(r *run, kind eventKind) {
 	if r == nil {
 		return
@@ -251,23 +254,23 @@ func (m *Machine) steer(r *run, kind eventKind) {
 	}
 }
 
-// pause holds a run back, and gives its places in the lines to the others.
+// pause holds a run back, and gives its places in the lines to other runs.
 func (m *Machine) pause(r *run) {
 	r.paused = true
 	for _, p := range r.opened {
-		p.waitsNot()
+		p.clearWaits()
 		m.leaveLines(p)
 		p.wake()
-		m.stirAll(p)
+		m.schedulePoolSays(p)
 	}
 }
 
-// resume takes a pause back. Nobody has tried the run's lanes meanwhile.
+// resume ends a pause. The run's lanes wait anew from now on, as nobody has tried them meanwhile.
 func (m *Machine) resume(r *run) {
 	r.paused, r.resumed = false, m.now
 	m.attend(r)
 	for _, p := range r.opened {
-		m.stirAll(p)
+		m.schedulePoolSays(p)
 		for _, l := range p.lanes {
 			if l.phase != Stopped {
 				l.waitsAnew()
@@ -276,8 +279,9 @@ func (m *Machine) resume(r *run) {
 	}
 }
 
-// setConcurrency changes the ceiling of a run, or with 0 that of all runs. The shares of pools and
-// lanes change with it, so each pool is asked again. A run that is over has no ceiling.
+// setConcurrency changes how many calls a run may have in flight; run 0 stands for all runs
+// together. The shares of pools and lanes change with that, so each pool is asked again. A run that
+// is over is left alone.
 func (m *Machine) setConcurrency(id RunID, n int) {
 	var concerned []*run
 	if r := m.runs[id]; r != nil {
@@ -293,7 +297,7 @@ func (m *Machine) setConcurrency(id RunID, n int) {
 		m.attend(r)
 		for _, p := range r.opened {
 			p.wake()
-			m.stirAll(p)
+			m.schedulePoolSays(p)
 		}
 	}
 }
@@ -301,13 +305,13 @@ func (m *Machine) setConcurrency(id RunID, n int) {
 func (m *Machine) drain(r *run) {
 	r.draining = true
 	for _, p := range r.opened {
-		m.empty(p, EndDrained, nil)
-		m.stirAll(p)
+		m.releaseAll(p, EndDrained, nil)
+		m.schedulePoolSays(p)
 	}
 }
 
-// strand releases items that can no longer be served, and reports the runs that have lost their
-// last lane.
+// strand releases the items of pools that have lost their last lane, and reports the runs that
+// have. Other pools of the stopped lane wait for their other lanes.
 func (m *Machine) strand(l *lane, cause error) {
 	for _, p := range l.pools {
 		if !p.dead() { // it waits for another lane from now on
@@ -315,7 +319,7 @@ func (m *Machine) strand(l *lane, cause error) {
 			p.wake()
 			continue
 		}
-		m.empty(p, EndStopped, cause)
+		m.releaseAll(p, EndStopped, cause)
 		m.strandRun(p.run, cause)
 	}
 }
@@ -347,8 +351,7 @@ func (l Ledger) Sum() (sum time.Duration) {
 	return sum
 }
 
-// String returns the word of each bound that held the run back, with its time: "requests 1.2s,
-// tail 30ms".
+// String returns each bound that held the run back, with its time: "requests 1.2s, tail 30ms".
 func (l Ledger) String() string {
 	var parts []string
 	for b, d := range l {
@@ -367,39 +370,39 @@ func (l Ledger) String() string {
 // there. The run's share is the growth of that ledger. If the pools of a run sleep on several
 // lanes, it is the lane for which most items wait.
 type books struct {
-	opened   time.Time
-	since    time.Time // when bound began to hold the run back
-	bound    Bound     // of the run's own
-	behind   *line     // what holds the run back instead; nil: bound does
-	from     Ledger    // of that line, when it began to
-	ledger   Ledger    // until then
-	sleepers heap[*seat]
+	opened     time.Time
+	since      time.Time // when bound began to hold the run back
+	bound      Bound     // of the run's own
+	behind     *line     // what holds the run back instead; nil: bound does
+	lineLedger Ledger    // of that line, when it began to
+	ledger     Ledger    // until then
+	sleepers   heap[*runSeat]
 }
 
 func newBooks(now time.Time) books {
-	return books{opened: now, since: now, bound: BoundInput, sleepers: heap[*seat]{before: byItems, moved: seatMoved}}
+	return books{opened: now, since: now, bound: BoundInput, sleepers: heap[*runSeat]{before: byItems, moved: seatMoved}}
 }
 
-func byItems(a, b *seat) bool { return a.items > b.items }
+func byItems(a, b *runSeat) bool { return a.items > b.items }
 
-func seatMoved(x *seat, pos int) { x.pos = pos }
+func seatMoved(x *runSeat, pos int) { x.pos = pos }
 
-// account notes what holds the run back from now on. If that is another bound, the old one gets
-// the time until now; if it is the same, its time goes on.
-func (r *run) account(now time.Time, full bool) {
+// updateBooks notes what holds the run back from now on. If that has changed, the former bound is
+// charged with the time until now.
+func (r *run) updateBooks(now time.Time, full bool) {
 	b := &r.books
 	bound, behind := r.currentBound(full)
 	if bound == b.bound && behind == b.behind {
 		return
 	}
-	b.ledger = r.accounted(now)
+	b.ledger = r.ledgerAt(now)
 	if b.since, b.bound, b.behind = now, bound, behind; behind != nil {
-		b.from = behind.until(now)
+		b.lineLedger = behind.until(now)
 	}
 }
 
-// accounted returns the ledger up to now. It changes nothing.
-func (r *run) accounted(now time.Time) Ledger {
+// ledgerAt returns the run's ledger up to now. It changes nothing.
+func (r *run) ledgerAt(now time.Time) Ledger {
 	b := &r.books
 	l := b.ledger
 	if b.behind == nil {
@@ -407,7 +410,7 @@ func (r *run) accounted(now time.Time) Ledger {
 		return l
 	}
 	for by, d := range b.behind.until(now) {
-		l[by] += d - b.from[by]
+		l[by] += d - b.lineLedger[by]
 	}
 	return l
 }
@@ -420,9 +423,9 @@ func (r *run) bound() Bound {
 	return r.books.bound
 }
 
-// currentBound returns what holds the run back once all possible calls were granted: a bound of its
-// own, or the line of a lane. full reports that no run has a place for a call: pools that are
-// awake wait for one.
+// currentBound returns what holds the run back once all possible calls are granted: a bound of its
+// own, or the line of a lane. full says that as many calls are in flight as all runs may have, so
+// that pools which are awake wait for a place.
 func (r *run) currentBound(full bool) (Bound, *line) {
 	switch {
 	case r.purse != nil && r.purse.over != nil && r.waiting == 0:
@@ -447,32 +450,34 @@ func (r *run) currentBound(full bool) (Bound, *line) {
 	return BoundNone, r.books.sleepers.top().lane.line
 }
 
-// countAt counts the items of a sleeping pool at its seat.
-func (p *pool) countAt(x *seat) {
+// countItemsAt counts the items of a sleeping pool at its run's seat on the lane for which it
+// waits.
+func (p *pool) countItemsAt(x *runSeat) {
 	n := p.waiting.n + p.returned.len()
 	if x == p.behind && n == p.counted {
 		return
 	}
-	p.rouse()
+	p.uncountItems()
 	p.behind, p.counted = x, n
 	x.items += n
-	p.run.recount(x)
+	p.run.reorderSeat(x)
 }
 
-// rouse takes that count back.
-func (p *pool) rouse() {
+// uncountItems takes back the count that countItemsAt made, as the pool does not sleep any more.
+func (p *pool) uncountItems() {
 	if x := p.behind; x != nil {
 		x.items -= p.counted
 		p.behind, p.counted = nil, 0
-		p.run.recount(x)
+		p.run.reorderSeat(x)
 		if p.tiers != nil {
-			p.tiers.woken = p.run.m.now
+			p.tiers.wokenAt = p.run.m.now
 		}
 	}
 }
 
-// recount finds a seat its place among the sleepers.
-func (r *run) recount(x *seat) {
+// reorderSeat moves a seat to its place among the run's sleepers, after its number of items has
+// changed.
+func (r *run) reorderSeat(x *runSeat) {
 	r.m.touch(r)
 	sleepers := &r.books.sleepers
 	if x.pos >= 0 {
@@ -496,7 +501,7 @@ type flight struct {
 	next int       // of a free one: 1 + the next that is; 0: there is none
 }
 
-// depart takes a slot.
+// depart books that a call leaves, and returns the slot that it takes.
 func (f *flights) depart(now time.Time, it *Item) (slot int) {
 	if f.free == 0 {
 		f.slots = append(f.slots, flight{left: now, of: it})
@@ -513,8 +518,8 @@ func (f *flights) arrive(slot int) {
 	f.free = slot + 1
 }
 
-// oldest returns when the first of the calls under way left, and their number; zero: there are
-// none.
+// oldest returns when the first of the calls under way left, and the number of these calls; zero:
+// there are none.
 func (f *flights) oldest() (first time.Time, n int) {
 	for k := range f.slots {
 		at := f.slots[k].left

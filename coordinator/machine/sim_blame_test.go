@@ -154,7 +154,7 @@ func (b *book) leaves(g Grant, x *bookItem) {
 	if x.grant.Lane != g.Lane {
 		x.blame.doubts = 0
 	}
-	if was := b.w.m.lanes[x.grant.Lane]; was != nil && (was.phase == Stopped || x.grant.Epoch < was.vouched) {
+	if was := b.w.m.lanes[x.grant.Lane]; was != nil && (was.phase == Stopped || x.grant.Epoch < was.vouchedEpoch) {
 		x.blame.failedRemote = false
 	}
 	it := g.Item
@@ -229,7 +229,7 @@ func (b *book) someoneMaySpeak(x *bookItem) bool {
 		switch {
 		case later && y.item.place == InFlight && y.item.Sent.Equal(b.w.m.now): // its pool spilled after the verdict
 		case y.item.place == InFlight && y.item.lane == lane:
-			if b.w.m.now.Sub(lane.used) < overdueLeast {
+			if b.w.m.now.Sub(lane.used) < minOverdue {
 				return true
 			}
 		case y.run != x.run && y.run.paused > 0:

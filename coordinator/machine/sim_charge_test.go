@@ -101,7 +101,7 @@ func (m *Machine) checkCost(b *book, p *pool) {
 		if was := b.lanes[l.name]; was != nil && was.charge != l.charge {
 			b.w.failf("lane %s charges by %+v, and its law began with %+v", l.name, l.charge, was.charge)
 		}
-		if c, sum := p.costOn(l), p.sum(l); !near(c, sum) {
+		if c, sum := p.costOn(l), p.sumCosts(l); !near(c, sum) {
 			b.w.failf("pool %s: its items draw %+v on lane %s, counted %+v", p.name, c, l.name, sum)
 		}
 	}

@@ -38,7 +38,7 @@ func (w *world) steer() {
 		at, n := time.Duration(rng.Float64()*float64(40*time.Second)), 1+rng.IntN(30)
 		if w.plan.machine.Concurrency > 0 && w.plan.without&newCeilings == 0 {
 			w.In(at, func() {
-				w.plan.machine.Concurrency, w.book.beyond = n, w.m.flying
+				w.plan.machine.Concurrency, w.book.beyond = n, w.m.inFlight
 				w.tell(ConcurrencyChanged(0, n))
 			})
 		}

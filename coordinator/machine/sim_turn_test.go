@@ -65,7 +65,7 @@ func (b *book) noneStarves(grants []Grant) {
 		l := b.w.m.lanes[g.Lane]
 		for p, on := range t.passed {
 			i := slices.Index(p.lanes, l)
-			if i < 0 || !on.sleeps[i] || p.stands[i].link.of == nil { // it was asked in this decision, and may not use the lane
+			if i < 0 || !on.sleeps[i] || p.seats[i].link.of == nil { // it was asked in this decision, and may not use the lane
 				continue
 			}
 			if on.passed[i]++; on.passed[i] > b.mostPassed(p, l) {
@@ -93,7 +93,7 @@ func (b *book) noteTurn(p *pool) {
 		b.turns.passed[p] = on
 	}
 	for i := range p.lanes {
-		if on.sleeps[i] = p.stands[i].link.of != nil; !on.sleeps[i] {
+		if on.sleeps[i] = p.seats[i].link.of != nil; !on.sleeps[i] {
 			on.passed[i] = 0
 		}
 	}

@@ -64,7 +64,7 @@ func (b *book) upcoming(l *lane) (up, most limiter.Upcoming, free bool) {
 		}
 	}
 	if all := b.w.plan.machine.Concurrency; all > 0 {
-		up.Free = min(up.Free, max(0, all-b.w.m.flying))
+		up.Free = min(up.Free, max(0, all-b.w.m.inFlight))
 	}
 	for _, x := range b.living {
 		is := x.item.place

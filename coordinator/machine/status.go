@@ -79,8 +79,8 @@ func (m *Machine) Status(now time.Time, n int) Status {
 	return m.picture(now, n, m.inLine())
 }
 
-// StatusOf takes a picture for one run. If other runs are open too, it shows only the lanes
-// that this run draws on.
+// StatusOf takes a picture for one run, of its n busiest lanes. If other runs are open too, it
+// shows only the lanes that this run draws on.
 func (m *Machine) StatusOf(now time.Time, n int, id RunID) Status {
 	lanes := m.inLine()
 	if r := m.runs[id]; r != nil && len(m.runs) > 1 {
@@ -91,7 +91,7 @@ func (m *Machine) StatusOf(now time.Time, n int, id RunID) Status {
 	return s
 }
 
-// picture takes a picture of these lanes, and sorts them.
+// picture takes a picture of these lanes, busiest first, and shows n of them.
 func (m *Machine) picture(now time.Time, n int, lanes []*lane) Status {
 	now = m.tick(now)
 	s := Status{At: now, Totals: m.totals.counters(), Held: m.waiting, Known: len(lanes), WakeAt: m.wakeAt()}
@@ -149,7 +149,7 @@ func (m *Machine) RunStatus(id RunID) RunStatus {
 	}
 	s := RunStatus{
 		Counters: r.counters(), Total: r.cfg.Total, Held: r.waiting, Parked: r.parked, Delayed: r.delayed, FirstDue: r.firstDue(), Paused: r.paused,
-		Bound: r.bound(), Ledger: r.accounted(m.now), Concurrency: m.ceiling(r), InputEnded: r.inputEnded,
+		Bound: r.bound(), Ledger: r.ledgerAt(m.now), Concurrency: m.ceiling(r), InputEnded: r.inputEnded,
 	}
 	if r.purse != nil {
 		s.Money = r.purse.Spending
@@ -158,7 +158,8 @@ func (m *Machine) RunStatus(id RunID) RunStatus {
 	return s
 }
 
-// firstDue looks at each pool that the run has opened, so it is for pictures only.
+// firstDue returns when the first of the run's delayed items may go again; zero: none is delayed.
+// It visits each open pool, so it serves only pictures.
 func (r *run) firstDue() (first time.Time) {
 	if r.delayed == 0 {
 		return first
@@ -196,8 +197,8 @@ func busier(a, b *lane) int {
 	)
 }
 
-// status takes a picture of the lane. It looks at each pool and each delayed item of the lane,
-// so it is for pictures only.
+// status takes a picture of the lane. It visits each pool and each delayed item of the lane, so it
+// serves only pictures.
 func (l *lane) status(now time.Time) LaneStatus {
 	v := l.law.View(now, l.nextCost())
 	s := LaneStatus{
@@ -215,15 +216,15 @@ func (l *lane) status(now time.Time) LaneStatus {
 		},
 	}
 	s.Speed, s.Why, s.Wait = l.holdup(now)
-	s.FirstDue, s.LastDue = l.dues()
+	s.FirstDue, s.LastDue = l.dueSpan()
 	s.Local, s.Account = l.cfg.Local, l.cfg.Account
-	s.Bound, s.Draw, s.Window = l.currentBound(now), l.draws(v.Weight), l.window(now)
+	s.Bound, s.Draw, s.Window = l.currentBound(now), l.averageCost(v.Weight), l.window(now)
 	return s
 }
 
-// draws returns the average cost of the items that wait for the lane. It multiplies estimates
-// of input by weight.
-func (l *lane) draws(weight float64) (c limiter.Cost) {
+// averageCost returns the average cost of the items that wait for the lane. It multiplies their
+// estimates of input by weight.
+func (l *lane) averageCost(weight float64) (c limiter.Cost) {
 	n := 0
 	for _, p := range l.pools {
 		c = c.Plus(p.costOn(l))
@@ -246,9 +247,9 @@ func (l *lane) window(now time.Time) int {
 	return n
 }
 
-// dues returns when the first and the last of the lane's delayed items may go again. It looks
-// at each, so it is for pictures only.
-func (l *lane) dues() (first, last time.Time) {
+// dueSpan returns when the first and the last of the lane's delayed items may go again; zero: none
+// is delayed. It visits each of them, so it serves only pictures.
+func (l *lane) dueSpan() (first, last time.Time) {
 	if l.delayed == 0 {
 		return first, last
 	}
@@ -283,18 +284,19 @@ func (l *lane) allowed(v *limiter.View) float64 {
 	return v.Most
 }
 
-// sightMost bounds the pools searched for the next call where none sleeps: a lane may have
+// maxPoolsAsked bounds the pools searched for the next call where none sleeps: a lane may have
 // thousands, all of them idle.
-const sightMost = 16
+const maxPoolsAsked = 16
 
-// nextCost returns the cost of the next call, as far as one is in sight.
+// nextCost returns the cost of the lane's next call. If none is in sight, it is that of one bare
+// request.
 func (l *lane) nextCost() limiter.Cost {
 	if p := l.line.first(); p != nil {
 		if it := p.head(); it != nil {
 			return l.charge.Of(it.Cost)
 		}
 	}
-	for _, p := range l.pools[:min(len(l.pools), sightMost)] {
+	for _, p := range l.pools[:min(len(l.pools), maxPoolsAsked)] {
 		if it := p.head(); it != nil {
 			return l.charge.Of(it.Cost)
 		}
@@ -387,6 +389,7 @@ const (
 
 type tally [countedKinds]uint64
 
+// counters returns the counts by name, for people and programs outside.
 func (t *tally) counters() Counters {
 	return Counters{
 		Offered: t[offered], Settled: t[settled], Released: t[released], FailedLater: t[failedLater],
@@ -408,8 +411,8 @@ func (t *tally) laneWide() (n [laneWide]uint64) {
 	return n
 }
 
-// count counts one event of a kind: in all, for its lane and for its run. An event of a lane as
-// a whole names no run. Each run that draws on the lane reads it from the lane's counts.
+// count adds one event of a kind to the totals, and to its lane and its run. An event of a lane as
+// a whole names no run: each run that draws on the lane reads it from the lane's counts.
 func (m *Machine) count(r *run, l *lane, kind counted) {
 	m.totals[kind]++
 	if l != nil {
@@ -423,23 +426,23 @@ func (m *Machine) count(r *run, l *lane, kind counted) {
 // counters returns the counts of the run and of its lanes.
 func (r *run) counters() Counters {
 	for _, p := range r.opened {
-		p.settle()
+		p.settleCounts()
 	}
 	return r.counts.counters()
 }
 
-// settle counts, for the pool's run, the events of its lanes that were not counted yet.
-func (p *pool) settle() {
+// settleCounts adds the events of the pool's lanes to its run, as far as they were not counted yet.
+func (p *pool) settleCounts() {
 	for i, l := range p.lanes {
 		now := l.counts.laneWide()
-		if p.stands == nil && now == [laneWide]uint64{} {
+		if p.seats == nil && now == [laneWide]uint64{} {
 			continue
 		}
-		x := p.seat(i)
+		x := p.runSeatOn(i)
 		for k := range now {
-			p.run.counts[int(cooldowns)+k] += now[k] - x.seen[k]
+			p.run.counts[int(cooldowns)+k] += now[k] - x.seenCounts[k]
 		}
-		x.seen = now
+		x.seenCounts = now
 	}
 }
 

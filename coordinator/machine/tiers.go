@@ -19,17 +19,17 @@ import (
 
 // tiers holds what a pool knows of its tiers.
 type tiers struct {
-	of    []int // the tier of each of the pool's lanes
-	turns []int // by tier: how many of its lanes stand before the one that is asked first
-	after time.Duration
-	spill time.Duration // 0: never
-	waits time.Time     // since when the pool's head waits for its lanes; zero: it does not
-	woken time.Time     // since when it does not sleep in their lines; of a pool that is awake
-	opens time.Time     // when its lanes have been ill for long enough, as it was last asked; zero: not by time alone
-	heavy *weights      // nil: all lanes weigh the same
+	tierOf     []int // the tier of each of the pool's lanes
+	turns      []int // by tier: how many of its lanes stand before the one that is asked first
+	after      time.Duration
+	spill      time.Duration // 0: never
+	waitsSince time.Time     // since when the pool's head waits for its lanes; zero: it does not
+	wokenAt    time.Time     // since when it does not sleep in their lines; of a pool that is awake
+	opensAt    time.Time     // when its lanes have been ill for long enough, as it was last asked; zero: not by time alone
+	heavy      *weights      // nil: all lanes weigh the same
 }
 
-// newTiers returns nil if all lanes are of one tier and weigh the same.
+// newTiers returns the tiers of a pool; nil if all its lanes are of one tier and weigh the same.
 func newTiers(c PoolConfig) *tiers {
 	if c.Tiers == nil && c.Weights == nil {
 		return nil
@@ -42,31 +42,31 @@ func newTiers(c PoolConfig) *tiers {
 	if of[n-1] == 0 && heavy == nil {
 		return nil
 	}
-	return &tiers{of: of, turns: make([]int, of[n-1]+1), after: c.After, spill: c.Spill, heavy: heavy}
+	return &tiers{tierOf: of, turns: make([]int, of[n-1]+1), after: c.After, spill: c.Spill, heavy: heavy}
 }
 
 // backs reports whether the pool has a tier after that of its i-th lane.
-func (t *tiers) backs(i int) bool { return t != nil && t.of[i] < len(t.turns)-1 }
+func (t *tiers) backs(i int) bool { return t != nil && t.tierOf[i] < len(t.turns)-1 }
 
 // span returns the lanes of a tier: from first up to end.
 func (t *tiers) span(tier int) (first, end int) {
-	first, _ = slices.BinarySearch(t.of, tier)
-	end, _ = slices.BinarySearch(t.of, tier+1)
+	first, _ = slices.BinarySearch(t.tierOf, tier)
+	end, _ = slices.BinarySearch(t.tierOf, tier+1)
 	return first, end
 }
 
 // index returns which lane is asked as the i-th: those of a tier take turns.
 func (t *tiers) index(i int) int {
-	tier := t.of[i]
+	tier := t.tierOf[i]
 	first, end := t.span(tier)
 	return first + (i-first+t.turns[tier])%(end-first)
 }
 
-// pickOfTiers is pick for a pool with tiers. If the item must wait and a lane that was asked is
-// well, first is such a lane.
+// pickOfTiers does what pick does, for a pool with tiers. If the item must wait and a lane that was
+// asked is well, first is such a lane.
 func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.Duration, asked int) {
 	t := p.tiers
-	t.asksAgain(now, p)
+	t.skipAwakeTime(now, p)
 	var well *lane
 	crowded := -1       // the first lane of a tier that could go, and has its share of the run's places
 	foreseen := forever // until a lane that is well takes the item
@@ -75,14 +75,14 @@ func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.D
 		t.heavy.forget()
 	}
 	for i := range p.lanes {
-		tier, k := t.of[i], t.index(i)
+		tier, k := t.tierOf[i], t.index(i)
 		l := p.lanes[k]
 		start, end := t.span(tier)
 		wait := p.waitOn(now, l, it)
 		switch {
 		case wait > 0:
 		case t.heavy != nil:
-			t.heavy.could(k, p.hasItsWeight(k, start, end))
+			t.heavy.addReady(k, p.hasItsWeight(k, start, end))
 		case !p.hasItsShare(k, end-start):
 			t.turns[tier] = k + 1 - start
 			return l, 0, i + 1
@@ -110,7 +110,7 @@ func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.D
 				foreseen = min(foreseen, l.foreseen(now, it, wait))
 			}
 		}
-		if asked = i + 1; asked < len(p.lanes) && t.of[asked] > tier && !p.opensNext(now, tier, foreseen) {
+		if asked = i + 1; asked < len(p.lanes) && t.tierOf[asked] > tier && !p.opensNext(now, tier, foreseen) {
 			break
 		}
 	}
@@ -118,24 +118,24 @@ func (p *pool) pickOfTiers(now time.Time, it *Item) (first *lane, soonest time.D
 		first = well
 	}
 	if asked == len(p.lanes) {
-		t.opens = time.Time{}
+		t.opensAt = time.Time{}
 	}
 	return first, soonest, asked
 }
 
-// opensNext reports whether the pool's head may use the tier after this one. If only the illness
-// of lanes is too short for that, opens says until when. foreseen is the wait until a lane that is
-// well takes the head; forever: that is not known.
+// opensNext reports whether the pool's head may use the tier after this one. If it may not yet,
+// only because lanes have not been ill for long enough, it stores when it may. foreseen is the wait
+// until a lane that is well takes the head; forever: unknown.
 func (p *pool) opensNext(now time.Time, tier int, foreseen time.Duration) bool {
 	t := p.tiers
-	switch at, leaves := p.leaves(tier); {
+	switch at, leaves := p.leavesTierAt(tier); {
 	case leaves && at.After(now):
-		t.opens = at
+		t.opensAt = at
 		return false
 	case leaves:
 		return true
 	}
-	t.opens = time.Time{}
+	t.opensAt = time.Time{}
 	if t.spill == 0 {
 		return false
 	}
@@ -145,20 +145,20 @@ func (p *pool) opensNext(now time.Time, tier int, foreseen time.Duration) bool {
 
 // spillsAt returns when the head has waited for long enough.
 func (t *tiers) spillsAt(now time.Time) time.Time {
-	if t.waits.IsZero() {
+	if t.waitsSince.IsZero() {
 		return now.Add(t.spill)
 	}
-	return t.waits.Add(t.spill)
+	return t.waitsSince.Add(t.spill)
 }
 
-// leaves reports whether no lane up to this tier keeps the pool from the next one, and from when
-// on. A lane that has stopped does not keep it, nor does one that has been ill for long enough,
-// nor such a lane while it climbs: it cannot take all yet.
-func (p *pool) leaves(tier int) (at time.Time, leaves bool) {
+// leavesTierAt returns from when on the pool may leave this tier for the next. It reports false if
+// a lane that is well keeps the pool. A lane that has stopped, or has been ill for long enough,
+// does not keep it. Nor does such a lane while it climbs, as it cannot take all items yet.
+func (p *pool) leavesTierAt(tier int) (at time.Time, leaves bool) {
 	t := p.tiers
 	for i, l := range p.lanes {
 		switch {
-		case t.of[i] > tier:
+		case t.tierOf[i] > tier:
 			return at, true
 		case l.phase == Stopped, t.after > 0 && l.phase == Ramping && l.illness.span() >= t.after:
 		case l.well():
@@ -175,21 +175,21 @@ func (p *pool) uses(now time.Time, tier int) bool {
 	if tier == 0 {
 		return true
 	}
-	at, leaves := p.leaves(tier - 1)
+	at, leaves := p.leavesTierAt(tier - 1)
 	return leaves && !at.After(now) || p.tiers.spill > 0 && !p.tiers.spillsAt(now).After(now)
 }
 
 // waitForTiers notes that the pool's head waits for its lanes.
 func (m *Machine) waitForTiers(now time.Time, p *pool) {
-	if t := p.tiers; t.waits.IsZero() {
-		t.waits = now
+	if t := p.tiers; t.waitsSince.IsZero() {
+		t.waitsSince = now
 	}
 	m.setAlarm(p)
 }
 
-// nextAt returns when time alone may open the next tier to the head that waits; zero: it will not.
+// nextAt returns when time alone may open the next tier to the head that waits; zero: never.
 func (t *tiers) nextAt(now time.Time) (at time.Time) {
-	if at = t.opens; t.spill > 0 && !t.waits.IsZero() {
+	if at = t.opensAt; t.spill > 0 && !t.waitsSince.IsZero() {
 		if spills := t.spillsAt(now); spills.After(now) && (at.IsZero() || spills.Before(at)) {
 			at = spills
 		}
@@ -199,43 +199,43 @@ func (t *tiers) nextAt(now time.Time) (at time.Time) {
 
 // isDue reports whether the next tier may be used by now, as far as time decides.
 func (t *tiers) isDue(now time.Time) bool {
-	return !t.opens.IsZero() && !t.opens.After(now) || t.spill > 0 && !t.waits.IsZero() && !t.spillsAt(now).After(now)
+	return !t.opensAt.IsZero() && !t.opensAt.After(now) || t.spill > 0 && !t.waitsSince.IsZero() && !t.spillsAt(now).After(now)
 }
 
-// asksAgain drops from the wait of the head the time for which the pool was awake. It waited for a
+// skipAwakeTime drops from the wait of the head the time for which the pool was awake. It waited for a
 // place of its run then, and not for lanes.
-func (t *tiers) asksAgain(now time.Time, p *pool) {
-	if p.behind == nil && !t.waits.IsZero() {
-		t.waits, t.woken = t.waits.Add(now.Sub(t.woken)), now
+func (t *tiers) skipAwakeTime(now time.Time, p *pool) {
+	if p.behind == nil && !t.waitsSince.IsZero() {
+		t.waitsSince, t.wokenAt = t.waitsSince.Add(now.Sub(t.wokenAt)), now
 	}
 }
 
-// waitsNot notes that the pool has no head, or that it waits for a place, and not for lanes.
-func (p *pool) waitsNot() {
+// clearWaits notes that the pool has no head, or that it waits for a place, and not for lanes.
+func (p *pool) clearWaits() {
 	if p.tiers != nil {
-		p.tiers.waits = time.Time{}
+		p.tiers.waitsSince = time.Time{}
 	}
 }
 
-// tryTiers has a pool whose next tier may be used by now ask all its lanes anew. A pool that has
-// asked all of them, and stands in each line, keeps its places there: its alarm may ring for a backoff.
+// tryTiers lets a pool whose next tier may be open by now ask all its lanes anew. A pool that
+// stands in the line of each lane keeps its places: its alarm may ring for a backoff.
 func (m *Machine) tryTiers(now time.Time, p *pool) {
 	t := p.tiers
 	if t == nil || p.counted == 0 || !t.isDue(now) || p.standsOn(t.index(len(p.lanes)-1)) {
 		return
 	}
-	t.opens = time.Time{}
+	t.opensAt = time.Time{}
 	m.leaveLines(p)
 }
 
 // standsOn reports whether the pool sleeps in the line of its k-th lane.
-func (p *pool) standsOn(k int) bool { return p.stands[k].link.of != nil }
+func (p *pool) standsOn(k int) bool { return p.seats[k].link.of != nil }
 
-// nextOfTiers begins the wait of the head after an item that the lane has taken. A pool that
+// nextOfTiers begins the wait of the next head, after the lane has taken an item. A pool that
 // sleeps, but not on this lane, was asked for another one: it may have more for this one.
 func (m *Machine) nextOfTiers(now time.Time, p *pool, l *lane) {
 	t := p.tiers
-	t.waits = time.Time{}
+	t.waitsSince = time.Time{}
 	switch {
 	case p.counted == 0:
 	case !p.standsOn(slices.Index(p.lanes, l)):
@@ -270,10 +270,10 @@ func (x *illness) span() (lasted time.Duration) {
 	return lasted
 }
 
-// feels notes that the lane has fallen ill, or is well again. An illness lasts until a call that
-// left since then is answered: a server that is down may refuse a probe too late, and the lane
-// then climbs for a moment.
-func (l *lane) feels(now time.Time, well bool) {
+// noteHealthChange notes that the lane has fallen ill, or is well again. An illness lasts until a
+// call that left since then is answered. A server that is down may refuse a probe too late, and the
+// lane then climbs for a moment.
+func (l *lane) noteHealthChange(now time.Time, well bool) {
 	switch since := l.illness.began(); {
 	case !well && since.IsZero():
 		l.beginsIllness(now)
@@ -290,24 +290,24 @@ func (l *lane) beginsIllness(now time.Time) {
 	l.illness.since = now
 }
 
-// wasWell notes that a call which left at a moment was answered. An illness that began before is
+// endIllnessBefore notes that a call which left at a moment was answered. An illness that began before is
 // over, if the lane lets calls go. The call may be of an older epoch, as where answers take longer
 // than cooldowns.
-func (l *lane) wasWell(sent time.Time) {
+func (l *lane) endIllnessBefore(sent time.Time) {
 	if l.illness != nil && l.usable() && !sent.Before(l.illness.since) {
 		l.illness.since = time.Time{}
 	}
 }
 
-// rests notes whether a remote lane cools outside, as its law has just said.
-func (m *Machine) rests(now time.Time, l *lane) {
+// noteRest notes whether a remote lane cools outside, as its law has just said.
+func (m *Machine) noteRest(now time.Time, l *lane) {
 	switch rests := l.restsOutside(); {
 	case rests && l.illness.began().IsZero():
 		l.beginsIllness(now)
-		m.stirTiers(l)
+		m.scheduleTierSays(l)
 	case !rests && l.illness != nil && l.usable():
 		if !l.illness.since.IsZero() {
-			m.stirTiers(l)
+			m.scheduleTierSays(l)
 		}
 		l.illness.since = time.Time{}
 	}
@@ -326,19 +326,19 @@ func (l *lane) foreseen(now time.Time, it *Item, wait time.Duration) time.Durati
 // that have room are credited with their weights. That with the most credit goes, and pays what
 // all got.
 type weights struct {
-	of     []int // by lane
-	credit []int // likewise; within ±all
-	all    int   // the sum of the weights
-	ready  []int // lanes of the tier that have room, as they were last asked
-	free   []int // those of them that have less than their share of the run's places
+	weightOf []int // by lane
+	credit   []int // likewise; within ±all
+	all      int   // the sum of the weights
+	ready    []int // lanes of the tier that have room, as they were last asked
+	free     []int // those of them that have less than their share of the run's places
 }
 
-// newWeights returns nil if all lanes weigh the same.
+// newWeights returns the weights of a pool's lanes; nil if all lanes weigh the same.
 func newWeights(of []int) *weights {
 	if len(of) == 0 || slices.Min(of) == slices.Max(of) {
 		return nil
 	}
-	w := &weights{of: of, credit: make([]int, len(of))}
+	w := &weights{weightOf: of, credit: make([]int, len(of))}
 	for _, n := range of {
 		w.all += n
 	}
@@ -348,48 +348,48 @@ func newWeights(of []int) *weights {
 // forget begins a new round of questions.
 func (w *weights) forget() { w.ready, w.free = w.ready[:0], w.free[:0] }
 
-// could notes a lane that has room.
-func (w *weights) could(k int, hasItsShare bool) {
+// addReady notes a lane that has room.
+func (w *weights) addReady(k int, hasItsShare bool) {
 	w.ready = append(w.ready, k)
 	if !hasItsShare {
 		w.free = append(w.free, k)
 	}
 }
 
-// next returns the lane whose turn it is; -1: none has room. A lane with its share of the places
-// gives way, but is credited: it could go.
+// next returns the lane whose turn it is; -1: none has room. A lane that has its share of the
+// places gives way, but keeps its credit: it could go.
 func (w *weights) next() int {
 	from, best := w.free, -1
 	if len(from) == 0 {
 		from = w.ready
 	}
 	for _, k := range from {
-		if best < 0 || w.credit[k]+w.of[k] > w.credit[best]+w.of[best] {
+		if best < 0 || w.credit[k]+w.weightOf[k] > w.credit[best]+w.weightOf[best] {
 			best = k
 		}
 	}
 	return best
 }
 
-// took books the turn of a lane that was given an item. It is apart from next, as not each lane
-// that is next is given one. A lane that gives way for long saves up no more than a round.
-func (t *tiers) took(k int) {
+// bookTurn charges the turn of a lane that was given an item. It is apart from next, because not
+// every lane that is next gets one. A lane that gives way for long saves up no more than a round.
+func (t *tiers) bookTurn(k int) {
 	w := t.heavy
 	if w == nil {
 		return
 	}
 	for _, i := range w.ready {
-		w.credit[i] = min(w.credit[i]+w.of[i], w.all)
-		w.credit[k] -= w.of[i]
+		w.credit[i] = min(w.credit[i]+w.weightOf[i], w.all)
+		w.credit[k] -= w.weightOf[i]
 	}
 	w.credit[k] = max(w.credit[k], -w.all)
 }
 
 // hasItsWeight is hasItsShare of a lane with a weight, in the tier from start up to end.
 func (p *pool) hasItsWeight(k, start, end int) bool {
-	of, all := p.tiers.heavy.of, 0
+	of, all := p.tiers.heavy.weightOf, 0
 	for _, n := range of[start:end] {
 		all += n
 	}
-	return end-start > 1 && int(p.stands[k].out)*all >= p.run.m.ceiling(p.run)*of[k]
+	return end-start > 1 && int(p.seats[k].inFlight)*all >= p.run.m.ceiling(p.run)*of[k]
 }

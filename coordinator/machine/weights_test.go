@@ -79,13 +79,13 @@ func TestTurnsWithoutACallAreNotCounted(t *testing.T) {
 	w := newTiers(PoolConfig{Lanes: []string{"a", "b"}, Weights: []int{3, 1}})
 	var order []int
 	for range 8 {
-		w.heavy.could(0, false)
-		w.heavy.could(1, false)
+		w.heavy.addReady(0, false)
+		w.heavy.addReady(1, false)
 		for range 3 {
 			w.heavy.next()
 		}
 		k := w.heavy.next()
-		w.took(k)
+		w.bookTurn(k)
 		w.heavy.forget()
 		order = append(order, k)
 	}
