@@ -58,7 +58,7 @@ func (c *Coordinator) OpenMuted(ctx context.Context, cfg machine.RunConfig) (*Se
 	return c.open(ctx, cfg, true)
 }
 
-// open asks the owner for a session, and waits for it.
+// open asks the owner for a session, and waits for the answer.
 func (c *Coordinator) open(ctx context.Context, cfg machine.RunConfig, muted bool) (*Session, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (c *Coordinator) open(ctx context.Context, cfg machine.RunConfig, muted boo
 	case <-c.done:
 		return nil, ErrClosed
 	case <-ctx.Done():
-		c.send(message{question: regretQuestion{reply: reply}})
+		c.send(message{question: undoOpenQuestion{reply: reply}})
 		return nil, context.Cause(ctx)
 	}
 }
@@ -85,8 +85,8 @@ func (c *Coordinator) Status(ctx context.Context, n int) (machine.Status, error)
 	return c.status(ctx, n, 0)
 }
 
-// status asks the owner for a picture, as one run sees it; run 0: as nobody's. Room for the
-// answer lets the caller leave at any time without holding up the owner.
+// status asks the owner for a picture as one run sees it; run 0 is nobody. The channel for the
+// answer has room, so the caller may leave at any time without holding up the owner.
 func (c *Coordinator) status(ctx context.Context, n int, run machine.RunID) (machine.Status, error) {
 	reply := make(chan machine.Status, 1)
 	c.send(message{question: statusQuestion{lanes: n, run: run, reply: reply}})
@@ -105,7 +105,7 @@ func (c *Coordinator) Define(lane string, cfg machine.LaneConfig) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	c.fact(machine.LaneDefined(lane, cfg))
+	c.sendFact(machine.LaneDefined(lane, cfg))
 	return nil
 }
 
@@ -114,23 +114,23 @@ func (c *Coordinator) SetLimits(lane string, l limiter.Limits) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	c.fact(machine.LimitsChanged(lane, l))
+	c.sendFact(machine.LimitsChanged(lane, l))
 	return nil
 }
 
 // SetConcurrency changes the ceiling on the calls in flight of all runs together.
-func (c *Coordinator) SetConcurrency(n int) { c.fact(machine.ConcurrencyChanged(0, n)) }
+func (c *Coordinator) SetConcurrency(n int) { c.sendFact(machine.ConcurrencyChanged(0, n)) }
 
 // ResetLane lets a lane flow again at once, with nothing held against it.
-func (c *Coordinator) ResetLane(lane string) { c.fact(machine.LaneReset(lane)) }
+func (c *Coordinator) ResetLane(lane string) { c.sendFact(machine.LaneReset(lane)) }
 
 // Tell passes a word from outside to the law of a lane; see [machine.Delivered]. It waits at most
 // for one pass of the owner.
-func (c *Coordinator) Tell(lane string, payload any) { c.fact(machine.Delivered(lane, payload)) }
+func (c *Coordinator) Tell(lane string, payload any) { c.sendFact(machine.Delivered(lane, payload)) }
 
 // Overhear reports the end of a call that another coordinator let go; see [machine.Overheard].
 func (c *Coordinator) Overhear(lane string, sent time.Time, cost limiter.Cost, o machine.Outcome) {
-	c.fact(machine.Overheard(lane, sent, cost, o))
+	c.sendFact(machine.Overheard(lane, sent, cost, o))
 }
 
 // Words yields the words of the lanes' laws to the outside (see [limiter.Speaker]). Each value
@@ -139,7 +139,7 @@ func (c *Coordinator) Overhear(lane string, sent time.Time, cost limiter.Cost, o
 // nothing.
 func (c *Coordinator) Words() <-chan []machine.Word { return c.words }
 
-func (c *Coordinator) fact(e machine.Event) { c.send(message{fact: e}) }
+func (c *Coordinator) sendFact(e machine.Event) { c.send(message{fact: e}) }
 
 // send leaves a message. It waits at most for one pass of the loop, and not at all once the
 // loop has returned: nobody hears messages after the end.

@@ -11,8 +11,8 @@
 //	      ──mailbox─▶ │   select { mailbox, timer }     │ ──work──▶ Session.Work
 //	Settle,           │   machine.Step(now, each news)  │ ──news──▶ Session.News
 //	HandOver ─mailbox▶│   ready := machine.Ready(now)   │
-//	Status ──mailbox─▶│   dispatch(ready); invite()     │ ──reply─▶ the asker
-//	                  │   arm(timer) }                  │
+//	Status ──mailbox─▶│   dispatch(ready); allowOffers()│ ──reply─▶ the asker
+//	                  │   setTimer() }                  │
 //	                  └─────────────────────────────────┘
 //
 // Four things keep it from waiting:
@@ -21,7 +21,7 @@
 //     the machine never has more grants out than that.
 //   - An answer is sent on a channel of capacity one that has one answer.
 //   - A transition that finds no room is dropped and counted.
-//   - An offer needs a leave, and a run gets no leave while enough of its items
+//   - An offer needs leave, and a run gets no leave while enough of its items
 //     wait. Then its feed waits, not the owner, and not another run's feed.
 //
 // Runs are its clients: each opens a [Session]. Two runs on one coordinator share its lanes,

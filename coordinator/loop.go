@@ -16,19 +16,20 @@ import (
 // block. Grants have room by the machine's promise, and answers by the capacity of one. News is
 // dropped if it has no room.
 type loop struct {
-	c        *Coordinator
-	machine  *machine.Machine
-	sessions map[machine.RunID]*Session
-	latest   machine.RunID
-	hearers  map[*Session]bool // those that hear news
-	due      []*Session        // those that may offer more since the latest pass, perhaps
-	closing  bool
-	watches  []*Watch
+	c           *Coordinator
+	machine     *machine.Machine
+	sessions    map[machine.RunID]*Session
+	latestID    machine.RunID
+	newsReaders map[*Session]bool // those that hear news
+	mayOffer    []*Session        // those that may offer more since the latest pass, perhaps
+	closing     bool
+	watches     []*Watch
 
-	timer clockwork.Timer
-	armed time.Time // when the timer will fire; zero: it will not
+	timer   clockwork.Timer
+	timerAt time.Time // when the timer will fire; zero: it will not
 }
 
+// newLoop returns the state with which the owner begins. Its timer is stopped.
 func newLoop(c *Coordinator) *loop {
 	// The length does not matter: the timer is stopped before it can tell anything,
 	// and a tick that slips through says only that time passed.
@@ -36,25 +37,25 @@ func newLoop(c *Coordinator) *loop {
 	timer.Stop()
 	return &loop{
 		c: c, machine: machine.New(c.cfg.Machine),
-		sessions: map[machine.RunID]*Session{}, hearers: map[*Session]bool{}, timer: timer,
+		sessions: map[machine.RunID]*Session{}, newsReaders: map[*Session]bool{}, timer: timer,
 	}
 }
 
-// run passes until it is closed and the last run is over. A pass reads the clock once: it
-// judges together all messages that arrive together.
+// run makes passes until the coordinator is closed and the last run is over. A pass reads the clock
+// once, and judges together all messages that arrive together.
 func (l *loop) run() {
 	for !l.closing || len(l.sessions) > 0 {
 		now := l.next()
 		l.absorb(now)
 		ready := l.machine.Ready(now)
 		l.dispatch(ready)
-		l.invite()
-		l.arm(now, ready.WakeAt)
+		l.allowOffers()
+		l.setTimer(now, ready.WakeAt)
 	}
 	l.leave(l.c.cfg.Clock.Now())
 }
 
-// next waits for a message or the timer, and absorbs the first.
+// next waits for a message or the timer, handles the message, and returns the time.
 //
 // The message that wakes the owner is rarely alone: workers whose calls ended together are
 // about to leave theirs. One step back lets those run that could, and the pass then serves them
@@ -64,63 +65,63 @@ func (l *loop) next() time.Time {
 	select {
 	case m := <-l.c.mailbox:
 		runtime.Gosched()
-		now := l.wake()
-		l.hear(now, m)
+		now := l.readClock()
+		l.handle(now, m)
 		return now
 	case <-l.timer.Chan():
-		now := l.wake()
-		l.armed = time.Time{}
+		now := l.readClock()
+		l.timerAt = time.Time{}
 		return now
 	}
 }
 
 const (
-	// sleptLeast is the delay of a wake-up that says that the computer slept: a busy machine is
+	// minSleepGap is the delay of a wake-up that says that the computer slept: a busy machine is
 	// not as late.
-	sleptLeast = 5 * time.Second
+	minSleepGap = 5 * time.Second
 	// beatEvery is the farthest that the alarm lies ahead while there is a run. Otherwise a
 	// sleep would not show where only the ends of calls are awaited.
 	beatEvery = 10 * time.Second
 )
 
-// wake reads the clock, and tells the machine if that is far beyond the alarm: nothing of this
-// process ran in between. Clocks that stand still while a computer sleeps show no gap, so the
-// machine books none.
-func (l *loop) wake() time.Time {
+// readClock returns the time. If that is far beyond the alarm, it tells the machine that the
+// computer slept, as nothing of this process ran in between. Clocks that stand still while a
+// computer sleeps show no gap, so the machine books none.
+func (l *loop) readClock() time.Time {
 	now := l.c.cfg.Clock.Now()
-	if !l.armed.IsZero() && now.Sub(l.armed) >= sleptLeast {
-		l.machine.Step(now, machine.Slept(l.armed))
-		l.armed = time.Time{}
+	if !l.timerAt.IsZero() && now.Sub(l.timerAt) >= minSleepGap {
+		l.machine.Step(now, machine.Slept(l.timerAt))
+		l.timerAt = time.Time{}
 	}
 	return now
 }
 
-// absorb takes the other messages that are there already, at most maxBurst of them.
+// absorb handles the other messages that have arrived, at most maxBurst of them.
 func (l *loop) absorb(now time.Time) {
 	for range maxBurst {
 		select {
 		case m := <-l.c.mailbox:
-			l.hear(now, m)
+			l.handle(now, m)
 		default:
 			return
 		}
 	}
 }
 
-// hear takes one message: it passes a fact to the machine, or answers a question. It never
-// blocks, as each channel for an answer has room.
-func (l *loop) hear(now time.Time, m message) {
+// handle passes the fact in a message to the machine, or answers its question. It never blocks, as
+// each channel for an answer has room.
+func (l *loop) handle(now time.Time, m message) {
 	switch q := m.question.(type) {
 	case nil:
 		l.machine.Step(now, m.fact)
-	case offer:
-		q.session.invited = false
-		l.due = append(l.due, q.session)
+	case offerQuestion:
+		q.session.hasLeave = false
+		l.mayOffer = append(l.mayOffer, q.session)
 		l.machine.Step(now, machine.Offered(q.session.id, q.items))
 	case openQuestion:
 		q.reply <- l.open(now, q.config, q.muted)
-	case regretQuestion:
-		l.regret(now, q.reply)
+	case undoOpenQuestion:
+		l.undoOpen(now, q.reply)
 	case statusQuestion:
 		q.reply <- l.machine.StatusOf(now, q.lanes, q.run)
 	case watchQuestion:
@@ -141,33 +142,33 @@ func (l *loop) open(now time.Time, cfg machine.RunConfig, muted bool) *Session {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = machine.DefaultConcurrency
 	}
-	l.latest++
+	l.latestID++
 	s := &Session{
-		c: l.c, id: l.latest,
-		work:     make(chan machine.Grant, max(cfg.Concurrency, cfg.MostConcurrency)),
-		leave:    make(chan struct{}, 1),
-		stranded: make(chan struct{}),
-		closed:   make(chan struct{}),
+		c: l.c, id: l.latestID,
+		work:         make(chan machine.Grant, max(cfg.Concurrency, cfg.MostConcurrency)),
+		leaveToOffer: make(chan struct{}, 1),
+		stranded:     make(chan struct{}),
+		closed:       make(chan struct{}),
 	}
 	l.sessions[s.id] = s
 	if !muted {
-		s.news, l.hearers[s] = make(chan News, newsSize), true
+		s.news, l.newsReaders[s] = make(chan News, newsSize), true
 	}
-	l.due = append(l.due, s)
+	l.mayOffer = append(l.mayOffer, s)
 	l.machine.Step(now, machine.RunOpened(s.id, cfg))
 	return s
 }
 
-// regret ends a run whose caller did not wait for it. The answer is in the channel: it was put
-// there before this message was heard.
-func (l *loop) regret(now time.Time, reply chan *Session) {
+// undoOpen ends a run whose caller did not wait for its session. The answer is in the channel, as
+// it was put there before this message was handled.
+func (l *loop) undoOpen(now time.Time, reply chan *Session) {
 	if s := <-reply; s != nil {
 		l.machine.Step(now, machine.InputEnded(s.id))
 	}
 }
 
-// close drains the open runs, and tells each. Otherwise the feed of an endless input would see
-// its items come back for ever.
+// close drains the open runs, and tells each. Otherwise the feed of an endless input would see its
+// items come back for ever.
 func (l *loop) close(now time.Time) {
 	if l.closing {
 		return
@@ -179,13 +180,13 @@ func (l *loop) close(now time.Time) {
 	}
 }
 
-// dispatch carries out the machine's decisions.
+// dispatch carries out the machine's decisions: it sends grants and news, and ends runs.
 func (l *loop) dispatch(ready machine.Ready) {
 	for _, g := range ready.Grants {
 		s := l.sessions[g.Run]
 		s.work <- g // has room: the machine keeps to the run's concurrency
-		if !s.invited {
-			l.due = append(l.due, s)
+		if !s.hasLeave {
+			l.mayOffer = append(l.mayOffer, s)
 		}
 	}
 	for _, t := range ready.Transitions {
@@ -195,7 +196,7 @@ func (l *loop) dispatch(ready machine.Ready) {
 		l.tellWait(w)
 	}
 	if len(ready.Words) > 0 {
-		l.say(ready.Words)
+		l.sendWords(ready.Words)
 	}
 	for _, s := range ready.Stranded {
 		l.strand(s)
@@ -204,45 +205,45 @@ func (l *loop) dispatch(ready machine.Ready) {
 		l.finish(f)
 	}
 	if len(ready.Transitions) > 0 || ready.Lengthened {
-		l.stir()
+		l.tellWatches()
 	}
 }
 
-// invite gives leave for one more offer to each run that holds less than it may and has no
-// leave in hand. The bound is each run's own: with one for all, a run whose lane cools would
-// fill it, and keep out a run whose lane is well.
+// allowOffers gives leave for one more offer to each run that holds less than it may and has no
+// unused leave. The bound is each run's own. With one for all, a run whose lane cools would fill
+// it, and keep out a run whose lane is well.
 //
 // It looks only at runs with a change: they were opened, they offered, or they got a grant.
-func (l *loop) invite() {
-	for i, s := range l.due {
-		l.due[i] = nil
-		if !s.invited && l.machine.WaitingOf(s.id) < l.c.cfg.ReadAhead {
-			s.invited = true
-			s.leave <- struct{}{} // has room: the leave before it was used
+func (l *loop) allowOffers() {
+	for i, s := range l.mayOffer {
+		l.mayOffer[i] = nil
+		if !s.hasLeave && l.machine.WaitingOf(s.id) < l.c.cfg.ReadAhead {
+			s.hasLeave = true
+			s.leaveToOffer <- struct{}{} // has room: the leave before it was used
 		}
 	}
-	l.due = l.due[:0]
+	l.mayOffer = l.mayOffer[:0]
 }
 
-// tellAll passes on news about a lane.
+// tellAll sends news about a lane to all runs that want news.
 func (l *loop) tellAll(n News) {
-	for s := range l.hearers {
+	for s := range l.newsReaders {
 		s.tell(n)
 	}
 }
 
-// tellWait passes on that a lane waits, or an item, which concerns only its run.
+// tellWait sends news of a long wait: a lane's to all runs, an item's only to its own.
 func (l *loop) tellWait(w machine.LongWait) {
 	if !w.Own {
 		l.tellAll(News{LongWait: &w})
 		return
 	}
-	if s := l.sessions[w.Run]; l.hearers[s] { // it is there: a run with an item that waits is not over
+	if s := l.sessions[w.Run]; l.newsReaders[s] { // it is there: a run with an item that waits is not over
 		s.tell(News{LongWait: &w})
 	}
 }
 
-// tell passes news on if the run has room for it.
+// tell sends news to the run if there is room for it, and else counts it as missed.
 func (s *Session) tell(n News) {
 	select {
 	case s.news <- n:
@@ -262,23 +263,23 @@ func (l *loop) finish(f machine.Finish) {
 	s := l.sessions[f.Run]
 	s.finish = f
 	delete(l.sessions, f.Run)
-	delete(l.hearers, s)
+	delete(l.newsReaders, s)
 	if s.news != nil {
 		close(s.news)
 	}
 	close(s.work)
 }
 
-// arm sets the one timer. It is level-triggered: a tick says that time passed, and the machine
-// finds out what that means. So an early, late or double tick does no harm.
-func (l *loop) arm(now, at time.Time) {
+// setTimer sets the one timer. A tick says only that time passed, and the machine finds out what
+// that means. So an early, late or double tick does no harm.
+func (l *loop) setTimer(now, at time.Time) {
 	if len(l.sessions) > 0 {
-		at = l.beat(now, at)
+		at = l.nextTick(now, at)
 	}
-	if at.Equal(l.armed) {
+	if at.Equal(l.timerAt) {
 		return
 	}
-	l.armed = at
+	l.timerAt = at
 	if at.IsZero() {
 		l.timer.Stop()
 		return
@@ -286,14 +287,14 @@ func (l *loop) arm(now, at time.Time) {
 	l.timer.Reset(max(0, at.Sub(now)))
 }
 
-// beat returns the machine's wake-up, or an earlier one. If the alarm that is set is such a
-// one, beat returns that, so that not each pass sets it again.
-func (l *loop) beat(now, at time.Time) time.Time {
+// nextTick returns the machine's wake-up, or an earlier moment if that is far away. It keeps a
+// timer that is set to such a moment, so that not each pass sets it anew.
+func (l *loop) nextTick(now, at time.Time) time.Time {
 	switch last := now.Add(beatEvery); {
 	case !at.IsZero() && !at.After(last):
 		return at
-	case l.armed.After(now) && !l.armed.After(last):
-		return l.armed
+	case l.timerAt.After(now) && !l.timerAt.After(last):
+		return l.timerAt
 	default:
 		return last
 	}
@@ -307,8 +308,8 @@ type message struct {
 	question any // nil, or one of the types below
 }
 
-// offer brings items of a run, by the leave that the run got. Sent by Offer.
-type offer struct {
+// offerQuestion brings items of a run, by the leave that the run got. Sent by Offer.
+type offerQuestion struct {
 	session *Session
 	items   []*machine.Item
 }
@@ -320,10 +321,10 @@ type openQuestion struct {
 	reply  chan *Session // nil: the coordinator is closing
 }
 
-// regretQuestion takes an openQuestion back whose caller has left: nobody would ever end that
+// undoOpenQuestion takes an openQuestion back whose caller has left: nobody would ever end that
 // run. It comes after the question, by the same way, so the answer is in the channel when the
 // loop hears it. Sent by Open.
-type regretQuestion struct{ reply chan *Session }
+type undoOpenQuestion struct{ reply chan *Session }
 
 // statusQuestion asks for a picture. Sent by Status.
 type statusQuestion struct {
@@ -336,28 +337,28 @@ type statusQuestion struct {
 // Close.
 type closeQuestion struct{}
 
-// say hands on the words of laws to the outside. It takes back the words that were not received
-// yet, and sends them along; the channel then has room, as nobody else sends. Of each lane it
-// keeps only the latest word, so at most as many words wait as there are lanes.
+// sendWords hands on the words of laws to the outside. It takes back words that were not received
+// yet, and sends them along: the channel then has room, as nobody else sends. It keeps only the
+// latest word of each lane, so at most as many words wait as there are lanes.
 //
-// An example: the lane says a, and nobody receives it. The lane says b. say takes a back and
+// An example: the lane says a, and nobody receives it. The lane says b. sendWords takes a back and
 // drops it, and b is received. If a was received just before, there is nothing to take back,
 // and b is received next.
-func (l *loop) say(words []machine.Word) {
+func (l *loop) sendWords(words []machine.Word) {
 	select {
 	case old := <-l.c.words:
-		l.c.words <- latest(old, words)
+		l.c.words <- mergeWords(old, words)
 	default:
 		l.c.words <- slices.Clone(words) // the machine uses its slice again
 	}
 }
 
-// latest adds words to old ones; a new word replaces the old one of its lane.
-func latest(old, words []machine.Word) []machine.Word {
-	said := make(map[string]bool, len(words))
+// mergeWords adds new words to old ones. A new word replaces the old one of its lane.
+func mergeWords(old, words []machine.Word) []machine.Word {
+	spoke := make(map[string]bool, len(words))
 	for _, w := range words {
-		said[w.Lane] = true
+		spoke[w.Lane] = true
 	}
-	old = slices.DeleteFunc(old, func(w machine.Word) bool { return said[w.Lane] })
+	old = slices.DeleteFunc(old, func(w machine.Word) bool { return spoke[w.Lane] })
 	return append(old, words...)
 }

@@ -47,7 +47,7 @@ func newCrowd(runs int) *crowd {
 	for range runs {
 		w.all = append(w.all, w.l.open(w.now, machine.RunConfig{Concurrency: 1}, true))
 	}
-	w.l.hear(w.now, message{fact: machine.Overheard("other", w.now, limiter.Cost{}, ok)})
+	w.l.handle(w.now, message{fact: machine.Overheard("other", w.now, limiter.Cost{}, ok)})
 	for range runs { // each opens its pool with its first call
 		w.pass()
 	}
@@ -59,18 +59,18 @@ func (w *crowd) pass() {
 	s := w.all[w.at%len(w.all)]
 	w.at++
 	w.decide()
-	<-s.leave
-	w.l.hear(w.now, message{question: offer{session: s, items: items(1, "")}})
+	<-s.leaveToOffer
+	w.l.handle(w.now, message{question: offerQuestion{session: s, items: items(1, "")}})
 	w.decide()
-	w.l.hear(w.now, message{fact: machine.Settled(<-s.work, ok)})
-	w.l.hear(w.now, message{fact: machine.LaneReset("other")})
+	w.l.handle(w.now, message{fact: machine.Settled(<-s.work, ok)})
+	w.l.handle(w.now, message{fact: machine.LaneReset("other")})
 	w.decide()
 }
 
 func (w *crowd) decide() {
 	w.now = w.now.Add(time.Millisecond)
 	w.l.dispatch(w.l.machine.Ready(w.now))
-	w.l.invite()
+	w.l.allowOffers()
 }
 
 // A pass of the owner costs the same with one run open and with thousands. A loop over all

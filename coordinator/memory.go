@@ -42,8 +42,8 @@ func (w *Watch) Changed() <-chan struct{} { return w.changed }
 // the Watch began, it yields nothing.
 func (w *Watch) Last() <-chan Memory { return w.last }
 
-// stir tells the watches that something has changed.
-func (l *loop) stir() {
+// tellWatches tells the watches that the knowledge of the lanes has changed.
+func (l *loop) tellWatches() {
 	for _, w := range l.watches {
 		select {
 		case w.changed <- struct{}{}:
@@ -52,7 +52,7 @@ func (l *loop) stir() {
 	}
 }
 
-// leave gives the watches the final knowledge.
+// leave gives each watch the final memory.
 func (l *loop) leave(now time.Time) {
 	for _, w := range l.watches {
 		w.last <- l.memory(now) // has room: there is only one end
@@ -85,6 +85,6 @@ func (c *Coordinator) RestoreLane(name string, k machine.LaneMemory) error {
 	if err := k.Validate(); err != nil {
 		return err
 	}
-	c.fact(machine.LaneRestored(name, k))
+	c.sendFact(machine.LaneRestored(name, k))
 	return nil
 }

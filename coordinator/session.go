@@ -20,8 +20,8 @@ type Session struct {
 	work chan machine.Grant
 	news chan News // nil: it is muted
 
-	leave   chan struct{} // holds one while the run may offer
-	invited bool          // the loop's: that one was given and not used
+	leaveToOffer chan struct{} // holds one while the run may offer
+	hasLeave     bool          // the loop's: that one was given and not used
 
 	stranded chan struct{}
 	cause    error // written before stranded is closed
@@ -42,53 +42,55 @@ func (s *Session) Work() <-chan machine.Grant { return s.work }
 // EndInput.
 func (s *Session) Offer(items []*machine.Item) {
 	select {
-	case <-s.leave:
-		s.c.send(message{question: offer{session: s, items: items}})
+	case <-s.leaveToOffer:
+		s.c.send(message{question: offerQuestion{session: s, items: items}})
 	case <-s.c.done:
 	}
 }
 
 // EndInput says that the run will offer nothing more. Work is closed once all its items have
 // ended.
-func (s *Session) EndInput() { s.c.fact(machine.InputEnded(s.id)) }
+func (s *Session) EndInput() { s.c.sendFact(machine.InputEnded(s.id)) }
 
 // Settle reports that the item of a grant has ended.
-func (s *Session) Settle(g machine.Grant, o machine.Outcome) { s.c.fact(machine.Settled(g, o)) }
+func (s *Session) Settle(g machine.Grant, o machine.Outcome) { s.c.sendFact(machine.Settled(g, o)) }
 
 // HandOver gives the item of a grant back, to be given out again. The caller
 // must not touch it afterwards.
-func (s *Session) HandOver(g machine.Grant, o machine.Outcome) { s.c.fact(machine.HandedOver(g, o)) }
+func (s *Session) HandOver(g machine.Grant, o machine.Outcome) {
+	s.c.sendFact(machine.HandedOver(g, o))
+}
 
 // Withdraw says that an item of this run need not run any more. It comes out of Work with a
 // verdict that says so, unless its call is under way, which is then its last. Withdraw may come
 // before the offer of the item, or at the same time. The item remembers it, and may then be
 // offered here and nowhere else.
-func (s *Session) Withdraw(it *machine.Item) { s.c.fact(machine.Withdrawn(it)) }
+func (s *Session) Withdraw(it *machine.Item) { s.c.sendFact(machine.Withdrawn(it)) }
 
 // Pause stops grants to this run until Resume.
-func (s *Session) Pause() { s.c.fact(machine.Paused(s.id)) }
+func (s *Session) Pause() { s.c.sendFact(machine.Paused(s.id)) }
 
 // Resume takes Pause back.
-func (s *Session) Resume() { s.c.fact(machine.Resumed(s.id)) }
+func (s *Session) Resume() { s.c.sendFact(machine.Resumed(s.id)) }
 
 // SetConcurrency changes the ceiling on the run's calls in flight; see [machine.ConcurrencyChanged].
-func (s *Session) SetConcurrency(n int) { s.c.fact(machine.ConcurrencyChanged(s.id, n)) }
+func (s *Session) SetConcurrency(n int) { s.c.sendFact(machine.ConcurrencyChanged(s.id, n)) }
 
 // SetBudget changes the run's budget; see [machine.BudgetChanged].
-func (s *Session) SetBudget(most limiter.Money) { s.c.fact(machine.BudgetChanged(s.id, most)) }
+func (s *Session) SetBudget(most limiter.Money) { s.c.sendFact(machine.BudgetChanged(s.id, most)) }
 
 // DefinePool gives the run one more pool; see [machine.PoolDefined].
 func (s *Session) DefinePool(p machine.PoolConfig) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	s.c.fact(machine.PoolDefined(s.id, p))
+	s.c.sendFact(machine.PoolDefined(s.id, p))
 	return nil
 }
 
 // Drain starts no further call: calls in flight may end, and waiting items come out of Work
 // with a verdict that says so.
-func (s *Session) Drain() { s.c.fact(machine.Drained(s.id)) }
+func (s *Session) Drain() { s.c.sendFact(machine.Drained(s.id)) }
 
 // Status is [Coordinator.Status] with this run in it as well.
 func (s *Session) Status(ctx context.Context, n int) (machine.Status, error) {
