@@ -13,9 +13,9 @@ import (
 // ResultsName is the output that is proposed where the user names none.
 const ResultsName = "results.jsonl"
 
-// commandLine returns a command as it was given, ready to be pasted into a shell. A run to
-// standard output has kept no record: it goes on from the file in which its results were
-// saved.
+// commandLine returns a command as it was given, ready for a shell. A run to standard output keeps no record
+// of its items. Its command therefore names a file, into which the user has saved the results, and continues
+// from there.
 func commandLine(name string, args []string, toStdout bool) string {
 	if toStdout {
 		args = toFile(args)
@@ -24,8 +24,8 @@ func commandLine(name string, args []string, toStdout bool) string {
 	if !strings.HasPrefix(name, "go run ") {
 		words[0] = ShellQuote(name)
 	}
-	for _, a := range args {
-		words = append(words, quotedFlag(a))
+	for _, arg := range args {
+		words = append(words, quotedFlag(arg))
 	}
 	return strings.Join(words, " ")
 }
@@ -52,7 +52,7 @@ func quotedFlag(word string) string {
 	return ShellQuote(word)
 }
 
-// AfterPilot removes the flag of a pilot that is over.
+// AfterPilot returns the arguments without --pilot, for the command that continues after one.
 func AfterPilot(args []string) (kept []string) {
 	found := false
 	for i := 0; i < len(args); i++ {
@@ -72,7 +72,7 @@ func AfterPilot(args []string) (kept []string) {
 	return kept
 }
 
-// NotAgain removes the flags that would start over again.
+// NotAgain returns the arguments without --fresh, so that the command continues instead of starting over.
 func NotAgain(args []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
 		return a == "--fresh" || strings.HasPrefix(a, "--fresh=")
@@ -83,52 +83,52 @@ func NotAgain(args []string) []string {
 	return kept
 }
 
-// WithMaxCost returns the arguments with another --max-cost.
+// WithMaxCost returns a copy of the arguments in which --max-cost has another value. It adds the flag if it
+// is missing.
 func WithMaxCost(args []string, usd string) []string {
 	const flag = "--max-cost"
-	out := slices.Clone(args)
-	for i, a := range out {
+	replaced := slices.Clone(args)
+	for i, a := range replaced {
 		switch {
-		case a == flag && i+1 < len(out):
-			out[i+1] = usd
-			return out
+		case a == flag && i+1 < len(replaced):
+			replaced[i+1] = usd
+			return replaced
 		case strings.HasPrefix(a, flag+"="):
-			out[i] = flag + "=" + usd
-			return out
+			replaced[i] = flag + "=" + usd
+			return replaced
 		}
 	}
-	return append(out, flag, usd) // it came from the environment or the config file
+	return append(replaced, flag, usd) // it came from the environment or the config file
 }
 
-// toFile names a file where the arguments say "-o -".
+// toFile returns a copy of the arguments in which a file replaces the output "-".
 func toFile(args []string) []string {
-	out, named := make([]string, 0, len(args)+2), false
-	for i, a := range args {
-		after := ""
+	replaced, named := make([]string, 0, len(args)+2), false
+	for i, arg := range args {
+		previous := ""
 		if i > 0 {
-			after = args[i-1]
+			previous = args[i-1]
 		}
 		switch {
-		case a == "-" && (after == "-o" || after == "--output"):
-			a, named = ResultsName, true
-		case a == "-o-" || a == "-o=-" || a == "--output=-":
-			a, named = "--output="+ResultsName, true
+		case arg == "-" && (previous == "-o" || previous == "--output"):
+			arg, named = ResultsName, true
+		case arg == "-o-" || arg == "-o=-" || arg == "--output=-":
+			arg, named = "--output="+ResultsName, true
 		}
-		out = append(out, a)
+		replaced = append(replaced, arg)
 	}
 	if !named { // it came from the environment
-		out = append(out, "-o", ResultsName)
+		replaced = append(replaced, "-o", ResultsName)
 	}
-	return out
+	return replaced
 }
 
-// ShellQuote makes one word of s for a POSIX shell, on one line and of printable characters
-// only.
+// ShellQuote returns s as one word for a POSIX shell, on one line and in printable characters only.
 func ShellQuote(s string) string {
-	harmless := func(r rune) bool {
+	isPlain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)
 	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !harmless(r) }) < 0 {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !isPlain(r) }) < 0 {
 		return s
 	}
 	if hidden := printable.Line(s) != s; hidden && !strings.HasSuffix(s, "\n") { // whose end the shell would cut off
@@ -137,7 +137,7 @@ func ShellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// octal writes s as the format of printf(1).
+// octal returns s as a format for printf(1), with every unprintable byte as an octal escape.
 func octal(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {

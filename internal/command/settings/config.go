@@ -58,13 +58,13 @@ func (f *Flags) fromFile() error {
 		return err
 	}
 	f.Lanes = newLaneSettings(f.Config)
-	c := configFile{File: file, flags: f.All, own: f.Own, lanes: f.Lanes, headers: &f.headers, lines: map[string]int{}}
-	for _, one := range c.Entries() {
-		c.setting(one)
+	config := configFile{File: file, flags: f.All, own: f.Own, lanes: f.Lanes, headers: &f.headers, lines: map[string]int{}}
+	for _, entry := range config.Entries() {
+		config.setEntry(entry)
 	}
-	f.ConfigBaseURL = c.baseURL
-	f.Fleet, f.fileLines, f.fileHeaders = c.fleet(c.laneNodes, c.poolNodes), c.lines, c.ownHeaders
-	return Usage(c.Faults...)
+	f.ConfigBaseURL = config.baseURL
+	f.Fleet, f.fileLines, f.fileHeaders = config.readFleet(config.laneNodes, config.poolNodes), config.lines, config.ownHeaders
+	return Usage(config.Faults...)
 }
 
 // configFile is a --config file while it sets the flags.
@@ -82,39 +82,40 @@ type configFile struct {
 	laneNodes, poolNodes *ast.MappingValueNode // lanes and pools, which are read once all flags are known
 }
 
-// setting takes one setting: headers, those of lanes, or a flag. A flag that was given otherwise
-// keeps its value. A key is refused: it belongs into a variable.
-func (c *configFile) setting(s *ast.MappingValueNode) {
-	name := s.Key.GetToken().Value
-	f := c.flag(name)
+// setEntry applies one entry of the file: headers, a setting of lanes, or a flag. A flag that was set
+// elsewhere keeps its value. Keys are refused, as they belong into a variable.
+func (c *configFile) setEntry(entry *ast.MappingValueNode) {
+	name := entry.Key.GetToken().Value
+	flag := c.flag(name)
 	if name == "headers" {
-		c.headersSection(s)
+		c.setHeaders(entry)
 		return
 	}
-	if f == nil && (c.keepForFleet(s) || c.lane(s)) {
+	if flag == nil && (c.keepLanesAndPools(entry) || c.setLaneEntry(entry)) {
 		return
 	}
 	switch {
-	case f == nil && slices.Contains(OfServe, name):
+	case flag == nil && slices.Contains(OfServe, name):
 		return // it is of headrace serve alone: one file serves all commands
 	case IsKeyFlag(name):
-		c.Complain(s.Key, "keys are not allowed in this file", "put it into a variable, and name the variable with api-key-env")
+		c.Complain(entry.Key, "keys are not allowed in this file", "put it into a variable, and name the variable with api-key-env")
 		return
-	case f == nil || slices.Contains(notInFile, name) && name != "header":
-		c.Complain(s.Key, fmt.Sprintf("unknown setting %q", Clipped(name)), DidYouMean(Nearest(name, c.names()))+"settings are the flags of headrace run, without their dashes")
+	case flag == nil || slices.Contains(notInFile, name) && name != "header":
+		c.Complain(entry.Key, fmt.Sprintf("unknown setting %q", Clipped(name)), DidYouMean(Nearest(name, c.names()))+"settings are the flags of headrace run, without their dashes")
 		return
 	}
-	value, ok := yamlfile.Plain(s.Value)
+	value, ok := yamlfile.Plain(entry.Value)
 	if !ok {
-		c.Complain(s.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
+		c.Complain(entry.Key, name+" needs a single value", fmt.Sprintf("write it as in \"%s: …\"", name))
 		return
 	}
-	if !f.Changed {
-		c.set(s, f, value)
+	if !flag.Changed {
+		c.set(entry, flag, value)
 	}
 }
 
-// flag returns the flag of a name; nil: there is none. One of the command itself may have the name of one of run.
+// flag returns the flag of that name; nil if there is none. The command's own flags come first: one may have
+// the name of a flag of run.
 func (c *configFile) flag(name string) *pflag.Flag {
 	if c.own != nil {
 		if f := c.own.Lookup(name); f != nil {
@@ -124,8 +125,9 @@ func (c *configFile) flag(name string) *pflag.Flag {
 	return c.flags.Lookup(name)
 }
 
-// keepForFleet keeps the lanes and the pools for later.
-func (c *configFile) keepForFleet(s *ast.MappingValueNode) bool {
+// keepLanesAndPools stores the entry if it is the lanes or the pools, and reports whether it was. Both are
+// read once all flags are known.
+func (c *configFile) keepLanesAndPools(s *ast.MappingValueNode) bool {
 	switch s.Key.GetToken().Value {
 	case "lanes":
 		c.laneNodes = s
@@ -137,7 +139,7 @@ func (c *configFile) keepForFleet(s *ast.MappingValueNode) bool {
 	return true
 }
 
-// names lists the names of all settings.
+// names lists the names of all settings that the file may have.
 func (c *configFile) names() (names []string) {
 	names = slices.Clone(OfServe)
 	c.flags.VisitAll(func(f *pflag.Flag) {
@@ -146,8 +148,8 @@ func (c *configFile) names() (names []string) {
 		}
 	})
 	names = append(names, "headers", "lanes", "pools")
-	for _, one := range c.lanes.table() {
-		section, _, _ := strings.Cut(one.name, ".")
+	for _, setting := range c.lanes.table() {
+		section, _, _ := strings.Cut(setting.name, ".")
 		names = append(names, section)
 	}
 	return names
@@ -159,17 +161,18 @@ var OfServe = []string{
 	"commit-after", "inject-usage", "on-disconnect", "drain", "drain-waiting",
 }
 
-func (c *configFile) set(s *ast.MappingValueNode, f *pflag.Flag, value string) {
-	of := c.flags
+// set gives a flag the value of an entry, and notes the entry's line for later complaints.
+func (c *configFile) set(entry *ast.MappingValueNode, f *pflag.Flag, value string) {
+	owner := c.flags
 	if c.own != nil && c.own.Lookup(f.Name) == f {
-		of = c.own
+		owner = c.own
 	}
-	if err := of.Set(f.Name, value); err != nil {
-		c.Complain(s.Key, fmt.Sprintf("%s: %q is not a %s", f.Name, Clipped(value), KindOfFlag(f)), "correct or remove it")
+	if err := owner.Set(f.Name, value); err != nil {
+		c.Complain(entry.Key, fmt.Sprintf("%s: %q is not a %s", f.Name, Clipped(value), KindOfFlag(f)), "correct or remove it")
 	}
 	c.baseURL = c.baseURL || f.Name == "base-url"
 	if c.lines != nil {
-		c.lines[f.Name] = s.Key.GetToken().Position.Line
+		c.lines[f.Name] = entry.Key.GetToken().Position.Line
 	}
 }
 
@@ -192,8 +195,8 @@ func (o origins) note(fs *pflag.FlagSet, from string) {
 // address that may contain a token.
 var isHidden = map[string]bool{"system": true, "template": true, "param": true, "header": true, "cluster": true}
 
-// settings lists the flags that were set, for readers who want to know how a run was made.
-// Nothing in them looks like a key.
+// settings lists the flags that were set and where their values came from. Reports show it, so nothing in it
+// looks like a key.
 func (o origins) settings(fs *pflag.FlagSet) []event.Setting {
 	list := []event.Setting{}
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -209,8 +212,8 @@ func (o origins) settings(fs *pflag.FlagSet) []event.Setting {
 	return list
 }
 
-// Shown lists given settings by their names, for readers who want to know how a job was made. Values that may be parts of
-// a prompt are left out, as in a report of a run.
+// Shown lists given settings by name, for readers who want to know how a job was made. Values that may be
+// parts of a prompt are left out, as in a report of a run.
 func Shown(given map[string]string, from string) (list []event.Setting) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		s := event.Setting{Name: name, From: from}
@@ -228,80 +231,81 @@ func (s *laneSettings) settings() (list []event.Setting) {
 	if s == nil {
 		return nil
 	}
-	for _, one := range s.table() {
-		if s.given(one.name) {
-			value := s.shown(one.name)
-			list = append(list, event.Setting{Name: one.name, Value: &value, From: "file"})
+	for _, setting := range s.table() {
+		if s.given(setting.name) {
+			value := s.shown(setting.name)
+			list = append(list, event.Setting{Name: setting.name, Value: &value, From: "file"})
 		}
 	}
 	return list
 }
 
-// lane takes a section of the file, or a setting of all lanes outside any section.
-func (c *configFile) lane(s *ast.MappingValueNode) (taken bool) {
-	name := s.Key.GetToken().Value
+// setLaneEntry applies an entry about lanes: a section, or a setting outside of sections. It reports whether
+// the entry was one.
+func (c *configFile) setLaneEntry(entry *ast.MappingValueNode) (taken bool) {
+	name := entry.Key.GetToken().Value
 	keys := c.lanes.keys(name)
 	if len(keys) == 0 {
 		if c.lanes.fs.Lookup(name) == nil || strings.Contains(name, ".") {
 			return false
 		}
-		c.laneSetting(s, name)
+		c.setLaneSetting(entry, name)
 		return true
 	}
-	c.lanes.lines[name] = s.Key.GetToken().Position.Line
-	c.section(s, name, keys)
+	c.lanes.lines[name] = entry.Key.GetToken().Position.Line
+	c.setSection(entry, name, keys)
 	return true
 }
 
-// section takes the settings of one section.
-func (c *configFile) section(s *ast.MappingValueNode, name string, keys []string) {
-	body := yamlfile.Section(s)
+// setSection applies the settings of one section, and complains about unknown ones.
+func (c *configFile) setSection(section *ast.MappingValueNode, name string, keys []string) {
+	body := yamlfile.Section(section)
 	if len(body) == 0 {
-		c.Complain(s.Key, name+" has no settings", fmt.Sprintf("write them below it, indented, as in \"%s: …\": there are %s", keys[0], strings.Join(keys, ", ")))
+		c.Complain(section.Key, name+" has no settings", fmt.Sprintf("write them below it, indented, as in \"%s: …\": there are %s", keys[0], strings.Join(keys, ", ")))
 	}
-	for _, one := range body {
-		key := one.Key.GetToken().Value
+	for _, entry := range body {
+		key := entry.Key.GetToken().Value
 		if !slices.Contains(keys, key) {
-			c.Complain(one.Key, fmt.Sprintf("%s has no setting %q", name, Clipped(key)), "there are "+strings.Join(keys, ", "))
+			c.Complain(entry.Key, fmt.Sprintf("%s has no setting %q", name, Clipped(key)), "there are "+strings.Join(keys, ", "))
 			continue
 		}
-		c.laneSetting(one, name+"."+key)
+		c.setLaneSetting(entry, name+"."+key)
 	}
 }
 
-// laneSetting sets a lane setting by its full name, and complains if the value is out of its
-// bounds. It notes the line, which also says that the setting was given.
-func (c *configFile) laneSetting(s *ast.MappingValueNode, name string) {
-	value, ok := yamlfile.Plain(s.Value)
+// setLaneSetting sets a lane setting by its full name, and complains about a value out of its bounds. It
+// notes the line, which also marks the setting as given.
+func (c *configFile) setLaneSetting(entry *ast.MappingValueNode, name string) {
+	value, ok := yamlfile.Plain(entry.Value)
 	if !ok {
-		c.Complain(s.Key, name+" needs a single value", "write a number or a length of time")
+		c.Complain(entry.Key, name+" needs a single value", "write a number or a length of time")
 		return
 	}
-	c.lanes.lines[name] = s.Key.GetToken().Position.Line
+	c.lanes.lines[name] = entry.Key.GetToken().Position.Line
 	if err := c.lanes.fs.Set(name, value); err != nil {
-		c.Complain(s.Key, fmt.Sprintf("%s: %q is not a %s", name, Clipped(value), KindOfFlag(c.lanes.fs.Lookup(name))), "correct or remove it")
+		c.Complain(entry.Key, fmt.Sprintf("%s: %q is not a %s", name, Clipped(value), KindOfFlag(c.lanes.fs.Lookup(name))), "correct or remove it")
 		return
 	}
-	for _, one := range c.lanes.table() {
-		if x := one.value(); one.name == name && !(x >= one.least && x <= one.most) { // NaN too
-			c.Complain(s.Key, fmt.Sprintf("%s: %s is out of bounds", name, Clipped(value)), "it may be "+one.allowed())
+	for _, setting := range c.lanes.table() {
+		if number := setting.value(); setting.name == name && !(number >= setting.min && number <= setting.max) { // NaN too
+			c.Complain(entry.Key, fmt.Sprintf("%s: %s is out of bounds", name, Clipped(value)), "it may be "+setting.allowed())
 		}
 	}
 }
 
-// check finds settings that contradict each other, or the law of the run.
+// check returns the settings that contradict each other, or the law of the run.
 func (s *laneSettings) check(law string) (faults []error) {
 	if s == nil {
 		return nil
 	}
-	for _, part := range []string{"ramp", "cooldown", "rate.min", "rate.max", "rate.increase", "rate.decrease"} {
-		if s.given(part) && law != LawPlain {
-			faults = append(faults, s.fault(part, fmt.Sprintf("it needs \"law: plain\", and the law is %s: add that, or remove it", law)))
+	for _, name := range []string{"ramp", "cooldown", "rate.min", "rate.max", "rate.increase", "rate.decrease"} {
+		if s.given(name) && law != LawPlain {
+			faults = append(faults, s.fault(name, fmt.Sprintf("it needs \"law: plain\", and the law is %s: add that, or remove it", law)))
 		}
 	}
-	for _, part := range []string{"rate.initial", "error-window"} {
-		if s.given(part) && law == LawNone {
-			faults = append(faults, s.fault(part, "the law is none, which limits nothing: choose another law, or remove it"))
+	for _, name := range []string{"rate.initial", "error-window"} {
+		if s.given(name) && law == LawNone {
+			faults = append(faults, s.fault(name, "the law is none, which limits nothing: choose another law, or remove it"))
 		}
 	}
 	for _, pair := range [][2]string{
@@ -313,32 +317,33 @@ func (s *laneSettings) check(law string) (faults []error) {
 		{"breaker.open", "breaker.max-open"},
 		{"backoff.base", "backoff.max"},
 	} {
-		faults = append(faults, s.inOrder(pair[0], pair[1]))
+		faults = append(faults, s.checkOrder(pair[0], pair[1]))
 	}
 	return faults
 }
 
-// inOrder finds bounds whose lower one exceeds the higher. It complains about one that the
-// file sets.
-func (s *laneSettings) inOrder(low, high string) error {
-	a, b := s.fs.Lookup(low), s.fs.Lookup(high)
+// checkOrder returns an error if the lower of two bounds exceeds the higher. The error is about a bound that
+// the file sets.
+func (s *laneSettings) checkOrder(low, high string) error {
+	lower, higher := s.fs.Lookup(low), s.fs.Lookup(high)
 	switch {
 	case s.number(low) <= s.number(high), s.number(high) == 0: // 0: any
 		return nil
-	case a.Changed:
-		return s.fault(low, fmt.Sprintf("%s is more than %s, which is %s: lower it, or raise that", a.Value, high, b.Value))
+	case lower.Changed:
+		return s.fault(low, fmt.Sprintf("%s is more than %s, which is %s: lower it, or raise that", lower.Value, high, higher.Value))
 	}
-	return s.fault(high, fmt.Sprintf("%s is less than %s, which is %s: raise it, or lower that", b.Value, low, a.Value))
+	return s.fault(high, fmt.Sprintf("%s is less than %s, which is %s: raise it, or lower that", higher.Value, low, lower.Value))
 }
 
 func (s *laneSettings) fault(name, what string) error {
 	return fmt.Errorf("%s:%d: %s: %s", s.file, s.lines[name], name, what)
 }
 
+// number returns the value of the setting of that name as a number; 0 if there is no such setting.
 func (s *laneSettings) number(name string) float64 {
-	for _, one := range s.table() {
-		if one.name == name {
-			return one.value()
+	for _, setting := range s.table() {
+		if setting.name == name {
+			return setting.value()
 		}
 	}
 	return 0

@@ -16,7 +16,7 @@ type failureBound struct {
 	Share float64
 }
 
-// Set reads "20" or "5%".
+// Set reads a number of items, such as "20", or a share of them, such as "5%".
 func (b *failureBound) Set(text string) error {
 	percent, isShare := strings.CutSuffix(strings.TrimSpace(text), "%")
 	if isShare {
@@ -57,6 +57,7 @@ const boundType = "N|P%"
 // Type is part of [pflag.Value].
 func (b *failureBound) Type() string { return boundType }
 
+// Options returns the bound as an option of package batch; none if there is no bound.
 func (b *failureBound) Options() []batch.Option {
 	switch {
 	case b.Items > 0:

@@ -27,7 +27,7 @@ var stdoutNames = []string{"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 // ToStdout reports whether results go to standard output.
 func (f *Flags) ToStdout() bool { return f.Output == "-" || slices.Contains(stdoutNames, f.Output) }
 
-// ErrorsPath is the name of the errors file.
+// ErrorsPath returns the name of the errors file.
 func (f *Flags) ErrorsPath() string {
 	switch {
 	case f.Errors != "":
@@ -48,7 +48,7 @@ func IsNoFile(path string) bool {
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// NoFolder names the first file whose folder does not exist; "" if all folders do.
+// NoFolder returns a complaint about the first file whose folder does not exist; "" if all folders do.
 func NoFolder(paths ...string) string {
 	for _, path := range paths {
 		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +90,8 @@ func (f *Flags) checkTimeline() error {
 	return nil
 }
 
-// CheckMetricsAddr refuses a value of --metrics-addr that is no address; "" is none.
+// CheckMetricsAddr returns an error if a value of --metrics-addr is not an address. An empty value is
+// allowed: it means none.
 func CheckMetricsAddr(addr string) error {
 	if addr == "" {
 		return nil
@@ -102,8 +103,8 @@ func CheckMetricsAddr(addr string) error {
 	return nil
 }
 
-// checkMeters refuses flags of the group Meters that have no meaning: a report without a file of results, metrics on standard
-// output, a bad address, and --linger without one.
+// checkMeters refuses flags of the group Meters that have no meaning. Examples are a report without a file of
+// results, and --linger without an address.
 func (f *Flags) checkMeters() error {
 	if f.Report != "" && (f.ToStdout() || IsNoFile(f.Output)) {
 		return fmt.Errorf("--report: the results go to %s, and a report is made of a file of results: name one with --output", f.OutputName())

@@ -129,15 +129,15 @@ const (
 	colorNever  = "never"
 )
 
-// Style returns what the terminal may show, by --color and these variables.
+// Style returns what the terminal may show, according to --color and the variables of env.
 func (f *Flags) Style(env func(string) (string, bool)) panel.Style {
 	style := panel.StyleOf(env, runtime.GOOS == "windows")
 	switch f.Color {
 	case ColorAlways:
 		style.Color = true
 	case ColorAuto:
-		no, _ := env("NO_COLOR")
-		style.Color = no == ""
+		noColor, _ := env("NO_COLOR")
+		style.Color = noColor == ""
 	}
 	return style
 }
@@ -257,10 +257,9 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	})
 }
 
-// Complete sets missing flags from the environment, then from the file of --config. It checks
-// everything for which it need not open the run's files or call anybody. If a command has only
-// some of the flags, fs holds those. The file may set the others, which have no meaning there,
-// so that one file serves all commands.
+// Complete sets missing flags from the environment, then from the file of --config. It checks all that needs
+// no open file and no call. If a command has only some of the flags, fs holds those. The file may also set
+// the others, which have no meaning there, so that one file serves all commands.
 func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	from, hasOutput := origins{}, fs.Lookup("output") != nil
 	needsOutput := hasOutput && !f.Looks && !f.PrintConfig
@@ -341,6 +340,8 @@ func (f *Flags) Complete(fs *pflag.FlagSet, env func(string) (string, bool)) err
 	)...)
 }
 
+// checkOutput refuses a run without an output, where the command needs one, and an errors file on standard
+// output.
 func (f *Flags) checkOutput(needed bool) error {
 	if needed && f.Output == "" {
 		return fmt.Errorf("no output: name a file with -o %s, or standard output with -o -", ResultsName)
@@ -363,8 +364,8 @@ func (f *Flags) checkCluster() error {
 // so no error repeats it.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// checkKeyEnv refuses a text that cannot be a variable's name, and one that names no
-// variable and looks like a key. It repeats neither.
+// checkKeyEnv refuses a text that cannot be a variable's name. It also refuses one that names no variable and
+// looks like a key. The error repeats neither.
 func (f *Flags) checkKeyEnv(env func(string) (string, bool)) error {
 	_, set := env(f.KeyEnv)
 	if f.SendsNoKey() && f.KeyFile != "" {
@@ -399,7 +400,7 @@ func (f *Flags) IsInClear() bool {
 	return err == nil && u.Scheme == "http" && !f.insecureHTTP && f.Vendor.Answers(f.BaseURL)
 }
 
-// InClear is the fault of an address to which a secret would go unencrypted.
+// InClear returns the error for an address to which a secret would go unencrypted.
 func (f *Flags) InClear(what string) error {
 	u, err := url.Parse(f.BaseURL)
 	if err != nil {
@@ -433,18 +434,19 @@ func (f *Flags) checkPlanned() error {
 	return f.Planned()
 }
 
-// checkLimits names each invalid limit. The meaning of 0 differs between commands.
+// checkLimits returns an error for each invalid limit. The text zero explains what 0 means, which differs
+// between commands.
 func checkLimits(l limiter.Limits, zero string) error {
 	faults := []error{AtLeast("burst", l.Burst, 0)}
 	if l.Burst > limiter.MaxBurst {
 		faults = append(faults, fmt.Errorf("--burst: %v is too large: at most %v", l.Burst, limiter.MaxBurst))
 	}
-	for _, one := range []struct {
+	for _, limit := range []struct {
 		flag  string
 		value float64
 	}{{"rpm", l.RPM}, {"tpm", l.TPM}, {"input-tpm", l.InputTPM}, {"output-tpm", l.OutputTPM}} {
-		if (limiter.Limits{RPM: one.value}).Validate() != nil {
-			faults = append(faults, fmt.Errorf("--%s: %v is not a limit: want a number of 0 or more; 0 %s", one.flag, one.value, zero))
+		if (limiter.Limits{RPM: limit.value}).Validate() != nil {
+			faults = append(faults, fmt.Errorf("--%s: %v is not a limit: want a number of 0 or more; 0 %s", limit.flag, limit.value, zero))
 		}
 	}
 	return errors.Join(faults...)
@@ -464,7 +466,7 @@ func (f *Flags) Level() (slog.Level, error) {
 	return l, err
 }
 
-// Leveler returns the level of the log, which may be set anew while it is written.
+// Leveler returns the level of the log. It can be changed while the log is written.
 func (f *Flags) Leveler() *slog.LevelVar {
 	if f.level == nil {
 		f.level = new(slog.LevelVar)
@@ -492,6 +494,7 @@ func (f *Flags) MostConcurrency() int {
 	return max(f.Concurrency, min(4*f.Concurrency, mostRaised))
 }
 
+// parseTemplate parses the value of --template, if it is set.
 func (f *InputFlags) parseTemplate() (err error) {
 	if f.template == "" {
 		return nil
@@ -502,8 +505,7 @@ func (f *InputFlags) parseTemplate() (err error) {
 	return nil
 }
 
-// FormatOf returns the format of the input of that name. It ignores an ending that says how the
-// file is packed.
+// FormatOf returns the format of the input of that name. It ignores the ending of a packed file, such as .gz.
 func (f *InputFlags) FormatOf(name string) prompts.Format {
 	format := f.Format
 	if format == FormatAuto {
@@ -558,8 +560,8 @@ func registerLaw(fs *pflag.FlagSet, to *string) {
 	NameValues(fs, map[string]string{"law": "NAME"})
 }
 
-// checkLaw refuses an unknown law, and flags that the law does not use. In a cluster a keeper
-// keeps the limit, by its law.
+// checkLaw refuses an unknown law, and flags that the law does not use. In a cluster a keeper enforces the
+// limit, so the law cannot be none.
 func (f *Flags) checkLaw(inCluster bool) error {
 	faults := []error{OneOf("law", f.Law, lawModel, LawPlain, LawNone)}
 	if f.Law == LawNone {
@@ -575,9 +577,8 @@ func (f *Flags) checkLaw(inCluster bool) error {
 	return errors.Join(faults...)
 }
 
-// LawOptions returns the options that pace the lanes. A server of one's own queues instead
-// of refusing, so its latency is watched as well as its refusals. The simulated provider
-// refuses wherever it is.
+// LawOptions returns the options that pace the lanes. A local server queues instead of refusing, so its
+// latency is watched as well as its refusals. The simulated provider refuses wherever it is.
 func (f *Flags) LawOptions() []batch.Option {
 	opts := []batch.Option{batch.WithLatencyTarget(f.LatencyTarget)}
 	switch {
@@ -597,7 +598,7 @@ func (f *Flags) LaneOptions() []batch.Option {
 	return append(opts, f.Lanes.Options(f.Law)...)
 }
 
-// Profile returns the simulated provider of a name in --profile.
+// Profile returns the simulated provider that a value of --profile names.
 func Profile(name string) (sim.Config, error) {
 	switch name {
 	case ProfileDemo:

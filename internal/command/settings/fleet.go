@@ -102,7 +102,7 @@ func (l *LaneSpec) Serves(model string) (word string, ok bool) {
 	return word, ok
 }
 
-// Calls reports whether the lane may ask for a model by that word of its own.
+// Calls reports whether the lane may request the model that it knows by that word.
 func (l *LaneSpec) Calls(word string) bool {
 	if l.Models == nil {
 		return true
@@ -118,8 +118,8 @@ func (l *LaneSpec) Calls(word string) bool {
 // Window returns the most calls in flight on the lane.
 func (l *LaneSpec) Window() int { return l.Flags.Concurrency }
 
-// Machine names what the provider counts a call by: the quota, the lane and its model, or the
-// lane where the limits are of all models together.
+// Machine names what the provider counts a call by. It is the quota, the lane and its model, or the lane
+// alone where the limits cover all models together.
 func (l *LaneSpec) Machine(word string) string {
 	switch {
 	case l.Quota != "":
@@ -164,7 +164,7 @@ func (f *Fleet) UsedPools() []PoolSpec {
 	return []PoolSpec{{Name: "all", Line: f.Line, Tiers: [][]string{f.Names()}}}
 }
 
-// Unused lists the lanes that are in no pool.
+// Unused lists the names of the lanes that are in no pool.
 func (f *Fleet) Unused() (names []string) {
 	used := map[string]bool{}
 	for _, p := range f.UsedPools() {
@@ -175,8 +175,8 @@ func (f *Fleet) Unused() (names []string) {
 	return slices.DeleteFunc(f.Names(), func(name string) bool { return used[name] })
 }
 
-// Concurrency returns the most calls in flight, of all lanes that are used. Lanes of one quota
-// have one window.
+// Concurrency returns the sum of the most calls in flight on the used lanes. Lanes of one quota share one
+// window, which counts once.
 func (f *Fleet) Concurrency() (sum int) {
 	seen, unused := map[string]bool{}, f.Unused()
 	for i := range f.Lanes {
@@ -194,12 +194,12 @@ func (f *Fleet) SpeaksOpenAI() bool {
 	return !slices.ContainsFunc(f.Lanes, func(l LaneSpec) bool { return !l.Flags.IsOpenAIShaped() })
 }
 
-// simulated reports whether the lanes are simulated providers: all of them, or only some.
+// simulated reports whether all lanes, and whether some lanes, are simulated providers.
 func (f *Fleet) simulated() (all, some bool) {
 	all = true
 	for i := range f.Lanes {
-		is := f.Lanes[i].Flags.Provider == ProviderSim
-		all, some = all && is, some || is
+		isSim := f.Lanes[i].Flags.Provider == ProviderSim
+		all, some = all && isSim, some || isSim
 	}
 	return all, some
 }
@@ -212,29 +212,29 @@ var ofLanes = strings.Fields("provider base-url api-key-env api-key-file region 
 var ofLanesAlone = strings.Fields("provider base-url insecure-http api-key-env api-key-file header region project location resource preset sim-profile " +
 	"rpm tpm input-tpm output-tpm burst price")
 
-// contradictions finds flags that describe a lane next to lanes in the file.
+// contradictions returns an error for each flag that describes a single lane while the file has lanes.
 func (f *Flags) contradictions(from origins) (faults []error) {
 	for _, name := range ofLanesAlone {
 		if !f.All.Changed(name) {
 			continue
 		}
-		what := map[string]string{"flag": "--" + name, "environment": environmentName(name), "file": name}[from[name]]
-		word := map[string]string{"insecure-http": "insecure", "header": "headers"}[name]
+		source := map[string]string{"flag": "--" + name, "environment": environmentName(name), "file": name}[from[name]]
+		laneWord := map[string]string{"insecure-http": "insecure", "header": "headers"}[name]
 		line := fmt.Sprintf("%s:%d", f.Config, f.Fleet.Line)
 		if from[name] == "file" {
-			if at := f.fileLines[name]; at > 0 {
-				line = fmt.Sprintf("%s:%d", f.Config, at)
+			if flagLine := f.fileLines[name]; flagLine > 0 {
+				line = fmt.Sprintf("%s:%d", f.Config, flagLine)
 			}
-			what = name + " stands outside of the lanes, and describes one"
-			faults = append(faults, fmt.Errorf("%s: %s: set %s in each lane that needs it", line, what, cmp.Or(word, name)))
+			source = name + " stands outside of the lanes, and describes one"
+			faults = append(faults, fmt.Errorf("%s: %s: set %s in each lane that needs it", line, source, cmp.Or(laneWord, name)))
 			continue
 		}
-		faults = append(faults, fmt.Errorf("%s: lanes are given, and %s describes one: set %s in the lanes, or remove one of the two", line, what, cmp.Or(word, name)))
+		faults = append(faults, fmt.Errorf("%s: lanes are given, and %s describes one: set %s in the lanes, or remove one of the two", line, source, cmp.Or(laneWord, name)))
 	}
 	return faults
 }
 
-// completeFleet checks the lanes and pools, and takes from them what concerns the whole run.
+// completeFleet checks the lanes and pools, and sets the flags of the run that depend on them.
 func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) error {
 	if f.Fleet == nil {
 		return nil
@@ -250,7 +250,7 @@ func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) err
 	f.InJob = f.InJob || f.Cluster != ""
 	faults = append(faults, f.checkInJob())
 	if errors.Join(faults...) == nil {
-		faults = append(faults, f.Fleet.tierFault(f.ServiceTier), f.Fleet.split(f.Spill))
+		faults = append(faults, f.Fleet.checkTierOffered(f.ServiceTier), f.Fleet.splitTiers(f.Spill))
 	}
 	if errors.Join(faults...) == nil {
 		faults = append(faults, f.Fleet.check())
@@ -264,13 +264,14 @@ func (f *Flags) completeFleet(from origins, env func(string) (string, bool)) err
 	return errors.Join(faults...)
 }
 
-// complete does for one lane what Complete does for a run of one.
+// complete fills in and checks the flags of one lane, as Complete does for a run of one. Flags of the run
+// hold where the lane sets none.
 func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {
 	f := l.Flags
 	ownTier := f.All.Changed("service-tier")
 	run.All.VisitAll(func(flag *pflag.Flag) {
-		to := f.All.Lookup(flag.Name)
-		if flag.Changed && !to.Changed && !slices.Contains(ofLanesAlone, flag.Name) && flag.Name != "config" && flag.Name != "concurrency" {
+		own := f.All.Lookup(flag.Name)
+		if flag.Changed && !own.Changed && !slices.Contains(ofLanesAlone, flag.Name) && flag.Name != "config" && flag.Name != "concurrency" {
 			_ = f.All.Set(flag.Name, flag.Value.String()) // it took the value before
 		}
 	})
@@ -281,7 +282,7 @@ func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {
 	if fault == nil && f.Planned == nil {
 		fault = f.locate(env)
 	}
-	l.useTiers(!ownTier)
+	l.inheritTier(!ownTier)
 	f.useVendor(f.All, env)
 	f.FewInFlight = false // the window says so
 	f.ConfigBaseURL = f.ConfigBaseURL && !f.Vendor.Answers(f.BaseURL)
@@ -290,7 +291,7 @@ func (l *LaneSpec) complete(run *Flags, env func(string) (string, bool)) error {
 		OneOf("sim-profile", f.SimProfile, ProfileDemo, ProfileSilent, profileFast), l.checkModels(), f.checkTier(), l.readPrices())...)
 }
 
-// readPrices makes the lane's table of prices. A price of its own beats all others.
+// readPrices makes the lane's table of prices. A price of its own takes precedence over all others.
 func (l *LaneSpec) readPrices() (err error) {
 	f := l.Flags
 	if f.All.Changed("price") {
@@ -302,10 +303,10 @@ func (l *LaneSpec) readPrices() (err error) {
 	return f.readPrices(&f.InputFlags, f.Preset)
 }
 
-// checkModels refuses a map of models without any.
+// checkModels refuses a map of models with an empty name in it.
 func (l *LaneSpec) checkModels() error {
-	for _, word := range slices.Sorted(maps.Keys(l.Models)) {
-		if word == "" || l.Models[word] == "" {
+	for _, model := range slices.Sorted(maps.Keys(l.Models)) {
+		if model == "" || l.Models[model] == "" {
 			return errors.New("models: a name is empty: write the model of the lines, and that of the lane")
 		}
 	}
@@ -315,7 +316,7 @@ func (l *LaneSpec) checkModels() error {
 // flagWord matches a flag in a text for people.
 var flagWord = regexp.MustCompile(`--([a-z][a-z-]+)`)
 
-// InFile says in the words of the file what is wrong with a lane; nil stays nil.
+// InFile returns a complaint about a lane, with the file's line and the file's words in place of flags.
 func (l *LaneSpec) InFile(file, text string) string {
 	text = flagWord.ReplaceAllStringFunc(text, func(flag string) string {
 		name := strings.TrimPrefix(flag, "--")
@@ -332,7 +333,7 @@ func (l *LaneSpec) InFile(file, text string) string {
 	return fmt.Sprintf("%s:%d: lane %s: %s", file, l.Line, l.Name, text)
 }
 
-// inFile turns the faults of a lane into complaints about the file.
+// inFile turns each line of an error about a lane into a complaint about the file; nil stays nil.
 func (l *LaneSpec) inFile(file string, err error) error {
 	if err == nil {
 		return nil
@@ -348,8 +349,8 @@ func (l *LaneSpec) inFile(file string, err error) error {
 	return errors.Join(faults...)
 }
 
-// check finds lanes and pools that contradict each other. One fault is enough: the next may follow
-// from it.
+// check returns an error if lanes and pools contradict each other. It stops at the first, as others may
+// follow from it.
 func (f *Fleet) check() error {
 	if all, some := f.simulated(); some && !all {
 		return fmt.Errorf("%s:%d: lanes: some are simulated and some are not, and their answers would mix: use provider: sim for all of them or for none", f.File, f.Line)
@@ -358,7 +359,7 @@ func (f *Fleet) check() error {
 	for i := range f.Lanes {
 		l := &f.Lanes[i]
 		if first := machines[l.Quota]; l.Quota != "" && first != nil {
-			if err := first.isOneWith(l); err != nil {
+			if err := first.checkSameQuota(l); err != nil {
 				return l.inFile(f.File, err)
 			}
 			continue
@@ -379,13 +380,13 @@ func (f *Fleet) check() error {
 	return nil
 }
 
-// isOneWith returns an error if two lanes of one quota differ in what the quota has only one of.
-func (l *LaneSpec) isOneWith(other *LaneSpec) error {
-	mine, err := l.Config()
-	theirs, fault := other.Config()
+// checkSameQuota returns an error if two lanes of one quota differ in a setting that a quota has only once.
+func (l *LaneSpec) checkSameQuota(other *LaneSpec) error {
+	mine, myErr := l.Config()
+	theirs, theirErr := other.Config()
 	switch {
-	case err != nil || fault != nil:
-		return errors.Join(err, fault)
+	case myErr != nil || theirErr != nil:
+		return errors.Join(myErr, theirErr)
 	case l.Flags.Name() != other.Flags.Name():
 		return fmt.Errorf("quota: %s is also that of lane %s, whose provider is another: give them quotas of their own", l.Quota, l.Name)
 	case l.Weight != other.Weight:
@@ -398,7 +399,8 @@ func (l *LaneSpec) isOneWith(other *LaneSpec) error {
 	return nil
 }
 
-// checkPool refuses lanes that do not exist or stand twice in a pool.
+// checkPool refuses lanes that do not exist or that are in a pool twice. All lanes of a quota must be in one
+// tier of it.
 func (f *Fleet) checkPool(p *PoolSpec) error {
 	tierOf := map[string]int{}
 	seen := map[string]bool{}
@@ -419,7 +421,7 @@ func (f *Fleet) checkPool(p *PoolSpec) error {
 			if l.Quota == "" {
 				continue
 			}
-			if at, is := tierOf[l.Quota]; is && at != tier {
+			if firstTier, known := tierOf[l.Quota]; known && firstTier != tier {
 				return fmt.Errorf("lanes of the quota %s are in two tiers, and have one limit: put them into one tier", l.Quota)
 			}
 			tierOf[l.Quota] = tier
@@ -427,7 +429,7 @@ func (f *Fleet) checkPool(p *PoolSpec) error {
 	}
 	for i := range f.Lanes {
 		l := &f.Lanes[i]
-		if _, is := tierOf[l.Quota]; is && !seen[l.Name] {
+		if _, known := tierOf[l.Quota]; known && !seen[l.Name] {
 			return fmt.Errorf("lane %s has the quota %s, too, and is not in the pool: calls of a quota take turns among its lanes, so add it", l.Name, l.Quota)
 		}
 	}
@@ -440,14 +442,14 @@ func (l *LaneSpec) IsOpen() bool {
 	return err == nil && u.Scheme == "http" && !l.Insecure && catalog.For("", l.Flags.BaseURL).Name != "local"
 }
 
-// inherit takes the settings of all lanes that this one does not have.
+// inherit copies the settings of the run that this lane does not set itself.
 func (s *laneSettings) inherit(run *laneSettings) {
-	for _, one := range run.table() {
-		section, _, within := strings.Cut(one.name, ".")
-		if !within || !run.given(one.name) || s.given(one.name) {
+	for _, setting := range run.table() {
+		section, _, within := strings.Cut(setting.name, ".")
+		if !within || !run.given(setting.name) || s.given(setting.name) {
 			continue
 		}
-		_ = s.fs.Set(one.name, run.fs.Lookup(one.name).Value.String()) // it took the value before
-		s.lines[one.name], s.lines[section] = run.lines[one.name], run.lines[section]
+		_ = s.fs.Set(setting.name, run.fs.Lookup(setting.name).Value.String()) // it took the value before
+		s.lines[setting.name], s.lines[section] = run.lines[setting.name], run.lines[section]
 	}
 }

@@ -20,21 +20,21 @@ const mostLanesOfJob = 64 << 10
 // lanesOfJob names the place of lanes that a job brings, in complaints.
 const lanesOfJob = "the job's lanes"
 
-// textOf returns the lanes and pools of the file, as a file of their own.
+// textOf returns the given sections of the file as the text of a file of their own.
 func textOf(sections ...*ast.MappingValueNode) string {
-	var all strings.Builder
-	for _, s := range sections {
-		if s != nil {
-			all.WriteString(s.String() + "\n")
+	var text strings.Builder
+	for _, section := range sections {
+		if section != nil {
+			text.WriteString(section.String() + "\n")
 		}
 	}
-	return all.String()
+	return text.String()
 }
 
 // BringLanes sets the text of lanes and pools, in place of those of the file of --config.
 func (f *Flags) BringLanes(text string) { f.lanesText, f.ManyLanes, f.InJob = text, true, true }
 
-// fromJob takes the lanes and pools that a job has brought.
+// fromJob reads the lanes and pools that a job has brought.
 func (f *Flags) fromJob() error {
 	if f.lanesText == "" {
 		return nil
@@ -45,18 +45,18 @@ func (f *Flags) fromJob() error {
 		return err
 	}
 	f.Lanes = newLaneSettings(f.Config)
-	c := configFile{File: file, flags: f.All, lanes: f.Lanes, headers: &f.headers}
-	for _, one := range c.Entries() {
-		if !c.keepForFleet(one) {
-			c.Complain(one.Key, "there is more than lanes and pools", "a job brings nothing else in this place")
+	config := configFile{File: file, flags: f.All, lanes: f.Lanes, headers: &f.headers}
+	for _, entry := range config.Entries() {
+		if !config.keepLanesAndPools(entry) {
+			config.Complain(entry.Key, "there is more than lanes and pools", "a job brings nothing else in this place")
 		}
 	}
-	f.Fleet = c.fleet(c.laneNodes, c.poolNodes)
-	return Usage(c.Faults...)
+	f.Fleet = config.readFleet(config.laneNodes, config.poolNodes)
+	return Usage(config.Faults...)
 }
 
-// checkInJob refuses lanes of a job that name files, headers or keys of the machine that takes the job. It belongs to
-// another person.
+// checkInJob refuses lanes of a job that name files, headers or keys of the machine that runs it. That
+// machine belongs to another person.
 func (f *Flags) checkInJob() error {
 	if !f.InJob || f.Fleet == nil {
 		return nil

@@ -58,7 +58,7 @@ var flagsIn = map[Groups]string{
 	Config: "config seed",
 }
 
-// SetOf names the flags of the groups that were set anywhere.
+// SetOf lists the flags of the groups that were set, from any source.
 func (f *Flags) SetOf(groups Groups) (names []string) {
 	f.All.VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed && groups.Has(flag.Name) {
@@ -109,7 +109,7 @@ func GroupFlags(cmd *cobra.Command, groups []flagGroup) {
 		}
 		shown := append([]flagGroup{{"Flags", ungrouped(cmd.Flags(), groups)}}, groups...)
 		for _, g := range shown {
-			if flags := g.of(cmd.Flags()); flags.HasFlags() {
+			if flags := g.flagsFrom(cmd.Flags()); flags.HasFlags() {
 				fmt.Fprintf(out, "\n%s:\n%s", g.heading, flags.FlagUsages())
 			}
 		}
@@ -117,7 +117,7 @@ func GroupFlags(cmd *cobra.Command, groups []flagGroup) {
 	})
 }
 
-// ungrouped names the flags that stand under no heading.
+// ungrouped returns the names of the flags that no heading has.
 func ungrouped(all *pflag.FlagSet, groups []flagGroup) string {
 	var names, grouped []string
 	for _, g := range groups {
@@ -131,7 +131,8 @@ func ungrouped(all *pflag.FlagSet, groups []flagGroup) string {
 	return strings.Join(names, " ")
 }
 
-func (g flagGroup) of(all *pflag.FlagSet) *pflag.FlagSet {
+// flagsFrom returns those flags of all that are in the group, in the group's order.
+func (g flagGroup) flagsFrom(all *pflag.FlagSet) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(g.heading, pflag.ContinueOnError)
 	fs.SortFlags = false
 	for name := range strings.FieldsSeq(g.flags) {

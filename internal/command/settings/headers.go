@@ -33,8 +33,7 @@ func (h *headerTexts) String() string { return strings.Join(*h, betweenHeaders) 
 // Type is part of [pflag.Value]: the help shows it.
 func (h *headerTexts) Type() string { return "NAME=VALUE" }
 
-// headersInLines turns HEADRACE_HEADER into a value for Set: the variable has one header a
-// line.
+// headersInLines turns the value of HEADRACE_HEADER, which has one header a line, into a value for Set.
 func headersInLines(value string) string {
 	var list []string
 	for line := range strings.Lines(value) {
@@ -74,7 +73,7 @@ const wantHeader = "want NAME=VALUE, such as HTTP-Referer=https://example.com"
 // secretForm matches a value that names the place of a secret, after a prefix in the header.
 var secretForm = regexp.MustCompile(`^(?:([A-Za-z]+) )?(env|file):(.*)$`)
 
-// parseHeader reads one header. Its errors do not contain the value.
+// parseHeader parses one header. Its errors do not contain the value, which may be a key.
 func parseHeader(text string) (h AddedHeader, err error) {
 	name, value, found := strings.Cut(text, "=")
 	switch {
@@ -98,7 +97,7 @@ func parseHeader(text string) (h AddedHeader, err error) {
 		if parts[1] != "" {
 			h.Prefix = parts[1] + " "
 		}
-		return h, h.take(name, parts[2], parts[3])
+		return h, h.setSecretPlace(name, parts[2], parts[3])
 	}
 	if looksSecret(h.Name, value) {
 		return h, fmt.Errorf("%s seems to have a key in its value: put the key into a variable or a file, and write %[1]s=env:VARIABLE or %[1]s=file:PATH", name)
@@ -112,8 +111,8 @@ func isKeyAlone(name, value string) bool {
 	return exit.WithoutKeys(name) != name || strings.Trim(value, "=") == "" && exit.LooksLikeKey(name)
 }
 
-// take keeps the place of a secret, or refuses it.
-func (h *AddedHeader) take(name, kind, place string) error {
+// setSecretPlace stores the file or variable that holds a secret, or returns why the place is invalid.
+func (h *AddedHeader) setSecretPlace(name, kind, place string) error {
 	switch {
 	case kind == "file" && (place == "" || exit.WithoutKeys(place) != place):
 		return fmt.Errorf("%s=file: needs the name of a file", name)
@@ -159,8 +158,8 @@ var secretStart = regexp.MustCompile(`(?i)^(?:bearer|basic|token|apikey) |^eyJ`)
 // memberName finds the names in a JSON value.
 var memberName = regexp.MustCompile(`"([^"]*)" *:`)
 
-// looksSecret reports whether a value on a command line seems to be a secret. It looks at the
-// header's name, at names in the value and at its beginning.
+// looksSecret reports whether a value on a command line seems to be a secret. It checks the header's name,
+// the names in the value, and its beginning.
 func looksSecret(name, value string) bool {
 	names := []string{name}
 	for _, member := range memberName.FindAllStringSubmatch(value, -1) {
@@ -170,7 +169,7 @@ func looksSecret(name, value string) bool {
 		secretStart.MatchString(value) || exit.WithoutKeys(value) != value
 }
 
-// checkHeaders reads the headers, and refuses those that carry the key.
+// checkHeaders parses the headers of the flags, and refuses those that carry the key.
 func (f *Flags) checkHeaders() error {
 	var faults []error
 	given := map[string]bool{}
@@ -191,8 +190,8 @@ func (f *Flags) checkHeaders() error {
 	return errors.Join(faults...)
 }
 
-// headersSection sets the headers of the file's section that no flag or variable sets.
-func (c *configFile) headersSection(s *ast.MappingValueNode) {
+// setHeaders adds the headers of the file's section, unless a flag or a variable sets them.
+func (c *configFile) setHeaders(s *ast.MappingValueNode) {
 	const advice = `write one a line below it, indented, as in "HTTP-Referer: https://example.com"`
 	body := yamlfile.Section(s)
 	if len(body) == 0 {
@@ -218,8 +217,8 @@ func (c *configFile) headersSection(s *ast.MappingValueNode) {
 	}
 }
 
-// checkHeader refuses a header of the file. A name with = in it is refused, as parseHeader would read
-// another.
+// checkHeader refuses an invalid header of the file. Its name must not contain =, where parseHeader would cut
+// it.
 func (c *configFile) checkHeader(name, text string) error {
 	h, err := parseHeader(text)
 	switch {

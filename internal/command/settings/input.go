@@ -79,8 +79,8 @@ func (f *InputFlags) DefaultModel() string {
 	return f.model
 }
 
-// Serves lists the endpoints that a line may be for. OpenAI itself does not have Anthropic's
-// and rerank; servers at another address have them or answer that they do not.
+// Serves lists the endpoints that a line may name. OpenAI itself has neither Anthropic's nor rerank; servers
+// at other addresses may.
 func (f *InputFlags) Serves() []string {
 	served := wire.Served(f.Dialect, f.Vendor.Serves...)
 	served = append(served, wire.Translates(f.Dialect)...)
@@ -96,7 +96,7 @@ func (f *InputFlags) Serves() []string {
 // each: a variable and the file of --config give one value to a flag.
 type paramTexts []string
 
-// Set adds the parameters of a value.
+// Set adds the parameters of a value, which has one a line.
 func (p *paramTexts) Set(value string) error {
 	for text := range strings.Lines(value) {
 		if text = strings.TrimRight(text, "\r\n"); text != "" {
@@ -112,29 +112,29 @@ func (p *paramTexts) String() string { return strings.Join(*p, "\n") }
 // Type is part of [pflag.Value]: the help shows it.
 func (p *paramTexts) Type() string { return "NAME=VALUE" }
 
-// parseParams parses the values of --param, and returns the faults of all of them.
+// parseParams parses the values of --param, and returns all faults together.
 func (f *InputFlags) parseParams() error {
 	var faults []error
 	given := map[string]bool{}
 	f.parsedParams = nil
 	for _, text := range f.params {
-		one, err := prompts.ParseParam(text)
+		param, err := prompts.ParseParam(text)
 		switch {
 		case err != nil:
 			faults = append(faults, fmt.Errorf("--param: %s", exit.PlainText(err)))
-		case given[one.Name]:
-			faults = append(faults, fmt.Errorf("--param: %s is set twice: keep one", one.Name))
+		case given[param.Name]:
+			faults = append(faults, fmt.Errorf("--param: %s is set twice: keep one", param.Name))
 		}
-		given[one.Name] = true
-		f.parsedParams = append(f.parsedParams, one)
+		given[param.Name] = true
+		f.parsedParams = append(f.parsedParams, param)
 	}
 	return errors.Join(faults...)
 }
 
-// OpenInputs makes one input of files. Format says how a file of that name holds its items, where
-// there are several.
+// OpenInputs opens the files as one input. The function format returns the format of each file, where there
+// are several.
 func OpenInputs(stdin io.Reader, paths []string, format func(name string) prompts.Format) (promptfile.Input, error) {
-	var all []promptfile.Input
+	var inputs []promptfile.Input
 	for _, path := range paths {
 		if path == "-" && len(paths) > 1 {
 			return promptfile.Input{}, exit.Refuse("standard input is an input of its own: join the files to it, as in cat part-1.jsonl … | headrace run -")
@@ -143,9 +143,9 @@ func OpenInputs(stdin io.Reader, paths []string, format func(name string) prompt
 		if err != nil {
 			return in, err
 		}
-		all = append(all, in)
+		inputs = append(inputs, in)
 	}
-	in, err := promptfile.Join(format, all...)
+	in, err := promptfile.Join(format, inputs...)
 	if err != nil {
 		text, _, _ := strings.Cut(exit.PlainText(err), ": ")
 		return in, exit.Refuse("%s: leave one of them out", text)
@@ -153,8 +153,8 @@ func OpenInputs(stdin io.Reader, paths []string, format func(name string) prompt
 	return in, nil
 }
 
-// Matching replaces each pattern by the files that it matches, sorted by name. An argument that
-// is the name of a file is no pattern.
+// Matching replaces each pattern by the files that it matches, sorted by name. An argument that names an
+// existing file stays as it is.
 func Matching(args []string) (paths []string, err error) {
 	for _, arg := range args {
 		if _, err := os.Lstat(arg); err == nil || !strings.ContainsAny(arg, "*?[") || strings.Contains(arg, "://") {
@@ -173,8 +173,8 @@ func Matching(args []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// openInput returns one prompt file. An input that can be read only once (standard input, a
-// pipe) is a stream: its lines are checked as they come.
+// openInput opens one prompt file. Standard input and pipes can be read only once: their lines are checked
+// while they are read.
 func openInput(stdin io.Reader, path string) (promptfile.Input, error) {
 	if path == "-" {
 		return promptfile.Stream("standard input", stdin), nil
@@ -191,8 +191,7 @@ func openInput(stdin io.Reader, path string) (promptfile.Input, error) {
 	return in, nil
 }
 
-// InputFault says why an input cannot be read. The error names the file where there are
-// several.
+// InputFault returns the error for an input that cannot be read. It names the file where there are several.
 func InputFault(name string, err error) error {
 	if at, is := errors.AsType[*fs.PathError](err); is {
 		name = at.Path
@@ -239,24 +238,24 @@ type priceFlags struct {
 // change writes anew, and have room for two thousand models.
 const mostPricesOfJob = 256 << 10
 
-// PricesOfJob returns the text of the file of --prices, in a form that a job may bring to its workers; "" if there is
-// no such file.
+// PricesOfJob returns the text of the file of --prices, compact enough for a job to carry; "" if there is
+// none.
 func (f *priceFlags) PricesOfJob() (string, error) {
 	if f.prices == "" {
 		return "", nil
 	}
-	all, err := os.ReadFile(f.prices)
+	text, err := os.ReadFile(f.prices)
 	if err != nil {
 		return "", fmt.Errorf("--prices: %w: check the name of the file", err)
 	}
-	var short bytes.Buffer
-	if err := json.Compact(&short, all); err != nil {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
 		return "", fmt.Errorf("--prices: %s: %w", f.prices, err)
 	}
-	if n := short.Len(); n > mostPricesOfJob {
+	if n := compact.Len(); n > mostPricesOfJob {
 		return "", fmt.Errorf("--prices: %s: it has %d bytes, and a job brings %d at most to its workers: keep only the models of its lines", f.prices, n, mostPricesOfJob)
 	}
-	return short.String(), nil
+	return compact.String(), nil
 }
 
 // BringPrices sets the text of a file of prices, in place of the file of --prices.
@@ -268,9 +267,9 @@ func (f *priceFlags) registerPrices(fs *pflag.FlagSet) {
 	NameValues(fs, map[string]string{"price": "IN,OUT[,CACHED[,WRITE]]", "prices": "FILE"})
 }
 
-// readPrices makes the table, with the built-in prices of the called vendor. The simulated
-// provider and a server of one's own have none, no matter what they call their models and which
-// dialect they speak. A preset says whose prices they are all the same.
+// readPrices makes the table, with the built-in prices of the called vendor. The simulated provider and local
+// servers have no built-in prices, whatever their models are called. A preset selects a vendor's prices all
+// the same.
 func (f *priceFlags) readPrices(in *InputFlags, preset string) (err error) {
 	vendor := in.Answering(preset).Name
 	if in.Provider == ProviderSim || preset == presetAuto && in.BaseURL != "" && catalog.For("", in.BaseURL).Local {

@@ -37,10 +37,10 @@ type laneSettings struct {
 // laneSetting is one of them: its name, its value and bounds (of a duration in seconds), and
 // its meaning.
 type laneSetting struct {
-	name        string
-	to          any // *float64, *int or *time.Duration
-	least, most float64
-	means       string
+	name     string
+	target   any // *float64, *int or *time.Duration
+	min, max float64
+	meaning  string
 }
 
 // Bounds of sensible values. A setting beyond them is a slip.
@@ -116,14 +116,14 @@ func newLaneSettings(file string) *laneSettings {
 		most:    machine.DefaultMaxLanes,
 		idle:    machine.DefaultIdleTTL,
 	}
-	for _, one := range s.table() {
-		switch to := one.to.(type) {
+	for _, setting := range s.table() {
+		switch to := setting.target.(type) {
 		case *float64:
-			s.fs.Float64Var(to, one.name, *to, one.means)
+			s.fs.Float64Var(to, setting.name, *to, setting.meaning)
 		case *int:
-			s.fs.IntVar(to, one.name, *to, one.means)
+			s.fs.IntVar(to, setting.name, *to, setting.meaning)
 		case *time.Duration:
-			s.fs.DurationVar(to, one.name, *to, one.means)
+			s.fs.DurationVar(to, setting.name, *to, setting.meaning)
 		}
 	}
 	return s
@@ -131,8 +131,8 @@ func newLaneSettings(file string) *laneSettings {
 
 // keys lists the settings of a section, in order; none if there is no such section.
 func (s *laneSettings) keys(section string) (keys []string) {
-	for _, one := range s.table() {
-		if key, ok := strings.CutPrefix(one.name, section+"."); ok {
+	for _, setting := range s.table() {
+		if key, ok := strings.CutPrefix(setting.name, section+"."); ok {
 			keys = append(keys, key)
 		}
 	}
@@ -141,21 +141,21 @@ func (s *laneSettings) keys(section string) (keys []string) {
 
 // value returns the setting's value as a number, in the unit of its bounds.
 func (one *laneSetting) value() float64 {
-	switch to := one.to.(type) {
+	switch to := one.target.(type) {
 	case *float64:
 		return *to
 	case *int:
 		return float64(*to)
 	}
-	return one.to.(*time.Duration).Seconds()
+	return one.target.(*time.Duration).Seconds()
 }
 
 // allowed says in words which values the setting may have.
 func (one *laneSetting) allowed() string {
-	if _, is := one.to.(*time.Duration); is {
-		return fmt.Sprintf("from %s to %s", words.Span(one.least), words.Span(one.most))
+	if _, is := one.target.(*time.Duration); is {
+		return fmt.Sprintf("from %s to %s", words.Span(one.min), words.Span(one.max))
 	}
-	return fmt.Sprintf("from %s to %s", plainNumber(one.least), plainNumber(one.most))
+	return fmt.Sprintf("from %s to %s", plainNumber(one.min), plainNumber(one.max))
 }
 
 // unset says what a setting without a default means.
@@ -163,9 +163,9 @@ var unset = map[string]string{"breaker.failure-rate": "never", "rate.initial": "
 
 // shown returns a setting's value as a user would write it.
 func (s *laneSettings) shown(name string) string {
-	for _, one := range s.table() {
-		if _, is := one.to.(*time.Duration); is && one.name == name {
-			return words.Span(one.value())
+	for _, setting := range s.table() {
+		if _, is := setting.target.(*time.Duration); is && setting.name == name {
+			return words.Span(setting.value())
 		}
 	}
 	if word := unset[name]; word != "" && s.number(name) == 0 {
@@ -179,35 +179,34 @@ func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) 
 // given reports whether the file has the section or the setting.
 func (s *laneSettings) given(name string) bool { return s != nil && s.lines[name] > 0 }
 
-// Lane returns what the file says of every lane under that law. The zero value says nothing.
-func (s *laneSettings) Lane(law string) (c batch.LaneConfig) {
+// Lane returns the configuration of every lane under that law, as far as the file sets it.
+func (s *laneSettings) Lane(law string) (cfg batch.LaneConfig) {
 	if law == LawNone {
-		c.Law = batch.NoLaw
+		cfg.Law = batch.NoLaw
 	}
 	if s.given("rate") {
-		if c.Rate = s.rate; law == lawModel {
-			c.Rate = batch.RateConfig{Initial: s.rate.Initial}
+		if cfg.Rate = s.rate; law == lawModel {
+			cfg.Rate = batch.RateConfig{Initial: s.rate.Initial}
 		}
 	}
 	if s.given("ramp") {
-		c.Ramp = s.ramp
+		cfg.Ramp = s.ramp
 	}
 	if s.given("cooldown") {
-		if c.Cooldown = s.cooldown; c.Cooldown.Jitter == 0 {
-			c.Cooldown.Jitter = -1 // no jitter, as 0 is the default
+		if cfg.Cooldown = s.cooldown; cfg.Cooldown.Jitter == 0 {
+			cfg.Cooldown.Jitter = -1 // no jitter, as 0 is the default
 		}
 	}
 	if s.given("error-window") {
-		c.Errors = s.errors
+		cfg.Errors = s.errors
 	}
 	if s.given("breaker") {
-		c.Breaker = s.breaker
+		cfg.Breaker = s.breaker
 	}
-	return c
+	return cfg
 }
 
-// useLaw sets the breaker's open time that is usual under that law, where the file does not
-// set it.
+// useLaw sets the breaker's usual open time under that law, unless the file sets one.
 func (s *laneSettings) useLaw(law string) {
 	if s == nil || law != lawModel {
 		return
@@ -240,32 +239,32 @@ func (s *laneSettings) Options(law string) (opts []batch.Option) {
 	return opts
 }
 
-// WriteConfigHelp lists the settings that have no flag, section by section.
+// WriteConfigHelp writes the help for the settings that have no flag, section by section.
 func WriteConfigHelp(out io.Writer) {
 	fmt.Fprint(out, configHelp)
-	s, latest := newLaneSettings(""), ""
-	for _, one := range s.table() {
-		section, key, within := strings.Cut(one.name, ".")
+	s, previous := newLaneSettings(""), ""
+	for _, setting := range s.table() {
+		section, key, within := strings.Cut(setting.name, ".")
 		if !within {
 			section = "" // the settings without a section stand together
 		}
-		if section != latest {
+		if section != previous {
 			fmt.Fprintln(out)
-			latest = section
+			previous = section
 		}
 		if !within {
-			fmt.Fprintf(out, "  %-16s %-6s %s (%s)\n", one.name+":", s.shown(one.name), one.means, one.allowed())
+			fmt.Fprintf(out, "  %-16s %-6s %s (%s)\n", setting.name+":", s.shown(setting.name), setting.meaning, setting.allowed())
 			continue
 		}
 		if key == s.keys(section)[0] {
 			fmt.Fprintf(out, "  %s:\n", section)
 		}
-		fmt.Fprintf(out, "    %-14s %-6s %s (%s)\n", key+":", s.shown(one.name), one.means, one.allowed())
+		fmt.Fprintf(out, "    %-14s %-6s %s (%s)\n", key+":", s.shown(setting.name), setting.meaning, setting.allowed())
 	}
 	fmt.Fprintf(out, lanesHelp, wrappedWords(slices.Concat(ofLanes, ownWords, laneSections)), strings.Join(poolWords, ", "))
 }
 
-// wrappedWords lists words on lines of a terminal.
+// wrappedWords joins words with commas, in indented lines that fit a terminal.
 func wrappedWords(words []string) string {
 	const columns = 84
 	var b strings.Builder

@@ -76,10 +76,10 @@ func TestLaneSettingsReachTheLanes(t *testing.T) {
 // What the file may say of lanes, at its bounds, is nothing that a run refuses.
 func TestLaneSettingsAreAllowed(t *testing.T) {
 	for _, one := range newLaneSettings("").table() {
-		for _, x := range []float64{one.least, one.most} {
+		for _, x := range []float64{one.min, one.max} {
 			section, key, within := strings.Cut(one.name, ".")
 			value := plainNumber(x)
-			if _, is := one.to.(*time.Duration); is {
+			if _, is := one.target.(*time.Duration); is {
 				value = words.Span(x)
 			}
 			text := fmt.Sprintf("law: plain\n%s: %s\n", section, value)

@@ -22,6 +22,7 @@ type NetworkFlags struct {
 	Share                 bool   // go through one that has the same key, if there is one
 }
 
+// registerNetwork registers the flags about the way to the provider.
 func (f *NetworkFlags) registerNetwork(fs *pflag.FlagSet) {
 	fs.Var(&f.headers, "header", "header of every call, such as HTTP-Referer=https://example.com; repeatable. A secret is in a variable or a file: x-portkey-api-key=env:PORTKEY_API_KEY or =file:PATH (see headrace help network)")
 	fs.StringVar(&f.CaFile, "ca-file", "", "certificates (PEM) of authorities to trust in addition to the system's, such as a company's own")
@@ -38,7 +39,8 @@ var ofServe = strings.Fields("base-url region project location resource preset h
 // SocketPrefix begins the address of a unix socket.
 const SocketPrefix = "unix:"
 
-// goThrough takes --through: it leaves to serve what serve decides, and refuses flags about that.
+// goThrough checks --through and --share. It leaves to headrace serve what serve decides, and refuses flags
+// about that.
 func (f *Flags) goThrough() error {
 	if f.Share {
 		return f.checkShare()
@@ -50,10 +52,10 @@ func (f *Flags) goThrough() error {
 		f.Through = strings.TrimSuffix(strings.TrimRight(f.Through, "/"), "/v1")
 	}
 	u, err := url.Parse(f.Through)
-	socket, is := strings.CutPrefix(f.Through, SocketPrefix)
+	socket, isSocket := strings.CutPrefix(f.Through, SocketPrefix)
 	switch {
-	case is && socket != "":
-	case is || err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
+	case isSocket && socket != "":
+	case isSocket || err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
 		return fmt.Errorf("--through %q is not an address of headrace serve: want http://127.0.0.1:8470 or unix:PATH", exit.WithoutKeys(f.Through))
 	}
 	var given []string
@@ -78,7 +80,7 @@ func (f *Flags) goThrough() error {
 	return nil
 }
 
-// checkShare refuses --share where no call could go through serve.
+// checkShare refuses --share together with flags under which no call could go through headrace serve.
 func (f *Flags) checkShare() error {
 	switch {
 	case f.Through != "":

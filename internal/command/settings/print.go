@@ -24,30 +24,30 @@ var notInFile = []string{"config", "print-config", "help", "header"}
 
 const printHead = "# The settings of headrace %s, as a file for --config. A setting that nothing sets is a comment with its default.\n"
 
-// WriteConfig writes the settings that hold, and the origin of each. It is for flags that were completed, of a
-// command that has the flags of. A value that looks like a secret, and the address of a cluster, which may contain one,
-// is left out.
-func (f *Flags) WriteConfig(out io.Writer, of *pflag.FlagSet) error {
+// WriteConfig writes the settings that hold, each with its origin, as a file for --config. The flags must be
+// complete; flags holds those of the command. Values that may be secrets are left out, among them the address
+// of a cluster.
+func (f *Flags) WriteConfig(out io.Writer, flags *pflag.FlagSet) error {
 	var b bytes.Buffer
 	name := "run"
 	if f.Own != nil {
 		name = f.Own.Name()
 	}
 	fmt.Fprintf(&b, printHead, name)
-	from := map[string]string{}
+	origins := map[string]string{}
 	for _, s := range f.Given {
-		from[s.Name] = s.From
+		origins[s.Name] = s.From
 	}
 	own := cmp.Or(f.Own, &pflag.FlagSet{})
-	own.VisitAll(func(flag *pflag.Flag) { b.WriteString(f.lineOf(flag, from[flag.Name])) })
+	own.VisitAll(func(flag *pflag.Flag) { b.WriteString(f.configLine(flag, origins[flag.Name])) })
 	f.All.VisitAll(func(flag *pflag.Flag) {
-		if !slices.Contains(notInFile, flag.Name) && own.Lookup(flag.Name) == nil && (from[flag.Name] != "" || of.Lookup(flag.Name) == flag) {
-			b.WriteString(f.lineOf(flag, from[flag.Name]))
+		if !slices.Contains(notInFile, flag.Name) && own.Lookup(flag.Name) == nil && (origins[flag.Name] != "" || flags.Lookup(flag.Name) == flag) {
+			b.WriteString(f.configLine(flag, origins[flag.Name]))
 		}
 	})
-	f.writeHeaders(&b, from["header"])
+	f.writeHeaders(&b, origins["header"])
 	f.writeLanes(&b)
-	of.VisitAll(func(flag *pflag.Flag) {
+	flags.VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed && own.Lookup(flag.Name) == nil && f.All.Lookup(flag.Name) == nil {
 			fmt.Fprintf(&b, "# --%s is set, too, and no file can set it\n", flag.Name)
 		}
@@ -56,8 +56,8 @@ func (f *Flags) WriteConfig(out io.Writer, of *pflag.FlagSet) error {
 	return err
 }
 
-// lineOf shows one flag: as a setting if something sets it, else as a comment.
-func (f *Flags) lineOf(flag *pflag.Flag, from string) string {
+// configLine returns the line for one flag: a setting if something sets it, else a comment.
+func (f *Flags) configLine(flag *pflag.Flag, from string) string {
 	value := TextOfValue(flag.Value)
 	isSecret := exit.WithoutSecrets(value) != value || flag.Name == "cluster" && value != "" && value != ClusterTrial
 	switch {
@@ -71,8 +71,8 @@ func (f *Flags) lineOf(flag *pflag.Flag, from string) string {
 
 // TextOfValue returns a text from which a flag's Set reads the same value.
 func TextOfValue(v pflag.Value) string {
-	if n, is := v.(named); is {
-		v = n.Value
+	if withWord, is := v.(named); is {
+		v = withWord.Value
 	}
 	if list, is := v.(pflag.SliceValue); is {
 		return strings.Join(list.GetSlice(), ",")
@@ -80,7 +80,7 @@ func TextOfValue(v pflag.Value) string {
 	return v.String()
 }
 
-// origin says where a flag's value comes from: flag, environment or file, with the variable or the line.
+// origin returns where a flag's value came from, with the variable or the line of the file.
 func (f *Flags) origin(flag, from string) string {
 	switch line := f.fileLines[flag]; {
 	case from == "environment":
@@ -91,7 +91,7 @@ func (f *Flags) origin(flag, from string) string {
 	return from
 }
 
-// writeHeaders shows the headers. One from the file of --config stands under a flag or variable of another name.
+// writeHeaders writes the headers, each with its own origin: flags and the file may both set some.
 func (f *Flags) writeHeaders(b *bytes.Buffer, from string) {
 	if len(f.headers) == 0 {
 		return
@@ -107,15 +107,15 @@ func (f *Flags) writeHeaders(b *bytes.Buffer, from string) {
 	}
 }
 
-// writeLanes shows what only a file can set: the settings of all lanes, and its lanes and pools, as they stand there.
+// writeLanes writes what only a file can set: the settings of all lanes, and the file's lanes and pools.
 func (f *Flags) writeLanes(b *bytes.Buffer) {
 	if f.Lanes != nil {
 		section := ""
-		for _, one := range f.Lanes.table() {
-			if !f.Lanes.given(one.name) {
+		for _, setting := range f.Lanes.table() {
+			if !f.Lanes.given(setting.name) {
 				continue
 			}
-			name, key, within := strings.Cut(one.name, ".")
+			name, key, within := strings.Cut(setting.name, ".")
 			if within && name != section {
 				fmt.Fprintf(b, "%s:\n", name)
 				section = name
@@ -123,7 +123,7 @@ func (f *Flags) writeLanes(b *bytes.Buffer) {
 			if within {
 				name = "  " + key
 			}
-			fmt.Fprintf(b, "%s: %s  # file %s:%d\n", name, f.Lanes.fs.Lookup(one.name).Value, f.Lanes.file, f.Lanes.lines[one.name])
+			fmt.Fprintf(b, "%s: %s  # file %s:%d\n", name, f.Lanes.fs.Lookup(setting.name).Value, f.Lanes.file, f.Lanes.lines[setting.name])
 		}
 	}
 	if f.Fleet != nil {

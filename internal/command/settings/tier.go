@@ -25,20 +25,19 @@ const usualSpill = 10 * time.Minute
 // FlexLane begins the names of lanes of the flex tier, next to those of the standard one.
 func FlexLane(provider string) string { return provider + "-" + catalog.Flex }
 
-// tiers returns the tiers of service of the called provider, as its vendor's row has them. The
-// simulated provider speaks as OpenAI does, and so may a server that no vendor has. A vendor whose
-// address is given to --provider openai has those of its own row.
+// tiers returns the service tiers of the called provider, from its vendor's row. The simulated provider has
+// those of OpenAI. With --provider openai the address may belong to another vendor, whose tiers then hold.
 func (f *VendorFlags) tiers() map[string]string {
-	of := f.Vendor
+	vendor := f.Vendor
 	switch {
 	case f.Provider == ProviderSim:
-		of = catalog.For(ProviderOpenAI, "")
+		vendor = catalog.For(ProviderOpenAI, "")
 	case f.Provider == ProviderOpenAI:
-		if at := catalog.For("", f.BaseURL); len(at.Hosts) > 0 {
-			of = at
+		if vendorAtAddress := catalog.For("", f.BaseURL); len(vendorAtAddress.Hosts) > 0 {
+			vendor = vendorAtAddress
 		}
 	}
-	return of.Tiers
+	return vendor.Tiers
 }
 
 // PriceTier returns the tier whose price counts for lines that name none. With auto it is the standard
@@ -76,7 +75,7 @@ func (f *Flags) checkSpill() error {
 	return AtLeast("spill", f.Spill, 0)
 }
 
-// checkTier refuses a tier that the provider does not have, and names the providers that have it.
+// checkTier refuses a tier that the provider does not have, and lists the providers that have it.
 func (f *InputFlags) checkTier() error {
 	if f.ServiceTier == "" || f.Tier() != "" {
 		return nil

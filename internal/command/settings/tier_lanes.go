@@ -17,9 +17,9 @@ import (
 //
 // A lane without these tiers stays where it was, next to the flex lanes of the others.
 
-// useTiers gives the lane the tier of the run, if the lane has none of its own and its provider has
+// inheritTier gives the lane the tier of the run, if the lane has none of its own and its provider has
 // tiers.
-func (l *LaneSpec) useTiers(inherited bool) {
+func (l *LaneSpec) inheritTier(inherited bool) {
 	if inherited && l.Flags.Tier() == "" {
 		l.Flags.ServiceTier = ""
 	}
@@ -30,17 +30,17 @@ func (f *Fleet) isAuto() bool {
 	return slices.ContainsFunc(f.Lanes, func(l LaneSpec) bool { return l.Flags.ServiceTier == TierAuto || l.Base != "" })
 }
 
-// tierFault says that no lane has the tier of --service-tier.
-func (f *Fleet) tierFault(tier string) error {
+// checkTierOffered says that no lane has the tier of --service-tier.
+func (f *Fleet) checkTierOffered(tier string) error {
 	if tier == "" || slices.ContainsFunc(f.Lanes, func(l LaneSpec) bool { return l.Flags.ServiceTier != "" }) {
 		return nil
 	}
 	return fmt.Errorf("--service-tier %s: no lane has such a tier that is known here: remove it", tier)
 }
 
-// split makes two lanes of each that is to use both tiers. Standard is used once flex has had no room
-// for so long.
-func (f *Fleet) split(spill time.Duration) error {
+// splitTiers replaces each lane that uses both tiers of service by two. The standard one is used once flex
+// has had no room for the time of spill.
+func (f *Fleet) splitTiers(spill time.Duration) error {
 	if !f.isAuto() {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (f *Fleet) split(spill time.Duration) error {
 		return errors.New("service-tier: auto makes two lanes of one, and these are too many: a run may have " + fmt.Sprint(MostLanes))
 	}
 	for i := range f.Pools {
-		f.Pools[i].split(flexOf, spill)
+		f.Pools[i].splitTiers(flexOf, spill)
 	}
 	return nil
 }
@@ -83,9 +83,9 @@ func (l LaneSpec) inTier(tier string) LaneSpec {
 	return l
 }
 
-// split puts, before each tier, a tier in which flex lanes take the places of the lanes that have them. The lanes themselves
-// follow after spill, which then counts for all tiers of the pool.
-func (p *PoolSpec) split(flexOf map[string]string, spill time.Duration) {
+// splitTiers puts a tier of flex lanes before each tier that has lanes with one. Calls move on to the
+// standard lanes after spill, which then holds for all tiers of the pool.
+func (p *PoolSpec) splitTiers(flexOf map[string]string, spill time.Duration) {
 	var tiers [][]string
 	for _, lanes := range p.Tiers {
 		flex, standard := []string{}, []string{}

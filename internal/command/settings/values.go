@@ -47,7 +47,7 @@ func Usage(faults ...error) error {
 	return nil
 }
 
-// KindOfFlag names the kind of value that a flag takes, in words.
+// KindOfFlag returns the kind of value that a flag takes, in words for users.
 func KindOfFlag(f *pflag.Flag) string {
 	value := f.Value
 	if n, ok := value.(named); ok {
@@ -94,7 +94,7 @@ func atMost(flag string, n, most int) error {
 	return nil
 }
 
-// OneOf refuses a value that is not among the words.
+// OneOf returns an error if the value of a flag is not among the words.
 func OneOf(flag, value string, words ...string) error {
 	for _, w := range words {
 		if value == w {
@@ -105,15 +105,15 @@ func OneOf(flag, value string, words ...string) error {
 		strings.Join(words[:len(words)-1], ", "), words[len(words)-1])
 }
 
-// Nearest returns the word that the user most likely meant; "" if there is none.
+// Nearest returns the word that the user most likely meant; "" if none is close enough.
 func Nearest(typed string, words []string) string {
-	best, least := "", mostTypos+1
-	for _, w := range words {
-		if d := distance(typed, w); d < least && 2*d < len(w) {
-			best, least = w, d
+	nearest, fewestTypos := "", mostTypos+1
+	for _, word := range words {
+		if typos := distance(typed, word); typos < fewestTypos && 2*typos < len(word) {
+			nearest, fewestTypos = word, typos
 		}
 	}
-	return best
+	return nearest
 }
 
 // mostTypos is the largest number of wrong letters in a word that passes for another.
@@ -127,8 +127,8 @@ func DidYouMean(word string) string {
 	return "did you mean " + word + "? "
 }
 
-// distance returns the number of letters to insert, remove, replace, or swap with their
-// neighbour to turn one word into the other.
+// distance returns the number of edits that turn one word into the other. An edit inserts, removes or
+// replaces a letter, or swaps two neighbours.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -163,7 +163,7 @@ func SomeInputs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// One wants one argument, and says what it is.
+// One returns a check that a command has exactly one argument, which its error calls by the name in what.
 func One(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
@@ -181,8 +181,8 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return exit.Refuse("unexpected argument %q: %s takes none", args[0], cmd.CommandPath())
 }
 
-// ValuesOf lists the values of each flag of run that takes only these. The checks of Complete name the
-// same ones, and a test compares both.
+// ValuesOf lists the values of a flag of run that takes only these; nil for any other flag. A test compares
+// them with the checks of Complete.
 func ValuesOf(flag string) []string {
 	switch flag {
 	case "text":
@@ -225,8 +225,8 @@ func ValuesOf(flag string) []string {
 	return nil
 }
 
-// CompleteValues offers to the shell the values of a command's flags: words where a flag takes only these, files
-// where it names one, and nothing where it takes a number or a text.
+// CompleteValues sets up shell completion for the values of a command's flags. It offers words or files where
+// a flag takes such, and nothing for numbers and texts.
 func CompleteValues(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, given := cmd.GetFlagCompletionFunc(f.Name); given {

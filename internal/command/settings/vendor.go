@@ -63,7 +63,7 @@ func (f *VendorFlags) registerVendor(fs *pflag.FlagSet) {
 	})
 }
 
-// Resolve finds the vendor, and the parts of its address in the environment.
+// Resolve finds the vendor by its name, and looks up the parts of its address in the environment.
 func (f *VendorFlags) Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) error {
 	f.MaxTokensGiven = fs.Changed("max-tokens")
 	for _, part := range PlaceParts {
@@ -87,7 +87,7 @@ func (f *VendorFlags) Resolve(fs *pflag.FlagSet, env func(string) (string, bool)
 			typed, DidYouMean(likelyVendor(f.Provider)))
 	}
 	f.Dialect = f.Vendor.Dialect
-	f.Place = fromUsual(f.Place, f.Vendor, env)
+	f.Place = placeFromVariables(f.Place, f.Vendor, env)
 	return AtLeast("max-tokens", f.MaxTokens, 1)
 }
 
@@ -110,17 +110,18 @@ func dialectNamed(name string) provider.Dialect {
 
 // DemandsBound reports whether the dialect refuses a chat without a bound on its answer.
 func (f *VendorFlags) DemandsBound() bool {
-	err := f.takes(provider.Request{Endpoint: provider.Chat, Model: "any", Body: []byte(`{"messages":[{"role":"user","content":"Hi"}]}`)})
+	err := f.checkTranslatable(provider.Request{Endpoint: provider.Chat, Model: "any", Body: []byte(`{"messages":[{"role":"user","content":"Hi"}]}`)})
 	_, refused := errors.AsType[*provider.Untranslatable](err)
 	return refused
 }
 
-// fromUsual takes the parts of a place that the user has not set from their usual variables.
-func fromUsual(p catalog.Place, v catalog.Vendor, env func(string) (string, bool)) catalog.Place {
-	for part, to := range map[string]*string{"region": &p.Region, "project": &p.Project, "location": &p.Location, "resource": &p.Resource} {
+// placeFromVariables fills in the parts of a place that the user has not set, from the vendor's usual
+// variables.
+func placeFromVariables(p catalog.Place, v catalog.Vendor, env func(string) (string, bool)) catalog.Place {
+	for part, target := range map[string]*string{"region": &p.Region, "project": &p.Project, "location": &p.Location, "resource": &p.Resource} {
 		for _, name := range v.Variables(part) {
-			if value, _ := env(name); *to == "" {
-				*to = strings.TrimSpace(value)
+			if value, _ := env(name); *target == "" {
+				*target = strings.TrimSpace(value)
 			}
 		}
 	}
@@ -133,8 +134,8 @@ func (f *VendorFlags) Name() string { return cmp.Or(f.Vendor.Name, ProviderSim) 
 // IsOpenAIShaped reports whether answers are in the shape of OpenAI's.
 func (f *VendorFlags) IsOpenAIShaped() bool { return f.Dialect.Name() == ProviderOpenAI }
 
-// Answering returns the vendor whose rules hold: that of --preset, else that of --provider.
-// Under --provider openai it is the vendor at the base URL.
+// Answering returns the vendor whose rules hold: that of --preset, else that of --provider. Under --provider
+// openai it is the vendor at the base URL.
 func (f *VendorFlags) Answering(preset string) catalog.Vendor {
 	switch {
 	case preset != presetAuto:
@@ -147,9 +148,9 @@ func (f *VendorFlags) Answering(preset string) catalog.Vendor {
 	return catalog.For("", f.BaseURL)
 }
 
-// takes says what is wrong with a request that must be translated for the provider; nil if nothing
-// is. The operation of a line says which shape the line has already.
-func (f *VendorFlags) takes(r provider.Request) error {
+// checkTranslatable returns an error if the provider cannot take the request, even translated. The request's
+// endpoint tells which shape it already has.
+func (f *VendorFlags) checkTranslatable(r provider.Request) error {
 	served := wire.Served(f.Dialect, f.Vendor.Serves...)
 	if slices.Contains(served, r.Endpoint) {
 		return nil
@@ -163,19 +164,18 @@ func (f *VendorFlags) takes(r provider.Request) error {
 	return err
 }
 
-// TakesLine is takes for the requests that a job makes of the lines of an input. It returns nil
-// where the provider takes every line as it is.
+// TakesLine returns checkTranslatable for the requests that a job makes of input lines. It returns nil where
+// the provider takes every line as it is.
 func (f *InputFlags) TakesLine() func(*prompts.Request) error {
 	if f.IsOpenAIShaped() {
 		return nil
 	}
 	job := promptfile.Config{MaxTokens: f.BoundOfChats(), MaxTokensOfPrompts: f.MaxTokens}
-	return func(q *prompts.Request) error { return f.takes(job.Asks(q)) }
+	return func(q *prompts.Request) error { return f.checkTranslatable(job.Asks(q)) }
 }
 
-// AnswerBounds returns the bounds with which lines are sent that have none of their own, in tokens: chats and
-// prompts. They are 0 where no provider of the run demands one: its calls go out without a bound, and none
-// may be reckoned with.
+// AnswerBounds returns the most tokens of answers to lines without a bound of their own, for chats and for
+// prompts. Both are 0 if no provider of the run demands a bound, as calls then go out without one.
 func (f *Flags) AnswerBounds() (chats, ofPrompts int) {
 	demands := f.DemandsBound()
 	if f.Fleet != nil {
@@ -212,7 +212,7 @@ func (f *VendorFlags) locateOpenAI(env func(string) (string, bool)) {
 	}
 }
 
-// locate makes the base URL of a vendor other than openai, unless the user has set one.
+// locate sets the base URL of a vendor other than openai, unless the user has set one.
 func (f *VendorFlags) locate(env func(string) (string, bool)) error {
 	if f.BaseURL != "" || f.Provider == ProviderOpenAI || f.Provider == ProviderSim {
 		return nil
@@ -253,8 +253,7 @@ func (f *VendorFlags) endpointIn(env func(string) (string, bool)) string {
 // has them, the search asks the machine whether it is one of Google's.
 const credentialsTimeout = 5 * time.Second
 
-// findProject takes the project that Google's credentials name, if the address needs one and
-// the user has set none.
+// findProject sets the project from Google's credentials, if the address needs one and the user has set none.
 func (f *VendorFlags) findProject() {
 	if f.Vendor.Auth != catalog.Google || f.Place.Project != "" || !slices.Contains(f.Vendor.Needs(), "project") {
 		return
@@ -266,38 +265,38 @@ func (f *VendorFlags) findProject() {
 	}
 }
 
-// locateAt takes an address from the vendor's variable, with or without the path of the
+// locateAt sets the base URL to an address from the vendor's variable. The address may lack the path of the
 // vendor's row.
 func (f *VendorFlags) locateAt(endpoint string) error {
 	row, err := url.Parse(strings.ReplaceAll(f.Vendor.Base, "{resource}", "acme"))
 	if err != nil {
 		return fmt.Errorf("--provider %s: %w", f.Provider, err)
 	}
-	at, err := url.Parse(endpoint)
-	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" {
+	address, err := url.Parse(endpoint)
+	if err != nil || address.Scheme != "https" && address.Scheme != "http" || address.Host == "" {
 		advice := "write it as in https://" + row.Host
 		if f.needsResource() {
 			advice += ", or set --resource"
 		}
 		return fmt.Errorf("%s: %q is not an address: %s", f.Vendor.Endpoint, exit.WithoutKeys(endpoint), advice)
 	}
-	door, _, _ := strings.Cut(strings.TrimPrefix(row.Path, "/"), "/")
-	before, _, _ := strings.Cut(strings.TrimRight(at.Path, "/")+"/", "/"+door+"/")
-	at.Path, at.RawQuery = strings.TrimRight(before, "/")+row.Path, ""
-	f.BaseURL, f.MadeOf = at.String(), f.Vendor.Endpoint
+	firstPart, _, _ := strings.Cut(strings.TrimPrefix(row.Path, "/"), "/")
+	prefix, _, _ := strings.Cut(strings.TrimRight(address.Path, "/")+"/", "/"+firstPart+"/")
+	address.Path, address.RawQuery = strings.TrimRight(prefix, "/")+row.Path, ""
+	f.BaseURL, f.MadeOf = address.String(), f.Vendor.Endpoint
 	return nil
 }
 
-// Missing names the flags and variables of the parts that are not set; "" if all are.
+// Missing returns the flags and variables for the parts that are not set; "" if all are.
 func (f *VendorFlags) Missing(parts []string) string {
-	var list []string
+	var missing []string
 	for _, part := range parts {
 		if f.part(part) != "" {
 			continue
 		}
-		list = append(list, fmt.Sprintf("--%s (or %s)", part, strings.Join(f.variables(part), ", ")))
+		missing = append(missing, fmt.Sprintf("--%s (or %s)", part, strings.Join(f.variables(part), ", ")))
 	}
-	return strings.Join(list, " and ")
+	return strings.Join(missing, " and ")
 }
 
 // variables lists those that may contain a part of the address, or the address itself.
@@ -309,7 +308,7 @@ func (f *VendorFlags) variables(part string) []string {
 	return names
 }
 
-// partFault says what is wrong with a part of an address.
+// partFault returns the error for an invalid part of an address, with advice.
 func (f *VendorFlags) partFault(e *catalog.PartError) error {
 	advice := "only letters, digits, - and _ are allowed, as in " + usualParts[e.Part]
 	if strings.ContainsAny(e.Value, ".:/") {
@@ -338,8 +337,8 @@ func Dashed(flags []string) string {
 	return strings.Join(names, " and ")
 }
 
-// WhereFrom adapts an advice to the vendor. It names the sources of the address in place of
-// --base-url, and the vendor's usual address in place of OpenAI's.
+// WhereFrom adapts advice to the vendor. It names the sources of the address in place of --base-url, and the
+// vendor's usual address in place of OpenAI's.
 func (f *VendorFlags) WhereFrom(advice string) string {
 	if f.MadeOf != "" {
 		advice = strings.ReplaceAll(advice, "--base-url", f.MadeOf)
@@ -382,11 +381,11 @@ func likelyVendor(typed string) string {
 	return Nearest(typed, append(catalog.Names(), ProviderSim))
 }
 
-// useVendor fills in the vendor's values where the user has set none. These are the variable of
-// the key, the timeout, the most calls in flight, and the endpoint of lines that name none.
+// useVendor sets the defaults of the vendor where the user has set nothing. They are the variable of the key,
+// the timeout, the most calls in flight, and the endpoint.
 func (f *Flags) useVendor(flags *pflag.FlagSet, env func(string) (string, bool)) {
-	if v := f.Vendor.Timeout; v > 0 && !flags.Changed("timeout") {
-		f.Timeout = v
+	if timeout := f.Vendor.Timeout; timeout > 0 && !flags.Changed("timeout") {
+		f.Timeout = timeout
 	}
 	if (f.ServiceTier == catalog.Flex || f.ServiceTier == TierAuto) && !flags.Changed("timeout") {
 		f.Timeout = max(f.Timeout, flexTimeout)
@@ -417,8 +416,7 @@ func (f *Flags) useVendor(flags *pflag.FlagSet, env func(string) (string, bool))
 // variable of its own.
 const DefaultKeyEnv = "OPENAI_API_KEY"
 
-// Fields says which extra fields result lines have about the answering provider, where not
-// all answers are in OpenAI's shape.
+// Fields returns which extra fields result lines get where not all answers are in OpenAI's shape.
 func (f *Flags) Fields() (fields promptfile.Fields) {
 	if f.Fleet != nil {
 		return promptfile.Fields{Text: f.WritesText()}
@@ -438,8 +436,8 @@ func (f *Flags) WritesText() bool {
 }
 
 // AnswerText has the client read the words of answers, or not, whatever --text says.
-func (f *Flags) AnswerText(yes bool) {
-	if f.text = textNever; yes {
+func (f *Flags) AnswerText(isRead bool) {
+	if f.text = textNever; isRead {
 		f.text = textAlways
 	}
 }
