@@ -29,8 +29,9 @@ type question struct {
 	plan   *plan.Plan            // of the items that are left to do; nil: there is nothing to ask
 }
 
-// may reports whether there may be something to ask. Otherwise nothing is estimated.
-func (q *question) may(src promptfile.Input, routes *route.Table) bool {
+// prepare reports whether there may be something to ask, and if so starts the estimate of the cost. Otherwise
+// nothing is estimated.
+func (q *question) prepare(src promptfile.Input, routes *route.Table) bool {
 	if q.pilot == nil && (!q.Converse || src.Stream || !q.Flags.Confirms()) {
 		return false
 	}
@@ -45,11 +46,11 @@ func (q *question) may(src promptfile.Input, routes *route.Table) bool {
 	return true
 }
 
-// take adds what an item may cost.
-func (q *question) take(r *prompts.Request) { q.plan.Take(*r) }
+// addItem adds what an item may cost.
+func (q *question) addItem(r *prompts.Request) { q.plan.Take(*r) }
 
-// ask waits for the answer of a person, if there is something to ask. Its error ends the run before
-// it has called anybody or touched a file.
+// ask asks a person about the cost, if there is something to ask, and waits for the answer. Its error ends
+// the run before any call and before any file is touched.
 func (q *question) ask() error {
 	switch {
 	case q.plan == nil:
@@ -61,20 +62,20 @@ func (q *question) ask() error {
 	if high <= q.Flags.ConfirmAbove {
 		return nil
 	}
-	is := "is"
+	verb := "is"
 	if q.Flags.Fleet != nil {
-		is = "may be"
+		verb = "may be"
 	}
 	text := fmt.Sprintf("%s to do for %s, which %s more than %s (--confirm-above). Continue?",
-		words.Count(q.plan.Items(), "item"), q.span(), is, words.Money(q.Flags.ConfirmAbove))
-	return q.agreed(text, exit.Interrupted, "nothing was called, as you said. Start again with:")
+		words.Count(q.plan.Items(), "item"), q.costRangeText(), verb, words.Money(q.Flags.ConfirmAbove))
+	return q.confirm(text, exit.Interrupted, "nothing was called, as you said. Start again with:")
 }
 
-// afterPilot shows the plan of the rest, and asks whether to go on. If nobody can answer, the run
-// ends there, unless a flag has answered.
+// afterPilot shows the plan of the rest, and asks whether to continue. If nobody can answer, the run ends
+// there, unless --yes has answered in advance.
 func (q *question) afterPilot() error {
 	q.plan.Foresee(q.plan.Items(), 0, 0)
-	rest := fmt.Sprintf("the rest, by the pilot: %s for %s", words.Count(q.plan.Items(), "item"), q.cost())
+	rest := fmt.Sprintf("the rest, by the pilot: %s for %s", words.Count(q.plan.Items(), "item"), q.costText())
 	q.show.console.Notice(event.Planned, rest)
 	q.show.console.Settle()
 	isRead := q.Flags.Progress != settings.ProgressJSON && q.Flags.Progress != settings.ProgressNone
@@ -87,11 +88,11 @@ func (q *question) afterPilot() error {
 	if !q.Converse || !isRead {
 		return q.verdict.FailAgain(exit.Bound, "the pilot is over, and nobody can be asked whether to continue (--yes continues). Continue with:")
 	}
-	return q.agreed("Continue?", exit.Bound, "stopped after the pilot, as you said. Continue with:")
+	return q.confirm("Continue?", exit.Bound, "stopped after the pilot, as you said. Continue with:")
 }
 
-// cost says what the items may cost.
-func (q *question) cost() string {
+// costText returns what the items may cost, in words.
+func (q *question) costText() string {
 	usd, unpriced := q.plan.Cost()
 	switch {
 	case unpriced == q.plan.Items():
@@ -102,13 +103,13 @@ func (q *question) cost() string {
 	return "about " + words.Money(usd)
 }
 
-// span says what the items may cost before any lane is chosen: on the cheapest of its lanes each, or on
-// the dearest.
-func (q *question) span() string {
+// costRangeText returns what the items may cost before lanes are chosen. It ranges from the cheapest lane of
+// each item to the dearest.
+func (q *question) costRangeText() string {
 	low, high, unpriced := q.plan.Span()
 	switch lowest, highest := words.Money(low), words.Money(high); {
 	case q.Flags.Fleet == nil:
-		return q.cost()
+		return q.costText()
 	case unpriced > 0:
 		return "at least " + lowest
 	case lowest == highest:
@@ -118,27 +119,27 @@ func (q *question) span() string {
 	}
 }
 
-// agreed asks and reads a line. Any answer but yes ends the run with the code and the text, and so
-// does a signal or the deadline, with its own. The goroutine that reads is left behind until the
-// process ends, since nothing ends a read from a terminal.
-func (q *question) agreed(text string, code int, refused string) error {
+// confirm asks a question and reads a line. Any answer but yes ends the run with that code and refusal, and a
+// signal or the deadline ends it with its own. The goroutine that reads stays behind, since nothing ends a
+// read from a terminal.
+func (q *question) confirm(prompt string, code int, refusal string) error {
 	q.show.console.Settle()
 	defer q.Halt.Ask()()
-	fmt.Fprintf(q.Stderr, "headrace: %s [y/N] ", text)
+	fmt.Fprintf(q.Stderr, "headrace: %s [y/N] ", prompt)
 	line := make(chan string, 1)
 	go func() {
-		text, _ := bufio.NewReader(q.Stdin).ReadString('\n') // a terminal that has gone says nothing: no
-		line <- text
+		prompt, _ := bufio.NewReader(q.Stdin).ReadString('\n') // a terminal that has gone says nothing: no
+		line <- prompt
 	}()
 	select {
-	case text := <-line:
-		if !strings.HasSuffix(text, "\n") {
+	case prompt := <-line:
+		if !strings.HasSuffix(prompt, "\n") {
 			fmt.Fprintln(q.Stderr) // the question's line ends
 		}
-		if word := strings.ToLower(strings.TrimSpace(text)); word == "y" || word == "yes" {
+		if word := strings.ToLower(strings.TrimSpace(prompt)); word == "y" || word == "yes" {
 			return nil
 		}
-		return q.verdict.FailAgain(code, "%s", refused)
+		return q.verdict.FailAgain(code, "%s", refusal)
 	case <-q.Halt.Drain:
 		fmt.Fprintln(q.Stderr)
 		return q.verdict.HaltedEarly()

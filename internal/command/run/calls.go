@@ -35,7 +35,7 @@ type calls struct {
 	bounds  atomic.Bool // prompts have a bound that the user has not set, and no notice said so yet
 }
 
-// options returns the options of the run's calls.
+// options returns the options for the run's calls.
 func (c *calls) options() []batch.Option {
 	opts := []batch.Option{
 		batch.WithMaxAttempts(c.Flags.MaxAttempts),
@@ -47,15 +47,15 @@ func (c *calls) options() []batch.Option {
 		batch.WithFirstAnswer(c.Flags.FirstAnswer),
 	}
 	if c.log.Logger != nil && (c.Flags.Ctl == settings.CtlOn || c.log.Enabled(context.Background(), slog.LevelDebug)) { // another main may set its log later
-		opts = append(opts, batch.WithRetryHook(c.log.retry))
+		opts = append(opts, batch.WithRetryHook(c.log.logRetry))
 	}
 	opts = append(opts, c.endOptions()...)
 	opts = append(opts, c.Flags.LaneOptions()...)
 	return append(opts, c.memory.options()...)
 }
 
-// tiers returns the options of --service-tier auto: the items of each quota have a lane of the flex
-// tier and, behind it, one of the standard tier.
+// tiers returns the options of --service-tier auto. The items of each quota get a lane of the flex tier and,
+// behind it, one of the standard tier.
 func (c *calls) tiers(plan *promptfile.Plan) (opts []batch.Option) {
 	if c.Flags.ServiceTier != settings.TierAuto {
 		return nil
@@ -72,32 +72,32 @@ func (c *calls) call(ctx context.Context, it *promptfile.Item) (provider.Reply, 
 	return c.callOn(ctx, it, batch.LaneFrom(ctx))
 }
 
-// callOn makes one call of one item, on a lane.
+// callOn makes one call of one item on a lane. It logs and counts the call if the flags want that.
 func (c *calls) callOn(ctx context.Context, it *promptfile.Item, lane string) (provider.Reply, error) {
-	asks := it.Asks()
-	asks.Lane = lane
-	c.sayBound(it)
-	logs := c.log.Enabled(ctx, slog.LevelDebug)
-	if !logs && c.meters.genAI == nil {
-		reply, err := c.Account.Do(ctx, asks)
+	request := it.Asks()
+	request.Lane = lane
+	c.noteBound(it)
+	logsCall := c.log.Enabled(ctx, slog.LevelDebug)
+	if !logsCall && c.meters.genAI == nil {
+		reply, err := c.Account.Do(ctx, request)
 		c.noteFault(it, err)
 		return reply, err
 	}
 	began := c.Clock.Now()
-	reply, err := c.Account.Do(ctx, asks)
+	reply, err := c.Account.Do(ctx, request)
 	took := c.Clock.Now().Sub(began)
 	c.noteFault(it, err)
-	if logs {
-		c.log.call(ctx, it, &reply, took, err)
+	if logsCall {
+		c.log.logCall(ctx, it, &reply, took, err)
 	}
 	if c.meters.genAI != nil {
-		c.meters.note(&asks, &reply, took, err)
+		c.meters.countCall(&request, &reply, took, err)
 	}
 	return reply, err
 }
 
-// sayBound says once that a prompt has a bound on its answer that the user has not set.
-func (c *calls) sayBound(it *promptfile.Item) {
+// noteBound says once that a prompt has a bound on its answer that the user has not set.
+func (c *calls) noteBound(it *promptfile.Item) {
 	if !c.bounds.Load() || !it.Form.IsPrompt() || estimate.MaxOutput(it.Body) > 0 || !c.bounds.Swap(false) {
 		return
 	}
@@ -107,16 +107,16 @@ func (c *calls) sayBound(it *promptfile.Item) {
 
 // failing holds the items whose calls break and that have not ended. Workers note them.
 type failing struct {
-	mu    sync.Mutex
-	items map[string]int // calls that broke, by the item's id
-	said  bool
+	mu         sync.Mutex
+	items      map[string]int // calls that broke, by the item's id
+	isReported bool
 }
 
-// note counts a call of an item that broke, and reports whether the item should be looked at.
+// note counts a broken call of an item. It reports whether the item has had enough of them for a notice.
 func (f *failing) note(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.said || f.items[id] == 0 && len(f.items) >= verdict.MostFailing {
+	if f.isReported || f.items[id] == 0 && len(f.items) >= verdict.MostFailing {
 		return false
 	}
 	if f.items == nil {
@@ -133,8 +133,9 @@ func (f *failing) drop(id string) {
 	delete(f.items, id)
 }
 
-// due reports, once, that the notice is due, and for how many items.
-func (f *failing) due(p *observe.Snapshot) (items int, now bool) {
+// countIfDue returns how many items keep failing, and reports whether the notice about them is due. It is due
+// only once.
+func (f *failing) countIfDue(p *observe.Snapshot) (items int, isDue bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, calls := range f.items {
@@ -143,30 +144,29 @@ func (f *failing) due(p *observe.Snapshot) (items int, now bool) {
 		}
 	}
 	// with a breaker open, or few others answered, the server may be to blame
-	now = !f.said && p.Open+p.HalfOpen == 0 && p.Answered >= verdict.FailingFew*items
-	f.said = f.said || now
-	return items, now
+	isDue = !f.isReported && p.Open+p.HalfOpen == 0 && p.Answered >= verdict.FailingFew*items
+	f.isReported = f.isReported || isDue
+	return items, isDue
 }
 
-// noteFailing notes a call that broke, and says once that an item keeps failing while the
-// others are answered.
+// noteFailing counts a broken call. It shows a notice, once, if items keep failing while others are answered.
 func (c *calls) noteFailing(it *promptfile.Item, e *provider.Error) {
 	if c.show.recorder == nil || !e.Kind.BreakerCounts() || e.Kind.Cools() || !c.failing.note(it.ID) {
 		return
 	}
-	p := c.show.recorder.Snapshot(c.Clock.Now())
-	if n, now := c.failing.due(&p); now {
-		text := fmt.Sprintf("%s so far while the rest are answered: %s", keepFailing(n), c.verdict.FailedAs(it.ID, verdict.FailingCalls, e))
-		if n > 1 {
+	snapshot := c.show.recorder.Snapshot(c.Clock.Now())
+	if items, isDue := c.failing.countIfDue(&snapshot); isDue {
+		text := fmt.Sprintf("%s so far while the rest are answered: %s", keepFailingText(items), c.verdict.FailedAs(it.ID, verdict.FailingCalls, e))
+		if items > 1 {
 			text += ", and so on"
 		}
 		c.show.console.Notice(event.Failing, text)
 	}
 }
 
-// keepFailing says that the calls of items keep breaking. The items have not ended, as a later
+// keepFailingText says that the calls of items keep breaking. The items have not ended, as a later
 // call may still be answered.
-func keepFailing(items int) string {
+func keepFailingText(items int) string {
 	if items == 1 {
 		return "1 item keeps failing"
 	}
@@ -178,7 +178,7 @@ func keepFailing(items int) string {
 // lines share.
 const alikeFailures = 20
 
-// endOptions returns the options that say when a run stops, or goes on, as its calls fail.
+// endOptions returns the options that decide when failing calls stop the run.
 func (c *calls) endOptions() []batch.Option {
 	opts := []batch.Option{batch.WithOutagePatience(c.Flags.OutagePatience)}
 	if c.Flags.KeepGoing {
@@ -200,19 +200,20 @@ type troubles struct {
 	stops  []event.StoppedLane // of a file with lanes
 }
 
-// inWords puts an event's reasons for broken calls into words, and notes them.
-func (d *display) inWords(e batch.Event) batch.Event {
+// explainCauses returns the event with the causes of broken calls in words. It also records breakers that
+// open and lanes that stop.
+func (d *display) explainCauses(e batch.Event) batch.Event {
 	if e.Transition != nil {
-		t := *e.Transition // others get the same event
-		t.Cause = d.Reason(t.Cause)
-		if t.Reason == machine.ByBreaker && t.To == machine.Cooling {
+		transition := *e.Transition // others get the same event
+		transition.Cause = d.Reason(transition.Cause)
+		if transition.Reason == machine.ByBreaker && transition.To == machine.Cooling {
 			d.troubles.opened++
-			d.troubles.why = verdict.ReasonOf(t.Cause)
+			d.troubles.why = verdict.ReasonOf(transition.Cause)
 		}
-		if t.To == machine.Stopped && d.Flags.Fleet != nil {
-			d.troubles.stops = append(d.troubles.stops, d.stopOf(t.Lane, t.Cause))
+		if transition.To == machine.Stopped && d.Flags.Fleet != nil {
+			d.troubles.stops = append(d.troubles.stops, d.stopOf(transition.Lane, transition.Cause))
 		}
-		e.Transition = &t
+		e.Transition = &transition
 	}
 	return e
 }
@@ -227,7 +228,7 @@ func (d *display) stopOf(lane string, cause error) event.StoppedLane {
 	return stop
 }
 
-// noteFault notes a call that was not answered, and says once that a server names an
+// noteFault records a call that was not answered. It shows a notice, once, if a server asks for an
 // implausible wait.
 func (c *calls) noteFault(it *promptfile.Item, err error) {
 	e := verdict.FaultOf(err)

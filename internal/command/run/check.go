@@ -8,7 +8,8 @@ import (
 	"github.com/headrace/headrace/provider"
 )
 
-// checkJob makes a job check its answers, and refuse lines whose answers cannot be checked.
+// checkJob makes a job check its answers against the schema. Lines whose answers cannot be checked are
+// refused.
 func (r *runner) checkJob(job *promptfile.Config) {
 	if r.schema == nil {
 		return

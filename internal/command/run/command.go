@@ -77,7 +77,8 @@ Exit codes:
   130  interrupted
   141  the reader of standard output has gone, as in | head`
 
-// Command makes headrace run. A line with --cluster goes to cluster; nil: this build has none.
+// Command returns the command headrace run. The function cluster gets runs with --cluster; nil if this build
+// has none.
 func Command(w *world.World, cluster OnCluster) *cobra.Command {
 	flags := &settings.Flags{ManyLanes: true}
 	cmd := &cobra.Command{
@@ -122,7 +123,7 @@ func Command(w *world.World, cluster OnCluster) *cobra.Command {
 // OnCluster runs an input in a cluster.
 type OnCluster func(ctx context.Context, s *Settings, input string) error
 
-// runOnCluster has another main run the input.
+// runOnCluster passes the input to a cluster, after it has refused the flags that no cluster can keep.
 func runOnCluster(ctx context.Context, w *world.World, flags *settings.Flags, inputs []string, cluster OnCluster) error {
 	own := flags.SetOf(settings.Ends)
 	if flags.Cluster == settings.ClusterTrial {

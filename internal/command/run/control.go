@@ -36,7 +36,7 @@ type control struct {
 	paused      bool
 	concurrency int
 	cap         float64                 // USD; 0: none
-	all         batch.Limits            // of the lanes that have none of their own
+	limitsOfAll batch.Limits            // of the lanes that have none of their own
 	limits      map[string]batch.Limits // by lane
 }
 
@@ -46,12 +46,12 @@ func (c *control) steering() *batch.Control {
 	return c.steers
 }
 
-// open begins to listen. A run that cannot goes on without.
+// open starts to listen for headrace ctl. If that fails, the run continues without it.
 func (c *control) open(job *promptfile.Job) {
 	c.job, c.concurrency, c.cap = job, c.Flags.Concurrency, c.Flags.MaxCost
-	c.all, c.limits = c.Flags.Limits(), map[string]batch.Limits{}
+	c.limitsOfAll, c.limits = c.Flags.Limits(), map[string]batch.Limits{}
 	if p := c.pilot; p != nil {
-		c.paused, c.concurrency, c.all, c.limits = p.paused, p.concurrency, p.all, p.limits
+		c.paused, c.concurrency, c.limitsOfAll, c.limits = p.paused, p.concurrency, p.limitsOfAll, p.limits
 	}
 	if c.Flags.Ctl == settings.CtlOff || c.Flags.ToStdout() || settings.IsNoFile(c.Flags.Output) {
 		return
@@ -65,15 +65,16 @@ func (c *control) open(job *promptfile.Job) {
 	}
 }
 
-// goOn sets again what headrace ctl has changed in the pilot, before the first item is read.
-func (c *control) goOn() {
+// restoreAfterPilot repeats the changes that headrace ctl made during the pilot, before the first item is
+// read.
+func (c *control) restoreAfterPilot() {
 	if c.pilot == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ctx := c.Halt.Ctx
-	again := func(what, lane, from, to string, err error) {
+	record := func(what, lane, from, to string, err error) {
 		if err != nil {
 			c.log.Warn("a change by headrace ctl could not be kept after the pilot", "what", what, "lane", lane, "error", err)
 			return
@@ -81,21 +82,21 @@ func (c *control) goOn() {
 		c.changed(what, lane, from, to)
 	}
 	if c.paused {
-		again("state", "", "running", "paused", c.steers.Pause(ctx))
+		record("state", "", "running", "paused", c.steers.Pause(ctx))
 	}
 	if was := c.Flags.Concurrency; c.concurrency != was {
-		again("concurrency", "", strconv.Itoa(was), strconv.Itoa(c.concurrency), c.job.SetConcurrency(ctx, c.concurrency))
+		record("concurrency", "", strconv.Itoa(was), strconv.Itoa(c.concurrency), c.job.SetConcurrency(ctx, c.concurrency))
 	}
-	if was := c.Flags.Limits(); c.all != was {
-		again("limits", "", ctl.LimitWords(was), ctl.LimitWords(c.all), c.steers.SetLimitsOfAll(ctx, c.all))
+	if was := c.Flags.Limits(); c.limitsOfAll != was {
+		record("limits", "", ctl.LimitWords(was), ctl.LimitWords(c.limitsOfAll), c.steers.SetLimitsOfAll(ctx, c.limitsOfAll))
 	}
 	for _, lane := range slices.Sorted(maps.Keys(c.limits)) {
 		to := c.limits[lane]
-		again("limits", lane, ctl.LimitWords(c.told(lane)), ctl.LimitWords(to), c.steers.SetLimits(ctx, lane, to))
+		record("limits", lane, ctl.LimitWords(c.initialLimits(lane)), ctl.LimitWords(to), c.steers.SetLimits(ctx, lane, to))
 	}
 }
 
-// close takes no further command. A new bound on the cost holds for the rest after a pilot, and for the command that
+// close stops listening. A new bound on the cost holds for the rest after a pilot, and for the command that
 // continues.
 func (c *control) close() {
 	if err := c.server.Close(); err != nil {
@@ -107,11 +108,11 @@ func (c *control) close() {
 	}
 }
 
-// Do carries a command out.
+// Do carries out a command of headrace ctl, and returns the answer to it.
 func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err error) {
 	switch cmd.Word {
 	case ctl.Status:
-		p := c.show.stands()
+		p := c.show.progressNow()
 		return ctl.Answer{Text: strings.Join(event.Lines(p), "\n"), Progress: p}, nil
 	case ctl.Report:
 		return ctl.Answer{Files: c.files()}, nil
@@ -144,9 +145,9 @@ func (c *control) Do(ctx context.Context, cmd ctl.Command) (a ctl.Answer, err er
 	return a, err
 }
 
-// files names the files of the run.
+// files returns the absolute paths of the run's files.
 func (c *control) files() *ctl.Files {
-	full := func(path string) string {
+	absolute := func(path string) string {
 		if path == "" {
 			return ""
 		}
@@ -155,10 +156,11 @@ func (c *control) files() *ctl.Files {
 		}
 		return path
 	}
-	return &ctl.Files{Output: full(c.Flags.Output), Errors: full(c.Flags.ErrorsPath()), Timeline: full(c.show.timelineAt)}
+	return &ctl.Files{Output: absolute(c.Flags.Output), Errors: absolute(c.Flags.ErrorsPath()), Timeline: absolute(c.show.timelineAt)}
 }
 
-// changed shows and keeps a change, if it is one, and returns it in words.
+// changed shows a change, records it, and returns it in words. If nothing has changed, it only returns the
+// words.
 func (c *control) changed(what, lane, from, to string) string {
 	e := event.Changed{Event: "changed", At: event.Stamp(c.Clock.Now()), What: what, Lane: lane, From: from, To: to, By: "ctl"}
 	if e.Text = e.Say(); e.IsNone() {
@@ -166,12 +168,13 @@ func (c *control) changed(what, lane, from, to string) string {
 	}
 	c.show.console.Changed(e)
 	c.show.timeline.Changed(e)
-	c.show.scene.change(e)
+	c.show.scene.addChange(e)
 	c.log.Info("changed by ctl", "what", what, "lane", lane, "from", from, "to", to)
 	text, _ := strings.CutSuffix(e.Text, ", by headrace ctl")
 	return text
 }
 
+// pause pauses the run, or resumes it, and returns what has changed.
 func (c *control) pause(ctx context.Context, paused bool) (string, error) {
 	if c.Halt.Called() {
 		return "", errors.New("the run is ending: it can no longer be paused or resumed")
@@ -190,6 +193,7 @@ func (c *control) pause(ctx context.Context, paused bool) (string, error) {
 	return c.changed("state", "", from, to), nil
 }
 
+// drain ends the run as the first Ctrl-C does: nothing more is started.
 func (c *control) drain() string {
 	if c.Halt.Called() {
 		return "it is ending already, by " + c.Halt.Reason()
@@ -202,6 +206,7 @@ func (c *control) drain() string {
 	return c.changed("state", "", from, "draining")
 }
 
+// setConcurrency changes the most calls in flight, within what the run's files and sockets allow.
 func (c *control) setConcurrency(ctx context.Context, n int) (string, error) {
 	if most := c.Account.MostConcurrency(); n > most {
 		return "", fmt.Errorf("concurrency %d is too much for this run: want 1 to %d, or start it with a higher -c", n, most)
@@ -214,6 +219,8 @@ func (c *control) setConcurrency(ctx context.Context, n int) (string, error) {
 	return c.changed("concurrency", "", strconv.Itoa(from), strconv.Itoa(n)), nil
 }
 
+// setMaxCost changes the bound on the cost. A run without a bound has not counted its cost, so it cannot get
+// one.
 func (c *control) setMaxCost(ctx context.Context, usd float64) (string, error) {
 	if c.cap == 0 {
 		return "", errors.New("max-cost: the run was started without --max-cost, and has not counted what it spends: start it with one")
@@ -234,22 +241,23 @@ func (c *control) lanes() (names []string) {
 	return names
 }
 
-// lanesNamed returns the lanes that a name of a user's means: those of the file by its name for them, or one of the run.
+// lanesNamed returns the lanes that a name means: all of one lane of the file, or one lane of the run.
 func (c *control) lanesNamed(name string) ([]string, error) {
 	all := c.lanes()
-	meant := slices.DeleteFunc(slices.Clone(all), func(lane string) bool {
-		of := c.Account.LaneNamed(lane)
-		return lane != name && (of == nil || of.Spec.Name != name)
+	named := slices.DeleteFunc(slices.Clone(all), func(lane string) bool {
+		known := c.Account.LaneNamed(lane)
+		return lane != name && (known == nil || known.Spec.Name != name)
 	})
-	if len(meant) == 0 {
+	if len(named) == 0 {
 		return nil, fmt.Errorf("lane %q is not in use: want %s", exit.WithoutKeys(name), strings.Join(all[:min(len(all), mostNamed)], ", "))
 	}
-	return meant, nil
+	return named, nil
 }
 
 // mostNamed bounds the lanes that a refusal names.
 const mostNamed = 20
 
+// setLimits changes the limits of one lane, or of all lanes where the file has none.
 func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, error) {
 	switch {
 	case c.Flags.Through != "":
@@ -260,12 +268,12 @@ func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, erro
 		all := c.lanes()
 		return "", fmt.Errorf("limit: name a lane, as each has limits of its own: %s", strings.Join(all[:min(len(all), mostNamed)], ", "))
 	case cmd.Lane == "":
-		from, to := c.all, cmd.On(c.all)
+		from, to := c.limitsOfAll, cmd.On(c.limitsOfAll)
 		if err := c.steers.SetLimitsOfAll(ctx, to); err != nil {
 			return "", err
 		}
 		was := ctl.AllWords(from, c.limits)
-		c.all, c.limits = to, map[string]batch.Limits{}
+		c.limitsOfAll, c.limits = to, map[string]batch.Limits{}
 		return c.changed("limits", "", was, ctl.LimitWords(to)), nil
 	}
 	lanes, err := c.lanesNamed(cmd.Lane)
@@ -276,7 +284,7 @@ func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, erro
 	for _, lane := range lanes {
 		from, known := c.limits[lane]
 		if !known {
-			from = c.told(lane)
+			from = c.initialLimits(lane)
 		}
 		to := cmd.On(from)
 		if err := c.steers.SetLimits(ctx, lane, to); err != nil {
@@ -288,14 +296,15 @@ func (c *control) setLimits(ctx context.Context, cmd *ctl.Command) (string, erro
 	return strings.Join(texts, "\n"), nil
 }
 
-// told returns the limits of a lane that its flags told at the start.
-func (c *control) told(lane string) batch.Limits {
+// initialLimits returns the limits that a lane's flags set at the start.
+func (c *control) initialLimits(lane string) batch.Limits {
 	if of := c.Account.LaneNamed(lane); of != nil {
 		return of.Spec.Flags.Limits()
 	}
-	return c.all
+	return c.limitsOfAll
 }
 
+// reset makes lanes forget the limits that they have learned. The name may be left out if there is only one.
 func (c *control) reset(ctx context.Context, name string) (string, error) {
 	lanes := c.lanes()
 	if name != "" {

@@ -186,7 +186,7 @@ func passedOn(t *testing.T, dir string, args ...string) (lines []string) {
 		}
 	}
 	sim := must.Get(r.Account.SimConfig())(t)
-	job, state := r.job(promptfile.Input{Name: r.Input}), r.memory.stateFile()
+	job, state := r.jobConfig(promptfile.Input{Name: r.Input}), r.memory.stateFile()
 	lines = append(lines, fields("job", job)...)
 	cfg := r.Account.ClientConfig()
 	lines = append(lines, fields("client", cfg)...)

@@ -22,8 +22,8 @@ import (
 // A namedFile is one of a run's own files.
 type namedFile struct{ what, name string }
 
-// files lists the files that a run reads and writes, without its timeline and its log.
-func files(f *verdict.Facts) (list []namedFile) {
+// ownFiles lists the files that a run reads and writes, without its timeline and its log.
+func ownFiles(f *verdict.Facts) (list []namedFile) {
 	for _, name := range f.Inputs {
 		if name != "-" {
 			list = append(list, namedFile{"input", name})
@@ -35,8 +35,8 @@ func files(f *verdict.Facts) (list []namedFile) {
 	return append(list, namedFile{"errors file", f.Flags.ErrorsPath()})
 }
 
-// outputFault is the end of a run whose files cannot be used: either the user chose the
-// wrong ones, or the disk refuses them.
+// outputFault returns the ending of a run whose files cannot be used. Either the user chose the wrong ones,
+// or the disk refuses them.
 func (r *runner) outputFault(err error) error {
 	if errors.Is(err, journal.ErrLocked) && r.Flags.Errors == "" && r.Flags.ErrorsPath() == settings.StdoutErrors {
 		return exit.Refuse("%s, or choose another errors file with --errors", exit.PlainText(err))
@@ -60,8 +60,8 @@ func (r *runner) outputFault(err error) error {
 	return r.verdict.FailAgain(exit.Output, "%s: %s, then run:", exit.PlainText(err), advice)
 }
 
-// job describes what the run does: the input, its files, and how to read lines.
-func (r *runner) job(in promptfile.Input) promptfile.Config {
+// jobConfig describes what the run does: its input, its files, and how it reads lines.
+func (r *runner) jobConfig(in promptfile.Input) promptfile.Config {
 	output := r.Flags.Output
 	if r.Flags.ToStdout() {
 		output = ""
@@ -75,7 +75,7 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 		Concurrency: r.Flags.Concurrency, Drain: r.Halt.Drain,
 		Lane: r.Account.Lane, Cost: settings.EstimateOf,
 		Simulated: r.Account.Books != nil,
-		Price:     r.show.priceOfModel, Bill: r.show.billed, MaxCost: r.Flags.MaxCost, Reserve: r.reserve,
+		Price:     r.show.priceOfModel, Bill: r.show.billItem, MaxCost: r.Flags.MaxCost, Reserve: r.costOfCall,
 		Checked: true, // the client passes on only valid JSON as an answer
 		Redact:  func(text string) string { return exit.WithoutPackages(r.Redact(text)) }, Watch: r.watchJob(in.Name),
 	}
@@ -84,13 +84,13 @@ func (r *runner) job(in promptfile.Input) promptfile.Config {
 	return job
 }
 
-// watchJob reports what happens to items, and counts bad lines for those who watch the run.
+// watchJob returns the hooks by which a job reports its items, bad lines and faults.
 func (r *runner) watchJob(input string) promptfile.Watch {
 	return promptfile.Watch{
 		Checked: func(items int) {
 			r.show.console.Notice(event.Checking, fmt.Sprintf("checking %s before any call: %d items so far", input, items))
 		},
-		Began:   r.control.goOn,
+		Began:   r.control.restoreAfterPilot,
 		Ended:   r.itemEnded,
 		Written: func(lines int) { r.show.unwritten.Add(-int64(lines)) },
 		Skipped: func(bad *prompts.LineError) {
@@ -100,7 +100,7 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 				r.show.console.Notice(event.ReadOtherwise, verdict.FormatHint(bad.File))
 			}
 		},
-		Renamed: r.sayRenamed(),
+		Renamed: r.renamedNotice(),
 		Broke: func(err error) {
 			r.show.console.Notice(event.InputBroke, exit.PlainText(err)+" (reading stops here; items before it are finished)")
 			var bad *prompts.LineError
@@ -114,9 +114,9 @@ func (r *runner) watchJob(input string) promptfile.Watch {
 	}
 }
 
-// sayRenamed returns a function that takes each item whose id was taken by an earlier run. It tells people of the
-// first one: the others fare alike, and there may be millions.
-func (r *runner) sayRenamed() func(req *prompts.Request, was string) {
+// renamedNotice returns a hook for items whose id an earlier run has used. It shows a notice for the first:
+// the others fare alike, and there may be millions.
+func (r *runner) renamedNotice() func(req *prompts.Request, was string) {
 	said := false
 	return func(req *prompts.Request, was string) {
 		if !said {
@@ -135,8 +135,8 @@ func placeOf(req *prompts.Request) string {
 	return fmt.Sprintf("line %d of %s", req.FileLine, req.File)
 }
 
-// sayOrder says what became of an output that was to stand in the order of the input.
-func (r *runner) sayOrder(s *promptfile.Sums) {
+// noteOrder shows whether the output is now in the order of the input, where the user wants it so.
+func (r *runner) noteOrder(s *promptfile.Sums) {
 	switch {
 	case s.Arranged:
 		r.show.console.Notice(event.Ordered, r.Flags.Output+": its lines are now in the order of the input")
@@ -145,8 +145,8 @@ func (r *runner) sayOrder(s *promptfile.Sums) {
 	}
 }
 
-// itemEnded passes an item that ended to those who count or report it. Its line is not saved
-// yet: it counts as unwritten until Watch.Written says otherwise.
+// itemEnded passes an item that has ended to those who count or report it. Its line is unwritten until
+// Watch.Written reports it.
 func (r *runner) itemEnded(res *promptfile.Result) {
 	r.show.unwritten.Add(1)
 	if len(res.Failures) > 0 {
@@ -156,15 +156,15 @@ func (r *runner) itemEnded(res *promptfile.Result) {
 		r.pilot.note(res)
 	}
 	if res.Err == nil {
-		r.answered.note(r.answeredAs(res))
+		r.answered.note(r.answeredOperation(res))
 		return
 	}
 	r.verdict.NoteFailed(res)
-	r.log.item(res)
+	r.log.logFailedItem(res)
 }
 
-// answeredAs returns the operation that gives an item's answer its shape.
-func (r *runner) answeredAs(res *promptfile.Result) string {
+// answeredOperation returns the operation that gives an item's answer its shape.
+func (r *runner) answeredOperation(res *promptfile.Result) string {
 	if res.Value.Translated {
 		f := r.Flags
 		if lane := r.Account.LaneNamed(res.Lane); lane != nil {
@@ -178,8 +178,8 @@ func (r *runner) answeredAs(res *promptfile.Result) string {
 	return res.Item.Endpoint
 }
 
-// begin opens the files, and says what became of earlier ones.
-func (r *runner) begin(job *promptfile.Job) (promptfile.Begun, error) {
+// openFiles opens the files of the job, and shows what happened to earlier ones.
+func (r *runner) openFiles(job *promptfile.Job) (promptfile.Begun, error) {
 	begun, err := job.Begin()
 	for _, f := range begun.Kept {
 		r.show.console.Notice(event.StartingOver, fmt.Sprintf("starting over: the old %s is kept as %s", f.Name, f.As))
@@ -205,8 +205,9 @@ func isTable(name string) bool {
 	return false
 }
 
-// introduce says what the user should know before the first call.
-func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
+// noteBeforeCalls shows the notices that the user should read before the first call. plan is nil for a
+// stream; lowered is about a lowered concurrency.
+func (r *runner) noteBeforeCalls(src promptfile.Input, plan *promptfile.Plan, begun promptfile.Begun, lowered string) {
 	if output := r.Flags.Output; isTable(output) && !r.Flags.ToStdout() && !settings.IsNoFile(output) {
 		r.show.console.Notice(event.Other, fmt.Sprintf("%s holds JSON Lines, whatever its name says: headrace export %s -o NAME%s makes a table of it",
 			output, settings.ShellQuote(output), strings.ToLower(filepath.Ext(output))))
@@ -219,7 +220,7 @@ func (r *runner) introduce(src promptfile.Input, plan *promptfile.Plan, begun pr
 		r.show.console.Notice(text.Code, text.Text)
 	}
 	r.Account.SayShared(r.show.console.Notice)
-	r.show.sayUnseen(begun)
+	r.show.warnOfUnseenCalls(begun)
 	switch {
 	case plan == nil && begun.Results > 0:
 		r.show.console.Notice(event.Resumed, fmt.Sprintf("resuming: %s in %s already; items that have one are skipped", words.Count(begun.Results, "result"), r.Flags.Output))

@@ -30,7 +30,8 @@ type garbage struct {
 // one.
 type sentinel struct{ *garbage }
 
-// tuneGarbage sets the collector for a run; restore sets it back.
+// tuneGarbage adapts the garbage collector to a run. The user's own GOGC has precedence. restore sets the old
+// value again.
 func tuneGarbage(env func(string) (string, bool)) (restore func()) {
 	if _, set := env("GOGC"); set {
 		return func() {}
@@ -49,8 +50,8 @@ func (g *garbage) watch() {
 	runtime.SetFinalizer(&sentinel{g}, func(s *sentinel) { s.adjust() })
 }
 
-// adjust sets the room for garbage by the heap that is alive now, and asks for its next call. It
-// runs in the goroutine of finalizers, perhaps while the run ends.
+// adjust sets the room for garbage by the live heap, and schedules its next call. It runs in the finalizers'
+// goroutine, perhaps while the run ends.
 func (g *garbage) adjust() {
 	if g.over.Load() {
 		return

@@ -47,48 +47,49 @@ func (c *Calls) Lanes() *Lanes {
 	return &Lanes{calls: c, table: c.r.routes}
 }
 
-// Of returns a line's pool, or why there is none.
+// Of returns the pool of a line, or the reason why there is none.
 func (l *Lanes) Of(q *prompts.Request) (*Pool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r, err := l.table.Find(q)
+	found, err := l.table.Find(q)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{Name: r.Name, After: r.Pool.After, Spill: r.Pool.Spill}
+	pool := &Pool{Name: found.Name, After: found.Pool.After, Spill: found.Pool.Spill}
 	tier := -1 // of the file's tiers, the latest that has a lane for the line
-	for i := range r.Lanes {
-		on := &r.Lanes[i]
-		if slices.ContainsFunc(p.Lanes, func(known Lane) bool { return known.Name == on.Machine }) { // of one quota
+	for i := range found.Lanes {
+		route := &found.Lanes[i]
+		if slices.ContainsFunc(pool.Lanes, func(known Lane) bool { return known.Name == route.Machine }) { // of one quota
 			continue
 		}
-		one := Lane{Name: on.Machine, Limit: l.calls.Account.LimitOn(on.Spec, on.Word), Weight: r.Weight(on.Machine)}
-		if n := len(p.Lanes); n > 0 {
-			if one.Tier = p.Lanes[n-1].Tier; on.Tier != tier {
-				one.Tier++
+		lane := Lane{Name: route.Machine, Limit: l.calls.Account.LimitOn(route.Spec, route.Word), Weight: found.Weight(route.Machine)}
+		if n := len(pool.Lanes); n > 0 {
+			if lane.Tier = pool.Lanes[n-1].Tier; route.Tier != tier {
+				lane.Tier++
 			}
 		}
-		tier = on.Tier
-		if one.Config, err = on.Spec.Config(); err != nil {
+		tier = route.Tier
+		if lane.Config, err = route.Spec.Config(); err != nil {
 			return nil, err
 		}
-		one.Config.Account = l.calls.Account.AccountOf(on.Spec)
-		if one.Config.Window = 0; on.Spec.Flags.All.Changed("concurrency") {
-			one.Config.Window = on.Spec.Window()
+		lane.Config.Account = l.calls.Account.AccountOf(route.Spec)
+		if lane.Config.Window = 0; route.Spec.Flags.All.Changed("concurrency") {
+			lane.Config.Window = route.Spec.Window()
 		}
-		p.Lanes = append(p.Lanes, one)
+		pool.Lanes = append(pool.Lanes, lane)
 	}
-	if r.Pool.Patience > 0 {
-		p.stick(r.HomeKey(q), r.Pool.Patience)
+	if found.Pool.Patience > 0 {
+		pool.makeSticky(found.HomeKey(q), found.Pool.Patience)
 	}
-	return p, nil
+	return pool, nil
 }
 
 // homeMark divides the name of a pool from that of the home. No name that people write has it.
 const homeMark = "\x00"
 
-// stick makes the pool one of the lines whose home is that of the key, as a run on one machine has it.
-func (p *Pool) stick(key string, patience time.Duration) {
+// makeSticky turns the pool into one for lines of the key's home: that lane comes first. A run on one machine
+// chooses the same home.
+func (p *Pool) makeSticky(key string, patience time.Duration) {
 	if key == "" || len(p.Lanes) < 2 {
 		return
 	}
@@ -116,7 +117,7 @@ func (l *Lanes) Takes(q *prompts.Request) error {
 	return err
 }
 
-// Job is [Calls.Job] over these lanes. Its Pool is left to the caller.
+// Job returns the configuration that [Calls.Job] returns, for these lanes. Its Pool is left to the caller.
 func (l *Lanes) Job(in promptfile.Input) promptfile.Config {
 	job := l.calls.Job(in)
 	origin := job.Origin

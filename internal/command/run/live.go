@@ -31,14 +31,14 @@ type scene struct {
 }
 
 // add takes a sample. The observer calls it.
-func (s *scene) add(one observe.Sample) {
+func (s *scene) add(sample observe.Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.samples.Add(one)
+	s.samples.Add(sample)
 }
 
-// change takes what headrace ctl has changed. A nil scene keeps nothing.
-func (s *scene) change(e event.Changed) {
+// addChange stores a change that headrace ctl has made. A nil scene keeps nothing.
+func (s *scene) addChange(e event.Changed) {
 	if s == nil {
 		return
 	}
@@ -47,15 +47,15 @@ func (s *scene) change(e event.Changed) {
 	s.changes = append(s.changes[max(0, len(s.changes)-timeline.MostChanges):], e)
 }
 
-// past returns the samples and the changes so far.
-func (s *scene) past() ([]observe.Sample, []event.Changed) {
+// history returns the samples and the changes so far.
+func (s *scene) history() ([]observe.Sample, []event.Changed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.samples.All(), slices.Clone(s.changes)
 }
 
-// end notes how the run has ended.
-func (m *meters) end() {
+// storeOutcome keeps the outcome of the run for its live page.
+func (m *meters) storeOutcome() {
 	if m.show.scene == nil {
 		return
 	}
@@ -66,12 +66,13 @@ func (m *meters) end() {
 	m.show.scene.ended.Store(true)
 }
 
-// livePage returns the page of the run at an address. bare: it shows no examples of failures.
-func (m *meters) livePage(a *address, bare bool) *live.Page {
+// livePage returns the live page of the run at an address. With hideQuotes it shows no examples of failures,
+// which may quote prompts.
+func (m *meters) livePage(a *address, hideQuotes bool) *live.Page {
 	cfg := live.Config{Clock: m.Clock, Render: func() (title, body string) {
-		return a.run().moment(bare).HTML()
+		return a.run().moment(hideQuotes).HTML()
 	}}
-	cfg.Timeline = func(to io.Writer, bare bool) error { return a.run().timeline(to, bare) }
+	cfg.Timeline = func(to io.Writer, hideQuotes bool) error { return a.run().timeline(to, hideQuotes) }
 	if !m.Flags.ToStdout() && !settings.IsNoFile(m.Flags.Output) {
 		cfg.Report = func() ([]byte, error) {
 			text, err := report.Page(m.World, m.Flags)
@@ -84,46 +85,47 @@ func (m *meters) livePage(a *address, bare bool) *live.Page {
 	return live.New(cfg)
 }
 
-// timeline writes the timeline so far: that of the file, or of what is shown if there is none.
-func (m *meters) timeline(to io.Writer, bare bool) error {
+// timeline writes the timeline so far. Without a timeline file it writes what the live page has kept.
+func (m *meters) timeline(to io.Writer, hideQuotes bool) error {
 	if !m.begun() {
 		return errors.New("the run has not begun")
 	}
 	if m.show.timeline != nil {
-		return timeline.Copy(to, m.show.timelineAt, bare)
+		return timeline.Copy(to, m.show.timelineAt, hideQuotes)
 	}
-	one := timeline.Run{At: m.Began, Start: m.show.startOf(nil)}
-	one.Samples, one.Changes = m.show.scene.past()
-	return one.Write(to)
+	run := timeline.Run{At: m.Began, Start: m.show.startOf(nil)}
+	run.Samples, run.Changes = m.show.scene.history()
+	return run.Write(to)
 }
 
-// moment returns how the run stands. bare: without what others have said.
-func (m *meters) moment(bare bool) *report.Moment {
-	s := m.show.scene
-	now := &report.Moment{Over: s.ended.Load(), Errors: m.Flags.ErrorsPath(), Zone: time.Local, Bare: bare} // asked before the progress, which is then final
-	if now.Progress = m.progress(bare); now.Progress == nil {
-		return now
+// moment returns the state of the run for its live page. With hideQuotes it leaves out the texts of the
+// provider, which may quote prompts.
+func (m *meters) moment(hideQuotes bool) *report.Moment {
+	scene := m.show.scene
+	moment := &report.Moment{Over: scene.ended.Load(), Errors: m.Flags.ErrorsPath(), Zone: time.Local, Bare: hideQuotes} // asked before the progress, which is then final
+	if moment.Progress = m.progress(hideQuotes); moment.Progress == nil {
+		return moment
 	}
 	start := m.show.startOf(nil)
-	if !s.read {
-		s.read, s.earlier = true, m.show.earlier(start.Run)
+	if !scene.read {
+		scene.read, scene.earlier = true, m.show.earlierRuns(start.Run)
 	}
-	now.Began, now.Settings, now.Concurrency, now.Earlier = m.Began, start.Settings, start.Concurrency, s.earlier
-	now.Samples, now.Changes = s.past()
-	if now.Over {
-		now.Summary = s.outcome.Load()
+	moment.Began, moment.Settings, moment.Concurrency, moment.Earlier = m.Began, start.Settings, start.Concurrency, scene.earlier
+	moment.Samples, moment.Changes = scene.history()
+	if moment.Over {
+		moment.Summary = scene.outcome.Load()
 	}
-	return now
+	return moment
 }
 
-// earlier reads the runs before this one; none if there is no timeline.
-func (d *display) earlier(own string) []timeline.Run {
+// earlierRuns reads the runs before this one from the timeline; none if there is no timeline.
+func (d *display) earlierRuns(runID string) []timeline.Run {
 	if d.timelineAt == "" {
 		return nil
 	}
 	runs, _ := timeline.ReadRuns(d.timelineAt) // without them the page shows this run
 	for k := range runs {
-		if runs[k].Start.Run == own {
+		if runs[k].Start.Run == runID {
 			return runs[:k]
 		}
 	}

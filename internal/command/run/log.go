@@ -27,7 +27,7 @@ type runLog struct {
 	*slog.Logger // nil until it is open
 }
 
-// open opens the log. Without --log-file its lines go to the console.
+// open opens the log, and returns a function that closes it. Without --log-file its lines go to the console.
 func (l *runLog) open(console io.Writer) (closed func(), err error) {
 	if l.Flags.LogFile != "" {
 		if err := l.checkFile(); err != nil {
@@ -38,13 +38,13 @@ func (l *runLog) open(console io.Writer) (closed func(), err error) {
 	return closed, err
 }
 
-// checkFile refuses a log that would be written into another file of the run.
+// checkFile refuses a log file that is another file of the run.
 func (l *runLog) checkFile() error {
 	path := l.Flags.LogFile
 	if settings.IsNoFile(path) {
 		return nil
 	}
-	for _, other := range append(files(l.Facts), namedFile{"timeline", l.Flags.TimelinePath()}) {
+	for _, other := range append(ownFiles(l.Facts), namedFile{"timeline", l.Flags.TimelinePath()}) {
 		if journal.SameFile(path, other.name) {
 			return exit.Refuse("--log-file: %s is the %s: choose another file", path, other.what)
 		}
@@ -55,8 +55,8 @@ func (l *runLog) checkFile() error {
 // longCooldown is the shortest cooldown that the log warns about.
 const longCooldown = 10 * time.Second
 
-// start logs the settings of the run.
-func (l *runLog) start(plan *promptfile.Plan) {
+// logStart logs the start of the run, its lanes, and how much was done before.
+func (l *runLog) logStart(plan *promptfile.Plan) {
 	var attrs []any
 	if l.Flags.LogFile == "" { // in a log file each line names its run
 		attrs = append(attrs, "run", runID(l.Facts))
@@ -76,21 +76,21 @@ func (l *runLog) start(plan *promptfile.Plan) {
 	}
 }
 
-// event logs what a run reports about its lanes.
-func (l *runLog) event(e batch.Event) {
+// logEvent logs an event about the run's lanes.
+func (l *runLog) logEvent(e batch.Event) {
 	switch {
 	case e.LongWait != nil:
 		l.Logger.Warn("long wait", event.LogAttrs(e.LongWait)...)
 	case e.Transition != nil:
-		l.transition(e.Transition)
+		l.logTransition(e.Transition)
 	case e.Summary != nil && e.Summary.Dropped > 0:
 		l.Logger.Warn("observer was too slow", "dropped", e.Summary.Dropped)
 	}
 }
 
-// transition logs what happened to a lane. It warns of what may cost a run much time; short
-// cooldowns and steps of recovery are no more than information.
-func (l *runLog) transition(t *batch.Transition) {
+// logTransition logs a transition of a lane. It warns of those that may cost much time; short cooldowns and
+// steps of recovery are information.
+func (l *runLog) logTransition(t *batch.Transition) {
 	attrs := []any{"lane", t.Lane, "epoch", t.Epoch, "reason", t.Reason.String()}
 	if t.Cause != nil {
 		attrs = append(attrs, "error", t.Cause.Error())
@@ -118,26 +118,26 @@ func (l *runLog) transition(t *batch.Transition) {
 	}
 }
 
-// call logs the outcome of one call. The server's names for it may hold anything.
-func (l *runLog) call(ctx context.Context, it *promptfile.Item, reply *provider.Reply, took time.Duration, err error) {
-	attrs := append(whereIs(it), "lane", it.Pool(), "attempt", batch.CallFrom(ctx), "status", reply.Status, "request_id", l.Redact(reply.RequestID), "latency_ms", took.Milliseconds())
+// logCall logs the outcome of one call. The server's names for it may hold anything.
+func (l *runLog) logCall(ctx context.Context, it *promptfile.Item, reply *provider.Reply, took time.Duration, err error) {
+	attrs := append(itemAttrs(it), "lane", it.Pool(), "attempt", batch.CallFrom(ctx), "status", reply.Status, "request_id", l.Redact(reply.RequestID), "latency_ms", took.Milliseconds())
 	if e := verdict.FaultOf(err); e != nil {
 		attrs = append(attrs, "kind", e.Kind.String())
 	}
 	l.Logger.Debug("call", append(attrs, "error", l.RedactError(err))...)
 }
 
-// whereIs names an item and its line, and the file where the input has several.
-func whereIs(it *promptfile.Item) []any {
+// itemAttrs names an item and its line, and the file where the input has several.
+func itemAttrs(it *promptfile.Item) []any {
 	if it.File == "" {
 		return []any{"id", it.ID, "line", it.Line}
 	}
 	return []any{"id", it.ID, "line", it.Line, "file", it.File, "file_line", it.FileLine}
 }
 
-// retry logs that the wait of an item is over and that it goes again. After a refusal the
-// lane has redistributed it, perhaps to another lane.
-func (l *runLog) retry(again batch.Retry) {
+// logRetry logs that an item goes again after its wait. After a refusal its lane has redistributed it,
+// perhaps to another lane.
+func (l *runLog) logRetry(again batch.Retry) {
 	if !l.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
@@ -149,31 +149,31 @@ func (l *runLog) retry(again batch.Retry) {
 	if e := verdict.FaultOf(again.Err); e != nil {
 		kind = e.Kind.String()
 	}
-	l.Logger.Debug(what, append(whereIs(it), "lane", again.Lane, "attempt", again.Calls+1, "waited_ms", again.Waited.Milliseconds(), "kind", kind)...)
+	l.Logger.Debug(what, append(itemAttrs(it), "lane", again.Lane, "attempt", again.Calls+1, "waited_ms", again.Waited.Milliseconds(), "kind", kind)...)
 }
 
-// item logs why an item failed.
-func (l *runLog) item(res *promptfile.Result) {
+// logFailedItem logs why an item failed.
+func (l *runLog) logFailedItem(res *promptfile.Result) {
 	kind, _ := l.FailureCode(res.Err)
-	l.Logger.Info("item failed", append(whereIs(res.Item), "lane", res.Lane, "kind", kind, "attempt", res.Attempts,
+	l.Logger.Info("item failed", append(itemAttrs(res.Item), "lane", res.Lane, "kind", kind, "attempt", res.Attempts,
 		"wait_ms", res.Waited.Milliseconds(), "latency_ms", res.Latency.Milliseconds(), "error", l.RedactError(res.Err))...)
-	l.panicked(res.Err, "id", res.Item.ID)
+	l.logPanic(res.Err, "id", res.Item.ID)
 }
 
-// panicked logs where a function has panicked, which its error's text does not say.
-func (l *runLog) panicked(err error, attrs ...any) {
+// logPanic logs where a function has panicked, which its error's text does not say.
+func (l *runLog) logPanic(err error, attrs ...any) {
 	var panicked *batch.PanicError
 	if errors.As(err, &panicked) {
 		l.Logger.Error("panic", append(attrs, "value", l.Redact(fmt.Sprint(panicked.Value)), "stack", string(panicked.Stack))...)
 	}
 }
 
-// end logs the outcome of a run.
-func (l *runLog) end(s *promptfile.Sums) {
+// logEnd logs the outcome of the run, and errors of its files and of its proof.
+func (l *runLog) logEnd(s *promptfile.Sums) {
 	if s.FilesErr != nil && !exit.IsClosedPipe(s.FilesErr) {
 		l.Logger.Error("result not kept", "unsaved", s.Unsaved, "error", l.RedactError(s.FilesErr))
 	}
-	l.panicked(s.RunErr)
+	l.logPanic(s.RunErr)
 	if s.RunErr == nil && !s.Proves() {
 		l.Logger.Error("proof broken", "offered", s.Counters.Offered, "settled", s.Counters.Settled, "released", s.Counters.Released, "calls", s.Counters.Calls)
 	}

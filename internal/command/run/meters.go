@@ -51,7 +51,7 @@ func (a *address) run() *meters {
 // Collect shows the calls by OpenTelemetry's conventions.
 func (a *address) Collect(to *exposition.Page) { a.run().genAI.Collect(to) }
 
-// open begins to serve and to write, as the flags say.
+// open starts to serve and to write metrics, as the flags say.
 func (m *meters) open() error {
 	m.over = make(chan struct{})
 	if m.Flags.Report != "" {
@@ -77,7 +77,7 @@ func (m *meters) open() error {
 		if err := m.checkFile(path); err != nil {
 			return err
 		}
-		file := metrics.NewFile(path, metrics.NewCollector(m.stand), m.genAI)
+		file := metrics.NewFile(path, metrics.NewCollector(m.standNow), m.genAI)
 		m.files.Go(func() {
 			select {
 			case <-m.show.watched:
@@ -94,10 +94,10 @@ func (m *meters) open() error {
 	return nil
 }
 
-// listen opens the address, and says it.
+// listen starts to serve at the address, and shows the address.
 func (m *meters) listen() (err error) {
 	a := &address{first: m}
-	collector := metrics.NewCollector(func() (metrics.Stand, bool) { return a.run().stand() })
+	collector := metrics.NewCollector(func() (metrics.Stand, bool) { return a.run().standNow() })
 	a.page = m.livePage(a, !exposition.IsLocal(m.Flags.MetricsAddr))
 	a.Server, err = metrics.Listen(m.Flags.MetricsAddr, a.page, func(bare bool) *event.Progress { return a.run().progress(bare) }, collector, a)
 	if err != nil {
@@ -109,9 +109,9 @@ func (m *meters) listen() (err error) {
 	return nil
 }
 
-// checkFile refuses a file that belongs to the run otherwise.
+// checkFile refuses a metrics file that the run uses for something else.
 func (m *meters) checkFile(path string) error {
-	for _, other := range append(files(m.Facts), namedFile{"timeline", m.Flags.TimelinePath()}, namedFile{"log", m.Flags.LogFile}) {
+	for _, other := range append(ownFiles(m.Facts), namedFile{"timeline", m.Flags.TimelinePath()}, namedFile{"log", m.Flags.LogFile}) {
 		if journal.SameFile(path, other.name) {
 			return exit.Refuse("--metrics-file: %s is the %s: choose another file", path, other.what)
 		}
@@ -125,7 +125,7 @@ func (m *meters) checkFile(path string) error {
 	return nil
 }
 
-// begun reports whether the run has made its first call.
+// begun reports whether the run has begun to make calls.
 func (m *meters) begun() bool {
 	select {
 	case <-m.show.watched:
@@ -135,8 +135,8 @@ func (m *meters) begun() bool {
 	}
 }
 
-// stand returns how the run stands; false before its first call.
-func (m *meters) stand() (metrics.Stand, bool) {
+// standNow returns the run's current figures; false before its first call.
+func (m *meters) standNow() (metrics.Stand, bool) {
 	if !m.begun() {
 		return metrics.Stand{}, false
 	}
@@ -146,22 +146,22 @@ func (m *meters) stand() (metrics.Stand, bool) {
 }
 
 // progress returns the run's progress; nil before its first call. bare: without the words of others.
-func (m *meters) progress(bare bool) *event.Progress {
+func (m *meters) progress(hideQuotes bool) *event.Progress {
 	if !m.begun() {
 		return nil
 	}
-	return m.show.standsFor(bare)
+	return m.show.progressFor(hideQuotes)
 }
 
-// note counts a call by OpenTelemetry's conventions. Workers call it.
-func (m *meters) note(r *provider.Request, reply *provider.Reply, took time.Duration, err error) {
+// countCall counts a call by OpenTelemetry's conventions. Workers call it.
+func (m *meters) countCall(r *provider.Request, reply *provider.Reply, took time.Duration, err error) {
 	vendor, host, model := m.Account.Called(r.Lane, r.Model)
 	m.genAI.Note(&metrics.Call{Endpoint: r.Endpoint, Vendor: vendor, Model: model, Server: host, Err: err, Took: took, Usage: reply.Usage})
 }
 
-// report writes the report of a run that has ended. Its fault does no harm to the results.
+// report writes the report of a run that has ended. A failure to do so is a notice, as the results are saved.
 func (m *meters) report() {
-	if _, begun := m.stand(); !begun || m.Flags.Report == "" {
+	if _, begun := m.standNow(); !begun || m.Flags.Report == "" {
 		return
 	}
 	if err := report.Write(m.World, m.Flags, m.Flags.Report); err != nil {
@@ -176,10 +176,10 @@ func (m *meters) finish() {
 	m.files.Wait()
 }
 
-// close keeps serving for as long as --linger says, if the run has begun, and closes the address. A signal ends
-// the wait. A pilot leaves its address to the run after it.
-func (m *meters) close(ctx context.Context, last bool) {
-	if m.address == nil || !last {
+// close closes the address after --linger, if the run has begun. A signal ends the wait. A pilot is not the
+// last run, and leaves its address open for the next.
+func (m *meters) close(ctx context.Context, isLastRun bool) {
+	if m.address == nil || !isLastRun {
 		return
 	}
 	m.address.page.End()

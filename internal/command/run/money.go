@@ -11,9 +11,9 @@ import (
 	"github.com/headrace/headrace/internal/command/words"
 )
 
-// reserve returns what a call of a model with so many tokens costs; false: its price is not known.
-// Over several lanes it is the cost on the dearest of those that may get the call.
-func (r *runner) reserve(model string, input, output float64) (usd float64, known bool) {
+// costOfCall returns the cost of a call with so many tokens; false if the price is unknown. Over several
+// lanes it is the cost on the dearest that may get the call.
+func (r *runner) costOfCall(model string, input, output float64) (usd float64, known bool) {
 	if r.routes != nil {
 		return r.routes.Dearest(model, input, output, r.Clock.Now())
 	}
@@ -24,23 +24,23 @@ func (r *runner) reserve(model string, input, output float64) (usd float64, know
 	return p.Estimate(input, output, r.Clock.Now()).USD(), true
 }
 
-// soonSpent is the share of a budget after which a notice says how much is left: there is time to
+// budgetWarningShare is the share of a budget after which a notice says how much is left: there is time to
 // decide about more.
-const soonSpent = 0.8
+const budgetWarningShare = 0.8
 
-// sayBudget says once that most of --max-cost is spent.
-func (d *display) sayBudget(m batch.Spending) {
+// warnOfBudget shows a notice, once, when most of --max-cost is spent.
+func (d *display) warnOfBudget(m batch.Spending) {
 	spent := m.Spent.Plus(m.Doubtful).USD()
-	if m.Cap == 0 || d.warned || spent < soonSpent*m.Cap.USD() {
+	if m.Cap == 0 || d.budgetReported || spent < budgetWarningShare*m.Cap.USD() {
 		return
 	}
-	d.warned = true
+	d.budgetReported = true
 	d.console.Notice(event.Budget80, fmt.Sprintf("%s of %s spent (--max-cost): the run stops there", words.Money(spent), words.Money(m.Cap.USD())))
 }
 
-// stood returns how the money of the latest run to the output stood when its timeline was last
-// written. A timeline of another output says nothing, nor does a run without a budget.
-func (d *display) stood() (s promptfile.Stood) {
+// moneyOfLatestRun returns the budget of the latest run to this output, as its timeline last recorded it. It
+// is zero for another output, and for a run without a budget.
+func (d *display) moneyOfLatestRun() (s promptfile.Stood) {
 	if d.timelineAt == "" {
 		return s
 	}
@@ -52,8 +52,9 @@ func (d *display) stood() (s promptfile.Stood) {
 	return promptfile.Stood{InFlight: v.Progress.InFlight, Reserved: b.ReservedUSD, Spent: b.SpentUSD + b.DoubtfulUSD}
 }
 
-// sayUnseen says that calls may have been billed which no line is about.
-func (d *display) sayUnseen(begun promptfile.Begun) {
+// warnOfUnseenCalls shows a notice if an earlier run was cut off while calls were in flight. They may have
+// been billed, and no line is about them.
+func (d *display) warnOfUnseenCalls(begun promptfile.Begun) {
 	if begun.UnseenUSD == 0 {
 		return
 	}

@@ -21,7 +21,7 @@ func TestBudgetNotice(t *testing.T) {
 		{Cap: limiter.USD(1), Spent: limiter.USD(0.7), Doubtful: limiter.USD(0.1)},
 		{Cap: limiter.USD(1), Spent: limiter.USD(0.95)},
 	} {
-		d.sayBudget(m)
+		d.warnOfBudget(m)
 	}
 	d.console.Close(nil)
 	if got := out.String(); strings.Count(got, "--max-cost") != 1 || !strings.Contains(got, "$0.80 of $1.00 spent (--max-cost)") {

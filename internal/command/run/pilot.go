@@ -21,22 +21,22 @@ import (
 // that models have shown, and by the latencies and limits of lanes.
 type pilot struct {
 	items         int
-	models, lanes map[string]*shown
+	models, lanes map[string]*answerSums
 	failed        map[string]bool // keys of the items that failed for good
 }
 
 func newPilot(items int) *pilot {
-	return &pilot{items: items, models: map[string]*shown{}, lanes: map[string]*shown{}, failed: map[string]bool{}}
+	return &pilot{items: items, models: map[string]*answerSums{}, lanes: map[string]*answerSums{}, failed: map[string]bool{}}
 }
 
-// shown sums up the answers of one model, or of one lane.
-type shown struct {
+// answerSums sums up the answers of one model, or of one lane.
+type answerSums struct {
 	answers                 int
 	input, estimate, output float64 // tokens
 	latencies               []time.Duration
 }
 
-// note takes an item that has ended. An answer without a usage shows no lengths and counts for nothing.
+// note adds an item that has ended. An answer without usage shows no lengths, and is not counted.
 func (p *pilot) note(res *promptfile.Result) {
 	if res.Err != nil {
 		p.failed[res.Item.Key] = true
@@ -45,21 +45,22 @@ func (p *pilot) note(res *promptfile.Result) {
 	if !res.Value.HasUsage {
 		return
 	}
-	noteIn(p.models, res.Item.Model, res)
-	noteIn(p.lanes, res.Lane, res)
+	addAnswer(p.models, res.Item.Model, res)
+	addAnswer(p.lanes, res.Lane, res)
 }
 
-func noteIn(all map[string]*shown, name string, res *promptfile.Result) {
-	it, s := res.Item, all[name]
-	if s == nil {
-		s = &shown{}
-		all[name] = s
+// addAnswer adds an answer to the sums of that name, which is a model or a lane.
+func addAnswer(sumsByName map[string]*answerSums, name string, res *promptfile.Result) {
+	item, sums := res.Item, sumsByName[name]
+	if sums == nil {
+		sums = &answerSums{}
+		sumsByName[name] = sums
 	}
-	s.answers++
-	s.input += float64(res.Value.Usage.InputTokens)
-	s.output += float64(res.Value.Usage.OutputTokens)
-	s.estimate += estimate.Prompt(it.Body)
-	s.latencies = append(s.latencies, res.Latency)
+	sums.answers++
+	sums.input += float64(res.Value.Usage.InputTokens)
+	sums.output += float64(res.Value.Usage.OutputTokens)
+	sums.estimate += estimate.Prompt(item.Body)
+	sums.latencies = append(sums.latencies, res.Latency)
 }
 
 // pilotIsOver reports whether a pilot has gone through its items, and others are left. Items that
@@ -72,23 +73,23 @@ func (r *runner) pilotIsOver(err error) bool {
 	return r.verdict.Report != nil && r.verdict.Report.NotRun == 0 && r.verdict.Report.Left > 0
 }
 
-// found returns what the pilot has shown, by model and by lane.
-func (r *runner) found() (models, lanes map[string]plan.Pilot) {
+// pilotFindings returns what the pilot has shown, by model and by lane.
+func (r *runner) pilotFindings() (models, lanes map[string]plan.Pilot) {
 	limits := map[string]limiter.Limits{}
 	for _, lane := range r.show.recorder.Snapshot(r.Clock.Now()).Lanes {
-		limits[lane.Name] = seen(&lane.View)
+		limits[lane.Name] = seenLimits(&lane.View)
 	}
 	models, lanes = map[string]plan.Pilot{}, map[string]plan.Pilot{}
 	for model, s := range r.pilot.models {
-		models[model] = s.sum(limits[r.Account.Lane(model)])
+		models[model] = s.toPilot(limits[r.Account.Lane(model)])
 	}
 	for lane, s := range r.pilot.lanes {
-		lanes[lane] = s.sum(limits[lane])
+		lanes[lane] = s.toPilot(limits[lane])
 	}
 	return models, lanes
 }
 
-func (s *shown) sum(limits limiter.Limits) plan.Pilot {
+func (s *answerSums) toPilot(limits limiter.Limits) plan.Pilot {
 	slices.Sort(s.latencies)
 	return plan.Pilot{
 		Answers: s.answers, Input: s.input / max(1, s.estimate), Output: s.output / float64(s.answers),
@@ -96,11 +97,11 @@ func (s *shown) sum(limits limiter.Limits) plan.Pilot {
 	}
 }
 
-// seen returns the limits that the headers of answers have shown.
-func seen(v *limiter.View) (l limiter.Limits) {
-	for i, to := range []*float64{&l.RPM, &l.TPM, &l.InputTPM, &l.OutputTPM} {
-		if of := v.Limits[i]; of.Source == limiter.Seen {
-			*to = of.Refill * time.Minute.Seconds()
+// seenLimits returns the limits a minute that the headers of answers have shown.
+func seenLimits(v *limiter.View) (l limiter.Limits) {
+	for i, target := range []*float64{&l.RPM, &l.TPM, &l.InputTPM, &l.OutputTPM} {
+		if limit := v.Limits[i]; limit.Source == limiter.Seen {
+			*target = limit.Refill * time.Minute.Seconds()
 		}
 	}
 	return l

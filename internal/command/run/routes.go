@@ -10,7 +10,7 @@ import (
 	"github.com/headrace/headrace/internal/command/settings"
 )
 
-// routeJob makes a job one over the lanes of the file, if there are several.
+// routeJob spreads a job over the lanes of the file, if there are several.
 func (r *runner) routeJob(job *promptfile.Config) {
 	if r.routes == nil {
 		return
@@ -21,25 +21,26 @@ func (r *runner) routeJob(job *promptfile.Config) {
 	}
 	job.Lane = func(model string) string { return model } // of no call: each request has a pool
 	job.Pool = func(q *prompts.Request) string {
-		if to := r.routes.Of(q); to != nil {
-			return to.Name
+		if route := r.routes.Of(q); route != nil {
+			return route.Name
 		}
 		return q.Model // its file has changed since the check: no lane is known for it
 	}
 	mixed := !r.Flags.Fleet.SpeaksOpenAI()
 	job.Origin = func(pool, lane string) (o promptfile.Origin) {
-		if to := r.routes.Named(pool); to != nil {
-			o.Fallback = to.Fallback(lane)
+		if route := r.routes.Named(pool); route != nil {
+			o.Fallback = route.Fallback(lane)
 		}
-		if of := r.Account.LaneNamed(lane); of != nil && mixed {
-			o.Provider = of.Name
+		if found := r.Account.LaneNamed(lane); found != nil && mixed {
+			o.Provider = found.Name
 		}
 		return o
 	}
 }
 
-// foresee makes the routes of an input that can be read only once.
-func (r *runner) foresee(src promptfile.Input) error {
+// routeStream finds the routes for a stream in advance. Its lines cannot be read before the run, so only the
+// default model is known.
+func (r *runner) routeStream(src promptfile.Input) error {
 	if r.routes == nil || !src.Stream {
 		return nil
 	}
@@ -53,7 +54,7 @@ func (r *runner) foresee(src promptfile.Input) error {
 	return nil
 }
 
-// closeRoutes ends the search for routes, and refuses an input with lines that no lane takes.
+// closeRoutes ends the search for routes. It refuses an input with lines that no lane takes.
 func (r *runner) closeRoutes(src promptfile.Input) error {
 	if r.routes == nil {
 		return nil
@@ -64,8 +65,7 @@ func (r *runner) closeRoutes(src promptfile.Input) error {
 	return nil
 }
 
-// optionsOfRun returns the options of the run: those of its calls, of its lanes, and of its
-// observers.
+// optionsOfRun returns the options for the run's calls, lanes and observers.
 func (r *runner) optionsOfRun(plan *promptfile.Plan) ([]batch.Option, error) {
 	opts := slices.Concat(r.calls.options(), r.show.recorder.Options())
 	if r.routes == nil {

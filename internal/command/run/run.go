@@ -36,6 +36,7 @@ type runner struct {
 	schema   *schema.Schema  // that answers must fit; nil: any answer is a result
 }
 
+// newRunner returns a runner whose parts share the same facts.
 func newRunner(f *verdict.Facts) *runner {
 	v, l := &verdict.Verdict{Facts: f}, &runLog{Facts: f}
 	d := &display{Facts: f, verdict: v, log: l, watched: make(chan struct{})}
@@ -49,8 +50,8 @@ func newRunner(f *verdict.Facts) *runner {
 	}
 }
 
-// runFiles runs files to their end, and says everything but the last lines, which belong to
-// the ending. With a pilot it runs them twice: the second run continues the first.
+// runFiles runs files to their end, and shows everything but the last lines, which belong to the ending. With
+// a pilot there are two runs: the second continues the first.
 func runFiles(ctx context.Context, w *world.World, flags *settings.Flags, inputs []string) error {
 	r := newRunner(&verdict.Facts{World: w, Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
 	if flags.Pilot == 0 {
@@ -66,13 +67,13 @@ func runFiles(ctx context.Context, w *world.World, flags *settings.Flags, inputs
 		args, flags.Fresh = settings.NotAgain(args), false
 	}
 	rest := newRunner(&verdict.Facts{World: w.Again(args), Flags: flags, Inputs: inputs, Input: inputs[0], Began: w.Clock.Now()})
-	rest.cost.pilot, rest.cost.onLane = r.found()
+	rest.cost.pilot, rest.cost.onLane = r.pilotFindings()
 	rest.tried = r.pilot.failed
 	rest.meters.address, rest.control.pilot = r.meters.address, r.control
 	return rest.runToEnd(ctx)
 }
 
-// runToEnd runs the files once.
+// runToEnd runs the files once, with the log and the display open around it.
 func (r *runner) runToEnd(ctx context.Context) error {
 	manner := r.show.manner()
 	r.show.every, r.show.console = manner.Every(), progress.Open(manner, r.Clock.Now)
@@ -84,7 +85,7 @@ func (r *runner) runToEnd(ctx context.Context) error {
 	}
 	defer closeLog()
 	r.Halt = r.Watch(ctx, r.Flags.Deadline, r.show.console.Notice)
-	answered := r.show.answerAsks()
+	answered := r.show.answerSignals()
 	if err = r.meters.open(); err == nil {
 		err = r.run()
 	}
@@ -92,7 +93,7 @@ func (r *runner) runToEnd(ctx context.Context) error {
 	r.Halt.Close()
 	<-answered
 	r.conclude(err)
-	r.meters.end()
+	r.meters.storeOutcome()
 	r.show.closeTimeline()
 	r.meters.report()
 	r.show.console.Close(r.verdict.Report)
@@ -100,7 +101,8 @@ func (r *runner) runToEnd(ctx context.Context) error {
 	return err
 }
 
-// conclude adds to the report what is known only at the very end.
+// conclude adds the exit code and the command that resumes the run to the report. Both are known only at the
+// end.
 func (r *runner) conclude(err error) {
 	if r.verdict.Report == nil {
 		return
@@ -111,8 +113,8 @@ func (r *runner) conclude(err error) {
 	}
 }
 
-// run does everything in the order in which a fault costs the least. It refuses what it can
-// before it touches a file, and handles files before calls.
+// run does all steps in the order in which a fault costs the least. It refuses what it can before it touches
+// a file, and handles files before calls.
 func (r *runner) run() error {
 	var err error
 	if r.schema, err = schema.Of(r.Flags); err != nil {
@@ -143,20 +145,20 @@ func (r *runner) run() error {
 	if r.Flags.Fleet != nil {
 		r.routes = route.New(r.Flags)
 	}
-	cfg := r.job(src)
-	cfg.Stood, cfg.Control, cfg.MostConcurrency = r.show.stood(), r.control.steering(), r.Account.MostConcurrency()
+	cfg := r.jobConfig(src)
+	cfg.Stood, cfg.Control, cfg.MostConcurrency = r.show.moneyOfLatestRun(), r.control.steering(), r.Account.MostConcurrency()
 	switch {
 	case r.pilot != nil:
 		cfg.Sample = r.pilot.items
-	case r.cost.may(src, r.routes):
-		cfg.Watch.Left = r.cost.take
+	case r.cost.prepare(src, r.routes):
+		cfg.Watch.Left = r.cost.addItem
 	}
 	job, err := promptfile.Open(cfg)
 	if err != nil {
 		return r.outputFault(err)
 	}
 	defer r.closeJob(job)
-	if err := r.foresee(src); err != nil {
+	if err := r.routeStream(src); err != nil {
 		return err
 	}
 	plan, err := r.plan(job, src)
@@ -172,11 +174,11 @@ func (r *runner) run() error {
 	if err := r.cost.ask(); err != nil {
 		return err
 	}
-	begun, err := r.begin(job)
+	begun, err := r.openFiles(job)
 	if err != nil {
 		return err
 	}
-	r.introduce(src, plan, begun, lowered)
+	r.noteBeforeCalls(src, plan, begun, lowered)
 	defer r.Account.MeetNeighbours(r.show.console.Notice)()
 	r.memory.recall(begun)
 	return r.process(job, plan)
@@ -213,12 +215,12 @@ func (r *runner) plan(job *promptfile.Job, src promptfile.Input) (*promptfile.Pl
 	return &plan, nil
 }
 
-// process makes the calls.
+// process makes the calls, and stores the report of the run.
 func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	defer tuneGarbage(r.Env)()
 	began := r.Clock.Now()
 	r.show.console.Begin(r.show.startOf(plan), began)
-	r.log.start(plan)
+	r.log.logStart(plan)
 	r.show.record(plan)
 	r.show.openTimeline(r.show.startOf(plan))
 	r.show.shown = began
@@ -231,9 +233,9 @@ func (r *runner) process(job *promptfile.Job, plan *promptfile.Plan) error {
 	r.control.open(job)
 	sums, _ := job.Run(r.Halt.Ctx, r.calls.call, options...) // its error is in the sums
 	r.control.close()
-	r.log.end(&sums)
-	r.memory.sayUnsaved(sums.SaveErr)
-	r.sayOrder(&sums)
+	r.log.logEnd(&sums)
+	r.memory.noteUnsaved(sums.SaveErr)
+	r.noteOrder(&sums)
 	if plan == nil && sums.Err() == nil && sums.Items()+sums.EarlierDone+sums.EarlierFailed+sums.Skipped+sums.Untranslatable == 0 {
 		r.show.console.Notice(event.EmptyInput, "the input has no items: nothing to do")
 	}

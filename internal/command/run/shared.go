@@ -51,7 +51,7 @@ type Settings struct {
 	own     *pflag.FlagSet // the flags that the command has
 }
 
-// NewSettings returns the settings of a command with these flags.
+// NewSettings returns the settings of a command that has the flags of these groups.
 func NewSettings(w *world.World, groups settings.Groups) *Settings {
 	f := &settings.Flags{}
 	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -112,22 +112,22 @@ func (s *Settings) Options() []batch.Option {
 	return []batch.Option{batch.WithAttemptTimeout(0), batch.WithLongWait(s.Flags.LongWait)}
 }
 
-// Lines says how to read an input's lines and write results, as [Calls.Job] does, for a
-// command that makes no calls. It needs no key.
+// Lines returns how to read lines and write results, as [Calls.Job] does, for a command that makes no calls.
+// It needs no key.
 func (s *Settings) Lines() promptfile.Config {
 	r := s.r
 	if r.Account == nil {
 		r = newRunner(&verdict.Facts{World: s.World, Flags: s.Flags, Halt: s.Halt})
 		r.Account = &account.Account{Name: r.Flags.Name(), Shared: r.Flags.Vendor.ByAccount || r.Flags.Provider == settings.ProviderSim}
 	}
-	job := r.job(promptfile.Input{})
+	job := r.jobConfig(promptfile.Input{})
 	job.Watch = promptfile.Watch{}
 	return job
 }
 
-// Given lists the flags of the groups that were set anywhere, by name. With them another
-// machine reads an input as this one does: [Calls.For]. A value may be a part of every
-// prompt. A flag of a group holds no key, except a base-url into which its author put one.
+// Given returns the set flags of the groups, by name. With them another machine reads an input as this one
+// does: see [Settings.For]. A value may be a part of every prompt. None holds a key, except a base-url into
+// which its author put one.
 func (s *Settings) Given(groups settings.Groups) map[string]string {
 	given := map[string]string{}
 	s.own.VisitAll(func(f *pflag.Flag) {
@@ -138,24 +138,24 @@ func (s *Settings) Given(groups settings.Groups) map[string]string {
 	return given
 }
 
-// Bounds lists the flags of Tries, set or not. They decide the fate of an item, and so are the same wherever it is
-// called.
+// Bounds returns all flags of Tries, set or not. They decide the fate of an item, and so must be the same on
+// every machine.
 func (s *Settings) Bounds() map[string]string {
-	all := map[string]string{}
+	bounds := map[string]string{}
 	s.Flags.All.VisitAll(func(f *pflag.Flag) {
 		if settings.Tries.Has(f.Name) {
-			all[f.Name] = f.Value.String()
+			bounds[f.Name] = f.Value.String()
 		}
 	})
-	return all
+	return bounds
 }
 
 // Face opens the log and the display that the flags ask for; close ends both, with no report. A
 // command without Faces shows no run: it writes as lines what --progress would show in a panel
 // or next to a bar.
 func (s *Settings) Face() (console *progress.Console, log *slog.Logger, closed func(), err error) {
-	if how := &s.Flags.Progress; s.groups&settings.Faces == 0 && *how != settings.ProgressJSON && *how != settings.ProgressNone {
-		*how = settings.ProgressPlain
+	if mode := &s.Flags.Progress; s.groups&settings.Faces == 0 && *mode != settings.ProgressJSON && *mode != settings.ProgressNone {
+		*mode = settings.ProgressPlain
 	}
 	manner := s.r.show.manner()
 	s.r.show.every, s.r.show.console = manner.Every(), progress.Open(manner, s.Clock.Now)
@@ -194,8 +194,8 @@ type Calls struct {
 	r *runner
 }
 
-// Connect makes the client, with the key from the place that the flags name; it makes no
-// call. The command ends with its error.
+// Connect makes the client, with the key from the place that the flags name. It makes no call. Its error ends
+// the command.
 func (s *Settings) Connect() (*Calls, error) {
 	var err error
 	if s.Account, err = account.Connect(s.Halt.Ctx, s.World, s.Flags); err != nil {
@@ -222,7 +222,7 @@ func (c *Calls) Options() []batch.Option { return c.r.calls.options() }
 // also says how to read lines and write answers, and what must not be shown. Watch is left
 // to the caller.
 func (c *Calls) Job(in promptfile.Input) promptfile.Config {
-	job := c.r.job(in)
+	job := c.r.jobConfig(in)
 	job.Watch = promptfile.Watch{}
 	return job
 }
@@ -251,7 +251,7 @@ func (s *Settings) For(job map[string]string) (*Calls, error) {
 	}
 	j := NewSettings(s.World, s.groups|settings.Vendor|settings.Input|settings.Tries|settings.Checks|settings.Costs)
 	j.Register(&cobra.Command{})
-	if err := j.take(job, theirs); err != nil {
+	if err := j.applyJob(job, theirs); err != nil {
 		return nil, err
 	}
 	for flag, value := range s.Given(^(settings.Input | settings.Tries | settings.Checks | settings.Config)) {
@@ -275,9 +275,9 @@ func (s *Settings) For(job map[string]string) (*Calls, error) {
 	return j.Connect()
 }
 
-// take sets the flags of these groups from other settings, and ignores flags of Vendor that are
-// not wanted.
-func (s *Settings) take(job map[string]string, groups settings.Groups) error {
+// applyJob sets the flags of these groups from the settings of a job. It skips flags that are in none of the
+// groups, and refuses unknown settings.
+func (s *Settings) applyJob(job map[string]string, groups settings.Groups) error {
 	for _, name := range slices.Sorted(maps.Keys(job)) {
 		switch name {
 		case JobPrices:
@@ -304,8 +304,8 @@ func (s *Settings) take(job map[string]string, groups settings.Groups) error {
 	return nil
 }
 
-// envOfOthers looks up the environment without the variables of flags. The job says how to
-// read lines, and the other flags have their values already.
+// envOfOthers returns a lookup of the environment that hides the variables of flags. A job's own settings
+// replace those.
 func envOfOthers(env func(string) (string, bool)) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if strings.HasPrefix(name, settings.EnvironmentPrefix) {

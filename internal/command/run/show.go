@@ -40,16 +40,16 @@ type display struct {
 	shown      time.Time              // when the console last showed how the run stands; the observer's
 	latestStep atomic.Pointer[string] // the latest transition, in words; nil: there was none
 
-	datedOnce atomic.Bool  // a price of the built-in list has been used
-	skipped   atomic.Int64 // bad lines of the input
-	unwritten atomic.Int64 // lines that the operating system does not have yet; briefly it may be below zero
-	troubles  troubles
-	warned    bool            // of the budget; the observer's
-	narrow    map[string]bool // lanes whose window was said to be too small; likewise
+	datedOnce      atomic.Bool  // a price of the built-in list has been used
+	skipped        atomic.Int64 // bad lines of the input
+	unwritten      atomic.Int64 // lines that the operating system does not have yet; briefly it may be below zero
+	troubles       troubles
+	budgetReported bool            // of the budget; the observer's
+	narrowReported map[string]bool // lanes whose window was said to be too small; likewise
 }
 
-// manner returns how the run is shown. Where no flag says it, a terminal has the panel;
-// anything else gets lines, as a panel needs a terminal.
+// manner returns how the run is shown. Without a flag, a terminal gets the panel and anything else gets
+// lines.
 func (d *display) manner() progress.Manner {
 	switch d.Flags.Progress {
 	case settings.ProgressNone:
@@ -74,7 +74,7 @@ func (d *display) speeds(n int) (perSecond []float64, span time.Duration) {
 	return d.recorder.Speeds(n)
 }
 
-// spentOn returns what a run has used and cost, by the lines of its files.
+// spentOn returns the tokens and the cost of a run, from the lines of its files.
 func spentOn(s *promptfile.Sums) event.Spent {
 	spent := event.Spent{
 		InputTokens: s.Usage.InputTokens, OutputTokens: s.Usage.OutputTokens, CachedTokens: s.Usage.CachedTokens, Unpriced: s.Unpriced,
@@ -86,7 +86,7 @@ func spentOn(s *promptfile.Sums) event.Spent {
 	return spent
 }
 
-// reportOf returns the report of a run that is over.
+// reportOf returns the report of a run that has ended.
 func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.Report {
 	rep := &progress.Report{
 		Summary: s.Summary, Spent: spentOn(s), FailedUSD: s.FailedUSD, Truncated: s.Truncated, Kinds: s.Kinds,
@@ -95,7 +95,7 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 	}
 	if s.Succeeded+s.EarlierDone > 0 && !r.Flags.ToStdout() && !settings.IsNoFile(r.Flags.Output) {
 		rep.Results = r.Flags.Output
-		rep.Reading = r.answered.reading(r.Flags.Output, r.Flags.WritesText())
+		rep.Reading = r.answered.readCommand(r.Flags.Output, r.Flags.WritesText())
 	}
 	rep.Left = rep.NotRun
 	if plan != nil && !errors.Is(s.Err(), promptfile.ErrChanged) { // otherwise the plan is of another input
@@ -105,11 +105,11 @@ func (r *runner) reportOf(s *promptfile.Sums, plan *promptfile.Plan) *progress.R
 		books := r.Account.Books()
 		rep.Books = &books
 	}
-	r.show.account(rep)
+	r.show.addFigures(rep)
 	return rep
 }
 
-// record makes the recorder of a run, which every display of the run asks.
+// record creates the recorder of the run, from which all displays read.
 func (d *display) record(plan *promptfile.Plan) {
 	cfg := observe.Config{
 		Describe: describe, Code: d.FailureCode, Redact: func(text string) string { return exit.WithoutPackages(d.Redact(text)) },
@@ -144,14 +144,14 @@ func sizeOf(in any) int64 {
 	return 0
 }
 
-// priceOf returns the cost of an item, as its line says.
+// priceOf returns the cost of an item, as its line has it.
 func (d *display) priceOf(in any, lane string, u provider.Usage) (usd float64, ok bool) {
 	it := itemOf(in)
 	if it == nil {
 		return 0, false
 	}
-	b := d.bill(lane, it.Model, u)
-	return b.USD, b.Known
+	bill := d.bill(lane, it.Model, u)
+	return bill.USD, bill.Known
 }
 
 // priceOfModel returns the cost of a model's tokens. Workers ask it where the run has a budget.
@@ -160,7 +160,7 @@ func (d *display) priceOfModel(model string, u provider.Usage) (usd float64, ok 
 	return b.USD, b.Known
 }
 
-// bill returns the cost of a model's tokens on a lane, and its source.
+// bill returns the cost of a model's tokens on a lane, and the source of the price.
 func (d *display) bill(lane, model string, u provider.Usage) promptfile.Bill {
 	if d.Flags.Fleet == nil {
 		cost, source, known := d.Flags.Known.Cost(model, u, d.Clock.Now())
@@ -170,40 +170,40 @@ func (d *display) bill(lane, model string, u provider.Usage) promptfile.Bill {
 	return promptfile.Bill{USD: cost.USD(), Source: source, Known: known}
 }
 
-// billed returns the cost of an item for its line. The first that comes from an old list says
-// so.
-func (d *display) billed(lane, model string, u provider.Usage) promptfile.Bill {
-	b := d.bill(lane, model, u)
-	if b.Known && b.Source == price.FromTable() && !d.datedOnce.Load() && d.datedOnce.CompareAndSwap(false, true) {
+// billItem returns the cost of an item for its line. It shows a notice, once, if the price comes from an old
+// list.
+func (d *display) billItem(lane, model string, u provider.Usage) promptfile.Bill {
+	bill := d.bill(lane, model, u)
+	if bill.Known && bill.Source == price.FromTable() && !d.datedOnce.Load() && d.datedOnce.CompareAndSwap(false, true) {
 		if text := price.Old(d.Clock.Now()); text != "" {
 			d.console.Notice(event.OldPrices, text)
 		}
 	}
-	return b
+	return bill
 }
 
 // describe names an item as the input does.
 func describe(in any) (id string, line int) {
-	if it := itemOf(in); it != nil {
-		return it.ID, it.Line
+	if item := itemOf(in); item != nil {
+		return item.ID, item.Line
 	}
 	return "", 0
 }
 
-// stands returns the progress of the run.
-func (d *display) stands() *event.Progress { return d.standsFor(false) }
+// progressNow returns the current progress of the run.
+func (d *display) progressNow() *event.Progress { return d.progressFor(false) }
 
-// standsFor returns the progress of the run. bare: without the words of the provider, which may quote prompts; the messages
-// of failures have them still.
-func (d *display) standsFor(bare bool) *event.Progress {
+// progressFor returns the progress of the run. With hideQuotes it leaves out the provider's words, which may
+// quote prompts; messages of failures still have them.
+func (d *display) progressFor(hideQuotes bool) *event.Progress {
 	p := d.recorder.Snapshot(d.Clock.Now())
-	causes, newest := make([]error, len(p.Lanes)), d.newest()
+	causes, newest := make([]error, len(p.Lanes)), d.latestStepText()
 	for i := range p.Lanes {
 		causes[i] = d.Reason(p.Lanes[i].Cause)
 		p.Lanes[i].Cause = causes[i]
 		d.nameAccount(&p.Lanes[i])
 	}
-	if bare {
+	if hideQuotes {
 		newest = ""
 		for i := range p.Lanes {
 			p.Lanes[i].Cause = event.Unquoted(p.Lanes[i].Cause)
@@ -229,42 +229,42 @@ func inputName(f *verdict.Facts) string {
 	return f.Input
 }
 
-// newest returns the latest transition, in words; "" if there was none.
-func (d *display) newest() string {
+// latestStepText returns the latest transition, in words; "" if there was none.
+func (d *display) latestStepText() string {
 	if text := d.latestStep.Load(); text != nil {
 		return *text
 	}
 	return ""
 }
 
-// observe passes on the run's events: those worth a line to the log, and all to the console.
+// observe passes events of the run to the console, and those worth a line to the log.
 func (d *display) observe(e batch.Event) {
-	e = d.inWords(e)
-	d.log.event(e)
+	e = d.explainCauses(e)
+	d.log.logEvent(e)
 	if t := e.Transition; t != nil {
 		text := t.At.Format(time.TimeOnly) + " " + event.Story(t)
 		d.latestStep.Store(&text)
 	}
 	d.console.Observe(e)
 	if e.Status != nil {
-		d.sayBudget(e.Status.Run.Money)
-		d.sayNarrow(e.Status)
+		d.warnOfBudget(e.Status.Run.Money)
+		d.suggestWindows(e.Status)
 	}
-	if e.Status != nil && d.due(e.Status.At) {
-		d.console.Show(d.stands())
+	if e.Status != nil && d.isDueToShow(e.Status.At) {
+		d.console.Show(d.progressNow())
 	}
 }
 
-// answerAsks reports how the run stands to a user who asks by a signal, until the run is
-// over; the channel that it returns is then closed.
-func (d *display) answerAsks() (over <-chan struct{}) {
+// answerSignals shows the run's progress whenever a user asks by a signal. The returned channel is closed
+// once the run is over and no answer is under way.
+func (d *display) answerSignals() (over <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
 			select {
 			case <-d.Asks:
-				d.answerAsk()
+				d.showNow()
 			case <-d.Halt.Over:
 				return
 			}
@@ -273,18 +273,19 @@ func (d *display) answerAsks() (over <-chan struct{}) {
 	return done
 }
 
-func (d *display) answerAsk() {
+// showNow shows the run's progress, or that no call has been made yet.
+func (d *display) showNow() {
 	select {
 	case <-d.watched:
-		d.console.ShowAll(d.stands())
+		d.console.ShowAll(d.progressNow())
 	default:
 		d.console.Notice(event.Asked, "no call has been made yet")
 	}
 }
 
-// due reports whether it is time to show how the run stands. Pictures come more often than
+// isDueToShow reports whether it is time to show how the run stands. Pictures come more often than
 // some manners show them, and never quite on time.
-func (d *display) due(at time.Time) bool {
+func (d *display) isDueToShow(at time.Time) bool {
 	if at.Sub(d.shown) < d.every-observe.DefaultEvery/10 {
 		return false
 	}
@@ -292,8 +293,8 @@ func (d *display) due(at time.Time) bool {
 	return true
 }
 
-// startOf returns the first event. A stream has no counts of items and of those done; nor
-// has an input that is not yet read.
+// startOf returns the first event of a run. Counts of items are missing for a stream, and for an input that
+// is not yet read.
 func (d *display) startOf(plan *promptfile.Plan) event.Start {
 	s := event.Start{
 		Event: "start", Format: event.Format, Headrace: account.Version(), Run: runID(d.Facts), At: event.Stamp(d.Began),
@@ -315,8 +316,8 @@ func runID(f *verdict.Facts) string {
 	return fmt.Sprintf("%s-%04x", f.Began.UTC().Format("20060102T150405"), f.Chance&0xffff)
 }
 
-// account adds the recorder's figures to a run's report.
-func (d *display) account(rep *progress.Report) {
+// addFigures adds the recorder's figures to the report of a run.
+func (d *display) addFigures(rep *progress.Report) {
 	p := d.recorder.Snapshot(d.Clock.Now())
 	rep.At, rep.Bounds, rep.Lanes = p.At, p.Ledger, p.Lanes
 	for i := range rep.Lanes {
@@ -333,16 +334,16 @@ func (d *display) nameAccount(l *observe.Lane) {
 	}
 }
 
-// placeTimeline finds the path of the timeline, and refuses that of another file of the run.
+// placeTimeline decides the path of the timeline. It refuses a path that is another file of the run.
 func (d *display) placeTimeline() error {
 	path := d.Flags.TimelinePath()
-	for _, other := range files(d.Facts) {
+	for _, other := range ownFiles(d.Facts) {
 		switch {
 		case !journal.SameFile(path, other.name):
 		case d.Flags.Timeline != "":
 			return exit.Refuse("the timeline, %s, is the %s, %s: choose another file", path, other.what, other.name)
 		default:
-			d.sayTimeline(fmt.Sprintf("no timeline is written: %s is the %s; choose another file with --timeline", path, other.what))
+			d.noteTimeline(fmt.Sprintf("no timeline is written: %s is the %s; choose another file with --timeline", path, other.what))
 			return nil
 		}
 	}
@@ -350,8 +351,7 @@ func (d *display) placeTimeline() error {
 	return nil
 }
 
-// openTimeline begins the timeline of the run. The run also works without one, so faults are
-// notices, not errors.
+// openTimeline starts the timeline of the run. The run also works without one, so faults are notices.
 func (d *display) openTimeline(s event.Start) {
 	if d.timelineAt == "" {
 		return
@@ -359,16 +359,16 @@ func (d *display) openTimeline(s event.Start) {
 	err := d.putTimelineAside()
 	if err == nil {
 		d.timeline, err = timeline.Open(timeline.Config{
-			Path: d.timelineAt, At: d.Began, Start: s, Progress: d.stands, Notice: d.sayTimeline,
+			Path: d.timelineAt, At: d.Began, Start: s, Progress: d.progressNow, Notice: d.noteTimeline,
 			Failures: func() []observe.Failure { return d.recorder.Snapshot(d.Clock.Now()).Failures },
 		})
 	}
 	if err != nil {
-		d.sayTimeline(fmt.Sprintf("no timeline is written to %s: %s", d.timelineAt, exit.PlainText(err)))
+		d.noteTimeline(fmt.Sprintf("no timeline is written to %s: %s", d.timelineAt, exit.PlainText(err)))
 	}
 }
 
-// putTimelineAside keeps the old timeline of an output that starts over.
+// putTimelineAside renames the old timeline if the output starts over.
 func (d *display) putTimelineAside() error {
 	if !d.verdict.StartedOver {
 		return nil
@@ -380,7 +380,7 @@ func (d *display) putTimelineAside() error {
 	return err
 }
 
-func (d *display) sayTimeline(text string) { d.console.Notice(event.Timeline, text) }
+func (d *display) noteTimeline(text string) { d.console.Notice(event.Timeline, text) }
 
 func (d *display) onSample(s observe.Sample) {
 	d.timeline.Sample(s)
@@ -398,6 +398,8 @@ func (d *display) closeTimeline() {
 	d.timeline.Close(summaryOf(d.verdict.Report, event.Stamp(d.Clock.Now())))
 }
 
+// summaryOf returns the last event of a timeline: the report's summary, or only the end of the run if there
+// is no report.
 func summaryOf(report *progress.Report, at string) any {
 	if report != nil {
 		return report.Event()
@@ -436,19 +438,18 @@ var answerAt = map[string]string{
 	provider.EmbedContent:   " | .embedding // .embeddings",
 }
 
-// reading returns a command that shows the results in a file, an id and its answer a line.
-// It shows the answer's own text field where lines have one, except for a model that only
-// reads.
-func (e *endpoints) reading(file string, text bool) string {
-	if text && (e.several || !provider.OnlyReads(e.first)) {
+// readCommand returns a command that prints the results of a file, one id and answer a line. It uses the
+// field with the answer's text where lines have one, except for a model that only reads.
+func (e *endpoints) readCommand(file string, hasText bool) string {
+	if hasText && (e.several || !provider.OnlyReads(e.first)) {
 		return "jq -c '[.custom_id, .headrace.text]' " + settings.ShellQuote(file)
 	}
-	at := ""
+	path := ""
 	if !e.several {
-		at = answerAt[e.first]
+		path = answerAt[e.first]
 	}
-	body := ".response.body" + at
-	if strings.Contains(at, "|") {
+	body := ".response.body" + path
+	if strings.Contains(path, "|") {
 		body = "(" + body + ")"
 	}
 	return fmt.Sprintf("jq -c '[.custom_id, %s]' %s", body, settings.ShellQuote(file))

@@ -27,42 +27,42 @@ type memory struct {
 	answeredBefore bool         // by an earlier run of the same output, at the provider of this one
 }
 
-// stateFile returns the file in which this run keeps its state; nil where the output is no
-// file for it to lie next to, and where headrace serve keeps it.
+// stateFile returns the file in which this run keeps its state. It is nil if the output is no regular file,
+// and if headrace serve keeps the state.
 func (m *memory) stateFile() *state.File {
 	if m.Flags.ToStdout() || settings.IsNoFile(m.Flags.Output) || m.Flags.Through != "" { // serve learns the limits
 		return nil
 	}
-	s := &state.File{Path: settings.StatePath(m.Flags.Output), Law: m.Flags.Law, Now: m.Clock.Now, Disk: disk.Real(), Synced: m.Flags.Durability() == saver.Sync}
+	file := &state.File{Path: settings.StatePath(m.Flags.Output), Law: m.Flags.Law, Now: m.Clock.Now, Disk: disk.Real(), Synced: m.Flags.Durability() == saver.Sync}
 	for _, other := range append(slices.Clone(m.Inputs), m.Flags.Output, m.Flags.ErrorsPath()) {
-		if journal.SameFile(other, s.Path) {
+		if journal.SameFile(other, file.Path) {
 			return nil
 		}
 	}
-	s.Server, s.Print = m.Account.ServerOf()
-	return s
+	file.Server, file.Print = m.Account.ServerOf()
+	return file
 }
 
-// recall finds what an earlier run has left, and where to save to. It reports faults as
-// notices, not as errors.
+// recall loads what an earlier run has learned, and decides where this run saves to. It reports faults as
+// notices.
 func (m *memory) recall(begun promptfile.Begun) {
 	m.answeredBefore = begun.Results > 0
-	s := m.stateFile()
-	if s == nil {
+	file := m.stateFile()
+	if file == nil {
 		return
 	}
-	known, err := s.Load()
+	known, err := file.Load()
 	if errors.Is(err, state.ErrNotOurs) || errors.Is(err, state.ErrUnread) {
-		m.show.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v", s.Path, err))
+		m.show.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v", file.Path, err))
 		return
 	}
-	m.saved = s
+	m.saved = file
 	m.answeredBefore = m.answeredBefore && !errors.Is(err, state.ErrOthers)
 	switch {
 	case m.Flags.Forget:
-		_ = os.Remove(s.Path) // if it stays, the next save replaces it, or it is too old one day
+		_ = os.Remove(file.Path) // if it stays, the next save replaces it, or it is too old one day
 	case err != nil:
-		m.show.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v; the run learns the provider's limits again", s.Path, err))
+		m.show.console.Notice(event.State, fmt.Sprintf("%s is ignored: %v; the run learns the provider's limits again", file.Path, err))
 	default:
 		m.known = known
 	}
@@ -78,8 +78,8 @@ func (m *memory) options() []batch.Option {
 	return []batch.Option{batch.WithMemory(m.known), batch.WithMemorySaver(m.saved.Save)}
 }
 
-// sayUnsaved says that what the run has learned is not saved, and why.
-func (m *memory) sayUnsaved(err error) {
+// noteUnsaved says that what the run has learned is not saved, and why.
+func (m *memory) noteUnsaved(err error) {
 	if err != nil {
 		m.show.console.Notice(event.State, fmt.Sprintf("%s is not up to date: %s; only what was learned about the provider is lost", m.saved.Path, exit.PlainText(errors.Unwrap(err))))
 	}
