@@ -63,6 +63,7 @@ the provider's, and may quote a prompt.`,
 	return cmd
 }
 
+// run makes the report of an output, and writes it where the flags say.
 func (f *flags) run(w *world.World, output string) error {
 	if err := CheckForm(f.file, f.json); err != nil {
 		return err
@@ -70,14 +71,14 @@ func (f *flags) run(w *world.World, output string) error {
 	if _, err := os.Stat(output); errors.Is(err, fs.ErrNotExist) {
 		return exit.Refuse("%s: there is no such file: check the name of the output", output)
 	}
-	r, err := f.of(w, output)
+	r, err := f.readReport(w, output)
 	if err != nil {
 		return exit.Refuse("%s", exit.PlainText(err))
 	}
-	return put(w, r, f.file, f.json)
+	return writeForm(w, r, f.file, f.json)
 }
 
-// CheckForm refuses a file that no report can be written to, and one next to --json.
+// CheckForm refuses a file that no report can be written to, and a file together with --json.
 func CheckForm(file string, asJSON bool) error {
 	switch {
 	case asJSON && file != "":
@@ -89,9 +90,12 @@ func CheckForm(file string, asJSON bool) error {
 }
 
 // Put writes the report to a file, or to standard output: as JSON, or else as Markdown.
-func (r *Report) Put(w *world.World, file string, asJSON bool) error { return put(w, r, file, asJSON) }
+func (r *Report) Put(w *world.World, file string, asJSON bool) error {
+	return writeForm(w, r, file, asJSON)
+}
 
-func put(w *world.World, r texts, file string, asJSON bool) error {
+// writeForm writes a report as JSON, to the file, or as Markdown to standard output.
+func writeForm(w *world.World, r texts, file string, asJSON bool) error {
 	switch {
 	case asJSON:
 		_, err := w.Stdout.Write(r.JSON())
@@ -100,18 +104,18 @@ func put(w *world.World, r texts, file string, asJSON bool) error {
 		_, err := fmt.Fprint(exit.ForPeople(w.Stdout), r.Markdown())
 		return err
 	}
-	if err := write(r, file); err != nil {
+	if err := writeFile(r, file); err != nil {
 		return &exit.Ending{Code: exit.Output, Text: fmt.Sprintf("the report could not be written: %s", exit.PlainText(err))}
 	}
 	return nil
 }
 
-// of makes the report of an output, or of a server.
-func (f *flags) of(w *world.World, output string) (texts, error) {
-	if r, err := servedOf(output, w.Clock.Now()); err != nil || r != nil {
+// readReport makes the report of an output, or of a server.
+func (f *flags) readReport(w *world.World, output string) (texts, error) {
+	if r, err := readServed(output, w.Clock.Now()); err != nil || r != nil {
 		return r, err
 	}
-	return reportOf(w, &settings.Flags{Output: output, Errors: f.errors, Timeline: f.timeline})
+	return readOutput(w, &settings.Flags{Output: output, Errors: f.errors, Timeline: f.timeline})
 }
 
 // texts are the forms of a report.
@@ -121,30 +125,30 @@ type texts interface {
 	JSON() []byte
 }
 
-// reportOf makes the report of an output.
-func reportOf(w *world.World, of *settings.Flags) (*Report, error) {
-	f := facts{output: of.Output, errors: of.ErrorsPath(), timeline: of.TimelinePath(), now: w.Clock.Now(), zone: time.Local, version: account.Version(), state: Ended}
-	switch runs, killed := status.Fate(w, f.output, f.timeline); {
+// readOutput makes the report of an output from its files.
+func readOutput(w *world.World, of *settings.Flags) (*Report, error) {
+	source := facts{output: of.Output, errors: of.ErrorsPath(), timeline: of.TimelinePath(), now: w.Clock.Now(), zone: time.Local, version: account.Version(), state: Ended}
+	switch runs, killed := status.Fate(w, source.output, source.timeline); {
 	case runs:
-		f.state = Running
+		source.state = Running
 	case killed:
-		f.state = Killed
+		source.state = Killed
 	}
-	return newReport(f)
+	return newReport(source)
 }
 
 // Write writes the report of a run that has ended.
 func Write(w *world.World, of *settings.Flags, file string) error {
-	r, err := reportOf(w, of)
+	r, err := readOutput(w, of)
 	if err == nil {
-		err = write(r, file)
+		err = writeFile(r, file)
 	}
 	return err
 }
 
-// Page makes the report of an output as a page, while a run goes on or afterwards.
+// Page returns the report of an output as a page, during a run or afterwards.
 func Page(w *world.World, of *settings.Flags) ([]byte, error) {
-	r, err := reportOf(w, of)
+	r, err := readOutput(w, of)
 	if err != nil {
 		return nil, err
 	}
@@ -153,13 +157,13 @@ func Page(w *world.World, of *settings.Flags) ([]byte, error) {
 
 // form is a form of reports, by the ending of a file's name.
 type form struct {
-	mark string // begins each file of that form
-	text func(texts) []byte
+	firstBytes string // begins each file of that form
+	text       func(texts) []byte
 }
 
 var forms = map[string]form{
-	".html": {mark, func(r texts) []byte { return []byte(r.HTML()) }},
-	".htm":  {mark, func(r texts) []byte { return []byte(r.HTML()) }},
+	".html": {pageMark, func(r texts) []byte { return []byte(r.HTML()) }},
+	".htm":  {pageMark, func(r texts) []byte { return []byte(r.HTML()) }},
 	".md":   {markdownMark, func(r texts) []byte { return []byte(r.Markdown()) }},
 	".json": {jsonMark, texts.JSON},
 }
@@ -167,16 +171,16 @@ var forms = map[string]form{
 // jsonMark begins each report in JSON.
 const jsonMark = "{\n  \"headrace_report\": "
 
-// Check refuses a file that no report can be written to. The flag names it.
+// Check refuses a file that no report can be written to. flag is the flag that names the file, for the error.
 func Check(flag, file string) error {
-	of, known := forms[strings.ToLower(filepath.Ext(file))]
+	form, known := forms[strings.ToLower(filepath.Ext(file))]
 	if !known {
 		return exit.Refuse("%s %q is invalid: want a name that ends in .html, .md or .json", flag, printable.Line(file))
 	}
 	if text := settings.NoFolder(file); text != "" {
 		return exit.Refuse("%s: %s", flag, text)
 	}
-	if err := disk.Inspect(file, disk.Marked(of.mark)); err != nil {
+	if err := disk.Inspect(file, disk.Marked(form.firstBytes)); err != nil {
 		return exit.Refuse("%s: %s", flag, exit.PlainText(err))
 	}
 	return nil
@@ -185,10 +189,10 @@ func Check(flag, file string) error {
 // fileMode lets only the owner read the examples of failures, as in the errors file.
 const fileMode = 0o600
 
-// write writes a report in the form that the file's name says. An old report is replaced at once.
-func write(r texts, file string) error {
+// writeFile writes a report in the form that the file's name says. An old report is replaced at once.
+func writeFile(r texts, file string) error {
 	of := forms[strings.ToLower(filepath.Ext(file))]
-	if err := disk.Inspect(file, disk.Marked(of.mark)); err != nil {
+	if err := disk.Inspect(file, disk.Marked(of.firstBytes)); err != nil {
 		return err
 	}
 	return disk.Real().Unsynced().Write(file, of.text(r), fileMode)

@@ -180,9 +180,10 @@ type facts struct {
 	version        string
 }
 
-// newReport reads the files of an output. The errors are those of its journal and of its timeline.
+// newReport makes a report from the files of an output. Its errors are those of the journal and of the
+// timeline.
 func newReport(f facts) (*Report, error) {
-	r := &Report{Report: version, Headrace: f.version, At: event.Stamp(f.now), State: f.state, Output: f.output, Errors: f.errors, zone: f.zone}
+	report := &Report{Report: version, Headrace: f.version, At: event.Stamp(f.now), State: f.state, Output: f.output, Errors: f.errors, zone: f.zone}
 	var runs []timeline.Run
 	if f.timeline != "" {
 		var err error
@@ -190,16 +191,16 @@ func newReport(f facts) (*Report, error) {
 			return nil, err
 		}
 	}
-	items := newTallies()
-	p, err := journal.ReadItems(f.output, f.errors, items.take)
+	tallies := newTallies()
+	progress, err := journal.ReadItems(f.output, f.errors, tallies.add)
 	if err != nil {
 		return nil, err
 	}
-	r.addItems(p, items)
-	r.addRuns(runs)
-	r.addSpent(p)
-	r.Verdict = r.verdict()
-	return r, nil
+	report.addItems(progress, tallies)
+	report.addRuns(runs)
+	report.addSpent(progress)
+	report.Verdict = report.verdict()
+	return report, nil
 }
 
 // tallies sums up what journal.Progress does not.
@@ -213,58 +214,61 @@ func newTallies() *tallies {
 	return &tallies{models: map[string]*Model{}, examples: map[string][]Example{}}
 }
 
-func (t *tallies) take(i *journal.Item) {
-	t.queued.add(i.QueuedMS)
-	t.waited.add(i.WaitedMS)
-	t.taken.add(i.LatencyMS)
-	t.addModel(i)
-	if i.Failed {
-		t.addExample(i)
+// add counts an item that has ended.
+func (t *tallies) add(item *journal.Item) {
+	t.queued.add(item.QueuedMS)
+	t.waited.add(item.WaitedMS)
+	t.taken.add(item.LatencyMS)
+	t.addModel(item)
+	if item.Failed {
+		t.addExample(item)
 	}
 }
 
 // mostNames bounds the models that are kept apart while the files are read.
 const mostNames = 1000
 
-func (t *tallies) addModel(i *journal.Item) {
-	m := t.models[i.Model]
-	if m == nil {
+// addModel counts an item and its cost for its model. Models beyond mostNames are not counted.
+func (t *tallies) addModel(item *journal.Item) {
+	model := t.models[item.Model]
+	if model == nil {
 		if len(t.models) >= mostNames {
 			return
 		}
-		m = &Model{Model: i.Model}
-		t.models[i.Model] = m
+		model = &Model{Model: item.Model}
+		t.models[item.Model] = model
 	}
-	m.Items++
-	if i.Failed {
-		m.Failed++
+	model.Items++
+	if item.Failed {
+		model.Failed++
 	}
-	m.InputTokens += i.Usage.InputTokens
-	m.CachedTokens += i.Usage.CachedTokens
-	m.OutputTokens += i.Usage.OutputTokens
+	model.InputTokens += item.Usage.InputTokens
+	model.CachedTokens += item.Usage.CachedTokens
+	model.OutputTokens += item.Usage.OutputTokens
 	switch {
-	case i.CostUSD != nil:
-		m.USD += *i.CostUSD
-		m.Priced++
-	case !i.Failed || i.Usage != (journal.Usage{}):
-		m.Unpriced++
+	case item.CostUSD != nil:
+		model.USD += *item.CostUSD
+		model.Priced++
+	case !item.Failed || item.Usage != (journal.Usage{}):
+		model.Unpriced++
 	}
 }
 
-func (t *tallies) addExample(i *journal.Item) {
-	list, known := t.examples[i.Code]
+// addExample keeps a failed item as an example of its kind of failure, if more examples are wanted.
+func (t *tallies) addExample(item *journal.Item) {
+	list, known := t.examples[item.Code]
 	if len(list) >= mostExamples || !known && len(t.examples) >= mostNames {
 		return
 	}
-	var l journal.Line
-	if json.Unmarshal(i.Text, &l) != nil || l.Error == nil {
+	var line journal.Line
+	if json.Unmarshal(item.Text, &line) != nil || line.Error == nil {
 		return
 	}
-	e := Example{File: words.Clip(l.Headrace.File, maxName), Line: l.Headrace.Line, ID: words.Clip(l.CustomID, maxName), Message: words.Clip(l.Error.Message, maxMessage)}
-	if e.File != "" {
-		e.Line = l.Headrace.FileLine
+	example := Example{File: words.Clip(line.Headrace.File, maxName), Line: line.Headrace.Line, ID: words.Clip(line.CustomID, maxName), Message: words.Clip(line.Error.Message, maxMessage)}
+	if example.File != "" {
+		example.Line = line.Headrace.FileLine
 	}
-	t.examples[i.Code] = append(list, e)
+	t.examples[item.Code] = append(list, example)
 }
 
 // spread counts times in the buckets of the observer, so that a quantile is off by 5 % at most.
@@ -275,6 +279,7 @@ type spread struct {
 	n      int
 }
 
+// add counts a time in milliseconds.
 func (s *spread) add(ms int64) {
 	s.n++
 	s.sum += ms
@@ -288,24 +293,25 @@ func (s *spread) add(ms int64) {
 	s.counts[observe.BucketOf(time.Duration(ms)*time.Millisecond)]++
 }
 
-// quantile returns the time under which the share q lies, in seconds.
-func (s *spread) quantile(q float64) float64 {
-	if s.n == 0 || q*float64(s.n) <= float64(s.zeros) {
+// quantile returns the time, in seconds, below which that share of all times lies.
+func (s *spread) quantile(share float64) float64 {
+	if s.n == 0 || share*float64(s.n) <= float64(s.zeros) {
 		return 0
 	}
-	var b observe.Buckets
+	var buckets observe.Buckets
 	for _, k := range slices.Sorted(maps.Keys(s.counts)) {
-		b = append(b, observe.Bucket{Number: k, Count: s.counts[k]})
+		buckets = append(buckets, observe.Bucket{Number: k, Count: s.counts[k]})
 	}
-	above := float64(s.n - s.zeros)
-	return event.Round(b.Quantile((q*float64(s.n) - float64(s.zeros)) / above).Seconds())
+	nonZero := float64(s.n - s.zeros)
+	return event.Round(buckets.Quantile((share*float64(s.n) - float64(s.zeros)) / nonZero).Seconds())
 }
 
-func (r *Report) addItems(p *journal.Progress, t *tallies) {
-	r.Done, r.Failed, r.Filtered, r.Simulated, r.Torn = p.Done, p.Failed, p.Filtered, p.Simulated, p.Torn
-	kinds := byCount(p.Failures)
+// addItems adds the items, their failures, waits, models and lanes, each list at most as long as people read.
+func (r *Report) addItems(progress *journal.Progress, t *tallies) {
+	r.Done, r.Failed, r.Filtered, r.Simulated, r.Torn = progress.Done, progress.Failed, progress.Filtered, progress.Simulated, progress.Torn
+	kinds := byCount(progress.Failures)
 	for _, kind := range kinds[:min(len(kinds), mostFailures)] {
-		r.Failures = append(r.Failures, Failure{Kind: words.Clip(kind, maxName), Items: p.Failures[kind], Examples: t.examples[kind]})
+		r.Failures = append(r.Failures, Failure{Kind: words.Clip(kind, maxName), Items: progress.Failures[kind], Examples: t.examples[kind]})
 	}
 	for _, w := range []struct {
 		what string
@@ -323,14 +329,14 @@ func (r *Report) addItems(p *journal.Progress, t *tallies) {
 		m.Model = words.Clip(m.Model, maxName)
 		r.Models = append(r.Models, *m)
 	}
-	if len(p.Lanes) < 2 {
+	if len(progress.Lanes) < 2 {
 		return
 	}
-	lanes := slices.SortedFunc(maps.Keys(p.Lanes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(p.Lanes[b].USD, p.Lanes[a].USD), cmp.Compare(a, b))
+	lanes := slices.SortedFunc(maps.Keys(progress.Lanes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(progress.Lanes[b].USD, progress.Lanes[a].USD), cmp.Compare(a, b))
 	})
 	for _, name := range lanes[:min(len(lanes), mostLanes)] {
-		l := p.Lanes[name]
+		l := progress.Lanes[name]
 		r.Lanes = append(r.Lanes, Lane{words.Clip(name, maxName), l.USD, l.Priced, l.Unpriced})
 	}
 }
@@ -342,22 +348,23 @@ func byCount(counts map[string]int) []string {
 	})
 }
 
-// addSpent says what the items have cost, in the words of headrace status.
-func (r *Report) addSpent(p *journal.Progress) {
-	s := &r.Spent
-	s.InputTokens, s.CachedTokens, s.OutputTokens = p.Usage.InputTokens+p.Lost.InputTokens, p.Usage.CachedTokens+p.Lost.CachedTokens, p.Usage.OutputTokens+p.Lost.OutputTokens
-	s.FailedUSD, s.EarlierUSD, s.Unpriced = p.FailedUSD, p.AgainUSD, p.Unpriced
-	if p.Priced > 0 || p.CostUSD > 0 { // earlier tries may have a price where the latest have none
-		s.USD = &p.CostUSD
+// addSpent adds the cost of the items, in the words of headrace status.
+func (r *Report) addSpent(progress *journal.Progress) {
+	spent := &r.Spent
+	spent.InputTokens, spent.CachedTokens, spent.OutputTokens = progress.Usage.InputTokens+progress.Lost.InputTokens, progress.Usage.CachedTokens+progress.Lost.CachedTokens, progress.Usage.OutputTokens+progress.Lost.OutputTokens
+	spent.FailedUSD, spent.EarlierUSD, spent.Unpriced = progress.FailedUSD, progress.AgainUSD, progress.Unpriced
+	if progress.Priced > 0 || progress.CostUSD > 0 { // earlier tries may have a price where the latest have none
+		spent.USD = &progress.CostUSD
 	}
-	s.Words = words.Cost(p.CostUSD, s.USD != nil, p.Unpriced)
-	if s.USD == nil && p.Simulated > 0 && p.Simulated == p.Done+p.Failed {
-		s.Words = "none (simulated)"
+	spent.Words = words.Cost(progress.CostUSD, spent.USD != nil, progress.Unpriced)
+	if spent.USD == nil && progress.Simulated > 0 && progress.Simulated == progress.Done+progress.Failed {
+		spent.Words = "none (simulated)"
 	}
-	s.Doubtful = words.Doubtful(int(p.Doubtful.Calls), p.Doubtful.InputTokens, p.Doubtful.OutputTokens)
+	spent.Doubtful = words.Doubtful(int(progress.Doubtful.Calls), progress.Doubtful.InputTokens, progress.Doubtful.OutputTokens)
 }
 
-// addRuns adds what the timeline says. A run that has ended is described by its summary, any other by its samples.
+// addRuns adds the figures of the timeline. A run that has ended is described by its summary, any other by
+// its samples.
 func (r *Report) addRuns(runs []timeline.Run) {
 	if len(runs) == 0 {
 		return
@@ -365,20 +372,20 @@ func (r *Report) addRuns(runs []timeline.Run) {
 	r.Timeline, r.OfRuns, r.runs = true, 0, runs
 	bounds := map[string]float64{}
 	for k := range runs {
-		of := &runs[k]
-		one := r.runOf(of, k == len(runs)-1, bounds)
-		r.OfRuns += of.Merged
-		r.TookS += one.TookS
-		r.Calls += one.Calls
-		r.Throttled += one.Throttled
-		r.Runs = append(r.Runs, one)
+		run := &runs[k]
+		summary := r.describeRun(run, k == len(runs)-1, bounds)
+		r.OfRuns += run.Merged
+		r.TookS += summary.TookS
+		r.Calls += summary.Calls
+		r.Throttled += summary.Throttled
+		r.Runs = append(r.Runs, summary)
 		switch {
-		case of.Summary != nil:
-			r.Truncated += of.Summary.Truncated
-			r.Cooldowns += int(of.Summary.Cooldowns)
-		case of.Progress != nil:
-			r.Truncated += of.Progress.Truncated
-			r.Cooldowns += of.Progress.Cooldowns
+		case run.Summary != nil:
+			r.Truncated += run.Summary.Truncated
+			r.Cooldowns += int(run.Summary.Cooldowns)
+		case run.Progress != nil:
+			r.Truncated += run.Progress.Truncated
+			r.Cooldowns += run.Progress.Cooldowns
 		}
 	}
 	r.Runs = r.Runs[max(0, len(r.Runs)-mostRuns):]
@@ -387,19 +394,19 @@ func (r *Report) addRuns(runs []timeline.Run) {
 	}
 	r.Changes = r.Changes[max(0, len(r.Changes)-mostChanges):]
 	r.addLatest(&runs[len(runs)-1])
-	for _, word := range slices.SortedFunc(maps.Keys(bounds), func(a, b string) int {
-		return cmp.Or(cmp.Compare(bounds[b], bounds[a]), cmp.Compare(a, b))
+	for _, word := range slices.SortedFunc(maps.Keys(bounds), func(a, bound string) int {
+		return cmp.Or(cmp.Compare(bounds[bound], bounds[a]), cmp.Compare(a, bound))
 	}) {
-		b := Bound{Bound: word, Name: event.BoundName(word, r.ceiling()), Seconds: event.Round(bounds[word])}
+		bound := Bound{Bound: word, Name: event.BoundName(word, r.sharedConcurrency()), Seconds: event.Round(bounds[word])}
 		if r.TookS > 0 {
-			b.Share = bounds[word] / r.TookS
+			bound.Share = bounds[word] / r.TookS
 		}
-		r.Bounds = append(r.Bounds, b)
+		r.Bounds = append(r.Bounds, bound)
 	}
 	r.TookS = event.Round(r.TookS)
 }
 
-// changedAt returns the moments of the changes.
+// changedAt returns the times at which headrace ctl has changed something.
 func (r *Report) changedAt() (all []time.Time) {
 	for _, c := range r.Changes {
 		if at, err := time.Parse(time.RFC3339Nano, c.At); err == nil {
@@ -409,7 +416,7 @@ func (r *Report) changedAt() (all []time.Time) {
 	return all
 }
 
-// addLatest adds what only the latest run says.
+// addLatest adds the figures that only the latest run has.
 func (r *Report) addLatest(last *timeline.Run) {
 	r.Input, r.concurrency = last.Start.Input, last.Start.Concurrency
 	r.Items = last.Start.Items
@@ -432,72 +439,72 @@ func (r *Report) addLatest(last *timeline.Run) {
 	}
 }
 
-// runOf describes a run, and adds its time to the bounds.
-func (r *Report) runOf(of *timeline.Run, last bool, bounds map[string]float64) Run {
-	one := Run{Runs: of.Merged, Began: event.Stamp(of.At), Ended: event.Stamp(of.Ended()), How: r.howEnded(of, last)}
+// describeRun returns the row of a run, and adds the run's time to the bounds.
+func (r *Report) describeRun(run *timeline.Run, isLatest bool, bounds map[string]float64) Run {
+	described := Run{Runs: run.Merged, Began: event.Stamp(run.At), Ended: event.Stamp(run.Ended()), How: r.howEnded(run, isLatest)}
 	var ledger observe.Ledger
-	for k := range of.Samples {
-		s := &of.Samples[k]
-		one.TookS += s.Span
-		one.Answered += s.Answered
-		one.Failed += s.Failed
-		one.Calls += s.Calls
-		one.Throttled += s.Throttled
-		for b, d := range s.Bounds {
+	for k := range run.Samples {
+		sample := &run.Samples[k]
+		described.TookS += sample.Span
+		described.Answered += sample.Answered
+		described.Failed += sample.Failed
+		described.Calls += sample.Calls
+		described.Throttled += sample.Throttled
+		for b, d := range sample.Bounds {
 			ledger[b] += d
 		}
 	}
 	seconds := event.Seconds(ledger)
-	if s := of.Summary; s != nil && of.Merged == 1 {
-		one.TookS, one.Answered, one.Failed, one.Calls, one.Throttled = s.ElapsedS, s.Succeeded, s.Failed, int(s.Calls), int(s.Throttled)
-		one.ExitCode, seconds = &s.ExitCode, s.BoundS
+	if sample := run.Summary; sample != nil && run.Merged == 1 {
+		described.TookS, described.Answered, described.Failed, described.Calls, described.Throttled = sample.ElapsedS, sample.Succeeded, sample.Failed, int(sample.Calls), int(sample.Throttled)
+		described.ExitCode, seconds = &sample.ExitCode, sample.BoundS
 	}
-	for word, s := range seconds {
-		bounds[word] += s
+	for word, sample := range seconds {
+		bounds[word] += sample
 	}
-	one.TookS = event.Round(one.TookS)
-	return one
+	described.TookS = event.Round(described.TookS)
+	return described
 }
 
-// howEnded says how a run ended.
-func (r *Report) howEnded(of *timeline.Run, last bool) string {
-	s := of.Summary
+// howEnded describes how a run has ended.
+func (r *Report) howEnded(run *timeline.Run, isLatest bool) string {
+	summary := run.Summary
 	switch {
-	case of.Merged > 1:
-		return words.Count(of.Merged, "old run") + " together"
-	case s == nil && of.Over:
+	case run.Merged > 1:
+		return words.Count(run.Merged, "old run") + " together"
+	case summary == nil && run.Over:
 		return "ended"
-	case s == nil && last && r.State == Running:
+	case summary == nil && isLatest && r.State == Running:
 		return "goes on"
-	case s == nil:
+	case summary == nil:
 		return "was killed, or its machine went down"
-	case s.ExitCode == 0:
+	case summary.ExitCode == 0:
 		return "every item succeeded"
-	case s.ExitCode == 1:
+	case summary.ExitCode == 1:
 		return "went through the input; some items failed"
-	case s.ExitCode == 3:
+	case summary.ExitCode == 3:
 		if r.bare {
 			return "stopped by the provider"
 		}
-		return "stopped by the provider" + because(s.Stopped)
-	case s.ExitCode == 4:
+		return "stopped by the provider" + becauseText(summary.Stopped)
+	case summary.ExitCode == 4:
 		return "stopped by a limit of yours"
-	case s.ExitCode == 5:
+	case summary.ExitCode == 5:
 		return "the output could not be written"
-	case s.ExitCode == 130:
+	case summary.ExitCode == 130:
 		return "interrupted"
 	}
-	return "ended with exit code " + words.Number(s.ExitCode)
+	return "ended with exit code " + words.Number(summary.ExitCode)
 }
 
-func because(reason string) string {
+func becauseText(reason string) string {
 	if reason == "" {
 		return ""
 	}
 	return ": " + words.Clip(printable.Line(reason), maxMessage)
 }
 
-// verdict says in a sentence what became of the items.
+// verdict returns a sentence about how many items were answered and how many failed.
 func (r *Report) verdict() string {
 	number := words.Number
 	text := number(r.Done) + words.OneOr(r.Done, " item", " items") + " answered"

@@ -73,36 +73,38 @@ func OfJob(w *world.World, j *Job, lines func(take func(text []byte) error) erro
 	return newJobReport(j, lines, w.Clock.Now(), time.Local, account.Version())
 }
 
-func newJobReport(j *Job, lines func(take func(text []byte) error) error, now time.Time, zone *time.Location, made string) (*Report, error) {
-	r := &Report{
-		Report: version, Headrace: made, At: event.Stamp(now), State: Ended, Input: j.Input, Output: j.Output, Errors: j.Errors, Provider: j.Provider, Job: j, zone: zone,
+// newJobReport makes the report of a job. lines passes each finished line to its argument; madeBy is the
+// version of this program.
+func newJobReport(j *Job, lines func(take func(text []byte) error) error, now time.Time, zone *time.Location, madeBy string) (*Report, error) {
+	report := &Report{
+		Report: version, Headrace: madeBy, At: event.Stamp(now), State: Ended, Input: j.Input, Output: j.Output, Errors: j.Errors, Provider: j.Provider, Job: j, zone: zone,
 		Settings: j.Settings[:min(len(j.Settings), mostSettings)],
 	}
 	if j.GoesOn {
-		r.State = Running
+		report.State = Running
 	}
 	items := newTallies()
-	c := journal.NewCounter(items.take)
-	if err := lines(c.Add); err != nil {
+	counter := journal.NewCounter(items.add)
+	if err := lines(counter.Add); err != nil {
 		return nil, err
 	}
-	j.bound()
-	r.addItems(c.Progress(), items)
-	r.addSpent(c.Progress())
-	r.Spent.CapUSD = j.CapUSD
-	if j.Items != nil && *j.Items >= r.Done+r.Failed { // lines that were skipped are failures, and no items
-		r.Items = j.Items
+	j.shorten()
+	report.addItems(counter.Progress(), items)
+	report.addSpent(counter.Progress())
+	report.Spent.CapUSD = j.CapUSD
+	if j.Items != nil && *j.Items >= report.Done+report.Failed { // lines that were skipped are failures, and no items
+		report.Items = j.Items
 	}
 	if j.Whole {
 		holds := true
-		r.Proved, r.Proof = &holds, []string{fmt.Sprintf("each line of the input has one result or one failure: %s, in %s", words.Count(r.Done+r.Failed, "line"), words.Count(j.OfParts, "part"))}
+		report.Proved, report.Proof = &holds, []string{fmt.Sprintf("each line of the input has one result or one failure: %s, in %s", words.Count(report.Done+report.Failed, "line"), words.Count(j.OfParts, "part"))}
 	}
-	r.Verdict = r.verdict()
-	return r, nil
+	report.Verdict = report.verdict()
+	return report, nil
 }
 
-// bound keeps the lists and texts of others at a length that people read.
-func (j *Job) bound() {
+// shorten cuts lists and texts of others to a length that people read.
+func (j *Job) shorten() {
 	j.Why, j.OfWorkers, j.OfLimits = words.Clip(j.Why, maxMessage), len(j.Workers), len(j.Limits)
 	j.Workers, j.Limits = j.Workers[:min(len(j.Workers), mostLanes)], j.Limits[:min(len(j.Limits), mostLanes)]
 	for k := range j.Workers {
@@ -115,7 +117,7 @@ func (j *Job) bound() {
 	}
 }
 
-// stateWords says how the job stands, and what a cluster does not keep.
+// stateWords describes the state of the job, and what a cluster does not keep of it.
 func (j *Job) stateWords() string {
 	text := "The job is " + j.State + "."
 	if j.GoesOn {
@@ -133,16 +135,16 @@ func (j *Job) stateWords() string {
 	return text + " A cluster keeps no timeline of a job: there are no plots, and no times and calls of the whole job."
 }
 
-// cards are those of a job where they differ from those of a run.
-func (j *Job) cards(proved *bool) (first, proof card) {
+// cardsOfJob returns the cards of a job that differ from those of a run: its parts and its proof.
+func (j *Job) cardsOfJob(proved *bool) (first, proof card) {
 	first = card{"parts", fmt.Sprintf("%s of %s done", words.Number(j.Parts), words.Number(j.OfParts)), ""}
 	switch {
 	case j.OfParts == 0:
 		first = card{"parts", "not known", "the input has not been read"}
 	case j.GoesOn:
-		first.more = words.Count(j.InFlight, "call") + " in flight"
+		first.note = words.Count(j.InFlight, "call") + " in flight"
 		if j.Ended > 0 {
-			first.more += "; with parts under way " + words.Count(j.Ended, "item") + " ended"
+			first.note += "; with parts under way " + words.Count(j.Ended, "item") + " ended"
 		}
 	}
 	switch {
@@ -172,14 +174,14 @@ type sheet struct {
 	rows        [][]string
 }
 
-// sheets returns what only a job has.
+// sheets returns the tables that only a report of a job has.
 func (j *Job) sheets() (all []sheet) {
 	if len(j.Limits) > 0 {
 		s := sheet{title: "Limits", heads: []string{"limit", "state", "calls/s", "held back by", "known"}}
 		for _, l := range j.Limits {
 			s.rows = append(s.rows, []string{l.Name, l.Phase, l.Pace, l.HeldBy, l.Known})
 		}
-		s.more(j.OfLimits, "more limit")
+		s.noteMore(j.OfLimits, "more limit")
 		all = append(all, s)
 	}
 	if !j.GoesOn {
@@ -195,30 +197,30 @@ func (j *Job) sheets() (all []sheet) {
 	} else {
 		s.note += " Items, calls and refusals of a worker are those of all its jobs, since it began."
 	}
-	s.more(j.OfWorkers, "more worker")
+	s.noteMore(j.OfWorkers, "more worker")
 	return append(all, s)
 }
 
-// more notes how many rows are left out.
-func (s *sheet) more(of int, what string) {
-	if left := of - len(s.rows); left > 0 {
+// noteMore notes how many rows are left out.
+func (s *sheet) noteMore(total int, what string) {
+	if left := total - len(s.rows); left > 0 {
 		s.note = strings.TrimSpace(s.note + " And " + words.Count(left, what) + ".")
 	}
 }
 
-// sheets writes the tables of a job.
-func (p *page) sheets() {
+// writeSheets writes the tables of a job.
+func (p *page) writeSheets() {
 	if p.Job == nil {
 		return
 	}
 	for _, s := range p.Job.sheets() {
-		p.put("<h2>%s</h2>\n", s.title)
+		p.printf("<h2>%s</h2>\n", s.title)
 		if len(s.rows) > 0 {
 			heads := make([]any, len(s.heads))
 			for k, h := range s.heads {
 				heads[k] = text(h)
 			}
-			t := p.table(heads...)
+			t := p.beginTable(heads...)
 			for _, row := range s.rows {
 				cells := make([]any, len(row))
 				for k, c := range row {
@@ -229,13 +231,13 @@ func (p *page) sheets() {
 			t.end()
 		}
 		if s.note != "" {
-			p.put("<p>%s</p>\n", s.note)
+			p.printf("<p>%s</p>\n", s.note)
 		}
 	}
 }
 
-// markdown writes the same as text.
-func (j *Job) markdown(line func(format string, args ...any), table, cells func(texts ...string)) {
+// writeMarkdown writes the tables of a job as Markdown, by the functions of the report around them.
+func (j *Job) writeMarkdown(line func(format string, args ...any), table, cells func(texts ...string)) {
 	if j == nil {
 		return
 	}

@@ -32,16 +32,16 @@ func (r *Report) Markdown() string {
 	}
 	table("", "", "")
 	for _, c := range r.cardList() {
-		cells(c.name, c.value, c.more)
+		cells(c.name, c.value, c.note)
 	}
 	if len(r.Bounds) > 0 {
 		line("\n### What held it back")
 		table("", "time", "share", "")
 		for _, of := range r.Bounds[:len(r.boundWords())] {
-			cells(of.Name, lasted(of.Seconds), share(of.Share), strings.Repeat("█", int(20*of.Share+0.5)))
+			cells(of.Name, durationText(of.Seconds), share(of.Share), strings.Repeat("█", int(20*of.Share+0.5)))
 		}
 	}
-	r.Job.markdown(line, table, cells)
+	r.Job.writeMarkdown(line, table, cells)
 	if r.Failed > 0 {
 		line("\n### What failed, and why")
 		table("kind", "items", "share", "an example")
@@ -60,7 +60,7 @@ func (r *Report) Markdown() string {
 		line("\n### Where an item's time went")
 		table("an item", "p50", "p95", "sum of all")
 		for _, w := range r.Waits {
-			cells(w.What, lasted(w.P50S), lasted(w.P95S), lasted(w.SumS))
+			cells(w.What, durationText(w.P50S), durationText(w.P95S), durationText(w.SumS))
 		}
 	}
 	line("\n### Cost\n\n%s", printable.Markdown(r.costWords()))
@@ -75,7 +75,7 @@ func (r *Report) Markdown() string {
 		line("\n### Runs")
 		table("began", "took", "answered", "failed", "calls", "refused", "how it ended")
 		for _, of := range r.Runs {
-			cells(r.at(of.Began), lasted(of.TookS), words.Number(of.Answered), words.Number(of.Failed), words.Number(of.Calls), words.Number(of.Throttled), of.How)
+			cells(r.at(of.Began), durationText(of.TookS), words.Number(of.Answered), words.Number(of.Failed), words.Number(of.Calls), words.Number(of.Throttled), of.How)
 		}
 	}
 	if len(r.Changes) > 0 {

@@ -38,24 +38,24 @@ func (m *Moment) HTML() (title, body string) {
 	if m.Progress == nil {
 		p := &page{Report: &Report{}}
 		if m.Over {
-			p.put("<h1>The run has ended before its first call</h1>\n<p>Its own output says why.</p>\n")
+			p.printf("<h1>The run has ended before its first call</h1>\n<p>Its own output says why.</p>\n")
 		} else {
-			p.put("<h1>The run has not begun</h1>\n<p>It reads and checks its input before the first call.</p>\n")
+			p.printf("<h1>The run has not begun</h1>\n<p>It reads and checks its input before the first call.</p>\n")
 		}
 		return "headrace", p.String()
 	}
-	r := m.report()
-	for most := mostPoints; ; most /= 2 {
+	r := m.toReport()
+	for points := mostPoints; ; points /= 2 {
 		p := &page{Report: r, pointed: true}
-		p.now(m, newPlots(r, max(1, most)))
-		if p.Len() <= MaxBytes || most <= 1 {
+		p.writeMoment(m, newPlots(r, max(1, points)))
+		if p.Len() <= MaxBytes || points <= 1 {
 			return r.Verdict, p.String()
 		}
 	}
 }
 
-// report returns the moment as a report, from which the page is written.
-func (m *Moment) report() *Report {
+// toReport returns the moment as a report, from which the page is written.
+func (m *Moment) toReport() *Report {
 	p := m.Progress
 	r := &Report{
 		Headrace: account.Version(), At: p.At, State: Running, Verdict: doneWords(p),
@@ -78,7 +78,7 @@ func (m *Moment) report() *Report {
 	return r
 }
 
-// spentSoFar returns what the run has cost so far, as a report puts it.
+// spentSoFar returns the cost of the run until now, in the form of a report.
 func spentSoFar(p *event.Progress) Spent {
 	s := Spent{USD: p.Spent.USD, Unpriced: p.Spent.Unpriced, InputTokens: p.Spent.InputTokens, CachedTokens: p.Spent.CachedTokens, OutputTokens: p.Spent.OutputTokens}
 	switch {
@@ -93,25 +93,26 @@ func spentSoFar(p *event.Progress) Spent {
 	return s
 }
 
-// addFailures adds the failures of a run that goes on, by kind. list has the most frequent first.
-func (r *Report) addFailures(list []event.Failure, bare bool) {
-	at := map[string]int{}
+// addFailures adds the failures of a run that is still going on, by kind. The list begins with the most
+// frequent.
+func (r *Report) addFailures(list []event.Failure, hideExamples bool) {
+	indexOf := map[string]int{}
 	for i := range list {
 		f := &list[i]
-		k, known := at[f.Kind]
+		k, known := indexOf[f.Kind]
 		if !known {
 			k = len(r.Failures)
-			at[f.Kind], r.Failures = k, append(r.Failures, Failure{Kind: words.Clip(f.Kind, maxName)})
+			indexOf[f.Kind], r.Failures = k, append(r.Failures, Failure{Kind: words.Clip(f.Kind, maxName)})
 		}
-		of := &r.Failures[k]
-		of.Items += f.Count
-		if !bare && len(of.Examples) < mostExamples {
-			of.Examples = append(of.Examples, Example{Line: f.Example.Line, ID: words.Clip(f.Example.ID, maxName), Message: words.Clip(f.Example.Message, maxMessage)})
+		failure := &r.Failures[k]
+		failure.Items += f.Count
+		if !hideExamples && len(failure.Examples) < mostExamples {
+			failure.Examples = append(failure.Examples, Example{Line: f.Example.Line, ID: words.Clip(f.Example.ID, maxName), Message: words.Clip(f.Example.Message, maxMessage)})
 		}
 	}
 }
 
-// doneWords says how far the run is.
+// doneWords returns how many items are done, in words.
 func doneWords(p *event.Progress) string {
 	text := words.Number(p.Done) + words.OneOr(p.Done, " item", " items") + " done"
 	if p.Total != nil {
@@ -123,64 +124,64 @@ func doneWords(p *event.Progress) string {
 	return text
 }
 
-// now writes the body of the live page.
-func (p *page) now(m *Moment, plots *plots) {
-	p.heading(p.momentWords(m.Over, m.Progress))
+// writeMoment writes the body of the live page.
+func (p *page) writeMoment(m *Moment, plots *plots) {
+	p.writeHeading(p.momentWords(m.Over, m.Progress))
 	if m.Over {
-		p.cards(p.cardList())
+		p.writeCards(p.cardList())
 	} else {
-		p.cards(p.cardsSoFar(m.Progress))
+		p.writeCards(p.cardsSoFar(m.Progress))
 	}
-	p.moments(p.Report, plots)
-	p.heldBack(plots)
+	p.writePoints(p.Report, plots)
+	p.writeBounds(plots)
 	if !m.Over && m.Progress.BoundWide != "" {
-		p.put("<p>Now: <strong>%s</strong></p>\n", m.Progress.BoundWide)
+		p.printf("<p>Now: <strong>%s</strong></p>\n", m.Progress.BoundWide)
 	}
-	p.plots(plots)
-	p.failures()
-	p.lanesNow(m.Progress.Lanes, m.Over)
-	p.runTable()
-	p.changes()
-	p.settings()
-	p.proof()
-	p.put(`<p class="sub">headrace %s, as of %s. Failures and cost are those of this run; plots show earlier ones, too.</p>`+"\n", p.Headrace, p.at(p.At))
+	p.writePlots(plots)
+	p.writeFailures()
+	p.writeLanes(m.Progress.Lanes, m.Over)
+	p.writeRuns()
+	p.writeChanges()
+	p.writeSettings()
+	p.writeProof()
+	p.printf(`<p class="sub">headrace %s, as of %s. Failures and cost are those of this run; plots show earlier ones, too.</p>`+"\n", p.Headrace, p.at(p.At))
 }
 
-// momentWords says what is unusual about the moment.
-func (p *page) momentWords(over bool, of *event.Progress) string {
+// momentWords returns sentences about what is unusual now; "" if nothing is.
+func (p *page) momentWords(over bool, progress *event.Progress) string {
 	var list []string
 	switch {
 	case over:
 		list = append(list, "The run has ended: this is its last state.")
-	case of.State != observe.Running.String():
-		list = append(list, fmt.Sprintf("The run is %s.", of.State))
+	case progress.State != observe.Running.String():
+		list = append(list, fmt.Sprintf("The run is %s.", progress.State))
 	}
-	if of.Simulated {
+	if progress.Simulated {
 		list = append(list, "Simulated: no provider is asked.")
 	}
 	return strings.Join(list, " ")
 }
 
 // cardsSoFar are the cards of a run that goes on.
-func (p *page) cardsSoFar(of *event.Progress) []card {
-	speed := card{"items a second", fmt.Sprintf("%.1f", of.PerSecond), words.Count(of.InFlight, "call") + " in flight, " + words.Number(of.Waiting) + " waiting"}
+func (p *page) cardsSoFar(progress *event.Progress) []card {
+	speed := card{"items a second", fmt.Sprintf("%.1f", progress.PerSecond), words.Count(progress.InFlight, "call") + " in flight, " + words.Number(progress.Waiting) + " waiting"}
 	list := p.cardList()
-	ends := card{"ends", cmp.Or(of.EndsShort, "not known"), "it began " + lasted(of.ElapsedS) + " ago"}
+	ends := card{"ends", cmp.Or(progress.EndsShort, "not known"), "it began " + durationText(progress.ElapsedS) + " ago"}
 	return append([]card{ends, speed}, list[1:len(list)-1]...) // there is no time and no proof of the whole yet
 }
 
-// lanesNow is the table of the lanes of a run.
-func (p *page) lanesNow(lanes []event.Lane, over bool) {
+// writeLanes writes the table of the lanes of a run.
+func (p *page) writeLanes(lanes []event.Lane, over bool) {
 	if len(lanes) == 0 {
 		return
 	}
-	p.put("<h2>Lanes</h2>\n")
-	t := p.table("lane", "answered", "failed", "refused", "in flight", "items/s", "p50", "cost", text("state"))
+	p.printf("<h2>Lanes</h2>\n")
+	t := p.beginTable("lane", "answered", "failed", "refused", "in flight", "items/s", "p50", "cost", text("state"))
 	for i := range lanes[:min(len(lanes), mostLanes)] {
 		l := &lanes[i]
 		p50, cost, state := "–", "–", l.Phase
 		if l.P50MS != nil {
-			p50 = lasted(float64(*l.P50MS) / 1e3)
+			p50 = durationText(float64(*l.P50MS) / 1e3)
 		}
 		if l.USD != nil {
 			cost = words.Money(*l.USD)
@@ -195,33 +196,33 @@ func (p *page) lanesNow(lanes []event.Lane, over bool) {
 	}
 	t.end()
 	if more := len(lanes) - mostLanes; more > 0 {
-		p.put("<p>And %s.</p>\n", words.Count(more, "more lane"))
+		p.printf("<p>And %s.</p>\n", words.Count(more, "more lane"))
 	}
 }
 
-// key writes a name in a legend, and its value at each point if the page is pointed at.
-func (p *page) key(sign, text string, values func() []string) {
-	p.put("<span>%s %s", markup(sign), text)
+// writeKey writes a name in a legend, and its value at each point if the page is pointed at.
+func (p *page) writeKey(sign, text string, values func() []string) {
+	p.printf("<span>%s %s", markup(sign), text)
 	if p.pointed && values != nil {
-		p.put(` <b class="v" data-v="%s"></b>`, joined(values()))
+		p.printf(` <b class="v" data-v="%s"></b>`, withoutRepeats(values()))
 	}
-	p.put("</span> ")
+	p.printf("</span> ")
 }
 
-// moments writes where each point begins, in the units of a drawing, and when.
-func (p *page) moments(of *Report, plots *plots) {
+// writePoints writes the position and the time of each point of the plots, for the script of the live page.
+func (p *page) writePoints(report *Report, plots *plots) {
 	if !p.pointed || plots == nil {
 		return
 	}
-	var at, when []string
+	var positions, times []string
 	for _, s := range plots.spans {
-		at, when = append(at, fmt.Sprintf("%.1f", plots.axis.X(s.From))), append(when, of.moment(s.From))
+		positions, times = append(positions, fmt.Sprintf("%.1f", plots.axis.X(s.From))), append(times, report.moment(s.From))
 	}
-	p.put(`<p id="moments" data-x="%s" data-t="%s" hidden></p>`+"\n", strings.Join(at, "|"), joined(when))
+	p.printf(`<p id="moments" data-x="%s" data-t="%s" hidden></p>`+"\n", strings.Join(positions, "|"), withoutRepeats(times))
 }
 
-// joined puts texts into an attribute. One that repeats the text before it is left empty.
-func joined(texts []string) string {
+// withoutRepeats joins texts for an attribute. A text that repeats the one before it is left empty.
+func withoutRepeats(texts []string) string {
 	var b strings.Builder
 	for k, text := range texts {
 		if k > 0 {
@@ -245,22 +246,22 @@ type Samples struct {
 // MostSamples is about three for each point of a plot.
 const MostSamples = 3 * mostPoints
 
-// Add takes the next sample.
-func (s *Samples) Add(one observe.Sample) {
+// Add stores the next sample. If the list is full, neighbours are merged first.
+func (s *Samples) Add(sample observe.Sample) {
 	s.span = max(1, s.span)
 	if n := len(s.list); n > 0 && s.growing < s.span {
-		s.list[n-1] = s.list[n-1].Merge(one)
+		s.list[n-1] = s.list[n-1].Merge(sample)
 		s.growing++
 		return
 	}
 	if len(s.list) >= MostSamples {
-		half := s.list[:0:0]
+		merged := s.list[:0:0]
 		for k := 0; k+1 < len(s.list); k += 2 {
-			half = append(half, s.list[k].Merge(s.list[k+1]))
+			merged = append(merged, s.list[k].Merge(s.list[k+1]))
 		}
-		s.list, s.span = half, 2*s.span
+		s.list, s.span = merged, 2*s.span
 	}
-	s.list, s.growing = append(s.list, one), 1
+	s.list, s.growing = append(s.list, sample), 1
 }
 
 // All returns a copy of the list.

@@ -104,7 +104,7 @@ func TestMomentIsPointedAt(t *testing.T) {
 	if !strings.HasSuffix(regexp.MustCompile(`p50 <b class="v" data-v="([^"]*)`).FindString(body), " s|||–") {
 		t.Error("a figure that is not known is no dash")
 	}
-	if text := m.report().HTML(); strings.Contains(text, "data-") || strings.Contains(text, `id="moments"`) {
+	if text := m.toReport().HTML(); strings.Contains(text, "data-") || strings.Contains(text, `id="moments"`) {
 		t.Error("a report has figures for a script")
 	}
 }

@@ -18,8 +18,8 @@ import (
 // MaxBytes is the greatest length of a page: a mail takes it, and a browser opens it at once.
 const MaxBytes = 200 << 10
 
-// mark begins each page. Only a file that begins so is replaced.
-const mark = "<!doctype html><!-- headrace report -->"
+// pageMark begins each page. Only a file that begins so is replaced.
+const pageMark = "<!doctype html><!-- headrace report -->"
 
 //go:embed style.css
 var style string
@@ -34,14 +34,14 @@ type page struct {
 	pointed bool // it has the figures of each moment, for the script of the live page
 }
 
-// put writes a format with its arguments. Every argument that is no markup is escaped: a format is part
-// of the program, and everything else may be a text of others.
-func (p *page) put(format markup, args ...any) {
+// printf writes a format with its arguments. Every argument except markup is escaped: formats are part of the
+// program, and all else may be a text of others.
+func (p *page) printf(format markup, args ...any) {
 	for k, arg := range args {
-		switch of := arg.(type) {
+		switch value := arg.(type) {
 		case markup, int:
 		default:
-			escaped := html.EscapeString(printable.Line(fmt.Sprint(of)))
+			escaped := html.EscapeString(printable.Line(fmt.Sprint(value)))
 			args[k] = strings.ReplaceAll(escaped, "://", "&#58;//") // mails make links of addresses
 		}
 	}
@@ -50,53 +50,54 @@ func (p *page) put(format markup, args ...any) {
 
 // HTML returns the report as a page. If it would be longer than MaxBytes, its plots get fewer points.
 func (r *Report) HTML() string {
-	for most := mostPoints; ; most /= 2 {
+	for points := mostPoints; ; points /= 2 {
 		p := &page{Report: r}
-		p.write(newPlots(r, max(1, most)))
-		if p.Len() <= MaxBytes || most <= 1 {
+		p.write(newPlots(r, max(1, points)))
+		if p.Len() <= MaxBytes || points <= 1 {
 			return p.String()
 		}
 	}
 }
 
+// write writes the whole page of a report.
 func (p *page) write(plots *plots) {
 	p.begin(p.name())
-	p.heading(p.stateWords())
-	p.cards(p.cardList())
-	p.heldBack(plots)
-	p.sheets()
-	p.plots(plots)
-	p.failures()
-	p.waits()
-	p.costs()
-	p.runTable()
-	p.changes()
-	p.settings()
-	p.proof()
+	p.writeHeading(p.stateWords())
+	p.writeCards(p.cardList())
+	p.writeBounds(plots)
+	p.writeSheets()
+	p.writePlots(plots)
+	p.writeFailures()
+	p.writeWaits()
+	p.writeCosts()
+	p.writeRuns()
+	p.writeChanges()
+	p.writeSettings()
+	p.writeProof()
 	p.end(p.Headrace, p.At)
 }
 
 // begin begins a page, and end ends it.
 func (p *page) begin(of string) {
-	p.put(mark+`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`+
+	p.printf(pageMark+`<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">`+
 		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">`+
 		`<meta name="referrer" content="no-referrer"><title>headrace: %s</title><style>%s</style></head><body><main>`, of, markup(style))
 }
 
 func (p *page) end(version, at string) {
-	p.put(`<p class="sub">headrace %s, made at %s. This page loads nothing and runs no script.</p></main></body></html>`+"\n", version, at)
+	p.printf(`<p class="sub">headrace %s, made at %s. This page loads nothing and runs no script.</p></main></body></html>`+"\n", version, at)
 }
 
-// heading says what became of which run, and what is unusual about it.
-func (p *page) heading(note string) {
-	p.put("<h1>%s</h1>\n", p.Verdict)
-	p.put(`<p class="sub">%s</p>`+"\n", p.subtitle())
+// writeHeading says what became of which run, and what is unusual about it.
+func (p *page) writeHeading(note string) {
+	p.printf("<h1>%s</h1>\n", p.Verdict)
+	p.printf(`<p class="sub">%s</p>`+"\n", p.subtitle())
 	if note != "" {
-		p.put(`<p class="note"><strong>%s</strong></p>`+"\n", note)
+		p.printf(`<p class="note"><strong>%s</strong></p>`+"\n", note)
 	}
 }
 
-// subtitle says which run it was.
+// subtitle names the run: its input and output, models, provider and time.
 func (r *Report) subtitle() string {
 	text := r.name()
 	if r.Input != "" {
@@ -131,7 +132,7 @@ func (r *Report) subtitle() string {
 	return text
 }
 
-// name names what the report is about.
+// name returns the name of what the report is about: an output, a job, or both.
 func (r *Report) name() string {
 	switch {
 	case r.Job == nil:
@@ -142,7 +143,7 @@ func (r *Report) name() string {
 	return r.Output + ", job " + r.Job.Name
 }
 
-// stateWords says what is unusual about the latest run; "" if nothing is.
+// stateWords returns sentences about what is unusual in the latest run; "" if nothing is.
 func (r *Report) stateWords() string {
 	var list []string
 	switch {
@@ -166,12 +167,13 @@ func (r *Report) stateWords() string {
 }
 
 // card is a figure at the top.
-type card struct{ name, value, more string }
+type card struct{ name, value, note string }
 
+// cardList returns the figures at the top of the report: time, cost, refusals and proof.
 func (r *Report) cardList() []card {
 	took, more := "not known", "there is no timeline"
 	if r.Timeline {
-		if took, more = lasted(r.TookS), ""; r.Efficiency != nil {
+		if took, more = durationText(r.TookS), ""; r.Efficiency != nil {
 			more = fmt.Sprintf("%.1f %% of the best possible under the limits", 100**r.Efficiency)
 			if r.OfRuns > 1 {
 				more += ", in the latest run"
@@ -180,30 +182,31 @@ func (r *Report) cardList() []card {
 	}
 	first, proof := card{"took", took, more}, r.proofCard()
 	if r.Job != nil {
-		first, proof = r.Job.cards(r.Proved)
+		first, proof = r.Job.cardsOfJob(r.Proved)
 	}
 	list := []card{first}
 	cost := card{"cost", r.Spent.Words, ""}
 	if r.Spent.USD != nil {
 		if cost.value = words.Money(*r.Spent.USD); r.Spent.Unpriced > 0 {
 			cost.value = "at least " + cost.value
-			cost.more = words.Unpriced(r.Spent.Unpriced) + " not counted"
+			cost.note = words.Unpriced(r.Spent.Unpriced) + " not counted"
 		}
 	}
 	if r.Spent.CapUSD != nil {
-		cost.more = strings.TrimPrefix(cost.more+", --max-cost "+words.Money(*r.Spent.CapUSD), ", ")
+		cost.note = strings.TrimPrefix(cost.note+", --max-cost "+words.Money(*r.Spent.CapUSD), ", ")
 	}
 	list = append(list, cost)
 	if r.Timeline {
 		refused := card{"refused", words.Number(r.Throttled) + words.OneOr(r.Throttled, " call", " calls"), "of " + words.Number(r.Calls)}
 		if r.Cooldowns > 0 {
-			refused.more += ", in " + words.Count(r.Cooldowns, "wave")
+			refused.note += ", in " + words.Count(r.Cooldowns, "wave")
 		}
 		list = append(list, refused)
 	}
 	return append(list, proof)
 }
 
+// proofCard returns the card that shows whether the latest run has proved that it lost nothing.
 func (r *Report) proofCard() card {
 	switch {
 	case r.Proved == nil && r.State == Running:
@@ -216,60 +219,62 @@ func (r *Report) proofCard() card {
 	return card{"proof", "does not hold", "this is a fault of headrace: please report it"}
 }
 
-func (p *page) cards(list []card) {
-	p.put(`<div class="cards">`)
+func (p *page) writeCards(list []card) {
+	p.printf(`<div class="cards">`)
 	for _, c := range list {
-		p.put(`<div class="card">%s<br><b>%s</b><br><span class="sub">%s</span></div>`, c.name, c.value, c.more)
+		p.printf(`<div class="card">%s<br><b>%s</b><br><span class="sub">%s</span></div>`, c.name, c.value, c.note)
 	}
-	p.put("</div>\n")
+	p.printf("</div>\n")
 }
 
-func (p *page) heldBack(plots *plots) {
+// writeBounds writes what held the runs back, and its plot over time.
+func (p *page) writeBounds(plots *plots) {
 	if len(p.Bounds) == 0 {
 		return
 	}
-	p.put(`<h2>What held it back</h2><p class="keys">`)
-	parts := p.bandKey()
+	p.printf(`<h2>What held it back</h2><p class="keys">`)
+	parts := p.partsOfBounds()
 	for k, text := range p.boundWords() {
-		p.key(chart.Swatch(parts[p.Bounds[k].Bound]), text, plots.shares(p.Bounds[k].Bound))
+		p.writeKey(chart.Swatch(parts[p.Bounds[k].Bound]), text, plots.sharesHeldBy(p.Bounds[k].Bound))
 	}
-	p.put("</p>\n")
+	p.printf("</p>\n")
 	if plots != nil {
-		p.plot("What held it back, over time", plots.band(p.Report))
+		p.writePlot("What held it back, over time", plots.paintBounds(p.Report))
 	}
 }
 
-// plot writes a drawing, which a narrow screen scrolls.
-func (p *page) plot(title, svg string) {
-	p.put(`<div class="plot" role="group" tabindex="0" aria-label="%s">%s</div>`+"\n", title, markup(svg))
+// writePlot writes a drawing, which a narrow screen scrolls.
+func (p *page) writePlot(title, svg string) {
+	p.printf(`<div class="plot" role="group" tabindex="0" aria-label="%s">%s</div>`+"\n", title, markup(svg))
 }
 
-// figures writes drawings with their legends.
-func (p *page) figures(list []figure) {
+// writeFigures writes plots with their legends.
+func (p *page) writeFigures(list []figure) {
 	for _, f := range list {
-		p.put(`<section><h3>%s</h3><p class="keys">`, f.title)
+		p.printf(`<section><h3>%s</h3><p class="keys">`, f.title)
 		for _, l := range f.legend {
-			p.key(chart.Sign(l.look), l.text, l.values)
+			p.writeKey(chart.Sign(l.look), l.text, l.values)
 		}
-		p.put("</p>\n")
-		p.plot(f.title, f.svg)
-		p.put("</section>\n")
+		p.printf("</p>\n")
+		p.writePlot(f.title, f.svg)
+		p.printf("</section>\n")
 	}
 }
 
-func (p *page) plots(plots *plots) {
+// writePlots writes all plots, and below them the same figures as a table.
+func (p *page) writePlots(plots *plots) {
 	if plots == nil {
 		return
 	}
-	p.figures(plots.figures(p.Report))
-	p.put(`<details><summary>The plots as a table</summary>`)
-	rows := p.rows()
-	t := p.table("from", "items/s", "allowed/s", "in flight", "p50 s", "p95 s", "refused", "cost", text("held back by"))
+	p.writeFigures(plots.figures(p.Report))
+	p.printf(`<details><summary>The plots as a table</summary>`)
+	rows := p.tableRows()
+	t := p.beginTable("from", "items/s", "allowed/s", "in flight", "p50 s", "p95 s", "refused", "cost", text("held back by"))
 	for _, r := range rows {
 		t.row(r.from, r.speed, r.allowed, r.inFlight, r.p50, r.p95, words.Number(r.throttled), r.costs, text(r.heldBy))
 	}
 	t.end()
-	p.put("</details>\n")
+	p.printf("</details>\n")
 }
 
 // text is a cell of words, which stand at its left; all others but the first are figures.
@@ -278,53 +283,56 @@ type text string
 // table is a table under way.
 type table struct{ p *page }
 
-func (p *page) table(heads ...any) table {
-	p.put(`<div class="wide" role="group" tabindex="0" aria-label="Table"><table><thead><tr>`)
+// beginTable begins a table with these heads; the caller adds rows and ends it.
+func (p *page) beginTable(heads ...any) table {
+	p.printf(`<div class="wide" role="group" tabindex="0" aria-label="Table"><table><thead><tr>`)
 	for _, h := range heads {
 		if of, ok := h.(text); ok {
-			p.put(`<th scope="col" class="t">%s</th>`, string(of))
+			p.printf(`<th scope="col" class="t">%s</th>`, string(of))
 		} else {
-			p.put(`<th scope="col">%s</th>`, h)
+			p.printf(`<th scope="col">%s</th>`, h)
 		}
 	}
-	p.put("</tr></thead><tbody>\n")
+	p.printf("</tr></thead><tbody>\n")
 	return table{p}
 }
 
+// row writes a row. Cells of type text are aligned like words, all others like figures.
 func (t table) row(cells ...any) {
-	t.p.put("<tr>")
+	t.p.printf("<tr>")
 	for _, c := range cells {
 		if of, ok := c.(text); ok {
-			t.p.put(`<td class="t">%s</td>`, string(of))
+			t.p.printf(`<td class="t">%s</td>`, string(of))
 		} else {
-			t.p.put("<td>%s</td>", fmt.Sprint(c))
+			t.p.printf("<td>%s</td>", fmt.Sprint(c))
 		}
 	}
-	t.p.put("</tr>\n")
+	t.p.printf("</tr>\n")
 }
 
-func (t table) end() { t.p.put("</tbody></table></div>\n") }
+func (t table) end() { t.p.printf("</tbody></table></div>\n") }
 
-func (p *page) failures() {
-	p.put("<h2>What failed, and why</h2>\n")
+// writeFailures writes the kinds of failure with examples, and advice about them.
+func (p *page) writeFailures() {
+	p.printf("<h2>What failed, and why</h2>\n")
 	if p.Failed == 0 {
-		p.put("<p>Nothing.</p>\n")
+		p.printf("<p>Nothing.</p>\n")
 	} else {
-		t := p.table("kind", "items", "share", text("examples"))
+		t := p.beginTable("kind", "items", "share", text("examples"))
 		for _, f := range p.Failures {
-			p.put(`<tr><td>%s</td><td>%s</td><td>%s</td><td class="t">`, f.Kind, words.Number(f.Items), p.share(f.Items))
+			p.printf(`<tr><td>%s</td><td>%s</td><td>%s</td><td class="t">`, f.Kind, words.Number(f.Items), p.share(f.Items))
 			for k, e := range f.Examples {
 				if k > 0 {
-					p.put("<br>")
+					p.printf("<br>")
 				}
-				p.put(`<code>%s</code>`, e.words())
+				p.printf(`<code>%s</code>`, e.words())
 			}
-			p.put("</td></tr>\n")
+			p.printf("</td></tr>\n")
 		}
 		t.end()
 	}
 	for _, line := range p.advice() {
-		p.put("<p>%s<code>%s</code></p>\n", line[0], line[1])
+		p.printf("<p>%s<code>%s</code></p>\n", line[0], line[1])
 	}
 }
 
@@ -336,7 +344,7 @@ func (r *Report) share(n int) string {
 	return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(r.Done+r.Failed))
 }
 
-// words shows an example in a line.
+// words returns the example in one line: its place, its id and its message.
 func (e *Example) words() string {
 	place := "line " + words.Number(e.Line)
 	if e.File != "" {
@@ -348,7 +356,7 @@ func (e *Example) words() string {
 	return place + ": " + e.Message
 }
 
-// advice says what to do about items that failed or were cut off: words, and a command.
+// advice returns what to do about items that failed or were cut off. Each line is words and a command.
 func (r *Report) advice() (lines [][2]string) {
 	switch {
 	case r.Failed > 0 && r.Job != nil:
@@ -373,31 +381,33 @@ func (r *Report) errorsFlag() string {
 	return " --errors " + settings.ShellQuote(r.Errors)
 }
 
-func (p *page) waits() {
+// writeWaits writes the table of where the time of items went.
+func (p *page) writeWaits() {
 	if len(p.Waits) == 0 {
 		return
 	}
-	p.put("<h2>Where an item's time went</h2>\n")
-	t := p.table("an item", "p50", "p95", "sum of all")
+	p.printf("<h2>Where an item's time went</h2>\n")
+	t := p.beginTable("an item", "p50", "p95", "sum of all")
 	for _, w := range p.Waits {
-		t.row(w.What, lasted(w.P50S), lasted(w.P95S), lasted(w.SumS))
+		t.row(w.What, durationText(w.P50S), durationText(w.P95S), durationText(w.SumS))
 	}
 	t.end()
 }
 
-func (p *page) costs() {
-	p.put("<h2>Cost</h2>\n")
-	t := p.table("model", "items", "of these failed", "tokens in", "of these cached", "tokens out", "cost")
+// writeCosts writes the tables of tokens and cost, by model and by lane.
+func (p *page) writeCosts() {
+	p.printf("<h2>Cost</h2>\n")
+	t := p.beginTable("model", "items", "of these failed", "tokens in", "of these cached", "tokens out", "cost")
 	for _, m := range p.Models {
 		t.row(m.Model, words.Number(m.Items), words.Number(m.Failed), words.Number(int(m.InputTokens)), words.Number(int(m.CachedTokens)), words.Number(int(m.OutputTokens)), words.Cost(m.USD, m.Priced > 0, m.Unpriced))
 	}
 	t.end()
 	if p.moreModels > 0 {
-		p.put("<p>And %s.</p>\n", words.Count(p.moreModels, "more model"))
+		p.printf("<p>And %s.</p>\n", words.Count(p.moreModels, "more model"))
 	}
-	p.put("<p>%s</p>\n", p.costWords())
+	p.printf("<p>%s</p>\n", p.costWords())
 	if len(p.Lanes) > 0 {
-		t := p.table("lane", "items with a price", "without", "cost")
+		t := p.beginTable("lane", "items with a price", "without", "cost")
 		for _, l := range p.Lanes {
 			t.row(l.Lane, words.Number(l.Priced), words.Number(l.Unpriced), words.Cost(l.USD, l.Priced > 0, l.Unpriced))
 		}
@@ -405,7 +415,7 @@ func (p *page) costs() {
 	}
 }
 
-// costWords says what all items have cost, and which part of it was for nothing.
+// costWords returns the cost of all items in a sentence, with the parts that brought no result.
 func (r *Report) costWords() string {
 	text := "In all: " + r.Spent.Words
 	if r.Spent.FailedUSD > 0 {
@@ -420,28 +430,29 @@ func (r *Report) costWords() string {
 	return text + "."
 }
 
-func (p *page) runTable() {
+// writeRuns writes the table of the runs.
+func (p *page) writeRuns() {
 	if len(p.Runs) == 0 {
 		return
 	}
-	p.put("<h2>Runs</h2>\n")
+	p.printf("<h2>Runs</h2>\n")
 	if more := p.OfRuns - runsIn(p.Runs); more > 0 {
-		p.put("<p>%s before these.</p>\n", words.Count(more, "run"))
+		p.printf("<p>%s before these.</p>\n", words.Count(more, "run"))
 	}
-	t := p.table("began", "took", "answered", "failed", "calls", "refused", text("how it ended"))
+	t := p.beginTable("began", "took", "answered", "failed", "calls", "refused", text("how it ended"))
 	for _, r := range p.Runs {
-		t.row(p.at(r.Began), lasted(r.TookS), words.Number(r.Answered), words.Number(r.Failed), words.Number(r.Calls), words.Number(r.Throttled), text(r.How))
+		t.row(p.at(r.Began), durationText(r.TookS), words.Number(r.Answered), words.Number(r.Failed), words.Number(r.Calls), words.Number(r.Throttled), text(r.How))
 	}
 	t.end()
 }
 
-// changes lists what headrace ctl changed.
-func (p *page) changes() {
+// writeChanges writes the table of what headrace ctl has changed.
+func (p *page) writeChanges() {
 	if len(p.Changes) == 0 {
 		return
 	}
-	p.put("<h2>Changed while they went on</h2>\n")
-	t := p.table("at", text("what"))
+	p.printf("<h2>Changed while they went on</h2>\n")
+	t := p.beginTable("at", text("what"))
 	for k := range p.Changes {
 		t.row(p.at(p.Changes[k].At), text(p.Changes[k].Say()))
 	}
@@ -464,17 +475,18 @@ func (r *Report) at(stamp string) string {
 	return t.In(r.zone).Format("2006-01-02 15:04:05")
 }
 
-func (p *page) settings() {
+// writeSettings writes the table of the settings that are not at their defaults.
+func (p *page) writeSettings() {
 	if len(p.Settings) == 0 {
 		return
 	}
-	p.put("<h2>Settings</h2>\n")
-	t := p.table("setting", text("value"), text("from"))
+	p.printf("<h2>Settings</h2>\n")
+	t := p.beginTable("setting", text("value"), text("from"))
 	for _, s := range p.Settings {
 		t.row("--"+s.Name, text(settingValue(s.Value)), text(s.From))
 	}
 	t.end()
-	p.put("<p class=\"sub\">All others have their defaults.</p>\n")
+	p.printf("<p class=\"sub\">All others have their defaults.</p>\n")
 }
 
 // settingValue shows the value of a setting. One that may be a prompt is not kept.
@@ -485,16 +497,17 @@ func settingValue(v *string) string {
 	return words.Clip(*v, maxName)
 }
 
-func (p *page) proof() {
+// writeProof writes the lines of the proof as they are.
+func (p *page) writeProof() {
 	if len(p.Proof) == 0 {
 		return
 	}
-	p.put("<h2>Proof</h2>\n<pre tabindex=\"0\">")
+	p.printf("<h2>Proof</h2>\n<pre tabindex=\"0\">")
 	for k, line := range slices.All(p.Proof) {
 		if k > 0 {
-			p.put("\n")
+			p.printf("\n")
 		}
-		p.put("%s", strings.TrimSpace(line))
+		p.printf("%s", strings.TrimSpace(line))
 	}
-	p.put("</pre>\n")
+	p.printf("</pre>\n")
 }

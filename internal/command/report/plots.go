@@ -28,17 +28,17 @@ type plots struct {
 	samples []observe.Sample
 }
 
-// newPlots returns the diagrams with at most so many points, and one more for each run; nil if there
-// is nothing to draw.
+// newPlots returns the plots with about most points, and one more for each run; nil if there is nothing to
+// draw. It merges samples until they fit.
 func newPlots(r *Report, most int) *plots {
-	all := 0
+	samplesOfAll := 0
 	for k := range r.runs {
-		all += len(r.runs[k].Samples)
+		samplesOfAll += len(r.runs[k].Samples)
 	}
-	if all == 0 {
+	if samplesOfAll == 0 {
 		return nil
 	}
-	p, group := &plots{}, (all+most-1)/most
+	p, group := &plots{}, (samplesOfAll+most-1)/most
 	var runs []chart.Span
 	for k := range r.runs {
 		samples := r.runs[k].Samples
@@ -79,16 +79,16 @@ func (p *plots) series(look chart.Look, of func(*observe.Sample) float64) chart.
 	return s
 }
 
-// per returns a count a second, or in another unit of time; unknown of no time.
-func per(n, seconds, unit float64) float64 {
+// ratePer returns a count a second, or in another unit of time; unknown of no time.
+func ratePer(n, seconds, unit float64) float64 {
 	if seconds <= 0 {
 		return math.NaN()
 	}
 	return n / seconds * unit
 }
 
-// known returns NaN for 0, which says that a value is not known.
-func known(x float64) float64 {
+// nanIfZero returns NaN for 0, which says that a value is not known.
+func nanIfZero(x float64) float64 {
 	if x == 0 {
 		return math.NaN()
 	}
@@ -109,49 +109,50 @@ type figure struct {
 	svg    string
 }
 
-// figures paints all plots but the band.
+// figures draws all plots except the one of the bounds.
 func (p *plots) figures(r *Report) []figure {
 	plain := func(v float64) string { return shortNumber(v) }
 	list := []figure{
-		p.speed(r, plain),
+		p.speedFigure(r, plain),
 		p.figure("Calls in flight", fmt.Sprintf("at most %s at once", words.Number(p.most())), plain,
-			named{p.series(chart.Area, func(s *observe.Sample) float64 { return s.InFlight }), "mean"},
-			named{p.series(chart.Second, func(s *observe.Sample) float64 { return float64(s.InFlightMost) }), "most"},
-			named{p.ceiling(r), strings.TrimSuffix(fmt.Sprintf("-c %d", r.ceiling()), " 0")}),
+			namedSeries{p.series(chart.Area, func(s *observe.Sample) float64 { return s.InFlight }), "mean"},
+			namedSeries{p.series(chart.Second, func(s *observe.Sample) float64 { return float64(s.InFlightMost) }), "most"},
+			namedSeries{p.concurrencySeries(r), strings.TrimSuffix(fmt.Sprintf("-c %d", r.sharedConcurrency()), " 0")}),
 		p.figure("How long an answer took", p.latencyWords(), func(v float64) string { return shortNumber(v) + " s" },
-			named{p.series(chart.Line, quantile(0.5)), "p50"},
-			named{p.series(chart.Second, quantile(0.95)), "p95"}),
+			namedSeries{p.series(chart.Line, quantile(0.5)), "p50"},
+			namedSeries{p.series(chart.Second, quantile(0.95)), "p95"}),
 		p.figure("Tokens a minute", fmt.Sprintf("%s in, %s out in all, of these runs", words.Number(p.tokens(true)), words.Number(p.tokens(false))), plain,
-			named{p.series(chart.Line, func(s *observe.Sample) float64 { return per(float64(s.InputTokens), s.Span, 60) }), "in"},
-			named{p.series(chart.Second, func(s *observe.Sample) float64 { return per(float64(s.OutputTokens), s.Span, 60) }), "out"}),
+			namedSeries{p.series(chart.Line, func(s *observe.Sample) float64 { return ratePer(float64(s.InputTokens), s.Span, 60) }), "in"},
+			namedSeries{p.series(chart.Second, func(s *observe.Sample) float64 { return ratePer(float64(s.OutputTokens), s.Span, 60) }), "out"}),
 	}
-	if f := p.cost(r); f != nil {
+	if f := p.costFigure(r); f != nil {
 		list = append(list, *f)
 	}
 	return list
 }
 
-// named is a series with its name in the legend.
-type named struct {
+// namedSeries is a series with its name in the legend.
+type namedSeries struct {
 	chart.Series
 	name string
 }
 
-func (p *plots) figure(title, desc string, label func(float64) string, series ...named) figure {
+// figure draws one plot with its legend, and leaves out series without values.
+func (p *plots) figure(title, desc string, label func(float64) string, series ...namedSeries) figure {
 	f, plot := figure{title: title}, chart.Plot{Title: title, Desc: desc, Points: p.spans, Label: label}
 	for _, s := range series {
 		if s.Values == nil {
 			continue
 		}
 		plot.Series = append(plot.Series, s.Series)
-		f.legend = append(f.legend, legend{s.Look, s.name, func() []string { return inWords(s.Values, label) }})
+		f.legend = append(f.legend, legend{s.Look, s.name, func() []string { return labelsOf(s.Values, label) }})
 	}
 	f.svg = plot.SVG(p.axis)
 	return f
 }
 
-// inWords returns values in the words of an axis; those that are not known are dashes.
-func inWords(values []float64, label func(float64) string) (list []string) {
+// labelsOf returns the label of each value; unknown values are dashes.
+func labelsOf(values []float64, label func(float64) string) (list []string) {
 	for _, v := range values {
 		text := "–"
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -162,27 +163,28 @@ func inWords(values []float64, label func(float64) string) (list []string) {
 	return list
 }
 
-func (p *plots) speed(r *Report, label func(float64) string) figure {
+// speedFigure draws the items a second, next to what the limits allow and the refusals.
+func (p *plots) speedFigure(r *Report, label func(float64) string) figure {
 	desc := "answered and failed items a second"
 	if r.TookS > 0 {
 		desc = fmt.Sprintf("%.1f items a second in the mean, %s refused by a rate limit", float64(p.ended())/r.TookS, words.Count(r.Throttled, "call"))
 	}
 	return p.figure("Items a second", desc, label,
-		named{p.series(chart.Area, func(s *observe.Sample) float64 { return per(float64(s.Answered+s.Failed), s.Span, 1) }), "ended"},
-		named{p.series(chart.Dashed, func(s *observe.Sample) float64 { return known(s.Allowed) }), "allowed by limits, windows and -c"},
-		named{p.series(chart.Rug, func(s *observe.Sample) float64 { return float64(s.Throttled) }), "refusals (429)"})
+		namedSeries{p.series(chart.Area, func(s *observe.Sample) float64 { return ratePer(float64(s.Answered+s.Failed), s.Span, 1) }), "ended"},
+		namedSeries{p.series(chart.Dashed, func(s *observe.Sample) float64 { return nanIfZero(s.Allowed) }), "allowed by limits, windows and -c"},
+		namedSeries{p.series(chart.Rug, func(s *observe.Sample) float64 { return float64(s.Throttled) }), "refusals (429)"})
 }
 
-// cost is the plot of money; nil if nothing has a price.
-func (p *plots) cost(r *Report) *figure {
+// costFigure draws the cost over time; nil if nothing has a price.
+func (p *plots) costFigure(r *Report) *figure {
 	sum := 0.0
 	s := p.series(chart.Area, func(s *observe.Sample) float64 { sum += s.USD; return sum })
 	if sum == 0 {
 		return nil
 	}
-	series := []named{{s, "spent by these runs"}}
+	series := []namedSeries{{s, "spent by these runs"}}
 	if c := r.Spent.CapUSD; c != nil {
-		series = append(series, named{p.constant(chart.Dotted, *c), "--max-cost " + words.Money(*c)})
+		series = append(series, namedSeries{p.constant(chart.Dotted, *c), "--max-cost " + words.Money(*c)})
 	}
 	f := p.figure("Cost in USD", words.Money(sum)+" in all, of these runs", words.Money, series...)
 	return &f
@@ -196,8 +198,8 @@ func (p *plots) constant(look chart.Look, v float64) chart.Series {
 	return p.series(look, func(*observe.Sample) float64 { return v })
 }
 
-// ceiling returns the -c of all runs; 0 if they had several.
-func (r *Report) ceiling() int {
+// sharedConcurrency returns the -c of all runs; 0 if they had several.
+func (r *Report) sharedConcurrency() int {
 	for k := range r.runs {
 		of := &r.runs[k]
 		if n := of.Start.Concurrency; n > 0 && n != r.concurrency || slices.ContainsFunc(of.Changes, func(c event.Changed) bool { return c.What == "concurrency" }) {
@@ -207,10 +209,11 @@ func (r *Report) ceiling() int {
 	return r.concurrency
 }
 
-// ceiling is the most calls that might be in flight: as each run began, and as it was changed.
-func (p *plots) ceiling(r *Report) chart.Series {
+// concurrencySeries returns the most calls that may be in flight over time: as each run began, and as
+// headrace ctl changed it.
+func (p *plots) concurrencySeries(r *Report) chart.Series {
 	s := p.constant(chart.Dotted, float64(r.concurrency))
-	from := func(at time.Time, n int) {
+	setFrom := func(at time.Time, n int) {
 		for k := range s.Values {
 			if n > 0 && p.spans[k].To.After(at) {
 				s.Values[k] = float64(n)
@@ -218,11 +221,11 @@ func (p *plots) ceiling(r *Report) chart.Series {
 		}
 	}
 	for k := range r.runs {
-		from(r.runs[k].At, r.runs[k].Start.Concurrency)
+		setFrom(r.runs[k].At, r.runs[k].Start.Concurrency)
 		for _, c := range r.runs[k].Changes {
 			n, err := strconv.Atoi(c.To)
 			if at, _ := time.Parse(time.RFC3339Nano, c.At); c.What == "concurrency" && err == nil {
-				from(at, n)
+				setFrom(at, n)
 			}
 		}
 	}
@@ -243,6 +246,7 @@ func (p *plots) most() (n int) {
 	return n
 }
 
+// tokens returns the sum of the input tokens, or of the output tokens, of all samples.
 func (p *plots) tokens(in bool) (n int) {
 	for k := range p.samples {
 		if in {
@@ -255,7 +259,7 @@ func (p *plots) tokens(in bool) (n int) {
 }
 
 func quantile(q float64) func(*observe.Sample) float64 {
-	return func(s *observe.Sample) float64 { return known(s.Latency.Quantile(q).Seconds()) }
+	return func(s *observe.Sample) float64 { return nanIfZero(s.Latency.Quantile(q).Seconds()) }
 }
 
 // latencyWords sums up the latencies of all samples.
@@ -267,7 +271,7 @@ func (p *plots) latencyWords() string {
 	return fmt.Sprintf("p50 %s, p95 %s", words.Wait(all.Latency.Quantile(0.5)), words.Wait(all.Latency.Quantile(0.95)))
 }
 
-// shortNumber shows a number at an axis: 0.5, 12, 3.5k, 20M.
+// shortNumber returns a number for an axis, such as 0.5, 12, 3.5k or 20M.
 func shortNumber(v float64) string {
 	for _, unit := range []struct {
 		of   float64
@@ -291,8 +295,8 @@ func trimmed(v float64) string {
 	return fmt.Sprintf("%.3g", math.Round(v*1e6)/1e6)
 }
 
-// bandKey returns the parts of the band: those of the largest bounds have colours of their own.
-func (r *Report) bandKey() map[string]int {
+// partsOfBounds returns the parts of the band: those of the largest bounds have colours of their own.
+func (r *Report) partsOfBounds() map[string]int {
 	parts := map[string]int{}
 	for k := range r.Bounds {
 		parts[r.Bounds[k].Bound] = min(k, chart.Parts-1)
@@ -300,10 +304,10 @@ func (r *Report) bandKey() map[string]int {
 	return parts
 }
 
-// band paints what held the runs back.
-func (p *plots) band(r *Report) string {
-	parts := r.bandKey()
-	b := chart.Band{Title: "What held it back, over time", Desc: strings.Join(r.boundWords(), ", "), Points: p.spans}
+// paintBounds draws the share of each bound over time.
+func (p *plots) paintBounds(r *Report) string {
+	parts := r.partsOfBounds()
+	band := chart.Band{Title: "What held it back, over time", Desc: strings.Join(r.boundWords(), ", "), Points: p.spans}
 	for k := range p.samples {
 		shares, whole := make([]float64, chart.Parts), 0.0
 		for _, d := range p.samples[k].Bounds {
@@ -318,27 +322,28 @@ func (p *plots) band(r *Report) string {
 				shares[part] += d.Seconds() / whole
 			}
 		}
-		b.Shares = append(b.Shares, shares)
+		band.Shares = append(band.Shares, shares)
 	}
-	return b.SVG(p.axis)
+	return band.SVG(p.axis)
 }
 
-// shares returns a function that says for each point which share of it a bound has held back; nil if there are no points.
-func (p *plots) shares(word string) func() []string {
+// sharesHeldBy returns a function that lists, for each point, the share of the time in which a bound held the
+// runs back. It is nil if there are no points.
+func (p *plots) sharesHeldBy(word string) func() []string {
 	if p == nil {
 		return nil
 	}
 	return func() (list []string) {
 		for k := range p.samples {
-			of, whole := 0.0, 0.0
+			held, whole := 0.0, 0.0
 			for by, d := range p.samples[k].Bounds {
 				if whole += d.Seconds(); limiter.Bound(by).String() == word {
-					of += d.Seconds()
+					held += d.Seconds()
 				}
 			}
 			text := "–"
 			if whole > 0 {
-				text = share(of / whole)
+				text = share(held / whole)
 			}
 			list = append(list, text)
 		}
@@ -349,14 +354,15 @@ func (p *plots) shares(word string) func() []string {
 // leastShare is the share of the time from which on a bound is named.
 const leastShare = 0.001
 
-// boundWords says what held the runs back, each with its time and its share. It leaves out what cannot be seen.
+// boundWords lists what held the runs back, each with its time and share. It leaves out bounds too small to
+// be seen.
 func (r *Report) boundWords() []string {
 	var list []string
 	for k, b := range r.Bounds {
 		if k > 0 && b.Share < leastShare {
 			break
 		}
-		list = append(list, fmt.Sprintf("%s %s (%s)", b.Name, lasted(b.Seconds), share(b.Share)))
+		list = append(list, fmt.Sprintf("%s %s (%s)", b.Name, durationText(b.Seconds), share(b.Share)))
 	}
 	return list
 }
@@ -369,7 +375,7 @@ func share(x float64) string {
 	return fmt.Sprintf("%.0f %%", 100*x)
 }
 
-func lasted(seconds float64) string {
+func durationText(seconds float64) string {
 	return words.Lasted(time.Duration(math.Round(seconds*1e3)) * time.Millisecond)
 }
 
@@ -384,26 +390,26 @@ type row struct {
 // mostRows is the number of rows of that table.
 const mostRows = 60
 
-// rows sums up the plots in a table, for those who cannot see them.
-func (r *Report) rows() (list []row) {
-	few := newPlots(r, max(1, mostRows-len(r.runs))) // each run may have one more
-	if few == nil {
+// tableRows returns the plots as rows of a table, for those who cannot see them.
+func (r *Report) tableRows() (list []row) {
+	coarse := newPlots(r, max(1, mostRows-len(r.runs))) // each run may have one more
+	if coarse == nil {
 		return nil
 	}
-	for k := max(0, len(few.samples)-mostRows); k < len(few.samples); k++ {
-		s := &few.samples[k]
+	for k := max(0, len(coarse.samples)-mostRows); k < len(coarse.samples); k++ {
+		s := &coarse.samples[k]
 		ledger := event.Seconds(s.Bounds)
 		held := slices.SortedFunc(maps.Keys(ledger), func(a, b string) int {
 			return cmp.Or(cmp.Compare(ledger[b], ledger[a]), cmp.Compare(a, b))
 		})
-		one := row{from: r.moment(few.spans[k].From), throttled: s.Throttled, inFlight: trimmed(s.InFlight)}
-		one.speed, one.allowed = orDash(per(float64(s.Answered+s.Failed), s.Span, 1)), orDash(known(s.Allowed))
+		one := row{from: r.moment(coarse.spans[k].From), throttled: s.Throttled, inFlight: trimmed(s.InFlight)}
+		one.speed, one.allowed = orDash(ratePer(float64(s.Answered+s.Failed), s.Span, 1)), orDash(nanIfZero(s.Allowed))
 		one.p50, one.p95 = orDash(quantile(0.5)(s)), orDash(quantile(0.95)(s))
 		if one.costs = "–"; s.USD > 0 {
 			one.costs = words.Money(s.USD)
 		}
 		if len(held) > 0 {
-			one.heldBy = event.BoundName(held[0], r.ceiling())
+			one.heldBy = event.BoundName(held[0], r.sharedConcurrency())
 		}
 		list = append(list, one)
 	}

@@ -179,7 +179,7 @@ func TestPageIsInert(t *testing.T) {
 			t.Errorf("the page has %s", bad)
 		}
 	}
-	if !strings.HasPrefix(text, mark) || !strings.Contains(text, `default-src 'none'`) {
+	if !strings.HasPrefix(text, pageMark) || !strings.Contains(text, `default-src 'none'`) {
 		t.Error(text[:400])
 	}
 }
@@ -344,15 +344,15 @@ func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	own, other := filepath.Join(dir, "a.html"), filepath.Join(dir, "b.html")
 	r := small(t).report()
-	must.Do(t, write(r, own))
-	must.Do(t, write(r, own))
+	must.Do(t, writeFile(r, own))
+	must.Do(t, writeFile(r, own))
 	must.Do(t, os.WriteFile(other, []byte("<!doctype html><p>mine"), 0o600))
 	for file, ok := range map[string]bool{own: true, filepath.Join(dir, "new.md"): true, filepath.Join(dir, "new.json"): true, other: false, filepath.Join(dir, "x.txt"): false, filepath.Join(dir, "none", "x.html"): false, dir + "/": false} {
 		if err := Check("--report", file); (err == nil) != ok {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	if write(r, other) == nil {
+	if writeFile(r, other) == nil {
 		t.Error("it has replaced another file")
 	}
 	info := must.Get(os.Stat(own))(t)
@@ -378,7 +378,7 @@ func TestRowsOfManyRuns(t *testing.T) {
 		s.run(began.Add(time.Duration(k)*time.Minute), 7, event.Start{}, nil)
 	}
 	r := s.report()
-	rows, latest := r.rows(), r.moment(began.Add((runs-1)*time.Minute))
+	rows, latest := r.tableRows(), r.moment(began.Add((runs-1)*time.Minute))
 	if len(rows) > mostRows || rows[0].from != r.moment(began) || rows[len(rows)-1].from < latest {
 		t.Errorf("%d rows from %s to %s, want some of the run at %s", len(rows), rows[0].from, rows[len(rows)-1].from, latest)
 	}

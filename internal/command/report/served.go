@@ -86,24 +86,26 @@ type ServedSample struct {
 	Waits    [][2]int `json:"waits,omitempty"` // buckets of observe.Buckets, and how many waited so long
 }
 
-func servedSample(one observe.Sample) ServedSample {
+// toServedSample returns a sample in the form of the file.
+func toServedSample(sample observe.Sample) ServedSample {
 	s := ServedSample{
-		At: event.Stamp(one.At), SpanS: event.Round(one.Span), Answered: one.Answered, Refused: one.Throttled, Failed: one.Failed, Waiting: event.Round(one.Waiting),
-		InFlight: event.Round(one.InFlight), Most: one.InFlightMost, USD: event.RoundUSD(one.USD),
+		At: event.Stamp(sample.At), SpanS: event.Round(sample.Span), Answered: sample.Answered, Refused: sample.Throttled, Failed: sample.Failed, Waiting: event.Round(sample.Waiting),
+		InFlight: event.Round(sample.InFlight), Most: sample.InFlightMost, USD: event.RoundUSD(sample.USD),
 	}
-	for _, b := range one.Latency {
+	for _, b := range sample.Latency {
 		s.Waits = append(s.Waits, [2]int{b.Number, b.Count})
 	}
 	return s
 }
 
-func (s *ServedSample) sample() observe.Sample {
+// toSample returns the sample as the plots need it.
+func (s *ServedSample) toSample() observe.Sample {
 	at, _ := time.Parse(time.RFC3339Nano, s.At) // a file of ours has one
-	one := observe.Sample{At: at, Span: s.SpanS, Answered: s.Answered, Failed: s.Failed, Throttled: s.Refused, Waiting: s.Waiting, InFlight: s.InFlight, InFlightMost: s.Most, USD: s.USD}
+	sample := observe.Sample{At: at, Span: s.SpanS, Answered: s.Answered, Failed: s.Failed, Throttled: s.Refused, Waiting: s.Waiting, InFlight: s.InFlight, InFlightMost: s.Most, USD: s.USD}
 	for _, w := range s.Waits {
-		one.Latency = append(one.Latency, observe.Bucket{Number: w[0], Count: w[1]})
+		sample.Latency = append(sample.Latency, observe.Bucket{Number: w[0], Count: w[1]})
 	}
-	return one
+	return sample
 }
 
 // ServedPath returns the file in which a server keeps its figures, next to its --state.
@@ -112,26 +114,27 @@ func ServedPath(state string) string { return strings.TrimSuffix(state, ".json")
 // stateMark begins each file of --state.
 const stateMark = `{"headrace_state":`
 
-// servedOf reads the figures of a server, if the file is its state or they themselves; nil: it is another file.
-func servedOf(file string, now time.Time) (*Served, error) {
-	if !begins(file, stateMark) && !begins(file, jsonMark) {
+// readServed reads the figures of a server, from the file of its state or from the figures' own file. It
+// returns nil for any other file.
+func readServed(file string, now time.Time) (*Served, error) {
+	if !fileBeginsWith(file, stateMark) && !fileBeginsWith(file, jsonMark) {
 		return nil, nil //nolint:nilnil // it is none
 	}
-	if begins(file, stateMark) {
+	if fileBeginsWith(file, stateMark) {
 		file = ServedPath(file)
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, exit.Refuse("%s: there is no such file: headrace serve --state keeps its figures there; for a run, name its output", file)
 	}
-	r := &Served{zone: time.Local}
-	if err != nil || json.Unmarshal(text, r) != nil || r.Of != ofServe {
+	served := &Served{zone: time.Local}
+	if err != nil || json.Unmarshal(text, served) != nil || served.Of != ofServe {
 		return nil, exit.Refuse("%s: it holds no figures of headrace serve: name the file of its --state", file)
 	}
-	if at, err := time.Parse(time.RFC3339Nano, r.At); r.State == Running && err == nil && now.Sub(at) > killedAfter {
-		r.State = Killed
+	if at, err := time.Parse(time.RFC3339Nano, served.At); served.State == Running && err == nil && now.Sub(at) > killedAfter {
+		served.State = Killed
 	}
-	return r, nil
+	return served, nil
 }
 
 // ServedEvery is the period in which a server writes its figures: a kill costs no more of them.
@@ -140,15 +143,16 @@ const ServedEvery = 15 * time.Second
 // killedAfter is the age of the figures of a server that does not write them any more.
 const killedAfter = 4 * ServedEvery
 
-func begins(file, with string) bool {
+// fileBeginsWith reports whether a file begins with that text.
+func fileBeginsWith(file, prefix string) bool {
 	f, err := os.Open(file)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	text := make([]byte, len(with))
+	text := make([]byte, len(prefix))
 	n, _ := f.Read(text)
-	return bytes.Equal(text[:n], []byte(with))
+	return bytes.Equal(text[:n], []byte(prefix))
 }
 
 // CheckServed refuses a --state for which no figures can be written.
@@ -170,7 +174,7 @@ func (r *Served) JSON() []byte {
 	return append(printable.JSON(text), '\n')
 }
 
-// verdict says in a sentence what became of the requests.
+// verdict returns a sentence about how many requests were answered, refused, failed or given up.
 func (r *Served) verdict() string {
 	text := words.Count(r.All.Answered, "request") + " answered"
 	for _, more := range []struct {
@@ -184,7 +188,7 @@ func (r *Served) verdict() string {
 	return text
 }
 
-// subtitle says which server it was.
+// subtitle names the server: its provider, and its time.
 func (r *Served) subtitle() string {
 	text := "headrace serve"
 	if r.Provider != "" {
@@ -194,7 +198,7 @@ func (r *Served) subtitle() string {
 	return text + ", " + of.at(r.Began) + " to " + of.at(r.At)
 }
 
-// note says what is unusual.
+// note returns a sentence about what is unusual; "" if nothing is.
 func (r *Served) note() string {
 	switch r.State {
 	case Running:
@@ -205,84 +209,86 @@ func (r *Served) note() string {
 	return ""
 }
 
+// cardList returns the figures at the top of the report: time, load, waits and cost.
 func (r *Served) cardList() []card {
-	cost := card{"cost", r.cost(&r.All), ""}
+	cost := card{"cost", r.costText(&r.All), ""}
 	if r.All.Unpriced > 0 && !r.Simulated {
-		cost.more = words.Unpriced(r.All.Unpriced) + " not counted"
+		cost.note = words.Unpriced(r.All.Unpriced) + " not counted"
 	}
 	return []card{
-		{"up", lasted(r.UpS), "since it began"},
+		{"up", durationText(r.UpS), "since it began"},
 		{"now", words.Number(r.Waiting) + " waiting", words.Number(r.InFlight) + " in flight"},
-		{"a request waited", lasted(r.All.WaitP50S), "in the middle; 95 of 100 at most " + lasted(r.All.WaitP95S)},
+		{"a request waited", durationText(r.All.WaitP50S), "in the middle; 95 of 100 at most " + durationText(r.All.WaitP95S)},
 		cost,
 	}
 }
 
-// cost says in few words what requests have cost.
-func (r *Served) cost(of *Tally) string {
+// costText returns the cost of requests, in few words.
+func (r *Served) costText(tally *Tally) string {
 	switch {
 	case r.Simulated:
 		return "none (simulated)"
-	case of.Priced == 0 && of.Unpriced > 0:
+	case tally.Priced == 0 && tally.Unpriced > 0:
 		return "unknown"
-	case of.Unpriced > 0:
-		return "at least " + words.Money(of.USD)
+	case tally.Unpriced > 0:
+		return "at least " + words.Money(tally.USD)
 	}
-	return words.Money(of.USD)
+	return words.Money(tally.USD)
 }
 
 // HTML returns the report as a page.
 func (r *Served) HTML() string {
 	p := &page{Report: &Report{}}
 	p.begin("serve")
-	p.served(r, r.note(), "")
+	p.writeServed(r, r.note(), "")
 	p.end(r.Headrace, r.At)
 	return p.String()
 }
 
-// Live returns the title of the live page, and what stands in it. held says what holds requests back now; "": nothing.
+// Live returns the title and the body of the live page. held describes what holds requests back now; "" for
+// nothing.
 func (r *Served) Live(held string) (title, body string) {
 	p, note := &page{Report: &Report{}, pointed: true}, ""
 	if r.State == Ended {
 		note = "The server has ended: this is its last state."
 	}
-	p.served(r, note, held)
-	p.put(`<p class="sub">headrace %s, as of %s</p>`+"\n", r.Headrace, r.plain().at(r.At))
+	p.writeServed(r, note, held)
+	p.printf(`<p class="sub">headrace %s, as of %s</p>`+"\n", r.Headrace, r.samplesReport().at(r.At))
 	return r.verdict(), p.String()
 }
 
-// plain returns a report that knows only the zone, and the past of the server.
-func (r *Served) plain() *Report {
-	of := &Report{zone: r.zone}
+// samplesReport returns a report with only the zone and the samples of the server, for the plots.
+func (r *Served) samplesReport() *Report {
+	report := &Report{zone: r.zone}
 	run := timeline.Run{}
 	run.At, _ = time.Parse(time.RFC3339Nano, r.Began)
 	for k := range r.Samples {
-		run.Samples = append(run.Samples, r.Samples[k].sample())
+		run.Samples = append(run.Samples, r.Samples[k].toSample())
 	}
-	of.runs = []timeline.Run{run}
-	return of
+	report.runs = []timeline.Run{run}
+	return report
 }
 
-// served writes what stands in the page of a server.
-func (p *page) served(r *Served, note, held string) {
-	p.put("<h1>%s</h1>\n<p class=\"sub\">%s</p>\n", r.verdict(), r.subtitle())
+// writeServed writes the body of the page of a server.
+func (p *page) writeServed(r *Served, note, held string) {
+	p.printf("<h1>%s</h1>\n<p class=\"sub\">%s</p>\n", r.verdict(), r.subtitle())
 	if note != "" {
-		p.put(`<p class="note"><strong>%s</strong></p>`+"\n", note)
+		p.printf(`<p class="note"><strong>%s</strong></p>`+"\n", note)
 	}
-	p.cards(r.cardList())
+	p.writeCards(r.cardList())
 	if held != "" {
-		p.put("<p>Held by: <strong>%s</strong></p>\n", held)
+		p.printf("<p>Held by: <strong>%s</strong></p>\n", held)
 	}
-	of := r.plain()
-	if plots := newPlots(of, mostPoints); plots != nil {
-		p.put("<h2>Over time</h2>\n")
-		p.moments(of, plots)
-		p.figures(plots.ofServer(of))
-		p.servedRows(of)
+	report := r.samplesReport()
+	if plots := newPlots(report, mostPoints); plots != nil {
+		p.printf("<h2>Over time</h2>\n")
+		p.writePoints(report, plots)
+		p.writeFigures(plots.serverFigures(report))
+		p.writeServedTable(report)
 	}
 	for _, t := range r.tables() {
-		p.put("<h2>%s</h2>\n", t.title)
-		to := p.table(anyOf(t.heads)...)
+		p.printf("<h2>%s</h2>\n", t.title)
+		to := p.beginTable(anyOf(t.heads)...)
 		for _, row := range t.rows {
 			to.row(anyOf(row)...)
 		}
@@ -297,38 +303,38 @@ func anyOf(texts []string) (list []any) {
 	return list
 }
 
-// ofServer paints the plots of a server.
-func (p *plots) ofServer(r *Report) []figure {
+// serverFigures draws the plots of a server.
+func (p *plots) serverFigures(r *Report) []figure {
 	list := []figure{
 		p.figure("Requests a second", "answered, and those that were refused or failed", shortNumber,
-			named{p.series(chart.Area, func(s *observe.Sample) float64 { return per(float64(s.Answered), s.Span, 1) }), "answered"},
-			named{p.series(chart.Second, func(s *observe.Sample) float64 { return per(float64(s.Failed), s.Span, 1) }), "failed or given up"},
-			named{p.series(chart.Rug, func(s *observe.Sample) float64 { return float64(s.Throttled) }), "refused by headrace"}),
-		p.figure("Requests that wait", "in the mean", shortNumber, named{p.series(chart.Area, func(s *observe.Sample) float64 { return s.Waiting }), "waiting"}),
+			namedSeries{p.series(chart.Area, func(s *observe.Sample) float64 { return ratePer(float64(s.Answered), s.Span, 1) }), "answered"},
+			namedSeries{p.series(chart.Second, func(s *observe.Sample) float64 { return ratePer(float64(s.Failed), s.Span, 1) }), "failed or given up"},
+			namedSeries{p.series(chart.Rug, func(s *observe.Sample) float64 { return float64(s.Throttled) }), "refused by headrace"}),
+		p.figure("Requests that wait", "in the mean", shortNumber, namedSeries{p.series(chart.Area, func(s *observe.Sample) float64 { return s.Waiting }), "waiting"}),
 		p.figure("Calls in flight", fmt.Sprintf("at most %s at once", words.Number(p.most())), shortNumber,
-			named{p.series(chart.Area, func(s *observe.Sample) float64 { return s.InFlight }), "mean"},
-			named{p.series(chart.Second, func(s *observe.Sample) float64 { return float64(s.InFlightMost) }), "most"}),
+			namedSeries{p.series(chart.Area, func(s *observe.Sample) float64 { return s.InFlight }), "mean"},
+			namedSeries{p.series(chart.Second, func(s *observe.Sample) float64 { return float64(s.InFlightMost) }), "most"}),
 		p.figure("How long a request waited", p.latencyWords(), func(v float64) string { return shortNumber(v) + " s" },
-			named{p.series(chart.Line, quantile(0.5)), "p50"}, named{p.series(chart.Second, quantile(0.95)), "p95"}),
+			namedSeries{p.series(chart.Line, quantile(0.5)), "p50"}, namedSeries{p.series(chart.Second, quantile(0.95)), "p95"}),
 	}
-	if f := p.cost(r); f != nil {
+	if f := p.costFigure(r); f != nil {
 		list = append(list, *f)
 	}
 	return list
 }
 
-// servedRows says the same as the plots, for those who cannot see them.
-func (p *page) servedRows(of *Report) {
-	few := newPlots(of, mostRows)
-	p.put(`<details><summary>The plots as a table</summary>`)
-	t := p.table("from", "answered/s", "waiting", "in flight", "p50 s", "p95 s", "refused", "failed", "cost")
-	for k := range few.samples[:min(len(few.samples), mostRows)] {
-		s := &few.samples[k]
-		t.row(of.moment(few.spans[k].From), orDash(per(float64(s.Answered), s.Span, 1)), trimmed(math.Round(s.Waiting*10)/10), trimmed(s.InFlight), orDash(quantile(0.5)(s)), orDash(quantile(0.95)(s)),
+// writeServedTable writes the plots as a table, for those who cannot see them.
+func (p *page) writeServedTable(report *Report) {
+	coarse := newPlots(report, mostRows)
+	p.printf(`<details><summary>The plots as a table</summary>`)
+	t := p.beginTable("from", "answered/s", "waiting", "in flight", "p50 s", "p95 s", "refused", "failed", "cost")
+	for k := range coarse.samples[:min(len(coarse.samples), mostRows)] {
+		s := &coarse.samples[k]
+		t.row(report.moment(coarse.spans[k].From), orDash(ratePer(float64(s.Answered), s.Span, 1)), trimmed(math.Round(s.Waiting*10)/10), trimmed(s.InFlight), orDash(quantile(0.5)(s)), orDash(quantile(0.95)(s)),
 			words.Number(s.Throttled), words.Number(s.Failed), words.Money(s.USD))
 	}
 	t.end()
-	p.put("</details>\n")
+	p.printf("</details>\n")
 }
 
 // grid is a table of a report of a server.
@@ -338,6 +344,7 @@ type grid struct {
 	rows  [][]string
 }
 
+// tables returns the tables of classes, clients, lanes and refusals that have rows.
 func (r *Served) tables() (list []grid) {
 	for _, of := range []struct {
 		title, head string
@@ -347,8 +354,8 @@ func (r *Served) tables() (list []grid) {
 		for i := range of.rows {
 			t := &of.rows[i]
 			g.rows = append(g.rows, []string{
-				t.Name, words.Number(t.Answered), words.Number(t.Refused), words.Number(t.Failed), words.Number(t.Gone), lasted(t.WaitP50S), lasted(t.WaitP95S), lasted(t.FirstP50S), lasted(t.FirstP95S),
-				r.cost(t),
+				t.Name, words.Number(t.Answered), words.Number(t.Refused), words.Number(t.Failed), words.Number(t.Gone), durationText(t.WaitP50S), durationText(t.WaitP95S), durationText(t.FirstP50S), durationText(t.FirstP95S),
+				r.costText(t),
 			})
 		}
 		if len(g.rows) > 0 {
@@ -381,7 +388,7 @@ func (r *Served) Markdown() string {
 	}
 	b.WriteString("\n| | | |\n|---|---|---|\n")
 	for _, c := range r.cardList() {
-		cells([]string{c.name, c.value, c.more})
+		cells([]string{c.name, c.value, c.note})
 	}
 	for _, t := range r.tables() {
 		fmt.Fprintf(&b, "\n### %s\n\n", t.title)

@@ -66,7 +66,7 @@ func TestServedFile(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "serve.state.json")
 	must.Do(t, os.WriteFile(state, []byte(stateMark+"1}"), 0o600))
 	now := began.Add(10 * time.Second)
-	if _, err := servedOf(state, now); err == nil || !strings.Contains(err.Error(), "there is no such file") {
+	if _, err := readServed(state, now); err == nil || !strings.Contains(err.Error(), "there is no such file") {
 		t.Error(err)
 	}
 	must.Do(t, CheckServed(state))
@@ -74,22 +74,22 @@ func TestServedFile(t *testing.T) {
 	must.Do(t, wrote.Write(state))
 	must.Do(t, wrote.Write(state))
 	for _, file := range []string{state, ServedPath(state)} {
-		r := must.Get(servedOf(file, now.Add(killedAfter)))(t)
+		r := must.Get(readServed(file, now.Add(killedAfter)))(t)
 		if string(r.JSON()) != string(wrote.JSON()) || r.State != Running || strings.ReplaceAll(r.HTML(), r.At, "") != strings.ReplaceAll(wrote.HTML(), wrote.At, "") {
 			t.Errorf("%s: %s", file, r.JSON())
 		}
-		if r = must.Get(servedOf(file, now.Add(killedAfter+time.Second)))(t); r.State != Killed || !strings.Contains(r.Markdown(), "was killed") {
+		if r = must.Get(readServed(file, now.Add(killedAfter+time.Second)))(t); r.State != Killed || !strings.Contains(r.Markdown(), "was killed") {
 			t.Errorf("%s: %s", file, r.State)
 		}
 	}
 	other := filepath.Join(t.TempDir(), "results.jsonl")
 	must.Do(t, os.WriteFile(other, []byte(`{"custom_id":"a"}`), 0o600))
-	if r, err := servedOf(other, now); r != nil || err != nil {
+	if r, err := readServed(other, now); r != nil || err != nil {
 		t.Errorf("an output was taken for a server: %v %v", r, err)
 	}
 	own := filepath.Join(t.TempDir(), "own.json")
 	must.Do(t, os.WriteFile(own, small(t).report().JSON(), 0o600))
-	if _, err := servedOf(own, now); err == nil {
+	if _, err := readServed(own, now); err == nil {
 		t.Error("the report of an output was taken for a server's")
 	}
 	must.Do(t, os.WriteFile(ServedPath(state), []byte("mine"), 0o600))

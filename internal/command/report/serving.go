@@ -75,15 +75,15 @@ func NewServing(provider string, simulated bool, began time.Time) *Serving {
 	}
 }
 
-// Note counts a request.
+// Note counts a request that has ended.
 func (s *Serving) Note(r *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.whole.add(r)
-	counted(s.clients, r.Client).add(r)
-	counted(s.classes, r.Class).add(r)
+	countsOf(s.clients, r.Client).add(r)
+	countsOf(s.classes, r.Class).add(r)
 	if r.Lane != "" {
-		counted(s.lanes, r.Lane).add(r)
+		countsOf(s.lanes, r.Lane).add(r)
 	}
 	switch r.Result {
 	case Answered:
@@ -102,22 +102,22 @@ func (s *Serving) Note(r *Request) {
 	}
 }
 
-// counted returns the counts of a name. The first mostCounted names have their own; all further ones share those of
-// othersName.
-func counted(by map[string]*count, name string) *count {
-	c := by[name]
-	if c == nil && len(by) >= mostCounted {
+// countsOf returns the counts of a name. The first mostCounted names have their own; all others share those
+// of othersName.
+func countsOf(countsByName map[string]*count, name string) *count {
+	c := countsByName[name]
+	if c == nil && len(countsByName) >= mostCounted {
 		name = othersName
-		c = by[name]
+		c = countsByName[name]
 	}
 	if c == nil {
 		c = &count{Tally: Tally{Name: words.Clip(name, maxName)}}
-		by[name] = c
+		countsByName[name] = c
 	}
 	return c
 }
 
-// add counts a request. A wait counts only where a call was made.
+// add counts a request. Its wait counts only if a call was made for it.
 func (c *count) add(r *Request) {
 	switch r.Result {
 	case Answered:
@@ -154,17 +154,17 @@ func (c *count) tally() Tally {
 	return t
 }
 
-// Sample ends a span of about a second, at whose end so many requests wait and so many calls are in flight.
+// Sample ends a span of about a second. At its end so many requests are waiting, and so many calls in flight.
 func (s *Serving) Sample(now time.Time, waiting, inFlight int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.span
-	one.At, one.Span = now, now.Sub(s.sampled).Seconds()
-	one.Waiting, one.InFlight, one.InFlightMost = float64(waiting), float64(inFlight), inFlight
+	sample := s.span
+	sample.At, sample.Span = now, now.Sub(s.sampled).Seconds()
+	sample.Waiting, sample.InFlight, sample.InFlightMost = float64(waiting), float64(inFlight), inFlight
 	for _, k := range slices.Sorted(maps.Keys(s.waits)) {
-		one.Latency = append(one.Latency, observe.Bucket{Number: k, Count: s.waits[k]})
+		sample.Latency = append(sample.Latency, observe.Bucket{Number: k, Count: s.waits[k]})
 	}
-	s.samples.Add(one)
+	s.samples.Add(sample)
 	s.span, s.sampled, s.waiting, s.inFlight = observe.Sample{}, now, waiting, inFlight
 	clear(s.waits)
 }
@@ -175,19 +175,19 @@ func (s *Serving) Report(now time.Time, state State) *Served {
 	defer s.mu.Unlock()
 	r := &Served{
 		Report: version, Of: ofServe, Headrace: account.Version(), At: event.Stamp(now), State: state, Began: event.Stamp(s.began), UpS: event.Round(now.Sub(s.began).Seconds()),
-		Provider: s.provider, Simulated: s.simulated, Waiting: s.waiting, InFlight: s.inFlight, All: s.whole.tally(), Clients: busiest(s.clients), Classes: busiest(s.classes), Lanes: busiest(s.lanes), zone: time.Local,
+		Provider: s.provider, Simulated: s.simulated, Waiting: s.waiting, InFlight: s.inFlight, All: s.whole.tally(), Clients: byRequests(s.clients), Classes: byRequests(s.classes), Lanes: byRequests(s.lanes), zone: time.Local,
 	}
 	for _, code := range byCount(s.codes) {
 		r.Refusals = append(r.Refusals, Refusal{code, s.codes[code]})
 	}
-	for _, one := range s.samples.list {
-		r.Samples = append(r.Samples, servedSample(one))
+	for _, sample := range s.samples.list {
+		r.Samples = append(r.Samples, toServedSample(sample))
 	}
 	return r
 }
 
-// busiest returns figures, the busiest first.
-func busiest(by map[string]*count) (list []Tally) {
+// byRequests returns the tallies, the one with the most requests first.
+func byRequests(by map[string]*count) (list []Tally) {
 	for _, c := range by {
 		list = append(list, c.tally())
 	}
